@@ -27,12 +27,7 @@ fn times(times: &WaitTimes) -> Value {
 pub(crate) fn delays<P: Platform>(engine: &Engine<P>, devices: &[DeviceId]) -> Value {
     let of = |device: &DeviceId| {
         let waits = engine.waits(*device).unwrap_or_default();
-        kinds(|delay| match delay {
-            Delay::Throttle => waits.throttle,
-            Delay::Reclaim => waits.reclaim,
-            Delay::Read => waits.read,
-            Delay::Sync => waits.sync,
-        })
+        kinds(|delay| waits.times.calls.of(delay))
     };
     let devices = devices.iter().map(|device| (device.0.to_string(), of(device)));
     Value::Object(devices.collect())

@@ -13,14 +13,15 @@ mod tests;
 use std::thread;
 use std::time::Duration;
 
+use afflux_engine::{Delay, DelayTimes, WaitTimes};
 use serde::Serialize;
 
 use crate::args;
 use crate::control::client::Client;
-use crate::control::messages::{DelayGauges, DelayTimeGauges, Reply, Request, TimeGauges};
+use crate::control::messages::{DelayGauges, Reply, Request};
 use crate::stat;
 use crate::watch::{self, Watch};
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
 use cause::Seen;
 
@@ -41,7 +42,7 @@ struct Delays {
 struct OfDevice {
     name: String,
     clients: Vec<DelayGauges>,
-    others: DelayTimeGauges,
+    others: DelayTimes,
     others_count: u64,
 }
 
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &args::Delays) -> Outcome {
     let mut client = Client::connect(args.target.control.as_deref())?;
     if args.json {
         let watch = Watch { again: args.watch, redraws: false, pause: watch::EVERY };
-        return watch.show(|| json(&ask(&mut client)?));
+        return watch.show(|| watch::json_line(&ask(&mut client)?));
     }
     // Looking for the cause takes the time between two texts.
     Watch { again: args.watch, redraws: true, pause: Duration::ZERO }.show(|| {
@@ -91,11 +92,6 @@ fn ask(client: &mut Client) -> Outcome<Delays> {
     }
 }
 
-fn json(delays: &Delays) -> Outcome<String> {
-    let line = serde_json::to_string(delays).map_err(|error| Failure::failed(error.to_string()))?;
-    Ok(format!("{line}\n"))
-}
-
 /// A block for each client of each device.
 fn blocks(delays: &Delays) -> String {
     let mut text = String::new();
@@ -124,15 +120,16 @@ fn blocks(delays: &Delays) -> String {
     text
 }
 
-fn block(text: &mut String, title: &str, times: &DelayTimeGauges) {
+fn block(text: &mut String, title: &str, times: &DelayTimes) {
     text.push_str(&format!(
         "{title}\n{:<8}{:>10}{:>15}{:>15}{:>13}{:>13}\n",
         "", "count", "delay total", "delay average", "delay p99", "delay max"
     ));
-    for (name, TimeGauges { count, ns, p99_ns, max_ns, .. }) in times.all() {
-        let average = ns.checked_div(*count).unwrap_or(0);
-        let [total, average, p99, max] = [*ns, average, *p99_ns, *max_ns].map(units::latency);
-        let (name, count) = (name.to_uppercase(), units::count(*count));
+    for delay in Delay::ALL {
+        let WaitTimes { count, ns, p99_ns, max_ns, .. } = times.of(delay);
+        let average = ns.checked_div(count).unwrap_or(0);
+        let [total, average, p99, max] = [ns, average, p99_ns, max_ns].map(units::latency);
+        let (name, count) = (delay.name().to_uppercase(), units::count(count));
         text.push_str(&format!("{name:<8}{count:>10}{total:>15}{average:>15}{p99:>13}{max:>13}\n"));
     }
     text.push('\n');

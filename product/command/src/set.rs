@@ -7,7 +7,8 @@
 use crate::args;
 use crate::control::client::Client;
 use crate::control::messages::{Reply, Request};
-use afflux_report::failure::{Failure, Outcome};
+use crate::watch;
+use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
 
 pub(crate) fn run(args: &args::Set) -> Outcome {
@@ -23,8 +24,7 @@ fn show(client: &mut Client, json: bool) -> Outcome {
         return Err(client.unexpected(&reply));
     };
     if json {
-        let line = serde_json::to_string(&reply).map_err(|error| Failure::failed(error.to_string()))?;
-        output::say(line);
+        output::say(watch::json_line(&reply)?.trim_end());
     } else {
         let whom = output::shown(device.as_deref().unwrap_or("all devices"));
         let (knob, unit) = (output::shown(knob), output::shown(unit));

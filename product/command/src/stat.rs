@@ -17,7 +17,7 @@ use crate::control::client::Client;
 use crate::control::messages::{CacheGauges, DeviceGauges, Reply, Report, Request};
 use crate::top::Tables;
 use crate::watch::{self, Watch};
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
 
 /// Time between the two reports behind a rate.
@@ -30,10 +30,7 @@ pub(crate) fn run(args: &args::Stat) -> Outcome {
     let mut client = Client::connect(args.target.control.as_deref())?;
     if args.json {
         let watch = Watch { again: args.watch, redraws: false, pause: watch::EVERY };
-        return watch.show(|| {
-            let text = serde_json::to_string(&report(&mut client)?);
-            Ok(text.map_err(|error| Failure::failed(error.to_string()))? + "\n")
-        });
+        return watch.show(|| watch::json_line(&report(&mut client)?));
     }
     let mut before = report(&mut client)?;
     let mut tables = Tables::default();
@@ -61,13 +58,13 @@ pub(crate) fn report(client: &mut Client) -> Outcome<Report> {
 /// One line for each device, followed by lines for the policy and the waits; one line for the cache, one for NFS.
 fn lines(before: &Report, now: &Report) -> String {
     let time = Duration::from_nanos(now.uptime_ns.saturating_sub(before.uptime_ns));
-    let names = now.devices.iter().map(|device| output::shown(&device.name).chars().count());
+    let names = now.devices.iter().map(|device| output::shown(&device.status.name).chars().count());
     let width = names.max().unwrap_or(0).max(5);
     let mut text = String::new();
     for device in &now.devices {
-        let earlier = before.device(&device.name);
+        let earlier = before.device(&device.status.name);
         let line = device_line(earlier, device, time);
-        text.push_str(&format!("{:width$}  {line}\n", output::shown(&device.name)));
+        text.push_str(&format!("{:width$}  {line}\n", output::shown(&device.status.name)));
         text.push_str(&format!("{:width$}    {}\n", "", bdi_line(&now.cache, device)));
         for line in policy_figures::lines(device).into_iter().chain(waits::lines(earlier, device, time)) {
             text.push_str(&format!("{:width$}    {line}\n", ""));
@@ -78,8 +75,9 @@ fn lines(before: &Report, now: &Report) -> String {
     text
 }
 
-fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration) -> String {
-    let written = now.written_bytes.saturating_sub(before.map_or(now.written_bytes, |b| b.written_bytes));
+fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Duration) -> String {
+    let now = &device.status;
+    let written = now.written_bytes.saturating_sub(before.map_or(now.written_bytes, |b| b.status.written_bytes));
     let flushed = match (now.background_threshold_bytes, now.write_bandwidth_bytes_per_s) {
         (0, None) => "flushed at once (speed not known yet)".to_owned(),
         (bytes, _) => format!("flushed above {}", units::memory(bytes)),
@@ -94,19 +92,19 @@ fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration
     if let Some(speed) = now.write_bandwidth_bytes_per_s {
         parts.push(format!("writes up to {}", units::rate(speed, Duration::from_secs(1))));
     }
-    if now.in_flight_requests > 0 {
-        let requests = plural(now.in_flight_requests.into(), "request");
+    if now.in_flight > 0 {
+        let requests = plural(now.in_flight.into(), "request");
         parts.push(format!("in flight {} in {requests}", units::memory(now.writeback_bytes)));
     }
     if now.writers_waiting > 0 {
         parts.push(format!("{} waiting", plural(now.writers_waiting.into(), "writer")));
     }
     // A device whose store is away has completed nothing, too.
-    if let Some(ns) = now.stalled_ns.filter(|_| now.away_ns.is_none()) {
+    if let Some(ns) = now.status.stalled_ns.filter(|_| now.status.away_ns.is_none()) {
         let refuses = if now.refuses { ", writers and syncs are refused" } else { "" };
         parts.push(format!("HANGS: has completed nothing for {}{refuses}", units::latency(ns)));
     }
-    if let Some(ns) = now.away_ns {
+    if let Some(ns) = now.status.away_ns {
         let why = now.store.as_ref().and_then(|store| store.trouble.as_ref());
         let why = why.map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
         parts.push(format!("AWAY: has not answered for {}{why}, writers and syncs wait", units::latency(ns)));
@@ -127,14 +125,15 @@ fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration
         }
     }
     if now.files_failed > 0 {
-        let why = output::shown(now.last_error.as_deref().unwrap_or("unknown error"));
+        let why = output::shown(device.last_error.as_deref().unwrap_or("unknown error"));
         parts.push(format!("{} could not be written ({why})", plural(now.files_failed.into(), "file")));
     }
     parts.join("   ")
 }
 
 /// A device's figures as in `/sys/kernel/debug/bdi/*/stats`, under the same names, with sizes in kB.
-fn bdi_line(cache: &CacheGauges, now: &DeviceGauges) -> String {
+fn bdi_line(cache: &CacheGauges, device: &DeviceGauges) -> String {
+    let now = &device.status;
     let kb = |name: &str, bytes: u64| format!("{name} {} kB", units::count(bytes / 1024));
     let reclaimable = now.dirty_bytes.saturating_sub(now.writeback_bytes);
     let speed = now.write_bandwidth_bytes_per_s;
@@ -143,22 +142,22 @@ fn bdi_line(cache: &CacheGauges, now: &DeviceGauges) -> String {
         kb("BdiWriteback", now.writeback_bytes),
         kb("BdiReclaimable", reclaimable),
         kb("BdiDirtyThresh", now.dirty_limit_bytes),
-        kb("DirtyThresh", cache.dirty_limit_bytes),
+        kb("DirtyThresh", cache.status.dirty_limit_bytes),
         kb("BackgroundThresh", now.background_threshold_bytes),
         kb("BdiDirtied", now.dirtied_bytes),
         kb("BdiWritten", now.written_bytes),
         format!("BdiWriteBandwidth {speed}"),
-        format!("b_dirty {}", units::count(now.b_dirty)),
-        format!("b_io {}", units::count(now.b_io)),
-        format!("b_more_io {}", units::count(now.b_more_io)),
+        format!("b_dirty {}", units::count(device.b_dirty)),
+        format!("b_io {}", units::count(device.b_io)),
+        format!("b_more_io {}", units::count(device.b_more_io)),
     ]
     .join("  ")
 }
 
 fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
-    let cache = &now.cache;
+    let (gauges, cache) = (&now.cache, &now.cache.status);
     let used = cache.cache_bytes.saturating_sub(cache.free_bytes);
-    let resident = cache.resident_huge_bytes + cache.resident_base_bytes;
+    let resident = gauges.resident_huge_bytes + gauges.resident_base_bytes;
     let (hit, miss) = (now.counted_since(before, "read_hit_pages"), now.counted_since(before, "read_miss_pages"));
     let so_far = |counter: &str| now.counters.get(counter).copied().unwrap_or(0);
     let (written, dirtied) = (so_far("pgpgout"), so_far("nr_dirtied") * PAGE_BYTES);
@@ -172,7 +171,7 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
         format!(
             "memory {}, {} of it in 2 MiB pages",
             units::memory(resident),
-            units::memory(cache.resident_huge_bytes)
+            units::memory(gauges.resident_huge_bytes)
         ),
     ]
     .join("   ")

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use crate::args;
 use crate::control::messages::Report;
-use crate::watch::Watch;
-use afflux_report::failure::{Failure, Outcome};
+use crate::watch::{self, Watch};
+use afflux_report::failure::Outcome;
 use follow::{Following, Sample};
 use model::Model;
 
@@ -45,11 +45,7 @@ pub(crate) fn run(args: &args::Top) -> Outcome {
         while !model.has_rates() {
             model.take(following.next()?);
         }
-        if !args.json {
-            return Ok(lines::text(&model.rows(), columns(), ROWS));
-        }
-        let line = serde_json::to_string(&model.rows());
-        Ok(line.map_err(|error| Failure::failed(error.to_string()))? + "\n")
+        if args.json { watch::json_line(&model.rows()) } else { Ok(lines::text(&model.rows(), columns(), ROWS)) }
     })
 }
 

@@ -14,7 +14,7 @@ use crate::args::{self, TraceWhat};
 use crate::control::client::Client;
 use crate::control::messages::{Happened, Reply, Request, TraceEvent};
 use crate::watch;
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
 
 /// The line of JSON for lost events.
@@ -47,17 +47,8 @@ pub(crate) fn run(args: &args::Trace) -> Outcome {
 }
 
 fn json(events: &[TraceEvent], lost: u64) -> Outcome<String> {
-    let line = |value: serde_json::Result<String>| value.map_err(|error| Failure::failed(error.to_string()));
-    let mut text = String::new();
-    if lost > 0 {
-        text.push_str(&line(serde_json::to_string(&Lost { event: "lost", events: lost }))?);
-        text.push('\n');
-    }
-    for event in events {
-        text.push_str(&line(serde_json::to_string(event))?);
-        text.push('\n');
-    }
-    Ok(text)
+    let lost = (lost > 0).then(|| watch::json_line(&Lost { event: "lost", events: lost }));
+    lost.into_iter().chain(events.iter().map(watch::json_line)).collect()
 }
 
 fn lines(events: &[TraceEvent], lost: u64) -> String {

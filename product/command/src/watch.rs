@@ -1,6 +1,6 @@
 //! Showing a text once, or again and again.
 //!
-//! Owns: the loop of every `--watch`, replacing the earlier text on a terminal, the end with the reader.
+//! Owns: the loop of every `--watch`, replacing the earlier text on a terminal, the end with the reader; lines of JSON.
 //! Does not own: the texts.
 //! Invariants: nothing is redrawn unless standard output is a terminal. A reader that is gone (`stat --watch | head`)
 //! ends the loop without an error. No text controls the terminal.
@@ -9,7 +9,9 @@ use std::io::{IsTerminal, Write};
 use std::thread;
 use std::time::Duration;
 
-use afflux_report::failure::Outcome;
+use serde::Serialize;
+
+use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
 /// Between two texts, for a command that asks at once.
@@ -41,6 +43,11 @@ impl Watch {
             thread::sleep(self.pause);
         }
     }
+}
+
+/// A value as JSON, on one line.
+pub(crate) fn json_line(value: &impl Serialize) -> Outcome<String> {
+    Ok(serde_json::to_string(value).map_err(|error| Failure::failed(error.to_string()))? + "\n")
 }
 
 /// Prints a text after a control sequence for the terminal. False once the reader is gone.

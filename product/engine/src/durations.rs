@@ -26,6 +26,7 @@ pub(crate) struct Durations {
 
 /// How long waits of one kind took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WaitTimes {
     /// The number of waits that have ended.
     pub count: u64,

@@ -15,10 +15,10 @@ use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
 use crate::devices::status::DeviceStatus;
-use crate::devices::waits::{DeviceWaits, WaitHistograms};
+use crate::devices::waits::{DeviceWaits, PerWait};
 use crate::devices::{DeviceId, DeviceState, Devices, ListedFiles};
 use crate::dirty;
-use crate::durations::WaitTimes;
+use crate::durations::{WaitHistogram, WaitTimes};
 use crate::error::{DeviceError, Error};
 use crate::eviction::EvictionKind;
 use crate::old_kernels::OldKernel;
@@ -181,8 +181,9 @@ impl Default for Policies {
     }
 }
 
-/// The state of the engine.
-#[derive(Clone, Debug)]
+/// The state of the engine. As JSON it has the cache's figures alone.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct EngineStatus {
     /// Bytes of page frames.
     pub cache_bytes: u64,
@@ -201,10 +202,13 @@ pub struct EngineStatus {
     /// Files open in the cache.
     pub files: u64,
     /// The policy in force.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub policy: &'static str,
     /// The name of the eviction policy.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub eviction: &'static str,
     /// Each device.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub devices: Vec<DeviceStatus>,
 }
 
@@ -603,7 +607,7 @@ impl<P: Platform> Engine<P> {
 
     /// How long waits for the device took, without names. Takes no lock that a caller takes. `None` if the engine has
     /// no such device.
-    pub fn wait_histograms(&self, device: DeviceId) -> Option<WaitHistograms> {
+    pub fn wait_histograms(&self, device: DeviceId) -> Option<PerWait<WaitHistogram>> {
         self.device(device).map(|device| device.waits.histograms())
     }
 
@@ -662,6 +666,6 @@ impl<P: Platform> Engine<P> {
     /// The most pages, or leaves of an index, visited so far under one hold of a file's lock; 0 in a build without the
     /// feature `rare-paths`.
     pub fn longest_hold(&self) -> u64 {
-        self.base.cache.longest_hold.steps()
+        self.base.cache.longest_hold.get()
     }
 }

@@ -65,3 +65,12 @@ pub enum Error {
     #[error("the file was removed")]
     Discarded,
 }
+
+/// Whether a range ends within a file of at most `max` bytes.
+#[inline]
+pub(crate) fn check_range(offset: u64, len: usize, max: u64) -> Result<(), Error> {
+    match offset.checked_add(len as u64) {
+        Some(end) if end <= max => Ok(()),
+        _ => Err(Error::OutOfRange { offset, len: len as u64, max }),
+    }
+}

@@ -1,7 +1,6 @@
 //! Switches that make rare paths common, for runs in the simulator.
 //!
-//! Owns: the table of paths that can be forced, how often each is, the draws. Also the number of looks at state shared
-//! by all devices, and the longest hold of a lock in steps.
+//! Owns: the table of paths that can be forced, how often each is, the draws; the numbers that only checks read.
 //! Does not own: the paths; the code that takes a path asks here first.
 //! Invariants: a forced path breaks no promise: an unlucky world takes each of them by itself. Without the feature
 //! `rare-paths` every question is answered no at compile time. Hits ask nothing. Draws come from the given seed, in the
@@ -10,53 +9,50 @@
 #[cfg(feature = "rare-paths")]
 use std::sync::atomic::Ordering::Relaxed;
 
-macro_rules! paths {
-    ($($variant:ident $name:literal $doc:literal;)*) => {
-        /// A path that can be forced.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        #[repr(usize)]
-        pub enum Rare {
-            $(#[doc = $doc] $variant,)*
-        }
+use crate::named::named;
 
-        impl Rare {
-            /// All paths.
-            pub const ALL: &[Rare] = &[$(Rare::$variant,)*];
+named! {
+    /// A path that can be forced, by its name in a scenario.
+    Rare:
 
-            /// The name in a scenario.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
-            }
-
-            /// The path called `name`.
-            pub fn named(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|path| path.name() == name)
-            }
-        }
-    };
+    /// A write request ends before the run of dirty pages does.
+    ShortRun "short_run";
+    /// A write is charged and carried out a page at a time.
+    SmallPiece "small_piece";
+    /// The flusher writes though nothing is due.
+    EarlyFlush "early_flush";
+    /// A demand finds no free frame.
+    NoFrame "no_frame";
+    /// Readahead finds no free frame.
+    NoFrameAhead "no_frame_ahead";
+    /// A request slot that was free is taken by somebody else for a moment.
+    SlotTaken "slot_taken";
+    /// Everybody who waits for pages or memory wakes for nothing.
+    SpuriousWake "spurious_wake";
+    /// Clean pages are evicted though frames are free.
+    EvictNow "evict_now";
+    /// A cut of a file finds somebody in the middle of a copy into its last page.
+    CopyUnderWay "copy_under_way";
+    /// What goes over many pages lets go of the file's lock after each.
+    ShortHold "short_hold";
+    /// A task is switched out between finding out and acting.
+    Yield "yield";
 }
 
-paths! {
-    ShortRun "short_run" "A write request ends before the run of dirty pages does.";
-    SmallPiece "small_piece" "A write is charged and carried out a page at a time.";
-    EarlyFlush "early_flush" "The flusher writes though nothing is due.";
-    NoFrame "no_frame" "A demand finds no free frame.";
-    NoFrameAhead "no_frame_ahead" "Readahead finds no free frame.";
-    SlotTaken "slot_taken" "A request slot that was free is taken by somebody else for a moment.";
-    SpuriousWake "spurious_wake" "Everybody who waits for pages or memory wakes for nothing.";
-    EvictNow "evict_now" "Clean pages are evicted though frames are free.";
-    CopyUnderWay "copy_under_way" "A cut of a file finds somebody in the middle of a copy into its last page.";
-    ShortHold "short_hold" "What goes over many pages lets go of the file's lock after each.";
-    Yield "yield" "A task is switched out between finding out and acting.";
+impl Rare {
+    /// The path called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|path| path.name() == name)
+    }
 }
 
 /// A number in builds with the feature `rare-paths`; elsewhere nothing, which reads as 0.
 #[derive(Default)]
-struct Number(#[cfg(feature = "rare-paths")] std::sync::atomic::AtomicU64);
+pub(crate) struct Number(#[cfg(feature = "rare-paths")] std::sync::atomic::AtomicU64);
 
 #[cfg(feature = "rare-paths")]
 impl Number {
-    fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
@@ -69,7 +65,7 @@ impl Number {
 #[cfg(not(feature = "rare-paths"))]
 impl Number {
     #[inline(always)]
-    fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         0
     }
 
@@ -79,33 +75,15 @@ impl Number {
     }
 }
 
-/// Counts looks at state shared by all devices.
-#[derive(Default)]
-pub(crate) struct SharedLooks(Number);
-
-impl SharedLooks {
+impl Number {
     #[inline]
-    pub(crate) fn note(&self) {
-        self.0.change(|looks| looks + 1);
+    pub(crate) fn count_one(&self) {
+        self.change(|count| count + 1);
     }
 
-    pub(crate) fn count(&self) -> u64 {
-        self.0.get()
-    }
-}
-
-/// The most steps of a walk at once.
-#[derive(Default)]
-pub(crate) struct Longest(Number);
-
-impl Longest {
     #[inline]
-    pub(crate) fn note(&self, steps: u64) {
-        self.0.change(|most| most.max(steps));
-    }
-
-    pub(crate) fn steps(&self) -> u64 {
-        self.0.get()
+    pub(crate) fn raise_to(&self, least: u64) {
+        self.change(|most| most.max(least));
     }
 }
 

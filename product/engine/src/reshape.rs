@@ -328,26 +328,18 @@ impl<P: Platform> Reshaping<P> {
 
     /// Takes pages out of the cache, dirty or not. Pages being written go when their write ends. Releases the file's
     /// lock now and then; pages that come meanwhile may stay.
-    fn drop_pages(&self, file: &FileInner, mut pages: Range<u64>) {
-        while !pages.is_empty() {
-            self.drop_some_pages(file, &mut lock(&file.state), &mut pages);
+    fn drop_pages(&self, file: &FileInner, pages: Range<u64>) {
+        let mut next = Some(pages.start);
+        while let Some(from) = next.filter(|from| *from < pages.end) {
+            next = self.drop_some_pages(file, &mut lock(&file.state), from..pages.end);
         }
     }
 
-    fn drop_some_pages(&self, file: &FileInner, state: &mut FileState, pages: &mut Range<u64>) {
+    fn drop_some_pages(&self, file: &FileInner, state: &mut FileState, pages: Range<u64>) -> Option<u64> {
         let cache = &self.base.cache;
-        for done in 0..cache.piece(DROP_PAGES) {
-            cache.longest_hold.note(done + 1);
-            let Some(page) =
-                file.pages.index.next_present(&cache.nodes, pages.start).filter(|page| pages.contains(page))
-            else {
-                pages.start = pages.end;
-                return;
-            };
-            pages.start = page + 1;
-            let Some(frame) = cache.frame_at(&file.pages, page) else {
-                continue;
-            };
+        let present = |page| file.pages.index.next_present(&cache.nodes, page).filter(|page| *page < pages.end);
+        cache.visit_piece(DROP_PAGES, pages.start, present, |page| {
+            let Some(frame) = cache.frame_at(&file.pages, page) else { return };
             let word = cache.pages.word(frame);
             if word.any(DIRTY) {
                 cache.pages.set_dirty(frame, Sectors::NONE);
@@ -358,7 +350,7 @@ impl<P: Platform> Reshaping<P> {
             }
             cache.drop_page(&file.pages, page, frame);
             cache.page_queue(frame).wake_all();
-        }
+        })
     }
 
     /// [`Engine::discard`](crate::Engine::discard).
@@ -403,18 +395,15 @@ impl<P: Platform> Reshaping<P> {
 
     /// Takes some clean pages out of the cache, from a page on. Returns where to continue, if there may be more.
     fn forget_clean(&self, file: &FileInner, state: &mut FileState, from: u64) -> Option<u64> {
-        let (cache, mut next) = (&self.base.cache, from);
-        for done in 0..cache.piece(DROP_PAGES) {
-            cache.longest_hold.note(done + 1);
-            let page = file.pages.index.next_present(&cache.nodes, next)?;
-            next = page + 1;
-            let Some(frame) = cache.frame_at(&file.pages, page) else { continue };
+        let cache = &self.base.cache;
+        let present = |page| file.pages.index.next_present(&cache.nodes, page);
+        cache.visit_piece(DROP_PAGES, from, present, |page| {
+            let Some(frame) = cache.frame_at(&file.pages, page) else { return };
             if !cache.pages.word(frame).any(DIRTY) {
                 state.flushes.note_evicted(file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed));
                 cache.drop_page(&file.pages, page, frame);
             }
-        }
-        Some(next)
+        })
     }
 }
 

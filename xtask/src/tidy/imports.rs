@@ -33,7 +33,7 @@ const TABLE: &[Row] = &[
         name: "engine",
         ours: &["frames"],
         ours_in_tests: &["budget", "engine", "linux-policies", "reference", "simulator"],
-        others: Some(&["thiserror", "bytesize"]),
+        others: Some(&["thiserror", "bytesize", "serde", "smallvec"]),
     },
     Row {
         name: "volume",

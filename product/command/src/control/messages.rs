@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use afflux_engine::{DelayTimes, DeviceStatus, EngineStatus, PerWait, WaitTimes};
 use afflux_report::output;
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +61,7 @@ pub(crate) enum Reply {
         /// The clients that waited for it.
         clients: Vec<DelayGauges>,
         /// Sums of the clients that are no longer told apart.
-        others: DelayTimeGauges,
+        others: DelayTimes,
         /// Number of these clients.
         others_count: u64,
     },
@@ -174,7 +175,7 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn device(&self, name: &str) -> Option<&DeviceGauges> {
-        self.devices.iter().find(|device| device.name == name)
+        self.devices.iter().find(|device| device.status.name == name)
     }
 
     /// Calls of all procedures; the rows for statuses and refusals are left out.
@@ -202,76 +203,29 @@ pub(crate) struct Served {
 /// Use of the cache's memory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct CacheGauges {
-    /// All memory of the cache.
-    pub(crate) cache_bytes: u64,
-    /// Free memory.
-    pub(crate) free_bytes: u64,
-    /// Dirty, writeback included.
-    pub(crate) dirty_bytes: u64,
-    /// Under writeback.
-    pub(crate) writeback_bytes: u64,
-    /// Limit of dirty bytes of all devices together.
-    pub(crate) dirty_limit_bytes: u64,
-    /// Held by replies on their way to clients.
-    pub(crate) pinned_bytes: u64,
-    /// The cache's own metadata.
-    pub(crate) metadata_bytes: u64,
+    #[serde(flatten)]
+    pub(crate) status: EngineStatus,
     /// Memory in 2 MiB pages, whether free or not.
     pub(crate) resident_huge_bytes: u64,
     /// Memory in 4 KiB pages, whether free or not.
     pub(crate) resident_base_bytes: u64,
-    /// Files the cache knows.
-    pub(crate) files: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct DeviceGauges {
-    /// Its name, as `--device` takes it.
-    pub(crate) name: String,
+    /// Its name is the one that `--device` takes.
+    #[serde(flatten)]
+    pub(crate) status: DeviceStatus,
     /// How the server reads and writes it.
     pub(crate) described: String,
-    pub(crate) dirty_bytes: u64,
-    /// Number of runs of dirty pages.
-    pub(crate) dirty_runs: u64,
-    /// Bytes under writeback.
-    pub(crate) writeback_bytes: u64,
-    /// The dirty limit, at which its writers are throttled.
-    pub(crate) dirty_limit_bytes: u64,
-    /// The background threshold, at which its flusher starts to write.
-    pub(crate) background_threshold_bytes: u64,
-    /// Its write speed while it has dirty pages to write; none until measured.
-    pub(crate) write_bandwidth_bytes_per_s: Option<u64>,
-    /// Dirtied since the start.
-    pub(crate) dirtied_bytes: u64,
-    /// Written since the start.
-    pub(crate) written_bytes: u64,
-    /// Read since the start.
-    #[serde(default)]
-    pub(crate) read_bytes: u64,
     /// Dirty files that wait for their first turn, files of the current round, and files with more to write after their
     /// turn (b_dirty, b_io, b_more_io).
     pub(crate) b_dirty: u64,
     pub(crate) b_io: u64,
     pub(crate) b_more_io: u64,
-    /// Time during which it had requests.
-    pub(crate) busy_ns: u64,
-    pub(crate) in_flight_requests: u32,
-    /// Writers waiting for it now.
-    pub(crate) writers_waiting: u32,
-    /// Files with unwritten bytes.
-    pub(crate) files_dirty: u32,
-    /// Files whose last write failed.
-    pub(crate) files_failed: u32,
     pub(crate) last_error: Option<String>,
     /// Knobs with a value only for this device, by name.
     pub(crate) knobs: BTreeMap<String, u64>,
-    /// Time since its last completion, if it counts as hung.
-    pub(crate) stalled_ns: Option<u64>,
-    /// Whether its writers and syncs are refused until it completes a request.
-    pub(crate) refuses: bool,
-    /// Time for which the store behind it has not answered; its writers wait.
-    #[serde(default)]
-    pub(crate) away_ns: Option<u64>,
     /// The object store behind it, if there is one.
     #[serde(default)]
     pub(crate) store: Option<StoreGauges>,
@@ -280,7 +234,7 @@ pub(crate) struct DeviceGauges {
     /// Writers' pauses by cause; causes without a pause are left out.
     pub(crate) pauses: Vec<PauseGauges>,
     /// Durations of waits since the start.
-    pub(crate) waits: WaitGauges,
+    pub(crate) waits: PerWait<WaitTimes>,
     /// Current waiters by name, longest wait first.
     pub(crate) waiting: Vec<WaiterGauges>,
     /// Number of further waiters.
@@ -334,36 +288,6 @@ pub(crate) struct PauseGauges {
     pub(crate) longest_ns: u64,
 }
 
-/// Durations of waits, by cause.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct WaitGauges {
-    /// Writes that had to wait: all pauses of a call together, and its own writeback.
-    pub(crate) throttle: TimeGauges,
-    /// Calls that had to wait for a frame.
-    pub(crate) reclaim: TimeGauges,
-    /// Calls that had to wait for bytes to be read.
-    pub(crate) read: TimeGauges,
-    /// Single pauses.
-    pub(crate) pause: TimeGauges,
-    pub(crate) sync: TimeGauges,
-    pub(crate) commit: TimeGauges,
-}
-
-/// Durations of waits of one kind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct TimeGauges {
-    /// How many.
-    pub(crate) count: u64,
-    /// Their sum.
-    pub(crate) ns: u64,
-    /// The median: half of them took at most this.
-    pub(crate) p50_ns: u64,
-    pub(crate) p99_ns: u64,
-    pub(crate) p999_ns: u64,
-    /// The longest.
-    pub(crate) max_ns: u64,
-}
-
 /// A payer that waits: a file, on behalf of a client.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct WaiterGauges {
@@ -392,7 +316,7 @@ pub(crate) struct DelayGauges {
     pub(crate) waiting: u64,
     /// Finished waits.
     #[serde(flatten)]
-    pub(crate) times: DelayTimeGauges,
+    pub(crate) times: DelayTimes,
 }
 
 impl DelayGauges {
@@ -401,32 +325,6 @@ impl DelayGauges {
         let user = self.uid.map(|uid| format!(" uid {uid}")).unwrap_or_default();
         let name = self.client.as_ref().or(self.file.as_ref());
         format!("{}{user}", output::shown(name.map_or("nobody in particular", String::as_str)))
-    }
-}
-
-/// Durations of calls' waits, by cause.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct DelayTimeGauges {
-    /// Writes, throttled for their device.
-    pub(crate) throttle: TimeGauges,
-    /// Calls that waited for a frame.
-    pub(crate) reclaim: TimeGauges,
-    /// Calls that waited for a read from the device.
-    pub(crate) read: TimeGauges,
-    /// Calls that waited until written bytes were durable.
-    pub(crate) sync: TimeGauges,
-}
-
-impl DelayTimeGauges {
-    /// Each duration with its name.
-    pub(crate) fn all(&self) -> [(&'static str, &TimeGauges); 4] {
-        let Self { throttle, reclaim, read, sync } = self;
-        [("throttle", throttle), ("reclaim", reclaim), ("read", read), ("sync", sync)]
-    }
-
-    /// The sum of all.
-    pub(crate) fn ns(&self) -> u64 {
-        self.all().iter().map(|(_, times)| times.ns).sum()
     }
 }
 

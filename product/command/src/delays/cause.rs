@@ -9,7 +9,9 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::control::messages::{DeviceGauges, Report, WaitGauges};
+use afflux_engine::{Delay, DeviceStatus, PerDelay};
+
+use crate::control::messages::{DeviceGauges, Report};
 use crate::stat;
 use afflux_report::{output, units};
 
@@ -33,39 +35,27 @@ pub(super) struct Seen {
     pub(super) on_their_way: u32,
 }
 
-/// The waits for a device in that time, of all calls together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Waited {
-    throttle_ns: u64,
-    read_ns: u64,
-    sync_ns: u64,
-    reclaim_ns: u64,
-}
-
-impl Waited {
-    fn all(self) -> u64 {
-        [self.read_ns, self.sync_ns, self.reclaim_ns].iter().fold(self.throttle_ns, |sum, ns| sum.saturating_add(*ns))
-    }
-}
-
 pub(super) fn sentence(seen: &Seen) -> String {
     let time_ns = seen.now.uptime_ns.saturating_sub(seen.before.uptime_ns);
     let devices = || seen.now.devices.iter();
     // A device whose store is away has completed nothing, too.
-    if let Some((device, ns)) = devices().filter_map(|device| Some((device, device.away_ns?))).max_by_key(|it| it.1) {
-        let (name, age) = (output::shown(&device.name), units::latency(ns));
+    if let Some((device, ns)) =
+        devices().filter_map(|device| Some((device, device.status.away_ns?))).max_by_key(|it| it.1)
+    {
+        let (name, age) = (output::shown(&device.status.name), units::latency(ns));
         return format!(
             "The store behind {name} is the cause: it has not answered for {age}, and its writers and syncs wait."
         );
     }
-    if let Some((device, ns)) = devices().filter_map(|device| Some((device, device.stalled_ns?))).max_by_key(|it| it.1)
+    if let Some((device, ns)) =
+        devices().filter_map(|device| Some((device, device.status.stalled_ns?))).max_by_key(|it| it.1)
     {
-        let (name, age) = (output::shown(&device.name), units::latency(ns));
+        let (name, age) = (output::shown(&device.status.name), units::latency(ns));
         return format!("The disk {name} is the cause: it hangs, and has completed nothing for {age}.");
     }
     let times = devices().map(|device| Times::of(seen, device, time_ns));
-    let worst = times.max_by_key(|times| times.waited.all());
-    match worst.filter(|times| times.waited.all() > time_ns / SMALL_PART) {
+    let worst = times.max_by_key(|times| times.waited_ns());
+    match worst.filter(|times| times.waited_ns() > time_ns / SMALL_PART) {
         Some(times) => times.sentence(),
         None => without_waits(seen, Duration::from_nanos(time_ns)),
     }
@@ -76,43 +66,43 @@ struct Times<'a> {
     before: Option<&'a DeviceGauges>,
     now: &'a DeviceGauges,
     time_ns: u64,
-    waited: Waited,
+    /// The waits for the device in that time, of all calls together.
+    waited: PerDelay<u64>,
 }
 
 impl<'a> Times<'a> {
     fn of(seen: &'a Seen, now: &'a DeviceGauges, time_ns: u64) -> Self {
-        let before = seen.before.device(&now.name);
-        let earlier = before.map(|before| before.waits.clone()).unwrap_or_default();
-        let WaitGauges { throttle, read, sync, reclaim, .. } = &now.waits;
-        let mut waited = Waited {
-            throttle_ns: throttle.ns.saturating_sub(earlier.throttle.ns),
-            read_ns: read.ns.saturating_sub(earlier.read.ns),
-            sync_ns: sync.ns.saturating_sub(earlier.sync.ns),
-            reclaim_ns: reclaim.ns.saturating_sub(earlier.reclaim.ns),
-        };
+        let before = seen.before.device(&now.status.name);
+        let earlier = before.map(|before| before.waits).unwrap_or_default();
+        let waited_ns = |delay| now.waits.calls.of(delay).ns.saturating_sub(earlier.calls.of(delay).ns);
+        let mut waited = PerDelay::each(waited_ns);
         for waiter in &now.waiting {
             let ns = waiter.ns.min(time_ns).saturating_mul(waiter.calls);
-            let sum = if waiter.waits_for == "sync" { &mut waited.sync_ns } else { &mut waited.throttle_ns };
+            let sum = if waiter.waits_for == "sync" { &mut waited.sync } else { &mut waited.throttle };
             *sum = sum.saturating_add(ns);
         }
         Self { before, now, time_ns, waited }
     }
 
+    fn waited_ns(&self) -> u64 {
+        Delay::ALL.iter().fold(0, |sum, delay| sum.saturating_add(self.waited.of(*delay)))
+    }
+
     fn sentence(&self) -> String {
-        let Waited { throttle_ns, read_ns, sync_ns, reclaim_ns } = self.waited;
-        let (name, longest) = (output::shown(&self.now.name), throttle_ns.max(read_ns).max(sync_ns).max(reclaim_ns));
+        let PerDelay { throttle, read, sync, reclaim } = self.waited;
+        let (name, longest) = (output::shown(&self.now.status.name), throttle.max(read).max(sync).max(reclaim));
         let waited = format!("calls waited {} in the last {}", units::latency(longest), units::latency(self.time_ns));
         let busy = format!("busy {} of the time", units::share(self.busy_ns(), self.time_ns));
-        if longest == reclaim_ns {
+        if longest == reclaim {
             return format!("The cache is the cause: {waited} for free memory; a larger --cache has more.");
         }
-        if longest == read_ns {
+        if longest == read {
             let speed = self.rate(|device| device.read_bytes);
             return format!(
                 "The disk {name} is the cause: {waited} for bytes that are not cached (it reads {speed}, {busy})."
             );
         }
-        if longest == sync_ns {
+        if longest == sync {
             return format!(
                 "The disk {name} is the cause: {waited} until their bytes were durable (COMMIT, fsync; {busy})."
             );
@@ -138,21 +128,21 @@ impl<'a> Times<'a> {
             _ => format!(
                 "The budget of {name} is the cause: {waited} at its dirty limit ({} of {}), while it was {busy}; a larger \
                  dirty_ratio lets them go on.",
-                units::memory(self.now.dirty_bytes),
-                units::memory(self.now.dirty_limit_bytes)
+                units::memory(self.now.status.dirty_bytes),
+                units::memory(self.now.status.dirty_limit_bytes)
             ),
         }
     }
 
-    fn moved(&self, value: fn(&DeviceGauges) -> u64) -> u64 {
-        value(self.now).saturating_sub(self.before.map_or(0, value))
+    fn moved(&self, value: fn(&DeviceStatus) -> u64) -> u64 {
+        value(&self.now.status).saturating_sub(self.before.map_or(0, |before| value(&before.status)))
     }
 
     fn busy_ns(&self) -> u64 {
         self.moved(|device| device.busy_ns).min(self.time_ns)
     }
 
-    fn rate(&self, bytes: fn(&DeviceGauges) -> u64) -> String {
+    fn rate(&self, bytes: fn(&DeviceStatus) -> u64) -> String {
         units::rate(self.moved(bytes), Duration::from_nanos(self.time_ns))
     }
 

@@ -1,9 +1,11 @@
-use super::{Delays, OfDevice, SHOWN_MAX, blocks};
-use crate::control::messages::{DelayGauges, DelayTimeGauges, TimeGauges};
+use afflux_engine::{DelayTimes, WaitTimes};
 
-fn times(count: u64, ns: u64) -> DelayTimeGauges {
-    let read = TimeGauges { count, ns, p99_ns: 9_000_000, max_ns: 9_100_000, ..TimeGauges::default() };
-    DelayTimeGauges { read, ..DelayTimeGauges::default() }
+use super::{Delays, OfDevice, SHOWN_MAX, blocks};
+use crate::control::messages::DelayGauges;
+
+fn times(count: u64, ns: u64) -> DelayTimes {
+    let read = WaitTimes { count, ns, p99_ns: 9_000_000, max_ns: 9_100_000, ..WaitTimes::default() };
+    DelayTimes { read, ..DelayTimes::default() }
 }
 
 fn client(address: &str, count: u64, ns: u64) -> DelayGauges {

@@ -15,9 +15,9 @@ use serde_json::json;
 
 use super::holders::Process;
 use crate::control::client::Client;
-use crate::control::messages::{Reply, Request};
+use crate::control::messages::Reply;
 use crate::control::trust;
-use crate::progress::{self, DrainDisplay};
+use crate::{drain, progress};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
@@ -34,26 +34,21 @@ pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<bool> {
     let Some(mut client) = sockets_of(process.pid).iter().find_map(|path| connected(process.pid, path)) else {
         return Ok(false);
     };
-    client.ask(&Request::Drain)?;
-    let mut display = DrainDisplay::new(!as_json, "");
-    loop {
-        match client.reply()? {
-            Reply::Progress(now) if as_json => output::say(json!({
+    let said = |reply: &Reply| {
+        if let Reply::Progress(now) = reply {
+            output::say(json!({
                 "server": process.pid, "left_bytes": now.left_bytes, "written_bytes": now.written_bytes,
                 "elapsed_ns": now.elapsed_ns,
-            })),
-            Reply::Progress(now) => display.show(now),
-            Reply::Drained(drained) => {
-                display.finish();
-                if drained.failed.is_empty() {
-                    return Ok(true);
-                }
-                let first = format!("the server (process {}) could not write everything:", process.pid);
-                return Err(Failure::failed(progress::unwritten(&first, &drained.failed)));
-            }
-            other => return Err(client.unexpected(&other)),
+            }));
         }
+        Ok(())
+    };
+    let drained = drain::follow(&mut client, as_json.then_some(&said))?;
+    if drained.failed.is_empty() {
+        return Ok(true);
     }
+    let first = format!("the server (process {}) could not write everything:", process.pid);
+    Err(Failure::failed(progress::unwritten(&first, &drained.failed)))
 }
 
 /// The paths at which a process listens.

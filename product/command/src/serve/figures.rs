@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use afflux_engine::counters::COUNTERS;
-use afflux_engine::{DeviceStatus, Platform, WaitHistogram, WaitHistograms};
+use afflux_engine::{DeviceStatus, PerWait, Platform, WaitHistogram};
 use afflux_linux::ServeCounts;
 use afflux_metrics::{Exposition, Value};
 
@@ -61,13 +61,13 @@ fn pauses(device: &DeviceStatus, all: &mut Exposition) {
     }
 }
 
-fn waits(device: &str, waits: &WaitHistograms, all: &mut Exposition) {
+fn waits(device: &str, waits: &PerWait<WaitHistogram>, all: &mut Exposition) {
     for (family, histogram) in [
         (&PAUSE, &waits.pause),
-        (&WAIT_THROTTLE, &waits.throttle),
-        (&WAIT_RECLAIM, &waits.reclaim),
-        (&WAIT_READ, &waits.read),
-        (&WAIT_SYNC, &waits.sync),
+        (&WAIT_THROTTLE, &waits.calls.throttle),
+        (&WAIT_RECLAIM, &waits.calls.reclaim),
+        (&WAIT_READ, &waits.calls.read),
+        (&WAIT_SYNC, &waits.calls.sync),
         (&COMMIT, &waits.commit),
     ] {
         all.add(family, &[("device", device)], in_seconds(histogram));

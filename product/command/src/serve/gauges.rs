@@ -8,16 +8,11 @@ use std::net::IpAddr;
 
 use afflux_engine::policy::{Figure, FigureValue};
 use afflux_engine::trace::{Event, Traced};
-use afflux_engine::{
-    AccountOwner, Backing, Client, Delay, DelayTimes, Delayed, DeviceWaits, Operation, PauseStatus, WaitTimes, Waiter,
-};
+use afflux_engine::{AccountOwner, Backing, Client, Delayed, Operation, PauseStatus, Waiter};
 use afflux_frontend::{RecordedCall, RecordedOperation};
 use afflux_linux::{HostFile, PeerCounts};
 
-use crate::control::messages::{
-    DelayGauges, DelayTimeGauges, FigureGauge, Happened, PauseGauges, PeerGauges, TimeGauges, TraceEvent, WaitGauges,
-    WaiterGauges,
-};
+use crate::control::messages::{DelayGauges, FigureGauge, Happened, PauseGauges, PeerGauges, TraceEvent, WaiterGauges};
 
 /// The path of a file on the host, if it has one.
 pub(super) fn name(file: &Backing) -> String {
@@ -43,22 +38,6 @@ pub(super) fn pause(of: &PauseStatus) -> PauseGauges {
     PauseGauges { cause: cause.name().to_owned(), waiting, count, ns, longest_ns }
 }
 
-fn gauges(of: WaitTimes) -> TimeGauges {
-    let WaitTimes { count, ns, p50_ns, p99_ns, p999_ns, max_ns } = of;
-    TimeGauges { count, ns, p50_ns, p99_ns, p999_ns, max_ns }
-}
-
-pub(super) fn times(of: &DeviceWaits) -> WaitGauges {
-    WaitGauges {
-        throttle: gauges(of.throttle),
-        reclaim: gauges(of.reclaim),
-        read: gauges(of.read),
-        pause: gauges(of.pause),
-        sync: gauges(of.sync),
-        commit: gauges(of.commit),
-    }
-}
-
 pub(super) fn waiter(of: &Waiter) -> WaiterGauges {
     WaiterGauges {
         file: name(&of.file),
@@ -69,18 +48,8 @@ pub(super) fn waiter(of: &Waiter) -> WaiterGauges {
     }
 }
 
-pub(super) fn delay_times(of: &DelayTimes) -> DelayTimeGauges {
-    let of = |delay| gauges(of.of(delay));
-    DelayTimeGauges {
-        throttle: of(Delay::Throttle),
-        reclaim: of(Delay::Reclaim),
-        read: of(Delay::Read),
-        sync: of(Delay::Sync),
-    }
-}
-
 pub(super) fn delayed(of: &Delayed) -> DelayGauges {
-    let (times, waiting) = (delay_times(&of.times), of.waiting);
+    let (times, waiting) = (of.times, of.waiting);
     match &of.whose {
         AccountOwner::Client(client) => {
             let (uid, client) = (client.user(), Some(address(client)));

@@ -12,9 +12,7 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,7 +20,8 @@ use afflux_budget::RememberedPrices;
 use afflux_engine::policy::Remembered;
 use serde::{Deserialize, Serialize};
 
-use afflux_report::output;
+use super::state;
+use afflux_report::{bounded_file, output};
 
 /// Version of the file's format.
 const VERSION: u32 = 1;
@@ -124,7 +123,8 @@ impl KeptPrices {
             oldest.map(|identity| disks.remove(&identity));
         }
         if disks != before {
-            replace(path, &Document { version: VERSION, disks: disks.clone() })?;
+            let document = Document { version: VERSION, disks: disks.clone() };
+            state::replace(path, &serde_json::to_string_pretty(&document)?)?;
         }
         self.disks = disks;
         Ok(())
@@ -139,20 +139,14 @@ enum LoadFailure {
 
 fn document(path: &Path) -> Result<Document, LoadFailure> {
     let nonsense = |why: String| LoadFailure::Nonsense(why);
-    let mut text = String::new();
-    match File::open(path) {
-        Ok(file) => {
-            file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(|error| nonsense(error.to_string()))?;
-        }
+    let bytes = match bounded_file::read(path, FILE_BYTES_MAX) {
+        Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Ok(Document { version: VERSION, disks: BTreeMap::new() });
         }
         Err(error) => return Err(nonsense(error.to_string())),
-    }
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(nonsense(format!("it has more than {FILE_BYTES_MAX} bytes")));
-    }
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| nonsense(error.to_string()))?;
+    };
+    let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| nonsense(error.to_string()))?;
     match value.get("version").and_then(serde_json::Value::as_u64) {
         Some(version) if version > u64::from(VERSION) => Err(LoadFailure::Newer(version)),
         _ => serde_json::from_value(value).map_err(|error| nonsense(error.to_string())),
@@ -171,21 +165,4 @@ fn sensible(disks: BTreeMap<String, Disk>) -> (BTreeMap<String, Disk>, Vec<Strin
         }
     });
     (kept.collect(), refused)
-}
-
-/// Replaces the old file with a whole new one.
-fn replace(path: &Path, document: &Document) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(document)?;
-    let new = path.with_extension(format!("json.{}", std::process::id()));
-    let written = (|| {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        writeln!(file, "{text}")?;
-        file.sync_all()?;
-        fs::rename(&new, path)
-    })();
-    if written.is_err() {
-        // The file may not exist.
-        let _ = fs::remove_file(&new);
-    }
-    written
 }

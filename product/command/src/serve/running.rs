@@ -113,22 +113,15 @@ impl Running {
             listen: self.listen.to_string(),
             serving: self.exports.iter().map(served).collect(),
             uptime_ns: nanos(self.since.elapsed()),
-            cache: CacheGauges {
-                cache_bytes: status.cache_bytes,
-                free_bytes: status.free_bytes,
-                dirty_bytes: status.dirty_bytes,
-                writeback_bytes: status.writeback_bytes,
-                dirty_limit_bytes: status.dirty_limit_bytes,
-                pinned_bytes: status.pinned_bytes,
-                metadata_bytes: status.metadata_bytes,
-                resident_huge_bytes: resident.huge_bytes,
-                resident_base_bytes: resident.base_bytes,
-                files: status.files,
-            },
             policy: status.policy.to_owned(),
             eviction: status.eviction.to_owned(),
-            names_durable: self.volume.names_durable(),
             devices: status.devices.iter().map(|device| self.device_gauges(device)).collect(),
+            cache: CacheGauges {
+                resident_huge_bytes: resident.huge_bytes,
+                resident_base_bytes: resident.base_bytes,
+                status,
+            },
+            names_durable: self.volume.names_durable(),
             nfs: NfsGauges {
                 connections: counts.connections as u64,
                 connections_max: self.connections_max as u64,
@@ -152,34 +145,17 @@ impl Running {
         let listed = self.engine.listed_files(status.id).unwrap_or_default();
         let clients = waits.delays.accounts.iter().filter(|one| matches!(one.whose, AccountOwner::Client(_)));
         DeviceGauges {
-            name: status.name.clone(),
+            status: status.clone(),
             described: self.devices.description(&status.name),
-            dirty_bytes: status.dirty_bytes,
-            dirty_runs: status.dirty_runs,
-            writeback_bytes: status.writeback_bytes,
-            dirty_limit_bytes: status.dirty_limit_bytes,
-            background_threshold_bytes: status.background_threshold_bytes,
-            write_bandwidth_bytes_per_s: status.write_bandwidth_bytes_per_s,
-            dirtied_bytes: status.dirtied_bytes,
-            written_bytes: status.written_bytes,
-            read_bytes: status.read_bytes,
             b_dirty: listed.dirty,
             b_io: listed.round,
             b_more_io: listed.more,
-            busy_ns: status.busy_ns,
-            in_flight_requests: status.in_flight,
-            writers_waiting: status.writers_waiting,
-            files_dirty: status.files_dirty,
-            files_failed: status.files_failed,
             last_error: status.last_error.map(|error| error.to_string()),
             knobs: self.own_knobs(status.id),
-            stalled_ns: status.stalled_ns,
-            refuses: status.refuses,
-            away_ns: status.away_ns,
             store: self.store.as_ref().map(|store| store()),
             in_force: status.figures.iter().map(gauges::figure).collect(),
             pauses: status.pauses.iter().map(gauges::pause).collect(),
-            waits: gauges::times(&waits),
+            waits: waits.times,
             waiting: waits.waiting.iter().map(gauges::waiter).collect(),
             waiting_more: waits.waiting_more,
             clients: clients.take(CLIENTS_IN_REPORT).map(gauges::delayed).collect(),
@@ -227,14 +203,13 @@ impl Running {
     fn delays(&self, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
         for status in self.engine.status().devices {
             let delays = self.engine.waits(status.id).unwrap_or_default().delays;
-            let (others, mut others_count) = (gauges::delay_times(&delays.others), delays.others_count);
-            let mut others = Some(others);
+            let (mut others, mut others_count) = (delays.others, delays.others_count);
             let clients: Vec<_> = delays.accounts.iter().map(gauges::delayed).collect();
             let parts = clients.chunks(DELAYS_A_LINE).map(<[_]>::to_vec);
             let empty = clients.is_empty().then(Vec::new);
             for clients in parts.chain(empty) {
                 // The first reply alone has the sums of the others.
-                let (others, others_count) = (others.take().unwrap_or_default(), std::mem::take(&mut others_count));
+                let (others, others_count) = (std::mem::take(&mut others), std::mem::take(&mut others_count));
                 send(Reply::Delays { device: status.name.clone(), clients, others, others_count })?;
             }
         }

@@ -1,13 +1,15 @@
 //! The directory for state that outlives a server.
 //!
-//! Owns: the directory, and the names in it.
+//! Owns: the directory, the names in it, how a file in it is replaced.
 //! Does not own: the contents of the files (`afflux_linux::handle_key`, `afflux_linux::kept_places`, `kept_prices`,
 //! `kept_verifier`).
 //! Invariants: only this user can access the directory. A server works without it if it cannot be made.
 
-use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::process;
 
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
@@ -56,6 +58,36 @@ impl StateDirectory {
         let error = access(directory, Access::WRITE_OK | Access::EXEC_OK).err()?;
         Some(format!("{}: {}", directory.display(), std::io::Error::from(error)))
     }
+}
+
+/// Replaces a file with a whole new one, durably.
+///
+/// # Errors
+/// When that fails; the old file may then be there, or the new one.
+pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let new = beside(path, "new");
+    let written = (|| {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        writeln!(file, "{text}")?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        sync_directory_of(path)
+    })();
+    if written.is_err() {
+        // The file may not exist.
+        let _ = fs::remove_file(&new);
+    }
+    written
+}
+
+/// A name beside a file that only this process uses.
+pub(super) fn beside(path: &Path, what: &str) -> PathBuf {
+    path.with_extension(format!("{what}-{}", process::id()))
+}
+
+pub(super) fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let directory = path.parent().ok_or(ErrorKind::NotFound)?;
+    File::open(directory)?.sync_all()
 }
 
 fn usual() -> Option<PathBuf> {

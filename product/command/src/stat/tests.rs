@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
+use afflux_engine::{DelayTimes, DeviceStatus, EngineStatus, PerWait, WaitTimes};
+
 use super::lines;
 use crate::control::messages::{
-    CacheGauges, DelayGauges, DelayTimeGauges, DeviceGauges, FigureGauge, NfsGauges, PauseGauges, Report, StoreGauges,
-    TimeGauges, WaitGauges, WaiterGauges,
+    CacheGauges, DelayGauges, DeviceGauges, FigureGauge, NfsGauges, PauseGauges, Report, StoreGauges, WaiterGauges,
 };
 
 pub(crate) fn report(uptime_ns: u64) -> Report {
@@ -12,49 +13,40 @@ pub(crate) fn report(uptime_ns: u64) -> Report {
         serving: Vec::new(),
         uptime_ns,
         cache: CacheGauges {
-            cache_bytes: 64 << 20,
-            free_bytes: 48 << 20,
-            dirty_bytes: 1 << 20,
-            writeback_bytes: 0,
-            dirty_limit_bytes: 32 << 20,
-            pinned_bytes: 0,
-            metadata_bytes: 0,
+            status: EngineStatus {
+                cache_bytes: 64 << 20,
+                free_bytes: 48 << 20,
+                dirty_bytes: 1 << 20,
+                dirty_limit_bytes: 32 << 20,
+                files: 1204,
+                ..EngineStatus::default()
+            },
             resident_huge_bytes: 30 << 20,
             resident_base_bytes: 10 << 20,
-            files: 1204,
         },
         policy: "afflux".into(),
         eviction: "s3-window".into(),
         names_durable: true,
         devices: vec![DeviceGauges {
-            name: "sda1".into(),
+            status: DeviceStatus {
+                name: "sda1".into(),
+                dirty_bytes: 1 << 20,
+                dirty_runs: 3,
+                dirty_limit_bytes: 32 << 20,
+                background_threshold_bytes: 3 << 20,
+                files_dirty: 1,
+                ..DeviceStatus::default()
+            },
             described: "USB".into(),
-            dirty_bytes: 1 << 20,
-            dirty_runs: 3,
-            writeback_bytes: 0,
-            dirty_limit_bytes: 32 << 20,
-            background_threshold_bytes: 3 << 20,
-            write_bandwidth_bytes_per_s: None,
-            dirtied_bytes: 0,
-            written_bytes: 0,
-            read_bytes: 0,
             b_dirty: 0,
             b_io: 0,
             b_more_io: 0,
-            busy_ns: 0,
-            in_flight_requests: 0,
-            writers_waiting: 0,
-            files_dirty: 1,
-            files_failed: 0,
             last_error: None,
             knobs: BTreeMap::new(),
-            stalled_ns: None,
-            refuses: false,
-            away_ns: None,
             store: None,
             in_force: BTreeMap::new(),
             pauses: Vec::new(),
-            waits: WaitGauges::default(),
+            waits: PerWait::default(),
             waiting: Vec::new(),
             waiting_more: 0,
             clients: Vec::new(),
@@ -66,11 +58,21 @@ pub(crate) fn report(uptime_ns: u64) -> Report {
 }
 
 #[test]
+fn a_report_passes_through_json_and_one_without_a_figure_is_read() {
+    let report = report(7);
+    let mut json = serde_json::to_value(&report).unwrap();
+    assert_eq!(serde_json::from_value::<Report>(json.clone()).unwrap(), report);
+    let device = json["devices"][0].as_object_mut().unwrap();
+    assert_eq!(device.remove("dirty_runs"), Some(3.into()), "the engine's figures stand beside the server's");
+    assert_eq!(serde_json::from_value::<Report>(json).unwrap().devices[0].status.dirty_runs, 0);
+}
+
+#[test]
 fn rates_are_differences_over_the_time_between() {
     let before = report(1_000_000_000);
     let mut now = report(1_500_000_000);
-    now.devices[0].written_bytes = 12_450_000;
-    now.devices[0].writers_waiting = 2;
+    now.devices[0].status.written_bytes = 12_450_000;
+    now.devices[0].status.writers_waiting = 2;
     now.counters = BTreeMap::from([
         ("read_hit_pages".to_owned(), 972),
         ("read_miss_pages".to_owned(), 28),
@@ -97,11 +99,11 @@ fn rates_are_differences_over_the_time_between() {
 #[test]
 fn the_measured_speed_of_a_device_is_said_once_known() {
     let mut now = report(1);
-    now.devices[0].background_threshold_bytes = 0;
+    now.devices[0].status.background_threshold_bytes = 0;
     let text = lines(&now, &now);
     assert!(text.contains("flushed at once (speed not known yet)\n"), "{text}");
-    now.devices[0].background_threshold_bytes = 3 << 20;
-    now.devices[0].write_bandwidth_bytes_per_s = Some(25_000_000);
+    now.devices[0].status.background_threshold_bytes = 3 << 20;
+    now.devices[0].status.write_bandwidth_bytes_per_s = Some(25_000_000);
     let text = lines(&now, &now);
     assert!(text.contains("flushed above 3.00 MiB   writes up to 25.0 MB/s\n"), "{text}");
 }
@@ -118,11 +120,11 @@ fn every_figure_of_a_device_is_documented() {
 #[test]
 fn a_failing_device_says_why() {
     let mut now = report(1);
-    now.devices[0].files_failed = 3;
+    now.devices[0].status.files_failed = 3;
     now.devices[0].last_error = Some("no space left on the device".into());
     let text = lines(&now, &now);
     assert!(text.contains("3 files could not be written (no space left on the device)"), "{text}");
-    now.devices[0].files_failed = 1;
+    now.devices[0].status.files_failed = 1;
     let text = lines(&now, &now);
     assert!(text.contains("   1 file could not be written"), "{text}");
 }
@@ -130,8 +132,8 @@ fn a_failing_device_says_why() {
 #[test]
 fn a_device_s_name_and_error_stay_in_their_line_and_control_nothing() {
     let mut now = report(1_000_000_000);
-    now.devices[0].name = "a\n\x1b[31mü".into();
-    now.devices[0].files_failed = 1;
+    now.devices[0].status.name = "a\n\x1b[31mü".into();
+    now.devices[0].status.files_failed = 1;
     now.devices[0].last_error = Some("gone\u{202e}\n".into());
     let text = lines(&report(0), &now);
     assert!(text.starts_with("a\\n\\u001b[31mü  ") && text.contains("(gone\\u202e\\n)"), "{text}");
@@ -139,15 +141,15 @@ fn a_device_s_name_and_error_stay_in_their_line_and_control_nothing() {
 }
 
 fn client(address: &str, ns: u64) -> DelayGauges {
-    let throttle = TimeGauges { count: 1, ns, ..TimeGauges::default() };
-    let times = DelayTimeGauges { throttle, ..DelayTimeGauges::default() };
+    let throttle = WaitTimes { count: 1, ns, ..WaitTimes::default() };
+    let times = DelayTimes { throttle, ..DelayTimes::default() };
     DelayGauges { client: Some(address.into()), uid: Some(7), times, ..DelayGauges::default() }
 }
 
 #[test]
 fn waits_stand_below_their_device_and_each_says_what_it_is() {
     let (mut before, mut now) = (report(0), report(500_000_000));
-    let times = TimeGauges {
+    let times = WaitTimes {
         count: 1204,
         ns: 12_400_000_000,
         p50_ns: 12_000_000,
@@ -156,7 +158,8 @@ fn waits_stand_below_their_device_and_each_says_what_it_is() {
         max_ns: 102_000_000,
     };
     let device = &mut now.devices[0];
-    device.waits = WaitGauges { throttle: times, commit: TimeGauges { count: 1, ..times }, ..WaitGauges::default() };
+    let calls = DelayTimes { throttle: times, ..DelayTimes::default() };
+    device.waits = PerWait { calls, commit: WaitTimes { count: 1, ..times }, ..PerWait::default() };
     device.pauses = vec![PauseGauges {
         cause: "dirty rate".into(),
         waiting: 1,
@@ -266,10 +269,10 @@ fn figures_of_another_policy_are_shown_by_their_names() {
 #[test]
 fn a_device_that_hangs_is_told_with_its_age() {
     let mut now = report(1);
-    now.devices[0].stalled_ns = Some(12_300_000_000);
+    now.devices[0].status.stalled_ns = Some(12_300_000_000);
     let text = lines(&now, &now);
     assert!(text.contains("   HANGS: has completed nothing for 12.3 s\n"), "{text}");
-    now.devices[0].refuses = true;
+    now.devices[0].status.refuses = true;
     let text = lines(&now, &now);
     assert!(text.contains("for 12.3 s, writers and syncs are refused\n"), "{text}");
 }
@@ -281,7 +284,7 @@ fn a_store_that_is_away_is_told_with_its_words_and_its_requests() {
         Some(StoreGauges { puts, gets: 7, trouble: trouble.map(str::to_owned), ..StoreGauges::default() })
     };
     (before.devices[0].store, now.devices[0].store) = (store(10, None), store(60, Some("SlowDown")));
-    (now.devices[0].stalled_ns, now.devices[0].away_ns) = (Some(1), Some(12_300_000_000));
+    (now.devices[0].status.stalled_ns, now.devices[0].status.away_ns) = (Some(1), Some(12_300_000_000));
     let text = lines(&before, &now);
     let away = "AWAY: has not answered for 12.3 s (SlowDown), writers and syncs wait";
     assert!(text.contains(away) && !text.contains("HANGS"), "{text}");

@@ -6,8 +6,10 @@
 
 use std::time::Duration;
 
+use afflux_engine::WaitTimes;
+
 use super::plural;
-use crate::control::messages::{DelayGauges, DeviceGauges, PauseGauges, TimeGauges, WaiterGauges};
+use crate::control::messages::{DelayGauges, DeviceGauges, PauseGauges, WaiterGauges};
 use afflux_report::{output, units};
 
 /// Most clients that are named.
@@ -15,11 +17,11 @@ const CLIENTS_SHOWN: usize = 4;
 
 pub(super) fn lines(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration) -> Vec<String> {
     let (waits, mut lines) = (&now.waits, Vec::new());
-    lines.extend(times("throttled writes waited", "write", &waits.throttle));
+    lines.extend(times("throttled writes waited", "write", &waits.calls.throttle));
     lines.extend(paused(&now.pauses));
-    lines.extend(times("calls waited for memory", "call", &waits.reclaim));
-    lines.extend(times("calls waited for reads", "call", &waits.read));
-    lines.extend(times("syncs waited", "sync", &waits.sync));
+    lines.extend(times("calls waited for memory", "call", &waits.calls.reclaim));
+    lines.extend(times("calls waited for reads", "call", &waits.calls.read));
+    lines.extend(times("syncs waited", "sync", &waits.calls.sync));
     lines.extend(times("COMMITs took", "COMMIT", &waits.commit));
     lines.extend(now.waiting.iter().map(waiting));
     if now.waiting_more > 0 {
@@ -29,8 +31,8 @@ pub(super) fn lines(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Dur
     lines
 }
 
-fn times(what: &str, one: &str, times: &TimeGauges) -> Option<String> {
-    let TimeGauges { count, ns, p50_ns, p99_ns, max_ns, .. } = *times;
+fn times(what: &str, one: &str, times: &WaitTimes) -> Option<String> {
+    let WaitTimes { count, ns, p50_ns, p99_ns, max_ns, .. } = *times;
     let [p50, p99, longest, sum] = [p50_ns, p99_ns, max_ns, ns].map(units::latency);
     let since = format!("{} since the start, {sum} together", plural(count, one));
     (count > 0).then(|| format!("{what}: half up to {p50}, 99 % up to {p99}, longest {longest} ({since})"))

@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use afflux_engine::DeviceStatus;
+
 use super::follow::Sample;
 use super::rows::{CacheRow, ClientRow, DeviceRow, FileRow, Rows, WaitRow, Waited};
 use crate::control::messages::{DeviceGauges, Happened, PeerGauges, Report, StoreGauges, TraceEvent};
@@ -111,14 +113,14 @@ impl Model {
     fn draw(&mut self, report: &Report) {
         let Some((before, _)) = self.reports.back() else { return };
         let time = between(before, report);
-        self.curves.retain(|name, _| report.devices.iter().any(|device| device.name == *name));
+        self.curves.retain(|name, _| report.devices.iter().any(|device| device.status.name == *name));
         for device in &report.devices {
-            let curves = self.curves.entry(device.name.clone()).or_default();
+            let curves = self.curves.entry(device.status.name.clone()).or_default();
             let (owed, full) = match (device.figure("owed_ns"), device.figure("budget_in_force_ns")) {
                 (Some(owed), Some(budget)) => (owed, budget),
-                _ => (device.dirty_bytes, device.dirty_limit_bytes),
+                _ => (device.status.dirty_bytes, device.status.dirty_limit_bytes),
             };
-            let written = rate(device.written_bytes, of_device(before, device, |it| it.written_bytes), time);
+            let written = rate(device.status.written_bytes, of_device(before, device, |it| it.written_bytes), time);
             for (curve, value) in [(&mut curves.owed_per_mille, share(owed, full)), (&mut curves.written, written)] {
                 curve.push_back(value);
                 if curve.len() > CURVE {
@@ -155,29 +157,21 @@ impl Model {
 
     fn device(&self, before: &Report, now: &Report, device: &DeviceGauges) -> DeviceRow {
         let time = between(before, now);
-        let rate_of = |value: fn(&DeviceGauges) -> u64| rate(value(device), of_device(before, device, value), time);
-        let curves = self.curves.get(&device.name);
+        let status = &device.status;
+        let rate_of = |value: fn(&DeviceStatus) -> u64| rate(value(status), of_device(before, device, value), time);
+        let curves = self.curves.get(&status.name);
         let curve = |of: fn(&Curves) -> &VecDeque<u64>| curves.map(|it| of(it).iter().copied().collect());
         DeviceRow {
-            name: device.name.clone(),
+            status: status.clone(),
             owed_ns: device.figure("owed_ns"),
             budget_ns: device.figure("budget_in_force_ns"),
             written_bytes_per_s: rate_of(|it| it.written_bytes),
             read_bytes_per_s: rate_of(|it| it.read_bytes),
-            write_bandwidth_bytes_per_s: device.write_bandwidth_bytes_per_s,
-            dirty_bytes: device.dirty_bytes,
-            dirty_limit_bytes: device.dirty_limit_bytes,
-            in_flight_requests: device.in_flight_requests,
-            writers_waiting: device.writers_waiting,
-            stalled_ns: device.stalled_ns,
-            refuses: device.refuses,
-            away_ns: device.away_ns,
             store_requests_per_s: device.store.as_ref().map(|store| {
                 let all = |store: &StoreGauges| store.puts + store.gets + store.lists + store.deletes;
-                let earlier = before.device(&device.name).and_then(|device| device.store.as_ref());
+                let earlier = before.device(&status.name).and_then(|device| device.store.as_ref());
                 rate(all(store), all(earlier.unwrap_or(store)), time)
             }),
-            files_failed: device.files_failed,
             owed_per_mille: curve(|it| &it.owed_per_mille).unwrap_or_default(),
             written: curve(|it| &it.written).unwrap_or_default(),
         }
@@ -241,7 +235,7 @@ impl Model {
         let mut waiting = BTreeMap::<(String, String), u64>::new();
         for device in &now.devices {
             for waiter in &device.waiting {
-                let key = (device.name.clone(), waiter.file.clone());
+                let key = (device.status.name.clone(), waiter.file.clone());
                 sums.entry(key.clone()).or_default();
                 *waiting.entry(key).or_default() += waiter.calls;
             }
@@ -266,7 +260,7 @@ impl Model {
                 longest_ns: waiter.ns,
                 times: waiter.calls,
                 waits_for: waiter.waits_for.clone(),
-                device: device.name.clone(),
+                device: device.status.name.clone(),
                 client: waiter.client.clone(),
                 file: Some(waiter.file.clone()),
             }));
@@ -306,15 +300,16 @@ fn share(part: u64, whole: u64) -> u64 {
 }
 
 /// The value of the same device in an earlier report; for a new device, the current value.
-fn of_device(before: &Report, device: &DeviceGauges, value: impl Fn(&DeviceGauges) -> u64) -> u64 {
-    value(before.device(&device.name).unwrap_or(device))
+fn of_device(before: &Report, device: &DeviceGauges, value: impl Fn(&DeviceStatus) -> u64) -> u64 {
+    value(&before.device(&device.status.name).unwrap_or(device).status)
 }
 
 fn cache(before: &Report, now: &Report) -> CacheRow {
+    let status = &now.cache.status;
     CacheRow {
-        cache_bytes: now.cache.cache_bytes,
-        used_bytes: now.cache.cache_bytes.saturating_sub(now.cache.free_bytes),
-        dirty_bytes: now.cache.dirty_bytes,
+        cache_bytes: status.cache_bytes,
+        used_bytes: status.cache_bytes.saturating_sub(status.free_bytes),
+        dirty_bytes: status.dirty_bytes,
         hit_pages: now.counted_since(before, "read_hit_pages"),
         miss_pages: now.counted_since(before, "read_miss_pages"),
     }

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 
+use afflux_engine::DeviceStatus;
 use serde::Serialize;
 
 /// Everything at one moment.
@@ -38,25 +39,15 @@ pub(super) struct CacheRow {
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct DeviceRow {
-    pub(super) name: String,
+    #[serde(flatten)]
+    pub(super) status: DeviceStatus,
     /// None under a policy that does not count in time.
     pub(super) owed_ns: Option<u64>,
     pub(super) budget_ns: Option<u64>,
     pub(super) written_bytes_per_s: u64,
     pub(super) read_bytes_per_s: u64,
-    /// Its measured write speed; none until it is known.
-    pub(super) write_bandwidth_bytes_per_s: Option<u64>,
-    pub(super) dirty_bytes: u64,
-    pub(super) dirty_limit_bytes: u64,
-    pub(super) in_flight_requests: u32,
-    pub(super) writers_waiting: u32,
-    pub(super) stalled_ns: Option<u64>,
-    pub(super) refuses: bool,
-    /// Time for which the store behind it has not answered.
-    pub(super) away_ns: Option<u64>,
     /// Requests to the store behind it; none for a disk.
     pub(super) store_requests_per_s: Option<u64>,
-    pub(super) files_failed: u32,
     /// The last two minutes, one value a second: the owed time as a share of the budget, in thousandths; without a
     /// time, the dirty bytes as a share of the limit.
     #[serde(skip)]
@@ -187,9 +178,10 @@ impl DeviceRow {
     pub(super) fn load(&self) -> Load {
         let (owed, full) = match (self.owed_ns, self.budget_ns) {
             (Some(owed), Some(budget)) => (owed, budget),
-            _ => (self.dirty_bytes, self.dirty_limit_bytes),
+            _ => (self.status.dirty_bytes, self.status.dirty_limit_bytes),
         };
-        let is_failing = self.stalled_ns.is_some() || self.away_ns.is_some() || self.files_failed > 0;
+        let DeviceStatus { stalled_ns, away_ns, files_failed, .. } = self.status;
+        let is_failing = stalled_ns.is_some() || away_ns.is_some() || files_failed > 0;
         // A device that is written at full speed owes about its budget. A tenth above the budget is too much.
         let by_debt = if full == 0 { Load::Calm } else { Load::of(owed, full / 2, full.saturating_add(full / 10)) };
         if is_failing { Load::Over } else { by_debt }
@@ -242,7 +234,7 @@ impl Rows {
         }
         let letters = letters.to_lowercase();
         let has = |name: &str| name.to_lowercase().contains(&letters);
-        self.devices.retain(|row| has(&row.name));
+        self.devices.retain(|row| has(&row.status.name));
         self.clients.retain(|row| has(&row.name));
         self.files.retain(|row| has(&row.name) || has(&row.device));
         self.waits.retain(|row| {

@@ -7,8 +7,10 @@
 
 use afflux_report::terminal::sparkline;
 use ratatui::text::Span;
+use unicode_truncate::{Alignment, UnicodeTruncateStr};
 
 use super::rows::{ClientRow, DeviceRow, FileRow, Load, Rows, WaitRow};
+use afflux_engine::DeviceStatus;
 use afflux_report::output::shown;
 use afflux_report::units;
 
@@ -28,8 +30,8 @@ enum Fill {
     Curve,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Column {
+/// A column of the rows `R`.
+struct Column<R> {
     title: &'static str,
     fill: Fill,
     width: usize,
@@ -37,70 +39,69 @@ struct Column {
     width_max: usize,
     /// Columns with a smaller number are dropped later.
     rank: u8,
+    cell: fn(&R) -> Cell,
 }
 
-const fn name(title: &'static str, width: usize, width_max: usize, rank: u8) -> Column {
-    Column { title, fill: Fill::Name, width, width_max, rank }
+const fn name<R>(title: &'static str, (width, width_max): (usize, usize), rank: u8, cell: fn(&R) -> Cell) -> Column<R> {
+    Column { title, fill: Fill::Name, width, width_max, rank, cell }
 }
 
-const fn path(title: &'static str, width: usize, rank: u8) -> Column {
-    Column { title, fill: Fill::Path, width, width_max: 60, rank }
+const fn path<R>(title: &'static str, width: usize, rank: u8, cell: fn(&R) -> Cell) -> Column<R> {
+    Column { title, fill: Fill::Path, width, width_max: 60, rank, cell }
 }
 
-const fn figure(title: &'static str, width: usize, rank: u8) -> Column {
-    Column { title, fill: Fill::Figure, width, width_max: width, rank }
+const fn figure<R>(title: &'static str, width: usize, rank: u8, cell: fn(&R) -> Cell) -> Column<R> {
+    Column { title, fill: Fill::Figure, width, width_max: width, rank, cell }
 }
 
-const fn curve(title: &'static str, width: usize, rank: u8) -> Column {
-    Column { title, fill: Fill::Curve, width, width_max: 120, rank }
+const fn curve<R>(title: &'static str, width: usize, rank: u8, cell: fn(&R) -> Cell) -> Column<R> {
+    Column { title, fill: Fill::Curve, width, width_max: 120, rank, cell }
 }
 
-const DEVICES: [Column; 11] = [
-    name("device", 8, 16, 0),
-    figure("owes", 8, 1),
-    figure("budget", 8, 4),
-    figure("writes", 9, 2),
-    figure("reads", 9, 5),
-    figure("queue", 5, 3),
-    figure("writers wait", 12, 8),
-    figure("dirty", 8, 6),
-    curve("owed of budget", 15, 7),
-    curve("writes of its best", 18, 9),
-    STATE,
+const DEVICES: [Column<DeviceRow>; 11] = [
+    name("device", (8, 16), 0, |row| text(&row.status.name)),
+    figure("owes", 8, 1, owes),
+    figure("budget", 8, 4, |row| time(row.budget_ns)),
+    figure("writes", 9, 2, |row| rate(row.written_bytes_per_s)),
+    figure("reads", 9, 5, |row| rate(row.read_bytes_per_s)),
+    figure("queue", 5, 3, |row| count(row.status.in_flight.into())),
+    figure("writers wait", 12, 8, |row| count(row.status.writers_waiting.into())),
+    figure("dirty", 8, 6, |row| Cell::Text(units::memory(row.status.dirty_bytes))),
+    curve("owed of budget", 15, 7, |row| Cell::Curve(row.owed_per_mille.clone())),
+    curve("writes of its best", 18, 9, |row| Cell::Curve(written(row))),
+    // Only if a device has a state; then it is more important than all but the first columns.
+    name("state", (26, 48), 3, |row| Cell::Text(state(row))),
 ];
 
-/// Only for devices of which one has a state; then it is more important than all but the first columns.
-const STATE: Column = name("state", 26, 48, 3);
-
-const CLIENTS: [Column; 8] = [
-    name("client", 10, 40, 0),
-    figure("sent us", 9, 1),
-    figure("got", 9, 4),
-    figure("paused", 8, 2),
-    figure("synced", 8, 3),
-    figure("read", 8, 5),
-    figure("for memory", 10, 7),
-    figure("wait now", 8, 6),
+const CLIENTS: [Column<ClientRow>; 8] = [
+    name("client", (10, 40), 0, |row| text(&row.name)),
+    figure("sent us", 9, 1, |row| rate(row.received_bytes_per_s)),
+    figure("got", 9, 4, |row| rate(row.sent_bytes_per_s)),
+    figure("paused", 8, 2, |row| waited(row.waited.throttle_ns_per_s)),
+    figure("synced", 8, 3, |row| waited(row.waited.sync_ns_per_s)),
+    figure("read", 8, 5, |row| waited(row.waited.read_ns_per_s)),
+    figure("for memory", 10, 7, |row| waited(row.waited.reclaim_ns_per_s)),
+    figure("wait now", 8, 6, |row| count(row.waiting)),
 ];
 
-const FILES: [Column; 7] = [
-    path("file", 10, 0),
-    figure("written", 9, 1),
-    figure("read", 9, 4),
-    figure("paused", 8, 2),
-    figure("synced", 8, 3),
-    figure("wait now", 8, 6),
-    name("device", 6, 12, 5),
+const FILES: [Column<FileRow>; 7] = [
+    path("file", 10, 0, |row| text(&row.name)),
+    figure("written", 9, 1, |row| rate(row.written_bytes_per_s)),
+    figure("read", 9, 4, |row| rate(row.read_bytes_per_s)),
+    figure("paused", 8, 2, |row| waited(row.paused_ns_per_s)),
+    figure("synced", 8, 3, |row| waited(row.synced_ns_per_s)),
+    figure("wait now", 8, 6, |row| count(row.waiting)),
+    name("device", (6, 12), 5, |row| text(&row.device)),
 ];
 
-const WAITS: [Column; 7] = [
-    figure("longest", 8, 0),
-    name("waited for", 10, 32, 1),
-    figure("times", 5, 3),
-    figure("ended", 9, 4),
-    name("device", 6, 12, 5),
-    name("client", 10, 24, 6),
-    path("file", 8, 2),
+const WAITS: [Column<WaitRow>; 7] = [
+    figure("longest", 8, 0, |row| Cell::Text(units::latency(row.longest_ns))),
+    name("waited for", (10, 32), 1, |row| text(&row.waits_for)),
+    figure("times", 5, 3, |row| count(row.times)),
+    figure("ended", 9, 4, |row| row.ended_ns_ago.map_or_else(|| text("waits"), ago)),
+    name("device", (6, 12), 5, |row| text(&row.device)),
+    name("client", (10, 24), 6, |row| text(row.client.as_deref().unwrap_or("-"))),
+    path("file", 8, 2, |row| text(row.file.as_deref().unwrap_or("-"))),
 ];
 
 /// The contents of a cell.
@@ -117,12 +118,6 @@ impl Cell {
             Self::Text(text) => wide(text),
             Self::Curve(_) => 0,
         }
-    }
-}
-
-impl From<String> for Cell {
-    fn from(text: String) -> Self {
-        Self::Text(text)
     }
 }
 
@@ -150,19 +145,19 @@ impl Table {
 pub(super) fn devices(rows: &Rows, width: usize) -> Table {
     let has_state = rows.devices.iter().any(|row| !state(row).is_empty());
     let columns = if has_state { &DEVICES[..] } else { &DEVICES[..DEVICES.len() - 1] };
-    table(columns, rows.devices.iter().map(|row| (device(row), row.load())).collect(), width)
+    table(columns, &rows.devices, DeviceRow::load, width)
 }
 
 pub(super) fn clients(rows: &Rows, width: usize) -> Table {
-    table(&CLIENTS, rows.clients.iter().map(|row| (client(row), row.load())).collect(), width)
+    table(&CLIENTS, &rows.clients, ClientRow::load, width)
 }
 
 pub(super) fn files(rows: &Rows, width: usize) -> Table {
-    table(&FILES, rows.files.iter().map(|row| (file(row), row.load())).collect(), width)
+    table(&FILES, &rows.files, FileRow::load, width)
 }
 
 pub(super) fn waits(rows: &Rows, width: usize) -> Table {
-    table(&WAITS, rows.waits.iter().map(|row| (wait(row), row.load())).collect(), width)
+    table(&WAITS, &rows.waits, WaitRow::load, width)
 }
 
 /// The figures of the whole server, on one line.
@@ -205,103 +200,61 @@ fn count(number: u64) -> Cell {
     Cell::Text(if number == 0 { "-".to_owned() } else { units::count(number) })
 }
 
-fn device(row: &DeviceRow) -> Vec<Cell> {
-    let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), units::latency);
-    let owes = match (row.away_ns, row.stalled_ns) {
-        (Some(_), _) => "away".to_owned(),
-        (None, Some(_)) => "hangs".to_owned(),
+fn time(ns: Option<u64>) -> Cell {
+    Cell::Text(ns.map_or_else(|| "-".to_owned(), units::latency))
+}
+
+/// The time that the device owes, or why it is not the point.
+fn owes(row: &DeviceRow) -> Cell {
+    match (row.status.away_ns, row.status.stalled_ns) {
+        (Some(_), _) => text("away"),
+        (None, Some(_)) => text("hangs"),
         (None, None) => time(row.owed_ns),
-    };
-    vec![
-        shown(&row.name).into(),
-        owes.into(),
-        time(row.budget_ns).into(),
-        rate(row.written_bytes_per_s),
-        rate(row.read_bytes_per_s),
-        count(row.in_flight_requests.into()),
-        count(row.writers_waiting.into()),
-        units::memory(row.dirty_bytes).into(),
-        Cell::Curve(row.owed_per_mille.clone()),
-        Cell::Curve(written(row)),
-        state(row).into(),
-    ]
+    }
+}
+
+fn text(text: &str) -> Cell {
+    Cell::Text(shown(text))
+}
+
+/// To a tenth of a second.
+fn ago(ns: u64) -> Cell {
+    Cell::Text(format!("-{}.{} s", ns / 1_000_000_000, ns / 100_000_000 % 10))
 }
 
 /// Bytes written in each second, as a share of the measured speed, or of the best second if that is higher.
 fn written(row: &DeviceRow) -> Vec<u64> {
-    let best = row.written.iter().copied().chain(row.write_bandwidth_bytes_per_s).max().unwrap_or(0);
+    let best = row.written.iter().copied().chain(row.status.write_bandwidth_bytes_per_s).max().unwrap_or(0);
     let share = |bytes: &u64| (u128::from(*bytes) * 1_000).checked_div(u128::from(best)).unwrap_or(0) as u64;
     row.written.iter().map(share).collect()
 }
 
 fn state(row: &DeviceRow) -> String {
     let mut parts = Vec::new();
-    if let Some(ns) = row.stalled_ns.filter(|_| row.away_ns.is_none()) {
-        let refuses = if row.refuses { ", writers are refused" } else { "" };
+    let DeviceStatus { stalled_ns, away_ns, refuses, files_failed, .. } = row.status;
+    if let Some(ns) = stalled_ns.filter(|_| away_ns.is_none()) {
+        let refuses = if refuses { ", writers are refused" } else { "" };
         parts.push(format!("nothing done for {}{refuses}", units::latency(ns)));
     }
-    if let Some(ns) = row.away_ns {
+    if let Some(ns) = away_ns {
         parts.push(format!("away for {}, writers wait", units::latency(ns)));
     }
     if let Some(requests) = row.store_requests_per_s {
         parts.push(format!("{} requests/s", units::count(requests)));
     }
-    if row.files_failed > 0 {
-        parts.push(format!("{} files could not be written", units::count(row.files_failed.into())));
+    if files_failed > 0 {
+        parts.push(format!("{} files could not be written", units::count(files_failed.into())));
     }
     parts.join("; ")
 }
 
-fn client(row: &ClientRow) -> Vec<Cell> {
-    let ClientRow { waited: it, .. } = row;
-    vec![
-        shown(&row.name).into(),
-        rate(row.received_bytes_per_s),
-        rate(row.sent_bytes_per_s),
-        waited(it.throttle_ns_per_s),
-        waited(it.sync_ns_per_s),
-        waited(it.read_ns_per_s),
-        waited(it.reclaim_ns_per_s),
-        count(row.waiting),
-    ]
-}
-
-fn file(row: &FileRow) -> Vec<Cell> {
-    vec![
-        shown(&row.name).into(),
-        rate(row.written_bytes_per_s),
-        rate(row.read_bytes_per_s),
-        waited(row.paused_ns_per_s),
-        waited(row.synced_ns_per_s),
-        count(row.waiting),
-        shown(&row.device).into(),
-    ]
-}
-
-fn wait(row: &WaitRow) -> Vec<Cell> {
-    let ended = row.ended_ns_ago.map_or_else(|| "waits".to_owned(), |ns| format!("-{}", ago(ns)));
-    let name = |name: &Option<String>| shown(name.as_deref().unwrap_or("-"));
-    vec![
-        units::latency(row.longest_ns).into(),
-        shown(&row.waits_for).into(),
-        count(row.times),
-        ended.into(),
-        shown(&row.device).into(),
-        name(&row.client).into(),
-        name(&row.file).into(),
-    ]
-}
-
-/// To a tenth of a second.
-fn ago(ns: u64) -> String {
-    format!("{}.{} s", ns / 1_000_000_000, ns / 100_000_000 % 10)
-}
-
-fn table(columns: &[Column], rows: Vec<(Vec<Cell>, Load)>, width: usize) -> Table {
+fn table<R>(columns: &[Column<R>], rows: &[R], load: fn(&R) -> Load, width: usize) -> Table {
+    let cells = |row| columns.iter().map(|column| (column.cell)(row)).collect::<Vec<_>>();
+    let rows: Vec<_> = rows.iter().map(|row| (cells(row), load(row))).collect();
     let widest = |at: usize| rows.iter().filter_map(|(cells, _)| cells.get(at)).map(Cell::wide).max().unwrap_or(0);
     let contents: Vec<usize> = (0..columns.len()).map(widest).collect();
     let places = places(columns, &contents, width);
-    let title = columns.iter().map(|column| Cell::Text(column.title.to_owned())).collect();
+    let title = columns.iter().map(|column| text(column.title)).collect();
     Table {
         title: line(columns, &places, title),
         lines: rows.into_iter().map(|(row, load)| (line(columns, &places, row), load)).collect(),
@@ -309,7 +262,7 @@ fn table(columns: &[Column], rows: Vec<(Vec<Cell>, Load)>, width: usize) -> Tabl
 }
 
 /// The width of each column; none for one that is left out. `contents` are the widths of the columns' widest cells.
-fn places(columns: &[Column], contents: &[usize], width: usize) -> Vec<Option<usize>> {
+fn places<R>(columns: &[Column<R>], contents: &[usize], width: usize) -> Vec<Option<usize>> {
     let mut places = vec![None; columns.len()];
     let mut by_rank: Vec<usize> = (0..columns.len()).collect();
     by_rank.sort_by_key(|at| columns[*at].rank);
@@ -324,7 +277,7 @@ fn places(columns: &[Column], contents: &[usize], width: usize) -> Vec<Option<us
         places[at] = Some(columns[at].width.min(width));
         left = left.saturating_sub(wanted);
     }
-    let mut grow = |fill: Fill, wanted: &dyn Fn(usize, &Column) -> usize| {
+    let mut grow = |fill: Fill, wanted: &dyn Fn(usize, &Column<R>) -> usize| {
         for at in (0..columns.len()).filter(|at| columns[*at].fill == fill) {
             if let Some(place) = &mut places[at] {
                 let more = left.min(wanted(at, &columns[at]).saturating_sub(*place));
@@ -345,7 +298,7 @@ fn places(columns: &[Column], contents: &[usize], width: usize) -> Vec<Option<us
     places
 }
 
-fn line(columns: &[Column], places: &[Option<usize>], cells: Vec<Cell>) -> String {
+fn line<R>(columns: &[Column<R>], places: &[Option<usize>], cells: Vec<Cell>) -> String {
     let mut line = String::new();
     for ((column, place), cell) in columns.iter().zip(places).zip(cells) {
         let Some(width) = *place else { continue };
@@ -370,28 +323,12 @@ fn wide(text: &str) -> usize {
 
 /// The text in exactly `width` columns.
 fn fit(text: &str, width: usize, fill: Fill) -> String {
-    let cut = if wide(text) <= width { text.to_owned() } else { cut(text, width, fill) };
-    let space = " ".repeat(width.saturating_sub(wide(&cut)));
-    match fill {
-        Fill::Figure => format!("{space}{cut}"),
-        Fill::Name | Fill::Path | Fill::Curve => format!("{cut}{space}"),
-    }
-}
-
-fn cut(text: &str, width: usize, fill: Fill) -> String {
-    let Some(room) = width.checked_sub(1) else { return String::new() };
-    let mut kept = Vec::new();
-    let mut taken = 0;
-    let letters: Vec<char> = if fill == Fill::Path { text.chars().rev().collect() } else { text.chars().collect() };
-    for letter in letters {
-        taken += wide(letter.encode_utf8(&mut [0; 4]));
-        if taken > room {
-            break;
-        }
-        kept.push(letter);
-    }
-    match fill {
-        Fill::Path => format!("…{}", kept.iter().rev().collect::<String>()),
-        _ => format!("{}…", kept.iter().collect::<String>()),
-    }
+    let fitting = match (width.checked_sub(1), fill) {
+        _ if wide(text) <= width => text.to_owned(),
+        (None, _) => String::new(),
+        (Some(room), Fill::Path) => format!("…{}", text.unicode_truncate_start(room).0),
+        (Some(room), _) => format!("{}…", text.unicode_truncate(room).0),
+    };
+    let side = if fill == Fill::Figure { Alignment::Right } else { Alignment::Left };
+    fitting.unicode_pad(width, side, false).into_owned()
 }

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use afflux_engine::{DelayTimes, WaitTimes};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::follow::Sample;
@@ -7,9 +8,7 @@ use super::keys::Choices;
 use super::model::Model;
 use super::rows::{Load, Order, Rows, WaitRow};
 use super::{lines, table};
-use crate::control::messages::{
-    DelayGauges, DelayTimeGauges, FigureGauge, Happened, PeerGauges, Report, TimeGauges, TraceEvent, WaiterGauges,
-};
+use crate::control::messages::{DelayGauges, FigureGauge, Happened, PeerGauges, Report, TraceEvent, WaiterGauges};
 use crate::stat::tests::report;
 
 const S: u64 = 1_000_000_000;
@@ -28,8 +27,8 @@ fn pause(at_ns: u64, file: &str, ns: u64) -> TraceEvent {
 }
 
 fn throttled(client: &str, uid: u32, ns: u64) -> DelayGauges {
-    let throttle = TimeGauges { count: 1, ns, ..TimeGauges::default() };
-    let times = DelayTimeGauges { throttle, ..DelayTimeGauges::default() };
+    let throttle = WaitTimes { count: 1, ns, ..WaitTimes::default() };
+    let times = DelayTimes { throttle, ..DelayTimes::default() };
     DelayGauges { client: Some(client.into()), uid: Some(uid), times, ..DelayGauges::default() }
 }
 
@@ -37,8 +36,8 @@ fn throttled(client: &str, uid: u32, ns: u64) -> DelayGauges {
 fn at(second: u64) -> Report {
     let mut now = report(second * S);
     let device = &mut now.devices[0];
-    device.written_bytes = second * 5_000_000;
-    device.read_bytes = second * 1_000;
+    device.status.written_bytes = second * 5_000_000;
+    device.status.read_bytes = second * 1_000;
     device.in_force = BTreeMap::from([
         ("owed_ns".to_owned(), Some(FigureGauge::Number(S / 4))),
         ("budget_in_force_ns".to_owned(), Some(FigureGauge::Number(S))),
@@ -195,7 +194,8 @@ pub(super) fn awkward() -> Rows {
         file.name.clone_from(&name);
         rows.files.push(file);
         let mut device = rows.devices[0].clone();
-        (device.name, device.stalled_ns, device.files_failed) = (name.clone(), Some(u64::MAX), u32::MAX);
+        let status = &mut device.status;
+        (status.name, status.stalled_ns, status.files_failed) = (name.clone(), Some(u64::MAX), u32::MAX);
         (device.owed_ns, device.budget_ns, device.written_bytes_per_s) = (Some(u64::MAX), None, u64::MAX);
         rows.devices.push(device);
         let mut client = rows.clients[0].clone();
@@ -248,7 +248,8 @@ fn where_there_is_room_no_name_is_cut_and_a_state_comes_before_curves() {
     let text = |width| lines::text(&rows, width, 20);
     assert!(!text(200).contains('…') && text(80).contains('…'), "{}", text(200));
     assert!(!text(120).contains("state"), "no device has one");
-    (rows.devices[0].stalled_ns, rows.devices[0].files_failed) = (Some(12 * S), 2);
+    let status = &mut rows.devices[0].status;
+    (status.stalled_ns, status.files_failed) = (Some(12 * S), 2);
     for width in 80..200 {
         let text = lines::text(&rows, width, 20);
         assert!(text.contains("nothing done for 12.0 s") && text.contains("hangs"), "{text}");
@@ -258,7 +259,7 @@ fn where_there_is_room_no_name_is_cut_and_a_state_comes_before_curves() {
 #[test]
 fn a_store_that_is_away_says_since_when_and_its_requests_are_shown() {
     let mut rows = after(10).rows();
-    (rows.devices[0].stalled_ns, rows.devices[0].away_ns) = (Some(12 * S), Some(13 * S));
+    (rows.devices[0].status.stalled_ns, rows.devices[0].status.away_ns) = (Some(12 * S), Some(13 * S));
     rows.devices[0].store_requests_per_s = Some(7);
     let text = lines::text(&rows, 160, 20);
     assert!(text.contains("away for 13.0 s, writers wait; 7 requests/s") && !text.contains("hangs"), "{text}");
@@ -274,7 +275,7 @@ fn a_row_has_the_colour_of_its_load() {
     };
     let loads = [S / 2 - 1, S / 2, S, S + S / 10].map(|owed| load(owed, &mut device));
     assert_eq!(loads, [Load::Calm, Load::Busy, Load::Busy, Load::Over]);
-    device.stalled_ns = Some(1);
+    device.status.stalled_ns = Some(1);
     assert_eq!(load(0, &mut device), Load::Over);
     let mut client = after(6).rows().clients[0].clone();
     assert_eq!(client.load(), Load::Busy, "it waits for half of the time");

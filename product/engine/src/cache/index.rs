@@ -163,7 +163,6 @@ impl Index {
         nodes.take(self.lacking(nodes, page), more)
     }
 
-    /// How many nodes the page lacks.
     fn lacking(&self, nodes: &Nodes, page: u64) -> usize {
         if self.leaf(nodes, page).is_some() {
             return 0;

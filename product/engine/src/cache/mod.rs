@@ -24,7 +24,7 @@ use afflux_frames::{FrameId, Frames};
 use crate::eviction::{Admitted, Arrival, Eviction, EvictionKind};
 use crate::memory::Arena;
 use crate::page::{Identity, PageTable};
-use crate::rare::{Longest, Rare, Switches};
+use crate::rare::{Number, Rare, Switches};
 use crate::sync::OwnLines;
 use crate::wait::WaitQueue;
 pub use census::Census;
@@ -50,7 +50,7 @@ pub(crate) struct Cache {
     files_numbered: AtomicU64,
     pub(crate) rare: Switches,
     /// The most pages, or leaves of the index, covered under one hold of a file's lock.
-    pub(crate) longest_hold: Longest,
+    pub(crate) longest_hold: Number,
 }
 
 impl Cache {
@@ -69,7 +69,7 @@ impl Cache {
             memory_queue: OwnLines(WaitQueue::new()),
             files_numbered: AtomicU64::new(0),
             rare: Switches::default(),
-            longest_hold: Longest::default(),
+            longest_hold: Number::default(),
         }
     }
 
@@ -99,6 +99,24 @@ impl Cache {
     /// How many pages may be covered before the file's lock is released: `most` as a rule.
     pub(crate) fn piece(&self, most: u64) -> u64 {
         if self.rare.is_forced(Rare::ShortHold) { 1 } else { most }
+    }
+
+    /// Visits pages in one hold of a file's lock, `most` as a rule: those that `next` finds from `from` on. Returns the
+    /// page to continue at, or `None` if `next` has found none.
+    pub(crate) fn visit_piece(
+        &self,
+        most: u64,
+        mut from: u64,
+        next: impl Fn(u64) -> Option<u64>,
+        mut visit: impl FnMut(u64),
+    ) -> Option<u64> {
+        for done in 0..self.piece(most) {
+            self.longest_hold.raise_to(done + 1);
+            let page = next(from)?;
+            visit(page);
+            from = page + 1;
+        }
+        Some(from)
     }
 
     /// The frame in the index at this page; the caller holds the file's lock.

@@ -65,7 +65,6 @@ struct Whole {
     marks: Marks,
 }
 
-/// The nodes that one frame holds.
 struct NodeFrame([Whole; IN_FRAME]);
 
 #[cfg(not(all(test, loom)))]

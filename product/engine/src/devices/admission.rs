@@ -2,23 +2,33 @@
 //!
 //! Owns: the count of pages and runs, their cost at the policy's prices, the two limits: the policy's, in its own unit,
 //! and the memory guard's, in pages.
-//! Does not own: how large the limits are (`policy`; the guard's formula is in `dirty`), the waiting (`wait`).
+//! Does not own: how large the limits are (`policy`; the guard's formula is in `dirty`), the places (`wait`).
 //! Invariants: first come, first served. A request larger than a limit is admitted alone. Cost is never summed up but
 //! multiplied anew, so that new prices hold for all charged pages.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use crate::error::DeviceError;
 use crate::policy::{Cost, PauseCause, Prices, Room};
-use crate::sync::OwnLines;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{self, Mutex, MutexGuard, OwnLines};
 use crate::units::Pages;
-use crate::wait::{Gate, Line, Take};
+use crate::wait::Places;
 
 pub(crate) struct AdmissionQueue {
-    line: Line<Ledger>,
+    line: Mutex<Line>,
+    waiting: AtomicUsize,
     runs: Arc<OwnLines<AtomicU64>>,
     wake: Wake,
+}
+
+/// The charges, and the writers that wait for room.
+struct Line {
+    ledger: Ledger,
+    writers: Places<Result<(), DeviceError>>,
 }
 
 /// When a writer wakes the flusher: [`Room::wake_above`], and the prices to compare it at.
@@ -29,7 +39,7 @@ struct Wake {
 }
 
 /// Charges and limits.
-pub(crate) struct Ledger {
+struct Ledger {
     /// Pages dirty or in flight, or charged to become so.
     pages: Pages,
     /// Runs of dirty pages, and in flight.
@@ -61,33 +71,69 @@ impl Ledger {
         let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.admitted_runs + 1);
         self.prices.of(self.pages.saturating_add(pages).0, runs)
     }
-}
 
-impl Gate for Ledger {
-    type Refusal = DeviceError;
-
-    fn fits(&self, pages: u64) -> bool {
-        let pages = Pages(pages);
+    fn fits(&self, pages: Pages) -> bool {
         self.pages == Pages(0) || (self.pages_fit(pages) && self.cost_with(pages) <= self.cost_max)
     }
 
-    fn enter(&mut self, pages: u64) {
-        self.pages = self.pages + Pages(pages);
+    fn enter(&mut self, pages: Pages) {
+        self.pages = self.pages + pages;
     }
 
-    fn enter_from_line(&mut self, pages: u64) {
-        self.admitted_runs += 1;
-        self.enter(pages);
+    fn leave(&mut self, pages: Pages) {
+        debug_assert!(self.pages >= pages, "gave back more pages than were charged");
+        self.pages = self.pages.saturating_sub(pages);
     }
 
-    fn leave(&mut self, pages: u64) {
-        debug_assert!(self.pages.0 >= pages, "gave back more pages than were charged");
-        self.pages = self.pages.saturating_sub(Pages(pages));
-    }
-
-    fn line_is_empty(&mut self) {
+    fn nobody_waits(&mut self) {
         self.pages_max = self.pages_max.min(self.pages.saturating_add(self.unseen_pages));
     }
+}
+
+impl Line {
+    /// Admits a writer if its pages fit and nobody waits.
+    fn try_enter(&mut self, pages: Pages) -> bool {
+        let free = self.ledger.fits(pages) && self.writers.all_answered();
+        if free {
+            self.ledger.enter(pages);
+        }
+        free
+    }
+
+    /// Admits writers from the front as far as their pages fit.
+    #[inline]
+    fn admit(&mut self) -> Vec<Waker> {
+        if self.writers.len() == 0 {
+            self.ledger.nobody_waits();
+            return Vec::new();
+        }
+        self.admit_waiting()
+    }
+
+    fn admit_waiting(&mut self) -> Vec<Waker> {
+        let Self { ledger, writers } = self;
+        let woken = writers.answer(|pages| {
+            let fits = ledger.fits(Pages(pages));
+            if fits {
+                ledger.admitted_runs += 1;
+                ledger.enter(Pages(pages));
+            }
+            fits.then_some(Ok(()))
+        });
+        self.settle();
+        woken
+    }
+
+    fn settle(&mut self) {
+        if self.writers.all_answered() {
+            self.ledger.nobody_waits();
+        }
+    }
+}
+
+/// With no lock held.
+fn wake(wakers: Vec<Waker>) {
+    wakers.into_iter().for_each(Waker::wake);
 }
 
 impl AdmissionQueue {
@@ -107,83 +153,110 @@ impl AdmissionQueue {
             unseen_pages: Pages::MAX,
         };
         let wake = Wake { above: AtomicU64::new(u64::MAX), page: AtomicU64::new(0), run: AtomicU64::new(0) };
-        Self { line: Line::before(ledger), runs, wake }
+        let line = Mutex::new(Line { ledger, writers: Places::default() });
+        Self { line, waiting: AtomicUsize::new(0), runs, wake }
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        sync::lock(&self.line)
+    }
+
+    /// Changes charges or limits; admits writers that fit then.
+    fn change(&self, change: impl FnOnce(&mut Ledger)) {
+        let woken = {
+            let mut line = self.line();
+            change(&mut line.ledger);
+            line.admit()
+        };
+        wake(woken);
     }
 
     /// Charges pages if they fit and nobody waits.
     pub(crate) fn try_take(&self, pages: Pages) -> bool {
-        self.line.try_take(pages.0)
+        self.line().try_enter(pages)
     }
 
     /// Charges pages if they fit a new guard limit and nobody waits.
     pub(crate) fn try_take_within(&self, guard_pages: Pages, pages: Pages) -> bool {
-        self.line.try_take_after(pages.0, |ledger| ledger.set_guard(guard_pages))
+        let mut line = self.line();
+        line.ledger.set_guard(guard_pages);
+        let taken = line.try_enter(pages);
+        line.settle();
+        taken
     }
 
     /// Waits in order of asking; fails if the device keeps failing.
-    pub(crate) fn take(&self, pages: Pages) -> Take<'_, Ledger> {
-        self.line.take(pages.0)
+    pub(crate) fn take(&self, pages: Pages) -> Take<'_> {
+        Take { queue: self, pages, ticket: None }
     }
 
     /// Charges pages that the policy has admitted, past its own room and the writers that wait for it, unless the
     /// memory guard keeps them out.
     pub(crate) fn try_enter(&self, pages: Pages) -> bool {
-        self.line.try_pass(pages.0, |ledger| ledger.pages == Pages(0) || ledger.pages_fit(pages))
+        let ledger = &mut self.line().ledger;
+        let enters = ledger.pages == Pages(0) || ledger.pages_fit(pages);
+        if enters {
+            ledger.enter(pages);
+        }
+        enters
     }
 
     /// Charges pages whether they fit or not.
     pub(crate) fn force(&self, pages: Pages) {
-        self.line.force(pages.0);
+        self.line().ledger.enter(pages);
     }
 
     /// Pages are no longer dirty, or were not dirtied after all.
     pub(crate) fn give_back(&self, pages: Pages) {
-        self.line.give_back(pages.0);
+        self.change(|ledger| ledger.leave(pages));
     }
 
     /// As [`AdmissionQueue::give_back`], for a write that has ended. Waiting writers are admitted once the policy has
     /// given its room anew, since its last room was for the earlier backlog.
     pub(crate) fn release_deferred(&self, pages: Pages) {
-        self.line.adjust(|ledger| ledger.leave(pages.0));
+        self.line().ledger.leave(pages);
     }
 
     /// Fails all waits of this moment.
     pub(crate) fn fail(&self, error: DeviceError) {
-        self.line.fail(error);
+        let woken = self.line().writers.answer(|_| Some(Err(error)));
+        wake(woken);
     }
 
     pub(crate) fn set_room(&self, room: &Room) {
         self.wake.above.store(room.wake_above.0, Ordering::Relaxed);
         self.wake.page.store(room.prices.page.0, Ordering::Relaxed);
         self.wake.run.store(room.prices.run.0, Ordering::Relaxed);
-        self.line.change(|ledger| {
+        self.change(|ledger| {
             (ledger.cost_max, ledger.prices, ledger.cause) = (room.cost_max, room.prices, room.cause);
             ledger.admitted_runs = 0;
         });
     }
 
     pub(crate) fn set_guard(&self, pages: Pages) {
-        self.line.change(|ledger| ledger.set_guard(pages));
+        self.change(|ledger| ledger.set_guard(pages));
     }
 
     /// From now on the guard's limit falls with the charged pages, to at most `pages` above them: a writer that needs
     /// more asks for a new limit.
     pub(crate) fn set_unseen(&self, pages: Pages) {
-        self.line.adjust(|ledger| ledger.unseen_pages = pages);
+        self.line().ledger.unseen_pages = pages;
     }
 
     /// Why pages that do not fit have to wait.
     pub(crate) fn cause(&self, pages: Pages) -> PauseCause {
-        self.line.look(|ledger| if ledger.pages_fit(pages) { ledger.cause } else { PauseCause::MemoryGuard })
+        let ledger = &self.line().ledger;
+        if ledger.pages_fit(pages) { ledger.cause } else { PauseCause::MemoryGuard }
     }
 
     /// Charged pages, and the memory guard's limit as last computed.
     pub(crate) fn pages_and_guard(&self) -> (Pages, Pages) {
-        self.line.look(|ledger| (ledger.pages, ledger.guard_pages))
+        let ledger = &self.line().ledger;
+        (ledger.pages, ledger.guard_pages)
     }
 
     pub(crate) fn pages(&self) -> Pages {
-        self.line.look(|ledger| ledger.pages)
+        self.line().ledger.pages
     }
 
     /// Adds `more` runs, or removes them if negative.
@@ -198,7 +271,7 @@ impl AdmissionQueue {
 
     /// The number of waiting writers.
     pub(crate) fn waiting(&self) -> usize {
-        self.line.waiting()
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// Whether a writer may have to wake the flusher at all.
@@ -222,6 +295,50 @@ impl AdmissionQueue {
         let price = |of: &AtomicU64| Cost(of.load(Ordering::Relaxed));
         let prices = Prices { page: price(&self.wake.page), run: price(&self.wake.run) };
         prices.of(pages.0, if pages == Pages(0) { 0 } else { self.runs() })
+    }
+}
+
+/// A writer's wait for its pages to fit.
+pub(crate) struct Take<'a> {
+    queue: &'a AdmissionQueue,
+    pages: Pages,
+    ticket: Option<u64>,
+}
+
+impl Future for Take<'_> {
+    type Output = Result<(), DeviceError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let (queue, pages) = (self.queue, self.pages);
+        let mut line = queue.line();
+        let Some(ticket) = self.ticket else {
+            if line.try_enter(pages) {
+                return Poll::Ready(Ok(()));
+            }
+            self.ticket = Some(line.writers.enter(pages.0, cx.waker()));
+            queue.waiting.fetch_add(1, Ordering::Relaxed);
+            return Poll::Pending;
+        };
+        let Some(answer) = line.writers.take(ticket, cx.waker()) else { return Poll::Pending };
+        queue.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.ticket = None;
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for Take<'_> {
+    /// A writer that goes away gives back what it did not take, and the writers behind it move up.
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        let woken = {
+            let mut line = self.queue.line();
+            self.queue.waiting.fetch_sub(1, Ordering::Relaxed);
+            if let Some(Ok(())) = line.writers.leave(ticket) {
+                line.ledger.leave(self.pages);
+            }
+            line.admit()
+        };
+        wake(woken);
     }
 }
 

@@ -37,7 +37,6 @@ impl Bandwidth {
         self.in_flight += 1;
     }
 
-    /// A write of `bytes` has ended.
     pub(crate) fn ends(&mut self, now: Nanos, bytes: u64) {
         self.in_flight -= 1;
         self.window_ns += now.since(self.since);

@@ -14,41 +14,27 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::client::Client;
-use crate::durations::{Durations, FewDurations, WaitHistogram, WaitTimes};
+use crate::durations::{Durations, FewDurations, WaitTimes};
+use crate::named::named;
 use crate::request::Backing;
 use crate::wait::lock;
 
-/// The reason for a call's wait.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[repr(usize)]
-pub enum Delay {
+named! {
+    /// The reason for a call's wait.
+    Delay:
+
     /// Too much is dirty on the device: a write's pauses, and its own writeback if the policy demands it.
-    Throttle,
+    Throttle "throttle";
     /// A free frame.
-    Reclaim,
+    Reclaim "reclaim";
     /// Bytes that are not in the cache, without waits for a frame meanwhile.
-    Read,
+    Read "read";
     /// Durability of earlier writes.
-    Sync,
+    Sync "sync";
 }
 
-/// How many kinds there are.
-const KINDS: usize = 4;
-
-impl Delay {
-    /// All reasons, in the order in which they are reported.
-    pub const ALL: [Self; KINDS] = [Self::Throttle, Self::Reclaim, Self::Read, Self::Sync];
-
-    /// The reason in a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Throttle => "throttle",
-            Self::Reclaim => "reclaim",
-            Self::Read => "read",
-            Self::Sync => "sync",
-        }
-    }
-}
+/// How many reasons there are.
+const KINDS: usize = Delay::ALL.len();
 
 /// A call's wait for each reason, in nanoseconds.
 pub(crate) type Waited = [u64; KINDS];
@@ -68,19 +54,40 @@ const SHARD_MAX: usize = 256;
 /// The most clients, and files without a client, that have their own accounts.
 pub const ACCOUNTS_MAX: usize = SHARDS * SHARD_MAX;
 
-/// How long calls waited, by reason; each call counts once.
+/// A figure for each reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct DelayTimes([WaitTimes; KINDS]);
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PerDelay<T> {
+    /// [`Delay::Throttle`].
+    pub throttle: T,
+    /// [`Delay::Reclaim`].
+    pub reclaim: T,
+    /// [`Delay::Read`].
+    pub read: T,
+    /// [`Delay::Sync`].
+    pub sync: T,
+}
 
-impl DelayTimes {
-    /// The waits for this reason.
-    pub fn of(&self, delay: Delay) -> WaitTimes {
-        self.0[delay as usize]
+impl<T: Copy> PerDelay<T> {
+    /// The figures that `figure` gives.
+    pub fn each(figure: impl FnMut(Delay) -> T) -> Self {
+        let [throttle, reclaim, read, sync] = Delay::ALL.map(figure);
+        Self { throttle, reclaim, read, sync }
     }
 
+    /// The figure for this reason.
+    pub fn of(&self, delay: Delay) -> T {
+        [self.throttle, self.reclaim, self.read, self.sync][delay as usize]
+    }
+}
+
+/// How long calls waited, by reason; each call counts once.
+pub type DelayTimes = PerDelay<WaitTimes>;
+
+impl DelayTimes {
     /// The sum over all reasons, in nanoseconds.
     pub fn ns(&self) -> u64 {
-        self.0.iter().map(|times| times.ns).sum()
+        Delay::ALL.iter().map(|delay| self.of(*delay).ns).sum()
     }
 }
 
@@ -156,7 +163,6 @@ impl<F> Default for Delays<F> {
 }
 
 impl<F> Delays<F> {
-    /// A call that waited has ended.
     pub(crate) fn call_ended(&self, of: WaitAccount<'_, F>, waited: &Waited) {
         let met = || Delay::ALL.into_iter().filter(|delay| waited[*delay as usize] > 0);
         met().for_each(|delay| self.all[delay as usize].note(waited[delay as usize]));
@@ -170,13 +176,8 @@ impl<F> Delays<F> {
     }
 
     /// The waits of all calls for this reason.
-    pub(crate) fn all(&self, delay: Delay) -> WaitTimes {
-        self.all[delay as usize].times()
-    }
-
-    /// The same waits, by powers of two.
-    pub(crate) fn histogram(&self, delay: Delay) -> WaitHistogram {
-        self.all[delay as usize].histogram()
+    pub(super) fn of(&self, delay: Delay) -> &Durations {
+        &self.all[delay as usize]
     }
 
     /// All accounts. `waiting` gives the number of calls of a client that wait now, `backing` a file's name.
@@ -240,7 +241,7 @@ fn merge(into: &mut [FewDurations; KINDS], from: &[FewDurations; KINDS]) {
 }
 
 fn times(waited: &[FewDurations; KINDS]) -> DelayTimes {
-    DelayTimes(std::array::from_fn(|at| waited[at].times()))
+    DelayTimes::each(|delay| waited[delay as usize].times())
 }
 
 /// Spreads clients over the shards, equally in every run.

@@ -4,5 +4,5 @@
 //! Invariants: a number is never reused.
 
 /// A device of an engine, by number from 0.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, PartialOrd, Ord)]
 pub struct DeviceId(pub u32);

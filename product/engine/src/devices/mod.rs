@@ -116,7 +116,7 @@ impl Devices {
 
     /// The devices. No hot path takes this lock.
     fn list(&self) -> MutexGuard<'_, Vec<Arc<DeviceState>>> {
-        self.totals.looks.note();
+        self.totals.looks.count_one();
         lock(&self.list)
     }
 
@@ -294,7 +294,7 @@ impl Devices {
 
     /// How often shared state was read so far; 0 in a build without the feature `rare-paths`.
     pub(crate) fn shared_looks(&self) -> u64 {
-        self.totals.looks.count() + self.policy.looks.count()
+        self.totals.looks.get() + self.policy.looks.get()
     }
 }
 

@@ -127,7 +127,6 @@ impl<F> DeviceState<F> {
         &self.figures.hang
     }
 
-    /// The signal that wakes the flusher.
     pub(crate) fn flusher(&self) -> &Signal {
         &self.agenda.flusher
     }

@@ -76,10 +76,12 @@ impl<F> DeviceState<F> {
     }
 }
 
-/// The status of a device.
-#[derive(Clone, Debug)]
+/// The status of a device. As JSON it lacks the engine's own types.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct DeviceStatus {
     /// Its number.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub id: DeviceId,
     /// Its name.
     pub name: String,
@@ -100,6 +102,7 @@ pub struct DeviceStatus {
     /// Time during which at least one request was in flight.
     pub busy_ns: u64,
     /// Requests in flight.
+    #[cfg_attr(feature = "serde", serde(rename = "in_flight_requests"))]
     pub in_flight: u32,
     /// Writers waiting for the dirty limit.
     pub writers_waiting: u32,
@@ -108,6 +111,7 @@ pub struct DeviceStatus {
     /// Files whose last write or flush failed and has not succeeded since.
     pub files_failed: u32,
     /// The last error of a write or flush.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub last_error: Option<DeviceError>,
     /// Dirty bytes above which its flusher starts to write: the lowest of the thresholds in force, so
     /// that it moves with the bandwidth while one is a time. (The kernel's BackgroundThresh.)
@@ -116,12 +120,15 @@ pub struct DeviceStatus {
     /// measured while the device has work. Unknown at first. (The kernel's BdiWriteBandwidth.)
     pub write_bandwidth_bytes_per_s: Option<u64>,
     /// Writers' pauses by cause, as far as there were any.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub pauses: Vec<PauseStatus>,
     /// Figures of the policy in force about the device.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub figures: Vec<Figure>,
     /// How long the device has completed nothing, if it counts as hung.
     pub stalled_ns: Option<u64>,
     /// How long the store behind the device has given no answer, if it is out of reach. Requests wait for it.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub away_ns: Option<u64>,
     /// Its writers and syncs are refused until it completes something.
     pub refuses: bool,

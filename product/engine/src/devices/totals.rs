@@ -8,7 +8,7 @@
 //! a fence stands in between.
 
 use super::id::DeviceId;
-use crate::rare::SharedLooks;
+use crate::rare::Number;
 use crate::sync::OwnLines;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -24,7 +24,8 @@ pub(crate) struct DirtyTotals {
     part_pages: AtomicU64,
     /// Writers that wait in an admission queue.
     waiting: OwnLines<AtomicU64>,
-    pub(crate) looks: SharedLooks,
+    /// Looks at state that all devices share.
+    pub(crate) looks: Number,
 }
 
 /// Two lines, because the CPU fetches the second with the first.
@@ -59,7 +60,7 @@ impl DirtyTotals {
     }
 
     fn sum(&self, of: impl Fn(&Part) -> &AtomicU64) -> u64 {
-        self.looks.note();
+        self.looks.count_one();
         let used = (self.devices() as usize).min(PARTS);
         self.parts[..used].iter().map(|part| of(part).load(Ordering::Relaxed)).sum()
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::delays::{Delay, Delays, DeviceDelays, WaitAccount, Waited};
+use super::delays::{Delay, Delays, DeviceDelays, PerDelay, WaitAccount, Waited};
 use crate::client::Client;
 use crate::durations::{Durations, WaitHistogram, WaitTimes};
 use crate::platform::Nanos;
@@ -98,44 +98,30 @@ pub struct Waiter {
     pub ns: u64,
 }
 
+/// A figure for each kind of wait for a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PerWait<T> {
+    /// Calls that had to wait: a write's pauses and its own writeback together, a sync as its caller saw it.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub calls: PerDelay<T>,
+    /// Single pauses.
+    pub pause: T,
+    /// COMMITs, or a front end's equivalent: a sync, and the volume's part of the work.
+    pub commit: T,
+}
+
 /// All known waits for one device.
 #[derive(Clone, Default)]
 pub struct DeviceWaits {
-    /// Write calls that had to wait: the sum of each call's pauses and its own writeback.
-    pub throttle: WaitTimes,
-    /// Calls that had to wait for a frame.
-    pub reclaim: WaitTimes,
-    /// Calls that had to wait for bytes to be read.
-    pub read: WaitTimes,
-    /// Syncs that had to wait, as their callers saw them.
-    pub sync: WaitTimes,
-    /// Single pauses.
-    pub pause: WaitTimes,
-    /// COMMITs, or a front end's equivalent: a sync, and the volume's part of the work.
-    pub commit: WaitTimes,
+    /// The waits so far.
+    pub times: PerWait<WaitTimes>,
     /// Payers that wait now, longest first, up to 16.
     pub waiting: Vec<Waiter>,
     /// The number of further payers that wait.
     pub waiting_more: u64,
     /// The waits of each client.
     pub delays: DeviceDelays,
-}
-
-/// The same waits for one device as histograms.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct WaitHistograms {
-    /// Write calls that had to wait.
-    pub throttle: WaitHistogram,
-    /// Calls that had to wait for a frame.
-    pub reclaim: WaitHistogram,
-    /// Calls that had to wait for bytes to be read.
-    pub read: WaitHistogram,
-    /// Syncs that had to wait.
-    pub sync: WaitHistogram,
-    /// Single pauses.
-    pub pause: WaitHistogram,
-    /// COMMITs.
-    pub commit: WaitHistogram,
 }
 
 pub(crate) struct Waits<F> {
@@ -257,7 +243,6 @@ impl<F> Waits<F> {
         lock(&self.present).pauses.into_iter().filter(occurred).collect()
     }
 
-    /// A call that waited has ended.
     pub(crate) fn call_ended(&self, of: WaitAccount<'_, F>, waited: &Waited) {
         self.delays.call_ended(of, waited);
     }
@@ -268,16 +253,13 @@ impl<F> Waits<F> {
     }
 
     /// How long waits took, without names. Takes no lock.
-    pub(crate) fn histograms(&self) -> WaitHistograms {
-        let all = |delay| self.delays.histogram(delay);
-        WaitHistograms {
-            throttle: all(Delay::Throttle),
-            reclaim: all(Delay::Reclaim),
-            read: all(Delay::Read),
-            sync: all(Delay::Sync),
-            pause: self.pause.histogram(),
-            commit: self.commit.histogram(),
-        }
+    pub(crate) fn histograms(&self) -> PerWait<WaitHistogram> {
+        self.per_wait(Durations::histogram)
+    }
+
+    fn per_wait<T: Copy>(&self, figure: fn(&Durations) -> T) -> PerWait<T> {
+        let calls = PerDelay::each(|delay| figure(self.delays.of(delay)));
+        PerWait { calls, pause: figure(&self.pause), commit: figure(&self.commit) }
     }
 
     /// `hung`: the device has completed nothing for too long, so all writers wait for that. `backing` gives a file's
@@ -301,14 +283,8 @@ impl<F> Waits<F> {
         drop(payers);
         drop(present);
         drop(files);
-        let all = |delay| self.delays.all(delay);
         DeviceWaits {
-            throttle: all(Delay::Throttle),
-            reclaim: all(Delay::Reclaim),
-            read: all(Delay::Read),
-            sync: all(Delay::Sync),
-            pause: self.pause.times(),
-            commit: self.commit.times(),
+            times: self.per_wait(Durations::times),
             waiting,
             waiting_more,
             delays: self.delays.report(|client| clients.get(client).copied().unwrap_or(0), &backing),

@@ -10,6 +10,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use afflux_frames::{Effort, FRAME_BYTES, FrameId, Frames};
+use smallvec::SmallVec;
 
 /// A piece of one frame.
 #[derive(Clone, Copy, Debug)]
@@ -20,39 +21,7 @@ pub(crate) struct Piece {
 }
 
 /// Pieces in order. A single piece needs no heap memory.
-#[derive(Default)]
-pub(crate) enum Pieces {
-    #[default]
-    None,
-    One(Piece),
-    Many(Vec<Piece>),
-}
-
-impl Pieces {
-    pub(crate) fn push(&mut self, piece: Piece) {
-        match self {
-            Self::None => *self = Self::One(piece),
-            Self::One(first) => {
-                let mut pieces = Vec::with_capacity(8);
-                pieces.extend([*first, piece]);
-                *self = Self::Many(pieces);
-            }
-            Self::Many(pieces) => pieces.push(piece),
-        }
-    }
-}
-
-impl Deref for Pieces {
-    type Target = [Piece];
-
-    fn deref(&self) -> &[Piece] {
-        match self {
-            Self::None => &[],
-            Self::One(piece) => std::slice::from_ref(piece),
-            Self::Many(pieces) => pieces,
-        }
-    }
-}
+pub(crate) type Pieces = SmallVec<[Piece; 1]>;
 
 /// Keeps an arena alive for as long as requests need it. On its own cache lines, with its own reference count: a
 /// mechanism that makes many requests has its own `Arena`.

@@ -17,7 +17,7 @@ mod view;
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 
-use crate::rare::SharedLooks;
+use crate::rare::Number;
 use crate::sync::OwnLines;
 use crate::wait::lock;
 pub(crate) use account::{Account, Dirtied, MachineSize, Payer};
@@ -39,14 +39,15 @@ pub(crate) struct ActivePolicy {
     needs: Needs,
     /// On its own cache lines, apart from the fields that every write reads. `None` if the policy has no such memory.
     shared: Option<OwnLines<Mutex<PolicyMemory>>>,
-    pub(crate) looks: SharedLooks,
+    /// Looks at that memory.
+    pub(crate) looks: Number,
 }
 
 impl ActivePolicy {
     pub(crate) fn new(policy: Arc<dyn AnyPolicy>) -> Self {
         let (needs, shared) = (policy.needs(), policy.new_shared());
         let shared = (!shared.is::<()>()).then(|| OwnLines(Mutex::new(shared)));
-        Self { policy, needs, shared, looks: SharedLooks::default() }
+        Self { policy, needs, shared, looks: Number::default() }
     }
 
     pub(crate) fn needs(&self) -> &Needs {
@@ -73,7 +74,7 @@ impl ActivePolicy {
     ) -> T {
         let own = &mut **lock(&device.0);
         let Some(shared) = &self.shared else { return question(&*self.policy, own, &mut ()) };
-        self.looks.note();
+        self.looks.count_one();
         question(&*self.policy, own, &mut **lock(shared))
     }
 
@@ -94,5 +95,4 @@ impl ActivePolicy {
     }
 }
 
-/// The memory of the policy in force about a device.
 pub(crate) struct DeviceMemory(Mutex<PolicyMemory>);

@@ -3,48 +3,24 @@
 //! Owns: the causes, and their words. Does not own: the waits (`throttle`), their ledger (`waits`).
 //! Invariants: plain values.
 
-/// Why a writer waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(usize)]
-pub enum PauseCause {
+use crate::named::named;
+
+named! {
+    /// Why a writer waits.
+    PauseCause:
+
     /// The device's equal part of the dirty limit is used up.
-    DevicePart,
+    DevicePart "device's part of the dirty limit";
     /// All devices together have more than the limit allows.
-    GlobalLimit,
+    GlobalLimit "dirty limit";
     /// The device is held to its own share.
-    StrictLimit,
+    StrictLimit "strict limit of the device";
     /// The writer dirties faster than its part of the device's bandwidth.
-    Rate,
+    Rate "dirty rate";
     /// Dirty pages would leave too few frames to readers, by the memory guard.
-    MemoryGuard,
+    MemoryGuard "memory guard";
     /// The device would need longer than it may to write its dirty data.
-    DeviceTime,
+    DeviceTime "device time";
     /// The device has completed nothing for too long.
-    Hung,
-}
-
-impl PauseCause {
-    /// All causes, by number.
-    pub const ALL: [Self; 7] = [
-        Self::DevicePart,
-        Self::GlobalLimit,
-        Self::StrictLimit,
-        Self::Rate,
-        Self::MemoryGuard,
-        Self::DeviceTime,
-        Self::Hung,
-    ];
-
-    /// The cause in words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::DevicePart => "device's part of the dirty limit",
-            Self::GlobalLimit => "dirty limit",
-            Self::StrictLimit => "strict limit of the device",
-            Self::Rate => "dirty rate",
-            Self::MemoryGuard => "memory guard",
-            Self::DeviceTime => "device time",
-            Self::Hung => "device that hangs",
-        }
-    }
+    Hung "device that hangs";
 }

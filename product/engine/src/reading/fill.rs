@@ -354,7 +354,7 @@ impl<P: Platform> Reading<P> {
         };
         let ends = MergeEnds { reading: Arc::clone(self), room, frame, side, answer: Arc::clone(&answer), sent };
         let piece = Piece { frame: side, start: 0, len: FRAME_BYTES as u16 };
-        let (pieces, ends) = (Pieces::One(piece), Box::new(ends));
+        let (pieces, ends) = (Pieces::from_elem(piece, 1), Box::new(ends));
         self.send(file, Sending { first: page, pieces, ends, at: sent.at, answer: None });
         answer.wait().await.map_err(Error::Device)
     }

@@ -25,7 +25,7 @@ use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::delays::Delay;
 use crate::devices::file::{FileInner, FileState};
-use crate::error::Error;
+use crate::error::{Error, check_range};
 use crate::memory::Arena;
 use crate::page::{PRESENT, READING, UPTODATE, WRITEBACK};
 use crate::platform::Platform;
@@ -152,7 +152,7 @@ impl<P: Platform> Reading<P> {
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, Error> {
-        check_range(offset, into.len())?;
+        check_range(offset, into.len(), FILE_BYTES_MAX)?;
         let call = Call::new(file, client);
         let (mut done, mut found) = (0, None);
         loop {
@@ -207,7 +207,7 @@ impl<P: Platform> Reading<P> {
         offset: u64,
         len: usize,
     ) -> Result<Option<PinnedPages>, Error> {
-        check_range(offset, len)?;
+        check_range(offset, len, FILE_BYTES_MAX)?;
         let call = Call::new(file, client);
         let tries = 16 + 2 * len / FRAME_BYTES;
         let mut found = None;
@@ -333,13 +333,5 @@ impl<P: Platform> Reading<P> {
                 (!(same && word.any(READING | WRITEBACK))).then_some(())
             })
             .await;
-    }
-}
-
-/// Whether a file can have this range.
-fn check_range(offset: u64, len: usize) -> Result<(), Error> {
-    match offset.checked_add(len as u64) {
-        Some(end) if end <= FILE_BYTES_MAX => Ok(()),
-        _ => Err(Error::OutOfRange { offset, len: len as u64, max: FILE_BYTES_MAX }),
     }
 }

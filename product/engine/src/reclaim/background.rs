@@ -30,7 +30,6 @@ pub(super) struct Background {
     not_before_ns: AtomicU64,
 }
 
-/// A run of background reclaim.
 struct Run<P: Platform>(Arc<Reclaim<P>>);
 
 impl Background {

@@ -5,6 +5,7 @@
 //! Invariants: none is lost: unused frames go back on drop.
 
 use afflux_frames::{Effort, FrameId};
+use smallvec::SmallVec;
 
 use crate::cache::Cache;
 use crate::rare::Rare;
@@ -14,14 +15,13 @@ use crate::rare::Rare;
 /// piece. The cache is borrowed: its count of references is one word for all writers.
 pub(crate) struct SpareFrames<'a> {
     cache: &'a Cache,
-    only: Option<FrameId>,
     /// The highest first.
-    more: Vec<FrameId>,
+    frames: SmallVec<[FrameId; 1]>,
 }
 
 impl<'a> SpareFrames<'a> {
     pub(crate) fn none(cache: &'a Cache) -> Self {
-        Self { cache, only: None, more: Vec::new() }
+        Self { cache, frames: SmallVec::new() }
     }
 
     /// Takes over another's frames.
@@ -29,13 +29,12 @@ impl<'a> SpareFrames<'a> {
         if self.len() == 0 {
             std::mem::swap(self, &mut other);
         }
-        self.more.extend(self.only.take());
-        self.more.extend(other.only.take().into_iter().chain(other.more.drain(..)));
-        self.more.sort_unstable_by(|one, other| other.cmp(one));
+        self.frames.append(&mut other.frames);
+        self.frames.sort_unstable_by(|one, other| other.cmp(one));
     }
 
     pub(crate) fn take(&mut self) -> Option<FrameId> {
-        self.more.pop().or_else(|| self.only.take())
+        self.frames.pop()
     }
 
     /// A frame for nodes of an index. Takes a free frame first, so that the frames taken for pages stay for pages.
@@ -48,13 +47,13 @@ impl<'a> SpareFrames<'a> {
 
     /// A copy will soon fill the next frame, if there is one: prefetches its memory meanwhile.
     pub(crate) fn expect_copy(&self) {
-        if let Some(frame) = self.more.last().copied().or(self.only) {
-            self.cache.expect_copy(frame);
+        if let Some(frame) = self.frames.last() {
+            self.cache.expect_copy(*frame);
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        usize::from(self.only.is_some()) + self.more.len()
+        self.frames.len()
     }
 
     /// Adds free frames, up to `count` in all.
@@ -64,16 +63,15 @@ impl<'a> SpareFrames<'a> {
         if lacking == 0 || self.cache.rare.fails_allocation(path) {
             return;
         }
-        let Self { cache, only, more } = self;
+        let Self { cache, frames } = self;
         if count == 1 {
             // Mostly the frame is in the thread's own hand.
-            *only = cache.frames.allocate(effort);
+            frames.extend(cache.frames.allocate(effort));
             return;
         }
-        more.reserve(count - more.len());
-        more.extend(only.take());
-        cache.frames.allocate_bulk(lacking, effort, |frame| more.push(frame));
-        more.sort_unstable_by(|one, other| other.cmp(one));
+        frames.reserve(lacking as usize);
+        cache.frames.allocate_bulk(lacking, effort, |frame| frames.push(frame));
+        frames.sort_unstable_by(|one, other| other.cmp(one));
     }
 }
 
@@ -82,7 +80,7 @@ impl Drop for SpareFrames<'_> {
         if self.len() == 0 {
             return;
         }
-        for frame in self.only.take().into_iter().chain(self.more.drain(..)) {
+        for frame in self.frames.drain(..) {
             self.cache.frames.free(frame);
         }
         self.cache.memory_queue.wake_all();

@@ -1,35 +1,35 @@
 //! Waiting: the few forms that the engine has.
 //!
-//! Owns: queues of wakers, single answers, lines that serve first come, first served (`line`, `permits`).
+//! Owns: queues of wakers, single answers, places in a line that serves first come, first served (`places`, `permits`).
 //! Does not own: conditions; a waiter checks its own, and the code that changes one wakes.
 //! Invariants: a dropped waiter strands nobody: a permit granted to it goes to the next one. It leaves nothing behind:
 //! memory is bounded by the present waiters, however long nothing happens. No lock of this module is held while a waker
 //! runs.
 
-mod line;
 mod permits;
+mod places;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use smallvec::SmallVec;
+
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Mutex};
-pub(crate) use line::{Gate, Line, Take};
 pub(crate) use permits::Permits;
+pub(crate) use places::Places;
 
 /// Locks one of the engine's ordinary mutexes.
 pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tasks to wake, in order of asking. The first, mostly the only one, needs no heap memory.
+/// Tasks to wake, in order of asking and so of their tickets. The first, mostly the only one, needs no heap memory.
 #[derive(Default)]
 struct Wakers {
-    first: Option<QueuedWaker>,
-    /// By ticket, all above the first's.
-    more: Vec<QueuedWaker>,
+    places: SmallVec<[QueuedWaker; 1]>,
     tickets: u64,
 }
 
@@ -39,48 +39,30 @@ struct QueuedWaker {
 }
 
 impl Wakers {
-    fn len(&self) -> usize {
-        usize::from(self.first.is_some()) + self.more.len()
-    }
-
     /// Gives the waiter a place, unless it still has one. Returns whether the place is new.
     fn add(&mut self, ticket: &mut Option<u64>, waker: &Waker) -> bool {
-        if let Some(place) = ticket.and_then(|ticket| self.place(ticket)) {
-            place.waker.clone_from(waker);
+        if let Some(at) = ticket.and_then(|ticket| self.at(ticket)) {
+            self.places[at].waker.clone_from(waker);
             return false;
         }
         self.tickets += 1;
         *ticket = Some(self.tickets);
-        let place = QueuedWaker { ticket: self.tickets, waker: waker.clone() };
-        if self.first.is_none() {
-            self.first = Some(place);
-        } else {
-            self.more.push(place);
-        }
+        self.places.push(QueuedWaker { ticket: self.tickets, waker: waker.clone() });
         true
     }
 
-    fn place(&mut self, ticket: u64) -> Option<&mut QueuedWaker> {
-        if self.first.as_ref().is_some_and(|first| first.ticket == ticket) {
-            return self.first.as_mut();
-        }
-        let at = self.more.binary_search_by_key(&ticket, |place| place.ticket).ok()?;
-        self.more.get_mut(at)
+    fn at(&self, ticket: u64) -> Option<usize> {
+        self.places.binary_search_by_key(&ticket, |place| place.ticket).ok()
     }
 
     /// Takes the waiter's place away; to be dropped without a lock held.
     fn remove(&mut self, ticket: u64) -> Option<QueuedWaker> {
-        if self.first.as_ref().is_some_and(|first| first.ticket == ticket) {
-            let next = (!self.more.is_empty()).then(|| self.more.remove(0));
-            return std::mem::replace(&mut self.first, next);
-        }
-        let at = self.more.binary_search_by_key(&ticket, |place| place.ticket).ok()?;
-        Some(self.more.remove(at))
+        self.at(ticket).map(|at| self.places.remove(at))
     }
 
     /// All places; no waiter has one afterwards.
     fn take(&mut self) -> impl Iterator<Item = QueuedWaker> + use<> {
-        self.first.take().into_iter().chain(std::mem::take(&mut self.more))
+        std::mem::take(&mut self.places).into_iter()
     }
 }
 
@@ -165,7 +147,7 @@ impl Waiter<'_> {
     fn register(&mut self, cx: &Context<'_>) {
         let mut wakers = sync::lock(&self.queue.wakers);
         if wakers.add(&mut self.ticket, cx.waker()) {
-            self.queue.waiting.store(wakers.len(), Ordering::SeqCst);
+            self.queue.waiting.store(wakers.places.len(), Ordering::SeqCst);
         }
     }
 }
@@ -177,7 +159,7 @@ impl Drop for Waiter<'_> {
         if self.queue.waiting.load(Ordering::Relaxed) > 0 {
             let mut wakers = sync::lock(&self.queue.wakers);
             let place = wakers.remove(ticket);
-            self.queue.waiting.store(wakers.len(), Ordering::SeqCst);
+            self.queue.waiting.store(wakers.places.len(), Ordering::SeqCst);
             drop(wakers);
             drop(place);
         }

@@ -6,11 +6,11 @@
 //! time. Both the mark and the line change with the line's lock held. A waiter that leaves the line gives back a grant
 //! that it has not taken. Nobody is ever refused.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use super::places::Places;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{self, Mutex};
 
@@ -23,20 +23,7 @@ pub(crate) struct Permits {
     /// The number of permits taken, and the mark.
     used: AtomicU64,
     limit: AtomicU64,
-    line: Mutex<Waiters>,
-}
-
-#[derive(Default)]
-struct Waiters {
-    queue: VecDeque<PermitRequest>,
-    tickets: u64,
-}
-
-struct PermitRequest {
-    ticket: u64,
-    amount: u64,
-    waker: Waker,
-    granted: bool,
+    line: Mutex<Places<()>>,
 }
 
 impl Permits {
@@ -100,18 +87,15 @@ impl Permits {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    fn grant_in(&self, line: &mut Waiters) -> Vec<Waker> {
-        let (mut woken, limit) = (Vec::new(), self.limit.load(Ordering::Relaxed));
-        for waiting in line.queue.iter_mut().filter(|waiting| !waiting.granted) {
-            let amount = waiting.amount;
+    fn grant_in(&self, line: &mut Places<()>) -> Vec<Waker> {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let woken = line.answer(|amount| {
             let granted = |used: u64| fits(used & !WAITED, amount, limit).then_some(used + amount);
-            if self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, granted).is_err() {
-                return woken;
-            }
-            waiting.granted = true;
-            woken.push(waiting.waker.clone());
+            self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, granted).ok().map(drop)
+        });
+        if line.all_answered() {
+            self.used.fetch_and(!WAITED, Ordering::AcqRel);
         }
-        self.used.fetch_and(!WAITED, Ordering::AcqRel);
         woken
     }
 
@@ -122,7 +106,7 @@ impl Permits {
 
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
-        sync::lock(&self.line).queue.len()
+        sync::lock(&self.line).len()
     }
 }
 
@@ -147,31 +131,19 @@ impl Future for Taking<'_> {
         }
         let (woken, granted) = {
             let mut line = sync::lock(&permits.line);
-            let ticket = *self.ticket.get_or_insert_with(|| {
-                line.tickets += 1;
-                let waiting = PermitRequest { ticket: line.tickets, amount, waker: cx.waker().clone(), granted: false };
-                line.queue.push_back(waiting);
-                line.tickets
-            });
-            let Some(at) = line.queue.iter().position(|waiting| waiting.ticket == ticket) else {
-                return Poll::Pending;
-            };
-            // Permits given back from here on come to the line; earlier ones are seen now.
-            let woken = if line.queue[at].granted {
-                Vec::new()
-            } else {
-                permits.used.fetch_or(WAITED, Ordering::AcqRel);
-                permits.grant_in(&mut line)
-            };
-            if line.queue[at].granted {
-                line.queue.remove(at);
-                self.ticket = None;
-                (woken, true)
-            } else {
-                line.queue[at].waker.clone_from(cx.waker());
-                (woken, false)
+            let ticket = *self.ticket.get_or_insert_with(|| line.enter(amount, cx.waker()));
+            match line.take(ticket, cx.waker()) {
+                Some(()) => (Vec::new(), true),
+                None => {
+                    // Permits given back from here on come to the line; earlier ones are seen now.
+                    permits.used.fetch_or(WAITED, Ordering::AcqRel);
+                    (permits.grant_in(&mut line), line.take(ticket, cx.waker()).is_some())
+                }
             }
         };
+        if granted {
+            self.ticket = None;
+        }
         woken.into_iter().for_each(Waker::wake);
         if granted { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -182,9 +154,7 @@ impl Drop for Taking<'_> {
         let Some(ticket) = self.ticket else { return };
         let woken = {
             let mut line = sync::lock(&self.permits.line);
-            let at = line.queue.iter().position(|waiting| waiting.ticket == ticket);
-            let left = at.and_then(|at| line.queue.remove(at));
-            if left.is_some_and(|waiting| waiting.granted) {
+            if line.leave(ticket).is_some() {
                 self.permits.used.fetch_sub(self.amount, Ordering::AcqRel);
             }
             self.permits.grant_in(&mut line)

@@ -158,9 +158,9 @@ fn who_stops_waiting_leaves_nothing_behind() {
         assert!(poll(Box::pin(signal.wait_or(std::future::pending())).as_mut(), &count).is_pending());
         assert_eq!(Arc::strong_count(&count), 1, "nobody keeps the waker of a task that went away");
     }
-    assert_eq!(sync::lock(&queue.wakers).len(), 0);
+    assert_eq!(sync::lock(&queue.wakers).places.len(), 0);
     assert_eq!(queue.waiting.load(Ordering::Relaxed), 0);
-    assert_eq!(sync::lock(&answer.state).wakers.len(), 0);
+    assert_eq!(sync::lock(&answer.state).wakers.places.len(), 0);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn those_who_stay_are_woken_in_order_of_asking_whoever_leaves() {
         }
         let tickets: Vec<u64> = {
             let wakers = sync::lock(&queue.wakers);
-            wakers.first.iter().chain(&wakers.more).map(|place| place.ticket).collect()
+            wakers.places.iter().map(|place| place.ticket).collect()
         };
         let expected: Vec<u64> = (0..5).filter(|at| leaving & 1 << at == 0).map(|at| at + 1).collect();
         assert_eq!(tickets, expected);

@@ -33,7 +33,6 @@ const RETRY_NS_MIN: u64 = 100 * Nanos::MILLISECOND;
 /// The longest such pause. A mended device gets its data within that time.
 const RETRY_NS_MAX: u64 = 30 * Nanos::SECOND;
 
-/// The end of a write request.
 pub(super) struct WriteEnds<P: Platform> {
     pub(super) writeback: Arc<Writeback<P>>,
     pub(super) file: Arc<FileInner>,

@@ -44,7 +44,6 @@ impl HangWatch {
     }
 }
 
-/// Watches the device for ever.
 pub(super) async fn watch<P: Platform>(base: Base<P>, device: Arc<DeviceState>) {
     loop {
         if device.figures.unwatch() {

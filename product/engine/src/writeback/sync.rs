@@ -136,7 +136,6 @@ impl<P: Platform> Writeback<P> {
         self.flush(file).await
     }
 
-    /// Flushes the device for the file.
     async fn flush(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
         // Every write that ends from here on owes another.
         if !lock(&file.state).flushes.begins() {
@@ -195,22 +194,16 @@ impl<P: Platform> Writeback<P> {
         let (cache, index) = (&file.cache, &file.pages.index);
         if file.device.limits().readable_before_flush {
             let leaves = cache.piece(UNMARK_LEAVES);
-            cache.longest_hold.note(leaves);
+            cache.longest_hold.raise_to(leaves);
             return index.clear_tag(&cache.nodes, from, Tag::Unflushed, leaves);
         }
-        let mut next = from;
-        for done in 0..cache.piece(PIECE_PAGES) {
-            cache.longest_hold.note(done + 1);
-            let Some(page) = index.next_tagged(&cache.nodes, next, Tag::Unflushed) else {
-                cache.memory_queue.wake_all();
-                return None;
-            };
+        let tagged = |page| index.next_tagged(&cache.nodes, page, Tag::Unflushed);
+        let next = cache.visit_piece(PIECE_PAGES, from, tagged, |page| {
             index.set_tag(&cache.nodes, page, Tag::Unflushed, false);
             cache.frame_at(&file.pages, page).into_iter().for_each(|frame| cache.note_clean(frame));
-            next = page + 1;
-        }
+        });
         cache.memory_queue.wake_all();
-        Some(next)
+        next
     }
 
     /// A flush failed: data written since the last one may not be durable. Pages still cached become dirty again; if
@@ -249,15 +242,12 @@ impl<P: Platform> Writeback<P> {
     /// Makes some pages that the failed flush covered dirty again, from a page on. Returns where to continue, if there
     /// may be more.
     fn redirty(&self, file: &Arc<FileInner>, state: &mut FileState, from: u64) -> Option<u64> {
-        let (nodes, mut next) = (&file.cache.nodes, from);
-        for done in 0..file.cache.piece(PIECE_PAGES) {
-            file.cache.longest_hold.note(done + 1);
-            let page = file.pages.index.next_tagged(nodes, next, Tag::Unflushed)?;
-            file.pages.index.set_tag(nodes, page, Tag::Unflushed, false);
+        let (nodes, index) = (&file.cache.nodes, &file.pages.index);
+        let tagged = |page| index.next_tagged(nodes, page, Tag::Unflushed);
+        file.cache.visit_piece(PIECE_PAGES, from, tagged, |page| {
+            index.set_tag(nodes, page, Tag::Unflushed, false);
             self.redirty_page(file, state, page);
-            next = page + 1;
-        }
-        Some(next)
+        })
     }
 
     fn redirty_page(&self, file: &Arc<FileInner>, state: &mut FileState, page: u64) {
@@ -292,17 +282,13 @@ impl<P: Platform> Writeback<P> {
 /// Marks dirty pages of the range, as many as the lock may be held for, and leaves the others in it; returns whether
 /// there were any.
 fn mark(file: &FileInner, pages: &mut Range<u64>) -> bool {
-    let nodes = &file.cache.nodes;
-    for marked in 0..file.cache.piece(MARK_PAGES) {
-        file.cache.longest_hold.note(marked + 1);
-        let Some(page) =
-            file.pages.index.next_tagged(nodes, pages.start, Tag::Dirty).filter(|page| pages.contains(page))
-        else {
-            pages.start = pages.end;
-            return marked > 0;
-        };
-        file.pages.index.set_tag(nodes, page, Tag::ToWrite, true);
-        pages.start = page + 1;
-    }
-    true
+    let (nodes, index, end) = (&file.cache.nodes, &file.pages.index, pages.end);
+    let mut any = false;
+    let dirty = |page| index.next_tagged(nodes, page, Tag::Dirty).filter(|page| *page < end);
+    let next = file.cache.visit_piece(MARK_PAGES, pages.start, dirty, |page| {
+        index.set_tag(nodes, page, Tag::ToWrite, true);
+        any = true;
+    });
+    pages.start = next.unwrap_or(end);
+    any
 }

@@ -31,7 +31,6 @@ pub(crate) struct Wrote {
     pub(crate) bytes: u64,
 }
 
-/// A file that has its turn.
 pub(crate) struct FileTurn {
     open: Option<Arc<FileInner>>,
     device: Arc<DeviceState>,

@@ -18,7 +18,7 @@ use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::delays::Delay;
 use crate::devices::file::FileInner;
-use crate::error::Error;
+use crate::error::{Error, check_range};
 use crate::platform::Platform;
 use crate::rare::Rare;
 use crate::reading::Readings;
@@ -50,19 +50,11 @@ pub(crate) struct Writing<P: Platform> {
     throttle: Throttle<P>,
 }
 
-/// Whether the device can keep a file with these bytes.
-fn check_range(file: &FileInner, offset: u64, len: usize) -> Result<(), Error> {
-    match offset.checked_add(len as u64) {
-        Some(end) if end <= file.bytes_max => Ok(()),
-        _ => Err(Error::OutOfRange { offset, len: len as u64, max: file.bytes_max }),
-    }
-}
-
 /// Overwrites the bytes if all of them are in dirty pages; returns how many, from the first on: all or none, as a rule.
 /// If a flusher or a reader takes one of several pages at this moment, it may be a part of them.
 #[inline]
 pub(crate) fn overwrite<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, from: &[u8]) -> usize {
-    if check_range(file, offset, from.len()).is_err() {
+    if check_range(offset, from.len(), file.bytes_max).is_err() {
         return 0;
     }
     let at = InPage::first(offset, from.len());
@@ -124,7 +116,7 @@ impl<P: Platform> Writing<P> {
         offset: u64,
         from: &[u8],
     ) -> Result<(), Error> {
-        check_range(file, offset, from.len())?;
+        check_range(offset, from.len(), file.bytes_max)?;
         let payer = self.throttle.paying(file, client);
         let mut done = 0;
         while done < from.len() {

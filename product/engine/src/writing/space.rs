@@ -156,6 +156,6 @@ fn dirty_pages(file: &FileInner, range: Range<u64>) -> Option<Range<u64>> {
     let first = index.next_tagged(nodes, range.start, Tag::Dirty).filter(|page| range.contains(page))?;
     let far = range.end.min(first + file.cache.piece(RANGE_PAGES));
     let end = (first + 1..far).find(|page| !index.has_tag(nodes, *page, Tag::Dirty)).unwrap_or(far);
-    file.cache.longest_hold.note(end - first);
+    file.cache.longest_hold.raise_to(end - first);
     Some(first..end)
 }

@@ -53,7 +53,7 @@ fn who_waits_is_told_with_file_client_cause_and_time_longest_first() {
         assert!((seconds * SECOND - MILLISECOND * 100..=seconds * SECOND).contains(&one.ns), "{} ns", one.ns);
         assert_eq!(file.disk.file_of(&one.file), Some(file.id));
     }
-    assert_eq!((told.throttle.count, told.waiting_more), (0, 0), "none has ended");
+    assert_eq!((told.times.calls.throttle.count, told.waiting_more), (0, 0), "none has ended");
     assert!(told.delays.accounts.is_empty(), "what is not over is not counted");
     assert!(waits(&lab, 1).waiting.is_empty(), "another device has nothing to do with it");
 }
@@ -114,12 +114,15 @@ fn waits_of_a_call_add_up_and_agree_with_the_counters() {
     let named: Vec<_> =
         told.delays.accounts.iter().filter(|one| matches!(one.whose, AccountOwner::Client(_))).collect();
     let [client] = &named[..] else { panic!("{} clients", named.len()) };
-    assert!(told.pause.count > 0 && told.throttle.count > 0, "{:?}", told.throttle);
-    assert_eq!(told.pause.count, lab.count(Counter::ThrottlePauses));
-    assert_eq!(told.pause.ns, lab.count(Counter::ThrottleNs));
-    assert_eq!(client.times.of(Delay::Throttle), told.throttle);
-    assert_eq!(told.throttle.ns, told.pause.ns, "a call's waits are the sum of its pauses");
-    assert_eq!((told.sync.count, told.sync.ns), (lab.count(Counter::SyncCalls), lab.count(Counter::SyncNs)));
+    assert!(told.times.pause.count > 0 && told.times.calls.throttle.count > 0, "{:?}", told.times.calls.throttle);
+    assert_eq!(told.times.pause.count, lab.count(Counter::ThrottlePauses));
+    assert_eq!(told.times.pause.ns, lab.count(Counter::ThrottleNs));
+    assert_eq!(client.times.of(Delay::Throttle), told.times.calls.throttle);
+    assert_eq!(told.times.calls.throttle.ns, told.times.pause.ns, "a call's waits are the sum of its pauses");
+    assert_eq!(
+        (told.times.calls.sync.count, told.times.calls.sync.ns),
+        (lab.count(Counter::SyncCalls), lab.count(Counter::SyncNs))
+    );
     assert!(told.waiting.is_empty() && client.waiting == 0);
 }
 

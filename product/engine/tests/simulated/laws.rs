@@ -133,7 +133,8 @@ fn a_call_that_is_paused_again_and_again_has_waited_since_its_first_pause_and_is
     assert!((26 * MILLISECOND..28 * MILLISECOND).contains(&one.ns), "{} ns in the sixth pause", one.ns);
     lab.run(lab.here.sleep(SECOND));
     assert!(ended.load(Ordering::Relaxed));
-    let (throttle, pauses) = (waits().throttle, waits().pause);
+    let times = waits().times;
+    let (throttle, pauses) = (times.calls.throttle, times.pause);
     assert_eq!((throttle.count, throttle.max_ns, pauses.count), (1, 50 * MILLISECOND, 10));
 }
 

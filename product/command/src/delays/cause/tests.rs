@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 
+use afflux_engine::WaitTimes;
+
 use super::{Seen, sentence};
-use crate::control::messages::{FigureGauge, PauseGauges, PeerGauges, Report, TimeGauges, WaiterGauges};
+use crate::control::messages::{FigureGauge, PauseGauges, PeerGauges, Report, WaiterGauges};
 use crate::stat::tests::report;
 
 const S: u64 = 1_000_000_000;
@@ -13,15 +15,15 @@ fn told(change: impl FnOnce(&mut Report)) -> String {
     sentence(&Seen { before, now, looks: 5, on_their_way: 2 })
 }
 
-fn times(ns: u64) -> TimeGauges {
-    TimeGauges { count: 1, ns, ..TimeGauges::default() }
+fn times(ns: u64) -> WaitTimes {
+    WaitTimes { count: 1, ns, ..WaitTimes::default() }
 }
 
 #[test]
 fn a_disk_that_hangs_comes_first() {
     let said = told(|now| {
-        now.devices[0].stalled_ns = Some(12 * S);
-        now.devices[0].waits.reclaim = times(5 * S);
+        now.devices[0].status.stalled_ns = Some(12 * S);
+        now.devices[0].waits.calls.reclaim = times(5 * S);
     });
     assert_eq!(said, "The disk sda1 is the cause: it hangs, and has completed nothing for 12.0 s.");
 }
@@ -29,7 +31,7 @@ fn a_disk_that_hangs_comes_first() {
 #[test]
 fn a_store_that_is_away_comes_before_a_disk_that_hangs() {
     let said = told(|now| {
-        (now.devices[0].stalled_ns, now.devices[0].away_ns) = (Some(12 * S), Some(13 * S));
+        (now.devices[0].status.stalled_ns, now.devices[0].status.away_ns) = (Some(12 * S), Some(13 * S));
     });
     assert_eq!(
         said,
@@ -42,7 +44,8 @@ fn paused_writers_are_due_to_a_busy_disk_or_to_the_budget_of_an_idle_one() {
     let paused = |busy_ns| {
         told(|now| {
             let device = &mut now.devices[0];
-            (device.waits.throttle, device.busy_ns, device.written_bytes) = (times(S / 2), busy_ns, 12_000_000);
+            (device.waits.calls.throttle, device.status.busy_ns, device.status.written_bytes) =
+                (times(S / 2), busy_ns, 12_000_000);
             let figure = |ns| Some(FigureGauge::Number(ns));
             let figures = [("owed_ns", figure(S)), ("budget_in_force_ns", figure(S))];
             device.in_force = figures.map(|(name, figure)| (name.to_owned(), figure)).into();
@@ -61,19 +64,19 @@ fn paused_writers_are_due_to_a_busy_disk_or_to_the_budget_of_an_idle_one() {
 #[test]
 fn the_longest_kind_of_wait_decides_and_one_that_lasts_counts() {
     let said = told(|now| {
-        (now.devices[0].waits.read, now.devices[0].waits.sync) = (times(S), times(S / 2));
+        (now.devices[0].waits.calls.read, now.devices[0].waits.calls.sync) = (times(S), times(S / 2));
     });
     assert!(said.contains("not cached") && said.starts_with("The disk sda1"), "{said}");
     let said = told(|now| {
-        now.devices[0].waits.read = times(S);
+        now.devices[0].waits.calls.read = times(S);
         let waiter = WaiterGauges { file: "f".into(), client: None, waits_for: "sync".into(), calls: 2, ns: 9 * S };
         now.devices[0].waiting = vec![waiter];
     });
     assert!(said.contains("calls waited 2.00 s") && said.contains("durable"), "{said}");
-    let said = told(|now| now.devices[0].waits.reclaim = times(S));
+    let said = told(|now| now.devices[0].waits.calls.reclaim = times(S));
     assert!(said.starts_with("The cache is the cause") && said.contains("--cache"), "{said}");
     let said = told(|now| {
-        now.devices[0].waits.throttle = times(S);
+        now.devices[0].waits.calls.throttle = times(S);
         let cause = "memory guard".to_owned();
         now.devices[0].pauses = vec![PauseGauges { cause, waiting: 0, count: 1, ns: S, longest_ns: S }];
     });
@@ -83,7 +86,7 @@ fn the_longest_kind_of_wait_decides_and_one_that_lasts_counts() {
 #[test]
 fn waits_of_the_time_before_and_small_ones_do_not_count() {
     let (mut before, mut now) = (report(S), report(2 * S));
-    (before.devices[0].waits.sync, now.devices[0].waits.sync) = (times(90 * S), times(90 * S + S / 21));
+    (before.devices[0].waits.calls.sync, now.devices[0].waits.calls.sync) = (times(90 * S), times(90 * S + S / 21));
     let said = sentence(&Seen { before, now, looks: 5, on_their_way: 0 });
     assert!(said.starts_with("Nothing waited in the last 1.00 s"), "{said}");
 }

@@ -64,7 +64,7 @@ fn nonsense_is_refused_with_the_reason_and_replaced() {
         (disk(r#"{"write_run_ns":-1}"#), "invalid value: integer `-1`"),
         (disk(r#"{"write_run_ns":20000}"#), "its entry for sda1 (x) is not used: write_mib_ns is missing"),
         (disk(good), "read_run_ns is 1, and prices go from 1000 to 10000000000"),
-        (" ".repeat(2 << 20), "it has more than 1048576 bytes"),
+        (" ".repeat(2 << 20), "it is larger than 1.00 MiB"),
     ] {
         let path = place("nonsense");
         fs::write(&path, &text).unwrap();

@@ -40,7 +40,7 @@ fn each_kind_of_wait_has_its_own_figures_for_each_client_and_user() {
     assert_eq!(Delay::ALL.map(|delay| figures(1, delay)), [(3, 30, 12, 12), (1, 5, 5, 5), (1, 7, 7, 7), (0, 0, 0, 0)]);
     assert_eq!(Delay::ALL.map(|delay| figures(2, delay).0), [0, 0, 0, 1]);
     assert_eq!((of(1).waiting, of(2).waiting, of(1).times.ns()), (1, 0, 42));
-    assert_eq!((delays.all(Delay::Throttle).count, delays.all(Delay::Sync).ns), (3, 40));
+    assert_eq!((delays.of(Delay::Throttle).times().count, delays.of(Delay::Sync).times().ns), (3, 40));
 }
 
 #[test]

@@ -48,7 +48,6 @@ impl Flight {
         !self.writes.is_empty()
     }
 
-    /// The number of the next write.
     pub(crate) fn next_write(&self) -> u64 {
         self.next_write
     }

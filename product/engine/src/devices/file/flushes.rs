@@ -66,7 +66,6 @@ impl Flushes {
         self.evicted |= unflushed;
     }
 
-    /// The evicted pages are durable.
     pub(crate) fn evicted_are_durable(&mut self) {
         self.evicted = false;
     }

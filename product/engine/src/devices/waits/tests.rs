@@ -23,7 +23,7 @@ fn a_wait_ends_once() {
     let number = begins(&waits, None, None, PAUSE);
     waits.ends(number, 5);
     waits.ends(number, 6);
-    assert_eq!(told(&waits).pause.count, 1);
+    assert_eq!(told(&waits).times.pause.count, 1);
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn pauses_are_told_by_cause_while_they_last_and_after() {
     let of = |cause| PauseStatus { cause, waiting: 0, count: 2, ns: 12, longest_ns: 7, late_ns_max: 3 };
     let waiting = PauseStatus { waiting: 1, ..PauseStatus::none(PauseCause::MemoryGuard) };
     assert_eq!(waits.pauses(), [of(PauseCause::DevicePart), waiting]);
-    assert_eq!((told(&waits).pause.count, told(&waits).pause.ns), (2, 12), "a sync is no pause");
+    assert_eq!((told(&waits).times.pause.count, told(&waits).times.pause.ns), (2, 12), "a sync is no pause");
 }
 
 #[test]
