@@ -59,7 +59,10 @@ impl Kernel {
             }
             last_old_flush = self.check_old_data_flush(bdi, last_old_flush, &mut task).await;
             let interval = self.lock().sysctl.writeback_jiffies();
-            if interval == 0 { place.await } else { place.at_most(&self.platform, interval * JIFFY_NS).await }
+            match interval {
+                0 => place.await,
+                _ => _ = place.at_most(&self.platform, interval * JIFFY_NS).await,
+            }
         }
     }
 

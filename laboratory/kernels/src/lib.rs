@@ -1,14 +1,18 @@
-//! A literal model of the page caches of Linux 2.6.31 and 2.6.32, over simulated CPUs and disks.
+//! A literal model of the page caches of Linux 2.6.31 and 2.6.32, and of the memory of 2.6.39, over simulated CPUs and
+//! disks.
 //!
 //! It has the kernels' names and keeps no bytes: dirty inodes on their lists, the pdflush pool and the flushers by
 //! device, queues of requests with congestion, writers that write back themselves, and counters whose reads are counted.
-//! Read `writer` first: a page becomes dirty, and `balance` decides about its writer. `fs_writeback` writes.
+//! Read `writer` first: a page becomes dirty, and `balance` decides about its writer. `fs_writeback` writes. Reclaim has
+//! a machine of its own (`mm`), since no thread compares it together with writeback.
 //!
 //! Owns: these kernels' decisions and mechanisms. Does not own: time, CPUs and disks (`simulator`); loads and figures
 //! (`experiments`).
 //! Invariants: integers only. The same seed and calls give the same run.
 
 #![forbid(unsafe_code)]
+
+pub mod mm;
 
 mod balance;
 mod figures;

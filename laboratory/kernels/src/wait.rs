@@ -51,6 +51,11 @@ impl WaitQueue {
         Place { queue: self.clone(), waiter }
     }
 
+    /// Whether nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.0).is_empty()
+    }
+
     pub(crate) fn wake_one(&self) {
         let first = lock(&self.0).pop_front();
         first.into_iter().for_each(|waiter| waiter.wake());
@@ -63,14 +68,14 @@ impl WaitQueue {
 }
 
 impl Place {
-    /// Waits until woken, at most `ns`.
-    pub(crate) async fn at_most(mut self, platform: &SimPlatform, ns: u64) {
+    /// Waits until woken, at most `ns`; returns whether it was woken.
+    pub(crate) async fn at_most(mut self, platform: &SimPlatform, ns: u64) -> bool {
         let mut timer = pin!(platform.sleep_until(platform.now().after(ns)));
         poll_fn(|cx| match Pin::new(&mut self).poll(cx) {
-            Poll::Ready(()) => Poll::Ready(()),
-            Poll::Pending => timer.as_mut().poll(cx),
+            Poll::Ready(()) => Poll::Ready(true),
+            Poll::Pending => timer.as_mut().poll(cx).map(|()| false),
         })
-        .await;
+        .await
     }
 }
 

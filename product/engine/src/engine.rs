@@ -21,7 +21,6 @@ use crate::dirty;
 use crate::durations::{WaitHistogram, WaitTimes};
 use crate::error::{DeviceError, Error};
 use crate::eviction::EvictionKind;
-use crate::old_kernels::OldKernel;
 use crate::platform::{Device, Nanos, Platform};
 use crate::policy::{ActivePolicy, AnyPolicy, EqualParts, IgnoredKnob, Needs, Remembered};
 use crate::rare::Rare;
@@ -133,8 +132,6 @@ pub struct Policies {
     pub readahead: Readahead,
     /// Which clean pages go when frames are needed.
     pub eviction: EvictionKind,
-    /// A kernel's own reclaim; `None`: the engine's.
-    pub old_kernel: Option<Arc<dyn OldKernel>>,
 }
 
 impl Policies {
@@ -177,7 +174,7 @@ impl Default for Policies {
     /// Each device has an equal part of the dirty limit, and a flusher.
     fn default() -> Self {
         let (readahead, eviction) = (Readahead::default(), EvictionKind::default());
-        Self { policy: Arc::new(EqualParts), readahead, eviction, old_kernel: None }
+        Self { policy: Arc::new(EqualParts), readahead, eviction }
     }
 }
 
@@ -234,7 +231,7 @@ impl<P: Platform> Engine<P> {
         let in_force = ActivePolicy::new(policies.policy);
         let devices = Arc::new(Devices::new(Arc::clone(&cache), settings, in_force, policies.readahead));
         let base = Base { platform, cache, devices, tracer: Arc::default() };
-        let reclaim = Reclaim::new(base.clone(), policies.old_kernel);
+        let reclaim = Reclaim::new(base.clone());
         let writeback = Writeback::new(base.clone());
         let reading = Readings::new(&base, &reclaim);
         let writing = Writing::new(base.clone(), Arc::clone(&reclaim), Arc::clone(&reading), Arc::clone(&writeback));

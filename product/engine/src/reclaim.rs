@@ -20,7 +20,6 @@ use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
 use crate::durations::{Durations, WaitTimes};
 use crate::eviction::{PageKey, Victim, is_claimed};
-use crate::old_kernels::OldKernel;
 use crate::page::DIRTY;
 use crate::platform::{Nanos, Platform};
 use crate::rare::Rare;
@@ -44,8 +43,6 @@ const LOOK_AGAIN_NS: u64 = Nanos::MILLISECOND;
 pub(crate) struct Reclaim<P: Platform> {
     pub(crate) base: Base<P>,
     background: Background,
-    /// A kernel that reclaims in passes.
-    old_kernel: Option<Arc<dyn OldKernel>>,
     waits: Durations,
 }
 
@@ -149,9 +146,9 @@ pub struct Dropped {
 const LOOKS_FOR_NOTHING: u64 = 5;
 
 impl<P: Platform> Reclaim<P> {
-    pub(crate) fn new(base: Base<P>, old_kernel: Option<Arc<dyn OldKernel>>) -> Arc<Self> {
+    pub(crate) fn new(base: Base<P>) -> Arc<Self> {
         let background = Background::new(base.cache.frames.total());
-        Arc::new(Self { base, background, old_kernel, waits: Durations::default() })
+        Arc::new(Self { base, background, waits: Durations::default() })
     }
 
     /// Evicts every clean page that nobody holds.
@@ -222,11 +219,6 @@ impl<P: Platform> Reclaim<P> {
     /// Evicts until `spare` has `count` frames, or at least one if that takes long. If frames are freed in the
     /// background, too, it recycles a few at a time and for some microseconds only: the rest will be there soon.
     async fn recycle(&self, spare: &mut SpareFrames<'_>, count: usize) {
-        if let Some(kernel) = &self.old_kernel {
-            self.reclaim_in_passes(&**kernel).await;
-            // Other tasks may have taken the freed frames, which belong to nobody.
-            return spare.grow(count, Effort::Normal);
-        }
         let began = self.base.now();
         // Each page at most twice: a used page is passed over once.
         let mut left = 2 * self.base.cache.total_pages();

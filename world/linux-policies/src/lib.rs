@@ -1,4 +1,4 @@
-//! The decisions of Linux kernels about dirty pages, writeback and reclaim, as laws behind seams.
+//! The decisions of Linux kernels about dirty pages and writeback, as laws behind seams.
 //!
 //! Owns: the laws by name, each in prose with its source above the code.
 //! Does not own: the mechanism (`engine`), experiments with it (`lab`).
@@ -12,7 +12,6 @@ mod knobs;
 mod limits;
 mod needs;
 mod proportions;
-pub mod reclaim;
 mod registry;
 
 pub use knobs::{KNOBS, KernelKnob};

@@ -18,7 +18,7 @@ use crate::jiffies::TickRate;
 pub const NAMES: &[&str] = &["linux-3.6", "linux-3.6-completions", "linux-6.1"];
 
 /// The suffixes of a name, in words.
-pub const WITH_TICKS: &str = "linux-3.6 and linux-6.1 also with @100, @250, @300 or @1000: ticks a second; kernels before 3.6 run in the experiments s0 and s1";
+pub const WITH_TICKS: &str = "linux-3.6 and linux-6.1 also with @100, @250, @300 or @1000: ticks a second; kernels before 3.6 run in the experiments s0, s1 and s3";
 
 /// The error for an unknown policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,7 +85,6 @@ pub fn policy(name: &str) -> Result<Policy, UnknownPolicy> {
         policy: Arc::new(Control { era, learns, ticks: ticks.unwrap_or(TickRate::DEFAULT) }),
         readahead: Readahead::Linux,
         eviction: EvictionKind::TwoList,
-        old_kernel: None,
     };
     Ok(Policy { name: known, about, policies })
 }

@@ -39,5 +39,5 @@ pub use object_store::{ObjectContents, ObjectRecords, ObjectStore, StoreFaults, 
 pub use random::Random;
 pub use setup::{POLICY_KNOBS, Setup, SetupError, policies};
 pub use world::{
-    CPUS_MAX, CpuOptions, CpuTime, CpuUsage, RunError, SimPlatform, Slice, TaskUsage, World, WorldOptions,
+    CPUS_MAX, CpuOptions, CpuTime, CpuUsage, RunError, RunOrder, SimPlatform, Slice, TaskUsage, World, WorldOptions,
 };

@@ -156,12 +156,17 @@ const OPTIONAL: &[Row] = &[
     Row { name: "scratch", ours: &[], ours_in_tests: &[], others: Some(&["rustix"]) },
     Row {
         name: "linux-policies",
-        ours: &["engine", "frames"],
+        ours: &["engine"],
         ours_in_tests: &["reference", "simulator"],
         others: Some(&["thiserror"]),
     },
     Row { name: "kernel-frames", ours: &["frames"], ours_in_tests: &[], others: Some(&[]) },
-    Row { name: "kernels", ours: &["engine", "frames", "simulator"], ours_in_tests: &[], others: Some(&["thiserror"]) },
+    Row {
+        name: "kernels",
+        ours: &["engine", "frames", "kernel-frames", "simulator"],
+        ours_in_tests: &[],
+        others: Some(&["thiserror"]),
+    },
     Row {
         name: "report",
         ours: &[],

@@ -1,16 +1,15 @@
 //! One form of reclaim under the load: its figures, scaled to whole files, and its row.
 //!
-//! Owns: figures computed from a run's counts. Does not own: the runs (`kernel`, `own`), the published figures.
+//! Owns: figures computed from a run's counts. Does not own: the runs (`run`, `own`), the published figures.
 //! Invariants: counts and times that grow with the file are multiplied by `part`, of which a run reads one. Means,
 //! shares and quantiles of single waits are not.
 
-use afflux_linux_policies::reclaim::{Event, RECLAIM_POLICIES};
+use afflux_kernels::mm::Event;
 use afflux_report::{Fields, Row};
 
-use super::kernel::{self, Load, Outcome, TaskAccount};
-use super::own;
-use super::plan::{ON_ENGINE, OWN, Plan, Variant};
-use super::published;
+use super::plan::{OWN, Plan, Variant};
+use super::run::{self, Load, Outcome, Start, TaskAccount};
+use super::{own, published};
 use crate::experiment::LabError;
 use crate::machine::{rounded, row};
 
@@ -42,9 +41,8 @@ impl Cell {
     pub(super) fn run(plan: &Plan, variant: Variant) -> Result<Self, LabError> {
         let load = plan.scaled();
         let outcome = match variant {
-            Variant::Kernel(policy) => kernel::run(&load, &policy),
-            Variant::OnEngine(number) => own::run(&load, Some(RECLAIM_POLICIES[number])),
-            _ => own::run(&load, None),
+            Variant::Kernel(form) => run::run(&load, &form),
+            _ => own::run(&load),
         };
         let failed = |error| LabError::Failed(format!("{}: {error}", variant.name()));
         Ok(Self { variant: variant.name(), outcome: outcome.map_err(failed)?, load: plan.load, part: plan.part })
@@ -52,7 +50,7 @@ impl Cell {
 
     /// Whether the engine ran instead of the simulated kernel.
     pub(super) fn is_on_engine(&self) -> bool {
-        self.variant == OWN || self.variant.ends_with(ON_ENGINE)
+        self.variant == OWN
     }
 
     /// A count by the kernel's name, for whole files; 0 if this form has no such count.
@@ -126,8 +124,17 @@ impl Cell {
             .with("file_bytes", load.file_bytes)
             .with("memory_bytes", load.memory_bytes)
             .with("cpus", load.cpus)
-            .with("drift_frames", load.drift_frames)
+            .with("start", start_name(load.start))
+            .with("fair", load.order.is_fair)
+            .with("kswapd_ahead", load.order.kswapd_ahead)
+            .with("afflux_ahead", load.order.afflux_ahead)
+            .with("dirty_percent", load.dirty_percent)
+            .with("mapped_percent", load.mapped_percent)
             .with("read_part", 1.0 / self.part as f64);
+        let params = match load.drift_frames {
+            Some(frames) => params.with("drift_frames", frames),
+            None => params,
+        };
         row("s3", self.variant, params, self.metrics(), self.published())
     }
 
@@ -174,5 +181,13 @@ impl Cell {
             }
         }
         published.counters.iter().fold(fields, |fields, (name, count)| fields.with(*name, *count))
+    }
+}
+
+fn start_name(start: Start) -> &'static str {
+    match start {
+        Start::Evenly(_) => "evenly",
+        Start::Shell => "shell",
+        Start::OneTask => "one-task",
     }
 }

@@ -11,7 +11,7 @@ use super::cell::{Cell, ms};
 use super::goals::{find, goals};
 use super::measured::Measured;
 use super::plan::{OWN, Plan};
-use super::published::{self, Delays, PUBLISHED};
+use super::published::{self, Delays};
 use crate::experiment::Findings;
 use crate::prose::{filled, paragraph, section};
 
@@ -23,6 +23,7 @@ const BASIS: &str = section(TEXT, "basis");
 const FAILURES: &str = section(TEXT, "failures");
 const SCALED: &str = section(TEXT, "scaled");
 const WHY: &str = section(TEXT, "why");
+const KSWAPD: &str = section(TEXT, "kswapd");
 const AFFLUX: &str = section(TEXT, "afflux");
 const NOT_SHOWN: &str = section(TEXT, "not shown");
 const MEASURED: &str = section(TEXT, "measured");
@@ -30,18 +31,24 @@ const MEASURED: &str = section(TEXT, "measured");
 pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
     let mut findings = Findings::default();
     findings.figures.extend(bars(cells).into_iter().map(Into::into));
-    findings.tables.extend([stalls(cells), delays(cells), goal_table(cells)]);
+    findings.tables.extend([stalls(cells), delays(cells), kswapd(cells), goal_table(cells)]);
     findings.details.extend([getdelays(cells)]);
     findings.details.extend(counters(cells));
     findings.tables.retain(|table| !table.is_empty());
     findings.details.retain(|table| !table.is_empty());
     findings.answer = answer(cells);
-    findings.says.push(filled(BASIS, &[("drift", &plan.load.drift_frames.to_string())]));
+    findings.says.push(paragraph(BASIS));
     if plan.part > 1 {
         findings.says.push(filled(SCALED, &[("part", &plan.part.to_string())]));
     }
     findings.says.extend(says(cells));
-    findings.says.extend([paragraph(WHY), paragraph(FAILURES), paragraph(AFFLUX), paragraph(NOT_SHOWN)]);
+    findings.says.extend([
+        paragraph(WHY),
+        paragraph(KSWAPD),
+        paragraph(FAILURES),
+        paragraph(AFFLUX),
+        paragraph(NOT_SHOWN),
+    ]);
     findings
 }
 
@@ -191,6 +198,7 @@ fn delays(cells: &[Cell]) -> Table {
         ("published", Align::Right),
         ("p99, ms", Align::Right),
         ("start, s", Align::Right),
+        ("published", Align::Right),
         ("total, s", Align::Right),
         ("published", Align::Right),
         ("interactive avg, ms", Align::Right),
@@ -208,13 +216,35 @@ fn delays(cells: &[Cell]) -> Table {
             published.and_then(|it| it.delay_ms()).map_or(String::new(), |ms| format!("{ms:.0}")),
             format!("{:.1}", reclaim.p99_ms),
             format!("{:.0}", cell.start_s()),
+            published.and_then(|it| it.start_s).map_or(String::new(), |seconds| seconds.to_string()),
             format!("{:.1}", cell.total_s()),
             published.and_then(|it| it.total_s).map_or(String::new(), |seconds| seconds.to_string()),
             format!("{:.0}", interactive.mean_ms),
             format!("{:.0}", interactive.p99_ms),
         ]);
     }
-    table.note("The start is given: readers start evenly over the time that the published starts took.");
+    table.note("With --full the start is predicted: a shell starts the readers in its turns. Else it is put in.");
+    table
+}
+
+/// kswapd's columns: hold-outs, since nothing was chosen by them.
+fn kswapd(cells: &[Cell]) -> Table {
+    let names = ["kswapd_steal", "pageoutrun", "kswapd_low_wmark_hit_quickly", "kswapd_high_wmark_hit_quickly"];
+    let mut columns = vec![("form", Align::Left)];
+    for name in names {
+        columns.extend([(name, Align::Right), ("published", Align::Right)]);
+    }
+    let mut table = Table::new("What kswapd did (hold-out)", &columns);
+    for cell in cells.iter().filter(|cell| !cell.is_on_engine()) {
+        let published = published::of(cell.variant, &cell.load);
+        let mut row = vec![cell.variant.to_owned()];
+        for name in names {
+            let count = published.and_then(|it| it.counter(name));
+            row.push(with_published(cell.count(name), count.map(|count| count as f64)));
+            row.push(count.map_or(String::new(), units::count));
+        }
+        table.row(row);
+    }
     table
 }
 
@@ -289,8 +319,8 @@ fn counters_of(kernels: &[&Cell]) -> Table {
         for cell in kernels {
             row.push(units::count(cell.count(name) as u64).into());
             let published = published::of(cell.variant, &cell.load);
-            let found = published.and_then(|it| it.counters.iter().find(|(known, _)| known == name));
-            row.push(found.map_or(String::new(), |(_, count)| units::count(*count)).into());
+            let found = published.and_then(|it| it.counter(name));
+            row.push(found.map_or(String::new(), units::count).into());
         }
         table.row(row);
     }
@@ -360,7 +390,7 @@ fn says(cells: &[Cell]) -> Vec<String> {
         ));
     }
     if cells.iter().all(|cell| published::of(cell.variant, &cell.load).is_none())
-        && cells.iter().any(|cell| PUBLISHED.iter().any(|it| it.variant == cell.variant))
+        && cells.iter().any(|cell| published::PUBLISHED.iter().any(|it| it.variant == cell.variant))
     {
         says.push("This is not the load that the seed measured, so its figures do not stand beside these.".to_owned());
     }

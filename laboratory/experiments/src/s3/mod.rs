@@ -5,19 +5,19 @@
 //! of a reclaim. (Seed S3, posted to linux-kernel on 28 and 29 April 2011.)
 //!
 //! Owns: the order of the parts.
-//! Does not own: the options (`plan`), the simulated kernel (`kernel`), the same load on the engine (`own`), a run's
-//! figures (`cell`), the published figures (`published`), the goals (`goals`), plots, tables and sentences
-//! (`findings`), real threads (`measured`).
+//! Does not own: the options (`plan`), the load on the kernel (`run`) and on the engine (`own`), a run's figures
+//! (`cell`), the published figures (`published`), the goals (`goals`), plots, tables and sentences (`findings`), real
+//! threads (`measured`).
 //! Invariants: rows come from runs.
 
 mod cell;
 mod findings;
 mod goals;
-mod kernel;
 mod measured;
 mod own;
 mod plan;
 mod published;
+mod run;
 #[cfg(test)]
 mod tests;
 
@@ -41,8 +41,9 @@ impl Experiment for S3 {
     }
 
     fn fitted(&self) -> &'static str {
-        "fitted: the objects in other caches; predicted: stalls, delays, interrupts, the total time, failures, all of \
-         stop-above-high, afflux and the forms on the engine"
+        "fitted: the objects in other caches, the CPU time of a page and its parts, slices, the memory for pages; \
+         predicted: the steps between forms, kswapd, delays, interrupts, failures, with --full the start; hold-out: \
+         kswapd, the start, 100 readers, one task, keep-freed-pages"
     }
 
     fn thread(&self) -> &'static str {

@@ -1,24 +1,23 @@
-//! The same load on the engine, with its own reclaim (`afflux`) or with a form of the kernel's in its place.
+//! The same load on the engine, with its own reclaim.
 //!
-//! The readers, their CPU time, the virtual CPUs and the memory are those of the simulated kernel. Pages are freed by
-//! the engine's background task, which goes ahead of others, and by readers that find no free frame. Freeing a page
-//! costs the same as in the kernel.
+//! The readers, their CPU time, the virtual CPUs and the memory are those of the kernel. Pages are freed by the
+//! engine's background task, which goes ahead of others, and by readers that find no free frame. Freeing a page costs
+//! the same as in the kernel.
 //!
 //! Owns: the machine, the readers. Does not own: reclaim (`engine`).
 //! Invariants: each figure is counted in the run.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::counters::Counter;
-use afflux_engine::old_kernels::OldKernel;
-use afflux_engine::{Backing, Device, Engine, File, Limits, Nanos, Platform, Policies, Request};
+use afflux_engine::{Backing, Device, Engine, File, Limits, Platform, Request};
 use afflux_frames::{FRAME_BYTES, Frames};
-use afflux_linux_policies::reclaim::ReclaimPolicy;
-use afflux_simulator::{Cost, CostOf, CostTable, CpuOptions, SimPlatform, Slice, World, WorldOptions};
+use afflux_simulator::{Cost, CostOf, CostTable, SimPlatform, World};
 
-use super::kernel::{Ends, Load, Outcome, SLICE_NS, TaskAccount, cost, lock, page_frames};
+use super::run::{
+    COSTS, Ends, Load, Outcome, Start, TICK_NS, TICK_WORK_NS, TaskAccount, lock, page_frames, start_readers,
+};
 use crate::delays::delays;
 
 /// Pages in one read of a reader: as many as the kernel's reader copies between two looks at the clock.
@@ -45,7 +44,7 @@ impl Device for Holes {
 fn costs() -> CostTable {
     let of = CostOf::Counter(Counter::PagesEvicted);
     let source = "as the simulated kernel".to_owned();
-    CostTable::new("the machine of seed S3", vec![Cost { of, ps: cost::RECLAIM_NS * 1000, source }])
+    CostTable::new("the machine of seed S3", vec![Cost { of, ps: COSTS.reclaim_ns * 1000, source }])
 }
 
 /// An engine over holes.
@@ -57,88 +56,87 @@ struct HoleMachine {
 }
 
 impl HoleMachine {
-    fn new(world: &World, load: &Load, form: Option<ReclaimPolicy>) -> Result<Self, String> {
+    fn new(world: &World, load: &Load) -> Result<Self, String> {
         let bytes = u64::from(page_frames(load.memory_bytes)) * FRAME_BYTES as u64;
         let frames = Frames::new_stamped(bytes).map_err(|error| error.to_string())?;
         let platform = Arc::clone(world.platform());
-        let old_kernel = form.map(|form| Arc::new(form) as Arc<dyn OldKernel>);
-        let policies = Policies { old_kernel, ..Policies::default() };
-        let engine =
-            Engine::with_policies(Arc::clone(&platform), afflux_engine::settings::Settings::new(), frames, policies);
+        let engine = Engine::new(Arc::clone(&platform), afflux_engine::settings::Settings::new(), frames);
         let limits = Limits { request_bytes_max: 1 << 20, depth: 1024, volatile_cache: false, ..Limits::default() };
         let device = engine.add_device("holes", Arc::new(Holes(limits)));
         Ok(Self { platform, engine, device, files: Mutex::default() })
     }
 
     fn file(&self, bytes: u64) -> File {
-        self.engine.open(self.device, Backing::new(Arc::new(())), bytes)
-    }
-
-    /// Reads a file from its start to its end, as `dd` does.
-    fn read_file(&self, bytes: u64) -> impl Future<Output = Result<(), String>> + Send + 'static {
-        let (platform, engine, file) = (Arc::clone(&self.platform), Arc::clone(&self.engine), self.file(bytes));
+        let file = self.engine.open(self.device, Backing::new(Arc::new(())), bytes);
         // Stays open for good, so that its pages remain after the read, as in a kernel.
         lock(&self.files).push(file.clone());
+        file
+    }
+
+    /// Reads files from their starts to their ends, a few pages of each in turn.
+    fn read_files(&self, count: usize, bytes: u64) -> impl Future<Output = Result<(), String>> + Send + 'static {
+        let (platform, engine) = (Arc::clone(&self.platform), Arc::clone(&self.engine));
+        let files: Vec<File> = (0..count).map(|_| self.file(bytes)).collect();
         async move {
             let mut at = 0;
             while at < bytes {
                 let want = (bytes - at).min(CALL_PAGES * FRAME_BYTES as u64);
-                // Reads without the copy, which is charged below.
-                let read = engine.read_pinned(&file, at, want as usize).await.map_err(|error| error.to_string())?;
-                drop(read.ok_or("guards hold too much of the cache")?);
                 let pages = want.div_ceil(FRAME_BYTES as u64);
+                for file in &files {
+                    // Reads without the copy, which is charged below.
+                    let read = engine.read_pinned(file, at, want as usize).await.map_err(|error| error.to_string())?;
+                    drop(read.ok_or("guards hold too much of the cache")?);
+                    platform.work(pages * (COSTS.allocate_ns + COSTS.add_ns + COSTS.copy_ns)).await;
+                }
                 at += want;
-                platform.work(pages * (cost::ALLOCATE_NS + cost::ADD_NS + cost::COPY_NS)).await;
             }
             Ok(())
         }
     }
 
     /// The interactive task, as in the kernel.
-    fn interact(&self, ends: &Arc<Ends>, free: &Arc<AtomicUsize>) -> impl Future<Output = ()> + Send + 'static {
+    fn interact(&self, ends: &Arc<Ends>) -> impl Future<Output = ()> + Send + 'static {
         let (platform, engine, file) = (Arc::clone(&self.platform), Arc::clone(&self.engine), self.file(1 << 40));
-        let (ends, free) = (Arc::clone(ends), Arc::clone(free));
+        let ends = Arc::clone(ends);
         async move {
             let (mut page, mut at) = ([0; FRAME_BYTES], 0);
             while !ends.is_over() {
-                let due = platform.now().after(cost::TICK_NS);
+                let due = platform.now().after(TICK_NS);
                 platform.sleep_until(due).await;
-                platform.work(cost::TICK_WORK_NS).await;
+                platform.work(TICK_WORK_NS).await;
                 // A page that was not read before, of a file without an end.
                 let _ = engine.read(&file, at, &mut page).await;
                 at += 3 * FRAME_BYTES as u64;
-                ends.interacted(platform.now().since(due).saturating_sub(cost::TICK_WORK_NS));
-                free.fetch_min(engine.frames().free_count() as usize, Ordering::Relaxed);
+                ends.interacted(platform.now().since(due).saturating_sub(TICK_WORK_NS));
             }
         }
     }
 }
 
-/// Runs the load under the engine's own form of reclaim, or under `form`.
+/// Runs the load under the engine's own form of reclaim.
 ///
 /// # Errors
 /// When the simulated world does not come to an end, or a read fails.
-pub(super) fn run(load: &Load, form: Option<ReclaimPolicy>) -> Result<Outcome, String> {
-    let slice = Slice::Exponential(SLICE_NS);
-    let cpus = CpuOptions { cpus: load.cpus, slice, switch_per_mille: 0, costs: costs() };
-    let world = World::new(WorldOptions::machine(load.seed, cpus));
-    let machine = HoleMachine::new(&world, load, form)?;
-    let ends = Arc::new(Ends::new(load.readers));
+pub(super) fn run(load: &Load) -> Result<Outcome, String> {
+    let world = load.world(costs(), load.order.afflux_ahead);
+    let machine = HoleMachine::new(&world, load)?;
+    let (tasks, files) = if load.start == Start::OneTask { (1, load.readers) } else { (load.readers, 1) };
+    let ends = Arc::new(Ends::new(tasks));
     let failure: Arc<Mutex<Option<String>>> = Arc::default();
-    let free_min = Arc::new(AtomicUsize::new(usize::MAX));
-    world.spawn("interactive", machine.interact(&ends, &free_min));
+    world.spawn("interactive", machine.interact(&ends));
+    let load_of_tasks = Load { readers: tasks, ..*load };
     let ran = world.run(async {
-        for number in 0..load.readers as u32 {
-            let (reader, ends) = (machine.read_file(load.file_bytes), Arc::clone(&ends));
+        let reader = |number| {
+            let (read, ends) = (machine.read_files(files, load.file_bytes), Arc::clone(&ends));
             let (platform, failure) = (Arc::clone(&machine.platform), Arc::clone(&failure));
-            world.spawn("dd", async move {
-                if let Err(error) = reader.await {
+            async move {
+                if let Err(error) = read.await {
                     lock(&failure).get_or_insert(error);
                 }
                 ends.reader_ended(number, platform.task_usage());
-            });
-            machine.platform.sleep_until(Nanos(load.started_ns(number + 1))).await;
-        }
+            }
+        };
+        start_readers(&load_of_tasks, &machine.platform, reader, || async {}).await;
         let started_ns = machine.platform.now().0;
         ends.all().await;
         started_ns
@@ -163,7 +161,8 @@ fn outcome(world: &World, machine: &HoleMachine, ends: &Ends, load: &Load, start
             ("pgscan", counted(Counter::PagesScanned)),
             ("pgsteal", counted(Counter::PagesEvicted)),
         ],
-        interrupts: vec![0; load.cpus],
+        // The engine has no lists of other CPUs to drain.
+        interrupts: Vec::new(),
         delays: waits.into(),
         tasks,
         start_ns: started_ns,

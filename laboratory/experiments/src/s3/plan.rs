@@ -4,28 +4,15 @@
 //! Does not own: the runs.
 //! Invariants: a plan that was read can be run.
 
-use afflux_linux_policies::reclaim::{RECLAIM_POLICIES, ReclaimPolicy, reclaim_policy};
+use afflux_kernels::mm::{FORMS, Form, form};
 
-use super::kernel::{DRIFT_FRAMES, Load};
 use super::published::{CPUS, FILE_BYTES, READERS, START_S};
+use super::run::{Load, Order, Start};
 use crate::experiment::{LabError, OptionInfo, Request};
 use crate::options::{self, TypedOption};
 
 /// The name of the engine's own reclaim.
 pub(super) const OWN: &str = "afflux";
-/// The name for all of the kernel's forms on the engine.
-pub(super) const ON_ENGINE: &str = "on-engine";
-/// The kernel's forms on the engine, in their order.
-const NAMES_ON_ENGINE: [&str; RECLAIM_POLICIES.len()] = [
-    "base-on-engine",
-    "wmark-min-on-engine",
-    "wmark-high-on-engine",
-    "wmark-high-limited-scan-on-engine",
-    "time-limit-100ms-on-engine",
-    "time-limit-20ms-on-engine",
-    "time-limit-10ms-on-engine",
-    "stop-above-high-on-engine",
-];
 
 const READERS_OPTION: TypedOption<u64> = options::number(
     OptionInfo { name: "readers", value: "N", default: "1000", doc: "tasks that read a file each, from end to end" },
@@ -46,7 +33,7 @@ const VARIANTS: TypedOption<Variant> = options::parsed(
         name: "variants",
         value: "LIST",
         default: "all",
-        doc: "forms of reclaim by name, afflux, all of these; NAME-on-engine, on-engine: the engine with the kernel's form",
+        doc: "forms of reclaim by name, afflux, all of these",
     },
     Variant::read,
 );
@@ -74,10 +61,59 @@ const DRIFT: TypedOption<u64> = options::number(
     OptionInfo {
         name: "drift",
         value: "FRAMES",
-        default: "48",
-        doc: "how far the free count of each CPU may lag; the default is the kernel's formula's",
+        default: "",
+        doc: "how far the free count of each CPU may lag [by the kernel's formula]",
     },
     0..=125,
+);
+const START: TypedOption<StartOption> = options::choice(
+    OptionInfo {
+        name: "start",
+        value: "HOW",
+        default: "",
+        doc: "shell: the seed's script, in its turns; evenly: over the published share of the time; one-task: one reads \
+              all files in turn [shell with --full, else evenly]",
+    },
+    &[("shell", StartOption::Shell), ("evenly", StartOption::Evenly), ("one-task", StartOption::OneTask)],
+    "'{value}' is none of: {known}",
+);
+const SCHEDULER: TypedOption<bool> = options::choice(
+    OptionInfo {
+        name: "scheduler",
+        value: "fair|queue",
+        default: "fair",
+        doc: "who gets a CPU next: the task with the least CPU time, as in the kernel; the one that waits longest",
+    },
+    &[("fair", true), ("queue", false)],
+    "fair or queue",
+);
+const AHEAD: TypedOption<Ahead> = options::choice(
+    OptionInfo {
+        name: "ahead",
+        value: "LIST",
+        default: "afflux",
+        doc: "controls: background tasks that get a CPU before all others: afflux, kswapd, none",
+    },
+    &[("afflux", Ahead::Afflux), ("kswapd", Ahead::Kswapd), ("none", Ahead::Nobody)],
+    "'{value}' is none of: {known}",
+);
+const DIRTY: TypedOption<u64> = options::number(
+    OptionInfo {
+        name: "dirty",
+        value: "PERCENT",
+        default: "0",
+        doc: "pages that stay dirty for the whole run, so that no scan can free them",
+    },
+    0..=45,
+);
+const MAPPED: TypedOption<u64> = options::number(
+    OptionInfo {
+        name: "mapped",
+        value: "PERCENT",
+        default: "0",
+        doc: "pages that a process has mapped and uses all the time",
+    },
+    0..=45,
 );
 
 pub(super) const OPTIONS: &[OptionInfo] = &[
@@ -89,17 +125,34 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     FULL.info,
     DIPS.info,
     DRIFT.info,
+    START.info,
+    SCHEDULER.info,
+    AHEAD.info,
+    DIRTY.info,
+    MAPPED.info,
 ];
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum StartOption {
+    Shell,
+    Evenly,
+    OneTask,
+}
+
+/// A background task that goes ahead of all others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ahead {
+    Afflux,
+    Kswapd,
+    Nobody,
+}
 
 /// The reclaim of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variant {
     All,
-    Kernel(ReclaimPolicy),
+    Kernel(Form),
     Own,
-    /// The kernel's form with this number, on the engine.
-    OnEngine(usize),
-    AllOnEngine,
 }
 
 impl Variant {
@@ -107,23 +160,15 @@ impl Variant {
         match name {
             "all" => Ok(Self::All),
             OWN => Ok(Self::Own),
-            ON_ENGINE => Ok(Self::AllOnEngine),
-            _ => match NAMES_ON_ENGINE.iter().position(|known| *known == name) {
-                Some(number) => Ok(Self::OnEngine(number)),
-                None => reclaim_policy(name).map(Self::Kernel).map_err(|error| {
-                    format!("{error}, {OWN}, {ON_ENGINE}, each of the forms as NAME-{ON_ENGINE}, and all")
-                }),
-            },
+            _ => form(name).map(Self::Kernel).map_err(|error| format!("{error}, {OWN}, and all")),
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::All => "all",
-            Self::Kernel(policy) => policy.name,
+            Self::Kernel(form) => form.name,
             Self::Own => OWN,
-            Self::OnEngine(number) => NAMES_ON_ENGINE[number],
-            Self::AllOnEngine => ON_ENGINE,
         }
     }
 }
@@ -144,24 +189,30 @@ impl Plan {
         let file_bytes = FILE_SIZE.value(request)? / 4096 * 4096;
         let full = FULL.value(request)?;
         let dips = DIPS.value(request)?;
-        let on_engine = || (0..RECLAIM_POLICIES.len()).map(Variant::OnEngine);
         let variants = VARIANTS.list(request)?.into_iter().flat_map(|variant| match variant {
-            Variant::All => RECLAIM_POLICIES.map(Variant::Kernel).into_iter().chain([Variant::Own]).collect(),
-            Variant::AllOnEngine => on_engine().collect(),
+            Variant::All => FORMS.map(Variant::Kernel).into_iter().chain([Variant::Own]).collect(),
             one => vec![one],
         });
         let dipping = |variant| match variant {
-            Variant::Kernel(policy) => Variant::Kernel(policy.dipping(dips && policy.dips)),
+            Variant::Kernel(form) => Variant::Kernel(form.dipping(dips && form.dips)),
             other => other,
         };
+        let ahead = AHEAD.list(request)?;
         let load = Load {
             seed: 1,
             readers: readers as usize,
             file_bytes,
             memory_bytes: MEMORY.value(request)?,
             cpus: cpus as usize,
-            start_ns: start_ns(readers, file_bytes, cpus),
-            drift_frames: DRIFT.value(request)? as u32,
+            start: start(request, full, start_ns(readers, file_bytes, cpus))?,
+            order: Order {
+                is_fair: SCHEDULER.value(request)?,
+                kswapd_ahead: ahead.contains(&Ahead::Kswapd),
+                afflux_ahead: ahead.contains(&Ahead::Afflux),
+            },
+            drift_frames: DRIFT.value_if_given(request)?.map(|frames| frames as u32),
+            dirty_percent: DIRTY.value(request)?,
+            mapped_percent: MAPPED.value(request)?,
         };
         let part = match (full, request.quick) {
             (true, _) => 1,
@@ -174,7 +225,25 @@ impl Plan {
     /// The load of the runs: a part of each file.
     pub(super) fn scaled(&self) -> Load {
         let file_bytes = (self.load.file_bytes / self.part / 4096).max(1) * 4096;
-        Load { file_bytes, start_ns: self.load.start_ns / self.part, ..self.load }
+        let start = match self.load.start {
+            Start::Evenly(ns) => Start::Evenly(ns / self.part),
+            other => other,
+        };
+        Load { file_bytes, start, ..self.load }
+    }
+}
+
+/// A shell takes as long for a part of the files as for all, so only whole files can have one.
+fn start(request: &Request, is_full: bool, evenly_ns: u64) -> Result<Start, LabError> {
+    match START.value_if_given(request)? {
+        Some(StartOption::OneTask) => Ok(Start::OneTask),
+        Some(StartOption::Shell) if !is_full => {
+            Err(START
+                .refused(request, "a shell takes as long for a part of the files as for all: give --full".to_owned()))
+        }
+        Some(StartOption::Shell) => Ok(Start::Shell),
+        None if is_full => Ok(Start::Shell),
+        Some(StartOption::Evenly) | None => Ok(Start::Evenly(evenly_ns)),
     }
 }
 
@@ -184,5 +253,3 @@ fn start_ns(readers: u64, file_bytes: u64, cpus: u64) -> u64 {
     let of = READERS as u128 * u128::from(FILE_BYTES) * u128::from(cpus);
     (u128::from(START_S) * 1_000_000_000 * work / of).min(u64::MAX.into()) as u64
 }
-
-const _: () = assert!(DRIFT_FRAMES == 48, "the default of --drift says so");

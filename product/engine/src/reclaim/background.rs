@@ -55,10 +55,7 @@ impl<P: Platform> Reclaim<P> {
         if !self.is_given_up() && !runs.swap(true, Ordering::Relaxed) {
             let run = Run(Arc::clone(self));
             let task = async move { run.fill_up().await };
-            match self.old_kernel {
-                None => self.base.platform.spawn_ahead("reclaim", task),
-                Some(_) => self.base.platform.spawn("reclaim", task),
-            }
+            self.base.platform.spawn_ahead("reclaim", task);
         }
     }
 
@@ -69,7 +66,7 @@ impl<P: Platform> Reclaim<P> {
         let frames = &self.base.cache.frames;
         let marks = frames.watermarks();
         let is_enough = || frames.shared_free_count() >= u32::midpoint(marks.low, marks.high);
-        if !self.background.is_on || self.old_kernel.is_some() || is_enough() || self.is_given_up() {
+        if !self.background.is_on || is_enough() || self.is_given_up() {
             return;
         }
         for _ in 0..taken.div_ceil(BATCH as u64).min(MADE_UP_MAX) {

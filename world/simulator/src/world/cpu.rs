@@ -1,7 +1,7 @@
 //! Virtual CPUs: tasks run on them in slices; their time is accounted.
 //!
-//! The model: all CPUs take tasks from one run queue, in the order in which the tasks became ready. The seed orders
-//! simultaneous tasks. There is one queue because a scheduler with good balancing amounts to that, because no balancer
+//! The model: all CPUs take tasks from one run queue, in the order in which the tasks became ready, or by the CPU time
+//! that they have had ([`RunOrder`]). The seed orders simultaneous tasks. There is one queue because a scheduler with good balancing amounts to that, because no balancer
 //! has to be modelled, and because its waits are known in closed form. A task keeps its CPU until it waits, or until a
 //! preemption point after the end of its slice. Then it goes to the end of the queue. A slice ends nowhere else, so a
 //! task that computes for long does so in `SimPlatform::work`. Tasks that go ahead have their own queue, which is
@@ -22,7 +22,7 @@
 
 use std::collections::VecDeque;
 
-use super::task::{TaskRef, Tasks};
+use super::task::{Task, TaskRef, Tasks};
 use crate::costs::CostTable;
 use crate::random::Random;
 
@@ -38,6 +38,20 @@ pub enum Slice {
     Exponential(u64),
 }
 
+/// The order of the run queue. Tasks that go ahead come before all of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RunOrder {
+    /// As the tasks became ready.
+    Ready,
+    /// The task with the least CPU time first, like the completely fair scheduler of Linux 2.6.23 and later. A task that
+    /// has slept is at most `credit_ns` behind the queue, and a new one starts a mean slice after it. A waking task
+    /// cuts no running slice short.
+    Fair {
+        /// Half of `sched_latency` in Linux.
+        credit_ns: u64,
+    },
+}
+
 /// The CPUs of a world.
 #[derive(Clone, Debug)]
 pub struct CpuOptions {
@@ -45,6 +59,10 @@ pub struct CpuOptions {
     pub cpus: usize,
     /// The time that a task may run while others wait.
     pub slice: Slice,
+    /// The order in which tasks get CPUs.
+    pub order: RunOrder,
+    /// Whether tasks that ask for it go ahead of others.
+    pub may_go_ahead: bool,
     /// Preemption points of 1,000 at which the task is switched out even if its slice lasts: 0 in experiments; more in
     /// searches for races.
     pub switch_per_mille: u64,
@@ -55,7 +73,8 @@ pub struct CpuOptions {
 impl CpuOptions {
     /// This many CPUs, with slices of 3 ms (Linux's base slice) and the costs of [`CostTable::standard`].
     pub fn count(cpus: usize) -> Self {
-        Self { cpus, slice: Slice::Fixed(3_000_000), switch_per_mille: 0, costs: CostTable::standard() }
+        let (slice, order) = (Slice::Fixed(3_000_000), RunOrder::Ready);
+        Self { cpus, slice, order, may_go_ahead: true, switch_per_mille: 0, costs: CostTable::standard() }
     }
 }
 
@@ -109,6 +128,8 @@ struct Cpu {
 }
 
 struct Queued {
+    /// The place in the queue: the instant at which the task became ready, or its virtual time.
+    rank: u64,
     ready_ns: u64,
     tie: u64,
     task: TaskRef,
@@ -140,7 +161,8 @@ pub(super) struct Candidate {
 enum TaskLocation {
     /// On its CPU, having given way.
     Cpu,
-    Queue,
+    /// At this place of the queue.
+    Queue(usize),
     /// In the queue of tasks that go ahead.
     Ahead,
 }
@@ -157,11 +179,13 @@ pub(super) struct Dispatch {
 pub(super) struct Cpus {
     options: CpuOptions,
     cpus: Vec<Cpu>,
-    /// In the order of `ready_ns` and `tie`.
+    /// In the order of `rank` and `tie`.
     queue: VecDeque<Queued>,
     /// The queue, in the same order, of tasks that go ahead.
     ahead: VecDeque<Queued>,
     random: Random,
+    /// The largest rank of the queue that a CPU has taken: `min_vruntime` of a fair queue.
+    taken_rank: u64,
     /// The CPU of the running step; below, the step's start with base costs.
     current: usize,
     begun_ns: u64,
@@ -184,6 +208,7 @@ impl Cpus {
             queue: VecDeque::new(),
             ahead: VecDeque::new(),
             random,
+            taken_rank: 0,
             current: 0,
             begun_ns: 0,
             decided: Preempt::GoOn,
@@ -200,17 +225,44 @@ impl Cpus {
     }
 
     /// A task is ready from `ready_ns` on.
-    pub(super) fn enqueue(&mut self, task: TaskRef, goes_ahead: bool, ready_ns: u64, preempted_on: Option<usize>) {
+    pub(super) fn enqueue(&mut self, task: TaskRef, found: &mut Task, ready_ns: u64, preempted_on: Option<usize>) {
         let tie = self.random.bits();
-        let queued = Queued { ready_ns, tie, task, preempted_on };
+        let goes_ahead = found.goes_ahead && self.options.may_go_ahead;
+        let rank = if goes_ahead { ready_ns } else { self.rank(found, ready_ns) };
+        let queued = Queued { rank, ready_ns, tie, task, preempted_on };
         let queue = if goes_ahead { &mut self.ahead } else { &mut self.queue };
-        let is_last = queue.back().is_none_or(|last| (last.ready_ns, last.tie) <= (ready_ns, tie));
+        let is_last = queue.back().is_none_or(|last| (last.rank, last.tie) <= (rank, tie));
         if is_last {
             queue.push_back(queued);
         } else {
-            let at = queue.partition_point(|other| (other.ready_ns, other.tie) <= (ready_ns, tie));
+            let at = queue.partition_point(|other| (other.rank, other.tie) <= (rank, tie));
             queue.insert(at, queued);
         }
+    }
+
+    /// The task's place in the queue. In a fair one this is its virtual time, which it catches up with after a sleep
+    /// (`place_entity`).
+    fn rank(&self, found: &mut Task, ready_ns: u64) -> u64 {
+        let RunOrder::Fair { credit_ns } = self.options.order else { return ready_ns };
+        let (Slice::Fixed(slice_ns) | Slice::Exponential(slice_ns)) = self.options.slice;
+        found.virtual_ns = match found.usage.dispatches {
+            0 => self.taken_rank + slice_ns,
+            _ => found.virtual_ns.max(self.taken_rank.saturating_sub(credit_ns)),
+        };
+        found.virtual_ns
+    }
+
+    /// The place in the queue of the task that a CPU takes which is free from `clock_ns` on, and when that is ready.
+    fn first_in_queue(&self, clock_ns: u64) -> Option<(usize, u64)> {
+        if self.options.order == RunOrder::Ready {
+            return self.queue.front().map(|first| (0, first.ready_ns));
+        }
+        let ready = self.queue.iter().position(|queued| queued.ready_ns <= clock_ns);
+        let at = ready.or_else(|| {
+            let next = self.queue.iter().enumerate().min_by_key(|(_, queued)| queued.ready_ns);
+            next.map(|(at, _)| at)
+        })?;
+        Some((at, self.queue[at].ready_ns))
     }
 
     /// The CPU that was free first.
@@ -242,12 +294,15 @@ impl Cpus {
             }
         }
         let held = held.map(|(at_ns, cpu)| Candidate { at_ns, cpu, from: TaskLocation::Cpu });
-        let first_of = |queue: &VecDeque<Queued>, from| {
-            let (first, (clock_ns, cpu)) = queue.front().zip(free)?;
-            Some(Candidate { at_ns: clock_ns.max(first.ready_ns), cpu, from })
-        };
-        let ahead = first_of(&self.ahead, TaskLocation::Ahead);
-        let others = first_of(&self.queue, TaskLocation::Queue);
+        let ahead = free.zip(self.ahead.front()).map(|((clock_ns, cpu), first)| Candidate {
+            at_ns: clock_ns.max(first.ready_ns),
+            cpu,
+            from: TaskLocation::Ahead,
+        });
+        let others = free.and_then(|(clock_ns, cpu)| {
+            let (at, ready_ns) = self.first_in_queue(clock_ns)?;
+            Some(Candidate { at_ns: clock_ns.max(ready_ns), cpu, from: TaskLocation::Queue(at) })
+        });
         let queued = match (ahead, others) {
             (Some(ahead), Some(other)) if other.at_ns < ahead.at_ns => Some(other),
             (ahead, others) => ahead.or(others),
@@ -297,8 +352,14 @@ impl Cpus {
             (self.current, self.begun_ns, self.decided) = (number, cpu.clock_ns, Preempt::GoOn);
             return Some(Dispatch { task, cpu: number, start_ns: cpu.clock_ns, carry_ps: cpu.carry_ps });
         }
-        let queue = if candidate.from == TaskLocation::Ahead { &mut self.ahead } else { &mut self.queue };
-        let Queued { ready_ns, task, preempted_on, .. } = queue.pop_front()?;
+        let queued = match candidate.from {
+            TaskLocation::Queue(at) => self.queue.remove(at)?,
+            _ => self.ahead.pop_front()?,
+        };
+        let Queued { rank, ready_ns, task, preempted_on, .. } = queued;
+        if candidate.from != TaskLocation::Ahead {
+            self.taken_rank = self.taken_rank.max(rank);
+        }
         let found = tasks.get_mut(task)?;
         let waited_ns = candidate.at_ns - ready_ns;
         self.wait_ns += waited_ns;
@@ -338,6 +399,7 @@ impl Cpus {
         let Some(found) = tasks.get_mut(task) else { return };
         found.free_ns = end_ns;
         found.usage.cpu_ns += used_ns;
+        found.virtual_ns += used_ns;
         if !found.queued {
             return;
         }
@@ -348,8 +410,7 @@ impl Cpus {
         let preempted = self.decided == Preempt::Switch;
         found.usage.preemptions += u64::from(preempted);
         self.preemptions += u64::from(preempted);
-        let goes_ahead = found.goes_ahead;
-        self.enqueue(task, goes_ahead, end_ns, preempted.then_some(self.current));
+        self.enqueue(task, found, end_ns, preempted.then_some(self.current));
     }
 
     /// A call at `at_ns` begins. Returns the CPU that it interrupts, and that CPU's carry.

@@ -25,7 +25,7 @@ use crate::random::Random;
 use crate::trace::Trace;
 
 use clock::Clock;
-pub use cpu::{CPUS_MAX, CpuOptions, CpuTime, CpuUsage, Slice};
+pub use cpu::{CPUS_MAX, CpuOptions, CpuTime, CpuUsage, RunOrder, Slice};
 use cpu::{Cpus, Preempt};
 pub use error::RunError;
 pub use platform::SimPlatform;
@@ -144,7 +144,10 @@ impl Core {
             None => self.shuffle.ready_task(task),
             // A task woken in its own step is queued at the end of that step.
             Some(_) if running => {}
-            Some(cpus) => cpus.enqueue(task, found.goes_ahead, now_ns.max(found.free_ns), None),
+            Some(cpus) => {
+                let ready_ns = now_ns.max(found.free_ns);
+                cpus.enqueue(task, found, ready_ns, None);
+            }
         }
     }
 

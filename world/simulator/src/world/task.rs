@@ -57,6 +57,8 @@ pub(super) struct Task {
     pub(super) free_ns: u64,
     /// On CPUs it runs before other ready tasks.
     pub(super) goes_ahead: bool,
+    /// Its CPU time by a fair queue's account.
+    pub(super) virtual_ns: u64,
     pub(super) usage: TaskUsage,
 }
 
@@ -94,6 +96,7 @@ impl Task {
             queued: false,
             free_ns: 0,
             goes_ahead: false,
+            virtual_ns: 0,
             usage: TaskUsage::default(),
         }
     }

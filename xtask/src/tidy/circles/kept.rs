@@ -34,11 +34,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "laboratory/experiments",
-        files: &["s3/kernel", "s3/kernel/run"],
-        reason: "the root declares a kernel's machine, and a run of it is made there",
-    },
-    PermittedCircle {
-        name: "laboratory/experiments",
         files: &[
             "writeback_real",
             "writeback_real/burst",

@@ -279,6 +279,63 @@ fn drawn_switches_take_the_cpu_at_preemption_points() {
     assert!((850..1150).contains(&switches(500)));
 }
 
+/// Nanoseconds of CPU time in 400 slices of a task that computes for half a slice, sleeps for a tenth, and so on, beside
+/// three that always compute.
+fn cpu_of_a_sleeper(order: RunOrder) -> u64 {
+    let cpus = CpuOptions { slice: Slice::Fixed(SLICE_NS), order, costs: CostTable::free(), ..CpuOptions::count(1) };
+    let world = World::new(WorldOptions::machine(7, cpus));
+    for _ in 0..3 {
+        let platform = Arc::clone(world.platform());
+        world.spawn("computes", async move { platform.work(1000 * SLICE_NS).await });
+    }
+    let (platform, used) = (Arc::clone(world.platform()), Arc::new(Mutex::new(0)));
+    let note = Arc::clone(&used);
+    world.spawn("sleeps", async move {
+        loop {
+            platform.work(SLICE_NS / 2).await;
+            *note.lock().unwrap() = platform.task_usage().cpu_ns;
+            platform.sleep_until(platform.now().after(SLICE_NS / 10)).await;
+        }
+    });
+    world.run(world.platform().sleep_until(Nanos(400 * SLICE_NS))).unwrap();
+    *used.lock().unwrap()
+}
+
+#[test]
+fn a_fair_queue_gives_a_sleeper_its_part_and_no_more() {
+    // In the other queue each half slice waits for three whole ones: 400 / 3.6 times a half.
+    let ready = cpu_of_a_sleeper(RunOrder::Ready) / SLICE_NS;
+    assert!((50..=60).contains(&ready), "{ready}");
+    for credit_ns in [SLICE_NS, 8 * SLICE_NS] {
+        let fair = cpu_of_a_sleeper(RunOrder::Fair { credit_ns }) / SLICE_NS;
+        assert!((94..=103).contains(&fair), "{fair}: a quarter of 400");
+    }
+    let without = cpu_of_a_sleeper(RunOrder::Fair { credit_ns: 0 }) / SLICE_NS;
+    assert!(without < 94, "{without}: each sleep costs what others had meanwhile");
+}
+
+#[test]
+fn a_task_that_may_not_go_ahead_waits_like_others() {
+    let first = |may_go_ahead| {
+        let cpus = CpuOptions { may_go_ahead, ..CpuOptions::count(1) };
+        let cpus = CpuOptions { slice: Slice::Fixed(SLICE_NS), costs: CostTable::free(), ..cpus };
+        let world = World::new(WorldOptions::machine(7, cpus));
+        let (platform, log) = (Arc::clone(world.platform()), Log::default());
+        let note = |name| (Arc::clone(&platform), Arc::clone(&log), name);
+        let task = |(platform, log, name): (Arc<SimPlatform>, Log, _), at| async move {
+            platform.sleep_until(Nanos(at)).await;
+            platform.work(2 * SLICE_NS).await;
+            log.lock().unwrap().push((name, platform.now().0));
+        };
+        platform.spawn("plain", task(note("plain"), 10));
+        platform.spawn("other", task(note("other"), 20));
+        platform.spawn_ahead("ahead", task(note("ahead"), 30));
+        world.run(world.platform().sleep_until(Nanos(20 * SLICE_NS))).unwrap();
+        log.lock().unwrap()[0].0
+    };
+    assert_eq!((first(true), first(false)), ("ahead", "plain"));
+}
+
 #[test]
 fn a_deadlock_on_cpus_names_who_waits_and_a_livelock_is_bounded() {
     let world = machine(4, CostTable::free());
