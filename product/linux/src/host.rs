@@ -25,13 +25,15 @@ mod node;
 mod stable;
 mod start;
 mod undo;
+mod unnamed;
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
 use afflux_volume::{
     AttributeChange, Changed, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked,
-    Named, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
+    Named, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, Unnamed, VolumeError,
+    Window,
 };
 use bytes::Bytes;
 use rustix::fs::{fsync, syncfs};
@@ -312,6 +314,10 @@ impl Directory for HostTree {
             core.create(directory, acting, &name, &new, &attributes)
         };
         self.change(directory, None, durable, create, |created| &mut created.stable)
+    }
+
+    fn create_unnamed(&self, directory: &Node, attributes: AttributeChange) -> Pending<'_, Unnamed> {
+        self.acting(directory, move |core, directory, acting| core.create_unnamed(directory, acting, &attributes))
     }
 
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {

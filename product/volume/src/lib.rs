@@ -25,6 +25,7 @@ pub use afflux_engine::settings::{KnobId, WhichKnob};
 pub use afflux_engine::{Client, FILE_BYTES_MAX, PinnedPages, Platform, knobs};
 pub use data::read_write::{ReadBytes, ReadResult};
 pub use error::VolumeError;
+pub use handles::hold::Held;
 pub use knobs::{KNOBS, VolumeKnob};
 pub use names::entries::CreateHow;
 pub use names::list::{DirectoryEntry, Listing};
@@ -38,7 +39,7 @@ pub use tree::attributes::{
 pub use tree::caller::{Caller, Credentials};
 pub use tree::directory::{
     Change, Changed, Created, Data, DeviceFactory, DeviceKey, Directory, Export, Found, Identified, Linked, Named, New,
-    NewDevice, Node, PathLimits, Removed, Renamed, Space, SpecialKind, Stable, Stat,
+    NewDevice, Node, PathLimits, Removed, Renamed, Space, SpecialKind, Stable, Stat, Unnamed,
 };
 pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
 pub use tree::names::{MOUNT_PATH_BYTES_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::Platform;
 use afflux_volume::{
     AttributeChange, Changed, Created, Data, Directory, Export, Found, Identified, Identity, Linked, Named, New, Node,
-    PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
+    PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, Unnamed, VolumeError, Window,
 };
 use bytes::Bytes;
 
@@ -71,6 +71,7 @@ impl MemoryTree {
             mtime: now,
             ctime: now,
             body,
+            linkable: false,
             nodes: 0,
         };
         let number = shared.lock().add(root);
@@ -257,6 +258,10 @@ impl Directory for MemoryTree {
         _durable: bool,
     ) -> Pending<'_, Created> {
         self.with(directory, move |shared, directory| shared.create(directory, name, &new, &attributes))
+    }
+
+    fn create_unnamed(&self, directory: &Node, attributes: AttributeChange) -> Pending<'_, Unnamed> {
+        self.with(directory, move |shared, directory| shared.create_unnamed(directory, &attributes))
     }
 
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, _durable: bool) -> Pending<'_, Removed> {

@@ -103,10 +103,17 @@ impl Core {
     pub(super) fn confined(&self, node: &HostNode) -> Result<(), VolumeError> {
         match node.kind() {
             Kind::Directory => self.contained(node),
-            _ if self.subtree_check && self.containment(node.fd(), None) != Containment::Inside => {
-                Err(VolumeError::Stale)
-            }
+            _ if self.subtree_check && !self.is_inside(node) => Err(VolumeError::Stale),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether an object that is no directory is inside. One without a name is where its last name was.
+    fn is_inside(&self, node: &HostNode) -> bool {
+        match self.containment(node.fd(), None) {
+            Containment::Inside => true,
+            Containment::Outside => false,
+            Containment::Unknown => node.stat().is_ok_and(|stat| stat.links == 0) && self.was_inside(node.fd()),
         }
     }
 

@@ -27,7 +27,7 @@ use super::undo::CreatedObject;
 use super::{Core, host_node};
 
 /// Permission bits of new objects when the client requests none.
-const FILE_MODE: u32 = 0o644;
+pub(super) const FILE_MODE: u32 = 0o644;
 const DIRECTORY_MODE: u32 = 0o755;
 
 impl Core {
@@ -105,7 +105,7 @@ impl Core {
     }
 
     /// Gives a new object the requested attributes, and opens a file's bytes.
-    fn finish(
+    pub(super) fn finish(
         &self,
         mut found: Found,
         acting: &Acting,

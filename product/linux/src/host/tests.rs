@@ -23,6 +23,7 @@ mod depth;
 mod escapes;
 mod frozen;
 mod handles;
+mod held;
 mod journal;
 mod leases;
 mod names;

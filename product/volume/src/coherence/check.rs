@@ -2,7 +2,7 @@
 //!
 //! Owns: the question to the host, forgetting the cached data of changed bytes and of removed objects.
 //! Does not own: telling others' changes from ours (`objects::inode`).
-//! Invariants: unwritten data is never forgotten. An object without a name cannot be found.
+//! Invariants: unwritten data is never forgotten. An object with neither name nor holder cannot be found.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::volume::Volume;
 impl<P: Platform> Volume<P> {
     /// Asks the host whether others changed an object, and if so forgets its cached data.
     pub(crate) async fn check(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
-        if inode.is_removed() {
+        if inode.has_ended() {
             return Err(VolumeError::Stale);
         }
         let changing = inode.changing.lock().await;
@@ -30,11 +30,7 @@ impl<P: Platform> Volume<P> {
             inode.listed().forget();
         }
         drop(changing);
-        if stat.links == 0 {
-            self.gone(inode);
-            return Err(VolumeError::Stale);
-        }
-        Ok(())
+        if stat.links == 0 && self.gone(inode) { Err(VolumeError::Stale) } else { Ok(()) }
     }
 
     /// Others changed a file: its cached bytes are void. `size` is the host's size, and `written` the count of the
@@ -50,14 +46,13 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// The object has lost its last name: it cannot be found any more, and ends with its holders.
-    pub(crate) fn gone(&self, inode: &Arc<Inode<P>>) {
-        {
-            let mut state = inode.state();
-            state.removed = true;
-            state.location = None;
+    /// The object has lost its last name. Whether it has ended: otherwise it can be found by its handle until its last
+    /// holder goes.
+    pub(crate) fn gone(&self, inode: &Arc<Inode<P>>) -> bool {
+        let ended = inode.lose_name();
+        if ended {
+            self.ended(inode);
         }
-        self.known_locations.remember_gone(&inode.identity);
-        self.table.forget(inode);
+        ended
     }
 }

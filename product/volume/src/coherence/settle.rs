@@ -51,7 +51,7 @@ impl<P: Platform> Volume<P> {
             let Some(inode) = self.settling.pop() else {
                 continue;
             };
-            if !inode.is_removed() && !self.settle(&inode).await {
+            if !inode.has_ended() && !self.settle(&inode).await {
                 self.queue(&inode);
             }
         }

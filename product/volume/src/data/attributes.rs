@@ -41,7 +41,7 @@ impl<P: Platform> Volume<P> {
 
     /// Asks the host about the object, even if the last answer is recent.
     pub(crate) async fn ask(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
-        if !(inode.awaits_settling() && self.settle(inode).await) || inode.is_removed() {
+        if !(inode.awaits_settling() && self.settle(inode).await) || inode.has_ended() {
             self.check(inode).await?;
         }
         Ok(())

@@ -176,7 +176,7 @@ impl<P: Platform> Volume<P> {
         inode.used_now();
         let end = offset.checked_add(data.len() as u64).filter(|end| *end <= FILE_BYTES_MAX);
         let end = end.ok_or(VolumeError::TooLarge)?;
-        if inode.is_removed() {
+        if inode.has_ended() {
             return Err(VolumeError::Stale);
         }
         let file = self.opened(caller, inode, true).await?;

@@ -65,7 +65,7 @@ impl<P: Platform> Volume<P> {
         offset: u64,
         len: u64,
     ) -> Result<(), VolumeError> {
-        if inode.is_removed() {
+        if inode.has_ended() {
             return Err(VolumeError::Stale);
         }
         match inode.kind() {

@@ -6,6 +6,7 @@
 
 mod admit;
 mod follow;
+pub(crate) mod hold;
 mod keep;
 mod resolve;
 mod search;

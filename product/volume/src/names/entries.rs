@@ -3,8 +3,8 @@
 //! Owns: the order of steps of each change, the update of inodes when their names change.
 //! Does not own: the host's calls (the tree), durability (`data::sync`).
 //! Invariants: changes of one directory are made one at a time, so before and after are its own. While a directory is
-//! locked, no other object is checked or locked, except for the second one of a rename. A removed object stays usable
-//! to its holders, and no other caller finds it.
+//! locked, no other object is checked or locked, except for the second one of a rename. An object that
+//! lost its last name stays usable to its holders.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -373,7 +373,8 @@ impl<P: Platform> Volume<P> {
         (Outcome { result, consistency: from_consistency }, to_consistency)
     }
 
-    /// Gives an object another name; not possible for directories. Durable on return. The result is the object's
+    /// Gives an object another name, or a file without a name its first; not possible for directories. An object that
+    /// has lost its last name gets no other: [`VolumeError::Stale`]. Durable on return. The result is the object's
     /// attributes, the consistency the directory's.
     pub async fn link_by(
         &self,
@@ -399,12 +400,14 @@ impl<P: Platform> Volume<P> {
         let checked =
             self.may_change(caller).and_then(|()| check_place(parent, &name)).and_then(|()| match inode.kind() {
                 Kind::Directory => Err(VolumeError::IsDirectory),
-                _ if inode.is_removed() => Err(VolumeError::Stale),
-                _ => Ok(()),
+                // It must not end between its first name and the record of it here.
+                _ => self.hold(inode),
             });
-        if let Err(error) = checked {
-            return Outcome { result: Err(error), consistency: parent.unchanged() };
-        }
+        let _held = match checked {
+            Ok(held) => held,
+            Err(error) => return Outcome { result: Err(error), consistency: parent.unchanged() },
+        };
+        let unnamed = inode.is_removed();
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
         inode.changes.fetch_add(1, Ordering::Relaxed);
@@ -421,6 +424,10 @@ impl<P: Platform> Volume<P> {
         parent.listed().insert(&name, inode.fileid());
         self.known_locations.relocate(&self.table, &inode.identity, Location { parent: parent.identity, name });
         inode.changed(stat, self.now(), Times::Keep, None);
+        if unnamed {
+            inode.gain_name();
+            self.known_locations.met(&inode.identity);
+        }
         drop(changing);
         let result = self.made_durable(&[parent], stable).await;
         Outcome { result: result.map(|()| inode.attributes()), consistency }
@@ -473,6 +480,10 @@ impl<P: Platform> Volume<P> {
 
 fn check_place<P: Platform>(directory: &Inode<P>, name: &[u8]) -> Result<(), VolumeError> {
     names::check_entry(name)?;
+    check_directory(directory)
+}
+
+pub(super) fn check_directory<P: Platform>(directory: &Inode<P>) -> Result<(), VolumeError> {
     directory.require_directory()?;
     if directory.is_removed() { Err(VolumeError::Stale) } else { Ok(()) }
 }

@@ -7,3 +7,4 @@
 pub(crate) mod entries;
 pub(crate) mod list;
 mod lookup;
+mod unnamed;

@@ -92,8 +92,10 @@ pub(crate) struct InodeState {
     pub(crate) unsettled: bool,
     /// Something was written since the last sync of the whole file.
     pub(crate) unflushed: bool,
-    /// The last name is gone.
+    /// It has no name: the last one is gone, or it was made without one.
     pub(crate) removed: bool,
+    /// Holders that use it also without a name.
+    holders: usize,
     /// The host's answers about callers' rights.
     cached_rights: CachedRights,
     /// The last known location, for trees that cannot open identities.
@@ -143,6 +145,7 @@ impl<P: Platform> Inode<P> {
             unsettled: false,
             unflushed: false,
             removed: false,
+            holders: 0,
             cached_rights: CachedRights::default(),
             location: None,
         };
@@ -261,8 +264,43 @@ impl<P: Platform> Inode<P> {
         !self.is_clean() || (is_whole && self.is_fresh(&self.state(), now, idle_ns))
     }
 
+    /// Whether it has no name.
     pub(crate) fn is_removed(&self) -> bool {
         self.state().removed
+    }
+
+    /// Whether it has neither name nor holder: only calls that began before may still use it.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.state().has_ended()
+    }
+
+    /// Adds a holder; `Stale` if the object has ended.
+    pub(crate) fn hold(&self) -> Result<(), VolumeError> {
+        let mut state = self.state();
+        if state.has_ended() {
+            return Err(VolumeError::Stale);
+        }
+        state.holders += 1;
+        Ok(())
+    }
+
+    /// Takes a holder away. Whether the object has ended with it.
+    pub(crate) fn release(&self) -> bool {
+        let mut state = self.state();
+        state.holders -= 1;
+        state.has_ended()
+    }
+
+    /// The object has no name any more, or has none yet. Whether it has ended with that.
+    pub(crate) fn lose_name(&self) -> bool {
+        let mut state = self.state();
+        (state.removed, state.location) = (true, None);
+        state.has_ended()
+    }
+
+    /// The object has a name again.
+    pub(crate) fn gain_name(&self) {
+        self.state().removed = false;
     }
 
     /// The attributes now.
@@ -280,7 +318,7 @@ impl<P: Platform> Inode<P> {
     /// Others may change owner and mode of a file with unwritten data, so the age counts for such a file, too.
     fn is_fresh(&self, state: &InodeState, now: Nanos, idle_ns: u64) -> bool {
         let is_told = !state.unsettled || !self.is_clean();
-        is_told && now.since(state.checked) < idle_ns && !state.removed
+        is_told && now.since(state.checked) < idle_ns && !state.has_ended()
     }
 
     /// Whether a caller has this right, if that was found out in this epoch.
@@ -329,7 +367,7 @@ impl<P: Platform> Inode<P> {
     /// Whether all writes are on the host, and the host was not asked since.
     pub(crate) fn awaits_settling(&self) -> bool {
         let state = self.state();
-        state.unsettled && !state.removed && self.is_clean()
+        state.unsettled && !state.has_ended() && self.is_clean()
     }
 
     /// Call it right before the host is asked.
@@ -513,7 +551,7 @@ impl<P: Platform> Inode<P> {
     /// over the new attributes.
     pub(crate) fn observe(&self, stat: Stat, look: &Look, now: Nanos) -> Seen {
         let mut state = self.state();
-        if self.changes.load(Ordering::Relaxed) != look.changes || state.removed {
+        if self.changes.load(Ordering::Relaxed) != look.changes || state.has_ended() {
             return Seen::Busy;
         }
         if state.unsettled || !self.is_clean() {
@@ -588,6 +626,10 @@ pub(crate) enum Times {
 }
 
 impl InodeState {
+    fn has_ended(&self) -> bool {
+        self.removed && self.holders == 0
+    }
+
     fn before(&self) -> WccAttributes {
         WccAttributes { size: self.size, mtime: self.mtime, ctime: self.ctime }
     }

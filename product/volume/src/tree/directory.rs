@@ -206,6 +206,14 @@ pub struct Created {
     pub stable: Stable,
 }
 
+/// A new regular file without a name.
+pub struct Unnamed {
+    /// The file.
+    pub found: Found,
+    /// Its bytes, opened at its creation: writes succeed even if its mode forbids them.
+    pub data: Data,
+}
+
 /// Attributes that were changed.
 #[derive(Debug)]
 pub struct Changed {
@@ -319,7 +327,7 @@ pub struct PathLimits {
 /// Calls that take names or change entries refuse a directory that is no longer below an export (`Stale`).
 ///
 /// Some calls are made as the user of the directory's node, or of the only node ([`Node::user`]): [`Directory::set`],
-/// [`Directory::access`], [`Directory::create`], [`Directory::remove`], [`Directory::rename`] and [`Directory::link`].
+/// [`Directory::access`], [`Directory::create`], [`Directory::create_unnamed`], [`Directory::remove`], [`Directory::rename`] and [`Directory::link`].
 /// Before any other call, the caller has checked the user's rights. Calls that change something have a parameter
 /// `durable`: if it is set, the tree may begin the sync itself, and share it with other changes.
 pub trait Directory: Send + Sync + 'static {
@@ -389,13 +397,21 @@ pub trait Directory: Send + Sync + 'static {
         durable: bool,
     ) -> Pending<'_, Created>;
 
+    /// Makes an empty regular file without a name on the directory's file system, as [`Directory::create`] would make
+    /// one in it; [`Directory::link`] can give it a name. It lives while its node does. `NotSupported` if the tree has no
+    /// such files.
+    fn create_unnamed(&self, _directory: &Node, _attributes: AttributeChange) -> Pending<'_, Unnamed> {
+        Pending::now(Err(VolumeError::NotSupported))
+    }
+
     /// Removes a name: a directory's if `directory_wanted`, otherwise any other object's.
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed>;
 
     /// Renames `from.1` in `from.0` to `to.1` in `to.0`; an object with the new name loses it.
     fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed>;
 
-    /// Gives an object one more name.
+    /// Gives an object one more name, or a file from [`Directory::create_unnamed`] its first. `Stale` if the object has
+    /// lost its last name.
     fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked>;
 
     /// Makes the object's attributes, and a directory's entries, durable.

@@ -23,21 +23,21 @@ fn number_from_env(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-struct VolumeFixture {
-    world: World,
-    disk: Arc<Disk>,
-    tree: Arc<MemoryTree>,
-    volume: Arc<Files>,
+pub(crate) struct VolumeFixture {
+    pub(crate) world: World,
+    pub(crate) disk: Arc<Disk>,
+    pub(crate) tree: Arc<MemoryTree>,
+    pub(crate) volume: Arc<Files>,
 }
 
-fn serve(world: &World, tree: &Arc<MemoryTree>) -> Arc<Files> {
+pub(crate) fn serve(world: &World, tree: &Arc<MemoryTree>) -> Arc<Files> {
     let setup = Setup::default().with_knobs(&["dirty_expire_centisecs=50"]).unwrap();
     let mut machine = SimMachine::new(world, Memory::Whole(256 * 4096), setup).unwrap();
     machine.add_tree("disk", tree).unwrap()
 }
 
 impl VolumeFixture {
-    fn new(seed: u64, options: TreeOptions) -> Self {
+    pub(crate) fn new(seed: u64, options: TreeOptions) -> Self {
         let world = World::new(WorldOptions::seed(seed));
         let disk = Disk::new(&world, 0, DiskOptions::default());
         let tree = MemoryTree::new(&world, &disk, options);
@@ -45,7 +45,7 @@ impl VolumeFixture {
         Self { world, disk, tree, volume }
     }
 
-    fn run<F: Future>(&self, future: F) -> F::Output {
+    pub(crate) fn run<F: Future>(&self, future: F) -> F::Output {
         self.world.run(future).unwrap_or_else(|error| panic!("{error}"))
     }
 }

@@ -4,5 +4,6 @@
 
 mod client;
 mod clients;
+mod held;
 mod listing;
 mod stale_handles;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_engine::{Platform, WallNanos};
 use afflux_volume::{
     AttributeChange, Change, Created, Data, DeviceKey, Found, Identity, Kind, Linked, New, Node, Removed, Renamed,
-    SetTime, SpecialKind, Stable, Stat, Timestamp, VolumeError,
+    SetTime, SpecialKind, Stable, Stat, Timestamp, Unnamed, VolumeError,
 };
 use bytes::Bytes;
 
@@ -47,6 +47,8 @@ pub(super) struct Object {
     pub(super) mtime: Timestamp,
     pub(super) ctime: Timestamp,
     pub(super) body: Body,
+    /// It was made without a name and may get one.
+    pub(super) linkable: bool,
     /// Nodes that hold it.
     pub(super) nodes: u32,
 }
@@ -239,6 +241,17 @@ impl Shared {
             return Err(VolumeError::Exists);
         }
         let before = self.stat(objects, directory);
+        let number = self.make(objects, directory, new, change);
+        objects.entries(directory)?.insert(name, number);
+        self.touch(objects, directory, true);
+        let found = self.found(objects, number);
+        let data = matches!(new, New::Regular).then(|| self.data(objects, number, found.stat));
+        let after = self.stat(objects, directory);
+        Ok(Created { found, data: data.flatten(), parent: Change { before, after }, stable: Stable::not_begun() })
+    }
+
+    /// Makes an object with one link.
+    fn make(&self, objects: &mut Objects, directory: u64, new: &New, change: &AttributeChange) -> u64 {
         objects.generations += 1;
         let (body, mode) = match new {
             New::Regular => (Body::Regular { file: self.disk.create_file(), seen: 0 }, 0o644),
@@ -246,18 +259,38 @@ impl Shared {
             New::Symlink { target } => (Body::Symlink(target.clone()), 0o777),
             New::Special(kind) => (Body::Special(*kind), 0o644),
         };
-        let now = self.now();
-        let (generation, nodes) = (objects.generations, 0);
-        let object =
-            Object { generation, mode, links: 1, uid: 0, gid: 0, atime: now, mtime: now, ctime: now, body, nodes };
-        let number = objects.add(object);
+        let (now, generation) = (self.now(), objects.generations);
+        let number = objects.add(Object {
+            generation,
+            mode,
+            links: 1,
+            uid: 0,
+            gid: 0,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            body,
+            linkable: false,
+            nodes: 0,
+        });
         self.set(objects, number, change);
-        objects.entries(directory)?.insert(name, number);
-        self.touch(objects, directory, true);
+        number
+    }
+
+    pub(super) fn create_unnamed(
+        self: &Arc<Self>,
+        directory: u64,
+        change: &AttributeChange,
+    ) -> Result<Unnamed, VolumeError> {
+        let mut guard = self.lock();
+        let objects = &mut *guard;
+        objects.entries(directory)?;
+        let number = self.make(objects, directory, &New::Regular, change);
+        let object = objects.get(number);
+        (object.links, object.linkable) = (0, true);
         let found = self.found(objects, number);
-        let data = matches!(new, New::Regular).then(|| self.data(objects, number, found.stat));
-        let after = self.stat(objects, directory);
-        Ok(Created { found, data: data.flatten(), parent: Change { before, after }, stable: Stable::not_begun() })
+        let data = self.data(objects, number, found.stat).ok_or(VolumeError::IsDirectory)?;
+        Ok(Unnamed { found, data })
     }
 
     pub(super) fn set(&self, objects: &mut Objects, number: u64, change: &AttributeChange) {
@@ -357,7 +390,8 @@ impl Shared {
     pub(super) fn link(&self, number: u64, directory: u64, name: Bytes) -> Result<Linked, VolumeError> {
         let mut guard = self.lock();
         let objects = &mut *guard;
-        if objects.get(number).links == 0 {
+        let object = objects.get(number);
+        if object.links == 0 && !object.linkable {
             return Err(VolumeError::Stale);
         }
         if objects.entries(directory)?.contains_key(&name) {
@@ -365,6 +399,7 @@ impl Shared {
         }
         let before = self.stat(objects, directory);
         objects.entries(directory)?.insert(name, number);
+        objects.get(number).linkable = false;
         self.relink(objects, number, true);
         self.touch(objects, directory, true);
         let stat = self.stat(objects, number);
