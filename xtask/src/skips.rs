@@ -54,6 +54,7 @@ const EXCUSED: &[Excused] = &[
     excused("DontCache", UNCACHED, Ability::Varying),
     excused("kernel takes no filter", SECCOMP, Ability::Varying),
     excused("kernel has no filters", SECCOMP, Ability::Varying),
+    excused("/dev/fuse", "a kernel or a container may have no FUSE", Ability::Varying),
     excused("no io_uring here", "a kernel or a container may refuse io_uring", Ability::Varying),
     excused("no number was used twice", "the file system chooses the numbers of inodes", Ability::Varying),
     excused("no address but loopback's", "a network name space may have no other address", Ability::Varying),

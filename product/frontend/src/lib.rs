@@ -10,9 +10,11 @@
 
 mod caller;
 mod machine;
+mod message;
 mod recording;
 pub mod trace;
 
 pub use caller::{Claim, GROUPS_MAX, Origin, Party, Peer};
 pub use machine::{Lent, LentBytes, Output, ProtocolError, ProtocolMachine, Segment};
+pub use message::{Answering, HEAD_BYTES_MAX, MessageMachine, MessageReply, Tried};
 pub use recording::{CALLS_KEPT, RecordedCall, RecordedOperation, Recording, RecordingReader};

@@ -74,12 +74,19 @@ const TABLE: &[Row] = &[
         others: Some(&["bytes", "futures-util", "siphasher", "thiserror"]),
     },
     Row {
+        name: "fuse",
+        ours: &["frontend", "volume"],
+        ours_in_tests: &["engine", "scratch", "simulator"],
+        others: Some(&["bytes", "futures-util", "thiserror"]),
+    },
+    Row {
         name: "command",
         ours: &[
             "budget",
             "engine",
             "frames",
             "frontend",
+            "fuse",
             "govern",
             "linux",
             "manual",

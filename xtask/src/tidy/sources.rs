@@ -52,6 +52,7 @@ const BANS: &[Bans] = &[
     Bans { place: "product/volume/src/", paths: PURE },
     Bans { place: "product/frontend/src/", paths: PURE },
     Bans { place: "product/nfs/src/", paths: PURE },
+    Bans { place: "product/fuse/src/", paths: PURE },
     Bans { place: "product/object/src/", paths: PURE },
     Bans { place: "world/reference/src/", paths: PURE },
     Bans { place: "product/govern/src/law/", paths: PURE },

@@ -143,7 +143,7 @@ fn package(name: &str, edges: &[(&str, Option<&str>)]) -> Value {
 }
 
 /// The crates that the table insists on, but for the engine.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 14] = [
     "frames",
     "volume",
     "frontend",
@@ -155,6 +155,7 @@ const OTHERS: [&str; 13] = [
     "experiments",
     "checker",
     "nfs",
+    "fuse",
     "command",
     "lab",
 ];
@@ -193,6 +194,8 @@ fn every_forbidden_edge_is_named() {
         ("command", "afflux-experiments", None),
         ("lab", "afflux-checker", None),
         ("nfs", "afflux-engine", None),
+        ("fuse", "afflux-engine", None),
+        ("linux", "afflux-fuse", None),
         ("frontend", "afflux-engine", None),
         ("frontend", "afflux-nfs", None),
         ("volume", "afflux-frontend", None),

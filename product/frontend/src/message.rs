@@ -1,0 +1,78 @@
+//! The seam for protocols whose messages come whole, each answered by one write, such as FUSE.
+//!
+//! Owns: the interface of such a machine, the form of its replies.
+//! Does not own: any protocol (front ends), threads and descriptors (worlds); streams ([`crate::ProtocolMachine`]).
+//! Invariants: a machine never blocks. A message that needs a wait is given back, to be answered by a future.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::Segment;
+
+/// Most bytes of a reply before its data: a header and the largest fixed answer.
+pub const HEAD_BYTES_MAX: usize = 160;
+
+/// A reply, to be written in one piece: the head, then the data.
+pub struct MessageReply {
+    head: [u8; HEAD_BYTES_MAX],
+    head_len: usize,
+    data: Option<Segment>,
+}
+
+impl MessageReply {
+    /// A reply of these parts. A head above [`HEAD_BYTES_MAX`] is cut there.
+    pub fn new(head: &[u8], data: Option<Segment>) -> Self {
+        let head_len = head.len().min(HEAD_BYTES_MAX);
+        let mut kept = [0; HEAD_BYTES_MAX];
+        kept[..head_len].copy_from_slice(&head[..head_len]);
+        Self { head: kept, head_len, data }
+    }
+
+    /// The first bytes.
+    pub fn head(&self) -> &[u8] {
+        &self.head[..self.head_len]
+    }
+
+    /// The other bytes, if any.
+    pub fn data(&self) -> Option<&Segment> {
+        self.data.as_ref()
+    }
+
+    /// The parts as segments.
+    pub fn into_segments(self) -> impl Iterator<Item = Segment> {
+        let head = Segment::Bytes(Bytes::copy_from_slice(self.head()));
+        [Some(head), self.data].into_iter().flatten()
+    }
+}
+
+/// The outcome of a message that must not wait.
+#[allow(clippy::large_enum_variant, reason = "a box would be an allocation for each reply")]
+pub enum Tried {
+    /// The message has no reply.
+    Nothing,
+    /// The reply.
+    Reply(MessageReply),
+    /// The message needs a wait; nothing was done that may not be done again.
+    Waits,
+}
+
+/// The future of a message's reply; none for a message without one.
+pub type Answering = Pin<Box<dyn Future<Output = Option<MessageReply>> + Send>>;
+
+/// A server of whole messages.
+pub trait MessageMachine: Send + Sync + 'static {
+    /// Most bytes of a message.
+    fn message_bytes_max(&self) -> usize;
+
+    /// Answers every later message with an error, as a server that is gone would. Calls that wait go on.
+    fn refuse(&self);
+
+    /// Answers a message, if that needs no wait.
+    fn try_answer(&self, message: &[u8]) -> Tried;
+
+    /// Answers a message that was tried and waits. A drop gives the call up; changes that have begun run to their end.
+    fn answer(self: Arc<Self>, message: Box<dyn AsRef<[u8]> + Send + Sync>) -> Answering;
+}

@@ -1,0 +1,161 @@
+//! Numbers of the kernel's interface (`fuse_kernel.h`, 7.45).
+//!
+//! Owns: operations, flags, error numbers.
+//! Does not own: the layout of messages (`request`, `reply`).
+//! Invariants: only numbers that the machine uses or names are here.
+
+/// The protocol's major version.
+pub(crate) const MAJOR: u32 = 7;
+/// The newest minor version whose layouts the machine has.
+pub(crate) const MINOR: u32 = 45;
+/// The oldest minor version that the machine talks to: later ones have one size of INIT's answer.
+pub(crate) const MINOR_OLDEST: u32 = 23;
+
+/// The node number of the mount's root.
+pub(crate) const ROOT: u64 = 1;
+
+macro_rules! opcodes {
+    ($($name:ident $number:literal $counter:literal;)*) => {
+        /// The operations' numbers.
+        #[allow(dead_code, reason = "operations that are refused have a number and a counter, too")]
+        pub(crate) mod op {
+            $(pub(crate) const $name: u32 = $number;)*
+        }
+
+        /// The number and the name of each operation, as a counter.
+        pub(crate) const OPERATIONS: &[(u32, &str)] = &[$(($number, $counter),)*];
+    };
+}
+
+opcodes! {
+    LOOKUP 1 "fuse_lookup";
+    FORGET 2 "fuse_forget";
+    GETATTR 3 "fuse_getattr";
+    SETATTR 4 "fuse_setattr";
+    READLINK 5 "fuse_readlink";
+    SYMLINK 6 "fuse_symlink";
+    MKNOD 8 "fuse_mknod";
+    MKDIR 9 "fuse_mkdir";
+    UNLINK 10 "fuse_unlink";
+    RMDIR 11 "fuse_rmdir";
+    RENAME 12 "fuse_rename";
+    LINK 13 "fuse_link";
+    OPEN 14 "fuse_open";
+    READ 15 "fuse_read";
+    WRITE 16 "fuse_write";
+    STATFS 17 "fuse_statfs";
+    RELEASE 18 "fuse_release";
+    FSYNC 20 "fuse_fsync";
+    SETXATTR 21 "fuse_setxattr";
+    GETXATTR 22 "fuse_getxattr";
+    LISTXATTR 23 "fuse_listxattr";
+    REMOVEXATTR 24 "fuse_removexattr";
+    FLUSH 25 "fuse_flush";
+    INIT 26 "fuse_init";
+    OPENDIR 27 "fuse_opendir";
+    READDIR 28 "fuse_readdir";
+    RELEASEDIR 29 "fuse_releasedir";
+    FSYNCDIR 30 "fuse_fsyncdir";
+    ACCESS 34 "fuse_access";
+    CREATE 35 "fuse_create";
+    INTERRUPT 36 "fuse_interrupt";
+    BMAP 37 "fuse_bmap";
+    DESTROY 38 "fuse_destroy";
+    IOCTL 39 "fuse_ioctl";
+    POLL 40 "fuse_poll";
+    BATCH_FORGET 42 "fuse_batch_forget";
+    FALLOCATE 43 "fuse_fallocate";
+    READDIRPLUS 44 "fuse_readdirplus";
+    RENAME2 45 "fuse_rename2";
+    LSEEK 46 "fuse_lseek";
+    COPY_FILE_RANGE 47 "fuse_copy_file_range";
+    SYNCFS 50 "fuse_syncfs";
+    TMPFILE 51 "fuse_tmpfile";
+    STATX 52 "fuse_statx";
+}
+
+/// Flags of INIT.
+pub(crate) mod init {
+    pub(crate) const ASYNC_READ: u64 = 1 << 0;
+    pub(crate) const ATOMIC_O_TRUNC: u64 = 1 << 3;
+    pub(crate) const BIG_WRITES: u64 = 1 << 5;
+    pub(crate) const DO_READDIRPLUS: u64 = 1 << 13;
+    pub(crate) const READDIRPLUS_AUTO: u64 = 1 << 14;
+    pub(crate) const ASYNC_DIO: u64 = 1 << 15;
+    pub(crate) const PARALLEL_DIROPS: u64 = 1 << 18;
+    pub(crate) const ABORT_ERROR: u64 = 1 << 21;
+    pub(crate) const MAX_PAGES: u64 = 1 << 22;
+    pub(crate) const CACHE_SYMLINKS: u64 = 1 << 23;
+    pub(crate) const HANDLE_KILLPRIV_V2: u64 = 1 << 28;
+    pub(crate) const INIT_EXT: u64 = 1 << 30;
+    pub(crate) const CREATE_SUPP_GROUP: u64 = 1 << 34;
+    pub(crate) const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
+
+    /// Each where the kernel offers it. WRITEBACK_CACHE is missing on purpose: sizes and times would be the kernel's, and
+    /// writes would pass our budget. SPLICE_* would move memory that is our frames'. PASSTHROUGH goes past the cache.
+    /// POSIX_LOCKS and FLOCK_LOCKS are the kernel's own within the mount. HAS_RESEND and HAS_EXPIRE_ONLY have no user here
+    /// yet. POSIX_ACL and SETXATTR_EXT come with extended attributes.
+    pub(crate) const WANTED: u64 = ASYNC_READ
+        | ATOMIC_O_TRUNC
+        | BIG_WRITES
+        | DO_READDIRPLUS
+        | READDIRPLUS_AUTO
+        | ASYNC_DIO
+        | PARALLEL_DIROPS
+        | ABORT_ERROR
+        | MAX_PAGES
+        | CACHE_SYMLINKS
+        | HANDLE_KILLPRIV_V2
+        | INIT_EXT
+        | CREATE_SUPP_GROUP
+        | DIRECT_IO_ALLOW_MMAP;
+}
+
+/// Flags of an opened file.
+pub(crate) mod open {
+    pub(crate) const DIRECT_IO: u32 = 1 << 0;
+    pub(crate) const NOFLUSH: u32 = 1 << 5;
+    pub(crate) const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
+}
+
+/// Flags of open(2), as Linux passes them.
+pub(crate) mod o {
+    pub(crate) const ACCMODE: u32 = 0o3;
+    pub(crate) const RDONLY: u32 = 0;
+    pub(crate) const WRONLY: u32 = 1;
+    pub(crate) const EXCL: u32 = 0o200;
+    pub(crate) const TRUNC: u32 = 0o1000;
+}
+
+/// The fields that SETATTR sets.
+pub(crate) mod set {
+    pub(crate) const MODE: u32 = 1 << 0;
+    pub(crate) const UID: u32 = 1 << 1;
+    pub(crate) const GID: u32 = 1 << 2;
+    pub(crate) const SIZE: u32 = 1 << 3;
+    pub(crate) const ATIME: u32 = 1 << 4;
+    pub(crate) const MTIME: u32 = 1 << 5;
+    pub(crate) const FH: u32 = 1 << 6;
+    pub(crate) const ATIME_NOW: u32 = 1 << 7;
+    pub(crate) const MTIME_NOW: u32 = 1 << 8;
+}
+
+/// FSYNC is for the data alone.
+pub(crate) const FSYNC_DATA_ONLY: u32 = 1 << 0;
+/// GETATTR names an open file.
+pub(crate) const GETATTR_FH: u32 = 1 << 0;
+
+/// The extension of a request with the caller's group that owns the directory.
+pub(crate) const EXTENSION_GROUPS: u32 = 32;
+
+/// The kinds in a mode.
+pub(crate) mod kind {
+    pub(crate) const MASK: u32 = 0o170_000;
+    pub(crate) const FIFO: u32 = 0o010_000;
+    pub(crate) const CHAR: u32 = 0o020_000;
+    pub(crate) const DIRECTORY: u32 = 0o040_000;
+    pub(crate) const BLOCK: u32 = 0o060_000;
+    pub(crate) const REGULAR: u32 = 0o100_000;
+    pub(crate) const LINK: u32 = 0o120_000;
+    pub(crate) const SOCKET: u32 = 0o140_000;
+}

@@ -1,0 +1,129 @@
+//! The way of a message to its operation, and of the outcome to its reply.
+//!
+//! Owns: INIT's answer, FORGET, interrupts, the refusal of all calls at the end.
+//! Does not own: the other operations (`operations`), layouts (`request`, `reply`), the state (`mount`).
+//! Invariants: an interrupted call ends within [`INTERRUPT_GRACE_NS`]; a change that it had begun runs to its end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_frontend::{Answering, MessageMachine, MessageReply, Tried};
+use afflux_volume::Platform;
+
+use crate::abi::{self, init};
+use crate::limits::{BACKGROUND_MAX, DATA_BYTES_MAX, INTERRUPT_GRACE_NS, MESSAGE_BYTES_MAX, PAGE_BYTES};
+use crate::mount::{Mount, Outcome};
+use crate::operations;
+use crate::reply::{self, Answer, Errno};
+use crate::request::{self, Header, Init, Operation};
+use crate::wire::Put;
+
+impl<P: Platform> Mount<P> {
+    /// The reply of an outcome.
+    fn reply(&self, outcome: Outcome, unique: u64) -> MessageReply {
+        outcome.map_or_else(
+            |errno| {
+                self.calls.count_error();
+                reply::failed(errno, unique)
+            },
+            |answer| answer.finish(unique),
+        )
+    }
+
+    /// The outcome of an operation, if it needs no wait.
+    fn at_once(&self, header: &Header, operation: &Operation<'_>) -> Option<Outcome> {
+        match operation {
+            Operation::Init(offer) => Some(accept(offer)),
+            operation => operations::at_once(self, header, operation),
+        }
+    }
+
+    async fn carried_out(&self, message: &[u8]) -> Option<MessageReply> {
+        let header = Header::decode(message).ok()?;
+        let operation = request::decode(&header, message).ok()?;
+        if let Operation::Interrupt { unique } = operation {
+            let platform = self.volume.engine().platform();
+            platform.sleep_until(platform.now().after(INTERRUPT_GRACE_NS)).await;
+            self.interrupts.interrupt(unique);
+            return None;
+        }
+        let call = operations::carry_out(self, &header, operation, message);
+        let outcome = self.interrupts.run(header.unique, call).await;
+        Some(self.reply(outcome.unwrap_or(Err(Errno::INTERRUPTED)), header.unique))
+    }
+}
+
+impl<P: Platform> MessageMachine for Mount<P> {
+    fn message_bytes_max(&self) -> usize {
+        MESSAGE_BYTES_MAX
+    }
+
+    fn refuse(&self) {
+        self.refuses.store(true, Ordering::Release);
+    }
+
+    fn try_answer(&self, message: &[u8]) -> Tried {
+        // Without a number there is nothing to answer.
+        let Ok(header) = Header::decode(message) else { return Tried::Nothing };
+        self.calls.count(header.opcode);
+        let operation = match request::decode(&header, message) {
+            Ok(operation) => operation,
+            Err(_) => return Tried::Reply(self.reply(Err(Errno::INVALID), header.unique)),
+        };
+        match operation {
+            Operation::Forget { lookups } => {
+                self.known().forget(header.node, lookups);
+                return Tried::Nothing;
+            }
+            Operation::BatchForget { count, pairs } => {
+                let mut nodes = self.known();
+                request::forgotten(count, pairs).for_each(|(node, lookups)| nodes.forget(node, lookups));
+                return Tried::Nothing;
+            }
+            _ if self.refuses.load(Ordering::Acquire) => {
+                return Tried::Reply(self.reply(Err(Errno::NOT_CONNECTED), header.unique));
+            }
+            _ => {}
+        }
+        match self.at_once(&header, &operation) {
+            Some(outcome) => Tried::Reply(self.reply(outcome, header.unique)),
+            None => Tried::Waits,
+        }
+    }
+
+    fn answer(self: Arc<Self>, message: Box<dyn AsRef<[u8]> + Send + Sync>) -> Answering {
+        Box::pin(async move { self.carried_out((*message).as_ref()).await })
+    }
+}
+
+/// INIT's answer: the flags that both sides have.
+fn accept(offer: &Init) -> Outcome {
+    let mut answer = Answer::empty();
+    let head = &mut answer.head;
+    if offer.major > abi::MAJOR {
+        // The kernel asks again with our version.
+        head.u32(abi::MAJOR);
+        head.u32(abi::MINOR);
+        (0..14).for_each(|_| head.u32(0));
+        return Ok(answer);
+    }
+    if offer.major < abi::MAJOR || offer.minor < abi::MINOR_OLDEST {
+        return Err(Errno::PROTOCOL);
+    }
+    let flags = offer.flags & init::WANTED;
+    head.u32(abi::MAJOR);
+    head.u32(offer.minor.min(abi::MINOR));
+    head.u32(offer.readahead_bytes);
+    head.u32(flags as u32);
+    head.u16(BACKGROUND_MAX);
+    // From three quarters on, the kernel counts the mount as congested.
+    head.u16(BACKGROUND_MAX / 4 * 3);
+    head.u32(DATA_BYTES_MAX as u32);
+    // Times are kept to a nanosecond.
+    head.u32(1);
+    head.u16((DATA_BYTES_MAX / PAGE_BYTES) as u16);
+    head.u16(0);
+    head.u32((flags >> 32) as u32);
+    (0..7).for_each(|_| head.u32(0));
+    Ok(answer)
+}

@@ -1,0 +1,46 @@
+//! Counts of calls by operation, and of error answers.
+//!
+//! Owns: the counters.
+//! Does not own: the display of the figures (the command).
+//! Invariants: a message is counted once, when it comes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::abi::OPERATIONS;
+
+/// Operations have numbers below this.
+const NUMBERS: usize = 64;
+
+pub(crate) struct Calls {
+    by_number: [AtomicU64; NUMBERS],
+    unknown: AtomicU64,
+    errors: AtomicU64,
+}
+
+impl Calls {
+    pub(crate) fn new() -> Self {
+        Self {
+            by_number: std::array::from_fn(|_| AtomicU64::new(0)),
+            unknown: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn count(&self, opcode: u32) {
+        let known = self.by_number.get(opcode as usize).unwrap_or(&self.unknown);
+        known.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_error(&self) {
+        self.errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Name and count of each operation, then the answers that were errors.
+    pub(crate) fn rows(&self) -> Vec<(&'static str, u64)> {
+        let known = OPERATIONS.iter().map(|(number, name)| {
+            let count = self.by_number.get(*number as usize).map_or(0, |count| count.load(Ordering::Relaxed));
+            (*name, count)
+        });
+        known.chain([("fuse_errors", self.errors.load(Ordering::Relaxed))]).collect()
+    }
+}

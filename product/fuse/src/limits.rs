@@ -1,0 +1,25 @@
+//! The bounds of a mount.
+//!
+//! Owns: the sizes that INIT announces, the bounds on nodes, open files and calls.
+//! Does not own: limits of files and names (the volume).
+//! Invariants: a message of the largest size holds a header and the largest WRITE.
+
+/// Most bytes of data in a READ, a WRITE or a listing.
+pub const DATA_BYTES_MAX: usize = 1 << 20;
+/// Most bytes of a message: a WRITE's data and a page for its headers.
+pub const MESSAGE_BYTES_MAX: usize = DATA_BYTES_MAX + PAGE_BYTES;
+/// Most nodes that the kernel may hold: some 110 bytes each. Above it, names that are new to the kernel are refused.
+pub const NODES_MAX: usize = 1 << 20;
+/// Most files and directories that may be open at a time.
+pub const OPEN_FILES_MAX: usize = 1 << 16;
+/// Most calls of a [`Connection`](crate::Connection) that wait at a time.
+pub const CALLS_MAX: usize = 1024;
+
+pub(crate) const PAGE_BYTES: usize = 4096;
+/// Most background requests (readahead, mapped pages) that the kernel may have sent and not got answered.
+pub(crate) const BACKGROUND_MAX: u16 = 64;
+/// Time that an interrupted call may still take. Most signals do not end their program, and many programs do not
+/// expect EINTR of a file. A working disk answers within this time.
+pub(crate) const INTERRUPT_GRACE_NS: u64 = 1_000_000_000;
+/// Assumed length of a name, to guess how many entries fit a listing.
+pub(crate) const NAME_BYTES_USUAL: usize = 16;

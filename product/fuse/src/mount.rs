@@ -1,0 +1,164 @@
+//! One mount: the state that all calls share.
+//!
+//! Owns: nodes, open files, figures; the caller and the payer of a request.
+//! Does not own: messages (`answering`), the operations (`operations`), files (the volume).
+//! Invariants: no lock is held while a call waits.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afflux_frontend::Recording;
+use afflux_volume::{Caller, Client, Inode, KnobId, Platform, Volume, VolumeKnob, WhichKnob};
+
+use crate::calls::Calls;
+use crate::interrupts::Interrupts;
+use crate::limits::{NODES_MAX, OPEN_FILES_MAX};
+use crate::nodes::Nodes;
+use crate::open_files::OpenFile;
+use crate::reply::{Answer, Errno, Validity};
+use crate::request::{self, Header};
+use crate::slots::Slots;
+
+/// Facts about the threads whose requests come.
+pub trait Requesters: Send + Sync + 'static {
+    /// The process of a thread; none if it is gone or in no namespace of ours. Asked once for each open.
+    fn process(&self, thread: u32) -> Option<u32>;
+}
+
+/// The choices of a mount.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MountOptions {
+    /// New objects are made as the requesting user. Without it, all calls are the server's own.
+    pub acts_as_callers: bool,
+}
+
+/// The state of one mount.
+pub struct Mount<P: Platform> {
+    pub(crate) volume: Arc<Volume<P>>,
+    nodes: Mutex<Nodes>,
+    open: Mutex<Slots<OpenFile<P>>>,
+    pub(crate) interrupts: Interrupts,
+    pub(crate) calls: Calls,
+    recording: Arc<Recording>,
+    requesters: Box<dyn Requesters>,
+    options: MountOptions,
+    attributes_idle: KnobId,
+    pub(crate) refuses: AtomicBool,
+}
+
+/// The outcome of an operation.
+pub(crate) type Outcome = Result<Answer, Errno>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<P: Platform> Mount<P> {
+    /// A mount of a directory of the volume.
+    ///
+    /// # Panics
+    /// When the settings of the volume's engine do not have the volume's knobs.
+    pub fn new(
+        volume: Arc<Volume<P>>,
+        root: &Inode<P>,
+        options: MountOptions,
+        requesters: impl Requesters,
+    ) -> Arc<Self> {
+        let attributes_idle = VolumeKnob::AttributesIdleCentisecs.id(volume.engine().settings());
+        Arc::new(Self {
+            nodes: Mutex::new(Nodes::new(volume.handle(root), NODES_MAX)),
+            open: Mutex::new(Slots::new(OPEN_FILES_MAX)),
+            interrupts: Interrupts::default(),
+            calls: Calls::new(),
+            recording: Arc::default(),
+            requesters: Box::new(requesters),
+            options,
+            attributes_idle,
+            refuses: AtomicBool::new(false),
+            volume,
+        })
+    }
+
+    /// The recording of READ, WRITE and FSYNC calls, active while somebody reads it.
+    pub fn recording(&self) -> &Arc<Recording> {
+        &self.recording
+    }
+
+    /// Counts of calls of each operation, then of error answers, in a fixed order.
+    pub fn calls(&self) -> Vec<(&'static str, u64)> {
+        self.calls.rows()
+    }
+
+    /// Nodes that the kernel holds, the root included.
+    pub fn nodes(&self) -> usize {
+        lock(&self.nodes).len()
+    }
+
+    /// Files and directories that are open.
+    pub fn open_files(&self) -> usize {
+        lock(&self.open).len()
+    }
+
+    /// Calls that wait.
+    pub fn calls_waiting(&self) -> usize {
+        self.interrupts.len()
+    }
+
+    /// The kernel's nodes.
+    pub(crate) fn known(&self) -> MutexGuard<'_, Nodes> {
+        lock(&self.nodes)
+    }
+
+    /// How long the kernel may use names and attributes: no longer than the volume does.
+    pub(crate) fn validity(&self) -> Validity {
+        let idle_ns = self.volume.engine().settings().ns(self.attributes_idle);
+        Validity { names_ns: idle_ns, attributes_ns: idle_ns }
+    }
+
+    /// The object of a node, if it is in memory.
+    pub(crate) fn try_object(&self, node: u64) -> Option<Arc<Inode<P>>> {
+        let handle = self.known().handle(node)?;
+        self.volume.try_resolve(handle.as_bytes())
+    }
+
+    /// The object of a node.
+    pub(crate) async fn object(&self, node: u64) -> Result<Arc<Inode<P>>, Errno> {
+        let handle = self.known().handle(node).ok_or(Errno::STALE)?;
+        Ok(self.volume.resolve(handle.as_bytes()).await?)
+    }
+
+    /// An open file.
+    pub(crate) fn opened(&self, fh: u64) -> Result<OpenFile<P>, Errno> {
+        lock(&self.open).get(fh).cloned().ok_or(Errno::BAD_FILE)
+    }
+
+    /// Opens an object for the requester. Returns its number.
+    pub(crate) fn open(&self, header: &Header, node: u64, inode: &Arc<Inode<P>>) -> Result<u64, Errno> {
+        let process = self.requesters.process(header.thread);
+        let name = process.map_or_else(|| "unknown process".to_owned(), |process| format!("process {process}"));
+        let client = Client::named(&name).of_user(header.uid);
+        let file = OpenFile { inode: Arc::clone(inode), node, client };
+        lock(&self.open).insert(file).ok_or(Errno::TOO_MANY_FILES)
+    }
+
+    /// Gives an open file its node, once that is known.
+    pub(crate) fn reopened_as(&self, fh: u64, node: u64) {
+        if let Some(file) = lock(&self.open).get_mut(fh) {
+            file.node = node;
+        }
+    }
+
+    pub(crate) fn close(&self, fh: u64) {
+        // The drop may give back descriptors; that is not done under the lock.
+        let closed = lock(&self.open).remove(fh);
+        drop(closed);
+    }
+
+    /// The user that new objects are made as.
+    pub(crate) fn caller(&self, header: &Header, message: &[u8]) -> Caller {
+        if !self.options.acts_as_callers {
+            return Caller::SERVER;
+        }
+        self.volume.caller(header.uid, header.gid, &request::groups(header, message))
+    }
+}

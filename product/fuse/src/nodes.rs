@@ -1,0 +1,79 @@
+//! The objects that the kernel knows, as nodes.
+//!
+//! Owns: the number of each, the count of its lookups, whether attributes changed since the last fsync.
+//! Does not own: objects in memory (the volume), open files (`open_files`).
+//! Invariants: an object has one node while the kernel knows it. So all names of a file share one inode there. A node
+//! holds no descriptor: it is the handle of an object. The root's node is never forgotten.
+
+use std::collections::BTreeMap;
+
+use afflux_volume::{FileHandle, handle_number};
+
+use crate::abi::ROOT;
+use crate::slots::Slots;
+
+struct Node {
+    handle: FileHandle,
+    lookups: u64,
+    /// Names or attributes of it changed, and were not made durable since.
+    unsynced: bool,
+}
+
+pub(crate) struct Nodes {
+    slots: Slots<Node>,
+    by_handle: BTreeMap<u64, u64>,
+}
+
+fn key(handle: &FileHandle) -> u64 {
+    handle_number(handle.as_bytes()).unwrap_or_default()
+}
+
+impl Nodes {
+    /// The root alone.
+    pub(crate) fn new(root: FileHandle, most: usize) -> Self {
+        let mut nodes = Self { slots: Slots::new(most), by_handle: BTreeMap::new() };
+        let number = nodes.look_up(root);
+        debug_assert_eq!(number, Some(ROOT));
+        nodes
+    }
+
+    /// The node of an object, with one more lookup; none if there are too many nodes.
+    pub(crate) fn look_up(&mut self, handle: FileHandle) -> Option<u64> {
+        let known = self.by_handle.get(&key(&handle)).copied();
+        if let Some((number, node)) = known.and_then(|number| Some((number, self.slots.get_mut(number)?))) {
+            node.lookups += 1;
+            return Some(number);
+        }
+        let number = self.slots.insert(Node { handle, lookups: 1, unsynced: false })?;
+        self.by_handle.insert(key(&handle), number);
+        Some(number)
+    }
+
+    /// The object of a node.
+    pub(crate) fn handle(&self, number: u64) -> Option<FileHandle> {
+        self.slots.get(number).map(|node| node.handle)
+    }
+
+    /// Takes lookups back; the node goes with its last one.
+    pub(crate) fn forget(&mut self, number: u64, lookups: u64) {
+        if number == ROOT {
+            return;
+        }
+        let Some(node) = self.slots.get_mut(number) else { return };
+        node.lookups = node.lookups.saturating_sub(lookups);
+        if node.lookups == 0
+            && let Some(node) = self.slots.remove(number)
+        {
+            self.by_handle.remove(&key(&node.handle));
+        }
+    }
+
+    /// Notes whether names or attributes of the object are to be made durable. Returns what was noted before.
+    pub(crate) fn note_unsynced(&mut self, number: u64, unsynced: bool) -> bool {
+        self.slots.get_mut(number).is_some_and(|node| std::mem::replace(&mut node.unsynced, unsynced))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+}

@@ -1,0 +1,177 @@
+//! OPEN, READ, WRITE, FLUSH, FSYNC and FSYNCDIR.
+//!
+//! Owns: the flags of an opened file, which sync an fsync needs.
+//! Does not own: the cache and durability (the volume), the offsets of O_APPEND, which the kernel takes under its lock.
+//! Invariants: an open that succeeds has asked the host for the wanted use. An fsync that succeeds has made the bytes
+//! durable, and for `fsync` also names and attributes that were changed here.
+
+use std::sync::Arc;
+
+use afflux_frontend::{RecordedCall, RecordedOperation};
+use afflux_volume::{AttributeChange, Caller, FILE_BYTES_MAX, Inode, Platform, VolumeError, handle_number};
+
+use crate::abi::{o, open as flag};
+use crate::limits::DATA_BYTES_MAX;
+use crate::mount::{Mount, Outcome};
+use crate::open_files::OpenFile;
+use crate::reply::{Answer, Errno};
+use crate::request::{Extent, Header};
+use crate::wire::Put;
+
+/// `struct fuse_open_out`: the kernel keeps no bytes of the file.
+pub(super) fn open_out(into: &mut impl Put, fh: u64, flags: u32) {
+    // A file that is open for reading alone has no errors of writes to tell at its close.
+    let flush = if flags & o::ACCMODE == o::RDONLY { flag::NOFLUSH } else { 0 };
+    into.u64(fh);
+    into.u32(flag::DIRECT_IO | flag::PARALLEL_DIRECT_WRITES | flush);
+    into.u32(0);
+}
+
+fn opened<P: Platform>(on: &Mount<P>, header: &Header, inode: &Arc<Inode<P>>, flags: u32) -> Outcome {
+    let fh = on.open(header, header.node, inode)?;
+    let mut answer = Answer::empty();
+    open_out(&mut answer.head, fh, flags);
+    Ok(answer)
+}
+
+fn writes(flags: u32) -> bool {
+    flags & o::ACCMODE != o::RDONLY || flags & o::TRUNC != 0
+}
+
+pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32) -> Option<Outcome> {
+    if flags & o::TRUNC != 0 {
+        return None;
+    }
+    let inode = on.try_object(header.node)?;
+    // No bytes at all: whether the file is open below for this use.
+    match writes(flags) {
+        true => drop(on.volume.try_write(&inode, 0, &[])?),
+        false => drop(on.volume.try_read(&inode, 0, 0)?),
+    }
+    Some(opened(on, header, &inode, flags))
+}
+
+pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32) -> Outcome {
+    let inode = on.object(header.node).await?;
+    match writes(flags) {
+        true => on.volume.write_by(&Caller::SERVER, None, &inode, 0, &[]).await.result?,
+        false => drop(on.volume.read_by(&Caller::SERVER, None, &inode, 0, 0).await?),
+    }
+    if flags & o::TRUNC != 0 {
+        let empty = AttributeChange { size: Some(0), ..AttributeChange::default() };
+        on.volume.set_attributes_by(&Caller::SERVER, &inode, empty, None).await.result?;
+    }
+    opened(on, header, &inode, flags)
+}
+
+/// Records a call, if somebody reads the recording.
+fn record<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, operation: RecordedOperation, offset: u64, bytes: u64) {
+    if on.recording().is_on() {
+        let number = handle_number(on.volume.handle(&file.inode).as_bytes()).unwrap_or_default();
+        let call = RecordedCall { operation, file: number, offset, bytes };
+        on.recording().note(&mut vec![call], || on.volume.engine().platform().now().0);
+    }
+}
+
+/// The bytes to read: at most a reply's limit, and none past the largest offset of a file.
+fn readable(extent: Extent) -> u32 {
+    let to_end = FILE_BYTES_MAX.saturating_sub(extent.offset);
+    u64::from(extent.size).min(DATA_BYTES_MAX as u64).min(to_end) as u32
+}
+
+pub(super) fn try_read<P: Platform>(on: &Mount<P>, extent: Extent) -> Option<Outcome> {
+    let file = match on.opened(extent.fh) {
+        Ok(file) => file,
+        Err(errno) => return Some(Err(errno)),
+    };
+    let read = on.volume.try_read(&file.inode, extent.offset, readable(extent))?;
+    record(on, &file, RecordedOperation::Read, extent.offset, extent.size.into());
+    Some(Ok(Answer::read(read.bytes)))
+}
+
+pub(super) async fn read<P: Platform>(on: &Mount<P>, extent: Extent) -> Outcome {
+    let file = on.opened(extent.fh)?;
+    record(on, &file, RecordedOperation::Read, extent.offset, extent.size.into());
+    let (inode, client) = (&file.inode, Some(&file.client));
+    let read = on.volume.read_by(&Caller::SERVER, client, inode, extent.offset, readable(extent)).await?;
+    Ok(Answer::read(read.bytes))
+}
+
+/// Refuses bytes past the largest offset of a file.
+fn check_end(extent: Extent) -> Result<(), Errno> {
+    match extent.offset.checked_add(extent.size.into()) {
+        Some(end) if end <= FILE_BYTES_MAX => Ok(()),
+        _ => Err(VolumeError::TooLarge.into()),
+    }
+}
+
+fn written(bytes: usize) -> Answer {
+    let mut answer = Answer::empty();
+    answer.head.u32(bytes as u32);
+    answer.head.u32(0);
+    answer
+}
+
+pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: Extent, data: &[u8]) -> Option<Outcome> {
+    let file = match check_end(extent).and_then(|()| on.opened(extent.fh)) {
+        Ok(file) => file,
+        Err(errno) => return Some(Err(errno)),
+    };
+    on.volume.try_write(&file.inode, extent.offset, data)?;
+    record(on, &file, RecordedOperation::Write, extent.offset, data.len() as u64);
+    Some(Ok(written(data.len())))
+}
+
+pub(super) async fn write<P: Platform>(on: &Mount<P>, extent: Extent, data: &[u8]) -> Outcome {
+    let file = on.opened(extent.fh)?;
+    record(on, &file, RecordedOperation::Write, extent.offset, data.len() as u64);
+    let (inode, client) = (&file.inode, Some(&file.client));
+    on.volume.write_by(&Caller::SERVER, client, inode, extent.offset, data).await.result?;
+    Ok(written(data.len()))
+}
+
+/// Tells an error of earlier writes that is kept; writes nothing.
+pub(super) fn flush<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
+    match on.volume.kept_error(&on.opened(fh)?.inode) {
+        Some(error) => Err(error.into()),
+        None => Ok(Answer::empty()),
+    }
+}
+
+pub(super) async fn sync<P: Platform>(on: &Mount<P>, fh: u64, data_only: bool) -> Outcome {
+    let file = on.opened(fh)?;
+    record(on, &file, RecordedOperation::Sync, 0, 0);
+    on.volume.commit_by(&Caller::SERVER, Some(&file.client), &file.inode, 0, 0).await.result?;
+    if !data_only {
+        sync_object(on, &file).await?;
+    }
+    Ok(Answer::empty())
+}
+
+/// Makes names and attributes durable that were changed here since the last time.
+async fn sync_object<P: Platform>(on: &Mount<P>, file: &OpenFile<P>) -> Result<(), Errno> {
+    if !on.known().note_unsynced(file.node, false) {
+        return Ok(());
+    }
+    // The note stands until the sync has succeeded, also if this call is interrupted.
+    let note = Noted { on, node: file.node };
+    on.volume.sync_object(&file.inode).await?;
+    std::mem::forget(note);
+    Ok(())
+}
+
+struct Noted<'a, P: Platform> {
+    on: &'a Mount<P>,
+    node: u64,
+}
+
+impl<P: Platform> Drop for Noted<'_, P> {
+    fn drop(&mut self) {
+        self.on.known().note_unsynced(self.node, true);
+    }
+}
+
+pub(super) async fn sync_directory<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
+    sync_object(on, &on.opened(fh)?).await?;
+    Ok(Answer::empty())
+}

@@ -1,0 +1,67 @@
+//! OPENDIR, READDIR and READDIRPLUS.
+//!
+//! Owns: the number of entries that fit the kernel's limit.
+//! Does not own: the order of entries and their cookies (the volume).
+//! Invariants: a listing is never longer than requested. An entry with a node counts one lookup of it, "." and ".." do
+//! not.
+
+use std::sync::Arc;
+
+use afflux_volume::{Caller, DirectoryEntry, Inode, Kind, Platform};
+
+use crate::limits::{DATA_BYTES_MAX, NAME_BYTES_USUAL};
+use crate::mount::{Mount, Outcome};
+use crate::reply::{self, Answer, ENTRY_OUT_BYTES, Errno};
+use crate::request::{Extent, Header};
+use crate::wire::Put;
+
+fn opened<P: Platform>(on: &Mount<P>, header: &Header, inode: &Arc<Inode<P>>) -> Outcome {
+    if inode.kind() != Kind::Directory {
+        return Err(Errno::NOT_DIRECTORY);
+    }
+    let mut answer = Answer::empty();
+    answer.head.u64(on.open(header, header.node, inode)?);
+    // The kernel keeps no listings: they would miss the changes of others.
+    answer.head.u64(0);
+    Ok(answer)
+}
+
+pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &Header) -> Option<Outcome> {
+    Some(opened(on, header, &on.try_object(header.node)?))
+}
+
+pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header) -> Outcome {
+    opened(on, header, &on.object(header.node).await?)
+}
+
+pub(super) async fn list<P: Platform>(on: &Mount<P>, extent: Extent, with_attributes: bool) -> Outcome {
+    let directory = on.opened(extent.fh)?.inode;
+    let room = (extent.size as usize).min(DATA_BYTES_MAX);
+    let most = room / reply::entry_bytes(NAME_BYTES_USUAL, with_attributes);
+    let listed = on.volume.list_by(&Caller::SERVER, &directory, extent.offset, most, with_attributes).await?;
+    let mut bytes = Vec::with_capacity(room);
+    for entry in &listed.entries {
+        if bytes.len() + reply::entry_bytes(entry.name.len(), with_attributes) > room {
+            break;
+        }
+        write(on, &mut bytes, entry, with_attributes);
+    }
+    if bytes.is_empty() && !listed.entries.is_empty() {
+        return Err(Errno::INVALID);
+    }
+    Ok(Answer::bytes(bytes))
+}
+
+fn write<P: Platform>(on: &Mount<P>, bytes: &mut Vec<u8>, entry: &DirectoryEntry, with_attributes: bool) {
+    if with_attributes {
+        let named = entry.object.as_ref().filter(|_| *entry.name != *b"." && *entry.name != *b"..");
+        // Without room for a node, the kernel looks the name up when it needs it.
+        let known = named.and_then(|(handle, attributes)| Some((on.known().look_up(*handle)?, attributes)));
+        match known {
+            Some((node, attributes)) => reply::entry_out(bytes, node, attributes, on.validity()),
+            None => bytes.raw(&[0; ENTRY_OUT_BYTES]),
+        }
+    }
+    let kind = entry.object.as_ref().map(|(_, attributes)| attributes.kind);
+    reply::directory_entry(bytes, entry.fileid, entry.cookie, kind, &entry.name);
+}

@@ -1,0 +1,77 @@
+//! The operations on files.
+//!
+//! Owns: which operation is carried out where, and which are refused.
+//! Does not own: the volume's work, layouts.
+//! Invariants: an operation that is tried without a wait asks the host nothing. Until it gives up it has changed
+//! nothing, except for the beginning of a WRITE, which is then written again.
+
+mod attributes;
+mod data;
+mod listing;
+mod names;
+
+use afflux_volume::Platform;
+
+use crate::mount::{Mount, Outcome};
+use crate::reply::{Answer, Errno};
+use crate::request::{Header, Operation};
+
+/// The outcome, if it needs no wait.
+pub(crate) fn at_once<P: Platform>(on: &Mount<P>, header: &Header, operation: &Operation<'_>) -> Option<Outcome> {
+    match *operation {
+        Operation::Lookup { name } => names::try_look_up(on, header, name),
+        Operation::GetAttributes { fh } => attributes::try_get(on, header, fh),
+        Operation::Open { flags } => data::try_open(on, header, flags),
+        Operation::OpenDirectory => listing::try_open(on, header),
+        Operation::Read(extent) => data::try_read(on, extent),
+        Operation::Write { extent, data } => data::try_write(on, extent, data),
+        Operation::Flush { fh } => Some(data::flush(on, fh)),
+        Operation::Release { fh } => {
+            on.close(fh);
+            Some(Ok(Answer::empty()))
+        }
+        Operation::Destroy => Some(Ok(Answer::empty())),
+        // The volume has no holes and no reserved space yet. Programs then write zeros.
+        Operation::Allocate => Some(Err(Errno::NOT_SUPPORTED)),
+        Operation::InputOutputControl => Some(Err(Errno::NO_TERMINAL)),
+        // Extended attributes, O_TMPFILE and holes come with the volume's. The kernel does without the others: it
+        // decides about permissions itself, and copies ranges through READ and WRITE.
+        Operation::Unknown => Some(Err(Errno::NO_OPERATION)),
+        // NOREPLACE and EXCHANGE come with the volume's.
+        Operation::Rename { flags, .. } if flags != 0 => Some(Err(Errno::INVALID)),
+        _ => None,
+    }
+}
+
+/// The outcome of an operation that was tried and waits.
+pub(crate) async fn carry_out<P: Platform>(
+    on: &Mount<P>,
+    header: &Header,
+    operation: Operation<'_>,
+    message: &[u8],
+) -> Outcome {
+    match operation {
+        Operation::Lookup { name } => names::look_up(on, header, name).await,
+        Operation::GetAttributes { fh } => attributes::get(on, header, fh).await,
+        Operation::SetAttributes(wanted) => attributes::set(on, header, wanted).await,
+        Operation::Space => attributes::space(on, header).await,
+        Operation::ReadLink => names::read_link(on, header).await,
+        Operation::Symlink { name, target } => names::symlink(on, (header, message), name, target).await,
+        Operation::MakeNode { mode, device, name } => names::make_node(on, (header, message), mode, device, name).await,
+        Operation::MakeDirectory { mode, name } => names::make_directory(on, (header, message), mode, name).await,
+        Operation::Create { flags, mode, name } => names::create(on, (header, message), flags, mode, name).await,
+        Operation::Unlink { name } => names::remove(on, header, name, false).await,
+        Operation::RemoveDirectory { name } => names::remove(on, header, name, true).await,
+        Operation::Rename { to, name, new_name, .. } => names::rename(on, (header.node, name), (to, new_name)).await,
+        Operation::Link { target, name } => names::link(on, header, target, name).await,
+        Operation::Open { flags } => data::open(on, header, flags).await,
+        Operation::OpenDirectory => listing::open(on, header).await,
+        Operation::Read(extent) => data::read(on, extent).await,
+        Operation::Write { extent, data } => data::write(on, extent, data).await,
+        Operation::Sync { fh, data_only } => data::sync(on, fh, data_only).await,
+        Operation::SyncDirectory { fh } => data::sync_directory(on, fh).await,
+        Operation::List { extent, with_attributes } => listing::list(on, extent, with_attributes).await,
+        // Those that never wait, and those without a reply.
+        _ => Err(Errno::NO_OPERATION),
+    }
+}

@@ -1,0 +1,202 @@
+//! LOOKUP and the operations that change names.
+//!
+//! Owns: the answer with a node for each found or made object.
+//! Does not own: rights on directories, which the kernel has checked; the order of a change's steps (the volume).
+//! Invariants: an answer with a node counts one lookup of it. New objects belong to the requesting user from their
+//! first moment. Changes are noted for the next fsync.
+
+use std::sync::Arc;
+
+use afflux_volume::{
+    AttributeChange, Attributes, Caller, CreateHow, Inode, Kind, NAME_BYTES_MAX, Platform, SpecialKind, Use,
+    VolumeError,
+};
+
+use crate::abi::{kind, o};
+use crate::mount::{Mount, Outcome};
+use crate::operations::data;
+use crate::reply::{self, Answer, Errno, device_parts};
+use crate::request::Header;
+
+/// A request: its header, and its whole message.
+type Request<'a> = (&'a Header, &'a [u8]);
+
+/// The answer with an object's node, and that node.
+fn entry<P: Platform>(on: &Mount<P>, inode: &Inode<P>, attributes: &Attributes) -> Result<(Answer, u64), Errno> {
+    let node = on.known().look_up(on.volume.handle(inode)).ok_or(Errno::TOO_MANY_FILES)?;
+    let mut answer = Answer::empty();
+    reply::entry_out(&mut answer.head, node, attributes, on.validity());
+    Ok((answer, node))
+}
+
+/// The answer about a new object in the directory of a request.
+fn made<P: Platform>(
+    on: &Mount<P>,
+    header: &Header,
+    result: Result<(Arc<Inode<P>>, Attributes), VolumeError>,
+) -> Outcome {
+    let (inode, attributes) = result?;
+    let (answer, node) = entry(on, &inode, &attributes)?;
+    note_changed(on, &[header.node, node]);
+    Ok(answer)
+}
+
+fn note_changed<P: Platform>(on: &Mount<P>, changed: &[u64]) {
+    let mut nodes = on.known();
+    for node in changed {
+        nodes.note_unsynced(*node, true);
+    }
+}
+
+pub(super) fn try_look_up<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8]) -> Option<Outcome> {
+    if name == b"." || name == b".." || name.len() > NAME_BYTES_MAX {
+        return None;
+    }
+    let directory = on.try_object(header.node)?;
+    let (inode, attributes) = on.volume.try_lookup(&directory, name)?;
+    Some(entry(on, &inode, &attributes).map(|(answer, _)| answer))
+}
+
+pub(super) async fn look_up<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8]) -> Outcome {
+    let directory = on.object(header.node).await?;
+    let (inode, attributes) = on.volume.lookup(&directory, name).await?;
+    Ok(entry(on, &inode, &attributes)?.0)
+}
+
+pub(super) async fn read_link<P: Platform>(on: &Mount<P>, header: &Header) -> Outcome {
+    let inode = on.object(header.node).await?;
+    let (target, _) = on.volume.read_link(&inode).await?;
+    Ok(Answer::bytes(target))
+}
+
+pub(super) async fn symlink<P: Platform>(
+    on: &Mount<P>,
+    (header, message): Request<'_>,
+    name: &[u8],
+    target: &[u8],
+) -> Outcome {
+    let directory = on.object(header.node).await?;
+    let caller = on.caller(header, message);
+    let outcome = on.volume.symlink_by(&caller, &directory, name, target, AttributeChange::default()).await;
+    made(on, header, outcome.result)
+}
+
+fn with_mode(mode: u32) -> AttributeChange {
+    AttributeChange { mode: Some(mode & 0o7777), ..AttributeChange::default() }
+}
+
+pub(super) async fn make_directory<P: Platform>(
+    on: &Mount<P>,
+    (header, message): Request<'_>,
+    mode: u32,
+    name: &[u8],
+) -> Outcome {
+    let directory = on.object(header.node).await?;
+    let caller = on.caller(header, message);
+    let outcome = on.volume.make_directory_by(&caller, &directory, name, with_mode(mode)).await;
+    made(on, header, outcome.result)
+}
+
+pub(super) async fn make_node<P: Platform>(
+    on: &Mount<P>,
+    (header, message): Request<'_>,
+    mode: u32,
+    device: u32,
+    name: &[u8],
+) -> Outcome {
+    let directory = on.object(header.node).await?;
+    let caller = on.caller(header, message);
+    let (major, minor) = device_parts(device);
+    let special = match mode & kind::MASK {
+        kind::FIFO => SpecialKind::Fifo,
+        kind::SOCKET => SpecialKind::Socket,
+        kind::CHAR => SpecialKind::CharDevice { major, minor },
+        kind::BLOCK => SpecialKind::BlockDevice { major, minor },
+        0 | kind::REGULAR => {
+            let how = CreateHow::Guarded(with_mode(mode));
+            return made(on, header, on.volume.create_by(&caller, &directory, name, how).await.result);
+        }
+        _ => return Err(Errno::PERMISSION),
+    };
+    let outcome = on.volume.make_special_by(&caller, &directory, name, special, with_mode(mode)).await;
+    made(on, header, outcome.result)
+}
+
+/// Makes a file and opens it. The handle writes whatever the mode.
+pub(super) async fn create<P: Platform>(
+    on: &Mount<P>,
+    (header, message): Request<'_>,
+    flags: u32,
+    mode: u32,
+    name: &[u8],
+) -> Outcome {
+    let directory = on.object(header.node).await?;
+    let caller = on.caller(header, message);
+    let how = CreateHow::Guarded(with_mode(mode));
+    let (inode, attributes) = match on.volume.create_by(&caller, &directory, name, how).await.result {
+        Err(VolumeError::Exists) if flags & o::EXCL == 0 => existing(on, &caller, &directory, flags, name).await?,
+        result => result?,
+    };
+    // The number comes first: a file without one must not count as looked up.
+    let fh = on.open(header, header.node, &inode)?;
+    let (mut answer, node) = entry(on, &inode, &attributes).inspect_err(|_| on.close(fh))?;
+    on.reopened_as(fh, node);
+    note_changed(on, &[header.node, node]);
+    data::open_out(&mut answer.head, fh, flags);
+    Ok(answer)
+}
+
+/// The file of that name, which was not there when the kernel looked. The kernel has not checked the rights on it.
+async fn existing<P: Platform>(
+    on: &Mount<P>,
+    caller: &Caller,
+    directory: &Arc<Inode<P>>,
+    flags: u32,
+    name: &[u8],
+) -> Result<(Arc<Inode<P>>, Attributes), Errno> {
+    let (inode, attributes) = on.volume.lookup(directory, name).await?;
+    if inode.kind() != Kind::Regular {
+        // The kernel looks again, and does what the object's kind demands.
+        return Err(Errno::STALE);
+    }
+    if flags & o::ACCMODE != o::WRONLY {
+        on.volume.permit(&inode, caller, Use::Read).await?;
+    }
+    if flags & o::ACCMODE != o::RDONLY || flags & o::TRUNC != 0 {
+        on.volume.permit(&inode, caller, Use::Write).await?;
+    }
+    if flags & o::TRUNC == 0 {
+        return Ok((inode, attributes));
+    }
+    let empty = AttributeChange { size: Some(0), ..AttributeChange::default() };
+    on.volume.set_attributes_by(caller, &inode, empty, None).await.result?;
+    let attributes = on.volume.attributes(&inode).await?;
+    Ok((inode, attributes))
+}
+
+pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], is_directory: bool) -> Outcome {
+    let directory = on.object(header.node).await?;
+    let outcome = match is_directory {
+        true => on.volume.remove_directory_by(&Caller::SERVER, &directory, name).await,
+        false => on.volume.remove_by(&Caller::SERVER, &directory, name).await,
+    };
+    outcome.result?;
+    note_changed(on, &[header.node]);
+    Ok(Answer::empty())
+}
+
+pub(super) async fn rename<P: Platform>(on: &Mount<P>, from: (u64, &[u8]), to: (u64, &[u8])) -> Outcome {
+    let (from_directory, to_directory) = (on.object(from.0).await?, on.object(to.0).await?);
+    let renamed = on.volume.rename_by(&Caller::SERVER, &from_directory, from.1, &to_directory, to.1).await;
+    renamed.0.result?;
+    note_changed(on, &[from.0, to.0]);
+    Ok(Answer::empty())
+}
+
+pub(super) async fn link<P: Platform>(on: &Mount<P>, header: &Header, target: u64, name: &[u8]) -> Outcome {
+    let (inode, directory) = (on.object(target).await?, on.object(header.node).await?);
+    let linked = on.volume.link_by(&Caller::SERVER, &inode, &directory, name).await;
+    let (answer, node) = entry(on, &inode, &linked.result?)?;
+    note_changed(on, &[header.node, node]);
+    Ok(answer)
+}

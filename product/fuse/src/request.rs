@@ -1,0 +1,311 @@
+//! Messages of the kernel, decoded.
+//!
+//! Owns: the layout of each operation's message.
+//! Does not own: the outcome of an operation (`operations`), the ranges of values.
+//! Invariants: decoding copies no name and no data, and refuses a message that ends early. Bytes after the last field
+//! are ignored: a newer kernel may have more fields.
+
+use crate::abi::{self, op};
+use crate::wire::{Reader, WireError};
+
+/// Bytes of the header.
+pub(crate) const HEADER_BYTES: usize = 40;
+
+/// The beginning of each message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Bytes of the message.
+    pub(crate) len: u32,
+    pub(crate) opcode: u32,
+    /// The number of the request.
+    pub(crate) unique: u64,
+    pub(crate) node: u64,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// The thread.
+    pub(crate) thread: u32,
+    /// Bytes of extensions at the end of the message.
+    pub(crate) extension_bytes: usize,
+}
+
+impl Header {
+    pub(crate) fn decode(message: &[u8]) -> Result<Self, WireError> {
+        let mut reader = Reader::new(message);
+        Ok(Self {
+            len: reader.u32()?,
+            opcode: reader.u32()?,
+            unique: reader.u64()?,
+            node: reader.u64()?,
+            uid: reader.u32()?,
+            gid: reader.u32()?,
+            thread: reader.u32()?,
+            extension_bytes: {
+                let words = reader.u16()?;
+                reader.u16()?;
+                usize::from(words) * 8
+            },
+        })
+    }
+}
+
+/// The attributes that SETATTR sets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SetAttributes {
+    /// Bits of [`abi::set`].
+    pub(crate) valid: u32,
+    pub(crate) fh: u64,
+    pub(crate) size: u64,
+    /// Seconds and nanoseconds.
+    pub(crate) atime: (u64, u32),
+    pub(crate) mtime: (u64, u32),
+    pub(crate) mode: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+/// A range of an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) fh: u64,
+    pub(crate) offset: u64,
+    pub(crate) size: u32,
+}
+
+/// An operation with its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation<'a> {
+    Lookup {
+        name: &'a [u8],
+    },
+    Forget {
+        lookups: u64,
+    },
+    /// Pairs of a node's number and its lookups.
+    BatchForget {
+        count: u32,
+        pairs: &'a [u8],
+    },
+    GetAttributes {
+        fh: Option<u64>,
+    },
+    SetAttributes(SetAttributes),
+    ReadLink,
+    Symlink {
+        name: &'a [u8],
+        target: &'a [u8],
+    },
+    MakeNode {
+        mode: u32,
+        device: u32,
+        name: &'a [u8],
+    },
+    MakeDirectory {
+        mode: u32,
+        name: &'a [u8],
+    },
+    Unlink {
+        name: &'a [u8],
+    },
+    RemoveDirectory {
+        name: &'a [u8],
+    },
+    Rename {
+        to: u64,
+        flags: u32,
+        name: &'a [u8],
+        new_name: &'a [u8],
+    },
+    Link {
+        target: u64,
+        name: &'a [u8],
+    },
+    Open {
+        flags: u32,
+    },
+    OpenDirectory,
+    Create {
+        flags: u32,
+        mode: u32,
+        name: &'a [u8],
+    },
+    Read(Extent),
+    Write {
+        extent: Extent,
+        data: &'a [u8],
+    },
+    Flush {
+        fh: u64,
+    },
+    Release {
+        fh: u64,
+    },
+    Sync {
+        fh: u64,
+        data_only: bool,
+    },
+    SyncDirectory {
+        fh: u64,
+    },
+    List {
+        extent: Extent,
+        with_attributes: bool,
+    },
+    Space,
+    Init(Init),
+    Interrupt {
+        unique: u64,
+    },
+    Destroy,
+    Allocate,
+    InputOutputControl,
+    /// An operation that the machine does not have.
+    Unknown,
+}
+
+/// The kernel's offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Init {
+    pub(crate) major: u32,
+    pub(crate) minor: u32,
+    pub(crate) readahead_bytes: u32,
+    pub(crate) flags: u64,
+}
+
+/// The arguments of a message with this header.
+pub(crate) fn decode<'a>(header: &Header, message: &'a [u8]) -> Result<Operation<'a>, WireError> {
+    let body = message.get(HEADER_BYTES..).ok_or(WireError::Truncated)?;
+    let body_bytes = body.len().checked_sub(header.extension_bytes).ok_or(WireError::Truncated)?;
+    let mut reader = Reader::new(&body[..body_bytes]);
+    let it = &mut reader;
+    Ok(match header.opcode {
+        op::LOOKUP => Operation::Lookup { name: it.name()? },
+        op::FORGET => Operation::Forget { lookups: it.u64()? },
+        op::BATCH_FORGET => batch_forget(it)?,
+        op::GETATTR => {
+            let (flags, _, fh) = (it.u32()?, it.u32()?, it.u64()?);
+            Operation::GetAttributes { fh: (flags & abi::GETATTR_FH != 0).then_some(fh) }
+        }
+        op::SETATTR => Operation::SetAttributes(set_attributes(it)?),
+        op::READLINK => Operation::ReadLink,
+        op::SYMLINK => Operation::Symlink { name: it.name()?, target: it.name()? },
+        op::MKNOD => {
+            let (mode, device) = (it.u32()?, it.u32()?);
+            skip_words(it, 2)?;
+            Operation::MakeNode { mode, device, name: it.name()? }
+        }
+        op::MKDIR => {
+            let mode = it.u32()?;
+            skip_words(it, 1)?;
+            Operation::MakeDirectory { mode, name: it.name()? }
+        }
+        op::UNLINK => Operation::Unlink { name: it.name()? },
+        op::RMDIR => Operation::RemoveDirectory { name: it.name()? },
+        op::RENAME => Operation::Rename { to: it.u64()?, flags: 0, name: it.name()?, new_name: it.name()? },
+        op::RENAME2 => {
+            let (to, flags) = (it.u64()?, it.u32()?);
+            skip_words(it, 1)?;
+            Operation::Rename { to, flags, name: it.name()?, new_name: it.name()? }
+        }
+        op::LINK => Operation::Link { target: it.u64()?, name: it.name()? },
+        op::OPEN => Operation::Open { flags: it.u32()? },
+        op::OPENDIR => Operation::OpenDirectory,
+        op::CREATE => {
+            let (flags, mode) = (it.u32()?, it.u32()?);
+            skip_words(it, 2)?;
+            Operation::Create { flags, mode, name: it.name()? }
+        }
+        op::READ => Operation::Read(extent(it)?),
+        op::WRITE => write(it)?,
+        op::FLUSH => Operation::Flush { fh: it.u64()? },
+        op::RELEASE | op::RELEASEDIR => Operation::Release { fh: it.u64()? },
+        op::FSYNC => Operation::Sync { fh: it.u64()?, data_only: it.u32()? & abi::FSYNC_DATA_ONLY != 0 },
+        op::FSYNCDIR => Operation::SyncDirectory { fh: it.u64()? },
+        op::READDIR => Operation::List { extent: extent(it)?, with_attributes: false },
+        op::READDIRPLUS => Operation::List { extent: extent(it)?, with_attributes: true },
+        op::STATFS => Operation::Space,
+        op::INIT => Operation::Init(init(it)?),
+        op::INTERRUPT => Operation::Interrupt { unique: it.u64()? },
+        op::DESTROY => Operation::Destroy,
+        op::FALLOCATE => Operation::Allocate,
+        op::IOCTL => Operation::InputOutputControl,
+        _ => Operation::Unknown,
+    })
+}
+
+fn skip_words(reader: &mut Reader<'_>, words: usize) -> Result<(), WireError> {
+    (0..words).try_for_each(|_| reader.u32().map(drop))
+}
+
+fn batch_forget<'a>(it: &mut Reader<'a>) -> Result<Operation<'a>, WireError> {
+    let count = it.u32()?;
+    skip_words(it, 1)?;
+    Ok(Operation::BatchForget { count, pairs: it.rest() })
+}
+
+fn extent(it: &mut Reader<'_>) -> Result<Extent, WireError> {
+    let extent = Extent { fh: it.u64()?, offset: it.u64()?, size: it.u32()? };
+    // Flags of the call, the owner of a lock, flags of the file, padding.
+    skip_words(it, 5)?;
+    Ok(extent)
+}
+
+fn write<'a>(it: &mut Reader<'a>) -> Result<Operation<'a>, WireError> {
+    let extent = extent(it)?;
+    let data = it.rest().get(..extent.size as usize).ok_or(WireError::Truncated)?;
+    Ok(Operation::Write { extent, data })
+}
+
+fn set_attributes(it: &mut Reader<'_>) -> Result<SetAttributes, WireError> {
+    let valid = it.u32()?;
+    skip_words(it, 1)?;
+    let (fh, size, _lock_owner) = (it.u64()?, it.u64()?, it.u64()?);
+    let seconds = (it.u64()?, it.u64()?, it.u64()?);
+    let nanos = (it.u32()?, it.u32()?, it.u32()?);
+    let mode = it.u32()?;
+    skip_words(it, 1)?;
+    let (uid, gid) = (it.u32()?, it.u32()?);
+    Ok(SetAttributes { valid, fh, size, atime: (seconds.0, nanos.0), mtime: (seconds.1, nanos.1), mode, uid, gid })
+}
+
+fn init(it: &mut Reader<'_>) -> Result<Init, WireError> {
+    let (major, minor, readahead_bytes) = (it.u32()?, it.u32()?, it.u32()?);
+    let low = u64::from(it.u32()?);
+    // Kernels before 5.17 end here.
+    let high = if low & abi::init::INIT_EXT != 0 { u64::from(it.u32()?) } else { 0 };
+    Ok(Init { major, minor, readahead_bytes, flags: low | high << 32 })
+}
+
+/// The node and the lookups of each pair of a BATCH_FORGET: no more than the message has.
+pub(crate) fn forgotten(count: u32, pairs: &[u8]) -> impl Iterator<Item = (u64, u64)> {
+    pairs.chunks_exact(16).take(count as usize).filter_map(|pair| {
+        let mut reader = Reader::new(pair);
+        Some((reader.u64().ok()?, reader.u64().ok()?))
+    })
+}
+
+/// The caller's further groups, as far as the request's extensions name them: the group of the directory, if the
+/// caller is in it.
+pub(crate) fn groups(header: &Header, message: &[u8]) -> Vec<u32> {
+    let extensions = message.len().checked_sub(header.extension_bytes).and_then(|at| message.get(at..));
+    let mut rest = extensions.unwrap_or_default();
+    let mut groups = Vec::new();
+    loop {
+        let mut it = Reader::new(rest);
+        let (Ok(len), Ok(kind)) = (it.u32(), it.u32()) else { return groups };
+        let len = len as usize;
+        if kind == abi::EXTENSION_GROUPS
+            && let Ok(count) = it.u32()
+        {
+            let named = (0..count.min(32)).map_while(|_| it.u32().ok());
+            groups.extend(named);
+        }
+        // An extension without a length would be read for ever.
+        match rest.get(len.next_multiple_of(8)..) {
+            Some(next) if len > 0 => rest = next,
+            _ => return groups,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

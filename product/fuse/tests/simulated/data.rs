@@ -1,0 +1,109 @@
+//! Bytes: reading, writing, syncing, interrupting.
+
+use std::sync::Arc;
+
+use afflux_engine::{Nanos, Platform};
+use afflux_frontend::{MessageMachine, Tried};
+
+use crate::kernel::{Kernel, ROOT, content, longs, words};
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at / 7) as u8).collect()
+}
+
+#[test]
+fn written_bytes_are_read_back_also_from_the_disk() {
+    let kernel = Kernel::new();
+    let (file, fh) = kernel.create(ROOT, "file");
+    let data = bytes(300_000);
+    assert_eq!(kernel.write(fh, 123, &data), Ok(300_000));
+    assert_eq!(kernel.attributes(file).unwrap().0, 300_123);
+    assert_eq!(kernel.read(fh, 123, 1 << 20).unwrap(), data);
+    assert!(!kernel.waited.get(), "cached bytes are read at once");
+    kernel.sync(fh).unwrap();
+    assert_eq!(kernel.disk.durable(kernel.tree.file_at(&["file"]).unwrap())[123..], data);
+    kernel.drop_pages();
+    assert_eq!(kernel.read(fh, 1000, 5000).unwrap(), data[877..5877]);
+    assert!(kernel.waited.get());
+    assert_eq!(kernel.read(fh, 400_000, 10).unwrap(), b"", "past the end");
+}
+
+#[test]
+fn an_overwrite_of_dirty_bytes_does_not_wait() {
+    let kernel = Kernel::new();
+    let (_, fh) = kernel.create(ROOT, "file");
+    kernel.write(fh, 0, &bytes(8192)).unwrap();
+    kernel.write(fh, 0, &[1; 4096]).unwrap();
+    assert!(!kernel.waited.get());
+    assert_eq!(kernel.read(fh, 4095, 2).unwrap(), [1, bytes(4097)[4096]]);
+}
+
+#[test]
+fn truncation_at_open_and_by_size() {
+    let kernel = Kernel::new();
+    let (file, fh) = kernel.create(ROOT, "file");
+    kernel.write(fh, 0, &bytes(10_000)).unwrap();
+    assert_eq!(kernel.set(file, 1 << 3 | 1 << 6, 16, &longs(&[5])), Err(9), "no such open file");
+    kernel.set(file, 1 << 3, 16, &longs(&[5])).unwrap();
+    kernel.set(file, 1 << 3, 16, &longs(&[9])).unwrap();
+    assert_eq!(kernel.read(fh, 0, 100).unwrap(), [&bytes(5)[..], &[0; 4]].concat());
+    kernel.open(file, 0o1001).unwrap();
+    assert_eq!(kernel.attributes(file).unwrap().0, 0);
+}
+
+#[test]
+fn a_write_past_the_largest_file_is_refused() {
+    let kernel = Kernel::new();
+    let (_, fh) = kernel.create(ROOT, "file");
+    assert_eq!(kernel.write(fh, u64::MAX - 2, b"123"), Err(27));
+    assert_eq!(kernel.read(fh, u64::MAX, 10).unwrap(), b"");
+}
+
+#[test]
+fn an_interrupted_call_ends_after_its_grace_and_the_next_one_works() {
+    let kernel = Kernel::new();
+    let (_, fh) = kernel.create(ROOT, "file");
+    kernel.write(fh, 0, &bytes(4096)).unwrap();
+    kernel.sync(fh).unwrap();
+    kernel.drop_pages();
+    kernel.disk.hang();
+    let read = kernel.message(15, 0, &[longs(&[fh, 0]), words(&[4096, 0, 0, 0, 0, 0])].concat());
+    let unique = kernel.last();
+    let interrupt = kernel.message(36, 0, &longs(&[unique]));
+    assert!(matches!(kernel.mount.try_answer(&read), Tried::Waits));
+    assert!(matches!(kernel.mount.try_answer(&interrupt), Tried::Waits));
+    let reading = Arc::clone(&kernel.mount).answer(Box::new(read));
+    let interrupting = Arc::clone(&kernel.mount).answer(Box::new(interrupt));
+    kernel.world.spawn("interrupt", async move { assert!(interrupting.await.is_none()) });
+    let platform = Arc::clone(kernel.world.platform());
+    let (reply, waited_ns) = kernel
+        .world
+        .run(async move {
+            let began = platform.now();
+            let reply = reading.await;
+            (reply.unwrap(), platform.now().since(began))
+        })
+        .unwrap();
+    assert_eq!(content(reply, unique), Err(4));
+    assert!((Nanos::SECOND..2 * Nanos::SECOND).contains(&waited_ns), "{waited_ns}");
+    assert_eq!(kernel.mount.calls_waiting(), 0);
+    kernel.disk.release();
+    assert_eq!(kernel.read(fh, 0, 4096).unwrap(), bytes(4096));
+}
+
+#[test]
+fn a_call_that_ends_in_time_is_not_interrupted() {
+    let kernel = Kernel::new();
+    let (_, fh) = kernel.create(ROOT, "file");
+    kernel.write(fh, 0, &bytes(4096)).unwrap();
+    kernel.sync(fh).unwrap();
+    kernel.drop_pages();
+    let read = kernel.message(15, 0, &[longs(&[fh, 0]), words(&[4096, 0, 0, 0, 0, 0])].concat());
+    let unique = kernel.last();
+    let interrupt = kernel.message(36, 0, &longs(&[unique]));
+    let interrupting = Arc::clone(&kernel.mount).answer(Box::new(interrupt));
+    kernel.world.spawn("interrupt", async move { assert!(interrupting.await.is_none()) });
+    let reading = Arc::clone(&kernel.mount).answer(Box::new(read));
+    let reply = kernel.world.run(reading).unwrap().unwrap();
+    assert_eq!(content(reply, unique).unwrap(), bytes(4096));
+}

@@ -1,0 +1,213 @@
+//! A kernel: it writes messages and reads replies, with layouts of its own.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use afflux_frontend::{MessageMachine, MessageReply, Segment, Tried};
+use afflux_fuse::{Mount, MountOptions, Requesters};
+use afflux_simulator::{
+    Disk, DiskOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
+};
+
+pub(crate) const ROOT: u64 = 1;
+
+struct SameProcess;
+
+impl Requesters for SameProcess {
+    fn process(&self, thread: u32) -> Option<u32> {
+        Some(thread)
+    }
+}
+
+/// A mount in a world of its own.
+pub(crate) struct Kernel {
+    pub(crate) world: World,
+    pub(crate) disk: Arc<Disk>,
+    pub(crate) tree: Arc<MemoryTree>,
+    pub(crate) mount: Arc<Mount<SimPlatform>>,
+    volume: Arc<afflux_volume::Volume<SimPlatform>>,
+    unique: Cell<u64>,
+    /// The last call waited.
+    pub(crate) waited: Cell<bool>,
+}
+
+/// An entry in an answer.
+pub(crate) struct Entry {
+    pub(crate) node: u64,
+    pub(crate) mode: u32,
+    pub(crate) links: u32,
+    pub(crate) size: u64,
+    /// The bytes behind the entry.
+    pub(crate) more: Vec<u8>,
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(*bytes[at..].first_chunk().unwrap())
+}
+
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(*bytes[at..].first_chunk().unwrap())
+}
+
+pub(crate) fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+pub(crate) fn longs(longs: &[u64]) -> Vec<u8> {
+    longs.iter().flat_map(|long| long.to_ne_bytes()).collect()
+}
+
+pub(crate) fn name(name: &str) -> Vec<u8> {
+    [name.as_bytes(), b"\0"].concat()
+}
+
+fn entry_of(bytes: Vec<u8>) -> Entry {
+    Entry {
+        node: u64_at(&bytes, 0),
+        size: u64_at(&bytes, 48),
+        mode: u32_at(&bytes, 100),
+        links: u32_at(&bytes, 104),
+        more: bytes[128..].to_vec(),
+    }
+}
+
+impl Kernel {
+    pub(crate) fn new() -> Self {
+        let world = World::new(WorldOptions::seed(1));
+        let disk = Disk::new(&world, 0, DiskOptions::default());
+        let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
+        let memory = Memory::Whole(4 << 20);
+        let volume = SimMachine::new(&world, memory, Setup::default()).unwrap().add_tree("disk", &tree).unwrap();
+        volume.set_names_durable(false);
+        let root = world.run(volume.mount(b"/")).unwrap().unwrap();
+        let mount = Mount::new(Arc::clone(&volume), &root, MountOptions::default(), SameProcess);
+        Self { world, disk, tree, mount, volume, unique: Cell::new(0), waited: Cell::new(false) }
+    }
+
+    pub(crate) fn message(&self, opcode: u32, node: u64, body: &[u8]) -> Vec<u8> {
+        self.unique.set(self.unique.get() + 2);
+        let mut message = words(&[40 + body.len() as u32, opcode]);
+        message.extend(longs(&[self.unique.get(), node]));
+        message.extend(words(&[0, 0, 100, 0]));
+        message.extend_from_slice(body);
+        message
+    }
+
+    /// The number of the last message.
+    pub(crate) fn last(&self) -> u64 {
+        self.unique.get()
+    }
+
+    pub(crate) fn send(&self, message: Vec<u8>) -> Option<MessageReply> {
+        self.waited.set(false);
+        match self.mount.try_answer(&message) {
+            Tried::Nothing => None,
+            Tried::Reply(reply) => Some(reply),
+            Tried::Waits => {
+                self.waited.set(true);
+                let answering = Arc::clone(&self.mount).answer(Box::new(message));
+                self.world.run(answering).unwrap_or_else(|error| panic!("it hangs: {error}"))
+            }
+        }
+    }
+
+    /// A call's answer, or its error number.
+    pub(crate) fn call(&self, opcode: u32, node: u64, body: &[u8]) -> Result<Vec<u8>, i32> {
+        let reply = self.send(self.message(opcode, node, body)).unwrap();
+        content(reply, self.last())
+    }
+
+    pub(crate) fn entry(&self, opcode: u32, node: u64, body: &[u8]) -> Result<Entry, i32> {
+        self.call(opcode, node, body).map(entry_of)
+    }
+
+    pub(crate) fn look_up(&self, node: u64, of: &str) -> Result<Entry, i32> {
+        self.entry(1, node, &name(of))
+    }
+
+    pub(crate) fn make_directory(&self, node: u64, of: &str) -> Entry {
+        self.entry(9, node, &[words(&[0o755, 0]), name(of)].concat()).unwrap()
+    }
+
+    /// Makes and opens a file: its node and its number.
+    pub(crate) fn create(&self, node: u64, of: &str) -> (u64, u64) {
+        let made = self.entry(35, node, &[words(&[0o102, 0o100_644, 0, 0]), name(of)].concat()).unwrap();
+        (made.node, u64_at(&made.more, 0))
+    }
+
+    pub(crate) fn write(&self, fh: u64, offset: u64, data: &[u8]) -> Result<u32, i32> {
+        let head = [longs(&[fh, offset]), words(&[data.len() as u32, 0, 0, 0, 0, 0])].concat();
+        self.call(16, 0, &[&head, data].concat()).map(|answer| u32_at(&answer, 0))
+    }
+
+    pub(crate) fn read(&self, fh: u64, offset: u64, size: u32) -> Result<Vec<u8>, i32> {
+        self.call(15, 0, &[longs(&[fh, offset]), words(&[size, 0, 0, 0, 0, 0])].concat())
+    }
+
+    pub(crate) fn sync(&self, fh: u64) -> Result<Vec<u8>, i32> {
+        self.call(20, 0, &[longs(&[fh]), words(&[0, 0])].concat())
+    }
+
+    pub(crate) fn open(&self, node: u64, flags: u32) -> Result<u64, i32> {
+        self.call(14, node, &words(&[flags, 0])).map(|answer| u64_at(&answer, 0))
+    }
+
+    /// Size and mode.
+    pub(crate) fn attributes(&self, node: u64) -> Result<(u64, u32), i32> {
+        let answer = self.call(3, node, &[0; 16])?;
+        Ok((u64_at(&answer, 24), u32_at(&answer, 76)))
+    }
+
+    /// SETATTR of one field at its place.
+    pub(crate) fn set(&self, node: u64, valid: u32, at: usize, value: &[u8]) -> Result<Vec<u8>, i32> {
+        let mut body = vec![0; 88];
+        body[..4].copy_from_slice(&valid.to_ne_bytes());
+        body[at..at + value.len()].copy_from_slice(value);
+        self.call(4, node, &body)
+    }
+
+    /// Names and nodes of a directory, piece by piece.
+    pub(crate) fn list(&self, node: u64, size: u32, with_attributes: bool) -> Vec<(String, u64)> {
+        let fh = u64_at(&self.call(27, node, &words(&[0, 0])).unwrap(), 0);
+        let (opcode, skip) = if with_attributes { (44, 128) } else { (28, 0) };
+        let (mut cookie, mut listed) = (0, Vec::new());
+        loop {
+            let body = [longs(&[fh, cookie]), words(&[size, 0, 0, 0, 0, 0])].concat();
+            let piece = self.call(opcode, node, &body).unwrap();
+            assert!(piece.len() <= size as usize, "{} bytes for {size}", piece.len());
+            if piece.is_empty() {
+                self.call(29, node, &[longs(&[fh]), words(&[0, 0]), longs(&[0])].concat()).unwrap();
+                return listed;
+            }
+            let mut at = 0;
+            while at < piece.len() {
+                let found = if with_attributes { u64_at(&piece, at) } else { 0 };
+                let entry = &piece[at + skip..];
+                let len = u32_at(entry, 16) as usize;
+                listed.push((String::from_utf8(entry[24..24 + len].to_vec()).unwrap(), found));
+                cookie = u64_at(entry, 8);
+                at += skip + (24 + len).next_multiple_of(8);
+            }
+        }
+    }
+
+    /// Drops the cache's clean pages.
+    pub(crate) fn drop_pages(&self) {
+        self.volume.engine().drop_clean_pages();
+    }
+}
+
+/// The bytes of a reply behind its header, or its error number.
+pub(crate) fn content(reply: MessageReply, unique: u64) -> Result<Vec<u8>, i32> {
+    let mut bytes = reply.head().to_vec();
+    match reply.data() {
+        Some(Segment::Pages(pages)) => pages.slices().for_each(|slice| bytes.extend_from_slice(slice)),
+        Some(Segment::Bytes(data)) => bytes.extend_from_slice(data),
+        _ => {}
+    }
+    assert_eq!((u32_at(&bytes, 0) as usize, u64_at(&bytes, 8)), (bytes.len(), unique));
+    match u32_at(&bytes, 4) as i32 {
+        0 => Ok(bytes[16..].to_vec()),
+        error => Err(-error),
+    }
+}

@@ -1,0 +1,10 @@
+//! The machine over a volume in virtual time, with a kernel that sends messages.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
+
+mod data;
+mod kernel;
+mod names;
+mod nodes;
+mod start;
