@@ -100,16 +100,16 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
         parts.push(format!("{} waiting", plural(now.writers_waiting.into(), "writer")));
     }
     // A device whose store is away has completed nothing, too.
-    if let Some(ns) = now.status.stalled_ns.filter(|_| now.status.away_ns.is_none()) {
+    if let Some(ns) = now.stalled_ns.filter(|_| now.away_ns.is_none()) {
         let refuses = if now.refuses { ", writers and syncs are refused" } else { "" };
         parts.push(format!("HANGS: has completed nothing for {}{refuses}", units::latency(ns)));
     }
-    if let Some(ns) = now.status.away_ns {
-        let why = now.store.as_ref().and_then(|store| store.trouble.as_ref());
+    if let Some(ns) = now.away_ns {
+        let why = device.store.as_ref().and_then(|store| store.trouble.as_ref());
         let why = why.map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
         parts.push(format!("AWAY: has not answered for {}{why}, writers and syncs wait", units::latency(ns)));
     }
-    if let Some(store) = &now.store {
+    if let Some(store) = &device.store {
         let earlier = before.and_then(|before| before.store.clone()).unwrap_or_default();
         let since = |now: u64, before: u64| per_second(now.saturating_sub(before), time);
         let rates = [
