@@ -121,7 +121,7 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
         let each = rates.map(|(name, now, before)| format!("{name} {} ({}/s)", units::count(now), since(now, before)));
         parts.push(format!("requests {}", each.join(" ")));
         if store.is_read_only {
-            parts.push("only read here".to_owned());
+            parts.push(format!("only read here, as of {} ago", units::latency(store.silent_ns)));
         }
     }
     if now.files_failed > 0 {

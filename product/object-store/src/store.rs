@@ -152,6 +152,11 @@ impl Store {
         self.site.wire.requests()
     }
 
+    /// How long ago the store gave its last answer. A view that follows is at most this much behind, and its pause more.
+    pub fn silent_ns(&self) -> u64 {
+        self.site.wire.silent_ns()
+    }
+
     /// The reason why operations wait, if the last request failed. It is repeated until the store answers.
     pub fn trouble(&self) -> Option<Trouble> {
         self.site.wire.trouble()

@@ -57,11 +57,14 @@ pub(crate) struct Wire {
     wants_bare_tags: AtomicBool,
     counters: Arc<Counters>,
     trouble: Mutex<Option<Trouble>>,
+    /// The time of the last answer.
+    answered_ns: AtomicU64,
 }
 
 impl Wire {
     pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> Self {
-        Self { inner, wants_bare_tags: AtomicBool::new(false), counters: Arc::default(), trouble: Mutex::new(None) }
+        let (wants_bare_tags, answered_ns) = (AtomicBool::new(false), AtomicU64::new(now_ns()));
+        Self { inner, wants_bare_tags, counters: Arc::default(), trouble: Mutex::new(None), answered_ns }
     }
 
     /// Sends tags without their quotes from now on.
@@ -80,11 +83,19 @@ impl Wire {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// How long ago the store gave its last answer, or the connection was made.
+    pub(crate) fn silent_ns(&self) -> u64 {
+        now_ns().saturating_sub(self.answered_ns.load(Ordering::Relaxed))
+    }
+
     fn note<T>(&self, result: Result<T>) -> Result<T> {
         let why = match result.as_ref().map_err(Failure::of) {
             Err(Failure::Busy(why) | Failure::Unknown(why) | Failure::Denied(why)) => Some(why),
             _ => None,
         };
+        if why.is_none() {
+            self.answered_ns.store(now_ns(), Ordering::Relaxed);
+        }
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         *trouble =
             why.map(|why| Trouble { since_ns: trouble.as_ref().map_or_else(now_ns, |before| before.since_ns), why });

@@ -264,6 +264,8 @@ pub(crate) struct StoreGauges {
     pub(crate) trouble: Option<String>,
     /// Whether the volume is only read here.
     pub(crate) is_read_only: bool,
+    /// How long ago the store gave its last answer: so much is a follower behind, and about a second more.
+    pub(crate) silent_ns: u64,
 }
 
 /// A policy's figure.

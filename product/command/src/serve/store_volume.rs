@@ -81,6 +81,7 @@ impl StoreVolume {
                 deletes: requests.deletes,
                 trouble: store.trouble().map(|trouble| trouble.why),
                 is_read_only,
+                silent_ns: store.silent_ns(),
             }
         })
     }

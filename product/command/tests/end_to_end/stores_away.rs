@@ -63,6 +63,8 @@ fn a_follower_reads_what_another_server_writes_and_sends_no_change_to_the_store(
     assert_eq!(reading.read_file(&root, "first"), b"new bytes");
     let gauges = follower.stat()["devices"][0]["store"].clone();
     assert_eq!((gauges["puts"].as_u64(), gauges["deletes"].as_u64()), (Some(0), Some(0)), "{gauges}");
+    let said = text(&follower.ask(&["stat", "--verbose"]));
+    assert!(said.contains("only read here, as of"), "{said}");
     follower.stop();
     assert_eq!(store.changes(), changes);
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use afflux_object::{Created, ObjectError, Objects};
+use afflux_object::{Clock, Created, ObjectError, Objects};
 use afflux_object_store::{Access, Keys, Options, Store, StoreError};
 use bytes::Bytes;
 
@@ -242,11 +242,19 @@ fn trouble_is_told_until_the_store_answers() {
         store.trouble()
     };
     assert_eq!(create(Tag("\"1\"")), None);
+    let clock = store.clock();
+    let before_ns = clock.now_ns();
     let first = create(Status(503, "<Error><Code>SlowDown</Code></Error>")).unwrap();
     assert_eq!(first.why, "SlowDown");
     let second = create(Status(500, "<Error><Code>InternalError</Code></Error>")).unwrap();
     assert_eq!((second.since_ns, second.why.as_str()), (first.since_ns, "InternalError"));
+    // A failure is no answer.
+    let failing_ns = clock.now_ns() - before_ns;
+    assert!(store.silent_ns() >= failing_ns);
+    let before_ns = clock.now_ns();
     assert_eq!(create(Tag("\"1\"")), None);
+    let silent_ns = store.silent_ns();
+    assert!(silent_ns <= clock.now_ns() - before_ns);
 }
 
 // rule: One layer repeats a request.
