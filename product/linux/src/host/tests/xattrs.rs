@@ -167,7 +167,7 @@ fn a_changed_list_counts_at_once() {
     let directory = world.make_directory(&root, "directory");
     set(&world, &owner, &directory, DEFAULT_LIST, &list(7, (USER, 7), 5, 7, 0)).unwrap();
     let new = world.create(&directory, "new");
-    assert_eq!(world.run(world.volume.permit(&new, &user, Use::Write)), Ok(()));
+    assert_eq!(world.run(world.volume.permit(&new, &user, Use::Read)), Ok(()), "by the list, bounded by the mode");
     assert!(get(&world, &user, &new, ACCESS_LIST).is_ok());
     assert_eq!(fs::metadata(world.host("directory/new")).unwrap().mode() & 0o7777, world.attributes(&new).mode);
 }
