@@ -369,6 +369,12 @@ impl<P: Platform> Engine<P> {
         file.0.device.hang().unless_refused(self.writeback.sync(&file.0, client, range)).await
     }
 
+    /// The first run of pages at or after the page of `from` that the device does not have yet: dirty, being written, or
+    /// failed. Asks the device nothing. Pages that get dirty meanwhile may be missing.
+    pub async fn unwritten(&self, file: &File, from: u64) -> Option<Range<u64>> {
+        if file.is_clean() { None } else { self.writeback.unwritten(&file.0, from).await }
+    }
+
     /// A COMMIT of the file, or a front end's equivalent, that began at `began` is over.
     pub fn note_commit(&self, client: Option<&Client>, file: &File, began: Nanos) {
         let now = self.base.now();

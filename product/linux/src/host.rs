@@ -26,14 +26,15 @@ mod stable;
 mod start;
 mod undo;
 mod unnamed;
+mod xattrs;
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
 use afflux_volume::{
     AttributeChange, Changed, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked,
-    Named, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, Unnamed, VolumeError,
-    Window,
+    Named, New, NewDevice, Node, PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space, Stable, Stat, Unnamed,
+    VolumeError, Window, XattrChange,
 };
 use bytes::Bytes;
 use rustix::fs::{fsync, syncfs};
@@ -327,10 +328,10 @@ impl Directory for HostTree {
         self.change(directory, None, durable, remove, |removed| &mut removed.stable)
     }
 
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed> {
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), how: RenameHow, durable: bool) -> Pending<'_, Renamed> {
         let (target, from_name, to_name) = (host_node(to.0), from.1, to.1);
         let rename = move |core: &Arc<Core>, from: &HostNode, acting: &Acting| {
-            core.rename(acting, (from, &from_name), (&target, &to_name))
+            core.rename(acting, (from, &from_name), (&target, &to_name), how)
         };
         self.change(from.0, Some(to.0), durable, rename, |renamed| &mut renamed.stable)
     }
@@ -340,6 +341,27 @@ impl Directory for HostTree {
         let link =
             move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| core.link(acting, &node, directory, &name);
         self.change(directory, None, durable, link, |linked| &mut linked.stable)
+    }
+
+    fn xattr(&self, node: &Node, name: Bytes) -> Pending<'_, Bytes> {
+        self.acting(node, move |core, node, acting| core.checked_answer(node, core.xattr(node, acting, &name)))
+    }
+
+    fn xattrs(&self, node: &Node) -> Pending<'_, Vec<Bytes>> {
+        self.acting(node, |core, node, acting| core.checked_answer(node, core.xattrs(node, acting)))
+    }
+
+    fn change_xattr(&self, node: &Node, name: Bytes, change: XattrChange, durable: bool) -> Pending<'_, Changed> {
+        let set = move |core: &Arc<Core>, node: &HostNode, acting: &Acting| {
+            core.confined(node)?;
+            core.change_xattr(node, acting, &name, &change)?;
+            Ok(Changed { stat: core.stat(node)?, stable: Stable::not_begun() })
+        };
+        self.change(node, None, durable, set, |changed| &mut changed.stable)
+    }
+
+    fn seek(&self, node: &Node, from: u64, wanted: Seek) -> Pending<'_, Option<u64>> {
+        self.with(node, move |core, node| core.checked_answer(node, core.seek(node, from, wanted)))
     }
 
     fn sync(&self, node: &Node) -> Pending<'_, ()> {

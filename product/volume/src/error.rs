@@ -67,6 +67,21 @@ pub enum VolumeError {
         /// The argument, and the reason.
         what: &'static str,
     },
+    /// The object has no extended attribute of that name.
+    #[error("there is no such extended attribute")]
+    NoAttribute,
+    /// The value of an extended attribute is longer than the bound, or than the file system's.
+    #[error("an extended attribute of {bytes} bytes is over 65536, or over the file system's bound")]
+    ValueTooLong {
+        /// The value's length.
+        bytes: usize,
+    },
+    /// The file ends at or before the offset, or has only a hole from there on.
+    #[error("nothing to find from offset {offset} on")]
+    PastData {
+        /// The offset.
+        offset: u64,
+    },
     /// The two names are on different file systems.
     #[error("the names are on different file systems")]
     CrossDevice,

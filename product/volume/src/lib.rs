@@ -31,6 +31,7 @@ pub use names::entries::CreateHow;
 pub use names::list::{DirectoryEntry, Listing};
 pub use objects::handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey, handle_number};
 pub use objects::inode::Inode;
+pub use objects::listener::{ForeignChange, ForeignListener};
 pub use objects::location_log::LocationStore;
 pub use objects::rights::Use;
 pub use tree::attributes::{
@@ -39,10 +40,12 @@ pub use tree::attributes::{
 pub use tree::caller::{Caller, Credentials};
 pub use tree::directory::{
     Change, Changed, Created, Data, DeviceFactory, DeviceKey, Directory, Export, Found, Identified, Linked, Named, New,
-    NewDevice, Node, PathLimits, Removed, Renamed, Space, SpecialKind, Stable, Stat, Unnamed,
+    NewDevice, Node, PathLimits, Removed, Renamed, Seek, Space, SpecialKind, Stable, Stat, Unnamed,
 };
 pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
 pub use tree::names::{MOUNT_PATH_BYTES_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
 pub use tree::pending::{Call, Called, Pending};
+pub use tree::rename_how::RenameHow;
 pub use tree::window::Window;
+pub use tree::xattr::{XATTR_BYTES_MAX, XATTR_NAME_BYTES_MAX, XattrChange};
 pub use volume::Volume;

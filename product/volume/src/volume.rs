@@ -23,6 +23,7 @@ use crate::objects::devices::Devices;
 use crate::objects::handle::{FileHandle, HandleKey};
 use crate::objects::inode::Inode;
 use crate::objects::known_locations::KnownLocations;
+use crate::objects::listener::ListenerPlace;
 use crate::objects::location_log::LocationStore;
 use crate::objects::name_cache::NameCache;
 use crate::objects::pieces::Pieces;
@@ -66,6 +67,7 @@ pub struct Volume<P: Platform> {
     /// had written everything.
     verifier: AtomicU64,
     names_durable: AtomicBool,
+    pub(crate) listener: ListenerPlace,
     attributes_idle: KnobId,
 }
 
@@ -121,6 +123,7 @@ impl<P: Platform> Volume<P> {
             rights_epoch: AtomicU64::new(0),
             sweeping: TaskMutex::new(()),
             names_durable: AtomicBool::new(true),
+            listener: ListenerPlace::default(),
             attributes_idle,
         });
         for export in &volume.exports {

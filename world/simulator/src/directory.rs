@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::Platform;
 use afflux_volume::{
     AttributeChange, Changed, Created, Data, Directory, Export, Found, Identified, Identity, Linked, Named, New, Node,
-    PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, Unnamed, VolumeError, Window,
+    PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space, Stable, Stat, Unnamed, VolumeError, Window,
+    XattrChange,
 };
 use bytes::Bytes;
 
@@ -71,6 +72,7 @@ impl MemoryTree {
             mtime: now,
             ctime: now,
             body,
+            xattrs: BTreeMap::new(),
             linkable: false,
             nodes: 0,
         };
@@ -268,14 +270,36 @@ impl Directory for MemoryTree {
         self.with(directory, move |shared, directory| shared.remove(directory, &name, directory_wanted))
     }
 
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), _durable: bool) -> Pending<'_, Renamed> {
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), how: RenameHow, _durable: bool) -> Pending<'_, Renamed> {
         let (from_name, to, to_name) = (from.1, to.0.clone(), to.1);
-        self.with(from.0, move |shared, from| shared.rename(from, &from_name, number_of(&to), to_name))
+        self.with(from.0, move |shared, from| shared.rename((from, from_name), (number_of(&to), to_name), how))
     }
 
     fn link(&self, node: &Node, directory: &Node, name: Bytes, _durable: bool) -> Pending<'_, Linked> {
         let directory = directory.clone();
         self.with(node, move |shared, number| shared.link(number, number_of(&directory), name))
+    }
+
+    fn xattr(&self, node: &Node, name: Bytes) -> Pending<'_, Bytes> {
+        self.with(node, move |shared, number| {
+            shared.lock().get(number).xattrs.get(&name).cloned().ok_or(VolumeError::NoAttribute)
+        })
+    }
+
+    fn xattrs(&self, node: &Node) -> Pending<'_, Vec<Bytes>> {
+        self.with(node, |shared, number| Ok(shared.lock().get(number).xattrs.keys().cloned().collect()))
+    }
+
+    fn change_xattr(&self, node: &Node, name: Bytes, change: XattrChange, _durable: bool) -> Pending<'_, Changed> {
+        let privileged = node.user().is_none_or(|user| user.is_root());
+        self.with(node, move |shared, number| shared.change_xattr(number, name, change, privileged))
+    }
+
+    fn seek(&self, node: &Node, from: u64, wanted: Seek) -> Pending<'_, Option<u64>> {
+        self.with(node, move |shared, number| match shared.lock().get(number).body {
+            Body::Regular { file, .. } => Ok(shared.disk.seek(file, from, wanted == Seek::Hole)),
+            _ => Err(VolumeError::IsDirectory),
+        })
     }
 
     fn sync(&self, node: &Node) -> Pending<'_, ()> {

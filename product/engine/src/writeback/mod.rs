@@ -18,6 +18,7 @@ mod round_tasks;
 mod schedule;
 mod sync;
 mod turn;
+mod unwritten;
 
 use std::sync::Arc;
 

@@ -36,6 +36,7 @@ pub(super) fn error_of(errno: Errno) -> VolumeError {
         Errno::XDEV => VolumeError::CrossDevice,
         Errno::MLINK => VolumeError::TooManyLinks,
         Errno::LOOP => VolumeError::Symlink,
+        Errno::NODATA => VolumeError::NoAttribute,
         Errno::INVAL => VolumeError::Invalid { what: "refused by the host" },
         Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY => VolumeError::NotSupported,
         Errno::NOMEM | Errno::MFILE | Errno::NFILE => VolumeError::NoMemory,

@@ -10,12 +10,13 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use afflux_engine::Backing;
 use afflux_volume::{
-    AttributeChange, Change, Created, Data, Found, Kind, Linked, New, Removed, Renamed, SetTime, SpecialKind, Stable,
-    Stat, VolumeError,
+    AttributeChange, Change, Created, Data, Found, Kind, Linked, New, Removed, RenameHow, Renamed, Seek, SetTime,
+    SpecialKind, Stable, Stat, VolumeError,
 };
 use rustix::fs::{
-    Access, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, accessat, chmodat,
-    chownat, fchmod, fsync, linkat, makedev, mkdirat, mknodat, renameat, symlinkat, syncfs, unlinkat, utimensat,
+    Access, AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT,
+    Uid, accessat, chmodat, chownat, fchmod, fsync, linkat, makedev, mkdirat, mknodat, renameat_with, seek, symlinkat,
+    syncfs, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -192,6 +193,7 @@ impl Core {
         acting: &Acting,
         (from, from_name): (&HostNode, &[u8]),
         (to, to_name): (&HostNode, &[u8]),
+        how: RenameHow,
     ) -> Result<Renamed, VolumeError> {
         check_entry(to_name)?;
         let one = std::ptr::eq(from, to);
@@ -215,13 +217,22 @@ impl Core {
         };
         let (from_before, to_before) = stat_both()?;
         acting.call(|| {
-            renameat(from.fd(), from_name, to.fd(), to_name).map_err(|errno| match errno {
-                Errno::EXIST => VolumeError::NotEmpty,
-                Errno::INVAL => VolumeError::Invalid { what: "a directory cannot be moved into itself" },
-                errno => here(from, errno),
+            let flags = flags_of(how);
+            renameat_with(from.fd(), from_name, to.fd(), to_name, flags).map_err(|errno| match (errno, how) {
+                (Errno::EXIST, RenameHow::NoReplace) => VolumeError::Exists,
+                (Errno::EXIST, _) => VolumeError::NotEmpty,
+                (Errno::INVAL, RenameHow::Replace) => VolumeError::Invalid { what: INTO_ITSELF },
+                (Errno::INVAL, _) => VolumeError::Invalid { what: INTO_ITSELF_OR_UNKNOWN },
+                (errno, _) => here(from, errno),
             })
         })?;
-        self.still_inside((from, from_name), (to, to_name), &moved)?;
+        // A local program may have taken the new name since it was looked up.
+        let exchanged = if how == RenameHow::Exchange { self.find(from, from_name).ok() } else { None };
+        let replaced = exchanged.or(replaced);
+        match (&replaced, how) {
+            (Some(other), RenameHow::Exchange) => self.both_inside((from, from_name), (to, to_name), &moved, other)?,
+            _ => self.still_inside((from, from_name), (to, to_name), &moved)?,
+        }
         let after = |found: &Found| -> Result<_, VolumeError> { Ok((found.identity, host_node(&found.node).stat()?)) };
         // Both names are of one object: the host keeps both.
         let replaced = replaced.filter(|found| found.identity != moved.identity);
@@ -254,6 +265,28 @@ impl Core {
             return Err(VolumeError::Stale);
         }
         Ok(())
+    }
+
+    /// As [`Core::still_inside`], after an exchange of two objects.
+    fn both_inside(
+        &self,
+        from: (&HostNode, &[u8]),
+        to: (&HostNode, &[u8]),
+        moved: &Found,
+        other: &Found,
+    ) -> Result<(), VolumeError> {
+        let inside = self.contained(to.0).is_ok() && (std::ptr::eq(from.0, to.0) || self.contained(from.0).is_ok());
+        if inside {
+            return Ok(());
+        }
+        let has = |(directory, name): (&HostNode, &[u8]), object: &Found| {
+            let fd = self.open_entry(directory, name, OFlags::PATH, Mode::empty()).ok()?;
+            self.identify(fd.as_fd()).ok().filter(|(identity, _)| *identity == object.identity)
+        };
+        if has(from, other).is_some() && has(to, moved).is_some() {
+            self.exchange_back(from, to);
+        }
+        Err(VolumeError::Stale)
     }
 
     pub(super) fn link(
@@ -352,6 +385,21 @@ impl Core {
         Ok(Data { backing: Backing::new(node.data(fd, must_write)), stat, writable: must_write })
     }
 
+    /// Asks the host where a file has data, through a descriptor of its own.
+    pub(super) fn seek(&self, node: &HostNode, from: u64, wanted: Seek) -> Result<Option<u64>, VolumeError> {
+        let fd = self.reopen(node, OFlags::RDONLY)?;
+        let to = match wanted {
+            Seek::Data => SeekFrom::Data(from),
+            Seek::Hole => SeekFrom::Hole(from),
+        };
+        match seek(&fd, to) {
+            Ok(at) => Ok(Some(at)),
+            Err(Errno::NXIO) => Ok(None),
+            Err(Errno::INVAL) => Err(VolumeError::NotSupported),
+            Err(errno) => Err(error_of(errno)),
+        }
+    }
+
     /// Makes attributes, and a directory's entries, durable.
     pub(super) fn sync(&self, node: &HostNode) -> Result<(), VolumeError> {
         let opened = match node.kind() {
@@ -371,6 +419,18 @@ impl Core {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+const INTO_ITSELF: &str = "a directory cannot be moved into itself";
+const INTO_ITSELF_OR_UNKNOWN: &str =
+    "a directory cannot be moved into itself, and not every file system can exchange names or refuse to replace";
+
+fn flags_of(how: RenameHow) -> RenameFlags {
+    match how {
+        RenameHow::Replace => RenameFlags::empty(),
+        RenameHow::NoReplace => RenameFlags::NOREPLACE,
+        RenameHow::Exchange => RenameFlags::EXCHANGE,
     }
 }
 

@@ -24,10 +24,13 @@ mod escapes;
 mod frozen;
 mod handles;
 mod held;
+mod holes;
 mod journal;
 mod leases;
 mod names;
+mod renames;
 mod start;
+mod xattrs;
 
 type Object = Arc<Inode<LinuxPlatform>>;
 type Files = Volume<LinuxPlatform>;

@@ -72,6 +72,12 @@ impl Core {
         // Another object may have the name now, but the move loses nothing.
         let _ = renameat_with(to.0.fd(), to.1, from.0.fd(), from.1, RenameFlags::NOREPLACE);
     }
+
+    /// Swaps two names back.
+    pub(super) fn exchange_back(&self, from: (&HostNode, &[u8]), to: (&HostNode, &[u8])) {
+        // Others may have changed the names since, but the exchange loses nothing.
+        let _ = renameat_with(from.0.fd(), from.1, to.0.fd(), to.1, RenameFlags::EXCHANGE);
+    }
 }
 
 fn is_untouched(stat: &Stat) -> bool {

@@ -183,6 +183,12 @@ impl<P: Platform> Operations<P> for Task<'_, P> {
         stability: Stability,
     ) -> Ended<(Status, Consistency)> {
         let client = Some(self.client);
+        // A file that is removed meanwhile is synced all the same.
+        let held = (stability != Stability::Unstable).then(|| self.volume.hold(inode)).transpose();
+        let _held = match held {
+            Ok(held) => held,
+            Err(error) => return Ok((error.into(), Consistency::default())),
+        };
         // The consistency data are from the moment of the write. Other callers may write while it is made durable. A
         // client that found such a change between its own before and after would not notice it.
         let written = self.volume.write_by(self.caller, client, inode, offset, data).await;

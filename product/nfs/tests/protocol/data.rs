@@ -327,3 +327,25 @@ fn no_reply_hides_another_clients_change_between_its_before_and_after() {
     let hidden = spans.windows(2).filter(|pair| pair[1].0 < pair[0].1).count();
     assert_eq!(hidden, 0, "of {} changes", spans.len());
 }
+
+/// As a mount that has the file open, or another client's stable WRITE.
+#[test]
+fn a_removed_file_takes_writes_as_long_as_it_is_held() {
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.create(&mut peer, &root, b"file");
+    let inode = world.platform.block_on(world.volume.resolve(&file.data)).unwrap();
+    let held = world.volume.hold(&inode).unwrap();
+    drop(inode);
+    let object = diropargs3 { dir: root, name: b"file".to_vec().into() };
+    assert!(matches!(peer.nfs(12, &REMOVE3args { object }), REMOVE3res::Ok(_)));
+    for stable in [stable_how::UNSTABLE, stable_how::FILE_SYNC] {
+        let WRITE3res::Ok(done) = write(&mut peer, &file, 0, b"bytes", stable) else { panic!("{stable:?}") };
+        assert_eq!(done.file_wcc.after.unwrap().size, 5);
+    }
+    assert_eq!(read(&mut peer, &file, 0, 10), (b"bytes".to_vec(), true));
+    drop(held);
+    let WRITE3res::Err((status, _)) = write(&mut peer, &file, 0, b"late", stable_how::FILE_SYNC) else { panic!() };
+    assert_eq!(status, nfsstat3::NFS3ERR_STALE);
+}

@@ -8,7 +8,7 @@ use std::future::Future;
 
 use afflux_volume::{
     AttributeChange, Changed, Created, Data, Directory, Export, Found, Identified, Identity, Linked, NAME_BYTES_MAX,
-    Named, New, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, VolumeError, Window,
+    Named, New, Node, PathLimits, Pending, Removed, RenameHow, Renamed, Space, Stat, VolumeError, Window,
 };
 use bytes::Bytes;
 
@@ -158,9 +158,9 @@ impl<D: DataCore> Directory for ObjectTree<D> {
         self.answer(async move { self.remove(&directory, &name, directory_wanted, durable).await })
     }
 
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed> {
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), how: RenameHow, durable: bool) -> Pending<'_, Renamed> {
         let (from, to) = ((Used::of(from.0), from.1), (Used::of(to.0), to.1));
-        self.answer(async move { self.rename((&from.0, &from.1), (&to.0, &to.1), durable).await })
+        self.answer(async move { self.rename((&from.0, &from.1), (&to.0, &to.1), how, durable).await })
     }
 
     fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {

@@ -4,7 +4,7 @@
 //! Does not own: the end of a replaced object (`holders`, `reaper`).
 //! Invariants: no directory is below itself. The way up is looked at under the order lock, which all renames take.
 
-use afflux_volume::{Change, Kind, Renamed, Timestamp, VolumeError};
+use afflux_volume::{Change, Kind, RenameHow, Renamed, Timestamp, VolumeError};
 
 use super::data_core::DataCore;
 use super::edit::Edit;
@@ -48,6 +48,7 @@ impl<D: DataCore> ObjectTree<D> {
         &self,
         (from, from_name): (&Used, &[u8]),
         (to, to_name): (&Used, &[u8]),
+        how: RenameHow,
         durable: bool,
     ) -> Result<Renamed, VolumeError> {
         loop {
@@ -56,7 +57,7 @@ impl<D: DataCore> ObjectTree<D> {
             // Views keep their slots in memory.
             let mut above = Vec::new();
             loop {
-                match self.try_rename(&from, &to, durable)? {
+                match self.try_rename(&from, &to, how, durable)? {
                     Tried::Renamed(renamed) => return Ok(*renamed),
                     Tried::Changed => break,
                     Tried::Unread(ino) => above.push(self.view(ino).await?.ok_or(DAMAGED)?),
@@ -81,7 +82,13 @@ impl<D: DataCore> ObjectTree<D> {
         }
     }
 
-    fn try_rename(&self, from: &Place<'_>, to: &Place<'_>, durable: bool) -> Result<Tried, VolumeError> {
+    fn try_rename(
+        &self,
+        from: &Place<'_>,
+        to: &Place<'_>,
+        how: RenameHow,
+        durable: bool,
+    ) -> Result<Tried, VolumeError> {
         let mut order = self.order();
         let (Some(from_inode), Some(to_inode)) = (from.parent.unchanged(), to.parent.unchanged()) else {
             return Ok(Tried::Changed);
@@ -89,13 +96,22 @@ impl<D: DataCore> ObjectTree<D> {
         let moved_view = from.object.as_ref().ok_or(VolumeError::NotFound)?;
         let (moved, user) = (moved_view.current(), from.directory.user());
         let is_one = from.directory.ino() == to.directory.ino();
-        if moved.kind() == Kind::Directory && !is_one {
-            match self.is_above(moved_view.slot.ino, to.directory.ino())? {
-                Ok(true) => {
-                    return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
+        let exchanged = to.object.as_ref().filter(|_| how == RenameHow::Exchange);
+        match (how, &to.object) {
+            (RenameHow::NoReplace, Some(_)) => return Err(VolumeError::Exists),
+            (RenameHow::Exchange, None) => return Err(VolumeError::NotFound),
+            _ => (),
+        }
+        let back = exchanged.map(|other| (other, from));
+        for (view, into) in [(moved_view, to)].into_iter().chain(back) {
+            if view.current().kind() == Kind::Directory && !is_one {
+                match self.is_above(view.slot.ino, into.directory.ino())? {
+                    Ok(true) => {
+                        return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
+                    }
+                    Ok(false) => (),
+                    Err(unread) => return Ok(Tried::Unread(unread)),
                 }
-                Ok(false) => (),
-                Err(unread) => return Ok(Tried::Unread(unread)),
             }
         }
         if to.is_object(moved_view) {
@@ -106,14 +122,21 @@ impl<D: DataCore> ObjectTree<D> {
             Some(replaced) => {
                 let replaced = replaced.current();
                 permission::may_unname(to_inode.owned(), replaced.owned(), user)?;
-                check_kind(&replaced, moved.kind() == Kind::Directory)?;
+                if exchanged.is_none() {
+                    check_kind(&replaced, moved.kind() == Kind::Directory)?;
+                } else if !is_one {
+                    permission::may_change_parent(replaced.owned(), user)?;
+                }
             }
             None => permission::may_change_entries(to_inode.owned(), user)?,
         }
         if !is_one {
             permission::may_change_parent(moved.owned(), user)?;
         }
-        let renamed = self.move_now(&mut order, from, to, moved_view, durable)?;
+        let renamed = match exchanged {
+            Some(other) => self.exchange_now(&mut order, (from, moved_view), (to, other), durable)?,
+            None => self.move_now(&mut order, from, to, moved_view, durable)?,
+        };
         Ok(Tried::Renamed(Box::new(renamed)))
     }
 
@@ -164,7 +187,8 @@ impl<D: DataCore> ObjectTree<D> {
             let inode = edit.unlink(view, view.current(), now);
             (self.identity(view.slot.ino), self.stat_of(view.slot.ino, &inode, view.body))
         });
-        let (from_change, to_change) = self.both_changed(&mut edit, from, to, now);
+        let gained = if to.object.is_some() { 0 } else { 1 };
+        let (from_change, to_change) = self.both_changed(&mut edit, (from, -1), (to, gained), now);
         let moved_stat = self.stat_of(ino, &moved, moved_view.body);
         edit.inode(&moved_view.slot, moved);
         let sequence = self.apply(order, edit)?;
@@ -173,8 +197,41 @@ impl<D: DataCore> ObjectTree<D> {
         Ok(Renamed { moved, replaced, from: from_change, to: to_change, stable })
     }
 
-    /// Changes the directories of a rename.
-    fn both_changed(&self, edit: &mut Edit, from: &Place<'_>, to: &Place<'_>, now: Timestamp) -> (Change, Change) {
+    /// Two names swap their objects.
+    fn exchange_now(
+        &self,
+        order: &mut Order,
+        (from, moved): (&Place<'_>, &View),
+        (to, other): (&Place<'_>, &View),
+        durable: bool,
+    ) -> Result<Renamed, VolumeError> {
+        let (now, mut edit) = (self.now(), Edit::default());
+        let mut put = |view: &View, into: &Place<'_>| {
+            let (ino, mut inode) = (view.slot.ino, view.current());
+            inode.touch(now, &view.body);
+            if let Content::Directory { parent, .. } = &mut inode.content {
+                *parent = into.directory.ino();
+            }
+            edit.name(into.directory.ino(), into.name, ino, &inode);
+            let stat = self.stat_of(ino, &inode, view.body);
+            edit.inode(&view.slot, inode);
+            (self.identity(ino), stat)
+        };
+        let (moved, replaced) = (put(moved, to), put(other, from));
+        let (from_change, to_change) = self.both_changed(&mut edit, (from, 0), (to, 0), now);
+        let sequence = self.apply(order, edit)?;
+        let stable = self.stable(sequence, durable);
+        Ok(Renamed { moved, replaced: Some(replaced), from: from_change, to: to_change, stable })
+    }
+
+    /// Changes the directories of a rename, with the entries that each gains.
+    fn both_changed(
+        &self,
+        edit: &mut Edit,
+        (from, from_gains): (&Place<'_>, i64),
+        (to, to_gains): (&Place<'_>, i64),
+        now: Timestamp,
+    ) -> (Change, Change) {
         let mut change = |place: &Place<'_>, by: i64| {
             let (mut inode, ino): (Inode, u64) = (place.parent.current(), place.directory.ino());
             let before = self.stat_of(ino, &inode, Body::default());
@@ -183,11 +240,10 @@ impl<D: DataCore> ObjectTree<D> {
             edit.inode(&place.parent.slot, inode);
             Change { before, after }
         };
-        let gained = if to.object.is_some() { 0 } else { 1 };
         if from.directory.ino() == to.directory.ino() {
-            let change = change(from, gained - 1);
+            let change = change(from, from_gains + to_gains);
             return (change, change);
         }
-        (change(from, -1), change(to, gained))
+        (change(from, from_gains), change(to, to_gains))
     }
 }

@@ -103,7 +103,7 @@ fn rename<'a>(
     from: (&Node, &str),
     to: (&Node, &str),
 ) -> afflux_volume::Pending<'a, afflux_volume::Renamed> {
-    tree.rename((from.0, bytes(from.1)), (to.0, bytes(to.1)), true)
+    tree.rename((from.0, bytes(from.1)), (to.0, bytes(to.1)), afflux_volume::RenameHow::Replace, true)
 }
 
 /// Runs the table; each call once.

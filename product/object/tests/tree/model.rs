@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use afflux_object::ObjectTreeOptions;
 use afflux_simulator::Random;
-use afflux_volume::{AttributeChange, Directory, Found, Identity, Kind, New, Node, Stat, VolumeError};
+use afflux_volume::{AttributeChange, Directory, Found, Identity, Kind, New, Node, RenameHow, Stat, VolumeError};
 
 use crate::check;
 use crate::lab::{Lab, Tree, bytes, kinds, make};
@@ -100,15 +100,29 @@ impl Model {
     }
 
     /// Returns whether anything changed.
-    fn rename(&mut self, from: (usize, &str), to: (usize, &str)) -> Result<bool, VolumeError> {
+    fn rename(&mut self, from: (usize, &str), to: (usize, &str), how: RenameHow) -> Result<bool, VolumeError> {
         let moved = self.find(from.0, from.1)?;
         let is_directory = self.0[moved].kind == Kind::Directory;
-        if is_directory && from.0 != to.0 && self.is_above(moved, to.0) {
-            return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
-        }
         let replaced = self.find(to.0, to.1).ok();
+        match how {
+            RenameHow::NoReplace if replaced.is_some() => return Err(VolumeError::Exists),
+            RenameHow::Exchange if replaced.is_none() => return Err(VolumeError::NotFound),
+            _ => {}
+        }
+        let other = replaced.filter(|_| how == RenameHow::Exchange);
+        for (object, into) in [(moved, to.0)].into_iter().chain(other.map(|other| (other, from.0))) {
+            if self.0[object].kind == Kind::Directory && from.0 != to.0 && self.is_above(object, into) {
+                return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
+            }
+        }
         if replaced == Some(moved) {
             return Ok(false);
+        }
+        if let Some(other) = other {
+            self.0[from.0].entries.insert(from.1.to_owned(), other);
+            self.0[to.0].entries.insert(to.1.to_owned(), moved);
+            (self.0[other].parent, self.0[moved].parent) = (from.0, to.0);
+            return Ok(true);
         }
         if let Some(replaced) = replaced {
             self.may_replace(replaced, is_directory)?;
@@ -179,9 +193,12 @@ impl Run {
                 assert_eq!(removed.as_ref().err(), expected.as_ref().err());
             }
             6..9 => {
-                let renamed = self.lab.run(tree.rename((&node, bytes(&name)), (&to_node, bytes(&to_name)), true));
-                let expected = self.model.rename((at, &name), (to, &to_name));
-                assert_eq!(renamed.map(drop), expected.map(drop), "{name} {to_name}");
+                let ways = [RenameHow::Replace, RenameHow::Replace, RenameHow::NoReplace, RenameHow::Exchange];
+                let how = self.random.pick(&ways);
+                let renamed = tree.rename((&node, bytes(&name)), (&to_node, bytes(&to_name)), how, true);
+                let renamed = self.lab.run(renamed);
+                let expected = self.model.rename((at, &name), (to, &to_name), how);
+                assert_eq!(renamed.map(drop), expected.map(drop), "{name} {to_name} {how:?}");
             }
             9 | 10 => {
                 let Ok(object) = self.model.find(to, &to_name) else { return };

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::{Nanos, Platform};
 use afflux_object::ObjectTreeOptions;
 use afflux_simulator::Random;
-use afflux_volume::{AttributeChange, Directory, Kind, New, SetTime, Timestamp, VolumeError};
+use afflux_volume::{AttributeChange, Directory, Kind, New, RenameHow, SetTime, Timestamp, VolumeError};
 use bytes::Bytes;
 
 use crate::check;
@@ -189,13 +189,14 @@ async fn disturb(tree: Arc<Tree>, mut random: Random) {
         }
         let names = [format!("s{}", random.below(3)), format!("s{}", random.below(3))];
         let [name, other] = names.each_ref().map(|name| bytes(name));
+        let how = random.pick(&[RenameHow::Replace, RenameHow::Exchange]);
         let result = match random.below(8) {
             0 | 1 => make(&*tree, &at, &names[0], New::Directory).await.map(drop),
             2 => make(&*tree, &at, &names[0], New::Regular).await.map(drop),
             3 => tree.remove(&at, name, false, true).await.map(drop),
             4 => tree.remove(&at, name, true, true).await.map(drop),
-            5 => tree.rename((&at, name), (&root, other), true).await.map(drop),
-            6 => tree.rename((&root, name), (&at, other), true).await.map(drop),
+            5 => tree.rename((&at, name), (&root, other), how, true).await.map(drop),
+            6 => tree.rename((&root, name), (&at, other), how, true).await.map(drop),
             _ => match tree.lookup(&root, name).await {
                 Ok(found) => tree.link(&found.node, &at, other, true).await.map(drop),
                 Err(error) => Err(error),

@@ -19,15 +19,17 @@ impl<P: Platform> Volume<P> {
             return Err(VolumeError::Stale);
         }
         let changing = inode.changing.lock().await;
-        let look = inode.look();
+        let (told, look) = (inode.mode_and_owner(), inode.look());
         let stat = self.tree.stat(&inode.node).await?;
         let seen = inode.observe(stat, &look, self.now());
         if seen == Seen::Busy {
             inode.observe_rights(&stat, self.now());
+            self.tell_if_others(inode, told);
         }
         if seen == Seen::Foreign {
             self.forget_cached(inode, stat.size, look.written).await;
             inode.listed().forget();
+            self.tell_found(inode);
         }
         drop(changing);
         if stat.links == 0 && self.gone(inode) { Err(VolumeError::Stale) } else { Ok(()) }
@@ -46,8 +48,8 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// The object has lost its last name. Whether it has ended: otherwise it can be found by its handle until its last
-    /// holder goes.
+    /// The object has lost its last name. Returns whether the object has ended. A held object can
+    /// still be found by handle.
     pub(crate) fn gone(&self, inode: &Arc<Inode<P>>) -> bool {
         let ended = inode.lose_name();
         if ended {

@@ -6,4 +6,5 @@
 
 mod check;
 mod settle;
+mod tell;
 mod upkeep;

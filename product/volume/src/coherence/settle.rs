@@ -68,7 +68,7 @@ impl<P: Platform> Volume<P> {
         if !inode.awaits_settling() {
             return inode.is_clean();
         }
-        let look = inode.look();
+        let (told, look) = (inode.mode_and_owner(), inode.look());
         let stat = match self.store_reported_times(inode).await {
             // We may write to this file but do not own it: it keeps the host's time.
             Err(VolumeError::NotPermitted | VolumeError::Denied | VolumeError::ReadOnly) => {
@@ -84,6 +84,9 @@ impl<P: Platform> Volume<P> {
         let seen = inode.settled(stat, &look, self.now());
         if seen == Some(Seen::Foreign) {
             self.forget_cached(inode, stat.size, look.written).await;
+            self.tell_found(inode);
+        } else {
+            self.tell_if_others(inode, told);
         }
         drop(changing);
         self.settle_later(inode);

@@ -90,6 +90,11 @@ impl<P: Platform> Volume<P> {
         // Others may have written since: the answer shows the moment of the change.
         let consistency = changed.unwrap_or_else(|| inode.unchanged());
         drop(changing);
+        match change.size {
+            _ if changed.is_none() => {}
+            Some(_) => self.tell_bytes(caller, inode),
+            None => self.tell_attributes(caller, inode),
+        }
         let result = match result {
             Ok(()) if changed.is_some() => self.made_durable(&[inode], stable).await,
             result => result,

@@ -6,6 +6,8 @@
 
 mod attributes;
 mod fsync;
+mod holes;
 mod permission;
 pub(crate) mod read_write;
 mod sync;
+mod xattrs;

@@ -15,7 +15,7 @@ use afflux_engine::{Client, Error, FILE_BYTES_MAX, File, Nanos, PinnedPages, Pla
 use bytes::Bytes;
 
 use crate::error::VolumeError;
-use crate::objects::inode::{Inode, Times};
+use crate::objects::inode::{Inode, Seen, Times};
 use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
 use crate::tree::caller::Caller;
@@ -127,6 +127,18 @@ impl<P: Platform> Volume<P> {
     /// of the whole completes. Not durable.
     #[inline]
     pub fn try_write(&self, inode: &Arc<Inode<P>>, offset: u64, data: &[u8]) -> Option<Consistency> {
+        self.try_write_by(&Caller::SERVER, inode, offset, data)
+    }
+
+    /// [`Volume::try_write`] by a caller. Check the caller's rights first ([`Volume::allows`]).
+    #[inline]
+    pub fn try_write_by(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        data: &[u8],
+    ) -> Option<Consistency> {
         let file = inode.writable_file()?;
         inode.used_now();
         if inode.without_privileges().is_some() {
@@ -138,7 +150,7 @@ impl<P: Platform> Volume<P> {
             let nothing = data.is_empty() && offset <= FILE_BYTES_MAX;
             return nothing.then(|| inode.unchanged());
         }
-        let consistency = self.note_written(inode, offset..offset + written as u64);
+        let consistency = self.note_written(caller, inode, offset..offset + written as u64);
         (written == data.len()).then_some(consistency)
     }
 
@@ -191,7 +203,7 @@ impl<P: Platform> Volume<P> {
             None => None,
         };
         inode.changes.fetch_add(1, Ordering::Relaxed);
-        let writing = Writing::begin(self, inode, file, offset..end);
+        let writing = Writing::begin(self, caller, inode, file, offset..end);
         self.engine.write_for(client, file, offset, data).await?;
         let written = writing.ended();
         Ok(taken.map_or(written, |taken| taken.then(written)))
@@ -199,9 +211,10 @@ impl<P: Platform> Volume<P> {
 
     /// Updates the times for written bytes.
     #[inline]
-    fn note_written(&self, inode: &Arc<Inode<P>>, range: Range<u64>) -> Consistency {
+    fn note_written(&self, caller: &Caller, inode: &Arc<Inode<P>>, range: Range<u64>) -> Consistency {
         let consistency = inode.written(self.wall(), &range);
         self.settle_later(inode);
+        self.tell_bytes(caller, inode);
         consistency
     }
 
@@ -291,7 +304,9 @@ impl<P: Platform> Volume<P> {
         if inode.file().is_none() {
             self.attach(inode, data)?;
             // If others changed the file meanwhile, the engine starts with its new contents.
-            inode.observe(stat, &look, self.now());
+            if inode.observe(stat, &look, self.now()) == Seen::Foreign {
+                self.tell_found(inode);
+            }
         }
         if writable {
             inode.allow_writing();
@@ -335,6 +350,7 @@ impl<P: Platform> Volume<P> {
 /// A write that may change bytes and then wait. If it is dropped before its end, it updates the times.
 struct Writing<'a, P: Platform> {
     volume: &'a Volume<P>,
+    caller: &'a Caller,
     inode: &'a Arc<Inode<P>>,
     file: &'a File,
     range: Range<u64>,
@@ -344,14 +360,20 @@ struct Writing<'a, P: Platform> {
 }
 
 impl<'a, P: Platform> Writing<'a, P> {
-    fn begin(volume: &'a Volume<P>, inode: &'a Arc<Inode<P>>, file: &'a File, range: Range<u64>) -> Self {
-        Self { volume, inode, file, range, host_changes: file.change_count(), ended: false }
+    fn begin(
+        volume: &'a Volume<P>,
+        caller: &'a Caller,
+        inode: &'a Arc<Inode<P>>,
+        file: &'a File,
+        range: Range<u64>,
+    ) -> Self {
+        Self { volume, caller, inode, file, range, host_changes: file.change_count(), ended: false }
     }
 
     /// All bytes were written.
     fn ended(mut self) -> Consistency {
         self.ended = true;
-        self.volume.note_written(self.inode, self.range.clone())
+        self.volume.note_written(self.caller, self.inode, self.range.clone())
     }
 }
 
@@ -360,7 +382,7 @@ impl<P: Platform> Drop for Writing<'_, P> {
         // Written bytes are dirty, or were written back since.
         let untouched = self.file.is_clean() && self.file.change_count() == self.host_changes;
         if !self.ended && !untouched {
-            self.volume.note_written(self.inode, self.range.clone());
+            self.volume.note_written(self.caller, self.inode, self.range.clone());
         }
     }
 }

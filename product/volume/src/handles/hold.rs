@@ -38,6 +38,14 @@ impl<P: Platform> Deref for Held<P> {
     }
 }
 
+impl<P: Platform> Clone for Held<P> {
+    /// One more holder.
+    fn clone(&self) -> Self {
+        self.inode.hold_again();
+        Self { volume: Weak::clone(&self.volume), inode: Arc::clone(&self.inode) }
+    }
+}
+
 impl<P: Platform> Drop for Held<P> {
     fn drop(&mut self) {
         if !self.inode.release() {

@@ -21,6 +21,7 @@ use crate::tree::caller::Caller;
 use crate::tree::directory::{Change, Created, Linked, New, Removed, Renamed, SpecialKind, Stat};
 use crate::tree::identity::Identity;
 use crate::tree::names;
+use crate::tree::rename_how::RenameHow;
 use crate::volume::{STOPPED, Volume};
 
 /// How a regular file is made if its name may be taken.
@@ -234,12 +235,13 @@ impl<P: Platform> Volume<P> {
             || Inode::new(&self.engine, identity, handle, found.node, found.stat, self.now(), &self.table.descriptors);
         let (inode, _) = self.table.get_or_insert(&identity, make);
         self.known_locations.met(&identity);
-        self.known_locations.found_at(&inode, Location { parent: parent.identity, name });
+        self.known_locations.found_at(&inode, Location { parent: parent.identity, name: name.clone() });
         let attached = match data {
             Some(data) => self.attach_made(&inode, data).await,
             None => Ok(()),
         };
         drop(changing);
+        self.tell_name(caller, parent, &name, &[]);
         let result = match attached {
             Ok(()) => self.made_durable(&[parent], stable).await,
             Err(error) => Err(error),
@@ -299,12 +301,11 @@ impl<P: Platform> Volume<P> {
         parent.listed().remove(&name);
         self.name_taken(&identity, stat);
         drop(changing);
+        self.tell_name(caller, parent, &name, &[identity]);
         Outcome { result: self.made_durable(&[parent], stable).await, consistency }
     }
 
-    /// Renames an object, within a directory or into another one. An object that had the new name loses it, as by
-    /// [`Volume::remove`]. Durable on return. The first consistency is that of the old name's directory, the second
-    /// that of the new name's.
+    /// [`Volume::rename_how_by`] to a name whose object loses it.
     pub async fn rename_by(
         &self,
         caller: &Caller,
@@ -313,10 +314,26 @@ impl<P: Platform> Volume<P> {
         to: &Arc<Inode<P>>,
         to_name: &[u8],
     ) -> (Outcome<()>, Consistency) {
+        self.rename_how_by(caller, (from, from_name), (to, to_name), RenameHow::Replace).await
+    }
+
+    /// Renames an object, within a directory or into another one. An object that had the new name loses it, as by
+    /// [`Volume::remove`], or `how` asks for something else. Objects keep their handles and bytes. Durable on return; a
+    /// crash in between leaves all of it or nothing where the host's file system does so. The first consistency is that
+    /// of the old name's directory, the second that of the new name's.
+    pub async fn rename_how_by(
+        &self,
+        caller: &Caller,
+        (from, from_name): (&Arc<Inode<P>>, &[u8]),
+        (to, to_name): (&Arc<Inode<P>>, &[u8]),
+        how: RenameHow,
+    ) -> (Outcome<()>, Consistency) {
         let (from, from_name) = (Arc::clone(from), Bytes::copy_from_slice(from_name));
         let (to, to_name) = (Arc::clone(to), Bytes::copy_from_slice(to_name));
         let caller = caller.clone();
-        let work = |volume: Arc<Self>| async move { volume.rename_now(&caller, &from, from_name, &to, to_name).await };
+        let work = move |volume: Arc<Self>| async move {
+            volume.rename_now(&caller, (&from, from_name), (&to, to_name), how).await
+        };
         let stopped = || (Outcome::failed(STOPPED), Consistency::default());
         self.carried_through("rename", work).await.unwrap_or_else(stopped)
     }
@@ -324,10 +341,9 @@ impl<P: Platform> Volume<P> {
     async fn rename_now(
         &self,
         caller: &Caller,
-        from: &Arc<Inode<P>>,
-        from_name: Bytes,
-        to: &Arc<Inode<P>>,
-        to_name: Bytes,
+        (from, from_name): (&Arc<Inode<P>>, Bytes),
+        (to, to_name): (&Arc<Inode<P>>, Bytes),
+        how: RenameHow,
     ) -> (Outcome<()>, Consistency) {
         let checked = self.may_change(caller).and_then(|()| check_place(from, &from_name));
         let mut checked = checked.and_then(|()| check_place(to, &to_name));
@@ -348,25 +364,39 @@ impl<P: Platform> Volume<P> {
         let moving = if self.tree.opens(&from.identity) { None } else { Some(self.moving.lock().await) };
         let node = from.node.used_by(caller);
         let (old, new) = ((&node, from_name.clone()), (&to.node, to_name.clone()));
-        let renamed = self.tree.rename(old, new, self.names_durable()).await;
+        let renamed = self.tree.rename(old, new, how, self.names_durable()).await;
         let Renamed { moved, replaced, from: from_change, to: to_change, stable } = match renamed {
             Ok(renamed) => renamed,
             Err(error) => return (self.not_changed(from, error), to.unchanged()),
         };
-        self.known_locations.relocate(&self.table, &moved.0, Location { parent: to.identity, name: to_name.clone() });
-        if moved.1.kind == Kind::Directory {
-            self.known_locations.carried();
+        let exchanged = replaced.filter(|_| how == RenameHow::Exchange);
+        self.relocated(&moved, to, &to_name);
+        if let Some(other) = &exchanged {
+            self.relocated(other, from, &from_name);
         }
         drop(moving);
         let from_consistency = self.entries_changed(from, from_change);
         let to_consistency = if one { from_consistency } else { self.entries_changed(to, to_change) };
-        from.listed().remove(&from_name);
-        to.listed().insert(&to_name, moved.1.fileid);
-        if let Some((identity, stat)) = replaced {
-            self.name_taken(&identity, stat);
+        if replaced.is_none() && moved.1.kind != Kind::Directory && moved.1.links > 1 {
+            // Both names may be of one object, and then both stay.
+            from.listed().forget();
+            to.listed().forget();
+        } else {
+            from.listed().remove(&from_name);
+            to.listed().insert(&to_name, moved.1.fileid);
+        }
+        match (replaced, exchanged) {
+            (_, Some((identity, stat))) => {
+                from.listed().insert(&from_name, stat.fileid);
+                self.name_changed(&identity, stat);
+            }
+            (Some((identity, stat)), None) => self.name_taken(&identity, stat),
+            (None, None) => {}
         }
         self.name_changed(&moved.0, moved.1);
         drop((first, second));
+        self.tell_name(caller, from, &from_name, &[moved.0]);
+        self.tell_name(caller, to, &to_name, replaced.map(|(identity, _)| identity).as_slice());
         // The new name first: a crash in between leaves both names, never none.
         let directories = if one { &[to][..] } else { &[to, from] };
         let result = self.made_durable(directories, stable).await;
@@ -400,7 +430,7 @@ impl<P: Platform> Volume<P> {
         let checked =
             self.may_change(caller).and_then(|()| check_place(parent, &name)).and_then(|()| match inode.kind() {
                 Kind::Directory => Err(VolumeError::IsDirectory),
-                // It must not end between its first name and the record of it here.
+                // A held object does not end before the new name is recorded here.
                 _ => self.hold(inode),
             });
         let _held = match checked {
@@ -422,13 +452,18 @@ impl<P: Platform> Volume<P> {
         };
         let consistency = self.entries_changed(parent, change);
         parent.listed().insert(&name, inode.fileid());
-        self.known_locations.relocate(&self.table, &inode.identity, Location { parent: parent.identity, name });
+        self.known_locations.relocate(
+            &self.table,
+            &inode.identity,
+            Location { parent: parent.identity, name: name.clone() },
+        );
         inode.changed(stat, self.now(), Times::Keep, None);
         if unnamed {
             inode.gain_name();
             self.known_locations.met(&inode.identity);
         }
         drop(changing);
+        self.tell_name(caller, parent, &name, &[inode.identity]);
         let result = self.made_durable(&[parent], stable).await;
         Outcome { result: result.map(|()| inode.attributes()), consistency }
     }
@@ -442,11 +477,21 @@ impl<P: Platform> Volume<P> {
             change.before.ctime != state.stat.ctime || change.before.mtime != state.stat.mtime
         };
         if others {
+            self.tell_found(directory);
             directory.listed().forget();
             directory.forget_rights(&mut directory.state());
             directory.changed(change.before, self.now(), Times::Entries, None);
         }
         directory.changed(change.after, self.now(), Times::Entries, None)
+    }
+
+    /// Records a renamed object's new place.
+    fn relocated(&self, (identity, stat): &(Identity, Stat), parent: &Arc<Inode<P>>, name: &Bytes) {
+        let location = Location { parent: parent.identity, name: name.clone() };
+        self.known_locations.relocate(&self.table, identity, location);
+        if stat.kind == Kind::Directory {
+            self.known_locations.carried();
+        }
     }
 
     /// Updates an object after one of its names was removed.

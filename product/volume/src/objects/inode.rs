@@ -92,7 +92,7 @@ pub(crate) struct InodeState {
     pub(crate) unsettled: bool,
     /// Something was written since the last sync of the whole file.
     pub(crate) unflushed: bool,
-    /// It has no name: the last one is gone, or it was made without one.
+    /// The object has no name now.
     pub(crate) removed: bool,
     /// Holders that use it also without a name.
     holders: usize,
@@ -282,6 +282,11 @@ impl<P: Platform> Inode<P> {
         }
         state.holders += 1;
         Ok(())
+    }
+
+    /// Adds a holder to those that there are.
+    pub(crate) fn hold_again(&self) {
+        self.state().holders += 1;
     }
 
     /// Takes a holder away. Whether the object has ended with it.
@@ -545,6 +550,13 @@ impl<P: Platform> Inode<P> {
             state.stat = Stat { mode, uid, gid, ..state.stat };
             state.ctime = stat.ctime.moved_past(state.ctime);
         }
+    }
+
+    /// The mode, the owner and the group as told to clients.
+    pub(crate) fn mode_and_owner(&self) -> (u32, u32, u32) {
+        let state = self.state();
+        let Stat { mode, uid, gid, .. } = state.stat;
+        (if state.unprivileged { without_privileges(mode) } else { mode }, uid, gid)
     }
 
     /// Compares the host's answer with the baseline; the host was asked after `look`. For [`Seen::Foreign`] it takes

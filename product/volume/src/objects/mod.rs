@@ -12,6 +12,7 @@ pub(crate) mod devices;
 pub(crate) mod handle;
 pub(crate) mod inode;
 pub(crate) mod known_locations;
+pub(crate) mod listener;
 pub(crate) mod location;
 pub(crate) mod location_log;
 pub(crate) mod name_cache;

@@ -30,28 +30,40 @@ impl Credentials {
     }
 }
 
-/// The user of an operation, and whether it may change anything.
+/// The user of an operation, and two properties: read-only, and from the front end that listens.
 #[derive(Clone, Debug)]
 pub struct Caller {
     user: Option<Arc<Credentials>>,
     /// Identifies the caller for remembered rights; 0 is the server.
     number: u64,
     read_only: bool,
+    listening: bool,
 }
 
 impl Caller {
     /// The server itself: only the host restricts its user.
-    pub const SERVER: Self = Self { user: None, number: 0, read_only: false };
+    pub const SERVER: Self = Self { user: None, number: 0, read_only: false, listening: false };
 
     /// A user of the host, known by a `number` above 0.
     pub(crate) fn user(user: Arc<Credentials>, number: u64) -> Self {
-        Self { user: Some(user), number, read_only: false }
+        Self { user: Some(user), number, read_only: false, listening: false }
     }
 
     /// The same caller, unable to change anything.
     #[must_use]
     pub fn reading_only(self) -> Self {
         Self { read_only: true, ..self }
+    }
+
+    /// The same caller, through the front end that listens. The listener is not told of this caller's changes.
+    #[must_use]
+    pub fn listening(self) -> Self {
+        Self { listening: true, ..self }
+    }
+
+    /// Whether its changes are those of the listening front end.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.listening
     }
 
     /// The user whose rights count; none for the server's own.

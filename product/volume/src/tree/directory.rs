@@ -18,7 +18,9 @@ use crate::tree::attributes::{AttributeChange, Kind, Timestamp};
 use crate::tree::caller::{Caller, Credentials};
 use crate::tree::identity::Identity;
 use crate::tree::pending::Pending;
+use crate::tree::rename_how::RenameHow;
 use crate::tree::window::Window;
+use crate::tree::xattr::XattrChange;
 
 /// An open object of a tree: its descriptor, or its place in a simulated tree. With it comes the user of the host for
 /// its calls, unless the server's own user makes them.
@@ -210,7 +212,7 @@ pub struct Created {
 pub struct Unnamed {
     /// The file.
     pub found: Found,
-    /// Its bytes, opened at its creation: writes succeed even if its mode forbids them.
+    /// The file's bytes. Writes succeed even if the mode forbids writing.
     pub data: Data,
 }
 
@@ -241,7 +243,7 @@ pub struct Removed {
 pub struct Renamed {
     /// The moved object, afterwards.
     pub moved: (Identity, Stat),
-    /// The object that had the new name before, as it is now, if any.
+    /// The other object that had the new name before, as it is now, if any. After an exchange it has the old name.
     pub replaced: Option<(Identity, Stat)>,
     /// The directory of the old name.
     pub from: Change,
@@ -323,11 +325,21 @@ pub struct PathLimits {
     pub case_preserving: bool,
 }
 
+/// The kind of range to look for in a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seek {
+    /// Bytes that were written, or that take up space.
+    Data,
+    /// A hole, which reads as zeros; the end of the file is one.
+    Hole,
+}
+
 /// A tree of names on a host. Names are single ones and have passed [`crate::tree::names`]; errors are the host's.
 /// Calls that take names or change entries refuse a directory that is no longer below an export (`Stale`).
 ///
 /// Some calls are made as the user of the directory's node, or of the only node ([`Node::user`]): [`Directory::set`],
-/// [`Directory::access`], [`Directory::create`], [`Directory::create_unnamed`], [`Directory::remove`], [`Directory::rename`] and [`Directory::link`].
+/// [`Directory::access`], [`Directory::create`], [`Directory::create_unnamed`], [`Directory::remove`], [`Directory::rename`], [`Directory::link`] and
+/// those about extended attributes.
 /// Before any other call, the caller has checked the user's rights. Calls that change something have a parameter
 /// `durable`: if it is set, the tree may begin the sync itself, and share it with other changes.
 pub trait Directory: Send + Sync + 'static {
@@ -407,12 +419,36 @@ pub trait Directory: Send + Sync + 'static {
     /// Removes a name: a directory's if `directory_wanted`, otherwise any other object's.
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed>;
 
-    /// Renames `from.1` in `from.0` to `to.1` in `to.0`; an object with the new name loses it.
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed>;
+    /// Renames `from.1` in `from.0` to `to.1` in `to.0`; `how` decides about an object with the new name. If both
+    /// names are of one object, both stay. `Invalid` if the file system does not know this way.
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), how: RenameHow, durable: bool) -> Pending<'_, Renamed>;
 
     /// Gives an object one more name, or a file from [`Directory::create_unnamed`] its first. `Stale` if the object has
     /// lost its last name.
     fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked>;
+
+    /// The value of an extended attribute. `NoAttribute` if there is none, `NotSupported` if the file system has none
+    /// of this name's kind.
+    fn xattr(&self, _node: &Node, _name: Bytes) -> Pending<'_, Bytes> {
+        Pending::now(Err(VolumeError::NotSupported))
+    }
+
+    /// The names of the extended attributes that the user may see, in any order.
+    fn xattrs(&self, _node: &Node) -> Pending<'_, Vec<Bytes>> {
+        Pending::now(Err(VolumeError::NotSupported))
+    }
+
+    /// Changes an extended attribute, and returns the object's attributes: an access control list changes the mode.
+    fn change_xattr(&self, _node: &Node, _name: Bytes, _change: XattrChange, _durable: bool) -> Pending<'_, Changed> {
+        Pending::now(Err(VolumeError::NotSupported))
+    }
+
+    /// The first offset at or after `from` with data, or without, as far as the host has the file; its end counts as
+    /// without. `None` if there is none, or if the file ends at or before `from`. A tree that answers `NotSupported` has
+    /// files without holes.
+    fn seek(&self, _node: &Node, _from: u64, _wanted: Seek) -> Pending<'_, Option<u64>> {
+        Pending::now(Err(VolumeError::NotSupported))
+    }
 
     /// Makes the object's attributes, and a directory's entries, durable.
     fn sync(&self, node: &Node) -> Pending<'_, ()>;

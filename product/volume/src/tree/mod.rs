@@ -12,4 +12,6 @@ pub(crate) mod identity;
 pub(crate) mod listed;
 pub(crate) mod names;
 pub(crate) mod pending;
+pub(crate) mod rename_how;
 pub(crate) mod window;
+pub(crate) mod xattr;

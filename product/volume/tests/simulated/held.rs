@@ -1,4 +1,4 @@
-//! Objects that are held beyond their last name, and files that are made without one.
+//! Objects held beyond the last name, and files made without a name.
 
 use std::sync::{Arc, Mutex};
 
@@ -42,7 +42,7 @@ fn a_held_file_is_used_without_a_name_until_its_last_holder_goes() {
             let root = volume.mount(b"").await.unwrap();
             let file = create(volume, &root, b"file").await;
             let handle = volume.handle(&file).as_bytes().to_vec();
-            let (first, second) = (volume.hold(&file).unwrap(), volume.hold(&file).unwrap());
+            let (first, second) = (volume.hold(&file).unwrap(), volume.hold(&file).unwrap().clone());
             drop(file);
             write(volume, &first, 0, &[1; 9000]).await;
             volume.remove(&root, b"file").await.result.unwrap();
@@ -112,7 +112,7 @@ fn a_file_without_a_name_gets_one_and_keeps_its_bytes() {
             drop(file);
             let (found, _) = volume.lookup(&root, b"named").await.unwrap();
             assert_eq!(read(volume, &found).await, b"bytes");
-            // One that nobody names ends with its holder, and its bytes with it.
+            // A file without a name ends with the last holder.
             let (dirty, _) = volume.create_unnamed_by(OWN, &root, AttributeChange::default()).await.unwrap();
             write(volume, &dirty, 0, &[3; 8192]).await;
             assert_eq!((lab.tree.objects(), dirty_files(volume)), (3, 2));
@@ -137,7 +137,7 @@ fn a_file_without_a_name_gets_one_and_keeps_its_bytes() {
     }
 }
 
-/// A holder writes and reads while others rename its file, replace it and remove it, in any order.
+/// Holders write and read while other tasks rename, replace and remove the files, in any order.
 fn one_seed(seed: u64) {
     let options = TreeOptions { by_identity: seed.is_multiple_of(2), descriptors_max: 0, ..TreeOptions::default() };
     let lab = VolumeFixture::new(seed, options);
@@ -169,8 +169,8 @@ fn one_seed(seed: u64) {
         while *over.lock().unwrap() < 3 {
             let (one, other) = (format!("f{}", random.below(3)), format!("f{}", random.below(3)));
             match random.below(3) {
-                0 => drop(volume.remove(&root, one.as_bytes()).await),
-                1 => drop(volume.rename(&root, one.as_bytes(), &root, other.as_bytes()).await),
+                0 => _ = volume.remove(&root, one.as_bytes()).await,
+                1 => _ = volume.rename(&root, one.as_bytes(), &root, other.as_bytes()).await,
                 _ => volume.upkeep().await,
             }
         }
@@ -190,7 +190,7 @@ fn one_seed(seed: u64) {
     });
 }
 
-/// Every holder has pages of its own in the files, so it knows what it must read there.
+/// Every holder writes pages that no other holder writes, and checks them.
 async fn use_held(
     volume: &Files,
     root: &Object,

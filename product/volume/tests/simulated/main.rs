@@ -5,5 +5,9 @@
 mod client;
 mod clients;
 mod held;
+mod holes;
+mod listener;
 mod listing;
+mod renames;
 mod stale_handles;
+mod xattrs;

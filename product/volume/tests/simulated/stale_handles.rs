@@ -11,8 +11,8 @@ use afflux_frames::Frames;
 use afflux_simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
 use afflux_volume::{
     AttributeChange, Changed, CreateHow, Created, Data, Directory, Export, Found, HandleKey, Identified, Identity,
-    Inode, Linked, LocationStore, Named, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat,
-    Volume, VolumeError, Window,
+    Inode, Linked, LocationStore, Named, New, NewDevice, Node, PathLimits, Pending, Removed, RenameHow, Renamed, Space,
+    Stat, Volume, VolumeError, Window,
 };
 use bytes::Bytes;
 
@@ -129,8 +129,8 @@ impl Directory for Counting {
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {
         self.tree.remove(directory, name, directory_wanted, durable)
     }
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed> {
-        self.tree.rename(from, to, durable)
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), how: RenameHow, durable: bool) -> Pending<'_, Renamed> {
+        self.tree.rename(from, to, how, durable)
     }
     fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {
         self.tree.link(node, directory, name, durable)

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_engine::{Platform, WallNanos};
 use afflux_volume::{
-    AttributeChange, Change, Created, Data, DeviceKey, Found, Identity, Kind, Linked, New, Node, Removed, Renamed,
-    SetTime, SpecialKind, Stable, Stat, Timestamp, Unnamed, VolumeError,
+    AttributeChange, Change, Changed, Created, Data, DeviceKey, Found, Identity, Kind, Linked, New, Node, Removed,
+    RenameHow, Renamed, SetTime, SpecialKind, Stable, Stat, Timestamp, Unnamed, VolumeError, XattrChange,
 };
 use bytes::Bytes;
 
@@ -47,6 +47,7 @@ pub(super) struct Object {
     pub(super) mtime: Timestamp,
     pub(super) ctime: Timestamp,
     pub(super) body: Body,
+    pub(super) xattrs: BTreeMap<Bytes, Bytes>,
     /// It was made without a name and may get one.
     pub(super) linkable: bool,
     /// Nodes that hold it.
@@ -270,6 +271,7 @@ impl Shared {
             mtime: now,
             ctime: now,
             body,
+            xattrs: BTreeMap::new(),
             linkable: false,
             nodes: 0,
         });
@@ -312,6 +314,37 @@ impl Shared {
         object.ctime = now;
     }
 
+    /// Only `user.` and, for root, `trusted.` are known here: there are no access control lists.
+    pub(super) fn change_xattr(
+        &self,
+        number: u64,
+        name: Bytes,
+        change: XattrChange,
+        privileged: bool,
+    ) -> Result<Changed, VolumeError> {
+        match () {
+            () if name.starts_with(b"user.") => {}
+            () if !name.starts_with(b"trusted.") => return Err(VolumeError::NotSupported),
+            () if !privileged => return Err(VolumeError::NotPermitted),
+            () => {}
+        }
+        let mut guard = self.lock();
+        let objects = &mut *guard;
+        // Writeback before this call must not move the times afterwards.
+        self.stat(objects, number);
+        let xattrs = &mut objects.get(number).xattrs;
+        match (change, xattrs.contains_key(&name)) {
+            (XattrChange::Create(_), true) => return Err(VolumeError::Exists),
+            (XattrChange::Replace(_) | XattrChange::Remove, false) => return Err(VolumeError::NoAttribute),
+            (XattrChange::Remove, true) => drop(xattrs.remove(&name)),
+            (XattrChange::Set(value) | XattrChange::Create(value) | XattrChange::Replace(value), _) => {
+                xattrs.insert(name, value);
+            }
+        }
+        self.touch(objects, number, false);
+        Ok(Changed { stat: self.stat(objects, number), stable: Stable::not_begun() })
+    }
+
     pub(super) fn data(&self, objects: &mut Objects, number: u64, stat: Stat) -> Option<Data> {
         match objects.get(number).body {
             Body::Regular { file, .. } => Some(Data { backing: self.disk.backing(file), stat, writable: true }),
@@ -342,12 +375,26 @@ impl Shared {
         Ok(Removed { identity, stat, parent: Change { before, after }, stable: Stable::not_begun() })
     }
 
-    pub(super) fn rename(&self, from: u64, from_name: &[u8], to: u64, to_name: Bytes) -> Result<Renamed, VolumeError> {
+    pub(super) fn rename(
+        &self,
+        (from, from_name): (u64, Bytes),
+        (to, to_name): (u64, Bytes),
+        how: RenameHow,
+    ) -> Result<Renamed, VolumeError> {
         let mut guard = self.lock();
         let objects = &mut *guard;
-        let number = objects.entry(from, from_name)?;
-        let replaced = objects.entries(to)?.get(&to_name).copied().filter(|other| *other != number);
-        let same = objects.entries(to)?.get(&to_name) == Some(&number);
+        let number = objects.entry(from, &from_name)?;
+        let there = objects.entries(to)?.get(&to_name).copied();
+        match (how, there) {
+            (RenameHow::NoReplace, Some(_)) => return Err(VolumeError::Exists),
+            (RenameHow::Exchange, None) => return Err(VolumeError::NotFound),
+            (RenameHow::Exchange, Some(other)) if other != number => {
+                return self.exchange(objects, (from, from_name, number), (to, to_name, other));
+            }
+            _ => {}
+        }
+        let replaced = there.filter(|other| *other != number);
+        let same = there == Some(number);
         let directory = matches!(objects.get(number).body, Body::Directory { .. });
         if directory && objects.is_above(number, to) {
             return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
@@ -363,7 +410,7 @@ impl Shared {
         }
         let (from_before, to_before) = (self.stat(objects, from), self.stat(objects, to));
         if !same {
-            objects.entries(from)?.remove(from_name);
+            objects.entries(from)?.remove(&from_name);
             objects.entries(to)?.insert(to_name, number);
             if let Body::Directory { parent, .. } = &mut objects.get(number).body {
                 *parent = to;
@@ -381,6 +428,36 @@ impl Shared {
         Ok(Renamed {
             moved: (self.identity(objects, number), self.stat(objects, number)),
             replaced,
+            from: Change { before: from_before, after: self.stat(objects, from) },
+            to: Change { before: to_before, after: self.stat(objects, to) },
+            stable: Stable::not_begun(),
+        })
+    }
+
+    /// Two names swap their objects.
+    fn exchange(
+        &self,
+        objects: &mut Objects,
+        (from, from_name, number): (u64, Bytes, u64),
+        (to, to_name, other): (u64, Bytes, u64),
+    ) -> Result<Renamed, VolumeError> {
+        for (moved, into) in [(number, to), (other, from)] {
+            if matches!(objects.get(moved).body, Body::Directory { .. }) && objects.is_above(moved, into) {
+                return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
+            }
+        }
+        let (from_before, to_before) = (self.stat(objects, from), self.stat(objects, to));
+        for (moved, into, name) in [(number, to, to_name), (other, from, from_name)] {
+            objects.entries(into)?.insert(name, moved);
+            if let Body::Directory { parent, .. } = &mut objects.get(moved).body {
+                *parent = into;
+            }
+            self.touch(objects, into, true);
+            self.touch(objects, moved, false);
+        }
+        Ok(Renamed {
+            moved: (self.identity(objects, number), self.stat(objects, number)),
+            replaced: Some((self.identity(objects, other), self.stat(objects, other))),
             from: Change { before: from_before, after: self.stat(objects, from) },
             to: Change { before: to_before, after: self.stat(objects, to) },
             stable: Stable::not_begun(),

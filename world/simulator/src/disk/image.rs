@@ -159,6 +159,23 @@ impl Image {
         pages.end - pages.start - taken
     }
 
+    /// The first offset at or after `from` in a page that takes up space.
+    pub(crate) fn next_data(&self, from: u64) -> Option<u64> {
+        let pages = from / IMAGE_BLOCK_BYTES..self.size.div_ceil(IMAGE_BLOCK_BYTES);
+        let page = self.chunks.range(pages.start / self.chunk_pages..).find_map(|(index, chunk)| {
+            let page = self.pages_in(*index, &pages).find(|page| chunk.count(*page..*page + 1) > 0)?;
+            Some(index * self.chunk_pages + page)
+        })?;
+        Some((page * IMAGE_BLOCK_BYTES).max(from)).filter(|at| *at < self.size)
+    }
+
+    /// The first offset at or after `from` in a page that takes up no space, or the end.
+    pub(crate) fn next_hole(&self, from: u64) -> Option<u64> {
+        let pages = from / IMAGE_BLOCK_BYTES..self.size.div_ceil(IMAGE_BLOCK_BYTES);
+        let hole = pages.clone().find(|page| self.blocks_missing(page * IMAGE_BLOCK_BYTES, 1) > 0).unwrap_or(pages.end);
+        (from < self.size).then(|| (hole * IMAGE_BLOCK_BYTES).clamp(from, self.size))
+    }
+
     /// The kept bytes of a range.
     pub(crate) fn read_kept(&self, offset: u64, len: u64) -> Vec<u8> {
         let mut kept = vec![0; kept_len(offset, len, self.kept_bytes)];

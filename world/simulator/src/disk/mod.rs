@@ -241,6 +241,14 @@ impl Disk {
         self.lock().files.get(&file.0).map_or(0, |file| file.live.size())
     }
 
+    /// The first offset at or after `from` that takes up space, or with `hole` the first that does not; the end of the
+    /// file does not. `None` if there is none, or if the file ends at or before `from`.
+    pub fn seek(&self, file: DiskFileId, from: u64, hole: bool) -> Option<u64> {
+        let state = self.lock();
+        let live = &state.files.get(&file.0)?.live;
+        if hole { live.next_hole(from) } else { live.next_data(from) }
+    }
+
     /// The file's size after a power loss that spares nothing unsynced.
     pub fn durable_size(&self, file: DiskFileId) -> u64 {
         self.lock().files.get(&file.0).map_or(0, |file| file.durable.size())

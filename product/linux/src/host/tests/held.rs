@@ -36,6 +36,20 @@ fn a_held_file_is_used_after_its_last_name_and_frees_its_space_with_its_holder()
 }
 
 #[test]
+fn a_held_directory_has_attributes_after_its_removal_and_takes_no_entries() {
+    let world = World::new();
+    world.volume.engine().set_knob(VolumeKnob::AttributesIdleCentisecs, 0).unwrap();
+    let root = world.root();
+    let held = world.volume.hold(&world.make_directory(&root, "directory")).unwrap();
+    world.run(world.volume.remove_directory(&root, b"directory")).result.unwrap();
+    let attributes = world.attributes(&held);
+    assert_eq!((attributes.kind, attributes.links), (Kind::Directory, 0));
+    let how = CreateHow::Guarded(AttributeChange::default());
+    assert_eq!(world.run(world.volume.create(&held, b"file", how)).result.err(), Some(VolumeError::Stale));
+    assert_eq!(world.lookup(&held, "file").err(), Some(VolumeError::Stale));
+}
+
+#[test]
 fn a_local_program_may_remove_what_is_held() {
     let world = World::new();
     world.volume.engine().set_knob(VolumeKnob::AttributesIdleCentisecs, 0).unwrap();

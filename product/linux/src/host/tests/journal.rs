@@ -135,7 +135,9 @@ fn without_a_journal_a_change_of_one_directory_brings_its_sync_and_one_of_two_do
     assert!(!begun(&make(&one.found.node, "below", false).stable));
     let rename = |to: &Node, from: &'static str, name: &'static str| {
         let names = (Bytes::from_static(from.as_bytes()), Bytes::from_static(name.as_bytes()));
-        world.run(world.tree.rename((&one.found.node, names.0), (to, names.1), true)).unwrap()
+        world
+            .run(world.tree.rename((&one.found.node, names.0), (to, names.1), afflux_volume::RenameHow::Replace, true))
+            .unwrap()
     };
     assert!(begun(&rename(&one.found.node, "below", "there").stable));
     // The volume decides which of the two syncs goes first.

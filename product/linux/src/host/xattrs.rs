@@ -1,0 +1,81 @@
+//! Extended attributes and access control lists of the host's objects.
+//!
+//! Owns: the system calls, made as the caller; the namespaces that only root may use here.
+//! Does not own: the bounds of names and values (the volume), lists and their effect on the mode (the kernel).
+//! Invariants: an object is reached by its descriptor alone, so a symbolic link's attributes are its own. `trusted.` and
+//! `security.` need capabilities that the kernel does not withhold from a thread that acts as a user: so they are
+//! refused here.
+
+use std::os::fd::AsRawFd;
+
+use afflux_volume::{VolumeError, XATTR_BYTES_MAX, XattrChange};
+use bytes::Bytes;
+use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
+use rustix::io::Errno;
+
+use super::Core;
+use super::acting::Acting;
+use super::calls::error_of;
+use super::node::HostNode;
+
+const TRUSTED: &[u8] = b"trusted.";
+const SECURITY: &[u8] = b"security.";
+/// The list that bounds who may use the object; the kernel keeps it and the mode in agreement.
+const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
+
+/// A path to the object of a descriptor. It leads to the object itself, also to a symbolic link's.
+fn path_of(node: &HostNode) -> String {
+    format!("/proc/self/fd/{}", node.fd().as_raw_fd())
+}
+
+impl Core {
+    pub(super) fn xattr(&self, node: &HostNode, acting: &Acting, name: &[u8]) -> Result<Bytes, VolumeError> {
+        if name.starts_with(TRUSTED) && is_restricted(acting) {
+            return Err(VolumeError::NoAttribute);
+        }
+        let mut value = vec![0; XATTR_BYTES_MAX];
+        let len = acting.call(|| getxattr(path_of(node), name, &mut value[..]).map_err(error_of))?;
+        Ok(Bytes::copy_from_slice(&value[..len]))
+    }
+
+    pub(super) fn xattrs(&self, node: &HostNode, acting: &Acting) -> Result<Vec<Bytes>, VolumeError> {
+        let mut names = vec![0; XATTR_BYTES_MAX];
+        let len = acting.call(|| listxattr(path_of(node), &mut names[..]).map_err(error_of))?;
+        let names = names[..len].split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        let seen = names.filter(|name| !(name.starts_with(TRUSTED) && is_restricted(acting)));
+        Ok(seen.map(Bytes::copy_from_slice).collect())
+    }
+
+    pub(super) fn change_xattr(
+        &self,
+        node: &HostNode,
+        acting: &Acting,
+        name: &[u8],
+        change: &XattrChange,
+    ) -> Result<(), VolumeError> {
+        if is_restricted(acting) && (name.starts_with(TRUSTED) || name.starts_with(SECURITY)) {
+            return Err(VolumeError::NotPermitted);
+        }
+        let (value, flags) = match change {
+            XattrChange::Set(value) => (value, XattrFlags::empty()),
+            XattrChange::Create(value) => (value, XattrFlags::CREATE),
+            XattrChange::Replace(value) => (value, XattrFlags::REPLACE),
+            XattrChange::Remove => {
+                return acting.call(|| removexattr(path_of(node), name).map_err(error_of));
+            }
+        };
+        let set = || setxattr(path_of(node), name, value, flags);
+        acting.call(|| {
+            // A new list may take the setgid bit from one who is not in the file's group.
+            let set = if name == ACCESS_LIST { acting.call_in_group(node.stat()?.gid, set) } else { set() };
+            set.map_err(|errno| match errno {
+                Errno::TOOBIG | Errno::RANGE => VolumeError::ValueTooLong { bytes: value.len() },
+                errno => error_of(errno),
+            })
+        })
+    }
+}
+
+fn is_restricted(acting: &Acting) -> bool {
+    acting.user().is_some_and(|user| !user.is_root())
+}

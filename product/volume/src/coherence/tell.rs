@@ -1,0 +1,65 @@
+//! Telling the listener what others changed.
+//!
+//! Owns: who is told, of what, and when.
+//! Does not own: finding others' changes (`check`, `settle`), the front end's answer: what its kernel or client forgets.
+//! Invariants: the listener is told after the change can be seen in the volume, and before the reply to the call that
+//! made it or found it. It is told of no change by its own callers ([`Caller::listening`]).
+
+use std::sync::Arc;
+
+use afflux_engine::Platform;
+use bytes::Bytes;
+
+use crate::objects::inode::Inode;
+use crate::objects::listener::{ForeignChange, ForeignListener};
+use crate::tree::attributes::Kind;
+use crate::tree::caller::Caller;
+use crate::tree::identity::Identity;
+use crate::volume::Volume;
+
+impl<P: Platform> Volume<P> {
+    /// Tells `listener` of others' changes from now on, in place of the last one; none: nobody is told.
+    pub fn listen(&self, listener: Option<Arc<dyn ForeignListener>>) {
+        self.listener.set(listener);
+    }
+
+    /// Tells of a change by a caller.
+    #[inline]
+    pub(crate) fn tell(&self, caller: &Caller, change: impl FnOnce() -> ForeignChange) {
+        if self.listener.is_taken() && !caller.is_listening() {
+            self.listener.tell(change());
+        }
+    }
+
+    /// Tells that a look at the host found an object changed.
+    pub(crate) fn tell_found(&self, inode: &Inode<P>) {
+        self.tell(&Caller::SERVER, || match inode.kind() {
+            Kind::Regular => ForeignChange::Bytes(inode.handle),
+            Kind::Directory => ForeignChange::Names(inode.handle),
+            _ => ForeignChange::Attributes(inode.handle),
+        });
+    }
+
+    /// Tells that a look at the host found another mode or owner than those told before, if it did.
+    pub(crate) fn tell_if_others(&self, inode: &Inode<P>, told: (u32, u32, u32)) {
+        if inode.mode_and_owner() != told {
+            self.tell_attributes(&Caller::SERVER, inode);
+        }
+    }
+
+    pub(crate) fn tell_bytes(&self, caller: &Caller, inode: &Inode<P>) {
+        self.tell(caller, || ForeignChange::Bytes(inode.handle));
+    }
+
+    pub(crate) fn tell_attributes(&self, caller: &Caller, inode: &Inode<P>) {
+        self.tell(caller, || ForeignChange::Attributes(inode.handle));
+    }
+
+    /// Tells of a changed name, and of the objects whose number of names or place that changed.
+    pub(crate) fn tell_name(&self, caller: &Caller, directory: &Inode<P>, name: &Bytes, objects: &[Identity]) {
+        self.tell(caller, || ForeignChange::Name { directory: directory.handle, name: name.clone() });
+        for object in objects {
+            self.tell(caller, || ForeignChange::Attributes(self.key.seal(object, self.export_of(directory))));
+        }
+    }
+}

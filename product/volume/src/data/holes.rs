@@ -1,0 +1,83 @@
+//! Holes: where a file has data.
+//!
+//! Owns: the host's answer joined with the pages that the host does not have yet.
+//! Does not own: the host's map of the file (the tree), which pages are unwritten (the engine).
+//! Invariants: bytes of an acknowledged write are never reported as a hole, also if they reach the host in the middle
+//! of the question. So a hole counts only if the engine had nothing there *before* the host said so: what was clean then
+//! is on the host. A hole may be reported as data.
+
+use std::sync::Arc;
+
+use afflux_engine::Platform;
+
+use crate::error::VolumeError;
+use crate::objects::inode::Inode;
+use crate::objects::rights::Use;
+use crate::tree::caller::Caller;
+use crate::tree::directory::Seek;
+use crate::volume::Volume;
+
+impl<P: Platform> Volume<P> {
+    /// The first offset at or after `offset` with data, or the first in a hole; the end of the file counts as a hole.
+    /// The caller needs the right to read. [`VolumeError::PastData`] if `offset` is at or past the end, or if no data
+    /// follows. On a file system without holes all of a file is data.
+    pub async fn seek_by(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        wanted: Seek,
+    ) -> Result<u64, VolumeError> {
+        inode.require_regular()?;
+        self.permit(inode, caller, Use::Read).await?;
+        let size = self.attributes(inode).await?.size;
+        if offset >= size {
+            return Err(VolumeError::PastData { offset });
+        }
+        // The file is open from here on: no program can get a lease that the host's answer would wait for.
+        self.opened(caller, inode, false).await?;
+        match wanted {
+            Seek::Hole => Ok(self.next_hole(inode, offset).await?.min(size)),
+            Seek::Data => {
+                let found = self.next_data(inode, offset).await?;
+                found.filter(|at| *at < size).ok_or(VolumeError::PastData { offset })
+            }
+        }
+    }
+
+    async fn next_data(&self, inode: &Arc<Inode<P>>, offset: u64) -> Result<Option<u64>, VolumeError> {
+        let unwritten = match inode.file() {
+            Some(file) => self.engine.unwritten(file, offset).await.map(|run| run.start.max(offset)),
+            None => None,
+        };
+        if unwritten == Some(offset) {
+            return Ok(unwritten);
+        }
+        let on_host = match self.tree.seek(&inode.node, offset, Seek::Data).await {
+            Err(VolumeError::NotSupported) => Some(offset),
+            answer => answer?,
+        };
+        Ok(on_host.into_iter().chain(unwritten).min())
+    }
+
+    async fn next_hole(&self, inode: &Arc<Inode<P>>, offset: u64) -> Result<u64, VolumeError> {
+        let (mut from, mut without_unwritten) = (offset, None);
+        loop {
+            let hole = match self.tree.seek(&inode.node, from, Seek::Hole).await {
+                Err(VolumeError::NotSupported) => return Ok(u64::MAX),
+                // The host's file ends before: unwritten pages make it longer.
+                answer => answer?.unwrap_or(from),
+            };
+            if without_unwritten == Some(hole) {
+                return Ok(hole);
+            }
+            without_unwritten = Some(hole);
+            if let Some(file) = inode.file()
+                && let Some(run) = self.engine.unwritten(file, hole).await
+                && run.start <= hole
+            {
+                (from, without_unwritten) = (run.end, None);
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Holes of files, some pages of which are not on the host yet.
+
+use std::sync::{Arc, Mutex};
+
+use afflux_engine::{Nanos, Platform};
+use afflux_simulator::{Random, TreeOptions};
+use afflux_volume::{AttributeChange, Caller, Seek, VolumeError};
+
+use crate::client::{Files, Object};
+use crate::clients::VolumeFixture;
+use crate::held::{create, write};
+
+const OWN: &Caller = &Caller::SERVER;
+const PAGE: u64 = 4096;
+
+async fn seek(volume: &Files, file: &Object, offset: u64, wanted: Seek) -> Result<u64, VolumeError> {
+    volume.seek_by(OWN, file, offset, wanted).await
+}
+
+async fn set_size(volume: &Files, file: &Object, size: u64) {
+    let size = AttributeChange { size: Some(size), ..AttributeChange::default() };
+    volume.set_attributes(file, size, None).await.result.unwrap();
+}
+
+#[test]
+fn data_is_what_the_host_has_and_what_is_dirty() {
+    let lab = VolumeFixture::new(1, TreeOptions::default());
+    let volume = &lab.volume;
+    lab.run(async {
+        let root = volume.mount(b"").await.unwrap();
+        let file = create(volume, &root, b"file").await;
+        assert_eq!(seek(volume, &file, 0, Seek::Data).await, Err(VolumeError::PastData { offset: 0 }));
+        assert_eq!(seek(volume, &file, 0, Seek::Hole).await, Err(VolumeError::PastData { offset: 0 }));
+        set_size(volume, &file, 20 * PAGE).await;
+        assert_eq!(seek(volume, &file, 3, Seek::Data).await, Err(VolumeError::PastData { offset: 3 }));
+        assert_eq!(seek(volume, &file, 3, Seek::Hole).await, Ok(3));
+        // On the host: page 2. Dirty: pages 3, 10 and 25, which makes the file longer.
+        write(volume, &file, 2 * PAGE, &[1; PAGE as usize]).await;
+        volume.sync(&file, 0, 0).await.result.unwrap();
+        write(volume, &file, 3 * PAGE, &[1; PAGE as usize]).await;
+        write(volume, &file, 10 * PAGE + 5, b"x").await;
+        write(volume, &file, 25 * PAGE, b"the end").await;
+        let size = 25 * PAGE + 7;
+        for (offset, data, hole) in [
+            (0, Ok(2 * PAGE), 0),
+            (2 * PAGE + 1, Ok(2 * PAGE + 1), 4 * PAGE),
+            (3 * PAGE + 9, Ok(3 * PAGE + 9), 4 * PAGE),
+            (4 * PAGE, Ok(10 * PAGE), 4 * PAGE),
+            (10 * PAGE + 100, Ok(10 * PAGE + 100), 11 * PAGE),
+            (22 * PAGE, Ok(25 * PAGE), 22 * PAGE),
+            (size - 1, Ok(size - 1), size),
+        ] {
+            assert_eq!(seek(volume, &file, offset, Seek::Data).await, data, "data from {offset}");
+            assert_eq!(seek(volume, &file, offset, Seek::Hole).await, Ok(hole), "hole from {offset}");
+        }
+        for wanted in [Seek::Data, Seek::Hole] {
+            for offset in [size, u64::MAX] {
+                assert_eq!(seek(volume, &file, offset, wanted).await, Err(VolumeError::PastData { offset }));
+            }
+        }
+        assert_eq!(seek(volume, &root, 0, Seek::Data).await, Err(VolumeError::IsDirectory));
+        let held = volume.hold(&file).unwrap();
+        volume.remove(&root, b"file").await.result.unwrap();
+        assert_eq!(seek(volume, &held, 4 * PAGE, Seek::Data).await, Ok(10 * PAGE), "of a file without a name");
+    });
+}
+
+/// Pages are written, and written back, while others ask: what was acknowledged is never a hole.
+#[test]
+fn acknowledged_bytes_are_never_in_a_hole() {
+    for seed in 0..60 {
+        let lab = VolumeFixture::new(seed, TreeOptions::default());
+        let volume = Arc::clone(&lab.volume);
+        let file = lab.run(async {
+            let root = volume.mount(b"").await.unwrap();
+            let file = create(&volume, &root, b"file").await;
+            set_size(&volume, &file, 64 * PAGE).await;
+            file
+        });
+        let (written, over) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(false)));
+        let (writer, target, known, ended) =
+            (Arc::clone(&volume), Arc::clone(&file), Arc::clone(&written), Arc::clone(&over));
+        let mut random = Random::new(seed);
+        lab.world.spawn("writer", async move {
+            for _ in 0..40 {
+                let page = random.below(64);
+                write(&writer, &target, page * PAGE, &[1; PAGE as usize]).await;
+                known.lock().unwrap().push(page);
+                if random.below(4) == 0 {
+                    writer.sync(&target, 0, 0).await.result.unwrap();
+                }
+                let platform = Arc::clone(writer.engine().platform());
+                platform.sleep_until(platform.now().after(random.below(2_000_000))).await;
+            }
+            *ended.lock().unwrap() = true;
+        });
+        lab.run(async {
+            while !*over.lock().unwrap() {
+                let before = written.lock().unwrap().clone();
+                for page in before {
+                    let at = page * PAGE;
+                    assert_eq!(seek(&volume, &file, at, Seek::Data).await, Ok(at), "seed {seed}, page {page}");
+                    let hole = seek(&volume, &file, at, Seek::Hole).await.unwrap();
+                    assert!(hole > at, "seed {seed}, page {page} is a hole");
+                }
+                let platform = lab.world.platform();
+                platform.sleep_until(platform.now().after(Nanos::MILLISECOND)).await;
+            }
+        });
+    }
+}
