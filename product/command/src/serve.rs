@@ -105,6 +105,7 @@ pub(crate) fn run_behind(
     for warning in &configuration.warnings {
         warn!("{warning}");
     }
+    let separated = wanted.separated()?;
     let opened = Source::open(&settings)?;
     let mut notes = opened.as_ref().map(|(source, _)| source.notes().to_vec()).unwrap_or_default();
     let rules = admission::rules(&settings.at_once, &mut notes);
@@ -121,7 +122,7 @@ pub(crate) fn run_behind(
     let prepared = own_clients.then(own_clients::prepare);
     let (control, control_listener) = socket_paths::bind(settings.control.as_deref(), &wanted.socket_name(listen))?;
     let control = RemovedAtEnd(Arc::new(control));
-    let front = wanted.prepared(listening, listen, settings.directories.first())?;
+    let front = wanted.prepared(listening, listen, settings.directories.first(), separated)?;
     // Clients choose modes, and default access control lists bound them. The server's own files have explicit modes.
     umask(Mode::empty());
     // This comes before the first thread, and after binding the addresses that take a privilege.

@@ -10,7 +10,7 @@ mod device;
 mod mounting;
 mod session;
 
-pub use mounting::{FuseMount, MountError, MountPoint, unmount};
+pub use mounting::{FuseMount, MountError, MountPoint, OwnMounts, unmount};
 pub use session::FuseSession;
 
 /// The process of a thread; none if it is gone, or in no process namespace of ours.

@@ -18,13 +18,14 @@ use afflux_engine::{Engine, Nanos, Platform};
 use afflux_frontend::{Peer, Recording};
 use afflux_fuse::{Mount, MountOptions, Requesters};
 use afflux_linux::{
-    FuseMount, FuseSession, LinuxPlatform, Listener, MountPoint, ServeHandle, acts_as_others, connections_max,
-    process_of, serve,
+    FuseMount, FuseSession, LinuxPlatform, Listener, MountPoint, OwnMounts, ServeHandle, acts_as_others,
+    connections_max, process_of, serve,
 };
 use afflux_nfs::{Rules, Server};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::Volume;
+use rustix::process::geteuid;
 
 use super::listening::{cannot_listen, limits, report_refused};
 use super::own_clients;
@@ -76,6 +77,17 @@ pub(crate) struct MountFront {
 }
 
 impl WantedFront {
+    /// For a mount: the process that unmounts, and as root a view of the host's mounts without ours. Comes before the
+    /// first thread, and before the tree is opened.
+    pub(super) fn separated(&self) -> Outcome<Option<(Unmounter, Option<OwnMounts>)>> {
+        let Self::Mount(point) = self else { return Ok(None) };
+        let unmounter = Unmounter::start(point.path())
+            .map_err(|error| Failure::failed(format!("cannot start the process that unmounts at the end: {error}")))?;
+        let own = geteuid().is_root().then(OwnMounts::separate).transpose();
+        let own = own.map_err(|error| Failure::failed(format!("cannot separate the server's mounts: {error}")))?;
+        Ok(Some((unmounter, own)))
+    }
+
     /// Listens, if clients come over the network.
     pub(super) fn listening(&self, settings: &Settings) -> Outcome<Option<Listener>> {
         match self {
@@ -93,9 +105,10 @@ impl WantedFront {
         listener: Option<Listener>,
         listen: SocketAddr,
         source: Option<&PathBuf>,
+        own: Option<(Unmounter, Option<OwnMounts>)>,
     ) -> Outcome<PreparedFront> {
         match (self, listener) {
-            (Self::Mount(point), _) => mounted(point, source.map_or(Path::new("afflux"), PathBuf::as_path)),
+            (Self::Mount(point), _) => mounted(point, source.map_or(Path::new("afflux"), PathBuf::as_path), own),
             (Self::Nfs, Some(listener)) => Ok(PreparedFront::Nfs { listener, listen }),
             (Self::Nfs, None) => Err(Failure::failed("nothing listens")),
         }
@@ -170,10 +183,10 @@ impl PreparedFront {
 }
 
 /// Mounts, with a process that unmounts at the end.
-fn mounted(point: &MountPoint, source: &Path) -> Outcome<PreparedFront> {
-    let mut unmounter = Unmounter::start(point.path())
-        .map_err(|error| Failure::failed(format!("cannot start the process that unmounts at the end: {error}")))?;
-    let mounted = point.mount(source).map_err(|error| Failure::failed(format!("cannot mount: {error}")))?;
+fn mounted(point: &MountPoint, source: &Path, own: Option<(Unmounter, Option<OwnMounts>)>) -> Outcome<PreparedFront> {
+    let (mut unmounter, own) = own.ok_or_else(|| Failure::failed("nothing unmounts"))?;
+    let mounted =
+        point.mount(source, own.as_ref()).map_err(|error| Failure::failed(format!("cannot mount: {error}")))?;
     unmounter.is_mounted(mounted.number());
     Ok(PreparedFront::Mount { mounted, unmounter, point: point.path().to_owned() })
 }

@@ -138,7 +138,11 @@ fn a_directory_is_mounted_over_itself_and_programs_run_from_it() {
     assert!(is_mounted(&data));
     let output = shell("cat below; cp /bin/sh program; chmod 755 program; ./program -c 'echo ran' | tee out", &data);
     assert_eq!(text(&output), "belowran\n");
+    // The way up from a directory below must not lead into the mount.
+    let output = shell("mkdir -p a/b; echo deep > a/b/c; mv a/b moved; cat moved/c; ls a moved", &data);
+    assert_eq!(text(&output), "deep\na:\n\nmoved:\nc\n");
     mounted.stop();
+    assert_eq!(fs::read_to_string(data.join("moved/c")).unwrap(), "deep\n");
     assert_eq!(fs::read_to_string(data.join("out")).unwrap(), "ran\n");
 }
 

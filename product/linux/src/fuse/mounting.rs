@@ -8,17 +8,19 @@
 use std::ffi::CString;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair,
 };
 use rustix::process::{getegid, geteuid};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use super::device::{self, Device};
 
@@ -48,6 +50,43 @@ pub enum MountError {
     Helper(String),
 }
 
+/// The server's own view of the host's mounts, without the mount that it serves.
+///
+/// In the common view, `..` from a directory below a mount point leads into the mount. So a server that mounts over its
+/// own directory would ask itself where its directories are.
+pub struct OwnMounts {
+    common: OwnedFd,
+    own: OwnedFd,
+}
+
+impl OwnMounts {
+    /// Separates this process's view from the common one. Call it before the first thread, and before files are opened
+    /// that are served.
+    ///
+    /// # Errors
+    /// It takes root's rights.
+    pub fn separate() -> io::Result<Self> {
+        let view = || open(c"/proc/self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let common = view()?;
+        // SAFETY: the process has one thread, so no thread sees two views; descriptors stay as they are.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS)? };
+        rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+        Ok(Self { common, own: view()? })
+    }
+
+    /// Makes a call in the common view.
+    fn in_common<T>(&self, call: impl FnOnce() -> T) -> io::Result<T> {
+        let kind = Some(LinkNameSpaceType::Mount);
+        // A change of the view also changes the working directory.
+        let directory = std::env::current_dir();
+        move_into_link_name_space(self.common.as_fd(), kind)?;
+        let result = call();
+        move_into_link_name_space(self.own.as_fd(), kind)?;
+        directory.and_then(std::env::set_current_dir)?;
+        Ok(result)
+    }
+}
+
 /// A directory to mount on.
 #[derive(Clone, Debug)]
 pub struct MountPoint {
@@ -74,11 +113,17 @@ impl MountPoint {
     }
 
     /// Mounts on it, with `source` as the mount's name. Root's mount is for all users, another user's for that user.
-    /// Nothing below can be used before the mount is served.
+    /// Nothing below can be used before the mount is served. With a view of its `own`, this process does not see the
+    /// mount.
     ///
     /// # Errors
     /// The kernel or the helper refuses it.
-    pub fn mount(&self, source: &Path) -> Result<FuseMount, MountError> {
+    pub fn mount(&self, source: &Path, own: Option<&OwnMounts>) -> Result<FuseMount, MountError> {
+        let failed = |source| MountError::Point { point: self.path.clone(), source };
+        own.map_or_else(|| self.mount_here(source), |own| own.in_common(|| self.mount_here(source)).map_err(failed)?)
+    }
+
+    fn mount_here(&self, source: &Path) -> Result<FuseMount, MountError> {
         let descriptor = if geteuid().is_root() { self.mount_as_root(source)? } else { self.mount_by_helper(source)? };
         Ok(FuseMount { device: Device::new(descriptor), number: top_mount(self.path()).unwrap_or_default() })
     }
