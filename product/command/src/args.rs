@@ -23,7 +23,7 @@ const COLUMNS_MAX: usize = 110;
 
 /// The commands by purpose, as the help lists them.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Serve directories", &["serve", "set", "drain"]),
+    ("Serve directories", &["serve", "mount", "set", "drain"]),
     ("Watch a server", &["top", "stat", "delays", "trace"]),
     #[cfg(feature = "object")]
     ("Volumes in object stores", &["volumes", "check", "snapshot"]),
@@ -51,6 +51,23 @@ root becomes the anonymous user (--squash, --anon). Refused callers get AUTH_TOO
 Settings also come from the configuration file and from the environment: --lock-memory is lock_memory in the file and \
 AFFLUX_LOCK_MEMORY in the environment, DIR is `directories` and AFFLUX_DIRECTORIES, a knob is AFFLUX_<KNOB>. Flags win \
 over the environment, and the environment over the file.";
+
+const MOUNT_EXAMPLES: &str = "\
+Examples:
+  sudo afflux mount /data /data
+  sudo afflux mount /srv/disk /mnt/disk --cache 512MiB --set budget_ms=500";
+
+const MOUNT_MORE: &str = "\
+DIR is mounted on MOUNTPOINT by FUSE. Mounted over itself, nobody can change it behind the cache: this is the \
+recommended form. Ctrl-C, SIGTERM and umount(8) write everything, then end.
+
+Run by root, the mount is for all users, and the kernel checks each user's rights. Run by another user, it is for \
+that user alone, and needs fusermount3 (Debian's fuse3).
+
+fsync and fsyncdir make names and bytes durable, as on the host's own file system. sync(2) and umount(8) do not reach \
+a FUSE server: use fsync, or `afflux drain`.
+
+Settings come from the same places as those of `afflux serve`.";
 
 const TOP_HELP: &str = "\
 Examples:
@@ -115,13 +132,28 @@ impl Arguments {
     /// The command with its complete help. Manual pages and completions are made from it, too.
     pub(crate) fn described() -> clap::Command {
         let list = knobs::list();
+        let mount = format!("{MOUNT_EXAMPLES}\n\n{MOUNT_MORE}\n\n{list}");
         let serve = format!("{SERVE_EXAMPLES}\n\n{SERVE_MORE}\n\n{list}");
         let command = Self::command()
             .mut_subcommand("set", |set| set.after_long_help(format!("{SET_EXAMPLES}\n\n{list}")))
-            .mut_subcommand("serve", |it| it.after_long_help(serve));
+            .mut_subcommand("serve", |it| it.after_long_help(serve))
+            .mut_subcommand("mount", |it| mounting(it).after_help(MOUNT_EXAMPLES).after_long_help(mount));
         let list = groups(&command);
         afflux_manual::with_examples(command.before_help(list))
     }
+}
+
+/// The description of `mount`: that of `serve`, with two paths and without what is NFS's.
+fn mounting(serve: clap::Command) -> clap::Command {
+    let without = settings::OF_NFS.iter().fold(serve, |command, name| command.mut_arg(name, |arg| arg.hide(true)));
+    without.mut_arg("directories", |paths| {
+        paths
+            .value_names(["DIR", "MOUNTPOINT"])
+            .num_args(2)
+            .required(true)
+            .help("The directory to mount, and where")
+            .long_help("The directory to mount, and where. Both may be the same.")
+    })
 }
 
 /// The commands of each group, one a line.
@@ -141,6 +173,8 @@ fn groups(command: &clap::Command) -> String {
 pub(crate) enum Command {
     /// Serve directories over NFSv3
     Serve(Serve),
+    /// Mount a directory on this host through the cache
+    Mount(Serve),
     /// Show a server's disks, clients and files once
     Stat(Stat),
     /// Show a server's disks, clients and files on a full screen
@@ -168,6 +202,9 @@ pub(crate) enum Command {
     Snapshot(stores::Snapshot),
     #[command(flatten)]
     Manual(ManualCommand),
+    /// The process that unmounts at a mount's end
+    #[command(name = crate::unmounter::COMMAND, hide = true)]
+    UnmountAtEnd(UnmountAtEnd),
     /// A command of afflux-lab
     #[command(hide = true, alias = "devices", alias = "calibrate", alias = "lab", disable_help_flag = true)]
     Simulate(Moved),
@@ -388,6 +425,13 @@ pub(crate) struct Eject {
     /// Print progress and outcome as JSON objects, one a line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The arguments of the process that unmounts.
+#[derive(Debug, Args)]
+pub(crate) struct UnmountAtEnd {
+    /// The mount point
+    pub(crate) point: PathBuf,
 }
 
 /// The arguments of a command that the other program has.

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     log::start(args.log);
     let figures = metrics::bind(args.metrics)?;
     let signalled = signals::watch(signals::Hangup::Ends, || std::process::exit(1));
-    let signalled = signalled.map_err(|error| Failure::failed(format!("signals: {error}")))?;
+    let (_, signalled) = signalled.map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let state = StateDirectory::made(args.state.as_deref());
     let (kept, warnings) = KeptPrices::read(state.speeds_path());
     warnings.iter().for_each(|warning| warn!("{warning}"));

@@ -16,6 +16,7 @@ mod govern;
 mod knobs;
 mod log;
 mod metrics;
+mod mount;
 mod port_holder;
 mod progress;
 mod serve;
@@ -27,6 +28,7 @@ mod stat;
 mod stores;
 mod top;
 mod trace;
+mod unmounter;
 mod watch;
 
 use std::process::ExitCode;
@@ -38,6 +40,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::read();
     let outcome = match &arguments.command {
         Command::Serve(serve) => serve::run(serve),
+        Command::Mount(mount) => mount::run(mount),
+        Command::UnmountAtEnd(child) => unmounter::run(&child.point),
         Command::Stat(stat) => stat::run(stat),
         Command::Top(top) => top::run(top),
         Command::Delays(delays) => delays::run(delays),

@@ -1,4 +1,4 @@
-//! `afflux serve`: directories over NFSv3 through the engine.
+//! `afflux serve` and `afflux mount`: directories through the engine, over NFSv3 or as a mount of this host.
 //!
 //! Owns: the order in which the parts start and stop, the wiring between them.
 //! Does not own: any part: the engine, the volume, the front end and the world are crates.
@@ -12,9 +12,12 @@ mod device_label;
 mod event_stream;
 mod exports;
 mod figures;
+pub(crate) mod front;
 mod gauges;
 pub(crate) mod kept_prices;
 mod kept_verifier;
+mod listening;
+mod mount_banner;
 mod own_clients;
 mod prefault;
 mod reload;
@@ -33,24 +36,23 @@ mod store_volume;
 mod store_writer;
 mod upkeep;
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use std::{process, thread};
 
 use afflux_budget::Budget;
 use afflux_engine::settings::KnobError;
-use afflux_engine::{Engine, Nanos, Platform, Policies};
+use afflux_engine::{Engine, Nanos, Policies};
 use afflux_frames::Frames;
-use afflux_frontend::Peer;
 use afflux_linux::{
-    Caching, IoChoice, LinuxPlatform, ListenError, Listener, REACTORS_MAX, Reactors, RefusedConnection, ServeHandle,
-    ServeLimits, connections_max, give_up_privileges, host_device, kept_places, refuse_foreign_calls, serve,
+    Caching, IoChoice, LinuxPlatform, Listener, REACTORS_MAX, Reactors, give_up_privileges, host_device, kept_places,
+    refuse_foreign_calls,
 };
-use afflux_nfs::{NfsKnob, Rules, Server};
+use afflux_nfs::Rules;
 use afflux_volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
 use rustix::fs::Mode;
 use rustix::process::umask;
@@ -61,7 +63,6 @@ use crate::configuration::{self, Configuration};
 use crate::control::listener;
 use crate::control::messages::{Progress, Reply};
 use crate::control::socket_paths::{self, Bound};
-use crate::port_holder::{self, Holder};
 use crate::progress::{self, DrainDisplay};
 use crate::settings::{Policy, Settings};
 use crate::{knobs, log, metrics, service};
@@ -69,6 +70,7 @@ use afflux_linux::HostMemory;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 use exports::Export;
+use front::{Front, PreparedFront, WantedFront};
 use kept_prices::KeptPrices;
 use prefault::Prefault;
 use reload::Reload;
@@ -77,16 +79,6 @@ use signals::{Hangup, SignalRequest};
 use source::Source;
 use state::StateDirectory;
 use upkeep::Upkeep;
-
-/// Longest time for answering calls in progress once the server is stopping.
-const FINISH_NS: u64 = 2 * Nanos::SECOND;
-
-/// Shortest time between two reports of refused connections.
-const REFUSALS_SAID_EVERY: Duration = Duration::from_secs(10);
-
-/// Time that a client's bytes may stay unread for want of room before the server resets the connection. Clients give up
-/// after a minute, impatient ones earlier.
-const UNREAD_NS: u64 = 15 * Nanos::SECOND;
 
 /// Interval of the upkeep of unused files. The upkeep frees the space of files that other programs have deleted. It
 /// also closes written programs, so that the host can run them.
@@ -99,6 +91,16 @@ const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
+    run_behind(&WantedFront::Nfs, args, configuration, host)
+}
+
+/// Runs a server until its end, behind the front that is wanted.
+pub(crate) fn run_behind(
+    wanted: &WantedFront,
+    args: &args::Serve,
+    configuration: Configuration,
+    host: HostMemory,
+) -> Outcome {
     if args.check {
         configuration.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
         Source::check(&configuration.settings)?;
@@ -110,20 +112,24 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     for warning in &configuration.warnings {
         warn!("{warning}");
     }
+    let separated = wanted.separated()?;
     let opened = Source::open(&settings)?;
     let mut notes = opened.as_ref().map(|(source, _)| source.notes().to_vec()).unwrap_or_default();
     let rules = admission::rules(&settings.at_once, &mut notes);
     if settings.at_once.async_metadata {
         notes.push(ASYNC_METADATA_NOTE.to_owned());
     }
-    let unable = |error: ListenError| cannot_listen(settings.listen, &error);
-    let listening = Listener::tcp_bound(settings.listen).map_err(unable)?;
-    let listen = listening.internet_address().unwrap_or(settings.listen);
+    let state = StateDirectory::made(settings.state.as_deref());
+    wanted
+        .refuse_below(&[("the state directory", state.path()), ("the control socket", settings.control.as_deref())])?;
+    let listening = wanted.listening(&settings)?;
+    let listen = listening.as_ref().and_then(Listener::internet_address).unwrap_or(settings.listen);
     let figures = metrics::bind(settings.metrics)?;
-    let own_clients = own_clients::are_served(listen.ip(), settings.lock_memory);
+    let own_clients = wanted.has_own_clients(listen, settings.lock_memory);
     let prepared = own_clients.then(own_clients::prepare);
-    let (control, control_listener) = socket_paths::bind(settings.control.as_deref(), listen)?;
+    let (control, control_listener) = socket_paths::bind(settings.control.as_deref(), &wanted.socket_name(listen))?;
     let control = RemovedAtEnd(Arc::new(control));
+    let front = wanted.prepared(listening, listen, settings.directories.first(), separated)?;
     // Clients choose modes, and default access control lists bound them. The server's own files have explicit modes.
     umask(Mode::empty());
     // This comes before the first thread, and after binding the addresses that take a privilege.
@@ -141,14 +147,9 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     if is_store {
         notes.extend_from_slice(source.notes());
     }
-    // A standby waits for the store, and no client waits for the standby.
-    listening.listen().map_err(unable)?;
-    let state = StateDirectory::made(settings.state.as_deref());
     let kept = kept_prices(&state);
     let kept_here = (&state, &kept);
-    let (running, handle) =
-        start(&reactors.platform(), &configuration, kept_here, rules.clone(), (&source, exports), listening)?;
-    running.volume.set_names_durable(!settings.at_once.async_metadata);
+    let running = start(&reactors.platform(), &configuration, kept_here, rules.clone(), (&source, exports), front)?;
     if let Some(prepared) = prepared {
         let locked = prepared.and_then(|()| running.engine.frames().arena().lock());
         own_clients::note_locked(locked, settings.lock_memory, &mut notes)?;
@@ -158,21 +159,21 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
         .map_err(|error| Failure::failed(format!("cannot start a thread for upkeep: {error}")))?;
     let prefault = settings.prefault.then(|| Prefault::start(&running.engine)).flatten();
     let signalled = watch_signals(&running, Arc::clone(&control.0), args.json)
-        .map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
+        .map_err(|error| Failure::failed(format!("cannot wait for the end: {error}")))?;
     listener::start(control_listener, Arc::clone(&running) as _)
         .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
     let figures = figures.map(|figures| metrics::start(figures, figures::source(&running))).transpose()?;
 
     let ways = Endpoints { control: &control.0.path, control_is_named: settings.control.is_some(), figures };
     print_ready(&running, &rules, &ways, host, &notes, args.json);
-    service::notify_ready(&format!("Serving on {}", running.listen));
+    service::notify_ready(&format!("Serving on {}", running.front.place()));
     let mut loaded = Reload { args, host, in_force: configuration };
     // An error means that the signal thread is gone: then there is nothing to wait for.
     while signalled.recv() == Ok(SignalRequest::Reload) {
         loaded.again(&running);
     }
     drop(prefault);
-    let stopped = stop_serving(&running, &handle, args.json);
+    let stopped = stop_serving(&running, args.json);
     let ended = stopped.and_then(|()| source.end(&running.volume, &state));
     drop(upkeep);
     ended
@@ -217,8 +218,8 @@ fn start(
     (state, kept): (&StateDirectory, &Arc<Mutex<KeptPrices>>),
     rules: Rules,
     (source, exports): (&Source, Vec<Export>),
-    listening: Listener,
-) -> Outcome<(Running, ServeHandle)> {
+    front: PreparedFront,
+) -> Outcome<Running> {
     let mut settings = knobs::of_server();
     let (wrong_use, policies) =
         (|error: KnobError| Failure::wrong_use(error.to_string()), policies(&configuration.settings));
@@ -239,24 +240,12 @@ fn start(
     }
     source.take_verifier(&volume, state);
     volume.upkeep_every(TEND_NS);
-    let server = Server::new(Arc::clone(&volume), rules.into());
-    let machines = Arc::clone(&server);
-    let listen = listening.internet_address().unwrap_or(configuration.settings.listen);
-    let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
-    let handle = serve(platform, vec![listening], limits(&engine), report_refused(), machine);
-    let running = Running {
-        engine,
-        volume,
-        server,
-        devices,
-        exports,
-        listen,
-        since: Instant::now(),
-        handle: handle.clone(),
-        connections_max: connections_max(),
-        store: source.store_figures(),
-    };
-    Ok((running, handle))
+    // A mount's names are as durable as the host's own: at fsync. NFS demands it at return.
+    let at_return = matches!(front, PreparedFront::Nfs { .. }) && !configuration.settings.at_once.async_metadata;
+    volume.set_names_durable(at_return);
+    let front = front.start(platform, &engine, &volume, rules)?;
+    let store = source.store_figures();
+    Ok(Running { engine, volume, devices, exports, since: Instant::now(), front, store })
 }
 
 /// Has the volume save the places of objects for the next start. Without them, clients' handles take a walk then.
@@ -276,33 +265,6 @@ fn keep_places(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
              kept ({})",
             output::shown(reason)
         ),
-    }
-}
-
-/// The current limits of the server, from the knobs in force at the call.
-fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeLimits + Send + Sync + 'static {
-    let (engine, connections_max) = (Arc::clone(engine), connections_max());
-    move || {
-        let knob = |knob| engine.settings().get(knob);
-        ServeLimits {
-            connections_max,
-            peer_connections_max: knob(NfsKnob::PeerConnections) as usize,
-            idle_ns: engine.settings().ns(NfsKnob::IdleCentisecs),
-            request_bytes_max: knob(NfsKnob::RequestBytes),
-            unread_ns: UNREAD_NS,
-        }
-    }
-}
-
-/// Reports refused connections and the limit that refused them, but not more often than a person can read.
-fn report_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 'static {
-    let last: Mutex<Option<Instant>> = Mutex::new(None);
-    move |refused| {
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_none_or(|last| last.elapsed() >= REFUSALS_SAID_EVERY) {
-            *last = Some(Instant::now());
-            info!("{refused} (see the knob nfs_peer_connections_max; counted in `afflux stat`)");
-        }
     }
 }
 
@@ -339,34 +301,6 @@ fn lock(kept: &Mutex<KeptPrices>) -> MutexGuard<'_, KeptPrices> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure {
-    let address = listen.ip();
-    Failure::failed(match error {
-        ListenError::InUse { .. } => {
-            let free = format!("--listen ({}:0 picks a free port)", banner::bracketed(address));
-            match port_holder::of(listen) {
-                Some(Holder { process, program }) if program == "afflux" => format!(
-                    "{listen} is in use by Afflux itself: process {process} serves there already. `afflux stat` shows \
-                     what; `kill {process}` (or Ctrl-C where it runs) writes everything and stops it; or choose \
-                     another address with {free}"
-                ),
-                Some(Holder { process, program }) => format!(
-                    "{listen} is in use by another program ({}, process {process}); choose another with {free}",
-                    output::shown(program)
-                ),
-                None => format!("{listen} is in use by another program; choose another with {free}"),
-            }
-        }
-        ListenError::Host { source, .. } if source.kind() == ErrorKind::AddrNotAvailable => {
-            format!("{address} is not an address of this machine; choose one with --listen")
-        }
-        ListenError::Host { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
-            format!("this user may not listen on {listen}; ports from 1024 up need no privilege")
-        }
-        other => other.to_string(),
-    })
-}
-
 /// A control socket that is removed when the server ends in order.
 struct RemovedAtEnd(Arc<Bound>);
 
@@ -377,10 +311,10 @@ impl Drop for RemovedAtEnd {
 }
 
 fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io::Result<Receiver<SignalRequest>> {
-    let running = Arc::clone(running);
+    let served = Arc::clone(running);
     let hangup = if service::is_there() { Hangup::Reloads } else { Hangup::Ends };
-    signals::watch(hangup, move || {
-        let unwritten = running.unwritten();
+    let (told, signalled) = signals::watch(hangup, move || {
+        let unwritten = served.unwritten();
         control.remove();
         if json {
             print_json(&Reply::Abandoned { unwritten: unwritten.clone() });
@@ -391,7 +325,9 @@ fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io:
         };
         output::remark(progress::unwritten(first, &unwritten));
         process::exit(1);
-    })
+    })?;
+    running.front.stop_with_mount(told)?;
+    Ok(signalled)
 }
 
 /// The ways to a server beside its port.
@@ -403,9 +339,13 @@ struct Endpoints<'a> {
 }
 
 fn print_ready(running: &Running, rules: &Rules, ways: &Endpoints<'_>, host: HostMemory, notes: &[String], json: bool) {
+    let nfs = match &running.front {
+        Front::Nfs(nfs) => nfs,
+        Front::Mount(mount) => return mount_banner::print(running, mount, (ways.control, ways.figures), notes, json),
+    };
     let served = banner::Served {
         exports: &running.exports,
-        listen: running.listen,
+        listen: nfs.listen,
         rules,
         control: ways.control,
         program: banner::called(),
@@ -429,23 +369,11 @@ fn print_json(reply: &Reply) {
     }
 }
 
-/// Has the calls in progress answered and the connections closed in a thread, while the drain goes on. Peers that are
-/// slow to take their last replies would delay the drain.
-fn finish_connections(running: &Running, handle: &ServeHandle) -> Receiver<()> {
-    let (told, finished) = mpsc::channel();
-    let (platform, handle) = (Arc::clone(running.engine.platform()), handle.clone());
-    running.engine.platform().spawn("finish", async move {
-        handle.finish(platform.now().after(FINISH_NS)).await;
-        let _ = told.send(());
-    });
-    finished
-}
-
 /// Takes no more calls, writes everything, and reports the outcome.
-fn stop_serving(running: &Running, handle: &ServeHandle, json: bool) -> Outcome {
+fn stop_serving(running: &Running, json: bool) -> Outcome {
     output::remark("Stopping: writing all dirty pages (a second signal gives up).");
     service::notify_stopping();
-    let finished = finish_connections(running, handle);
+    let finished = running.front.finish(running.engine.platform());
     let mut display = DrainDisplay::new(!json, "(Ctrl-C again to abandon it)");
     let mut told = service::Stopping::default();
     let mut show = |progress: Progress| {
@@ -459,12 +387,13 @@ fn stop_serving(running: &Running, handle: &ServeHandle, json: bool) -> Outcome 
     display.finish();
     drained.written_bytes += first.written_bytes;
     drained.elapsed_ns += first.elapsed_ns;
-    let counts = handle.counts();
     if json {
         print_json(&Reply::Drained(drained.clone()));
     } else if drained.failed.is_empty() {
-        let served = units::data(counts.bytes_in.saturating_add(counts.bytes_out));
-        output::say(format_args!("{} {served} served.", progress::done(&drained)));
+        let counts = running.front.nfs().map(|nfs| nfs.handle.counts());
+        let served = counts.map(|counts| units::data(counts.bytes_in.saturating_add(counts.bytes_out)));
+        let served = served.map(|served| format!(" {served} served.")).unwrap_or_default();
+        output::say(format_args!("{}{served}", progress::done(&drained)));
     }
     if drained.failed.is_empty() {
         return Ok(());

@@ -50,6 +50,10 @@ const IO: [(&str, IoChoice); 3] =
 /// The callers that become the anonymous user, by name.
 const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
 
+/// The settings that only NFS obeys, and `mount` refuses.
+pub(crate) const OF_NFS: [&str; 9] =
+    ["listen", "allow", "squash", "anon", "any_port", "read_only", "async_metadata", "subtree_check", "shared"];
+
 /// The settings that `serve` runs with.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Settings {

@@ -11,6 +11,7 @@ mod clock;
 mod device;
 mod filter;
 mod foreign_wakers;
+mod fuse;
 mod host;
 mod host_memory;
 mod local;
@@ -29,6 +30,7 @@ pub use claim::{Claim, claim, unclaim};
 pub use device::{Caching, HostDevice, HostFile, RevokedDescriptors, SpareDescriptors};
 pub use filter::refuse_foreign_calls;
 pub use foreign_wakers::{DeferredWakes, contain};
+pub use fuse::{FuseMount, FuseSession, MountError, MountPoint, OwnMounts, process_of, unmount};
 pub use host::{
     HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices, kept_places,
 };

@@ -10,7 +10,6 @@ mod tests;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -56,13 +55,12 @@ impl Bound {
     }
 }
 
-/// Listens for a server on `listen`: at `named`, or where clients look by default.
-pub(crate) fn bind(named: Option<&Path>, listen: SocketAddr) -> Outcome<(Bound, UnixListener)> {
+/// Listens for a server: at `named`, or under `name` where clients look by default.
+pub(crate) fn bind(named: Option<&Path>, name: &str) -> Outcome<(Bound, UnixListener)> {
     if let Some(path) = named {
         return bind_named(path);
     }
-    let name = OsString::from(format!("{}-{}.sock", listen.ip(), listen.port()));
-    bind_in_first(&directories(), name)
+    bind_in_first(&directories(), OsString::from(name))
 }
 
 /// Listens in the first of the directories that belongs to this user.

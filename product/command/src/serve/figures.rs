@@ -11,6 +11,7 @@ use afflux_engine::{DeviceStatus, PerWait, Platform, WaitHistogram};
 use afflux_linux::ServeCounts;
 use afflux_metrics::{Exposition, Value};
 
+use super::front::NfsFront;
 use super::running::Running;
 use crate::metrics::names::*;
 use crate::metrics::process::Process;
@@ -46,11 +47,13 @@ fn figures(running: &Running, all: &mut Exposition) {
         let value = if info.unit == "ns" { seconds(value) } else { Value::Count(value) };
         all.add(family, &[], value);
     }
-    let counts = running.handle.counts();
-    add(all, CONNECTIONS, &counts, &[]);
-    all.add(&NFS_CONNECTIONS_MAX, &[], Value::Count(running.connections_max as u64));
-    closed_connections(&counts, all);
-    calls(running, all);
+    if let Some(nfs) = running.front.nfs() {
+        let counts = nfs.handle.counts();
+        add(all, CONNECTIONS, &counts, &[]);
+        all.add(&NFS_CONNECTIONS_MAX, &[], Value::Count(nfs.connections_max as u64));
+        closed_connections(&counts, all);
+        calls(nfs, all);
+    }
 }
 
 fn pauses(device: &DeviceStatus, all: &mut Exposition) {
@@ -98,8 +101,8 @@ fn closed_connections(counts: &ServeCounts, all: &mut Exposition) {
 }
 
 /// Splits the rows of calls into three kinds by their names: procedures, refused records, statuses.
-fn calls(running: &Running, all: &mut Exposition) {
-    for (name, count) in running.server.calls() {
+fn calls(nfs: &NfsFront, all: &mut Exposition) {
+    for (name, count) in nfs.server.calls() {
         let (family, label) = match name {
             // A connection is no call; connections have their own family.
             "rpc_connections" => continue,

@@ -30,7 +30,7 @@ impl Reload<'_> {
     /// Reads everything again, and applies the settings that act at once.
     pub(super) fn again(&mut self, running: &Running) {
         service::notify_reloading();
-        let serving = format!("Serving on {}", running.listen);
+        let serving = format!("Serving on {}", running.front.place());
         match configuration::load(self.args, self.host) {
             Ok(wanted) => {
                 if !self.take(wanted, running) {
@@ -55,8 +55,10 @@ impl Reload<'_> {
             let at_once = &wanted.settings.at_once;
             let rules = admission::rules(at_once, &mut Vec::new());
             acting.push(format!("answers {}", admission::describe(&rules)));
-            running.server.admit(rules.into());
-            running.volume.set_names_durable(!at_once.async_metadata);
+            if let Some(nfs) = running.front.nfs() {
+                nfs.server.admit(rules.into());
+                running.volume.set_names_durable(!at_once.async_metadata);
+            }
         }
         let mut wrong = Vec::new();
         set_knobs(running, &self.in_force, &wanted, &mut acting, &mut wrong);

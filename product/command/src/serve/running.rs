@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,12 +14,12 @@ use afflux_engine::counters::COUNTERS;
 use afflux_engine::settings::{KnobError, KnobId, did_you_mean};
 use afflux_engine::trace::Traced;
 use afflux_engine::{AccountOwner, DeviceId, DeviceStatus, Engine, File, Platform};
-use afflux_linux::{LinuxPlatform, ServeHandle};
-use afflux_nfs::Server;
+use afflux_linux::LinuxPlatform;
 use afflux_volume::Volume;
 use tracing::info;
 
 use super::exports::Export;
+use super::front::Front;
 use super::{event_stream, gauges};
 use crate::control::listener::Responder;
 use crate::control::messages::{
@@ -82,17 +81,13 @@ impl Devices {
 pub(crate) struct Running {
     pub(crate) engine: Arc<Engine<LinuxPlatform>>,
     pub(crate) volume: Arc<Volume<LinuxPlatform>>,
-    pub(crate) server: Arc<Server<LinuxPlatform>>,
     pub(crate) devices: Arc<Devices>,
     pub(crate) exports: Vec<Export>,
-    pub(crate) listen: SocketAddr,
     pub(crate) since: Instant,
-    /// The connections.
-    pub(crate) handle: ServeHandle,
-    /// Most connections at a time.
-    pub(crate) connections_max: usize,
     /// The figures of the object store that is served.
     pub(crate) store: Option<StoreFigures>,
+    /// How programs reach it.
+    pub(crate) front: Front,
 }
 
 /// Reads the figures of an object store.
@@ -100,7 +95,7 @@ pub(crate) type StoreFigures = Box<dyn Fn() -> StoreGauges + Send + Sync>;
 
 impl Running {
     fn report(&self) -> Report {
-        let (status, counts) = (self.engine.status(), self.handle.counts());
+        let status = self.engine.status();
         let sums = self.engine.platform().counters().sum();
         let counters = COUNTERS.iter().zip(sums).map(|(info, value)| (info.name.to_owned(), value));
         let settings = self.engine.settings();
@@ -110,7 +105,7 @@ impl Running {
         let served =
             |export: &Export| Served { directory: export.directory.display().to_string(), export: export.path.clone() };
         Report {
-            listen: self.listen.to_string(),
+            listen: self.front.place(),
             serving: self.exports.iter().map(served).collect(),
             uptime_ns: nanos(self.since.elapsed()),
             policy: status.policy.to_owned(),
@@ -122,21 +117,29 @@ impl Running {
                 status,
             },
             names_durable: self.volume.names_durable(),
-            nfs: NfsGauges {
-                connections: counts.connections as u64,
-                connections_max: self.connections_max as u64,
-                closed_silent: counts.closed_silent,
-                closed_for_room: counts.closed_for_room,
-                refused: counts.refused,
-                request_bytes: counts.request_bytes,
-                waiting_for_room: counts.waiting_for_room as u64,
-                closed_stalled: counts.closed_stalled,
-                closed_unread: counts.closed_unread,
-                calls: self.server.calls().into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
-                clients: self.handle.peers().into_iter().map(gauges::peer).collect(),
-            },
+            nfs: self.nfs_gauges(),
             counters: counters.collect(),
             knobs: knobs.collect::<BTreeMap<_, _>>(),
+        }
+    }
+
+    /// The figures of the front; those of connections are zero without NFS.
+    fn nfs_gauges(&self) -> NfsGauges {
+        let calls = self.front.calls().into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
+        let Some(nfs) = self.front.nfs() else { return NfsGauges { calls, ..NfsGauges::default() } };
+        let counts = nfs.handle.counts();
+        NfsGauges {
+            connections: counts.connections as u64,
+            connections_max: nfs.connections_max as u64,
+            closed_silent: counts.closed_silent,
+            closed_for_room: counts.closed_for_room,
+            refused: counts.refused,
+            request_bytes: counts.request_bytes,
+            waiting_for_room: counts.waiting_for_room as u64,
+            closed_stalled: counts.closed_stalled,
+            closed_unread: counts.closed_unread,
+            calls,
+            clients: nfs.handle.peers().into_iter().map(gauges::peer).collect(),
         }
     }
 
@@ -218,7 +221,7 @@ impl Running {
 
     /// Reports clients' calls until the listener is gone or the time is over.
     fn record(&self, lasting_ns: Option<u64>, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
-        let Some(mut reader) = self.server.recording().read() else {
+        let Some(mut reader) = self.front.recording().read() else {
             return send(Reply::Refused { reason: "another recording is running".to_owned(), wrong_use: false });
         };
         let (now, ready) = (|| self.engine.platform().now().0, self.ready_ns());

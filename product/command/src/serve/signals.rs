@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -33,8 +33,12 @@ pub(crate) enum SignalRequest {
     Reload,
 }
 
-/// Sends each request into the channel, an end last. A further signal runs `give_up`, which should not return.
-pub(crate) fn watch(hangup: Hangup, give_up: impl FnOnce() + Send + 'static) -> io::Result<Receiver<SignalRequest>> {
+/// Sends each request into the channel, an end last. A further signal runs `give_up`, which should not return. Others
+/// may send requests into the channel, too.
+pub(crate) fn watch(
+    hangup: Hangup,
+    give_up: impl FnOnce() + Send + 'static,
+) -> io::Result<(Sender<SignalRequest>, Receiver<SignalRequest>)> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if hangup == Hangup::Reloads || !hangup_is_ignored() {
         signals.add_signal(SIGHUP)?;
@@ -42,6 +46,7 @@ pub(crate) fn watch(hangup: Hangup, give_up: impl FnOnce() + Send + 'static) -> 
     // A write past the limit on file sizes is then an error of that file, instead of the end of the server.
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let (told, first) = mpsc::channel();
+    let others = told.clone();
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let mut arriving = signals.forever();
         for signal in arriving.by_ref() {
@@ -55,7 +60,7 @@ pub(crate) fn watch(hangup: Hangup, give_up: impl FnOnce() + Send + 'static) -> 
             give_up();
         }
     })?;
-    Ok(first)
+    Ok((others, first))
 }
 
 /// Whether the user wants the server to outlive the terminal.

@@ -27,6 +27,11 @@ impl StateDirectory {
         Self(directory)
     }
 
+    /// Its path, if there is a place for it.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.0.as_deref()
+    }
+
     /// The key that handles are sealed with.
     pub(crate) fn key_path(&self) -> Option<PathBuf> {
         self.0.as_ref().map(|directory| directory.join("handle-key"))

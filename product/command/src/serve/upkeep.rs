@@ -102,7 +102,7 @@ impl UpkeepState {
         if !self.running.volume.names_durable() {
             return;
         }
-        let calls = self.running.server.calls();
+        let calls = self.running.front.calls();
         let now = Counts {
             at: self.running.since.elapsed(),
             created: calls.iter().filter(|(name, _)| *name == "nfs_create").map(|(_, count)| count).sum(),

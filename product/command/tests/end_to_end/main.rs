@@ -19,6 +19,7 @@ mod hanging;
 mod live;
 mod manual;
 mod memory;
+mod mounts;
 mod names;
 mod permissions;
 mod protocol;

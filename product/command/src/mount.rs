@@ -1,0 +1,32 @@
+//! `afflux mount`: a directory as a mount of this host.
+//!
+//! Owns: its two paths, the refusal of NFS's settings.
+//! Does not own: everything behind them, which is `serve`'s.
+//! Invariants: a setting that only NFS obeys is refused, not ignored.
+
+use std::path::Path;
+
+use afflux_linux::{HostMemory, MountPoint};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
+
+use crate::serve::front::WantedFront;
+use crate::serve::source::is_store;
+use crate::settings::OF_NFS;
+use crate::{args, configuration, serve};
+
+pub(crate) fn run(args: &args::Serve) -> Outcome {
+    if let Some((_, given)) = args.settings.given().find(|(name, _)| OF_NFS.contains(&name.as_str())) {
+        return Err(Failure::wrong_use(format!("{} is a setting of `afflux serve` alone", given.origin)));
+    }
+    let host = HostMemory::measured();
+    let mut configuration = configuration::load(args, host)?;
+    let paths = &mut configuration.settings.directories;
+    let point = paths.pop().filter(|_| paths.len() == 1);
+    let point = point.ok_or_else(|| Failure::wrong_use("two paths are needed: afflux mount DIR MOUNTPOINT"))?;
+    if is_store(Path::new(&paths[0])) {
+        return Err(Failure::wrong_use("a volume in a store cannot be mounted yet; `afflux serve` serves it"));
+    }
+    let point = MountPoint::at(&point).map_err(|error| Failure::failed(output::shown(error)))?;
+    serve::run_behind(&WantedFront::Mount(point), args, configuration, host)
+}

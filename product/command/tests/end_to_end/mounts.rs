@@ -1,0 +1,345 @@
+//! `afflux mount`: a directory through the kernel's FUSE, used by ordinary programs.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use rustix::process::geteuid;
+
+use crate::scratch::{Bytes, Scratch};
+use crate::server::{Server, afflux, run, text};
+
+const NOT_CONNECTED: Option<i32> = Some(107);
+
+/// A mount of a directory; whatever is left of it goes at the end.
+struct Mounted {
+    server: Option<Server>,
+    point: PathBuf,
+}
+
+/// Whether this machine can mount. Prints the reason if not.
+fn can_mount() -> bool {
+    match OpenOptions::new().read(true).write(true).open("/dev/fuse") {
+        Ok(_) if geteuid().is_root() => true,
+        Ok(_) => {
+            afflux_scratch::skipped!("only root is sure to be allowed to mount");
+            false
+        }
+        Err(error) => {
+            afflux_scratch::skipped!("/dev/fuse: {error}");
+            false
+        }
+    }
+}
+
+impl Mounted {
+    fn start(home: &Path, directory: &Path, point: &Path) -> Self {
+        let control = home.join("control.sock");
+        let mut command = afflux(home);
+        command.arg("mount").arg(directory).arg(point).args(["--json", "--cache", "64MiB", "--control"]).arg(&control);
+        // Made first: if the start fails, nothing must be left mounted.
+        let mut mounted = Self { server: None, point: point.to_owned() };
+        mounted.server = Some(Server::spawn(command, control, home));
+        mounted
+    }
+
+    fn server(&self) -> &Server {
+        self.server.as_ref().unwrap()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.point.join(name)
+    }
+
+    fn stop(mut self) {
+        self.server.take().unwrap().stop();
+        assert!(!is_mounted(&self.point), "it is still mounted");
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        drop(self.server.take());
+        if is_mounted(&self.point) {
+            let _ = Command::new("umount").arg("-l").arg(&self.point).output();
+        }
+    }
+}
+
+fn is_mounted(point: &Path) -> bool {
+    let point = point.to_str().unwrap();
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    mounts.lines().any(|line| line.split(' ').nth(1) == Some(point) && line.contains(" fuse.afflux "))
+}
+
+/// A directory below a mount point of another name.
+fn apart(scratch: &Scratch) -> (PathBuf, PathBuf) {
+    (scratch.directory("data"), scratch.directory("point"))
+}
+
+fn shell(script: &str, at: &Path) -> Output {
+    Command::new("sh").args(["-ec", script]).current_dir(at).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn files_are_written_read_renamed_truncated_and_listed() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    fs::write(data.join("before"), "was there").unwrap();
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    assert_eq!(fs::read_to_string(mounted.path("before")).unwrap(), "was there");
+    let bytes = Bytes::new(1).vec(3_000_017);
+    fs::create_dir_all(mounted.path("a/b")).unwrap();
+    fs::write(mounted.path("a/file"), &bytes).unwrap();
+    fs::rename(mounted.path("a/file"), mounted.path("a/b/moved")).unwrap();
+    assert!(fs::read(mounted.path("a/b/moved")).unwrap() == bytes);
+    let mut file = OpenOptions::new().read(true).write(true).open(mounted.path("a/b/moved")).unwrap();
+    file.set_len(1_000_000).unwrap();
+    file.write_all_at(b"patch", 4094).unwrap();
+    file.seek(SeekFrom::Start(4090)).unwrap();
+    let mut around = [0; 12];
+    file.read_exact(&mut around).unwrap();
+    assert_eq!(around[..], [&bytes[4090..4094], b"patch", &bytes[4099..4102]].concat());
+    assert_eq!(file.metadata().unwrap().len(), 1_000_000);
+    fs::set_permissions(mounted.path("a/b/moved"), Permissions::from_mode(0o640)).unwrap();
+    fs::hard_link(mounted.path("a/b/moved"), mounted.path("second")).unwrap();
+    symlink("a/b/moved", mounted.path("link")).unwrap();
+    assert_eq!(fs::metadata(mounted.path("link")).unwrap().nlink(), 2);
+    assert_eq!(fs::metadata(mounted.path("second")).unwrap().mode() & 0o7777, 0o640);
+    for at in 0..500 {
+        fs::write(mounted.path(&format!("a/{at}")), at.to_string()).unwrap();
+    }
+    assert_eq!(fs::read_dir(mounted.path("a")).unwrap().count(), 501);
+    fs::remove_file(mounted.path("a/17")).unwrap();
+    assert_eq!(fs::remove_dir(mounted.path("a")).unwrap_err().raw_os_error(), Some(39), "not empty");
+    drop(file);
+    mounted.stop();
+    let host = fs::read(data.join("a/b/moved")).unwrap();
+    assert!(host[..4094] == bytes[..4094] && host[4099..] == bytes[4099..1_000_000] && &host[4094..4099] == b"patch");
+    assert_eq!(fs::read_to_string(data.join("a/499")).unwrap(), "499");
+    assert!(!data.join("a/17").exists() && data.join("second").exists());
+}
+
+#[test]
+fn a_directory_is_mounted_over_itself_and_programs_run_from_it() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    fs::write(data.join("below"), "below").unwrap();
+    let mounted = Mounted::start(scratch.path(), &data, &data);
+    assert!(is_mounted(&data));
+    let output = shell("cat below; cp /bin/sh program; chmod 755 program; ./program -c 'echo ran' | tee out", &data);
+    assert_eq!(text(&output), "belowran\n");
+    // The way up from a directory below must not lead into the mount.
+    let output = shell("mkdir -p a/b; echo deep > a/b/c; mv a/b moved; cat moved/c; ls a moved", &data);
+    assert_eq!(text(&output), "deep\na:\n\nmoved:\nc\n");
+    mounted.stop();
+    assert_eq!(fs::read_to_string(data.join("moved/c")).unwrap(), "deep\n");
+    assert_eq!(fs::read_to_string(data.join("out")).unwrap(), "ran\n");
+}
+
+#[test]
+fn two_processes_see_each_others_writes_at_once_and_append_in_turn() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    let append = |word: &str| {
+        let script = format!("for i in $(seq 300); do echo {word} >> shared; done");
+        Command::new("sh").args(["-ec", &script]).current_dir(&point).spawn().unwrap()
+    };
+    let children = [append("one"), append("other")];
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let lines = fs::read_to_string(mounted.path("shared")).unwrap();
+    assert_eq!((lines.matches("one\n").count(), lines.matches("other\n").count()), (300, 300));
+    let file = File::create(mounted.path("seen")).unwrap();
+    for round in 0..20_u64 {
+        file.write_all_at(format!("{round:08}").as_bytes(), round * 8).unwrap();
+        let output = shell("tail -c 8 seen", &point);
+        assert_eq!(text(&output), format!("{round:08}"));
+    }
+    drop(file);
+    mounted.stop();
+}
+
+#[test]
+fn a_killed_server_is_not_connected_and_synced_bytes_are_on_the_host() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mut mounted = Mounted::start(scratch.path(), &data, &point);
+    let bytes = Bytes::new(2).vec(2_000_003);
+    let mut file = File::create(mounted.path("synced")).unwrap();
+    file.write_all(&bytes).unwrap();
+    file.sync_all().unwrap();
+    fs::write(mounted.path("not synced"), "who knows").unwrap();
+    mounted.server.take().unwrap().kill();
+    assert_eq!(file.write_all(b"late").unwrap_err().raw_os_error(), NOT_CONNECTED);
+    // A name that the kernel does not remember.
+    assert_eq!(fs::metadata(mounted.path("unknown")).unwrap_err().raw_os_error(), NOT_CONNECTED);
+    assert!(is_mounted(&point), "programs must not write below a mount that died");
+    assert!(fs::read(data.join("synced")).unwrap() == bytes);
+}
+
+#[test]
+fn umount_writes_everything_and_ends_the_server() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mut mounted = Mounted::start(scratch.path(), &data, &point);
+    let bytes = Bytes::new(3).vec(5_000_000);
+    fs::write(mounted.path("file"), &bytes).unwrap();
+    assert!(Command::new("umount").arg(&point).status().unwrap().success());
+    let ended = mounted.server.take().unwrap().wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(fs::read(data.join("file")).unwrap() == bytes);
+}
+
+#[test]
+fn a_mount_in_use_ends_at_a_signal_and_its_users_get_errors() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mut mounted = Mounted::start(scratch.path(), &data, &point);
+    let mut file = File::create(mounted.path("open")).unwrap();
+    file.write_all(b"before the end").unwrap();
+    let ended = mounted.server.take().unwrap().stop();
+    assert!(ended.stderr.contains("is in use"), "{ended:?}");
+    assert!(!is_mounted(&point));
+    assert_eq!(file.write_all(b"late").unwrap_err().raw_os_error(), NOT_CONNECTED);
+    assert_eq!(fs::read(data.join("open")).unwrap(), b"before the end");
+}
+
+#[test]
+fn other_users_have_their_own_rights_and_own_what_they_make() {
+    if !can_mount() || !crate::scratch::can_be_several_users() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    fs::write(mounted.path("secret"), "root's").unwrap();
+    fs::set_permissions(mounted.path("secret"), Permissions::from_mode(0o600)).unwrap();
+    fs::create_dir(mounted.path("open")).unwrap();
+    fs::set_permissions(mounted.path("open"), Permissions::from_mode(0o1777)).unwrap();
+    fs::create_dir(mounted.path("team")).unwrap();
+    std::os::unix::fs::chown(mounted.path("team"), Some(0), Some(5555)).unwrap();
+    fs::set_permissions(mounted.path("team"), Permissions::from_mode(0o770)).unwrap();
+    let user = |groups: &str, script: &str| {
+        let groups = if groups.is_empty() { "--clear-groups".to_owned() } else { format!("--groups={groups}") };
+        let arguments = ["--reuid=4444", "--regid=4444", &groups, "sh", "-c", script];
+        text(&Command::new("setpriv").args(arguments).current_dir(&point).output().unwrap())
+    };
+    assert!(user("", "cat secret").contains("Permission denied"));
+    assert!(user("", "echo x > mine").contains("Permission denied"), "the root of the mount is root's");
+    assert_eq!(user("", "umask 022; echo mine > open/mine; mkdir open/sub; ln -s x open/link"), "");
+    for name in ["open/mine", "open/sub", "open/link"] {
+        let found = fs::symlink_metadata(mounted.path(name)).unwrap();
+        assert_eq!((found.uid(), found.gid()), (4444, 4444), "{name}");
+    }
+    assert_eq!(fs::metadata(mounted.path("open/mine")).unwrap().mode() & 0o777, 0o644);
+    assert!(user("", "echo x > team/file").contains("Permission denied"));
+    assert_eq!(user("5555", "echo x > team/file && cat team/file"), "x\n", "by a further group");
+    assert!(user("", "chmod 777 secret").contains("not permitted"));
+    fs::write(mounted.path("open/of root"), "").unwrap();
+    assert!(user("", "rm -f 'open/of root'").contains("not permitted"), "the sticky bit");
+    assert_eq!(user("", "chmod 600 open/mine && mv open/mine open/moved && rm open/moved"), "");
+    mounted.stop();
+    assert_eq!(fs::metadata(data.join("team/file")).unwrap().uid(), 4444);
+}
+
+#[test]
+fn a_setuid_bit_goes_with_a_write_and_has_no_effect_below_the_mount() {
+    if !can_mount() || !crate::scratch::can_be_several_users() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    fs::copy("/usr/bin/id", mounted.path("id")).unwrap();
+    fs::set_permissions(mounted.path("id"), Permissions::from_mode(0o4755)).unwrap();
+    let output = Command::new("./id").arg("-u").current_dir(&point).uid(4444).gid(4444).output().unwrap();
+    assert_eq!(text(&output), "4444\n");
+    fs::write(mounted.path("program"), "x").unwrap();
+    fs::set_permissions(mounted.path("program"), Permissions::from_mode(0o6777)).unwrap();
+    let write = ["--reuid=4444", "--regid=4444", "--clear-groups", "sh", "-c", "echo y >> program"];
+    assert!(Command::new("setpriv").args(write).current_dir(&point).status().unwrap().success());
+    assert_eq!(fs::metadata(mounted.path("program")).unwrap().mode() & 0o7777, 0o777);
+    mounted.stop();
+    assert_eq!(fs::metadata(data.join("program")).unwrap().mode() & 0o7777, 0o777);
+}
+
+#[test]
+fn stat_and_drain_work_on_a_mount_as_on_a_server() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    let bytes = Bytes::new(4).vec(1_000_000);
+    fs::write(mounted.path("file"), &bytes).unwrap();
+    let stat = mounted.server().stat();
+    assert_eq!(stat["listen"], point.to_str().unwrap());
+    assert_eq!(stat["nfs"]["calls"]["fuse_create"], 1, "{stat}");
+    assert!(stat["nfs"]["calls"]["fuse_write"].as_u64().unwrap() >= 1);
+    let output = mounted.server().ask(&["drain"]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(fs::read(data.join("file")).unwrap() == bytes);
+    assert!(mounted.server().ask(&["top", "--once"]).status.success());
+    mounted.stop();
+}
+
+#[test]
+fn wrong_uses_are_named() {
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let (data, point) = (data.to_str().unwrap(), point.to_str().unwrap());
+    let refused = |arguments: &[&str], code: i32, part: &str| {
+        let output = run(scratch.path(), &[&["mount"], arguments].concat());
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output));
+        assert!(text(&output).contains(part), "{arguments:?}: {}", text(&output));
+    };
+    refused(&[data], 2, "MOUNTPOINT");
+    refused(&[data, point, "--listen", "127.0.0.1:0"], 2, "--listen is a setting of `afflux serve` alone");
+    refused(&[data, "/no/such/point"], 1, "/no/such/point: ");
+    refused(&["/no/such/directory", point], 1, "/no/such/directory does not exist");
+    let state = format!("{point}/state");
+    refused(&[data, point, "--state", &state], 2, "the server would wait for itself");
+    assert!(!is_mounted(Path::new(point)));
+}
+
+#[test]
+fn a_directory_that_is_served_already_is_refused_and_nothing_is_mounted() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let first = Mounted::start(scratch.path(), &data, &point);
+    let second = scratch.directory("second");
+    let other = scratch.path().join("other.sock");
+    let arguments = ["mount", data.to_str().unwrap(), second.to_str().unwrap(), "--control", other.to_str().unwrap()];
+    let output = run(scratch.path(), &arguments);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(!is_mounted(&second));
+    first.stop();
+}

@@ -1,0 +1,241 @@
+//! Mounting and unmounting.
+//!
+//! Owns: the choice between mount(2) and `fusermount3`, the options of a mount.
+//! Does not own: the messages (`session`), when a mount ends (the command).
+//! Invariants: files below the point stay reachable through descriptors that are open before. The kernel checks
+//! permissions (`default_permissions`); setuid bits and devices below the mount have no effect.
+
+use std::ffi::CString;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair,
+};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use super::device::{self, Device};
+
+/// The kind of the mounts, as /proc/self/mounts shows it.
+const KIND: &str = "fuse.afflux";
+
+/// The helper that mounts for users without privilege.
+const HELPER: &str = "fusermount3";
+
+/// Why a directory could not be mounted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MountError {
+    /// The kernel has no FUSE, or this process cannot use it.
+    #[error("/dev/fuse cannot be opened: {0}")]
+    Device(io::Error),
+    /// The point cannot be mounted on.
+    #[error("{}: {source}", point.display())]
+    Point {
+        /// The point.
+        point: PathBuf,
+        /// The host's answer.
+        source: io::Error,
+    },
+    /// Only root can mount by itself, and the helper failed.
+    #[error("{HELPER} (Debian's fuse3) could not mount: {0}")]
+    Helper(String),
+}
+
+/// The server's own view of the host's mounts, without the mount that it serves.
+///
+/// In the common view, `..` from a directory below a mount point leads into the mount. So a server that mounts over its
+/// own directory would ask itself where its directories are.
+pub struct OwnMounts {
+    common: OwnedFd,
+    own: OwnedFd,
+}
+
+impl OwnMounts {
+    /// Separates this process's view from the common one. Call it before the first thread, and before files are opened
+    /// that are served.
+    ///
+    /// # Errors
+    /// It takes root's rights.
+    pub fn separate() -> io::Result<Self> {
+        let view = || open(c"/proc/self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let common = view()?;
+        // SAFETY: the process has one thread, so no thread sees two views; descriptors stay as they are.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS)? };
+        rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+        Ok(Self { common, own: view()? })
+    }
+
+    /// Makes a call in the common view.
+    fn in_common<T>(&self, call: impl FnOnce() -> T) -> io::Result<T> {
+        let kind = Some(LinkNameSpaceType::Mount);
+        // A change of the view also changes the working directory.
+        let directory = std::env::current_dir();
+        move_into_link_name_space(self.common.as_fd(), kind)?;
+        let result = call();
+        move_into_link_name_space(self.own.as_fd(), kind)?;
+        directory.and_then(std::env::set_current_dir)?;
+        Ok(result)
+    }
+}
+
+/// A directory to mount on.
+#[derive(Clone, Debug)]
+pub struct MountPoint {
+    path: PathBuf,
+}
+
+impl MountPoint {
+    /// The directory at this path.
+    ///
+    /// # Errors
+    /// There is no such directory.
+    pub fn at(path: &Path) -> Result<Self, MountError> {
+        let failed = |source| MountError::Point { point: path.to_owned(), source };
+        let absolute = path.canonicalize().map_err(failed)?;
+        if !absolute.is_dir() {
+            return Err(failed(io::ErrorKind::NotADirectory.into()));
+        }
+        Ok(Self { path: absolute })
+    }
+
+    /// Its absolute path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Mounts on it, with `source` as the mount's name. Root's mount is for all users, another user's for that user.
+    /// Nothing below can be used before the mount is served. With a view of its `own`, this process does not see the
+    /// mount.
+    ///
+    /// # Errors
+    /// The kernel or the helper refuses it.
+    pub fn mount(&self, source: &Path, own: Option<&OwnMounts>) -> Result<FuseMount, MountError> {
+        let failed = |source| MountError::Point { point: self.path.clone(), source };
+        own.map_or_else(|| self.mount_here(source), |own| own.in_common(|| self.mount_here(source)).map_err(failed)?)
+    }
+
+    fn mount_here(&self, source: &Path) -> Result<FuseMount, MountError> {
+        let descriptor = if geteuid().is_root() { self.mount_as_root(source)? } else { self.mount_by_helper(source)? };
+        Ok(FuseMount { device: Device::new(descriptor), number: top_mount(self.path()).unwrap_or_default() })
+    }
+
+    fn mount_as_root(&self, source: &Path) -> Result<OwnedFd, MountError> {
+        let descriptor = device::fresh().map_err(MountError::Device)?;
+        let options = format!(
+            "fd={},rootmode=40000,user_id={},group_id={},allow_other,default_permissions",
+            descriptor.as_raw_fd(),
+            geteuid().as_raw(),
+            getegid().as_raw()
+        );
+        let options = CString::new(options).unwrap_or_default();
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        rustix::mount::mount(source, self.path(), KIND, flags, options.as_c_str())
+            .map_err(|error| MountError::Point { point: self.path.clone(), source: error.into() })?;
+        Ok(descriptor)
+    }
+
+    fn mount_by_helper(&self, source: &Path) -> Result<OwnedFd, MountError> {
+        let failed = |error: &dyn std::fmt::Display| MountError::Helper(error.to_string());
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None)
+            .map_err(|error| failed(&io::Error::from(error)))?;
+        // A comma would begin another option.
+        let name = String::from_utf8_lossy(source.as_os_str().as_bytes()).replace(',', "_");
+        let options = format!("nosuid,nodev,default_permissions,subtype=afflux,fsname={name}");
+        let helper = Command::new(HELPER)
+            .args(["-o", &options, "--"])
+            .arg(self.path())
+            .env("_FUSE_COMMFD", theirs.as_raw_fd().to_string())
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| failed(&error))?;
+        drop(theirs);
+        if !helper.status.success() {
+            return Err(MountError::Helper(String::from_utf8_lossy(&helper.stderr).trim().to_owned()));
+        }
+        received(&ours).map_err(|error| failed(&error))
+    }
+}
+
+/// The descriptor that the helper sends.
+fn received(socket: &OwnedFd) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut descriptors = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    descriptors.next().ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}
+
+/// A mount that nobody serves yet. Dropped, it answers each call with an error.
+pub struct FuseMount {
+    pub(super) device: Device,
+    number: u64,
+}
+
+impl FuseMount {
+    /// The kernel's number of the mount.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// The number of the mount that is on top at a path.
+fn top_mount(path: &Path) -> Option<u64> {
+    let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
+    let mut found = mounts.split(|byte| *byte == b'\n').filter_map(|line| {
+        let mut fields = line.split(|byte| *byte == b' ');
+        let number = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+        (unescaped(fields.nth(3)?) == path.as_os_str().as_bytes()).then_some(number)
+    });
+    found.next_back()
+}
+
+/// A path of /proc/self/mountinfo: blanks, line ends and backslashes are octal numbers there.
+fn unescaped(field: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = after.first_chunk::<3>().filter(|_| first == b'\\');
+        let value = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(value.unwrap_or(first));
+        rest = if value.is_some() { &after[3..] } else { after };
+    }
+    bytes
+}
+
+/// Unmounts the mount with this number, if it is on top at the point. Other mounts there stay. `lazily` also
+/// while programs use it: the mount then goes away with the last of them.
+///
+/// # Errors
+/// The host refuses it: programs use the mount.
+pub fn unmount(point: &Path, number: u64, lazily: bool) -> io::Result<()> {
+    if top_mount(point) != Some(number) {
+        return Ok(());
+    }
+    let flags = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+    match rustix::mount::unmount(point, flags | UnmountFlags::NOFOLLOW) {
+        Err(Errno::PERM) => {}
+        result => return Ok(result?),
+    }
+    let lazily = lazily.then_some("-z");
+    let helper = Command::new(HELPER).arg("-u").args(lazily).arg("--").arg(point).stdin(Stdio::null()).output()?;
+    match helper.status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(String::from_utf8_lossy(&helper.stderr).trim().to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

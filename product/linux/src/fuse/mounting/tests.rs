@@ -1,0 +1,28 @@
+use super::*;
+
+#[test]
+fn paths_of_the_list_of_mounts_are_read_as_they_were_meant() {
+    assert_eq!(unescaped(br"/a\040b\134c\012"), b"/a b\\c\n");
+    assert_eq!(unescaped(br"/plain\4"), br"/plain\4");
+    assert_eq!(unescaped(br"/not\999octal"), br"/not\999octal");
+}
+
+#[test]
+fn the_root_is_a_mount_and_a_file_that_is_not_there_is_none() {
+    assert!(top_mount(Path::new("/")).is_some());
+    assert_eq!(top_mount(Path::new("/no/such/place")), None);
+}
+
+#[test]
+fn only_the_named_mount_is_unmounted() {
+    // The number is of no mount: the root stays where it is.
+    unmount(Path::new("/"), u64::MAX, false).unwrap();
+    assert!(top_mount(Path::new("/")).is_some());
+}
+
+#[test]
+fn a_file_is_no_place_to_mount() {
+    let refused = |path: &str| MountPoint::at(Path::new(path)).unwrap_err().to_string();
+    assert!(refused("/proc/self/status").contains("not a directory"), "{}", refused("/proc/self/status"));
+    assert!(refused("/no/such/place").starts_with("/no/such/place: "));
+}
