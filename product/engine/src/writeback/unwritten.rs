@@ -42,7 +42,7 @@ impl Search {
     fn look(&mut self, file: &FileInner) -> bool {
         let (_state, cache) = (lock(&file.state), &file.cache);
         for looked in 0..cache.piece(LOOK_PAGES) {
-            cache.longest_hold.note(looked + 1);
+            cache.longest_hold.raise_to(looked + 1);
             let Some(page) = file.pages.index.next_present(&cache.nodes, self.next) else { return true };
             if self.run.as_ref().is_some_and(|run| run.end != page) {
                 return true;
