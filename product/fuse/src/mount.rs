@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::Recording;
-use afflux_volume::{Caller, Client, Inode, KnobId, Platform, Volume, VolumeKnob, WhichKnob};
+use afflux_volume::{Caller, Client, Held, Inode, KnobId, Platform, Volume, VolumeKnob, WhichKnob};
 
 use crate::calls::Calls;
 use crate::interrupts::Interrupts;
@@ -36,7 +36,7 @@ pub struct MountOptions {
 pub struct Mount<P: Platform> {
     pub(crate) volume: Arc<Volume<P>>,
     nodes: Mutex<Nodes>,
-    open: Mutex<Slots<OpenFile<P>>>,
+    open: Mutex<Slots<Arc<OpenFile<P>>>>,
     pub(crate) interrupts: Interrupts,
     pub(crate) calls: Calls,
     recording: Arc<Recording>,
@@ -128,28 +128,20 @@ impl<P: Platform> Mount<P> {
     }
 
     /// An open file.
-    pub(crate) fn opened(&self, fh: u64) -> Result<OpenFile<P>, Errno> {
+    pub(crate) fn opened(&self, fh: u64) -> Result<Arc<OpenFile<P>>, Errno> {
         lock(&self.open).get(fh).cloned().ok_or(Errno::BAD_FILE)
     }
 
     /// Opens an object for the requester. Returns its number.
-    pub(crate) fn open(&self, header: &Header, node: u64, inode: &Arc<Inode<P>>) -> Result<u64, Errno> {
+    pub(crate) fn open(&self, header: &Header, node: u64, inode: Held<P>) -> Result<u64, Errno> {
         let process = self.requesters.process(header.thread);
         let name = process.map_or_else(|| "unknown process".to_owned(), |process| format!("process {process}"));
         let client = Client::named(&name).of_user(header.uid);
-        let file = OpenFile { inode: Arc::clone(inode), node, client };
-        lock(&self.open).insert(file).ok_or(Errno::TOO_MANY_FILES)
-    }
-
-    /// Gives an open file its node, once that is known.
-    pub(crate) fn reopened_as(&self, fh: u64, node: u64) {
-        if let Some(file) = lock(&self.open).get_mut(fh) {
-            file.node = node;
-        }
+        lock(&self.open).insert(Arc::new(OpenFile { inode, node, client })).ok_or(Errno::TOO_MANY_FILES)
     }
 
     pub(crate) fn close(&self, fh: u64) {
-        // The drop may give back descriptors; that is not done under the lock.
+        // The drop may end an object and give back descriptors; that is not done under the lock.
         let closed = lock(&self.open).remove(fh);
         drop(closed);
     }

@@ -24,7 +24,7 @@ fn told<P: Platform>(on: &Mount<P>, attributes: &Attributes) -> Answer {
 pub(super) fn try_get<P: Platform>(on: &Mount<P>, header: &Header, fh: Option<u64>) -> Option<Outcome> {
     let inode = match fh {
         Some(fh) => match on.opened(fh) {
-            Ok(file) => file.inode,
+            Ok(file) => Arc::clone(&file.inode),
             Err(errno) => return Some(Err(errno)),
         },
         None => on.try_object(header.node)?,
@@ -35,7 +35,7 @@ pub(super) fn try_get<P: Platform>(on: &Mount<P>, header: &Header, fh: Option<u6
 
 async fn object<P: Platform>(on: &Mount<P>, header: &Header, fh: Option<u64>) -> Result<Arc<Inode<P>>, Errno> {
     match fh {
-        Some(fh) => Ok(on.opened(fh)?.inode),
+        Some(fh) => Ok(Arc::clone(&on.opened(fh)?.inode)),
         None => on.object(header.node).await,
     }
 }

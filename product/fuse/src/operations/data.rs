@@ -28,7 +28,7 @@ pub(super) fn open_out(into: &mut impl Put, fh: u64, flags: u32) {
 }
 
 fn opened<P: Platform>(on: &Mount<P>, header: &Header, inode: &Arc<Inode<P>>, flags: u32) -> Outcome {
-    let fh = on.open(header, header.node, inode)?;
+    let fh = on.open(header, header.node, on.volume.hold(inode)?)?;
     let mut answer = Answer::empty();
     open_out(&mut answer.head, fh, flags);
     Ok(answer)
@@ -172,6 +172,7 @@ impl<P: Platform> Drop for Noted<'_, P> {
 }
 
 pub(super) async fn sync_directory<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
-    sync_object(on, &on.opened(fh)?).await?;
+    let opened = on.opened(fh)?;
+    sync_object(on, &opened).await?;
     Ok(Answer::empty())
 }

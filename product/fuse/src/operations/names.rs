@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use afflux_volume::{
-    AttributeChange, Attributes, Caller, CreateHow, Inode, Kind, NAME_BYTES_MAX, Platform, SpecialKind, Use,
+    AttributeChange, Attributes, Caller, CreateHow, Held, Inode, Kind, NAME_BYTES_MAX, Platform, SpecialKind, Use,
     VolumeError,
 };
 
@@ -137,10 +137,14 @@ pub(super) async fn create<P: Platform>(
         Err(VolumeError::Exists) if flags & o::EXCL == 0 => existing(on, &caller, &directory, flags, name).await?,
         result => result?,
     };
-    // The number comes first: a file without one must not count as looked up.
-    let fh = on.open(header, header.node, &inode)?;
-    let (mut answer, node) = entry(on, &inode, &attributes).inspect_err(|_| on.close(fh))?;
-    on.reopened_as(fh, node);
+    created(on, header, flags, on.volume.hold(&inode)?, &attributes)
+}
+
+/// The answer about a new file that is open.
+fn created<P: Platform>(on: &Mount<P>, header: &Header, flags: u32, file: Held<P>, attributes: &Attributes) -> Outcome {
+    let (mut answer, node) = entry(on, &file, attributes)?;
+    // Without an answer the file does not count as looked up.
+    let fh = on.open(header, node, file).inspect_err(|_| on.known().forget(node, 1))?;
     note_changed(on, &[header.node, node]);
     data::open_out(&mut answer.head, fh, flags);
     Ok(answer)
