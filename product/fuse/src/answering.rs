@@ -33,7 +33,11 @@ impl<P: Platform> Mount<P> {
     /// The outcome of an operation, if it needs no wait.
     fn at_once(&self, header: &Header, operation: &Operation<'_>) -> Option<Outcome> {
         match operation {
-            Operation::Init(offer) => Some(accept(offer)),
+            Operation::Init(offer) => {
+                let extended = offer.flags & init::WANTED & init::SETXATTR_EXT != 0;
+                self.xattr_extended.store(extended, Ordering::Relaxed);
+                Some(accept(offer))
+            }
             operation => operations::at_once(self, header, operation),
         }
     }

@@ -44,6 +44,8 @@ pub struct Mount<P: Platform> {
     options: MountOptions,
     attributes_idle: KnobId,
     pub(crate) refuses: AtomicBool,
+    /// The kernel's SETXATTR has the fields of SETXATTR_EXT.
+    pub(crate) xattr_extended: AtomicBool,
 }
 
 /// The outcome of an operation.
@@ -75,6 +77,7 @@ impl<P: Platform> Mount<P> {
             options,
             attributes_idle,
             refuses: AtomicBool::new(false),
+            xattr_extended: AtomicBool::new(false),
             volume,
         })
     }

@@ -32,7 +32,9 @@ impl Errno {
     pub(crate) const INVALID: Self = Self(22);
     pub(crate) const TOO_MANY_FILES: Self = Self(23);
     pub(crate) const NO_TERMINAL: Self = Self(25);
+    pub(crate) const RANGE: Self = Self(34);
     pub(crate) const NO_OPERATION: Self = Self(38);
+    pub(crate) const NO_DATA: Self = Self(61);
     pub(crate) const PROTOCOL: Self = Self(71);
     pub(crate) const NOT_SUPPORTED: Self = Self(95);
     pub(crate) const NOT_CONNECTED: Self = Self(107);
@@ -57,6 +59,9 @@ impl From<VolumeError> for Errno {
             VolumeError::Stale | VolumeError::BadHandle => return Self::STALE,
             VolumeError::NameTooLong { .. } => 36,
             VolumeError::Invalid { .. } | VolumeError::BadCookie => return Self::INVALID,
+            VolumeError::NoAttribute => return Self::NO_DATA,
+            VolumeError::ValueTooLong { .. } => 7,
+            VolumeError::PastData { .. } => 6,
             VolumeError::CrossDevice => 18,
             VolumeError::TooManyLinks => 31,
             VolumeError::NotSupported => return Self::NOT_SUPPORTED,

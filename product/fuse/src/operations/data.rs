@@ -1,4 +1,4 @@
-//! OPEN, READ, WRITE, FLUSH, FSYNC and FSYNCDIR.
+//! OPEN, READ, WRITE, LSEEK, FLUSH, FSYNC and FSYNCDIR.
 //!
 //! Owns: the flags of an opened file, which sync an fsync needs.
 //! Does not own: the cache and durability (the volume), the offsets of O_APPEND, which the kernel takes under its lock.
@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use afflux_frontend::{RecordedCall, RecordedOperation};
-use afflux_volume::{AttributeChange, Caller, FILE_BYTES_MAX, Inode, Platform, VolumeError, handle_number};
+use afflux_volume::{AttributeChange, Caller, FILE_BYTES_MAX, Inode, Platform, Seek, VolumeError, handle_number};
 
-use crate::abi::{o, open as flag};
+use crate::abi::{o, open as flag, seek};
 use crate::limits::DATA_BYTES_MAX;
 use crate::mount::{Mount, Outcome};
 use crate::open_files::OpenFile;
@@ -128,6 +128,19 @@ pub(super) async fn write<P: Platform>(on: &Mount<P>, extent: Extent, data: &[u8
     let (inode, client) = (&file.inode, Some(&file.client));
     on.volume.write_by(&Caller::SERVER, client, inode, extent.offset, data).await.result?;
     Ok(written(data.len()))
+}
+
+/// LSEEK: where the file has data or a hole. The kernel does the other kinds of lseek(2) itself.
+pub(super) async fn seek<P: Platform>(on: &Mount<P>, fh: u64, offset: u64, whence: u32) -> Outcome {
+    let wanted = match whence {
+        seek::DATA => Seek::Data,
+        seek::HOLE => Seek::Hole,
+        _ => return Err(Errno::INVALID),
+    };
+    let found = on.volume.seek_by(&Caller::SERVER, &on.opened(fh)?.inode, offset, wanted).await?;
+    let mut answer = Answer::empty();
+    answer.head.u64(found);
+    Ok(answer)
 }
 
 /// Tells an error of earlier writes that is kept; writes nothing.

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use afflux_volume::{
-    AttributeChange, Attributes, Caller, CreateHow, Held, Inode, Kind, NAME_BYTES_MAX, Platform, SpecialKind, Use,
-    VolumeError,
+    AttributeChange, Attributes, Caller, CreateHow, Held, Inode, Kind, NAME_BYTES_MAX, Platform, RenameHow,
+    SpecialKind, Use, VolumeError,
 };
 
 use crate::abi::{kind, o};
@@ -150,6 +150,19 @@ fn created<P: Platform>(on: &Mount<P>, header: &Header, flags: u32, file: Held<P
     Ok(answer)
 }
 
+/// O_TMPFILE: a file without a name, open. A later LINK of its node gives it one.
+pub(super) async fn make_unnamed<P: Platform>(
+    on: &Mount<P>,
+    (header, message): Request<'_>,
+    flags: u32,
+    mode: u32,
+) -> Outcome {
+    let directory = on.object(header.node).await?;
+    let caller = on.caller(header, message);
+    let (file, attributes) = on.volume.create_unnamed_by(&caller, &directory, with_mode(mode)).await?;
+    created(on, header, flags, file, &attributes)
+}
+
 /// The file of that name, which was not there when the kernel looked. The kernel has not checked the rights on it.
 async fn existing<P: Platform>(
     on: &Mount<P>,
@@ -189,9 +202,11 @@ pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[
     Ok(Answer::empty())
 }
 
-pub(super) async fn rename<P: Platform>(on: &Mount<P>, from: (u64, &[u8]), to: (u64, &[u8])) -> Outcome {
+pub(super) async fn rename<P: Platform>(on: &Mount<P>, from: (u64, &[u8]), to: (u64, &[u8]), flags: u32) -> Outcome {
+    let how = RenameHow::of_flags(flags)?;
     let (from_directory, to_directory) = (on.object(from.0).await?, on.object(to.0).await?);
-    let renamed = on.volume.rename_by(&Caller::SERVER, &from_directory, from.1, &to_directory, to.1).await;
+    let (old, new) = ((&from_directory, from.1), (&to_directory, to.1));
+    let renamed = on.volume.rename_how_by(&Caller::SERVER, old, new, how).await;
     renamed.0.result?;
     note_changed(on, &[from.0, to.0]);
     Ok(Answer::empty())

@@ -8,3 +8,4 @@ mod kernel;
 mod names;
 mod nodes;
 mod start;
+mod xattrs;
