@@ -158,6 +158,12 @@ pub(crate) mod seek {
     pub(crate) const HOLE: u32 = 4;
 }
 
+/// Messages to the kernel that are no replies.
+pub(crate) mod notify {
+    pub(crate) const INVAL_INODE: i32 = 2;
+    pub(crate) const INVAL_ENTRY: i32 = 3;
+}
+
 /// FSYNC is for the data alone.
 pub(crate) const FSYNC_DATA_ONLY: u32 = 1 << 0;
 /// GETATTR names an open file.

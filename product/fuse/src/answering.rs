@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 
 use afflux_frontend::{Answering, MessageMachine, MessageReply, Tried};
 use afflux_volume::Platform;
@@ -64,6 +65,11 @@ impl<P: Platform> MessageMachine for Mount<P> {
 
     fn refuse(&self) {
         self.refuses.store(true, Ordering::Release);
+        self.notices.close();
+    }
+
+    fn poll_notice(&self, cx: &mut Context<'_>) -> Poll<Option<MessageReply>> {
+        self.notices.poll(cx).map(|notice| notice.map(reply::notice))
     }
 
     fn try_answer(&self, message: &[u8]) -> Tried {

@@ -1,19 +1,23 @@
 //! One mount: the state that all calls share.
 //!
-//! Owns: nodes, open files, figures; the caller and the payer of a request.
+//! Owns: nodes, open files, figures; the caller and the payer of a request; the notice of a change by others.
 //! Does not own: messages (`answering`), the operations (`operations`), files (the volume).
-//! Invariants: no lock is held while a call waits.
+//! Invariants: no lock is held while a call waits, and a lock of this file is the last that a thread takes. The kernel is
+//! told of others' changes to objects that it knows, and of no change of its own.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::Recording;
-use afflux_volume::{Caller, Client, Held, Inode, KnobId, Platform, Volume, VolumeKnob, WhichKnob};
+use afflux_volume::{
+    Caller, Client, ForeignChange, ForeignListener, Held, Inode, KnobId, Platform, Volume, VolumeKnob, WhichKnob,
+};
 
 use crate::calls::Calls;
 use crate::interrupts::Interrupts;
 use crate::limits::{NODES_MAX, OPEN_FILES_MAX};
 use crate::nodes::Nodes;
+use crate::notices::{Notice, Notices};
 use crate::open_files::OpenFile;
 use crate::reply::{Answer, Errno, Validity};
 use crate::request::{self, Header};
@@ -43,6 +47,9 @@ pub struct Mount<P: Platform> {
     requesters: Box<dyn Requesters>,
     options: MountOptions,
     attributes_idle: KnobId,
+    /// The server, for calls of the kernel.
+    pub(crate) own: Caller,
+    pub(crate) notices: Notices,
     pub(crate) refuses: AtomicBool,
     /// The kernel's SETXATTR has the fields of SETXATTR_EXT.
     pub(crate) xattr_extended: AtomicBool,
@@ -76,6 +83,8 @@ impl<P: Platform> Mount<P> {
             requesters: Box::new(requesters),
             options,
             attributes_idle,
+            own: Caller::SERVER.listening(),
+            notices: Notices::default(),
             refuses: AtomicBool::new(false),
             xattr_extended: AtomicBool::new(false),
             volume,
@@ -152,8 +161,23 @@ impl<P: Platform> Mount<P> {
     /// The user that new objects are made as.
     pub(crate) fn caller(&self, header: &Header, message: &[u8]) -> Caller {
         if !self.options.acts_as_callers {
-            return Caller::SERVER;
+            return self.own.clone();
         }
-        self.volume.caller(header.uid, header.gid, &request::groups(header, message))
+        self.volume.caller(header.uid, header.gid, &request::groups(header, message)).listening()
+    }
+}
+
+impl<P: Platform> ForeignListener for Mount<P> {
+    fn changed(&self, change: ForeignChange) {
+        let node = |handle| self.known().known(handle);
+        let notice = match change {
+            ForeignChange::Bytes(file) => node(&file).map(Notice::Bytes),
+            // The kernel uses names for a short time only, and no listings.
+            ForeignChange::Attributes(object) | ForeignChange::Names(object) => node(&object).map(Notice::Attributes),
+            ForeignChange::Name { directory, name } => node(&directory).map(|directory| Notice::Name(directory, name)),
+        };
+        if let Some(notice) = notice {
+            self.notices.note(notice);
+        }
     }
 }

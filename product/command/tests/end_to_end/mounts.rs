@@ -1,7 +1,7 @@
 //! `afflux mount`: a directory through the kernel's FUSE, used by ordinary programs.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
@@ -310,6 +310,49 @@ fn a_removed_open_file_a_file_without_a_name_and_an_exchange_work() {
     mounted.stop();
     assert_eq!(fs::read_to_string(data.join("other")).unwrap(), "named later");
     assert!(!data.join("gone").exists());
+}
+
+/// Reads a mapped byte of the file, until it is the second one given.
+const MAPPED: &str = "import mmap, os, sys, time
+with open('file', 'rb') as file:
+    mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    print(chr(mapped[0]), flush=True)
+    sys.stdin.readline()
+    end = time.monotonic() + 30
+    while mapped[0] != ord('B') and time.monotonic() < end:
+        os.stat('file')
+        time.sleep(0.01)
+    print(chr(mapped[0]))
+";
+
+#[test]
+fn a_mapping_shows_what_a_program_of_the_host_wrote() {
+    if !can_mount() {
+        return;
+    }
+    if Command::new("python3").arg("--version").output().is_err() {
+        afflux_scratch::skipped!("python3 is not installed");
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    fs::write(data.join("file"), [b'A'; 8192]).unwrap();
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    let mut reader = Command::new("python3")
+        .args(["-c", MAPPED])
+        .current_dir(&point)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut shown = BufReader::new(reader.stdout.take().unwrap()).lines();
+    assert_eq!(shown.next().unwrap().unwrap(), "A");
+    // The size stays: the kernel itself notices another size.
+    fs::write(data.join("file"), [b'B'; 8192]).unwrap();
+    writeln!(reader.stdin.take().unwrap()).unwrap();
+    assert_eq!(shown.next().unwrap().unwrap(), "B");
+    assert!(reader.wait().unwrap().success());
+    mounted.stop();
 }
 
 #[test]

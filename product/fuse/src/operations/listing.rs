@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{Caller, DirectoryEntry, Inode, Kind, Platform};
+use afflux_volume::{DirectoryEntry, Inode, Kind, Platform};
 
 use crate::limits::{DATA_BYTES_MAX, NAME_BYTES_USUAL};
 use crate::mount::{Mount, Outcome};
@@ -39,7 +39,7 @@ pub(super) async fn list<P: Platform>(on: &Mount<P>, extent: Extent, with_attrib
     let directory = &opened.inode;
     let room = (extent.size as usize).min(DATA_BYTES_MAX);
     let most = room / reply::entry_bytes(NAME_BYTES_USUAL, with_attributes);
-    let listed = on.volume.list_by(&Caller::SERVER, directory, extent.offset, most, with_attributes).await?;
+    let listed = on.volume.list_by(&on.own, directory, extent.offset, most, with_attributes).await?;
     let mut bytes = Vec::with_capacity(room);
     for entry in &listed.entries {
         if bytes.len() + reply::entry_bytes(entry.name.len(), with_attributes) > room {

@@ -194,8 +194,8 @@ async fn existing<P: Platform>(
 pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], is_directory: bool) -> Outcome {
     let directory = on.object(header.node).await?;
     let outcome = match is_directory {
-        true => on.volume.remove_directory_by(&Caller::SERVER, &directory, name).await,
-        false => on.volume.remove_by(&Caller::SERVER, &directory, name).await,
+        true => on.volume.remove_directory_by(&on.own, &directory, name).await,
+        false => on.volume.remove_by(&on.own, &directory, name).await,
     };
     outcome.result?;
     note_changed(on, &[header.node]);
@@ -206,7 +206,7 @@ pub(super) async fn rename<P: Platform>(on: &Mount<P>, from: (u64, &[u8]), to: (
     let how = RenameHow::of_flags(flags)?;
     let (from_directory, to_directory) = (on.object(from.0).await?, on.object(to.0).await?);
     let (old, new) = ((&from_directory, from.1), (&to_directory, to.1));
-    let renamed = on.volume.rename_how_by(&Caller::SERVER, old, new, how).await;
+    let renamed = on.volume.rename_how_by(&on.own, old, new, how).await;
     renamed.0.result?;
     note_changed(on, &[from.0, to.0]);
     Ok(Answer::empty())
@@ -214,7 +214,7 @@ pub(super) async fn rename<P: Platform>(on: &Mount<P>, from: (u64, &[u8]), to: (
 
 pub(super) async fn link<P: Platform>(on: &Mount<P>, header: &Header, target: u64, name: &[u8]) -> Outcome {
     let (inode, directory) = (on.object(target).await?, on.object(header.node).await?);
-    let linked = on.volume.link_by(&Caller::SERVER, &inode, &directory, name).await;
+    let linked = on.volume.link_by(&on.own, &inode, &directory, name).await;
     let (answer, node) = entry(on, &inode, &linked.result?)?;
     note_changed(on, &[header.node, node]);
     Ok(answer)

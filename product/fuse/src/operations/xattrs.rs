@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use afflux_volume::{AttributeChange, Caller, Platform, VolumeError, XattrChange};
+use afflux_volume::{AttributeChange, Platform, VolumeError, XattrChange};
 use bytes::Bytes;
 
 use crate::abi::xattr;
@@ -34,7 +34,7 @@ fn sized(value: impl Into<Bytes>, size: u32) -> Outcome {
 
 pub(super) async fn get<P: Platform>(on: &Mount<P>, header: &Header, size: u32, name: &[u8]) -> Outcome {
     let inode = on.object(header.node).await?;
-    match on.volume.xattr_by(&Caller::SERVER, &inode, name).await {
+    match on.volume.xattr_by(&on.own, &inode, name).await {
         // The kernel asks for the list whenever it checks a right, and refuses the use after any other error.
         Err(VolumeError::NotSupported) if name.starts_with(LISTS) => Err(Errno::NO_DATA),
         value => sized(value?, size),
@@ -44,7 +44,7 @@ pub(super) async fn get<P: Platform>(on: &Mount<P>, header: &Header, size: u32, 
 pub(super) async fn list<P: Platform>(on: &Mount<P>, header: &Header, size: u32) -> Outcome {
     let inode = on.object(header.node).await?;
     let mut names = Vec::new();
-    for name in on.volume.xattrs_by(&Caller::SERVER, &inode).await? {
+    for name in on.volume.xattrs_by(&on.own, &inode).await? {
         if header.uid == 0 || !name.starts_with(TRUSTED) {
             names.extend_from_slice(&name);
             names.push(0);
@@ -78,7 +78,7 @@ async fn take_setgid<P: Platform>(on: &Mount<P>, header: &Header) -> Result<(), 
         return Ok(());
     }
     let without = AttributeChange { mode: Some(mode & 0o7777 & !SETGID), ..AttributeChange::default() };
-    Ok(on.volume.set_attributes_by(&Caller::SERVER, &inode, without, None).await.result?)
+    Ok(on.volume.set_attributes_by(&on.own, &inode, without, None).await.result?)
 }
 
 pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8]) -> Outcome {
@@ -88,6 +88,6 @@ pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[
 async fn change<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], change: XattrChange) -> Outcome {
     let inode = on.object(header.node).await?;
     on.known().note_unsynced(header.node, true);
-    on.volume.change_xattr_by(&Caller::SERVER, &inode, name, change).await.result?;
+    on.volume.change_xattr_by(&on.own, &inode, name, change).await.result?;
     Ok(Answer::empty())
 }
