@@ -145,7 +145,7 @@ impl FuzzedMount {
             (10, ROOT, b"pipe\0".to_vec()),
             (11, directory, b"deep\0".to_vec()),
             (18, file, [longs(&[77]), words(&[0, 0]), longs(&[0])].concat()),
-            (43, file, vec![0; 32]),
+            (43, file, [longs(&[fh, 10, 5000]), words(&[3, 0])].concat()),
             (21, file, [words(&[3, 0]), b"user.a\0abc".to_vec()].concat()),
             (22, file, [words(&[0, 0]), b"user.a\0".to_vec()].concat()),
             (23, file, words(&[100, 0])),

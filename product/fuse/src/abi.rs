@@ -164,6 +164,12 @@ pub(crate) mod notify {
     pub(crate) const INVAL_ENTRY: i32 = 3;
 }
 
+/// The ways of FALLOCATE, as Linux passes them.
+pub(crate) mod falloc {
+    pub(crate) const KEEP_SIZE: u32 = 1 << 0;
+    pub(crate) const PUNCH_HOLE: u32 = 1 << 1;
+}
+
 /// FSYNC is for the data alone.
 pub(crate) const FSYNC_DATA_ONLY: u32 = 1 << 0;
 /// GETATTR names an open file.

@@ -181,7 +181,12 @@ pub(crate) enum Operation<'a> {
         offset: u64,
         whence: u32,
     },
-    Allocate,
+    Allocate {
+        fh: u64,
+        offset: u64,
+        len: u64,
+        mode: u32,
+    },
     InputOutputControl,
     /// An operation that the machine does not have.
     Unknown,
@@ -261,7 +266,10 @@ pub(crate) fn decode<'a>(header: &Header, message: &'a [u8]) -> Result<Operation
         op::INIT => Operation::Init(init(it)?),
         op::INTERRUPT => Operation::Interrupt { unique: it.u64()? },
         op::DESTROY => Operation::Destroy,
-        op::FALLOCATE => Operation::Allocate,
+        op::FALLOCATE => {
+            let (fh, offset, len) = (it.u64()?, it.u64()?, it.u64()?);
+            Operation::Allocate { fh, offset, len, mode: it.u32()? }
+        }
         op::IOCTL => Operation::InputOutputControl,
         _ => Operation::Unknown,
     })

@@ -306,6 +306,10 @@ fn a_removed_open_file_a_file_without_a_name_and_an_exchange_work() {
     sparse.write_all_at(&[1; 4096], 1 << 20).unwrap();
     assert_eq!(rustix::fs::seek(&sparse, rustix::fs::SeekFrom::Data(0)), Ok(1 << 20));
     assert_eq!(rustix::fs::seek(&sparse, rustix::fs::SeekFrom::Hole(1 << 20)), Ok((1 << 20) + 4096));
+    let punch = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+    rustix::fs::fallocate(&sparse, punch, 1 << 20, 2000).unwrap();
+    let around = fs::read(mounted.path("sparse")).unwrap();
+    assert!(around[1 << 20..][..2000] == [0; 2000] && around[(1 << 20) + 2000..] == [1; 2096]);
     drop((unnamed, sparse));
     mounted.stop();
     assert_eq!(fs::read_to_string(data.join("other")).unwrap(), "named later");

@@ -1,4 +1,4 @@
-//! OPEN, READ, WRITE, LSEEK, FLUSH, FSYNC and FSYNCDIR.
+//! OPEN, READ, WRITE, FALLOCATE, LSEEK, FLUSH, FSYNC and FSYNCDIR.
 //!
 //! Owns: the flags of an opened file, which sync an fsync needs.
 //! Does not own: the cache and durability (the volume), the offsets of O_APPEND, which the kernel takes under its lock.
@@ -141,6 +141,13 @@ pub(super) async fn seek<P: Platform>(on: &Mount<P>, fh: u64, offset: u64, whenc
     let mut answer = Answer::empty();
     answer.head.u64(found);
     Ok(answer)
+}
+
+/// FALLOCATE with PUNCH_HOLE.
+pub(super) async fn punch<P: Platform>(on: &Mount<P>, fh: u64, offset: u64, len: u64) -> Outcome {
+    let end = offset.checked_add(len).ok_or(VolumeError::TooLarge)?;
+    on.volume.punch_by(&on.own, &on.opened(fh)?.inode, offset..end).await.result?;
+    Ok(Answer::empty())
 }
 
 /// Tells an error of earlier writes that is kept; writes nothing.

@@ -13,6 +13,7 @@ mod xattrs;
 
 use afflux_volume::Platform;
 
+use crate::abi::falloc;
 use crate::mount::{Mount, Outcome};
 use crate::reply::{Answer, Errno};
 use crate::request::{Header, Operation};
@@ -32,8 +33,10 @@ pub(crate) fn at_once<P: Platform>(on: &Mount<P>, header: &Header, operation: &O
             Some(Ok(Answer::empty()))
         }
         Operation::Destroy => Some(Ok(Answer::empty())),
-        // The volume has no holes and no reserved space yet. Programs then write zeros.
-        Operation::Allocate => Some(Err(Errno::NOT_SUPPORTED)),
+        // The volume reserves no space yet. Programs then write zeros.
+        Operation::Allocate { mode, .. } if mode != falloc::PUNCH_HOLE | falloc::KEEP_SIZE => {
+            Some(Err(Errno::NOT_SUPPORTED))
+        }
         Operation::InputOutputControl => Some(Err(Errno::NO_TERMINAL)),
         // The kernel does without them: it decides about permissions itself, and copies ranges through READ and WRITE.
         Operation::Unknown => Some(Err(Errno::NO_OPERATION)),
@@ -69,6 +72,7 @@ pub(crate) async fn carry_out<P: Platform>(
         Operation::OpenDirectory => listing::open(on, header).await,
         Operation::Read(extent) => data::read(on, extent).await,
         Operation::Write { extent, data } => data::write(on, extent, data).await,
+        Operation::Allocate { fh, offset, len, .. } => data::punch(on, fh, offset, len).await,
         Operation::Seek { fh, offset, whence } => data::seek(on, fh, offset, whence).await,
         Operation::SetXattr { size, flags, rest } => xattrs::set(on, header, size, flags, rest).await,
         Operation::GetXattr { size, name } => xattrs::get(on, header, size, name).await,

@@ -78,6 +78,30 @@ fn holes_are_told_with_unwritten_bytes_as_data() {
 }
 
 #[test]
+fn a_hole_is_punched_into_dirty_and_written_bytes() {
+    let kernel = Kernel::new();
+    let (file, fh) = kernel.create(ROOT, "file");
+    let punch = |offset: u64, len: u64, mode: u32| {
+        kernel.call(43, file, &[longs(&[fh, offset, len]), words(&[mode, 0])].concat()).map(drop)
+    };
+    let mut data = bytes(100_000);
+    kernel.write(fh, 0, &data).unwrap();
+    kernel.sync(fh).unwrap();
+    kernel.write(fh, 0, &data[..20_000]).unwrap();
+    punch(5000, 60_000, 3).unwrap();
+    data[5000..65_000].fill(0);
+    assert_eq!(kernel.read(fh, 0, 1 << 20).unwrap(), data);
+    kernel.sync(fh).unwrap();
+    kernel.drop_pages();
+    assert_eq!(kernel.read(fh, 0, 1 << 20).unwrap(), data);
+    for mode in [0, 1, 2, 0x10, 0x11, 0x20, 0x40, 0x43] {
+        assert_eq!(punch(0, 10, mode), Err(95), "{mode}");
+    }
+    assert_eq!(punch(u64::MAX, 10, 3), Err(27));
+    assert_eq!(kernel.notices(), []);
+}
+
+#[test]
 fn a_write_past_the_largest_file_is_refused() {
     let kernel = Kernel::new();
     let (_, fh) = kernel.create(ROOT, "file");
