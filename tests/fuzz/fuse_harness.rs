@@ -145,8 +145,13 @@ impl FuzzedMount {
             (10, ROOT, b"pipe\0".to_vec()),
             (11, directory, b"deep\0".to_vec()),
             (18, file, [longs(&[77]), words(&[0, 0]), longs(&[0])].concat()),
-            (43, file, vec![0; 32]),
-            (22, file, vec![0; 16]),
+            (43, file, [longs(&[fh, 10, 5000]), words(&[3, 0])].concat()),
+            (21, file, [words(&[3, 0]), b"user.a\0abc".to_vec()].concat()),
+            (22, file, [words(&[0, 0]), b"user.a\0".to_vec()].concat()),
+            (23, file, words(&[100, 0])),
+            (24, file, b"user.a\0".to_vec()),
+            (46, file, [longs(&[fh, 0]), words(&[4, 0])].concat()),
+            (51, ROOT, [words(&[2, 0o100_644, 0, 0]), b"/\0".to_vec()].concat()),
         ];
         let messages = calls.iter().enumerate();
         let mut seeds: Vec<Vec<u8>> =

@@ -69,6 +69,7 @@ const PACKAGES: [Package; 2] = [
             ("docs/knobs.md", "usr/share/doc/afflux/docs", "knobs.md"),
             ("docs/stores.md", "usr/share/doc/afflux/docs", "stores.md"),
             ("docs/live.md", "usr/share/doc/afflux/docs", "live.md"),
+            ("docs/mount.md", "usr/share/doc/afflux/docs", "mount.md"),
             ("docs/nfs.md", "usr/share/doc/afflux/docs", "nfs.md"),
             ("docs/results.md", "usr/share/doc/afflux/docs", "results.md"),
         ],

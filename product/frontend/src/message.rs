@@ -2,11 +2,13 @@
 //!
 //! Owns: the interface of such a machine, the form of its replies.
 //! Does not own: any protocol (front ends), threads and descriptors (worlds); streams ([`crate::ProtocolMachine`]).
-//! Invariants: a machine never blocks. A message that needs a wait is given back, to be answered by a future.
+//! Invariants: a machine never blocks. A message that needs a wait is given back, to be answered by a future. Notices are
+//! taken by one task, which answers no message: their receiver may wait for answers while it takes a notice.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
@@ -69,6 +71,11 @@ pub trait MessageMachine: Send + Sync + 'static {
 
     /// Answers every later message with an error, as a server that is gone would. Calls that wait go on.
     fn refuse(&self);
+
+    /// The next message that is no reply; none once the machine refuses calls. If several tasks ask, the last one is woken.
+    fn poll_notice(&self, _cx: &mut Context<'_>) -> Poll<Option<MessageReply>> {
+        Poll::Ready(None)
+    }
 
     /// Answers a message, if that needs no wait.
     fn try_answer(&self, message: &[u8]) -> Tried;

@@ -83,10 +83,12 @@ pub(crate) mod init {
     pub(crate) const READDIRPLUS_AUTO: u64 = 1 << 14;
     pub(crate) const ASYNC_DIO: u64 = 1 << 15;
     pub(crate) const PARALLEL_DIROPS: u64 = 1 << 18;
+    pub(crate) const POSIX_ACL: u64 = 1 << 20;
     pub(crate) const ABORT_ERROR: u64 = 1 << 21;
     pub(crate) const MAX_PAGES: u64 = 1 << 22;
     pub(crate) const CACHE_SYMLINKS: u64 = 1 << 23;
     pub(crate) const HANDLE_KILLPRIV_V2: u64 = 1 << 28;
+    pub(crate) const SETXATTR_EXT: u64 = 1 << 29;
     pub(crate) const INIT_EXT: u64 = 1 << 30;
     pub(crate) const CREATE_SUPP_GROUP: u64 = 1 << 34;
     pub(crate) const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
@@ -94,7 +96,7 @@ pub(crate) mod init {
     /// Each where the kernel offers it. WRITEBACK_CACHE is missing on purpose: sizes and times would be the kernel's, and
     /// writes would pass our budget. SPLICE_* would move memory that is our frames'. PASSTHROUGH goes past the cache.
     /// POSIX_LOCKS and FLOCK_LOCKS are the kernel's own within the mount. HAS_RESEND and HAS_EXPIRE_ONLY have no user here
-    /// yet. POSIX_ACL and SETXATTR_EXT come with extended attributes.
+    /// yet.
     pub(crate) const WANTED: u64 = ASYNC_READ
         | ATOMIC_O_TRUNC
         | BIG_WRITES
@@ -102,10 +104,12 @@ pub(crate) mod init {
         | READDIRPLUS_AUTO
         | ASYNC_DIO
         | PARALLEL_DIROPS
+        | POSIX_ACL
         | ABORT_ERROR
         | MAX_PAGES
         | CACHE_SYMLINKS
         | HANDLE_KILLPRIV_V2
+        | SETXATTR_EXT
         | INIT_EXT
         | CREATE_SUPP_GROUP
         | DIRECT_IO_ALLOW_MMAP;
@@ -138,6 +142,32 @@ pub(crate) mod set {
     pub(crate) const FH: u32 = 1 << 6;
     pub(crate) const ATIME_NOW: u32 = 1 << 7;
     pub(crate) const MTIME_NOW: u32 = 1 << 8;
+}
+
+/// Flags of SETXATTR, as Linux passes them.
+pub(crate) mod xattr {
+    pub(crate) const CREATE: u32 = 1 << 0;
+    pub(crate) const REPLACE: u32 = 1 << 1;
+    /// A new access control list takes the setgid bit away.
+    pub(crate) const ACL_KILL_SGID: u32 = 1 << 0;
+}
+
+/// What LSEEK looks for, as Linux passes it.
+pub(crate) mod seek {
+    pub(crate) const DATA: u32 = 3;
+    pub(crate) const HOLE: u32 = 4;
+}
+
+/// Messages to the kernel that are no replies.
+pub(crate) mod notify {
+    pub(crate) const INVAL_INODE: i32 = 2;
+    pub(crate) const INVAL_ENTRY: i32 = 3;
+}
+
+/// The ways of FALLOCATE, as Linux passes them.
+pub(crate) mod falloc {
+    pub(crate) const KEEP_SIZE: u32 = 1 << 0;
+    pub(crate) const PUNCH_HOLE: u32 = 1 << 1;
 }
 
 /// FSYNC is for the data alone.

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 
 use afflux_frontend::{Answering, MessageMachine, MessageReply, Tried};
 use afflux_volume::Platform;
@@ -33,7 +34,11 @@ impl<P: Platform> Mount<P> {
     /// The outcome of an operation, if it needs no wait.
     fn at_once(&self, header: &Header, operation: &Operation<'_>) -> Option<Outcome> {
         match operation {
-            Operation::Init(offer) => Some(accept(offer)),
+            Operation::Init(offer) => {
+                let extended = offer.flags & init::WANTED & init::SETXATTR_EXT != 0;
+                self.xattr_extended.store(extended, Ordering::Relaxed);
+                Some(accept(offer))
+            }
             operation => operations::at_once(self, header, operation),
         }
     }
@@ -60,6 +65,11 @@ impl<P: Platform> MessageMachine for Mount<P> {
 
     fn refuse(&self) {
         self.refuses.store(true, Ordering::Release);
+        self.notices.close();
+    }
+
+    fn poll_notice(&self, cx: &mut Context<'_>) -> Poll<Option<MessageReply>> {
+        self.notices.poll(cx).map(|notice| notice.map(reply::notice))
     }
 
     fn try_answer(&self, message: &[u8]) -> Tried {

@@ -22,6 +22,7 @@ mod interrupts;
 mod limits;
 mod mount;
 mod nodes;
+mod notices;
 mod open_files;
 mod operations;
 mod reply;

@@ -1,19 +1,23 @@
 //! One mount: the state that all calls share.
 //!
-//! Owns: nodes, open files, figures; the caller and the payer of a request.
+//! Owns: nodes, open files, figures; the caller and the payer of a request; the notice of a change by others.
 //! Does not own: messages (`answering`), the operations (`operations`), files (the volume).
-//! Invariants: no lock is held while a call waits.
+//! Invariants: no lock is held while a call waits, and a lock of this file is the last that a thread takes. The kernel is
+//! told of others' changes to objects that it knows, and of no change of its own.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::Recording;
-use afflux_volume::{Caller, Client, Inode, KnobId, Platform, Volume, VolumeKnob, WhichKnob};
+use afflux_volume::{
+    Caller, Client, ForeignChange, ForeignListener, Held, Inode, KnobId, Platform, Volume, VolumeKnob, WhichKnob,
+};
 
 use crate::calls::Calls;
 use crate::interrupts::Interrupts;
 use crate::limits::{NODES_MAX, OPEN_FILES_MAX};
 use crate::nodes::Nodes;
+use crate::notices::{Notice, Notices};
 use crate::open_files::OpenFile;
 use crate::reply::{Answer, Errno, Validity};
 use crate::request::{self, Header};
@@ -36,14 +40,19 @@ pub struct MountOptions {
 pub struct Mount<P: Platform> {
     pub(crate) volume: Arc<Volume<P>>,
     nodes: Mutex<Nodes>,
-    open: Mutex<Slots<OpenFile<P>>>,
+    open: Mutex<Slots<Arc<OpenFile<P>>>>,
     pub(crate) interrupts: Interrupts,
     pub(crate) calls: Calls,
     recording: Arc<Recording>,
     requesters: Box<dyn Requesters>,
     options: MountOptions,
     attributes_idle: KnobId,
+    /// The server, for calls of the kernel.
+    pub(crate) own: Caller,
+    pub(crate) notices: Notices,
     pub(crate) refuses: AtomicBool,
+    /// The kernel's SETXATTR has the fields of SETXATTR_EXT.
+    pub(crate) xattr_extended: AtomicBool,
 }
 
 /// The outcome of an operation.
@@ -74,7 +83,10 @@ impl<P: Platform> Mount<P> {
             requesters: Box::new(requesters),
             options,
             attributes_idle,
+            own: Caller::SERVER.listening(),
+            notices: Notices::default(),
             refuses: AtomicBool::new(false),
+            xattr_extended: AtomicBool::new(false),
             volume,
         })
     }
@@ -128,28 +140,20 @@ impl<P: Platform> Mount<P> {
     }
 
     /// An open file.
-    pub(crate) fn opened(&self, fh: u64) -> Result<OpenFile<P>, Errno> {
+    pub(crate) fn opened(&self, fh: u64) -> Result<Arc<OpenFile<P>>, Errno> {
         lock(&self.open).get(fh).cloned().ok_or(Errno::BAD_FILE)
     }
 
     /// Opens an object for the requester. Returns its number.
-    pub(crate) fn open(&self, header: &Header, node: u64, inode: &Arc<Inode<P>>) -> Result<u64, Errno> {
+    pub(crate) fn open(&self, header: &Header, node: u64, inode: Held<P>) -> Result<u64, Errno> {
         let process = self.requesters.process(header.thread);
         let name = process.map_or_else(|| "unknown process".to_owned(), |process| format!("process {process}"));
         let client = Client::named(&name).of_user(header.uid);
-        let file = OpenFile { inode: Arc::clone(inode), node, client };
-        lock(&self.open).insert(file).ok_or(Errno::TOO_MANY_FILES)
-    }
-
-    /// Gives an open file its node, once that is known.
-    pub(crate) fn reopened_as(&self, fh: u64, node: u64) {
-        if let Some(file) = lock(&self.open).get_mut(fh) {
-            file.node = node;
-        }
+        lock(&self.open).insert(Arc::new(OpenFile { inode, node, client })).ok_or(Errno::TOO_MANY_FILES)
     }
 
     pub(crate) fn close(&self, fh: u64) {
-        // The drop may give back descriptors; that is not done under the lock.
+        // The drop may end an object and give back descriptors; that is not done under the lock.
         let closed = lock(&self.open).remove(fh);
         drop(closed);
     }
@@ -157,8 +161,23 @@ impl<P: Platform> Mount<P> {
     /// The user that new objects are made as.
     pub(crate) fn caller(&self, header: &Header, message: &[u8]) -> Caller {
         if !self.options.acts_as_callers {
-            return Caller::SERVER;
+            return self.own.clone();
         }
-        self.volume.caller(header.uid, header.gid, &request::groups(header, message))
+        self.volume.caller(header.uid, header.gid, &request::groups(header, message)).listening()
+    }
+}
+
+impl<P: Platform> ForeignListener for Mount<P> {
+    fn changed(&self, change: ForeignChange) {
+        let node = |handle| self.known().known(handle);
+        let notice = match change {
+            ForeignChange::Bytes(file) => node(&file).map(Notice::Bytes),
+            // The kernel uses names for a short time only, and no listings.
+            ForeignChange::Attributes(object) | ForeignChange::Names(object) => node(&object).map(Notice::Attributes),
+            ForeignChange::Name { directory, name } => node(&directory).map(|directory| Notice::Name(directory, name)),
+        };
+        if let Some(notice) = notice {
+            self.notices.note(notice);
+        }
     }
 }

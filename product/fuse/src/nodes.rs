@@ -54,6 +54,11 @@ impl Nodes {
         self.slots.get(number).map(|node| node.handle)
     }
 
+    /// The node of an object, if the kernel knows it.
+    pub(crate) fn known(&self, handle: &FileHandle) -> Option<u64> {
+        self.by_handle.get(&key(handle)).copied()
+    }
+
     /// Takes lookups back; the node goes with its last one.
     pub(crate) fn forget(&mut self, number: u64, lookups: u64) {
         if number == ROOT {

@@ -8,7 +8,8 @@ use afflux_frontend::{HEAD_BYTES_MAX, MessageReply, Segment};
 use afflux_volume::{Attributes, Kind, ReadBytes, VolumeError};
 use bytes::Bytes;
 
-use crate::abi::kind;
+use crate::abi::{kind, notify};
+use crate::notices::Notice;
 use crate::wire::Put;
 
 /// Bytes of the header.
@@ -32,7 +33,9 @@ impl Errno {
     pub(crate) const INVALID: Self = Self(22);
     pub(crate) const TOO_MANY_FILES: Self = Self(23);
     pub(crate) const NO_TERMINAL: Self = Self(25);
+    pub(crate) const RANGE: Self = Self(34);
     pub(crate) const NO_OPERATION: Self = Self(38);
+    pub(crate) const NO_DATA: Self = Self(61);
     pub(crate) const PROTOCOL: Self = Self(71);
     pub(crate) const NOT_SUPPORTED: Self = Self(95);
     pub(crate) const NOT_CONNECTED: Self = Self(107);
@@ -57,6 +60,9 @@ impl From<VolumeError> for Errno {
             VolumeError::Stale | VolumeError::BadHandle => return Self::STALE,
             VolumeError::NameTooLong { .. } => 36,
             VolumeError::Invalid { .. } | VolumeError::BadCookie => return Self::INVALID,
+            VolumeError::NoAttribute => return Self::NO_DATA,
+            VolumeError::ValueTooLong { .. } => 7,
+            VolumeError::PastData { .. } => 6,
             VolumeError::CrossDevice => 18,
             VolumeError::TooManyLinks => 31,
             VolumeError::NotSupported => return Self::NOT_SUPPORTED,
@@ -127,6 +133,32 @@ pub(crate) fn failed(errno: Errno, unique: u64) -> MessageReply {
     let mut header = [0; HEADER_BYTES];
     write_header(&mut header, HEADER_BYTES, -errno.0, unique);
     MessageReply::new(&header, None)
+}
+
+/// The message of a notice.
+pub(crate) fn notice(of: Notice) -> MessageReply {
+    let mut message = Answer::empty();
+    let (code, data) = match of {
+        Notice::Attributes(node) => (inode_notice(&mut message.head, node, u64::MAX), None),
+        Notice::Bytes(node) => (inode_notice(&mut message.head, node, 0), None),
+        Notice::Name(directory, name) => {
+            message.head.u64(directory);
+            message.head.u32(name.len() as u32);
+            message.head.u32(0);
+            (notify::INVAL_ENTRY, Some(Segment::Bytes([&name[..], b"\0"].concat().into())))
+        }
+    };
+    let len = message.head.len + data.as_ref().map_or(0, Segment::len);
+    write_header(&mut message.head.bytes, len, code, 0);
+    MessageReply::new(&message.head.bytes[..message.head.len], data)
+}
+
+/// `struct fuse_notify_inval_inode_out`: an offset of -1 stands for the attributes alone, 0 and no length for all bytes.
+fn inode_notice(head: &mut Head, node: u64, offset: u64) -> i32 {
+    head.u64(node);
+    head.u64(offset);
+    head.u64(0);
+    notify::INVAL_INODE
 }
 
 /// How long the kernel may use names and attributes without asking.

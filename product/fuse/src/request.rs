@@ -156,7 +156,37 @@ pub(crate) enum Operation<'a> {
         unique: u64,
     },
     Destroy,
-    Allocate,
+    MakeUnnamed {
+        flags: u32,
+        mode: u32,
+    },
+    SetXattr {
+        size: u32,
+        flags: u32,
+        /// The fields of newer kernels, the name and the value.
+        rest: &'a [u8],
+    },
+    GetXattr {
+        size: u32,
+        name: &'a [u8],
+    },
+    ListXattrs {
+        size: u32,
+    },
+    RemoveXattr {
+        name: &'a [u8],
+    },
+    Seek {
+        fh: u64,
+        offset: u64,
+        whence: u32,
+    },
+    Allocate {
+        fh: u64,
+        offset: u64,
+        len: u64,
+        mode: u32,
+    },
     InputOutputControl,
     /// An operation that the machine does not have.
     Unknown,
@@ -214,6 +244,16 @@ pub(crate) fn decode<'a>(header: &Header, message: &'a [u8]) -> Result<Operation
             skip_words(it, 2)?;
             Operation::Create { flags, mode, name: it.name()? }
         }
+        op::TMPFILE => Operation::MakeUnnamed { flags: it.u32()?, mode: it.u32()? },
+        op::SETXATTR => Operation::SetXattr { size: it.u32()?, flags: it.u32()?, rest: it.rest() },
+        op::GETXATTR => {
+            let size = it.u32()?;
+            skip_words(it, 1)?;
+            Operation::GetXattr { size, name: it.name()? }
+        }
+        op::LISTXATTR => Operation::ListXattrs { size: it.u32()? },
+        op::REMOVEXATTR => Operation::RemoveXattr { name: it.name()? },
+        op::LSEEK => Operation::Seek { fh: it.u64()?, offset: it.u64()?, whence: it.u32()? },
         op::READ => Operation::Read(extent(it)?),
         op::WRITE => write(it)?,
         op::FLUSH => Operation::Flush { fh: it.u64()? },
@@ -226,7 +266,10 @@ pub(crate) fn decode<'a>(header: &Header, message: &'a [u8]) -> Result<Operation
         op::INIT => Operation::Init(init(it)?),
         op::INTERRUPT => Operation::Interrupt { unique: it.u64()? },
         op::DESTROY => Operation::Destroy,
-        op::FALLOCATE => Operation::Allocate,
+        op::FALLOCATE => {
+            let (fh, offset, len) = (it.u64()?, it.u64()?, it.u64()?);
+            Operation::Allocate { fh, offset, len, mode: it.u32()? }
+        }
         op::IOCTL => Operation::InputOutputControl,
         _ => Operation::Unknown,
     })
@@ -273,6 +316,16 @@ fn init(it: &mut Reader<'_>) -> Result<Init, WireError> {
     // Kernels before 5.17 end here.
     let high = if low & abi::init::INIT_EXT != 0 { u64::from(it.u32()?) } else { 0 };
     Ok(Init { major, minor, readahead_bytes, flags: low | high << 32 })
+}
+
+/// The flags, the name and the value of a SETXATTR, from its bytes behind the size and the first flags. `extended` says
+/// whether the kernel sends further flags.
+pub(crate) fn xattr_value(rest: &[u8], size: u32, extended: bool) -> Result<(u32, &[u8], &[u8]), WireError> {
+    let it = &mut Reader::new(rest);
+    let flags = if extended { it.u32()? } else { 0 };
+    skip_words(it, usize::from(extended))?;
+    let name = it.name()?;
+    Ok((flags, name, it.rest().get(..size as usize).ok_or(WireError::Truncated)?))
 }
 
 /// The node and the lookups of each pair of a BATCH_FORGET: no more than the message has.

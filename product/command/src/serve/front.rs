@@ -178,6 +178,7 @@ impl PreparedFront {
                 let options = MountOptions { acts_as_callers: acts_as_others() };
                 let mount = Mount::new(Arc::clone(volume), &root, options, Threads);
                 let session = mounted.serve(platform, Arc::clone(&mount) as _).map_err(|error| failed(&error))?;
+                volume.listen(Some(Arc::clone(&mount) as _));
                 let (session, unmounter) = (Arc::new(session), Mutex::new(unmounter));
                 Ok(Front::Mount(MountFront { mount, session, unmounter, point }))
             }

@@ -1,12 +1,15 @@
 //! `afflux mount`: a directory through the kernel's FUSE, used by ordinary programs.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::scratch::{Bytes, Scratch};
@@ -264,6 +267,133 @@ fn other_users_have_their_own_rights_and_own_what_they_make() {
     assert_eq!(user("", "chmod 600 open/mine && mv open/mine open/moved && rm open/moved"), "");
     mounted.stop();
     assert_eq!(fs::metadata(data.join("team/file")).unwrap().uid(), 4444);
+}
+
+#[test]
+fn a_removed_open_file_a_file_without_a_name_and_an_exchange_work() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    let bytes = Bytes::new(5).vec(300_000);
+    let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(mounted.path("gone")).unwrap();
+    file.write_all(&bytes).unwrap();
+    fs::remove_file(mounted.path("gone")).unwrap();
+    file.write_all_at(b"after", 299_998).unwrap();
+    file.sync_all().unwrap();
+    file.set_len(300_001).unwrap();
+    let found = file.metadata().unwrap();
+    assert_eq!((found.len(), found.nlink()), (300_001, 0));
+    let mut back = vec![0; 300_001];
+    file.read_exact_at(&mut back, 0).unwrap();
+    assert!(back[..299_998] == bytes[..299_998] && &back[299_998..] == b"aft");
+    drop(file);
+    let tmpfile = OFlags::TMPFILE | OFlags::RDWR;
+    let unnamed = File::from(rustix::fs::open(&point, tmpfile, Mode::from_raw_mode(0o640)).unwrap());
+    unnamed.write_all_at(b"named later", 0).unwrap();
+    let link = format!("/proc/self/fd/{}", unnamed.as_raw_fd());
+    rustix::fs::linkat(CWD, &link, CWD, mounted.path("named"), AtFlags::SYMLINK_FOLLOW).unwrap();
+    assert_eq!(fs::read_to_string(mounted.path("named")).unwrap(), "named later");
+    fs::write(mounted.path("other"), "other").unwrap();
+    let rename = |flags| rustix::fs::renameat_with(CWD, mounted.path("named"), CWD, mounted.path("other"), flags);
+    assert_eq!(rename(RenameFlags::NOREPLACE), Err(Errno::EXIST));
+    assert_eq!(rename(RenameFlags::WHITEOUT), Err(Errno::INVAL));
+    rename(RenameFlags::EXCHANGE).unwrap();
+    assert_eq!(fs::read_to_string(mounted.path("named")).unwrap(), "other");
+    let sparse = File::create(mounted.path("sparse")).unwrap();
+    sparse.write_all_at(&[1; 4096], 1 << 20).unwrap();
+    assert_eq!(rustix::fs::seek(&sparse, rustix::fs::SeekFrom::Data(0)), Ok(1 << 20));
+    assert_eq!(rustix::fs::seek(&sparse, rustix::fs::SeekFrom::Hole(1 << 20)), Ok((1 << 20) + 4096));
+    let punch = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+    rustix::fs::fallocate(&sparse, punch, 1 << 20, 2000).unwrap();
+    let around = fs::read(mounted.path("sparse")).unwrap();
+    assert!(around[1 << 20..][..2000] == [0; 2000] && around[(1 << 20) + 2000..] == [1; 2096]);
+    drop((unnamed, sparse));
+    mounted.stop();
+    assert_eq!(fs::read_to_string(data.join("other")).unwrap(), "named later");
+    assert!(!data.join("gone").exists());
+}
+
+/// Reads a mapped byte of the file, until it is the second one given.
+const MAPPED: &str = "import mmap, os, sys, time
+with open('file', 'rb') as file:
+    mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    print(chr(mapped[0]), flush=True)
+    sys.stdin.readline()
+    end = time.monotonic() + 30
+    while mapped[0] != ord('B') and time.monotonic() < end:
+        os.stat('file')
+        time.sleep(0.01)
+    print(chr(mapped[0]))
+";
+
+#[test]
+fn a_mapping_shows_what_a_program_of_the_host_wrote() {
+    if !can_mount() {
+        return;
+    }
+    if Command::new("python3").arg("--version").output().is_err() {
+        afflux_scratch::skipped!("python3 is not installed");
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    fs::write(data.join("file"), [b'A'; 8192]).unwrap();
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    let mut reader = Command::new("python3")
+        .args(["-c", MAPPED])
+        .current_dir(&point)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut shown = BufReader::new(reader.stdout.take().unwrap()).lines();
+    assert_eq!(shown.next().unwrap().unwrap(), "A");
+    // The size stays: the kernel itself notices another size.
+    fs::write(data.join("file"), [b'B'; 8192]).unwrap();
+    writeln!(reader.stdin.take().unwrap()).unwrap();
+    assert_eq!(shown.next().unwrap().unwrap(), "B");
+    assert!(reader.wait().unwrap().success());
+    mounted.stop();
+}
+
+#[test]
+fn a_changed_access_control_list_counts_for_another_user() {
+    if !can_mount() || !crate::scratch::can_be_several_users() {
+        return;
+    }
+    if Command::new("setfacl").arg("--version").output().is_err() {
+        afflux_scratch::skipped!("setfacl is not installed");
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    fs::set_permissions(&point, Permissions::from_mode(0o755)).unwrap();
+    fs::write(mounted.path("file"), "text").unwrap();
+    fs::set_permissions(mounted.path("file"), Permissions::from_mode(0o600)).unwrap();
+    let user = |script: &str| {
+        let arguments = ["--reuid=4444", "--regid=4444", "--clear-groups", "sh", "-c", script];
+        text(&Command::new("setpriv").args(arguments).current_dir(&point).output().unwrap())
+    };
+    assert!(user("cat file").contains("Permission denied"));
+    assert!(user("setfacl -m u:4444:r file").contains("not permitted"), "only the owner changes the list");
+    assert_eq!(text(&shell("setfacl -m u:4444:r file", &point)), "");
+    assert_eq!(user("cat file"), "text");
+    assert!(user("echo x >> file").contains("Permission denied"));
+    let listed = user("getfacl -n --omit-header file");
+    assert!(listed.contains("user:4444:r--") && listed.contains("mask::r--"), "{listed}");
+    assert_eq!(fs::metadata(mounted.path("file")).unwrap().mode() & 0o777, 0o640, "the mask is the group's bits");
+    assert_eq!(text(&shell("setfacl -b file; chmod 600 file", &point)), "");
+    assert!(user("cat file").contains("Permission denied"));
+    assert_eq!(
+        text(&shell("setfattr -n user.a -v value file; getfattr -n user.a --only-values file", &point)),
+        "value"
+    );
+    mounted.stop();
+    assert!(text(&shell("getfattr -d file", &data)).contains("user.a=\"value\""));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{AttributeChange, Attributes, Caller, Inode, NAME_BYTES_MAX, Platform, SetTime, Timestamp};
+use afflux_volume::{AttributeChange, Attributes, Inode, NAME_BYTES_MAX, Platform, SetTime, Timestamp};
 
 use crate::abi::set;
 use crate::limits::PAGE_BYTES;
@@ -24,7 +24,7 @@ fn told<P: Platform>(on: &Mount<P>, attributes: &Attributes) -> Answer {
 pub(super) fn try_get<P: Platform>(on: &Mount<P>, header: &Header, fh: Option<u64>) -> Option<Outcome> {
     let inode = match fh {
         Some(fh) => match on.opened(fh) {
-            Ok(file) => file.inode,
+            Ok(file) => Arc::clone(&file.inode),
             Err(errno) => return Some(Err(errno)),
         },
         None => on.try_object(header.node)?,
@@ -35,7 +35,7 @@ pub(super) fn try_get<P: Platform>(on: &Mount<P>, header: &Header, fh: Option<u6
 
 async fn object<P: Platform>(on: &Mount<P>, header: &Header, fh: Option<u64>) -> Result<Arc<Inode<P>>, Errno> {
     match fh {
-        Some(fh) => Ok(on.opened(fh)?.inode),
+        Some(fh) => Ok(Arc::clone(&on.opened(fh)?.inode)),
         None => on.object(header.node).await,
     }
 }
@@ -49,7 +49,7 @@ pub(super) async fn get<P: Platform>(on: &Mount<P>, header: &Header, fh: Option<
 pub(super) async fn set<P: Platform>(on: &Mount<P>, header: &Header, wanted: SetAttributes) -> Outcome {
     let inode = object(on, header, (wanted.valid & set::FH != 0).then_some(wanted.fh)).await?;
     on.known().note_unsynced(header.node, true);
-    let outcome = on.volume.set_attributes_by(&Caller::SERVER, &inode, change(&wanted), None).await;
+    let outcome = on.volume.set_attributes_by(&on.own, &inode, change(&wanted), None).await;
     outcome.result?;
     let attributes = match outcome.consistency.after {
         Some(after) => after,

@@ -1,4 +1,4 @@
-//! OPEN, READ, WRITE, FLUSH, FSYNC and FSYNCDIR.
+//! OPEN, READ, WRITE, FALLOCATE, LSEEK, FLUSH, FSYNC and FSYNCDIR.
 //!
 //! Owns: the flags of an opened file, which sync an fsync needs.
 //! Does not own: the cache and durability (the volume), the offsets of O_APPEND, which the kernel takes under its lock.
@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use afflux_frontend::{RecordedCall, RecordedOperation};
-use afflux_volume::{AttributeChange, Caller, FILE_BYTES_MAX, Inode, Platform, VolumeError, handle_number};
+use afflux_volume::{AttributeChange, FILE_BYTES_MAX, Inode, Platform, Seek, VolumeError, handle_number};
 
-use crate::abi::{o, open as flag};
+use crate::abi::{o, open as flag, seek};
 use crate::limits::DATA_BYTES_MAX;
 use crate::mount::{Mount, Outcome};
 use crate::open_files::OpenFile;
@@ -28,7 +28,7 @@ pub(super) fn open_out(into: &mut impl Put, fh: u64, flags: u32) {
 }
 
 fn opened<P: Platform>(on: &Mount<P>, header: &Header, inode: &Arc<Inode<P>>, flags: u32) -> Outcome {
-    let fh = on.open(header, header.node, inode)?;
+    let fh = on.open(header, header.node, on.volume.hold(inode)?)?;
     let mut answer = Answer::empty();
     open_out(&mut answer.head, fh, flags);
     Ok(answer)
@@ -45,7 +45,7 @@ pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32) 
     let inode = on.try_object(header.node)?;
     // No bytes at all: whether the file is open below for this use.
     match writes(flags) {
-        true => drop(on.volume.try_write(&inode, 0, &[])?),
+        true => drop(on.volume.try_write_by(&on.own, &inode, 0, &[])?),
         false => drop(on.volume.try_read(&inode, 0, 0)?),
     }
     Some(opened(on, header, &inode, flags))
@@ -54,12 +54,12 @@ pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32) 
 pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32) -> Outcome {
     let inode = on.object(header.node).await?;
     match writes(flags) {
-        true => on.volume.write_by(&Caller::SERVER, None, &inode, 0, &[]).await.result?,
-        false => drop(on.volume.read_by(&Caller::SERVER, None, &inode, 0, 0).await?),
+        true => on.volume.write_by(&on.own, None, &inode, 0, &[]).await.result?,
+        false => drop(on.volume.read_by(&on.own, None, &inode, 0, 0).await?),
     }
     if flags & o::TRUNC != 0 {
         let empty = AttributeChange { size: Some(0), ..AttributeChange::default() };
-        on.volume.set_attributes_by(&Caller::SERVER, &inode, empty, None).await.result?;
+        on.volume.set_attributes_by(&on.own, &inode, empty, None).await.result?;
     }
     opened(on, header, &inode, flags)
 }
@@ -93,7 +93,7 @@ pub(super) async fn read<P: Platform>(on: &Mount<P>, extent: Extent) -> Outcome 
     let file = on.opened(extent.fh)?;
     record(on, &file, RecordedOperation::Read, extent.offset, extent.size.into());
     let (inode, client) = (&file.inode, Some(&file.client));
-    let read = on.volume.read_by(&Caller::SERVER, client, inode, extent.offset, readable(extent)).await?;
+    let read = on.volume.read_by(&on.own, client, inode, extent.offset, readable(extent)).await?;
     Ok(Answer::read(read.bytes))
 }
 
@@ -117,7 +117,7 @@ pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: Extent, data: &[u8])
         Ok(file) => file,
         Err(errno) => return Some(Err(errno)),
     };
-    on.volume.try_write(&file.inode, extent.offset, data)?;
+    on.volume.try_write_by(&on.own, &file.inode, extent.offset, data)?;
     record(on, &file, RecordedOperation::Write, extent.offset, data.len() as u64);
     Some(Ok(written(data.len())))
 }
@@ -126,8 +126,28 @@ pub(super) async fn write<P: Platform>(on: &Mount<P>, extent: Extent, data: &[u8
     let file = on.opened(extent.fh)?;
     record(on, &file, RecordedOperation::Write, extent.offset, data.len() as u64);
     let (inode, client) = (&file.inode, Some(&file.client));
-    on.volume.write_by(&Caller::SERVER, client, inode, extent.offset, data).await.result?;
+    on.volume.write_by(&on.own, client, inode, extent.offset, data).await.result?;
     Ok(written(data.len()))
+}
+
+/// LSEEK: where the file has data or a hole. The kernel does the other kinds of lseek(2) itself.
+pub(super) async fn seek<P: Platform>(on: &Mount<P>, fh: u64, offset: u64, whence: u32) -> Outcome {
+    let wanted = match whence {
+        seek::DATA => Seek::Data,
+        seek::HOLE => Seek::Hole,
+        _ => return Err(Errno::INVALID),
+    };
+    let found = on.volume.seek_by(&on.own, &on.opened(fh)?.inode, offset, wanted).await?;
+    let mut answer = Answer::empty();
+    answer.head.u64(found);
+    Ok(answer)
+}
+
+/// FALLOCATE with PUNCH_HOLE.
+pub(super) async fn punch<P: Platform>(on: &Mount<P>, fh: u64, offset: u64, len: u64) -> Outcome {
+    let end = offset.checked_add(len).ok_or(VolumeError::TooLarge)?;
+    on.volume.punch_by(&on.own, &on.opened(fh)?.inode, offset..end).await.result?;
+    Ok(Answer::empty())
 }
 
 /// Tells an error of earlier writes that is kept; writes nothing.
@@ -141,7 +161,7 @@ pub(super) fn flush<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
 pub(super) async fn sync<P: Platform>(on: &Mount<P>, fh: u64, data_only: bool) -> Outcome {
     let file = on.opened(fh)?;
     record(on, &file, RecordedOperation::Sync, 0, 0);
-    on.volume.commit_by(&Caller::SERVER, Some(&file.client), &file.inode, 0, 0).await.result?;
+    on.volume.commit_by(&on.own, Some(&file.client), &file.inode, 0, 0).await.result?;
     if !data_only {
         sync_object(on, &file).await?;
     }
@@ -172,6 +192,7 @@ impl<P: Platform> Drop for Noted<'_, P> {
 }
 
 pub(super) async fn sync_directory<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
-    sync_object(on, &on.opened(fh)?).await?;
+    let opened = on.opened(fh)?;
+    sync_object(on, &opened).await?;
     Ok(Answer::empty())
 }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{Caller, DirectoryEntry, Inode, Kind, Platform};
+use afflux_volume::{DirectoryEntry, Inode, Kind, Platform};
 
 use crate::limits::{DATA_BYTES_MAX, NAME_BYTES_USUAL};
 use crate::mount::{Mount, Outcome};
@@ -20,7 +20,7 @@ fn opened<P: Platform>(on: &Mount<P>, header: &Header, inode: &Arc<Inode<P>>) ->
         return Err(Errno::NOT_DIRECTORY);
     }
     let mut answer = Answer::empty();
-    answer.head.u64(on.open(header, header.node, inode)?);
+    answer.head.u64(on.open(header, header.node, on.volume.hold(inode)?)?);
     // The kernel keeps no listings: they would miss the changes of others.
     answer.head.u64(0);
     Ok(answer)
@@ -35,10 +35,11 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header) -> Outcome
 }
 
 pub(super) async fn list<P: Platform>(on: &Mount<P>, extent: Extent, with_attributes: bool) -> Outcome {
-    let directory = on.opened(extent.fh)?.inode;
+    let opened = on.opened(extent.fh)?;
+    let directory = &opened.inode;
     let room = (extent.size as usize).min(DATA_BYTES_MAX);
     let most = room / reply::entry_bytes(NAME_BYTES_USUAL, with_attributes);
-    let listed = on.volume.list_by(&Caller::SERVER, &directory, extent.offset, most, with_attributes).await?;
+    let listed = on.volume.list_by(&on.own, directory, extent.offset, most, with_attributes).await?;
     let mut bytes = Vec::with_capacity(room);
     for entry in &listed.entries {
         if bytes.len() + reply::entry_bytes(entry.name.len(), with_attributes) > room {

@@ -9,9 +9,11 @@ mod attributes;
 mod data;
 mod listing;
 mod names;
+mod xattrs;
 
 use afflux_volume::Platform;
 
+use crate::abi::falloc;
 use crate::mount::{Mount, Outcome};
 use crate::reply::{Answer, Errno};
 use crate::request::{Header, Operation};
@@ -31,14 +33,13 @@ pub(crate) fn at_once<P: Platform>(on: &Mount<P>, header: &Header, operation: &O
             Some(Ok(Answer::empty()))
         }
         Operation::Destroy => Some(Ok(Answer::empty())),
-        // The volume has no holes and no reserved space yet. Programs then write zeros.
-        Operation::Allocate => Some(Err(Errno::NOT_SUPPORTED)),
+        // The volume reserves no space yet. Programs then write zeros.
+        Operation::Allocate { mode, .. } if mode != falloc::PUNCH_HOLE | falloc::KEEP_SIZE => {
+            Some(Err(Errno::NOT_SUPPORTED))
+        }
         Operation::InputOutputControl => Some(Err(Errno::NO_TERMINAL)),
-        // Extended attributes, O_TMPFILE and holes come with the volume's. The kernel does without the others: it
-        // decides about permissions itself, and copies ranges through READ and WRITE.
+        // The kernel does without them: it decides about permissions itself, and copies ranges through READ and WRITE.
         Operation::Unknown => Some(Err(Errno::NO_OPERATION)),
-        // NOREPLACE and EXCHANGE come with the volume's.
-        Operation::Rename { flags, .. } if flags != 0 => Some(Err(Errno::INVALID)),
         _ => None,
     }
 }
@@ -60,14 +61,23 @@ pub(crate) async fn carry_out<P: Platform>(
         Operation::MakeNode { mode, device, name } => names::make_node(on, (header, message), mode, device, name).await,
         Operation::MakeDirectory { mode, name } => names::make_directory(on, (header, message), mode, name).await,
         Operation::Create { flags, mode, name } => names::create(on, (header, message), flags, mode, name).await,
+        Operation::MakeUnnamed { flags, mode } => names::make_unnamed(on, (header, message), flags, mode).await,
         Operation::Unlink { name } => names::remove(on, header, name, false).await,
         Operation::RemoveDirectory { name } => names::remove(on, header, name, true).await,
-        Operation::Rename { to, name, new_name, .. } => names::rename(on, (header.node, name), (to, new_name)).await,
+        Operation::Rename { to, flags, name, new_name } => {
+            names::rename(on, (header.node, name), (to, new_name), flags).await
+        }
         Operation::Link { target, name } => names::link(on, header, target, name).await,
         Operation::Open { flags } => data::open(on, header, flags).await,
         Operation::OpenDirectory => listing::open(on, header).await,
         Operation::Read(extent) => data::read(on, extent).await,
         Operation::Write { extent, data } => data::write(on, extent, data).await,
+        Operation::Allocate { fh, offset, len, .. } => data::punch(on, fh, offset, len).await,
+        Operation::Seek { fh, offset, whence } => data::seek(on, fh, offset, whence).await,
+        Operation::SetXattr { size, flags, rest } => xattrs::set(on, header, size, flags, rest).await,
+        Operation::GetXattr { size, name } => xattrs::get(on, header, size, name).await,
+        Operation::ListXattrs { size } => xattrs::list(on, header, size).await,
+        Operation::RemoveXattr { name } => xattrs::remove(on, header, name).await,
         Operation::Sync { fh, data_only } => data::sync(on, fh, data_only).await,
         Operation::SyncDirectory { fh } => data::sync_directory(on, fh).await,
         Operation::List { extent, with_attributes } => listing::list(on, extent, with_attributes).await,

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use afflux_volume::{
-    AttributeChange, Attributes, Caller, CreateHow, Inode, Kind, NAME_BYTES_MAX, Platform, SpecialKind, Use,
-    VolumeError,
+    AttributeChange, Attributes, Caller, CreateHow, Held, Inode, Kind, NAME_BYTES_MAX, Platform, RenameHow,
+    SpecialKind, Use, VolumeError,
 };
 
 use crate::abi::{kind, o};
@@ -137,13 +137,30 @@ pub(super) async fn create<P: Platform>(
         Err(VolumeError::Exists) if flags & o::EXCL == 0 => existing(on, &caller, &directory, flags, name).await?,
         result => result?,
     };
-    // The number comes first: a file without one must not count as looked up.
-    let fh = on.open(header, header.node, &inode)?;
-    let (mut answer, node) = entry(on, &inode, &attributes).inspect_err(|_| on.close(fh))?;
-    on.reopened_as(fh, node);
+    created(on, header, flags, on.volume.hold(&inode)?, &attributes)
+}
+
+/// The answer about a new file that is open.
+fn created<P: Platform>(on: &Mount<P>, header: &Header, flags: u32, file: Held<P>, attributes: &Attributes) -> Outcome {
+    let (mut answer, node) = entry(on, &file, attributes)?;
+    // Without an answer the file does not count as looked up.
+    let fh = on.open(header, node, file).inspect_err(|_| on.known().forget(node, 1))?;
     note_changed(on, &[header.node, node]);
     data::open_out(&mut answer.head, fh, flags);
     Ok(answer)
+}
+
+/// O_TMPFILE: a file without a name, open. A later LINK of its node gives it one.
+pub(super) async fn make_unnamed<P: Platform>(
+    on: &Mount<P>,
+    (header, message): Request<'_>,
+    flags: u32,
+    mode: u32,
+) -> Outcome {
+    let directory = on.object(header.node).await?;
+    let caller = on.caller(header, message);
+    let (file, attributes) = on.volume.create_unnamed_by(&caller, &directory, with_mode(mode)).await?;
+    created(on, header, flags, file, &attributes)
 }
 
 /// The file of that name, which was not there when the kernel looked. The kernel has not checked the rights on it.
@@ -177,17 +194,19 @@ async fn existing<P: Platform>(
 pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], is_directory: bool) -> Outcome {
     let directory = on.object(header.node).await?;
     let outcome = match is_directory {
-        true => on.volume.remove_directory_by(&Caller::SERVER, &directory, name).await,
-        false => on.volume.remove_by(&Caller::SERVER, &directory, name).await,
+        true => on.volume.remove_directory_by(&on.own, &directory, name).await,
+        false => on.volume.remove_by(&on.own, &directory, name).await,
     };
     outcome.result?;
     note_changed(on, &[header.node]);
     Ok(Answer::empty())
 }
 
-pub(super) async fn rename<P: Platform>(on: &Mount<P>, from: (u64, &[u8]), to: (u64, &[u8])) -> Outcome {
+pub(super) async fn rename<P: Platform>(on: &Mount<P>, from: (u64, &[u8]), to: (u64, &[u8]), flags: u32) -> Outcome {
+    let how = RenameHow::of_flags(flags)?;
     let (from_directory, to_directory) = (on.object(from.0).await?, on.object(to.0).await?);
-    let renamed = on.volume.rename_by(&Caller::SERVER, &from_directory, from.1, &to_directory, to.1).await;
+    let (old, new) = ((&from_directory, from.1), (&to_directory, to.1));
+    let renamed = on.volume.rename_how_by(&on.own, old, new, how).await;
     renamed.0.result?;
     note_changed(on, &[from.0, to.0]);
     Ok(Answer::empty())
@@ -195,7 +214,7 @@ pub(super) async fn rename<P: Platform>(on: &Mount<P>, from: (u64, &[u8]), to: (
 
 pub(super) async fn link<P: Platform>(on: &Mount<P>, header: &Header, target: u64, name: &[u8]) -> Outcome {
     let (inode, directory) = (on.object(target).await?, on.object(header.node).await?);
-    let linked = on.volume.link_by(&Caller::SERVER, &inode, &directory, name).await;
+    let linked = on.volume.link_by(&on.own, &inode, &directory, name).await;
     let (answer, node) = entry(on, &inode, &linked.result?)?;
     note_changed(on, &[header.node, node]);
     Ok(answer)

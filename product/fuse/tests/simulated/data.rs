@@ -5,7 +5,7 @@ use std::sync::Arc;
 use afflux_engine::{Nanos, Platform};
 use afflux_frontend::{MessageMachine, Tried};
 
-use crate::kernel::{Kernel, ROOT, content, longs, words};
+use crate::kernel::{Kernel, ROOT, content, longs, u64_at, words};
 
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at / 7) as u8).collect()
@@ -49,6 +49,56 @@ fn truncation_at_open_and_by_size() {
     assert_eq!(kernel.read(fh, 0, 100).unwrap(), [&bytes(5)[..], &[0; 4]].concat());
     kernel.open(file, 0o1001).unwrap();
     assert_eq!(kernel.attributes(file).unwrap().0, 0);
+}
+
+// rule: no byte that a mount's program wrote is reported as a hole, wherever it is
+#[test]
+fn holes_are_told_with_unwritten_bytes_as_data() {
+    const NOTHING: i32 = 6;
+    let kernel = Kernel::new();
+    let (file, fh) = kernel.create(ROOT, "file");
+    let seek = |offset: u64, whence: u32| {
+        let body = [longs(&[fh, offset]), words(&[whence, 0])].concat();
+        kernel.call(46, file, &body).map(|answer| u64_at(&answer, 0))
+    };
+    const DATA: u32 = 3;
+    const HOLE: u32 = 4;
+    assert_eq!(seek(0, DATA), Err(NOTHING), "an empty file");
+    kernel.write(fh, 1 << 20, &bytes(4096)).unwrap();
+    for dirty in [true, false] {
+        assert_eq!((seek(0, DATA), seek(0, HOLE)), (Ok(1 << 20), Ok(0)), "dirty: {dirty}");
+        assert_eq!((seek(1 << 20, DATA), seek(1 << 20, HOLE)), (Ok(1 << 20), Ok((1 << 20) + 4096)), "dirty: {dirty}");
+        assert_eq!((seek(2 << 20, DATA), seek(2 << 20, HOLE)), (Err(NOTHING), Err(NOTHING)), "dirty: {dirty}");
+        kernel.sync(fh).unwrap();
+    }
+    // A hole of the host with unwritten bytes in it.
+    kernel.write(fh, 65_536, b"dirty").unwrap();
+    assert_eq!((seek(0, DATA), seek(65_536, HOLE)), (Ok(65_536), Ok(65_536 + 4096)));
+    assert_eq!(seek(0, 2), Err(22), "the kernel asks for nothing else");
+}
+
+#[test]
+fn a_hole_is_punched_into_dirty_and_written_bytes() {
+    let kernel = Kernel::new();
+    let (file, fh) = kernel.create(ROOT, "file");
+    let punch = |offset: u64, len: u64, mode: u32| {
+        kernel.call(43, file, &[longs(&[fh, offset, len]), words(&[mode, 0])].concat()).map(drop)
+    };
+    let mut data = bytes(100_000);
+    kernel.write(fh, 0, &data).unwrap();
+    kernel.sync(fh).unwrap();
+    kernel.write(fh, 0, &data[..20_000]).unwrap();
+    punch(5000, 60_000, 3).unwrap();
+    data[5000..65_000].fill(0);
+    assert_eq!(kernel.read(fh, 0, 1 << 20).unwrap(), data);
+    kernel.sync(fh).unwrap();
+    kernel.drop_pages();
+    assert_eq!(kernel.read(fh, 0, 1 << 20).unwrap(), data);
+    for mode in [0, 1, 2, 0x10, 0x11, 0x20, 0x40, 0x43] {
+        assert_eq!(punch(0, 10, mode), Err(95), "{mode}");
+    }
+    assert_eq!(punch(u64::MAX, 10, 3), Err(27));
+    assert_eq!(kernel.notices(), []);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use std::task::{Context, Poll, Waker};
+
 use afflux_frontend::{MessageMachine, MessageReply, Segment, Tried};
 use afflux_fuse::{Mount, MountOptions, Requesters};
 use afflux_simulator::{
@@ -25,7 +27,7 @@ pub(crate) struct Kernel {
     pub(crate) disk: Arc<Disk>,
     pub(crate) tree: Arc<MemoryTree>,
     pub(crate) mount: Arc<Mount<SimPlatform>>,
-    volume: Arc<afflux_volume::Volume<SimPlatform>>,
+    pub(crate) volume: Arc<afflux_volume::Volume<SimPlatform>>,
     unique: Cell<u64>,
     /// The last call waited.
     pub(crate) waited: Cell<bool>,
@@ -81,6 +83,7 @@ impl Kernel {
         volume.set_names_durable(false);
         let root = world.run(volume.mount(b"/")).unwrap().unwrap();
         let mount = Mount::new(Arc::clone(&volume), &root, MountOptions::default(), SameProcess);
+        volume.listen(Some(Arc::clone(&mount) as _));
         Self { world, disk, tree, mount, volume, unique: Cell::new(0), waited: Cell::new(false) }
     }
 
@@ -191,20 +194,37 @@ impl Kernel {
         }
     }
 
+    /// The notices that wait: the code, the node, and the rest of each.
+    pub(crate) fn notices(&self) -> Vec<(u32, u64, Vec<u8>)> {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut notices = Vec::new();
+        while let Poll::Ready(Some(notice)) = self.mount.poll_notice(&mut context) {
+            let bytes = bytes_of(&notice);
+            assert_eq!((u32_at(&bytes, 0) as usize, u64_at(&bytes, 8)), (bytes.len(), 0));
+            notices.push((u32_at(&bytes, 4), u64_at(&bytes, 16), bytes[24..].to_vec()));
+        }
+        notices
+    }
+
     /// Drops the cache's clean pages.
     pub(crate) fn drop_pages(&self) {
         self.volume.engine().drop_clean_pages();
     }
 }
 
-/// The bytes of a reply behind its header, or its error number.
-pub(crate) fn content(reply: MessageReply, unique: u64) -> Result<Vec<u8>, i32> {
+fn bytes_of(reply: &MessageReply) -> Vec<u8> {
     let mut bytes = reply.head().to_vec();
     match reply.data() {
         Some(Segment::Pages(pages)) => pages.slices().for_each(|slice| bytes.extend_from_slice(slice)),
         Some(Segment::Bytes(data)) => bytes.extend_from_slice(data),
         _ => {}
     }
+    bytes
+}
+
+/// The bytes of a reply behind its header, or its error number.
+pub(crate) fn content(reply: MessageReply, unique: u64) -> Result<Vec<u8>, i32> {
+    let bytes = bytes_of(&reply);
     assert_eq!((u32_at(&bytes, 0) as usize, u64_at(&bytes, 8)), (bytes.len(), unique));
     match u32_at(&bytes, 4) as i32 {
         0 => Ok(bytes[16..].to_vec()),

@@ -7,4 +7,6 @@ mod data;
 mod kernel;
 mod names;
 mod nodes;
+mod notices;
 mod start;
+mod xattrs;

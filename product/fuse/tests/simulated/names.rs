@@ -43,15 +43,61 @@ fn links_and_pipes_keep_what_they_are() {
 }
 
 #[test]
-fn rename_flags_and_names_that_cannot_be_are_refused() {
+fn names_that_cannot_be_are_refused() {
     let kernel = Kernel::new();
     kernel.create(ROOT, "a");
-    let rename = |flags| [longs(&[ROOT]), words(&[flags, 0]), name("a"), name("b")].concat();
-    assert_eq!(kernel.call(45, ROOT, &rename(1)), Err(22), "NOREPLACE");
-    kernel.call(45, ROOT, &rename(0)).unwrap();
     assert_eq!(kernel.look_up(ROOT, &"x".repeat(256)).err(), Some(36));
     assert_eq!(kernel.call(1, ROOT, b"without an end"), Err(22));
     assert_eq!(kernel.entry(9, ROOT, &[words(&[0o755, 0]), name("a/b")].concat()).err(), Some(22));
+}
+
+// rule: a rename in a mount replaces, refuses to replace, or exchanges, as its flags say
+#[test]
+fn a_rename_replaces_or_refuses_or_exchanges() {
+    let kernel = Kernel::new();
+    let (a, b) = (kernel.create(ROOT, "a").0, kernel.create(ROOT, "b").0);
+    let sub = kernel.make_directory(ROOT, "sub").node;
+    let rename = |flags, to: &str| {
+        let body = [longs(&[ROOT]), words(&[flags, 0]), name("a"), name(to)].concat();
+        kernel.call(45, ROOT, &body).map(drop)
+    };
+    let node = |of: &str| kernel.look_up(ROOT, of).map(|found| found.node);
+    assert_eq!(rename(1, "b"), Err(17), "NOREPLACE");
+    assert_eq!(rename(2, "none"), Err(NO_ENTRY), "EXCHANGE with nothing");
+    for flags in [3, 4, 5, 8, u32::MAX] {
+        assert_eq!(rename(flags, "b"), Err(22), "{flags}: WHITEOUT, or unknown flags");
+    }
+    rename(2, "b").unwrap();
+    assert_eq!((node("a"), node("b")), (Ok(b), Ok(a)));
+    rename(2, "sub").unwrap();
+    assert_eq!((node("a"), node("sub")), (Ok(sub), Ok(b)));
+    rename(2, "sub").unwrap();
+    rename(0, "b").unwrap();
+    assert_eq!((node("a"), node("b")), (Err(NO_ENTRY), Ok(b)));
+}
+
+#[test]
+fn a_file_without_a_name_gets_one_by_a_link() {
+    let kernel = Kernel::new();
+    let unnamed = || {
+        let body = [words(&[0o20_200_002, 0o100_640, 0, 0]), name("/")].concat();
+        kernel.entry(51, ROOT, &body).unwrap()
+    };
+    let made = unnamed();
+    let fh = u64_at(&made.more, 0);
+    assert_eq!((made.mode, made.links), (0o100_640, 0));
+    kernel.write(fh, 0, b"bytes").unwrap();
+    assert_eq!(kernel.list(ROOT, 4096, false).len(), 2, "only . and ..");
+    let linked = kernel.entry(13, ROOT, &[longs(&[made.node]), name("named")].concat()).unwrap();
+    assert_eq!((linked.node, linked.links, linked.size), (made.node, 1, 5));
+    let release = |fh: u64| kernel.call(18, 0, &[longs(&[fh]), words(&[0, 0]), longs(&[0])].concat()).unwrap();
+    release(fh);
+    let fh = kernel.open(kernel.look_up(ROOT, "named").unwrap().node, 0).unwrap();
+    assert_eq!(kernel.read(fh, 0, 10).unwrap(), b"bytes");
+    let other = unnamed();
+    assert_eq!(kernel.tree.objects(), 3);
+    release(u64_at(&other.more, 0));
+    assert_eq!(kernel.tree.objects(), 2, "without a name it goes with its last RELEASE");
 }
 
 #[test]

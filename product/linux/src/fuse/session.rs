@@ -1,10 +1,11 @@
 //! The threads that serve a mount.
 //!
-//! Owns: the threads, the calls that wait on the platform's reactors, the end of a session.
+//! Owns: the threads, the calls that wait on the platform's reactors, the sender of notices, the end of a session.
 //! Does not own: answers (the machine), mounting (`mounting`).
 //! Invariants: a call that waits is on a reactor, so a thread always comes back to the device. The session is over once
-//! the mount is gone.
+//! the mount is gone. Notices have a thread of their own: the kernel may wait for a reply while it takes one.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -96,6 +97,7 @@ impl FuseMount {
             let device = self.device.cloned().unwrap_or_else(|_| self.device.clone());
             start(number, shared.clone(), device, shared.buffers.take(), lives.clone())?;
         }
+        tell(platform.clone(), Arc::clone(&machine), self.device.clone())?;
         let waiting = Arc::clone(&shared.waiting);
         start(0, shared, self.device, buffer, lives)?;
         Ok(FuseSession { machine, waiting, ended: Mutex::new(ended) })
@@ -106,6 +108,17 @@ fn start(number: usize, shared: Shared, device: Device, mut buffer: Vec<u8>, liv
     thread::Builder::new().name(format!("fuse-{number}")).spawn(move || {
         while shared.turn(&device, &mut buffer).unwrap_or(false) {}
         drop(lives);
+    })?;
+    Ok(())
+}
+
+/// Sends the machine's notices, until it refuses calls.
+fn tell(platform: LinuxPlatform, machine: Arc<dyn MessageMachine>, device: Device) -> io::Result<()> {
+    thread::Builder::new().name("fuse-notices".to_owned()).spawn(move || {
+        while let Some(notice) = platform.block_on(poll_fn(|cx| machine.poll_notice(cx))) {
+            // The kernel refuses a notice about what it has forgotten already.
+            device.write(&notice);
+        }
     })?;
     Ok(())
 }

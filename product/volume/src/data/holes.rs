@@ -1,21 +1,24 @@
-//! Holes: where a file has data.
+//! Holes: where a file has data, and new ones.
 //!
 //! Owns: the host's answer joined with the pages that the host does not have yet.
-//! Does not own: the host's map of the file (the tree), which pages are unwritten (the engine).
+//! Does not own: the host's map of the file (the tree), which pages are unwritten, the steps of a new hole (the engine).
 //! Invariants: bytes of an acknowledged write are never reported as a hole, also if they reach the host in the middle
 //! of the question. So a hole counts only if the engine had nothing there *before* the host said so: what was clean then
-//! is on the host. A hole may be reported as data.
+//! is on the host. A hole may be reported as data. A new hole drops unwritten bytes of its range, and no others.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use afflux_engine::Platform;
+use afflux_engine::{FILE_BYTES_MAX, Platform};
 
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
 use crate::objects::rights::Use;
+use crate::tree::attributes::{Consistency, Outcome};
 use crate::tree::caller::Caller;
 use crate::tree::directory::Seek;
-use crate::volume::Volume;
+use crate::volume::{STOPPED, Volume};
 
 impl<P: Platform> Volume<P> {
     /// The first offset at or after `offset` with data, or the first in a hole; the end of the file counts as a hole.
@@ -43,6 +46,48 @@ impl<P: Platform> Volume<P> {
                 found.filter(|at| *at < size).ok_or(VolumeError::PastData { offset })
             }
         }
+    }
+
+    /// Makes a range read as zeros, and gives the space of whole pages back if the host can. The size stays. The caller
+    /// needs the right to write. Errors are those of a write. Not durable: see [`Volume::sync`].
+    pub async fn punch_by(&self, caller: &Caller, inode: &Arc<Inode<P>>, range: Range<u64>) -> Outcome<()> {
+        let (caller, target) = (caller.clone(), Arc::clone(inode));
+        let work = |volume: Arc<Self>| async move { volume.punch_now(&caller, &target, range).await };
+        match self.carried_through("punch", work).await.unwrap_or(Err(STOPPED)) {
+            Ok(consistency) => Outcome { result: Ok(()), consistency },
+            Err(error) => Outcome { result: Err(error), consistency: inode.unchanged() },
+        }
+    }
+
+    async fn punch_now(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        range: Range<u64>,
+    ) -> Result<Consistency, VolumeError> {
+        inode.require_regular()?;
+        self.permit(inode, caller, Use::Write).await?;
+        if range.end > FILE_BYTES_MAX {
+            return Err(VolumeError::TooLarge);
+        }
+        if inode.has_ended() {
+            return Err(VolumeError::Stale);
+        }
+        // The remaining part of a page at the range's ends may have been changed by others.
+        match inode.is_clean() {
+            true => self.ask(inode).await?,
+            false => drop(self.attributes(inode).await?),
+        }
+        let changing = inode.changing.lock().await;
+        let file = self.opened(caller, inode, true).await?;
+        let taken = self.take_privileges(inode, false).await?;
+        inode.changes.fetch_add(1, Ordering::Relaxed);
+        self.engine.punch(file, range).await?;
+        let reshaped = self.reshaped(inode).await;
+        let consistency = taken.map_or(reshaped, |(taken, _)| taken.then(reshaped));
+        drop(changing);
+        self.tell_bytes(caller, inode);
+        Ok(consistency)
     }
 
     async fn next_data(&self, inode: &Arc<Inode<P>>, offset: u64) -> Result<Option<u64>, VolumeError> {

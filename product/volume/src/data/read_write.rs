@@ -234,7 +234,7 @@ impl<P: Platform> Volume<P> {
 
     /// Clears the setuid and setgid bits, on the host too, since the file's bytes are about to change. Called with
     /// `changing` held. `None` if there are no such bits, or if the host will clear them.
-    async fn take_privileges(
+    pub(crate) async fn take_privileges(
         &self,
         inode: &Arc<Inode<P>>,
         durable: bool,
@@ -273,11 +273,17 @@ impl<P: Platform> Volume<P> {
         let taken = self.take_privileges(inode, false).await?;
         inode.changes.fetch_add(1, Ordering::Relaxed);
         self.engine.set_size(file, size).await?;
+        let resized = self.reshaped(inode).await;
+        Ok(taken.map_or(resized, |(taken, _)| taken.then(resized)))
+    }
+
+    /// Updates the times, and the space that the file takes, after a new size or hole; with `changing` held.
+    pub(crate) async fn reshaped(&self, inode: &Arc<Inode<P>>) -> Consistency {
         let look = inode.look();
         let seen = self.tree.stat(&inode.node).await.ok().map(|stat| (stat, look));
-        let resized = inode.resized(self.wall(), seen);
+        let reshaped = inode.resized(self.wall(), seen);
         self.settle_later(inode);
-        Ok(taken.map_or(resized, |(taken, _)| taken.then(resized)))
+        reshaped
     }
 
     /// The engine's file, opened now if needed; with `must_write`, a writable one.

@@ -8,7 +8,7 @@ use afflux_volume::{AttributeChange, Caller, Seek, VolumeError};
 
 use crate::client::{Files, Object};
 use crate::clients::VolumeFixture;
-use crate::held::{create, write};
+use crate::held::{create, read, write};
 
 const OWN: &Caller = &Caller::SERVER;
 const PAGE: u64 = 4096;
@@ -20,6 +20,40 @@ async fn seek(volume: &Files, file: &Object, offset: u64, wanted: Seek) -> Resul
 async fn set_size(volume: &Files, file: &Object, size: u64) {
     let size = AttributeChange { size: Some(size), ..AttributeChange::default() };
     volume.set_attributes(file, size, None).await.result.unwrap();
+}
+
+#[test]
+fn a_new_hole_drops_its_own_bytes_alone_whether_they_are_written_or_not() {
+    let lab = VolumeFixture::new(7, TreeOptions::default());
+    let volume = &lab.volume;
+    lab.run(async {
+        let root = volume.mount(b"").await.unwrap();
+        for synced in [false, true] {
+            let file = create(volume, &root, if synced { b"synced" } else { b"dirty" }).await;
+            let mut expected = vec![7; 8 * PAGE as usize];
+            write(volume, &file, 0, &expected).await;
+            if synced {
+                volume.sync(&file, 0, 0).await.result.unwrap();
+            }
+            let before = volume.attributes(&file).await.unwrap();
+            let range = 2 * PAGE - 10..5 * PAGE + 10;
+            volume.punch_by(OWN, &file, range.clone()).await.result.unwrap();
+            expected[range.start as usize..range.end as usize].fill(0);
+            assert!(read(volume, &file).await == expected, "synced: {synced}");
+            let after = volume.attributes(&file).await.unwrap();
+            assert!(after.size == before.size && after.mtime > before.mtime, "synced: {synced}");
+            assert_eq!(seek(volume, &file, 2 * PAGE, Seek::Data).await, Ok(5 * PAGE), "synced: {synced}");
+            volume.sync(&file, 0, 0).await.result.unwrap();
+            volume.engine().drop_clean_pages();
+            assert!(read(volume, &file).await == expected, "from the host, synced: {synced}");
+            volume.punch_by(OWN, &file, 100 * PAGE..200 * PAGE).await.result.unwrap();
+            assert_eq!(volume.attributes(&file).await.unwrap().size, before.size, "past the end");
+            let refused = volume.punch_by(&Caller::SERVER.reading_only(), &file, 0..1).await.result;
+            assert_eq!(refused, Err(VolumeError::ReadOnly));
+            assert_eq!(volume.punch_by(OWN, &file, 0..u64::MAX).await.result, Err(VolumeError::TooLarge));
+        }
+        assert!(volume.punch_by(OWN, &root, 0..1).await.result.is_err());
+    });
 }
 
 #[test]
