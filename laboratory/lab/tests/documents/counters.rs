@@ -49,6 +49,19 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
         "Knobs that have a value of their own for this device; the others are as in `knobs` beside `devices`.",
     ),
     (
+        "away_ns",
+        "ns",
+        "The object store behind it has given no answer for so long; its writers and syncs wait. Null while it answers, \
+         and for a disk.",
+    ),
+    (
+        "store",
+        "",
+        "The object store behind it: its requests since the start (`puts`, `gets`, `lists`, `deletes`), its words about \
+         a request that failed and is repeated (`trouble`), whether the volume is only read (`is_read_only`), and the \
+         time since its last answer (`silent_ns`). Null for a disk.",
+    ),
+    (
         "stalled_ns",
         "ns",
         "It hangs: it has requests, and for so long it has completed none; more than its policy finds usual. Null while it \
