@@ -18,7 +18,7 @@ fn pages_nobody_used_are_paid_for_and_paid_back_when_somebody_does() {
     assert_eq!(balance(&mut credit, 0, 0, 0), FIRST_MAX);
     assert_eq!(balance(&mut credit, 20, 0, 0), FIRST_MAX - 20);
     assert_eq!(balance(&mut credit, 100, 0, 60), FIRST_MAX - 40, "60 are in front of their reader");
-    assert_eq!(balance(&mut credit, 100, 31, 0), FIRST_MAX - 69);
+    assert_eq!(balance(&mut credit, 50, 31, 0), FIRST_MAX - 19);
     assert_eq!(balance(&mut credit, 1000, 0, 0), 0, "overdrawn");
 }
 
