@@ -19,7 +19,7 @@ use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
 use crate::durations::{Durations, WaitTimes};
-use crate::eviction::{Left, PageKey, Victim, is_claimed};
+use crate::eviction::{PageKey, Victim, is_claimed};
 use crate::old_kernels::OldKernel;
 use crate::page::DIRTY;
 use crate::platform::{Nanos, Platform};
@@ -71,8 +71,7 @@ impl<P: Platform> Reclaim<P> {
                 }
             }
         }
-        let keys: Vec<(PageKey, Left)> =
-            gone.iter().filter_map(|(victim, key)| Some((*key, victim.remember?))).collect();
+        let keys: Vec<PageKey> = gone.iter().filter(|(victim, _)| victim.remember).map(|(_, key)| *key).collect();
         cache.eviction.remember(&keys);
         let freed = gone.iter().filter(|(victim, _)| cache.release_silently(victim.frame)).count();
         if freed > 0 {

@@ -100,7 +100,9 @@ fn trace_table(rows: &[TraceRow]) -> Table {
         }
         table.row(cells);
     }
-    table.note("To best: pages that the default reads, for each that the best of the others but belady reads.");
+    table.note(
+        "To best: pages that the default reads, for each that the best of the others but belady and dueling reads.",
+    );
     table.note("MiB: read by a disk without readahead. Ahead: with readahead, for each byte without.");
     table
 }

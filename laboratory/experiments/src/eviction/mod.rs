@@ -128,7 +128,7 @@ impl Experiment for Eviction {
     }
 
     fn fitted(&self) -> &'static str {
-        "fitted: sizes of queues, to traces that are not held out; predicted: the rest, by the engine's own policies"
+        "fitted: the accounts of readahead, to traces that are not held out; predicted: the rest, by the engine's own policies"
     }
 
     fn thread(&self) -> &'static str {

@@ -8,10 +8,11 @@ use afflux_engine::eviction::EvictionKind;
 use afflux_workloads::touches::{Generator, Sequence, Sizes};
 
 use super::ours::Ours;
-use super::references::{Arc, Belady, Cache, Counts, Fifo, Lru, S3Fifo, Sieve, run};
+use super::references::{Arc, Belady, Cache, Counts, Dueling, Fifo, Lru, S3Fifo, Sieve, run};
 
 /// Policies, in the order of all tables.
-pub(super) const POLICIES: &[&str] = &["fifo", "lru", "arc", "two-list", "s3-fifo", "sieve", "s3-window", "belady"];
+pub(super) const POLICIES: &[&str] =
+    &["fifo", "lru", "arc", "two-list", "s3-fifo", "sieve", "s3-window", "dueling", "belady"];
 
 /// The engine's policies.
 pub(super) const ENGINES: [EvictionKind; 2] = EvictionKind::ALL;
@@ -88,6 +89,7 @@ pub(super) fn cache(policy: &str, frames: usize, sequence: &Sequence) -> Box<dyn
         "arc" => Box::new(Arc::new(frames, pages)),
         "s3-fifo" => Box::new(S3Fifo::new(frames, pages)),
         "sieve" => Box::new(Sieve::new(frames, pages)),
+        "dueling" => Box::new(Dueling::new(frames, pages)),
         "belady" => Box::new(Belady::new(frames, pages, &sequence.touches)),
         engines => {
             let kind = EvictionKind::from_name(engines).expect("the others are the engine's");

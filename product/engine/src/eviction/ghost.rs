@@ -82,20 +82,18 @@ impl Ghost {
         }
     }
 
-    /// If the page is remembered, how many pages about were remembered since; the entry is removed.
-    pub(super) fn take(&self, key: PageKey) -> Option<u64> {
+    /// Whether the page is remembered; the entry is removed.
+    pub(super) fn take(&self, key: PageKey) -> bool {
         let place = self.place(key);
         let entries = place.bucket.entries();
         let alike = entries.map(|entry| entry >> 16 == place.fingerprint);
         if !alike.contains(&true) {
-            return None;
+            return false;
         }
         let epoch = self.noted.load(Ordering::Relaxed) / self.epoch_pages;
-        (0..WAYS).filter(|at| alike[*at]).find_map(|at| {
-            let epochs = u64::from(age(epoch, entries[at]));
-            let is_known = epochs <= self.stale_epochs
-                && place.bucket.0[at].compare_exchange(entries[at], 0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-            is_known.then_some(epochs * self.epoch_pages)
+        (0..WAYS).filter(|at| alike[*at]).any(|at| {
+            u64::from(age(epoch, entries[at])) <= self.stale_epochs
+                && place.bucket.0[at].compare_exchange(entries[at], 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         })
     }
 

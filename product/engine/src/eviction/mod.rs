@@ -10,7 +10,6 @@ mod kind;
 mod offline;
 pub(crate) mod queue;
 mod s3_window;
-mod small_share;
 
 use afflux_frames::FrameId;
 
@@ -54,21 +53,12 @@ impl Arrival {
     }
 }
 
-/// Which part of the cache a victim left.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Left {
-    /// The part for pages that may be used once only.
-    Small,
-    /// The part for pages that were used again.
-    Main,
-}
-
 /// A page to try to evict.
 pub(crate) struct Victim {
     pub(crate) frame: FrameId,
     pub(crate) identity: Identity,
-    /// What the policy wants to be told with the key once the page is gone; nothing if it wants no key.
-    pub(crate) remember: Option<Left>,
+    /// Whether the policy wants to be told the key once the page is gone.
+    pub(crate) remember: bool,
 }
 
 /// The result of one look for victims.
@@ -98,7 +88,7 @@ impl Scan {
         }
     }
 
-    pub(crate) fn take(&mut self, pages: &PageTable, frame: FrameId, remember: Option<Left>) {
+    pub(crate) fn take(&mut self, pages: &PageTable, frame: FrameId, remember: bool) {
         queue::claim(pages, frame);
         self.victims.push(Victim { frame, identity: pages.identity(frame), remember });
     }
@@ -137,7 +127,7 @@ pub(crate) trait Eviction: Send + Sync {
     fn removed(&self, pages: &PageTable, frames: &[FrameId]);
 
     /// Victims that were to be remembered are gone.
-    fn remember(&self, _keys: &[(PageKey, Left)]) {}
+    fn remember(&self, _keys: &[PageKey]) {}
 
     /// No page of the file is in the cache, nor will be under its number.
     fn file_forgotten(&self, _file: u64) {}

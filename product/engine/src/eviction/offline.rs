@@ -80,8 +80,8 @@ impl Offline {
             self.policy.removed(&self.pages, &[victim.frame]);
             assert!(self.pages.detach_idle(victim.frame), "a victim that cannot go");
             let page = victim.identity.index;
-            if let Some(left) = victim.remember {
-                self.policy.remember(&[(key(page), left)]);
+            if victim.remember {
+                self.policy.remember(&[key(page)]);
             }
             assert!(self.pages.release(victim.frame), "nobody holds it");
             self.free.push(victim.frame);

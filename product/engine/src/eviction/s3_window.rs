@@ -1,26 +1,24 @@
-//! S3-FIFO with a correlation window and small queues that adapt: the policy in force unless another is asked for.
+//! S3-FIFO with a correlation window: the policy in force unless another is asked for.
 //!
 //! Owns: its three queues, the fate of pages that left a queue because they could not go.
-//! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`), the size of the small
-//! queues (`small_share`).
+//! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`).
 //! Invariants: all queues are first in, first out; a hit moves nothing. This lock is the last in the order, and a
 //! written page takes it only once it is clean.
 //!
 //! | a page | goes |
 //! |-|-|
 //! | that comes | to *fresh*; to *main* if it was read or written on demand and went from probation not long ago |
-//! | at the tail of fresh, which has a 64th of the frames | to *probation*, its hits forgotten: a burst just after arrival is not popularity |
+//! | at the tail of fresh, which has 5 % of the frames | to *probation*, its hits forgotten: a burst just after arrival is not popularity |
 //! | at the tail of probation, hit since | to main |
 //! | there, read ahead and not used yet | back to probation's head, three times, while such pages are at most a quarter of the frames |
 //! | there otherwise | out of the cache; it is remembered |
 //! | at the tail of main, hit since | back to main's head, with a hit less |
-//! | there otherwise | out of the cache; it is remembered, for the size of the small queues only |
+//! | there otherwise | out of the cache |
 //! | that cannot go, in any of these | out of its queue; when it can, to main if hit, else to probation's tail |
 //! | that is held, in any of these | back to the head |
 //!
-//! Probation gives first while it and fresh have more frames than their share, a 32nd to a half of all. The
-//! limit is higher, up to 3/8, while pages wait there for the reader they were read for. After [`LOOKS_MAX`] pages that
-//! stay, the next that can go does.
+//! Probation gives first while it and fresh have more than 10 % of the frames. The limit is higher, up to 3/8, while
+//! pages wait there for the reader they were read for. After [`LOOKS_MAX`] pages that stay, the next that can go does.
 
 use std::sync::Mutex;
 
@@ -28,8 +26,7 @@ use afflux_frames::FrameId;
 
 use super::ghost::Ghost;
 use super::queue::{Queue, UNLISTED, forget, listed};
-use super::small_share::SmallShare;
-use super::{Arrival, Eviction, Left, PageKey, Scan, UNEVICTABLE, is_clean};
+use super::{Arrival, Eviction, PageKey, Scan, UNEVICTABLE, is_clean};
 use crate::page::{DIRTY, PageTable};
 use crate::sync::OwnLines;
 use crate::wait::lock;
@@ -52,30 +49,29 @@ const LOOKS_A_PAGE: u64 = 4;
 
 pub(super) struct S3Window {
     sizes: Sizes,
-    share: SmallShare,
-    /// Pages that left probation, and those that left main.
-    left_small: Ghost,
-    left_main: Ghost,
+    ghost: Ghost,
     queues: OwnLines<Mutex<Queues>>,
 }
 
 /// The sizes of the queues, in frames.
 struct Sizes {
     fresh_max: u64,
-    /// Fresh and probation together, at most, for the sake of pages read ahead.
-    small_unread_max: u64,
+    /// Fresh and probation together, while nothing was read ahead.
+    small: u64,
+    /// Fresh and probation together, at most.
+    small_max: u64,
     /// The most pages read ahead that nobody has used yet.
     unread_max: u64,
 }
 
 impl Sizes {
     fn of(frames: u64) -> Self {
-        Self { fresh_max: (frames / 64).max(1), small_unread_max: frames * 3 / 8, unread_max: frames / 4 }
+        Self { fresh_max: (frames / 20).max(1), small: frames / 10, small_max: frames * 3 / 8, unread_max: frames / 4 }
     }
 
-    /// Frames of fresh and probation together above which probation gives. `share` is theirs without readahead.
-    fn small_target(&self, share: u64, unread: u64) -> u64 {
-        share.max((unread + unread / 4).min(self.small_unread_max))
+    /// Frames of fresh and probation together above which probation gives.
+    fn small_target(&self, unread: u64) -> u64 {
+        self.small.max((unread + unread / 4).min(self.small_max))
     }
 }
 
@@ -89,25 +85,7 @@ impl S3Window {
     pub(super) fn new(frames: u32) -> Self {
         let frames = u64::from(frames);
         let queues = Queues { fresh: Queue::new(FRESH), probation: Queue::new(PROBATION), main: Queue::new(MAIN) };
-        Self {
-            sizes: Sizes::of(frames),
-            share: SmallShare::new(frames),
-            left_small: Ghost::new(frames / 2),
-            left_main: Ghost::new(frames * 2 / 5),
-            queues: OwnLines(Mutex::new(queues)),
-        }
-    }
-
-    /// Whether the page left probation not long ago. Either way its return tells about the sizes of the queues.
-    fn comes_back(&self, key: PageKey) -> bool {
-        if let Some(age) = self.left_small.take(key) {
-            self.share.came_back(Left::Small, age);
-            return true;
-        }
-        if let Some(age) = self.left_main.take(key) {
-            self.share.came_back(Left::Main, age);
-        }
-        false
+        Self { sizes: Sizes::of(frames), ghost: Ghost::new(frames / 2), queues: OwnLines(Mutex::new(queues)) }
     }
 }
 
@@ -199,7 +177,7 @@ impl Eviction for S3Window {
         for arrival in arrivals {
             let back = match arrival.why {
                 super::Admitted::Ahead => false,
-                super::Admitted::Demand | super::Admitted::Written => self.comes_back(arrival.key),
+                super::Admitted::Demand | super::Admitted::Written => self.ghost.take(arrival.key),
             };
             if arrival.is_written() {
                 pages.note_used(arrival.frame);
@@ -239,18 +217,15 @@ impl Eviction for S3Window {
         frames.iter().for_each(|frame| forget(queues.on(listed(pages, *frame)), pages, *frame));
     }
 
-    fn remember(&self, keys: &[(PageKey, Left)]) {
-        for (part, ghost) in [(Left::Small, &self.left_small), (Left::Main, &self.left_main)] {
-            let keys: Vec<PageKey> = keys.iter().filter(|(_, left)| *left == part).map(|(key, _)| *key).collect();
-            ghost.note(&keys);
-        }
+    fn remember(&self, keys: &[PageKey]) {
+        self.ghost.note(keys);
     }
 
     fn victims(&self, pages: &PageTable, count: usize, scan_max: u64) -> Scan {
         let mut queues = lock(&self.queues);
         let mut scan = Scan::new(count, scan_max);
         let unread = pages.unread.pages();
-        let (small_target, mut unread_left) = (self.sizes.small_target(self.share.frames(), unread), unread);
+        let (small_target, mut unread_left) = (self.sizes.small_target(unread), unread);
         let mut looks = 0;
         while scan.goes_on() {
             let tired = looks >= LOOKS_MAX;
@@ -276,8 +251,7 @@ impl Eviction for S3Window {
             match to {
                 Some(to) => queues.on(to).into_iter().for_each(|queue| queue.push_head(pages, frame)),
                 None => {
-                    let left = if from == MAIN { Left::Main } else { Left::Small };
-                    scan.take(pages, frame, (!unread).then_some(left));
+                    scan.take(pages, frame, from != MAIN && !unread);
                     unread_left -= u64::from(unread && unread_left > 0);
                     looks = 0;
                 }
@@ -287,7 +261,7 @@ impl Eviction for S3Window {
     }
 
     fn bytes(&self) -> u64 {
-        self.left_small.bytes() + self.left_main.bytes()
+        self.ghost.bytes()
     }
 }
 

@@ -78,7 +78,7 @@ impl Eviction for TwoLists {
             } else if word.held() {
                 lists[slot(INACTIVE)].push_head(pages, frame);
             } else {
-                scan.take(pages, frame, None);
+                scan.take(pages, frame, false);
             }
         }
         if scan.victims.is_empty() {

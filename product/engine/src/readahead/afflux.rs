@@ -35,8 +35,6 @@ const RANDOM: u8 = 12;
 const HISTORY: u64 = 3;
 const HISTORY_RANDOM: u64 = 32;
 
-/// Calls that others have overtaken, as many as are common.
-const LATE_CALLS: u64 = 8;
 /// The part of a file's credit that a chance may cost.
 const CHANCE_PART: u64 = 8;
 
@@ -213,13 +211,29 @@ impl Window {
         if self.strides.is_armed() { self.strides.trigger() } else { self.open.then_some(self.mark) }
     }
 
+    /// How far from the stream a read may be and still be its.
+    fn tolerance(asked: u64, terms: &Terms) -> u64 {
+        (OVERTAKEN_MAX * asked).min(terms.file_pages / OVERTAKEN_PART)
+    }
+
+    /// Whether a read at this page may be the stream's, give or take what others overtook.
+    fn is_near(&self, start: u64, tolerance: u64) -> bool {
+        (self.next.saturating_sub(tolerance)..=self.end + tolerance).contains(&start)
+    }
+
+    /// Pages read ahead that the stream's reader may still come for, in order or late.
+    fn in_front(&self, asked: u64) -> u64 {
+        let late = (OVERTAKEN_MAX * asked).min(self.next.saturating_sub(self.run_start));
+        self.issued.saturating_sub(self.next) + late
+    }
+
     fn place(&self, pages: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> StreamRelation {
         let (start, asked) = (pages.start, pages.end - pages.start);
-        let tolerance = (OVERTAKEN_MAX * asked).min(terms.file_pages / OVERTAKEN_PART);
+        let tolerance = Self::tolerance(asked, terms);
         if pages.end == self.last.end && start > self.last.start {
             return StreamRelation::SameRead;
         }
-        if start > 0 && self.open && (self.next.saturating_sub(tolerance)..=self.end + tolerance).contains(&start) {
+        if start > 0 && self.open && self.is_near(start, tolerance) {
             return match start {
                 _ if start >= self.end => StreamRelation::On,
                 _ if start >= self.next && start < self.issued => StreamRelation::Evicted,
@@ -245,13 +259,17 @@ impl Window {
 
     fn opens(&mut self, run_start: u64, pages: &Range<u64>, terms: &Terms) -> Ahead {
         self.strides.disarm();
+        let asked = pages.end - pages.start;
+        // Calls of a stream that overtake each other open it more than once, while its first pages are on their way.
+        let goes_on = self.open && self.is_near(pages.start, Self::tolerance(asked, terms));
+        let in_front = if goes_on { self.in_front(asked) } else { 0 };
         if pages.start == 0 && self.open && self.next < terms.file_pages {
             // Last time the file was not read through from its start.
             self.lose_confidence(2);
         }
         self.run_start = run_start;
         self.next = pages.end;
-        let (asked, run) = (pages.end - pages.start, pages.end - run_start);
+        let run = pages.end - run_start;
         if run > asked {
             self.widen_cap(asked);
         }
@@ -260,10 +278,10 @@ impl Window {
         let wished = if self.advice == Advice::Sequential {
             terms.window_sizes.most
         } else {
-            let balance = self.credit.balance((terms.pages_ahead)(), terms.file_pages, 0);
+            let balance = self.credit.balance((terms.pages_ahead)(), terms.file_pages, in_front);
             let chance = terms.window_sizes.first.max(2 * asked);
             let most = if balance.none_lost { chance } else { asked + balance.pages / CHANCE_PART };
-            let most = if pages.start == 0 { most.min(asked + terms.openings.left()) } else { most };
+            let most = if pages.start == 0 { most.min(asked + terms.openings.granted(asked)) } else { most };
             chance.min(most).max(if trusted > asked { asked + balance.granted(trusted) } else { asked })
         };
         let size = wished.min(self.chance(terms).max(trusted)).min(asked + terms.window_sizes.most);
@@ -292,8 +310,7 @@ impl Window {
     /// The next window, from a page on.
     fn reads_ahead(&mut self, from: u64, asked: u64, terms: &Terms) -> Ahead {
         let run = if self.advice == Advice::Sequential { u64::MAX } else { self.next - self.run_start };
-        // Late calls come for pages behind it.
-        let in_front = if self.open { self.issued.saturating_sub(self.next) + LATE_CALLS * asked } else { 0 };
+        let in_front = if self.open { self.in_front(asked) } else { 0 };
         let balance = self.credit.balance((terms.pages_ahead)(), terms.file_pages, in_front);
         let is_trusted = self.advice == Advice::Sequential;
         let run = if is_trusted { run } else { balance.granted(run) };

@@ -1,9 +1,9 @@
 use super::*;
 use crate::eviction::references::Counts;
 
-fn cell(percent: [u64; 8]) -> Cell {
+fn cell(percent: [u64; 9]) -> Cell {
     let counts = percent.map(|hits| Counts { hits, touches: 100 }).to_vec();
-    Cell { generator: "zipf-0.8", scans: true, part: 16, counts, looks: vec![None; 8] }
+    Cell { generator: "zipf-0.8", scans: true, part: 16, counts, looks: vec![None; 9] }
 }
 
 fn case(kind: EvictionKind, device_us: f64, client_us: f64) -> Case {
@@ -14,8 +14,8 @@ fn case(kind: EvictionKind, device_us: f64, client_us: f64) -> Case {
 #[test]
 fn what_is_saved_and_where_the_default_is_behind_is_said() {
     // FIFO has 60 misses and the default 30, 30 and 45; in the last row it is 15 points behind s3-fifo.
-    let ahead = cell([40, 40, 40, 40, 40, 40, 70, 100]);
-    let cells = [ahead.clone(), ahead, cell([40, 40, 40, 40, 70, 40, 55, 100])];
+    let ahead = cell([40, 40, 40, 40, 40, 40, 70, 70, 100]);
+    let cells = [ahead.clone(), ahead, cell([40, 40, 40, 40, 70, 40, 55, 55, 100])];
     let found = findings(&cells, &[], &[]);
     assert!(
         found.answer.contains("s3-window saves 41.7 % in the mean") && found.answer.contains("in 2 of 3 rows"),

@@ -13,13 +13,10 @@ struct World {
 
 impl World {
     fn new(frames: u32) -> Self {
-        let mut policy = S3Window::new(frames);
-        policy.sizes.fresh_max = u64::from(frames / 20).max(1);
-        policy.share = SmallShare::fixed(u64::from(frames / 10));
-        Self { policy, pages: PageTable::new(frames) }
+        Self { policy: S3Window::new(frames), pages: PageTable::new(frames) }
     }
 
-    /// A world of 100 frames: 5 of fresh, 10 of fresh and probation together, which do not adapt. Pages 0 to 14 were read and are in
+    /// A world of 100 frames: 5 of fresh, 10 of fresh and probation together. Pages 0 to 14 were read and are in
     /// probation (0 to 9) and fresh (10 to 14).
     fn with_small_queues() -> Self {
         let world = Self::new(100);
@@ -63,8 +60,8 @@ impl World {
             .map(|victim| {
                 self.policy.removed(&self.pages, &[victim.frame]);
                 assert!(self.pages.detach_idle(victim.frame) && self.pages.release(victim.frame));
-                if let Some(left) = victim.remember {
-                    self.policy.remember(&[(Self::key(victim.frame.raw()), left)]);
+                if victim.remember {
+                    self.policy.remember(&[Self::key(victim.frame.raw())]);
                 }
                 victim.frame.raw()
             })
@@ -135,7 +132,7 @@ fn a_page_that_went_from_probation_comes_back_to_main() {
 fn with_main(hits: [usize; 2]) -> World {
     let world = World::new(100);
     for number in [0, 1] {
-        world.policy.remember(&[(World::key(number), Left::Small)]);
+        world.policy.remember(&[World::key(number)]);
         world.read_in(number);
         world.touch(number, hits[number as usize]);
     }
@@ -144,26 +141,12 @@ fn with_main(hits: [usize; 2]) -> World {
 }
 
 #[test]
-fn returns_to_each_part_move_the_share_of_the_small_queues() {
-    let world = World { policy: S3Window::new(1000), pages: PageTable::new(1000) };
-    let share = || world.policy.share.frames();
-    let at_first = share();
-    world.policy.remember(&[(World::key(0), Left::Small), (World::key(1), Left::Main)]);
-    world.come(0, Admitted::Ahead);
-    assert_eq!(share(), at_first, "readahead tells nothing");
-    world.come(0, Admitted::Demand);
-    assert_eq!((world.on(0), share() > at_first), (MAIN, true));
-    world.come(1, Admitted::Demand);
-    assert_eq!((world.on(1), share()), (FRESH, at_first));
-}
-
-#[test]
 fn a_page_of_main_goes_after_as_many_rounds_as_it_has_hits() {
     let world = with_main([1, 0]);
     assert_eq!(world.evict(1), [1]);
     assert_eq!(world.evict(1), [0]);
     world.come(0, Admitted::Demand);
-    assert_eq!(world.on(0), FRESH, "what main gives does not come back to it");
+    assert_eq!(world.on(0), FRESH, "what main gives is not remembered");
     let world = with_main([3, 2]);
     assert_eq!(world.evict(1), [1]);
     assert_eq!(world.policy.victims(&world.pages, 1, 10).scanned, 1, "its three hits were used up together");
@@ -201,13 +184,24 @@ fn a_page_that_nobody_comes_for_is_spared_three_times() {
     assert_eq!(world.pages.hits(FrameId::new(0)), 0, "being spared is no hit");
 }
 
+/// Its hand comes round to the same unread page again and again.
+#[test]
+fn an_unread_page_goes_once_it_was_spared_three_times() {
+    let world = World::new(100);
+    (0..20).for_each(|number| world.come(number, Admitted::Ahead));
+    (0..20).for_each(|number| {
+        let frame = FrameId::new(number);
+        while world.pages.spare_unread(frame) {}
+    });
+    assert_eq!(world.evict(2), [0, 1], "few pages are unread, but nobody came for these");
+}
+
 #[test]
 fn the_small_queues_grow_for_pages_not_used_yet() {
     let sizes = Sizes::of(1000);
-    assert_eq!([0, 80, 200, 250, 999].map(|unread| sizes.small_target(100, unread)), [100, 100, 250, 312, 375]);
-    assert_eq!(sizes.small_target(500, 999), 500);
+    assert_eq!([0, 80, 200, 250, 999].map(|unread| sizes.small_target(unread)), [100, 100, 250, 312, 375]);
     let world = World::new(100);
-    world.policy.remember(&[(World::key(99), Left::Small)]);
+    world.policy.remember(&[World::key(99)]);
     world.read_in(99);
     (0..20).for_each(|number| world.come(number, Admitted::Ahead));
     (20..25).for_each(|number| world.read_in(number));
@@ -284,7 +278,7 @@ fn a_held_page_is_passed_over() {
 fn after_too_many_looks_the_next_page_goes() {
     let world = World::new(1000);
     for number in 0..500 {
-        world.policy.remember(&[(World::key(number), Left::Small)]);
+        world.policy.remember(&[World::key(number)]);
         world.read_in(number);
         world.touch(number, 3);
     }

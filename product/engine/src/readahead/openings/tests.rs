@@ -24,3 +24,12 @@ fn the_account_has_a_limit_and_overdrawn_leaves_nothing() {
     openings.note_missed(EARNS);
     assert_eq!(openings.left(), 1);
 }
+
+#[test]
+fn a_large_call_is_granted_as_much_again_while_something_is_left() {
+    let openings = Openings::new();
+    assert_eq!(openings.granted(1), PAGES_MAX as u64);
+    assert_eq!(openings.granted(256), 256);
+    openings.spend(256);
+    assert_eq!(openings.granted(256), 0);
+}
