@@ -90,7 +90,7 @@ impl TraceRow {
     pub(super) fn to_best(&self) -> f64 {
         let of = |policy: &&str| self.misses[POLICIES.iter().position(|name| name == policy).unwrap_or(0)];
         let others = POLICIES.iter().filter(|policy| !["belady", "dueling", default_policy()].contains(policy));
-        of(&default_policy()) as f64 / others.map(|policy| of(policy)).min().unwrap_or(0).max(1) as f64
+        of(&default_policy()) as f64 / others.map(of).min().unwrap_or(0).max(1) as f64
     }
 
     /// Bytes that a disk reads under the default with readahead, for each byte without.
