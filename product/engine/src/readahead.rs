@@ -7,15 +7,19 @@
 //! without a free frame or request; the policy is told how far its answer came.
 
 mod afflux;
+mod credit;
+pub(crate) mod openings;
 pub(crate) mod prices;
 mod strides;
 pub(crate) mod window_sizes;
 
 use std::ops::Range;
 
+use openings::Openings;
 use window_sizes::WindowSizes;
 
 use crate::old_kernels::Window as LinuxWindow;
+use crate::page::PagesAhead;
 use crate::settings::did_you_mean;
 use crate::units::PAGE_BYTES;
 
@@ -88,6 +92,10 @@ pub(crate) struct Terms<'a> {
     /// How many more unread pages may be in the cache. Called only by policies that read ahead: the count is spread
     /// over many cache lines.
     pub(crate) left: &'a dyn Fn() -> u64,
+    /// What openings of the device's files may read ahead.
+    pub(crate) openings: &'a Openings,
+    /// How many pages of the file were read ahead so far, and how many of these were used.
+    pub(crate) pages_ahead: &'a dyn Fn() -> PagesAhead,
 }
 
 /// The pages of a file that are in the cache, or being read into it.

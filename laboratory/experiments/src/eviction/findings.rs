@@ -9,17 +9,22 @@ use afflux_report::{Align, Axis, Bar, Bars, Cell as TableCell, Plot, Quantity, S
 use super::default_policy;
 use super::device_time::{Case, Cost};
 use super::ratios::{Cell, ENGINES, POLICIES, Spread};
+use super::traces::TraceRow;
 use crate::experiment::Findings;
 use crate::prose::{paragraph, section};
 
 const FITTED: &str = section(include_str!("findings.md"), "fitted");
 const RATIOS: &str = section(include_str!("findings.md"), "ratios");
 const DEVICES: &str = section(include_str!("findings.md"), "devices");
+const TRACES: &str = section(include_str!("findings.md"), "traces");
+
+/// The most that the default may read for each page or byte of what it is compared with.
+pub(super) const GOAL: f64 = 1.03;
 
 /// The policy that the others' time on devices is compared with.
 const BASE: EvictionKind = EvictionKind::TwoList;
 
-pub(super) fn findings(cells: &[Cell], cases: &[Case]) -> Findings {
+pub(super) fn findings(cells: &[Cell], cases: &[Case], rows: &[TraceRow]) -> Findings {
     let mut findings = Findings { answer: answer(cells), ..Findings::default() };
     findings.says.push(paragraph(FITTED));
     findings.says.push(paragraph(RATIOS));
@@ -34,6 +39,11 @@ pub(super) fn findings(cells: &[Cell], cases: &[Case]) -> Findings {
         findings.figures.push(device_bars(cases).into());
         findings.tables.push(waits_table(cases));
         findings.details.push(device_table(cases));
+    }
+    if !rows.is_empty() {
+        findings.says.push(paragraph(TRACES));
+        findings.says.push(traces_said(rows));
+        findings.tables.push(trace_table(rows));
     }
     findings
 }
@@ -52,6 +62,49 @@ fn answer(cells: &[Cell]) -> String {
         others.join(", "),
         cells.len()
     )
+}
+
+/// In how many rows of traces the goals hold, and which rows miss them.
+fn traces_said(rows: &[TraceRow]) -> String {
+    let said = |what: &str, ratio: fn(&TraceRow) -> f64| {
+        let name = |row: &&TraceRow| format!("{} at 1/{} ({:.3})", row.trace, row.part, ratio(row));
+        let over: Vec<String> = rows.iter().filter(|row| ratio(row) > GOAL).map(|row| name(&row)).collect();
+        let list = if over.is_empty() { String::new() } else { format!("; more in {}", over.join(", ")) };
+        format!("{what} in {} of {} rows{list}.", rows.len() - over.len(), rows.len())
+    };
+    format!(
+        "{} {}",
+        said("The default reads at most 3 % more pages than the best policy", TraceRow::to_best),
+        said("With readahead it reads at most 3 % more bytes than without", TraceRow::readahead_ratio),
+    )
+}
+
+fn trace_table(rows: &[TraceRow]) -> Table {
+    let mut columns = vec![("trace", Align::Left), ("cache", Align::Left)];
+    columns.extend(POLICIES.iter().map(|policy| (*policy, Align::Right)));
+    columns.push(("to best", Align::Right));
+    let on_disk: Vec<String> =
+        ENGINES.iter().flat_map(|kind| ["MiB", "ahead"].map(|what| format!("{} {what}", kind.name()))).collect();
+    columns.extend(on_disk.iter().map(|title| (title.as_str(), Align::Right)));
+    let mut table =
+        Table::new("Pages that each policy reads of a trace, and MiB that a disk reads", &columns).named_by(2);
+    for row in rows {
+        let name = if row.held_out { format!("{}, held out", row.trace) } else { row.trace.to_owned() };
+        let mut cells = vec![TableCell::from(name), format!("1/{}", row.part).into()];
+        cells.extend(row.misses.iter().map(|misses| misses.to_string().into()));
+        let ratio = format!("{:.3}", row.to_best());
+        cells.push(if row.to_best() > GOAL { TableCell::flagged(ratio) } else { ratio.into() });
+        for [without, with] in &row.disk_bytes {
+            let ratio = format!("{:.3}", *with as f64 / (*without).max(1) as f64);
+            cells.extend([format!("{:.1}", *without as f64 / f64::from(1 << 20)).into(), ratio.into()]);
+        }
+        table.row(cells);
+    }
+    table.note(
+        "To best: pages that the default reads, for each that the best of the others but belady and dueling reads.",
+    );
+    table.note("MiB: read by a disk without readahead. Ahead: with readahead, for each byte without.");
+    table
 }
 
 /// Hits in percent, one table cell for all cache sizes of a generator.

@@ -1,8 +1,8 @@
-//! Experiment eviction: which page to evict, by hit ratios and by time on devices.
+//! Experiment eviction: which page to evict, by hit ratios, by time on devices, and by bytes read of real traces.
 //!
 //! Owns: the options, the order of the parts, the rows.
 //! Does not own: the engine's policies, those for comparison (`references`), the generators
-//! (`afflux_workloads::touches`), tables and sentences (`findings`).
+//! (`afflux_workloads::touches`), the traces (`traces`), tables and sentences (`findings`).
 //! Invariants: the engine's policies run as its own code with its own page states (`ours`), or in the whole engine
 //! (`device_time`); nothing was fitted to anything published.
 
@@ -13,6 +13,7 @@ mod ratios;
 mod references;
 #[cfg(test)]
 mod tests;
+mod traces;
 
 use afflux_engine::eviction::EvictionKind;
 use afflux_report::{Fields, Row, Source};
@@ -23,6 +24,7 @@ use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Wat
 use crate::options::{self, TypedOption};
 use device_time::Case;
 use ratios::{Cell, ENGINES, POLICIES};
+use traces::{RealTrace, TRACES, TraceRow};
 
 /// The seed of all touches.
 const SEED: u64 = 1;
@@ -70,7 +72,16 @@ const DEVICE_PAGES: TypedOption<u64> = options::number(
     },
     1024..=4_194_304,
 );
-const OPTIONS: &[OptionInfo] = &[PARTS.info, PAGES.info, TOUCHES.info, WHICH.info, DEVICES.info, DEVICE_PAGES.info];
+const WHICH_TRACES: TypedOption<Vec<&'static RealTrace>> = options::parsed(
+    OptionInfo { name: "traces", value: "LIST", default: "all", doc: "Recorded traces by name, all, or none" },
+    |name| match name {
+        "all" => Ok(TRACES.iter().collect()),
+        "none" => Ok(Vec::new()),
+        name => traces::named(name).map(|trace| vec![trace]),
+    },
+);
+const OPTIONS: &[OptionInfo] =
+    &[PARTS.info, PAGES.info, TOUCHES.info, WHICH.info, DEVICES.info, DEVICE_PAGES.info, WHICH_TRACES.info];
 
 /// The experiment.
 pub(crate) struct Eviction;
@@ -83,6 +94,7 @@ struct EvictionOptions {
     generators: Vec<&'static Generator>,
     devices: Vec<String>,
     device_pages: u64,
+    traces: Vec<&'static RealTrace>,
 }
 
 impl EvictionOptions {
@@ -94,13 +106,15 @@ impl EvictionOptions {
             generators: WHICH.list(request)?.concat(),
             devices: DEVICES.list(request)?.into_iter().flatten().collect(),
             device_pages: DEVICE_PAGES.value_or_quick(request, 2048)?,
+            traces: WHICH_TRACES.list(request)?.concat(),
         })
     }
 
-    /// The number of runs in both parts; a cell counts as one.
+    /// The number of runs in all parts; a cell counts as one, and so does a row of a trace.
     fn runs(&self) -> usize {
         let cells = self.generators.len() * self.parts.len();
-        cells + self.generators.len() * self.devices.len() * DEVICE_PARTS.len() * ENGINES.len()
+        let rows = self.traces.len() * traces::PARTS.len();
+        cells + rows + self.generators.len() * self.devices.len() * DEVICE_PARTS.len() * ENGINES.len()
     }
 }
 
@@ -110,11 +124,11 @@ impl Experiment for Eviction {
     }
 
     fn about(&self) -> &'static str {
-        "Which page to evict: hit ratios beside ARC and Belady's, and time on devices with dirty pages"
+        "Which page to evict: hit ratios beside ARC and Belady's, time on devices with dirty pages, and real traces"
     }
 
     fn fitted(&self) -> &'static str {
-        "fitted: nothing; predicted: all of it, by the engine's own policies over generated touches"
+        "fitted: the accounts of readahead, to traces that are not held out; predicted: the rest, by the engine's own policies"
     }
 
     fn thread(&self) -> &'static str {
@@ -162,7 +176,17 @@ impl Experiment for Eviction {
                 }
             }
         }
-        Ok(findings::findings(&cells, &cases))
+        let mut rows = Vec::new();
+        for trace in &asked.traces {
+            for part in traces::PARTS {
+                let done = (cells.len() + cases.len() + rows.len()) as f64 / all;
+                watch.step(&format!("trace {}, cache 1/{part}", trace.name), done);
+                let found = TraceRow::run(trace, part)?;
+                (0..POLICIES.len()).for_each(|policy| watch.row(&trace_row(&found, policy)));
+                rows.push(found);
+            }
+        }
+        Ok(findings::findings(&cells, &cases, &rows))
     }
 }
 
@@ -194,6 +218,19 @@ fn case_row(case: &Case) -> Row {
         .with("allocstall_per_request", cost.stalls)
         .with("delays", case.delays.clone());
     row(case.kind.name(), params, metrics)
+}
+
+fn trace_row(found: &TraceRow, policy: usize) -> Row {
+    let params = Fields::new()
+        .with("trace", found.trace)
+        .with("held_out", u64::from(found.held_out))
+        .with("cache_part", found.part);
+    let mut metrics = Fields::new().with("pages_read", found.misses[policy]);
+    if let Some(engine) = ENGINES.iter().position(|kind| kind.name() == POLICIES[policy]) {
+        metrics.push("disk_bytes_read", found.disk_bytes[engine][0]);
+        metrics.push("disk_bytes_read_with_readahead", found.disk_bytes[engine][1]);
+    }
+    row(POLICIES[policy], params, metrics)
 }
 
 fn row(variant: &str, params: Fields, metrics: Fields) -> Row {

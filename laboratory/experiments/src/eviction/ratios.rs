@@ -81,7 +81,7 @@ fn at(policy: &str) -> Option<usize> {
     POLICIES.iter().position(|name| *name == policy)
 }
 
-fn cache(policy: &str, frames: usize, sequence: &Sequence) -> Box<dyn Cache> {
+pub(super) fn cache(policy: &str, frames: usize, sequence: &Sequence) -> Box<dyn Cache> {
     let pages = sequence.pages() as usize;
     match policy {
         "fifo" => Box::new(Fifo::new(frames, pages)),

@@ -23,9 +23,14 @@ fn run(options: &[(&str, &str)]) -> Result<(Vec<serde_json::Value>, Findings), L
 #[test]
 fn hit_ratios_are_those_of_the_first_study() {
     // The cells of that study with the same generator, in percent, at a quarter of its size.
-    let (rows, findings) =
-        run(&[("generators", "zipf-0.8,zipf-1.2"), ("pages", "65536"), ("touches", "400000"), ("devices", "none")])
-            .unwrap();
+    let (rows, findings) = run(&[
+        ("generators", "zipf-0.8,zipf-1.2"),
+        ("pages", "65536"),
+        ("touches", "400000"),
+        ("devices", "none"),
+        ("traces", "none"),
+    ])
+    .unwrap();
     let ratio = |generator: &str, part: u64, policy: &str| {
         let found = rows.iter().find(|row| {
             row["params"]["generator"] == generator && row["params"]["cache_part"] == part && row["variant"] == policy
@@ -59,14 +64,21 @@ fn hit_ratios_are_those_of_the_first_study() {
 
 #[test]
 fn a_scan_costs_the_default_less_than_the_kernels_lists() {
-    let (rows, findings) = run(&[("generators", "scan-hot,small-reads"), ("devices", "none")]).unwrap();
+    let (rows, findings) =
+        run(&[("generators", "scan-hot,small-reads"), ("devices", "none"), ("traces", "none")]).unwrap();
     assert_eq!(rows.len(), 2 * 3 * POLICIES.len());
     assert!(findings.says.iter().any(|said| said.contains("above two-list in 6 of 6 rows")), "{:?}", findings.says);
 }
 
 #[test]
 fn the_engine_on_a_device_is_told_by_its_costs() {
-    let options = [("generators", "zipf-1.0"), ("devices", "nvme-ssd"), ("device-pages", "2048"), ("pages", "1024")];
+    let options = [
+        ("generators", "zipf-1.0"),
+        ("devices", "nvme-ssd"),
+        ("device-pages", "2048"),
+        ("pages", "1024"),
+        ("traces", "none"),
+    ];
     let (rows, findings) = run(&options).unwrap();
     let on_devices: Vec<_> = rows.iter().filter(|row| row["params"]["device"] == "nvme-ssd").collect();
     assert_eq!(on_devices.len(), 2 * ENGINES.len());
@@ -87,6 +99,40 @@ fn the_engine_on_a_device_is_told_by_its_costs() {
     assert_eq!(run(&options).unwrap().0, rows, "the same again");
 }
 
+/// The rows of the tuned traces, or of those held out.
+fn trace_rows(held_out: bool) -> Vec<TraceRow> {
+    let traces = TRACES.iter().filter(|trace| trace.held_out == held_out);
+    traces.flat_map(|trace| traces::PARTS.map(|part| TraceRow::run(trace, part).unwrap())).collect()
+}
+
+/// The worst ratio, and in how many rows the goal is missed. All these are printed.
+fn against_the_goal(what: &str, rows: &[TraceRow], ratio: fn(&TraceRow) -> f64) -> (f64, usize) {
+    let over: Vec<&TraceRow> = rows.iter().filter(|row| ratio(row) > findings::GOAL).collect();
+    over.iter().for_each(|row| println!("{what}: {} at 1/{}: {:.3}", row.trace, row.part, ratio(row)));
+    let worst = rows.iter().map(ratio).fold(0.0, f64::max);
+    println!("{what}: {} of {} rows miss the goal, the worst has {worst:.3}", over.len(), rows.len());
+    (worst, over.len())
+}
+
+/// The bounds are what holds today. Both goals, 3 % in every row, are missed (`docs/decisions/eviction.md`).
+#[test]
+fn recorded_traces_are_read_no_worse_than_when_they_were_recorded() {
+    let rows = trace_rows(false);
+    let (worst, over) = against_the_goal("to the best policy", &rows, TraceRow::to_best);
+    assert!(worst <= 1.145 && over <= 12, "{worst}, {over} of {}", rows.len());
+    let (worst, over) = against_the_goal("with readahead", &rows, TraceRow::readahead_ratio);
+    assert!(worst <= 1.22 && over <= 19, "{worst}, {over} of {}", rows.len());
+}
+
+/// Nothing was chosen by these traces. They show what the goals are worth elsewhere.
+#[test]
+fn traces_held_out_are_read_no_worse_than_when_they_were_recorded() {
+    let rows = trace_rows(true);
+    let (to_best, _) = against_the_goal("to the best policy", &rows, TraceRow::to_best);
+    let (ahead, _) = against_the_goal("with readahead", &rows, TraceRow::readahead_ratio);
+    assert!(to_best <= 1.22 && ahead <= 1.035, "{to_best}, {ahead}");
+}
+
 #[test]
 fn what_cannot_be_used_is_said_with_what_can() {
     for (name, value, part) in [
@@ -94,6 +140,7 @@ fn what_cannot_be_used_is_said_with_what_can() {
         ("devices", "floppy", "nvme-ssd"),
         ("parts", "1", "2 to 1024"),
         ("pages", "7", "1024"),
+        ("traces", "floppy", "vm-tight"),
     ] {
         let error = run(&[(name, value)]).err().unwrap().to_string();
         assert!(error.contains(&format!("--{name} {value}")) && error.contains(part), "{error}");

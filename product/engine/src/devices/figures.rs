@@ -1,6 +1,6 @@
 //! How a device is used, as its requests begin and end.
 //!
-//! Owns: the usage and its lock, the learned law of readahead, whether the device hangs.
+//! Owns: the usage and its lock, the learned law of readahead, what openings of files may read ahead, whether the device hangs.
 //! Does not own: the figures themselves (`usage`), the counts of pages (`charges`), decisions based on them.
 //! Invariants: every request that begins ends. An end takes a hang back.
 
@@ -10,6 +10,7 @@ use super::busy::Kind;
 use super::hang::HangState;
 use super::usage::{FilePosition, Usage};
 use crate::platform::Nanos;
+use crate::readahead::openings::Openings;
 use crate::readahead::window_sizes::{SharedWindowSizes, WindowSizes};
 use crate::sync::OwnLines;
 use crate::wait::lock;
@@ -18,6 +19,7 @@ pub(crate) struct Figures {
     usage: OwnLines<Mutex<Usage>>,
     /// How far to read ahead, given the cost of reads.
     read_windows: SharedWindowSizes,
+    pub(crate) openings: Openings,
     pub(super) hang: HangState,
 }
 
@@ -25,7 +27,7 @@ impl Figures {
     pub(super) fn new(is_store: bool) -> Self {
         let usage = Usage::new(is_store);
         let read_windows = SharedWindowSizes::new(usage.window_sizes());
-        Self { usage: OwnLines(Mutex::new(usage)), read_windows, hang: HangState::new() }
+        Self { usage: OwnLines(Mutex::new(usage)), read_windows, openings: Openings::new(), hang: HangState::new() }
     }
 
     pub(super) fn usage(&self) -> MutexGuard<'_, Usage> {

@@ -10,7 +10,7 @@
 //! | that comes | to *fresh*; to *main* if it was read or written on demand and went from probation not long ago |
 //! | at the tail of fresh, which has 5 % of the frames | to *probation*, its hits forgotten: a burst just after arrival is not popularity |
 //! | at the tail of probation, hit since | to main |
-//! | there, read ahead and not used yet | back to probation's head, as long as such pages are at most a quarter of the frames |
+//! | there, read ahead and not used yet | back to probation's head, three times, while such pages are at most a quarter of the frames |
 //! | there otherwise | out of the cache; it is remembered |
 //! | at the tail of main, hit since | back to main's head, with a hit less |
 //! | there otherwise | out of the cache |
@@ -165,7 +165,7 @@ impl Queues {
     fn stays(&mut self, pages: &PageTable, from: u8, frame: FrameId, unread_may_stay: bool) -> Option<u8> {
         match from {
             MAIN => pages.drop_hit(frame).then_some(MAIN),
-            _ if pages.is_unread(frame) => unread_may_stay.then_some(PROBATION),
+            _ if pages.is_unread(frame) => (unread_may_stay && pages.spare_unread(frame)).then_some(PROBATION),
             _ => (pages.take_hits(frame) > 0).then_some(MAIN),
         }
     }

@@ -17,6 +17,7 @@ mod unread;
 pub(crate) use optimistic_read::about_to_fill;
 pub(crate) use sectors::{SECTOR_BYTES, Sectors};
 pub(crate) use table::{Identity, PageTable};
+pub(crate) use unread::PagesAhead;
 
 /// One transient reader: a copy in progress; does not keep writers out.
 pub(crate) const PIN: u64 = 1;

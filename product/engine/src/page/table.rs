@@ -15,7 +15,7 @@ use crate::wait::Changed;
 
 /// In `uses`: the page was used.
 const USED: u8 = 1 << 2;
-/// In `uses`: how often the page was used after that; three means many.
+/// In `uses`: how often the page was used after that; three means many. Of an unread page, how often it was spared.
 const HITS: u8 = 3;
 /// In `uses`: the bits that a use changes. Once all are set, nothing more is counted.
 const COUNTED: u8 = USED | HITS;
@@ -234,7 +234,7 @@ impl PageTable {
         match (unread, idle) {
             (Some(parity), true) => self.unread.waste(frame, parity),
             // A page that is held after all is in use.
-            (Some(parity), false) => self.unread.take(frame, parity),
+            (Some(parity), false) => self.unread.used(frame, parity, self.identity(frame).file),
             (None, _) => {}
         }
         idle
@@ -245,7 +245,7 @@ impl PageTable {
         let parity = self.unread.parity();
         let mark = if parity == 0 { UNREAD } else { UNREAD | ODD };
         if self.record(frame).uses.fetch_or(mark, Ordering::Relaxed) & UNREAD == 0 {
-            self.unread.add(frame, parity);
+            self.unread.add(frame, parity, self.identity(frame).file);
         }
     }
 
@@ -315,11 +315,12 @@ impl PageTable {
         if seen & USED != 0 {
             uses.store((seen | with) + u8::from(seen & COUNTED < COUNTED), Ordering::Relaxed);
         } else if uses
-            .compare_exchange(seen, seen & !UNREAD | USED | with, Ordering::Relaxed, Ordering::Relaxed)
+            .compare_exchange(seen, seen & !(UNREAD | HITS) | USED | with, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
             && seen & UNREAD != 0
         {
-            self.unread.take(frame, parity(seen));
+            let slot = self.record(frame).file.load(Ordering::Relaxed);
+            self.unread.used(frame, parity(seen), slot);
         }
     }
 
@@ -329,6 +330,12 @@ impl PageTable {
         let seen = uses.load(Ordering::Relaxed);
         uses.store(seen & (COUNTED | UNREAD | ODD) | LOOKED_AT, Ordering::Relaxed);
         seen & (LOOKED_AT | OVERWRITTEN) == LOOKED_AT | OVERWRITTEN
+    }
+
+    /// Spares an unread page once more. Returns whether that was still possible: three times are.
+    pub(crate) fn spare_unread(&self, frame: FrameId) -> bool {
+        let more = |seen: u8| (seen & UNREAD != 0 && seen & HITS < HITS).then(|| seen + 1);
+        self.record(frame).uses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     /// The number of uses since the last call, two meaning many; resets it.

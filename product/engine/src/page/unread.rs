@@ -1,10 +1,12 @@
 //! How many pages in the cache were read ahead and not requested yet, and how many were read in vain.
 //!
 //! Owns: the counts, spread over cache lines, since readers of different streams change them at every page; the age of
-//! unread pages.
+//! unread pages; how many pages of each file came and were used.
 //! Does not own: which pages are unread (`table`), how many there may be (`readahead`).
 //! Invariants: a page is counted once, from its readahead until its first use or its end. A page counts as waste once:
 //! when it leaves unread, or when it is old.
+//!
+//! Files share a count of their own if their slots differ by a multiple of [`FILES`].
 //!
 //! Time passes in spells of [`SPELL_NS`]. A page bears the parity of the spell in which it was read ahead. At the start
 //! of a spell, the unread pages of its parity come from the last spell but one, or from earlier spells: they are old.
@@ -20,6 +22,23 @@ const SPELL_NS: u64 = 30 * Nanos::SECOND;
 /// Neighbouring frames have different counts, so that two streams seldom meet.
 const PARTS: usize = 16;
 
+/// Counts of files.
+const FILES: usize = if cfg!(all(test, loom)) { 2 } else { 4096 };
+
+/// The pages of a file that were read ahead, ever.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct PagesAhead {
+    pub(crate) came: u64,
+    /// Those that somebody asked for.
+    pub(crate) used: u64,
+}
+
+#[derive(Default)]
+struct FileCounts {
+    came: AtomicU64,
+    used: AtomicU64,
+}
+
 /// The parity of the spell in which a page was read ahead: 0 or 1, as spells alternate.
 pub(super) type Parity = usize;
 
@@ -33,6 +52,7 @@ pub(crate) struct Unread {
     old: [AtomicU64; 2],
     /// Waste that was not reported yet.
     wasted: AtomicU64,
+    files: Box<[FileCounts]>,
 }
 
 impl Unread {
@@ -43,7 +63,19 @@ impl Unread {
             spell: AtomicU64::new(0),
             old: [AtomicU64::new(0), AtomicU64::new(0)],
             wasted: AtomicU64::new(0),
+            files: (0..FILES).map(|_| FileCounts::default()).collect(),
         }
+    }
+
+    #[inline]
+    fn file(&self, slot: u32) -> &FileCounts {
+        &self.files[slot as usize % FILES]
+    }
+
+    /// The pages of the file in this slot, and of the slots before it.
+    pub(crate) fn of_file(&self, slot: u32) -> PagesAhead {
+        let counts = self.file(slot);
+        PagesAhead { came: counts.came.load(Ordering::Relaxed), used: counts.used.load(Ordering::Relaxed) }
     }
 
     #[inline]
@@ -56,18 +88,22 @@ impl Unread {
         (self.spell.load(Ordering::Relaxed) % 2) as Parity
     }
 
-    pub(super) fn add(&self, frame: FrameId, parity: Parity) {
+    /// A page of the file in this slot was read ahead.
+    pub(super) fn add(&self, frame: FrameId, parity: Parity, slot: u32) {
         self.part(frame, parity).fetch_add(1, Ordering::Relaxed);
+        self.file(slot).came.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Somebody asked for the page.
     #[inline]
-    pub(super) fn take(&self, frame: FrameId, parity: Parity) {
+    pub(super) fn used(&self, frame: FrameId, parity: Parity, slot: u32) {
         self.part(frame, parity).fetch_sub(1, Ordering::Relaxed);
+        self.file(slot).used.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A page left the cache unread. Old pages leave first.
     pub(super) fn waste(&self, frame: FrameId, parity: Parity) {
-        self.take(frame, parity);
+        self.part(frame, parity).fetch_sub(1, Ordering::Relaxed);
         let was_old = self.old[parity].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| old.checked_sub(1));
         self.wasted.fetch_add(u64::from(was_old.is_err()), Ordering::Relaxed);
     }

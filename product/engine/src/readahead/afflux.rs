@@ -1,9 +1,10 @@
 //! Windows in the device's own time: as large as the device needs, no larger than the reader's use so far.
 //!
 //! Owns: one file's stream: its position, how far ahead was read, how much trust it has.
-//! Does not own: the windows that suit the device (`window_sizes`), strides (`strides`), the limit on unread pages
-//! (`reading`).
-//! Invariants: a window is never larger than the stream's consumption so far, except the first. A stream opens at the
+//! Does not own: the windows that suit the device (`window_sizes`), strides (`strides`), what may be read for nothing
+//! (`credit`, `openings`), the limit on unread pages (`reading`).
+//! Invariants: a window is never larger than the stream's consumption so far, except the first. Once pages of the file
+//! were read for nothing, it is no larger than the file's credit, or than a small part of the consumption. A stream opens at the
 //! file's start, on exact succession, or where the pages before are cached. A read elsewhere is read exactly, and
 //! closes the stream. At most two windows are ahead: the next is read when the reader enters the last.
 //! On a store three are: the next is read when the reader enters the last but one.
@@ -16,6 +17,7 @@
 
 use std::ops::Range;
 
+use super::credit::Credit;
 use super::strides::Strides;
 use super::{Advice, Ahead, Cached, ReadaheadEnd, Terms};
 
@@ -32,6 +34,9 @@ const RANDOM: u8 = 12;
 /// random, so many pages.
 const HISTORY: u64 = 3;
 const HISTORY_RANDOM: u64 = 32;
+
+/// The part of a file's credit that a chance may cost.
+const CHANCE_PART: u64 = 8;
 
 /// One file's stream.
 #[derive(Clone, Debug)]
@@ -53,6 +58,9 @@ pub(crate) struct Window {
     /// The most pages that a window may have, given how much of earlier windows memory has kept.
     cap: u64,
     doubt: u8,
+    credit: Credit,
+    /// Pages that the opening at the file's start read ahead, while nobody has come for them.
+    opened: u64,
     /// The last read that missed, of the stream or not.
     last: Range<u64>,
     strides: Strides,
@@ -72,6 +80,8 @@ impl Default for Window {
             size: 0,
             cap: u64::MAX,
             doubt: 0,
+            credit: Credit::default(),
+            opened: 0,
             last: 0..0,
             strides: Strides::default(),
             advice: Advice::Normal,
@@ -109,6 +119,10 @@ impl Window {
             return ahead;
         }
         let place = self.place(pages, terms, cached);
+        if !matches!(place, StreamRelation::SameRead) {
+            self.credit.note_missed(pages.end - pages.start);
+            terms.openings.note_missed(pages.end - pages.start);
+        }
         let before = std::mem::replace(&mut self.last, pages.clone());
         match place {
             StreamRelation::SameRead if self.open && pages.end == self.next => {
@@ -130,6 +144,7 @@ impl Window {
                 self.go_on(pages, terms)
             }
             StreamRelation::On => {
+                terms.openings.pay_back(std::mem::take(&mut self.opened));
                 self.doubt = self.doubt.saturating_sub(1);
                 self.widen_cap(pages.end - pages.start);
                 self.go_on(pages, terms)
@@ -158,6 +173,7 @@ impl Window {
             return Ahead::NONE;
         }
         self.doubt = self.doubt.saturating_sub(1);
+        terms.openings.pay_back(std::mem::take(&mut self.opened));
         if self.cap < terms.window_sizes.most {
             self.cap += (self.cap / 8).max(1);
         }
@@ -182,6 +198,8 @@ impl Window {
     pub(super) fn failed(&mut self) {
         self.close();
         self.cap = CAP_MIN;
+        // Its pages were not lost for want of a reader.
+        self.credit = Credit::default();
     }
 
     pub(super) fn advise(&mut self, advice: Advice) {
@@ -193,13 +211,29 @@ impl Window {
         if self.strides.is_armed() { self.strides.trigger() } else { self.open.then_some(self.mark) }
     }
 
+    /// How far from the stream a read may be and still be its.
+    fn tolerance(asked: u64, terms: &Terms) -> u64 {
+        (OVERTAKEN_MAX * asked).min(terms.file_pages / OVERTAKEN_PART)
+    }
+
+    /// Whether a read at this page may be the stream's, give or take what others overtook.
+    fn is_near(&self, start: u64, tolerance: u64) -> bool {
+        (self.next.saturating_sub(tolerance)..=self.end + tolerance).contains(&start)
+    }
+
+    /// Pages read ahead that the stream's reader may still come for, in order or late.
+    fn in_front(&self, asked: u64) -> u64 {
+        let late = (OVERTAKEN_MAX * asked).min(self.next.saturating_sub(self.run_start));
+        self.issued.saturating_sub(self.next) + late
+    }
+
     fn place(&self, pages: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> StreamRelation {
         let (start, asked) = (pages.start, pages.end - pages.start);
-        let tolerance = (OVERTAKEN_MAX * asked).min(terms.file_pages / OVERTAKEN_PART);
+        let tolerance = Self::tolerance(asked, terms);
         if pages.end == self.last.end && start > self.last.start {
             return StreamRelation::SameRead;
         }
-        if start > 0 && self.open && (self.next.saturating_sub(tolerance)..=self.end + tolerance).contains(&start) {
+        if start > 0 && self.open && self.is_near(start, tolerance) {
             return match start {
                 _ if start >= self.end => StreamRelation::On,
                 _ if start >= self.next && start < self.issued => StreamRelation::Evicted,
@@ -225,25 +259,40 @@ impl Window {
 
     fn opens(&mut self, run_start: u64, pages: &Range<u64>, terms: &Terms) -> Ahead {
         self.strides.disarm();
+        let asked = pages.end - pages.start;
+        // Calls of a stream that overtake each other open it more than once, while its first pages are on their way.
+        let goes_on = self.open && self.is_near(pages.start, Self::tolerance(asked, terms));
+        let in_front = if goes_on { self.in_front(asked) } else { 0 };
         if pages.start == 0 && self.open && self.next < terms.file_pages {
             // Last time the file was not read through from its start.
             self.lose_confidence(2);
         }
         self.run_start = run_start;
         self.next = pages.end;
-        let (asked, run) = (pages.end - pages.start, pages.end - run_start);
+        let run = pages.end - run_start;
         if run > asked {
             self.widen_cap(asked);
         }
         // Three reads in a row are no chance: as much again may be read. Fewer may be chance.
         let trusted = if run >= HISTORY * asked { run } else { asked };
-        let all = self.advice == Advice::Sequential;
-        let wished = if all { terms.window_sizes.most } else { terms.window_sizes.first.max(2 * asked).max(trusted) };
+        let wished = if self.advice == Advice::Sequential {
+            terms.window_sizes.most
+        } else {
+            let balance = self.credit.balance((terms.pages_ahead)(), terms.file_pages, in_front);
+            let chance = terms.window_sizes.first.max(2 * asked);
+            let most = if balance.none_lost { chance } else { asked + balance.pages / CHANCE_PART };
+            let most = if pages.start == 0 { most.min(asked + terms.openings.granted(asked)) } else { most };
+            chance.min(most).max(if trusted > asked { asked + balance.granted(trusted) } else { asked })
+        };
         let size = wished.min(self.chance(terms).max(trusted)).min(asked + terms.window_sizes.most);
         let size = size.min(self.cap).min((terms.left)() / 2).min(asked + terms.most).max(asked);
         self.open = size > asked;
         (self.mark, self.end, self.issued) = (pages.end, pages.start + size, pages.end);
         self.size = size;
+        if pages.start == 0 {
+            self.opened = self.end.min(terms.file_pages).saturating_sub(pages.end);
+            terms.openings.spend(self.opened);
+        }
         Ahead::one(pages.end..self.end)
     }
 
@@ -261,7 +310,12 @@ impl Window {
     /// The next window, from a page on.
     fn reads_ahead(&mut self, from: u64, asked: u64, terms: &Terms) -> Ahead {
         let run = if self.advice == Advice::Sequential { u64::MAX } else { self.next - self.run_start };
+        let in_front = if self.open { self.in_front(asked) } else { 0 };
+        let balance = self.credit.balance((terms.pages_ahead)(), terms.file_pages, in_front);
+        let is_trusted = self.advice == Advice::Sequential;
+        let run = if is_trusted { run } else { balance.granted(run) };
         let first = terms.window_sizes.first.min(self.chance(terms));
+        let first = if balance.none_lost { first } else { first.min(balance.pages / CHANCE_PART) };
         let most = terms.window_sizes.most.min(self.cap).min(terms.most).min((terms.left)() / 2);
         let size = first.max(run).min(most);
         self.mark = from;

@@ -66,6 +66,7 @@ impl<P: Platform> Reading<P> {
         let cache = &self.base.cache;
         let budget = cache.total_pages() / UNREAD_PART;
         let left = || budget.saturating_sub(cache.pages.unread.pages());
+        let pages_ahead = || cache.pages.unread.of_file(file.pages.slot);
         let knob = |knob| file.device.knob(self.base.settings(), knob);
         // At least one request of the device: no law knows how late a busy machine notices an answer.
         let window_sizes = file.device.figures.read_windows();
@@ -76,6 +77,8 @@ impl<P: Platform> Reading<P> {
             request_pages: file.device.request_pages(),
             window_sizes: WindowSizes { most: window_sizes.most.max(file.device.request_pages()), ..window_sizes },
             left: &left,
+            openings: &file.device.figures.openings,
+            pages_ahead: &pages_ahead,
         };
         let ahead = ask(state, &terms, &CachedPages(cache, &file.pages));
         file.pages.trigger_readahead_past(state.readahead.trigger());

@@ -16,7 +16,7 @@ fn what_is_saved_and_where_the_default_is_behind_is_said() {
     // FIFO has 60 misses and the default 30, 30 and 45; in the last row it is 15 points behind s3-fifo.
     let ahead = cell([40, 40, 40, 40, 40, 40, 70, 70, 100]);
     let cells = [ahead.clone(), ahead, cell([40, 40, 40, 40, 70, 40, 55, 55, 100])];
-    let found = findings(&cells, &[]);
+    let found = findings(&cells, &[], &[]);
     assert!(
         found.answer.contains("s3-window saves 41.7 % in the mean") && found.answer.contains("in 2 of 3 rows"),
         "{}",

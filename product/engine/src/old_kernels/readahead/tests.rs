@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::page::PagesAhead;
+use crate::readahead::openings::Openings;
 use crate::readahead::window_sizes::WindowSizes;
 
 /// A file with these cached pages, and its state.
@@ -28,7 +30,16 @@ impl Cached for BTreeSet<u64> {
 
 fn terms(most: u64) -> Terms<'static> {
     let window_sizes = WindowSizes { most: 32, first: 4, gap: 0, early: false };
-    Terms { file_pages: 1 << 20, most: 1 << 20, linux_most: most, request_pages: 256, window_sizes, left: &|| 1 << 20 }
+    Terms {
+        file_pages: 1 << 20,
+        most: 1 << 20,
+        linux_most: most,
+        request_pages: 256,
+        window_sizes,
+        left: &|| 1 << 20,
+        openings: Box::leak(Box::new(Openings::new())),
+        pages_ahead: &PagesAhead::default,
+    }
 }
 
 impl File {

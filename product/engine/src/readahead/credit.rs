@@ -1,0 +1,72 @@
+//! How many pages of a file may be read for nothing: a small part of what its readers asked for.
+//!
+//! A file begins with a little credit. Each page that its readers miss earns a part of a page, and each page read ahead
+//! and used a larger part. Each page read ahead that nobody used yet costs one, wherever it is: in the cache, or evicted. If somebody uses it later after all, the
+//! page is paid back. Only the window in front of the present stream costs nothing, as its reader is on the way.
+//!
+//! Owns: this account. Does not own: the counts of pages (`page::unread`), what a window may be without credit
+//! (`afflux`).
+//! Invariants: pages lost for ever are at most the first credit, what was earned, and the windows before the first loss
+//! was seen.
+
+use crate::page::PagesAhead;
+
+/// Pages missed that earn one, and used pages that were read ahead.
+const MISSED_EARN: u64 = 128;
+const USED_EARN: u64 = 32;
+/// The first credit is this part of a file, within bounds.
+const FIRST_PART: u64 = 1024;
+const FIRST_MIN: u64 = 4;
+const FIRST_MAX: u64 = 64;
+/// A file that was read well for long is not trusted with more than this.
+const CREDIT_MAX: i64 = 1024;
+
+/// The part of a run that a window may be without credit.
+const INDEBTED_PART: u64 = 64;
+
+#[derive(Clone, Default, Debug)]
+pub(super) struct Credit {
+    /// The counts before the file's first page came: its slot may have had another file.
+    base: Option<PagesAhead>,
+    /// Pages that readers missed.
+    missed: u64,
+    /// Earned beyond the limit, and so not granted.
+    forgone: i64,
+}
+
+/// The state of the account.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Balance {
+    /// Pages that may still be lost.
+    pub(super) pages: u64,
+    /// All pages read ahead were used, or are in front of their reader.
+    pub(super) none_lost: bool,
+}
+
+impl Balance {
+    /// The largest window after a run of so many pages.
+    pub(super) fn granted(self, run: u64) -> u64 {
+        if self.none_lost { run } else { run.min(self.pages.max(run / INDEBTED_PART)) }
+    }
+}
+
+impl Credit {
+    pub(super) fn note_missed(&mut self, pages: u64) {
+        self.missed += pages;
+    }
+
+    /// The balance while `in_front` pages wait for the reader of the present stream.
+    pub(super) fn balance(&mut self, now: PagesAhead, file_pages: u64, in_front: u64) -> Balance {
+        let base = *self.base.get_or_insert(now);
+        let (came, used) = (now.came.wrapping_sub(base.came), now.used.wrapping_sub(base.used));
+        let lost = came.saturating_sub(used).saturating_sub(in_front);
+        let first = (file_pages / FIRST_PART).clamp(FIRST_MIN, FIRST_MAX);
+        let earned = self.missed / MISSED_EARN + used / USED_EARN;
+        let balance = (first + earned) as i64 - self.forgone - lost as i64;
+        self.forgone += (balance - CREDIT_MAX).max(0);
+        Balance { pages: balance.clamp(0, CREDIT_MAX) as u64, none_lost: lost == 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests;
