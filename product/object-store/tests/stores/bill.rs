@@ -11,7 +11,7 @@ use std::time::Duration;
 use afflux_object::{Durability, ObjectTree, ObjectTreeOptions, ObjectVolume, Records};
 use afflux_object_store::{Options, Requests, Store, StoreObjects, StoreRecords, View};
 use afflux_scratch::within;
-use afflux_volume::{AttributeChange, Directory, New, Node};
+use afflux_volume::{AttributeChange, Directory, New, Node, RenameHow};
 use bytes::Bytes;
 
 use crate::volume::{Impatient, volume};
@@ -136,7 +136,7 @@ fn calls() -> String {
         "rename",
         lab.counted(|lab, (called, _)| {
             let (root, more) = (lab.root(), lab.next_name());
-            wait(lab.tree.rename((&root, called), (&root, more), true)).unwrap();
+            wait(lab.tree.rename((&root, called), (&root, more), RenameHow::Replace, true)).unwrap();
             lab.sync();
         }),
     );
