@@ -19,7 +19,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair,
 };
-use rustix::process::{getegid, geteuid};
+use rustix::process::{chroot, fchdir, getegid, geteuid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use super::device::{self, Device};
@@ -55,8 +55,30 @@ pub enum MountError {
 /// In the common view, `..` from a directory below a mount point leads into the mount. So a server that mounts over its
 /// own directory would ask itself where its directories are.
 pub struct OwnMounts {
-    common: OwnedFd,
-    own: OwnedFd,
+    common: MountView,
+    own: MountView,
+}
+
+/// A view of the mounts, and this process's root in it. That may be below the view's own root, as after `chroot`.
+struct MountView {
+    name_space: OwnedFd,
+    root: OwnedFd,
+}
+
+impl MountView {
+    fn of_this_process() -> io::Result<Self> {
+        let name_space = open(c"/proc/self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let root = open(c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { name_space, root })
+    }
+
+    /// This thread has the view from now on, with the root as its working directory.
+    fn enter(&self) -> io::Result<()> {
+        move_into_link_name_space(self.name_space.as_fd(), Some(LinkNameSpaceType::Mount))?;
+        // The host has set the root to that of the view.
+        fchdir(&self.root)?;
+        Ok(chroot(c".")?)
+    }
 }
 
 impl OwnMounts {
@@ -66,22 +88,20 @@ impl OwnMounts {
     /// # Errors
     /// It takes root's rights.
     pub fn separate() -> io::Result<Self> {
-        let view = || open(c"/proc/self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-        let common = view()?;
+        let common = MountView::of_this_process()?;
         // SAFETY: the process has one thread, so no thread sees two views; descriptors stay as they are.
         unsafe { unshare_unsafe(UnshareFlags::NEWNS)? };
         rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-        Ok(Self { common, own: view()? })
+        Ok(Self { common, own: MountView::of_this_process()? })
     }
 
     /// Makes a call in the common view.
     fn in_common<T>(&self, call: impl FnOnce() -> T) -> io::Result<T> {
-        let kind = Some(LinkNameSpaceType::Mount);
         // A change of the view also changes the working directory.
         let directory = std::env::current_dir();
-        move_into_link_name_space(self.common.as_fd(), kind)?;
+        self.common.enter()?;
         let result = call();
-        move_into_link_name_space(self.own.as_fd(), kind)?;
+        self.own.enter()?;
         directory.and_then(std::env::set_current_dir)?;
         Ok(result)
     }
