@@ -46,6 +46,8 @@ const EXT4: Tool =
     Tool { program: "mkfs.ext4", package: "e2fsprogs", without: "the tests on file systems of their own" };
 const TERMINAL: Tool = Tool { program: "script", package: "bsdutils", without: "the tests of a full screen" };
 const PERL: Tool = Tool { program: "perl", package: "perl", without: "the test of another user's socket" };
+const LISTS: Tool = Tool { program: "setfacl", package: "acl", without: "the test of access control lists on a mount" };
+const PYTHON: Tool = Tool { program: "python3", package: "python3", without: "the test of a mapping on a mount" };
 const CPP: Tool = Tool { program: "c++", package: "g++", without: "the test of the C header under C++" };
 const BESIDE_CEPH: &str = "the test on a Ceph";
 const CEPH_MON: Tool = Tool { program: "ceph-mon", package: "ceph-mon", without: BESIDE_CEPH };
@@ -71,8 +73,22 @@ const PROMTOOL: Tool = Tool {
 };
 
 /// Programs that the tests use.
-const TOOLS: &[Tool] =
-    &[NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES, XFS, BTRFS, EXT4, TERMINAL, PERL, CPP];
+const TOOLS: &[Tool] = &[
+    NFS_CLIENT,
+    VALGRIND,
+    PKG_CONFIG,
+    NETWORK,
+    FIO,
+    FIO_EXAMPLES,
+    XFS,
+    BTRFS,
+    EXT4,
+    TERMINAL,
+    PERL,
+    CPP,
+    LISTS,
+    PYTHON,
+];
 /// An object store. They are many megabytes, so only a gate installs them.
 const STORE: &[Tool] = &[CEPH_MON, CEPH_OSD, RADOSGW, CURL];
 /// A server to compare with. Its packages start services that go on running, so only a gate installs them.
