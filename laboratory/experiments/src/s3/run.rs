@@ -285,7 +285,7 @@ pub(super) fn run(load: &Load, form: &Form) -> Result<Outcome, String> {
                     ends.reader_ended(number, platform.task_usage());
                 }
             };
-            // Its objects are those that the one before it left in the caches.
+            // It takes the objects that the process before it left in the caches.
             let truncate = || {
                 let (memory, platform) = (Arc::clone(&memory), Arc::clone(&platform));
                 async move {

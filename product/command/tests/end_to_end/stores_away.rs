@@ -1,4 +1,4 @@
-//! Stores that refuse, that are away, that others write, or that may only be read.
+//! Stores under trouble: refusals, outages, other writers, read-only access.
 
 //! rule: while a store is away its writers wait and hear why, and nothing is lost
 //! kept in: `product/object/src/retry.rs`, `product/command/src/serve/upkeep.rs`

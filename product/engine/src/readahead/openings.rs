@@ -5,7 +5,7 @@
 //! for them. Pages that readers miss earn a part.
 //!
 //! Owns: this account of a device. Does not own: the windows (`afflux`), pages lost later in a file (`credit`).
-//! Invariants: the account stays within its limit. Threads that change it at once change it one after the other.
+//! Invariants: the account stays within its limit. Concurrent changes take effect one after the other.
 
 use crate::sync::atomic::{AtomicI64, Ordering};
 

@@ -22,7 +22,7 @@ use crate::format::fields::Fields;
 use crate::format::inode::Content;
 use crate::seams::Records;
 
-/// A store has no size and no quota that it tells: volumes report this one, all of it free. No record counts a volume's
+/// A store tells neither its size nor a quota. So volumes report this size, all of it free. No record counts a volume's
 /// bytes, since each write would have to change it; `afflux check` counts them.
 const TOTAL_BYTES: u64 = 1 << 60;
 /// An epoch has as many numbers for objects.

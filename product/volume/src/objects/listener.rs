@@ -31,7 +31,7 @@ pub enum ForeignChange {
     Names(FileHandle),
 }
 
-/// A front end that others' changes concern, since its kernel or its clients keep what they saw.
+/// A front end whose kernel or clients keep copies: it has to hear of others' changes.
 pub trait ForeignListener: Send + Sync + 'static {
     /// Others changed something. Must not wait and must not call the volume: locks may be held. Most changes concern
     /// objects that the front end never gave out.
