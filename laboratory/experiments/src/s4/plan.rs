@@ -8,6 +8,7 @@ use afflux_engine::settings::{Knob, TableKnob};
 use afflux_simulator::LinkOptions;
 use afflux_simulator::catalogue::{DeviceChoice, Model};
 
+use super::variants::{self, Variant};
 use crate::experiment::{LabError, OptionInfo, Request};
 use crate::options::{self, TypedOption};
 
@@ -91,7 +92,10 @@ const MEMORY: TypedOption<u64> = options::size(
     },
     16_000_000..=64_000_000_000,
 );
-
+const VARIANTS: TypedOption<Variant> = options::parsed(
+    OptionInfo { name: "variants", value: "LIST", default: variants::ALL, doc: "servers that are simulated" },
+    Variant::read,
+);
 const SAMPLES: TypedOption<u64> = options::number(
     OptionInfo {
         name: "samples",
@@ -123,6 +127,7 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     RECORD.info,
     WRITE_SIZE.info,
     MEMORY.info,
+    VARIANTS.info,
     SAMPLES.info,
     LIMITERS.info,
 ];
@@ -177,6 +182,8 @@ pub(super) struct Plan {
     /// `None`: as large as the record.
     pub(super) write_bytes: Option<u32>,
     pub(super) memory_bytes: u64,
+    /// Servers to simulate.
+    pub(super) variants: Vec<Variant>,
     /// Measured copies of each server.
     pub(super) samples: u64,
     pub(super) limiters: Limiters,
@@ -213,6 +220,7 @@ impl Plan {
             records: RECORD.list(&request)?.into_iter().map(|bytes| bytes as u32).collect(),
             write_bytes: WRITE_SIZE.value(&request)?,
             memory_bytes: MEMORY.value(&request)? / frame * frame,
+            variants: VARIANTS.list(&request)?,
             samples: SAMPLES.value(&request)?,
             limiters: LIMITERS.value(&request)?,
             is_published: false,

@@ -4,7 +4,8 @@ use afflux_engine::counters::Counter;
 use afflux_report::Row;
 
 use super::plan::{Plan, Threshold};
-use super::server::{Law, ServerMachine};
+use super::server::ServerMachine;
+use super::variants::Law;
 use super::*;
 
 /// Keeps the rows of a run.
