@@ -253,7 +253,26 @@ fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
             kept.0, kept.1, fresh.0, fresh.1
         ));
     }
+    says.extend(gain_by_clients(plan, cells));
     says.push(paragraph(AFFLUX));
     says.push(paragraph(NOT_SHOWN));
     says
+}
+
+/// The gain of a threshold in bytes on the thread's later machine: a hold-out.
+fn gain_by_clients(plan: &Plan, cells: &[Cell]) -> Option<String> {
+    let (link, disk, bytes) = published::GAINS_OF;
+    let published = published::gain_percent(plan.clients)?;
+    if (plan.link.bits_per_second, plan.disk_bytes_per_s) != (link, disk) {
+        return None;
+    }
+    let of = |threshold| mean(cells, "linux-3.6", threshold, rate);
+    let (off, on) = (of(Threshold::OFF)?, of(Threshold::Bytes(bytes))?);
+    Some(format!(
+        "Hold-out: with {} clients the thread printed {published:+.2} % for dirty_background_bytes of {}; here it is \
+         {:+.2} %. The thread's file, windows and memory are not known.",
+        plan.clients,
+        afflux_report::units::data(bytes),
+        (on / off - 1.0) * 100.0,
+    ))
 }

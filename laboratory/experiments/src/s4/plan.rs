@@ -23,7 +23,7 @@ const LINK: TypedOption<LinkOptions> = options::parsed(
 );
 const DISK_RATE: TypedOption<u64> = options::rate(
     OptionInfo { name: "disk-rate", value: "RATE", default: "25MB", doc: "bytes a second of the server's disk" },
-    1_000_000..=1_000_000_000,
+    1_000_000..=500_000_000,
 );
 const SIZE: TypedOption<u64> = options::size(
     OptionInfo { name: "size", value: "SIZE", default: "1GB", doc: "bytes of the file" },
@@ -288,7 +288,8 @@ fn write_size(text: &str) -> Result<Option<u32>, String> {
     }
 }
 
-/// The seed's disk at another rate: the fixed time of a command stays the same.
+/// The seed's disk at another rate: the fixed time of a command stays the same, and the platter stays faster than the
+/// interface.
 fn disk_of(bytes_per_s: u64) -> Result<Model, String> {
     let choice = DeviceChoice { name: DISK.to_owned(), overrides: Vec::new() };
     let mut model = choice.model(None).map_err(|error| error.to_string())?;
@@ -296,6 +297,10 @@ fn disk_of(bytes_per_s: u64) -> Result<Model, String> {
     let bytes_ns = (command * 1_000_000_000 / bytes_per_s).saturating_sub(extra_ns).max(1);
     let interface = command * 1_000_000_000 / bytes_ns;
     model.set("interface_bytes_per_second", &interface.to_string()).map_err(|error| error.to_string())?;
+    let slowest = model.zones.iter().map(|(_, rate)| *rate).min().unwrap_or(u64::MAX);
+    if interface > slowest {
+        model.zones.iter_mut().for_each(|(_, rate)| *rate = (*rate * interface).div_ceil(slowest));
+    }
     Ok(model)
 }
 
