@@ -11,7 +11,7 @@ use afflux_report::{Align, Axis, Bar, Bars, Plot, Quantity, Series, Shape, Table
 
 use super::plan::{Plan, Threshold};
 use super::published;
-use super::simulated::{Cell, VARIANTS};
+use super::simulated::Cell;
 use crate::experiment::Findings;
 use crate::prose::{paragraph, section};
 use columns::{column_title, table};
@@ -61,7 +61,7 @@ fn with_published(ours: f64, published: Option<f64>) -> String {
 pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
     let mut findings = Findings { tables: vec![means(plan, cells)], ..Findings::default() };
     findings.tables.push(commit_waits(plan, cells));
-    findings.details.extend(VARIANTS.iter().map(|variant| by_record(plan, cells, variant.name)));
+    findings.details.extend(plan.variants.iter().map(|variant| by_record(plan, cells, variant.name)));
     findings.figures.push(rates_bars(plan, cells).into());
     // The plot shows columns that a list of other thresholds lacks.
     findings
@@ -107,7 +107,7 @@ fn means(plan: &Plan, cells: &[Cell]) -> Table {
         let row = plan.columns.iter().map(|column| of(column).map_or(String::new(), |mean| format!("{mean:.3}")));
         table.row(std::iter::once("published".to_owned()).chain(row));
     }
-    for variant in VARIANTS {
+    for variant in &plan.variants {
         let row = plan.columns.iter().map(|column| {
             mean(cells, variant.name, *column, rate).map_or(String::new(), |ours| with_published(ours, of(column)))
         });
@@ -140,7 +140,7 @@ fn by_record(plan: &Plan, cells: &[Cell], variant: &str) -> Table {
 
 fn commit_waits(plan: &Plan, cells: &[Cell]) -> Table {
     let mut table = table(plan, "How long the client waits for a COMMIT, mean, ms", "server", Align::Left);
-    for variant in VARIANTS {
+    for variant in &plan.variants {
         let row = plan.columns.iter().map(|&threshold| {
             mean(cells, variant.name, threshold, commit_wait).map_or(String::new(), |ms| format!("{ms:.0}"))
         });
@@ -151,7 +151,7 @@ fn commit_waits(plan: &Plan, cells: &[Cell]) -> Table {
 
 fn rates_bars(plan: &Plan, cells: &[Cell]) -> Bars {
     let published = plan.is_published.then_some("published");
-    let series = published.into_iter().chain(VARIANTS.iter().map(|variant| variant.name));
+    let series = published.into_iter().chain(plan.variants.iter().map(|variant| variant.name));
     let bars = Bars::new("Rate of a copy by threshold", "rate", Quantity::DataRate, series).note(
         "Mean of the records. The smaller the threshold (300 cs: 3 s of the disk's time), the less is left to be written when \
          the client commits.",
@@ -159,7 +159,7 @@ fn rates_bars(plan: &Plan, cells: &[Cell]) -> Bars {
     plan.columns.iter().fold(bars, |bars, &threshold| {
         let bar = |mb: Option<f64>| mb.map(|mb| Bar::new(mb * 1e6));
         let of_seed = published.map(|_| bar(published_mean(plan, threshold)));
-        let ours = VARIANTS.iter().map(|variant| bar(mean(cells, variant.name, threshold, rate)));
+        let ours = plan.variants.iter().map(|variant| bar(mean(cells, variant.name, threshold, rate)));
         bars.group(column_title(threshold), of_seed.into_iter().chain(ours).collect())
     })
 }
@@ -253,7 +253,26 @@ fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
             kept.0, kept.1, fresh.0, fresh.1
         ));
     }
+    says.extend(gain_by_clients(plan, cells));
     says.push(paragraph(AFFLUX));
     says.push(paragraph(NOT_SHOWN));
     says
+}
+
+/// The gain of a threshold in bytes on the thread's later machine: a hold-out.
+fn gain_by_clients(plan: &Plan, cells: &[Cell]) -> Option<String> {
+    let (link, disk, bytes) = published::GAINS_OF;
+    let published = published::gain_percent(plan.clients)?;
+    if (plan.link.bits_per_second, plan.disk_bytes_per_s) != (link, disk) {
+        return None;
+    }
+    let of = |threshold| mean(cells, "linux-3.6", threshold, rate);
+    let (off, on) = (of(Threshold::OFF)?, of(Threshold::Bytes(bytes))?);
+    Some(format!(
+        "Hold-out: with {} clients the thread printed {published:+.2} % for dirty_background_bytes of {}; here it is \
+         {:+.2} %. The thread's file, windows and memory are not known.",
+        plan.clients,
+        afflux_report::units::data(bytes),
+        (on / off - 1.0) * 100.0,
+    ))
 }

@@ -6,7 +6,7 @@
 //! 2012.)
 //!
 //! Owns: the order of the parts.
-//! Does not own: the options (`plan`), the simulated server (`server`) and its rows (`simulated`), the published
+//! Does not own: the options (`plan`), the variants (`variants`), the simulated server (`server`) and its rows (`simulated`), the published
 //! figures (`published`), tables and sentences (`findings`), the measured part (`measured`).
 //! Invariants: rows come from runs.
 
@@ -16,6 +16,7 @@ mod plan;
 mod published;
 mod server;
 mod simulated;
+mod variants;
 
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 use plan::Plan;

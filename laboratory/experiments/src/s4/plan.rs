@@ -8,6 +8,7 @@ use afflux_engine::settings::{Knob, TableKnob};
 use afflux_simulator::LinkOptions;
 use afflux_simulator::catalogue::{DeviceChoice, Model};
 
+use super::variants::{self, Variant};
 use crate::experiment::{LabError, OptionInfo, Request};
 use crate::options::{self, TypedOption};
 
@@ -22,7 +23,7 @@ const LINK: TypedOption<LinkOptions> = options::parsed(
 );
 const DISK_RATE: TypedOption<u64> = options::rate(
     OptionInfo { name: "disk-rate", value: "RATE", default: "25MB", doc: "bytes a second of the server's disk" },
-    1_000_000..=1_000_000_000,
+    1_000_000..=500_000_000,
 );
 const SIZE: TypedOption<u64> = options::size(
     OptionInfo { name: "size", value: "SIZE", default: "1GB", doc: "bytes of the file" },
@@ -91,7 +92,10 @@ const MEMORY: TypedOption<u64> = options::size(
     },
     16_000_000..=64_000_000_000,
 );
-
+const VARIANTS: TypedOption<Variant> = options::parsed(
+    OptionInfo { name: "variants", value: "LIST", default: variants::ALL, doc: "servers that are simulated" },
+    Variant::read,
+);
 const SAMPLES: TypedOption<u64> = options::number(
     OptionInfo {
         name: "samples",
@@ -123,6 +127,7 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     RECORD.info,
     WRITE_SIZE.info,
     MEMORY.info,
+    VARIANTS.info,
     SAMPLES.info,
     LIMITERS.info,
 ];
@@ -177,6 +182,8 @@ pub(super) struct Plan {
     /// `None`: as large as the record.
     pub(super) write_bytes: Option<u32>,
     pub(super) memory_bytes: u64,
+    /// Servers to simulate.
+    pub(super) variants: Vec<Variant>,
     /// Measured copies of each server.
     pub(super) samples: u64,
     pub(super) limiters: Limiters,
@@ -213,6 +220,7 @@ impl Plan {
             records: RECORD.list(&request)?.into_iter().map(|bytes| bytes as u32).collect(),
             write_bytes: WRITE_SIZE.value(&request)?,
             memory_bytes: MEMORY.value(&request)? / frame * frame,
+            variants: VARIANTS.list(&request)?,
             samples: SAMPLES.value(&request)?,
             limiters: LIMITERS.value(&request)?,
             is_published: false,
@@ -280,7 +288,8 @@ fn write_size(text: &str) -> Result<Option<u32>, String> {
     }
 }
 
-/// The seed's disk at another rate: the fixed time of a command stays the same.
+/// The seed's disk at another rate: the fixed time of a command stays the same, and the platter stays faster than the
+/// interface.
 fn disk_of(bytes_per_s: u64) -> Result<Model, String> {
     let choice = DeviceChoice { name: DISK.to_owned(), overrides: Vec::new() };
     let mut model = choice.model(None).map_err(|error| error.to_string())?;
@@ -288,6 +297,10 @@ fn disk_of(bytes_per_s: u64) -> Result<Model, String> {
     let bytes_ns = (command * 1_000_000_000 / bytes_per_s).saturating_sub(extra_ns).max(1);
     let interface = command * 1_000_000_000 / bytes_ns;
     model.set("interface_bytes_per_second", &interface.to_string()).map_err(|error| error.to_string())?;
+    let slowest = model.zones.iter().map(|(_, rate)| *rate).min().unwrap_or(u64::MAX);
+    if interface > slowest {
+        model.zones.iter_mut().for_each(|(_, rate)| *rate = (*rate * interface).div_ceil(slowest));
+    }
     Ok(model)
 }
 

@@ -26,6 +26,7 @@ use afflux_workloads::nfs_client::{NfsClient, NfsClientOptions, NfsClientOutcome
 use serde_json::Value;
 
 use super::plan::{Plan, Threshold};
+use super::variants::Law;
 use crate::delays::delays;
 use crate::experiment::LabError;
 
@@ -35,17 +36,6 @@ const LOOK_NS: u64 = 50 * Nanos::MILLISECOND;
 const CHECKED_MIB_IN: usize = 16;
 /// Most looks: five hours of virtual time.
 const LOOKS_MAX: usize = 400_000;
-
-/// The law of the server.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Law {
-    /// Linux 3.6 with the seed's patch.
-    Linux,
-    /// As [`Law::Linux`], but with the bandwidth estimate of later kernels.
-    LinuxByCompletions,
-    /// The engine's own law.
-    Afflux,
-}
 
 /// The state of the cache at an instant, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,7 +1,7 @@
 //! The simulated part of s4: the list of copies, and the row of each.
 //!
-//! Owns: the variants, the rows.
-//! Does not own: the server (`server`), the arrangement of rows (`findings`).
+//! Owns: the rows.
+//! Does not own: the variants (`variants`), the server (`server`), the arrangement of rows (`findings`).
 //! Invariants: each row is one copy of one file.
 
 use afflux_engine::counters::Counter;
@@ -9,27 +9,9 @@ use afflux_report::{Fields, Row, Source};
 
 use super::plan::{Plan, Threshold};
 use super::published;
-use super::server::{Copy, Law, ServerMachine};
+use super::server::{Copy, ServerMachine};
 use crate::experiment::{LabError, Watch};
 use crate::machine::rounded;
-
-/// The law of a variant, and the life of its servers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Variant {
-    pub(super) name: &'static str,
-    law: Law,
-    /// Whether one server has all copies of a column, one after the other, instead of a new server for each.
-    keeps: bool,
-}
-
-/// In the order of the tables.
-pub(super) const VARIANTS: [Variant; 5] = [
-    Variant { name: "linux-3.6", law: Law::Linux, keeps: false },
-    Variant { name: "linux-3.6-kept", law: Law::Linux, keeps: true },
-    Variant { name: "linux-3.6-completions", law: Law::LinuxByCompletions, keeps: false },
-    Variant { name: "linux-3.6-completions-kept", law: Law::LinuxByCompletions, keeps: true },
-    Variant { name: "afflux", law: Law::Afflux, keeps: false },
-];
 
 /// One cell of the table.
 #[derive(Clone, Debug)]
@@ -42,9 +24,9 @@ pub(super) struct Cell {
 
 /// Makes all copies.
 pub(super) fn run(plan: &Plan, watch: &mut dyn Watch, share: f64) -> Result<Vec<Cell>, LabError> {
-    let all = VARIANTS.len() * plan.columns.len() * plan.records.len();
+    let all = plan.variants.len() * plan.columns.len() * plan.records.len();
     let mut cells = Vec::with_capacity(all);
-    for variant in VARIANTS {
+    for &variant in &plan.variants {
         for &threshold in &plan.columns {
             let mut kept = None;
             for (number, &record_bytes) in plan.records.iter().enumerate() {

@@ -4,7 +4,8 @@ use afflux_engine::counters::Counter;
 use afflux_report::Row;
 
 use super::plan::{Plan, Threshold};
-use super::server::{Law, ServerMachine};
+use super::server::ServerMachine;
+use super::variants::Law;
 use super::*;
 
 /// Keeps the rows of a run.
@@ -220,5 +221,21 @@ fn a_threshold_in_time_is_so_many_pages_of_the_estimate() {
             let (brought, taken) = (12_500_000 / 20, plan.disk_bytes_per_s / 20);
             assert!((bytes - taken..bytes + brought).contains(&in_bytes[0]), "{bytes}: {in_bytes:?}");
         }
+    }
+}
+
+/// The thread's later figures stand beside their own machine only.
+#[test]
+fn gains_by_clients_are_a_hold_out_of_their_own_machine() {
+    let later = [("link", "10Gbit"), ("disk-rate", "120MB"), ("clients", "2"), ("background-bytes", "100MB")];
+    let said = |pairs: &[(&str, &str)]| {
+        let given = [("client-window", "10MB"), ("centisecs", "0"), ("variants", "linux-3.6")];
+        let findings = S4.run(&small(&[&given[..], pairs].concat()), &mut CollectedRows::default()).unwrap();
+        findings.says.into_iter().find(|said| said.starts_with("Hold-out"))
+    };
+    assert!(said(&later).unwrap().contains("with 2 clients the thread printed +2.97 %"));
+    for (name, other) in [("link", "1Gbit"), ("disk-rate", "100MB"), ("clients", "4"), ("background-bytes", "20MB")] {
+        let pairs = later.map(|(of, value)| if of == name { (of, other) } else { (of, value) });
+        assert_eq!(said(&pairs), None, "--{name} {other}");
     }
 }

@@ -87,16 +87,20 @@ impl<P: Platform> Throttle<P> {
         if self.base.devices.policy.needs().decision_timing == DecisionTiming::Before {
             failing::admit(&self.base.devices, file, pages).await?;
             let enters = payer.account().nobody_waits() && self.enter_within_allowance(payer, pages);
-            if enters || self.enter_by_policy(payer, wanted).await? {
-                return Ok(Charge::granted(&file.device, pages));
-            }
+            return if enters {
+                Ok(Charge::granted(&file.device, pages))
+            } else {
+                self.charge_by_policy(payer, wanted).await
+            };
         }
         self.queue(payer, pages).await
     }
 
-    /// Asks for one call of the payer after the other. If each call were asked for separately, a new one would enter as
-    /// soon as one that has waited for long, and some would wait for ever.
-    async fn enter_by_policy(&self, payer: &PayingCall<'_>, wanted: Range<u64>) -> Result<bool, Error> {
+    /// Asks for one call of the payer after the other, and a call that has to queue does so before the next is asked
+    /// for. If each call were asked for separately, a new one would enter as soon as one that has waited for long, and
+    /// some would wait for ever. If each queued separately, a payer with many calls would have as many places in the
+    /// queue, and could not use what it is given at its turn: its other calls would be far behind.
+    async fn charge_by_policy(&self, payer: &PayingCall<'_>, wanted: Range<u64>) -> Result<Charge, Error> {
         let (file, pages) = (payer.file, wanted.end - wanted.start);
         let _question = match payer.account().try_question() {
             Some(question) => question,
@@ -106,13 +110,12 @@ impl<P: Platform> Throttle<P> {
                 payer.account().next_question().await
             }
         };
-        if self.enter_within_allowance(payer, pages) {
-            return Ok(true);
-        }
-        Ok(match self.ask(payer, wanted).await? {
-            NextStep::Queues => false,
-            NextStep::GoesOn | NextStep::AskAgain => try_enter(&self.base.devices, &file.device, Pages(pages)),
-        })
+        let enters = self.enter_within_allowance(payer, pages)
+            || match self.ask(payer, wanted).await? {
+                NextStep::Queues => false,
+                NextStep::GoesOn | NextStep::AskAgain => try_enter(&self.base.devices, &file.device, Pages(pages)),
+            };
+        if enters { Ok(Charge::granted(&file.device, pages)) } else { self.queue(payer, pages).await }
     }
 
     /// Charges pages of a payer with allowance left, if its device has room that nobody waits for.

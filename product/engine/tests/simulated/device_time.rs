@@ -175,3 +175,27 @@ fn it_is_told_of_what_the_device_did_in_which_direction_and_for_how_long() {
     let status = &lab.here.engine.status().devices[0];
     assert!(*busy_ns > 0 && *busy_ns <= status.busy_ns, "{busy_ns} of {}", status.busy_ns);
 }
+
+/// Writes 32 KiB a call at the end of a file, with so many calls at once, for ever. Returns the bytes written so far.
+fn writes_on(lab: &EngineFixture, calls: u64) -> Arc<AtomicU64> {
+    let (file, written) = (lab.file(0, 0, 0), Arc::new(AtomicU64::new(0)));
+    for call in 0..calls {
+        let (here, to, written) = (Arc::clone(&lab.here), file.clone(), Arc::clone(&written));
+        lab.world.spawn("call", async move {
+            for turn in 0.. {
+                here.write(&to, (turn * calls + call) * 8 * PAGE as u64, 8 * PAGE, 1).await.unwrap();
+                written.fetch_add(8 * PAGE as u64, Ordering::Relaxed);
+            }
+        });
+    }
+    written
+}
+
+#[test]
+fn a_payer_with_many_calls_has_one_place_in_the_queue() {
+    let (lab, _) = lab(8192, SECOND / 2);
+    let [few, many] = [1, 32].map(|calls| writes_on(&lab, calls));
+    lab.passes(20 * SECOND);
+    let [few, many] = [few, many].map(|written| written.load(Ordering::Relaxed) as f64);
+    assert!(few > 0.8 * many, "one call at a time wrote {few} bytes, 32 at once {many}");
+}

@@ -43,13 +43,25 @@ fn what_the_options_change() {
 }
 
 #[test]
+fn no_part_of_the_disk_is_slower_than_the_rate_that_was_asked_for() {
+    for rate in ["25MB", "60MB", "120MB", "500MB"] {
+        let Plan { disk, disk_bytes_per_s, .. } = Plan::read(&given(&[("disk-rate", rate)])).unwrap();
+        let interface = disk.get("interface_bytes_per_second");
+        let command_ns = disk.get("command_ns") + disk.get("request_bytes_max") * 1_000_000_000 / interface;
+        let asked_ns = disk.get("request_bytes_max") * 1_000_000_000 / disk_bytes_per_s;
+        assert!(command_ns.abs_diff(asked_ns) <= 1, "{rate}: {command_ns} ns of {asked_ns}");
+        assert!(disk.zones.iter().all(|(_, zone)| *zone >= interface), "{rate}: {:?} below {interface}", disk.zones);
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named_with_what_is_allowed() {
     for (name, value, words) in [
         ("link", "0", "--link 0: rate=0: it takes 1 kbit to 1000 Gbit"),
         ("link", "fast", "it takes 1 kbit to 1000 Gbit"),
         ("link", "100Mbit,speed=1", "there is no \"speed\""),
-        ("disk-rate", "0", "1 MB/s to 1 GB/s"),
-        ("disk-rate", "2GB", "1 MB/s to 1 GB/s"),
+        ("disk-rate", "0", "1 MB/s to 500 MB/s"),
+        ("disk-rate", "2GB", "1 MB/s to 500 MB/s"),
         ("size", "", "100 GB"),
         ("size", "0", "4 KiB to 100 GB"),
         ("size", "12", "4 KiB to 100 GB"),
