@@ -46,6 +46,17 @@ fn an_append_goes_to_the_end_that_others_moved() {
 }
 
 #[test]
+fn an_append_overwrites_nothing_where_the_kernel_takes_the_end_to_be() {
+    let kernel = Kernel::new();
+    let (_, fh) = kernel.create(ROOT, "log");
+    // Whole sectors that are dirty: an overwrite of them would not wait.
+    kernel.write(fh, 0, &[1; 8192]).unwrap();
+    append(&kernel, fh, 4096, &[2; 512], 0).unwrap();
+    let whole = kernel.read(fh, 0, 1 << 20).unwrap();
+    assert!(whole[..8192] == [1; 8192] && whole[8192..] == [2; 512]);
+}
+
+#[test]
 fn mapped_pages_of_a_file_for_appending_stay_where_they_are() {
     let kernel = Kernel::new();
     let (_, fh) = kernel.create(ROOT, "file");
