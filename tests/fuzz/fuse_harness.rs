@@ -52,7 +52,8 @@ impl FuzzedMount {
         let memory = Memory::Whole(CACHE_BYTES);
         let volume = SimMachine::new(&world, memory, Setup::default()).unwrap().add_tree("disk", &tree).unwrap();
         let root = world.run(volume.mount(b"/")).unwrap().unwrap();
-        let mount = Mount::new(volume, &root, MountOptions { acts_as_callers: true }, NoProcess);
+        let options = MountOptions { acts_as_callers: true, ..MountOptions::default() };
+        let mount = Mount::new(volume, &root, options, NoProcess, Arc::default());
         Self { world, mount }
     }
 

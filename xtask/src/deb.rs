@@ -58,6 +58,8 @@ const PACKAGES: [Package; 2] = [
         files: &[
             ("packaging/afflux.service", "usr/lib/systemd/system", "afflux.service"),
             ("packaging/afflux-govern.service", "usr/lib/systemd/system", "afflux-govern.service"),
+            ("packaging/afflux-mount@.service", "usr/lib/systemd/system", "afflux-mount@.service"),
+            ("packaging/mount.fuse.afflux", "usr/sbin", "mount.fuse.afflux"),
             ("packaging/config.toml", "etc/afflux", "config.toml"),
             ("packaging/afflux-govern.default", "etc/default", "afflux-govern"),
             ("packaging/debian/copyright", "usr/share/doc/afflux", "copyright"),
@@ -126,7 +128,9 @@ impl Package {
         let top = tree.to_str().context("the build's folder has an odd name")?;
         self.describe(&tree)?;
         for (from, directory, name) in self.files {
-            put(&repository::root().join(from), &tree.join(directory), name, 0o644)?;
+            let from = repository::root().join(from);
+            let is_program = fs::metadata(&from).is_ok_and(|found| found.permissions().mode() & 0o100 != 0);
+            put(&from, &tree.join(directory), name, if is_program { 0o755 } else { 0o644 })?;
         }
         fs::write(tree.join("usr/share/doc").join(name).join("changelog"), self.changelog()?)?;
         self.compress(&tree)?;

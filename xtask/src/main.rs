@@ -1,7 +1,7 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|mounted|deb|install-c|fio-engine|sanitize|tidy|docs|ci|nightly>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|race-mount|mounted|deb|install-c|fio-engine|sanitize|tidy|docs|ci|nightly>`.
 //!
 //! Owns: the words that name a task, and the exit code.
-//! Does not own: the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `mounted`, `deb`,
+//! Does not own: the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `race_mount`, `mounted`, `deb`,
 //! `c_library`, `fio_engine`, `sanitize`, `nightly`).
 //! Invariants: a task that finds faults prints every one and exits with 1; wrong usage exits with 2.
 #![forbid(unsafe_code)]
@@ -18,6 +18,7 @@ mod mounted;
 mod nightly;
 mod pages;
 mod race;
+mod race_mount;
 mod race_nfs;
 mod repository;
 mod rules;
@@ -45,6 +46,11 @@ const USAGE: &str = "usage: cargo xtask <task>
                    race the server with nfs-ganesha on an idle machine of two CPUs, as root, for about six minutes,
                    and write the table to target/race-nfs.md; --quick only to see that it works; its files are in a new
                    directory inside DIR
+  race-mount [--quick] [--rounds N] [--only WORDS]... [--all-cpus] [--libfuse DIR] [--profile NAME] [--dir DIR]
+                   race the mount with the host, a bare FUSE server, libfuse's passthrough_ll and passthrough_hp,
+                   mergerfs and NFS by a bridge on an idle machine, as root, for about six minutes, and write the
+                   tables to target/race-mount.md; DIR of --libfuse has libfuse's examples; --quick only to see that it
+                   works
   mounted [--profile NAME] [--keep] [NAME...]
                    mount the server through FUSE, as root, and run fio, tar, rsync, git, sqlite, fsx and pjdfstest there,
                    or those named; fsx and pjdfstest: `cargo install fsx pjdfstest`
@@ -82,6 +88,7 @@ fn main() -> ExitCode {
         ["test", "--with-browser"] => ci::test(true),
         ["pages", ..] => pages::check(&words[1..]),
         ["race", ..] => race::run(&words[1..]),
+        ["race-mount", ..] => race_mount::run(&words[1..]),
         ["race-nfs", ..] => race_nfs::run(&words[1..]),
         ["mounted", ..] => mounted::run(&words[1..]),
         ["deb", ..] => deb::run(&words[1..]),

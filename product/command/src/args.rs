@@ -145,7 +145,7 @@ impl Arguments {
 
 /// The description of `mount`: that of `serve`, with two paths and without what is NFS's.
 fn mounting(serve: clap::Command) -> clap::Command {
-    let without = settings::OF_NFS.iter().fold(serve, |command, name| command.mut_arg(name, |arg| arg.hide(true)));
+    let without = settings::OF_SERVE.iter().fold(serve, |command, name| command.mut_arg(name, |arg| arg.hide(true)));
     without.mut_arg("directories", |paths| {
         paths
             .value_names(["DIR", "MOUNTPOINT"])

@@ -1,8 +1,8 @@
 //! `afflux mount`: a directory as a mount of this host.
 //!
-//! Owns: its two paths, the refusal of NFS's settings.
+//! Owns: its two paths, the refusal of `serve`'s own settings.
 //! Does not own: everything behind them, which is `serve`'s.
-//! Invariants: a setting that only NFS obeys is refused, not ignored.
+//! Invariants: a setting that a mount does not obey is refused, not ignored.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use afflux_report::output;
 
 use crate::serve::front::WantedFront;
 use crate::serve::source::is_store;
-use crate::settings::OF_NFS;
+use crate::settings::OF_SERVE;
 use crate::{args, configuration, serve};
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
-    if let Some((_, given)) = args.settings.given().find(|(name, _)| OF_NFS.contains(&name.as_str())) {
+    if let Some((_, given)) = args.settings.given().find(|(name, _)| OF_SERVE.contains(&name.as_str())) {
         return Err(Failure::wrong_use(format!("{} is a setting of `afflux serve` alone", given.origin)));
     }
     let host = HostMemory::measured();
@@ -28,5 +28,6 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
         return Err(Failure::wrong_use("a volume in a store cannot be mounted yet; `afflux serve` serves it"));
     }
     let point = MountPoint::at(&point).map_err(|error| Failure::failed(output::shown(error)))?;
-    serve::run_behind(&WantedFront::Mount(point), args, configuration, host)
+    let wanted = WantedFront::mount(point, &configuration.settings)?;
+    serve::run_behind(&wanted, args, configuration, host)
 }

@@ -70,13 +70,13 @@ use afflux_linux::HostMemory;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 use exports::Export;
-use front::{Front, PreparedFront, WantedFront};
+use front::{PreparedFront, WantedFront};
 use kept_prices::KeptPrices;
 use prefault::Prefault;
 use reload::Reload;
 use running::{Devices, Running};
 use signals::{Hangup, SignalRequest};
-use source::Source;
+use source::{Source, is_store};
 use state::StateDirectory;
 use upkeep::Upkeep;
 
@@ -91,7 +91,12 @@ const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
-    run_behind(&WantedFront::Nfs, args, configuration, host)
+    let settings = &configuration.settings;
+    if settings.mount.point.is_some() && settings.directories.iter().any(|directory| is_store(directory)) {
+        return Err(Failure::wrong_use("a volume in a store cannot be mounted yet; leave out --mount"));
+    }
+    let wanted = WantedFront::nfs(settings)?;
+    run_behind(&wanted, args, configuration, host)
 }
 
 /// Runs a server until its end, behind the front that is wanted.
@@ -241,7 +246,7 @@ fn start(
     source.take_verifier(&volume, state);
     volume.upkeep_every(TEND_NS);
     // A mount's names are as durable as the host's own: at fsync. NFS demands it at return.
-    let at_return = matches!(front, PreparedFront::Nfs { .. }) && !configuration.settings.at_once.async_metadata;
+    let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
     volume.set_names_durable(at_return);
     let front = front.start(platform, &engine, &volume, rules)?;
     let store = source.store_figures();
@@ -339,9 +344,11 @@ struct Endpoints<'a> {
 }
 
 fn print_ready(running: &Running, rules: &Rules, ways: &Endpoints<'_>, host: HostMemory, notes: &[String], json: bool) {
-    let nfs = match &running.front {
-        Front::Nfs(nfs) => nfs,
-        Front::Mount(mount) => return mount_banner::print(running, mount, (ways.control, ways.figures), notes, json),
+    let (nfs, mount) = (running.front.nfs(), running.front.mount());
+    let Some(nfs) = nfs else {
+        return mount.into_iter().for_each(|mount| {
+            mount_banner::print(running, mount, (ways.control, ways.figures), notes, json);
+        });
     };
     let served = banner::Served {
         exports: &running.exports,
@@ -355,6 +362,7 @@ fn print_ready(running: &Running, rules: &Rules, ways: &Endpoints<'_>, host: Hos
         cache_bytes: running.engine.status().cache_bytes,
         memory_bytes: host.total_bytes,
         notes,
+        mounted: mount.map(|mount| mount.point.as_path()),
     };
     if json {
         output::say(served.json());

@@ -35,6 +35,7 @@ const CALLERS: &str = "Callers and their rights";
 const NAMES: &str = "Names and state";
 #[cfg(feature = "object")]
 const STORES: &str = "A volume in an object store";
+const MOUNT: &str = "A mount on this host";
 pub(crate) const WATCHING: &str = "Watching it";
 
 /// The default address of the server.
@@ -50,9 +51,22 @@ const IO: [(&str, IoChoice); 3] =
 /// The callers that become the anonymous user, by name.
 const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
 
-/// The settings that only NFS obeys, and `mount` refuses.
-pub(crate) const OF_NFS: [&str; 9] =
-    ["listen", "allow", "squash", "anon", "any_port", "read_only", "async_metadata", "subtree_check", "shared"];
+/// The settings of `serve` alone, which `mount` refuses.
+pub(crate) const OF_SERVE: [&str; 10] = [
+    "listen",
+    "allow",
+    "squash",
+    "anon",
+    "any_port",
+    "read_only",
+    "async_metadata",
+    "subtree_check",
+    "shared",
+    "mount",
+];
+
+/// The settings that take a mount.
+pub(crate) const OF_MOUNT: [&str; 2] = ["kernel_cache", "sole"];
 
 /// The settings that `serve` runs with.
 #[derive(Clone, Debug, Args)]
@@ -104,6 +118,8 @@ pub(crate) struct Settings {
     #[cfg(feature = "object")]
     #[command(flatten)]
     pub(crate) store: StoreSettings,
+    #[command(flatten)]
+    pub(crate) mount: MountSettings,
     /// Directory for state that outlives the server [default: ~/.local/state/afflux]
     ///
     /// It has the disks' measured speeds and the key of clients' handles. The default is $XDG_STATE_HOME/afflux if that
@@ -127,6 +143,24 @@ pub(crate) struct Settings {
     // The last one: the words after it are no flags.
     #[arg(value_name = "DIR")]
     pub(crate) directories: Vec<PathBuf>,
+}
+
+/// The settings of a mount on this host.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MountSettings {
+    /// Mount the directory on this host, too, at POINT
+    #[arg(long = "mount", id = "mount", value_name = "POINT", help_heading = MOUNT)]
+    pub(crate) point: Option<PathBuf>,
+    /// Let the kernel keep what programs read
+    ///
+    /// Small reads are several times as fast, and what is read takes memory twice. Writes pass the kernel by.
+    #[arg(long, help_heading = MOUNT)]
+    pub(crate) kernel_cache: bool,
+    /// Promise that nobody changes the directory but through this server
+    ///
+    /// The kernel keeps names and attributes for an hour. A mount over the directory itself does so anyway.
+    #[arg(long, help_heading = MOUNT)]
+    pub(crate) sole: bool,
 }
 
 /// The settings of a volume in an object store.

@@ -79,6 +79,8 @@ pub(crate) mod init {
     pub(crate) const ASYNC_READ: u64 = 1 << 0;
     pub(crate) const ATOMIC_O_TRUNC: u64 = 1 << 3;
     pub(crate) const BIG_WRITES: u64 = 1 << 5;
+    pub(crate) const DONT_MASK: u64 = 1 << 6;
+    pub(crate) const AUTO_INVAL_DATA: u64 = 1 << 12;
     pub(crate) const DO_READDIRPLUS: u64 = 1 << 13;
     pub(crate) const READDIRPLUS_AUTO: u64 = 1 << 14;
     pub(crate) const ASYNC_DIO: u64 = 1 << 15;
@@ -100,6 +102,7 @@ pub(crate) mod init {
     pub(crate) const WANTED: u64 = ASYNC_READ
         | ATOMIC_O_TRUNC
         | BIG_WRITES
+        | DONT_MASK
         | DO_READDIRPLUS
         | READDIRPLUS_AUTO
         | ASYNC_DIO
@@ -113,11 +116,15 @@ pub(crate) mod init {
         | INIT_EXT
         | CREATE_SUPP_GROUP
         | DIRECT_IO_ALLOW_MMAP;
+
+    /// If the kernel keeps bytes, too: it drops those of a file whose size or time changed.
+    pub(crate) const WANTED_TO_KEEP: u64 = AUTO_INVAL_DATA;
 }
 
 /// Flags of an opened file.
 pub(crate) mod open {
     pub(crate) const DIRECT_IO: u32 = 1 << 0;
+    pub(crate) const KEEP_CACHE: u32 = 1 << 1;
     pub(crate) const NOFLUSH: u32 = 1 << 5;
     pub(crate) const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
 }
@@ -129,6 +136,7 @@ pub(crate) mod o {
     pub(crate) const WRONLY: u32 = 1;
     pub(crate) const EXCL: u32 = 0o200;
     pub(crate) const TRUNC: u32 = 0o1000;
+    pub(crate) const APPEND: u32 = 0o2000;
 }
 
 /// The fields that SETATTR sets.
@@ -170,6 +178,8 @@ pub(crate) mod falloc {
     pub(crate) const PUNCH_HOLE: u32 = 1 << 1;
 }
 
+/// A WRITE of mapped pages: its offset stands.
+pub(crate) const WRITE_CACHE: u32 = 1 << 0;
 /// FSYNC is for the data alone.
 pub(crate) const FSYNC_DATA_ONLY: u32 = 1 << 0;
 /// GETATTR names an open file.

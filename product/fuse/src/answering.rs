@@ -35,12 +35,17 @@ impl<P: Platform> Mount<P> {
     fn at_once(&self, header: &Header, operation: &Operation<'_>) -> Option<Outcome> {
         match operation {
             Operation::Init(offer) => {
-                let extended = offer.flags & init::WANTED & init::SETXATTR_EXT != 0;
+                let extended = offer.flags & init::SETXATTR_EXT != 0;
                 self.xattr_extended.store(extended, Ordering::Relaxed);
-                Some(accept(offer))
+                Some(accept(offer, self.wanted()))
             }
             operation => operations::at_once(self, header, operation),
         }
+    }
+
+    /// The flags that this mount wants of the kernel.
+    fn wanted(&self) -> u64 {
+        init::WANTED | if self.options.kernel_cache { init::WANTED_TO_KEEP } else { 0 }
     }
 
     async fn carried_out(&self, message: &[u8]) -> Option<MessageReply> {
@@ -107,7 +112,7 @@ impl<P: Platform> MessageMachine for Mount<P> {
 }
 
 /// INIT's answer: the flags that both sides have.
-fn accept(offer: &Init) -> Outcome {
+fn accept(offer: &Init, wanted: u64) -> Outcome {
     let mut answer = Answer::empty();
     let head = &mut answer.head;
     if offer.major > abi::MAJOR {
@@ -120,7 +125,7 @@ fn accept(offer: &Init) -> Outcome {
     if offer.major < abi::MAJOR || offer.minor < abi::MINOR_OLDEST {
         return Err(Errno::PROTOCOL);
     }
-    let flags = offer.flags & init::WANTED;
+    let flags = offer.flags & wanted;
     head.u32(abi::MAJOR);
     head.u32(offer.minor.min(abi::MINOR));
     head.u32(offer.readahead_bytes);

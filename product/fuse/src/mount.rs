@@ -34,7 +34,14 @@ pub trait Requesters: Send + Sync + 'static {
 pub struct MountOptions {
     /// New objects are made as the requesting user. Without it, all calls are the server's own.
     pub acts_as_callers: bool,
+    /// The kernel keeps bytes that programs read.
+    pub kernel_cache: bool,
+    /// Nobody else changes the directory, except through this server.
+    pub sole: bool,
 }
+
+/// How long the kernel may use names and attributes if nobody else changes them.
+const SOLE_NS: u64 = 3_600_000_000_000;
 
 /// The state of one mount.
 pub struct Mount<P: Platform> {
@@ -45,7 +52,7 @@ pub struct Mount<P: Platform> {
     pub(crate) calls: Calls,
     recording: Arc<Recording>,
     requesters: Box<dyn Requesters>,
-    options: MountOptions,
+    pub(crate) options: MountOptions,
     attributes_idle: KnobId,
     /// The server, for calls of the kernel.
     pub(crate) own: Caller,
@@ -63,7 +70,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<P: Platform> Mount<P> {
-    /// A mount of a directory of the volume.
+    /// A mount of a directory of the volume, with the recording of its calls.
     ///
     /// # Panics
     /// When the settings of the volume's engine do not have the volume's knobs.
@@ -72,6 +79,7 @@ impl<P: Platform> Mount<P> {
         root: &Inode<P>,
         options: MountOptions,
         requesters: impl Requesters,
+        recording: Arc<Recording>,
     ) -> Arc<Self> {
         let attributes_idle = VolumeKnob::AttributesIdleCentisecs.id(volume.engine().settings());
         Arc::new(Self {
@@ -79,7 +87,7 @@ impl<P: Platform> Mount<P> {
             open: Mutex::new(Slots::new(OPEN_FILES_MAX)),
             interrupts: Interrupts::default(),
             calls: Calls::new(),
-            recording: Arc::default(),
+            recording,
             requesters: Box::new(requesters),
             options,
             attributes_idle,
@@ -124,7 +132,13 @@ impl<P: Platform> Mount<P> {
     /// How long the kernel may use names and attributes: no longer than the volume does.
     pub(crate) fn validity(&self) -> Validity {
         let idle_ns = self.volume.engine().settings().ns(self.attributes_idle);
-        Validity { names_ns: idle_ns, attributes_ns: idle_ns }
+        let valid_ns = if self.options.sole { SOLE_NS } else { idle_ns };
+        Validity { names_ns: valid_ns, attributes_ns: valid_ns }
+    }
+
+    /// How long the kernel may take a name for absent; `None` if not at all.
+    pub(crate) fn absent_ns(&self) -> Option<u64> {
+        (self.options.sole || self.options.kernel_cache).then(|| self.validity().names_ns)
     }
 
     /// The object of a node, if it is in memory.
@@ -173,7 +187,11 @@ impl<P: Platform> ForeignListener for Mount<P> {
         let notice = match change {
             ForeignChange::Bytes(file) => node(&file).map(Notice::Bytes),
             // The kernel uses names for a short time only, and no listings.
-            ForeignChange::Attributes(object) | ForeignChange::Names(object) => node(&object).map(Notice::Attributes),
+            ForeignChange::Attributes(object) | ForeignChange::Names(object) => {
+                let node = node(&object);
+                node.into_iter().for_each(|node| self.known().note_inherits(node, None));
+                node.map(Notice::Attributes)
+            }
             ForeignChange::Name { directory, name } => node(&directory).map(|directory| Notice::Name(directory, name)),
         };
         if let Some(notice) = notice {

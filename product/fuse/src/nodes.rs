@@ -1,22 +1,41 @@
 //! The objects that the kernel knows, as nodes.
 //!
-//! Owns: the number of each, the count of its lookups, whether attributes changed since the last fsync.
+//! Owns: the number of each, the count of its lookups, whether attributes changed since the last fsync; what a file was
+//! like when it was last opened, and whether new objects in a directory get its access control list.
 //! Does not own: objects in memory (the volume), open files (`open_files`).
 //! Invariants: an object has one node while the kernel knows it. So all names of a file share one inode there. A node
 //! holds no descriptor: it is the handle of an object. The root's node is never forgotten.
 
 use std::collections::BTreeMap;
 
-use afflux_volume::{FileHandle, handle_number};
+use afflux_volume::{Attributes, FileHandle, Timestamp, handle_number};
 
 use crate::abi::ROOT;
 use crate::slots::Slots;
+
+/// What a file's bytes are known by: another write gives another stamp.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    size: u64,
+    mtime: Timestamp,
+    ctime: Timestamp,
+}
+
+impl Stamp {
+    pub(crate) fn of(attributes: &Attributes) -> Self {
+        Self { size: attributes.size, mtime: attributes.mtime, ctime: attributes.ctime }
+    }
+}
 
 struct Node {
     handle: FileHandle,
     lookups: u64,
     /// Names or attributes of it changed, and were not made durable since.
     unsynced: bool,
+    /// The file at its last open, if the kernel keeps its bytes.
+    opened: Option<Box<Stamp>>,
+    /// Whether the directory has a default access control list, once that was asked.
+    inherits: Option<bool>,
 }
 
 pub(crate) struct Nodes {
@@ -44,7 +63,7 @@ impl Nodes {
             node.lookups += 1;
             return Some(number);
         }
-        let number = self.slots.insert(Node { handle, lookups: 1, unsynced: false })?;
+        let number = self.slots.insert(Node { handle, lookups: 1, unsynced: false, opened: None, inherits: None })?;
         self.by_handle.insert(key(&handle), number);
         Some(number)
     }
@@ -76,6 +95,29 @@ impl Nodes {
     /// Notes whether names or attributes of the object are to be made durable. Returns what was noted before.
     pub(crate) fn note_unsynced(&mut self, number: u64, unsynced: bool) -> bool {
         self.slots.get_mut(number).is_some_and(|node| std::mem::replace(&mut node.unsynced, unsynced))
+    }
+
+    /// Notes what a file is like as it is opened. Returns whether it was like that at its last open.
+    pub(crate) fn note_opened(&mut self, number: u64, stamp: Stamp) -> bool {
+        let Some(node) = self.slots.get_mut(number) else { return false };
+        match &mut node.opened {
+            Some(before) => std::mem::replace(&mut **before, stamp) == stamp,
+            None => {
+                node.opened = Some(Box::new(stamp));
+                false
+            }
+        }
+    }
+
+    /// Whether a directory has a default access control list, if that is known.
+    pub(crate) fn inherits(&self, number: u64) -> Option<bool> {
+        self.slots.get(number)?.inherits
+    }
+
+    pub(crate) fn note_inherits(&mut self, number: u64, inherits: Option<bool>) {
+        if let Some(node) = self.slots.get_mut(number) {
+            node.inherits = inherits;
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

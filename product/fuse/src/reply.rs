@@ -202,6 +202,15 @@ pub(crate) fn entry_out(into: &mut impl Put, node: u64, of: &Attributes, valid: 
     attributes(into, of);
 }
 
+/// `struct fuse_entry_out` of a name that is not there: the kernel need not ask again for that long.
+pub(crate) fn absent_out(into: &mut impl Put, valid_ns: u64) {
+    into.raw(&[0; 16]);
+    into.u64(valid_ns / SECOND_NS);
+    into.u64(0);
+    into.u32((valid_ns % SECOND_NS) as u32);
+    into.raw(&[0; ENTRY_OUT_BYTES - 36]);
+}
+
 /// Bytes of an entry's attributes in a listing.
 pub(crate) const ENTRY_OUT_BYTES: usize = 128;
 /// Bytes of an entry before its name.

@@ -63,6 +63,13 @@ pub(crate) struct SetAttributes {
     pub(crate) gid: u32,
 }
 
+/// The mode of a new object, and the bits that its maker's umask takes away unless a default list decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mode {
+    pub(crate) mode: u32,
+    pub(crate) umask: u32,
+}
+
 /// A range of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
@@ -95,12 +102,12 @@ pub(crate) enum Operation<'a> {
         target: &'a [u8],
     },
     MakeNode {
-        mode: u32,
+        mode: Mode,
         device: u32,
         name: &'a [u8],
     },
     MakeDirectory {
-        mode: u32,
+        mode: Mode,
         name: &'a [u8],
     },
     Unlink {
@@ -125,13 +132,20 @@ pub(crate) enum Operation<'a> {
     OpenDirectory,
     Create {
         flags: u32,
-        mode: u32,
+        mode: Mode,
         name: &'a [u8],
     },
     Read(Extent),
     Write {
         extent: Extent,
         data: &'a [u8],
+        /// At the file's end, wherever the kernel takes that to be.
+        append: bool,
+    },
+    Copy {
+        from: (u64, u64),
+        to: (u64, u64),
+        len: u64,
     },
     Flush {
         fh: u64,
@@ -158,7 +172,7 @@ pub(crate) enum Operation<'a> {
     Destroy,
     MakeUnnamed {
         flags: u32,
-        mode: u32,
+        mode: Mode,
     },
     SetXattr {
         size: u32,
@@ -219,15 +233,11 @@ pub(crate) fn decode<'a>(header: &Header, message: &'a [u8]) -> Result<Operation
         op::READLINK => Operation::ReadLink,
         op::SYMLINK => Operation::Symlink { name: it.name()?, target: it.name()? },
         op::MKNOD => {
-            let (mode, device) = (it.u32()?, it.u32()?);
-            skip_words(it, 2)?;
-            Operation::MakeNode { mode, device, name: it.name()? }
-        }
-        op::MKDIR => {
-            let mode = it.u32()?;
+            let (mode, device, umask) = (it.u32()?, it.u32()?, it.u32()?);
             skip_words(it, 1)?;
-            Operation::MakeDirectory { mode, name: it.name()? }
+            Operation::MakeNode { mode: Mode { mode, umask }, device, name: it.name()? }
         }
+        op::MKDIR => Operation::MakeDirectory { mode: mode(it)?, name: it.name()? },
         op::UNLINK => Operation::Unlink { name: it.name()? },
         op::RMDIR => Operation::RemoveDirectory { name: it.name()? },
         op::RENAME => Operation::Rename { to: it.u64()?, flags: 0, name: it.name()?, new_name: it.name()? },
@@ -240,11 +250,11 @@ pub(crate) fn decode<'a>(header: &Header, message: &'a [u8]) -> Result<Operation
         op::OPEN => Operation::Open { flags: it.u32()? },
         op::OPENDIR => Operation::OpenDirectory,
         op::CREATE => {
-            let (flags, mode) = (it.u32()?, it.u32()?);
-            skip_words(it, 2)?;
+            let (flags, mode) = (it.u32()?, mode(it)?);
+            skip_words(it, 1)?;
             Operation::Create { flags, mode, name: it.name()? }
         }
-        op::TMPFILE => Operation::MakeUnnamed { flags: it.u32()?, mode: it.u32()? },
+        op::TMPFILE => Operation::MakeUnnamed { flags: it.u32()?, mode: mode(it)? },
         op::SETXATTR => Operation::SetXattr { size: it.u32()?, flags: it.u32()?, rest: it.rest() },
         op::GETXATTR => {
             let size = it.u32()?;
@@ -254,6 +264,10 @@ pub(crate) fn decode<'a>(header: &Header, message: &'a [u8]) -> Result<Operation
         op::LISTXATTR => Operation::ListXattrs { size: it.u32()? },
         op::REMOVEXATTR => Operation::RemoveXattr { name: it.name()? },
         op::LSEEK => Operation::Seek { fh: it.u64()?, offset: it.u64()?, whence: it.u32()? },
+        op::COPY_FILE_RANGE => {
+            let (from, _node) = ((it.u64()?, it.u64()?), it.u64()?);
+            Operation::Copy { from, to: (it.u64()?, it.u64()?), len: it.u64()? }
+        }
         op::READ => Operation::Read(extent(it)?),
         op::WRITE => write(it)?,
         op::FLUSH => Operation::Flush { fh: it.u64()? },
@@ -292,10 +306,19 @@ fn extent(it: &mut Reader<'_>) -> Result<Extent, WireError> {
     Ok(extent)
 }
 
+fn mode(it: &mut Reader<'_>) -> Result<Mode, WireError> {
+    Ok(Mode { mode: it.u32()?, umask: it.u32()? })
+}
+
 fn write<'a>(it: &mut Reader<'a>) -> Result<Operation<'a>, WireError> {
-    let extent = extent(it)?;
+    let (extent, kind) = (Extent { fh: it.u64()?, offset: it.u64()?, size: it.u32()? }, it.u32()?);
+    // The owner of a lock, then the file's flags and padding.
+    skip_words(it, 2)?;
+    let flags = it.u32()?;
+    skip_words(it, 1)?;
+    let append = flags & abi::o::APPEND != 0 && kind & abi::WRITE_CACHE == 0;
     let data = it.rest().get(..extent.size as usize).ok_or(WireError::Truncated)?;
-    Ok(Operation::Write { extent, data })
+    Ok(Operation::Write { extent, data, append })
 }
 
 fn set_attributes(it: &mut Reader<'_>) -> Result<SetAttributes, WireError> {

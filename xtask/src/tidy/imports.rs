@@ -145,6 +145,7 @@ const OPTIONAL: &[Row] = &[
         others: Some(&["clap", "clap_complete", "clap_mangen", "roff"]),
     },
     Row { name: "metrics", ours: &[], ours_in_tests: &[], others: Some(&["prometheus-client", "rustix"]) },
+    Row { name: "mount-race", ours: &["experiments", "scratch"], ours_in_tests: &[], others: None },
     Row { name: "nfs-client", ours: &[], ours_in_tests: &["scratch"], others: None },
     Row {
         name: "nfs-check",

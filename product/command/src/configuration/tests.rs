@@ -110,7 +110,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("\ncachee = 1", &[], &flags());
     assert_eq!(
         text,
-        "/etc/afflux.toml:2: there is no setting 'cachee' (did you mean 'cache'?); allowed are listen, cache, policy, readahead, eviction, io, prefault, lock_memory, allow, squash, anon, any_port, read_only, async_metadata, subtree_check, shared, state, control, metrics, log, directories, knobs"
+        "/etc/afflux.toml:2: there is no setting 'cachee' (did you mean 'cache'?); allowed are listen, cache, policy, readahead, eviction, io, prefault, lock_memory, allow, squash, anon, any_port, read_only, async_metadata, subtree_check, shared, mount, kernel_cache, sole, state, control, metrics, log, directories, knobs"
     );
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
     assert!(text.starts_with("/etc/afflux.toml:2: there is no knob 'dirty' (did you mean 'dirty_bytes', "), "{text}");

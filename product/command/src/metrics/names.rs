@@ -15,6 +15,8 @@ use afflux_govern::Row;
 use afflux_linux::ServeCounts;
 use afflux_metrics::{Exposition, Family, Kind, Value};
 
+use crate::serve::front::MountHolds;
+
 macro_rules! families {
     ($table:ident $about:literal: $($name:ident $kind:ident $text:literal $help:literal;)*) => {
         $(pub(crate) static $name: Family = Family::new($text, Kind::$kind, $help);)*
@@ -141,6 +143,20 @@ families! { SERVER "Figures of `serve` with labels of their own":
     NFS_REFUSALS Counter "afflux_nfs_refused_records_total" "Records that were not carried out as calls, by reason.";
 }
 
+figures! { MOUNT of MountHolds, "A mount's figures":
+    Gauge "afflux_fuse_nodes" "Files and directories that the kernel knows."
+        |it| count(it.nodes as u64);
+    Gauge "afflux_fuse_open_files" "Files and directories that programs have open."
+        |it| count(it.open_files as u64);
+    Gauge "afflux_fuse_calls_waiting" "Calls that wait."
+        |it| count(it.calls_waiting as u64);
+}
+
+families! { MOUNTED "Figures of a mount with labels of their own":
+    FUSE_CALLS Counter "afflux_fuse_calls_total" "Calls of the kernel, by operation.";
+    FUSE_ERRORS Counter "afflux_fuse_errors_total" "Calls of the kernel that were answered with an error.";
+}
+
 figures! { GOVERNED of (Row, Option<u64>), "A governed disk's figures, from its row and its dirty bytes":
     Gauge "afflux_govern_write_bandwidth_bytes_per_second" "Write speed of the disk, once that is known."
         |(row, _)| row.bytes_per_second.map(Value::Count);
@@ -211,6 +227,6 @@ pub(crate) fn all() -> Vec<&'static Family> {
     fn of<T>(figures: Figures<T>) -> impl Iterator<Item = &'static Family> {
         figures.iter().map(|(family, _)| family)
     }
-    let plain = of(CACHE).chain(of(DEVICE)).chain(of(CONNECTIONS)).chain(of(GOVERNED));
-    [PROCESS, SERVER, GOVERNOR].into_iter().flatten().copied().chain(plain).chain(OF_COUNTERS.iter()).collect()
+    let plain = of(CACHE).chain(of(DEVICE)).chain(of(CONNECTIONS)).chain(of(MOUNT)).chain(of(GOVERNED));
+    [PROCESS, SERVER, MOUNTED, GOVERNOR].into_iter().flatten().copied().chain(plain).chain(OF_COUNTERS.iter()).collect()
 }

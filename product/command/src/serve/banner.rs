@@ -36,6 +36,8 @@ pub(crate) struct Served<'a> {
     pub(crate) memory_bytes: u64,
     /// Limits of the host, and their effects.
     pub(crate) notes: &'a [String],
+    /// The mount of the same directory on this host.
+    pub(crate) mounted: Option<&'a Path>,
 }
 
 impl Served<'_> {
@@ -54,6 +56,9 @@ impl Served<'_> {
         }
         let (cache, memory) = (units::memory(self.cache_bytes), units::memory(self.memory_bytes));
         text.push_str(&format!("  cache   {cache} of {memory}\n"));
+        if let Some(point) = self.mounted {
+            text.push_str(&format!("  mounted on {}\n", output::shown(point.display())));
+        }
         for export in self.exports {
             let source = word(&format!("{host}:{}", export.path));
             text.push_str(&format!("  mount   sudo mount -t nfs -o {options} {source} /mnt/x\n"));
@@ -91,6 +96,7 @@ impl Served<'_> {
         let devices: Vec<_> =
             self.devices.iter().map(|(name, described)| json!({ "name": name, "described": described })).collect();
         json!({
+            "mounted": self.mounted,
             "is": "ready",
             "listen": self.listen.to_string(),
             "address": self.listen.ip().to_string(),

@@ -11,7 +11,7 @@ use afflux_engine::{DeviceStatus, PerWait, Platform, WaitHistogram};
 use afflux_linux::ServeCounts;
 use afflux_metrics::{Exposition, Value};
 
-use super::front::NfsFront;
+use super::front::{MountFront, NfsFront};
 use super::running::Running;
 use crate::metrics::names::*;
 use crate::metrics::process::Process;
@@ -53,6 +53,20 @@ fn figures(running: &Running, all: &mut Exposition) {
         all.add(&NFS_CONNECTIONS_MAX, &[], Value::Count(nfs.connections_max as u64));
         closed_connections(&counts, all);
         calls(nfs, all);
+    }
+    if let Some(mount) = running.front.mount() {
+        add(all, MOUNT, &mount.held(), &[]);
+        calls_of_mount(mount, all);
+    }
+}
+
+/// Operations, and the count of errors behind them.
+fn calls_of_mount(mount: &MountFront, all: &mut Exposition) {
+    for (name, count) in mount.calls() {
+        match name.strip_prefix("fuse_") {
+            Some("errors") | None => all.add(&FUSE_ERRORS, &[], Value::Count(count)),
+            Some(operation) => all.add(&FUSE_CALLS, &[("operation", operation)], Value::Count(count)),
+        }
     }
 }
 

@@ -26,11 +26,12 @@ use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::Volume;
 use rustix::process::geteuid;
+use tracing::info;
 
 use super::listening::{cannot_listen, limits, report_refused};
 use super::own_clients;
 use super::signals::SignalRequest;
-use crate::settings::{LockMemory, Settings};
+use crate::settings::{LockMemory, OF_MOUNT, Settings};
 use crate::unmounter::{Unmounter, Unmounting};
 
 /// Longest time for answering calls in progress once the server is stopping.
@@ -38,25 +39,35 @@ const FINISH_NS: u64 = 2 * Nanos::SECOND;
 
 /// The front that a command asks for.
 #[derive(Clone, Debug)]
-pub(crate) enum WantedFront {
+pub(crate) struct WantedFront {
     /// NFS on the address in the settings.
-    Nfs,
-    /// A mount.
-    Mount(MountPoint),
+    nfs: bool,
+    mount: Option<WantedMount>,
+}
+
+/// A mount that a command asks for.
+#[derive(Clone, Debug)]
+struct WantedMount {
+    point: MountPoint,
+    options: MountOptions,
 }
 
 /// A front that takes no calls yet. It has what takes rights that the process then gives up.
-pub(super) enum PreparedFront {
-    Nfs { listener: Listener, listen: SocketAddr },
-    Mount { mounted: FuseMount, unmounter: Unmounter, point: PathBuf },
+pub(super) struct PreparedFront {
+    nfs: Option<(Listener, SocketAddr)>,
+    mount: Option<PreparedMount>,
 }
 
-/// A front in use.
-pub(crate) enum Front {
-    /// NFS.
-    Nfs(NfsFront),
-    /// A mount.
-    Mount(MountFront),
+struct PreparedMount {
+    mounted: FuseMount,
+    unmounter: Unmounter,
+    wanted: WantedMount,
+}
+
+/// A front in use: connections, a mount, or both over one engine.
+pub(crate) struct Front {
+    nfs: Option<NfsFront>,
+    mount: Option<MountFront>,
 }
 
 /// Connections of NFS clients.
@@ -76,11 +87,53 @@ pub(crate) struct MountFront {
     pub(crate) point: PathBuf,
 }
 
+/// Counts of a mount's state.
+pub(crate) struct MountHolds {
+    pub(crate) nodes: usize,
+    pub(crate) open_files: usize,
+    pub(crate) calls_waiting: usize,
+}
+
 impl WantedFront {
+    /// NFS, with a mount if the settings have one.
+    pub(crate) fn nfs(settings: &Settings) -> Outcome<Self> {
+        let point = settings.mount.point.as_deref();
+        if point.is_none() && (settings.mount.kernel_cache || settings.mount.sole) {
+            let names = OF_MOUNT.map(|name| format!("--{}", name.replace('_', "-"))).join(" and ");
+            return Err(Failure::wrong_use(format!("{names} are settings of a mount; --mount names one")));
+        }
+        let Some(point) = point else { return Ok(Self { nfs: true, mount: None }) };
+        if settings.directories.len() > 1 {
+            return Err(Failure::wrong_use("--mount takes one directory"));
+        }
+        let point = MountPoint::at(point).map_err(|error| Failure::failed(output::shown(error)))?;
+        Ok(Self { nfs: true, ..Self::mount(point, settings)? })
+    }
+
+    /// A mount alone.
+    pub(crate) fn mount(point: MountPoint, settings: &Settings) -> Outcome<Self> {
+        let directory = settings.directories.first().and_then(|directory| directory.canonicalize().ok());
+        let below = |directory: &PathBuf| point.path().starts_with(directory);
+        if !geteuid().is_root() && directory.as_ref().is_some_and(below) {
+            return Err(Failure::wrong_use(format!(
+                "only root can mount over the directory itself or below it, at {}: another user's server would wait for \
+                 itself on the way; name a mount point elsewhere",
+                output::shown(point.path().display())
+            )));
+        }
+        let over_itself = directory.as_deref() == Some(point.path());
+        let options = MountOptions {
+            acts_as_callers: false,
+            kernel_cache: settings.mount.kernel_cache,
+            sole: settings.mount.sole || over_itself,
+        };
+        Ok(Self { nfs: false, mount: Some(WantedMount { point, options }) })
+    }
+
     /// For a mount: the process that unmounts, and as root a view of the host's mounts without ours. Comes before the
     /// first thread, and before the tree is opened.
     pub(super) fn separated(&self) -> Outcome<Option<(Unmounter, Option<OwnMounts>)>> {
-        let Self::Mount(point) = self else { return Ok(None) };
+        let Some(WantedMount { point, .. }) = &self.mount else { return Ok(None) };
         let unmounter = Unmounter::start(point.path())
             .map_err(|error| Failure::failed(format!("cannot start the process that unmounts at the end: {error}")))?;
         let own = geteuid().is_root().then(OwnMounts::separate).transpose();
@@ -91,13 +144,8 @@ impl WantedFront {
     /// The address where clients will come, if they come over the network. Nobody is let in yet
     /// ([`PreparedFront::start`]).
     pub(super) fn listening(&self, settings: &Settings) -> Outcome<Option<Listener>> {
-        match self {
-            Self::Nfs => {
-                let listener = Listener::tcp_bound(settings.listen);
-                listener.map(Some).map_err(|error| cannot_listen(settings.listen, &error))
-            }
-            Self::Mount(_) => Ok(None),
-        }
+        let listener = self.nfs.then(|| Listener::tcp_bound(settings.listen)).transpose();
+        listener.map_err(|error| cannot_listen(settings.listen, &error))
     }
 
     /// The front with all that takes rights. Calls on a mount wait until it is served.
@@ -108,36 +156,32 @@ impl WantedFront {
         source: Option<&PathBuf>,
         own: Option<(Unmounter, Option<OwnMounts>)>,
     ) -> Outcome<PreparedFront> {
-        match (self, listener) {
-            (Self::Mount(point), _) => mounted(point, source.map_or(Path::new("afflux"), PathBuf::as_path), own),
-            (Self::Nfs, Some(listener)) => Ok(PreparedFront::Nfs { listener, listen }),
-            (Self::Nfs, None) => Err(Failure::failed("nothing listens")),
-        }
+        let source = source.map_or(Path::new("afflux"), PathBuf::as_path);
+        let mount = self.mount.as_ref().map(|wanted| mounted(wanted, source, own)).transpose()?;
+        Ok(PreparedFront { nfs: listener.map(|listener| (listener, listen)), mount })
     }
 
     /// The name of the control socket, unless the user gives one.
     pub(super) fn socket_name(&self, listen: SocketAddr) -> String {
-        match self {
-            Self::Nfs => format!("{}-{}.sock", listen.ip(), listen.port()),
-            // A path may be longer than a socket's.
-            Self::Mount(point) => {
+        match &self.mount {
+            Some(WantedMount { point, .. }) if !self.nfs => {
+                // A path may be longer than a socket's.
                 let number = fs::metadata(point.path()).map(|found| (found.dev(), found.ino())).unwrap_or_default();
                 format!("mount-{}-{}.sock", number.0, number.1)
             }
+            _ => format!("{}-{}.sock", listen.ip(), listen.port()),
         }
     }
 
     /// Whether the server's own host uses it, so that the host's reclaim waits for the server.
     pub(super) fn has_own_clients(&self, listen: SocketAddr, asked: LockMemory) -> bool {
-        match self {
-            Self::Nfs => own_clients::are_served(listen.ip(), asked),
-            Self::Mount(_) => asked != LockMemory::Off,
-        }
+        let by_mount = self.mount.is_some() && asked != LockMemory::Off;
+        by_mount || self.nfs && own_clients::are_served(listen.ip(), asked)
     }
 
     /// Refuses paths of the server itself below a mount: it would call itself, and wait for itself.
     pub(super) fn refuse_below(&self, own: &[(&str, Option<&Path>)]) -> Outcome {
-        let Self::Mount(point) = self else { return Ok(()) };
+        let Some(WantedMount { point, .. }) = &self.mount else { return Ok(()) };
         for (what, path) in own.iter().filter_map(|(what, path)| Some((what, (*path)?))) {
             let real = path.ancestors().find_map(|part| part.canonicalize().ok());
             if real.is_some_and(|real| real.starts_with(point.path())) {
@@ -153,6 +197,10 @@ impl WantedFront {
 }
 
 impl PreparedFront {
+    pub(super) fn has_nfs(&self) -> bool {
+        self.nfs.is_some()
+    }
+
     /// Takes calls from now on.
     pub(super) fn start(
         self,
@@ -161,38 +209,49 @@ impl PreparedFront {
         volume: &Arc<Volume<LinuxPlatform>>,
         rules: Rules,
     ) -> Outcome<Front> {
-        match self {
-            Self::Nfs { listener, listen } => {
-                // Not before: a standby has waited for its store, and no client waits for a standby.
-                listener.listen().map_err(|error| cannot_listen(listen, &error))?;
-                let server = Server::new(Arc::clone(volume), rules.into());
-                let machines = Arc::clone(&server);
-                let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
-                let handle = serve(platform, vec![listener], limits(engine), report_refused(), machine);
-                Ok(Front::Nfs(NfsFront { server, listen, handle, connections_max: connections_max() }))
-            }
-            Self::Mount { mounted, unmounter, point } => {
-                let failed =
-                    |error: &dyn std::fmt::Display| Failure::failed(format!("cannot serve the mount: {error}"));
-                let root = platform.block_on(volume.mount(b"/")).map_err(|error| failed(&error))?;
-                let options = MountOptions { acts_as_callers: acts_as_others() };
-                let mount = Mount::new(Arc::clone(volume), &root, options, Threads);
-                let session = mounted.serve(platform, Arc::clone(&mount) as _).map_err(|error| failed(&error))?;
-                volume.listen(Some(Arc::clone(&mount) as _));
-                let (session, unmounter) = (Arc::new(session), Mutex::new(unmounter));
-                Ok(Front::Mount(MountFront { mount, session, unmounter, point }))
-            }
+        let mut front = Front { nfs: None, mount: None };
+        if let Some((listener, listen)) = self.nfs {
+            // Not before: a standby has waited for its store, and no client waits for a standby.
+            listener.listen().map_err(|error| cannot_listen(listen, &error))?;
+            let server = Server::new(Arc::clone(volume), rules.into());
+            let machines = Arc::clone(&server);
+            let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
+            let handle = serve(platform, vec![listener], limits(engine), report_refused(), machine);
+            front.nfs = Some(NfsFront { server, listen, handle, connections_max: connections_max() });
         }
+        if let Some(mount) = self.mount {
+            let recording = front.nfs.as_ref().map_or_else(Arc::default, |nfs| Arc::clone(nfs.server.recording()));
+            front.mount = Some(mount.start(platform, volume, recording)?);
+        }
+        Ok(front)
+    }
+}
+
+impl PreparedMount {
+    fn start(
+        self,
+        platform: &LinuxPlatform,
+        volume: &Arc<Volume<LinuxPlatform>>,
+        recording: Arc<Recording>,
+    ) -> Outcome<MountFront> {
+        let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot serve the mount: {error}"));
+        let root = platform.block_on(volume.mount(b"/")).map_err(|error| failed(&error))?;
+        let options = MountOptions { acts_as_callers: acts_as_others(), ..self.wanted.options };
+        let mount = Mount::new(Arc::clone(volume), &root, options, Threads, recording);
+        let session = self.mounted.serve(platform, Arc::clone(&mount) as _).map_err(|error| failed(&error))?;
+        volume.listen(Some(Arc::clone(&mount) as _));
+        let (session, unmounter) = (Arc::new(session), Mutex::new(self.unmounter));
+        Ok(MountFront { mount, session, unmounter, point: self.wanted.point.path().to_owned() })
     }
 }
 
 /// Mounts, with a process that unmounts at the end.
-fn mounted(point: &MountPoint, source: &Path, own: Option<(Unmounter, Option<OwnMounts>)>) -> Outcome<PreparedFront> {
+fn mounted(wanted: &WantedMount, source: &Path, own: Option<(Unmounter, Option<OwnMounts>)>) -> Outcome<PreparedMount> {
     let (mut unmounter, own) = own.ok_or_else(|| Failure::failed("nothing unmounts"))?;
     let mounted =
-        point.mount(source, own.as_ref()).map_err(|error| Failure::failed(format!("cannot mount: {error}")))?;
+        wanted.point.mount(source, own.as_ref()).map_err(|error| Failure::failed(format!("cannot mount: {error}")))?;
     unmounter.is_mounted(mounted.number());
-    Ok(PreparedFront::Mount { mounted, unmounter, point: point.path().to_owned() })
+    Ok(PreparedMount { mounted, unmounter, wanted: wanted.clone() })
 }
 
 /// The threads of this host.
@@ -207,41 +266,40 @@ impl Requesters for Threads {
 impl Front {
     /// The address or the path at which programs find it.
     pub(crate) fn place(&self) -> String {
-        match self {
-            Self::Nfs(nfs) => nfs.listen.to_string(),
-            Self::Mount(mount) => mount.point.display().to_string(),
-        }
+        let listen = self.nfs.as_ref().map(|nfs| nfs.listen.to_string());
+        listen.or_else(|| self.mount.as_ref().map(|mount| mount.point.display().to_string())).unwrap_or_default()
     }
 
     pub(crate) fn nfs(&self) -> Option<&NfsFront> {
-        match self {
-            Self::Nfs(nfs) => Some(nfs),
-            Self::Mount(_) => None,
-        }
+        self.nfs.as_ref()
+    }
+
+    pub(crate) fn mount(&self) -> Option<&MountFront> {
+        self.mount.as_ref()
     }
 
     /// Name and count of each kind of call and error.
     pub(crate) fn calls(&self) -> Vec<(&'static str, u64)> {
-        match self {
-            Self::Nfs(nfs) => nfs.server.calls(),
-            Self::Mount(mount) => mount.mount.calls(),
-        }
+        let of_nfs = self.nfs.iter().flat_map(|nfs| nfs.server.calls());
+        of_nfs.chain(self.mount.iter().flat_map(|mount| mount.mount.calls())).collect()
     }
 
-    /// The recording of its calls.
-    pub(crate) fn recording(&self) -> &Arc<Recording> {
-        match self {
-            Self::Nfs(nfs) => nfs.server.recording(),
-            Self::Mount(mount) => mount.mount.recording(),
-        }
+    /// The recording of its calls, one for both kinds; none without a front.
+    pub(crate) fn recording(&self) -> Option<&Arc<Recording>> {
+        let of_mount = || self.mount.as_ref().map(|mount| mount.mount.recording());
+        self.nfs.as_ref().map(|nfs| nfs.server.recording()).or_else(of_mount)
     }
 
-    /// Asks for the server's end once the mount is gone, as after umount(8).
+    /// Asks for the server's end once the mount is gone, as after umount(8). Beside NFS the server goes on.
     pub(super) fn stop_with_mount(&self, told: Sender<SignalRequest>) -> io::Result<()> {
-        let Self::Mount(mount) = self else { return Ok(()) };
-        let session = Arc::clone(&mount.session);
+        let Some(mount) = &self.mount else { return Ok(()) };
+        let (session, point, goes_on) = (Arc::clone(&mount.session), mount.point.clone(), self.nfs.is_some());
         thread::Builder::new().name("mount end".to_owned()).spawn(move || {
             session.wait_for_end();
+            if goes_on {
+                info!("{} is unmounted; NFS clients are served on", output::shown(point.display()));
+                return;
+            }
             // Nobody listens once the server is ending.
             let _ = told.send(SignalRequest::Stop);
         })?;
@@ -252,21 +310,31 @@ impl Front {
     /// to take their last replies do not delay the caller.
     pub(super) fn finish(&self, platform: &Arc<LinuxPlatform>) -> Receiver<()> {
         let (told, finished) = mpsc::channel();
-        match self {
-            Self::Nfs(nfs) => {
-                let (clock, handle) = (Arc::clone(platform), nfs.handle.clone());
-                platform.spawn("finish", async move {
-                    handle.finish(clock.now().after(FINISH_NS)).await;
-                    let _ = told.send(());
-                });
-            }
-            Self::Mount(mount) => mount.finish(),
+        if let Some(nfs) = &self.nfs {
+            let (clock, handle) = (Arc::clone(platform), nfs.handle.clone());
+            platform.spawn("finish", async move {
+                handle.finish(clock.now().after(FINISH_NS)).await;
+                let _ = told.send(());
+            });
+        }
+        if let Some(mount) = &self.mount {
+            mount.finish();
         }
         finished
     }
 }
 
 impl MountFront {
+    pub(super) fn calls(&self) -> Vec<(&'static str, u64)> {
+        self.mount.calls()
+    }
+
+    /// What the kernel holds of it, and what waits.
+    pub(super) fn held(&self) -> MountHolds {
+        let mount = &self.mount;
+        MountHolds { nodes: mount.nodes(), open_files: mount.open_files(), calls_waiting: mount.calls_waiting() }
+    }
+
     /// Unmounts, which also writes mapped pages to the server. If programs use the mount, their further calls fail.
     fn finish(&self) {
         self.unmount();

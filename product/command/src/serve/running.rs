@@ -221,7 +221,7 @@ impl Running {
 
     /// Reports clients' calls until the listener is gone or the time is over.
     fn record(&self, lasting_ns: Option<u64>, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
-        let Some(mut reader) = self.front.recording().read() else {
+        let Some(mut reader) = self.front.recording().and_then(|recording| recording.read()) else {
             return send(Reply::Refused { reason: "another recording is running".to_owned(), wrong_use: false });
         };
         let (now, ready) = (|| self.engine.platform().now().0, self.ready_ns());

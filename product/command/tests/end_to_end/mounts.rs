@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::scratch::{Bytes, Scratch};
-use crate::server::{Server, afflux, run, text};
+use crate::server::{Server, afflux, afflux_at, run, text};
 
 const NOT_CONNECTED: Option<i32> = Some(107);
 
@@ -40,9 +40,14 @@ fn can_mount() -> bool {
 
 impl Mounted {
     fn start(home: &Path, directory: &Path, point: &Path) -> Self {
+        Self::start_with(home, directory, point, &[])
+    }
+
+    fn start_with(home: &Path, directory: &Path, point: &Path, flags: &[&str]) -> Self {
         let control = home.join("control.sock");
         let mut command = afflux(home);
         command.arg("mount").arg(directory).arg(point).args(["--json", "--cache", "64MiB", "--control"]).arg(&control);
+        command.args(flags);
         // Made first: if the start fails, nothing must be left mounted.
         let mut mounted = Self { server: None, point: point.to_owned() };
         mounted.server = Some(Server::spawn(command, control, home));
@@ -331,6 +336,15 @@ with open('file', 'rb') as file:
 
 #[test]
 fn a_mapping_shows_what_a_program_of_the_host_wrote() {
+    shows_foreign_bytes(&[]);
+}
+
+#[test]
+fn bytes_that_the_kernel_keeps_go_when_a_program_of_the_host_writes() {
+    shows_foreign_bytes(&["--kernel-cache"]);
+}
+
+fn shows_foreign_bytes(flags: &[&str]) {
     if !can_mount() {
         return;
     }
@@ -341,7 +355,8 @@ fn a_mapping_shows_what_a_program_of_the_host_wrote() {
     let scratch = Scratch::new();
     let (data, point) = apart(&scratch);
     fs::write(data.join("file"), [b'A'; 8192]).unwrap();
-    let mounted = Mounted::start(scratch.path(), &data, &point);
+    let mounted = Mounted::start_with(scratch.path(), &data, &point, flags);
+    let calls = |name: &str| mounted.server().stat()["nfs"]["calls"][name].as_u64().unwrap();
     let mut reader = Command::new("python3")
         .args(["-c", MAPPED])
         .current_dir(&point)
@@ -351,6 +366,11 @@ fn a_mapping_shows_what_a_program_of_the_host_wrote() {
         .unwrap();
     let mut shown = BufReader::new(reader.stdout.take().unwrap()).lines();
     assert_eq!(shown.next().unwrap().unwrap(), "A");
+    // The second reader finds the first one's pages only if the kernel keeps them.
+    assert_eq!(fs::read(mounted.path("file")).unwrap(), [b'A'; 8192]);
+    let reads = calls("fuse_read");
+    assert_eq!(fs::read(mounted.path("file")).unwrap(), [b'A'; 8192]);
+    assert_eq!(calls("fuse_read") == reads, flags.contains(&"--kernel-cache"));
     // The size stays: the kernel itself notices another size.
     fs::write(data.join("file"), [b'B'; 8192]).unwrap();
     writeln!(reader.stdin.take().unwrap()).unwrap();
@@ -392,6 +412,10 @@ fn a_changed_access_control_list_counts_for_another_user() {
         text(&shell("setfattr -n user.a -v value file; getfattr -n user.a --only-values file", &point)),
         "value"
     );
+    // The umask bounds a new mode, or the directory's list does.
+    let made = "umask 027; mkdir plain listed; echo > plain/a; setfacl -d -m u:4444:rw,g::rw,m::rw,o::- listed; \
+                echo > listed/a; setfacl -b -k listed; echo > listed/b; stat -c %a plain/a listed/a listed/b";
+    assert_eq!(text(&shell(made, &point)), "640\n660\n640\n");
     mounted.stop();
     assert!(text(&shell("getfattr -d file", &data)).contains("user.a=\"value\""));
 }
@@ -451,10 +475,106 @@ fn wrong_uses_are_named() {
     refused(&[data], 2, "MOUNTPOINT");
     refused(&[data, point, "--listen", "127.0.0.1:0"], 2, "--listen is a setting of `afflux serve` alone");
     refused(&[data, "/no/such/point"], 1, "/no/such/point: ");
+    refused(&[data, point, "--mount", point], 2, "--mount is a setting of `afflux serve` alone");
     refused(&["/no/such/directory", point], 1, "/no/such/directory does not exist");
     let state = format!("{point}/state");
     refused(&[data, point, "--state", &state], 2, "the server would wait for itself");
     assert!(!is_mounted(Path::new(point)));
+}
+
+#[test]
+fn another_user_cannot_mount_over_the_directory_itself() {
+    if !can_mount() || !crate::scratch::can_be_several_users() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    fs::create_dir(data.join("below")).unwrap();
+    for point in [data.clone(), data.join("below")] {
+        let mut command = afflux_at(&scratch.program_for_others(), scratch.path());
+        let output = command.arg("mount").arg(&data).arg(&point).uid(4444).gid(4444).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains("only root can mount over the directory itself"), "{}", text(&output));
+    }
+}
+
+#[test]
+fn a_mount_and_a_server_share_one_engine() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mut mounted = Mounted { server: None, point: point.clone() };
+    let arguments = ["--mount", point.to_str().unwrap(), "--sole"];
+    mounted.server = Some(Server::start(scratch.path(), &[&data], &arguments));
+    assert!(is_mounted(&point));
+    let bytes = Bytes::new(6).vec(700_000);
+    fs::write(mounted.path("by mount"), &bytes).unwrap();
+    let mut client = crate::client::Client::mount(mounted.server());
+    let root = client.root();
+    assert!(client.read_file(&root, "by mount") == bytes, "not written yet, and there");
+    assert!(fs::metadata(mounted.path("by nfs")).is_err());
+    client.write_file(&root, "by nfs", b"first");
+    // The kernel took the name for absent, and is told.
+    afflux_scratch::eventually("the name is there", || fs::read(mounted.path("by nfs")).is_ok_and(|it| it == b"first"));
+    let file = client.lookup(&root, "by nfs");
+    client.write_at(&file, 0, b"other text");
+    afflux_scratch::eventually("the size is new", || fs::metadata(mounted.path("by nfs")).unwrap().len() == 10);
+    let stat = mounted.server().stat();
+    let calls = &stat["nfs"]["calls"];
+    assert!(calls["fuse_write"].as_u64() > Some(0) && calls["nfs_write"].as_u64() > Some(0), "{calls}");
+    assert!(Command::new("umount").arg(&point).status().unwrap().success());
+    assert!(client.read_file(&root, "by mount") == bytes, "the server goes on");
+    mounted.stop();
+    assert!(fs::read(data.join("by mount")).unwrap() == bytes);
+}
+
+#[test]
+fn the_settings_of_a_mount_need_a_mount() {
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let (data, point) = (data.to_str().unwrap(), point.to_str().unwrap());
+    for flag in ["--kernel-cache", "--sole"] {
+        let output = run(scratch.path(), &["serve", data, "--listen", "127.0.0.1:0", flag]);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains("are settings of a mount"), "{}", text(&output));
+    }
+    let output = run(scratch.path(), &["serve", data, point, "--mount", point]);
+    assert!(output.status.code() == Some(2) && text(&output).contains("one directory"), "{}", text(&output));
+}
+
+/// The helper of mount(8).
+const HELPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/mount.fuse.afflux");
+
+#[test]
+fn the_helper_of_mount_comes_back_once_the_mount_is_there() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    fs::write(data.join("file"), "text").unwrap();
+    let mounted = Mounted { server: None, point: point.clone() };
+    let control = scratch.path().join("control.sock");
+    let own = Path::new(env!("CARGO_BIN_EXE_afflux")).parent().unwrap();
+    let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap());
+    let help = |options: &str| {
+        let mut command = Command::new("sh");
+        command.arg(HELPER).arg(&data).arg(&point).args(["-o", options]).env("PATH", &path);
+        command.env("HOME", scratch.path()).env("XDG_STATE_HOME", scratch.path()).output().unwrap()
+    };
+    let output = help("rw,nofail,cache=64MiB,no-such-flag");
+    assert_eq!(output.status.code(), Some(32), "{}", text(&output));
+    assert!(!is_mounted(&point));
+    let output = help(&format!("rw,_netdev,cache=64MiB,sole,control={}", control.display()));
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(is_mounted(&point));
+    assert_eq!(fs::read_to_string(point.join("file")).unwrap(), "text");
+    assert!(Command::new("umount").arg(&point).status().unwrap().success());
+    // The server removes its socket at its end.
+    afflux_scratch::eventually("the server ends", || !control.exists());
+    drop(mounted);
 }
 
 #[test]

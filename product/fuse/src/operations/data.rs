@@ -1,36 +1,62 @@
-//! OPEN, READ, WRITE, FALLOCATE, LSEEK, FLUSH, FSYNC and FSYNCDIR.
+//! OPEN, READ, WRITE, COPY_FILE_RANGE, FALLOCATE, LSEEK, FLUSH, FSYNC and FSYNCDIR.
 //!
-//! Owns: the flags of an opened file, which sync an fsync needs.
-//! Does not own: the cache and durability (the volume), the offsets of O_APPEND, which the kernel takes under its lock.
+//! Owns: the flags of an opened file, the offsets of appends, which sync an fsync needs.
+//! Does not own: the cache and durability (the volume); the order of one mount's appends, which is the kernel's.
 //! Invariants: an open that succeeds has asked the host for the wanted use. An fsync that succeeds has made the bytes
 //! durable, and for `fsync` also names and attributes that were changed here.
 
 use std::sync::Arc;
 
 use afflux_frontend::{RecordedCall, RecordedOperation};
-use afflux_volume::{AttributeChange, FILE_BYTES_MAX, Inode, Platform, Seek, VolumeError, handle_number};
+use afflux_volume::{
+    AttributeChange, Attributes, FILE_BYTES_MAX, Inode, Platform, ReadBytes, Seek, VolumeError, handle_number,
+};
+use bytes::Bytes;
 
 use crate::abi::{o, open as flag, seek};
 use crate::limits::DATA_BYTES_MAX;
 use crate::mount::{Mount, Outcome};
+use crate::nodes::Stamp;
 use crate::open_files::OpenFile;
 use crate::reply::{Answer, Errno};
 use crate::request::{Extent, Header};
 use crate::wire::Put;
 
-/// `struct fuse_open_out`: the kernel keeps no bytes of the file.
-pub(super) fn open_out(into: &mut impl Put, fh: u64, flags: u32) {
-    // A file that is open for reading alone has no errors of writes to tell at its close.
-    let flush = if flags & o::ACCMODE == o::RDONLY { flag::NOFLUSH } else { 0 };
+/// `struct fuse_open_out`.
+pub(super) fn open_out(into: &mut impl Put, fh: u64, open_flags: u32) {
     into.u64(fh);
-    into.u32(flag::DIRECT_IO | flag::PARALLEL_DIRECT_WRITES | flush);
+    into.u32(open_flags);
     into.u32(0);
 }
 
-fn opened<P: Platform>(on: &Mount<P>, header: &Header, inode: &Arc<Inode<P>>, flags: u32) -> Outcome {
+/// The flags of a file of which the kernel keeps no bytes.
+pub(super) fn direct(flags: u32) -> u32 {
+    // A file that is open for reading alone has no errors of writes to tell at its close.
+    let flush = if flags & o::ACCMODE == o::RDONLY { flag::NOFLUSH } else { 0 };
+    flag::DIRECT_IO | flag::PARALLEL_DIRECT_WRITES | flush
+}
+
+/// Whether the kernel keeps the bytes that it reads through this open.
+fn is_kept<P: Platform>(on: &Mount<P>, flags: u32) -> bool {
+    on.options.kernel_cache && !writes(flags)
+}
+
+/// The answer about an open file; `attributes` are those of a file whose bytes the kernel keeps.
+fn opened<P: Platform>(
+    on: &Mount<P>,
+    header: &Header,
+    inode: &Arc<Inode<P>>,
+    flags: u32,
+    attributes: Option<&Attributes>,
+) -> Outcome {
     let fh = on.open(header, header.node, on.volume.hold(inode)?)?;
+    let open_flags = match attributes.map(|attributes| on.known().note_opened(header.node, Stamp::of(attributes))) {
+        Some(true) => flag::KEEP_CACHE | flag::NOFLUSH,
+        Some(false) => flag::NOFLUSH,
+        None => direct(flags),
+    };
     let mut answer = Answer::empty();
-    open_out(&mut answer.head, fh, flags);
+    open_out(&mut answer.head, fh, open_flags);
     Ok(answer)
 }
 
@@ -48,7 +74,8 @@ pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32) 
         true => drop(on.volume.try_write_by(&on.own, &inode, 0, &[])?),
         false => drop(on.volume.try_read(&inode, 0, 0)?),
     }
-    Some(opened(on, header, &inode, flags))
+    let attributes = if is_kept(on, flags) { Some(on.volume.try_attributes(&inode)?) } else { None };
+    Some(opened(on, header, &inode, flags, attributes.as_ref()))
 }
 
 pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32) -> Outcome {
@@ -61,7 +88,8 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32
         let empty = AttributeChange { size: Some(0), ..AttributeChange::default() };
         on.volume.set_attributes_by(&on.own, &inode, empty, None).await.result?;
     }
-    opened(on, header, &inode, flags)
+    let attributes = if is_kept(on, flags) { Some(on.volume.attributes(&inode).await?) } else { None };
+    opened(on, header, &inode, flags, attributes.as_ref())
 }
 
 /// Records a call, if somebody reads the recording.
@@ -112,7 +140,11 @@ fn written(bytes: usize) -> Answer {
     answer
 }
 
-pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: Extent, data: &[u8]) -> Option<Outcome> {
+/// An append is not tried: a beginning that was written would move the end before the call is carried out.
+pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: Extent, data: &[u8], append: bool) -> Option<Outcome> {
+    if append {
+        return None;
+    }
     let file = match check_end(extent).and_then(|()| on.opened(extent.fh)) {
         Ok(file) => file,
         Err(errno) => return Some(Err(errno)),
@@ -122,12 +154,34 @@ pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: Extent, data: &[u8])
     Some(Ok(written(data.len())))
 }
 
-pub(super) async fn write<P: Platform>(on: &Mount<P>, extent: Extent, data: &[u8]) -> Outcome {
+pub(super) async fn write<P: Platform>(on: &Mount<P>, mut extent: Extent, data: &[u8], append: bool) -> Outcome {
     let file = on.opened(extent.fh)?;
+    if append {
+        // Others may have made the file longer since the kernel looked.
+        extent.offset = on.volume.attributes(&file.inode).await?.size;
+        check_end(extent)?;
+    }
     record(on, &file, RecordedOperation::Write, extent.offset, data.len() as u64);
     let (inode, client) = (&file.inode, Some(&file.client));
     on.volume.write_by(&on.own, client, inode, extent.offset, data).await.result?;
     Ok(written(data.len()))
+}
+
+/// COPY_FILE_RANGE: from one open file to another, at most as much as a WRITE has. The kernel asks for the rest.
+pub(super) async fn copy<P: Platform>(on: &Mount<P>, from: (u64, u64), to: (u64, u64), len: u64) -> Outcome {
+    let (source, target) = (on.opened(from.0)?, on.opened(to.0)?);
+    let size = len.min(DATA_BYTES_MAX as u64) as u32;
+    check_end(Extent { fh: to.0, offset: to.1, size })?;
+    let extent = Extent { fh: from.0, offset: from.1, size };
+    record(on, &source, RecordedOperation::Read, from.1, size.into());
+    let read = on.volume.read_by(&on.own, Some(&target.client), &source.inode, from.1, readable(extent)).await?;
+    let copied = match read.bytes {
+        ReadBytes::Copied(bytes) => bytes,
+        ReadBytes::Pages(pages) => Bytes::from(pages.slices().collect::<Vec<_>>().concat()),
+    };
+    record(on, &target, RecordedOperation::Write, to.1, copied.len() as u64);
+    on.volume.write_by(&on.own, Some(&target.client), &target.inode, to.1, &copied).await.result?;
+    Ok(written(copied.len()))
 }
 
 /// LSEEK: where the file has data or a hole. The kernel does the other kinds of lseek(2) itself.

@@ -26,7 +26,7 @@ pub(crate) fn at_once<P: Platform>(on: &Mount<P>, header: &Header, operation: &O
         Operation::Open { flags } => data::try_open(on, header, flags),
         Operation::OpenDirectory => listing::try_open(on, header),
         Operation::Read(extent) => data::try_read(on, extent),
-        Operation::Write { extent, data } => data::try_write(on, extent, data),
+        Operation::Write { extent, data, append } => data::try_write(on, extent, data, append),
         Operation::Flush { fh } => Some(data::flush(on, fh)),
         Operation::Release { fh } => {
             on.close(fh);
@@ -38,7 +38,7 @@ pub(crate) fn at_once<P: Platform>(on: &Mount<P>, header: &Header, operation: &O
             Some(Err(Errno::NOT_SUPPORTED))
         }
         Operation::InputOutputControl => Some(Err(Errno::NO_TERMINAL)),
-        // The kernel does without them: it decides about permissions itself, and copies ranges through READ and WRITE.
+        // The kernel does without them: it decides about permissions itself.
         Operation::Unknown => Some(Err(Errno::NO_OPERATION)),
         _ => None,
     }
@@ -71,7 +71,8 @@ pub(crate) async fn carry_out<P: Platform>(
         Operation::Open { flags } => data::open(on, header, flags).await,
         Operation::OpenDirectory => listing::open(on, header).await,
         Operation::Read(extent) => data::read(on, extent).await,
-        Operation::Write { extent, data } => data::write(on, extent, data).await,
+        Operation::Write { extent, data, append } => data::write(on, extent, data, append).await,
+        Operation::Copy { from, to, len } => data::copy(on, from, to, len).await,
         Operation::Allocate { fh, offset, len, .. } => data::punch(on, fh, offset, len).await,
         Operation::Seek { fh, offset, whence } => data::seek(on, fh, offset, whence).await,
         Operation::SetXattr { size, flags, rest } => xattrs::set(on, header, size, flags, rest).await,

@@ -16,7 +16,10 @@ use crate::abi::{kind, o};
 use crate::mount::{Mount, Outcome};
 use crate::operations::data;
 use crate::reply::{self, Answer, Errno, device_parts};
-use crate::request::Header;
+use crate::request::{Header, Mode};
+
+/// The access control list that new objects in a directory get.
+const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
 
 /// A request: its header, and its whole message.
 type Request<'a> = (&'a Header, &'a [u8]);
@@ -59,8 +62,17 @@ pub(super) fn try_look_up<P: Platform>(on: &Mount<P>, header: &Header, name: &[u
 
 pub(super) async fn look_up<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8]) -> Outcome {
     let directory = on.object(header.node).await?;
-    let (inode, attributes) = on.volume.lookup(&directory, name).await?;
-    Ok(entry(on, &inode, &attributes)?.0)
+    match (on.volume.lookup(&directory, name).await, on.absent_ns()) {
+        (Err(VolumeError::NotFound), Some(valid_ns)) => {
+            let mut answer = Answer::empty();
+            reply::absent_out(&mut answer.head, valid_ns);
+            Ok(answer)
+        }
+        (found, _) => {
+            let (inode, attributes) = found?;
+            Ok(entry(on, &inode, &attributes)?.0)
+        }
+    }
 }
 
 pub(super) async fn read_link<P: Platform>(on: &Mount<P>, header: &Header) -> Outcome {
@@ -81,6 +93,28 @@ pub(super) async fn symlink<P: Platform>(
     made(on, header, outcome.result)
 }
 
+/// The mode of a new object in a directory. Its default access control list, if there is one, stands in for the umask.
+async fn masked<P: Platform>(on: &Mount<P>, node: u64, directory: &Arc<Inode<P>>, wanted: Mode) -> Result<u32, Errno> {
+    let Mode { mode, umask } = wanted;
+    if mode & umask & 0o777 == 0 {
+        return Ok(mode);
+    }
+    let known = on.known().inherits(node);
+    let inherits = match known {
+        Some(inherits) => inherits,
+        None => {
+            let inherits = match on.volume.xattr_by(&on.own, directory, DEFAULT_LIST).await {
+                Ok(_) => true,
+                Err(VolumeError::NoAttribute | VolumeError::NotSupported) => false,
+                Err(error) => return Err(error.into()),
+            };
+            on.known().note_inherits(node, Some(inherits));
+            inherits
+        }
+    };
+    Ok(if inherits { mode } else { mode & !(umask & 0o777) })
+}
+
 fn with_mode(mode: u32) -> AttributeChange {
     AttributeChange { mode: Some(mode & 0o7777), ..AttributeChange::default() }
 }
@@ -88,10 +122,11 @@ fn with_mode(mode: u32) -> AttributeChange {
 pub(super) async fn make_directory<P: Platform>(
     on: &Mount<P>,
     (header, message): Request<'_>,
-    mode: u32,
+    mode: Mode,
     name: &[u8],
 ) -> Outcome {
     let directory = on.object(header.node).await?;
+    let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
     let outcome = on.volume.make_directory_by(&caller, &directory, name, with_mode(mode)).await;
     made(on, header, outcome.result)
@@ -100,11 +135,12 @@ pub(super) async fn make_directory<P: Platform>(
 pub(super) async fn make_node<P: Platform>(
     on: &Mount<P>,
     (header, message): Request<'_>,
-    mode: u32,
+    mode: Mode,
     device: u32,
     name: &[u8],
 ) -> Outcome {
     let directory = on.object(header.node).await?;
+    let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
     let (major, minor) = device_parts(device);
     let special = match mode & kind::MASK {
@@ -127,10 +163,11 @@ pub(super) async fn create<P: Platform>(
     on: &Mount<P>,
     (header, message): Request<'_>,
     flags: u32,
-    mode: u32,
+    mode: Mode,
     name: &[u8],
 ) -> Outcome {
     let directory = on.object(header.node).await?;
+    let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
     let how = CreateHow::Guarded(with_mode(mode));
     let (inode, attributes) = match on.volume.create_by(&caller, &directory, name, how).await.result {
@@ -146,7 +183,7 @@ fn created<P: Platform>(on: &Mount<P>, header: &Header, flags: u32, file: Held<P
     // Without an answer the file does not count as looked up.
     let fh = on.open(header, node, file).inspect_err(|_| on.known().forget(node, 1))?;
     note_changed(on, &[header.node, node]);
-    data::open_out(&mut answer.head, fh, flags);
+    data::open_out(&mut answer.head, fh, data::direct(flags));
     Ok(answer)
 }
 
@@ -155,9 +192,10 @@ pub(super) async fn make_unnamed<P: Platform>(
     on: &Mount<P>,
     (header, message): Request<'_>,
     flags: u32,
-    mode: u32,
+    mode: Mode,
 ) -> Outcome {
     let directory = on.object(header.node).await?;
+    let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
     let (file, attributes) = on.volume.create_unnamed_by(&caller, &directory, with_mode(mode)).await?;
     created(on, header, flags, file, &attributes)

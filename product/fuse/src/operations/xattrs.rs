@@ -88,6 +88,10 @@ pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[
 async fn change<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], change: XattrChange) -> Outcome {
     let inode = on.object(header.node).await?;
     on.known().note_unsynced(header.node, true);
-    on.volume.change_xattr_by(&on.own, &inode, name, change).await.result?;
+    let changed = on.volume.change_xattr_by(&on.own, &inode, name, change).await;
+    if name.starts_with(LISTS) {
+        on.known().note_inherits(header.node, None);
+    }
+    changed.result?;
     Ok(Answer::empty())
 }

@@ -75,6 +75,10 @@ fn entry_of(bytes: Vec<u8>) -> Entry {
 
 impl Kernel {
     pub(crate) fn new() -> Self {
+        Self::with(MountOptions::default())
+    }
+
+    pub(crate) fn with(options: MountOptions) -> Self {
         let world = World::new(WorldOptions::seed(1));
         let disk = Disk::new(&world, 0, DiskOptions::default());
         let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
@@ -82,7 +86,7 @@ impl Kernel {
         let volume = SimMachine::new(&world, memory, Setup::default()).unwrap().add_tree("disk", &tree).unwrap();
         volume.set_names_durable(false);
         let root = world.run(volume.mount(b"/")).unwrap().unwrap();
-        let mount = Mount::new(Arc::clone(&volume), &root, MountOptions::default(), SameProcess);
+        let mount = Mount::new(Arc::clone(&volume), &root, options, SameProcess, Arc::default());
         volume.listen(Some(Arc::clone(&mount) as _));
         Self { world, disk, tree, mount, volume, unique: Cell::new(0), waited: Cell::new(false) }
     }

@@ -3,7 +3,9 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 
+mod appends;
 mod data;
+mod kept;
 mod kernel;
 mod names;
 mod nodes;

@@ -91,8 +91,13 @@ impl OwnMounts {
         let common = MountView::of_this_process()?;
         // SAFETY: the process has one thread, so no thread sees two views; descriptors stay as they are.
         unsafe { unshare_unsafe(UnshareFlags::NEWNS)? };
+        let (own, directory) = (MountView::of_this_process()?, std::env::current_dir());
+        // After `chroot`, this process's root may be no mount point. The view's own root is one.
+        move_into_link_name_space(own.name_space.as_fd(), Some(LinkNameSpaceType::Mount))?;
         rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-        Ok(Self { common, own: MountView::of_this_process()? })
+        own.enter()?;
+        directory.and_then(std::env::set_current_dir)?;
+        Ok(Self { common, own })
     }
 
     /// Makes a call in the common view.

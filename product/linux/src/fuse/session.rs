@@ -2,13 +2,14 @@
 //!
 //! Owns: the threads, the calls that wait on the platform's reactors, the sender of notices, the end of a session.
 //! Does not own: answers (the machine), mounting (`mounting`).
-//! Invariants: a call that waits is on a reactor, so a thread always comes back to the device. The session is over once
+//! Invariants: a call that waits is on a reactor, which polls it anew, so a thread always comes back to the device. The session is over once
 //! the mount is gone. Notices have a thread of their own: the kernel may wait for a reply while it takes one.
 
 use std::future::poll_fn;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -132,8 +133,13 @@ impl Shared {
             Tried::Reply(reply) => device.write(&reply),
             Tried::Waits => {
                 let message = Box::new(self.buffers.message(buffer, len));
+                let mut answering = Arc::clone(&self.machine).answer(message);
+                // Most such calls only take a frame, and end here: without a wake-up of another thread.
+                if let Poll::Ready(reply) = answering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                    reply.into_iter().for_each(|reply| device.write(&reply));
+                    return Ok(true);
+                }
                 let (device, call) = (device.clone(), WaitingCall::new(&self.waiting));
-                let answering = Arc::clone(&self.machine).answer(message);
                 self.platform.spawn("fuse call", async move {
                     if let Some(reply) = answering.await {
                         device.write(&reply);

@@ -30,6 +30,7 @@ fn served<'a>(exports: &'a [Export], listen: &str) -> Served<'a> {
         cache_bytes: 2 << 30,
         memory_bytes: 23 << 30,
         notes: &[],
+        mounted: None,
     }
 }
 

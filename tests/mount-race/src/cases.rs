@@ -1,0 +1,187 @@
+//! The cases of the race, and the goals.
+//!
+//! Owns: the list of cases with their contenders and units, the list of goals.
+//! Does not own: the measurements (`calls`, `names`, `slow`).
+//! Invariants: a goal compares figures of one round.
+
+use anyhow::Result;
+
+use crate::calls;
+use crate::contenders::{Contenders, Who};
+use crate::figure::Figure;
+use crate::names;
+use crate::options::Options;
+use crate::processes::stolen_ms;
+use crate::slow;
+
+/// The work of a case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum What {
+    /// Random calls on a file that is in the contender's cache.
+    Calls { write: bool, block: usize },
+    /// Files are made and removed.
+    CreateAndUnlink,
+    /// tar extracts a tree.
+    Untar,
+    /// Small syncs beside a stream to the same slow disk.
+    SyncBesideStream,
+    /// A burst to a fast disk while a slow one is full.
+    BurstBesideSlow,
+}
+
+/// The unit of a case's value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unit {
+    /// Median microseconds of a call.
+    Us,
+    /// A second.
+    Rate,
+    /// Longest milliseconds.
+    Ms,
+    /// A ratio of times.
+    Times,
+}
+
+/// One case.
+#[derive(Clone, Copy)]
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) unit: Unit,
+    pub(crate) what: What,
+    pub(crate) who: &'static [Who],
+    pub(crate) goals: &'static [Goal],
+}
+
+/// The figure to compare with.
+#[derive(Clone, Copy)]
+pub(crate) enum Against {
+    Contender(Who),
+    Nothing,
+}
+
+/// The bound on a value.
+#[derive(Clone, Copy)]
+pub(crate) enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// A goal of a case.
+#[derive(Clone, Copy)]
+pub(crate) struct Goal {
+    pub(crate) of: Who,
+    pub(crate) against: Against,
+    pub(crate) bound: Bound,
+}
+
+/// A case with the figures of its rounds.
+pub(crate) struct Raced {
+    pub(crate) case: Case,
+    pub(crate) rounds: Vec<Vec<(Who, Figure)>>,
+    pub(crate) failed: Vec<String>,
+}
+
+const fn at_most(of: Who, factor: f64, against: Who) -> Goal {
+    Goal { of, against: Against::Contender(against), bound: Bound::AtMost(factor) }
+}
+
+const fn at_least(of: Who, factor: f64, against: Who) -> Goal {
+    Goal { of, against: Against::Contender(against), bound: Bound::AtLeast(factor) }
+}
+
+const fn limit(of: Who, most: f64) -> Goal {
+    Goal { of, against: Against::Nothing, bound: Bound::AtMost(most) }
+}
+
+const DIRECT: &[Who] = &[
+    Who::Host,
+    Who::Bare,
+    Who::Afflux,
+    Who::PassthroughLlDirect,
+    Who::PassthroughHpDirect,
+    Who::MergerfsDirect,
+    Who::Nfs,
+];
+const CACHED: &[Who] = &[Who::Host, Who::AffluxKernelCache, Who::PassthroughLl, Who::PassthroughHp, Who::Mergerfs];
+const NAMES: &[Who] = &[Who::Host, Who::Afflux, Who::PassthroughLl, Who::PassthroughHp, Who::Mergerfs, Who::Nfs];
+const SMALL: &[Goal] = &[at_most(Who::Afflux, 1.25, Who::Bare), at_most(Who::Afflux, 1.0, Who::PassthroughLlDirect)];
+/// Nine tenths of the bare server's rate; calls come one after the other.
+const LARGE: &[Goal] =
+    &[at_most(Who::Afflux, 1.0 / 0.9, Who::Bare), at_most(Who::Afflux, 1.0, Who::PassthroughHpDirect)];
+const OF_NAMES: &[Goal] = &[at_least(Who::Afflux, 1.0, Who::PassthroughHp), at_least(Who::Afflux, 2.0, Who::Nfs)];
+
+const KEPT: &[Goal] = &[at_most(Who::AffluxKernelCache, 1.3, Who::Host)];
+const SYNCS: &[Goal] = &[limit(Who::Afflux, 300.0)];
+const BURSTS: &[Goal] = &[limit(Who::Afflux, 1.2)];
+
+pub(crate) fn all() -> Vec<Case> {
+    let calls = |name, write, block, who, goals| {
+        let what = What::Calls { write, block };
+        Case { name, unit: Unit::Us, what, who, goals }
+    };
+    let (page, large) = (4096, 1 << 20);
+    vec![
+        calls("direct read 4 KiB", false, page, DIRECT, SMALL),
+        calls("direct write 4 KiB", true, page, DIRECT, SMALL),
+        calls("direct read 1 MiB", false, large, DIRECT, LARGE),
+        calls("direct write 1 MiB", true, large, DIRECT, LARGE),
+        calls("kernel-cached read 4 KiB", false, page, CACHED, KEPT),
+        calls("kernel-cached read 1 MiB", false, large, CACHED, &[]),
+        Case { name: "create and unlink", unit: Unit::Rate, what: What::CreateAndUnlink, who: NAMES, goals: OF_NAMES },
+        Case { name: "untar", unit: Unit::Rate, what: What::Untar, who: NAMES, goals: OF_NAMES },
+        Case {
+            name: "fsync of 4 KiB beside a stream, disk of 25 MB/s",
+            unit: Unit::Ms,
+            what: What::SyncBesideStream,
+            who: &[Who::Host, Who::Afflux, Who::PassthroughHp],
+            goals: SYNCS,
+        },
+        Case {
+            name: "burst to a fast disk beside a full slow one",
+            unit: Unit::Times,
+            what: What::BurstBesideSlow,
+            who: &[Who::Host, Who::Afflux],
+            goals: BURSTS,
+        },
+    ]
+}
+
+impl Case {
+    /// Long cases have fewer rounds.
+    pub(crate) fn rounds(&self, options: &Options) -> usize {
+        let usual = match self.what {
+            What::Calls { .. } => 5,
+            _ => 3,
+        };
+        options.rounds.unwrap_or(if options.quick { 1 } else { usual })
+    }
+
+    /// Whether disks are its limit, and servers of its own use all CPUs.
+    pub(crate) fn is_about_disks(&self) -> bool {
+        matches!(self.what, What::SyncBesideStream | What::BurstBesideSlow)
+    }
+
+    /// One run; none if the contender does not take part.
+    pub(crate) fn run(
+        &self,
+        contenders: &mut Contenders<'_>,
+        who: Who,
+        round: usize,
+        options: &Options,
+    ) -> Result<Option<Figure>> {
+        let before = stolen_ms()?;
+        let figure = match self.what {
+            What::SyncBesideStream => slow::syncs(contenders, who, options)?,
+            What::BurstBesideSlow => slow::burst(contenders, who, options)?,
+            what => {
+                let Some(running) = contenders.running(who) else { return Ok(None) };
+                match what {
+                    What::Calls { write, block } => calls::run(running, write, block, options.quick)?,
+                    What::CreateAndUnlink => names::create_and_unlink(running, round, options.quick)?,
+                    _ => names::untar(running, round, options)?,
+                }
+            }
+        };
+        Ok(Some(Figure { stolen_ms: stolen_ms()?.saturating_sub(before), ..figure }))
+    }
+}
