@@ -1,5 +1,5 @@
 //! A writer is killed or frozen again and again; each successor finds every acknowledged byte. A frozen writer wakes up
-//! beside its successor, and acknowledges nothing that the successor did not find.
+//! beside its successor. It acknowledges only the bytes that the successor found.
 
 use std::collections::BTreeMap;
 
@@ -49,21 +49,21 @@ fn lanes(kills: u64) {
     std::thread::scope(|threads| [threads.spawn(lane), threads.spawn(lane)].map(|lane| lane.join().unwrap()));
 }
 
-/// What the writers of a volume said.
+/// The words of a volume's writers.
 struct Heard {
     known: Files,
     commits: u64,
     openings: u64,
 }
 
-/// A frozen writer, and what was known of its files when its successor opened them.
+/// A frozen writer, and the versions that its successor found.
 struct Zombie {
     child: Process,
     found: Option<Files>,
 }
 
-/// Kills writers of a volume. They get these variables. Where a store lets two processes write, each eighth writer is
-/// frozen and not killed.
+/// Kills writers of a volume. They get these variables. Each eighth writer is frozen instead, unless the store is a
+/// directory, which has one process.
 pub(crate) fn rounds(url: &str, variables: &[(&str, &str)], rounds: u64) {
     let known = (1..=FILES).map(|ino| (ino, Known::default())).collect();
     let mut heard = Heard { known, commits: 0, openings: 0 };
@@ -103,7 +103,7 @@ pub(crate) fn rounds(url: &str, variables: &[(&str, &str)], rounds: u64) {
     assert!(url.starts_with("file:") || zombies >= rounds / 8);
 }
 
-/// A frozen writer goes on beside its successor. It may still say what was durable before the successor opened.
+/// Wakes a frozen writer beside its successor. It may acknowledge bytes that the successor found.
 fn wake(round: u64, mut child: Process, found: &Files) {
     child.thaw();
     while let Some(line) = child.hear() {

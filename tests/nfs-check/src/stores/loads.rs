@@ -1,6 +1,6 @@
 //! The loads of this server and of mounts.
 //!
-//! Owns: what each does in a round, and the figures of that.
+//! Owns: their work in a round, and its figures.
 //! Does not own: the store's own speed (`raw`), goals (`table`).
 //! Invariants: a read of cold data follows a start of the participant's program. Loads that tell the same in each round,
 //! or take long, run in the first one only.
@@ -11,15 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Scale;
+use super::measured::{Depths, Note, median_ms, percentile_ms, rate};
+use super::options::Scale;
 use super::participant::Participant;
-use super::raw::Depths;
 use super::session::{Called, Session};
 use super::table::Load;
 use crate::race::{Failure, archive, call, host};
-
-/// Takes a figure.
-pub(super) type Note<'a> = dyn FnMut(Load, f64) + 'a;
 
 const SMALL_BYTES: usize = 8 << 10;
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -53,7 +50,7 @@ pub(super) fn of_server(
     Ok(Depths { write, read })
 }
 
-/// What a mount does alike.
+/// The loads that a mount can do.
 pub(super) fn of_mount(
     mount: &mut Participant<'_>,
     scale: &Scale,
@@ -72,22 +69,6 @@ pub(super) fn of_mount(
         untar(mount, scale, Load::Untar, note)?;
     }
     Ok(())
-}
-
-/// Megabytes a second since `begin`.
-pub(super) fn rate(bytes: u64, begin: Instant) -> f64 {
-    bytes as f64 / 1e6 / begin.elapsed().as_secs_f64().max(1e-9)
-}
-
-/// The median in milliseconds.
-pub(super) fn median_ms(times: Vec<Duration>) -> f64 {
-    percentile_ms(times, 50)
-}
-
-fn percentile_ms(mut times: Vec<Duration>, percent: usize) -> f64 {
-    times.sort_unstable();
-    let last = times.len().saturating_sub(1);
-    times.get(last * percent / 100).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
 }
 
 fn stream(participant: &Participant<'_>, name: &str, bytes: u64) -> Result<(), Failure> {

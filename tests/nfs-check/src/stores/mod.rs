@@ -2,95 +2,31 @@
 //! the same Ceph through its own relay, which makes each answer late and counts requests.
 //!
 //! Owns: the order of participants, the rounds, the time.
-//! Does not own: the loads (`loads`, `raw`), the participants' programs (`participant`), goals and table (`table`).
+//! Does not own: sizes (`options`), the loads (`loads`, `raw`), the participants' programs (`participant`), goals and table (`table`).
 //! Invariants: one participant at a time has work. Rounds go through all of them, in turns from either end, and no round
 //! begins that would not end in time. Each participant has a new bucket in each round.
 
 mod http;
 mod loads;
+mod measured;
+mod options;
 mod participant;
 mod raw;
 mod session;
 mod stolen;
 mod table;
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use afflux_gateway::Gateway;
 
 use crate::race::{Failure, host};
+use measured::Depths;
+pub use options::Options;
+use options::Scale;
 use participant::{Participant, Who};
 use stolen::Processors;
 use table::{Figures, Load};
-
-/// The options of a comparison.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// A directory for all files, which is there.
-    pub directory: PathBuf,
-    /// The `afflux` program, with its feature `object`.
-    pub afflux: PathBuf,
-    /// The program that mounts a server, for tar.
-    pub bridge: PathBuf,
-    /// The delay of each answer.
-    pub delay: Duration,
-    /// The time for all rounds.
-    pub time: Duration,
-    /// A short run as a smoke test, whose speeds mean nothing.
-    pub quick: bool,
-    /// Only participants with these names; all if empty.
-    pub only: Vec<String>,
-}
-
-/// Sizes and counts.
-#[derive(Clone, Copy)]
-struct Scale {
-    rounds: usize,
-    warm_bytes: u64,
-    stream_bytes: u64,
-    commits: usize,
-    clients: usize,
-    steady: Duration,
-    small_files: usize,
-    /// Cold files of others than this server; each takes them round trips.
-    cold_of_others: usize,
-    idle: Duration,
-    tree_files: u64,
-    /// Log objects before the kill.
-    logs: usize,
-}
-
-impl Scale {
-    fn new(quick: bool) -> Self {
-        let full = Self {
-            rounds: 3,
-            warm_bytes: 256 << 20,
-            stream_bytes: 1 << 30,
-            commits: 40,
-            clients: 32,
-            steady: Duration::from_secs(3),
-            small_files: 1_000,
-            cold_of_others: 100,
-            idle: Duration::from_secs(30),
-            tree_files: 50,
-            logs: 250,
-        };
-        let short = Self {
-            rounds: 1,
-            warm_bytes: 32 << 20,
-            stream_bytes: 64 << 20,
-            commits: 5,
-            steady: Duration::from_millis(500),
-            cold_of_others: 20,
-            idle: Duration::from_secs(2),
-            tree_files: 10,
-            logs: 20,
-            ..full
-        };
-        if quick { short } else { full }
-    }
-}
 
 /// The most memory that the cluster takes.
 const STORE_BYTES: u64 = 10 << 30;
@@ -110,7 +46,7 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
     let all = Who::all().into_iter().filter(|who| who.is_there(&options.only));
     let mut turns: Vec<Who> = all.collect();
     // This server's depth is that of the plain requests.
-    let mut depths = raw::Depths::default();
+    let mut depths = Depths::default();
     for round in 0..scale.rounds {
         let round_begin = Instant::now();
         for who in turns.clone() {

@@ -18,7 +18,7 @@ use afflux_nfs_client::Client;
 use afflux_scratch::within;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::Options;
+use super::options::Options;
 use super::session::Session;
 use crate::race::{Failure, field, host};
 
@@ -48,7 +48,7 @@ impl Who {
         }
     }
 
-    /// Whether its program is installed, and it is asked for.
+    /// Its program is installed, and the user wants it.
     pub(super) fn is_there(self, only: &[String]) -> bool {
         let is_installed = match self {
             Self::Afflux | Self::Raw => true,

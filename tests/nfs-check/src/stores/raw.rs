@@ -1,4 +1,4 @@
-//! Plain requests: what the store gives to a client that does nothing else.
+//! Plain requests: the speed of the store itself.
 //!
 //! Owns: streams of objects of 8 MiB by some connections, the round trip of a small object.
 //! Does not own: the requests (`http`).
@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use super::Scale;
 use super::http::Connection;
-use super::loads::{self, median_ms, rate};
+use super::measured::{Depths, Note, median_ms, rate};
+use super::options::Scale;
 use super::participant::Participant;
 use super::table::Load;
 use crate::race::{Failure, host};
@@ -19,24 +19,11 @@ use crate::race::{Failure, host};
 const OBJECT_BYTES: u64 = 8 << 20;
 const SMALL_BYTES: usize = 4 << 10;
 
-/// The requests side by side in the streams of this server.
-#[derive(Clone, Copy)]
-pub(super) struct Depths {
-    pub(super) write: u64,
-    pub(super) read: u64,
-}
-
-impl Default for Depths {
-    fn default() -> Self {
-        Self { write: 16, read: 16 }
-    }
-}
-
 pub(super) fn run(
     participant: &mut Participant,
     scale: &Scale,
     depths: Depths,
-    note: &mut loads::Note<'_>,
+    note: &mut Note<'_>,
 ) -> Result<(), Failure> {
     let address = participant.relay()?.address();
     let bucket = participant.bucket().to_owned();

@@ -27,7 +27,7 @@ pub(super) enum Load {
     TakeOver,
 }
 
-/// What this server is to reach.
+/// The goal of this server.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Goal {
     /// This part of plain requests' rate, at least.
