@@ -13,8 +13,10 @@
 //!
 //! A volatile cache answers at once until it is full. A device that gets slow in the first seconds of a stretch of work
 //! has such a cache. The estimator then forgets the prices learned in that stretch. From then on no such beginning
-//! proves the device fast, and single completions do not tell its runs from its bytes. Until more bytes were written
-//! than any cache holds, the price of bytes in force falls no faster than the backlog it allows was proven twice over.
+//! proves the device fast, and single completions do not tell its runs from its bytes. A flush empties the cache, so
+//! another such beginning follows. A window then lasts a second, and the time of its flushes is the writes'. Until more
+//! bytes were written than any cache holds, the price of bytes in force falls no faster than the backlog it allows was
+//! proven twice over.
 //!
 //! On a device that writes blocks of its own, the cost of a run depends on the length of runs: whole blocks hide it. So
 //! the price of a run in force fades slowly once it is known. Otherwise the policy that made runs long because they are
@@ -224,9 +226,12 @@ impl Estimator {
         let dry = queues && done.side == Side::Write && own.is_dry(facts, &done, passed);
         own.done.add(done.work());
         own.window.add(facts, &done, passed, dry);
+        if own.is_cached && passed.held_up_ns + passed.calls_alone_ns > 0 {
+            own.flushed(passed, dry);
+        }
         other.window.other.add(done.work());
         own.learn_from_one(&done, passed, dry);
-        let full = own.window.is_full(own.windows < YOUNG_WINDOWS);
+        let full = own.is_window_full();
         if full {
             self.close(done.side, facts);
         }
@@ -312,6 +317,18 @@ impl DirectionState {
         little && (facts.write_bytes_in_flight == 0 || !facts.more_to_write)
     }
 
+    /// A flush emptied the device's cache. Its time was the writes', unless the flusher had too little to write.
+    fn flushed(&mut self, passed: Elapsed, dry: bool) {
+        self.stretch.is_emptied(self.prices);
+        if !dry {
+            self.window.add_flushes(passed);
+        }
+    }
+
+    fn is_window_full(&self) -> bool {
+        self.window.is_full(self.windows < YOUNG_WINDOWS, self.is_cached && self.stretch.may_be_cached())
+    }
+
     /// Many equal streams cannot tell the price of a run from the price of bytes; single completions can.
     fn learn_from_one(&mut self, done: &Completion, passed: Elapsed, dry: bool) {
         let clean = passed.both_ns == 0 && passed.held_up_ns == 0 && done.unwatched_ns == 0;
@@ -383,7 +400,7 @@ impl DirectionState {
 
     /// The ratio to believe of a window whose writes may have gone to a cache that was not full.
     fn beside_cache(&mut self, raw: u64) -> u64 {
-        if !self.stretch.may_be_cached() {
+        if !self.stretch.may_be_cached() || self.window.is_flushed() {
             return raw;
         }
         let DirectionWork { runs, bytes } = self.window.work;

@@ -1,10 +1,10 @@
 //! A stretch of work, and the cost that a device's volatile cache may hide in it.
 //!
 //! Until its cache is full, a device answers at once, even to writes that will cost much; from then on it takes its
-//! time. While the device rests, it empties the cache. So its first seconds after a rest prove no speed. If a device
-//! got slow in these seconds, it has a cache, and its times before prove nothing.
+//! time. While the device rests, it empties the cache, and a flush empties the cache too. So its first seconds after
+//! either prove no speed. If a device got slow in these seconds, it has a cache, and its times before prove nothing.
 //!
-//! Owns: how long the device has been at work; the prices known before.
+//! Owns: how long the device has been at work since; the prices known before.
 //! Does not own: which windows are believed (`estimator`).
 //! Invariants: rests count for more than work, so a device that rests a part of the time is never found out. The prices
 //! known before a stretch were learned past the caches of an earlier one, or are the prior.
@@ -44,6 +44,12 @@ impl Stretch {
     /// Whether writes may have gone to a cache that was not full.
     pub(super) fn may_be_cached(&self) -> bool {
         self.worked_ns < FILLED_NS
+    }
+
+    /// A flush emptied the cache: it takes writes at once again.
+    pub(super) fn is_emptied(&mut self, prices: Prices) {
+        let before = if self.may_be_cached() { self.before } else { prices };
+        *self = Self::new(before);
     }
 
     /// The cache is full. Returns the prices known before writes went to it.

@@ -484,6 +484,36 @@ fn a_device_with_a_cache_looks_no_faster_after_a_rest() {
     }
 }
 
+/// For `seconds`, writes go to a cache at 3 ms a MiB. Every `every_ns` a flush takes 5 ms for each MiB in the cache, and
+/// holds up the next write.
+fn flushed(device: &mut Device, every_ns: u64, seconds: u64) {
+    let (end, mut next, mut taken) = (device.now() + seconds * SECOND, device.now() + every_ns, 0);
+    let truth = std::mem::replace(&mut device.truth[1], Prices { run_ns: 0, mib_ns: 3 * MILLISECOND });
+    while device.now() < end {
+        let flush_ns = if device.now() < next { 0 } else { std::mem::take(&mut taken) * 5 * MILLISECOND / MIB };
+        if flush_ns > 0 {
+            next = device.now() + flush_ns + every_ns;
+            device.facts.held_up_ns += flush_ns;
+        }
+        device.request(Side::Write, 0, 512 << 10, flush_ns, 0);
+        taken += 512 << 10;
+    }
+    device.truth[1] = truth;
+}
+
+#[test]
+fn flushes_of_a_cache_are_charged_to_the_writes_before_them() {
+    for every_ms in [20, 100, 400] {
+        let mut device = Device::new(DISK, DISK);
+        cached(&mut device, LARGE_CACHE_BYTES, (0, 512 << 10), 20);
+        assert!(within(device.learned().mib_ns, DISK.mib_ns, 5), "{:?}", device.learned());
+        // Each MiB takes 3 ms up to the cache, and 5 ms of the next flush.
+        flushed(&mut device, every_ms * MILLISECOND, 20);
+        let learned = device.learned();
+        assert!(within(learned.mib_ns, DISK.mib_ns, 15), "a flush every {every_ms} ms: {learned:?}");
+    }
+}
+
 #[test]
 fn bytes_in_force_fall_no_faster_than_they_are_proven() {
     let mut device = Device::new(DISK, DISK);

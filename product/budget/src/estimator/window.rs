@@ -12,6 +12,10 @@ use crate::{MILLISECOND, ONE};
 const YOUNG_NS: u64 = 5 * MILLISECOND;
 const ORDINARY_NS: u64 = 50 * MILLISECOND;
 const LONGEST_NS: u64 = 200 * MILLISECOND;
+/// Time of a window beside flushes of a volatile cache: a flush, and the writes that filled the cache before.
+const FLUSHED_NS: u64 = 1000 * MILLISECOND;
+/// Flushes take much of a window's time if they take one part in so many.
+const FLUSHED_PART: u64 = 8;
 /// Completions of an ordinary window.
 const COMPLETIONS: u64 = 8;
 
@@ -36,6 +40,8 @@ pub(super) struct Window {
     doubtful_ns: u64,
     /// Time with only calls in flight. A flush carries out writes left in the device's memory.
     calls_ns: u64,
+    /// Time of flushes, with and without other requests in flight, that carried out writes left in a volatile cache.
+    flushes_ns: u64,
     completions: u64,
     latency_ns_max: u64,
     pub(super) work: DirectionWork,
@@ -58,15 +64,20 @@ impl Window {
 
     /// A request completed. `dry`: the flusher had too little to write since the one before.
     pub(super) fn add(&mut self, facts: &Facts, done: &Completion, passed: Elapsed, dry: bool) {
-        let doubtful_ns = passed.held_up_ns.saturating_add(done.unwatched_ns);
+        let doubtful_ns = passed.held_up_ns.saturating_add(done.unwatched_ns).min(passed.own_ns);
         self.own_ns += passed.own_ns;
         self.both_ns += passed.both_ns;
         self.either_ns += passed.either_ns;
         self.calls_ns += passed.calls_alone_ns;
-        self.doubtful_ns += if dry { passed.own_ns } else { doubtful_ns.min(passed.own_ns) };
+        self.doubtful_ns += if dry { passed.own_ns } else { doubtful_ns };
         self.completions += 1;
         self.latency_ns_max = self.latency_ns_max.max(facts.now_ns.saturating_sub(done.submitted_ns));
         self.work.add(done.work());
+    }
+
+    /// The device has a volatile cache, and a flush in this time carried out writes.
+    pub(super) fn add_flushes(&mut self, passed: Elapsed) {
+        self.flushes_ns += passed.held_up_ns.min(passed.own_ns) + passed.calls_alone_ns;
     }
 
     /// Whether all time of the window was the device's.
@@ -74,9 +85,19 @@ impl Window {
         self.doubtful_ns == 0 && self.calls_ns == 0
     }
 
-    pub(super) fn is_full(&self, young: bool) -> bool {
+    /// `filling`: writes may go to a cache that is not full.
+    pub(super) fn is_full(&self, young: bool, filling: bool) -> bool {
         let ns = self.own_ns + self.calls_ns;
+        if (filling || self.is_flushed()) && !young {
+            return ns >= FLUSHED_NS;
+        }
         young && ns >= YOUNG_NS || ns >= ORDINARY_NS && self.completions >= COMPLETIONS || ns >= LONGEST_NS
+    }
+
+    /// Whether flushes took much of the time. The disk then took writes into its cache and wrote them during the flushes:
+    /// only both times together are the time of the writes.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.flushes_ns > (self.own_ns + self.calls_ns) / FLUSHED_PART
     }
 
     /// Whether a request is in flight that all others overtook: the request was there when the window began, and none
@@ -117,7 +138,9 @@ impl Window {
     /// The device's time for this work, if `others_ns` of it were the other direction's.
     pub(super) fn bounds(&self, others_ns: u64) -> Bounds {
         let most_ns = self.own_ns.saturating_sub(others_ns);
-        Bounds { least_ns: most_ns.saturating_sub(self.doubtful_ns), most_ns: most_ns + self.calls_ns }
+        let flushes_ns = if self.is_flushed() { self.flushes_ns } else { 0 };
+        let least_ns = (most_ns + flushes_ns).saturating_sub(self.doubtful_ns);
+        Bounds { least_ns, most_ns: most_ns + self.calls_ns }
     }
 }
 

@@ -12,6 +12,7 @@ use afflux_nfs_client::{
 };
 
 use super::names::Step;
+use super::other_program::OtherProgram;
 use super::servers::{Running, Servers, cpu_ns};
 use super::{Failure, Figure, Scale, beside, call, cold, host, names, tree};
 
@@ -34,6 +35,8 @@ pub(super) enum CaseKind {
     ListMany,
     /// Calls at half the server's rate with 64 in flight, each sent when it is due.
     HalfLoad(Kind),
+    /// Random calls on a cached file, with 64 in flight, while another program writes the disk.
+    BesideProgram(Kind),
     /// A step on names while another connection writes as fast as it can.
     NamesBeside(Step, usize),
     /// Random reads of data in no cache.
@@ -81,6 +84,12 @@ pub(super) fn all() -> Vec<Case> {
         case("READDIRPLUS of many files", "entries", CaseKind::ListMany, 1.0),
         case("READ 4 KiB, half load", "calls", CaseKind::HalfLoad(read), 1.0),
         case("WRITE 4 KiB unstable, half load", "calls", CaseKind::HalfLoad(write), 1.0),
+        case(
+            "WRITE 4 KiB unstable, 64 in flight, beside another program",
+            "calls",
+            CaseKind::BesideProgram(write),
+            12.0,
+        ),
         case("CREATE beside a stream of writes, 1 client", "calls", CaseKind::NamesBeside(Step::Create, 1), 1.0),
         case("RENAME beside a stream of writes, 1 client", "calls", CaseKind::NamesBeside(Step::Rename, 1), 1.0),
         case("CREATE beside a stream of writes, 16 clients", "calls", CaseKind::NamesBeside(Step::Create, 16), 1.0),
@@ -146,6 +155,7 @@ impl Case {
             CaseKind::LookUpMany => look_up_many(servers, which, scale),
             CaseKind::ListMany => list_many(servers, which, scale),
             CaseKind::HalfLoad(kind) => half_load(servers, which, kind, scale),
+            CaseKind::BesideProgram(kind) => beside_program(servers, which, kind, scale),
             CaseKind::NamesBeside(step, clients) => beside::run(servers, which, (step, clients), scale.names, round),
             CaseKind::Cold => cold::run(servers, which, scale, round),
             CaseKind::Tree => tree::run(servers, which, scale, round),
@@ -257,6 +267,13 @@ fn steady(
         client.commit(&file, 0, 0)?;
     }
     Ok(figure.timed(&report))
+}
+
+/// For some seconds, since a law that paused the calls would do so only after the disk had got slower.
+fn beside_program(servers: &mut Servers, which: Running, kind: Kind, scale: &Scale) -> Called<Figure> {
+    let _program = OtherProgram::start(servers.export())?;
+    let longer = Scale { steady: 6 * scale.steady, ..*scale };
+    steady(servers, which, kind, (WINDOW, Sending::Plain), &longer)
 }
 
 /// Calls at half the server's rate with 64 in flight, which is measured first.

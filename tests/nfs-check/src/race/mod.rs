@@ -10,6 +10,7 @@ mod cases;
 mod cold;
 mod host;
 mod names;
+mod other_program;
 mod report;
 mod servers;
 mod tree;
