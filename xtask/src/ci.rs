@@ -94,6 +94,14 @@ const STORE: &[Tool] = &[CEPH_MON, CEPH_OSD, RADOSGW, CURL];
 /// A server to compare with. Its packages start services that go on running, so only a gate installs them.
 const SERVERS: &[Tool] = &[GANESHA, PORT_MAPPER];
 
+const BESIDE_OTHERS: &str = "a column of the comparison of ways to an object store";
+/// Its other participants; it goes without them, too.
+const MOUNTS_OF_STORES: &[Tool] = &[
+    Tool { program: "s3fs", package: "s3fs", without: BESIDE_OTHERS },
+    Tool { program: "rclone", package: "rclone", without: BESIDE_OTHERS },
+    Tool { program: "fusermount3", package: "fuse3", without: BESIDE_OTHERS },
+];
+
 /// How the version of the compiler begins whose instructions the tests have budgets for.
 const COUNTED_WITH: &str = include_str!("../../product/linux/tests/counted/compiler");
 
@@ -234,8 +242,18 @@ pub(crate) fn browser() -> Result<()> {
 
 /// Installs a server to race with, if there is none.
 pub(crate) fn install_ganesha() -> Result<()> {
-    install_missing(SERVERS)?;
-    match SERVERS.iter().find(|tool| !is_there(tool)) {
+    install_all(SERVERS)
+}
+
+/// Installs a store to compare ways to it, and those of others, which may be absent.
+pub(crate) fn install_store() -> Result<()> {
+    install_missing(MOUNTS_OF_STORES)?;
+    install_all(&[STORE, &[NETWORK]].concat())
+}
+
+fn install_all(tools: &[Tool]) -> Result<()> {
+    install_missing(tools)?;
+    match tools.iter().find(|tool| !is_there(tool)) {
         Some(tool) => bail!("{} is not there: {} goes without it", tool.program, tool.without),
         None => Ok(()),
     }

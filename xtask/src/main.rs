@@ -1,8 +1,8 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|race-mount|mounted|deb|install-c|fio-engine|sanitize|tidy|docs|ci|nightly>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|race-mount|race-stores|mounted|deb|install-c|fio-engine|sanitize|tidy|docs|ci|nightly>`.
 //!
 //! Owns: the words that name a task, and the exit code.
-//! Does not own: the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `race_mount`, `mounted`, `deb`,
-//! `c_library`, `fio_engine`, `sanitize`, `nightly`).
+//! Does not own: the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `race_mount`,
+//! `race_stores`, `mounted`, `deb`, `c_library`, `fio_engine`, `sanitize`, `nightly`).
 //! Invariants: a task that finds faults prints every one and exits with 1; wrong usage exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
@@ -20,6 +20,7 @@ mod pages;
 mod race;
 mod race_mount;
 mod race_nfs;
+mod race_stores;
 mod repository;
 mod rules;
 mod sanitize;
@@ -51,6 +52,10 @@ const USAGE: &str = "usage: cargo xtask <task>
                    mergerfs and NFS by a bridge on an idle machine, as root, for about six minutes, and write the
                    tables to target/race-mount.md; DIR of --libfuse has libfuse's examples; --quick only to see that it
                    works
+  race-stores [--quick] [--delay-ms N] [--minutes N] [--only NAME]... [--profile NAME] [--dir DIR]
+                   compare volumes in an object store with plain requests, s3fs and rclone, on a Ceph whose answers are
+                   30 ms late, on an idle machine, as root, for about seven minutes, and write the table to
+                   target/race-stores.md; --quick, or some participants, only to see that it works
   mounted [--profile NAME] [--keep] [NAME...]
                    mount the server through FUSE, as root, and run fio, tar, rsync, git, sqlite, fsx and pjdfstest there,
                    or those named; fsx and pjdfstest: `cargo install fsx pjdfstest`
@@ -90,6 +95,7 @@ fn main() -> ExitCode {
         ["race", ..] => race::run(&words[1..]),
         ["race-mount", ..] => race_mount::run(&words[1..]),
         ["race-nfs", ..] => race_nfs::run(&words[1..]),
+        ["race-stores", ..] => race_stores::run(&words[1..]),
         ["mounted", ..] => mounted::run(&words[1..]),
         ["deb", ..] => deb::run(&words[1..]),
         ["install-c", ..] => c_library::install(&words[1..]),

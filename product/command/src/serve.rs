@@ -27,6 +27,8 @@ mod small_files;
 pub(crate) mod source;
 pub(crate) mod state;
 #[cfg(feature = "object")]
+mod store_claim;
+#[cfg(feature = "object")]
 mod store_place;
 #[cfg(feature = "object")]
 mod store_view;

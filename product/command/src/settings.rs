@@ -178,7 +178,7 @@ pub(crate) struct StoreSettings {
     /// That host ends. Its clients' committed data is all there.
     #[arg(long, help_heading = STORES, conflicts_with = "standby")]
     pub(crate) take_over: bool,
-    /// Only read a volume that another server writes, about a second behind it
+    /// Only read a volume that another server writes, about three seconds behind it
     #[arg(long, help_heading = STORES, conflicts_with_all = ["standby", "take_over"])]
     pub(crate) follow: bool,
     /// Only read a snapshot of the volume (`afflux snapshot`)

@@ -7,6 +7,9 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use futures_util::TryStreamExt;
+use futures_util::stream::FuturesUnordered;
+
 use crate::control::{Broken, Rule};
 use crate::error::ObjectVolumeError;
 use crate::file::{Cut, END, Unnamed};
@@ -16,6 +19,8 @@ use crate::state::{Limits, State};
 
 const ANSWER_NS: u64 = 10_000_000_000;
 const SUCCESSOR_NS: u64 = 11_000_000_000;
+/// Files that an end makes durable at a time.
+const DRAINED_MAX: usize = 256;
 
 /// Random values for an opening.
 #[derive(Clone, Debug)]
@@ -137,17 +142,32 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// # Errors
     /// As [`Self::commit`].
     pub async fn close(&self) -> Result<(), ObjectVolumeError> {
-        self.state().is_closing = true;
-        let files: Vec<u64> = self.state().files.keys().copied().collect();
-        for ino in files {
-            if !self.broken.is(Rule::DrainBeforeClean) {
-                self.make_durable(ino).await?;
-            }
+        self.drain().await?;
+        // The next reader finds the bytes of small COMMITs side by side, and not in the tree of records.
+        let is_worth_a_segment = self.state().inline_bytes >= self.limits.inline_bytes;
+        if is_worth_a_segment {
+            self.pack().await?;
         }
+        self.state().is_closing = true;
+        self.drain().await?;
         self.state().is_closed = true;
         let lineage = Lineage { verifier: self.verifier, is_clean: true };
         let sequence = self.records.apply(vec![Change::Put(Lineage::KEY.to_vec(), lineage.encode())])?;
         Ok(self.records.durable(sequence).await?)
+    }
+
+    /// Makes all files durable, many at a time: they share the PUTs of the log.
+    async fn drain(&self) -> Result<(), ObjectVolumeError> {
+        let files: Vec<u64> = self.state().files.keys().copied().collect();
+        let mut draining = FuturesUnordered::new();
+        for ino in files.into_iter().filter(|_| !self.broken.is(Rule::DrainBeforeClean)) {
+            if draining.len() >= DRAINED_MAX {
+                draining.try_next().await?;
+            }
+            draining.push(self.make_durable(ino));
+        }
+        while draining.try_next().await?.is_some() {}
+        Ok(())
     }
 
     /// Waits until this writer may answer a call.

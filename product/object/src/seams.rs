@@ -157,26 +157,22 @@ pub trait Records: Send + Sync {
     fn durable_through(&self) -> Sequence;
     /// Waits until a batch is durable.
     fn durable(&self, sequence: Sequence) -> impl Future<Output = Result<(), RecordsError>> + Send;
-    /// The records with keys from `from` to before `to`, in order. It sees one state.
-    fn scan(
-        &self,
-        from: Key,
-        to: Key,
-        durability: Durability,
-    ) -> impl Future<Output = Result<Vec<Record>, RecordsError>> + Send;
-    /// The first `most` of the records that [`Self::scan`] returns. A database that can end a scan early does so.
+    /// The first `most` records with keys from `from` to before `to`, in order. It sees one state.
     fn scan_first(
         &self,
         from: Key,
         to: Key,
         durability: Durability,
         most: usize,
+    ) -> impl Future<Output = Result<Vec<Record>, RecordsError>> + Send;
+    /// All records of a range, as [`Self::scan_first`].
+    fn scan(
+        &self,
+        from: Key,
+        to: Key,
+        durability: Durability,
     ) -> impl Future<Output = Result<Vec<Record>, RecordsError>> + Send {
-        async move {
-            let mut records = self.scan(from, to, durability).await?;
-            records.truncate(most);
-            Ok(records)
-        }
+        self.scan_first(from, to, durability, usize::MAX)
     }
     /// Reads the newest manifest. It shows all batches that were durable at the call, so every later checkpoint does.
     fn manifest(&self) -> impl Future<Output = Result<Manifest, RecordsError>> + Send;

@@ -1,6 +1,7 @@
-//! Tools that stress an NFSv3 server: random operations against a model, and a race of two servers.
+//! Tools that stress an NFSv3 server: random operations against a model, a race of two servers, and a
+//! comparison of ways to an object store.
 //!
-//! Owns: random operations and their valid answers (`random`); the race (`race`).
+//! Owns: random operations and their valid answers (`random`); the race (`race`); the comparison (`stores`).
 //! Does not own: the protocol's codec (`nfs-client`), the valid contents of a file (`reference`), starting servers.
 //! Invariants: one seed gives one sequence of operations if replies come in the same order.
 
@@ -8,3 +9,4 @@
 
 pub mod race;
 pub mod random;
+pub mod stores;

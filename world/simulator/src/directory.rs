@@ -62,21 +62,7 @@ impl MemoryTree {
         });
         let now = shared.now();
         let body = Body::Directory { parent: ROOT, entries: BTreeMap::new() };
-        let root = Object {
-            generation: 0,
-            mode: 0o755,
-            links: 1,
-            uid: 0,
-            gid: 0,
-            atime: now,
-            mtime: now,
-            ctime: now,
-            body,
-            xattrs: BTreeMap::new(),
-            linkable: false,
-            nodes: 0,
-        };
-        let number = shared.lock().add(root);
+        let number = shared.lock().add(Object::new(0, 0o755, now, body));
         assert_eq!(number, ROOT);
         let root = shared.found(&mut shared.lock(), ROOT);
         Arc::new(Self { shared, exports: vec![Export { path: "/".to_owned(), root }], options })

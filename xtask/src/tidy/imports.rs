@@ -97,7 +97,7 @@ const TABLE: &[Row] = &[
             "report",
             "volume",
         ],
-        ours_in_tests: &["nfs-check", "nfs-client", "page-check", "scratch"],
+        ours_in_tests: &["gateway", "nfs-check", "nfs-client", "page-check", "scratch"],
         others: None,
     },
     Row {
@@ -149,8 +149,8 @@ const OPTIONAL: &[Row] = &[
     Row { name: "nfs-client", ours: &[], ours_in_tests: &["scratch"], others: None },
     Row {
         name: "nfs-check",
-        ours: &["nfs-client", "reference"],
-        ours_in_tests: &["engine", "frontend", "nfs", "scratch", "simulator", "volume"],
+        ours: &["gateway", "nfs-client", "reference", "scratch"],
+        ours_in_tests: &["engine", "frontend", "nfs", "simulator", "volume"],
         others: None,
     },
     Row {
@@ -159,9 +159,10 @@ const OPTIONAL: &[Row] = &[
         ours_in_tests: &["budget", "frames", "reference", "simulator"],
         others: Some(&["bytes", "crc32c", "futures-util", "thiserror"]),
     },
-    Row { name: "object-store", ours: &["object"], ours_in_tests: &["scratch", "volume"], others: None },
+    Row { name: "object-store", ours: &["object"], ours_in_tests: &["gateway", "scratch", "volume"], others: None },
     Row { name: "page-check", ours: &["scratch"], ours_in_tests: &[], others: None },
     Row { name: "scratch", ours: &[], ours_in_tests: &[], others: Some(&["rustix"]) },
+    Row { name: "gateway", ours: &["scratch"], ours_in_tests: &[], others: Some(&["rustix"]) },
     Row {
         name: "linux-policies",
         ours: &["engine"],

@@ -2,7 +2,7 @@
 //!
 //! Owns: the opening and the end of the volume, the tasks that it needs, the check for another host.
 //! Does not own: any decision about data (`afflux_object`), requests to the store (`afflux_object_store`).
-//! Invariants: a volume that another host serves is opened only at the user's word. Once the volume is lost to this
+//! Invariants: a volume that another server has is opened only at the user's word. Once the volume is lost to this
 //! writer, this process ends; any other failure of its upkeep is logged and tried again. A clean end is noted only after
 //! everything was written.
 
@@ -22,6 +22,7 @@ use rustix::process::{getegid, geteuid};
 use rustix::system::uname;
 use tracing::{error, warn};
 
+use super::store_claim::Claim;
 use super::store_place::{Parts, StorePlace};
 use crate::settings::Settings;
 
@@ -31,14 +32,22 @@ type OpenVolume = DeviceVolume<StoreObjects, StoreRecords, StoreClock, LinuxPlat
 pub(super) struct Writer {
     volume: Arc<OpenVolume>,
     holder: Holder,
+    _claim: Option<Claim>,
 }
 
 pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<(Parts, Writer)> {
     let StorePlace { platform, store, .. } = place;
     let failed = |error| place.failed(&error);
     let host = uname().nodename().to_string_lossy().into_owned();
+    let take_claim = || {
+        let taken = Claim::take(&place.url, settings.store.endpoint.as_deref());
+        taken.map_err(|error| Failure::failed(format!("{}: {error}", output::shown(&place.url))))
+    };
+    let claim = take_claim()?;
     if !settings.store.take_over {
-        wait_for_others(place, &host, settings.store.standby).await?;
+        // A holder of this name without a process that has the claim was killed.
+        let own = claim.is_some().then_some(host.as_str());
+        wait_for_others(place, own, settings.store.standby).await?;
     }
     let records = store.records().await.map_err(|error| Failure::failed(output::shown(error)))?;
     let holder = Holder { host, epoch: records.epoch() };
@@ -64,17 +73,19 @@ pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<(Pa
         tree,
         device: ObjectDevice::new(&world, Arc::clone(&volume)),
     };
-    let writer = Writer { volume, holder };
+    // A process of this host that lost the volume has ended by now.
+    let claim = if claim.is_some() { claim } else { take_claim()? };
+    let writer = Writer { volume, holder, _claim: claim };
     writer.start_tasks(place);
     Ok((parts, writer))
 }
 
-/// Makes sure that no other host serves the volume. A standby waits for that.
-async fn wait_for_others(place: &StorePlace, host: &str, waits: bool) -> Outcome {
+/// Makes sure that no other server has the volume. A standby waits for that. `own` is the name of a holder that is gone.
+async fn wait_for_others(place: &StorePlace, own: Option<&str>, waits: bool) -> Outcome {
     let failed = |error| place.failed(&error);
     let (objects, clock, url) = (place.store.objects(), place.store.clock(), output::shown(&place.url));
     let alive = Holder::alive(&objects, &clock).await.map_err(failed)?;
-    match alive.filter(|(holder, _)| holder.host != host) {
+    match alive.filter(|(holder, _)| Some(holder.host.as_str()) != own) {
         Some((holder, _)) if waits => {
             output::remark(format_args!("Waiting until {} no longer serves {url}.", output::shown(&holder.host)));
             Holder::standby(&objects, &clock).await.map_err(failed)

@@ -128,6 +128,22 @@ fn a_server_whose_volume_is_taken_over_ends_by_itself_and_its_successor_has_ever
     new.stop();
 }
 
+#[test]
+fn a_second_server_on_a_host_is_refused_and_the_successor_of_a_killed_one_is_not() {
+    let (store, scratch) = (FakeStore::start(), Scratch::new());
+    let first = serve(&store, scratch.path(), "first", &[]);
+    // Its word about itself comes after its first answer.
+    eventually("the first one says that it serves", || {
+        let mut says = false;
+        store.change(|objects| says = objects.contains_key("home/holder"));
+        says
+    });
+    let said = refused(&store, &[]);
+    assert!(said.contains("is served by") && said.contains("--take-over to take the volume"), "{said}");
+    first.kill();
+    serve(&store, scratch.path(), "second", &[]).stop();
+}
+
 /// The words of a server that does not start.
 fn refused(store: &FakeStore, arguments: &[&str]) -> String {
     let scratch = Scratch::new();

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use object_store::ObjectStore;
 use slatedb::config::{CloseOptions, DurabilityLevel, ReadOptions, ScanOptions};
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
-use slatedb::{Db, DbReadOps, WriteBatch};
+use slatedb::{Db, DbReadOps, VersionedManifest, WriteBatch};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
@@ -166,10 +166,6 @@ impl Records for StoreRecords {
         self.reaches(|progress| progress.durable >= sequence).await
     }
 
-    async fn scan(&self, from: Key, to: Key, durability: Durability) -> Result<Vec<Record>, RecordsError> {
-        self.scan_first(from, to, durability, usize::MAX).await
-    }
-
     async fn scan_first(
         &self,
         from: Key,
@@ -194,9 +190,7 @@ impl Records for StoreRecords {
         self.run(async move {
             tasks.flush_memtable().await?;
             tasks.read_manifest().await?;
-            let manifest = tasks.db.manifest();
-            let living = |checkpoint: &slatedb::Checkpoint| Checkpoint { manifest: checkpoint.manifest_id };
-            Ok(Manifest { number: manifest.id(), checkpoints: manifest.checkpoints().iter().map(living).collect() })
+            Ok(shown(&tasks.db.manifest()))
         })
         .await
     }
@@ -238,6 +232,11 @@ fn as_batch(changes: Batch) -> WriteBatch {
         }
     }
     batch
+}
+
+fn shown(manifest: &VersionedManifest) -> Manifest {
+    let living = |checkpoint: &slatedb::Checkpoint| Checkpoint { manifest: checkpoint.manifest_id };
+    Manifest { number: manifest.id(), checkpoints: manifest.checkpoints().iter().map(living).collect() }
 }
 
 /// The first `most` records of a range.

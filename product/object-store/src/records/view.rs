@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use afflux_object::{Batch, Checkpoint, Durability, Key, Manifest, Record, Records, RecordsError, Sequence};
+use afflux_object::{Batch, Durability, Key, Manifest, Record, Records, RecordsError, Sequence};
 use object_store::ObjectStore;
 use slatedb::config::DbReaderOptions;
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
@@ -16,20 +16,21 @@ use slatedb::{DbReader, DbReaderMode};
 
 use super::sum::Sum;
 use super::tasks::{of_close, reason};
-use super::{BLOCK_CACHE_BYTES, read};
+use super::{BLOCK_CACHE_BYTES, read, shown};
 use crate::error::StoreError;
 use crate::site::{FOLDER, Site};
 use crate::snapshot::{admin, find};
 
-/// A view looks so often for what the writer made durable.
-const POLL: Duration = Duration::from_secs(1);
+/// A view looks so often for what the writer made durable. Each look is about ten requests, also at an idle volume. Clients of
+/// NFS keep attributes for three seconds at least, so more looks would show their programs nothing earlier.
+const POLL: Duration = Duration::from_secs(3);
 /// A view that does not move.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The state that a view shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum View {
-    /// The newest one, about a second behind the writer.
+    /// The newest one, about three seconds behind the writer.
     Following,
     /// The newest one of the opening.
     Fixed,
@@ -122,14 +123,8 @@ impl Records for StoreView {
         read.map_err(|error| reason(&error))
     }
 
-    async fn scan(&self, from: Key, to: Key, durability: Durability) -> Result<Vec<Record>, RecordsError> {
-        self.scan_first(from, to, durability, usize::MAX).await
-    }
-
     async fn manifest(&self) -> Result<Manifest, RecordsError> {
-        let manifest = self.db.manifest();
-        let living = |checkpoint: &slatedb::Checkpoint| Checkpoint { manifest: checkpoint.manifest_id };
-        Ok(Manifest { number: manifest.id(), checkpoints: manifest.checkpoints().iter().map(living).collect() })
+        Ok(shown(&self.db.manifest()))
     }
 
     /// No writer fences a view.

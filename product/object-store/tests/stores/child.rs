@@ -5,6 +5,9 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
 /// The variable that tells a child what to work on.
 const WORK: &str = "AFFLUX_STORES_CHILD";
 /// The lines of a child, among those of the test's own program.
@@ -39,6 +42,29 @@ impl Process {
                 return Some(said.to_owned());
             }
         }
+    }
+
+    /// The next line that a frozen child had said, or nothing.
+    pub(crate) fn hear_said(&mut self) -> Option<String> {
+        let mut pipe = [PollFd::new(self.lines.get_ref(), PollFlags::IN)];
+        let is_waiting = poll(&mut pipe, Some(&Timespec::default())).unwrap() > 0;
+        if is_waiting || !self.lines.buffer().is_empty() { self.hear() } else { None }
+    }
+
+    /// Stops the child, as a suspended machine does.
+    pub(crate) fn freeze(&mut self) {
+        kill_process(self.pid(), Signal::STOP).unwrap();
+        let stopped = waitpid(Some(self.pid()), WaitOptions::UNTRACED).unwrap().unwrap().1;
+        assert!(stopped.stopped(), "{stopped:?}");
+    }
+
+    /// Lets a frozen child go on.
+    pub(crate) fn thaw(&mut self) {
+        kill_process(self.pid(), Signal::CONT).unwrap();
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
     }
 
     /// Kills the child at once, as a power failure of the process would.

@@ -1,4 +1,5 @@
-//! A writer is killed again and again; each successor finds every acknowledged byte.
+//! A writer is killed or frozen again and again; each successor finds every acknowledged byte. A frozen writer wakes up
+//! beside its successor. It acknowledges only the bytes that the successor found.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,9 @@ use crate::{open, scratch, url, wait};
 const FILES: u64 = 3;
 /// The variable for longer runs.
 const ROUNDS: &str = "AFFLUX_KILL_ROUNDS";
+
+/// The files' newest versions by number.
+type Files = BTreeMap<u64, Known>;
 
 /// The newest acknowledged and the newest written version of a file.
 #[derive(Clone, Copy, Default)]
@@ -28,7 +32,12 @@ fn a_killed_writer_loses_no_acknowledged_byte() {
 #[test]
 #[ignore = "runs for minutes; AFFLUX_KILL_ROUNDS sets the number of kills"]
 fn a_writer_that_is_killed_very_often_loses_no_acknowledged_byte() {
-    lanes(std::env::var(ROUNDS).map_or(2_000, |rounds| rounds.parse().unwrap()));
+    lanes(wanted(2_000));
+}
+
+/// The number of rounds that the user asked for.
+pub(crate) fn wanted(usual: u64) -> u64 {
+    std::env::var(ROUNDS).map_or(usual, |rounds| rounds.parse().unwrap())
 }
 
 /// Two volumes at a time, since one mostly waits for its disk.
@@ -40,49 +49,100 @@ fn lanes(kills: u64) {
     std::thread::scope(|threads| [threads.spawn(lane), threads.spawn(lane)].map(|lane| lane.join().unwrap()));
 }
 
-/// Kills writers of a volume. They get these variables.
+/// The words of a volume's writers.
+struct Heard {
+    known: Files,
+    commits: u64,
+    openings: u64,
+}
+
+/// A frozen writer, and the versions that its successor found.
+struct Zombie {
+    child: Process,
+    found: Option<Files>,
+}
+
+/// Kills writers of a volume. They get these variables. Each eighth writer is frozen instead, unless the store is a
+/// directory, which has one process.
 pub(crate) fn rounds(url: &str, variables: &[(&str, &str)], rounds: u64) {
-    let mut known = BTreeMap::from_iter((1..=FILES).map(|ino| (ino, Known::default())));
-    let (mut commits, mut openings) = (0, 0);
+    let known = (1..=FILES).map(|ino| (ino, Known::default())).collect();
+    let mut heard = Heard { known, commits: 0, openings: 0 };
+    let (mut zombie, mut zombies): (Option<Zombie>, u64) = (None, 0);
     for round in 0..rounds {
         let mut child = Process::start("kills::writer", url, variables);
         // Every eighth writer dies while it opens the volume, the others some commits later.
         let lines_max = if round % 8 == 7 { round / 8 % 3 } else { FILES + 2 * (round * 5 % 8) };
-        for _ in 0..lines_max {
+        for at in 0..lines_max {
             let line = child.hear().unwrap_or_else(|| panic!("round {round}: the writer ended by itself"));
-            hear(round, &line, &mut known, &mut commits, &mut openings);
+            heard.line(round, &line);
+            if let Some(zombie) = zombie.as_mut().filter(|_| at + 1 == FILES) {
+                zombie.found = Some(heard.known.clone());
+            }
+        }
+        if let Some(Zombie { child, found: Some(found) }) = zombie.take() {
+            wake(round, child, &found);
+            zombies += 1;
+        }
+        if round % 8 == 2 && !url.starts_with("file:") {
+            child.freeze();
+            while let Some(line) = child.hear_said() {
+                heard.line(round, &line);
+            }
+            zombie = Some(Zombie { child, found: None });
+            continue;
         }
         child.kill();
         // Lines that were said before the kill count, too.
         while let Some(line) = child.hear() {
-            hear(round, &line, &mut known, &mut commits, &mut openings);
+            heard.line(round, &line);
         }
     }
-    println!("{rounds} kills, {openings} files read, {commits} commits");
+    let Heard { commits, openings, .. } = heard;
+    println!("{rounds} writers, {zombies} of them zombies, {openings} files read, {commits} commits");
     assert!(commits >= rounds && openings >= rounds);
+    assert!(url.starts_with("file:") || zombies >= rounds / 8);
 }
 
-fn hear(round: u64, line: &str, known: &mut BTreeMap<u64, Known>, commits: &mut u64, openings: &mut u64) {
+/// Wakes a frozen writer beside its successor. It may acknowledge bytes that the successor found.
+fn wake(round: u64, mut child: Process, found: &Files) {
+    child.thaw();
+    while let Some(line) = child.hear() {
+        let (kind, ino, version) = parsed(round, &line);
+        let durable = found[&ino].acknowledged;
+        assert!(
+            kind != "committed" || version <= durable,
+            "round {round}: a zombie commits version {version} of file {ino}, and its successor found {durable}"
+        );
+    }
+}
+
+fn parsed(round: u64, line: &str) -> (&str, u64, u64) {
     let words: Vec<&str> = line.split(' ').collect();
     let [kind, ino, version] = words[..] else { panic!("round {round}: the writer says {line}") };
-    let (ino, version): (u64, u64) = (ino.parse().unwrap(), version.parse().unwrap());
-    let file = known.get_mut(&ino).unwrap();
-    match kind {
-        "found" => {
-            let allowed = file.acknowledged..=file.written;
-            assert!(
-                allowed.contains(&version),
-                "round {round}: file {ino} has version {version} instead of {allowed:?}"
-            );
-            *file = Known { acknowledged: version, written: version };
-            *openings += 1;
+    (kind, ino.parse().unwrap(), version.parse().unwrap())
+}
+
+impl Heard {
+    fn line(&mut self, round: u64, line: &str) {
+        let (kind, ino, version) = parsed(round, line);
+        let file = self.known.get_mut(&ino).unwrap();
+        match kind {
+            "found" => {
+                let allowed = file.acknowledged..=file.written;
+                assert!(
+                    allowed.contains(&version),
+                    "round {round}: file {ino} has version {version} instead of {allowed:?}"
+                );
+                *file = Known { acknowledged: version, written: version };
+                self.openings += 1;
+            }
+            "writes" => file.written = version,
+            "committed" => {
+                file.acknowledged = version;
+                self.commits += 1;
+            }
+            _ => panic!("round {round}: {line}"),
         }
-        "writes" => file.written = version,
-        "committed" => {
-            file.acknowledged = version;
-            *commits += 1;
-        }
-        _ => panic!("round {round}: {line}"),
     }
 }
 

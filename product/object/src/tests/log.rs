@@ -179,11 +179,17 @@ impl Records for Arc<Log> {
         Ok(())
     }
 
-    async fn scan(&self, from: Key, to: Key, durability: Durability) -> Result<Vec<Record>, RecordsError> {
+    async fn scan_first(
+        &self,
+        from: Key,
+        to: Key,
+        durability: Durability,
+        most: usize,
+    ) -> Result<Vec<Record>, RecordsError> {
         let records = {
             let state = self.state();
             let map = if durability == Durability::Remote { &state.durable } else { &state.applied };
-            map.range(from..to).map(|(key, value)| (key.clone(), value.clone())).collect()
+            map.range(from..to).map(|(key, value)| (key.clone(), value.clone())).take(most).collect()
         };
         let ns = self.store.world().random.below(200 * MS);
         self.store.sleep_ns(ns).await;

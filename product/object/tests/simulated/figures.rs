@@ -180,6 +180,20 @@ fn commits_of_many_clients_share_the_log() {
 }
 
 #[test]
+fn an_end_makes_many_files_durable_at_a_time() {
+    let machine = machine(&ObjectContents::default(), StoreOptions { spread_per_mille: 0, ..store(30, 500) });
+    let here = Arc::clone(&machine.here);
+    machine.run(async {
+        (1..=1_000).for_each(|ino| here.volume.write(ino, 0, bytes(ino, 0, 4 * KIB).into()).unwrap());
+        let began = here.now_ns();
+        here.volume.close().await.unwrap();
+        let ns = here.now_ns() - began;
+        println!("{} ms, {:?}", ns / MILLISECOND, here.store.figures());
+        assert!(ns <= 20 * 30 * MILLISECOND, "{ns} ns for 1,000 files");
+    });
+}
+
+#[test]
 fn a_commit_after_100_mb_at_the_links_speed_has_little_left_to_write() {
     for round_trip_ms in [30, 100, 150] {
         let machine =
@@ -233,6 +247,12 @@ fn a_small_commit_beside_a_stream_takes_three_round_trips_at_most() {
 
 #[test]
 fn small_files_made_together_are_read_together() {
+    for is_synced_at_once in [false, true] {
+        small_files(is_synced_at_once);
+    }
+}
+
+fn small_files(is_synced_at_once: bool) {
     let contents = ObjectContents::default();
     let writer = machine(&contents, store(30, 500));
     let here = Arc::clone(&writer.here);
@@ -245,6 +265,9 @@ fn small_files_made_together_are_read_together() {
         for ino in 1..=1000 {
             let file = here.open(ino, 0);
             here.write(&file, 0, 8 * KIB, ino).await;
+            if is_synced_at_once {
+                here.sync(&file).await;
+            }
             files.push(file);
         }
         here.sleep(2 * SECOND).await;

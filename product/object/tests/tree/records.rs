@@ -142,12 +142,19 @@ impl Records for MapRecords {
         poll_fn(poll).await
     }
 
-    async fn scan(&self, from: Key, to: Key, _durability: Durability) -> Result<Vec<Record>, RecordsError> {
+    async fn scan_first(
+        &self,
+        from: Key,
+        to: Key,
+        _durability: Durability,
+        most: usize,
+    ) -> Result<Vec<Record>, RecordsError> {
         self.pause().await;
         let records = {
             let mut state = self.state();
             state.calls.scans += 1;
-            state.applied.range(from..to).map(|(key, value)| (key.clone(), value.clone())).collect()
+            let records = state.applied.range(from..to).map(|(key, value)| (key.clone(), value.clone()));
+            records.take(most).collect()
         };
         self.pause().await;
         Ok(records)

@@ -15,6 +15,10 @@ mod report;
 mod servers;
 mod tree;
 
+pub(crate) use report::median_and_range;
+pub(crate) use servers::field;
+pub(crate) use tree::archive;
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -46,12 +50,12 @@ pub enum Failure {
     Server(String),
 }
 
-fn host(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Failure {
+pub(crate) fn host(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Failure {
     let what = what.into();
     |error| Failure::Host { what, error }
 }
 
-fn call(what: impl Into<String>) -> impl FnOnce(afflux_nfs_client::Error) -> Failure {
+pub(crate) fn call(what: impl Into<String>) -> impl FnOnce(afflux_nfs_client::Error) -> Failure {
     let what = what.into();
     |error| Failure::Call { what, error }
 }

@@ -1,8 +1,8 @@
 //! A program of the host that writes the servers' disk during a measurement.
 //!
-//! Owns: its rate, its file, its start and its end.
+//! Owns: the program's rate, file, start and end.
 //! Does not own: the measurement (`cases`).
-//! Invariants: it writes past every cache. It has ended, and its file is gone, when this value is dropped.
+//! Invariants: the program writes past every cache. A drop ends the program and removes its file.
 
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ pub(super) struct OtherProgram {
 }
 
 impl OtherProgram {
-    /// Starts it in a directory of the servers' disk.
+    /// Starts the program; its file is in a directory of the servers' disk.
     pub(super) fn start(directory: &Path) -> io::Result<Self> {
         let file = directory.join("other-program");
         let mut fio = Command::new("fio");

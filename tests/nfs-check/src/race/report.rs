@@ -18,7 +18,7 @@ pub(super) fn short(rate: f64) -> String {
 }
 
 /// The median, the least and the most; `None` without values.
-fn median_and_range(mut values: Vec<f64>) -> Option<(f64, f64, f64)> {
+pub(crate) fn median_and_range(mut values: Vec<f64>) -> Option<(f64, f64, f64)> {
     values.sort_by(f64::total_cmp);
     let (least, most) = (*values.first()?, *values.last()?);
     let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);

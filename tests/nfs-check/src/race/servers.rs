@@ -221,7 +221,7 @@ fn start_afflux(options: &Options, export: &Path, name: &str, further: &[&str]) 
 }
 
 /// The text after a key in a line of JSON, up to the end of the value.
-fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let rest = line.split_once(key)?.1;
     Some(rest.split(['"', ',', '}']).next()?.trim())
 }

@@ -49,8 +49,8 @@ fn mounted(servers: &Servers, which: Running, place: &Path) -> io::Result<Mounte
     Ok(mounted)
 }
 
-/// The archive: files of up to 16 KiB, fifty to a directory.
-fn archive(place: &Path, files: u64) -> io::Result<PathBuf> {
+/// An archive of files, fifty to a directory, unless it is there. `bytes` tells the length of each.
+pub(crate) fn archive(place: &Path, files: u64, bytes: fn(u64) -> u64) -> io::Result<PathBuf> {
     let (tree, archive) = (place.join("tree"), place.join("tree.tar"));
     if archive.exists() {
         return Ok(archive);
@@ -58,7 +58,7 @@ fn archive(place: &Path, files: u64) -> io::Result<PathBuf> {
     for at in 0..files {
         let directory = tree.join(format!("d{}", at / FILES_IN_DIRECTORY));
         fs::create_dir_all(&directory)?;
-        fs::write(directory.join(format!("f{at}")), vec![at as u8; (at * 37 % (16 << 10)) as usize])?;
+        fs::write(directory.join(format!("f{at}")), vec![at as u8; bytes(at) as usize])?;
     }
     let status = Command::new("tar").arg("-C").arg(place).arg("-cf").arg(&archive).arg("tree").status()?;
     if status.success() { Ok(archive) } else { Err(io::Error::other("tar cannot make the archive")) }
@@ -67,7 +67,7 @@ fn archive(place: &Path, files: u64) -> io::Result<PathBuf> {
 pub(super) fn run(servers: &Servers, which: Running, scale: &Scale, round: usize) -> Called<Figure> {
     let place = servers.export().with_file_name("trees");
     fs::create_dir_all(&place)?;
-    let archive = archive(&place, scale.tree_files)?;
+    let archive = archive(&place, scale.tree_files, |at| at * 37 % (16 << 10))?;
     let mounted = mounted(servers, which, &place)?;
     let into = mounted.point.join(format!("tree-{}-{round}", which.name()));
     fs::create_dir(&into)?;

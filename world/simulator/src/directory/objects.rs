@@ -54,6 +54,28 @@ pub(super) struct Object {
     pub(super) nodes: u32,
 }
 
+impl Object {
+    /// An object of root's with one name.
+    pub(super) fn new(generation: u32, mode: u32, now: Timestamp, body: Body) -> Self {
+        let xattrs = BTreeMap::new();
+        let [atime, mtime, ctime] = [now; 3];
+        Self {
+            generation,
+            mode,
+            links: 1,
+            uid: 0,
+            gid: 0,
+            atime,
+            mtime,
+            ctime,
+            body,
+            xattrs,
+            linkable: false,
+            nodes: 0,
+        }
+    }
+}
+
 pub(super) enum Body {
     /// Keeps how often the file's bytes had been changed when it was last looked at: writes move its times.
     Regular {
@@ -261,20 +283,7 @@ impl Shared {
             New::Special(kind) => (Body::Special(*kind), 0o644),
         };
         let (now, generation) = (self.now(), objects.generations);
-        let number = objects.add(Object {
-            generation,
-            mode,
-            links: 1,
-            uid: 0,
-            gid: 0,
-            atime: now,
-            mtime: now,
-            ctime: now,
-            body,
-            xattrs: BTreeMap::new(),
-            linkable: false,
-            nodes: 0,
-        });
+        let number = objects.add(Object::new(generation, mode, now, body));
         self.set(objects, number, change);
         number
     }

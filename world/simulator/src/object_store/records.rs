@@ -259,10 +259,16 @@ impl Records for ObjectRecords {
         .await
     }
 
-    async fn scan(&self, from: Key, to: Key, durability: Durability) -> Result<Vec<Record>, RecordsError> {
+    async fn scan_first(
+        &self,
+        from: Key,
+        to: Key,
+        durability: Durability,
+        most: usize,
+    ) -> Result<Vec<Record>, RecordsError> {
         let state = self.state();
         let map = if durability == Durability::Remote { &state.durable } else { &state.applied };
-        Ok(map.range(from..to).map(|(key, value)| (key.clone(), value.clone())).collect())
+        Ok(map.range(from..to).map(|(key, value)| (key.clone(), value.clone())).take(most).collect())
     }
 
     async fn manifest(&self) -> Result<Manifest, RecordsError> {

@@ -1,0 +1,52 @@
+use super::*;
+
+/// A server of one connection that answers each of `answers` requests, which have bodies of 3 bytes, with 2 bytes.
+fn server(answers: usize, request_bytes: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        for _ in 0..answers {
+            stream.read_exact(&mut vec![0; request_bytes]).unwrap();
+            stream.write_all(b"ok").unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn requests_pass_are_counted_and_answered_late() {
+    let request = b"PUT /bucket/name HTTP/1.1\r\nContent-Length: 4\r\n\r\nGET ";
+    let delay = Duration::from_millis(40);
+    let relay = Relay::start(server(3, request.len()), delay).unwrap();
+    let mut client = TcpStream::connect(relay.address()).unwrap();
+    for _ in 0..3 {
+        let began = Instant::now();
+        client.write_all(request).unwrap();
+        let mut answer = [0; 2];
+        client.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"ok");
+        assert!(began.elapsed() >= delay);
+    }
+    assert_eq!(relay.asked(), Asked { puts: 3, side_by_side: 1, ..Asked::default() });
+}
+
+#[test]
+fn each_request_has_its_kind() {
+    let kind = |line: &str| Head::parse(format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap().kind;
+    assert_eq!(kind("GET /bucket/a/b"), Kind::Get);
+    assert_eq!(kind("HEAD /bucket/a"), Kind::Get);
+    assert_eq!(kind("GET /bucket?list-type=2&prefix=a"), Kind::List);
+    assert_eq!(kind("GET /bucket/"), Kind::List);
+    assert_eq!(kind("POST /bucket/a?uploads"), Kind::Put);
+    assert_eq!(kind("DELETE /bucket/a"), Kind::Delete);
+}
+
+#[test]
+fn a_body_of_unknown_length_is_refused() {
+    let chunked = b"PUT /b/a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let endless = b"PUT /b/a HTTP/1.1\r\nContent-Length: many\r\n\r\n";
+    for head in [&chunked[..], endless] {
+        Head::parse(head).unwrap_err();
+    }
+}

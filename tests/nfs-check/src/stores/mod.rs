@@ -1,0 +1,81 @@
+//! A comparison of ways to files in an object store: this server over NFS, s3fs, rclone, and plain requests. Each reaches
+//! the same Ceph through its own relay, which makes each answer late and counts requests.
+//!
+//! Owns: the order of participants, the rounds, the time.
+//! Does not own: sizes (`options`), the loads (`loads`, `raw`), the participants' programs (`participant`), goals and table (`table`).
+//! Invariants: one participant at a time has work. Rounds go through all of them, in turns from either end, and no round
+//! begins that would not end in time. Each participant has a new bucket in each round.
+
+mod http;
+mod loads;
+mod measured;
+mod options;
+mod participant;
+mod raw;
+mod session;
+mod stolen;
+mod table;
+
+use std::time::Instant;
+
+use afflux_gateway::Gateway;
+
+use crate::race::{Failure, host};
+use measured::Depths;
+pub use options::Options;
+use options::Scale;
+use participant::{Participant, Who};
+use stolen::Processors;
+use table::{Figures, Load};
+
+/// The most memory that the cluster takes.
+const STORE_BYTES: u64 = 10 << 30;
+
+/// Runs the comparison, reports each figure to `told`, and returns the table as Markdown.
+///
+/// # Errors
+/// When a program does not start or a request fails.
+pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Failure> {
+    if let Some(obstacle) = Gateway::obstacle() {
+        return Err(Failure::Server(obstacle));
+    }
+    let (scale, begin, processors) = (Scale::new(options.quick), Instant::now(), Processors::now());
+    told("starting a Ceph".to_owned());
+    let ceph = Gateway::start(STORE_BYTES).map_err(host("a Ceph"))?;
+    let mut figures = Figures::default();
+    let all = Who::all().into_iter().filter(|who| who.is_there(&options.only));
+    let mut turns: Vec<Who> = all.collect();
+    // This server's depth is that of the plain requests.
+    let mut depths = Depths::default();
+    for round in 0..scale.rounds {
+        let round_begin = Instant::now();
+        for who in turns.clone() {
+            let bucket = format!("{}-{round}", who.name());
+            ceph.make_bucket(&bucket, who == Who::Raw).map_err(host(bucket.as_str()))?;
+            let mut note = |load: Load, value: f64| {
+                told(format!(
+                    "[{} s] {}, {}: {value:.2} {}",
+                    begin.elapsed().as_secs(),
+                    load.name(),
+                    who.name(),
+                    load.unit()
+                ));
+                figures.note(load, who, value);
+            };
+            let mut participant = Participant::new(who, options, &ceph, bucket.clone());
+            match who {
+                Who::Raw => raw::run(&mut participant, &scale, depths, &mut note)?,
+                Who::Afflux => depths = loads::of_server(&mut participant, &scale, round == 0, &mut note)?,
+                Who::S3fs | Who::Rclone => loads::of_mount(&mut participant, &scale, round == 0, &mut note)?,
+            }
+            drop(participant);
+            ceph.remove_bucket(&bucket).map_err(host(bucket.as_str()))?;
+        }
+        turns.reverse();
+        if begin.elapsed() + round_begin.elapsed() > options.time {
+            break;
+        }
+    }
+    let head = format!("Each answer is {} ms late. {}\n\n", options.delay.as_millis(), processors.remark());
+    Ok(head + &table::markdown(&figures))
+}

@@ -1,0 +1,76 @@
+//! The wishes of a comparison's user.
+//!
+//! Owns: its options, the sizes and counts of its loads.
+//! Does not own: the loads (`loads`, `raw`).
+//! Invariants: a quick run has each load of a whole one.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The options of a comparison.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A directory for all files, which is there.
+    pub directory: PathBuf,
+    /// The `afflux` program, with its feature `object`.
+    pub afflux: PathBuf,
+    /// The program that mounts a server, for tar.
+    pub bridge: PathBuf,
+    /// The delay of each answer.
+    pub delay: Duration,
+    /// The time for all rounds.
+    pub time: Duration,
+    /// A short run as a smoke test, whose speeds mean nothing.
+    pub quick: bool,
+    /// Only participants with these names; all if empty.
+    pub only: Vec<String>,
+}
+
+/// Sizes and counts.
+#[derive(Clone, Copy)]
+pub(super) struct Scale {
+    pub(super) rounds: usize,
+    pub(super) warm_bytes: u64,
+    pub(super) stream_bytes: u64,
+    pub(super) commits: usize,
+    pub(super) clients: usize,
+    pub(super) steady: Duration,
+    pub(super) small_files: usize,
+    /// Cold files of others than this server; each takes them round trips.
+    pub(super) cold_of_others: usize,
+    pub(super) idle: Duration,
+    pub(super) tree_files: u64,
+    /// Log objects before the kill.
+    pub(super) logs: usize,
+}
+
+impl Scale {
+    pub(super) fn new(quick: bool) -> Self {
+        let full = Self {
+            rounds: 3,
+            warm_bytes: 256 << 20,
+            stream_bytes: 1 << 30,
+            commits: 40,
+            clients: 32,
+            steady: Duration::from_secs(3),
+            small_files: 1_000,
+            cold_of_others: 100,
+            idle: Duration::from_secs(30),
+            tree_files: 50,
+            logs: 250,
+        };
+        let short = Self {
+            rounds: 1,
+            warm_bytes: 32 << 20,
+            stream_bytes: 64 << 20,
+            commits: 5,
+            steady: Duration::from_millis(500),
+            cold_of_others: 20,
+            idle: Duration::from_secs(2),
+            tree_files: 10,
+            logs: 20,
+            ..full
+        };
+        if quick { short } else { full }
+    }
+}

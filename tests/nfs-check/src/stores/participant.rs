@@ -1,0 +1,248 @@
+//! The participants: their programs, each behind its own relay.
+//!
+//! Owns: the processes and their mounts, their beginning and end.
+//! Does not own: the store, the loads.
+//! Invariants: each start has a new relay, so that its counts are those of one part of a run. A participant's programs
+//! end when it is dropped.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use afflux_gateway::{Asked, Gateway, KEY, Relay, SECRET};
+use afflux_nfs_client::Client;
+use afflux_scratch::within;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::options::Options;
+use super::session::Session;
+use crate::race::{Failure, field, host};
+
+const CACHE: &str = "1GiB";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Who {
+    Afflux,
+    Raw,
+    S3fs,
+    Rclone,
+}
+
+impl Who {
+    /// In the order of their first turns.
+    pub(super) fn all() -> [Self; 4] {
+        [Self::Afflux, Self::Raw, Self::S3fs, Self::Rclone]
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Afflux => "afflux",
+            Self::Raw => "raw",
+            Self::S3fs => "s3fs",
+            Self::Rclone => "rclone",
+        }
+    }
+
+    /// Its program is installed, and the user wants it.
+    pub(super) fn is_there(self, only: &[String]) -> bool {
+        let is_installed = match self {
+            Self::Afflux | Self::Raw => true,
+            Self::S3fs | Self::Rclone => Path::new("/usr/bin").join(self.name()).exists(),
+        };
+        is_installed && (only.is_empty() || only.iter().any(|name| name == self.name()))
+    }
+}
+
+/// A running program.
+enum Running {
+    Server { child: Child, address: SocketAddr, path: String },
+    Mount(Mounted),
+}
+
+pub(super) struct Participant<'a> {
+    who: Who,
+    options: &'a Options,
+    ceph: &'a Gateway,
+    bucket: String,
+    running: Option<(Relay, Running)>,
+}
+
+impl<'a> Participant<'a> {
+    pub(super) fn new(who: Who, options: &'a Options, ceph: &'a Gateway, bucket: String) -> Self {
+        Self { who, options, ceph, bucket, running: None }
+    }
+
+    pub(super) fn bucket(&self) -> &str {
+        &self.bucket
+    }
+
+    /// The directory of all participants.
+    pub(super) fn directory(&self) -> &Path {
+        &self.options.directory
+    }
+
+    /// A new relay to the store.
+    pub(super) fn relay(&self) -> Result<Relay, Failure> {
+        Relay::start(self.ceph.address(), self.options.delay).map_err(host("a relay"))
+    }
+
+    /// Ends the program, if it runs, and starts it: with nothing in its memory.
+    pub(super) fn start(&mut self, arguments: &[&str]) -> Result<(), Failure> {
+        self.stop();
+        let relay = self.relay()?;
+        let running = match self.who {
+            Who::Afflux => self.serve(&relay, arguments)?,
+            _ => self.mount(&relay)?,
+        };
+        self.running = Some((relay, running));
+        Ok(())
+    }
+
+    /// Requests since the start.
+    pub(super) fn asked(&self) -> Asked {
+        self.running.as_ref().map_or_else(Asked::default, |(relay, _)| relay.asked())
+    }
+
+    /// A new connection of a client.
+    pub(super) fn session(&self) -> Result<Session, Failure> {
+        match &self.running {
+            Some((_, Running::Server { address, path, .. })) => connect(*address, path)
+                .map_err(|error| Failure::Call { what: "a connection to the server".to_owned(), error }),
+            Some((_, Running::Mount(mounted))) => Ok(Session::Mounted { point: mounted.point.clone() }),
+            None => Err(Failure::Server(format!("{} does not run", self.who.name()))),
+        }
+    }
+
+    /// Calls `inside` with a directory in which programs of this machine see the files.
+    pub(super) fn with_mount<T>(&self, inside: impl FnOnce(&Path) -> io::Result<T>) -> Result<T, Failure> {
+        match &self.running {
+            Some((_, Running::Server { address, path, .. })) => {
+                let point = self.options.directory.join("bridge");
+                fs::create_dir_all(&point).map_err(host("the bridge's mount"))?;
+                let mut command = Command::new(&self.options.bridge);
+                command.arg(address.to_string()).arg(path).arg(&point).arg(address.to_string());
+                let mounted = Mounted::start(command, &point, Path::new("/dev/null"))?;
+                let done = inside(&point).map_err(host("a program on the bridge"));
+                drop(mounted);
+                done
+            }
+            Some((_, Running::Mount(mounted))) => inside(&mounted.point).map_err(host("a program on a mount")),
+            None => Err(Failure::Server(format!("{} does not run", self.who.name()))),
+        }
+    }
+
+    /// Kills the server, as a power failure of its process would.
+    pub(super) fn kill(&mut self) {
+        if let Some((_, Running::Server { child, .. })) = &mut self.running {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        self.running = None;
+    }
+
+    /// Ends the program in its own way.
+    fn stop(&mut self) {
+        if let Some((_, Running::Server { mut child, .. })) = self.running.take() {
+            let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+            let _ = child.wait();
+        }
+    }
+
+    fn with_keys(program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET).stdin(Stdio::null());
+        command
+    }
+
+    fn serve(&self, relay: &Relay, arguments: &[&str]) -> Result<Running, Failure> {
+        // Prices of the store are kept over starts and rounds, as a server keeps them.
+        let home = self.options.directory.join("afflux");
+        fs::create_dir_all(&home).map_err(host("afflux"))?;
+        let log = fs::File::create(home.join("log")).map_err(host("afflux"))?;
+        let mut command = Self::with_keys(&self.options.afflux);
+        command.arg("serve").arg(format!("s3://{}/home", self.bucket)).args(["--endpoint", &relay.endpoint()]);
+        command.args(["--listen", "127.0.0.1:0", "--json", "--cache", CACHE]).args(arguments);
+        command.arg("--control").arg(home.join("control.sock")).arg("--state").arg(home.join("state"));
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().map_err(host("afflux"))?;
+        let mut ready = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut ready).map_err(host("afflux"))?;
+        }
+        let port = field(&ready, "\"port\":").and_then(|text| text.parse::<u16>().ok());
+        let path = field(&ready, "\"export\":\"").map(str::to_owned);
+        let (Some(port), Some(path)) = (port, path) else {
+            let said = fs::read_to_string(home.join("log")).unwrap_or_default();
+            return Err(Failure::Server(format!("afflux does not start: {ready}{said}")));
+        };
+        Ok(Running::Server { child, address: SocketAddr::from(([127, 0, 0, 1], port)), path })
+    }
+
+    fn mount(&self, relay: &Relay) -> Result<Running, Failure> {
+        let (name, point) = (self.who.name(), self.options.directory.join(self.who.name()));
+        fs::create_dir_all(&point).map_err(host(name))?;
+        let mut command = Self::with_keys(name);
+        if self.who == Who::S3fs {
+            let url = format!("url={}", relay.endpoint());
+            command.arg(&self.bucket).arg(&point).args(["-f", "-o", &url, "-o", "use_path_request_style"]);
+            // Its variables are the usual ones with a prefix.
+            command.env("AWSACCESSKEYID", KEY).env("AWSSECRETACCESSKEY", SECRET);
+        } else {
+            command.args(["mount", &format!(":s3:{}", self.bucket)]).arg(&point).args(["--vfs-cache-mode", "off"]);
+            command.env("RCLONE_S3_PROVIDER", "Ceph").env("RCLONE_S3_ENDPOINT", relay.endpoint());
+            command.env("RCLONE_S3_ENV_AUTH", "true").env("RCLONE_CONFIG", self.options.directory.join("rclone.conf"));
+        }
+        let log = self.options.directory.join(format!("{name}.log"));
+        Ok(Running::Mount(Mounted::start(command, &point, &log)?))
+    }
+}
+
+impl Drop for Participant<'_> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn connect(address: SocketAddr, path: &str) -> Result<Session, afflux_nfs_client::Error> {
+    let root = Client::connect(address)?.mount(path)?;
+    let mut client = Client::connect(address)?;
+    client.set_timeout(Some(PATIENCE))?;
+    Ok(Session::Nfs { client, root })
+}
+
+/// A mounted program. It ends when the value is dropped.
+struct Mounted {
+    child: Child,
+    point: PathBuf,
+}
+
+impl Mounted {
+    fn start(mut command: Command, point: &Path, log: &Path) -> Result<Self, Failure> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
+        let (before, log) = (device(point), fs::File::create(log).map_err(host("a log"))?);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
+        let mounted = Self { child: child.map_err(host(program.as_str()))?, point: point.to_path_buf() };
+        let is_mounted = || device(point).is_some_and(|now| Some(now) != before);
+        if within(PATIENCE, is_mounted) {
+            Ok(mounted)
+        } else {
+            Err(Failure::Server(format!("{program} does not mount")))
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.point).stderr(Stdio::null()).status();
+        let ended = within(Duration::from_secs(10), || self.child.try_wait().is_ok_and(|ended| ended.is_some()));
+        if !ended {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}

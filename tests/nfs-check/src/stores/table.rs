@@ -1,0 +1,175 @@
+//! The figures, their goals, and the table.
+//!
+//! Owns: the list of loads with units and goals; medians, spreads, the rows of Markdown.
+//! Does not own: the figures' origin.
+//! Invariants: a ratio's spread is that of the rounds' own ratios. A goal without figures is not reached.
+
+use std::collections::BTreeMap;
+
+use super::participant::Who;
+use crate::race::median_and_range;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Load {
+    StreamWrite,
+    StreamRead,
+    StreamPuts,
+    Commit,
+    CommitOfMany,
+    CommitOfManySlow,
+    CommitBesideStream,
+    SmallPuts,
+    ColdGets,
+    IdlePuts,
+    IdleGets,
+    Untar,
+    UntarAsync,
+    TakeOver,
+}
+
+/// The goal of this server.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Goal {
+    /// This part of plain requests' rate, at least.
+    OfRaw(f64),
+    /// The round trip and so much more, at most.
+    MoreThanRoundTrip(f64),
+    /// So many round trips, at most.
+    RoundTrips(f64),
+    /// This value, at most.
+    AtMost(f64),
+}
+
+const ALL: [Load; 14] = [
+    Load::StreamWrite,
+    Load::StreamRead,
+    Load::StreamPuts,
+    Load::Commit,
+    Load::CommitOfMany,
+    Load::CommitOfManySlow,
+    Load::CommitBesideStream,
+    Load::SmallPuts,
+    Load::ColdGets,
+    Load::IdlePuts,
+    Load::IdleGets,
+    Load::Untar,
+    Load::UntarAsync,
+    Load::TakeOver,
+];
+
+impl Load {
+    /// Its name, unit and goal.
+    fn row(self) -> (&'static str, &'static str, Goal) {
+        match self {
+            Self::StreamWrite => ("sequential write", "MB/s", Goal::OfRaw(0.9)),
+            Self::StreamRead => ("sequential read", "MB/s", Goal::OfRaw(0.85)),
+            Self::StreamPuts => ("write of 1 GiB", "PUTs", Goal::AtMost(135.0)),
+            Self::Commit => ("COMMIT of 4 KiB, p50", "ms", Goal::MoreThanRoundTrip(3.0)),
+            Self::CommitOfMany => ("COMMIT of 4 KiB, 32 clients, p50", "ms", Goal::RoundTrips(1.6)),
+            Self::CommitOfManySlow => ("COMMIT of 4 KiB, 32 clients, p99", "ms", Goal::RoundTrips(2.5)),
+            Self::CommitBesideStream => ("COMMIT of 4 KiB beside a stream, p50", "ms", Goal::RoundTrips(3.0)),
+            Self::SmallPuts => ("1,000 files of 8 KiB from 32 clients", "PUTs", Goal::AtMost(150.0)),
+            Self::ColdGets => ("1,000 cold files of 8 KiB in order", "GETs and LISTs", Goal::AtMost(30.0)),
+            Self::IdlePuts => ("idle, PUTs", "a second", Goal::AtMost(0.1)),
+            Self::IdleGets => ("idle, GETs and LISTs", "a second", Goal::AtMost(1.0)),
+            Self::Untar => ("untar of files of 4 KiB", "ms a file", Goal::RoundTrips(4.0)),
+            Self::UntarAsync => ("untar with --async-metadata", "ms a file", Goal::RoundTrips(1.2)),
+            Self::TakeOver => ("opening after a kill, without its wait of 11 s", "s", Goal::AtMost(1.2)),
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    pub(super) fn unit(self) -> &'static str {
+        self.row().1
+    }
+}
+
+/// The figures of all rounds.
+#[derive(Default)]
+pub(super) struct Figures(BTreeMap<(Load, Who), Vec<f64>>);
+
+impl Figures {
+    pub(super) fn note(&mut self, load: Load, who: Who, value: f64) {
+        self.0.entry((load, who)).or_default().push(value);
+    }
+
+    fn of(&self, load: Load, who: Who) -> &[f64] {
+        self.0.get(&(load, who)).map_or(&[], Vec::as_slice)
+    }
+
+    /// This server's figure as the goal sees it, by rounds.
+    fn compared(&self, load: Load, goal: Goal) -> Vec<f64> {
+        let own = self.of(load, Who::Afflux).iter();
+        let with = |other: &[f64], compare: fn(f64, f64) -> f64| -> Vec<f64> {
+            own.clone().zip(other).map(|(own, other)| compare(*own, *other)).collect()
+        };
+        let round_trips = self.of(Load::Commit, Who::Raw);
+        match goal {
+            Goal::OfRaw(_) => with(self.of(load, Who::Raw), |own, raw| own / raw),
+            Goal::MoreThanRoundTrip(_) => with(round_trips, |own, round_trip| own - round_trip),
+            Goal::RoundTrips(_) => with(round_trips, |own, round_trip| own / round_trip),
+            Goal::AtMost(_) => own.copied().collect(),
+        }
+    }
+}
+
+impl Goal {
+    fn words(self) -> String {
+        match self {
+            Self::OfRaw(least) => format!("≥ {least} of raw"),
+            Self::MoreThanRoundTrip(ms) => format!("≤ R + {ms} ms"),
+            Self::RoundTrips(most) => format!("≤ {most} R"),
+            Self::AtMost(most) => format!("≤ {most}"),
+        }
+    }
+
+    fn is_reached(self, value: f64) -> bool {
+        match self {
+            Self::OfRaw(least) => value >= least,
+            Self::MoreThanRoundTrip(most) | Self::RoundTrips(most) | Self::AtMost(most) => value <= most,
+        }
+    }
+}
+
+fn short(value: f64) -> String {
+    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+fn shown(values: &[f64]) -> String {
+    match median_and_range(values.to_vec()) {
+        None => "–".to_owned(),
+        Some((middle, ..)) if values.len() == 1 => short(middle),
+        Some((middle, least, most)) => format!("{} ({}–{})", short(middle), short(least), short(most)),
+    }
+}
+
+/// The table.
+pub(super) fn markdown(figures: &Figures) -> String {
+    let round_trip = shown(figures.of(Load::Commit, Who::Raw));
+    let mut text = format!(
+        "Medians (least–most) of rounds that alternate. *Raw* has as many requests side by side as afflux had. R is the \
+         round trip of a PUT of 4 KiB: {round_trip} ms. Peers have no COMMIT: theirs is a file of 4 KiB that is written, \
+         synced and closed. Their cold files and smaller counts are computed from a part.\n\n| load | unit | raw | afflux \
+         | s3fs | rclone | as its goal sees afflux | goal |\n|-|-|-|-|-|-|-|-|\n"
+    );
+    for load in ALL {
+        let (name, unit, goal) = load.row();
+        let [raw, afflux, s3fs, rclone] =
+            [Who::Raw, Who::Afflux, Who::S3fs, Who::Rclone].map(|who| shown(figures.of(load, who)));
+        let compared = figures.compared(load, goal);
+        let middle = median_and_range(compared.clone()).map(|(middle, ..)| middle);
+        let missed = if middle.is_some_and(|value| goal.is_reached(value)) { "" } else { ", missed" };
+        text += &format!(
+            "| {name} | {unit} | {raw} | {afflux} | {s3fs} | {rclone} | {} | {}{missed} |\n",
+            shown(&compared),
+            goal.words()
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;
