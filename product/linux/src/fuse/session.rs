@@ -2,8 +2,9 @@
 //!
 //! Owns: the threads, the calls that wait on the platform's reactors, the sender of notices, the end of a session.
 //! Does not own: answers (the machine), mounting (`mounting`).
-//! Invariants: a call that waits is on a reactor, which polls it anew, so a thread always comes back to the device. The session is over once
-//! the mount is gone. Notices have a thread of their own: the kernel may wait for a reply while it takes one.
+//! Invariants: a call that waits is on a reactor, which polls it anew, so a thread always comes back to the device. The
+//! session is over once the mount is gone. Notices have a thread of their own: the kernel may wait for a reply while it
+//! takes one.
 
 use std::future::poll_fn;
 use std::io;
