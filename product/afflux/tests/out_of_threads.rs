@@ -27,9 +27,24 @@ fn parked() {
     }
 }
 
-/// From here on the host has no memory for the stack of another thread.
+/// Waits until the thread of this name sleeps. Before, it may still need memory for its start.
+fn wait_until_it_sleeps(name: &str) {
+    let sleeps = |task: std::fs::DirEntry| {
+        // A thread that ends meanwhile has no files.
+        let text = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        text("comm").trim() == name && text("status").contains("State:\tS")
+    };
+    let began = Instant::now();
+    while !std::fs::read_dir("/proc/self/task").unwrap().any(|task| sleeps(task.unwrap())) {
+        assert!(began.elapsed() < PATIENCE, "no thread {name} sleeps");
+        std::thread::yield_now();
+    }
+}
+
+/// From here on the host has no memory for the stack of another thread, which takes 2 MiB and a page. What started
+/// threads still need is left.
 fn refuse_threads() {
-    let most = size_bytes() + (1 << 20);
+    let most = size_bytes() + (7 << 18);
     setrlimit(Resource::As, Rlimit { current: Some(most), maximum: None }).unwrap();
     // Stacks of ended threads serve again.
     while std::thread::Builder::new().spawn(parked).is_ok() {}
@@ -56,6 +71,7 @@ fn a_cache_ends_although_the_host_refuses_another_thread() {
         let mut open = pin!(cache.open_async(path, OpenOptions::new().read(true).write(true)));
         // On its thread, it waits until the other cache gives the file back.
         assert!(matches!(open.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
+        wait_until_it_sleeps("afflux-open");
         refuse_threads();
     }
     drop((file, cache));

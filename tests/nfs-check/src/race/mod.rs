@@ -196,5 +196,5 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
         }
         raced.push(Raced { case, rounds });
     }
-    Ok(report::table(&raced, servers.has_unsynced_names()))
+    Ok(report::table(&raced))
 }

@@ -78,7 +78,7 @@ fn streams(raced: &Raced) -> String {
 }
 
 /// All rows; those about names have our two durability modes.
-pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
+pub(super) fn table(all: &[Raced]) -> String {
     let mut text = String::from(
         "| case | unit a second | nfs-ganesha | afflux | ratio (least–most) | wanted | p50/p99 µs, ganesha and afflux | CPU µs a \
          call, ganesha, afflux and its client |\n|-|-|-|-|-|-|-|-|\n",
@@ -115,7 +115,6 @@ pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
         let wanted = raced.case.wanted;
         let missed = match equal_terms {
             Some((middle, ..)) if middle >= wanted => "",
-            None if !unsynced => " not there",
             _ => " missed",
         };
         text += &format!(

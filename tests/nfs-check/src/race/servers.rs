@@ -22,6 +22,8 @@ const CACHE: &str = "2GiB";
 const GANESHA: (&str, &str) = ("127.0.0.1:2049", "127.0.0.1:20048");
 /// An option of ours that some versions do not have.
 const UNSYNCED: &str = "--async-metadata";
+/// Two servers serve one directory. Each has files of its own there.
+const SHARED: &str = "--shared";
 
 /// The participants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +60,7 @@ pub(super) struct Servers {
     port_mapper: Child,
     ganesha: Server,
     afflux: Server,
-    unsynced: Option<Server>,
+    unsynced: Server,
     export: PathBuf,
     /// The program that mounts a server.
     bridge: Option<PathBuf>,
@@ -66,8 +68,8 @@ pub(super) struct Servers {
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        let servers = [Some(&mut self.ganesha), Some(&mut self.afflux), self.unsynced.as_mut()];
-        let children = servers.into_iter().flatten().map(|server| &mut server.child).chain([&mut self.port_mapper]);
+        let servers = [&mut self.ganesha, &mut self.afflux, &mut self.unsynced];
+        let children = servers.into_iter().map(|server| &mut server.child).chain([&mut self.port_mapper]);
         for child in children {
             let _ = child.kill();
             let _ = child.wait();
@@ -91,10 +93,8 @@ impl Servers {
         let address = |text: &str| text.parse().map_err(|_| Failure::Server(text.to_owned()));
         let path = export.display().to_string();
         let ganesha = Server { child, nfs: address(GANESHA.0)?, mount: address(GANESHA.1)?, path };
-        let afflux = start_afflux(options, export, "afflux", &[])?;
-        let help = Command::new(&options.afflux).args(["serve", "--help"]).output().map_err(host("afflux"))?;
-        let unsynced = String::from_utf8_lossy(&help.stdout).contains(UNSYNCED);
-        let unsynced = if unsynced { Some(start_afflux(options, export, "afflux-async", &[UNSYNCED])?) } else { None };
+        let afflux = start_afflux(options, export, "afflux", &[SHARED])?;
+        let unsynced = start_afflux(options, export, "afflux-async", &[SHARED, UNSYNCED])?;
         let mut servers = Self {
             port_mapper,
             ganesha,
@@ -124,14 +124,10 @@ impl Servers {
         &self.export
     }
 
-    pub(super) fn has_unsynced_names(&self) -> bool {
-        self.unsynced.is_some()
-    }
-
     /// The participants of a case, in the order of their turns.
     pub(super) fn taking_part(&self, case: &Case) -> Vec<Running> {
         let mut all = vec![Running::Ganesha, Running::Afflux];
-        if case.changes_names() && self.unsynced.is_some() {
+        if case.changes_names() {
             all.push(Running::AffluxUnsynced);
         }
         if case.has_host() {
@@ -158,7 +154,7 @@ impl Servers {
     fn server(&self, which: Running) -> &Server {
         match which {
             Running::Ganesha => &self.ganesha,
-            Running::AffluxUnsynced => self.unsynced.as_ref().unwrap_or(&self.afflux),
+            Running::AffluxUnsynced => &self.unsynced,
             _ => &self.afflux,
         }
     }
