@@ -145,8 +145,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 
 /// The server and the bridge, built by the same command as the race's, so that one build serves both.
 fn build(profile: &str) -> Result<(PathBuf, PathBuf)> {
-    race_nfs::build_all(profile)?;
-    let folder = repository::built(profile);
+    let folder = repository::build(profile, &race_nfs::PROGRAMS)?;
     Ok((folder.join("afflux"), folder.join("fuse-bridge")))
 }
 

@@ -17,6 +17,17 @@ use crate::{ci, measured, repository};
 
 const USAGE: &str = "usage: cargo xtask race-mount [--quick] [--rounds N] [--only WORDS]... [--all-cpus] \
                      [--libfuse DIR] [--profile NAME] [--dir DIR]";
+/// The server, the race and the bridge, as arguments of `cargo build`.
+const PROGRAMS: [&str; 8] = [
+    "-p",
+    "afflux-command",
+    "-p",
+    "afflux-mount-race",
+    "-p",
+    "afflux-nfs-check",
+    "--features",
+    "afflux-nfs-check/fuse",
+];
 /// The examples of Debian's libfuse3-dev. passthrough_hp is in libfuse's source alone.
 const EXAMPLES: &str = "/usr/share/doc/libfuse3-dev/examples";
 
@@ -61,7 +72,7 @@ fn wanted(words: &[&str]) -> Result<RaceMountOptions> {
 /// Builds and races. A whole race writes its tables to a file; a part prints them only.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let wanted = wanted(words)?;
-    let built = build(&wanted.profile)?;
+    let built = repository::build(&wanted.profile, &PROGRAMS)?;
     let tables = tables(&built, &wanted)?;
     println!("{tables}");
     if wanted.whole {
@@ -112,20 +123,6 @@ fn example(source: &Path) -> Result<PathBuf> {
         bail!("{} cannot be built", source.display());
     }
     Ok(program)
-}
-
-/// The folder with the server, the race and the bridge.
-fn build(profile: &str) -> Result<PathBuf> {
-    let status = Command::new("cargo")
-        .args(["build", "--profile", profile, "-p", "afflux-command", "-p", "afflux-mount-race"])
-        .args(["-p", "afflux-nfs-check", "--features", "afflux-nfs-check/fuse", "--bins"])
-        .current_dir(repository::root())
-        .status()
-        .context("cargo build")?;
-    if !status.success() {
-        bail!("cannot build the server, the race and the bridge");
-    }
-    Ok(repository::built(profile))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Builds the race with nfs-ganesha, runs it in its own network namespace, and puts the table into notebook/nfs.md.
+//! Builds the race with nfs-ganesha, runs it in its own network namespace, and writes the table.
 //!
 //! Owns: the arguments, the programs that are built, the namespaces.
-//! Does not own: the race itself (`tests/nfs-check/src/race`), the replacement of a table in a document (`measured`).
+//! Does not own: the race itself (`tests/nfs-check/src/race`), the table's file (`measured`).
 //! Invariants: the files of the race are in a new directory inside the named one, and nothing else is removed. A quick
-//! run, and one of some cases, changes no document. The servers and the port mapper end with the namespaces.
+//! run, and one of some cases, writes no table. The servers and the port mapper end with the namespaces.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,11 +18,15 @@ use crate::{ci, measured, repository};
 const SCRIPT: &str = "set -e; ip link set lo up; ip addr add 192.0.2.1/32 dev lo; \
                       mkdir -p /var/lib/nfs/ganesha /run/ganesha /run/rpcbind; exec \"$@\"";
 
+/// The server, the racing client and the bridge, as arguments of `cargo build`.
+pub(crate) const PROGRAMS: [&str; 6] =
+    ["-p", "afflux-command", "-p", "afflux-nfs-check", "--features", "afflux-nfs-check/fuse"];
+
 pub(crate) const USAGE: &str = "usage: cargo xtask race-nfs [--quick] [--only WORDS]... [--profile NAME] [--dir DIR]";
 
 struct RaceNfsOptions {
     quick: bool,
-    /// Parts of cases' names; with any, no document is written.
+    /// Parts of cases' names; with any, no table is written.
     only: Vec<String>,
     profile: String,
     directory: PathBuf,
@@ -49,7 +53,7 @@ fn wanted(words: &[&str]) -> Result<RaceNfsOptions> {
     Ok(wanted)
 }
 
-/// Builds, races, and writes the table: to the document, or only to standard output if the run is quick.
+/// Builds, races, and writes the table: to its file, or only to standard output if the run is quick.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let wanted = wanted(words)?;
     ci::install_ganesha()?;
@@ -94,23 +98,8 @@ struct Programs {
 }
 
 fn build(profile: &str) -> Result<Programs> {
-    build_all(profile)?;
-    let folder = repository::built(profile);
+    let folder = repository::build(profile, &PROGRAMS)?;
     Ok(Programs { afflux: folder.join("afflux"), race: folder.join("nfs-race"), bridge: folder.join("fuse-bridge") })
-}
-
-/// The server, the racing client and the bridge.
-pub(crate) fn build_all(profile: &str) -> Result<()> {
-    let status = Command::new("cargo")
-        .args(["build", "--profile", profile, "-p", "afflux-command", "-p", "afflux-nfs-check"])
-        .args(["--features", "afflux-nfs-check/fuse", "--bins"])
-        .current_dir(repository::root())
-        .status()
-        .context("cargo build")?;
-    if !status.success() {
-        bail!("cannot build the server, the client and the bridge");
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -16,6 +16,10 @@ use crate::{ci, measured, repository};
 
 const SCRIPT: &str = "set -e; ip link set lo up; exec \"$@\"";
 
+/// The server, the comparison and the bridge, as arguments of `cargo build`.
+const PROGRAMS: [&str; 6] =
+    ["-p", "afflux-command", "-p", "afflux-nfs-check", "--features", "afflux-command/object,afflux-nfs-check/fuse"];
+
 pub(crate) const USAGE: &str = "usage: cargo xtask race-stores [--quick] [--delay-ms N] [--minutes N] [--only NAME]... \
                                 [--profile NAME] [--dir DIR]";
 
@@ -59,8 +63,7 @@ fn wanted(words: &[&str]) -> Result<RaceStoresOptions> {
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let wanted = wanted(words)?;
     ci::install_store()?;
-    build(&wanted.profile)?;
-    let table = table(&repository::built(&wanted.profile), &wanted)?;
+    let table = table(&repository::build(&wanted.profile, &PROGRAMS)?, &wanted)?;
     println!("{table}");
     if wanted.whole {
         let path = measured::write("race-stores", &format!("On {}.\n\n{table}", measured::machine()))?;
@@ -82,19 +85,6 @@ fn table(programs: &Path, wanted: &RaceStoresOptions) -> Result<String> {
         bail!("the comparison ended early; logs are in {}", scratch.keep().display());
     }
     String::from_utf8(output.stdout).context("the table")
-}
-
-fn build(profile: &str) -> Result<()> {
-    let status = Command::new("cargo")
-        .args(["build", "--profile", profile, "-p", "afflux-command", "-p", "afflux-nfs-check"])
-        .args(["--features", "afflux-command/object,afflux-nfs-check/fuse", "--bins"])
-        .current_dir(repository::root())
-        .status()
-        .context("cargo build")?;
-    if !status.success() {
-        bail!("cannot build the server, the comparison and the bridge");
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! The repository as files.
 //!
-//! Owns: the place of the workspace, the list of its files, their text.
+//! Owns: the place of the workspace, the list of its files, their text; builds of its programs.
 //! Does not own: the rules about them (`tidy`).
 //! Invariants: build output and version control are never listed; the order is by path.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 /// Deepest directory in the search.
 const DEPTH_MAX: usize = 16;
@@ -26,6 +27,16 @@ pub(crate) fn target() -> PathBuf {
 /// Cargo's directory for programs of a profile. `cargo test` and `cargo build` share one.
 pub(crate) fn built(profile: &str) -> PathBuf {
     target().join(if matches!(profile, "dev" | "test") { "debug" } else { profile })
+}
+
+/// Builds programs by a profile, with more arguments of `cargo build`. Returns their directory.
+pub(crate) fn build(profile: &str, arguments: &[&str]) -> Result<PathBuf> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--profile", profile, "--bins"]).args(arguments).current_dir(root());
+    if !cargo.status().context("cargo build")?.success() {
+        bail!("cannot build: cargo build {}", arguments.join(" "));
+    }
+    Ok(built(profile))
 }
 
 /// One text file, by its path from the top with `/` between the parts.
