@@ -95,7 +95,7 @@ const STORE: &[Tool] = &[CEPH_MON, CEPH_OSD, RADOSGW, CURL];
 const SERVERS: &[Tool] = &[GANESHA, PORT_MAPPER];
 
 const BESIDE_OTHERS: &str = "a column of the comparison of ways to an object store";
-/// Its other participants; it goes without them, too.
+/// The comparison's other participants. The comparison runs without a missing one.
 const MOUNTS_OF_STORES: &[Tool] = &[
     Tool { program: "s3fs", package: "s3fs", without: BESIDE_OTHERS },
     Tool { program: "rclone", package: "rclone", without: BESIDE_OTHERS },

@@ -2,8 +2,8 @@
 //!
 //! Owns: nodes, open files, figures; the caller and the payer of a request; the notice of a change by others.
 //! Does not own: messages (`answering`), the operations (`operations`), files (the volume).
-//! Invariants: no lock is held while a call waits, and a lock of this file is the last that a thread takes. The kernel is
-//! told of others' changes to objects that it knows, and of no change of its own.
+//! Invariants: no lock is held while a call waits, and a lock of this file is the last that a thread takes. The mount
+//! tells the kernel of others' changes to objects that the kernel knows. It tells no change that the kernel asked for.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! The objects that the kernel knows, as nodes.
 //!
-//! Owns: the number of each, the count of its lookups, whether attributes changed since the last fsync; what a file was
-//! like when it was last opened, and whether new objects in a directory get its access control list.
+//! Owns: each node's number and count of lookups; whether its attributes changed since the last fsync. The size and
+//! times that a file had at its last opening. Whether a directory gives its default access control list to new objects.
 //! Does not own: objects in memory (the volume), open files (`open_files`).
 //! Invariants: an object has one node while the kernel knows it. So all names of a file share one inode there. A node
 //! holds no descriptor: it is the handle of an object. The root's node is never forgotten.

@@ -2,7 +2,7 @@
 //!
 //! Until its cache is full, a device answers at once, even to writes that will cost much; from then on it takes its
 //! time. While the device rests, it empties the cache, and a flush empties the cache too. So its first seconds after
-//! either prove no speed. If a device got slow in these seconds, it has a cache, and its times before prove nothing.
+//! either prove no speed. A device that got slow in these seconds has a cache, and its earlier times prove nothing.
 //!
 //! Owns: how long the device has been at work since; the prices known before.
 //! Does not own: which windows are believed (`estimator`).

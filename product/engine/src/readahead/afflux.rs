@@ -260,7 +260,7 @@ impl Window {
     fn opens(&mut self, run_start: u64, pages: &Range<u64>, terms: &Terms) -> Ahead {
         self.strides.disarm();
         let asked = pages.end - pages.start;
-        // Calls of a stream that overtake each other open it more than once, while its first pages are on their way.
+        // A stream's calls may overtake each other. They then open the stream more than once, until its first pages arrive.
         let goes_on = self.open && self.is_near(pages.start, Self::tolerance(asked, terms));
         let in_front = if goes_on { self.in_front(asked) } else { 0 };
         if pages.start == 0 && self.open && self.next < terms.file_pages {

@@ -1,8 +1,9 @@
 //! How many pages of a file may be read for nothing: a small part of what its readers asked for.
 //!
 //! A file begins with a little credit. Each page that its readers miss earns a part of a page, and each page read ahead
-//! and used a larger part. Each page read ahead that nobody used yet costs one, wherever it is: in the cache, or evicted. If somebody uses it later after all, the
-//! page is paid back. Only the window in front of the present stream costs nothing, as its reader is on the way.
+//! and used a larger part. A page read ahead that no reader has used costs one, in the cache or evicted. If a reader uses
+//! the page later, the account gets the page back. Only the window in front of the present stream costs nothing, since its
+//! reader is on the way.
 //!
 //! Owns: this account. Does not own: the counts of pages (`page::unread`), what a window may be without credit
 //! (`afflux`).

@@ -2,8 +2,8 @@
 //!
 //! Owns: the processes and their mounts, their beginning and end.
 //! Does not own: the store, the loads.
-//! Invariants: each start has a new relay, so that its counts are those of one part of a run. A participant's programs
-//! end when it is dropped.
+//! Invariants: each start has a new relay, which counts the requests of one part of a run. A participant's drop ends its
+//! programs.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -91,7 +91,7 @@ impl<'a> Participant<'a> {
         Relay::start(self.ceph.address(), self.options.delay).map_err(host("a relay"))
     }
 
-    /// Ends the program, if it runs, and starts it: with nothing in its memory.
+    /// Ends a running program and starts a new one, whose memory is empty.
     pub(super) fn start(&mut self, arguments: &[&str]) -> Result<(), Failure> {
         self.stop();
         let relay = self.relay()?;
