@@ -44,6 +44,7 @@
 //! 8. *Light payers* do not wait below 9T/8: unused share becomes credit, `T/8N` at most.
 //! 9. *No starvation.* At `D >= T` waiting payers are admitted in order, by 1/16 of each completion's time.
 //! 10. *Recovery.* One stalled window moves a price by 5 % at most; a real change of speed is followed in a second.
+//!     Beside flushes of a volatile cache a window lasts a second, so prices follow in some seconds there.
 //! 11. *Unknown device*: the first backlog is bounded, however slow the device turns out to be.
 //! 12. *Burst.* 3T/4 of device time enters unpaused.
 //! 13. *Hang.* A device counts as hung if it completes nothing for eight times the cost of the requests in flight, 2 s
