@@ -34,6 +34,7 @@ const NFS_CLIENT: Tool =
 const VALGRIND: Tool = Tool { program: "valgrind", package: "valgrind", without: "the tests that count instructions" };
 const PKG_CONFIG: Tool =
     Tool { program: "pkg-config", package: "pkgconf", without: "the tests of the C interface as it is installed" };
+const STRACE: Tool = Tool { program: "strace", package: "strace", without: "the test that counts system calls" };
 const NETWORK: Tool = Tool { program: "ip", package: "iproute2", without: "the tests over a slow network" };
 const FIO: Tool = Tool { program: "fio", package: "fio", without: "the tests beside the real fio" };
 const GANESHA: Tool =
@@ -88,6 +89,7 @@ const TOOLS: &[Tool] = &[
     CPP,
     LISTS,
     PYTHON,
+    STRACE,
 ];
 /// An object store. They are many megabytes, so only a gate installs them.
 const STORE: &[Tool] = &[CEPH_MON, CEPH_OSD, RADOSGW, CURL];

@@ -60,6 +60,7 @@ const EXCUSED: &[Excused] = &[
     excused("no address but loopback's", "a network name space may have no other address", Ability::Varying),
     excused("opened by its handle", "some file systems, such as a container's, have no handles", Ability::Varying),
     excused("no access control lists", "some file systems have no access control lists", Ability::Varying),
+    excused("may not be traced", "a container may not trace processes", Ability::Varying),
     excused("SIGHUP is ignored", "nohup and some services ignore it", Ability::Varying),
     excused("beside one", "two sanitizers do not run in one process", Ability::Varying),
     excused("only root", ROOT, Ability::Root),

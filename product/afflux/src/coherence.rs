@@ -77,6 +77,11 @@ impl KnownHostState {
         self.looked.elapsed() < age
     }
 
+    /// Whether we have not changed the file since the host was asked, and everything is written.
+    pub(crate) fn holds(&self, now: &EngineSnapshot) -> bool {
+        now.clean && self.changes == now.changes
+    }
+
     /// A change by another program, if the host's answer shows one.
     pub(crate) fn seen(&mut self, file: &File, before: &EngineSnapshot, stamp: Stamp) -> Option<ForeignChange> {
         if !before.clean || !file.is_clean() || file.change_count() != before.changes {

@@ -9,14 +9,13 @@
 //! cache. The host is never called under the lock of all files: a mount that hangs blocks only the users of its files.
 
 use std::collections::{BTreeMap, HashMap};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use afflux_engine::{Backing, DeviceId};
-use afflux_linux::{Claim, HostFile, RevokedDescriptors, SpareDescriptors, claim, unclaim};
+use afflux_linux::{Claim, HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors, claim, unclaim};
 
 use crate::coherence::{EngineSnapshot, ForeignChange, KnownHostState, Stamp};
 use crate::devices::{CacheDevice, DeviceKey};
@@ -99,9 +98,13 @@ impl CachedFile {
     }
 
     /// Saves the file's state as it gives up its descriptors. False if the state is unknown, or others have changed the
-    /// file.
+    /// file. Asks the host only if we have changed the file since the last look. If others have, the next opening finds
+    /// another state than the saved one.
     fn look_last(&self) -> bool {
         let before = self.before_look();
+        if self.known().holds(&before) {
+            return true;
+        }
         let stamp = self.host.given().and_then(|fd| Stamp::of(&fd).ok());
         stamp.is_some_and(|stamp| self.seen(&before, stamp).is_none() && self.is_as(&stamp))
     }
@@ -172,7 +175,7 @@ pub(crate) enum OpenOutcome {
 
 /// A file that is to be opened.
 pub(crate) struct OpenRequest {
-    pub(crate) fd: OwnedFd,
+    pub(crate) fd: LentDescriptor,
     pub(crate) key: FileKey,
     pub(crate) path: PathBuf,
     pub(crate) device: Arc<CacheDevice>,
@@ -468,14 +471,14 @@ impl FileEntry {
     }
 
     /// Gives a file without a descriptor one.
-    fn lend(&self, fd: OwnedFd, path: PathBuf) {
+    fn lend(&self, fd: LentDescriptor, path: PathBuf) {
         self.file.host.lend(fd);
         self.file.device.size.iter().for_each(|size| self.file.host.has_size(*size));
         self.file.set_path(path);
     }
 }
 
-fn claimed(fd: &OwnedFd, path: &Path, write: bool) -> Result<Claim, Error> {
+fn claimed(fd: &LentDescriptor, path: &Path, write: bool) -> Result<Claim, Error> {
     let wanted = if write { Claim::Alone } else { Claim::Shared };
     match claim(fd, wanted) {
         Ok(true) => Ok(wanted),

@@ -26,7 +26,7 @@ use crate::devices::{CacheDevice, DeviceKey};
 use crate::error::Error;
 use crate::files::{CachedFile, FileKey, OpenOutcome, OpenRequest};
 
-use afflux_linux::HostFile;
+use afflux_linux::LentDescriptor;
 
 /// Longest wait of an open for the writing of another file that is in its way. On a device that hangs the wait would
 /// never end.
@@ -197,7 +197,10 @@ impl Core {
         };
         let key = FileKey { device, inode: if let DeviceKey::Block(_) = device { 0 } else { stat.stx_ino } };
         let device = self.devices.of(device, &fd, &path, &self.engine).map_err(named)?;
-        let fd = if own { HostFile::prepared_for(&device.host, fd) } else { fd };
+        let fd = match own {
+            true => LentDescriptor::prepared_for(&device.host, fd, rights.write),
+            false => LentDescriptor::of_others(fd),
+        };
         let stamp = Stamp::from(&stat);
         let wanted = OpenRequest { fd, key, path, device, stamp, write: rights.write };
         let (file, was_held) = self.enter_file(wanted)?;

@@ -22,7 +22,7 @@ use afflux_engine::{Device, DeviceError, Limits, Nanos, Operation, Recycler, Req
 use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, fsync, ftruncate};
 use rustix::io::{Errno, ReadWriteFlags};
 
-pub use self::file::{HostFile, RevokedDescriptors, SpareDescriptors};
+pub use self::file::{HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors};
 use self::flight::{Flight, Step};
 use self::probe::Access;
 use crate::clock;

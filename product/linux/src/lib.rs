@@ -27,7 +27,7 @@ mod users;
 mod watch;
 
 pub use claim::{Claim, claim, unclaim};
-pub use device::{Caching, HostDevice, HostFile, RevokedDescriptors, SpareDescriptors};
+pub use device::{Caching, HostDevice, HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors};
 pub use filter::refuse_foreign_calls;
 pub use foreign_wakers::{DeferredWakes, contain};
 pub use fuse::{FuseMount, FuseSession, MountError, MountPoint, OwnMounts, process_of, unmount};

@@ -8,7 +8,7 @@
 
 mod spare_descriptors;
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -99,26 +99,58 @@ struct Descriptor {
     is_spare: bool,
 }
 
-impl Descriptors {
-    /// The uses of a descriptor that was given to us.
-    fn of(fd: OwnedFd) -> Self {
-        let given = Arc::new(fd);
+/// A descriptor for a file, and the requests that it can carry out.
+pub struct LentDescriptor {
+    fd: OwnedFd,
+    /// The path of its requests, and whether it can write; none if it only serves to open others.
+    carries: Option<(Path, bool)>,
+}
+
+impl LentDescriptor {
+    /// A descriptor that other code opened, in any way, also with O_PATH. Its flags stay as they are.
+    pub fn of_others(fd: OwnedFd) -> Self {
         // With O_NONBLOCK the ring answers 'try again' instead of waiting.
         let unusable = OFlags::PATH | OFlags::APPEND | OFlags::NONBLOCK;
+        let flags = fcntl_getfl(&fd).ok().filter(|flags| !flags.intersects(unusable));
+        let carries = flags.and_then(|flags| {
+            let path = if flags.contains(OFlags::DIRECT) { Path::Direct } else { Path::Buffered };
+            match flags & OFlags::RWMODE {
+                OFlags::RDWR => Some((path, true)),
+                OFlags::RDONLY => Some((path, false)),
+                _ => None,
+            }
+        });
+        Self { fd, carries }
+    }
+
+    /// A descriptor that the caller opened for reading, `writable` for writing too, and that no other code has. It gets
+    /// the flags for files of `device`: O_DIRECT where the device goes past the host's page cache, no O_NONBLOCK, with
+    /// which the ring would not wait. Such a file mostly needs no other descriptor.
+    pub fn prepared_for(device: &crate::HostDevice, fd: OwnedFd, writable: bool) -> Self {
+        let set = |flags| fcntl_setfl(&fd, flags).is_ok();
+        let path = match device.is_direct() && set(OFlags::DIRECT) {
+            true => Some(Path::Direct),
+            false => set(OFlags::empty()).then_some(Path::Buffered),
+        };
+        Self { carries: path.map(|path| (path, writable)), fd }
+    }
+}
+
+impl AsFd for LentDescriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Descriptors {
+    /// The uses of a descriptor that was given to us.
+    fn of(lent: LentDescriptor) -> Self {
+        let given = Arc::new(lent.fd);
         let mut descriptors = Self { given: Some(Arc::clone(&given)), ..Self::default() };
-        let Some(flags) = fcntl_getfl(&given).ok().filter(|flags| !flags.intersects(unusable)) else {
-            return descriptors;
-        };
-        let writable = match flags & OFlags::RWMODE {
-            OFlags::RDWR => true,
-            OFlags::RDONLY => false,
-            _ => return descriptors,
-        };
-        let descriptor = Some(Descriptor { fd: given, writable, is_spare: false });
-        if flags.contains(OFlags::DIRECT) {
-            descriptors.direct = descriptor;
-        } else {
-            descriptors.buffered = descriptor;
+        match lent.carries.map(|(path, writable)| (path, Descriptor { fd: given, writable, is_spare: false })) {
+            Some((Path::Direct, found)) => descriptors.direct = Some(found),
+            Some((Path::Buffered, found)) => descriptors.buffered = Some(found),
+            None => {}
         }
         descriptors
     }
@@ -150,7 +182,7 @@ impl HostFile {
     /// The regular file behind `fd`, which may be open in any way, also with O_PATH. Other
     /// descriptors for it are opened through /proc when requests need them.
     pub fn new(fd: OwnedFd) -> Self {
-        Self::with(Some(fd), None)
+        Self::with(Some(LentDescriptor::of_others(fd)), None)
     }
 
     /// A file without a descriptor; [`HostFile::lend`] gives it one. `pool` counts the descriptors that the file opens
@@ -159,9 +191,9 @@ impl HostFile {
         Arc::new_cyclic(|me: &Weak<Self>| Self::with(None, Some(SpareMember::new(pool, me.clone()))))
     }
 
-    fn with(fd: Option<OwnedFd>, spare: Option<SpareMember>) -> Self {
+    fn with(lent: Option<LentDescriptor>, spare: Option<SpareMember>) -> Self {
         Self {
-            descriptors: Mutex::new(fd.map(Descriptors::of).unwrap_or_default()),
+            descriptors: Mutex::new(lent.map(Descriptors::of).unwrap_or_default()),
             spare,
             turns: Arc::default(),
             carries: AtomicU8::new(CARRIES_NONE),
@@ -202,8 +234,8 @@ impl HostFile {
 
     /// Gives the file a descriptor in place of the one it has, if any. Both refer to the same file; requests in flight
     /// go on with the old descriptor.
-    pub fn lend(&self, fd: OwnedFd) {
-        let mut new = Descriptors::of(fd);
+    pub fn lend(&self, lent: LentDescriptor) {
+        let mut new = Descriptors::of(lent);
         let mut descriptors = self.lock();
         new.direct_refused = descriptors.direct_refused;
         if descriptors.given.is_none() {
@@ -284,20 +316,6 @@ impl HostFile {
     /// The descriptor that the file was given.
     pub fn given(&self) -> Option<Arc<OwnedFd>> {
         self.lock().given.clone()
-    }
-
-    /// Prepares a descriptor that no other code has for files of `device`. It sets O_DIRECT where the device goes past
-    /// the host's page cache. It clears `O_NONBLOCK`, with which the ring would not wait. Such a file mostly needs no
-    /// other descriptor.
-    pub fn prepared_for(device: &crate::HostDevice, fd: OwnedFd) -> OwnedFd {
-        if let Ok(flags) = fcntl_getfl(&fd) {
-            let flags = flags.difference(OFlags::NONBLOCK);
-            let direct = device.is_direct() && fcntl_setfl(&fd, flags | OFlags::DIRECT).is_ok();
-            if !direct {
-                let _ = fcntl_setfl(&fd, flags);
-            }
-        }
-        fd
     }
 
     pub(super) fn turns(&self) -> &Arc<Turns> {

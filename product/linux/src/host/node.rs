@@ -14,8 +14,8 @@ use afflux_volume::{DeviceKey, Kind, Stat, VolumeError};
 
 use super::calls;
 use super::stable::Group;
-use crate::HostFile;
 use crate::pool::WorkerPool;
+use crate::{HostFile, LentDescriptor};
 
 /// The depth of a directory below its export's root is unknown.
 const UNKNOWN: u32 = u32::MAX;
@@ -90,7 +90,7 @@ impl HostNode {
         match data.upgrade() {
             Some(file) => {
                 if writable {
-                    file.lend(fd);
+                    file.lend(LentDescriptor::of_others(fd));
                 }
                 file
             }
