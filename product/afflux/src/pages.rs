@@ -22,6 +22,8 @@ use afflux_engine::PinnedPages;
 /// let pages = file.read_pinned(100..9_000)?;
 /// assert_eq!(pages.len(), 8_900);
 /// assert!(pages.slices().all(|slice| slice.iter().all(|byte| *byte == 7)));
+/// assert_eq!(pages.as_slice(), None, "more pages than one");
+/// assert_eq!(file.read_pinned(100..200)?.as_slice(), Some(&[7; 100][..]));
 /// file.write_at(&[8; 10_000], 0)?;
 /// assert_eq!(pages.to_vec()[0], 7, "what is shown stays");
 /// # Ok(())
@@ -65,6 +67,15 @@ impl Pages {
     /// Whether the bytes are a copy, because too many pages were held already.
     pub fn is_copy(&self) -> bool {
         matches!(&self.0, PageBytes::Copied(copy) if !copy.is_empty())
+    }
+
+    /// The bytes as one slice, if they lie in one page of 4 KiB, or are a copy.
+    #[inline]
+    pub fn as_slice(&self) -> Option<&[u8]> {
+        match &self.0 {
+            PageBytes::Pinned(pinned) => pinned.as_slice(),
+            PageBytes::Copied(copy) => Some(copy),
+        }
     }
 
     /// The bytes, a slice a page, in the file's order: ready for `write_vectored`.

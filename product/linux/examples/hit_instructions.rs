@@ -47,7 +47,7 @@ fn main() {
             "overwrite" => assert_eq!(engine.try_write(&file, offset, &bytes), Some(())),
             "pinned" => {
                 let shown = engine.try_read_pinned(&file, offset, 64).unwrap();
-                assert!(shown.slices().next().unwrap()[0] < 8);
+                assert!(shown.as_slice().unwrap()[0] < 8);
             }
             _ => drop(std::hint::black_box(offset)),
         }

@@ -100,6 +100,23 @@ impl PinnedPages {
         self.len == 0
     }
 
+    /// The bytes as one slice, if they lie in one page: the quick way to a record. `None` for more pages, and where a
+    /// stamped arena did not keep all bytes.
+    #[inline]
+    pub fn as_slice(&self) -> Option<&[u8]> {
+        let arena = &self.place.cache.frames;
+        match self.held {
+            PinnedFrames::One(frame) if self.start + self.len <= arena.kept_bytes() => {
+                let address = arena.address(frame).as_ptr().wrapping_add(self.start);
+                // SAFETY: the guard keeps the frame's memory in place and unchanged while `self` lives,
+                // and the frame has memory for the range.
+                Some(unsafe { std::slice::from_raw_parts(address, self.len) })
+            }
+            PinnedFrames::Some(ref frames) if frames.is_empty() => Some(&[]),
+            _ => None,
+        }
+    }
+
     /// The bytes, one slice a page, in the file's order. A page of a stamped arena is two slices: the kept bytes, and
     /// zeros.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> + '_ {

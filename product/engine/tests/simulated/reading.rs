@@ -110,6 +110,7 @@ fn a_guard_shows_what_it_showed_whatever_is_written_meanwhile() {
         lab.here.engine.set_size(&file.file, 0).await.unwrap();
         let shown: Vec<u8> = pages.slices().flatten().copied().collect();
         assert_eq!(shown, bytes(1, 100, 2 * PAGE));
+        assert_eq!(pages.as_slice(), None, "three pages are no slice");
         drop(pages);
         assert_eq!(lab.here.engine.status().pinned_bytes, 0);
         lab.here.engine.discard(&file.file);

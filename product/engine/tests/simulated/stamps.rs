@@ -148,6 +148,11 @@ fn what_a_stamped_cache_does_not_keep_reads_as_zeros() {
             let pinned = engine.read_pinned(file, 100, 9_000).await.unwrap().unwrap();
             let slices: Vec<u8> = pinned.slices().flatten().copied().collect();
             assert!(slices == right[100..9_100]);
+            for (range, slice) in [(4096..4112, Some(&right[4096..4112])), (4100..4113, None), (4095..4097, None)] {
+                let (offset, len) = (range.start as u64, range.len());
+                let pinned = engine.read_pinned(file, offset, len).await.unwrap().unwrap();
+                assert_eq!(pinned.as_slice(), slice, "{range:?}");
+            }
         })
         .unwrap();
     assert_eq!(lab.disk.kept_bytes(lab.id, 0, 10_000).len(), 48);

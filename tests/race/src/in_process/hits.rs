@@ -125,7 +125,7 @@ impl Rig {
         let own = move |_: &mut Worker, number: u64| {
             let at = number * PAGE_BYTES;
             let shown = self.own.read_pinned(at..at + PAGE_BYTES)?;
-            black_box(shown.slices().next().ok_or_else(missed)?[0]);
+            black_box(shown.as_slice().ok_or_else(missed)?[0]);
             Ok(())
         };
         let mapped = move |_: &mut Worker, number: u64| {
