@@ -12,13 +12,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
-use afflux_engine::settings::{Knob, KnobError};
+use afflux_engine::settings::KnobError;
 use afflux_linux::DeferredWakes;
 
 use crate::core::{Core, SyncOf};
 use crate::ending::Life;
 use crate::error::{Error, Unwritten};
 use crate::file::File;
+use crate::knobs::CacheKnob;
 use crate::open::{Entered, Entering, OpenOptions};
 use crate::stats::{Delays, Stats};
 
@@ -26,8 +27,8 @@ use crate::stats::{Delays, Stats};
 ///
 /// It lives as long as there is a handle, a `Cache` or a [`File`]. When the last handle is dropped, or one is
 /// [closed](Cache::close), the cache writes everything dirty and gives its threads, memory and descriptors back. Bytes
-/// that it cannot write in [time](crate::Builder::drain_time) are reported to the standard error stream and to a
-/// [hook](crate::Builder::on_unwritten), and nothing is written later. So the last drop blocks, for up to that time.
+/// that it cannot write in [time](crate::Builder::drain_time) are reported to a
+/// [hook](crate::Builder::on_unwritten), or without one to the standard error stream, and nothing is written later. So the last drop blocks, for up to that time.
 ///
 /// ```
 /// use afflux::Cache;
@@ -144,12 +145,14 @@ impl Cache {
         self.opened(core.take_in(entering)?, &OpenOptions::new())
     }
 
-    /// Sets a knob while the cache runs. The knob's row in [`Knob`] says when the value acts.
+    /// Sets a knob while the cache runs. The knob's row in [`Knob`](crate::Knob) or [`BudgetKnob`](crate::BudgetKnob)
+    /// says when the value acts.
     ///
     /// # Errors
     /// A value outside the knob's range; a knob that the flush budget ignores.
-    pub fn set(&self, knob: Knob, value: u64) -> io::Result<()> {
+    pub fn set(&self, knob: impl Into<CacheKnob>, value: u64) -> io::Result<()> {
         self.core().gate.check()?;
+        let knob = knob.into();
         let engine = &self.core().engine;
         engine.refuse_ignored(knob).and_then(|()| engine.set_knob(knob, value)).map_err(|error| knob_error(&error))
     }
@@ -167,8 +170,8 @@ impl Cache {
     }
 
     /// The value of a knob.
-    pub fn knob(&self, knob: Knob) -> u64 {
-        self.core().engine.settings().get(knob)
+    pub fn knob(&self, knob: impl Into<CacheKnob>) -> u64 {
+        self.core().engine.settings().get(knob.into())
     }
 
     /// The value of a knob, by its name; also of one of the flush budget.

@@ -42,16 +42,14 @@ impl Drop for Life {
 }
 
 impl Core {
-    /// Ends the cache, and reports unwritten bytes to people (standard error) and programs (the hook), unless another
-    /// call has ended it, which returned or reported them.
+    /// Ends the cache, and reports unwritten bytes to the hook, or without one to people (standard error). Another call
+    /// that has ended it returned or reported them.
     pub(crate) fn end_with_report(&self) {
         let (Err(unwritten), true) = self.end_or_wait() else { return };
-        #[allow(clippy::print_stderr, reason = "there is no caller to return it to")]
-        {
-            eprintln!("afflux: {unwritten}");
-        }
-        if let Some(hook) = &self.on_unwritten {
-            hook.notify(&unwritten);
+        match &self.on_unwritten {
+            Some(hook) => hook.notify(&unwritten),
+            #[allow(clippy::print_stderr, reason = "there is no caller to return it to")]
+            None => eprintln!("afflux: {unwritten}"),
         }
     }
 

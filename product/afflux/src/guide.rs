@@ -77,8 +77,8 @@
 //!
 //! **The end.** When the last handle (`Cache` or `File`) is dropped, or one calls
 //! [`Cache::close`](crate::Cache::close), everything is written; there is a [time](crate::Builder::drain_time) for
-//! that. `close` returns the files that could not be written. Otherwise they are reported to the standard error stream
-//! and a [hook](crate::Builder::on_unwritten). From then on nothing is written. On return the threads and descriptors
+//! that. `close` returns the files that could not be written. Otherwise they are reported to a
+//! [hook](crate::Builder::on_unwritten), or without one to the standard error stream. From then on nothing is written. On return the threads and descriptors
 //! are gone; the memory is freed with the last handle and the last [`Pages`](crate::Pages). A thread that called a
 //! blocking method keeps a small ring for its next call until it ends, or calls another cache. If the last handle is
 //! dropped on a thread of the cache itself, in a waker, the cache ends in the background.

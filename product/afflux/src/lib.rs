@@ -48,6 +48,7 @@ mod file;
 mod files;
 mod gate;
 pub mod guide;
+mod knobs;
 mod open;
 mod pages;
 mod stats;
@@ -55,14 +56,21 @@ mod stream;
 mod tail;
 mod upkeep;
 
+pub use afflux_budget::BudgetKnob;
 pub use afflux_engine::settings::Knob;
-pub use afflux_engine::{Advice, Delay, WaitTimes};
+pub use afflux_engine::{Advice, Delay, DeviceError, WaitTimes};
 pub use afflux_linux::{Caching, IoChoice};
 pub use builder::{Builder, MEMORY_BYTES_MIN};
 pub use cache::Cache;
 pub use error::{Error, Unwritten, UnwrittenFile};
 pub use file::{File, Metadata};
+pub use knobs::CacheKnob;
 pub use open::OpenOptions;
 pub use pages::Pages;
 pub use stats::{Delays, DeviceStats, Stats};
 pub use stream::Stream;
+
+/// The README's program is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

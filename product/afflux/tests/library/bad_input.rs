@@ -4,7 +4,7 @@ use std::io::{ErrorKind, IoSlice, IoSliceMut, Seek, SeekFrom, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use afflux::{Advice, Cache, Error, File, Knob, MEMORY_BYTES_MIN, OpenOptions};
+use afflux::{Advice, BudgetKnob, Cache, Error, File, Knob, MEMORY_BYTES_MIN, OpenOptions};
 
 fn cache() -> Cache {
     Cache::builder().memory(8 << 20).build().unwrap()
@@ -93,6 +93,12 @@ fn settings_out_of_range() {
     assert!(cache.set_text("nonsense").is_err());
     cache.set_text("dirty_ratio=20").unwrap();
     assert_eq!(cache.knob(Knob::DirtyRatio), 20);
+    let error = cache.set(BudgetKnob::BudgetMs, 199).unwrap_err();
+    assert!(error.to_string().contains("budget_ms") && error.to_string().contains("200"), "{error}");
+    cache.set(BudgetKnob::BudgetMs, 3000).unwrap();
+    assert_eq!(cache.knob(BudgetKnob::BudgetMs), 3000);
+    let own = Cache::builder().memory(8 << 20).knob(BudgetKnob::BudgetMs, 500).build().unwrap();
+    assert_eq!(own.knob(BudgetKnob::BudgetMs), 500);
     let ignored = [
         cache.set_text("writeback_depth=4").unwrap_err(),
         Cache::builder().memory(8 << 20).knob_text("writeback_depth=4").build().unwrap_err(),

@@ -194,6 +194,40 @@ fn what_cannot_be_written_is_told_and_goes_nowhere_later() {
     assert_eq!(std::fs::read(place.path().join("fits")).unwrap(), [4; 5_000]);
 }
 
+/// The traced program of the next test: a drop loses bytes, with a hook if the environment says so.
+#[test]
+#[ignore = "the next test runs it"]
+fn a_drop_that_loses_bytes() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(small) = Mounted::tmpfs(place.path(), 1 << 20) else { return };
+    let mut builder = Cache::builder().memory(16 << 20).knob(afflux::Knob::ReserveBytes, 0);
+    if std::env::var_os("AFFLUX_TEST_HOOK").is_some() {
+        builder = builder.on_unwritten(|unwritten| assert_eq!(unwritten.files.len(), 1));
+    }
+    let cache = builder.build().unwrap();
+    let full = cache.create(small.0.join("full")).unwrap();
+    small.fill();
+    full.write_at(&vec![4; 16 << 10], 0).unwrap();
+    drop((full, cache));
+}
+
+#[test]
+fn lost_bytes_go_to_the_hook_or_without_one_to_standard_error() {
+    let place = tempfile::tempdir().unwrap();
+    if Mounted::tmpfs(place.path(), 1 << 20).is_none() {
+        return;
+    }
+    for hook in [false, true] {
+        let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+        program.args(["--exact", "endings::a_drop_that_loses_bytes", "--ignored", "--nocapture"]);
+        program.envs(hook.then_some(("AFFLUX_TEST_HOOK", "1")));
+        let output = program.output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{errors}");
+        assert_eq!(errors.contains("could not be written"), !hook, "hook: {hook}: {errors}");
+    }
+}
+
 #[test]
 fn a_close_returns_what_a_drop_would_have_told() {
     let place = tempfile::tempdir().unwrap();
