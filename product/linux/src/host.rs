@@ -5,8 +5,8 @@
 //! Does not own: cached state of objects (the volume), file bytes (`HostFile` and its device).
 //! Invariants: a name is one entry of one open directory, resolved by openat2 beneath it without following any link. A
 //! directory is used only while it is found below an export. So no path, symbolic link, ".." or rename reaches anything
-//! outside. Every call that can block runs on the pool of its device: a file system that hangs stops calls about itself
-//! alone.
+//! outside. Every call that can block runs on the pool of its device, or on a thread that may block
+//! (`crate::in_place`): a file system that hangs stops calls about itself alone.
 
 mod acting;
 mod calls;

@@ -56,6 +56,7 @@ fn opened<P: Platform>(
         None => direct(flags),
     };
     let mut answer = Answer::empty();
+    answer.granted.file = Some(fh);
     open_out(&mut answer.head, fh, open_flags);
     Ok(answer)
 }

@@ -101,12 +101,11 @@ struct Descriptor {
 
 impl Descriptors {
     /// The uses of a descriptor that was given to us.
-    fn of(fd: OwnedFd) -> Self {
-        let given = Arc::new(fd);
+    fn of(given: Arc<OwnedFd>) -> Self {
         // With O_NONBLOCK the ring answers 'try again' instead of waiting.
         let unusable = OFlags::PATH | OFlags::APPEND | OFlags::NONBLOCK;
         let mut descriptors = Self { given: Some(Arc::clone(&given)), ..Self::default() };
-        let Some(flags) = fcntl_getfl(&given).ok().filter(|flags| !flags.intersects(unusable)) else {
+        let Some(flags) = fcntl_getfl(&*given).ok().filter(|flags| !flags.intersects(unusable)) else {
             return descriptors;
         };
         let writable = match flags & OFlags::RWMODE {
@@ -150,6 +149,11 @@ impl HostFile {
     /// The regular file behind `fd`, which may be open in any way, also with O_PATH. Other
     /// descriptors for it are opened through /proc when requests need them.
     pub fn new(fd: OwnedFd) -> Self {
+        Self::sharing(Arc::new(fd))
+    }
+
+    /// As [`HostFile::new`], with a descriptor that others use, too.
+    pub(crate) fn sharing(fd: Arc<OwnedFd>) -> Self {
         Self::with(Some(fd), None)
     }
 
@@ -159,7 +163,7 @@ impl HostFile {
         Arc::new_cyclic(|me: &Weak<Self>| Self::with(None, Some(SpareMember::new(pool, me.clone()))))
     }
 
-    fn with(fd: Option<OwnedFd>, spare: Option<SpareMember>) -> Self {
+    fn with(fd: Option<Arc<OwnedFd>>, spare: Option<SpareMember>) -> Self {
         Self {
             descriptors: Mutex::new(fd.map(Descriptors::of).unwrap_or_default()),
             spare,
@@ -203,6 +207,11 @@ impl HostFile {
     /// Gives the file a descriptor in place of the one it has, if any. Both refer to the same file; requests in flight
     /// go on with the old descriptor.
     pub fn lend(&self, fd: OwnedFd) {
+        self.lend_shared(Arc::new(fd));
+    }
+
+    /// As [`HostFile::lend`], with a descriptor that others use, too.
+    pub(crate) fn lend_shared(&self, fd: Arc<OwnedFd>) {
         let mut new = Descriptors::of(fd);
         let mut descriptors = self.lock();
         new.direct_refused = descriptors.direct_refused;

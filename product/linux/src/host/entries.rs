@@ -7,6 +7,7 @@
 //! before anything is changed in it and, where something was made, afterwards.
 
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 
 use afflux_engine::Backing;
 use afflux_volume::{
@@ -130,7 +131,7 @@ impl Core {
         }
         let data = match new {
             New::Regular => {
-                let fd = node.fd().try_clone_to_owned().map_err(|error| calls::io_error(&error))?;
+                let fd = node.shared_fd().ok_or(VolumeError::Stale)?;
                 Some(Data { backing: Backing::new(node.data(fd, true)), stat: found.stat, writable: true })
             }
             _ => None,
@@ -382,7 +383,7 @@ impl Core {
         let access = if must_write { OFlags::RDWR } else { OFlags::RDONLY };
         let fd = self.reopen(node, access)?;
         let stat = calls::stat(fd.as_fd(), "")?;
-        Ok(Data { backing: Backing::new(node.data(fd, must_write)), stat, writable: must_write })
+        Ok(Data { backing: Backing::new(node.data(Arc::new(fd), must_write)), stat, writable: must_write })
     }
 
     /// Asks the host where a file has data, through a descriptor of its own.
