@@ -28,6 +28,7 @@ mod undo;
 mod unnamed;
 mod xattrs;
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
@@ -362,6 +363,10 @@ impl Directory for HostTree {
 
     fn seek(&self, node: &Node, from: u64, wanted: Seek) -> Pending<'_, Option<u64>> {
         self.with(node, move |core, node| core.checked_answer(node, core.seek(node, from, wanted)))
+    }
+
+    fn reserve(&self, node: &Node, range: Range<u64>) -> Pending<'_, ()> {
+        self.with(node, move |core, node| core.checked_answer(node, core.reserve(node, range)))
     }
 
     fn sync(&self, node: &Node) -> Pending<'_, ()> {

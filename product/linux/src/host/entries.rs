@@ -6,6 +6,7 @@
 //! that cannot be made as requested, or that landed outside, is removed again. A directory is found below an export
 //! before anything is changed in it and, where something was made, afterwards.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
@@ -15,9 +16,9 @@ use afflux_volume::{
     SpecialKind, Stable, Stat, VolumeError,
 };
 use rustix::fs::{
-    Access, AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT,
-    Uid, accessat, chmodat, chownat, fchmod, fsync, linkat, makedev, mkdirat, mknodat, renameat_with, seek, symlinkat,
-    syncfs, unlinkat, utimensat,
+    Access, AtFlags, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps,
+    UTIME_NOW, UTIME_OMIT, Uid, accessat, chmodat, chownat, fallocate, fchmod, fsync, linkat, makedev, mkdirat,
+    mknodat, renameat_with, seek, symlinkat, syncfs, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -399,6 +400,12 @@ impl Core {
             Err(Errno::INVAL) => Err(VolumeError::NotSupported),
             Err(errno) => Err(error_of(errno)),
         }
+    }
+
+    /// Gives a file the space of a range.
+    pub(super) fn reserve(&self, node: &HostNode, range: Range<u64>) -> Result<(), VolumeError> {
+        let fd = self.reopen(node, OFlags::RDWR)?;
+        fallocate(fd, FallocateFlags::KEEP_SIZE, range.start, range.end - range.start).map_err(error_of)
     }
 
     /// Makes attributes, and a directory's entries, durable.
