@@ -176,6 +176,7 @@ pub(crate) mod notify {
 pub(crate) mod falloc {
     pub(crate) const KEEP_SIZE: u32 = 1 << 0;
     pub(crate) const PUNCH_HOLE: u32 = 1 << 1;
+    pub(crate) const ZERO_RANGE: u32 = 1 << 4;
 }
 
 /// A WRITE of mapped pages: its offset stands.

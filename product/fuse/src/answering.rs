@@ -2,7 +2,8 @@
 //!
 //! Owns: INIT's answer, FORGET, interrupts, the refusal of all calls at the end.
 //! Does not own: the other operations (`operations`), layouts (`request`, `reply`), the state (`mount`).
-//! Invariants: an interrupted call ends within [`INTERRUPT_GRACE_NS`]; a change that it had begun runs to its end.
+//! Invariants: an interrupted call ends within [`INTERRUPT_GRACE_NS`]; a change that it had begun runs to its end. The
+//! mount takes back the nodes and the file of an answer that comes too late.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,6 +13,7 @@ use afflux_frontend::{Answering, MessageMachine, MessageReply, Tried};
 use afflux_volume::Platform;
 
 use crate::abi::{self, init};
+use crate::interrupts::Ended;
 use crate::limits::{BACKGROUND_MAX, DATA_BYTES_MAX, INTERRUPT_GRACE_NS, MESSAGE_BYTES_MAX, PAGE_BYTES};
 use crate::mount::{Mount, Outcome};
 use crate::operations;
@@ -54,12 +56,20 @@ impl<P: Platform> Mount<P> {
         if let Operation::Interrupt { unique } = operation {
             let platform = self.volume.engine().platform();
             platform.sleep_until(platform.now().after(INTERRUPT_GRACE_NS)).await;
-            self.interrupts.interrupt(unique);
-            return None;
+            let is_ours = self.interrupts.interrupt(unique);
+            return is_ours.then(|| self.reply(Err(Errno::INTERRUPTED), unique));
         }
         let call = operations::carry_out(self, &header, operation, message);
-        let outcome = self.interrupts.run(header.unique, call).await;
-        Some(self.reply(outcome.unwrap_or(Err(Errno::INTERRUPTED)), header.unique))
+        match self.interrupts.run(header.unique, call).await {
+            Ended::Itself(outcome) => Some(self.reply(outcome, header.unique)),
+            Ended::Interrupted => Some(self.reply(Err(Errno::INTERRUPTED), header.unique)),
+            Ended::Late(outcome) => {
+                if let Some(Ok(answer)) = outcome {
+                    self.take_back(&answer.granted);
+                }
+                None
+            }
+        }
     }
 }
 

@@ -1,40 +1,102 @@
 //! Calls that wait and can be interrupted.
 //!
-//! Owns: the list of them, by the request's number.
-//! Does not own: when a call is interrupted (`answering`).
-//! Invariants: a call is in the list while its future lives, and is taken out by its end or its drop.
+//! Owns: the list of them, by the request's number; the choice of the side that answers a call.
+//! Does not own: the moment of an interrupt (`answering`).
+//! Invariants: a call is in the list while its future lives, and is taken out by its end or its drop. A call has one
+//! answer: its own, or the interrupter's if a thread was inside the call then.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
-use futures_util::future::{AbortHandle, Abortable, Aborted};
+use futures_util::future::poll_fn;
 
 #[derive(Default)]
-pub(crate) struct Interrupts(Mutex<BTreeMap<u64, AbortHandle>>);
+pub(crate) struct Interrupts(Mutex<BTreeMap<u64, Arc<Call>>>);
+
+/// A call, by the state of its thread.
+type Call = Mutex<Stage>;
+
+enum Stage {
+    /// A thread is inside it. The host may hold up this thread.
+    Polled,
+    Waits(Waker),
+    Interrupted,
+    /// The interrupter has answered.
+    Answered,
+}
+
+/// The end of a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ended<T> {
+    /// With its outcome.
+    Itself(T),
+    /// By an interrupt: its own side answers it.
+    Interrupted,
+    /// The interrupter has answered it meanwhile. The outcome, if there is one, reaches nobody.
+    Late(Option<T>),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Interrupts {
     /// Runs a call, until it is interrupted.
-    pub(crate) async fn run<T>(&self, unique: u64, call: impl Future<Output = T>) -> Result<T, Aborted> {
-        let (handle, registration) = AbortHandle::new_pair();
-        self.lock().insert(unique, handle);
+    pub(crate) async fn run<T>(&self, unique: u64, call: impl Future<Output = T>) -> Ended<T> {
+        let stage = Arc::new(Mutex::new(Stage::Polled));
+        lock(&self.0).insert(unique, Arc::clone(&stage));
         let _listed = Listed { interrupts: self, unique };
-        Abortable::new(call, registration).await
+        let mut call = pin!(call);
+        poll_fn(|cx| poll_staged(&stage, cx, |cx| call.as_mut().poll(cx))).await
     }
 
-    /// Interrupts a call, if it still waits.
-    pub(crate) fn interrupt(&self, unique: u64) {
-        let call = self.lock().remove(&unique);
-        if let Some(call) = call {
-            call.abort();
+    /// Interrupts a call that has not ended. True if the caller has to answer it: the host may hold up the call's thread.
+    pub(crate) fn interrupt(&self, unique: u64) -> bool {
+        let Some(call) = lock(&self.0).remove(&unique) else { return false };
+        let mut stage = lock(&call);
+        match std::mem::replace(&mut *stage, Stage::Interrupted) {
+            Stage::Waits(waker) => {
+                drop(stage);
+                waker.wake();
+                false
+            }
+            Stage::Polled => {
+                *stage = Stage::Answered;
+                true
+            }
+            Stage::Interrupted | Stage::Answered => false,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.lock().len()
+        lock(&self.0).len()
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, AbortHandle>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+fn poll_staged<T>(call: &Call, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<Ended<T>> {
+    if let Stage::Interrupted = std::mem::replace(&mut *lock(call), Stage::Polled) {
+        return Poll::Ready(Ended::Interrupted);
+    }
+    let polled = poll(cx);
+    let mut stage = lock(call);
+    match (&*stage, polled) {
+        (Stage::Answered, polled) => {
+            let late = match polled {
+                Poll::Ready(outcome) => Some(outcome),
+                Poll::Pending => None,
+            };
+            Poll::Ready(Ended::Late(late))
+        }
+        (_, Poll::Ready(outcome)) => {
+            *stage = Stage::Interrupted;
+            Poll::Ready(Ended::Itself(outcome))
+        }
+        (_, Poll::Pending) => {
+            *stage = Stage::Waits(cx.waker().clone());
+            Poll::Pending
+        }
     }
 }
 
@@ -45,6 +107,9 @@ struct Listed<'a> {
 
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
-        self.interrupts.lock().remove(&self.unique);
+        lock(&self.interrupts.0).remove(&self.unique);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ use crate::limits::{NODES_MAX, OPEN_FILES_MAX};
 use crate::nodes::Nodes;
 use crate::notices::{Notice, Notices};
 use crate::open_files::OpenFile;
-use crate::reply::{Answer, Errno, Validity};
+use crate::reply::{Answer, Errno, Granted, Validity};
 use crate::request::{self, Header};
 use crate::slots::Slots;
 
@@ -170,6 +170,13 @@ impl<P: Platform> Mount<P> {
         // The drop may end an object and give back descriptors; that is not done under the lock.
         let closed = lock(&self.open).remove(fh);
         drop(closed);
+    }
+
+    /// Takes back the nodes and the file of an answer that the kernel never gets.
+    pub(crate) fn take_back(&self, granted: &Granted) {
+        granted.file.into_iter().for_each(|fh| self.close(fh));
+        let mut nodes = self.known();
+        granted.node.iter().chain(&granted.listed).for_each(|node| nodes.forget(*node, 1));
     }
 
     /// The user that new objects are made as.

@@ -88,16 +88,28 @@ impl Put for Head {
     }
 }
 
+/// Nodes and files that an answer gives to the kernel.
+#[derive(Default)]
+pub(crate) struct Granted {
+    /// A node, looked up once.
+    pub(crate) node: Option<u64>,
+    /// Those of a listing.
+    pub(crate) listed: Vec<u64>,
+    /// An open file.
+    pub(crate) file: Option<u64>,
+}
+
 /// A successful answer before its header is complete.
 pub(crate) struct Answer {
     pub(crate) head: Head,
+    pub(crate) granted: Granted,
     data: Option<Segment>,
 }
 
 impl Answer {
     /// Without content yet.
     pub(crate) fn empty() -> Self {
-        Self { head: Head { bytes: [0; HEAD_BYTES_MAX], len: HEADER_BYTES }, data: None }
+        Self { head: Head { bytes: [0; HEAD_BYTES_MAX], len: HEADER_BYTES }, granted: Granted::default(), data: None }
     }
 
     /// Of these bytes.

@@ -2,8 +2,11 @@
 //!
 //! Owns: mounting and unmounting, the device, the threads that move its messages.
 //! Does not own: the protocol (front ends, behind [`afflux_frontend::MessageMachine`]), files.
-//! Invariants: a message is answered on its own descriptor, where the kernel looks for it. A thread that reads messages
-//! waits for nothing else.
+//! Invariants: a message is answered on its own descriptor, where the kernel looks for it. While a
+//! thread waits for something else, another one reads messages.
+
+use std::fs::File;
+use std::io::Read;
 
 mod buffers;
 mod device;
@@ -13,8 +16,28 @@ mod session;
 pub use mounting::{FuseMount, MountError, MountPoint, OwnMounts, unmount};
 pub use session::FuseSession;
 
+/// Bytes of a thread's status that surely hold its process: the name and two short lines come before.
+const STATUS_BYTES: usize = 256;
+
 /// The process of a thread; none if it is gone, or in no process namespace of ours.
 pub fn process_of(thread: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    // The main thread bears the number of its process, and most programs have no other.
+    if is_main(thread) {
+        return Some(thread);
+    }
+    let mut status = [0; STATUS_BYTES];
+    let len = File::open(format!("/proc/{thread}/status")).ok()?.read(&mut status).ok()?;
+    let mut lines = status[..len].split(|&byte| byte == b'\n');
+    let process = lines.find_map(|line| line.strip_prefix(b"Tgid:"))?;
+    str::from_utf8(process).ok()?.trim().parse().ok()
 }
+
+/// Whether a thread is the main one of its process. Asks for a signal that is never sent.
+fn is_main(thread: u32) -> bool {
+    // SAFETY: numbers alone are passed, and signal 0 has no effect.
+    let found = unsafe { libc::syscall(libc::SYS_tgkill, thread, thread, 0) };
+    found == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,8 @@
 //! Does not own: cached state of objects (the volume), file bytes (`HostFile` and its device).
 //! Invariants: a name is one entry of one open directory, resolved by openat2 beneath it without following any link. A
 //! directory is used only while it is found below an export. So no path, symbolic link, ".." or rename reaches anything
-//! outside. Every call that can block runs on the pool of its device: a file system that hangs stops calls about itself
-//! alone.
+//! outside. Every call that can block runs on the pool of its device, or on a thread that may block
+//! (`crate::in_place`): a file system that hangs stops calls about itself alone.
 
 mod acting;
 mod calls;
@@ -28,6 +28,7 @@ mod undo;
 mod unnamed;
 mod xattrs;
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
@@ -362,6 +363,10 @@ impl Directory for HostTree {
 
     fn seek(&self, node: &Node, from: u64, wanted: Seek) -> Pending<'_, Option<u64>> {
         self.with(node, move |core, node| core.checked_answer(node, core.seek(node, from, wanted)))
+    }
+
+    fn reserve(&self, node: &Node, range: Range<u64>) -> Pending<'_, ()> {
+        self.with(node, move |core, node| core.checked_answer(node, core.reserve(node, range)))
     }
 
     fn sync(&self, node: &Node) -> Pending<'_, ()> {

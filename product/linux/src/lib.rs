@@ -14,6 +14,7 @@ mod foreign_wakers;
 mod fuse;
 mod host;
 mod host_memory;
+mod in_place;
 mod local;
 mod net;
 mod platform;

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use rustix::thread::gettid;
 
 use crate::foreign_wakers::{self, DeferredWakes, WakeThread};
 use crate::reactor::{Mail, RINGS_KEPT, Reactor, Remote, RingAbility, Sleep, SpareRings};
-use crate::{clock, local, watch};
+use crate::{clock, in_place, local, watch};
 
 /// Most reactor threads: more than any machine can use.
 pub const REACTORS_MAX: usize = 256;
@@ -330,6 +330,18 @@ impl LinuxPlatform {
         kept.unwrap_or_else(|_| made())
     }
 
+    /// Does work outside the reactors. A panic in it is one in a task `name`.
+    pub(crate) fn watch_panics<T>(&self, name: &str, work: impl FnOnce() -> T) -> Option<T> {
+        match (catch_unwind(AssertUnwindSafe(work)), &self.shared.on_panic) {
+            (Ok(result), _) => Some(result),
+            (Err(panic), Some(on_panic)) => {
+                on_panic(name, panic_text(panic.as_ref()));
+                None
+            }
+            (Err(panic), None) => give_up(name, panic.as_ref()),
+        }
+    }
+
     /// How I/O is done here, for the log.
     pub fn describe(&self) -> String {
         let count = self.shared.reactors.len();
@@ -393,6 +405,13 @@ impl Platform for LinuxPlatform {
     fn spawn_near(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         match Reactor::current(self.shared.number).filter(|reactor| reactor.stays()) {
             Some(reactor) => reactor.add_task(name, Box::pin(task)),
+            None if in_place::may_block() => {
+                // Most such tasks end here: without a wake-up of another thread.
+                let mut task = Box::pin(task);
+                if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+                    self.spawn(name, task);
+                }
+            }
             None => self.spawn(name, task),
         }
     }

@@ -30,6 +30,7 @@ pub(crate) use self::queue::Lane;
 use self::queue::Queue;
 use crate::clock;
 use crate::foreign_wakers::{DeferredWakes, make_wakes};
+use crate::in_place;
 
 /// An idle thread ends after this long.
 const IDLE: Duration = Duration::from_secs(10);
@@ -201,14 +202,15 @@ impl WorkerPool {
     }
 
     /// As [`WorkerPool::post`]; but a thread of the pool itself does the work, right after the result of its current
-    /// work. This wakes no other thread.
+    /// work, and so does a thread that makes host calls in place. This wakes no other thread.
     pub(crate) fn post_near(&self, work: impl FnOnce() + Send + 'static) {
-        let mut work = Some(PoolTask::posted(work));
+        let mut work: Option<Box<dyn FnOnce() + Send>> = Some(Box::new(work));
         let _ = LEFT.try_with(|left| match &mut *left.borrow_mut() {
-            Some((inner, left)) if Arc::ptr_eq(inner, &self.owner.0) => left.extend(work.take()),
+            Some((inner, left)) if Arc::ptr_eq(inner, &self.owner.0) => left.extend(work.take().map(PoolTask::Posted)),
             _ => {}
         });
-        work.into_iter().for_each(|work| self.post_work(Lane::default(), work));
+        let work = work.and_then(in_place::leave);
+        work.into_iter().for_each(|work| self.post_work(Lane::default(), PoolTask::Posted(work)));
     }
 
     /// Takes no more work, finishes the queued work, and waits at most `patience` for the threads to end. Returns

@@ -23,6 +23,7 @@ mod volume;
 
 pub use afflux_engine::settings::{KnobId, WhichKnob};
 pub use afflux_engine::{Client, FILE_BYTES_MAX, PinnedPages, Platform, knobs};
+pub use data::holes::Reserve;
 pub use data::read_write::{ReadBytes, ReadResult};
 pub use error::VolumeError;
 pub use handles::hold::Held;

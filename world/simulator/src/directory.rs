@@ -8,6 +8,7 @@
 mod objects;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::Platform;
@@ -284,6 +285,14 @@ impl Directory for MemoryTree {
     fn seek(&self, node: &Node, from: u64, wanted: Seek) -> Pending<'_, Option<u64>> {
         self.with(node, move |shared, number| match shared.lock().get(number).body {
             Body::Regular { file, .. } => Ok(shared.disk.seek(file, from, wanted == Seek::Hole)),
+            _ => Err(VolumeError::IsDirectory),
+        })
+    }
+
+    fn reserve(&self, node: &Node, range: Range<u64>) -> Pending<'_, ()> {
+        self.with(node, move |shared, number| match shared.lock().get(number).body {
+            Body::Regular { file, .. } if shared.disk.reserve(file, range) => Ok(()),
+            Body::Regular { .. } => Err(VolumeError::NoSpace),
             _ => Err(VolumeError::IsDirectory),
         })
     }

@@ -17,11 +17,11 @@ const NO_RESERVE: &str = "reserve_below_bytes=0";
 const IO: u32 = 5;
 
 /// A file system whose writes wait until this is dropped.
-struct Frozen<'a>(&'a Path);
+pub(crate) struct Frozen<'a>(&'a Path);
 
 impl<'a> Frozen<'a> {
     /// Freezes it; none, with a message, if that is not allowed.
-    fn freeze(point: &'a Path) -> Option<Self> {
+    pub(crate) fn freeze(point: &'a Path) -> Option<Self> {
         match Command::new("fsfreeze").arg("-f").arg(point).output() {
             Ok(output) if output.status.success() => Some(Self(point)),
             Ok(output) => {

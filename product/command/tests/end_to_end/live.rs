@@ -35,7 +35,7 @@ fn write_until_throttled(server: &Server) {
 }
 
 /// The server's answer for the path.
-fn get(address: &str, path: &str) -> String {
+pub(crate) fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
     let mut answer = String::new();

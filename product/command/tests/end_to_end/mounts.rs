@@ -236,6 +236,101 @@ fn a_mount_in_use_ends_at_a_signal_and_its_users_get_errors() {
     assert_eq!(fs::read(data.join("open")).unwrap(), b"before the end");
 }
 
+/// How often the server's threads whose names begin so have given up their processor by themselves.
+fn switches(server: &Server, threads: &str) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{}/task", server.process())).unwrap();
+    let status = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("status")).ok());
+    let of = status.filter(|status| status.starts_with(&format!("Name:\t{threads}")));
+    let counts = of.filter_map(|status| {
+        let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        count.trim().parse::<u64>().ok()
+    });
+    counts.sum()
+}
+
+// rule: a mount makes and removes names on the thread that took the request
+#[test]
+fn names_are_made_and_removed_without_a_hand_over() {
+    const FILES: u64 = 400;
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    let path = |at| mounted.path(&format!("n{at}"));
+    let others = |mounted: &Mounted| switches(mounted.server(), "afflux-");
+    let before = (others(&mounted), switches(mounted.server(), "fuse-"));
+    for at in 0..FILES {
+        File::create_new(path(at)).unwrap();
+    }
+    for at in 0..FILES {
+        fs::remove_file(path(at)).unwrap();
+    }
+    let after = (others(&mounted), switches(mounted.server(), "fuse-"));
+    assert!(after.1 > before.1, "these threads have the work");
+    // Timers and the writeback of times wake the others now and then. Hand-overs were ten a file.
+    let of_others = after.0 - before.0;
+    assert!(of_others < FILES, "{of_others} switches of threads that have no part in {FILES} files");
+    mounted.stop();
+}
+
+// rule: a mount's call that hangs in the host can be interrupted, and calls that need no host go on
+#[test]
+fn calls_that_hang_in_the_host_are_interrupted_and_others_go_on() {
+    /// More than the threads of a mount.
+    const CALLS: usize = 6;
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let Some(_disk) = crate::scratch::Mount::ext4(&scratch.path().join("image"), &data, 64 << 20) else { return };
+    let mounted = Mounted::start_with(
+        scratch.path(),
+        &data,
+        &point,
+        &["--set", "attributes_idle_centisecs=100000", "--metrics", "127.0.0.1:0"],
+    );
+    let address = mounted.server().ready["metrics"].as_str().unwrap().to_owned();
+    let figure = |name: &str| {
+        let answer = crate::live::get(&address, "/metrics");
+        let row = answer.lines().find(|line| line.starts_with(name)).and_then(|line| line.rsplit_once(' '));
+        row.map(|(_, value)| value.parse::<f64>().unwrap() as u64).unwrap_or_else(|| panic!("no {name}: {answer}"))
+    };
+    let bytes = Bytes::new(5).vec(100_000);
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(mounted.path("there"));
+    let file = file.unwrap();
+    file.write_all_at(&bytes, 0).unwrap();
+    file.sync_all().unwrap();
+    // The kernel makes one name of a directory at a time.
+    let late = |at: usize| format!("d{at}/late");
+    (0..CALLS).for_each(|at| fs::create_dir(mounted.path(&format!("d{at}"))).unwrap());
+    let Some(frozen) = crate::hanging::Frozen::freeze(&data) else { return };
+    let touch = |at| Command::new("touch").arg(mounted.path(&late(at))).spawn().unwrap();
+    let mut hung: Vec<_> = (0..CALLS).map(touch).collect();
+    let in_progress = || figure("afflux_fuse_calls_waiting") == CALLS as u64;
+    afflux_scratch::eventually("all calls are in the host", in_progress);
+    let mut read = vec![0; bytes.len()];
+    file.read_exact_at(&mut read, 0).unwrap();
+    assert!(read == bytes, "cached bytes are served meanwhile");
+    assert_eq!(file.metadata().unwrap().len(), 100_000);
+    for child in &mut hung {
+        child.kill().unwrap();
+        afflux_scratch::eventually("it ends while the host hangs", || matches!(child.try_wait(), Ok(Some(_))));
+    }
+    drop(frozen);
+    // The creations happen all the same, and nobody holds the files.
+    let made = || (0..CALLS).all(|at| data.join(late(at)).exists());
+    afflux_scratch::eventually("the changes run to their end", made);
+    drop(file);
+    afflux_scratch::eventually("no file stays open", || figure("afflux_fuse_open_files") == 0);
+    for at in 0..CALLS {
+        fs::remove_file(mounted.path(&late(at))).unwrap();
+    }
+    mounted.stop();
+}
+
 #[test]
 fn other_users_have_their_own_rights_and_own_what_they_make() {
     if !can_mount() || !crate::scratch::can_be_several_users() {

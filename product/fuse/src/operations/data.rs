@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use afflux_frontend::{RecordedCall, RecordedOperation};
 use afflux_volume::{
-    AttributeChange, Attributes, FILE_BYTES_MAX, Inode, Platform, ReadBytes, Seek, VolumeError, handle_number,
+    AttributeChange, Attributes, FILE_BYTES_MAX, Inode, Platform, ReadBytes, Reserve, Seek, VolumeError, handle_number,
 };
 use bytes::Bytes;
 
-use crate::abi::{o, open as flag, seek};
+use crate::abi::{falloc, o, open as flag, seek};
 use crate::limits::DATA_BYTES_MAX;
 use crate::mount::{Mount, Outcome};
 use crate::nodes::Stamp;
@@ -56,6 +56,7 @@ fn opened<P: Platform>(
         None => direct(flags),
     };
     let mut answer = Answer::empty();
+    answer.granted.file = Some(fh);
     open_out(&mut answer.head, fh, open_flags);
     Ok(answer)
 }
@@ -197,10 +198,19 @@ pub(super) async fn seek<P: Platform>(on: &Mount<P>, fh: u64, offset: u64, whenc
     Ok(answer)
 }
 
-/// FALLOCATE with PUNCH_HOLE.
-pub(super) async fn punch<P: Platform>(on: &Mount<P>, fh: u64, offset: u64, len: u64) -> Outcome {
-    let end = offset.checked_add(len).ok_or(VolumeError::TooLarge)?;
-    on.volume.punch_by(&on.own, &on.opened(fh)?.inode, offset..end).await.result?;
+/// FALLOCATE: space for a range, zeros or a hole. Ranges are never moved.
+pub(super) async fn allocate<P: Platform>(on: &Mount<P>, fh: u64, (offset, len): (u64, u64), mode: u32) -> Outcome {
+    let file = on.opened(fh)?;
+    let grows = mode & falloc::KEEP_SIZE == 0;
+    let range = offset..offset.checked_add(len).ok_or(VolumeError::TooLarge)?;
+    let (own, inode) = (&on.own, &file.inode);
+    let outcome = match mode & !falloc::KEEP_SIZE {
+        0 => on.volume.reserve_by(own, inode, range, Reserve { zeros: false, grows }).await,
+        falloc::ZERO_RANGE => on.volume.reserve_by(own, inode, range, Reserve { zeros: true, grows }).await,
+        falloc::PUNCH_HOLE if !grows => on.volume.punch_by(own, inode, range).await,
+        _ => return Err(Errno::NOT_SUPPORTED),
+    };
+    outcome.result?;
     Ok(Answer::empty())
 }
 

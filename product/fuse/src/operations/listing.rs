@@ -20,7 +20,9 @@ fn opened<P: Platform>(on: &Mount<P>, header: &Header, inode: &Arc<Inode<P>>) ->
         return Err(Errno::NOT_DIRECTORY);
     }
     let mut answer = Answer::empty();
-    answer.head.u64(on.open(header, header.node, on.volume.hold(inode)?)?);
+    let fh = on.open(header, header.node, on.volume.hold(inode)?)?;
+    answer.granted.file = Some(fh);
+    answer.head.u64(fh);
     // The kernel keeps no listings: they would miss the changes of others.
     answer.head.u64(0);
     Ok(answer)
@@ -40,29 +42,42 @@ pub(super) async fn list<P: Platform>(on: &Mount<P>, extent: Extent, with_attrib
     let room = (extent.size as usize).min(DATA_BYTES_MAX);
     let most = room / reply::entry_bytes(NAME_BYTES_USUAL, with_attributes);
     let listed = on.volume.list_by(&on.own, directory, extent.offset, most, with_attributes).await?;
-    let mut bytes = Vec::with_capacity(room);
+    let (mut bytes, mut nodes) = (Vec::with_capacity(room), Vec::new());
     for entry in &listed.entries {
         if bytes.len() + reply::entry_bytes(entry.name.len(), with_attributes) > room {
             break;
         }
-        write(on, &mut bytes, entry, with_attributes);
+        nodes.extend(write(on, &mut bytes, entry, with_attributes));
     }
     if bytes.is_empty() && !listed.entries.is_empty() {
         return Err(Errno::INVALID);
     }
-    Ok(Answer::bytes(bytes))
+    let mut answer = Answer::bytes(bytes);
+    answer.granted.listed = nodes;
+    Ok(answer)
 }
 
-fn write<P: Platform>(on: &Mount<P>, bytes: &mut Vec<u8>, entry: &DirectoryEntry, with_attributes: bool) {
+/// Adds an entry. Returns its node, if the kernel gets one.
+fn write<P: Platform>(
+    on: &Mount<P>,
+    bytes: &mut Vec<u8>,
+    entry: &DirectoryEntry,
+    with_attributes: bool,
+) -> Option<u64> {
+    let mut given = None;
     if with_attributes {
         let named = entry.object.as_ref().filter(|_| *entry.name != *b"." && *entry.name != *b"..");
         // Without room for a node, the kernel looks the name up when it needs it.
         let known = named.and_then(|(handle, attributes)| Some((on.known().look_up(*handle)?, attributes)));
         match known {
-            Some((node, attributes)) => reply::entry_out(bytes, node, attributes, on.validity()),
+            Some((node, attributes)) => {
+                reply::entry_out(bytes, node, attributes, on.validity());
+                given = Some(node);
+            }
             None => bytes.raw(&[0; ENTRY_OUT_BYTES]),
         }
     }
     let kind = entry.object.as_ref().map(|(_, attributes)| attributes.kind);
     reply::directory_entry(bytes, entry.fileid, entry.cookie, kind, &entry.name);
+    given
 }

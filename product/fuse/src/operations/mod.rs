@@ -13,7 +13,6 @@ mod xattrs;
 
 use afflux_volume::Platform;
 
-use crate::abi::falloc;
 use crate::mount::{Mount, Outcome};
 use crate::reply::{Answer, Errno};
 use crate::request::{Header, Operation};
@@ -33,10 +32,6 @@ pub(crate) fn at_once<P: Platform>(on: &Mount<P>, header: &Header, operation: &O
             Some(Ok(Answer::empty()))
         }
         Operation::Destroy => Some(Ok(Answer::empty())),
-        // The volume reserves no space yet. Programs then write zeros.
-        Operation::Allocate { mode, .. } if mode != falloc::PUNCH_HOLE | falloc::KEEP_SIZE => {
-            Some(Err(Errno::NOT_SUPPORTED))
-        }
         Operation::InputOutputControl => Some(Err(Errno::NO_TERMINAL)),
         // The kernel does without them: it decides about permissions itself.
         Operation::Unknown => Some(Err(Errno::NO_OPERATION)),
@@ -73,7 +68,7 @@ pub(crate) async fn carry_out<P: Platform>(
         Operation::Read(extent) => data::read(on, extent).await,
         Operation::Write { extent, data, append } => data::write(on, extent, data, append).await,
         Operation::Copy { from, to, len } => data::copy(on, from, to, len).await,
-        Operation::Allocate { fh, offset, len, .. } => data::punch(on, fh, offset, len).await,
+        Operation::Allocate { fh, offset, len, mode } => data::allocate(on, fh, (offset, len), mode).await,
         Operation::Seek { fh, offset, whence } => data::seek(on, fh, offset, whence).await,
         Operation::SetXattr { size, flags, rest } => xattrs::set(on, header, size, flags, rest).await,
         Operation::GetXattr { size, name } => xattrs::get(on, header, size, name).await,

@@ -28,6 +28,7 @@ type Request<'a> = (&'a Header, &'a [u8]);
 fn entry<P: Platform>(on: &Mount<P>, inode: &Inode<P>, attributes: &Attributes) -> Result<(Answer, u64), Errno> {
     let node = on.known().look_up(on.volume.handle(inode)).ok_or(Errno::TOO_MANY_FILES)?;
     let mut answer = Answer::empty();
+    answer.granted.node = Some(node);
     reply::entry_out(&mut answer.head, node, attributes, on.validity());
     Ok((answer, node))
 }
@@ -182,6 +183,7 @@ fn created<P: Platform>(on: &Mount<P>, header: &Header, flags: u32, file: Held<P
     let (mut answer, node) = entry(on, &file, attributes)?;
     // Without an answer the file does not count as looked up.
     let fh = on.open(header, node, file).inspect_err(|_| on.known().forget(node, 1))?;
+    answer.granted.file = Some(fh);
     note_changed(on, &[header.node, node]);
     data::open_out(&mut answer.head, fh, data::direct(flags));
     Ok(answer)

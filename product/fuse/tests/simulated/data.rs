@@ -94,11 +94,47 @@ fn a_hole_is_punched_into_dirty_and_written_bytes() {
     kernel.sync(fh).unwrap();
     kernel.drop_pages();
     assert_eq!(kernel.read(fh, 0, 1 << 20).unwrap(), data);
-    for mode in [0, 1, 2, 0x10, 0x11, 0x20, 0x40, 0x43] {
+    for mode in [2, 8, 0x12, 0x20, 0x40, 0x43] {
         assert_eq!(punch(0, 10, mode), Err(95), "{mode}");
     }
     assert_eq!(punch(u64::MAX, 10, 3), Err(27));
     assert_eq!(kernel.notices(), []);
+}
+
+// rule: FALLOCATE gives a file its space, or says that there is too little
+#[test]
+fn space_is_reserved_zeroed_or_refused() {
+    const KEEP: u32 = 1;
+    const ZERO: u32 = 0x10;
+    let kernel = Kernel::new();
+    let (file, fh) = kernel.create(ROOT, "file");
+    let allocate = |offset: u64, len: u64, mode: u32| {
+        kernel.call(43, file, &[longs(&[fh, offset, len]), words(&[mode, 0])].concat()).map(drop)
+    };
+    let size = || kernel.attributes(file).unwrap().0;
+    let mut data = bytes(100_000);
+    kernel.write(fh, 0, &data).unwrap();
+    allocate(0, 1 << 20, KEEP).unwrap();
+    assert_eq!(size(), 100_000, "the size stays");
+    allocate(50_000, 150_000, 0).unwrap();
+    assert_eq!(size(), 200_000, "the file grows to the end of the range");
+    allocate(10_000, 10_000, 0).unwrap();
+    data.resize(200_000, 0);
+    assert_eq!((size(), kernel.read(fh, 0, 1 << 20).unwrap() == data), (200_000, true), "bytes stay");
+    allocate(5000, 60_000, ZERO).unwrap();
+    data[5000..65_000].fill(0);
+    assert_eq!(kernel.read(fh, 0, 1 << 20).unwrap(), data);
+    allocate(190_000, 20_000, ZERO | KEEP).unwrap();
+    data[190_000..].fill(0);
+    assert_eq!((size(), kernel.read(fh, 0, 1 << 20).unwrap() == data), (200_000, true));
+    kernel.sync(fh).unwrap();
+    kernel.drop_pages();
+    assert_eq!(kernel.read(fh, 0, 1 << 20).unwrap(), data);
+    assert_eq!(allocate(0, 0, 0), Err(22));
+    assert_eq!(allocate(u64::MAX, 10, 0), Err(27));
+    assert_eq!(kernel.notices(), []);
+    assert_eq!(allocate(0, 1 << 42, KEEP), Err(28), "the disk is smaller");
+    assert_eq!(size(), 200_000);
 }
 
 #[test]

@@ -49,7 +49,6 @@ fn what_the_machine_does_not_have_is_refused_by_name() {
     for opcode in [34, 40, 63, 64, 4096, u32::MAX] {
         assert_eq!(kernel.call(opcode, ROOT, &[0; 64]), Err(38), "{opcode}");
     }
-    assert_eq!(kernel.call(43, ROOT, &[0; 32]), Err(95), "FALLOCATE that reserves");
     assert_eq!(kernel.call(39, ROOT, &[0; 32]), Err(25), "IOCTL");
 }
 

@@ -101,17 +101,18 @@ struct Descriptor {
 
 /// A descriptor for a file, and the requests that it can carry out.
 pub struct LentDescriptor {
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     /// The path of its requests, and whether it can write; none if it only serves to open others.
     carries: Option<(Path, bool)>,
 }
 
 impl LentDescriptor {
     /// A descriptor that other code opened, in any way, also with O_PATH. Its flags stay as they are.
-    pub fn of_others(fd: OwnedFd) -> Self {
+    pub fn of_others(fd: impl Into<Arc<OwnedFd>>) -> Self {
+        let fd = fd.into();
         // With O_NONBLOCK the ring answers 'try again' instead of waiting.
         let unusable = OFlags::PATH | OFlags::APPEND | OFlags::NONBLOCK;
-        let flags = fcntl_getfl(&fd).ok().filter(|flags| !flags.intersects(unusable));
+        let flags = fcntl_getfl(&*fd).ok().filter(|flags| !flags.intersects(unusable));
         let carries = flags.and_then(|flags| {
             let path = if flags.contains(OFlags::DIRECT) { Path::Direct } else { Path::Buffered };
             match flags & OFlags::RWMODE {
@@ -132,7 +133,7 @@ impl LentDescriptor {
             true => Some(Path::Direct),
             false => set(OFlags::empty()).then_some(Path::Buffered),
         };
-        Self { carries: path.map(|path| (path, writable)), fd }
+        Self { carries: path.map(|path| (path, writable)), fd: Arc::new(fd) }
     }
 }
 
@@ -145,7 +146,7 @@ impl AsFd for LentDescriptor {
 impl Descriptors {
     /// The uses of a descriptor that was given to us.
     fn of(lent: LentDescriptor) -> Self {
-        let given = Arc::new(lent.fd);
+        let given = lent.fd;
         let mut descriptors = Self { given: Some(Arc::clone(&given)), ..Self::default() };
         match lent.carries.map(|(path, writable)| (path, Descriptor { fd: given, writable, is_spare: false })) {
             Some((Path::Direct, found)) => descriptors.direct = Some(found),
@@ -182,6 +183,11 @@ impl HostFile {
     /// The regular file behind `fd`, which may be open in any way, also with O_PATH. Other
     /// descriptors for it are opened through /proc when requests need them.
     pub fn new(fd: OwnedFd) -> Self {
+        Self::sharing(Arc::new(fd))
+    }
+
+    /// As [`HostFile::new`], with a descriptor that others use, too.
+    pub(crate) fn sharing(fd: Arc<OwnedFd>) -> Self {
         Self::with(Some(LentDescriptor::of_others(fd)), None)
     }
 

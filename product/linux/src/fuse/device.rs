@@ -22,6 +22,15 @@ const CLONE: u32 = 0x8004_e500;
 #[derive(Clone)]
 pub(super) struct Device(Arc<OwnedFd>);
 
+/// The place of the request that a reply belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Written {
+    /// This descriptor, as far as the kernel says.
+    Here,
+    /// Not this descriptor: another one, or none any more.
+    Elsewhere,
+}
+
 /// A fresh descriptor, of no mount yet.
 pub(super) fn fresh() -> io::Result<OwnedFd> {
     Ok(open(Path::new(PATH), OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
@@ -55,9 +64,9 @@ impl Device {
     }
 
     /// Writes a reply. The kernel refuses the reply to a caller that is gone.
-    pub(super) fn write(&self, reply: &MessageReply) {
+    pub(super) fn write(&self, reply: &MessageReply) -> Written {
         let head = IoSlice::new(reply.head());
-        let _ = match reply.data() {
+        let written = match reply.data() {
             None => rustix::io::writev(&*self.0, &[head]),
             Some(Segment::Bytes(bytes)) => rustix::io::writev(&*self.0, &[head, IoSlice::new(bytes)]),
             Some(Segment::Lent(bytes)) => rustix::io::writev(&*self.0, &[head, IoSlice::new(bytes)]),
@@ -66,5 +75,6 @@ impl Device {
                 rustix::io::writev(&*self.0, &parts)
             }
         };
+        if written == Err(Errno::NOENT) { Written::Elsewhere } else { Written::Here }
     }
 }

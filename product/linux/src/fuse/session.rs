@@ -2,7 +2,8 @@
 //!
 //! Owns: the threads, the calls that wait on the platform's reactors, the sender of notices, the end of a session.
 //! Does not own: answers (the machine), mounting (`mounting`).
-//! Invariants: a call that waits is on a reactor, which polls it anew, so a thread always comes back to the device. The
+//! Invariants: a call that waits is on a reactor, which polls it anew. A thread makes a call's first host calls itself,
+//! unless no other thread is free: so one thread always comes back to the device, whatever hangs. The
 //! session is over once the mount is gone. Notices have a thread of their own: the kernel may wait for a reply while it
 //! takes one.
 
@@ -15,15 +16,17 @@ use std::thread;
 use std::time::Duration;
 
 use afflux_engine::Platform;
-use afflux_frontend::{MessageMachine, Tried};
+use afflux_frontend::{Answering, MessageMachine, MessageReply, Tried};
 
 use super::buffers::Buffers;
-use super::device::Device;
+use super::device::{Device, Written};
 use super::mounting::FuseMount;
+use crate::in_place::InPlace;
 use crate::platform::LinuxPlatform;
 
-/// Most threads of a session: more would only pass the calls of one program around.
-const THREADS_MAX: usize = 4;
+/// The threads of a session: one that always comes back, and some that may block in the host. More would only pass the
+/// calls of one program around. With fewer, a program finds the others at the ends of its earlier calls.
+const THREADS: usize = 4;
 
 /// A mount that is served.
 pub struct FuseSession {
@@ -33,25 +36,45 @@ pub struct FuseSession {
     ended: Mutex<Receiver<()>>,
 }
 
-/// The calls on reactors.
+/// The calls that are not answered at once.
 #[derive(Default)]
 struct Waiting {
-    calls: Mutex<usize>,
+    calls: Mutex<Calls>,
     none: Condvar,
 }
 
+#[derive(Default)]
+struct Calls {
+    /// On reactors, or in place.
+    waiting: usize,
+    /// Those whose thread may block.
+    in_place: usize,
+    /// Somebody waits for the end of all.
+    awaited: bool,
+}
+
 impl Waiting {
-    fn lock(&self) -> MutexGuard<'_, usize> {
+    fn lock(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The thread of a call may block, unless all others do.
+    fn may_block(self: &Arc<Self>) -> Option<BlockingThread> {
+        let mut calls = self.lock();
+        if calls.in_place + 1 >= THREADS {
+            return None;
+        }
+        calls.in_place += 1;
+        Some(BlockingThread(Arc::clone(self)))
     }
 }
 
-/// A call on a reactor.
+/// A call that waits.
 struct WaitingCall(Arc<Waiting>);
 
 impl WaitingCall {
     fn new(of: &Arc<Waiting>) -> Self {
-        *of.lock() += 1;
+        of.lock().waiting += 1;
         Self(Arc::clone(of))
     }
 }
@@ -59,10 +82,19 @@ impl WaitingCall {
 impl Drop for WaitingCall {
     fn drop(&mut self) {
         let mut calls = self.0.lock();
-        *calls -= 1;
-        if *calls == 0 {
+        calls.waiting -= 1;
+        if calls.waiting == 0 && calls.awaited {
             self.0.none.notify_all();
         }
+    }
+}
+
+/// A thread that may block.
+struct BlockingThread(Arc<Waiting>);
+
+impl Drop for BlockingThread {
+    fn drop(&mut self) {
+        self.0.lock().in_place -= 1;
     }
 }
 
@@ -73,6 +105,8 @@ struct Shared {
     machine: Arc<dyn MessageMachine>,
     buffers: Arc<Buffers>,
     waiting: Arc<Waiting>,
+    /// The descriptors of all threads.
+    devices: Arc<Mutex<Vec<Device>>>,
 }
 
 impl FuseMount {
@@ -81,12 +115,12 @@ impl FuseMount {
     /// # Errors
     /// The host gives no thread or no descriptor, or the mount went away at once.
     pub fn serve(self, platform: &LinuxPlatform, machine: Arc<dyn MessageMachine>) -> io::Result<FuseSession> {
-        let count = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
         let shared = Shared {
             platform: platform.clone(),
             buffers: Buffers::new(machine.message_bytes_max()),
             machine: Arc::clone(&machine),
             waiting: Arc::default(),
+            devices: Arc::new(Mutex::new(vec![self.device.clone()])),
         };
         let mut buffer = shared.buffers.take();
         // The first message is INIT, and no other comes before its answer.
@@ -94,9 +128,10 @@ impl FuseMount {
             return Err(io::ErrorKind::NotConnected.into());
         }
         let (lives, ended) = mpsc::channel();
-        for number in 1..count {
+        for number in 1..THREADS {
             // Kernels before 4.2 have one descriptor a mount.
             let device = self.device.cloned().unwrap_or_else(|_| self.device.clone());
+            shared.devices().push(device.clone());
             start(number, shared.clone(), device, shared.buffers.take(), lives.clone())?;
         }
         tell(platform.clone(), Arc::clone(&machine), self.device.clone())?;
@@ -108,7 +143,8 @@ impl FuseMount {
 
 fn start(number: usize, shared: Shared, device: Device, mut buffer: Vec<u8>, lives: Sender<()>) -> io::Result<()> {
     thread::Builder::new().name(format!("fuse-{number}")).spawn(move || {
-        while shared.turn(&device, &mut buffer).unwrap_or(false) {}
+        let serve = || while shared.turn(&device, &mut buffer).unwrap_or(false) {};
+        shared.platform.watch_panics("fuse call", serve);
         drop(lives);
     })?;
     Ok(())
@@ -126,30 +162,58 @@ fn tell(platform: LinuxPlatform, machine: Arc<dyn MessageMachine>, device: Devic
 }
 
 impl Shared {
+    fn devices(&self) -> MutexGuard<'_, Vec<Device>> {
+        self.devices.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Reads and answers one message; false once the mount is gone.
     fn turn(&self, device: &Device, buffer: &mut Vec<u8>) -> io::Result<bool> {
         let Some(len) = device.read(buffer)? else { return Ok(false) };
         match self.machine.try_answer(&buffer[..len]) {
             Tried::Nothing => {}
-            Tried::Reply(reply) => device.write(&reply),
+            Tried::Reply(reply) => self.reply(device, &reply),
             Tried::Waits => {
                 let message = Box::new(self.buffers.message(buffer, len));
-                let mut answering = Arc::clone(&self.machine).answer(message);
-                // Most such calls only take a frame, and end here: without a wake-up of another thread.
-                if let Poll::Ready(reply) = answering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                    reply.into_iter().for_each(|reply| device.write(&reply));
-                    return Ok(true);
-                }
-                let (device, call) = (device.clone(), WaitingCall::new(&self.waiting));
-                self.platform.spawn("fuse call", async move {
-                    if let Some(reply) = answering.await {
-                        device.write(&reply);
-                    }
-                    drop(call);
-                });
+                self.carry_out(device, Arc::clone(&self.machine).answer(message));
             }
         }
         Ok(true)
+    }
+
+    /// Answers a message that needs a wait, or only host calls.
+    fn carry_out(&self, device: &Device, mut answering: Answering) {
+        let call = WaitingCall::new(&self.waiting);
+        let free = self.waiting.may_block();
+        let in_place = free.as_ref().map(|_| InPlace::begin());
+        let mut first = || answering.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        // Most such calls end here: without a wake-up of another thread.
+        let polled = match &in_place {
+            Some(in_place) => in_place.run(first),
+            None => first(),
+        };
+        if let Poll::Ready(reply) = polled {
+            reply.iter().for_each(|reply| self.reply(device, reply));
+            // Ends what it left for later, which may block.
+            drop(in_place);
+            return;
+        }
+        let (shared, device) = (self.clone(), device.clone());
+        self.platform.spawn("fuse call", async move {
+            if let Some(reply) = answering.await {
+                shared.reply(&device, &reply);
+            }
+            drop(call);
+        });
+    }
+
+    /// Writes a reply on the descriptor that the request came by: the kernel looks for the request there. The reply to
+    /// an interrupted call of another thread belongs to that thread's descriptor.
+    fn reply(&self, device: &Device, reply: &MessageReply) {
+        if device.write(reply) != Written::Elsewhere {
+            return;
+        }
+        let devices = self.devices().clone();
+        let _ = devices.iter().find(|other| other.write(reply) == Written::Here);
     }
 }
 
@@ -163,7 +227,8 @@ impl FuseSession {
     /// Refuses further calls, and waits until those in progress are answered, but no longer than `at_most`.
     pub fn finish(&self, at_most: Duration) {
         self.machine.refuse();
-        let calls = self.waiting.lock();
-        drop(self.waiting.none.wait_timeout_while(calls, at_most, |calls| *calls > 0));
+        let mut calls = self.waiting.lock();
+        calls.awaited = true;
+        drop(self.waiting.none.wait_timeout_while(calls, at_most, |calls| calls.waiting > 0));
     }
 }

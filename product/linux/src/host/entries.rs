@@ -6,7 +6,9 @@
 //! that cannot be made as requested, or that landed outside, is removed again. A directory is found below an export
 //! before anything is changed in it and, where something was made, afterwards.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 
 use afflux_engine::Backing;
 use afflux_volume::{
@@ -14,9 +16,9 @@ use afflux_volume::{
     SpecialKind, Stable, Stat, VolumeError,
 };
 use rustix::fs::{
-    Access, AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT,
-    Uid, accessat, chmodat, chownat, fchmod, fsync, linkat, makedev, mkdirat, mknodat, renameat_with, seek, symlinkat,
-    syncfs, unlinkat, utimensat,
+    Access, AtFlags, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps,
+    UTIME_NOW, UTIME_OMIT, Uid, accessat, chmodat, chownat, fallocate, fchmod, fsync, linkat, makedev, mkdirat,
+    mknodat, renameat_with, seek, symlinkat, syncfs, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -130,7 +132,7 @@ impl Core {
         }
         let data = match new {
             New::Regular => {
-                let fd = node.fd().try_clone_to_owned().map_err(|error| calls::io_error(&error))?;
+                let fd = node.shared_fd().ok_or(VolumeError::Stale)?;
                 Some(Data { backing: Backing::new(node.data(fd, true)), stat: found.stat, writable: true })
             }
             _ => None,
@@ -382,7 +384,7 @@ impl Core {
         let access = if must_write { OFlags::RDWR } else { OFlags::RDONLY };
         let fd = self.reopen(node, access)?;
         let stat = calls::stat(fd.as_fd(), "")?;
-        Ok(Data { backing: Backing::new(node.data(fd, must_write)), stat, writable: must_write })
+        Ok(Data { backing: Backing::new(node.data(Arc::new(fd), must_write)), stat, writable: must_write })
     }
 
     /// Asks the host where a file has data, through a descriptor of its own.
@@ -398,6 +400,12 @@ impl Core {
             Err(Errno::INVAL) => Err(VolumeError::NotSupported),
             Err(errno) => Err(error_of(errno)),
         }
+    }
+
+    /// Gives a file the space of a range.
+    pub(super) fn reserve(&self, node: &HostNode, range: Range<u64>) -> Result<(), VolumeError> {
+        let fd = self.reopen(node, OFlags::RDWR)?;
+        fallocate(fd, FallocateFlags::KEEP_SIZE, range.start, range.end - range.start).map_err(error_of)
     }
 
     /// Makes attributes, and a directory's entries, durable.

@@ -22,7 +22,7 @@ const UNKNOWN: u32 = u32::MAX;
 
 pub(super) struct HostNode {
     /// Present until the drop.
-    fd: Option<OwnedFd>,
+    fd: Option<Arc<OwnedFd>>,
     /// Whether the descriptor is more than O_PATH.
     real: bool,
     kind: Kind,
@@ -43,7 +43,7 @@ impl HostNode {
     pub(super) fn new(fd: OwnedFd, real: bool, stat: &Stat, pool: WorkerPool) -> Self {
         let depth = AtomicU32::new(UNKNOWN);
         Self {
-            fd: Some(fd),
+            fd: Some(Arc::new(fd)),
             real,
             kind: stat.kind,
             device: stat.device,
@@ -83,9 +83,14 @@ impl HostNode {
         self.fileid
     }
 
+    /// Its own descriptor.
+    pub(super) fn shared_fd(&self) -> Option<Arc<OwnedFd>> {
+        self.fd.clone()
+    }
+
     /// Its bytes, with a descriptor just opened for writing or only for reading. A descriptor for writing replaces the
     /// present one. While it is open, no process gets a lease on the file, so no request meets one.
-    pub(super) fn data(&self, fd: OwnedFd, writable: bool) -> Arc<HostFile> {
+    pub(super) fn data(&self, fd: Arc<OwnedFd>, writable: bool) -> Arc<HostFile> {
         let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
         match data.upgrade() {
             Some(file) => {
@@ -95,7 +100,7 @@ impl HostNode {
                 file
             }
             None => {
-                let file = Arc::new(HostFile::new(fd));
+                let file = Arc::new(HostFile::sharing(fd));
                 *data = Arc::downgrade(&file);
                 file
             }

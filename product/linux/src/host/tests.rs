@@ -25,6 +25,7 @@ mod frozen;
 mod handles;
 mod held;
 mod holes;
+mod in_place;
 mod journal;
 mod leases;
 mod names;

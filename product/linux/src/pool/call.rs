@@ -3,7 +3,8 @@
 //! Owns: a call's work and its result, in one piece of memory, and the stage of the call.
 //! Does not own: the queue, threads, room (`pool`).
 //! Invariants: queued work is done once, whether a task waits for it or not; work dropped before that is not done. No
-//! lock of a call is held while its pool's is taken, nor while work is done or a task is woken.
+//! lock of a call is held while its pool's is taken, nor while work is done or a task is woken. A thread that may block
+//! does the work itself, and never queues it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,6 +16,7 @@ use afflux_volume::{Call, Called};
 
 use super::{Entrance, Job, Lane, PoolTask, WorkerPool};
 use crate::foreign_wakers::make_wakes;
+use crate::in_place;
 
 /// The work of a call, on its thread: it returns the result, and more work for the thread after that.
 pub(crate) trait Piece<R>: Send {
@@ -104,6 +106,13 @@ impl<W: Piece<R> + 'static, R: Send + 'static> Call<R> for PoolCall<W, R> {
     fn poll(self: Arc<Self>, cx: &mut Context<'_>) -> Poll<R> {
         let mut stage = self.lock();
         match std::mem::replace(&mut *stage, Stage::Over) {
+            Stage::New { pool, work, ticket: None, .. } if in_place::may_block() => {
+                drop(stage);
+                let (result, more) = work.carry_out();
+                // It may take long, and the result does not wait for it.
+                more.into_iter().for_each(|more| pool.post_work(Lane::default(), more));
+                Poll::Ready(result)
+            }
             Stage::New { pool, lane, work, ticket } => {
                 drop(stage);
                 self.begin(cx, (pool, lane), work, ticket);

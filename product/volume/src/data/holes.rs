@@ -1,4 +1,4 @@
-//! Holes: where a file has data, and new ones.
+//! Holes: where a file has data, new ones, and space for later writes.
 //!
 //! Owns: the host's answer joined with the pages that the host does not have yet.
 //! Does not own: the host's map of the file (the tree), which pages are unwritten, the steps of a new hole (the engine).
@@ -19,6 +19,15 @@ use crate::tree::attributes::{Consistency, Outcome};
 use crate::tree::caller::Caller;
 use crate::tree::directory::Seek;
 use crate::volume::{STOPPED, Volume};
+
+/// A reservation of space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reserve {
+    /// The range reads as zeros from then on.
+    pub zeros: bool,
+    /// The file ends no earlier than the range.
+    pub grows: bool,
+}
 
 impl<P: Platform> Volume<P> {
     /// The first offset at or after `offset` with data, or the first in a hole; the end of the file counts as a hole.
@@ -83,6 +92,62 @@ impl<P: Platform> Volume<P> {
         let taken = self.take_privileges(inode, false).await?;
         inode.changes.fetch_add(1, Ordering::Relaxed);
         self.engine.punch(file, range).await?;
+        let reshaped = self.reshaped(inode).await;
+        let consistency = taken.map_or(reshaped, |(taken, _)| taken.then(reshaped));
+        drop(changing);
+        self.tell_bytes(caller, inode);
+        Ok(consistency)
+    }
+
+    /// Gives the file the space of a range: later writes there find room. [`VolumeError::NotSupported`] if the file
+    /// system cannot; then nothing has changed. The caller needs the right to write. Not durable: see [`Volume::sync`].
+    pub async fn reserve_by(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        range: Range<u64>,
+        how: Reserve,
+    ) -> Outcome<()> {
+        let (caller, target) = (caller.clone(), Arc::clone(inode));
+        let work = |volume: Arc<Self>| async move { volume.reserve_now(&caller, &target, range, how).await };
+        match self.carried_through("reserve", work).await.unwrap_or(Err(STOPPED)) {
+            Ok(consistency) => Outcome { result: Ok(()), consistency },
+            Err(error) => Outcome { result: Err(error), consistency: inode.unchanged() },
+        }
+    }
+
+    async fn reserve_now(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        range: Range<u64>,
+        how: Reserve,
+    ) -> Result<Consistency, VolumeError> {
+        inode.require_regular()?;
+        self.permit(inode, caller, Use::Write).await?;
+        if range.is_empty() {
+            return Err(VolumeError::Invalid { what: "an empty range" });
+        }
+        if range.end > self.file_bytes_max(inode) {
+            return Err(VolumeError::TooLarge);
+        }
+        if inode.has_ended() {
+            return Err(VolumeError::Stale);
+        }
+        let changing = inode.changing.lock().await;
+        let file = self.opened(caller, inode, true).await?;
+        // First, since it may be refused.
+        self.tree.reserve(&inode.node, range.clone()).await?;
+        let taken = self.take_privileges(inode, false).await?;
+        inode.changes.fetch_add(1, Ordering::Relaxed);
+        if how.zeros {
+            // The new hole gives the space back.
+            self.engine.punch(file, range.clone()).await?;
+            self.tree.reserve(&inode.node, range.clone()).await?;
+        }
+        if how.grows && range.end > file.size() {
+            self.engine.set_size(file, range.end).await?;
+        }
         let reshaped = self.reshaped(inode).await;
         let consistency = taken.map_or(reshaped, |(taken, _)| taken.then(reshaped));
         drop(changing);

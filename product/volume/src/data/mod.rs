@@ -6,7 +6,7 @@
 
 mod attributes;
 mod fsync;
-mod holes;
+pub(crate) mod holes;
 mod permission;
 pub(crate) mod read_write;
 mod sync;

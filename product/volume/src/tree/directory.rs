@@ -7,6 +7,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use afflux_engine::policy::Remembered;
@@ -447,6 +448,12 @@ pub trait Directory: Send + Sync + 'static {
     /// without. `None` if there is none, or if the file ends at or before `from`. A tree that answers `NotSupported` has
     /// files without holes.
     fn seek(&self, _node: &Node, _from: u64, _wanted: Seek) -> Pending<'_, Option<u64>> {
+        Pending::now(Err(VolumeError::NotSupported))
+    }
+
+    /// Gives a regular file the space of a range; its size and bytes stay. `NoSpace` if there is too little, `NotSupported`
+    /// if the file system cannot.
+    fn reserve(&self, _node: &Node, _range: Range<u64>) -> Pending<'_, ()> {
         Pending::now(Err(VolumeError::NotSupported))
     }
 

@@ -26,6 +26,7 @@ mod timeline;
 pub(crate) mod timing;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use afflux_engine::{Backing, Device, DeviceError, FILE_BYTES_MAX, Limits, Operation, Request};
@@ -247,6 +248,12 @@ impl Disk {
         let state = self.lock();
         let live = &state.files.get(&file.0)?.live;
         if hole { live.next_hole(from) } else { live.next_data(from) }
+    }
+
+    /// Gives a file the space of a range. False if there is too little, or no such file.
+    pub fn reserve(&self, file: DiskFileId, range: Range<u64>) -> bool {
+        let len = range.end.saturating_sub(range.start);
+        self.lock().reserve(file, range.start, len, self.options.volatile_cache)
     }
 
     /// The file's size after a power loss that spares nothing unsynced.

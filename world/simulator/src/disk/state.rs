@@ -241,6 +241,18 @@ impl DiskState {
         Ended { pending, outcome, read, changed }
     }
 
+    /// Gives a file the space of a range, if there is as much.
+    pub(super) fn reserve(&mut self, file: DiskFileId, offset: u64, len: u64, volatile: bool) -> bool {
+        let free = self.blocks_free();
+        let Some(file) = self.files.get_mut(&file.0) else { return false };
+        let fits = file.live.blocks_missing(offset, len) <= free;
+        if fits {
+            file.change(Change::Reserve { offset, len }, volatile);
+            self.count_blocks();
+        }
+        fits
+    }
+
     pub(super) fn blocks_free(&self) -> u64 {
         (self.capacity_bytes / IMAGE_BLOCK_BYTES).saturating_sub(self.blocks)
     }

@@ -1,9 +1,9 @@
 //! Holes, as the host has them and as dirty pages fill them.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
-use afflux_volume::{Caller, Seek};
+use afflux_volume::{Caller, Reserve, Seek};
 
 use super::*;
 
@@ -11,6 +11,32 @@ const MIB: u64 = 1 << 20;
 
 fn seek(world: &World, file: &Object, offset: u64, wanted: Seek) -> Result<u64, VolumeError> {
     world.run(world.volume.seek_by(&Caller::SERVER, file, offset, wanted))
+}
+
+#[test]
+fn reserved_space_is_the_hosts_and_changes_no_byte() {
+    let world = World::new();
+    let root = world.root();
+    let file = world.create(&root, "file");
+    let bytes: Vec<u8> = (0..MIB).map(|at| at as u8).collect();
+    world.write(&file, 0, &bytes).result.unwrap();
+    let reserve = |range, zeros, grows| {
+        world.run(world.volume.reserve_by(&Caller::SERVER, &file, range, Reserve { zeros, grows })).result
+    };
+    match reserve(0..8 * MIB, false, false) {
+        Err(VolumeError::NotSupported) => return afflux_scratch::skipped!("this file system reserves nothing"),
+        other => other.unwrap(),
+    }
+    let host = || std::fs::metadata(world.host("file")).unwrap();
+    assert!(host().blocks() * 512 >= 8 * MIB, "{} blocks", host().blocks());
+    assert_eq!(world.attributes(&file).size, MIB);
+    reserve(MIB - 5000..2 * MIB, true, true).unwrap();
+    world.sync(&file);
+    assert_eq!(host().len(), 2 * MIB);
+    let expected = [&bytes[..MIB as usize - 5000], &vec![0; MIB as usize + 5000]].concat();
+    assert!(std::fs::read(world.host("file")).unwrap() == expected);
+    assert!(host().blocks() * 512 >= 8 * MIB, "zeros have space, too");
+    assert_eq!(reserve(0..1 << 62, false, false), Err(VolumeError::TooLarge));
 }
 
 #[test]

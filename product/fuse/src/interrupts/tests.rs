@@ -1,0 +1,48 @@
+//! Interrupted calls, and the side that answers them.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use futures_util::future::{pending, poll_fn};
+
+use super::{Ended, Interrupts};
+
+fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn a_call_that_waits_answers_its_interrupt_itself() {
+    let interrupts = Interrupts::default();
+    let mut call = pin!(interrupts.run(1, pending::<()>()));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert_eq!(call.as_mut().poll(&mut cx), Poll::Pending);
+    assert!(!interrupts.interrupt(1), "the call answers");
+    assert_eq!(call.as_mut().poll(&mut cx), Poll::Ready(Ended::Interrupted));
+}
+
+// rule: a call whose thread is stuck in the host is answered by its interrupter, once
+#[test]
+fn a_call_whose_thread_is_inside_it_is_answered_by_the_interrupter_once() {
+    let interrupts = Interrupts::default();
+    // The interrupt comes while the call's own thread is in the host.
+    let stuck = poll_fn(|_| {
+        assert!(interrupts.interrupt(1), "nobody else can answer");
+        assert!(!interrupts.interrupt(1), "it is answered once");
+        Poll::Ready("made")
+    });
+    assert_eq!(poll(interrupts.run(1, stuck)), Poll::Ready(Ended::Late(Some("made"))));
+    let stuck = poll_fn(|_| {
+        assert!(interrupts.interrupt(2));
+        Poll::<()>::Pending
+    });
+    assert_eq!(poll(interrupts.run(2, stuck)), Poll::Ready(Ended::Late(None)), "it is given up");
+}
+
+#[test]
+fn a_call_that_has_ended_is_not_interrupted() {
+    let interrupts = Interrupts::default();
+    assert_eq!(poll(interrupts.run(1, async { 7 })), Poll::Ready(Ended::Itself(7)));
+    assert!(!interrupts.interrupt(1));
+    assert_eq!(interrupts.len(), 0);
+}

@@ -1,0 +1,56 @@
+//! Host calls on the caller's own thread.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use afflux_volume::Caller;
+
+use super::*;
+use crate::in_place::InPlace;
+
+/// The result of one poll on a thread that may block.
+fn at_once<T>(work: impl Future<Output = T>) -> Option<T> {
+    let place = InPlace::begin();
+    let mut work = pin!(work);
+    match place.run(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop()))) {
+        Poll::Ready(result) => Some(result),
+        Poll::Pending => None,
+    }
+}
+
+// rule: a thread that may block makes the host calls of a change of names itself, without another thread
+#[test]
+fn names_are_changed_without_another_thread() {
+    let world = World::new();
+    world.volume.set_names_durable(false);
+    let (root, volume, caller) = (world.root(), &world.volume, Caller::SERVER);
+    assert!(at_once(volume.lookup(&root, b"a")).expect("a lookup").is_err());
+    let how = || CreateHow::Guarded(AttributeChange::default());
+    let made = at_once(volume.create_by(&caller, &root, b"a", how())).expect("a creation");
+    let file = made.result.unwrap().0;
+    assert!(world.host("a").exists());
+    let change = AttributeChange { mode: Some(0o600), ..AttributeChange::default() };
+    at_once(volume.set_attributes_by(&caller, &file, change, None)).expect("a new mode").result.unwrap();
+    at_once(volume.rename_by(&caller, &root, b"a", &root, b"b")).expect("a rename").0.result.unwrap();
+    at_once(volume.lookup(&root, b"b")).expect("a lookup").unwrap();
+    drop(file);
+    at_once(volume.remove_by(&caller, &root, b"b")).expect("a removal").result.unwrap();
+    assert!(!world.host("b").exists());
+    // Elsewhere the same call goes to the pool.
+    let mut unmarked = pin!(volume.create_by(&caller, &root, b"c", how()));
+    assert!(unmarked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    world.run(unmarked).result.unwrap();
+}
+
+#[test]
+fn a_change_that_must_be_durable_leaves_its_sync_to_the_pool() {
+    let world = World::new();
+    let how = CreateHow::Guarded(AttributeChange::default());
+    let root = world.root();
+    let mut made = pin!(world.volume.create_by(&Caller::SERVER, &root, b"a", how));
+    let place = InPlace::begin();
+    assert!(place.run(|| made.as_mut().poll(&mut Context::from_waker(Waker::noop()))).is_pending());
+    assert!(world.host("a").exists(), "the change itself is made");
+    drop(place);
+    world.run(made).result.unwrap();
+}
