@@ -1,20 +1,20 @@
 use super::*;
-use crate::form::*;
+use crate::zone::form::*;
 
-fn text(drained: &Drained) -> String {
-    drained.order.iter().map(|class| ["U", "R", "M"][class.index()]).collect()
+fn text(order: &[Mobility]) -> String {
+    order.iter().map(|class| ["U", "R", "M"][class.index()]).collect()
 }
 
 fn check<F: Form>(contents: [u32; 3], count: u32, examined: u64, inner: Option<u64>, order: &str) {
-    let drained = drained::<F>(contents, count, Mobility::Movable);
-    assert_eq!(drained.lists_examined, examined, "{} {contents:?}", F::NAME);
+    let (counters, drained) = drained::<F>(contents, count, Mobility::Movable);
+    assert_eq!(counters.lists_examined, examined, "{} {contents:?}", F::NAME);
     if let Some(inner) = inner {
-        assert_eq!(drained.inner_checks, inner, "{} {contents:?}", F::NAME);
+        assert_eq!(counters.inner_checks, inner, "{} {contents:?}", F::NAME);
     }
     if !order.is_empty() {
         assert_eq!(text(&drained), order, "{} {contents:?}", F::NAME);
     }
-    assert_eq!(drained.order.len() as u32, count.min(contents.iter().sum()));
+    assert_eq!(drained.len() as u32, count.min(contents.iter().sum()));
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn the_drains_of_31_frames_are_those_of_the_kernels() {
     check::<ListPerClass>([0, 0, 186], 31, 92, None, &m);
     check::<BatchedDrain>([0, 0, 186], 31, 32, None, &m);
     check::<BatchedDrain>([1, 0, 30], 31, 32, None, &format!("MMU{}", "M".repeat(28)));
-    assert!(text(&drained::<BatchedDrain>([0, 15, 16], 31, Mobility::Movable)).starts_with(&rmr[..21]));
+    assert!(text(&drained::<BatchedDrain>([0, 15, 16], 31, Mobility::Movable).1).starts_with(&rmr[..21]));
 }
 
 #[test]
@@ -54,36 +54,36 @@ fn patch_1_alternates() {
 #[test]
 fn linux_6_1_empties_the_list_freed_to_last() {
     check::<EmptyFirstDrain>([0, 0, 31], 31, 1, Some(0), &"M".repeat(31));
-    let drained = drained::<EmptyFirstDrain>([10, 0, 21], 31, Mobility::Unmovable);
-    assert_eq!(drained.lists_examined, 2);
+    let (counters, drained) = drained::<EmptyFirstDrain>([10, 0, 21], 31, Mobility::Unmovable);
+    assert_eq!(counters.lists_examined, 2);
     assert_eq!(text(&drained), "U".repeat(10) + &"M".repeat(21));
 }
 
 #[test]
 fn a_drain_of_more_than_there_is_ends() {
     for count in [5, u32::MAX] {
-        assert_eq!(drained::<ListPerClass>([1, 2, 1], count, Mobility::Movable).order.len(), 4);
-        assert_eq!(drained::<BatchedDrain>([1, 2, 1], count, Mobility::Movable).order.len(), 4);
-        assert_eq!(drained::<EmptyFirstDrain>([1, 2, 1], count, Mobility::Movable).order.len(), 4);
-        assert_eq!(drained::<SingleList>([1, 2, 1], count, Mobility::Movable).order.len(), 4);
+        assert_eq!(drained::<ListPerClass>([1, 2, 1], count, Mobility::Movable).1.len(), 4);
+        assert_eq!(drained::<BatchedDrain>([1, 2, 1], count, Mobility::Movable).1.len(), 4);
+        assert_eq!(drained::<EmptyFirstDrain>([1, 2, 1], count, Mobility::Movable).1.len(), 4);
+        assert_eq!(drained::<SingleList>([1, 2, 1], count, Mobility::Movable).1.len(), 4);
     }
-    assert_eq!(drained::<EmptyFirstDrain>([0; 3], 31, Mobility::Movable).order.len(), 0);
+    assert_eq!(drained::<EmptyFirstDrain>([0; 3], 31, Mobility::Movable).1.len(), 0);
 }
 
 #[test]
 fn only_the_single_list_is_searched() {
-    fn searched<F: Form>(end: End) -> u64 {
-        let table = FrameTable::new(16);
-        let mut lists = CpuLists::<F>::new(Tunables { high: 100, batch: 1 });
+    fn searched<F: Form>(end: Temperature) -> u64 {
+        let map = MemMap::new(16);
+        let mut lists = PerCpuPages::<F>::new(Tunables { high: 100, batch: 1 });
         for frame in 0..8 {
             let class = if frame == 2 { Mobility::Unmovable } else { Mobility::Movable };
-            lists.put(&table, frame, class, End::Head);
+            lists.put(&map, frame, class, Temperature::Hot);
         }
-        assert_eq!(lists.take(&table, Mobility::Unmovable, end), Some(2));
-        assert_eq!(lists.count(), 7);
+        assert_eq!(lists.take(&map, Mobility::Unmovable, end), Some(2));
+        assert_eq!(lists.count, 7);
         lists.counters.elements_searched
     }
-    assert_eq!(searched::<SingleList>(End::Head), 6);
-    assert_eq!(searched::<SingleList>(End::Tail), 3);
-    assert_eq!(searched::<ListPerClass>(End::Head), 0);
+    assert_eq!(searched::<SingleList>(Temperature::Hot), 6);
+    assert_eq!(searched::<SingleList>(Temperature::Cold), 3);
+    assert_eq!(searched::<ListPerClass>(Temperature::Hot), 0);
 }
