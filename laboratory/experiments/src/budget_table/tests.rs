@@ -23,7 +23,7 @@ fn run(pairs: &[(&str, &str)]) -> (CollectedRows, Findings) {
     let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let request = Request { quick: true, given, ..Request::default() };
     let mut kept = CollectedRows::default();
-    let findings = BudgetTable.run(&request, &mut kept).unwrap();
+    let findings = BUDGET_TABLE.run(&request, &mut kept).unwrap();
     (kept, findings)
 }
 
@@ -67,7 +67,7 @@ fn what_is_not_known_is_refused_with_what_is() {
         [("laws", "bsd", "zfs-like"), ("loads", "noise", "three-sizes"), ("devices", "tape", "usb")]
     {
         let request = Request { given: vec![(option.to_owned(), value.to_owned())], ..Request::default() };
-        let error = BudgetTable.run(&request, &mut CollectedRows::default()).unwrap_err().to_string();
+        let error = BUDGET_TABLE.run(&request, &mut CollectedRows::default()).unwrap_err().to_string();
         assert!(error.contains(value) && error.contains(wanted), "{error}");
     }
 }

@@ -16,7 +16,7 @@ const THE_EIGHTH: &str = section(TEXT, "the eighth");
 const THE_JULY_DIFF: &str = section(TEXT, "the July diff");
 const BESIDE_OTHERS: &str = section(TEXT, "beside others");
 const NOT_SIMULATED: &str = section(TEXT, "not simulated");
-const FITTED: &str = section(TEXT, "fitted");
+const LABELS: &str = section(TEXT, "labels");
 const ONE_RUN: &str = section(TEXT, "one run");
 
 fn named(cell: &Cell, percent: f64) -> String {
@@ -110,8 +110,7 @@ fn part(cells: &[Cell], says: &mut Vec<String>) {
     {
         says.push(format!(
             "So the part that makes the patch act like a higher limit is the eighth that the share of a busy writer loses: \
-             with it the writer first waits at {with:.0} MiB, without it at {without:.0} ({:+.1} %; the first model had \
-             fitted 6 %). It is not the clip to the headroom: what everybody has dirty is a lone writer's own, so \
+             with it the writer first waits at {with:.0} MiB, without it at {without:.0} ({:+.1} %). It is not the clip to the headroom: what everybody has dirty is a lone writer's own, so \
              headroom and own pages come to the whole limit.",
             (without / with - 1.0) * 100.0
         ));
@@ -214,7 +213,7 @@ pub(super) fn conclusions(cells: &[Cell], paths: &PathsOf) -> Vec<String> {
     }
     reads(paths, &mut says);
     says.push(paragraph(NOT_SIMULATED));
-    says.push(paragraph(FITTED));
+    says.push(paragraph(LABELS));
     says
 }
 
