@@ -33,8 +33,20 @@ fn of(kept: &CollectedRows, law: &str, metric: &str) -> f64 {
 }
 
 #[test]
+fn a_quick_run_has_two_laws_and_the_first_device_of_each_load() {
+    let cases = |given: &[(&str, &str)]| {
+        let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Plan::read(&Request { quick: true, given, ..Request::default() }).unwrap().cases.len()
+    };
+    assert_eq!((cases(&[("loads", "stream")]), cases(&[("loads", "stream"), ("devices", "each")])), (2, 2 * 8));
+    assert_eq!(cases(&[("loads", "stream"), ("laws", "budget")]), 1);
+}
+
+#[test]
 fn a_stream_has_a_row_a_law_and_limits_are_what_they_say() {
-    let (kept, findings) = run(&[("loads", "stream"), ("devices", "25MB/s"), ("seconds", "12"), ("memory", "512MiB")]);
+    let laws = ("laws", "budget,linux-6.1,zfs-like,hard");
+    let (kept, findings) =
+        run(&[("loads", "stream"), laws, ("devices", "25MB/s"), ("seconds", "12"), ("memory", "512MiB")]);
     let laws: Vec<&str> =
         kept.rows.iter().filter(|row| row.experiment == "budget").map(|row| row.variant.as_str()).collect();
     assert_eq!(laws, ["budget", "linux-6.1", "zfs-like", "hard"]);

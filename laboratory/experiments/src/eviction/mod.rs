@@ -131,7 +131,7 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     }
     let mut rows = Vec::new();
     for trace in &asked.traces {
-        for part in traces::PARTS {
+        for &part in asked.trace_parts {
             let done = (cells.len() + cases.len() + rows.len()) as f64 / all;
             watch.step(&format!("trace {}, cache 1/{part}", trace.name), done);
             let found = TraceRow::run(trace, part)?;
@@ -151,6 +151,7 @@ struct EvictionOptions {
     devices: Vec<String>,
     device_pages: u64,
     traces: Vec<&'static RealTrace>,
+    trace_parts: &'static [u64],
 }
 
 impl EvictionOptions {
@@ -163,13 +164,14 @@ impl EvictionOptions {
             devices: DEVICES.list(request)?.into_iter().flatten().collect(),
             device_pages: DEVICE_PAGES.value_or_quick(request, 2048)?,
             traces: WHICH_TRACES.list(request)?.concat(),
+            trace_parts: if request.quick { &traces::QUICK_PARTS } else { &traces::PARTS },
         })
     }
 
     /// The number of runs in all parts; a cell counts as one, and so does a row of a trace.
     fn runs(&self) -> usize {
         let cells = self.generators.len() * self.parts.len();
-        let rows = self.traces.len() * traces::PARTS.len();
+        let rows = self.traces.len() * self.trace_parts.len();
         cells + rows + self.generators.len() * self.devices.len() * DEVICE_PARTS.len() * ENGINES.len()
     }
 }

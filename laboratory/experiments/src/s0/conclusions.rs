@@ -7,7 +7,7 @@ use super::cell::{Cell, PathsOf};
 use super::kernel_reads;
 use super::parts::{self, BASE};
 use super::plan::Case;
-use super::published::{self, SPEEDS};
+use super::published;
 use super::tables::{base_of, gain, of_case};
 use crate::prose::{paragraph, section};
 
@@ -60,8 +60,8 @@ fn untested(cells: &[Cell], says: &mut Vec<String>) {
     let beside: Vec<String> = gains
         .iter()
         .filter_map(|(_, cell)| {
-            let line = SPEEDS.iter().find(|line| line.0 == cell.size_mib)?;
-            let (own, published) = (gain(cells, cell)?, published::gain(cell.size_mib)?);
+            let line = cell.published()?;
+            let (own, published) = (gain(cells, cell)?, published::gain(line));
             Some(format!(
                 "{:.0} for {:.0} at {} ({own:+.1} % for {published:+.1} %)",
                 cell.speed.mean, line.2[0], cell.size_mib
@@ -70,11 +70,14 @@ fn untested(cells: &[Cell], says: &mut Vec<String>) {
         .collect();
     let least = gains.iter().map(|(percent, _)| *percent).fold(f64::INFINITY, f64::min);
     says.push(format!(
-        "Held to the limit of all devices only, August's form gains most at {} MiB, {most:+.1} % (published there: {}), and is nowhere slower by more than {:.1} %. Ours for the published patched column, MiB/s, and the gain: {}.",
+        "Held to the limit of all devices only, August's form gains most at {} MiB, {most:+.1} % (published there: {}), and is nowhere slower by more than {:.1} %.{}",
         best.size_mib,
-        published::gain(best.size_mib).map_or_else(|| "nothing".to_owned(), |gain| format!("{gain:+.1} %")),
+        best.published().map_or_else(|| "nothing".to_owned(), |line| format!("{:+.1} %", published::gain(line))),
         (-least).max(0.0),
-        beside.join(", ")
+        match beside.is_empty() {
+            true => String::new(),
+            false => format!(" Ours for the published patched column, MiB/s, and the gain: {}.", beside.join(", ")),
+        }
     ));
 }
 
@@ -180,7 +183,7 @@ pub(super) fn answer(cells: &[Cell], paths: &PathsOf) -> String {
         );
     }
     if let (Some(base), Some(patched)) = (speed(BASE, false), speed("s0-seed", false)) {
-        let published = SPEEDS.iter().find(|line| line.0 == 600);
+        let published = of_case(cells, Case::Speeds).find(|cell| cell.size_mib == 600).and_then(Cell::published);
         let published = published
             .map_or_else(String::new, |line| format!(" (published: {:.0} before, {:.0} after)", line.1[0], line.2[0]));
         let same = (patched / base - 1.0).abs() < 0.01;

@@ -24,7 +24,7 @@ use cell::{Cell, PathsOf, middle};
 use mapped_writes::{Ran, Rig, Variant, run_many};
 use parts::AS_IT_IS;
 use plan::{Case, Plan, Planned};
-use published::SPEEDS;
+use published::Line;
 
 /// The experiment.
 pub(crate) static S0: Experiment = Experiment {
@@ -79,15 +79,14 @@ fn speed_row(cell: &Cell) -> Row {
         .with("background_asked_s", cell.background_s().map(|s| rounded(s, 3)))
         .with("trace_hash", format!("{:016x}", runs[0].trace_hash))
         .with("kernel", runs[0].kernel.clone());
-    let line = SPEEDS.iter().find(|line| line.0 == *size_mib);
-    let as_published = cell.case == Case::Speeds;
-    let column = |line: &(u64, [f64; 2], [f64; 2])| match cell.variant() {
-        _ if !as_published || cell.is_changed() => None,
+    let column = |line: &Line| match cell.variant() {
+        _ if cell.case != Case::Speeds || cell.is_changed() => None,
         "linux-2.6.31" => Some(line.1),
         "s0-july" => Some(line.2),
         _ => None,
     };
-    let published = line
+    let published = cell
+        .published()
         .and_then(column)
         .map_or_else(Fields::new, |[mean, sd]| Fields::new().with("mib_per_s_mean", mean).with("mib_per_s_sd", sd));
     let mut params = Fields::new().with("size_mib", *size_mib).with("runs", runs.len());
@@ -139,7 +138,15 @@ fn run_all(plan: &Plan, watch: &mut dyn Watch) -> Result<(Vec<Cell>, PathsOf), L
         if case == Case::Speeds && change.label == AS_IT_IS {
             add_paths(&mut paths, change.variant.name, &runs);
         }
-        let cell = Cell { case, change, others_mib: rig.others_mib, size_mib, speed: middle(&runs), runs };
+        let cell = Cell {
+            case,
+            change,
+            others_mib: rig.others_mib,
+            size_mib,
+            memory_mib: rig.memory_mib,
+            speed: middle(&runs),
+            runs,
+        };
         watch.row(&speed_row(&cell));
         cells.push(cell);
     }

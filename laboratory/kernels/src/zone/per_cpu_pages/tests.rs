@@ -87,3 +87,14 @@ fn only_the_single_list_is_searched() {
     assert_eq!(searched::<SingleList>(Temperature::Cold), 3);
     assert_eq!(searched::<ListPerClass>(Temperature::Hot), 0);
 }
+
+/// By hand, for contents that no document has. A walk begins at the second list, and ends with the first.
+#[test]
+fn drains_of_few_frames_are_as_by_hand() {
+    // Two heads to a movable frame and one to the next unmovable, three times; then three heads a frame.
+    check::<ListPerClass>([5, 0, 3], 8, 3 * 3 + 2 * 3, Some(0), "MUMUMUUU");
+    // One head to a reclaimable frame and two to an unmovable, three times; then three heads.
+    check::<ListPerClass>([4, 3, 0], 7, 3 * 3 + 3, Some(0), "RURURUU");
+    // Two heads give two frames; the rest of a batch goes on from list to list.
+    check::<BatchedDrain>([5, 0, 3], 8, 9, None, "MMUMUUUU");
+}
