@@ -1,8 +1,10 @@
-//! The trait of an experiment: a name, options, rows while it runs, and findings at the end.
+//! The description of an experiment: a name, labels, options, rows while it runs, and findings at the end.
 //!
-//! Owns: the trait and its data; reading options by name.
+//! Owns: the description and its data; reading options by name.
 //! Does not own: the list of experiments (`lib.rs`), how rows and findings are shown (`report` and the command).
 //! Invariants: every figure reaches the reader as a [`Row`]; findings only arrange rows that were reported.
+
+use std::fmt;
 
 use afflux_engine::settings::did_you_mean;
 use afflux_report::{Figure, Row, Table};
@@ -104,27 +106,54 @@ pub enum LabError {
     Failed(String),
 }
 
+/// The origins of an experiment's figures, each in a part of a line.
+#[derive(Clone, Copy, Debug)]
+pub struct Labels {
+    /// From a source, or a cost that was chosen from it.
+    pub put_in: &'static str,
+    /// Chosen so that published figures come out.
+    pub chosen: &'static str,
+    /// What follows from these.
+    pub predicted: &'static str,
+    /// Published figures by which nothing was chosen.
+    pub hold_out: &'static str,
+}
+
+impl fmt::Display for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { put_in, chosen, predicted, hold_out } = self;
+        write!(f, "put in: {put_in}; chosen to match: {chosen}; predicted: {predicted}; hold-out: {hold_out}")
+    }
+}
+
 /// An experiment.
-pub trait Experiment: Sync {
+pub struct Experiment {
     /// The name, as in `afflux-lab run NAME`.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
     /// The subject, in one line.
-    fn about(&self) -> &'static str;
-    /// In one line: which parts of the default run were fitted to published figures, and which are predicted.
-    fn fitted(&self) -> &'static str;
+    pub about: &'static str,
+    /// The origins of its figures.
+    pub labels: Labels,
     /// The thread that the experiment repeats: title, author, list, date. If there is none, the source of its question.
-    fn thread(&self) -> &'static str;
+    pub thread: &'static str,
     /// The words, names and units of the page that need an explanation, as Markdown: a heading with a paragraph each.
-    fn words(&self) -> &'static str;
+    pub words: &'static str,
     /// The options.
-    fn options(&self) -> &'static [OptionInfo];
+    pub options: &'static [OptionInfo],
     /// Whether it can run on hardware.
-    fn can_measure(&self) -> bool;
-    /// Runs the experiment and passes rows to `watch` as they come. Blocks, at times for minutes.
+    pub can_measure: bool,
+    /// The run. It passes rows on as they come, and blocks, at times for minutes.
+    pub run: fn(&Request, &mut dyn Watch) -> Result<Findings, LabError>,
+}
+
+impl Experiment {
+    /// Runs the experiment.
     ///
     /// # Errors
     /// When an option cannot be used, or a run fails.
-    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError>;
+    pub fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+        (self.run)(request, watch)
+    }
 }
 
 impl Request {
@@ -137,14 +166,13 @@ impl Request {
     ///
     /// # Errors
     /// [`LabError::NoOption`].
-    pub fn check(&self, experiment: &dyn Experiment) -> Result<(), LabError> {
+    pub fn check(&self, experiment: &Experiment) -> Result<(), LabError> {
         for (name, _) in &self.given {
-            if !experiment.options().iter().any(|option| option.name == name) {
-                let known: Vec<String> =
-                    experiment.options().iter().map(|option| format!("--{}", option.name)).collect();
+            if !experiment.options.iter().any(|option| option.name == name) {
+                let known: Vec<String> = experiment.options.iter().map(|option| format!("--{}", option.name)).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                let near = did_you_mean(name, experiment.options().iter().map(|option| option.name));
-                return Err(LabError::NoOption { experiment: experiment.name(), name: name.clone(), near, known });
+                let near = did_you_mean(name, experiment.options.iter().map(|option| option.name));
+                return Err(LabError::NoOption { experiment: experiment.name, name: name.clone(), near, known });
             }
         }
         Ok(())

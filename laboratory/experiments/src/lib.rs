@@ -1,6 +1,6 @@
 //! The experiments: their runs, the published figures, the results.
 //!
-//! Owns: a module for each experiment, and the shared parts. These are the trait (`experiment`), a simulated machine of
+//! Owns: a module for each experiment, and the shared parts. These are the description (`experiment`), a simulated machine of
 //! 2009 (`machine`), typed options (`options`), fixed prose (`prose`) and the confidence in a mean (`statistics`).
 //! Measured runs share slow hardware (`hardware`), the host's memory and load (`host_memory`, `host_load`) and files
 //! written side by side (`contenders`).
@@ -33,33 +33,33 @@ pub mod statistics;
 mod throttled;
 mod writeback_real;
 
-pub use experiment::{Experiment, Findings, LabError, OptionInfo, Request, SWITCH_ON, Watch};
+pub use experiment::{Experiment, Findings, LabError, Labels, OptionInfo, Request, SWITCH_ON, Watch};
 
 use afflux_engine::settings::did_you_mean;
 
 /// All experiments, in the order of the list.
-pub const EXPERIMENTS: &[&dyn Experiment] = &[
+pub const EXPERIMENTS: &[&Experiment] = &[
     &s0::S0,
     &s1::S1,
     &s2::S2,
     &s3::S3,
     &s4::S4,
-    &throttled::Throttled,
-    &writeback_real::WritebackReal,
-    &classes::Classes,
-    &budget_table::BudgetTable,
-    &eviction::Eviction,
-    &govern::Govern,
+    &throttled::THROTTLED,
+    &writeback_real::WRITEBACK_REAL,
+    &classes::CLASSES,
+    &budget_table::BUDGET_TABLE,
+    &eviction::EVICTION,
+    &govern::GOVERN,
 ];
 
 /// The experiment called `name`.
 ///
 /// # Errors
 /// [`LabError::Unknown`] with all names.
-pub fn experiment(name: &str) -> Result<&'static dyn Experiment, LabError> {
-    EXPERIMENTS.iter().copied().find(|experiment| experiment.name() == name).ok_or_else(|| LabError::Unknown {
+pub fn experiment(name: &str) -> Result<&'static Experiment, LabError> {
+    EXPERIMENTS.iter().copied().find(|experiment| experiment.name == name).ok_or_else(|| LabError::Unknown {
         name: name.to_owned(),
-        near: did_you_mean(name, EXPERIMENTS.iter().map(|experiment| experiment.name())),
-        known: EXPERIMENTS.iter().map(|experiment| experiment.name()).collect::<Vec<_>>().join(", "),
+        near: did_you_mean(name, EXPERIMENTS.iter().map(|experiment| experiment.name)),
+        known: EXPERIMENTS.iter().map(|experiment| experiment.name).collect::<Vec<_>>().join(", "),
     })
 }

@@ -1,4 +1,4 @@
-//! The fitted and computed parameters of s3 have their intended effect, by the experiment's rows.
+//! The chosen and computed parameters of s3 have their intended effect, by the experiment's rows.
 
 #![allow(clippy::unwrap_used, reason = "a test crate, also outside its test functions")]
 

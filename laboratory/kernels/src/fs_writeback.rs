@@ -19,7 +19,7 @@ use crate::wait::Place;
 pub(crate) const MAX_WRITEBACK_PAGES: u64 = 1024;
 
 /// The order for a walk, and its course (`struct writeback_control`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WritebackControl {
     /// Only this device.
     pub(crate) bdi: Option<usize>,
@@ -38,16 +38,7 @@ pub(crate) struct WritebackControl {
 impl WritebackControl {
     /// So many pages of anything, waiting for requests.
     pub(crate) fn of(nr_to_write: u64) -> Self {
-        Self {
-            bdi: None,
-            sync_all: false,
-            older_than_this: None,
-            nr_to_write,
-            nonblocking: false,
-            for_kupdate: false,
-            encountered_congestion: false,
-            more_io: false,
-        }
+        Self { nr_to_write, ..Self::default() }
     }
 }
 

@@ -1,10 +1,10 @@
 //! A literal model of the page caches of Linux 2.6.31 and 2.6.32, and of the memory of 2.6.39, over simulated CPUs and
-//! disks.
+//! disks; and of the page allocators of 2.6.31 to 6.1.
 //!
 //! It has the kernels' names and keeps no bytes: dirty inodes on their lists, the pdflush pool and the flushers by
 //! device, queues of requests with congestion, writers that write back themselves, and counters whose reads are counted.
 //! Read `writer` first: a page becomes dirty, and `balance` decides about its writer. `fs_writeback` writes. Reclaim has
-//! a machine of its own (`mm`), since no thread compares it together with writeback.
+//! a machine of its own (`mm`) over a `zone`, since no thread compares it together with writeback.
 //!
 //! Owns: these kernels' decisions and mechanisms. Does not own: time, CPUs and disks (`simulator`); loads and figures
 //! (`experiments`).
@@ -31,12 +31,13 @@ mod sysctl;
 mod vmstat;
 mod wait;
 mod writer;
+pub mod zone;
 
 pub use balance::Part;
 pub use figures::{Figures, FirstEvents, Path};
 pub use inode::InodeId;
 pub use kernel::{Kernel, MachineOptions, SuperBlock, Task};
-pub use release::{NAMES, Release, UnknownRelease, release};
+pub use release::{Release, UnknownName, release};
 pub use request_queue::QueueOptions;
 pub use sysctl::{PAGE_BYTES, Sysctl};
 pub use vmstat::{Reads, VmStat};

@@ -1,20 +1,19 @@
 //! The kernels by name.
 //!
 //! Owns: the names, and the parts of each kernel. Does not own: these parts.
-//! Invariants: every name in [`NAMES`] is known to [`release`].
+//! Invariants: the error of [`release`] lists every name.
 
 use crate::balance::{Balance, Form, Part};
 
-/// All names.
-pub const NAMES: &[&str] = &[
-    "linux-2.6.31-rc1",
-    "linux-2.6.31",
-    "s0-july",
-    "s0-seed",
-    "s0-august",
-    "s0-september",
-    "s0-merged",
-    "linux-2.6.32",
+const RELEASES: [(&str, Form); 8] = [
+    ("linux-2.6.31-rc1", Form::Rc1),
+    ("linux-2.6.31", Form::Final),
+    ("s0-july", Form::July),
+    ("s0-seed", Form::Seed),
+    ("s0-august", Form::August),
+    ("s0-september", Form::September),
+    ("s0-merged", Form::Merged),
+    ("linux-2.6.32", Form::V2_6_32),
 ];
 
 /// The threads that write in the background.
@@ -37,12 +36,13 @@ pub struct Release {
     pub(crate) woken_on_clear: bool,
 }
 
-/// The error for an unknown kernel.
+/// The error for an unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no kernel '{name}'; there are: {}", NAMES.join(", "))]
-pub struct UnknownRelease {
-    /// The requested name.
-    pub name: String,
+#[error("there is no {what} '{name}'; there are: {known}")]
+pub struct UnknownName {
+    pub(crate) what: &'static str,
+    pub(crate) name: String,
+    pub(crate) known: String,
 }
 
 impl Release {
@@ -63,19 +63,10 @@ impl Release {
 ///
 /// # Errors
 /// If there is none; the error lists the names.
-pub fn release(name: &str) -> Result<Release, UnknownRelease> {
-    let form = match name {
-        "linux-2.6.31-rc1" => Form::Rc1,
-        "linux-2.6.31" => Form::Final,
-        "s0-july" => Form::July,
-        "s0-seed" => Form::Seed,
-        "s0-august" => Form::August,
-        "s0-september" => Form::September,
-        "s0-merged" => Form::Merged,
-        "linux-2.6.32" => Form::V2_6_32,
-        _ => return Err(UnknownRelease { name: name.to_owned() }),
-    };
+pub fn release(name: &str) -> Result<Release, UnknownName> {
+    let known = || RELEASES.map(|(name, _)| name).join(", ");
+    let unknown = || UnknownName { what: "kernel", name: name.to_owned(), known: known() };
+    let (name, form) = RELEASES.into_iter().find(|(known, _)| *known == name).ok_or_else(unknown)?;
     let threads = if form == Form::V2_6_32 { Threads::Flushers } else { Threads::Pdflush };
-    let name = NAMES.iter().find(|known| **known == name).unwrap_or(&NAMES[0]);
     Ok(Release { name, law: Balance::new(form), threads, woken_on_clear: true })
 }

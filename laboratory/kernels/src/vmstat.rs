@@ -10,31 +10,18 @@ use crate::sysctl::Sysctl;
 /// Names a counter of the machine (`enum zone_stat_item`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
-    /// `NR_FREE_PAGES`.
     FreePages,
-    /// `NR_ACTIVE_ANON`: none here.
     ActiveAnon,
-    /// `NR_INACTIVE_ANON`: none here.
     InactiveAnon,
-    /// `NR_ACTIVE_FILE`: none here, since no page is used twice.
     ActiveFile,
-    /// `NR_INACTIVE_FILE`.
     InactiveFile,
-    /// `NR_FILE_DIRTY`: dirty pages, without pages under writeback.
+    /// Dirty pages, without pages under writeback.
     FileDirty,
-    /// `NR_WRITEBACK`.
     Writeback,
-    /// `NR_WRITEBACK_TEMP`: pages under writeback through a copy; none here.
+    /// Pages under writeback through a copy.
     WritebackTemp,
-    /// `NR_UNSTABLE_NFS`: pages written to a server and not committed there; none here.
+    /// Pages written to a server and not committed there.
     UnstableNfs,
-}
-
-impl Item {
-    /// Whether no experiment has pages of this kind, so that the count is always 0.
-    fn is_absent(self) -> bool {
-        matches!(self, Self::ActiveAnon | Self::InactiveAnon | Self::WritebackTemp | Self::UnstableNfs)
-    }
 }
 
 /// The machine's counts, in pages.
@@ -95,15 +82,16 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn global_page_state(&self, item: Item) -> u64 {
-        let (value, dirty) = match item {
-            Item::FreePages => (self.vm.free, false),
-            Item::InactiveFile => (self.vm.inactive_file, false),
-            Item::ActiveAnon | Item::InactiveAnon | Item::ActiveFile => (0, false),
-            Item::FileDirty => (self.vm.dirty, true),
-            Item::Writeback => (self.vm.writeback, true),
-            Item::WritebackTemp | Item::UnstableNfs => (0, true),
+        // The value, whether it counts dirty pages, and whether no experiment has pages of this kind.
+        let (value, dirty, absent) = match item {
+            Item::FreePages => (self.vm.free, 0, 0),
+            Item::InactiveFile => (self.vm.inactive_file, 0, 0),
+            Item::ActiveFile => (0, 0, 0),
+            Item::ActiveAnon | Item::InactiveAnon => (0, 0, 1),
+            Item::FileDirty => (self.vm.dirty, 1, 0),
+            Item::Writeback => (self.vm.writeback, 1, 0),
+            Item::WritebackTemp | Item::UnstableNfs => (0, 1, 1),
         };
-        let (dirty, absent) = (u64::from(dirty), u64::from(item.is_absent()));
         self.tally(Reads { global: 1, dirty, device: 0, absent });
         value
     }

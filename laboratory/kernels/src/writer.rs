@@ -69,7 +69,9 @@ impl Kernel {
                     path.push('W');
                     call.written_last = self.write_back(task, bdi, pages).await;
                     call.written += call.written_last;
-                    self.lock().records.figures.written_by_writers += call.written_last;
+                    let figures = &mut self.lock().records.figures;
+                    figures.written_by_writers += call.written_last;
+                    figures.writers_pieces += u64::from(call.written_last > 0);
                 }
                 Step::CongestionWait(ns) | Step::Sleep(ns) => {
                     path.push('P');

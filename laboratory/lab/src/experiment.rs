@@ -14,7 +14,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
 use std::time::Duration;
 
-use afflux_experiments::{Experiment, Findings, LabError, Request, Watch};
+use afflux_experiments::{Experiment, Findings, LabError, Labels, Request, Watch};
 use afflux_report::Row;
 use afflux_report::terminal::Terminal;
 use serde_json::json;
@@ -32,16 +32,21 @@ pub(crate) fn list(args: &List) -> Outcome {
     for experiment in afflux_experiments::EXPERIMENTS {
         if args.json {
             let options = experiment
-                .options()
+                .options
                 .iter()
                 .map(|it| json!({ "name": it.name, "value": it.value, "default": it.default, "doc": it.doc }));
-            let (name, about, measured) = (experiment.name(), experiment.about(), experiment.can_measure());
+            let (name, about, measured) = (experiment.name, experiment.about, experiment.can_measure);
             let options: Vec<_> = options.collect();
-            output::say(json!({ "name": name, "about": about, "measured": measured, "options": options }));
+            let Labels { put_in, chosen, predicted, hold_out } = experiment.labels;
+            let labels =
+                json!({ "put_in": put_in, "chosen_to_match": chosen, "predicted": predicted, "hold_out": hold_out });
+            output::say(
+                json!({ "name": name, "about": about, "labels": labels, "measured": measured, "options": options }),
+            );
             continue;
         }
-        output::say(format_args!("{:<12} {}", experiment.name(), experiment.about()));
-        for option in experiment.options() {
+        output::say(format_args!("{:<12} {}\n    {}", experiment.name, experiment.about, experiment.labels));
+        for option in experiment.options {
             let head = format!("--{} {}", option.name, option.value);
             let default = if option.default.is_empty() { String::new() } else { format!(" [{}]", option.default) };
             output::say(format_args!("    {head:<24} {}{default}", option.doc));
@@ -56,8 +61,8 @@ pub(crate) fn run(args: &Run) -> Outcome {
     let mut args = ExperimentRequest::read(args)?;
     let request = Request { quick: args.quick, measured: args.measured, given: std::mem::take(&mut args.given) };
     request.check(experiment).map_err(|error| Failure::wrong_use(error.to_string()))?;
-    if request.measured && !experiment.can_measure() {
-        return Err(Failure::wrong_use(format!("{} has no measured part; leave out --measured", experiment.name())));
+    if request.measured && !experiment.can_measure {
+        return Err(Failure::wrong_use(format!("{} has no measured part; leave out --measured", experiment.name)));
     }
     if let Some(directory) = &args.html {
         std::fs::create_dir_all(directory)
@@ -78,7 +83,7 @@ pub(crate) fn run(args: &Run) -> Outcome {
         output::say(text(experiment, &findings, Terminal::of_stdout()).trim_end());
     }
     if let Some(directory) = &args.html {
-        let path = directory.join(format!("{}.html", experiment.name()));
+        let path = directory.join(format!("{}.html", experiment.name));
         let rows = watcher.rows.as_deref().unwrap_or_default();
         let asked = html::PageRequest { command: &command_line::own("afflux-lab"), quick: request.quick };
         write_page(&path, &html::html(experiment, findings, rows, &asked))?;
@@ -148,7 +153,7 @@ impl ExperimentRequest {
 impl Run {
     /// Whether the experiment has a switch (an option without a value) of that name.
     fn has_switch(&self, name: &str) -> bool {
-        let options = afflux_experiments::experiment(&self.name).map_or(&[][..], |experiment| experiment.options());
+        let options = afflux_experiments::experiment(&self.name).map_or(&[][..], |experiment| experiment.options);
         options.iter().any(|option| option.name == name && option.value.is_empty())
     }
 }
@@ -200,12 +205,12 @@ impl Watch for Watcher {
     }
 }
 
-fn text(experiment: &dyn Experiment, findings: &Findings, terminal: Terminal) -> String {
+fn text(experiment: &Experiment, findings: &Findings, terminal: Terminal) -> String {
     let answer = (!findings.answer.is_empty()).then(|| format!("{}\n", findings.answer));
-    let fitted = format!("{}\n", experiment.fitted());
+    let labels = format!("{}\n", experiment.labels);
     let tables = findings.tables.iter().chain(&findings.details).map(|table| table.text(terminal));
     let says = findings.says.iter().map(|sentence| format!("{sentence}\n"));
-    answer.into_iter().chain([fitted]).chain(tables).chain(says).collect::<Vec<_>>().join("\n")
+    answer.into_iter().chain([labels]).chain(tables).chain(says).collect::<Vec<_>>().join("\n")
 }
 
 fn write_page(path: &Path, html: &str) -> Outcome {

@@ -169,13 +169,7 @@ const OPTIONAL: &[Row] = &[
         ours_in_tests: &["reference", "simulator"],
         others: Some(&["thiserror"]),
     },
-    Row { name: "kernel-frames", ours: &["frames"], ours_in_tests: &[], others: Some(&[]) },
-    Row {
-        name: "kernels",
-        ours: &["engine", "frames", "kernel-frames", "simulator"],
-        ours_in_tests: &[],
-        others: Some(&["thiserror"]),
-    },
+    Row { name: "kernels", ours: &["engine", "frames", "simulator"], ours_in_tests: &[], others: Some(&["thiserror"]) },
     Row {
         name: "report",
         ours: &[],
@@ -188,7 +182,6 @@ const OPTIONAL: &[Row] = &[
             "engine",
             "frames",
             "frontend",
-            "kernel-frames",
             "kernels",
             "nfs",
             "govern",

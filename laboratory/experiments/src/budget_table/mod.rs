@@ -24,11 +24,43 @@ use self::case::Case;
 use self::findings::Cell;
 use self::loads::RawRates;
 use self::plan::Plan;
-use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
 use crate::machine::row;
 
 /// The experiment.
-pub(crate) struct BudgetTable;
+pub(crate) static BUDGET_TABLE: Experiment = Experiment {
+    name: "budget",
+    about: "The flush budget beside Linux, ZFS and a plain limit: every device, every load",
+    labels: Labels {
+        put_in: "devices, loads, the laws' knobs",
+        chosen: "nothing",
+        predicted: "all of it, by the simulator",
+        hold_out: "none",
+    },
+    thread: "Thread: none: the flush budget is this project's. Beside it stand the law of 'IO-less dirty throttling', Wu Fengguang, \
+         linux-kernel, 2010 and 2011, and the write throttle of OpenZFS",
+    words: include_str!("words.md"),
+    options: plan::OPTIONS,
+    can_measure: false,
+    run: run_experiment,
+};
+
+fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+    let plan = Plan::read(request)?;
+    let (mut raw, mut cells) = (RawRates::default(), Vec::<Cell>::new());
+    for (number, case) in plan.cases.iter().enumerate() {
+        let what = format!("{} on {} under {}", case.load.name(), case.device.name, case.law.name());
+        watch.step(&what, number as f64 / plan.cases.len() as f64);
+        let outcome = case.run(&mut raw).map_err(|error| LabError::Failed(format!("{what}: {error}")))?;
+        let row = row("budget", case.law.name(), params(case), outcome.metrics, Fields::new());
+        watch.row(&row);
+        cells.push(Cell { row, backlogs_ns: outcome.backlogs_ns });
+    }
+    let goals = goals::rows(&cells);
+    goals.iter().for_each(|goal: &Row| watch.row(goal));
+    watch.step("done", 1.0);
+    Ok(findings::of(&cells, &goals))
+}
 
 /// The parameters of a cell.
 fn params(case: &Case) -> Fields {
@@ -38,54 +70,6 @@ fn params(case: &Case) -> Fields {
         .with("seconds", case.seconds)
         .with("memory_bytes", case.memory_bytes)
         .with("seed", case.seed)
-}
-
-impl Experiment for BudgetTable {
-    fn name(&self) -> &'static str {
-        "budget"
-    }
-
-    fn about(&self) -> &'static str {
-        "The flush budget beside Linux, ZFS and a plain limit: every device, every load"
-    }
-
-    fn fitted(&self) -> &'static str {
-        "fitted: nothing; predicted: all of it, by the simulator"
-    }
-
-    fn thread(&self) -> &'static str {
-        "Thread: none: the flush budget is this project's. Beside it stand the law of 'IO-less dirty throttling', Wu Fengguang, \
-         linux-kernel, 2010 and 2011, and the write throttle of OpenZFS"
-    }
-
-    fn words(&self) -> &'static str {
-        include_str!("words.md")
-    }
-
-    fn options(&self) -> &'static [OptionInfo] {
-        plan::OPTIONS
-    }
-
-    fn can_measure(&self) -> bool {
-        false
-    }
-
-    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let plan = Plan::read(request)?;
-        let (mut raw, mut cells) = (RawRates::default(), Vec::<Cell>::new());
-        for (number, case) in plan.cases.iter().enumerate() {
-            let what = format!("{} on {} under {}", case.load.name(), case.device.name, case.law.name());
-            watch.step(&what, number as f64 / plan.cases.len() as f64);
-            let outcome = case.run(&mut raw).map_err(|error| LabError::Failed(format!("{what}: {error}")))?;
-            let row = row("budget", case.law.name(), params(case), outcome.metrics, Fields::new());
-            watch.row(&row);
-            cells.push(Cell { row, backlogs_ns: outcome.backlogs_ns });
-        }
-        let goals = goals::rows(&cells);
-        goals.iter().for_each(|goal: &Row| watch.row(goal));
-        watch.step("done", 1.0);
-        Ok(findings::of(&cells, &goals))
-    }
 }
 
 #[cfg(test)]

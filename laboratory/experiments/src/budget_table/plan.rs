@@ -26,7 +26,12 @@ const LOADS_OPTION: TypedOption<Load> = options::choice(
     "'{value}' is none of {known}",
 );
 const DEVICES_OPTION: TypedOption<&'static Device> = options::parsed(
-    OptionInfo { name: "devices", value: "LIST", default: "", doc: "the devices; those of each load unless given" },
+    OptionInfo {
+        name: "devices",
+        value: "LIST",
+        default: "",
+        doc: "the devices, or 'each' for those of each load [each; with --quick the first of each load]",
+    },
     devices::device,
 );
 const SECONDS: TypedOption<u64> = options::number(
@@ -50,6 +55,12 @@ const SEED: TypedOption<u64> = options::number(
 pub(super) const OPTIONS: &[OptionInfo] =
     &[LAWS_OPTION.info, LOADS_OPTION.info, DEVICES_OPTION.info, SECONDS.info, MEMORY.info, SEED.info];
 
+/// The value of `--devices` for those of each load.
+const EACH: &str = "each";
+
+/// A quick run has the first laws only: the budget and Linux.
+const QUICK_LAWS: usize = 2;
+
 /// The cells to run.
 pub(super) struct Plan {
     pub(super) cases: Vec<Case>,
@@ -57,9 +68,14 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        let (laws, loads) = (LAWS_OPTION.list(request)?, LOADS_OPTION.list_if_given(request)?);
+        let (mut laws, loads) = (LAWS_OPTION.list(request)?, LOADS_OPTION.list_if_given(request)?);
+        if request.quick && !request.gives(&LAWS_OPTION.info) {
+            laws.truncate(QUICK_LAWS);
+        }
         let loads = loads.unwrap_or_else(|| LOADS.iter().map(|(_, load)| *load).collect());
-        let (asked, asked_seconds) = (DEVICES_OPTION.list_if_given(request)?, SECONDS.value(request)?);
+        let each = request.text(&DEVICES_OPTION.info) == EACH;
+        let asked = if each { None } else { DEVICES_OPTION.list_if_given(request)? };
+        let (all_devices, asked_seconds) = (each || !request.quick, SECONDS.value(request)?);
         let (memory_bytes, seed) = (MEMORY.value(request)?, SEED.value(request)?);
         let frame = afflux_frames::FRAME_BYTES as u64;
         let mut cases = Vec::new();
@@ -67,7 +83,8 @@ impl Plan {
             let own = || load.devices().iter().map(|name| devices::device(name)).collect::<Result<Vec<_>, _>>();
             let of_load = match &asked {
                 Some(asked) => asked.clone(),
-                None => own().map_err(LabError::Failed)?,
+                None if all_devices => own().map_err(LabError::Failed)?,
+                None => own().map_err(LabError::Failed)?.into_iter().take(1).collect(),
             };
             for device in of_load {
                 let seconds = match (asked_seconds, request.quick) {

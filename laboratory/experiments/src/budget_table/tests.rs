@@ -23,7 +23,7 @@ fn run(pairs: &[(&str, &str)]) -> (CollectedRows, Findings) {
     let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let request = Request { quick: true, given, ..Request::default() };
     let mut kept = CollectedRows::default();
-    let findings = BudgetTable.run(&request, &mut kept).unwrap();
+    let findings = BUDGET_TABLE.run(&request, &mut kept).unwrap();
     (kept, findings)
 }
 
@@ -33,8 +33,20 @@ fn of(kept: &CollectedRows, law: &str, metric: &str) -> f64 {
 }
 
 #[test]
+fn a_quick_run_has_two_laws_and_the_first_device_of_each_load() {
+    let cases = |given: &[(&str, &str)]| {
+        let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Plan::read(&Request { quick: true, given, ..Request::default() }).unwrap().cases.len()
+    };
+    assert_eq!((cases(&[("loads", "stream")]), cases(&[("loads", "stream"), ("devices", "each")])), (2, 2 * 8));
+    assert_eq!(cases(&[("loads", "stream"), ("laws", "budget")]), 1);
+}
+
+#[test]
 fn a_stream_has_a_row_a_law_and_limits_are_what_they_say() {
-    let (kept, findings) = run(&[("loads", "stream"), ("devices", "25MB/s"), ("seconds", "12"), ("memory", "512MiB")]);
+    let laws = ("laws", "budget,linux-6.1,zfs-like,hard");
+    let (kept, findings) =
+        run(&[("loads", "stream"), laws, ("devices", "25MB/s"), ("seconds", "12"), ("memory", "512MiB")]);
     let laws: Vec<&str> =
         kept.rows.iter().filter(|row| row.experiment == "budget").map(|row| row.variant.as_str()).collect();
     assert_eq!(laws, ["budget", "linux-6.1", "zfs-like", "hard"]);
@@ -67,7 +79,7 @@ fn what_is_not_known_is_refused_with_what_is() {
         [("laws", "bsd", "zfs-like"), ("loads", "noise", "three-sizes"), ("devices", "tape", "usb")]
     {
         let request = Request { given: vec![(option.to_owned(), value.to_owned())], ..Request::default() };
-        let error = BudgetTable.run(&request, &mut CollectedRows::default()).unwrap_err().to_string();
+        let error = BUDGET_TABLE.run(&request, &mut CollectedRows::default()).unwrap_err().to_string();
         assert!(error.contains(value) && error.contains(wanted), "{error}");
     }
 }

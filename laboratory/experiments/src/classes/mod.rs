@@ -2,7 +2,7 @@
 //! of writers that compete. They run through the engine, and for comparison through each way of this kernel.
 //!
 //! Published: the posts' figures before and after the change by which the writer no longer flushes its own pages. They
-//! are from another machine and have a table of their own. Nothing is fitted or predicted.
+//! are from another machine and have a table of their own. Nothing is chosen to match, and nothing is predicted.
 //!
 //! Owns: the order of runs, the rows.
 //! Does not own: the options (`plan`), a run (`load`), tables and sentences (`html`), the published figures
@@ -21,14 +21,68 @@ use afflux_report::{Fields, Row, Source};
 use afflux_scratch::Scratch;
 
 use crate::contenders::KernelWay;
-use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
 use crate::hardware::{KernelDebug, MemoryDisk};
 use html::ClassesPage;
 use load::{Class, Ran};
 use plan::{FileMedium, Load, Plan, Way};
 
 /// The experiment.
-pub(crate) struct Classes;
+pub(crate) static CLASSES: Experiment = Experiment {
+    name: "classes",
+    about: "Four loads of writers: the engine beside buffered, RWF_DONTCACHE and O_DIRECT of this kernel",
+    labels: Labels {
+        put_in: "the loads",
+        chosen: "nothing",
+        predicted: "nothing, all of it is measured",
+        hold_out: "the posts' figures, of another machine",
+    },
+    thread: "Thread: the series in which RWF_DONTCACHE has the flusher write, Jeff Layton, linux-fsdevel, version 6 of May 2026",
+    words: include_str!("words.md"),
+    options: plan::OPTIONS,
+    can_measure: true,
+    run: run_experiment,
+};
+
+fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+    let mut plan = Plan::read(request)?;
+    let mut left_out = Vec::new();
+    let stage = stage(&mut plan, &mut left_out)?;
+    let mut ways = Vec::new();
+    for place in &plan.places {
+        let (has, has_not) = ways_of(&plan, stage.directory(*place));
+        left_out.extend(has_not.into_iter().map(|what| format!("{}: {what}", place.name())));
+        ways.push((*place, has));
+    }
+    left_out.iter().for_each(|what| watch.remark(what));
+    let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s()));
+    watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
+    let mut page = ClassesPage::new(&plan, left_out);
+    let total = plan.repeats as usize * ways.len() * plan.loads.len();
+    let mut done = 0;
+    for repeat in 1..=plan.repeats {
+        for (place, ways) in &ways {
+            for load in &plan.loads {
+                let mut turns = load.classes(ways);
+                if repeat % 2 == 0 {
+                    turns.reverse();
+                }
+                for classes in &turns {
+                    let what = format!("{}, {}, {}", place.name(), load.name(), named(&plan, classes));
+                    let what = format!("{what}, {repeat} of {}", plan.repeats);
+                    watch.step(&what, f64::from(done) / total as f64);
+                    let ran = load::run(&plan, *load, classes, stage.directory(*place), stage.debug.as_ref());
+                    let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
+                    watch.row(&row(&plan, (*place, *load), classes, repeat, &ran));
+                    page.add((*place, *load), classes, ran);
+                }
+                done += 1;
+            }
+        }
+    }
+    drop(stage);
+    Ok(page.findings())
+}
 
 /// Where the runs take place. Fields are dropped in this order: the mounts are inside the directory.
 struct Stage {
@@ -43,76 +97,6 @@ impl Stage {
             (Some(disk), FileMedium::Memory) => disk.path(),
             _ => self.scratch.path(),
         }
-    }
-}
-
-impl Experiment for Classes {
-    fn name(&self) -> &'static str {
-        "classes"
-    }
-
-    fn about(&self) -> &'static str {
-        "Four loads of writers: the engine beside buffered, RWF_DONTCACHE and O_DIRECT of this kernel"
-    }
-
-    fn fitted(&self) -> &'static str {
-        "fitted: nothing; predicted: nothing, all of it is measured"
-    }
-
-    fn thread(&self) -> &'static str {
-        "Thread: the series in which RWF_DONTCACHE has the flusher write, Jeff Layton, linux-fsdevel, version 6 of May 2026"
-    }
-
-    fn words(&self) -> &'static str {
-        include_str!("words.md")
-    }
-
-    fn options(&self) -> &'static [OptionInfo] {
-        plan::OPTIONS
-    }
-
-    fn can_measure(&self) -> bool {
-        true
-    }
-
-    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let mut plan = Plan::read(request)?;
-        let mut left_out = Vec::new();
-        let stage = stage(&mut plan, &mut left_out)?;
-        let mut ways = Vec::new();
-        for place in &plan.places {
-            let (has, has_not) = ways_of(&plan, stage.directory(*place));
-            left_out.extend(has_not.into_iter().map(|what| format!("{}: {what}", place.name())));
-            ways.push((*place, has));
-        }
-        left_out.iter().for_each(|what| watch.remark(what));
-        let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s()));
-        watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
-        let mut page = ClassesPage::new(&plan, left_out);
-        let total = plan.repeats as usize * ways.len() * plan.loads.len();
-        let mut done = 0;
-        for repeat in 1..=plan.repeats {
-            for (place, ways) in &ways {
-                for load in &plan.loads {
-                    let mut turns = load.classes(ways);
-                    if repeat % 2 == 0 {
-                        turns.reverse();
-                    }
-                    for classes in &turns {
-                        let what = format!("{}, {}, {}", place.name(), load.name(), named(&plan, classes));
-                        let what = format!("{what}, {repeat} of {}", plan.repeats);
-                        watch.step(&what, f64::from(done) / total as f64);
-                        let ran = load::run(&plan, *load, classes, stage.directory(*place), stage.debug.as_ref());
-                        let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
-                        watch.row(&row(&plan, (*place, *load), classes, repeat, &ran));
-                        page.add((*place, *load), classes, ran);
-                    }
-                    done += 1;
-                }
-            }
-        }
-        drop(stage);
-        Ok(page.findings())
     }
 }
 

@@ -27,7 +27,7 @@ fn run(pairs: &[(&str, &str)]) -> (CollectedRows, Findings) {
     let given = pairs.iter().chain(&directory);
     let given = given.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let mut kept = CollectedRows::default();
-    let findings = Classes.run(&Request { given, quick: true, ..Request::default() }, &mut kept).unwrap();
+    let findings = CLASSES.run(&Request { given, quick: true, ..Request::default() }, &mut kept).unwrap();
     assert_eq!(std::fs::read_dir(own.path()).unwrap().count(), 0, "something was left behind");
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
     assert!(!mounts.contains(&place), "{mounts}");

@@ -13,7 +13,7 @@ use super::traces::TraceRow;
 use crate::experiment::Findings;
 use crate::prose::{paragraph, section};
 
-const FITTED: &str = section(include_str!("findings.md"), "fitted");
+const LABELS: &str = section(include_str!("findings.md"), "labels");
 const RATIOS: &str = section(include_str!("findings.md"), "ratios");
 const DEVICES: &str = section(include_str!("findings.md"), "devices");
 const TRACES: &str = section(include_str!("findings.md"), "traces");
@@ -26,7 +26,7 @@ const BASE: EvictionKind = EvictionKind::TwoList;
 
 pub(super) fn findings(cells: &[Cell], cases: &[Case], rows: &[TraceRow]) -> Findings {
     let mut findings = Findings { answer: answer(cells), ..Findings::default() };
-    findings.says.push(paragraph(FITTED));
+    findings.says.push(paragraph(LABELS));
     findings.says.push(paragraph(RATIOS));
     findings.says.extend(promise(cells));
     findings.figures.push(reductions(cells).into());

@@ -4,7 +4,7 @@
 //! Does not own: the engine's policies, those for comparison (`references`), the generators
 //! (`afflux_workloads::touches`), the traces (`traces`), tables and sentences (`findings`).
 //! Invariants: the engine's policies run as its own code with its own page states (`ours`), or in the whole engine
-//! (`device_time`); nothing was fitted to anything published.
+//! (`device_time`); nothing was chosen to match anything published.
 
 mod device_time;
 mod findings;
@@ -20,7 +20,7 @@ use afflux_report::{Fields, Row, Source};
 use afflux_simulator::catalogue;
 use afflux_workloads::touches::{GENERATORS, Generator, Sizes, generator_named};
 
-use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Labels, OptionInfo, Request, Watch};
 use crate::options::{self, TypedOption};
 use device_time::Case;
 use ratios::{Cell, ENGINES, POLICIES};
@@ -84,7 +84,63 @@ const OPTIONS: &[OptionInfo] =
     &[PARTS.info, PAGES.info, TOUCHES.info, WHICH.info, DEVICES.info, DEVICE_PAGES.info, WHICH_TRACES.info];
 
 /// The experiment.
-pub(crate) struct Eviction;
+pub(crate) static EVICTION: Experiment = Experiment {
+    name: "eviction",
+    about: "Which page to evict: hit ratios beside ARC and Belady's, time on devices with dirty pages, and real traces",
+    labels: Labels {
+        put_in: "the generated patterns, the traces",
+        chosen: "the sizes of s3-window's queues, to earlier traces, and the accounts of readahead, to traces that are not held out",
+        predicted: "the rest, by the engine's own policies",
+        hold_out: "the held-out traces",
+    },
+    thread: "Thread: none. The policies are of papers: S3-FIFO (SOSP 2023), SIEVE (NSDI 2024), ARC (FAST 2003), Belady's (1966); \
+         two lists are Linux's",
+    words: include_str!("words.md"),
+    options: OPTIONS,
+    can_measure: false,
+    run: run_experiment,
+};
+
+fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+    let asked = EvictionOptions::read(request)?;
+    let all = asked.runs() as f64;
+    let mut cells = Vec::new();
+    for generator in &asked.generators {
+        for part in &asked.parts {
+            watch.step(&format!("{}, cache 1/{part}", generator.name), cells.len() as f64 / all);
+            let sizes = Sizes { pages: asked.pages, frames: asked.pages / part, touches: asked.touches };
+            let cell = Cell::run(generator, sizes, SEED);
+            (0..POLICIES.len()).for_each(|policy| watch.row(&cell_row(&cell, policy)));
+            cells.push(cell);
+        }
+    }
+    let mut cases = Vec::new();
+    for device in &asked.devices {
+        for generator in &asked.generators {
+            for part in DEVICE_PARTS {
+                watch.step(&format!("{} on {device}", generator.name), (cells.len() + cases.len()) as f64 / all);
+                let (pages, touches) = (asked.device_pages, 3 * asked.device_pages);
+                let sizes = Sizes { pages, frames: pages / part, touches };
+                for kind in ENGINES {
+                    let case = Case::run(device, generator, sizes, kind, SEED)?;
+                    watch.row(&case_row(&case));
+                    cases.push(case);
+                }
+            }
+        }
+    }
+    let mut rows = Vec::new();
+    for trace in &asked.traces {
+        for &part in asked.trace_parts {
+            let done = (cells.len() + cases.len() + rows.len()) as f64 / all;
+            watch.step(&format!("trace {}, cache 1/{part}", trace.name), done);
+            let found = TraceRow::run(trace, part)?;
+            (0..POLICIES.len()).for_each(|policy| watch.row(&trace_row(&found, policy)));
+            rows.push(found);
+        }
+    }
+    Ok(findings::findings(&cells, &cases, &rows))
+}
 
 /// The options of a run.
 struct EvictionOptions {
@@ -95,6 +151,7 @@ struct EvictionOptions {
     devices: Vec<String>,
     device_pages: u64,
     traces: Vec<&'static RealTrace>,
+    trace_parts: &'static [u64],
 }
 
 impl EvictionOptions {
@@ -107,86 +164,15 @@ impl EvictionOptions {
             devices: DEVICES.list(request)?.into_iter().flatten().collect(),
             device_pages: DEVICE_PAGES.value_or_quick(request, 2048)?,
             traces: WHICH_TRACES.list(request)?.concat(),
+            trace_parts: if request.quick { &traces::QUICK_PARTS } else { &traces::PARTS },
         })
     }
 
     /// The number of runs in all parts; a cell counts as one, and so does a row of a trace.
     fn runs(&self) -> usize {
         let cells = self.generators.len() * self.parts.len();
-        let rows = self.traces.len() * traces::PARTS.len();
+        let rows = self.traces.len() * self.trace_parts.len();
         cells + rows + self.generators.len() * self.devices.len() * DEVICE_PARTS.len() * ENGINES.len()
-    }
-}
-
-impl Experiment for Eviction {
-    fn name(&self) -> &'static str {
-        "eviction"
-    }
-
-    fn about(&self) -> &'static str {
-        "Which page to evict: hit ratios beside ARC and Belady's, time on devices with dirty pages, and real traces"
-    }
-
-    fn fitted(&self) -> &'static str {
-        "fitted: the accounts of readahead, to traces that are not held out; predicted: the rest, by the engine's own policies"
-    }
-
-    fn thread(&self) -> &'static str {
-        "Thread: none. The policies are of papers: S3-FIFO (SOSP 2023), SIEVE (NSDI 2024), ARC (FAST 2003), Belady's (1966); \
-         two lists are Linux's"
-    }
-
-    fn words(&self) -> &'static str {
-        include_str!("words.md")
-    }
-
-    fn options(&self) -> &'static [OptionInfo] {
-        OPTIONS
-    }
-
-    fn can_measure(&self) -> bool {
-        false
-    }
-
-    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let asked = EvictionOptions::read(request)?;
-        let all = asked.runs() as f64;
-        let mut cells = Vec::new();
-        for generator in &asked.generators {
-            for part in &asked.parts {
-                watch.step(&format!("{}, cache 1/{part}", generator.name), cells.len() as f64 / all);
-                let sizes = Sizes { pages: asked.pages, frames: asked.pages / part, touches: asked.touches };
-                let cell = Cell::run(generator, sizes, SEED);
-                (0..POLICIES.len()).for_each(|policy| watch.row(&cell_row(&cell, policy)));
-                cells.push(cell);
-            }
-        }
-        let mut cases = Vec::new();
-        for device in &asked.devices {
-            for generator in &asked.generators {
-                for part in DEVICE_PARTS {
-                    watch.step(&format!("{} on {device}", generator.name), (cells.len() + cases.len()) as f64 / all);
-                    let (pages, touches) = (asked.device_pages, 3 * asked.device_pages);
-                    let sizes = Sizes { pages, frames: pages / part, touches };
-                    for kind in ENGINES {
-                        let case = Case::run(device, generator, sizes, kind, SEED)?;
-                        watch.row(&case_row(&case));
-                        cases.push(case);
-                    }
-                }
-            }
-        }
-        let mut rows = Vec::new();
-        for trace in &asked.traces {
-            for part in traces::PARTS {
-                let done = (cells.len() + cases.len() + rows.len()) as f64 / all;
-                watch.step(&format!("trace {}, cache 1/{part}", trace.name), done);
-                let found = TraceRow::run(trace, part)?;
-                (0..POLICIES.len()).for_each(|policy| watch.row(&trace_row(&found, policy)));
-                rows.push(found);
-            }
-        }
-        Ok(findings::findings(&cells, &cases, &rows))
     }
 }
 

@@ -16,7 +16,7 @@ impl Watch for Rows {
 fn run(options: &[(&str, &str)]) -> Result<(Vec<serde_json::Value>, Findings), LabError> {
     let given = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let mut rows = Rows::default();
-    let findings = Eviction.run(&Request { quick: true, given, ..Request::default() }, &mut rows)?;
+    let findings = EVICTION.run(&Request { quick: true, given, ..Request::default() }, &mut rows)?;
     Ok((rows.0, findings))
 }
 

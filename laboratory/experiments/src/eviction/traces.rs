@@ -20,6 +20,9 @@ use calls::{Call, PAGE_BYTES};
 /// Caches hold 1/N of the pages that a trace touches.
 pub(super) const PARTS: [u64; 5] = [16, 8, 4, 2, 1];
 
+/// The cache of a quick run.
+pub(super) const QUICK_PARTS: [u64; 1] = [4];
+
 /// A recorded trace.
 pub(super) struct RealTrace {
     pub(super) name: &'static str,

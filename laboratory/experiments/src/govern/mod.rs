@@ -12,12 +12,51 @@ mod simulated;
 
 use afflux_report::{Fields, Row, Source};
 
-use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
 use html::GovernPage;
 use plan::{GovernRace, Plan, Subject};
 
 /// The experiment.
-pub(crate) struct Govern;
+pub(crate) static GOVERN: Experiment = Experiment {
+    name: "govern",
+    about: "A time budget for a disk of the stock kernel: without, with the right limit by hand, and governed",
+    labels: Labels {
+        put_in: "the disk, the limit by hand",
+        chosen: "nothing",
+        predicted: "the rows under linux-6.1; with --measured, those of this kernel are measured",
+        hold_out: "none",
+    },
+    thread: "Thread: none. The kernel's limits that it sets are 'mm/block: add bdi sysfs knobs', Stefan Roesch, linux-mm, October 2022",
+    words: include_str!("words.md"),
+    options: plan::OPTIONS,
+    can_measure: true,
+    run: run_experiment,
+};
+
+fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+    let plan = Plan::read(request)?;
+    let mut page = GovernPage::new(&plan, request.measured);
+    let mut jobs: Vec<(Source, GovernRace, Subject)> = Vec::new();
+    if !plan.measured_only {
+        jobs.extend(plan.simulated().into_iter().map(|(race, subject)| (Source::Simulated, race, subject)));
+    }
+    let stage = request.measured.then(|| measured::Stage::new(&plan)).transpose().map_err(LabError::Failed)?;
+    if stage.is_some() {
+        jobs.extend(plan.measured().into_iter().map(|(race, subject)| (Source::Measured, race, subject)));
+    }
+    for (at, (source, race, subject)) in jobs.iter().copied().enumerate() {
+        let what = format!("{}: {}, {}", html::said(source), race.name(), subject.name());
+        watch.step(&what, at as f64 / jobs.len() as f64);
+        let ran = match (&stage, source) {
+            (Some(stage), Source::Measured) => measured::run(stage, race, subject),
+            _ => simulated::run(&plan, race, subject).map_err(|error| error.to_string()),
+        };
+        let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
+        watch.row(&row(&plan, source, race, subject, &ran));
+        page.add(source, race, subject, ran);
+    }
+    Ok(page.findings())
+}
 
 /// The results of a run.
 #[derive(Debug, Default)]
@@ -33,61 +72,6 @@ struct Look {
     at_s: f64,
     dirty_bytes: u64,
     limit_bytes: u64,
-}
-
-impl Experiment for Govern {
-    fn name(&self) -> &'static str {
-        "govern"
-    }
-
-    fn about(&self) -> &'static str {
-        "A time budget for a disk of the stock kernel: without, with the right limit by hand, and governed"
-    }
-
-    fn fitted(&self) -> &'static str {
-        "fitted: nothing; predicted: nothing, it is simulated under linux-6.1 and, with --measured, measured on this kernel"
-    }
-
-    fn thread(&self) -> &'static str {
-        "Thread: none. The kernel's limits that it sets are 'mm/block: add bdi sysfs knobs', Stefan Roesch, linux-mm, October 2022"
-    }
-
-    fn words(&self) -> &'static str {
-        include_str!("words.md")
-    }
-
-    fn options(&self) -> &'static [OptionInfo] {
-        plan::OPTIONS
-    }
-
-    fn can_measure(&self) -> bool {
-        true
-    }
-
-    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let plan = Plan::read(request)?;
-        let mut page = GovernPage::new(&plan, request.measured);
-        let mut jobs: Vec<(Source, GovernRace, Subject)> = Vec::new();
-        if !plan.measured_only {
-            jobs.extend(plan.simulated().into_iter().map(|(race, subject)| (Source::Simulated, race, subject)));
-        }
-        let stage = request.measured.then(|| measured::Stage::new(&plan)).transpose().map_err(LabError::Failed)?;
-        if stage.is_some() {
-            jobs.extend(plan.measured().into_iter().map(|(race, subject)| (Source::Measured, race, subject)));
-        }
-        for (at, (source, race, subject)) in jobs.iter().copied().enumerate() {
-            let what = format!("{}: {}, {}", html::said(source), race.name(), subject.name());
-            watch.step(&what, at as f64 / jobs.len() as f64);
-            let ran = match (&stage, source) {
-                (Some(stage), Source::Measured) => measured::run(stage, race, subject),
-                _ => simulated::run(&plan, race, subject).map_err(|error| error.to_string()),
-            };
-            let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
-            watch.row(&row(&plan, source, race, subject, &ran));
-            page.add(source, race, subject, ran);
-        }
-        Ok(page.findings())
-    }
 }
 
 fn row(plan: &Plan, source: Source, race: GovernRace, subject: Subject, ran: &Ran) -> Row {

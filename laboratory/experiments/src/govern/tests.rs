@@ -75,7 +75,7 @@ fn every_race_is_run_on_a_throttled_disk_and_nothing_is_left_behind() {
     let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let request = Request { given, quick: true, measured: true };
     let mut kept = CollectedRows::default();
-    let findings = Govern.run(&request, &mut kept).unwrap();
+    let findings = GOVERN.run(&request, &mut kept).unwrap();
     assert_eq!(kept.0.len(), 8, "three subjects in two races, and two whose disk gets slower");
     assert!(number(row(&kept, "full-speed", "governed"), "end_to_end_mb_per_s") > 0.0);
     assert!(number(row(&kept, "burst", "governed"), "alone_ms") > 0.0);

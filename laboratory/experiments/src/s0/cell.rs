@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use afflux_kernels::Path;
 
-use super::mapped_writes::Ran;
+use super::mapped_writes::{MEMORY_MIB, Ran};
 use super::parts::{self, AS_IT_IS, Change};
 use super::plan::Case;
+use super::published::{Line, SPEEDS};
 use crate::machine::PAGE_BYTES;
 use crate::statistics::{Estimate, Samples};
 
@@ -20,6 +21,7 @@ pub(super) struct Cell {
     pub(super) change: Change,
     pub(super) others_mib: u64,
     pub(super) size_mib: u64,
+    pub(super) memory_mib: u64,
     pub(super) speed: Estimate,
     pub(super) runs: Vec<Ran>,
 }
@@ -31,6 +33,11 @@ impl Cell {
 
     pub(super) fn is_changed(&self) -> bool {
         self.change.label != AS_IT_IS
+    }
+
+    /// The published line of this size, if the machine is the seed's.
+    pub(super) fn published(&self) -> Option<&'static Line> {
+        SPEEDS.iter().find(|line| self.memory_mib == MEMORY_MIB && line.0 == self.size_mib)
     }
 
     /// Whether more than one run counts, so that there is a deviation.

@@ -7,7 +7,7 @@ use super::cell::{Cell, PathsOf};
 use super::kernel_reads;
 use super::parts::{self, BASE};
 use super::plan::Case;
-use super::published::{self, SPEEDS};
+use super::published;
 use super::tables::{base_of, gain, of_case};
 use crate::prose::{paragraph, section};
 
@@ -16,7 +16,7 @@ const THE_EIGHTH: &str = section(TEXT, "the eighth");
 const THE_JULY_DIFF: &str = section(TEXT, "the July diff");
 const BESIDE_OTHERS: &str = section(TEXT, "beside others");
 const NOT_SIMULATED: &str = section(TEXT, "not simulated");
-const FITTED: &str = section(TEXT, "fitted");
+const LABELS: &str = section(TEXT, "labels");
 const ONE_RUN: &str = section(TEXT, "one run");
 
 fn named(cell: &Cell, percent: f64) -> String {
@@ -60,8 +60,8 @@ fn untested(cells: &[Cell], says: &mut Vec<String>) {
     let beside: Vec<String> = gains
         .iter()
         .filter_map(|(_, cell)| {
-            let line = SPEEDS.iter().find(|line| line.0 == cell.size_mib)?;
-            let (own, published) = (gain(cells, cell)?, published::gain(cell.size_mib)?);
+            let line = cell.published()?;
+            let (own, published) = (gain(cells, cell)?, published::gain(line));
             Some(format!(
                 "{:.0} for {:.0} at {} ({own:+.1} % for {published:+.1} %)",
                 cell.speed.mean, line.2[0], cell.size_mib
@@ -70,11 +70,14 @@ fn untested(cells: &[Cell], says: &mut Vec<String>) {
         .collect();
     let least = gains.iter().map(|(percent, _)| *percent).fold(f64::INFINITY, f64::min);
     says.push(format!(
-        "Held to the limit of all devices only, August's form gains most at {} MiB, {most:+.1} % (published there: {}), and is nowhere slower by more than {:.1} %. Ours for the published patched column, MiB/s, and the gain: {}.",
+        "Held to the limit of all devices only, August's form gains most at {} MiB, {most:+.1} % (published there: {}), and is nowhere slower by more than {:.1} %.{}",
         best.size_mib,
-        published::gain(best.size_mib).map_or_else(|| "nothing".to_owned(), |gain| format!("{gain:+.1} %")),
+        best.published().map_or_else(|| "nothing".to_owned(), |line| format!("{:+.1} %", published::gain(line))),
         (-least).max(0.0),
-        beside.join(", ")
+        match beside.is_empty() {
+            true => String::new(),
+            false => format!(" Ours for the published patched column, MiB/s, and the gain: {}.", beside.join(", ")),
+        }
     ));
 }
 
@@ -110,8 +113,7 @@ fn part(cells: &[Cell], says: &mut Vec<String>) {
     {
         says.push(format!(
             "So the part that makes the patch act like a higher limit is the eighth that the share of a busy writer loses: \
-             with it the writer first waits at {with:.0} MiB, without it at {without:.0} ({:+.1} %; the first model had \
-             fitted 6 %). It is not the clip to the headroom: what everybody has dirty is a lone writer's own, so \
+             with it the writer first waits at {with:.0} MiB, without it at {without:.0} ({:+.1} %). It is not the clip to the headroom: what everybody has dirty is a lone writer's own, so \
              headroom and own pages come to the whole limit.",
             (without / with - 1.0) * 100.0
         ));
@@ -181,7 +183,7 @@ pub(super) fn answer(cells: &[Cell], paths: &PathsOf) -> String {
         );
     }
     if let (Some(base), Some(patched)) = (speed(BASE, false), speed("s0-seed", false)) {
-        let published = SPEEDS.iter().find(|line| line.0 == 600);
+        let published = of_case(cells, Case::Speeds).find(|cell| cell.size_mib == 600).and_then(Cell::published);
         let published = published
             .map_or_else(String::new, |line| format!(" (published: {:.0} before, {:.0} after)", line.1[0], line.2[0]));
         let same = (patched / base - 1.0).abs() < 0.01;
@@ -214,7 +216,7 @@ pub(super) fn conclusions(cells: &[Cell], paths: &PathsOf) -> Vec<String> {
     }
     reads(paths, &mut says);
     says.push(paragraph(NOT_SIMULATED));
-    says.push(paragraph(FITTED));
+    says.push(paragraph(LABELS));
     says
 }
 

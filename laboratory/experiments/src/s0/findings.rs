@@ -107,8 +107,10 @@ fn plots(cells: &[Cell]) -> Vec<Figure> {
     let speeds: Vec<&Cell> = of_case(cells, Case::Speeds).filter(shown).collect();
     if !speeds.is_empty() {
         let mut plot = lines(new_plot("Speed by size"), &speeds, |cell| cell.name().to_owned());
-        for (name, column) in [("published, 2.6.31-rc3", 0), ("published, patched", 1)] {
-            let points = SPEEDS.iter().map(|line| (line.0 as f64, if column == 0 { line.1[0] } else { line.2[0] }));
+        let of_seed = if speeds.iter().any(|cell| cell.published().is_some()) { &SPEEDS[..] } else { &[] };
+        for (name, column) in [("published, 2.6.31-rc3", 0), ("published, patched", 1)].into_iter().take(of_seed.len())
+        {
+            let points = of_seed.iter().map(|line| (line.0 as f64, if column == 0 { line.1[0] } else { line.2[0] }));
             plot = plot.with(Series::new(name, Shape::Line, points.collect()));
         }
         figures.push(Figure::Plot(plot));

@@ -3,10 +3,9 @@
 //! Every page is dirtied once, in order, and a call itself costs nothing. The runs follow each other on one machine.
 //! Its disk has had all completions for a long time, so its share is the whole limit. Each run has a new writer, as a
 //! new process would be; the count of all dirtying goes on from run to run. The time of a run covers the storing,
-//! without the writeback after it: otherwise every size would give the disk's rate. Fitted: 10.4 µs to fault in and
-//! fill a page (the published 400 MB row). The disk's 54 MiB/s were fitted in the first model, to the rows of 700 to
-//! 900 MB before the patch. The page cache's part of the 3 GB, of which a fifth may be dirty, was fitted to the 600 MB
-//! row before the patch.
+//! without the writeback after it: otherwise every size would give the disk's rate. Chosen to
+//! match the rows before the patch: 10.4 µs to fault in and fill a page (400 MB), the page cache's part of the 3 GB, of
+//! which a fifth may be dirty (600 MB), and the disk's 54 MiB/s (700 to 900 MB).
 //!
 //! Owns: the runs of one variant at one size. Does not own: the machine, the kernels.
 //! Invariants: a run ends.
@@ -23,14 +22,14 @@ use crate::machine::{PAGE_BYTES, Queue, Span, queued_model};
 
 /// An Athlon X2 (the post of August 2009).
 pub(super) const CPUS: usize = 2;
-/// The page cache's part of the 3 GB, in MiB: fitted to the published 600 MB row before the patch.
+/// The page cache's part of the 3 GB, in MiB: chosen to match the published 600 MB row before the patch.
 pub(super) const MEMORY_MIB: u64 = 2755;
-/// Fitted in the first model to the published rows of 700 to 900 MB before the patch.
+/// Chosen to match the published rows of 700 to 900 MB before the patch.
 const DISK_RATE: u64 = 54 << 20;
 /// A disk so slow that its dirty pages stay dirty.
 const OTHER_DISK_RATE: u64 = 1 << 20;
 const QUEUE: Queue = Queue { nr_requests: 128, request_kib: 512, batch: 32, at_submission: false };
-/// A page: fitted to the published 374.75 MiB/s at 400 MB. A submitted byte: S1 has 1 to 2.5 ms of CPU for a megabyte.
+/// A page: chosen to match the published 374.75 MiB/s at 400 MB. A submitted byte: S1 has 1 to 2.5 ms of CPU for a megabyte.
 const COSTS: KernelCosts = KernelCosts { dirty_page_ns: 10_400, write_byte_ns: 1.0 };
 /// Bytes stored between two looks at the clock.
 const STORED_AT_A_TIME: u64 = 4 * PAGE_BYTES;

@@ -18,16 +18,45 @@ mod tables;
 use afflux_kernels::{Path, Reads};
 use afflux_report::{Fields, Row};
 
-use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
 use crate::machine::{rounded, row};
 use cell::{Cell, PathsOf, middle};
 use mapped_writes::{Ran, Rig, Variant, run_many};
 use parts::AS_IT_IS;
 use plan::{Case, Plan, Planned};
-use published::SPEEDS;
+use published::Line;
 
 /// The experiment.
-pub(crate) struct S0;
+pub(crate) static S0: Experiment = Experiment {
+    name: "s0",
+    about: "How often balance_dirty_pages reads hot shared counters, and what that costs a writer",
+    labels: Labels {
+        put_in: "CPUs, queue, laws",
+        chosen: "a page's cost (to 400 MB), the memory (to 600 MB before the patch), the disk's rate (to 700 to 900 MB before it), and the one change of sixteen that gives the patched column",
+        predicted: "500 MB, each posted form, the reads",
+        hold_out: "none: the thread prints no other machine",
+    },
+    thread: "Thread: '[RFC][PATCH] mm: reorder balance_dirty_pages to improve (some) write performance', Richard Kennedy, \
+         linux-kernel, 24 to 29 July 2009; merged in 2010 in another form",
+    words: include_str!("words.md"),
+    options: plan::OPTIONS,
+    can_measure: true,
+    run: run_experiment,
+};
+
+fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+    let plan = Plan::read(request)?;
+    if request.measured {
+        return Ok(measured::findings(&measured::measure(watch)));
+    }
+    let (cells, paths) = run_all(&plan, watch)?;
+    for (variant, paths) in paths.iter().filter(|_| plan.has(Case::Reads)) {
+        for (path, calls) in paths.iter().filter(|(path, _)| kernel_reads::is_shown(path)) {
+            watch.row(&path_row(variant, path, *calls));
+        }
+    }
+    Ok(findings::findings(&cells, &paths))
+}
 
 fn speed_row(cell: &Cell) -> Row {
     let Cell { size_mib, speed, runs, .. } = cell;
@@ -50,15 +79,14 @@ fn speed_row(cell: &Cell) -> Row {
         .with("background_asked_s", cell.background_s().map(|s| rounded(s, 3)))
         .with("trace_hash", format!("{:016x}", runs[0].trace_hash))
         .with("kernel", runs[0].kernel.clone());
-    let line = SPEEDS.iter().find(|line| line.0 == *size_mib);
-    let as_published = cell.case == Case::Speeds;
-    let column = |line: &(u64, [f64; 2], [f64; 2])| match cell.variant() {
-        _ if !as_published || cell.is_changed() => None,
+    let column = |line: &Line| match cell.variant() {
+        _ if cell.case != Case::Speeds || cell.is_changed() => None,
         "linux-2.6.31" => Some(line.1),
         "s0-july" => Some(line.2),
         _ => None,
     };
-    let published = line
+    let published = cell
+        .published()
         .and_then(column)
         .map_or_else(Fields::new, |[mean, sd]| Fields::new().with("mib_per_s_mean", mean).with("mib_per_s_sd", sd));
     let mut params = Fields::new().with("size_mib", *size_mib).with("runs", runs.len());
@@ -110,7 +138,15 @@ fn run_all(plan: &Plan, watch: &mut dyn Watch) -> Result<(Vec<Cell>, PathsOf), L
         if case == Case::Speeds && change.label == AS_IT_IS {
             add_paths(&mut paths, change.variant.name, &runs);
         }
-        let cell = Cell { case, change, others_mib: rig.others_mib, size_mib, speed: middle(&runs), runs };
+        let cell = Cell {
+            case,
+            change,
+            others_mib: rig.others_mib,
+            size_mib,
+            memory_mib: rig.memory_mib,
+            speed: middle(&runs),
+            runs,
+        };
         watch.row(&speed_row(&cell));
         cells.push(cell);
     }
@@ -120,53 +156,6 @@ fn run_all(plan: &Plan, watch: &mut dyn Watch) -> Result<(Vec<Cell>, PathsOf), L
         }
     }
     Ok((cells, paths))
-}
-
-impl Experiment for S0 {
-    fn name(&self) -> &'static str {
-        "s0"
-    }
-
-    fn about(&self) -> &'static str {
-        "How often balance_dirty_pages reads hot shared counters, and what that costs a writer"
-    }
-
-    fn fitted(&self) -> &'static str {
-        "fitted: a page's cost (to 400 MB), the memory (to 600 MB before the patch), the disk's rate (to 700 to 900 MB \
-         before it), and the one change of sixteen that gives the patched column; predicted: 500 MB, each posted form, \
-         the reads; hold-out: none; put in: CPUs, queue, laws"
-    }
-
-    fn thread(&self) -> &'static str {
-        "Thread: '[RFC][PATCH] mm: reorder balance_dirty_pages to improve (some) write performance', Richard Kennedy, \
-         linux-kernel, 24 to 29 July 2009; merged in 2010 in another form"
-    }
-
-    fn words(&self) -> &'static str {
-        include_str!("words.md")
-    }
-
-    fn options(&self) -> &'static [OptionInfo] {
-        plan::OPTIONS
-    }
-
-    fn can_measure(&self) -> bool {
-        true
-    }
-
-    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let plan = Plan::read(request)?;
-        if request.measured {
-            return Ok(measured::findings(&measured::measure(watch)));
-        }
-        let (cells, paths) = run_all(&plan, watch)?;
-        for (variant, paths) in paths.iter().filter(|_| plan.has(Case::Reads)) {
-            for (path, calls) in paths.iter().filter(|(path, _)| kernel_reads::is_shown(path)) {
-                watch.row(&path_row(variant, path, *calls));
-            }
-        }
-        Ok(findings::findings(&cells, &paths))
-    }
 }
 
 #[cfg(test)]

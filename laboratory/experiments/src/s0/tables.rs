@@ -8,7 +8,7 @@ use afflux_report::{Align, Cell as Text, Table};
 use super::cell::Cell;
 use super::parts::{self, BASE};
 use super::plan::Case;
-use super::published::{self, SPEEDS};
+use super::published;
 
 /// The cell to compare a cell with.
 pub(super) fn base_of<'a>(cells: &'a [Cell], cell: &Cell) -> Option<&'a Cell> {
@@ -52,10 +52,9 @@ fn speeds(cells: &[Cell]) -> Table {
         Table::new("Speed of storing, MiB/s (standard deviation), and by how much the patch is faster", &columns)
             .named_by(2);
     for cell in of_case(cells, Case::Speeds) {
-        let line = SPEEDS.iter().find(|line| line.0 == cell.size_mib);
-        let (published, published_gain) = match (line, cell.name()) {
+        let (published, published_gain) = match (cell.published(), cell.name()) {
             (Some(line), BASE) => (Some(line.1), None),
-            (Some(line), "s0-july" | parts::UNASSIGNED_NAME) => (Some(line.2), published::gain(line.0)),
+            (Some(line), "s0-july" | parts::UNASSIGNED_NAME) => (Some(line.2), Some(published::gain(line))),
             _ => (None, None),
         };
         let speed = |[mean, sd]: [f64; 2]| format!("{mean:.1} ({sd:.2})");
@@ -93,8 +92,13 @@ fn changes(cells: &[Cell]) -> Table {
         }
         table.row(row);
     }
-    let published = parts::SIZES_MIB.map(|size_mib| text_of(published::gain(size_mib))).join(", ");
-    table.note(format!("Gain: against {BASE} as it is. Published: {published}."));
+    table.note(format!("Gain: against {BASE} as it is."));
+    let lines = parts::SIZES_MIB
+        .map(|size_mib| of_case(cells, Case::Parts).find(|cell| cell.size_mib == size_mib).and_then(Cell::published));
+    if lines.iter().any(Option::is_some) {
+        let published = lines.map(|line| text_of(line.map(published::gain))).join(", ");
+        table.note(format!("Published gains: {published}."));
+    }
     table
 }
 

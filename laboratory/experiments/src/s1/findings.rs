@@ -100,6 +100,7 @@ fn tables(rows: &Rows) -> (Vec<Table>, Vec<Table>) {
     ];
     let rival = [("its share beside", "share_beside_rival"), ("the rival's", "share_of_rival")];
     let memory = [("memory, MiB", "memory_mib")];
+    let pieces = [&FLOW[..], &[("writer's piece, pages", "writers_piece_pages")]].concat();
     let published = Some("throughput_mb_per_s");
     let all = [
         noted(table("Two writers, five disks in a stripe set", &rows.two_writers, &with(&writers, &FLOW), None)),
@@ -110,7 +111,7 @@ fn tables(rows: &Rows) -> (Vec<Table>, Vec<Table>) {
             &with(&[("passes", "passes"), ("A durable", "a_ends_s"), ("both durable", "b_ends_s")], &[]),
             None,
         ),
-        noted(table("Twelve disks, 16 writers each", &rows.twelve_disks, &with(&memory, &FLOW), published)),
+        noted(table("Twelve disks, 16 writers each", &rows.twelve_disks, &with(&memory, &pieces), published)),
         noted(table("Beside a writer that waits for requests", &rows.blocking_rival, &with(&rival, &FLOW), None)),
     ];
     let details = [
@@ -231,6 +232,7 @@ fn speeds<const N: usize>(rows: &[Row], names: [&str; N], params: &[(&str, f64)]
 const WOKEN: &str = "linux-2.6.31";
 const PLAIN: &str = "linux-2.6.31-plain-100ms";
 const FLUSHERS: &str = "linux-2.6.32";
+const UNTESTED: &str = "linux-2.6.32-no-share-test";
 const AFFLUX: &str = "afflux";
 
 fn of_two_writers(rows: &[Row], says: &mut Vec<String>) {
@@ -335,6 +337,7 @@ fn of_twelve_disks(rows: &[Row], says: &mut Vec<String>) {
             number(first, "file_switches_per_gb"),
             number(second, "file_switches_per_gb"),
         ));
+        says.extend(of_share_test(rows, &params));
     }
     if !seen.is_empty() {
         says.push(paragraph(TWELVE_DISKS_PUBLISHED));
@@ -346,6 +349,21 @@ fn of_twelve_disks(rows: &[Row], says: &mut Vec<String>) {
         }));
         says.push(paragraph(TWELVE_DISKS_NOT_KNOWN));
     }
+}
+
+/// The test on the share in a tree with flushers, and the pieces that writers write: both are hold-outs.
+fn of_share_test(rows: &[Row], params: &[(&str, f64)]) -> Option<String> {
+    let [with, without] = speeds(rows, [FLUSHERS, UNTESTED], params)?;
+    let piece = |name| Some(number(find(rows, name, params)?, "writers_piece_pages")).filter(|pages| pages.is_finite());
+    let of = |name| piece(name).map_or("none".to_owned(), |pages| format!("{pages:.0} pages"));
+    Some(format!(
+        "Hold-outs: flushers with the test on the share write {with:.0} MB/s, without it {without:.0} ({:+.1} % by the test). \
+         A writer's own piece in the mean: {} with 2.6.31-rc1, {} with 2.6.31, {} with flushers.",
+        (with / without - 1.0) * 100.0,
+        of("linux-2.6.31-rc1"),
+        of(WOKEN),
+        of(FLUSHERS),
+    ))
 }
 
 /// The engine with its own policy, beside the best of the kernels.

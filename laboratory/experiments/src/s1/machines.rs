@@ -11,7 +11,7 @@ use afflux_engine::counters::Counter;
 use afflux_engine::settings::{Knob, Settings};
 use afflux_engine::{Device, Engine, File, Policies};
 use afflux_frames::Frames;
-use afflux_kernels::{InodeId, Release, Sysctl, Task, release};
+use afflux_kernels::{InodeId, Part, Release, Sysctl, Task, release};
 use afflux_simulator::catalogue::Model;
 use afflux_simulator::{CostOf, CostTable, DiskFileId, OWN_POLICY, Setup};
 use serde_json::Value;
@@ -28,11 +28,13 @@ pub(super) struct Variant {
     /// The kernel; `None` for the engine with its own policy.
     kernel: Option<&'static str>,
     plain_waits: bool,
+    /// Changes to the kernel's law.
+    parts: &'static [(Part, bool)],
 }
 
 impl Variant {
     const fn kernel(name: &'static str, kernel: &'static str, plain_waits: bool) -> Self {
-        Self { name, kernel: Some(kernel), plain_waits }
+        Self { name, kernel: Some(kernel), plain_waits, parts: &[] }
     }
 
     pub(super) const RC1: Self = Self::kernel("linux-2.6.31-rc1", "linux-2.6.31-rc1", false);
@@ -40,8 +42,13 @@ impl Variant {
     pub(super) const PDFLUSH: Self = Self::kernel("linux-2.6.31", "linux-2.6.31", false);
     pub(super) const PLAIN: Self = Self::kernel("linux-2.6.31-plain-100ms", "linux-2.6.31", true);
     pub(super) const FLUSHERS: Self = Self::kernel("linux-2.6.32", "linux-2.6.32", false);
+    /// The tree of the thread's day with the test on the share taken out.
+    pub(super) const FLUSHERS_UNTESTED: Self = Self {
+        parts: &[(Part::ShareTest, false)],
+        ..Self::kernel("linux-2.6.32-no-share-test", "linux-2.6.32", false)
+    };
     /// No kernel: the engine with its own policy.
-    pub(super) const AFFLUX: Self = Self { name: OWN_POLICY, kernel: None, plain_waits: false };
+    pub(super) const AFFLUX: Self = Self { name: OWN_POLICY, kernel: None, plain_waits: false, parts: &[] };
     pub(super) const ALL: &'static [&'static Self] =
         &[&Self::RC1, &Self::PDFLUSH, &Self::RC1_PLAIN, &Self::PLAIN, &Self::FLUSHERS, &Self::AFFLUX];
 
@@ -51,7 +58,7 @@ impl Variant {
     }
 
     fn release(&self, name: &str) -> Result<Release, LabError> {
-        let release = release(name).map_err(|error| LabError::Failed(error.to_string()))?;
+        let release = release(name).map_err(|error| LabError::Failed(error.to_string()))?.changed(self.parts);
         Ok(if self.plain_waits { release.with_plain_waits() } else { release })
     }
 }

@@ -14,57 +14,40 @@ mod twelve_disks;
 mod two_superblocks;
 mod two_writers;
 
-use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
 use findings::{Rows, findings};
 use options::{Case, SharedOptions};
 
 /// The experiment.
-pub(crate) struct S1;
+pub(crate) static S1: Experiment = Experiment {
+    name: "s1",
+    about: "Flushers by device that block for requests, against pdflush and congestion",
+    labels: Labels {
+        put_in: "machines, request sizes, places of files, CPU time",
+        chosen: "in twelve-disks the disks' 60 MB/s and requests of 64 KB",
+        predicted: "differences between kernels",
+        hold_out: "in twelve-disks the second pair, 484 and 450 MB/s, and the size of a writer's piece",
+    },
+    thread: "Thread: 'regression in page writeback', begun by Shaohua Li, linux-kernel, 22 and 23 September 2009 (Wu Fengguang, \
+         Chris Mason, Andrew Morton)",
+    words: include_str!("words.md"),
+    options: options::ALL,
+    can_measure: false,
+    run: run_experiment,
+};
 
-impl Experiment for S1 {
-    fn name(&self) -> &'static str {
-        "s1"
-    }
-
-    fn about(&self) -> &'static str {
-        "Flushers by device that block for requests, against pdflush and congestion"
-    }
-
-    fn fitted(&self) -> &'static str {
-        "fitted: in twelve-disks the disks' 60 MB/s and requests of 64 KB; predicted: differences between kernels; \
-         hold-out: none; put in: machines, request sizes, places of files, CPU time"
-    }
-
-    fn thread(&self) -> &'static str {
-        "Thread: 'regression in page writeback', begun by Shaohua Li, linux-kernel, 22 and 23 September 2009 (Wu Fengguang, \
-         Chris Mason, Andrew Morton)"
-    }
-
-    fn words(&self) -> &'static str {
-        include_str!("words.md")
-    }
-
-    fn options(&self) -> &'static [OptionInfo] {
-        options::ALL
-    }
-
-    fn can_measure(&self) -> bool {
-        false
-    }
-
-    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let common = SharedOptions::read(request)?;
-        let (mut rows, mut plotted) = (Rows::default(), Vec::new());
-        for case in &common.cases {
-            match case {
-                Case::TwoWriters => (rows.two_writers, plotted) = two_writers::run(&common, watch)?,
-                Case::PoolAlone => rows.pool_alone = pool_alone::run(&common, watch)?,
-                Case::TwoSuperblocks => rows.two_superblocks = two_superblocks::run(&common, watch)?,
-                Case::SyncOfTwo => rows.sync_of_two = sync_of_two::run(&common, watch)?,
-                Case::TwelveDisks => rows.twelve_disks = twelve_disks::run(&common, watch)?,
-                Case::BlockingRival => rows.blocking_rival = blocking_rival::run(&common, watch)?,
-            }
+fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+    let common = SharedOptions::read(request)?;
+    let (mut rows, mut plotted) = (Rows::default(), Vec::new());
+    for case in &common.cases {
+        match case {
+            Case::TwoWriters => (rows.two_writers, plotted) = two_writers::run(&common, watch)?,
+            Case::PoolAlone => rows.pool_alone = pool_alone::run(&common, watch)?,
+            Case::TwoSuperblocks => rows.two_superblocks = two_superblocks::run(&common, watch)?,
+            Case::SyncOfTwo => rows.sync_of_two = sync_of_two::run(&common, watch)?,
+            Case::TwelveDisks => rows.twelve_disks = twelve_disks::run(&common, watch)?,
+            Case::BlockingRival => rows.blocking_rival = blocking_rival::run(&common, watch)?,
         }
-        Ok(findings(&rows, &plotted))
     }
+    Ok(findings(&rows, &plotted))
 }

@@ -29,7 +29,7 @@ const SIZE: TypedOption<u64> = options::size(
         name: "size",
         value: "SIZE",
         default: "",
-        doc: "Of each file of two-writers (32 GB; with --quick 2 GB)",
+        doc: "Of each file of two-writers (32 GB; with --quick 1 GB)",
     },
     1_000_000_000..=1_000_000_000_000,
 );

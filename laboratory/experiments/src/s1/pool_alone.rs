@@ -80,10 +80,11 @@ pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<Vec<R
     let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 24], |kib| vec![kib]);
     let caches: Vec<u64> = common.cache_kib.map_or_else(|| vec![DISK_CACHE_KIB, 0], |kib| vec![kib]);
     let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];
-    let all = 2 * requests.len() * caches.len() * variants.len();
+    let queues = if common.quick { &[128][..] } else { &[2048, 128] };
+    let all = queues.len() * requests.len() * caches.len() * variants.len();
     let pages = if common.quick { QUICK_PAGES } else { PAGES };
     let mut rows = Vec::new();
-    for nr_requests in [2048, 128] {
+    for &nr_requests in queues {
         for request_kib in &requests {
             for cache_kib in &caches {
                 for variant in variants {

@@ -1,10 +1,10 @@
 //! The drain vectors: drains of lists with given contents, and the counts of examined list heads.
 //!
 //! Owns: the contents with the counts from kernels' sources, reading other contents, a row for each drain.
-//! Does not own: the drains (`afflux_kernel_frames`). Invariants: every count comes from a real drain.
+//! Does not own: the drains (`afflux_kernels::zone`). Invariants: every count comes from a real drain.
 
-use afflux_kernel_frames::{
-    BatchedDrain, Drained, EmptyFirstDrain, Form, ListPerClass, Mobility, ShortcutDrain, SingleList, ZoneTunables,
+use afflux_kernels::zone::{
+    BatchedDrain, Counters, EmptyFirstDrain, Form, ListPerClass, Mobility, ShortcutDrain, SingleList, ZoneTunables,
     drained,
 };
 use afflux_report::{Fields, Row, Source};
@@ -41,6 +41,9 @@ impl Contents {
         Mobility::ALL.into_iter().find(|class| self.0[class.index()] > 0).unwrap_or(Mobility::Unmovable)
     }
 }
+
+/// Counts, and the classes in the order in which frames left.
+type Drained = (Counters, Vec<Mobility>);
 
 type Drains = fn(Contents, u32) -> Drained;
 
@@ -134,8 +137,8 @@ fn row(
         variant: variant.to_owned(),
         params: params.with("last_freed", last),
         metrics: Fields::new()
-            .with("lists_examined", drained.lists_examined)
-            .with("inner_checks", drained.inner_checks)
+            .with("lists_examined", drained.0.lists_examined)
+            .with("inner_checks", drained.0.inner_checks)
             .with("order", order(drained))
             .with("kernel_source_lists_examined", heads)
             .with("kernel_source_inner_checks", inner),
@@ -146,7 +149,7 @@ fn row(
 
 /// The classes in the order in which frames left, one letter each.
 pub(super) fn order(drained: &Drained) -> String {
-    drained.order.iter().map(|class| ["U", "R", "M"][class.index()]).collect()
+    drained.1.iter().map(|class| ["U", "R", "M"][class.index()]).collect()
 }
 
 /// The list heads and inner looks of this drain by the kernels' sources, counted by hand: no published source has them.

@@ -97,7 +97,7 @@ fn drain_table(drained: &[Drain]) -> Table {
         let order = drains::order(&drain.drained);
         let shown: String = order.chars().take(ORDER_SHOWN).collect();
         let more = if order.len() > ORDER_SHOWN { "…" } else { "" };
-        let examined = drain.drained.lists_examined;
+        let examined = drain.drained.0.lists_examined;
         let differs = drain.by_sources.is_some_and(|counted| counted != examined);
         let text = examined.to_string();
         table.row([
@@ -106,7 +106,7 @@ fn drain_table(drained: &[Drain]) -> Table {
             drain.variant.into(),
             if differs { Cell::flagged(text) } else { text.into() },
             drain.by_sources.map(|heads| heads.to_string()).unwrap_or_default().into(),
-            drain.drained.inner_checks.to_string().into(),
+            drain.drained.0.inner_checks.to_string().into(),
             format!("{shown}{more}").into(),
         ]);
     }
@@ -119,7 +119,7 @@ fn drain_table(drained: &[Drain]) -> Table {
 
 fn drain_sentence(drained: &[Drain]) -> String {
     let known: Vec<_> =
-        drained.iter().filter_map(|drain| Some((drain.drained.lists_examined, drain.by_sources?))).collect();
+        drained.iter().filter_map(|drain| Some((drain.drained.0.lists_examined, drain.by_sources?))).collect();
     let same = known.iter().filter(|(own, counted)| own == counted).count();
     format!("Of {} counts of list heads that the kernels' sources give, {same} came out exactly.", known.len())
 }

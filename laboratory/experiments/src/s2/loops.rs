@@ -10,11 +10,11 @@ mod user;
 
 use std::sync::{Barrier, Mutex, PoisonError};
 
-use afflux_kernel_frames::{Allocator, Mobility};
+use afflux_kernels::zone::Mobility;
 use rustix::time::{ClockId, clock_gettime};
 
 use exchange::{Mailboxes, Ring};
-pub(super) use user::Memory;
+pub(super) use user::{Allocator, Memory};
 use user::{Random, User};
 
 /// Pages that page_test holds at a time, as with `sbrk` of 1 MiB.
@@ -126,7 +126,7 @@ pub(super) fn run<A: Allocator>(allocator: &A, load: &Load, memory: &Memory) -> 
         for thread in 0..load.threads {
             let (ring, mailboxes, barrier, ended) = (&ring, &mailboxes, &barrier, &ended);
             scope.spawn(move || {
-                let mut user = User { allocator, memory, random: Random(thread as u64 + 1), failed: 0 };
+                let mut user = User { allocator, cpu: thread, memory, random: Random(thread as u64 + 1), failed: 0 };
                 barrier.wait();
                 let began_ns = cpu_ns(load);
                 match load.work {

@@ -20,7 +20,7 @@ mod variants;
 
 use afflux_report::{Fields, Row, Source};
 
-use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Labels, OptionInfo, Request, Watch};
 use crate::options::{self, TypedOption};
 use crate::statistics::{Repetition, compare};
 use drains::Contents;
@@ -68,7 +68,51 @@ const INSTRUCTIONS: TypedOption<Option<bool>> = options::choice(
 const OPTIONS: &[OptionInfo] = &[CONTENTS.info, DRAIN.info, LOOPS.info, THREADS.info, INSTRUCTIONS.info, COUNT.info];
 
 /// The experiment.
-pub(crate) struct S2;
+pub(crate) static S2: Experiment = Experiment {
+    name: "s2",
+    about: "A page allocator whose fast path searches nothing, and its drain",
+    labels: Labels {
+        put_in: "the loops, from what each benchmark asks of an allocator",
+        chosen: "nothing",
+        predicted: "the counts of list heads; the gains are measured",
+        hold_out: "every published gain",
+    },
+    thread: "Thread: '[RFC PATCH 0/3] Reduce searching in the page allocator fast-path', Mel Gorman, linux-mm, 18 August 2009",
+    words: include_str!("words.md"),
+    options: OPTIONS,
+    can_measure: true,
+    run: run_experiment,
+};
+
+fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+    let asked = RunOptions::read(request)?;
+    if let Some((load, variant)) = COUNT.value_if_given(request)? {
+        (VARIANTS[variant].run)(&load, &Memory::new()).map_err(LabError::Failed)?;
+        return Ok(Findings::default());
+    }
+    let before = found::machine();
+    let drained = drains::run(asked.contents.as_deref(), &asked.drain, watch);
+    let mut counter = if asked.count && !asked.works.is_empty() {
+        instructions::Counter::found()
+    } else {
+        instructions::Counter::off()
+    };
+    let memory = Memory::new();
+    let repetition = if request.quick { Repetition::QUICK } else { Repetition::PUBLISHED };
+    let all = asked.works.len() * asked.threads.len();
+    let mut measured = Vec::new();
+    for work in &asked.works {
+        for threads in &asked.threads {
+            let done = measured.len() as f64 / all as f64;
+            watch.step(&format!("{}, {threads} at once", work.name()), done);
+            let load = Load { work: *work, threads: *threads, operations: work.operations(request.quick), timed: true };
+            let one = measure(load, repetition, &memory, &mut counter)?;
+            (0..one.estimates.len()).for_each(|variant| watch.row(&row(&one, variant)));
+            measured.push(one);
+        }
+    }
+    Ok(found::findings(&drained, &measured, repetition, &before, counter.said()))
+}
 
 /// The options of a run.
 struct RunOptions {
@@ -88,69 +132,6 @@ impl RunOptions {
         let count = INSTRUCTIONS.value(request)?.unwrap_or(!request.quick);
         let drain = DRAIN.list(request)?.into_iter().map(|frames| frames as u32).collect();
         Ok(Self { contents, drain, works, threads, count })
-    }
-}
-
-impl Experiment for S2 {
-    fn name(&self) -> &'static str {
-        "s2"
-    }
-
-    fn about(&self) -> &'static str {
-        "A page allocator whose fast path searches nothing, and its drain"
-    }
-
-    fn fitted(&self) -> &'static str {
-        "fitted: nothing; predicted: nothing, it is measured; the counts of list heads are counted from the \
-         kernels' sources, not published"
-    }
-
-    fn thread(&self) -> &'static str {
-        "Thread: '[RFC PATCH 0/3] Reduce searching in the page allocator fast-path', Mel Gorman, linux-mm, 18 August 2009"
-    }
-
-    fn words(&self) -> &'static str {
-        include_str!("words.md")
-    }
-
-    fn options(&self) -> &'static [OptionInfo] {
-        OPTIONS
-    }
-
-    /// Every run is a measurement.
-    fn can_measure(&self) -> bool {
-        true
-    }
-
-    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let asked = RunOptions::read(request)?;
-        if let Some((load, variant)) = COUNT.value_if_given(request)? {
-            (VARIANTS[variant].run)(&load, &Memory::new()).map_err(LabError::Failed)?;
-            return Ok(Findings::default());
-        }
-        let before = found::machine();
-        let drained = drains::run(asked.contents.as_deref(), &asked.drain, watch);
-        let mut counter = if asked.count && !asked.works.is_empty() {
-            instructions::Counter::found()
-        } else {
-            instructions::Counter::off()
-        };
-        let memory = Memory::new();
-        let repetition = if request.quick { Repetition::QUICK } else { Repetition::PUBLISHED };
-        let all = asked.works.len() * asked.threads.len();
-        let mut measured = Vec::new();
-        for work in &asked.works {
-            for threads in &asked.threads {
-                let done = measured.len() as f64 / all as f64;
-                watch.step(&format!("{}, {threads} at once", work.name()), done);
-                let load =
-                    Load { work: *work, threads: *threads, operations: work.operations(request.quick), timed: true };
-                let one = measure(load, repetition, &memory, &mut counter)?;
-                (0..one.estimates.len()).for_each(|variant| watch.row(&row(&one, variant)));
-                measured.push(one);
-            }
-        }
-        Ok(found::findings(&drained, &measured, repetition, &before, counter.said()))
     }
 }
 

@@ -165,12 +165,12 @@ fn the_answer_names_the_loop_that_gains_most() {
 
 #[test]
 fn two_threads_share_the_operations() {
-    use afflux_kernel_frames::{SingleList, Zone};
+    use afflux_kernels::zone::{SingleList, Zone};
     let refills = |threads| {
-        let zone = Zone::<SingleList>::new(1 << 15);
+        let zone = Zone::<SingleList>::new(1 << 15, threads);
         let load = loops::Load { work: LoopKind::PageTest, threads, operations: 51_200, timed: false };
         loops::run(&zone, &load, &loops::Memory::new()).unwrap();
-        zone.counters().lists.refills as f64
+        zone.counted(|it| it.refills) as f64
     };
     let (one, two) = (refills(1), refills(2));
     assert!((two / one - 1.0).abs() < 0.2, "{one} {two}");

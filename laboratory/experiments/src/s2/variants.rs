@@ -1,16 +1,14 @@
 //! The allocators under test, and the results of a loop with each.
 //!
 //! Owns: the list of allocators, the definition of a gain.
-//! Does not own: the allocators (`afflux_frames`, `afflux_kernel_frames`), the loops (`loops`).
+//! Does not own: the allocators (`afflux_frames`, `afflux_kernels`), the loops (`loops`).
 //! Invariants: gains are against the first allocator; there is no gain if the intervals overlap. The last allocator
 //! hands out single frames only.
 
 use afflux_frames::{Effort, FRAME_BYTES, FrameId, Frames};
-use afflux_kernel_frames::{
-    Allocator, BadFree, BatchedDrain, Form, ListPerClass, Mobility, Order, SingleList, Zone, ZoneTunables,
-};
+use afflux_kernels::zone::{BatchedDrain, Form, ListPerClass, Mobility, SingleList, Temperature, Zone, ZoneTunables};
 
-use super::loops::{self, Load, LoopKind, Memory};
+use super::loops::{self, Allocator, Load, LoopKind, Memory};
 use crate::statistics::Estimate;
 
 /// One allocator.
@@ -37,7 +35,7 @@ pub(super) fn variants_of(work: LoopKind) -> &'static [Variant] {
 const FRAMES: u32 = 1 << 17;
 
 fn run<F: Form>(load: &Load, memory: &Memory) -> Result<f64, String> {
-    loops::run(&Zone::<F>::new(FRAMES), load, memory)
+    loops::run(&Zone::<F>::new(FRAMES, load.threads), load, memory)
 }
 
 fn run_ours(load: &Load, memory: &Memory) -> Result<f64, String> {
@@ -45,19 +43,30 @@ fn run_ours(load: &Load, memory: &Memory) -> Result<f64, String> {
     loops::run(&SingleFrames(frames), load, memory)
 }
 
-/// The product's frames. They have no classes, and a bad free aborts.
+impl<F: Form> Allocator for Zone<F> {
+    #[inline]
+    fn allocate(&self, cpu: usize, order: u8, mobility: Mobility) -> Option<u32> {
+        self.take(cpu, order, mobility, self.watermarks().low, Temperature::Hot)
+    }
+
+    #[inline]
+    fn free(&self, cpu: usize, first: u32, order: u8) {
+        Zone::free(self, cpu, first, order, Temperature::Hot);
+    }
+}
+
+/// The product's frames. They have no classes, and a bad free aborts. A thread finds its own CPU.
 struct SingleFrames(Frames);
 
 impl Allocator for SingleFrames {
     #[inline]
-    fn allocate(&self, order: Order, _: Mobility, effort: Effort) -> Option<u32> {
-        if order == Order::SINGLE { self.0.allocate(effort).map(FrameId::raw) } else { None }
+    fn allocate(&self, _: usize, order: u8, _: Mobility) -> Option<u32> {
+        if order == 0 { self.0.allocate(Effort::Normal).map(FrameId::raw) } else { None }
     }
 
     #[inline]
-    fn free(&self, frame: u32, _: Order) -> Result<(), BadFree> {
+    fn free(&self, _: usize, frame: u32, _: u8) {
         self.0.free(FrameId::new(frame));
-        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use super::goals::{find, goals};
 use super::measured::Measured;
 use super::plan::{OWN, Plan};
 use super::published::{self, Delays};
+use super::run::MEMORY_BYTES;
 use crate::experiment::Findings;
 use crate::prose::{filled, paragraph, section};
 
@@ -42,13 +43,9 @@ pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
         findings.says.push(filled(SCALED, &[("part", &plan.part.to_string())]));
     }
     findings.says.extend(says(cells));
-    findings.says.extend([
-        paragraph(WHY),
-        paragraph(KSWAPD),
-        paragraph(FAILURES),
-        paragraph(AFFLUX),
-        paragraph(NOT_SHOWN),
-    ]);
+    // Its pages and ratios are those of the seed's memory.
+    findings.says.extend(cells.iter().all(|cell| cell.load.memory_bytes == MEMORY_BYTES).then(|| paragraph(WHY)));
+    findings.says.extend([paragraph(KSWAPD), paragraph(FAILURES), paragraph(AFFLUX), paragraph(NOT_SHOWN)]);
     findings
 }
 

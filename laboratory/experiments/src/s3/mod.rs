@@ -21,70 +21,52 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
 use cell::Cell;
 use plan::Plan;
 
 /// The experiment.
-pub(crate) struct S3;
+pub(crate) static S3: Experiment = Experiment {
+    name: "s3",
+    about: "Direct reclaim under a thousand readers: how much it is to bring, and how long it may take",
+    labels: Labels {
+        put_in: "the machine, slices, a page's CPU time in all and so the total, slabs of a process, the free count's lag, the fair queue's credit",
+        chosen: "objects in other caches, the parts of a page's time, the memory for pages",
+        predicted: "the steps between forms, kswapd, delays, interrupts, failures, with --full the start",
+        hold_out: "kswapd, the start, 100 readers, one task, keep-freed-pages",
+    },
+    thread: "Threads: '[RFC][PATCH] mm: cut down __GFP_NORETRY page allocation failures' and 'mm: limit direct reclaim delays', \
+         Wu Fengguang, linux-kernel, 28 and 29 April 2011",
+    words: include_str!("words.md"),
+    options: plan::OPTIONS,
+    can_measure: true,
+    run: run_experiment,
+};
+
+fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+    let plan = Plan::read(request)?;
+    if plan.part > 1 {
+        let part = plan.part;
+        watch.remark(&format!(
+            "One {part}th of each file is read, and counts are multiplied by {part}; --full reads all."
+        ));
+    }
+    let share = if request.measured { SIMULATED_SHARE } else { 1.0 };
+    let mut cells = Vec::with_capacity(plan.variants.len());
+    for variant in &plan.variants {
+        watch.step(variant.name(), share * cells.len() as f64 / plan.variants.len() as f64);
+        let cell = Cell::run(&plan, *variant)?;
+        watch.row(&cell.row());
+        cells.push(cell);
+    }
+    let mut findings = findings::of_simulated(&plan, &cells);
+    if request.measured {
+        let measured = measured::run(&plan, request.quick, watch)?;
+        findings::add_measured(&mut findings, &measured);
+    }
+    watch.step("done", 1.0);
+    Ok(findings)
+}
 
 /// The simulated part's share of the time, in a run with a measured part.
 const SIMULATED_SHARE: f64 = 0.9;
-
-impl Experiment for S3 {
-    fn name(&self) -> &'static str {
-        "s3"
-    }
-
-    fn about(&self) -> &'static str {
-        "Direct reclaim under a thousand readers: how much it is to bring, and how long it may take"
-    }
-
-    fn fitted(&self) -> &'static str {
-        "fitted: the objects in other caches, the CPU time of a page and its parts, slices, the memory for pages; \
-         predicted: the steps between forms, kswapd, delays, interrupts, failures, with --full the start; hold-out: \
-         kswapd, the start, 100 readers, one task, keep-freed-pages"
-    }
-
-    fn thread(&self) -> &'static str {
-        "Threads: '[RFC][PATCH] mm: cut down __GFP_NORETRY page allocation failures' and 'mm: limit direct reclaim delays', \
-         Wu Fengguang, linux-kernel, 28 and 29 April 2011"
-    }
-
-    fn words(&self) -> &'static str {
-        include_str!("words.md")
-    }
-
-    fn options(&self) -> &'static [OptionInfo] {
-        plan::OPTIONS
-    }
-
-    fn can_measure(&self) -> bool {
-        true
-    }
-
-    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let plan = Plan::read(request)?;
-        if plan.part > 1 {
-            let part = plan.part;
-            watch.remark(&format!(
-                "One {part}th of each file is read, and counts are multiplied by {part}; --full reads all."
-            ));
-        }
-        let share = if request.measured { SIMULATED_SHARE } else { 1.0 };
-        let mut cells = Vec::with_capacity(plan.variants.len());
-        for variant in &plan.variants {
-            watch.step(variant.name(), share * cells.len() as f64 / plan.variants.len() as f64);
-            let cell = Cell::run(&plan, *variant)?;
-            watch.row(&cell.row());
-            cells.push(cell);
-        }
-        let mut findings = findings::of_simulated(&plan, &cells);
-        if request.measured {
-            let measured = measured::run(&plan, request.quick, watch)?;
-            findings::add_measured(&mut findings, &measured);
-        }
-        watch.step("done", 1.0);
-        Ok(findings)
-    }
-}

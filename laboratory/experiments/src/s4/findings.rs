@@ -9,6 +9,7 @@ mod measured;
 
 use afflux_report::{Align, Axis, Bar, Bars, Plot, Quantity, Series, Shape, Table};
 
+use super::formula;
 use super::plan::{Plan, Threshold};
 use super::published;
 use super::simulated::Cell;
@@ -107,12 +108,20 @@ fn means(plan: &Plan, cells: &[Cell]) -> Table {
         let row = plan.columns.iter().map(|column| of(column).map_or(String::new(), |mean| format!("{mean:.3}")));
         table.row(std::iter::once("published".to_owned()).chain(row));
     }
+    let formula = plan
+        .columns
+        .iter()
+        .map(|column| formula::mb_per_s(plan, *column).map_or(String::new(), |rate| with_published(rate, of(column))));
+    table.row(std::iter::once("the seed's formula".to_owned()).chain(formula));
     for variant in &plan.variants {
         let row = plan.columns.iter().map(|column| {
             mean(cells, variant.name, *column, rate).map_or(String::new(), |ours| with_published(ours, of(column)))
         });
         table.row(std::iter::once(variant.name.to_owned()).chain(row));
     }
+    table.note(
+        "The seed's formula has nothing chosen to match: a window comes over the link, and what is left of it goes to the disk.",
+    );
     table.note("300 cs: the server begins to write when it has as much dirty as its disk writes in 3 s. Off: without that knob.");
     if !plan.is_published {
         table.note("Not what the seed measured, so its figures do not stand beside these.");

@@ -6,11 +6,12 @@
 //! 2012.)
 //!
 //! Owns: the order of the parts.
-//! Does not own: the options (`plan`), the variants (`variants`), the simulated server (`server`) and its rows (`simulated`), the published
+//! Does not own: the options (`plan`), the seed's arithmetic (`formula`), the variants (`variants`), the simulated server (`server`) and its rows (`simulated`), the published
 //! figures (`published`), tables and sentences (`findings`), the measured part (`measured`).
 //! Invariants: rows come from runs.
 
 mod findings;
+mod formula;
 mod measured;
 mod plan;
 mod published;
@@ -18,59 +19,42 @@ mod server;
 mod simulated;
 mod variants;
 
-use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
 use plan::Plan;
 
 /// The experiment.
-pub(crate) struct S4;
+pub(crate) static S4: Experiment = Experiment {
+    name: "s4",
+    about: "A background threshold in time, so that a server writes while it receives",
+    labels: Labels {
+        put_in: "link, disk, windows, records, the law of 3.6",
+        chosen: "the 900 MB that may be dirty, which make the background line of 90 MB and so the rates without a threshold; and the kept estimate, one of four variants",
+        predicted: "the thresholds' gains over that",
+        hold_out: "other links, disks and numbers of clients",
+    },
+    thread: "Thread: '[PATCH v3 1/2] writeback: add dirty_background_centisecs per bdi variable', Namjae Jeon, linux-kernel, \
+         16 September 2012",
+    words: include_str!("words.md"),
+    options: plan::OPTIONS,
+    can_measure: true,
+    run: run_experiment,
+};
+
+fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+    let plan = Plan::read(request)?;
+    let share = if request.measured { SIMULATED_SHARE } else { 1.0 };
+    let cells = simulated::run(&plan, watch, share)?;
+    let mut findings = findings::of_simulated(&plan, &cells);
+    if request.measured {
+        let measured = measured::run(&plan, request.quick, watch, share)?;
+        findings::add_measured(&mut findings, &plan, &measured);
+    }
+    watch.step("done", 1.0);
+    Ok(findings)
+}
 
 /// The simulated part's share of the time, in a run with a measured part.
 const SIMULATED_SHARE: f64 = 0.3;
-
-impl Experiment for S4 {
-    fn name(&self) -> &'static str {
-        "s4"
-    }
-
-    fn about(&self) -> &'static str {
-        "A background threshold in time, so that a server writes while it receives"
-    }
-
-    fn fitted(&self) -> &'static str {
-        "fitted: the 900 MB that may be dirty, which make the background line of 90 MB and so the rates \
-         without a threshold; predicted: the thresholds' gains over that"
-    }
-
-    fn thread(&self) -> &'static str {
-        "Thread: '[PATCH v3 1/2] writeback: add dirty_background_centisecs per bdi variable', Namjae Jeon, linux-kernel, \
-         16 September 2012"
-    }
-
-    fn words(&self) -> &'static str {
-        include_str!("words.md")
-    }
-
-    fn options(&self) -> &'static [OptionInfo] {
-        plan::OPTIONS
-    }
-
-    fn can_measure(&self) -> bool {
-        true
-    }
-
-    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let plan = Plan::read(request)?;
-        let share = if request.measured { SIMULATED_SHARE } else { 1.0 };
-        let cells = simulated::run(&plan, watch, share)?;
-        let mut findings = findings::of_simulated(&plan, &cells);
-        if request.measured {
-            let measured = measured::run(&plan, request.quick, watch, share)?;
-            findings::add_measured(&mut findings, &plan, &measured);
-        }
-        watch.step("done", 1.0);
-        Ok(findings)
-    }
-}
 
 #[cfg(test)]
 mod tests;

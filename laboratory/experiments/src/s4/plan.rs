@@ -56,6 +56,13 @@ const BACKGROUND_BYTES: TypedOption<u64> = options::size(
     },
     4_096..=100_000_000_000,
 );
+const TUNED: OptionInfo = OptionInfo {
+    name: "tuned",
+    value: "",
+    default: "",
+    doc: "a column more: the machine's knobs as the thread's reviewer asked, background 5 %, limit 10 %, expiry 1,000 cs, \
+          interval 1 cs; simulated only",
+};
 const CLIENTS: TypedOption<u64> = options::number(
     OptionInfo {
         name: "clients",
@@ -123,6 +130,7 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     WINDOW.info,
     CENTISECS.info,
     BACKGROUND_BYTES.info,
+    TUNED,
     CLIENTS.info,
     RECORD.info,
     WRITE_SIZE.info,
@@ -151,16 +159,35 @@ pub(super) enum Threshold {
     Centisecs(u64),
     /// `dirty_background_bytes`.
     Bytes(u64),
+    /// None, but the machine's knobs tuned by hand: [`Threshold::TUNED`].
+    Tuned,
 }
 
 impl Threshold {
     pub(super) const OFF: Self = Self::Centisecs(0);
 
-    /// The centiseconds; 0 for a threshold in bytes.
+    /// The knobs of [`Threshold::Tuned`], as the thread's reviewer (Dave Chinner) asked for them.
+    const TUNED: [(&str, u64); 4] = [
+        ("dirty_background_ratio", 5),
+        ("dirty_ratio", 10),
+        ("dirty_expire_centisecs", 1000),
+        ("dirty_writeback_centisecs", 1),
+    ];
+
+    /// The knobs of a server with this threshold, by name.
+    pub(super) fn knobs(self) -> Vec<(&'static str, u64)> {
+        match self {
+            Self::Centisecs(centisecs) => vec![("dirty_background_centisecs", centisecs)],
+            Self::Bytes(bytes) => vec![("dirty_background_bytes", bytes)],
+            Self::Tuned => Self::TUNED.to_vec(),
+        }
+    }
+
+    /// The centiseconds; 0 for other thresholds.
     pub(super) fn centisecs(self) -> u64 {
         match self {
             Self::Centisecs(centisecs) => centisecs,
-            Self::Bytes(_) => 0,
+            Self::Bytes(_) | Self::Tuned => 0,
         }
     }
 }
@@ -208,13 +235,14 @@ impl Plan {
         let frame = afflux_frames::FRAME_BYTES as u64;
         let centisecs = CENTISECS.list(&request)?;
         let bytes = BACKGROUND_BYTES.list(&request)?.into_iter().map(Threshold::Bytes);
+        let tuned = request.gives(&TUNED).then_some(Threshold::Tuned);
         let plan = Self {
             link: LINK.value(&request)?,
             disk,
             disk_bytes_per_s,
             file_bytes: SIZE.value(&request)?,
             window_bytes: WINDOW.value(&request)?,
-            columns: centisecs.iter().copied().map(Threshold::Centisecs).chain(bytes).collect(),
+            columns: centisecs.iter().copied().map(Threshold::Centisecs).chain(bytes).chain(tuned).collect(),
             centisecs,
             clients: CLIENTS.value(&request)?,
             records: RECORD.list(&request)?.into_iter().map(|bytes| bytes as u32).collect(),

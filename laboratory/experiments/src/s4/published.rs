@@ -40,11 +40,11 @@ pub(super) fn rate(centisecs: u64, record_bytes: u32) -> Option<f64> {
     TABLE.iter().find(|(record, _)| *record == record_bytes).map(|(_, row)| row[column])
 }
 
-/// A published figure of a threshold; there is none for thresholds in bytes.
+/// A published figure of a threshold; there is none for other thresholds.
 pub(super) fn of<T>(threshold: Threshold, by_centisecs: impl FnOnce(u64) -> Option<T>) -> Option<T> {
     match threshold {
         Threshold::Centisecs(centisecs) => by_centisecs(centisecs),
-        Threshold::Bytes(_) => None,
+        Threshold::Bytes(_) | Threshold::Tuned => None,
     }
 }
 

@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use afflux_engine::counters::{COUNTER_COUNT, Counter};
-use afflux_engine::settings::Knob;
 use afflux_engine::{DeviceId, Engine, Nanos, Platform};
 use afflux_nfs::{Admission, Server};
 use afflux_reference::StampModel;
@@ -89,11 +88,9 @@ impl ServerMachine {
         };
         let mut setup = Setup::of(policy).map_err(failed)?;
         setup.settings.add(&afflux_nfs::KNOBS);
-        match threshold {
-            Threshold::Centisecs(centisecs) => setup.settings.set(Knob::BackgroundCentisecs, centisecs),
-            Threshold::Bytes(bytes) => setup.settings.set(Knob::BackgroundBytes, bytes),
+        for (knob, value) in threshold.knobs() {
+            setup.settings.set_text(&format!("{knob}={value}")).map_err(failed)?;
         }
-        .map_err(failed)?;
         let memory = Memory::Stamped(plan.memory_bytes);
         let mut parts = afflux_simulator::SimMachine::new(&world, memory, setup).map_err(failed)?;
         let volume = parts.add_tree("disk", &tree).map_err(failed)?;

@@ -55,7 +55,7 @@ fn row(plan: &Plan, cell: &Cell) -> Row {
         published::of(cell.threshold, |cs| published::rate(cs, cell.record_bytes)).filter(|_| plan.is_published);
     let background_bytes = match cell.threshold {
         Threshold::Bytes(bytes) => Some(bytes),
-        Threshold::Centisecs(_) => None,
+        Threshold::Centisecs(_) | Threshold::Tuned => None,
     };
     let counted = |counter| copy.counter(counter);
     Row {
@@ -64,6 +64,7 @@ fn row(plan: &Plan, cell: &Cell) -> Row {
         params: Fields::new()
             .with("centisecs", cell.threshold.centisecs())
             .with("background_bytes", background_bytes)
+            .with("tuned", cell.threshold == Threshold::Tuned)
             .with("clients", plan.clients)
             .with("record_bytes", cell.record_bytes)
             .with("write_bytes", plan.write_bytes_for(cell.record_bytes))

@@ -18,46 +18,29 @@ mod simulated;
 mod surroundings;
 mod written;
 
-use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
 
 /// The experiment.
-pub(crate) struct Throttled;
+pub(crate) static THROTTLED: Experiment = Experiment {
+    name: "throttled",
+    about: "The simulator against the real thing: a disk with a byte rate, simulated and measured",
+    labels: Labels {
+        put_in: "the disk's rate and latency, the jobs",
+        chosen: "nothing",
+        predicted: "throughput, dirty bytes, syncs",
+        hold_out: "all of it: the measured disk",
+    },
+    thread: "Thread: none. It asks whether the simulator that other experiments use may be trusted; the law beside the kernel is \
+         'IO-less dirty throttling', Wu Fengguang, linux-kernel, 2010 and 2011",
+    words: include_str!("words.md"),
+    options: options::ALL,
+    can_measure: true,
+    run: run_experiment,
+};
 
-impl Experiment for Throttled {
-    fn name(&self) -> &'static str {
-        "throttled"
-    }
-
-    fn about(&self) -> &'static str {
-        "The simulator against the real thing: a disk with a byte rate, simulated and measured"
-    }
-
-    fn fitted(&self) -> &'static str {
-        "fitted: nothing to what was published; predicted: nothing, the simulator is held against a disk \
-         whose latency it is given"
-    }
-
-    fn thread(&self) -> &'static str {
-        "Thread: none. It asks whether the simulator that other experiments use may be trusted; the law beside the kernel is \
-         'IO-less dirty throttling', Wu Fengguang, linux-kernel, 2010 and 2011"
-    }
-
-    fn words(&self) -> &'static str {
-        include_str!("words.md")
-    }
-
-    fn options(&self) -> &'static [OptionInfo] {
-        options::ALL
-    }
-
-    fn can_measure(&self) -> bool {
-        true
-    }
-
-    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        match options::CASE.value(request)? {
-            options::Case::Jobs => jobs::run(request, watch),
-            options::Case::Kernel => kernel::run(request, watch),
-        }
+fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+    match options::CASE.value(request)? {
+        options::Case::Jobs => jobs::run(request, watch),
+        options::Case::Kernel => kernel::run(request, watch),
     }
 }

@@ -18,13 +18,68 @@ mod stage;
 use afflux_report::{Fields, Row, Source};
 use serde_json::Value;
 
-use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
 use html::WritebackPage;
 use plan::{Plan, Subject, WritebackRace};
 use stage::Stage;
 
 /// The experiment.
-pub(crate) struct WritebackReal;
+pub(crate) static WRITEBACK_REAL: Experiment = Experiment {
+    name: "writeback-real",
+    about: "Writers on really throttled disks: the kernel's page cache, the same tuned, and the engine",
+    labels: Labels {
+        put_in: "the disks, the limits set by hand",
+        chosen: "nothing",
+        predicted: "nothing, all of it is measured",
+        hold_out: "none",
+    },
+    thread: "Thread: none of its own. The kernel's limits that it is tuned with are 'mm/block: add bdi sysfs knobs', Stefan \
+         Roesch, linux-mm, October 2022",
+    words: include_str!("words.md"),
+    options: plan::OPTIONS,
+    can_measure: true,
+    run: run_experiment,
+};
+
+fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+    let plan = Plan::read(request)?;
+    let (mut left_out, mut races) = (Vec::new(), Vec::new());
+    for race in &plan.races {
+        match race.missing() {
+            Some(why) => left_out.push(format!("{} was left out: {why}.", race.name())),
+            None => races.push(*race),
+        }
+    }
+    if races.is_empty() {
+        return Err(LabError::Failed(format!("nothing can be run here. {}", left_out.join(" "))));
+    }
+    left_out.iter().for_each(|what| watch.remark(what));
+    let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s(&races)));
+    watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
+    let mut page = WritebackPage::new(&plan, left_out);
+    let stage = Stage::new(&plan).map_err(LabError::Failed)?;
+    let total = (plan.repeats as usize * races.len()) as f64;
+    for repeat in 1..=plan.repeats {
+        for (done, race) in races.iter().enumerate() {
+            let done = ((repeat - 1) as usize * races.len() + done) as f64;
+            let mut subjects = plan.subjects(*race);
+            let share = 1.0 / subjects.len() as f64;
+            if repeat % 2 == 0 {
+                subjects.reverse();
+            }
+            for (turn, subject) in subjects.iter().enumerate() {
+                let what = format!("{}, {}, {repeat} of {}", race.name(), subject.name(), plan.repeats);
+                watch.step(&what, (done + turn as f64 * share) / total);
+                let ran = run(&stage, *race, subject, repeat);
+                let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
+                watch.row(&row(&plan, *race, subject, repeat, &ran));
+                page.add(*race, subject, ran);
+            }
+        }
+    }
+    drop(stage);
+    Ok(page.findings())
+}
 
 /// The results of a run.
 #[derive(Default)]
@@ -42,77 +97,6 @@ struct Look {
     at_s: f64,
     dirty_bytes: u64,
     accepted_bytes: u64,
-}
-
-impl Experiment for WritebackReal {
-    fn name(&self) -> &'static str {
-        "writeback-real"
-    }
-
-    fn about(&self) -> &'static str {
-        "Writers on really throttled disks: the kernel's page cache, the same tuned, and the engine"
-    }
-
-    fn fitted(&self) -> &'static str {
-        "fitted: nothing; predicted: nothing, all of it is measured"
-    }
-
-    fn thread(&self) -> &'static str {
-        "Thread: none of its own. The kernel's limits that it is tuned with are 'mm/block: add bdi sysfs knobs', Stefan \
-         Roesch, linux-mm, October 2022"
-    }
-
-    fn words(&self) -> &'static str {
-        include_str!("words.md")
-    }
-
-    fn options(&self) -> &'static [OptionInfo] {
-        plan::OPTIONS
-    }
-
-    fn can_measure(&self) -> bool {
-        true
-    }
-
-    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let plan = Plan::read(request)?;
-        let (mut left_out, mut races) = (Vec::new(), Vec::new());
-        for race in &plan.races {
-            match race.missing() {
-                Some(why) => left_out.push(format!("{} was left out: {why}.", race.name())),
-                None => races.push(*race),
-            }
-        }
-        if races.is_empty() {
-            return Err(LabError::Failed(format!("nothing can be run here. {}", left_out.join(" "))));
-        }
-        left_out.iter().for_each(|what| watch.remark(what));
-        let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s(&races)));
-        watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
-        let mut page = WritebackPage::new(&plan, left_out);
-        let stage = Stage::new(&plan).map_err(LabError::Failed)?;
-        let total = (plan.repeats as usize * races.len()) as f64;
-        for repeat in 1..=plan.repeats {
-            for (done, race) in races.iter().enumerate() {
-                let done = ((repeat - 1) as usize * races.len() + done) as f64;
-                let mut subjects = plan.subjects(*race);
-                let share = 1.0 / subjects.len() as f64;
-                if repeat % 2 == 0 {
-                    subjects.reverse();
-                }
-                for (turn, subject) in subjects.iter().enumerate() {
-                    let what = format!("{}, {}, {repeat} of {}", race.name(), subject.name(), plan.repeats);
-                    watch.step(&what, (done + turn as f64 * share) / total);
-                    let ran = run(&stage, *race, subject, repeat);
-                    let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
-                    watch.row(&row(&plan, *race, subject, repeat, &ran));
-                    page.add(*race, subject, ran);
-                }
-            }
-        }
-        drop(stage);
-        Ok(page.findings())
-    }
 }
 
 fn run(stage: &Stage<'_>, race: WritebackRace, subject: &Subject, repeat: u64) -> Result<Ran, String> {

@@ -35,7 +35,7 @@ fn run_in_own_directory(pairs: &[(&str, &str)]) -> Result<(CollectedRows, Findin
     let place = own.path().to_string_lossy().into_owned();
     let (mut kept, mut pairs) = (CollectedRows::default(), pairs.to_vec());
     pairs.push(("directory", &place));
-    let ran = WritebackReal.run(&request(&pairs), &mut kept);
+    let ran = WRITEBACK_REAL.run(&request(&pairs), &mut kept);
     assert_eq!(std::fs::read_dir(own.path()).unwrap().count(), 0, "something was left behind");
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
     assert!(!mounts.contains(&place), "{mounts}");

@@ -16,28 +16,22 @@
 //! Background writeback is requested if the dirty counters, read once more, exceed the threshold. 2.6.32 sleeps 1 ms,
 //! doubling to 100, instead of waiting for congestion (from memory).
 //!
-//! **The reordering of seed S0** has no clip to the headroom and one copy of the tests. It
-//! counts writeback through copies, and decides about background from the counts that it has read. No available archive
-//! has the first diff; where the seed's thread does not describe it, it is assumed to equal the August one. August and
-//! September are as posted to linux-mm on 21 August and 4 September 2009:
+//! **The reordering of seed S0** has no clip to the headroom and one copy of the tests. It counts writeback through
+//! copies, and decides about background from the counts that it has read. No archive has the first diff; where the
+//! thread does not describe it, it is assumed to equal the next. August and September are as posted on 21 August and 4
+//! September 2009:
 //! - `s0-july`: clears the flag only if the device has no more than its share, not on the other exits.
 //! - `s0-seed`: as July, but clears the flag on every exit below the share.
 //! - `s0-august`: as the seed, but at or above the limit of all devices no writer leaves, neither below the share nor
 //!   after a chunk. A writer that has written a chunk begins the loop again at once.
 //! - `s0-september`: a writer is over if the device is at its share or more, or all devices are at the limit or more.
-//!   It leaves when not over, below the half-way mark, or when the chunk is written; it reads the counters again before
-//!   that.
+//!   It leaves when not over, below the half-way mark, or when the chunk is written.
 //! - `s0-merged` (in 2.6.36): reads the dirty counters first, and leaves below the half-way mark before it reads a
-//!   counter of the device. Its test for over is September's. The call ends with the chunk, as the reviewer of
-//!   September's form had proposed. The doubling sleep of 1 ms is left to 2.6.32.
+//!   counter of the device. Its test for over is September's. The call ends with the chunk.
 //!
-//! In the first pass of a call, August's and September's code tests the variable for the device's dirty count before it
-//! has assigned it, and reads the device's counters only if it is not 0. Here they are always read. If the variable
-//! happens to hold 0, the result is the law without [`Part::DeviceTest`].
-//!
-//! All seven but 2.6.32 go with the pdflush pool (`pdflush`); the S0 variants differ from `linux-2.6.31` in nothing
-//! else. A writer is an open file. Real-time and "less throttled" writers are not modelled, nor are exact sums near
-//! small shares: here counters are exact.
+//! In the first pass, August's and September's code tests the device's dirty count before it has assigned it. Here the
+//! counters are always read. If the variable happens to hold 0, the result is the law without [`Part::DeviceTest`].
+//! Not modelled: real-time and "less throttled" writers. A writer is an open file.
 //!
 //! Owns: the decisions of a call. Does not own: the writing (`fs_writeback`), the call itself (`writer`).
 //! Invariants: the number of reads of counters on each path is exactly the one in the tables.
@@ -318,7 +312,7 @@ impl Balance {
             return self.leave(view, &pass, true, call, marks);
         }
         marks.dirty_exceeded = self.has(Part::Flag);
-        let enough = if self.form == Form::Rc1 { 0 } else { pass.share };
+        let enough = if self.has(Part::ShareTest) { pass.share } else { 0 };
         if pass.own_reclaimable > enough {
             call.wrote = Some(pass);
             return Step::WriteBack(chunk);

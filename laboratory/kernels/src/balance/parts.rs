@@ -35,6 +35,8 @@ pub enum Part {
     TailReads = 1 << 10,
     /// Background writeback is not requested while it runs on the device.
     QuietWhileFlushing = 1 << 11,
+    /// A writer writes only while the device's own dirty pages exceed its share (since 2.6.31-rc2).
+    ShareTest = 1 << 12,
 }
 
 /// A set of [`Part`]s.
@@ -56,11 +58,11 @@ impl Parts {
     }
 
     pub(super) const fn of(form: Form) -> Self {
-        let all = Self(0).with(Part::TaskShare).with(Part::DeviceTest).with(Part::Flag).with(Part::QuietWhileFlushing);
+        let all = Self(0).with(Part::TaskShare).with(Part::DeviceTest).with(Part::Flag);
+        let all = all.with(Part::QuietWhileFlushing).with(Part::ShareTest);
         match form {
-            Form::Rc1 | Form::Final | Form::V2_6_32 => {
-                all.with(Part::Clip).with(Part::LookAfterWriting).with(Part::TailReads)
-            }
+            Form::Rc1 => Self::of(Form::Final).set(Part::ShareTest, false),
+            Form::Final | Form::V2_6_32 => all.with(Part::Clip).with(Part::LookAfterWriting).with(Part::TailReads),
             Form::July => all.with(Part::FlagStays),
             Form::Seed => all,
             Form::August => all.with(Part::LimitOfAll).with(Part::RoundAfterWriting).with(Part::HoldsOverLimit),

@@ -6,6 +6,7 @@
 
 use afflux_frames::Watermarks;
 
+use crate::UnknownName;
 use crate::sysctl::{HZ, JIFFY_NS};
 
 /// Pages scanned at a time, and the least target of a direct reclaim.
@@ -102,20 +103,14 @@ pub const FORMS: [Form; 9] = [
     },
 ];
 
-/// The error for an unknown form.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no form of reclaim '{name}'; there are: {}", FORMS.map(|form| form.name).join(", "))]
-pub struct UnknownForm {
-    /// The requested name.
-    pub name: String,
-}
-
 /// The form of that name.
 ///
 /// # Errors
 /// If there is none; the error lists the names.
-pub fn form(name: &str) -> Result<Form, UnknownForm> {
-    FORMS.into_iter().find(|form| form.name == name).ok_or_else(|| UnknownForm { name: name.to_owned() })
+pub fn form(name: &str) -> Result<Form, UnknownName> {
+    let known = || FORMS.map(|form| form.name).join(", ");
+    let unknown = || UnknownName { what: "form of reclaim", name: name.to_owned(), known: known() };
+    FORMS.into_iter().find(|form| form.name == name).ok_or_else(unknown)
 }
 
 /// The progress of a direct reclaim, between two passes.

@@ -6,7 +6,7 @@
 //! ends (`form`).
 //!
 //! Owns: the machine's memory, its boot, its counts.
-//! Does not own: buddy and per-CPU lists (`kernel-frames`); dirty limits and writeback, which are the older kernels'.
+//! Does not own: buddy and per-CPU lists (`zone`); dirty limits and writeback, which are the older kernels'.
 //! Invariants: CPU time is charged to the task that uses it. A task can lose its CPU within each batch of a scan.
 
 mod event;
@@ -24,18 +24,17 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use afflux_engine::Platform;
 use afflux_frames::Watermarks;
-use afflux_kernel_frames::watermarks::linux_2009;
-use afflux_kernel_frames::{Mobility, ShortcutDrain, Temperature, Zone, drift_threshold};
 use afflux_simulator::SimPlatform;
 
 pub use event::Event;
 pub use filemap::Reader;
-pub use form::{FORMS, Form, Target, UnknownForm, form};
+pub use form::{FORMS, Form, Target, form};
 pub use lru::Held;
 use lru::{Lru, Owner};
 
 use crate::sysctl::PAGE_BYTES;
 use crate::wait::{WaitQueue, lock};
+use crate::zone::{Mobility, ShortcutDrain, Temperature, Zone, drift_threshold, linux_2009};
 
 /// Nanoseconds of CPU time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,10 +97,9 @@ impl Memory {
     pub fn boot(platform: &Arc<SimPlatform>, options: MemoryOptions) -> Arc<Self> {
         let all = (options.memory_bytes / PAGE_BYTES).min(u32::MAX.into());
         let drift_frames = options.drift_frames.unwrap_or_else(|| drift_threshold(options.cpus as u32, all as u32));
-        let zone = Zone::with(options.page_frames, options.cpus, None, Some(linux_2009(all, all)));
         let memory = Arc::new(Self {
             platform: Arc::clone(platform),
-            zone: zone.with_drift(drift_frames),
+            zone: Zone::with(options.page_frames, options.cpus, linux_2009(all, all), drift_frames),
             drift_frames,
             lru: Mutex::new(Lru::new(options.page_frames, options.files)),
             events: Default::default(),
@@ -123,7 +121,7 @@ impl Memory {
     /// Fills so many frames with pages that a scan cannot free, before anything is read.
     pub fn hold(&self, held: Held, pages: u32) {
         for _ in 0..pages {
-            let Some(frame) = self.zone.take_above(0, 0, Mobility::Movable, Temperature::Cold) else { return };
+            let Some(frame) = self.take(0, 0) else { return };
             self.lru().add_held(frame, held);
         }
     }
@@ -151,6 +149,11 @@ impl Memory {
     /// Takes the direct reclaims so far.
     pub fn take_delays(&self) -> Vec<Delay> {
         std::mem::take(&mut *lock(&self.delays))
+    }
+
+    /// Takes a frame for a page as this CPU, if more than `mark` are free.
+    fn take(&self, cpu: usize, mark: u32) -> Option<u32> {
+        self.zone.take(cpu, 0, Mobility::Movable, mark, Temperature::Cold)
     }
 
     fn lru(&self) -> MutexGuard<'_, Lru> {

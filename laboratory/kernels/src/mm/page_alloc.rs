@@ -8,9 +8,9 @@
 use std::sync::atomic::Ordering;
 
 use afflux_engine::Nanos;
-use afflux_kernel_frames::{Mobility, Order, Temperature};
 
 use super::{Event, Memory};
+use crate::zone::Temperature;
 
 /// Time that a task waits after it found nothing to free.
 const NO_PROGRESS_NS: u64 = Nanos::MILLISECOND;
@@ -86,16 +86,13 @@ impl Memory {
     }
 
     fn get_page_from_freelist(&self, mark: u32) -> Option<u32> {
-        self.zone.take_above(self.platform.cpu(), mark, Mobility::Movable, Temperature::Cold)
+        self.take(self.platform.cpu(), mark)
     }
 
     /// `free_hot_cold_page` for each.
     pub(super) fn free_pages(&self, frames: Vec<u32>) {
         let cpu = self.platform.cpu();
-        for frame in frames {
-            let freed = self.zone.free_on(cpu, frame, Order::SINGLE, Temperature::Cold);
-            assert!(freed.is_ok(), "a page on a list has a frame that is handed out: {freed:?}");
-        }
+        frames.into_iter().for_each(|frame| self.zone.free(cpu, frame, 0, Temperature::Cold));
     }
 
     /// `drain_all_pages`: interrupts all other CPUs.

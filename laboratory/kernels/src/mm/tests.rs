@@ -46,7 +46,7 @@ fn with_held<T>(
             match held(page) {
                 Some(held) => memory.hold(held, 1),
                 None => {
-                    let frame = memory.zone.take_above(0, 0, Mobility::Movable, Temperature::Cold).unwrap();
+                    let frame = memory.take(0, 0).unwrap();
                     memory.lru().add(frame, Owner { file: 0, page });
                 }
             }
@@ -207,7 +207,7 @@ fn kswapd_balances_up_to_the_high_mark_and_counts_its_short_sleeps() {
     with(options("base", 204_800), 3_000, async |memory: &Memory| {
         let take_down_to = |free| {
             while memory.zone.seen_free() > free {
-                memory.zone.take_above(0, 0, Mobility::Movable, Temperature::Cold).unwrap();
+                memory.take(0, 0).unwrap();
             }
         };
         let quickly = || [Event::LowMarkHitQuickly, Event::HighMarkHitQuickly].map(|event| memory.counted(event));

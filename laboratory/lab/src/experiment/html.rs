@@ -26,16 +26,16 @@ pub(super) struct PageRequest<'a> {
     pub(super) quick: bool,
 }
 
-pub(super) fn html(experiment: &dyn Experiment, findings: Findings, rows: &[Row], asked: &PageRequest<'_>) -> String {
-    let mut page = HtmlPage::new(experiment.about(), origin(rows));
+pub(super) fn html(experiment: &Experiment, findings: Findings, rows: &[Row], asked: &PageRequest<'_>) -> String {
+    let mut page = HtmlPage::new(experiment.about, origin(rows));
     if !findings.answer.is_empty() {
         page.answer(&findings.answer);
     }
     if asked.quick {
         page.paragraph(QUICK);
     }
-    page.paragraph(&sentence(experiment.thread()));
-    page.paragraph(&sentence(experiment.fitted()));
+    page.paragraph(&sentence(experiment.thread));
+    page.paragraph(&sentence(&experiment.labels.to_string()));
     page.listing(asked.command);
     page.pointer("Names and units are explained below:", WORDS);
     for figure in findings.figures {
@@ -48,7 +48,7 @@ pub(super) fn html(experiment: &dyn Experiment, findings: Findings, rows: &[Row]
     page.section("What this shows, and what it does not");
     findings.says.iter().for_each(|sentence| page.paragraph(&sentence.replace('`', "")));
     page.section(WORDS);
-    page.words(afflux_report::entries(experiment.words()));
+    page.words(afflux_report::entries(experiment.words));
     page.section("In more detail");
     for table in &findings.details {
         page.folded(table.caption(), |page| page.table(table));

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::s0::mapped_writes::{Ran, Variant};
+use crate::s0::mapped_writes::{MEMORY_MIB, Ran, Variant};
 use crate::s0::parts::{AS_IT_IS, CHANGES, Change};
 use crate::statistics::Samples;
 
@@ -9,11 +9,20 @@ fn cell(variant: &'static str, size_mib: u64, mean: f64) -> Cell {
     let mut samples = Samples::default();
     [-1.0, 0.0, 0.0, 1.0].into_iter().for_each(|off| samples.push(mean + off));
     let change = Change { label: AS_IT_IS, variant: Variant::named(variant) };
-    Cell { case: Case::Speeds, change, others_mib: 0, size_mib, speed: samples.estimate(), runs: Vec::new() }
+    let (case, memory_mib, speed) = (Case::Speeds, MEMORY_MIB, samples.estimate());
+    Cell { case, change, others_mib: 0, size_mib, memory_mib, speed, runs: Vec::new() }
 }
 
 fn said(cells: &[Cell]) -> String {
     conclusions(cells, &PathsOf::new()).join(" ")
+}
+
+#[test]
+fn published_figures_stand_beside_their_own_machine_alone() {
+    let mut cells = [cell("linux-2.6.31", 600, 310.0), cell("s0-seed", 600, 311.0)];
+    assert!(answer(&cells, &PathsOf::new()).contains("(published: 309 before, 374 after)"));
+    cells.iter_mut().for_each(|cell| cell.memory_mib = 4000);
+    assert!(!answer(&cells, &PathsOf::new()).contains("published:"));
 }
 
 #[test]

@@ -8,9 +8,9 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use afflux_kernel_frames::{Allocator, Mobility};
+use afflux_kernels::zone::Mobility;
 
-use super::user::User;
+use super::user::{Allocator, User};
 
 /// Buffers on the way from a sender to its receiver.
 const RING: u64 = 128;

@@ -1,5 +1,4 @@
-use afflux_frames::Effort;
-use afflux_kernel_frames::{BadFree, Order, ShortcutDrain, Zone};
+use afflux_kernels::zone::{ShortcutDrain, Zone};
 
 use super::*;
 
@@ -10,18 +9,18 @@ struct Noting {
 }
 
 impl Allocator for Noting {
-    fn allocate(&self, order: Order, mobility: Mobility, effort: Effort) -> Option<u32> {
-        self.asked.lock().unwrap().push((mobility, order.get()));
-        self.zone.allocate(order, mobility, effort)
+    fn allocate(&self, cpu: usize, order: u8, mobility: Mobility) -> Option<u32> {
+        self.asked.lock().unwrap().push((mobility, order));
+        self.zone.allocate(cpu, order, mobility)
     }
 
-    fn free(&self, first: u32, order: Order) -> Result<(), BadFree> {
-        self.zone.free(first, order)
+    fn free(&self, cpu: usize, first: u32, order: u8) {
+        Allocator::free(&self.zone, cpu, first, order);
     }
 }
 
 fn asked(work: LoopKind, operations: u64) -> Vec<(Mobility, u8)> {
-    let noting = Noting { zone: Zone::new(1 << 15), asked: Mutex::default() };
+    let noting = Noting { zone: Zone::new(1 << 15, 1), asked: Mutex::default() };
     run(&noting, &Load { work, threads: 1, operations, timed: false }, &Memory::new()).unwrap();
     assert_eq!(noting.zone.free_count(), 1 << 15, "all of it is given back");
     noting.asked.into_inner().unwrap()

@@ -1,13 +1,20 @@
 //! The state of a thread that takes frames and gives them back.
 //!
-//! Owns: the calls of the allocator, the memory to write to, the random numbers.
+//! Owns: the interface of every compared allocator, its calls, the memory to write to, the random numbers.
 //! Does not own: the loops.
 //! Invariants: a failed call is counted; every variant sees the same random numbers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_frames::Effort;
-use afflux_kernel_frames::{Allocator, Mobility, Order};
+use afflux_kernels::zone::Mobility;
+
+/// Hands out frames, numbers from 0, and takes them back, as the given CPU.
+pub(in crate::s2) trait Allocator: Sync {
+    /// Takes a block of 2^order contiguous frames, aligned to its size.
+    fn allocate(&self, cpu: usize, order: u8, mobility: Mobility) -> Option<u32>;
+    /// Gives a block back, with the order of its allocation.
+    fn free(&self, cpu: usize, first: u32, order: u8);
+}
 
 /// Stands for the frames' memory: 32 MiB, so frames that are far from each other share it.
 pub(in crate::s2) struct Memory(Box<[AtomicU64]>);
@@ -30,6 +37,7 @@ impl Memory {
 /// A thread that takes and gives.
 pub(super) struct User<'a, A> {
     pub(super) allocator: &'a A,
+    pub(super) cpu: usize,
     pub(super) memory: &'a Memory,
     pub(super) random: Random,
     pub(super) failed: u64,
@@ -37,14 +45,13 @@ pub(super) struct User<'a, A> {
 
 impl<A: Allocator> User<'_, A> {
     pub(super) fn take(&mut self, order: u8, class: Mobility) -> Option<u32> {
-        let taken = Order::new(order).and_then(|order| self.allocator.allocate(order, class, Effort::Normal));
+        let taken = self.allocator.allocate(self.cpu, order, class);
         self.failed += u64::from(taken.is_none());
         taken
     }
 
     pub(super) fn give(&mut self, first: u32, order: u8) {
-        let given = Order::new(order).is_some_and(|order| self.allocator.free(first, order).is_ok());
-        self.failed += u64::from(!given);
+        self.allocator.free(self.cpu, first, order);
     }
 }
 

@@ -13,6 +13,7 @@ pub(super) fn column_title(threshold: Threshold) -> String {
         Threshold::OFF => "off".to_owned(),
         Threshold::Centisecs(centisecs) => format!("{centisecs} cs"),
         Threshold::Bytes(bytes) => afflux_report::units::data(bytes),
+        Threshold::Tuned => "tuned".to_owned(),
     }
 }
 

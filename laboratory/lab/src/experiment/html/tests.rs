@@ -1,43 +1,25 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
-use afflux_experiments::{Findings, LabError, OptionInfo, Request, Watch};
+use afflux_experiments::{Experiment, Findings, Labels};
 use afflux_report::{Align, Axis, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
 
 use super::{PageRequest, QUICK, ROWS_BYTES_MAX};
 
-fn html(experiment: &dyn afflux_experiments::Experiment, findings: Findings, rows: &[Row], command: &str) -> String {
+fn html(experiment: &Experiment, findings: Findings, rows: &[Row], command: &str) -> String {
     super::html(experiment, findings, rows, &PageRequest { command, quick: false })
 }
 
-struct Nothing;
-
-impl afflux_experiments::Experiment for Nothing {
-    fn name(&self) -> &'static str {
-        "nothing"
-    }
-    fn about(&self) -> &'static str {
-        "What a page of an experiment looks like"
-    }
-    fn fitted(&self) -> &'static str {
-        "fitted: nothing; predicted: nothing"
-    }
-    fn thread(&self) -> &'static str {
-        "Thread: none"
-    }
-    fn words(&self) -> &'static str {
-        "# Words\n\n## 300 cs\n\nThree seconds,\nin centiseconds.\n"
-    }
-    fn options(&self) -> &'static [OptionInfo] {
-        &[]
-    }
-    fn can_measure(&self) -> bool {
-        false
-    }
-    fn run(&self, _: &Request, _: &mut dyn Watch) -> Result<Findings, LabError> {
-        Ok(Findings::default())
-    }
-}
+static NOTHING: Experiment = Experiment {
+    name: "nothing",
+    about: "What a page of an experiment looks like",
+    labels: Labels { put_in: "one", chosen: "two", predicted: "three", hold_out: "none" },
+    thread: "Thread: none",
+    words: "# Words\n\n## 300 cs\n\nThree seconds,\nin centiseconds.\n",
+    options: &[],
+    can_measure: false,
+    run: |_, _| Ok(Findings::default()),
+};
 
 fn findings() -> Findings {
     let table = |caption: &str| {
@@ -63,11 +45,11 @@ fn row(source: Source, length: usize) -> Row {
 
 #[test]
 fn the_answer_is_first_plots_are_before_tables_and_rows_are_last_and_folded() {
-    let page = html(&Nothing, findings(), &[row(Source::Simulated, 3)], "afflux-lab run nothing");
+    let page = html(&NOTHING, findings(), &[row(Source::Simulated, 3)], "afflux-lab run nothing");
     let order = [
         "It is 1\u{a0}MB/s.",
         "Thread: none.",
-        "Fitted: nothing; predicted: nothing.",
+        "Put in: one; chosen to match: two; predicted: three; hold-out: none.",
         "<pre tabindex=\"0\">afflux-lab run nothing</pre>",
         "<figure>",
         "Rates",
@@ -89,9 +71,9 @@ fn a_quick_run_says_so_before_its_figures() {
     let asked = |quick| PageRequest { command: "afflux", quick };
     // The page keeps options in elements whose lines are not broken.
     let said = QUICK.split("--").next().unwrap();
-    let page = super::html(&Nothing, findings(), &[], &asked(true));
+    let page = super::html(&NOTHING, findings(), &[], &asked(true));
     assert!(page.find(said).unwrap() < page.find("<figure>").unwrap());
-    assert!(!super::html(&Nothing, findings(), &[], &asked(false)).contains(said));
+    assert!(!super::html(&NOTHING, findings(), &[], &asked(false)).contains(said));
 }
 
 #[test]
@@ -102,7 +84,7 @@ fn it_says_where_its_figures_are_from() {
         (vec![Source::Measured, Source::Simulated], "simulated and measured"),
     ] {
         let rows: Vec<Row> = rows.into_iter().map(|source| row(source, 1)).collect();
-        let page = html(&Nothing, findings(), &rows, "afflux");
+        let page = html(&NOTHING, findings(), &rows, "afflux");
         assert!(page.contains(&format!("<span class=\"origin\">{origin}</span>")), "{origin}");
     }
 }
@@ -110,7 +92,7 @@ fn it_says_where_its_figures_are_from() {
 #[test]
 fn many_rows_are_cut_and_it_says_so() {
     let rows: Vec<Row> = (0..6).map(|_| row(Source::Simulated, ROWS_BYTES_MAX / 4)).collect();
-    let page = html(&Nothing, findings(), &rows, "afflux");
+    let page = html(&NOTHING, findings(), &rows, "afflux");
     assert!(page.len() < ROWS_BYTES_MAX + (64 << 10));
     assert!(
         page.contains("All 6 rows") && page.contains("and 3 more, which <span class=\"option\">--json</span> prints")
@@ -125,7 +107,7 @@ fn a_reader_finds_no_fault_with_the_page_of_an_experiment() {
     }
     let directory = afflux_scratch::Scratch::new(&std::env::temp_dir(), "cli-lab").unwrap().keep();
     let path = directory.join("lab.html");
-    fs::write(&path, html(&Nothing, findings(), &[row(Source::Simulated, 9)], "afflux-lab run nothing")).unwrap();
+    fs::write(&path, html(&NOTHING, findings(), &[row(Source::Simulated, 9)], "afflux-lab run nothing")).unwrap();
     let pictures = env::var_os("AFFLUX_PICTURES").map(PathBuf::from);
     let faults = afflux_page_check::Checker::start().unwrap().check(&path, pictures.as_deref()).unwrap();
     fs::remove_dir_all(&directory).unwrap();
@@ -135,10 +117,9 @@ fn a_reader_finds_no_fault_with_the_page_of_an_experiment() {
 #[test]
 fn every_experiment_says_what_it_repeats_and_what_its_words_mean() {
     for experiment in afflux_experiments::EXPERIMENTS {
-        let name = experiment.name();
-        assert!(experiment.thread().starts_with("Thread"), "{name}");
-        assert!(experiment.fitted().starts_with("fitted: ") && experiment.fitted().contains("; predicted: "), "{name}");
-        let words = afflux_report::entries(experiment.words());
+        let name = experiment.name;
+        assert!(experiment.thread.starts_with("Thread"), "{name}");
+        let words = afflux_report::entries(experiment.words);
         assert!(
             words.len() >= 4 && words.iter().all(|(word, meaning)| !word.is_empty() && meaning.len() > 10),
             "{name}"

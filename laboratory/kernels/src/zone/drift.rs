@@ -1,38 +1,32 @@
-//! The number of free frames as tasks see it, which lags behind the buddy lists.
+//! The number of free frames as tasks see it, which lags behind the buddy lists (`vm_stat_diff`).
 //!
-//! A zone's counter is one word for all CPUs. So each CPU keeps its changes to itself until they pass a threshold
-//! (`vm_stat_diff`), and adds them then. A comparison of the counter with a watermark therefore misses up to a
+//! Each CPU keeps its changes to itself until they pass a threshold. So a comparison with a watermark misses up to a
 //! threshold for each CPU. Seed S3's failures depend on this: after a drain of all lists the frames are there, and the
-//! counter does not show them.
+//! count does not show them.
 //!
-//! Owns: the shared count, the pending changes of each CPU.
-//! Does not own: the lists.
-//! Invariants: the count and all pending changes together equal the buddy lists. With a threshold of 0 no change is
-//! pending.
+//! Owns: the shared count, the pending changes of each CPU. Does not own: the lists.
+//! Invariants: the count and all pending changes together equal the buddy lists.
 
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
 #[cfg(test)]
 mod tests;
 
-/// Bits of a size in pages of the kernel formula's unit, 128 MiB.
-const UNIT_BITS: u32 = 27 - 12;
-const THRESHOLD_MAX: u32 = 125;
-
-/// The kernel's threshold: it grows with the number of CPUs and the size of the zone, by their numbers of bits.
-pub fn drift_threshold(cpus: u32, zone_frames: u32) -> u32 {
+/// The kernel's threshold: it grows with the number of CPUs and the zone's size in units of 128 MiB, by their numbers of
+/// bits.
+pub(crate) fn drift_threshold(cpus: u32, zone_frames: u32) -> u32 {
     let bits = |value: u32| u32::BITS - value.leading_zeros();
-    (2 * bits(cpus) * (1 + bits(zone_frames >> UNIT_BITS))).min(THRESHOLD_MAX)
+    (2 * bits(cpus) * (1 + bits(zone_frames >> 15))).min(125)
 }
 
-pub(crate) struct DriftingCount {
+pub(super) struct DriftingCount {
     told: AtomicI64,
     untold: Box<[AtomicI32]>,
     threshold: i32,
 }
 
 impl DriftingCount {
-    pub(crate) fn new(frames: u32, cpus: usize, threshold: u32) -> Self {
+    pub(super) fn new(frames: u32, cpus: usize, threshold: u32) -> Self {
         Self {
             told: AtomicI64::new(frames.into()),
             untold: (0..cpus).map(|_| AtomicI32::new(0)).collect(),
@@ -41,7 +35,7 @@ impl DriftingCount {
     }
 
     /// Adds this CPU's change of the lists. Called with the zone's lock held.
-    pub(crate) fn add(&self, cpu: usize, frames: i64) {
+    pub(super) fn add(&self, cpu: usize, frames: i64) {
         let untold = &self.untold[cpu % self.untold.len()];
         let now = i64::from(untold.load(Ordering::Relaxed)) + frames;
         if now.abs() > i64::from(self.threshold) {
@@ -53,7 +47,7 @@ impl DriftingCount {
     }
 
     /// The count that all tasks see.
-    pub(crate) fn seen(&self) -> u32 {
+    pub(super) fn seen(&self) -> u32 {
         self.told.load(Ordering::Relaxed).clamp(0, u32::MAX.into()) as u32
     }
 }

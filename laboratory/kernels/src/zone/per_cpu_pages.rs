@@ -1,4 +1,4 @@
-//! One CPU's lists of free single frames.
+//! One CPU's lists of free single frames (`struct per_cpu_pages`).
 //!
 //! Owns: the frames in them, the search of the single list, the drains.
 //! Does not own: the buddy lists, the lock (the zone's, one a CPU).
@@ -6,41 +6,51 @@
 
 use std::marker::PhantomData;
 
-use crate::Mobility;
-use crate::counters::ListCounters;
-use crate::form::{Drain, Form};
-use crate::table::{End, FrameTable, List, Place, Tag};
+use super::form::{Drain, Form};
+use super::mem_map::{List, MemMap, Place, Tag};
+use super::{Mobility, Temperature};
 
 #[cfg(test)]
 mod tests;
 
 /// The number of frames that the lists hold, and that move at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tunables {
+pub(super) struct Tunables {
     /// The number of frames at which a batch is given back.
-    pub high: u32,
+    pub(super) high: u32,
     /// Frames moved at a time, at least 1.
-    pub batch: u32,
+    pub(super) batch: u32,
 }
 
-pub(crate) struct CpuLists<F> {
+/// Events of the per-CPU lists, counted under their locks.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Counters {
+    /// Elements looked at to find a frame of the wanted class.
+    pub elements_searched: u64,
+    /// List heads examined in drains, empty or not.
+    pub lists_examined: u64,
+    /// Checks whether a list that is being drained still has frames.
+    pub inner_checks: u64,
+    /// Times that frames were brought in from the buddy lists.
+    pub refills: u64,
+    /// Times that frames were given back to the buddy lists.
+    pub drains: u64,
+}
+
+pub(super) struct PerCpuPages<F> {
     /// By class; a form with one list uses the first only.
     lists: [List; Mobility::COUNT],
-    count: u32,
+    pub(super) count: u32,
     /// The copy that forms without tunables in the zone use.
-    pub(crate) tunables: Tunables,
-    pub(crate) counters: ListCounters,
+    pub(super) tunables: Tunables,
+    pub(super) counters: Counters,
     form: PhantomData<F>,
 }
 
-impl<F: Form> CpuLists<F> {
-    pub(crate) fn new(tunables: Tunables) -> Self {
-        let counters = ListCounters::default();
+impl<F: Form> PerCpuPages<F> {
+    pub(super) fn new(tunables: Tunables) -> Self {
+        let counters = Counters::default();
         Self { lists: [List::EMPTY; Mobility::COUNT], count: 0, tunables, counters, form: PhantomData }
-    }
-
-    pub(crate) fn count(&self) -> u32 {
-        self.count
     }
 
     fn list(&mut self, class: Mobility) -> &mut List {
@@ -49,48 +59,38 @@ impl<F: Form> CpuLists<F> {
 
     /// Takes a frame of that class. With a list a class, it takes the first frame from `end`; with one list, the first
     /// frame of the class from `end`.
-    pub(crate) fn take(&mut self, table: &FrameTable, class: Mobility, end: End) -> Option<u32> {
+    pub(super) fn take(&mut self, map: &MemMap, class: Mobility, end: Temperature) -> Option<u32> {
         let frame = if F::LIST_PER_CLASS {
-            let list = self.list(class);
-            match end {
-                End::Head => list.pop_head(table)?,
-                End::Tail => list.pop_tail(table)?,
-            }
+            self.list(class).pop(map, end)?
         } else {
-            let (found, searched) = self.lists[0].search(table, end, class);
+            let (found, searched) = self.lists[0].search(map, end, class);
             self.counters.elements_searched += searched;
             let frame = found?;
-            self.lists[0].remove(table, frame);
+            self.lists[0].remove(map, frame);
             frame
         };
         self.count -= 1;
         Some(frame)
     }
 
-    pub(crate) fn put(&mut self, table: &FrameTable, frame: u32, class: Mobility, end: End) {
-        table.set_tag(frame, Tag::new(Place::PerCpu, 0, class));
-        let list = self.list(class);
-        match end {
-            End::Head => list.push_head(table, frame),
-            End::Tail => list.push_tail(table, frame),
-        }
+    pub(super) fn put(&mut self, map: &MemMap, frame: u32, class: Mobility, end: Temperature) {
+        map.set_tag(frame, Tag::new(Place::PerCpu, 0, class));
+        self.list(class).push(map, frame, end);
         self.count += 1;
     }
 
     /// Adds frames from the buddy lists at the head, in the order in which they came.
-    pub(crate) fn refill(&mut self, table: &FrameTable, class: Mobility, frames: &[u32]) {
+    pub(super) fn refill(&mut self, map: &MemMap, class: Mobility, frames: &[u32]) {
         self.counters.refills += 1;
-        for frame in frames.iter().rev() {
-            self.put(table, *frame, class, End::Head);
-        }
+        frames.iter().rev().for_each(|frame| self.put(map, *frame, class, Temperature::Hot));
     }
 
     /// Takes `count` frames from the tails, in the form's order. `last` is the class of the last free.
-    pub(crate) fn drain(&mut self, table: &FrameTable, count: u32, last: Mobility, give: impl FnMut(u32)) {
+    pub(super) fn drain(&mut self, map: &MemMap, count: u32, last: Mobility, give: impl FnMut(u32)) {
         let count = count.min(self.count);
         self.counters.drains += 1;
         self.count -= count;
-        let mut run = Run { lists: &mut self.lists, counters: &mut self.counters, table, left: count, give };
+        let mut run = Run { lists: &mut self.lists, counters: &mut self.counters, map, left: count, give };
         match F::DRAIN {
             Drain::OneList => run.one_list(),
             Drain::RoundRobin => run.round_robin(),
@@ -104,8 +104,8 @@ impl<F: Form> CpuLists<F> {
 /// A drain under way.
 struct Run<'a, G> {
     lists: &'a mut [List; Mobility::COUNT],
-    counters: &'a mut ListCounters,
-    table: &'a FrameTable,
+    counters: &'a mut Counters,
+    map: &'a MemMap,
     left: u32,
     give: G,
 }
@@ -113,7 +113,7 @@ struct Run<'a, G> {
 impl<G: FnMut(u32)> Run<'_, G> {
     /// Gives one frame of that list back; the list is not empty.
     fn give_one(&mut self, list: usize) {
-        if let Some(frame) = self.lists[list].pop_tail(self.table) {
+        if let Some(frame) = self.lists[list].pop(self.map, Temperature::Cold) {
             (self.give)(frame);
         }
         self.left -= 1;
@@ -192,32 +192,18 @@ impl<G: FnMut(u32)> Run<'_, G> {
     }
 }
 
-/// The result of a drain.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Drained {
-    /// List heads examined, empty or not.
-    pub lists_examined: u64,
-    /// Checks whether a list that was being drained still had frames.
-    pub inner_checks: u64,
-    /// The classes of the frames in the order of their return.
-    pub order: Vec<Mobility>,
-}
-
-/// Drains `count` frames (or all, if there are fewer) from lists with these contents (unmovable, reclaimable, movable).
-/// `last` is the class of the last free. Each class has at most 65,536 frames.
-pub fn drained<F: Form>(contents: [u32; Mobility::COUNT], count: u32, last: Mobility) -> Drained {
+/// Drains `count` frames (or all, if there are fewer) from lists with these contents (unmovable, reclaimable, movable);
+/// returns the classes of the frames in the order of their return. `last` is the class of the last free. Each class has
+/// at most 65,536 frames.
+pub fn drained<F: Form>(contents: [u32; Mobility::COUNT], count: u32, last: Mobility) -> (Counters, Vec<Mobility>) {
     let contents = contents.map(|frames| frames.min(1 << 16));
-    let table = FrameTable::new(contents.iter().sum());
-    let mut lists = CpuLists::<F>::new(Tunables { high: u32::MAX, batch: 1 });
-    let mut frame = 0;
-    for class in Mobility::ALL {
-        for _ in 0..contents[class.index()] {
-            lists.put(&table, frame, class, End::Head);
-            frame += 1;
-        }
+    let map = MemMap::new(contents.iter().sum());
+    let mut lists = PerCpuPages::<F>::new(Tunables { high: u32::MAX, batch: 1 });
+    let classes = Mobility::ALL.into_iter().flat_map(|class| (0..contents[class.index()]).map(move |_| class));
+    for (frame, class) in classes.enumerate() {
+        lists.put(&map, frame as u32, class, Temperature::Hot);
     }
     let mut order = Vec::new();
-    lists.drain(&table, count, last, |frame| order.push(table.tag(frame).class));
-    let ListCounters { lists_examined, inner_checks, .. } = lists.counters;
-    Drained { lists_examined, inner_checks, order }
+    lists.drain(&map, count, last, |frame| order.push(map.tag(frame).class));
+    (lists.counters, order)
 }

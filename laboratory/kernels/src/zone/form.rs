@@ -1,7 +1,7 @@
-//! The forms of the per-CPU lists in seed S2's series, as types.
+//! The forms of the per-CPU lists in seed S2's series and in later kernels, as types.
 //!
-//! Owns: the differences of the forms: the number of lists, the drain, the place of `high` and `batch`.
-//! Does not own: the lists. Invariants: everything else is one source for all forms.
+//! Owns: the differences of the forms. Does not own: the lists.
+//! Invariants: everything else is one source for all forms.
 
 /// The order in which frames are taken from per-CPU lists to be given back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
