@@ -44,7 +44,7 @@ pub(crate) fn limits_2012(dirtyable: u64, knobs: &KnobValues) -> Limits {
     Limits { dirty, background }.ordered()
 }
 
-/// Linux 6.1, `domain_dirty_limits` (kernel-facts, section 6.1): the ratio is rounded to 1/4096 first.
+/// Linux 6.1, `domain_dirty_limits`: the ratio is rounded to 1/4096 first.
 pub(crate) fn limits_6_1(dirtyable: u64, knobs: &KnobValues) -> Limits {
     let by_ratio = |ratio: u64| (ratio * PAGE_BYTES / 100) * dirtyable / PAGE_BYTES;
     let pages = |bytes: u64, ratio: u64| if bytes > 0 { bytes.div_ceil(PAGE_BYTES) } else { by_ratio(ratio) };

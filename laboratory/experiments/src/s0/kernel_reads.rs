@@ -7,7 +7,7 @@ use afflux_kernels::{Path, Reads};
 
 use super::parts::BASE;
 
-/// Whether kernel-facts counts the path: let through at once, or after the write of one chunk.
+/// Whether the path was counted by hand: let through at once, or after the write of one chunk.
 pub(super) fn is_shown(path: &Path) -> bool {
     matches!(path.0.trim_end_matches('f'), "C" | "WC")
 }

@@ -1,6 +1,6 @@
 //! The limit that writers really meet: it rises at once and falls slowly.
 //!
-//! Linux 6.1, `update_dirty_limit` (kernel-facts, section 6.2). The limit rises to a higher threshold in one step. It
+//! Linux 6.1, `update_dirty_limit`. The limit rises to a higher threshold in one step. It
 //! falls at most every 200 ms, by 1/32 of the distance to the threshold or to the dirty pages, whichever is higher. So
 //! a falling threshold stops no writer at once, and gaps under 32 pages never close.
 //!

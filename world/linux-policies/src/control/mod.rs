@@ -7,10 +7,11 @@
 //! throttled writers and by completed writes (in 3.6: by passes of the flusher). A device's share of the limit is its
 //! fraction of recent completions (`proportions::flexible`). The limit itself falls slowly (`hard_limit`).
 //!
-//! Sources: kernel-facts, sections 6 and 2.3, after Linux 6.1 mm/page-writeback.c and fs/fs-writeback.c; for 3.6 the
+//! Sources: Linux 6.1, `mm/page-writeback.c` and `fs/fs-writeback.c`; for 3.6 the
 //! same functions under their older names, from memory. `linux-3.6` has the knob of seed S4: background writeback also
 //! goes on while the device's reclaimable pages exceed its smoothed bandwidth × `dirty_background_centisecs` / 100
-//! (kernel-facts, section 5.1). `linux-6.1` has strict limits, and minimum and maximum in bytes as in later kernels.
+//! (the seed's `over_dirty_bground_time`). `linux-6.1` has strict limits, and minimum and maximum in bytes as in later
+//! kernels.
 //!
 //! Not modelled: memory cgroups, real-time writers, pages that exiting writers left unpaid, the local
 //! throttle of loop devices and servers. A writer is an open file.

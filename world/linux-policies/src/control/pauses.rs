@@ -1,6 +1,6 @@
 //! The length of a writer's pause, and the pages that it may dirty until its next check.
 //!
-//! Linux 6.1, `wb_max_pause`, `wb_min_pause` and `dirty_poll_interval`, the same in 3.6 (kernel-facts, section 6.7).
+//! Linux 6.1, `wb_max_pause`, `wb_min_pause` and `dirty_poll_interval`, the same in 3.6.
 //! Pauses are in ticks. The longest is 200 ms, and shorter for a device with so few dirty pages that it would run dry.
 //! The shortest is 10 ms, and longer if many writers share the device. The pages between checks follow from it: at
 //! least 32 if a longer pause allows that.
@@ -50,7 +50,7 @@ pub(crate) fn poll_pages(dirty: u64, limit: u64) -> u64 {
 }
 
 /// Pages of one file that a flusher writes before it turns to the next: half a second of bandwidth, at most an eighth
-/// of the limit. 1,024 are added, and the sum is rounded down to a multiple of 1,024 (kernel-facts, section 2.3:
+/// of the limit. 1,024 are added, and the sum is rounded down to a multiple of 1,024 (Linux 6.1,
 /// `writeback_chunk_size`).
 pub(crate) fn chunk_pages(bandwidth: u64, hard_limit: u64, asked: u64) -> u64 {
     const UNIT: u64 = 1024;

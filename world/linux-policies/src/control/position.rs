@@ -1,6 +1,6 @@
 //! Position control: the distance of the dirty pages from their setpoint, as a factor on rates.
 //!
-//! Linux 6.1, `wb_position_ratio` (kernel-facts, section 6.4), in fixed point with 1024 as 1. With a hard limit L and
+//! Linux 6.1, `wb_position_ratio`, in fixed point with 1024 as 1. With a hard limit L and
 //! the free-running ceiling F, the setpoint is S = (F + L)/2. The global factor is 1 + ((S − dirty)/(L − S))³: about 2
 //! at F, 1 at S, 0 at L. A line then pulls the device to its own setpoint, its share of S. Along this line the factor
 //! falls towards 0 over a span that grows with the device's bandwidth. From three quarters of the span on it is a

@@ -1,6 +1,6 @@
 //! The rate at which each writer to a device may dirty, before position control.
 //!
-//! Linux 6.1, `wb_update_dirty_ratelimit`, the same in 3.6 (kernel-facts, section 6.6). The allowed rate is rate ×
+//! Linux 6.1, `wb_update_dirty_ratelimit`, the same in 3.6. The allowed rate is rate ×
 //! position. Scaled by the device's writes over the writers' dirtying, it gives the balanced rate. The rate limit
 //! compares itself with three rates: the balanced rate, the previous balanced rate, and the allowed rate. It moves by
 //! an eighth of the smallest difference, and only in the direction that brings dirty pages back to the setpoint; a

@@ -1,7 +1,7 @@
 //! Flexible proportions: fractions of recent events. All counts are halved every period.
 //!
-//! Linux 3.6 and later, `lib/flex_proportions.c` and the period timer of `mm/page-writeback.c` (kernel-facts, section
-//! 6.3). The global count starts at 1. A completed page counts 1 in the device's count and in the global one. Every 3 s
+//! Linux 3.6 and later, `lib/flex_proportions.c` and the period timer of `mm/page-writeback.c`.
+//! The global count starts at 1. A completed page counts 1 in the device's count and in the global one. Every 3 s
 //! of wall time the global count is halved and the period number grows. A device's count is halved for each period that
 //! it missed, at the next access. When the global count is 1 or less, the timer stops until the next event. A device
 //! with a largest fraction (1/1024 as unit) gets no more events than lead to it.

@@ -2,7 +2,7 @@
 //!
 //! The formulas of a law tell whether this writer goes on. Let L be the dirty limit and B the background threshold. Q
 //! is the capacity of the hung device's queue, S the pages that its writer dirtied before it was stopped, and O the
-//! other's pages. Linux 3.6 and 6.1 give every writer a rate of 0 while S + O >= L (kernel-facts, section 6.4: the
+//! other's pages. Linux 3.6 and 6.1 give every writer a rate of 0 while S + O >= L (`wb_position_ratio`: the
 //! limit is tested first).
 //!
 //! So the other writer depends on its flusher. The flusher runs while S - min(S, Q) + O > B, since pages under
