@@ -1,4 +1,4 @@
-//! Runs programs that know nothing of NFS on a mount of our server, through FUSE.
+//! Runs ordinary programs on a mount: of our NFS server through a bridge, or of `afflux mount`.
 //!
 //! Owns: the server and the bridge, the programs, the expected results.
 //! Does not own: the bridge (`tests/nfs-check/src/bin/fuse-bridge/main.rs`).
@@ -17,10 +17,28 @@ use anyhow::{Context, Result, bail};
 
 use crate::{ci, race_nfs, repository};
 
-const USAGE: &str = "usage: cargo xtask mounted [--profile NAME] [--keep] [NAME...]";
+const USAGE: &str = "usage: cargo xtask mounted [--fuse] [--profile NAME] [--keep] [NAME...]";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One program as a script: `$1` is its folder on the mount, `$2` its folder on the host.
+/// The mount that programs use.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Our NFS server behind a FUSE bridge.
+    Bridge,
+    /// `afflux mount`.
+    Fuse,
+}
+
+impl Way {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Bridge => "bridge",
+            Self::Fuse => "fuse",
+        }
+    }
+}
+
+/// One program as a script: `$1` is its folder on the mount, `$2` its folder on the host, `$3` the way of the mount.
 struct Program {
     name: &'static str,
     /// The package or program that it needs.
@@ -81,42 +99,71 @@ const PROGRAMS: &[Program] = &[
     Program {
         name: "fsx",
         needs: "fsx",
-        script: "printf '[opsize]\\nmax = 65536\\n[weights]\\nmapread = 0\\nmapwrite = 0\\npunch_hole = 0\\n\
-                 posix_fallocate = 0\\n' > \"$2/fsx.toml\"; fsx -f \"$2/fsx.toml\" -N 20000 -S 7 \"$1/file\"",
+        script: "echo '[opsize]\nmax = 65536\n[weights]' > \"$2/fsx.toml\"; [ $3 = fuse ] && echo 'punch_hole = 1\n\
+                 copy_file_range = 1' >> \"$2/fsx.toml\" || echo 'mapread = 0\nmapwrite = 0\npunch_hole = 0\n\
+                 posix_fallocate = 0' >> \"$2/fsx.toml\"; fsx -f \"$2/fsx.toml\" -N 20000 -S 7 \"$1/file\"",
     },
     Program {
         name: "pjdfstest",
         needs: "pjdfstest",
-        // Over NFS version 3, a file removed while it is open still has a name: only that test may fail.
+        // Over NFS version 3, a file removed while it is open still has a name: only that test may fail. Sockets need
+        // paths below 108 bytes, hence the link.
         script: "chmod 755 \"$1\"; printf '[settings]\\nnaptime = 1.1\\nallow_remount = false\\n[dummy_auth]\\nentries = \
-                 [[\"nobody\", \"nogroup\"], [\"daemon\", \"daemon\"], [\"bin\", \"bin\"]]\\n' > \"$2/users.toml\"; cd \"$1\"; \
-                 pjdfstest -c \"$2/users.toml\" -p \"$1\" > \"$2/out\" 2>&1 || true; grep '^Summary' \"$2/out\"; \
-                 [ \"$(grep ' FAILED$' \"$2/out\" | cut -d' ' -f1)\" = unlink::open_file_not_freed ]",
+                 [[\"nobody\", \"nogroup\"], [\"daemon\", \"daemon\"], [\"bin\", \"bin\"]]\\n' > \"$2/users.toml\"; \
+                 link=$(mktemp -d); chmod 755 $link; ln -s \"$1\" $link/m; cd \"$1\"; \
+                 pjdfstest -c \"$2/users.toml\" -p $link/m > \"$2/out\" 2>&1 || true; rm -r $link; grep '^Summary' \"$2/out\"; \
+                 [ $3 = fuse ] && expected= || expected=unlink::open_file_not_freed; \
+                 [ \"$(grep ' FAILED$' \"$2/out\" | cut -d' ' -f1)\" = \"$expected\" ]",
+    },
+];
+
+/// Programs that need more than NFS has.
+const OF_FUSE: &[Program] = &[
+    Program {
+        name: "sqlite-wal",
+        needs: "sqlite3",
+        // The log's index is a mapping that processes share.
+        script: "sqlite3 \"$1/d\" 'PRAGMA journal_mode=WAL; CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT);' > /dev/null; \
+                 add() { i=0; while [ $i -lt 40 ]; do sqlite3 -cmd '.timeout 20000' \"$1/d\" \"INSERT INTO t(b) VALUES \
+                 (hex(randomblob(300)));\"; i=$((i + 1)); done; }; add \"$1\" & add \"$1\"; wait; \
+                 [ \"$(sqlite3 \"$1/d\" 'PRAGMA integrity_check; SELECT count(*) FROM t;' | tr '\\n' ' ')\" = 'ok 80 ' ]",
+    },
+    Program {
+        name: "cargo",
+        needs: "cargo",
+        // A workspace of its own: the mount may be below this one.
+        script: "mkdir -p \"$1/src\"; cd \"$1\"; echo '[workspace]\n[package]\nname = \"small\"\nedition = \"2024\"' \
+                 > Cargo.toml; echo 'fn main() { println!(\"ran\") }' > src/main.rs; export CARGO_TARGET_DIR=\"$1/target\"; \
+                 cargo build -q --offline; [ \"$(target/debug/small)\" = ran ]; touch src/main.rs; \
+                 cargo build -q --offline --release; [ \"$(target/release/small)\" = ran ]",
     },
 ];
 
 /// Builds the programs, mounts, and runs the named tests, or all.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let (mut profile, mut keep, mut names) = ("demo", false, Vec::new());
+    let (mut profile, mut keep, mut way, mut names) = ("demo", false, Way::Bridge, Vec::new());
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
             "--profile" => profile = words.next().context(USAGE)?,
             "--keep" => keep = true,
-            name if PROGRAMS.iter().any(|program| program.name == name) => names.push(name),
-            _ => {
-                bail!("{USAGE}\nnames: {}", PROGRAMS.iter().map(|program| program.name).collect::<Vec<_>>().join(", "))
-            }
+            "--fuse" => way = Way::Fuse,
+            name => names.push(name),
         }
+    }
+    let of_way = if way == Way::Fuse { OF_FUSE } else { &[] };
+    let all: Vec<_> = PROGRAMS.iter().chain(of_way).collect();
+    if names.iter().any(|name| all.iter().all(|program| program.name != *name)) {
+        bail!("{USAGE}\nnames: {}", all.iter().map(|program| program.name).collect::<Vec<_>>().join(", "));
     }
     let programs = build(profile)?;
     let scratch = Scratch::new(&repository::target(), "mounted")?;
     let place = scratch.path().to_path_buf();
     // pjdfstest acts as other users below it.
     fs::set_permissions(&place, Permissions::from_mode(0o711))?;
-    let mounted = Mounted::start(&programs, &place)?;
+    let mounted = Mounted::start(&programs, &place, way)?;
     let mut failed = Vec::new();
-    for program in PROGRAMS.iter().filter(|program| names.is_empty() || names.contains(&program.name)) {
+    for program in all.iter().filter(|program| names.is_empty() || names.contains(&program.name)) {
         if !ci::on_path(program.needs) {
             println!("left out {}: {} is not installed", program.name, program.needs);
             continue;
@@ -151,30 +198,40 @@ fn build(profile: &str) -> Result<(PathBuf, PathBuf)> {
 
 struct Mounted {
     place: PathBuf,
+    way: Way,
     server: Child,
-    bridge: Child,
+    bridge: Option<Child>,
 }
 
 impl Mounted {
-    fn start((afflux, bridge): &(PathBuf, PathBuf), place: &Path) -> Result<Self> {
+    fn start((afflux, bridge): &(PathBuf, PathBuf), place: &Path, way: Way) -> Result<Self> {
         for folder in ["data", "mnt", "beside"] {
             fs::create_dir_all(place.join(folder)).context("making folders")?;
         }
         let ready = place.join("ready");
         let mut server = Command::new(afflux);
-        server.arg("serve").arg(place.join("data")).args(["--listen", "127.0.0.1:0", "--json", "--cache", "128MiB"]);
+        match way {
+            Way::Bridge => server.arg("serve").arg(place.join("data")).args(["--listen", "127.0.0.1:0"]),
+            Way::Fuse => server.arg("mount").arg(place.join("data")).arg(place.join("mnt")),
+        };
+        server.args(["--json", "--cache", "128MiB"]);
         server.arg("--control").arg(place.join("control.sock")).arg("--state").arg(place.join("state"));
         server.stdin(Stdio::null()).stdout(File::create(&ready)?).stderr(File::create(place.join("server.log"))?);
         let server = server.spawn().context("afflux")?;
         let line =
             eventually("the server starts", || fs::read_to_string(&ready).ok().filter(|line| line.ends_with('\n')))?;
+        let mut mounted = Self { place: place.to_path_buf(), way, server, bridge: None };
+        if way == Way::Fuse {
+            // It says so once the mount is there.
+            return Ok(mounted);
+        }
         let told: serde_json::Value = serde_json::from_str(&line).context("what the server says")?;
         let port = told["port"].as_u64().context("no port")?;
         let export = told["serving"][0]["export"].as_str().context("no export")?;
         let mut command = Command::new(bridge);
         command.arg(format!("127.0.0.1:{port}")).arg(export).arg(place.join("mnt"));
         let bridge = command.stderr(File::create(place.join("bridge.log"))?).spawn().context("fuse-bridge")?;
-        let mounted = Self { place: place.to_path_buf(), server, bridge };
+        mounted.bridge = Some(bridge);
         eventually("the mount is there", || {
             let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
             mounts.contains(&format!("nfs-bridge {}", place.join("mnt").display())).then_some(())
@@ -188,7 +245,9 @@ impl Mounted {
             fs::create_dir(folder).with_context(|| folder.display().to_string())?;
         }
         let script = format!("set -e; {}", program.script);
-        let status = Command::new("sh").args(["-c", &script, "sh"]).arg(here).arg(beside).status().context("sh")?;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script, "sh"]).arg(here).arg(beside).arg(self.way.word());
+        let status = shell.status().context("sh")?;
         Ok(status.success())
     }
 }
@@ -196,7 +255,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(self.place.join("mnt")).status();
-        for child in [&mut self.bridge, &mut self.server] {
+        for child in self.bridge.iter_mut().chain([&mut self.server]) {
             let _ = child.kill();
             let _ = child.wait();
         }
