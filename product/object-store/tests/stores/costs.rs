@@ -57,8 +57,10 @@ fn a_batch_that_nobody_waits_for_takes_no_put_of_its_own() {
     let (_, spent) = costs(&store, || {
         for at in 0..50 {
             records.apply(change(2 * at)).unwrap();
-            // A reader waits until the database has the batch.
-            wait(records.scan(vec![0], vec![0, 0], Durability::Applied)).unwrap();
+            // The log's task has time for a PUT, which it must not take.
+            for _ in 0..50 {
+                wait(records.scan(vec![0], vec![0, 0], Durability::Applied)).unwrap();
+            }
             let sequence = records.apply(change(2 * at + 1)).unwrap();
             wait(records.durable(sequence)).unwrap();
         }
@@ -192,5 +194,6 @@ fn a_cold_look_at_a_thousand_files_is_a_few_requests() {
         }
     });
     // The database's own looks at its state come by time, some of them just after the opening.
-    assert!(spent.gets <= 40, "{spent:?}");
+    println!("{FILES} cold names: {spent:?}");
+    assert!(spent.gets <= 25, "{spent:?}");
 }
