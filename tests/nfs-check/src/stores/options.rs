@@ -64,8 +64,8 @@ impl Scale {
         };
         let short = Self {
             rounds: 1,
-            warm_bytes: 32 << 20,
-            stream_bytes: 64 << 20,
+            // With less, the count of PUTs is that of the first seconds, in which a server tries the store.
+            stream_bytes: 256 << 20,
             commits: 5,
             steady: Duration::from_millis(500),
             small_files_of_mounts: 32,
