@@ -1,6 +1,6 @@
 //! The store as both adapters see it, with its quirks mended and its requests counted.
 //!
-//! Owns: the counts, the trouble of the moment, tags without quotes for stores that want them so, conflicts that are no
+//! Owns: the counts, the trouble of the moment, the time of the fence, tags without quotes for stores that want them so, conflicts that are no
 //! existing objects.
 //! Does not own: retries; the finding of quirks (`probe`).
 //! Invariants: each call is at most one request that changes something. `AlreadyExists` means that an object was there.
@@ -19,6 +19,9 @@ use object_store::{
 
 use crate::clock::now_ns;
 use crate::failure::Failure;
+
+/// The folder of the log of records.
+const LOG: &str = "wal";
 
 /// Requests that were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,12 +62,20 @@ pub(crate) struct Wire {
     trouble: Mutex<Option<Trouble>>,
     /// The time of the last answer.
     answered_ns: AtomicU64,
+    /// The time at which the last log object was made, or 0.
+    log_made_ns: AtomicU64,
 }
 
 impl Wire {
     pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> Self {
-        let (wants_bare_tags, answered_ns) = (AtomicBool::new(false), AtomicU64::new(now_ns()));
-        Self { inner, wants_bare_tags, counters: Arc::default(), trouble: Mutex::new(None), answered_ns }
+        Self {
+            inner,
+            wants_bare_tags: AtomicBool::new(false),
+            counters: Arc::default(),
+            trouble: Mutex::new(None),
+            answered_ns: AtomicU64::new(now_ns()),
+            log_made_ns: AtomicU64::new(0),
+        }
     }
 
     /// Sends tags without their quotes from now on.
@@ -86,6 +97,11 @@ impl Wire {
     /// How long ago the store gave its last answer, or the connection was made.
     pub(crate) fn silent_ns(&self) -> u64 {
         now_ns().saturating_sub(self.answered_ns.load(Ordering::Relaxed))
+    }
+
+    /// When the answer came to the newest creation in the log. An opening makes one object there: its fence.
+    pub(crate) fn log_made_ns(&self) -> u64 {
+        self.log_made_ns.load(Ordering::Relaxed)
     }
 
     fn note<T>(&self, result: Result<T>) -> Result<T> {
@@ -130,6 +146,9 @@ impl ObjectStore for Wire {
             self.mend(&mut version.e_tag);
         }
         let result = self.inner.put_opts(location, payload, options).await;
+        if is_create && result.is_ok() && location.parts().any(|part| part.as_ref() == LOG) {
+            self.log_made_ns.store(now_ns(), Ordering::Relaxed);
+        }
         let is_answer = matches!(result, Err(Error::AlreadyExists { .. } | Error::Precondition { .. }));
         match result {
             Err(Error::AlreadyExists { source, .. }) if is_create && self.is_absent(location).await => {

@@ -15,7 +15,7 @@ use crate::seams::{Clock, DatedObjects, ObjectError, Objects};
 const NAME: &str = "holder";
 /// Its time is that of the store's clock, just after a PUT.
 const CLOCK_NAME: &str = "clock";
-const RENEWAL_NS: u64 = 10_000_000_000;
+const RENEWAL_NS: u64 = 12_000_000_000;
 const ALIVE_NS: u64 = 30_000_000_000;
 const HOST_BYTES_MAX: usize = 255;
 
@@ -43,7 +43,7 @@ impl Holder {
         parse().ok_or_else(|| FormatError::Holder { found: shown() })
     }
 
-    /// Says each 10 seconds that this host serves the volume, until a later epoch's host says so. Returns that one.
+    /// Says each 12 seconds that this host serves the volume, until a later epoch's host says so. Returns that one.
     ///
     /// # Errors
     /// If the store refuses, or the object is malformed.

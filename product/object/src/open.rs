@@ -8,6 +8,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::TryStreamExt;
+use futures_util::future::try_join;
 use futures_util::stream::FuturesUnordered;
 
 use crate::control::{Broken, Rule};
@@ -48,6 +49,7 @@ pub struct ObjectVolume<O, R, C> {
 
 impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// Opens a volume whose records were just opened, or makes a new one. Earlier writers are fenced already.
+    /// It reads and writes all that an opening takes, and then waits until their last answer was given.
     ///
     /// # Errors
     /// If a later writer took over, or the volume is damaged or of a newer format.
@@ -70,9 +72,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         fresh: Fresh,
         broken: Broken,
     ) -> Result<Self, ObjectVolumeError> {
-        let (fenced_at_ns, is_alone) = (clock.now_ns(), fresh.is_alone);
-        let header = get(&records, VolumeHeader::KEY).await?;
-        let lineage = get(&records, Lineage::KEY).await?;
+        let fenced_at_ns = records.fenced_at_ns().unwrap_or_else(|| clock.now_ns());
+        let (header, lineage) = try_join(get(&records, VolumeHeader::KEY), get(&records, Lineage::KEY)).await?;
         let last = lineage.map(|value| Lineage::decode(&value)).transpose()?;
         let kept = last.filter(|last| last.is_clean || broken.is(Rule::NewVerifier));
         let verifier = kept.map_or(fresh.verifier, |last| last.verifier);
@@ -87,13 +88,13 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             }
         };
         records.durable(records.apply(batch)?).await?;
-        let had_ended = is_new || is_alone || last.is_some_and(|last| last.is_clean);
-        if !had_ended && !broken.is(Rule::SuccessorWaits) {
-            clock.sleep_until_ns(fenced_at_ns.saturating_add(SUCCESSOR_NS)).await;
-        }
+        let had_ended = is_new || fresh.is_alone || last.is_some_and(|last| last.is_clean);
         let state = Mutex::new(State::new(broken));
         let volume = Self { objects, records, clock, limits, broken, header, verifier, state };
         volume.resume_cuts().await?;
+        if !had_ended && !broken.is(Rule::SuccessorWaits) {
+            volume.clock.sleep_until_ns(fenced_at_ns.saturating_add(SUCCESSOR_NS)).await;
+        }
         Ok(volume)
     }
 

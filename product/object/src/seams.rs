@@ -179,6 +179,10 @@ pub trait Records: Send + Sync {
     /// At this time, or later, this writer was not yet fenced. It is the time at which the last successful log PUT or
     /// manifest read was *sent*.
     fn unfenced_at_ns(&self) -> u64;
+    /// At this time, or earlier, all earlier writers were fenced. Without a time, it was before the end of the opening.
+    fn fenced_at_ns(&self) -> Option<u64> {
+        None
+    }
     /// Finds out whether this writer is fenced.
     fn prove(&self) -> impl Future<Output = Result<(), RecordsError>> + Send;
 }

@@ -18,6 +18,7 @@ use afflux_object::{
 };
 use bytes::Bytes;
 use object_store::ObjectStore;
+use slatedb::config::SstBlockSize;
 use slatedb::config::{CloseOptions, DurabilityLevel, ReadOptions, ScanOptions};
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use slatedb::{Db, DbReadOps, VersionedManifest, WriteBatch};
@@ -34,6 +35,8 @@ use crate::error::StoreError;
 use crate::site::{FOLDER, Site};
 
 const BLOCK_CACHE_BYTES: u64 = 128 << 20;
+/// A cold read fetches a block. Its transfer takes less than the latency, and the records of hundreds of files share it.
+const BLOCK: SstBlockSize = SstBlockSize::Block64Kib;
 /// A scan reads ahead so far: a cold listing is a few requests.
 const READ_AHEAD_BYTES: usize = 1 << 20;
 const FETCHES: usize = 4;
@@ -45,6 +48,7 @@ pub struct StoreRecords {
     tasks: Arc<Tasks>,
     given: Mutex<Given>,
     epoch: u32,
+    fenced_at_ns: Option<u64>,
     site: Arc<Site>,
 }
 
@@ -63,6 +67,7 @@ impl StoreRecords {
         let builder = Db::builder(site.address.path(FOLDER), wire)
             .with_settings(settings(has_updates))
             .with_merge_operator(Arc::new(Sum))
+            .with_sst_block_size(BLOCK)
             .with_db_cache(Arc::new(MokaCache::new_with_opts(cache)), 0);
         let opening = async move {
             let sent_ns = now_ns();
@@ -85,8 +90,9 @@ impl StoreRecords {
         drop(site.threads.run(Arc::clone(&tasks).flush_memtables()));
         drop(site.threads.run(Arc::clone(&tasks).poll()));
         drop(site.threads.run(Arc::clone(&tasks).watch()));
+        let fenced_at_ns = Some(site.wire.log_made_ns()).filter(|made_ns| *made_ns > unfenced_at_ns);
         let given = Mutex::new(Given { last: Sequence(0), queue, is_closing: false });
-        Ok(Self { tasks, given, epoch, site })
+        Ok(Self { tasks, given, epoch, fenced_at_ns, site })
     }
 
     /// Makes all batches durable and ends the database, so that the next opening reads no log. Batches are refused from
@@ -163,6 +169,7 @@ impl Records for StoreRecords {
     }
 
     async fn durable(&self, sequence: Sequence) -> Result<(), RecordsError> {
+        self.tasks.want(sequence);
         self.reaches(|progress| progress.durable >= sequence).await
     }
 
@@ -197,6 +204,10 @@ impl Records for StoreRecords {
 
     fn unfenced_at_ns(&self) -> u64 {
         self.tasks.progress.borrow().unfenced_at_ns
+    }
+
+    fn fenced_at_ns(&self) -> Option<u64> {
+        self.fenced_at_ns
     }
 
     async fn prove(&self) -> Result<(), RecordsError> {

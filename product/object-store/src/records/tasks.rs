@@ -3,17 +3,20 @@
 //! Owns: their loops and their common state.
 //! Does not own: the seam (`records`).
 //! Invariants: batches reach the database in the order of their numbers. There is one log PUT at a time, and all batches
-//! of its duration share the next. The first error ends all tasks.
+//! of its duration share the next. A batch that nobody waits for begins no log PUT for a second. The first error ends all
+//! tasks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use afflux_object::{RecordsError, Sequence};
 use slatedb::config::{FlushOptions, FlushType};
 use slatedb::{CloseReason, Db, Error, ErrorKind, WriteBatch};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 
-use super::settings::{FLUSH_EVERY, LOGS_MAX, MANIFEST_POLL};
+use super::settings::{FLUSH_EVERY, GATHERED_PART, LOGS_MAX, MANIFEST_POLL, SHARED_MIN, UNWANTED_FOR};
 use crate::clock::now_ns;
 
 /// The progress of all tasks.
@@ -25,10 +28,19 @@ pub(super) struct Progress {
     pub(super) written_ns: u64,
     /// The newest durable batch.
     pub(super) durable: Sequence,
+    /// The newest batch that a caller waits for.
+    pub(super) wanted: Sequence,
     pub(super) unfenced_at_ns: u64,
     /// Log objects since the last memtable flush, at most.
     pub(super) logs: u64,
     pub(super) ended: Option<RecordsError>,
+}
+
+impl Progress {
+    /// Batches in the database that are not durable.
+    fn unlogged(&self) -> u64 {
+        self.written.0 - self.durable.0
+    }
 }
 
 /// An open database and its progress.
@@ -40,6 +52,15 @@ pub(super) struct Tasks {
 pub(super) type Queue = UnboundedReceiver<(Sequence, WriteBatch)>;
 
 impl Tasks {
+    /// A caller waits for a batch.
+    pub(super) fn want(&self, sequence: Sequence) {
+        self.progress.send_if_modified(|progress| {
+            let is_new = sequence > progress.wanted;
+            progress.wanted = progress.wanted.max(sequence);
+            is_new
+        });
+    }
+
     /// Gives batches to the database.
     pub(super) async fn write(self: Arc<Self>, mut queue: Queue) {
         while let Some((sequence, batch)) = queue.recv().await {
@@ -57,13 +78,27 @@ impl Tasks {
     /// Makes batches durable.
     pub(super) async fn log(self: Arc<Self>) {
         let mut seen = self.progress.subscribe();
+        // The batches that clients of the last PUT and those after them gave, and the time to wait for as many.
+        let (mut expected, mut patience) = (0, Duration::ZERO);
         loop {
-            let has_work = |progress: &Progress| progress.written > progress.durable || progress.ended.is_some();
-            let waited = seen.wait_for(has_work).await.map(|progress| progress.clone());
-            let Ok(Progress { written: upto, written_ns, ended: None, .. }) = waited else { return };
+            let has_batch = |progress: &Progress| progress.written > progress.durable || progress.ended.is_some();
+            let is_wanted = |progress: &Progress| progress.wanted > progress.durable || progress.ended.is_some();
+            let is_shared = |progress: &Progress| progress.unlogged() >= expected || progress.ended.is_some();
+            // The end of a wait is seen below.
+            let _ = seen.wait_for(has_batch).await.map(drop);
+            let _ = timeout(UNWANTED_FOR, seen.wait_for(is_wanted)).await.map(drop);
+            let _ = timeout(patience, seen.wait_for(is_shared)).await.map(drop);
+            let Progress { written: upto, written_ns, durable, ended: None, .. } = seen.borrow_and_update().clone()
+            else {
+                return;
+            };
+            let sent = Instant::now();
             if let Err(error) = self.db.flush().await {
                 return self.end(reason(&error));
             }
+            let carried = upto.0 - durable.0;
+            expected = carried + self.progress.borrow().written.0 - upto.0;
+            patience = if expected < SHARED_MIN { Duration::ZERO } else { sent.elapsed() / GATHERED_PART };
             self.progress.send_modify(|progress| {
                 progress.durable = upto;
                 // The PUT was sent later than the batch was given to the database.
@@ -79,7 +114,7 @@ impl Tasks {
         loop {
             let full = seen.wait_for(|progress| progress.logs >= LOGS_MAX || progress.ended.is_some());
             // The end of the wait matters, not its kind.
-            let _ = tokio::time::timeout(FLUSH_EVERY, full).await.map(drop);
+            let _ = timeout(FLUSH_EVERY, full).await.map(drop);
             let is_ended = self.progress.borrow().ended.is_some();
             if is_ended || self.flush_memtable().await.is_err() {
                 return;

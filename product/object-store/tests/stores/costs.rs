@@ -1,14 +1,16 @@
 //! The requests that operations cost, exactly.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use afflux_object::{Change, Durability, Records};
+use afflux_object::{Change, Clock, Durability, ObjectTree, ObjectTreeOptions, Records};
 use afflux_object_store::{Requests, Store};
 use afflux_scratch::{eventually, within};
+use afflux_volume::{AttributeChange, Directory, New};
 use bytes::Bytes;
 
 use crate::volume::volume;
-use crate::{open, wait};
+use crate::{open, scratch, url, wait};
 
 /// The requests of a part of a test.
 fn costs<T>(store: &Store, part: impl FnOnce() -> T) -> (T, Requests) {
@@ -44,6 +46,29 @@ fn a_small_commit_is_one_put_and_a_large_one_two() {
     assert_eq!(commits(1, 4_096, 100).puts, 100);
     commits(2, 100_000, 1);
     assert_eq!(commits(2, 100_000, 10).puts, 20);
+}
+
+// rule: A batch that no caller waits for goes to the log with the next one, or soon.
+#[test]
+fn a_batch_that_nobody_waits_for_takes_no_put_of_its_own() {
+    let store = open("memory:").unwrap();
+    let records = wait(store.records()).unwrap();
+    let change = |at: u64| vec![Change::Put(at.to_be_bytes().to_vec(), Vec::new())];
+    let (_, spent) = costs(&store, || {
+        for at in 0..50 {
+            records.apply(change(2 * at)).unwrap();
+            // The log's task has time for a PUT, which it must not take.
+            for _ in 0..50 {
+                wait(records.scan(vec![0], vec![0, 0], Durability::Applied)).unwrap();
+            }
+            let sequence = records.apply(change(2 * at + 1)).unwrap();
+            wait(records.durable(sequence)).unwrap();
+        }
+    });
+    // The database's own tasks may send some, too.
+    assert!((50..60).contains(&spent.puts), "{spent:?}");
+    let last = records.apply(change(100)).unwrap();
+    eventually("a batch becomes durable by itself", || records.durable_through() >= last);
 }
 
 // rule: COMMITs at one time share a PUT.
@@ -121,4 +146,54 @@ fn an_opening_reads_each_log_object_a_few_times() {
     let per_log = (many.gets - few.gets) / 100;
     assert!(per_log <= 3, "{per_log} GETs a log object: {few:?}, {many:?}");
     assert!(many.puts <= few.puts + 1, "{few:?}, {many:?}");
+}
+
+// rule: A successor counts its wait from its fence, not from the end of its opening.
+#[test]
+fn an_opening_knows_when_it_fenced() {
+    let store = with_logs(50);
+    let began_ns = store.clock().now_ns();
+    let records = wait(store.records()).unwrap();
+    let fenced_at_ns = records.fenced_at_ns().expect("the opening made a fence");
+    assert!(began_ns < fenced_at_ns && fenced_at_ns < store.clock().now_ns());
+    // Whatever is logged later, the fence stays where it was.
+    wait(records.durable(records.apply(vec![Change::Put(vec![1], Vec::new())]).unwrap())).unwrap();
+    assert_eq!(records.fenced_at_ns(), Some(fenced_at_ns));
+    let next = wait(store.records()).unwrap();
+    assert!(next.fenced_at_ns() > Some(fenced_at_ns));
+}
+
+// rule: Cold names and attributes of a thousand small files come in a few requests.
+#[test]
+fn a_cold_look_at_a_thousand_files_is_a_few_requests() {
+    const FILES: usize = 1_000;
+    let scratch = scratch();
+    let address = url(&scratch);
+    let name = |at: usize| Bytes::from(format!("small-{at:05}"));
+    let tree = |core| wait(ObjectTree::open(core, ObjectTreeOptions::default())).unwrap();
+    {
+        let store = open(&address).unwrap();
+        let core = Arc::new(volume(&store, 1));
+        let tree = tree(Arc::clone(&core));
+        let root = tree.exports()[0].root.node.clone();
+        for at in 0..FILES {
+            let made = wait(tree.create(&root, name(at), New::Regular, AttributeChange::default(), false)).unwrap();
+            let ino = made.found.stat.fileid;
+            core.write(ino, 0, Bytes::from(vec![1; 8 << 10])).unwrap();
+        }
+        wait(core.close()).unwrap();
+        wait(core.records().close()).unwrap();
+    }
+    let store = open(&address).unwrap();
+    let core = Arc::new(volume(&store, 2));
+    let tree = tree(core);
+    let root = tree.exports()[0].root.node.clone();
+    let (_, spent) = costs(&store, || {
+        for at in 0..FILES {
+            assert_eq!(wait(tree.lookup(&root, name(at))).unwrap().stat.size, 8 << 10);
+        }
+    });
+    // The database's own looks at its state come by time, some of them just after the opening.
+    println!("{FILES} cold names: {spent:?}");
+    assert!(spent.gets <= 25, "{spent:?}");
 }

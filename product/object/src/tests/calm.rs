@@ -53,7 +53,10 @@ fn a_successor_waits_unless_a_lock_shows_that_the_last_writer_is_gone() {
     for (is_alone, waits) in [(false, true), (true, false), (false, true)] {
         let began_ns = store.now_ns();
         drop(store.finish(open_beside(&store, None, is_alone)).unwrap());
-        assert_eq!(store.now_ns() - began_ns >= 11 * SECOND, waits);
+        let took_ns = store.now_ns() - began_ns;
+        assert_eq!(took_ns >= 11 * SECOND, waits);
+        // What an opening reads, it reads during the wait, which begins with the fence.
+        assert!(!waits || store.now_ns() == store.world().fenced_at_ns + 11 * SECOND, "{took_ns} ns");
     }
 }
 
@@ -266,7 +269,7 @@ fn a_second_host_waits_for_the_holder() {
     let held = store.finish(select(Box::pin(first.hold(&store, &store)), Box::pin(store.sleep_ns(95 * SECOND))));
     assert!(matches!(held, Either::Right(_)));
     let (alive, age_ns) = store.finish(Holder::alive(&store, &store)).unwrap().unwrap();
-    assert!(alive == first && age_ns < 10 * SECOND, "{alive:?}, {age_ns} ns");
+    assert!(alive == first && age_ns < 12 * SECOND, "{alive:?}, {age_ns} ns");
     let before_ns = store.world().now_ns;
     store.finish(Holder::standby(&store, &store)).unwrap();
     assert!(store.world().now_ns - before_ns + age_ns >= 30 * SECOND);

@@ -53,6 +53,7 @@ struct State {
     last: Sequence,
     durable_through: Sequence,
     unfenced_at_ns: u64,
+    fenced_at_ns: u64,
     is_fenced: bool,
 }
 
@@ -88,7 +89,9 @@ impl Log {
             if matches!(made.await, Made::Taken) {
                 continue;
             }
-            let mut state = State { unfenced_at_ns: at_ns, ..State::default() };
+            let fenced_at_ns = store.now_ns();
+            store.world().fenced_at_ns = fenced_at_ns;
+            let mut state = State { unfenced_at_ns: at_ns, fenced_at_ns, ..State::default() };
             let batches = entries.iter().flat_map(|entry| &entry.batches);
             batches.flatten().for_each(|change| change.apply_to(&mut state.durable));
             state.applied = state.durable.clone();
@@ -217,6 +220,10 @@ impl Records for Arc<Log> {
 
     fn unfenced_at_ns(&self) -> u64 {
         self.state().unfenced_at_ns
+    }
+
+    fn fenced_at_ns(&self) -> Option<u64> {
+        Some(self.state().fenced_at_ns)
     }
 
     async fn prove(&self) -> Result<(), RecordsError> {

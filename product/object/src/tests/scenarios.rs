@@ -98,7 +98,7 @@ fn a_clean_end_with_unwritten_data_is_noticed() {
 
 #[test]
 fn a_forgotten_cut_is_noticed() {
-    is_noticed(Rule::ResumeCuts, &["beyond its size", "is no state", "has the wrong body"]);
+    is_noticed(Rule::ResumeCuts, &["beyond its size", "is no state", "has the wrong body", "wrong bytes"]);
 }
 
 #[test]

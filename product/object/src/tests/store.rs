@@ -31,6 +31,8 @@ pub(super) struct World {
     pub(super) dated: BTreeMap<String, (Bytes, u64)>,
     pub(super) log: Vec<Entry>,
     pub(super) epoch: u32,
+    /// The time of the newest fence.
+    pub(super) fenced_at_ns: u64,
     pub(super) manifest: u64,
     pub(super) checkpoints: BTreeMap<u64, Checkpoint>,
     pub(super) checker: Checker,
@@ -54,6 +56,7 @@ impl World {
             objects: BTreeMap::new(),
             dated: BTreeMap::new(),
             log: Vec::new(),
+            fenced_at_ns: 0,
             epoch: 0,
             manifest: 1,
             checkpoints: BTreeMap::new(),

@@ -130,6 +130,31 @@ fn a_change_is_answered_after_it_is_durable() {
     assert_eq!(answered_early(&lab, 20), 0);
 }
 
+// rule: Setting attributes to what they are takes no round trip, unless they are not durable yet.
+#[test]
+fn attributes_that_stay_the_same_wait_for_earlier_batches_only() {
+    let lab = Lab::new(3, &ObjectTreeOptions::default());
+    let volume = serve(&lab);
+    let root = lab.run(volume.mount(b"/")).unwrap();
+    let how = CreateHow::Guarded(AttributeChange::default());
+    let (file, _) = lab.run(volume.create(&root, b"file", how)).result.unwrap();
+    let mode = |mode| AttributeChange { mode: Some(mode), ..AttributeChange::default() };
+    let set = |change| {
+        let given = lab.core.records.batches();
+        lab.run(volume.set_attributes(&file, change, None)).result.unwrap();
+        (given, lab.core.records.durable_batches())
+    };
+    let (given, durable) = set(mode(0o640));
+    assert!(durable > given, "a change is durable");
+    let (given, durable) = set(mode(0o640));
+    assert!(durable == given && lab.core.records.batches() == given + 1, "only the change time is on its way");
+    // A change that nobody waited for is not durable yet.
+    let node = lab.lookup(&lab.root(), "file").unwrap().node;
+    lab.run(lab.tree.set(&node, mode(0o600), false)).unwrap();
+    let (given, durable) = set(mode(0o600));
+    assert!(durable >= given, "the mode was not durable");
+}
+
 #[test]
 fn with_async_metadata_a_crash_undoes_the_last_changes_in_order() {
     let options = ObjectTreeOptions { async_metadata: true, ..ObjectTreeOptions::default() };

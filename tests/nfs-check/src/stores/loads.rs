@@ -38,13 +38,15 @@ pub(super) fn of_server(
     commits(server, scale, note)?;
     commits_of_many(server, scale, note)?;
     commits_beside_a_stream(server, scale, note)?;
-    small_files(server, scale, note)?;
+    small_files(server, scale, scale.small_files, note)?;
     cold_files(server, scale.small_files, note)?;
     if is_first {
+        // The records of the loads before are flushed and compacted then.
+        thread::sleep(scale.settled);
         idle(server, scale, note)?;
-        untar(server, scale, Load::Untar, note)?;
+        untar(server, scale, (Load::Untar, Load::UntarPuts), note)?;
         server.start(&["--async-metadata"])?;
-        untar(server, scale, Load::UntarAsync, note)?;
+        untar(server, scale, (Load::UntarAsync, Load::UntarAsyncPuts), note)?;
         take_over(server, scale, note)?;
     }
     Ok(Depths { write, read })
@@ -63,10 +65,10 @@ pub(super) fn of_mount(
     commits(mount, scale, note)?;
     if is_first {
         commits_of_many(mount, scale, note)?;
-        small_files(mount, scale, note)?;
-        cold_files(mount, scale.cold_of_others, note)?;
+        small_files(mount, scale, scale.small_files_of_mounts, note)?;
+        cold_files(mount, scale.small_files_of_mounts, note)?;
         idle(mount, scale, note)?;
-        untar(mount, scale, Load::Untar, note)?;
+        untar(mount, scale, (Load::Untar, Load::UntarPuts), note)?;
     }
     Ok(())
 }
@@ -108,8 +110,15 @@ fn times(session: &mut Session, name: &str, mut ends: impl FnMut(usize) -> bool)
 }
 
 fn commits(participant: &Participant<'_>, scale: &Scale, note: &mut Note<'_>) -> Result<(), Failure> {
-    let times = times(&mut participant.session()?, "commit", |done| done >= scale.commits);
+    let (mut session, mut before) = (participant.session()?, participant.asked());
+    let times = times(&mut session, "commit", |done| {
+        if done == 0 {
+            before = participant.asked();
+        }
+        done >= scale.commits
+    });
     note(Load::Commit, median_ms(times.map_err(call("a commit"))?));
+    note(Load::CommitPuts, participant.asked().since(before).puts as f64 / scale.commits as f64);
     Ok(())
 }
 
@@ -145,13 +154,13 @@ fn small_name(at: usize) -> String {
     format!("small-{at:05}")
 }
 
-fn small_files(participant: &Participant<'_>, scale: &Scale, note: &mut Note<'_>) -> Result<(), Failure> {
+fn small_files(participant: &Participant<'_>, scale: &Scale, files: usize, note: &mut Note<'_>) -> Result<(), Failure> {
     let before = participant.asked();
     by_clients(participant, scale.clients, |session, client| {
-        let mut mine = (client..scale.small_files).step_by(scale.clients);
+        let mut mine = (client..files).step_by(scale.clients);
         mine.try_for_each(|at| session.make(&small_name(at), &[at as u8; SMALL_BYTES]))
     })?;
-    note(Load::SmallPuts, participant.asked().since(before).puts as f64 * 1e3 / scale.small_files as f64);
+    note(Load::SmallPuts, participant.asked().since(before).puts as f64 * 1e3 / files as f64);
     Ok(())
 }
 
@@ -176,16 +185,23 @@ fn idle(participant: &Participant<'_>, scale: &Scale, note: &mut Note<'_>) -> Re
 }
 
 /// Extracts an archive by tar.
-fn untar(participant: &Participant<'_>, scale: &Scale, load: Load, note: &mut Note<'_>) -> Result<(), Failure> {
+fn untar(
+    participant: &Participant<'_>,
+    scale: &Scale,
+    (load, puts): (Load, Load),
+    note: &mut Note<'_>,
+) -> Result<(), Failure> {
     let archive = archive(participant.directory(), scale.tree_files, |_| 4 << 10).map_err(host("the archive"))?;
-    let took = participant.with_mount(|point| {
+    let (took, asked) = participant.with_mount(|point| {
         let into = point.join(load.name().replace([' ', '-'], "_"));
         std::fs::create_dir(&into)?;
-        let begin = Instant::now();
+        let (before, begin) = (participant.asked(), Instant::now());
         let status = Command::new("tar").arg("-C").arg(&into).arg("-xf").arg(&archive).status()?;
-        if status.success() { Ok(begin.elapsed()) } else { Err(io::Error::other("tar fails")) }
+        let took = (begin.elapsed(), participant.asked().since(before).puts);
+        if status.success() { Ok(took) } else { Err(io::Error::other("tar fails")) }
     })?;
     note(load, took.as_secs_f64() * 1e3 / scale.tree_files as f64);
+    note(puts, asked as f64 / scale.tree_files as f64);
     Ok(())
 }
 

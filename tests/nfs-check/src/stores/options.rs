@@ -36,8 +36,10 @@ pub(super) struct Scale {
     pub(super) clients: usize,
     pub(super) steady: Duration,
     pub(super) small_files: usize,
-    /// Cold files of others than this server; each takes them round trips.
-    pub(super) cold_of_others: usize,
+    /// The same of mounts, each of which takes them many round trips.
+    pub(super) small_files_of_mounts: usize,
+    /// The time in which a server's work behind its calls ends.
+    pub(super) settled: Duration,
     pub(super) idle: Duration,
     pub(super) tree_files: u64,
     /// Log objects before the kill.
@@ -54,20 +56,22 @@ impl Scale {
             clients: 32,
             steady: Duration::from_secs(3),
             small_files: 1_000,
-            cold_of_others: 100,
-            idle: Duration::from_secs(30),
+            small_files_of_mounts: 64,
+            settled: Duration::from_secs(80),
+            idle: Duration::from_secs(60),
             tree_files: 50,
             logs: 250,
         };
         let short = Self {
             rounds: 1,
-            warm_bytes: 32 << 20,
-            stream_bytes: 64 << 20,
+            // With less, the count of PUTs is that of the first seconds, in which a server tries the store.
+            stream_bytes: 256 << 20,
             commits: 5,
             steady: Duration::from_millis(500),
-            cold_of_others: 20,
-            idle: Duration::from_secs(2),
-            tree_files: 10,
+            small_files_of_mounts: 32,
+            settled: Duration::from_secs(20),
+            idle: Duration::from_secs(12),
+            tree_files: 20,
             logs: 20,
             ..full
         };

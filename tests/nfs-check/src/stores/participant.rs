@@ -193,6 +193,8 @@ impl<'a> Participant<'a> {
             command.env("AWSACCESSKEYID", KEY).env("AWSSECRETACCESSKEY", SECRET);
         } else {
             command.args(["mount", &format!(":s3:{}", self.bucket)]).arg(&point).args(["--vfs-cache-mode", "off"]);
+            // Its S3 library takes no certificates by this variable, and there is no TLS.
+            command.env_remove("AWS_CA_BUNDLE");
             command.env("RCLONE_S3_PROVIDER", "Ceph").env("RCLONE_S3_ENDPOINT", relay.endpoint());
             command.env("RCLONE_S3_ENV_AUTH", "true").env("RCLONE_CONFIG", self.options.directory.join("rclone.conf"));
         }

@@ -44,7 +44,10 @@ pub(super) fn run(
         depths.read,
         objects,
         || Connection::open(address),
-        |connection, at| connection.get(&path(at)).map(drop),
+        |connection, at| match connection.get(&path(at))? {
+            OBJECT_BYTES => Ok(()),
+            bytes => Err(io::Error::other(format!("object {at} has {bytes} bytes of {OBJECT_BYTES}"))),
+        },
     )
     .map_err(host("plain GETs"))?;
     note(Load::StreamRead, rate(scale.stream_bytes, begin));

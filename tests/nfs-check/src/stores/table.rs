@@ -15,6 +15,7 @@ pub(super) enum Load {
     StreamRead,
     StreamPuts,
     Commit,
+    CommitPuts,
     CommitOfMany,
     CommitOfManySlow,
     CommitBesideStream,
@@ -23,7 +24,9 @@ pub(super) enum Load {
     IdlePuts,
     IdleGets,
     Untar,
+    UntarPuts,
     UntarAsync,
+    UntarAsyncPuts,
     TakeOver,
 }
 
@@ -40,11 +43,12 @@ enum Goal {
     AtMost(f64),
 }
 
-const ALL: [Load; 14] = [
+const ALL: [Load; 17] = [
     Load::StreamWrite,
     Load::StreamRead,
     Load::StreamPuts,
     Load::Commit,
+    Load::CommitPuts,
     Load::CommitOfMany,
     Load::CommitOfManySlow,
     Load::CommitBesideStream,
@@ -53,7 +57,9 @@ const ALL: [Load; 14] = [
     Load::IdlePuts,
     Load::IdleGets,
     Load::Untar,
+    Load::UntarPuts,
     Load::UntarAsync,
+    Load::UntarAsyncPuts,
     Load::TakeOver,
 ];
 
@@ -65,6 +71,7 @@ impl Load {
             Self::StreamRead => ("sequential read", "MB/s", Goal::OfRaw(0.85)),
             Self::StreamPuts => ("write of 1 GiB", "PUTs", Goal::AtMost(135.0)),
             Self::Commit => ("COMMIT of 4 KiB, p50", "ms", Goal::MoreThanRoundTrip(3.0)),
+            Self::CommitPuts => ("COMMIT of 4 KiB", "PUTs", Goal::AtMost(1.1)),
             Self::CommitOfMany => ("COMMIT of 4 KiB, 32 clients, p50", "ms", Goal::RoundTrips(1.6)),
             Self::CommitOfManySlow => ("COMMIT of 4 KiB, 32 clients, p99", "ms", Goal::RoundTrips(2.5)),
             Self::CommitBesideStream => ("COMMIT of 4 KiB beside a stream, p50", "ms", Goal::RoundTrips(3.0)),
@@ -73,7 +80,9 @@ impl Load {
             Self::IdlePuts => ("idle, PUTs", "a second", Goal::AtMost(0.1)),
             Self::IdleGets => ("idle, GETs and LISTs", "a second", Goal::AtMost(1.0)),
             Self::Untar => ("untar of files of 4 KiB", "ms a file", Goal::RoundTrips(4.0)),
+            Self::UntarPuts => ("untar of files of 4 KiB", "PUTs a file", Goal::AtMost(4.0)),
             Self::UntarAsync => ("untar with --async-metadata", "ms a file", Goal::RoundTrips(1.2)),
+            Self::UntarAsyncPuts => ("untar with --async-metadata", "PUTs a file", Goal::AtMost(1.2)),
             Self::TakeOver => ("opening after a kill, without its wait of 11 s", "s", Goal::AtMost(1.2)),
         }
     }
@@ -152,7 +161,7 @@ pub(super) fn markdown(figures: &Figures) -> String {
     let mut text = format!(
         "Medians (least–most) of rounds that alternate. *Raw* has as many requests side by side as afflux had. R is the \
          round trip of a PUT of 4 KiB: {round_trip} ms. Peers have no COMMIT: theirs is a file of 4 KiB that is written, \
-         synced and closed. Their cold files and smaller counts are computed from a part.\n\n| load | unit | raw | afflux \
+         synced and closed. Their counts of small files are computed from a part.\n\n| load | unit | raw | afflux \
          | s3fs | rclone | as its goal sees afflux | goal |\n|-|-|-|-|-|-|-|-|\n"
     );
     for load in ALL {
