@@ -4,6 +4,7 @@
 //! Does not own: the measurements (`calls`, `names`, `slow`).
 //! Invariants: a goal compares figures of one round.
 
+use afflux_scratch::Processors;
 use anyhow::Result;
 
 use crate::calls;
@@ -11,7 +12,6 @@ use crate::contenders::{Contenders, Who};
 use crate::figure::Figure;
 use crate::names;
 use crate::options::Options;
-use crate::processes::stolen_ms;
 use crate::slow;
 
 /// The work of a case.
@@ -169,7 +169,7 @@ impl Case {
         round: usize,
         options: &Options,
     ) -> Result<Option<Figure>> {
-        let before = stolen_ms()?;
+        let before = Processors::now();
         let figure = match self.what {
             What::SyncBesideStream => slow::syncs(contenders, who, options)?,
             What::BurstBesideSlow => slow::burst(contenders, who, options)?,
@@ -182,6 +182,6 @@ impl Case {
                 }
             }
         };
-        Ok(Some(Figure { stolen_ms: stolen_ms()?.saturating_sub(before), ..figure }))
+        Ok(Some(Figure { stolen_ms: before.stolen().ms, ..figure }))
     }
 }

@@ -24,12 +24,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use afflux_scratch::Processors;
 use anyhow::{Context, Result, bail};
 
 use cases::{Case, Raced};
 use contenders::{Contenders, Who};
 use options::Options;
-use processes::stolen_ms;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
 }
 
 fn race(options: &Options) -> Result<()> {
-    let (begin, stolen_before) = (Instant::now(), stolen_ms()?);
+    let (begin, processors) = (Instant::now(), Processors::now());
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let cases: Vec<Case> = cases::all().into_iter().filter(|case| options.wants(case.name)).collect();
     if cases.is_empty() {
@@ -66,10 +66,12 @@ fn race(options: &Options) -> Result<()> {
         .context("the choice of CPUs")?;
         raced.push(run(case, &mut contenders, options, &told));
     }
-    let stolen = stolen_ms()?.saturating_sub(stolen_before);
     let load = load.split(' ').next().unwrap_or("?");
     let remarks = contenders.remarks();
-    print!("{}", report::text(&raced, &remarks, &report::Machine { load, stolen_ms: stolen, cpu: options.cpu }));
+    print!(
+        "{}",
+        report::text(&raced, &remarks, &report::Machine { load, stolen_ms: processors.stolen().ms, cpu: options.cpu })
+    );
     eprintln!("[{:>3} s] done", begin.elapsed().as_secs());
     Ok(())
 }

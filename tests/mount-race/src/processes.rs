@@ -1,6 +1,6 @@
-//! The kernel's figures of processes and of the machine.
+//! The kernel's figures of processes, and their CPUs.
 //!
-//! Owns: CPU time and context switches of processes, stolen time, the CPU that this process keeps to.
+//! Owns: CPU time and context switches of processes, the CPU that this process keeps to.
 //! Does not own: the processes.
 //! Invariants: none.
 
@@ -43,17 +43,6 @@ impl Usage {
 fn switches_of_line(line: &str) -> Option<u64> {
     let (key, value) = line.split_once(':')?;
     key.ends_with("_ctxt_switches").then(|| value.trim().parse().ok())?
-}
-
-/// Milliseconds that the hypervisor gave to others while a CPU of this machine was ready to run.
-pub(crate) fn stolen_ms() -> io::Result<u64> {
-    Ok(stolen_ticks(&fs::read_to_string("/proc/stat")?) * 10)
-}
-
-/// The eighth figure of the line of all CPUs; a tick is 10 ms.
-fn stolen_ticks(stat: &str) -> u64 {
-    let line = stat.lines().next().unwrap_or_default();
-    line.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
 }
 
 /// Keeps the calling thread, and all its later threads and processes, on one CPU.

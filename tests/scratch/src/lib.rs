@@ -1,7 +1,8 @@
 //! Directories that a process makes for itself, a shell that takes down what the process leaves behind, the list of
-//! skipped tests, and waits for conditions without an event.
+//! skipped tests, waits for conditions without an event, and the
+//! time that a race's machine lost.
 //!
-//! Owns: making such a directory, removing it, the shell, the list, the waits.
+//! Owns: making such a directory, removing it, the shell, the list, the waits, stolen time.
 //! Does not own: the files in a directory.
 //! Invariants: each directory is new, of mode 0700 and owned by this process's user. A name that exists already is never
 //! used. Nothing outside the directory is removed, and nothing behind a mount in it.
@@ -11,9 +12,11 @@
 mod directory;
 mod guard;
 mod skipped;
+mod stolen;
 mod waiting;
 
 pub use directory::Scratch;
 pub use guard::{Guard, script};
 pub use skipped::{SKIPPED, record_skipped};
+pub use stolen::{Processors, Stolen};
 pub use waiting::{eventually, within};

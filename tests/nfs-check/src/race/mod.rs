@@ -22,6 +22,7 @@ pub(crate) use tree::archive;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use afflux_scratch::{Processors, Stolen};
 use cases::Case;
 use servers::{Running, Servers};
 
@@ -29,6 +30,14 @@ use servers::{Running, Servers};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
+    /// The host of this machine took so much time that no figure of speed holds.
+    #[error(
+        "the host took {per_mille} thousandths of the processors' time, so no figure holds; race again when it is quiet"
+    )]
+    Stolen {
+        /// Thousandths of the processors' time.
+        per_mille: u64,
+    },
     /// A call failed.
     #[error("{what}: {error}")]
     Call {
@@ -157,7 +166,7 @@ struct Raced {
 /// When a server does not start or a call fails.
 pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Failure> {
     let scale = Scale::new(options.quick);
-    let begin = Instant::now();
+    let (begin, processors) = (Instant::now(), Processors::now());
     told("making files, starting servers".to_owned());
     let export = host::prepare(&options.directory, &scale)?;
     let mut servers = Servers::start(options, &export)?;
@@ -196,5 +205,14 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
         }
         raced.push(Raced { case, rounds });
     }
+    judge(options.quick, processors.stolen())?;
     Ok(report::table(&raced))
 }
+
+/// Refuses figures from a machine with stolen time. A quick run only shows that it works.
+fn judge(quick: bool, stolen: Stolen) -> Result<(), Failure> {
+    if quick || !stolen.spoils_figures() { Ok(()) } else { Err(Failure::Stolen { per_mille: stolen.per_mille }) }
+}
+
+#[cfg(test)]
+mod tests;

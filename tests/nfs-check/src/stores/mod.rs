@@ -13,19 +13,18 @@ mod options;
 mod participant;
 mod raw;
 mod session;
-mod stolen;
 mod table;
 
 use std::time::Instant;
 
 use afflux_gateway::Gateway;
+use afflux_scratch::{Processors, Stolen};
 
 use crate::race::{Failure, host};
 use measured::Depths;
 pub use options::Options;
 use options::Scale;
 use participant::{Participant, Who};
-use stolen::Processors;
 use table::{Figures, Load};
 
 /// The most memory that the cluster takes.
@@ -76,6 +75,16 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
             break;
         }
     }
-    let head = format!("Each answer is {} ms late. {}\n\n", options.delay.as_millis(), processors.remark());
+    let head = format!("Each answer is {} ms late. {}\n\n", options.delay.as_millis(), remark(processors.stolen()));
     Ok(head + &table::markdown(&figures))
+}
+
+/// A sentence about stolen time.
+fn remark(stolen: Stolen) -> String {
+    match (stolen.spoils_figures(), stolen.per_mille) {
+        (true, part) => {
+            format!("**No figure of speed holds: the host took {part} thousandths of the processors' time.**")
+        }
+        (false, part) => format!("The host took {part} thousandths of the processors' time."),
+    }
 }
