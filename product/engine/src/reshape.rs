@@ -247,11 +247,8 @@ impl<P: Platform> Reshaping<P> {
         };
         cache.zero(frame, tail.range());
         let past = Sectors::span(tail.start.div_ceil(SECTOR_BYTES), 8);
-        let valid = cache.pages.valid(frame).union(past);
-        cache.pages.set_valid(frame, valid);
-        if valid == Sectors::ALL {
-            cache.pages.change(frame, 0, UPTODATE);
-        }
+        let uptodate = cache.pages.add_valid(frame, past);
+        cache.pages.change(frame, 0, uptodate);
         if file.device.limits().block_bytes as usize == SECTOR_BYTES {
             cache.pages.set_dirty(frame, cache.pages.dirty(frame).without(past));
         }
@@ -299,7 +296,7 @@ impl<P: Platform> Reshaping<P> {
         }
         let _ = cache.pages.hold(new, WRITER);
         cache.copy_between(old, new, 0..FRAME_BYTES);
-        cache.pages.set_valid(new, cache.pages.valid(old));
+        cache.pages.set_sectors(new, cache.pages.unflushed(old));
         cache.pages.set_dirty(new, cache.pages.dirty(old));
         let flags = cache.pages.word(old).flags() & (PRESENT | UPTODATE | DIRTY | FAILED);
         cache.pages.occupy(new, file.pages.identity(page), flags);

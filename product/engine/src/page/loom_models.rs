@@ -46,7 +46,7 @@ impl World {
             size: AtomicU64::new(4096),
         };
         world.store(frame(), 0, stamp);
-        world.pages.set_valid(frame(), Sectors::ALL);
+        world.pages.set_sectors(frame(), Sectors::ALL);
         world.pages.set_dirty(frame(), if flags & DIRTY != 0 { Sectors::ALL } else { Sectors::NONE });
         world.pages.occupy(frame(), OLD_PAGE, flags);
         Arc::new(world)

@@ -7,7 +7,8 @@ use afflux_frames::FrameId;
 
 use super::unread::{Parity, Unread};
 use super::{
-    DETACHED, GUARD, GUARDS, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, WRITEBACK, WRITER, Word, legal,
+    DETACHED, GUARD, GUARDS, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, UPTODATE, WRITEBACK, WRITER, Word,
+    legal,
 };
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::sync::zeros;
@@ -56,7 +57,8 @@ pub(super) struct Record {
     /// The page's number, and the high bits of the frame's reuses.
     index: AtomicU64,
     file: AtomicU32,
-    valid: AtomicU8,
+    /// While some sectors are missing: the others. Later: the sectors that a failed flush may have lost, or more.
+    sectors: AtomicU8,
     dirty: AtomicU8,
     uses: AtomicU8,
     /// Which eviction list the frame is on; changed with that list's lock held.
@@ -270,13 +272,42 @@ impl PageTable {
         }
     }
 
+    /// The sectors of the page that the frame holds.
     #[inline]
     pub(crate) fn valid(&self, frame: FrameId) -> Sectors {
-        Sectors(self.record(frame).valid.load(Ordering::Relaxed))
+        if self.word(frame).has(UPTODATE) { Sectors::ALL } else { self.unflushed(frame) }
     }
 
-    pub(crate) fn set_valid(&self, frame: FrameId, sectors: Sectors) {
-        self.record(frame).valid.store(sectors.0, Ordering::Relaxed);
+    /// The sectors that may be lost if the file's next flush fails, or more of them: those that the cache's users wrote
+    /// since the page came, and those that requests wrote since a flush. Means nothing for a page without the tag
+    /// `Unflushed`.
+    #[inline]
+    pub(crate) fn unflushed(&self, frame: FrameId) -> Sectors {
+        Sectors(self.record(frame).sectors.load(Ordering::Relaxed))
+    }
+
+    /// Sets the valid sectors of a page that is not up to date, or the unflushed ones of a page that is.
+    pub(crate) fn set_sectors(&self, frame: FrameId, sectors: Sectors) {
+        self.record(frame).sectors.store(sectors.0, Ordering::Relaxed);
+    }
+
+    /// Adds valid sectors. Returns the flag to set if none is missing now: the caller sets it before it calls again.
+    #[must_use]
+    pub(crate) fn add_valid(&self, frame: FrameId, more: Sectors) -> u64 {
+        if self.word(frame).has(UPTODATE) {
+            return UPTODATE;
+        }
+        let valid = self.unflushed(frame).union(more);
+        self.set_sectors(frame, valid);
+        if valid == Sectors::ALL { UPTODATE } else { 0 }
+    }
+
+    /// A request wrote the sectors; `again`: no flush has covered the request before.
+    pub(crate) fn note_written(&self, frame: FrameId, written: Sectors, again: bool) {
+        if self.word(frame).has(UPTODATE) {
+            let before = if again { self.unflushed(frame) } else { Sectors::NONE };
+            self.set_sectors(frame, before.union(written));
+        }
     }
 
     #[inline]

@@ -300,14 +300,14 @@ impl<P: Platform> Reading<P> {
             cache.pages.set_dirty(frame, Sectors::NONE);
             if page * PAGE_BYTES >= state.host.size() {
                 cache.zero(frame, 0..FRAME_BYTES);
-                cache.pages.set_valid(frame, Sectors::ALL);
+                cache.pages.set_sectors(frame, Sectors::NONE);
                 cache.pages.occupy(frame, identity, PRESENT | UPTODATE);
                 let why = self.note_why(page, demanded_end, frame);
                 index.insert(&cache.nodes, page, frame, room);
                 cache.admit(&file.pages, page, frame, why);
                 if pieces.is_empty() { continue } else { break }
             }
-            cache.pages.set_valid(frame, Sectors::NONE);
+            cache.pages.set_sectors(frame, Sectors::NONE);
             cache.pages.occupy(frame, identity, PRESENT | READING);
             self.note_why(page, demanded_end, frame);
             index.insert(&cache.nodes, page, frame, room);
@@ -456,7 +456,6 @@ impl<P: Platform> Completion for FillEnds<P> {
                 if !cache.pages.word(frame).has(PRESENT) {
                     cache.pages.change(frame, READING, 0);
                 } else if result.is_ok() {
-                    cache.pages.set_valid(frame, Sectors::ALL);
                     let page = cache.pages.identity(frame).index;
                     let why = self.why(page);
                     cache.pages.change(frame, READING, UPTODATE);
@@ -508,7 +507,6 @@ impl<P: Platform> Completion for MergeEnds<P> {
                     let bytes = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
                     cache.copy_between(self.side, frame, bytes);
                 }
-                cache.pages.set_valid(frame, Sectors::ALL);
                 set = UPTODATE;
             }
             let word = cache.pages.change(frame, READING, set);

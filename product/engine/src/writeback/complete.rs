@@ -243,9 +243,11 @@ fn end_page(
         }
         return;
     }
-    let left = pages.dirty(frame).without(result.unwrap_or(Sectors::NONE));
+    let written = result.unwrap_or(Sectors::NONE);
+    let left = pages.dirty(frame).without(written);
     if ok {
         pages.set_dirty(frame, left);
+        pages.note_written(frame, written, file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed));
         file.pages.index.set_tag(&cache.nodes, page, Tag::Unflushed, true);
     }
     if left == Sectors::NONE {

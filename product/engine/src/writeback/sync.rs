@@ -254,7 +254,7 @@ impl<P: Platform> Writeback<P> {
         let cache = &file.cache;
         let Some(frame) = cache.frame_at(&file.pages, page) else { return };
         let in_file = file.size().saturating_sub(page * PAGE_BYTES).min(PAGE_BYTES) as usize;
-        let doubtful = cache.pages.valid(frame).intersection(Sectors::touched(0..in_file));
+        let doubtful = cache.pages.unflushed(frame).intersection(Sectors::touched(0..in_file));
         if doubtful.is_empty() {
             return;
         }

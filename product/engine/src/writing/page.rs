@@ -149,8 +149,8 @@ impl<P: Platform> Writing<P> {
         cache.zero(frame, range.end..FRAME_BYTES);
         cache.fill_bytes(frame, range.start, write.bytes);
         cache.pages.set_dirty(frame, write.touched);
-        let valid = write.settled.union(write.touched);
-        self.occupy(write, frame, (valid, 0));
+        cache.pages.set_sectors(frame, Sectors::NONE);
+        self.occupy(write, frame, 0);
         index.insert(&cache.nodes, write.at.page, frame, room);
         let runs = write.file.tag_dirty(state, write.at.page, true);
         cache.admit(&write.file.pages, write.at.page, frame, Admitted::Written);
@@ -175,10 +175,8 @@ impl<P: Platform> Writing<P> {
         }
         self.zero_sectors(frame, write.settled.without(valid).without(write.covered()));
         cache.fill_bytes(frame, write.at.start, write.bytes);
-        let valid = valid.union(write.settled).union(write.touched);
-        cache.pages.set_valid(frame, valid);
+        let uptodate = cache.pages.add_valid(frame, write.settled.union(write.touched));
         cache.pages.set_dirty(frame, cache.pages.dirty(frame).union(write.touched));
-        let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
         let before = cache.pages.change(frame, 0, DIRTY | uptodate);
         if !before.any(DIRTY) {
             cache.eviction.dirtied(&cache.pages, frame);
@@ -221,7 +219,8 @@ impl<P: Platform> Writing<P> {
         // Sectors in flight stay dirty in the new version: their write may fail.
         cache.pages.set_dirty(new, cache.pages.dirty(old).union(write.touched));
         let prior = if word.any(WRITEBACK | PRIOR) { PRIOR } else { 0 };
-        self.occupy(write, new, (valid.union(write.settled).union(write.touched), prior));
+        cache.pages.set_sectors(new, cache.pages.unflushed(old));
+        self.occupy(write, new, word.flags() & UPTODATE | prior);
         write.file.pages.index.replace(&cache.nodes, write.at.page, new);
         let runs = write.file.tag_dirty(state, write.at.page, true);
         cache.eviction.replaced(&cache.pages, old, new);
@@ -240,10 +239,10 @@ impl<P: Platform> Writing<P> {
     }
 
     /// Makes a filled frame the page. Its dirty sectors are set.
-    fn occupy(&self, write: &PageWrite<'_>, frame: FrameId, (valid, flags): (Sectors, u64)) {
+    fn occupy(&self, write: &PageWrite<'_>, frame: FrameId, flags: u64) {
         let pages = &self.base.cache.pages;
-        pages.set_valid(frame, valid);
-        let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
+        let uptodate =
+            if flags & UPTODATE != 0 { UPTODATE } else { pages.add_valid(frame, write.settled.union(write.touched)) };
         pages.occupy(frame, write.identity(), PRESENT | DIRTY | uptodate | flags);
     }
 

@@ -140,6 +140,32 @@ fn a_failed_device_flush_fails_the_sync_until_one_succeeds() {
     assert_eq!(file.disk.durable(file.id), bytes(2, 0, PAGE));
 }
 
+/// Another program may have changed the other sectors of the page in the meantime.
+#[test]
+fn after_a_failed_flush_only_the_sectors_that_it_covered_are_written_again() {
+    for read_first in [false, true] {
+        let lab = EngineFixture::plain(1);
+        let file = lab.file(0, PAGE, 1);
+        let io = DeviceError::Io { errno: 5 };
+        lab.run(async {
+            if read_first {
+                lab.here.read(&file, 0, PAGE).await.unwrap();
+            } else {
+                lab.here.write(&file, 0, PAGE, 1).await.unwrap();
+            }
+            lab.here.write(&file, 1536, 512, 2).await.unwrap();
+            lab.here.sync(&file).await.unwrap();
+            lab.here.write(&file, 0, 512, 3).await.unwrap();
+            lab.here.disks[0].add_fault(Fault::always(FaultTarget::Sync, FaultWhat::Error(io)).times(1));
+            assert_eq!(lab.here.sync(&file).await, Err(Error::Device(io)));
+            lab.here.sync(&file).await.unwrap();
+        });
+        let (_, offset, len) = lab.submitted(1).pop().unwrap();
+        assert_eq!((offset, len), (0, 512), "read first: {read_first}");
+        assert_eq!(file.disk.durable_bytes(file.id, 0, 512), bytes(3, 0, 512));
+    }
+}
+
 #[test]
 fn a_file_dropped_while_dirty_is_still_written() {
     let lab = EngineFixture::plain(1);
