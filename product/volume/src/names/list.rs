@@ -19,7 +19,7 @@ use crate::tree::attributes::Attributes;
 use crate::tree::caller::Caller;
 use crate::tree::directory::{Named, Node};
 use crate::tree::listed::{Listed, ListedEntry, Piece};
-use crate::tree::window::{LAST_COOKIE, PARENT_COOKIE, SELF_COOKIE, Window};
+use crate::tree::window::{LAST_COOKIE, PARENT_COOKIE, SELF_COOKIE, WINDOW_ENTRIES_MAX, Window};
 use crate::volume::Volume;
 
 /// Most entries in one answer.
@@ -110,7 +110,8 @@ impl<P: Platform> Volume<P> {
         Ok(DirectoryEntry { name: Bytes::from_static(name), fileid: inode.fileid(), cookie, object })
     }
 
-    /// The next names, from the kept listing or from the directory.
+    /// The next names, from the kept listing or from the directory. A listing that begins anew wants a read that began
+    /// after its call. Calls that wait for their turn share one, so none waits for more than two reads.
     async fn piece(
         &self,
         caller: &Caller,
@@ -119,16 +120,17 @@ impl<P: Platform> Volume<P> {
         entries_max: usize,
         anew: bool,
     ) -> Result<Piece, VolumeError> {
+        let older = if anew { directory.listed().reads() } else { 0 };
         let kept = || {
             let listing = directory.listed();
-            listing.kept().filter(|kept| kept.covers(cookie)).map(|kept| kept.take(cookie, entries_max))
+            listing.kept_after(older).filter(|kept| kept.covers(cookie)).map(|kept| kept.take(cookie, entries_max))
         };
-        if let Some(piece) = kept().filter(|_| !anew) {
+        if let Some(piece) = kept() {
             return Ok(piece);
         }
         let _reading = directory.opening.lock().await;
         // Another caller may have read it meanwhile.
-        if let Some(piece) = kept().filter(|_| !anew) {
+        if let Some(piece) = kept() {
             return Ok(piece);
         }
         let listed = self.read_listing(&directory.node.used_by(caller), directory, cookie).await?;
@@ -147,13 +149,16 @@ impl<P: Platform> Volume<P> {
             directory.listed().begin();
             self.tree.list(node, window)
         };
-        let window = read(Window::new(PARENT_COOKIE)).await?.0;
-        if !window.is_cut() {
-            return Ok(Listed::of(window));
+        if !directory.listed().is_large() {
+            let window = read(Window::new(PARENT_COOKIE)).await?.0;
+            if !window.is_cut() {
+                return Ok(Listed::of(window));
+            }
         }
         let large = self.pieces.large(directory.device);
         let _one_at_a_time = large.lock().await;
         let listed = Listed::of(read(Window::large(PARENT_COOKIE)).await?.0);
+        directory.listed().note_large(listed.len() > WINDOW_ENTRIES_MAX);
         if listed.covers(cookie) {
             return Ok(listed);
         }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use afflux_engine::{Engine, File, Nanos, Platform};
 use futures_util::lock::Mutex as TaskMutex;
+use tokio::sync::Mutex as FairMutex;
 
 use crate::error::VolumeError;
 use crate::objects::handle::FileHandle;
@@ -45,8 +46,9 @@ pub struct Inode<P: Platform> {
     pub(crate) device: DeviceKey,
     /// Held by one change of attributes or of a directory's entries at a time.
     pub(crate) changing: TaskMutex<()>,
-    /// Held while the file is being opened, or the directory read for a listing.
-    pub(crate) opening: TaskMutex<()>,
+    /// Held while the file is being opened, or the directory read for a listing. Tasks get it in the order in which
+    /// they came: a read of a large directory takes long.
+    pub(crate) opening: FairMutex<()>,
     /// The last change of a directory or of attributes that the host has made durable.
     pub(crate) durable: TaskMutex<u64>,
     /// Counts our own changes, before and after each: answers of the host in between are void.
@@ -157,7 +159,7 @@ impl<P: Platform> Inode<P> {
             fileid: stat.fileid,
             device: stat.device,
             changing: TaskMutex::new(()),
-            opening: TaskMutex::new(()),
+            opening: FairMutex::new(()),
             durable: TaskMutex::new(0),
             changes: AtomicU64::new(0),
             recent: AtomicBool::new(true),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 
 use afflux_engine::Platform;
-use futures_util::lock::Mutex as TaskMutex;
+use tokio::sync::Mutex as FairMutex;
 
 use super::inode::Inode;
 use crate::lock::lock;
@@ -35,7 +35,7 @@ impl<P: Platform> Default for PieceCache<P> {
 pub(crate) struct Pieces<P: Platform> {
     kept: Mutex<PieceCache<P>>,
     /// One task of a device at a time reads a large directory, since its entries take memory.
-    large: Mutex<BTreeMap<DeviceKey, Arc<TaskMutex<()>>>>,
+    large: Mutex<BTreeMap<DeviceKey, Arc<FairMutex<()>>>>,
 }
 
 impl<P: Platform> Default for Pieces<P> {
@@ -46,7 +46,7 @@ impl<P: Platform> Default for Pieces<P> {
 
 impl<P: Platform> Pieces<P> {
     /// To be held while a large directory of this device is read.
-    pub(crate) fn large(&self, device: DeviceKey) -> Arc<TaskMutex<()>> {
+    pub(crate) fn large(&self, device: DeviceKey) -> Arc<FairMutex<()>> {
         Arc::clone(lock(&self.large).entry(device).or_default())
     }
 

@@ -147,15 +147,36 @@ impl Listed {
 #[derive(Default)]
 pub(crate) struct Listing {
     kept: Option<Listed>,
+    /// The number of the read that the kept part is from.
+    kept_from: u64,
+    /// The number of reads that have begun.
+    reads: u64,
+    /// The last read found more entries than a first window keeps.
+    large: bool,
     /// Our changes since the current read began: added names with their objects, and removed names. `None` if there is
     /// no read, or if its result must not be kept.
     since: Option<Vec<(Bytes, Option<u64>)>>,
 }
 
 impl Listing {
-    /// The kept part.
-    pub(crate) fn kept(&self) -> Option<&Listed> {
-        self.kept.as_ref()
+    /// The number of reads that have begun.
+    pub(crate) fn reads(&self) -> u64 {
+        self.reads
+    }
+
+    /// The kept part, if its read began after the first `reads` ones.
+    pub(crate) fn kept_after(&self, reads: u64) -> Option<&Listed> {
+        self.kept.as_ref().filter(|_| self.kept_from > reads)
+    }
+
+    /// Whether a first window was too small for the directory.
+    pub(crate) fn is_large(&self) -> bool {
+        self.large
+    }
+
+    /// A read has found the directory to be large, or not.
+    pub(crate) fn note_large(&mut self, large: bool) {
+        self.large = large;
     }
 
     /// Adds a new name of the directory.
@@ -181,7 +202,7 @@ impl Listing {
 
     /// Others changed the directory: the kept part is void, and so is a current read.
     pub(crate) fn forget(&mut self) {
-        *self = Self::default();
+        (self.kept, self.since) = (None, None);
     }
 
     /// Drops the kept part.
@@ -191,6 +212,7 @@ impl Listing {
 
     /// The directory is about to be read.
     pub(crate) fn begin(&mut self) {
+        self.reads += 1;
         self.since = Some(Vec::new());
     }
 
@@ -200,7 +222,7 @@ impl Listing {
         for (name, fileid) in &since {
             apply(&mut listed, name, *fileid);
         }
-        self.kept = Some(listed);
+        (self.kept, self.kept_from) = (Some(listed), self.reads);
     }
 }
 

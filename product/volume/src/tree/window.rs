@@ -25,7 +25,7 @@ pub(super) const SLACK: u64 = 64;
 pub(crate) const LAST_COOKIE: u64 = (1 << 31) - 1;
 
 /// Most entries of a window at first. Most directories have fewer.
-const WINDOW_ENTRIES_MAX: usize = 65_536;
+pub(crate) const WINDOW_ENTRIES_MAX: usize = 65_536;
 /// Most entries of the window of a larger directory. Beyond them the directory is read again for the next entries.
 pub(crate) const LARGE_WINDOW_ENTRIES_MAX: usize = 524_288;
 

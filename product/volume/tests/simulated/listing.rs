@@ -1,12 +1,16 @@
 //! Listing large directories: the cost of finding a cookie, counted in reads of the directory, and the waits.
 
 use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 
 use afflux_simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
-use afflux_volume::{AttributeChange, CreateHow, Directory, Inode, New, Volume};
+use afflux_volume::{AttributeChange, CreateHow, Directory, Inode, Listing, New, Volume, VolumeError};
 use bytes::Bytes;
+use futures_util::future::join_all;
 
 use crate::stale_handles::{Counting, Lists, serve};
 
@@ -124,4 +128,74 @@ fn names_are_made_and_taken_while_the_directory_is_read() {
     });
     assert_eq!(lab.lists.count.load(Ordering::Relaxed), lists, "it was not read again");
     assert!(!names.contains(&b"name 5"[..]), "it was taken");
+}
+
+type Listed<'a> = Pin<Box<dyn Future<Output = Result<Listing, VolumeError>> + 'a>>;
+
+impl ListingFixture {
+    /// A listing that begins anew.
+    fn begin<'a>(&'a self, root: &'a Arc<Inode<SimPlatform>>) -> Listed<'a> {
+        Box::pin(self.volume.list(root, 0, 10, false))
+    }
+
+    /// Polls a listing until as many reads have begun.
+    fn poll(&self, listing: &mut Listed<'_>, reads: u64) {
+        self.run(async {
+            while self.reads() < reads {
+                pend(listing).await;
+            }
+        });
+    }
+
+    fn reads(&self) -> u64 {
+        self.lists.count.load(Ordering::Relaxed)
+    }
+}
+
+/// Polls a listing once. It is not done.
+async fn pend(listing: &mut Listed<'_>) {
+    poll_fn(|cx| Poll::Ready(assert!(listing.as_mut().poll(cx).is_pending()))).await;
+}
+
+#[test]
+fn listings_that_begin_at_once_share_a_read_of_a_large_directory() {
+    let lab = ListingFixture::new(NAMES);
+    let root = lab.root();
+    lab.run(lab.begin(&root)).unwrap();
+    assert_eq!(lab.reads(), 2, "the first window was too small");
+    lab.lists.hold(true);
+    let mut first = lab.begin(&root);
+    lab.poll(&mut first, 3);
+    let mut others: Vec<_> = (0..20).map(|_| lab.begin(&root)).collect();
+    lab.run(join_all(others.iter_mut().map(pend)));
+    lab.lists.hold(false);
+    lab.run(first).unwrap();
+    for listing in lab.run(join_all(others)) {
+        assert_eq!(listing.unwrap().entries.len(), 10);
+    }
+    assert_eq!(lab.reads(), 4, "20 listings that began during a read");
+}
+
+#[test]
+fn a_listing_that_waits_is_not_overtaken_by_a_later_one() {
+    let lab = ListingFixture::new(NAMES);
+    let root = lab.root();
+    lab.run(lab.begin(&root)).unwrap();
+    lab.lists.hold(true);
+    let (mut first, mut second) = (lab.begin(&root), lab.begin(&root));
+    lab.poll(&mut first, 3);
+    lab.run(pend(&mut second));
+    lab.lists.hold(false);
+    lab.run(first).unwrap();
+    lab.lists.hold(true);
+    let mut late = lab.begin(&root);
+    for _ in 0..10 {
+        lab.run(pend(&mut late));
+    }
+    assert_eq!(lab.reads(), 3, "the late one reads before the one that waits");
+    lab.poll(&mut second, 4);
+    lab.lists.hold(false);
+    lab.run(second).unwrap();
+    lab.run(late).unwrap();
+    assert_eq!(lab.reads(), 4, "the late one began before this read, and shares it");
 }
