@@ -39,7 +39,7 @@ const TABLE: &[Row] = &[
         name: "volume",
         ours: &["engine"],
         ours_in_tests: &["frames", "simulator"],
-        others: Some(&["bytes", "futures-util", "siphasher", "thiserror"]),
+        others: Some(&["bytes", "futures-util", "siphasher", "thiserror", "tokio"]),
     },
     Row { name: "frontend", ours: &["volume"], ours_in_tests: &[], others: Some(&["bytes", "thiserror"]) },
     Row {

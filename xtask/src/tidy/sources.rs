@@ -31,13 +31,14 @@ const PURE: &[(&[&str], &str)] = &[
     (&["libc"], "system calls are the world's"),
 ];
 
-/// Plain values that exist only in a banned module.
+/// Plain values that exist only in a banned module, and a lock that needs no runtime.
 const PURE_VALUES: &[&[&str]] = &[
     &["std", "net", "IpAddr"],
     &["std", "net", "Ipv4Addr"],
     &["std", "net", "Ipv6Addr"],
     &["std", "net", "SocketAddr"],
     &["std", "process", "abort"],
+    &["tokio", "sync", "Mutex"],
 ];
 
 /// Sources of differences between two runs of one seed.

@@ -33,7 +33,8 @@ fn a_pure_crate_may_not_name_the_world_however_it_is_spelled() {
         "use ::std::fs;",
         "use std::net::TcpStream;",
         "use std::*;",
-        "use tokio::sync::Mutex;",
+        "use tokio::time::sleep;",
+        "use tokio::sync::mpsc;",
         "fn f() -> u64 { rand::random() }",
         "use io_uring::IoUring;",
         "const HOME: Option<&str> = std::env::var_os(\"HOME\");",
@@ -52,6 +53,7 @@ fn a_pure_crate_may_not_name_the_world_however_it_is_spelled() {
 fn a_pure_crate_may_name_plain_values_and_speak_of_the_world() {
     for text in [
         "use std::net::{IpAddr, SocketAddr};",
+        "use tokio::sync::Mutex;",
         "use std::sync::Arc;",
         "// std::time::Instant is banned",
         "/// See `std::fs`.\nfn f() {}",

@@ -154,7 +154,8 @@ impl ListingFixture {
 
 /// Polls a listing once. It is not done.
 async fn pend(listing: &mut Listed<'_>) {
-    poll_fn(|cx| Poll::Ready(assert!(listing.as_mut().poll(cx).is_pending()))).await;
+    let begun = poll_fn(|cx| Poll::Ready(listing.as_mut().poll(cx).is_pending()));
+    assert!(begun.await, "it is done");
 }
 
 #[test]
