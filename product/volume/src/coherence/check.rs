@@ -23,7 +23,8 @@ impl<P: Platform> Volume<P> {
         let stat = self.tree.stat(&inode.node).await?;
         let seen = inode.observe(stat, &look, self.now());
         if seen == Seen::Busy {
-            inode.observe_rights(&stat, self.now());
+            inode.asked(self.now());
+            inode.observe_rights(&stat);
             self.tell_if_others(inode, told);
         }
         if seen == Seen::Foreign {

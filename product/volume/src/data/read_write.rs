@@ -141,7 +141,7 @@ impl<P: Platform> Volume<P> {
     ) -> Option<Consistency> {
         let file = inode.writable_file()?;
         inode.used_now();
-        if inode.without_privileges().is_some() {
+        if inode.has_privileges() {
             return None;
         }
         inode.changes.fetch_add(1, Ordering::Relaxed);
@@ -198,10 +198,7 @@ impl<P: Platform> Volume<P> {
         if !inode.may_become_dirty(&(offset..end), self.now(), self.idle_ns()) {
             self.ask(inode).await?;
         }
-        let taken = match inode.without_privileges() {
-            Some(_) => self.take_privileges_carried(inode).await?,
-            None => None,
-        };
+        let taken = if inode.has_privileges() { self.take_privileges_carried(inode).await? } else { None };
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let writing = Writing::begin(self, caller, inode, file, offset..end);
         self.engine.write_for(client, file, offset, data).await?;
@@ -233,12 +230,19 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Clears the setuid and setgid bits, on the host too, since the file's bytes are about to change. Called with
-    /// `changing` held. `None` if there are no such bits, or if the host will clear them.
+    /// `changing` held. `None` if there are no such bits, or if the host will clear them. All other bits stay as the
+    /// host has them: a local program may have changed the mode since the server last asked.
     pub(crate) async fn take_privileges(
         &self,
         inode: &Arc<Inode<P>>,
         durable: bool,
     ) -> Result<Option<(Consistency, Stable)>, VolumeError> {
+        if !inode.has_privileges() {
+            return Ok(None);
+        }
+        let told = inode.mode_and_owner();
+        inode.observe_rights(&self.tree.stat(&inode.node).await?);
+        self.tell_if_others(inode, told);
         let Some(mode) = inode.without_privileges() else {
             return Ok(None);
         };

@@ -398,6 +398,11 @@ impl<P: Platform> Inode<P> {
         self.state().ctime
     }
 
+    /// Whether the file has a setuid or setgid bit that its next write must clear.
+    pub(crate) fn has_privileges(&self) -> bool {
+        self.without_privileges().is_some()
+    }
+
     /// The mode without the setuid and the setgid bit, if it has one of them. Root's writes clear them, too: the
     /// flusher cannot tell the writers of bytes apart.
     pub(crate) fn without_privileges(&self) -> Option<u32> {
@@ -538,11 +543,15 @@ impl<P: Platform> Inode<P> {
         !state.unsettled && self.is_clean()
     }
 
-    /// Takes over the attributes that our writes do not change: mode, owner and group. The host was asked at about
-    /// `now` with `changing` held, so no change of ours affected them meanwhile.
-    pub(crate) fn observe_rights(&self, stat: &Stat, now: Nanos) {
+    /// The host was asked at about `now`: the next call need not ask again.
+    pub(crate) fn asked(&self, now: Nanos) {
+        self.state().checked = now;
+    }
+
+    /// Takes over the attributes that our writes do not change: mode, owner and group. The host was asked with
+    /// `changing` held, so no change of ours affected them meanwhile.
+    pub(crate) fn observe_rights(&self, stat: &Stat) {
         let mut state = self.state();
-        state.checked = now;
         if stat.ctime != state.stat.ctime {
             // An access control list may have changed; a write of ours looks the same.
             self.forget_rights(&mut state);

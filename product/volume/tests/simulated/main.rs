@@ -8,6 +8,7 @@ mod held;
 mod holes;
 mod listener;
 mod listing;
+mod privileges;
 mod renames;
 mod stale_handles;
 mod xattrs;
