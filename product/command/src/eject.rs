@@ -73,7 +73,7 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
     let serving = unused(&disk, sought.holders(), &drained)?;
     if args.unmount {
         if let Some(server) = serving.first() {
-            return Err(Failure::failed(in_use(&disk, std::slice::from_ref(server), &[])));
+            return Err(Failure::failed(in_use(&disk, true, std::slice::from_ref(server), &[])));
         }
         // A file system may be mounted in several places, one over another; an automounter may mount it again.
         for _ in 0..UNMOUNTS_MAX {
@@ -97,7 +97,8 @@ fn unused(disk: &Disk, holders: Holders, drained: &[Process]) -> Outcome<Vec<Pro
     let is_drained = |process: &Process| drained.iter().any(|server| server.pid == process.pid);
     let (serving, others): (Vec<_>, Vec<_>) = holders.processes.into_iter().partition(is_drained);
     if !others.is_empty() || !holders.kernel.is_empty() {
-        return Err(Failure::failed(in_use(disk, &others, &holders.kernel)));
+        let is_written = !others.iter().any(servers::is_server);
+        return Err(Failure::failed(in_use(disk, is_written, &others, &holders.kernel)));
     }
     if holders.some_unseen {
         let name = output::shown(&disk.name);
@@ -109,9 +110,16 @@ fn unused(disk: &Disk, holders: Holders, drained: &[Process]) -> Outcome<Vec<Pro
     Ok(serving)
 }
 
-fn in_use(disk: &Disk, processes: &[Process], kernel: &[String]) -> String {
+/// The refusal of a disk in use. Unless `is_written`, one of the processes is a server that could not be asked to write.
+fn in_use(disk: &Disk, is_written: bool, processes: &[Process], kernel: &[String]) -> String {
     let name = output::shown(&disk.name);
-    let mut text = format!("everything on {name} is written, but it is not safe to unplug, since it is in use:");
+    let mut text = match is_written {
+        true => format!("everything on {name} is written, but it is not safe to unplug, since it is in use:"),
+        false => format!(
+            "{name} is not safe to unplug: it is in use, and a server of it could not be asked to write what its \
+             clients have written:"
+        ),
+    };
     for process in processes.iter().take(NAMED_MAX) {
         let (program, how) = (output::shown(&process.program), output::shown(&process.how));
         text.push_str(&format!("\n  process {} ({program}) {how}", process.pid));
@@ -135,7 +143,7 @@ fn unclaimed(disk: &Disk, sought: &SoughtDisk<'_>) -> Outcome {
         if start.elapsed() > CLAIM_MAX {
             let why = "is claimed in the kernel (by a mount that no process shows, for example)";
             let kernel: Vec<String> = claimed.iter().map(|node| format!("{node} {why}")).collect();
-            return Err(Failure::failed(in_use(disk, &[], &kernel)));
+            return Err(Failure::failed(in_use(disk, true, &[], &kernel)));
         }
         thread::sleep(LOOK_EVERY);
     }

@@ -13,6 +13,11 @@ use afflux_govern::{Disk, Host};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, open, statx};
 use rustix::io::Errno;
 
+/// The place of the flags behind the program's name in `/proc/PID/stat`.
+const FLAGS_FIELD: usize = 6;
+/// The kernel's flag `PF_KTHREAD`.
+const KERNEL_THREAD: u32 = 0x0020_0000;
+
 /// The users of a disk.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
@@ -59,6 +64,9 @@ impl<'a> SoughtDisk<'a> {
         let mut namespaces: BTreeSet<PathBuf> = own_namespace.into_iter().collect();
         for pid in numbers_in(Path::new("/proc")).filter(|pid| *pid != std::process::id()) {
             let process = PathBuf::from(format!("/proc/{pid}"));
+            if is_kernel_thread(&process) {
+                continue;
+            }
             let how = match self.use_by(&process) {
                 Ok(how) => how,
                 Err(error) => {
@@ -171,6 +179,15 @@ impl<'a> SoughtDisk<'a> {
             .filter(|name| open(name.as_str(), flags, Mode::empty()).is_err_and(|error| error == Errno::BUSY))
             .collect()
     }
+}
+
+/// Whether the process is a thread of the kernel. Such a thread shows the root directory as its own, but keeps no disk
+/// from being unplugged.
+fn is_kernel_thread(process: &Path) -> bool {
+    let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+    // The program's name ends at the last parenthesis, and may hold spaces.
+    let flags = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_ascii_whitespace().nth(FLAGS_FIELD));
+    flags.and_then(|flags| flags.parse::<u32>().ok()).is_some_and(|flags| flags & KERNEL_THREAD != 0)
 }
 
 /// The numbers of a file.

@@ -1,6 +1,6 @@
 //! Afflux servers among the processes that use a disk.
 //!
-//! Owns: finding the control socket of a process, having that server write everything.
+//! Owns: finding the control socket of a process, having that server write everything, refusing a stopped server.
 //! Does not own: the search for processes (`holders`), the messages (`control`).
 //! Invariants: a request goes only to a program called afflux, and only if the kernel says that this very process
 //! listens on the socket.
@@ -26,10 +26,22 @@ const PROGRAM: &str = "afflux";
 /// In `/proc/net/unix`: the socket has a listener.
 const LISTENS: u32 = 0x10000;
 
-/// Has the process write everything if it is a server. Returns whether it is one.
+/// Whether the process may be a server with data that is not on the disk yet.
+pub(super) fn is_server(process: &Process) -> bool {
+    process.program == PROGRAM
+}
+
+/// Has the process write everything if it is a server. Returns whether it has written everything. A stopped server is
+/// an error: it would never answer.
 pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<bool> {
-    if process.program != PROGRAM {
+    if !is_server(process) {
         return Ok(false);
+    }
+    if is_stopped(process.pid) {
+        let pid = process.pid;
+        return Err(Failure::failed(format!(
+            "the server (process {pid}) is stopped and may not have written everything: kill -CONT {pid}, then try again"
+        )));
     }
     let Some(mut client) = sockets_of(process.pid).iter().find_map(|path| connected(process.pid, path)) else {
         return Ok(false);
@@ -49,6 +61,13 @@ pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<bool> {
     }
     let first = format!("the server (process {}) could not write everything:", process.pid);
     Err(Failure::failed(progress::unwritten(&first, &drained.failed)))
+}
+
+/// Whether a signal or a debugger has stopped the process.
+fn is_stopped(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+    state.is_some_and(|state| state.trim_start().starts_with(['T', 't']))
 }
 
 /// The paths at which a process listens.

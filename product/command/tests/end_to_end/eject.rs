@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::PoisonError;
 
+use rustix::process::Signal;
+
 use crate::client::Client;
 use crate::scratch::{Bytes, LOOP_DEVICES, Mount, Scratch};
 use crate::server::{Server, eventually, run, text};
@@ -130,6 +132,23 @@ fn a_server_that_does_not_answer_is_named() {
     fs::remove_file(&server.control).unwrap();
     let said = disk.refused(&[]);
     assert!(said.contains(&format!("process {} (afflux)", server.process())), "{said}");
+    assert!(said.contains("could not be asked to write") && !said.contains("is written"), "{said}");
+    server.stop();
+}
+
+#[test]
+fn a_stopped_server_is_named_at_once() {
+    let Some(disk) = Disk::new() else { return };
+    let home = disk.scratch.directory("home");
+    let server = Server::start(&home, &[&disk.place], LAZY);
+    server.signal(Signal::STOP);
+    let status = format!("/proc/{}/status", server.process());
+    eventually("the server is stopped", || fs::read_to_string(&status).is_ok_and(|now| now.contains("State:\tT")));
+    let output = disk.eject(&[]);
+    server.signal(Signal::CONT);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("kill -CONT {}", server.process())) && !said.contains("is written"), "{said}");
     server.stop();
 }
 

@@ -19,3 +19,12 @@ fn a_mount_is_known_by_its_number_and_its_source() {
     assert_eq!((found.id, found.number, found.place, found.source), ("30", Some((0, 42)), "/media/usb", "/dev/sdb1"));
     assert!(mount("nonsense").is_none());
 }
+
+#[test]
+fn a_thread_of_the_kernel_holds_no_disk() {
+    assert!(!is_kernel_thread(Path::new("/proc/self")));
+    // Only the first namespace of process numbers shows them.
+    if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd") {
+        assert!(is_kernel_thread(Path::new("/proc/2")));
+    }
+}
