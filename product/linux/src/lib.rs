@@ -37,8 +37,8 @@ pub use host::{
 };
 pub use host_memory::HostMemory;
 pub use net::{
-    CONNECTIONS_MAX, ListenError, Listener, PeerCounts, RefusedConnection, ServeCounts, ServeHandle, ServeLimits,
-    peers_are_identified, serve,
+    Bound, CONNECTIONS_MAX, ListenError, Listener, PeerCounts, RefusedConnection, ServeCounts, ServeHandle,
+    ServeLimits, peers_are_identified, serve,
 };
 pub use platform::{IoChoice, LinuxPlatform, OnPanic, REACTORS_MAX, Reactors, StartError, WaitInside};
 pub use pool::WorkerPool;

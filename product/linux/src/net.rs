@@ -12,7 +12,7 @@ mod room;
 mod serve;
 mod socket;
 
-pub use crowd::{RefusedConnection, ServeLimits};
+pub use crowd::{Bound, RefusedConnection, ServeLimits};
 pub use listener::{ListenError, Listener};
 pub use serve::{CONNECTIONS_MAX, PeerCounts, ServeCounts, ServeHandle, peers_are_identified, serve};
 

@@ -71,9 +71,8 @@ impl Served<'_> {
             false => String::new(),
         };
         let program = self.program.as_ref().map_or_else(|| "afflux".to_owned(), |path| word(&path.to_string_lossy()));
-        text.push_str(&format!(
-            "  watch   {program} stat --watch{control}          stop   Ctrl-C (writes everything first)\n"
-        ));
+        text.push_str(&format!("  watch   {program} stat --watch{control}\n"));
+        text.push_str("  stop    Ctrl-C (writes everything first)\n");
         if let Some(address) = self.figures {
             let reached = SocketAddr::new(reachable(address.ip()), address.port());
             let others = if address.ip().is_loopback() { "" } else { ", and anyone else who can reach it" };

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use afflux_engine::{Engine, Nanos};
-use afflux_linux::{LinuxPlatform, ListenError, RefusedConnection, ServeLimits, connections_max};
+use afflux_linux::{Bound, LinuxPlatform, ListenError, RefusedConnection, ServeLimits, connections_max};
 use afflux_nfs::NfsKnob;
 use tracing::info;
 
@@ -48,7 +48,11 @@ pub(super) fn report_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 's
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|last| last.elapsed() >= REFUSALS_SAID_EVERY) {
             *last = Some(Instant::now());
-            info!("{refused} (see the knob nfs_peer_connections_max; counted in `afflux stat`)");
+            let advice = match refused.bound {
+                Bound::OfParty(_) => "see the knob nfs_peer_connections_max",
+                Bound::OfAll(_) => "no knob raises this",
+            };
+            info!("{refused} ({advice}; counted in `afflux stat`)");
         }
     }
 }

@@ -243,7 +243,8 @@ fn state(row: &DeviceRow) -> String {
         parts.push(format!("{} requests/s", units::count(requests)));
     }
     if files_failed > 0 {
-        parts.push(format!("{} files could not be written", units::count(files_failed.into())));
+        let files = if files_failed == 1 { "file" } else { "files" };
+        parts.push(format!("{} {files} could not be written", units::count(files_failed.into())));
     }
     parts.join("; ")
 }

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::scratch::{Bytes, Scratch};
+use crate::scratch::{Bytes, Mount, Scratch};
 use crate::server::{Server, afflux, afflux_at, run, text};
 
 const NOT_CONNECTED: Option<i32> = Some(107);
@@ -687,4 +687,39 @@ fn a_directory_that_is_served_already_is_refused_and_nothing_is_mounted() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     assert!(!is_mounted(&second));
     first.stop();
+}
+
+/// Whether a thread of the process sees a mount at `point`.
+fn sees(process: u32, point: &Path) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let mut views = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("mountinfo")));
+    let at = format!(" {} ", point.display());
+    views.any(|view| view.is_ok_and(|view| view.contains(&at)))
+}
+
+#[test]
+fn the_server_follows_others_unmounting_and_does_not_see_its_own_mount() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let outer = scratch.directory("outer");
+    let Some(_tree) = Mount::tmpfs(&outer, 16 << 20) else { return };
+    // As the mounts of a host with systemd are.
+    assert!(Command::new("mount").arg("--make-shared").arg(&outer).status().unwrap().success());
+    let (data, disk) = (outer.join("data"), outer.join("disk"));
+    fs::create_dir(&data).unwrap();
+    fs::create_dir(&disk).unwrap();
+    let Some(other) = Mount::tmpfs(&disk, 1 << 20) else { return };
+
+    let mounted = Mounted::start(scratch.path(), &data, &data);
+    let process = mounted.server().process();
+    assert!(sees(process, &disk), "a mount from before the start");
+    assert!(!sees(process, &data), "its own mount");
+    fs::write(mounted.path("file"), "bytes").unwrap();
+    assert_eq!(fs::read(mounted.path("file")).unwrap(), b"bytes");
+    drop(other);
+    assert!(!sees(process, &disk), "the server still holds a disk that the host has unmounted");
+    mounted.stop();
+    assert_eq!(fs::read(data.join("file")).unwrap(), b"bytes");
 }

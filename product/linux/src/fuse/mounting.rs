@@ -50,7 +50,8 @@ pub enum MountError {
     Helper(String),
 }
 
-/// The server's own view of the host's mounts, without the mount that it serves.
+/// The server's own view of the host's mounts, without the mount that it serves. Others' mounts appear there, and go
+/// when they are unmounted: the view holds no disk that the host has let go.
 ///
 /// In the common view, `..` from a directory below a mount point leads into the mount. So a server that mounts over its
 /// own directory would ask itself where its directories are.
@@ -94,7 +95,7 @@ impl OwnMounts {
         let (own, directory) = (MountView::of_this_process()?, std::env::current_dir());
         // After `chroot`, this process's root may be no mount point. The view's own root is one.
         move_into_link_name_space(own.name_space.as_fd(), Some(LinkNameSpaceType::Mount))?;
-        rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+        rustix::mount::mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
         own.enter()?;
         directory.and_then(std::env::set_current_dir)?;
         Ok(Self { common, own })
@@ -145,12 +146,26 @@ impl MountPoint {
     /// The kernel or the helper refuses it.
     pub fn mount(&self, source: &Path, own: Option<&OwnMounts>) -> Result<FuseMount, MountError> {
         let failed = |source| MountError::Point { point: self.path.clone(), source };
-        own.map_or_else(|| self.mount_here(source), |own| own.in_common(|| self.mount_here(source)).map_err(failed)?)
+        let Some(own) = own else { return self.mount_here(source) };
+        let (mount, copied) = own
+            .in_common(|| {
+                let mount = self.mount_here(source)?;
+                Ok((mount, TopMount::at(self.path())))
+            })
+            .map_err(failed)??;
+        // Where the host's mounts are shared, the mount has a copy in the own view.
+        if copied
+            .is_some_and(|common| TopMount::at(self.path()).is_some_and(|own| own.file_system == common.file_system))
+        {
+            let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+            rustix::mount::unmount(self.path(), flags).map_err(|error| failed(error.into()))?;
+        }
+        Ok(mount)
     }
 
     fn mount_here(&self, source: &Path) -> Result<FuseMount, MountError> {
         let descriptor = if geteuid().is_root() { self.mount_as_root(source)? } else { self.mount_by_helper(source)? };
-        Ok(FuseMount { device: Device::new(descriptor), number: top_mount(self.path()).unwrap_or_default() })
+        Ok(FuseMount { device: Device::new(descriptor), number: TopMount::at(self.path()).map_or(0, |top| top.number) })
     }
 
     fn mount_as_root(&self, source: &Path) -> Result<OwnedFd, MountError> {
@@ -216,18 +231,28 @@ impl FuseMount {
     }
 }
 
-/// The number of the mount that is on top at a path.
-fn top_mount(path: &Path) -> Option<u64> {
-    let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
-    let mut found = mounts.split(|byte| *byte == b'\n').filter_map(|line| {
-        let mut fields = line.split(|byte| *byte == b' ');
-        let number = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-        (unescaped(fields.nth(3)?) == path.as_os_str().as_bytes()).then_some(number)
-    });
-    found.next_back()
+/// The mount that is on top at a path, in this thread's view.
+struct TopMount {
+    /// The kernel's number of the mount.
+    number: u64,
+    /// Major and minor number of the file system; copies of a mount share it.
+    file_system: Vec<u8>,
 }
 
-/// A path of /proc/self/mountinfo: blanks, line ends and backslashes are octal numbers there.
+impl TopMount {
+    fn at(path: &Path) -> Option<Self> {
+        let mounts = std::fs::read("/proc/thread-self/mountinfo").ok()?;
+        let mut found = mounts.split(|byte| *byte == b'\n').filter_map(|line| {
+            let mut fields = line.split(|byte| *byte == b' ');
+            let number = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+            let file_system = fields.nth(1)?.to_vec();
+            (unescaped(fields.nth(1)?) == path.as_os_str().as_bytes()).then_some(Self { number, file_system })
+        });
+        found.next_back()
+    }
+}
+
+/// A path of mountinfo: blanks, line ends and backslashes are octal numbers there.
 fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -246,7 +271,7 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
 /// # Errors
 /// The host refuses it: programs use the mount.
 pub fn unmount(point: &Path, number: u64, lazily: bool) -> io::Result<()> {
-    if top_mount(point) != Some(number) {
+    if TopMount::at(point).is_none_or(|top| top.number != number) {
         return Ok(());
     }
     let flags = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };

@@ -1,6 +1,6 @@
 //! The choice of the connection that makes room for a new one when all places are taken.
 //!
-//! Owns: the limits, the choice.
+//! Owns: the limits, the choice, the words for a refusal.
 //! Does not own: closing the chosen connection (`serve`), the state of a connection (`connection`), the parties
 //! (`frontend`).
 //! Invariants: a pure function of its arguments. The party with the most connections makes room, and no party with
@@ -46,16 +46,42 @@ pub struct RefusedConnection {
     pub party: Party,
     /// The number of connections that the party has.
     pub connections: usize,
+    /// The bound that refused it.
+    pub bound: Bound,
+}
+
+/// The bounds of the number of connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bound {
+    /// On the connections of one party.
+    OfParty(usize),
+    /// On all connections.
+    OfAll(usize),
+}
+
+impl ServeLimits {
+    /// The bound that a party with this many connections meets.
+    pub(super) fn bound_met(&self, connections: usize) -> Bound {
+        match self.peer_connections_max.max(1) {
+            max if connections >= max => Bound::OfParty(max),
+            _ => Bound::OfAll(self.connections_max.max(1)),
+        }
+    }
 }
 
 impl fmt::Display for RefusedConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { party, connections } = self;
-        write!(
-            f,
-            "a connection of {party}, which has {connections}, was refused: all that could make room for it have calls \
-             in progress"
-        )
+        let Self { party, connections, bound } = self;
+        write!(f, "a connection of {party}, which has {connections}, was refused: {bound} have calls in progress")
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OfParty(max) => write!(f, "it may have {max}, and all of them"),
+            Self::OfAll(max) => write!(f, "the server has {max} places in all, and the connections that could go"),
+        }
     }
 }
 

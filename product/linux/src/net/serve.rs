@@ -426,7 +426,8 @@ impl Service {
     fn refuse(&self, party: Party) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         let connections = self.members().iter().filter(|member| member.party == party).count();
-        (self.on_refused)(&RefusedConnection { party, connections });
+        let bound = (self.limits)().bound_met(connections);
+        (self.on_refused)(&RefusedConnection { party, connections, bound });
     }
 
     /// Tells connections to go that have been silent for the time allowed.

@@ -45,7 +45,8 @@ fn one_directory_is_the_root() {
            cache   2.00 GiB of 23.0 GiB\n  \
            mount   sudo mount -t nfs -o vers=3,tcp,nolock,port=2049,mountport=2049 127.0.0.1:/ /mnt/x\n  \
            or      nfs-ls 'nfs://127.0.0.1/?nfsport=2049&mountport=2049'\n  \
-           watch   afflux stat --watch          stop   Ctrl-C (writes everything first)\n  \
+           watch   afflux stat --watch\n  \
+           stop    Ctrl-C (writes everything first)\n  \
            answers this user's and root's processes on this machine, all as this user\n"
     );
 }
@@ -55,7 +56,7 @@ fn a_program_that_is_not_on_the_path_is_called_by_its_own() {
     let exports = exports(&["usb"]);
     let program = Some("/home/a b/target/demo/afflux".into());
     let text = Served { program, ..served(&exports, "127.0.0.1:2049") }.text();
-    assert!(text.contains("  watch   '/home/a b/target/demo/afflux' stat --watch "), "{text}");
+    assert!(text.contains("  watch   '/home/a b/target/demo/afflux' stat --watch\n"), "{text}");
 }
 
 #[test]
@@ -95,7 +96,7 @@ fn the_lines_are_words_to_a_shell_and_name_the_socket_if_need_be() {
     let text = Served { control, control_is_named: true, ..served(&exports, "127.0.0.1:7") }.text();
     assert!(text.contains(" '127.0.0.1:/a b' /mnt/x\n"), "{text}");
     assert!(text.contains(r" '127.0.0.1:/it'\''s' /mnt/x"), "{text}");
-    assert!(text.contains("afflux stat --watch --control '/my sockets/a.sock'  "), "{text}");
+    assert!(text.contains("afflux stat --watch --control '/my sockets/a.sock'\n"), "{text}");
 }
 
 #[test]

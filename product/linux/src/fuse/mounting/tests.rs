@@ -9,15 +9,15 @@ fn paths_of_the_list_of_mounts_are_read_as_they_were_meant() {
 
 #[test]
 fn the_root_is_a_mount_and_a_file_that_is_not_there_is_none() {
-    assert!(top_mount(Path::new("/")).is_some());
-    assert_eq!(top_mount(Path::new("/no/such/place")), None);
+    assert!(TopMount::at(Path::new("/")).is_some());
+    assert!(TopMount::at(Path::new("/no/such/place")).is_none());
 }
 
 #[test]
 fn only_the_named_mount_is_unmounted() {
     // The number is of no mount: the root stays where it is.
     unmount(Path::new("/"), u64::MAX, false).unwrap();
-    assert!(top_mount(Path::new("/")).is_some());
+    assert!(TopMount::at(Path::new("/")).is_some());
 }
 
 #[test]

@@ -114,3 +114,13 @@ fn so_many_users_that_none_has_two_leave_roots_places_to_root() {
     assert_eq!(choose(&members, Party::User(100), &limits), Choice::Refuse, "root's own are no others'");
     assert_eq!(choose(&members, Party::ROOT, &limits), Choice::Refuse);
 }
+
+#[test]
+fn a_refusal_by_the_bound_on_all_connections_names_it() {
+    let said = |connections: usize| {
+        let bound = limits(64, 16).bound_met(connections);
+        RefusedConnection { party: Party::ROOT, connections, bound }.to_string()
+    };
+    assert!(said(16).contains("it may have 16"), "{}", said(16));
+    assert!(said(0).contains("64 places in all") && !said(0).contains("may have"), "{}", said(0));
+}
