@@ -22,6 +22,7 @@ use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Engine, Platform};
 use afflux_frames::Frames;
 use afflux_linux::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
+use afflux_scratch::Scratch;
 use io_uring::{IoUring, opcode, types};
 
 const PAGE: u64 = 4096;
@@ -204,8 +205,8 @@ fn main() {
     println!("{}: {}", options.directory.display(), device.describe());
     let id = engine.add_device("disk", device);
     let bytes = options.mib << 20;
-    let paths: Vec<PathBuf> =
-        (0..STREAMS).map(|number| options.directory.join(format!("afflux-cold-{number}"))).collect();
+    let files = Scratch::new(&options.directory, "cold").unwrap();
+    let paths: Vec<PathBuf> = (0..STREAMS).map(|number| files.path().join(number.to_string())).collect();
     let of = |path: &PathBuf, number: usize| {
         make_file(path, if number == 0 { options.mib } else { options.mib / STREAMS as u64 });
     };

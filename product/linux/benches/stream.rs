@@ -14,6 +14,7 @@ use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Engine, Platform};
 use afflux_frames::Frames;
 use afflux_linux::{Caching, HostDevice, HostFile, IoChoice, Reactors};
+use afflux_scratch::Scratch;
 
 struct Options {
     directory: String,
@@ -60,7 +61,8 @@ fn main() {
     println!("{}, {}", options.directory, device.describe());
     let device = engine.add_device("disk", device);
     let piece = vec![7; options.call_kib << 10];
-    let path = Path::new(&options.directory).join("afflux-stream");
+    let files = Scratch::new(Path::new(&options.directory), "stream").unwrap();
+    let path = files.path().join("stream");
     for round in 0..options.rounds {
         let made = std::fs::File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         let file = engine.open(device, Backing::new(Arc::new(HostFile::new(made.into()))), 0);

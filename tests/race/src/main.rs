@@ -22,6 +22,7 @@ mod rounds;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use afflux_scratch::Scratch;
 use options::{Half, Options};
 
 fn main() -> ExitCode {
@@ -38,6 +39,8 @@ fn main() -> ExitCode {
 fn race(options: &Options) -> Result<(), String> {
     let begin = Instant::now();
     std::fs::create_dir_all(&options.directory).map_err(|error| format!("{}: {error}", options.directory.display()))?;
+    let files = Scratch::guarded(&options.directory, "race").map_err(|error| error.to_string())?;
+    let options = &Options { directory: files.path().to_owned(), ..options.clone() };
     let mut told = |what: &str| eprintln!("[{:>3} s] {what}", begin.elapsed().as_secs());
     told(&options.time());
     let mut groups = Vec::new();

@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use afflux_scratch::Scratch;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::{Failure, Scale, host};
@@ -18,6 +19,12 @@ const CLIENT_CPU: usize = 1;
 
 pub(super) fn many_name(at: u64) -> String {
     format!("file-{at:06}")
+}
+
+/// A directory of its own at this place: its names cannot meet those that others made there.
+pub(super) fn scratch(place: &Path) -> Result<Scratch, Failure> {
+    fs::create_dir_all(place).map_err(host(place.display().to_string()))?;
+    Scratch::new(place, "race").map_err(host("making a directory"))
 }
 
 /// Creates the directory to be served.

@@ -72,7 +72,7 @@ pub(crate) fn call(what: impl Into<String>) -> impl FnOnce(afflux_nfs_client::Er
 /// The options of a race.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// A directory for all files, which is created.
+    /// The place of a new directory for all files; made if there is none.
     pub directory: PathBuf,
     /// The `afflux` program.
     pub afflux: PathBuf,
@@ -168,6 +168,8 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
     let scale = Scale::new(options.quick);
     let (begin, processors) = (Instant::now(), Processors::now());
     told("making files, starting servers".to_owned());
+    let files = host::scratch(&options.directory)?;
+    let options = &Options { directory: files.path().to_owned(), ..options.clone() };
     let export = host::prepare(&options.directory, &scale)?;
     let mut servers = Servers::start(options, &export)?;
     host::pin_client().map_err(host("keeping to a CPU"))?;
