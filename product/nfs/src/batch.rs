@@ -4,7 +4,8 @@
 //! back, and the count of reply bytes that the world still holds.
 //! Does not own: the contents of replies.
 //! Invariants: a reply's bytes count from the moment when it is written until the world has released the headers of its
-//! poll; that release wakes a connection that waits for room. At most [`BUFFERS_KEPT`] buffers are kept, none larger
+//! poll, and the copied data behind them; that release wakes a connection that waits for room. Pages of the cache do not
+//! count for longer: the engine bounds them. At most [`BUFFERS_KEPT`] buffers are kept, none larger
 //! than [`KEPT_BYTES_MAX`]. So a connection in use allocates nothing to answer short calls, and a silent one holds
 //! little.
 
@@ -74,6 +75,19 @@ impl Lent for Sent {
 fn lend(buffer: &Arc<Sent>, range: Range<usize>) -> Segment {
     buffer.parts.fetch_add(1, Ordering::Relaxed);
     Segment::Lent(LentBytes::new(Arc::clone(buffer) as _, range))
+}
+
+/// Copied data behind the last headers of a poll. Its bytes count until the world has released them.
+struct LastBytes {
+    bytes: Bytes,
+    /// A part of the headers' buffer, so that the buffer is not given back before.
+    _headers: Segment,
+}
+
+impl AsRef<[u8]> for LastBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// Replies that wait for the end of the poll.
@@ -216,7 +230,14 @@ impl Batch {
                 output.push(lend(&headers, from..at));
                 from = at;
             }
-            output.push(segment);
+            let is_last = from == headers.buffer.len();
+            output.push(match segment {
+                Segment::Bytes(bytes) if is_last => {
+                    let _headers = lend(&headers, from..from);
+                    Segment::Bytes(Bytes::from_owner(LastBytes { bytes, _headers }))
+                }
+                segment => segment,
+            });
         }
         if from < headers.buffer.len() {
             output.push(lend(&headers, from..headers.buffer.len()));
