@@ -97,7 +97,7 @@ const TABLE: &[Row] = &[
             "report",
             "volume",
         ],
-        ours_in_tests: &["gateway", "nfs-check", "nfs-client", "page-check", "scratch"],
+        ours_in_tests: &["disk", "gateway", "nfs-check", "nfs-client", "page-check", "scratch"],
         others: None,
     },
     Row {
@@ -162,6 +162,7 @@ const OPTIONAL: &[Row] = &[
     Row { name: "object-store", ours: &["object"], ours_in_tests: &["gateway", "scratch", "volume"], others: None },
     Row { name: "page-check", ours: &["scratch"], ours_in_tests: &[], others: None },
     Row { name: "scratch", ours: &[], ours_in_tests: &[], others: Some(&["rustix"]) },
+    Row { name: "disk", ours: &["scratch"], ours_in_tests: &[], others: Some(&["fuser"]) },
     Row { name: "gateway", ours: &["scratch"], ours_in_tests: &[], others: Some(&["rustix"]) },
     Row {
         name: "linux-policies",

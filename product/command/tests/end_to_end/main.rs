@@ -22,6 +22,7 @@ mod memory;
 mod mounts;
 mod names;
 mod permissions;
+mod power_cuts;
 mod protocol;
 mod random_operations;
 mod restarts;
