@@ -11,7 +11,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use crate::SECTOR_BYTES;
+use crate::{DiskOptions, SECTOR_BYTES};
 
 const SECTOR: usize = SECTOR_BYTES as usize;
 
@@ -23,6 +23,7 @@ pub(crate) struct Medium {
     durable: File,
     /// Sectors written since the last flush.
     cache: BTreeMap<u64, [u8; SECTOR]>,
+    cached_sectors_max: usize,
     bad: BTreeSet<u64>,
     flushes: bool,
     powered: bool,
@@ -30,8 +31,10 @@ pub(crate) struct Medium {
 
 impl Medium {
     /// A disk of zeros, as long as the file.
-    pub(crate) fn new(durable: File, flushes: bool) -> Self {
-        Self { durable, cache: BTreeMap::new(), bad: BTreeSet::new(), flushes, powered: true }
+    pub(crate) fn new(durable: File, options: &DiskOptions) -> Self {
+        let cached_sectors_max = (options.cache_bytes / SECTOR_BYTES) as usize;
+        let flushes = options.flushes;
+        Self { durable, cache: BTreeMap::new(), cached_sectors_max, bad: BTreeSet::new(), flushes, powered: true }
     }
 
     /// Fills `bytes` from the whole sectors at `offset`.
@@ -48,9 +51,12 @@ impl Medium {
     /// Takes whole sectors into the cache.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Failed> {
         let sectors = self.usable(offset, bytes.len())?;
+        if self.cached_sectors_max == 0 {
+            return self.durable.write_all_at(bytes, offset).map_err(|_| Failed);
+        }
         let contents = bytes.chunks_exact(SECTOR).filter_map(|sector| sector.try_into().ok());
         self.cache.extend(sectors.zip(contents));
-        Ok(())
+        if self.cache.len() > self.cached_sectors_max { self.write_out() } else { Ok(()) }
     }
 
     /// Moves the cache to the medium.
@@ -61,6 +67,10 @@ impl Medium {
         if !self.flushes {
             return Ok(());
         }
+        self.write_out()
+    }
+
+    fn write_out(&mut self) -> Result<(), Failed> {
         std::mem::take(&mut self.cache).iter().try_for_each(|kept| self.store(kept)).map_err(|_| Failed)
     }
 

@@ -41,7 +41,7 @@ fn synced_files_survive_power_cuts_and_others_may_not() {
         assert!(File::open(ext4.path().join(&loose)).and_then(|file| file.sync_all()).is_err(), "the power is off");
         let point = ext4.path().to_owned();
         drop((file, ext4));
-        disk.power_on().unwrap();
+        disk.restart().unwrap();
         ext4 = Ext4::mount(&disk, &point).unwrap();
         for earlier in 1..=round {
             let path = ext4.path().join(format!("synced-{earlier}"));

@@ -180,6 +180,7 @@ const OPTIONAL: &[Row] = &[
     Row {
         name: "experiments",
         ours: &[
+            "disk",
             "engine",
             "frames",
             "frontend",

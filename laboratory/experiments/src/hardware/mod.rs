@@ -12,7 +12,9 @@ mod error;
 mod kernel_debug;
 mod limited_device;
 mod limited_relay;
+mod loop_device;
 mod memory_disk;
+mod rated_file;
 mod slow_disk;
 mod slow_network;
 
@@ -22,7 +24,8 @@ pub use kernel_debug::KernelDebug;
 pub use limited_device::LimitedDevice;
 pub use limited_relay::LimitedRelay;
 pub use memory_disk::MemoryDisk;
-pub use slow_disk::{DiskRates, SlowDisk, free_bytes};
+pub use rated_file::DiskRates;
+pub use slow_disk::{SlowDisk, free_bytes};
 pub use slow_network::SlowNetwork;
 
 #[cfg(test)]

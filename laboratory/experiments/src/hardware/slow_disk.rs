@@ -1,13 +1,14 @@
-//! A disk with a byte rate: a loop device over a file, throttled by the kernel's block layer.
+//! A disk with a byte rate: a loop device over a file with that rate.
 //!
-//! The throttle keeps its requests in a list without a bound, which no disk has. So there is a form with a queue: a
-//! loop device with few and small requests over the throttled one.
+//! The file is that of a FUSE server in this process (`afflux-disk`). The alternative is a second loop device that the
+//! kernel's block layer throttles; version 1 of its controller is gone from most hosts. The throttle keeps its requests
+//! in a list without a bound, which no disk has. So there is a form with a queue of few and small requests.
 //!
-//! Owns: the file, the loop devices, the ext4, the mount, the throttle.
-//! Does not own: the data on it.
-//! Invariants: the throttle is lifted before the unmount, which would otherwise take as long as the remaining writes.
-//! If the process dies, a shell that waits for its end takes everything down. The shell lifts the throttle first,
-//! because a thread in a sync would keep the process alive until the sync ends.
+//! Owns: the loop device, the ext4, the mount, the queue.
+//! Does not own: the data on it, the file with the rate (`rated_file`).
+//! Invariants: the rate is lifted before the unmount, which would otherwise take as long as the remaining writes. If
+//! the process dies, a shell that waits for its end takes everything down. The shell lifts the rate first, because a
+//! thread in a sync would keep the process alive until the sync ends.
 
 use std::path::{Path, PathBuf};
 
@@ -15,43 +16,19 @@ use afflux_scratch::{Guard, Scratch};
 
 use super::command::{run, run_down};
 use super::error::HardwareError;
+use super::loop_device::{REMOVE_LOOP, attach, attach_fresh, number_of};
+use super::rated_file::{DiskRates, RatedFile};
 
-/// The files of the block controller, version 1. At the root they act on every task, writeback by kernel threads
-/// included.
-const BLKIO: &str = "/sys/fs/cgroup/blkio";
-
-/// Arguments of both scripts: throttle folder, number of the throttled device, number of the mounted device, mount,
-/// mounted device. Then the throttled device if it is another, the number of a loop device to remove or an empty text,
-/// and the program to remove it.
-const LIFT: &str = r#"for kind in read write; do echo "$2 0" > "$1/blkio.throttle.${kind}_bps_device"; done"#;
-const TAKE_DOWN: &str = r#"echo 0 > "/sys/class/bdi/$3/strict_limit"
-echo 100 > "/sys/class/bdi/$3/max_ratio"
-umount "$4" || umount -l "$4"
-losetup -d "$5"
-if [ -n "$6" ]; then losetup -d "$6"; fi
-if [ -n "$7" ]; then perl -e "$8" "$7"; fi"#;
+/// Arguments of the script: number of the mounted device, mount, device, and the number of a loop device to remove or an
+/// empty text, and the program to remove it.
+const TAKE_DOWN: &str = r#"echo 0 > "/sys/class/bdi/$1/strict_limit"
+echo 100 > "/sys/class/bdi/$1/max_ratio"
+umount "$2" || umount -l "$2"
+losetup -d "$3"
+if [ -n "$4" ]; then perl -e "$5" "$4"; fi"#;
 
 /// The queue of a disk: 64 requests of 128 KiB, so at most 8 MiB are in flight.
 const QUEUE: [(&str, &str); 3] = [("scheduler", "mq-deadline"), ("nr_requests", "64"), ("max_sectors_kb", "128")];
-
-/// New loop devices have numbers from here on, so that no device of another program is taken.
-const FRESH_FROM: u32 = 64;
-const FRESH_UNTIL: u32 = 1024;
-/// Most numbers to try.
-const FRESH_TRIES: usize = 8;
-/// Removes the loop device of this number: `LOOP_CTL_REMOVE`, for which not every host has a program. The device is
-/// busy for a moment after it was detached.
-const REMOVE_LOOP: &str = r#"open(my $c, "+<", "/dev/loop-control") or exit 1;
-for (1 .. 40) { exit 0 if ioctl($c, 0x4C81, $ARGV[0] + 0); select(undef, undef, undef, 0.05) }"#;
-
-/// Bytes a second; `None` for the speed of the host.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DiskRates {
-    /// For reads.
-    pub read_bytes_per_s: Option<u64>,
-    /// For writes.
-    pub write_bytes_per_s: Option<u64>,
-}
 
 /// The free bytes on the file system of a directory.
 ///
@@ -63,21 +40,29 @@ pub fn free_bytes(directory: &Path) -> Result<u64, HardwareError> {
     number.ok_or_else(|| HardwareError { what: format!("df said '{text}'") })
 }
 
+/// The form of a slow disk.
+#[derive(Clone, Copy, Default)]
+struct Form {
+    /// The block device did not exist before.
+    is_fresh: bool,
+    has_queue: bool,
+    /// The kernel's block layer holds the rate.
+    is_throttled: bool,
+}
+
 /// A mounted slow disk.
 pub struct SlowDisk {
     mount: PathBuf,
     loop_device: String,
-    /// The throttled device behind the loop device, if the disk has a queue.
-    behind: Option<String>,
     /// The loop device's number, if the device did not exist before.
     fresh: Option<u32>,
     mounted: bool,
     /// Major and minor number of the mounted device.
     number: String,
-    /// Major and minor number of the throttled device, in the throttle's form.
-    throttled: String,
     guard: Option<Guard>,
-    /// The directory with the image and the mount. Dropped last.
+    /// Dropped after the device over it.
+    file: RatedFile,
+    /// The directory with the file and the mount. Dropped last.
     _scratch: Scratch,
 }
 
@@ -85,9 +70,9 @@ impl SlowDisk {
     /// Makes a disk of `bytes` in `directory`, formatted with ext4 and mounted. Takes seconds.
     ///
     /// # Errors
-    /// Without root, loop devices, or the block controller's throttle; the error says which.
+    /// Without root, loop devices or FUSE; the error says which.
     pub fn new(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        Self::over(directory, bytes, rates, false, false)
+        Self::over(directory, bytes, rates, Form::default())
     }
 
     /// As [`SlowDisk::new`], over a block device that did not exist before. The kernel knows nothing about such a
@@ -97,63 +82,68 @@ impl SlowDisk {
     /// # Errors
     /// As [`SlowDisk::new`].
     pub fn fresh(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        Self::over(directory, bytes, rates, true, false)
+        Self::over(directory, bytes, rates, Form { is_fresh: true, ..Form::default() })
     }
 
-    /// As [`SlowDisk::fresh`], with a queue of requests before the throttle, as in a disk.
+    /// As [`SlowDisk::fresh`], with a queue of requests before the rate, as in a disk.
     ///
     /// # Errors
     /// As [`SlowDisk::new`].
     pub fn queued(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        Self::over(directory, bytes, rates, true, true)
+        Self::over(directory, bytes, rates, Form { is_fresh: true, has_queue: true, ..Form::default() })
     }
 
-    /// Checks for the requirements of a throttled disk, before anything is set up.
+    /// As [`SlowDisk::queued`], with the rate held by the kernel's block layer.
     ///
     /// # Errors
-    /// Without root or without the throttle.
+    /// As [`SlowDisk::new`], and without the throttle.
+    pub fn throttled(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
+        Self::over(directory, bytes, rates, Form { is_fresh: true, has_queue: true, is_throttled: true })
+    }
+
+    /// Checks for the requirements of a slow disk, before anything is set up.
+    ///
+    /// # Errors
+    /// Without root, FUSE or loop devices.
     pub fn probe() -> Result<(), HardwareError> {
         if !rustix::process::geteuid().is_root() {
-            return Err(HardwareError { what: "a throttled disk needs root".to_owned() });
+            return Err(HardwareError { what: "a slow disk needs root".to_owned() });
         }
-        let throttle = format!("{BLKIO}/blkio.throttle.write_bps_device");
-        if !Path::new(&throttle).exists() {
-            let what = format!("no throttled disk: {throttle} is not there (blkio, version 1)");
-            return Err(HardwareError { what });
+        for device in ["/dev/fuse", "/dev/loop-control"] {
+            if !Path::new(device).exists() {
+                return Err(HardwareError { what: format!("no slow disk: {device} is not there") });
+            }
         }
         Ok(())
     }
 
-    fn over(directory: &Path, bytes: u64, rates: DiskRates, fresh: bool, queued: bool) -> Result<Self, HardwareError> {
+    fn over(directory: &Path, bytes: u64, rates: DiskRates, form: Form) -> Result<Self, HardwareError> {
         Self::probe()?;
         let scratch = Scratch::guarded(directory, "disk")?;
-        let (image, mount) = (scratch.path().join("slow.img"), scratch.path().join("slow"));
+        let mount = scratch.path().join("slow");
+        let file = match form.is_throttled {
+            true => RatedFile::throttled(scratch.path(), bytes)?,
+            false => RatedFile::served(scratch.path(), bytes)?,
+        };
         // From here on a drop takes down every part that exists.
         let mut disk = Self {
             mount,
             loop_device: String::new(),
-            behind: None,
             fresh: None,
             mounted: false,
             number: String::new(),
-            throttled: String::new(),
             guard: None,
+            file,
             _scratch: scratch,
         };
-        let image_text = image.to_string_lossy().into_owned();
-        run("fallocate", &["-l", &bytes.to_string(), &image_text])?;
-        if queued {
-            disk.behind = Some(attach(&image_text, None)?);
-        }
-        let below = disk.behind.as_ref().unwrap_or(&image_text);
-        (disk.loop_device, disk.fresh) = match fresh {
-            true => attach_fresh(below).map(|(device, number)| (device, Some(number)))?,
-            false => (attach(below, None)?, None),
+        let below = disk.file.path().to_string_lossy().into_owned();
+        (disk.loop_device, disk.fresh) = match form.is_fresh {
+            true => attach_fresh(&below).map(|(device, number)| (device, Some(number)))?,
+            false => (attach(&below, None)?, None),
         };
         disk.number = number_of(&disk.loop_device)?;
-        disk.throttled = number_of(disk.behind.as_ref().unwrap_or(&disk.loop_device))?;
         disk.guard = Some(disk.guarded()?);
-        if queued {
+        if form.has_queue {
             disk.limit_queue()?;
         }
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";
@@ -170,16 +160,13 @@ impl SlowDisk {
     fn guarded(&self) -> Result<Guard, HardwareError> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let arguments = [
-            BLKIO.to_owned(),
-            self.throttled.clone(),
             self.number.clone(),
             text(&self.mount),
             self.loop_device.clone(),
-            self.behind.clone().unwrap_or_default(),
             self.fresh.map_or_else(String::new, |number| number.to_string()),
             REMOVE_LOOP.to_owned(),
         ];
-        Ok(Guard::new(LIFT, TAKE_DOWN, &arguments)?)
+        Ok(Guard::new("", TAKE_DOWN, &arguments)?)
     }
 
     fn limit_queue(&self) -> Result<(), HardwareError> {
@@ -196,13 +183,7 @@ impl SlowDisk {
     /// # Errors
     /// When the block controller refuses them.
     pub fn throttle(&self, rates: DiskRates) -> Result<(), HardwareError> {
-        for (kind, rate) in [("read", rates.read_bytes_per_s), ("write", rates.write_bytes_per_s)] {
-            let file = format!("{BLKIO}/blkio.throttle.{kind}_bps_device");
-            let line = format!("{} {}", self.throttled, rate.unwrap_or(0));
-            std::fs::write(&file, &line)
-                .map_err(|error| HardwareError { what: format!("'{line}' to {file}: {error}") })?;
-        }
-        Ok(())
+        self.file.set(rates)
     }
 
     /// The name of the block device, as `loop0`.
@@ -245,17 +226,16 @@ impl SlowDisk {
 
 impl Drop for SlowDisk {
     fn drop(&mut self) {
-        if !self.throttled.is_empty() {
-            let _ = self.throttle(DiskRates::default());
+        let _ = self.throttle(DiskRates::default());
+        if !self.number.is_empty() {
             // The kernel reuses the device number together with its settings.
             let _ = self.limit_dirty(None);
         }
         if self.mounted {
             run_down("umount", &[&self.mount.to_string_lossy()]);
         }
-        let devices = [Some(&self.loop_device).filter(|device| !device.is_empty()), self.behind.as_ref()];
-        for device in devices.into_iter().flatten() {
-            run_down("losetup", &["-d", device]);
+        if !self.loop_device.is_empty() {
+            run_down("losetup", &["-d", &self.loop_device]);
         }
         if let Some(number) = self.fresh {
             run_down("perl", &["-e", REMOVE_LOOP, &number.to_string()]);
@@ -263,31 +243,4 @@ impl Drop for SlowDisk {
         // Dropped last: if the process dies before, the guard takes down the rest.
         drop(self.guard.take());
     }
-}
-
-/// Attaches a loop device to a file or a device: the device of this number, or any.
-fn attach(below: &str, number: Option<u32>) -> Result<String, HardwareError> {
-    match number.map(|number| format!("/dev/loop{number}")) {
-        Some(device) => run("losetup", &["--direct-io=on", &device, below]).map(|_| device),
-        None => run("losetup", &["-f", "--show", "--direct-io=on", below]),
-    }
-}
-
-/// Attaches a loop device that did not exist. If another program takes the number meanwhile, tries the next one.
-fn attach_fresh(below: &str) -> Result<(String, u32), HardwareError> {
-    let unused = |number: &u32| !Path::new(&format!("/sys/block/loop{number}")).exists();
-    let none = HardwareError { what: format!("loop{FRESH_FROM} to loop{} all exist", FRESH_UNTIL - 1) };
-    let mut tried = Err(none);
-    for number in (FRESH_FROM..FRESH_UNTIL).filter(unused).take(FRESH_TRIES) {
-        tried = attach(below, Some(number)).map(|device| (device, number));
-        if tried.is_ok() {
-            break;
-        }
-    }
-    tried
-}
-
-/// Major and minor number, as `7:0`.
-fn number_of(device: &str) -> Result<String, HardwareError> {
-    run("lsblk", &["-ndo", "MAJ:MIN", device]).map(|number| number.trim().to_owned())
 }

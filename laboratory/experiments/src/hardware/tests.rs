@@ -10,15 +10,19 @@ fn or_skip<T>(made: Result<T, HardwareError>) -> Option<T> {
 }
 
 #[test]
-fn a_slow_disk_is_throttled_while_it_lives_and_leaves_nothing_behind() {
+fn a_slow_disk_leaves_nothing_behind() {
     let scratch = Scratch::new(&std::env::temp_dir(), "slow-disk").unwrap();
+    let mounted = || {
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+        mounts.lines().filter(|line| line.contains(&*scratch.path().to_string_lossy())).count()
+    };
     let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(25_000_000) };
     if let Some(disk) = or_skip(SlowDisk::new(scratch.path(), 64 << 20, rates)) {
         std::fs::write(disk.path().join("file"), b"bytes").unwrap();
-        let table = std::fs::read_to_string("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device").unwrap();
-        assert!(table.lines().any(|line| line.ends_with(" 25000000")), "{table}");
+        assert_eq!(mounted(), 2, "the file with the rate, and the ext4");
         drop(disk);
     }
+    assert_eq!(mounted(), 0);
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
 
@@ -37,10 +41,10 @@ fn a_fresh_disk_has_no_past_and_leaves_none() {
 
 /// The mounted device has the queue, and the one behind it the throttle.
 #[test]
-fn a_disk_with_a_queue_is_throttled_behind_it() {
+fn a_throttled_disk_has_a_queue_before_the_throttle() {
     let scratch = Scratch::new(&std::env::temp_dir(), "queued-disk").unwrap();
     let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(23_000_000) };
-    if let Some(disk) = or_skip(SlowDisk::queued(scratch.path(), 64 << 20, rates)) {
+    if let Some(disk) = or_skip(SlowDisk::throttled(scratch.path(), 64 << 20, rates)) {
         let knob = |knob: &str| std::fs::read_to_string(format!("/sys/block/{}/queue/{knob}", disk.name())).unwrap();
         assert_eq!((knob("nr_requests").trim(), knob("max_sectors_kb").trim()), ("64", "128"));
         assert!(knob("scheduler").contains("[mq-deadline]"), "{}", knob("scheduler"));
@@ -160,4 +164,45 @@ fn a_relay_that_is_dropped_takes_no_connection_though_its_listener_was_copied() 
     assert_eq!(rustix::net::sockopt::socket_acceptconn(&copy), Ok(true));
     drop(relay);
     assert_eq!(rustix::net::sockopt::socket_acceptconn(&copy), Ok(false));
+}
+
+/// Seconds for 64 MiB by writes of 1 MiB, and the median of syncs of 4 KiB beside nothing.
+fn speeds(disk: &SlowDisk) -> (f64, f64) {
+    use std::io::Write;
+    use std::time::Instant;
+    let sized = |name: &str| std::fs::File::create(disk.path().join(name)).unwrap();
+    let (mut large, piece) = (sized("large"), vec![7; 1 << 20]);
+    let began = Instant::now();
+    (0..64).for_each(|_| large.write_all(&piece).unwrap());
+    large.sync_all().unwrap();
+    let seconds = began.elapsed().as_secs_f64();
+    let mut small = sized("small");
+    let mut syncs: Vec<f64> = (0..21)
+        .map(|_| {
+            small.write_all(&[1; 4096]).unwrap();
+            let began = Instant::now();
+            small.sync_all().unwrap();
+            began.elapsed().as_secs_f64()
+        })
+        .collect();
+    syncs.sort_by(f64::total_cmp);
+    (seconds, syncs[10])
+}
+
+#[test]
+#[ignore = "compares the two ways to make a slow disk, in half a minute"]
+fn our_disk_beside_the_kernels_throttle() {
+    let scratch = Scratch::new(&std::env::temp_dir(), "beside").unwrap();
+    let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(25_000_000) };
+    for _ in 0..3 {
+        let made = [
+            ("own", SlowDisk::queued(scratch.path(), 256 << 20, rates)),
+            ("throttle", SlowDisk::throttled(scratch.path(), 256 << 20, rates)),
+        ];
+        for (name, disk) in made {
+            let Some(disk) = or_skip(disk) else { continue };
+            let (seconds, sync) = speeds(&disk);
+            eprintln!("{name}: {:.2} MB/s, sync {:.1} ms", 67.108_864 / seconds, sync * 1e3);
+        }
+    }
 }

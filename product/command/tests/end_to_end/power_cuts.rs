@@ -80,7 +80,7 @@ fn first_loss(options: DiskOptions) -> Option<Result<(), String>> {
         server.kill();
         drop(ext4);
         let _alone = LOOP_DEVICES.write();
-        disk.power_on().unwrap();
+        disk.restart().unwrap();
         ext4 = match Ext4::mount(&disk, &point) {
             Ok(ext4) => ext4,
             Err(error) => return Some(Err(format!("round {round}: {error}"))),

@@ -9,7 +9,7 @@ fn medium(flushes: bool) -> (Scratch, Medium) {
     let path = scratch.path().join("medium");
     let file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
     file.set_len(SECTORS * SECTOR_BYTES).unwrap();
-    (scratch, Medium::new(file, flushes))
+    (scratch, Medium::new(file, &DiskOptions { flushes, ..DiskOptions::new(SECTORS * SECTOR_BYTES) }))
 }
 
 /// Writes every sector, with this byte.
@@ -50,6 +50,16 @@ fn a_disk_that_ignores_flushes_loses_bytes_that_it_called_durable() {
     medium.cut(7).unwrap();
     medium.power_on();
     assert!(count(&medium, 0) > SECTORS as usize / 4);
+}
+
+#[test]
+fn a_full_cache_is_written_out() {
+    let (_scratch, mut medium) = medium(true);
+    medium.cached_sectors_max = 9;
+    (0..10).for_each(|sector| medium.write(sector * SECTOR_BYTES, &[1; SECTOR]).unwrap());
+    medium.cut(7).unwrap();
+    medium.power_on();
+    assert_eq!(count(&medium, 1), 10);
 }
 
 #[test]
