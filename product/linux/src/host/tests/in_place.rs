@@ -6,11 +6,22 @@ use std::task::{Context, Poll, Waker};
 use afflux_volume::Caller;
 
 use super::*;
-use crate::in_place::InPlace;
+use crate::in_place::{InPlace, Leave};
+
+/// Always permits.
+struct Free;
+
+impl Leave for Free {
+    fn permit(&self) -> bool {
+        true
+    }
+
+    fn end(&self) {}
+}
 
 /// The result of one poll on a thread that may block.
 fn at_once<T>(work: impl Future<Output = T>) -> Option<T> {
-    let place = InPlace::begin();
+    let place = InPlace::begin(Arc::new(Free));
     let mut work = pin!(work);
     match place.run(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop()))) {
         Poll::Ready(result) => Some(result),
@@ -48,7 +59,7 @@ fn a_change_that_must_be_durable_leaves_its_sync_to_the_pool() {
     let how = CreateHow::Guarded(AttributeChange::default());
     let root = world.root();
     let mut made = pin!(world.volume.create_by(&Caller::SERVER, &root, b"a", how));
-    let place = InPlace::begin();
+    let place = InPlace::begin(Arc::new(Free));
     assert!(place.run(|| made.as_mut().poll(&mut Context::from_waker(Waker::noop()))).is_pending());
     assert!(world.host("a").exists(), "the change itself is made");
     drop(place);
