@@ -299,8 +299,13 @@ fn batch_forget<'a>(it: &mut Reader<'a>) -> Result<Operation<'a>, WireError> {
     Ok(Operation::BatchForget { count, pairs: it.rest() })
 }
 
+/// The first fields of READ, WRITE and the listings.
+fn extent_begun(it: &mut Reader<'_>) -> Result<Extent, WireError> {
+    Ok(Extent { fh: it.u64()?, offset: it.u64()?, size: it.u32()? })
+}
+
 fn extent(it: &mut Reader<'_>) -> Result<Extent, WireError> {
-    let extent = Extent { fh: it.u64()?, offset: it.u64()?, size: it.u32()? };
+    let extent = extent_begun(it)?;
     // Flags of the call, the owner of a lock, flags of the file, padding.
     skip_words(it, 5)?;
     Ok(extent)
@@ -311,7 +316,7 @@ fn mode(it: &mut Reader<'_>) -> Result<Mode, WireError> {
 }
 
 fn write<'a>(it: &mut Reader<'a>) -> Result<Operation<'a>, WireError> {
-    let (extent, kind) = (Extent { fh: it.u64()?, offset: it.u64()?, size: it.u32()? }, it.u32()?);
+    let (extent, kind) = (extent_begun(it)?, it.u32()?);
     // The owner of a lock, then the file's flags and padding.
     skip_words(it, 2)?;
     let flags = it.u32()?;

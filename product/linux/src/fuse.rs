@@ -11,6 +11,7 @@ use std::io::Read;
 mod buffers;
 mod device;
 mod mounting;
+mod resting;
 mod session;
 
 pub use mounting::{FuseMount, MountError, MountPoint, OwnMounts, unmount};

@@ -405,7 +405,7 @@ impl Platform for LinuxPlatform {
     fn spawn_near(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         match Reactor::current(self.shared.number).filter(|reactor| reactor.stays()) {
             Some(reactor) => reactor.add_task(name, Box::pin(task)),
-            None if in_place::may_block() => {
+            None if in_place::is_marked() => {
                 // Most such tasks end here: without a wake-up of another thread.
                 let mut task = Box::pin(task);
                 if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {

@@ -275,6 +275,37 @@ fn names_are_made_and_removed_without_a_hand_over() {
     mounted.stop();
 }
 
+// rule: one thread of a mount answers a lone caller, with at most one switch a call, while the others rest
+#[test]
+fn one_thread_answers_a_lone_caller() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    let file = File::create(mounted.path("file")).unwrap();
+    let by_thread = || ["fuse-0", "fuse-1", "fuse-2", "fuse-3"].map(|thread| switches(mounted.server(), thread));
+    for (bytes, writes) in [(4096, 2000), (512 << 10, 400)] {
+        let block = vec![1; bytes];
+        let round = |_| {
+            let before = by_thread();
+            (0..writes).for_each(|_| file.write_all_at(&block, 0).unwrap());
+            let after = by_thread();
+            [0, 1, 2, 3].map(|at| after[at] - before[at])
+        };
+        // A call of the host needs a second thread, which stays for some more messages.
+        let is_one = |counts: &[u64; 4]| {
+            let (all, most) = (counts.iter().sum::<u64>(), *counts.iter().max().unwrap());
+            // A thread that finds the next call waiting need not switch.
+            (all - most) * 8 <= all && all <= writes + writes / 10
+        };
+        let rounds: Vec<_> = (0..10).map(round).collect();
+        assert!(rounds.iter().any(is_one), "switches by thread for {writes} writes of {bytes} bytes: {rounds:?}");
+    }
+    mounted.stop();
+}
+
 // rule: a mount's call that hangs in the host can be interrupted, and calls that need no host go on
 #[test]
 fn calls_that_hang_in_the_host_are_interrupted_and_others_go_on() {

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use afflux_frontend::{MessageReply, Segment};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
@@ -61,6 +62,13 @@ impl Device {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Whether a message waits to be read.
+    pub(super) fn has_message(&self) -> bool {
+        let mut polled = [PollFd::new(&*self.0, PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut polled, Some(&at_once)) == Ok(1) && polled[0].revents().contains(PollFlags::IN)
     }
 
     /// Writes a reply. The kernel refuses the reply to a caller that is gone.

@@ -1,9 +1,9 @@
 //! The threads that serve a mount.
 //!
 //! Owns: the threads, the calls that wait on the platform's reactors, the sender of notices, the end of a session.
-//! Does not own: answers (the machine), mounting (`mounting`).
+//! Does not own: answers (the machine), mounting (`mounting`), which threads rest (`resting`).
 //! Invariants: a call that waits is on a reactor, which polls it anew. A thread makes a call's first host calls itself,
-//! unless no other thread is free: so one thread always comes back to the device, whatever hangs. The
+//! unless no other thread is there for the device (`resting`): so one always comes back, whatever hangs. The
 //! session is over once the mount is gone. Notices have a thread of their own: the kernel may wait for a reply while it
 //! takes one.
 
@@ -21,6 +21,7 @@ use afflux_frontend::{Answering, MessageMachine, MessageReply, Tried};
 use super::buffers::Buffers;
 use super::device::{Device, Written};
 use super::mounting::FuseMount;
+use super::resting::{Crew, Member, Rhythm};
 use crate::in_place::InPlace;
 use crate::platform::LinuxPlatform;
 
@@ -45,10 +46,7 @@ struct Waiting {
 
 #[derive(Default)]
 struct Calls {
-    /// On reactors, or in place.
     waiting: usize,
-    /// Those whose thread may block.
-    in_place: usize,
     /// Somebody waits for the end of all.
     awaited: bool,
 }
@@ -56,16 +54,6 @@ struct Calls {
 impl Waiting {
     fn lock(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The thread of a call may block, unless all others do.
-    fn may_block(self: &Arc<Self>) -> Option<BlockingThread> {
-        let mut calls = self.lock();
-        if calls.in_place + 1 >= THREADS {
-            return None;
-        }
-        calls.in_place += 1;
-        Some(BlockingThread(Arc::clone(self)))
     }
 }
 
@@ -89,15 +77,6 @@ impl Drop for WaitingCall {
     }
 }
 
-/// A thread that may block.
-struct BlockingThread(Arc<Waiting>);
-
-impl Drop for BlockingThread {
-    fn drop(&mut self) {
-        self.0.lock().in_place -= 1;
-    }
-}
-
 /// The common part of a session's threads.
 #[derive(Clone)]
 struct Shared {
@@ -105,6 +84,7 @@ struct Shared {
     machine: Arc<dyn MessageMachine>,
     buffers: Arc<Buffers>,
     waiting: Arc<Waiting>,
+    crew: Arc<Crew>,
     /// The descriptors of all threads.
     devices: Arc<Mutex<Vec<Device>>>,
 }
@@ -120,13 +100,13 @@ impl FuseMount {
             buffers: Buffers::new(machine.message_bytes_max()),
             machine: Arc::clone(&machine),
             waiting: Arc::default(),
+            crew: Crew::new(),
             devices: Arc::new(Mutex::new(vec![self.device.clone()])),
         };
         let mut buffer = shared.buffers.take();
         // The first message is INIT, and no other comes before its answer.
-        if !shared.turn(&self.device, &mut buffer)? {
-            return Err(io::ErrorKind::NotConnected.into());
-        }
+        let Some(len) = self.device.read(&mut buffer)? else { return Err(io::ErrorKind::NotConnected.into()) };
+        shared.answer(&self.device, &mut buffer, len);
         let (lives, ended) = mpsc::channel();
         for number in 1..THREADS {
             // Kernels before 4.2 have one descriptor a mount.
@@ -142,10 +122,11 @@ impl FuseMount {
 }
 
 fn start(number: usize, shared: Shared, device: Device, mut buffer: Vec<u8>, lives: Sender<()>) -> io::Result<()> {
+    let member = shared.crew.join();
     thread::Builder::new().name(format!("fuse-{number}")).spawn(move || {
-        let serve = || while shared.turn(&device, &mut buffer).unwrap_or(false) {};
-        shared.platform.watch_panics("fuse call", serve);
-        drop(lives);
+        let serve = || shared.serve(&device, &mut buffer, &member);
+        shared.platform.watch_panics("fuse thread", serve);
+        drop((member, lives));
     })?;
     Ok(())
 }
@@ -166,9 +147,19 @@ impl Shared {
         self.devices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads and answers one message; false once the mount is gone.
-    fn turn(&self, device: &Device, buffer: &mut Vec<u8>) -> io::Result<bool> {
-        let Some(len) = device.read(buffer)? else { return Ok(false) };
+    /// Answers messages until the mount is gone.
+    fn serve(&self, device: &Device, buffer: &mut Vec<u8>, member: &Member) {
+        let mut rhythm = Rhythm::default();
+        while let Ok(Some(len)) = device.read(buffer) {
+            let may_rest = rhythm.is_time_to_look() && member.look(&mut rhythm, device.has_message());
+            self.answer(device, buffer, len);
+            if may_rest {
+                member.rest(&mut rhythm);
+            }
+        }
+    }
+
+    fn answer(&self, device: &Device, buffer: &mut Vec<u8>, len: usize) {
         match self.machine.try_answer(&buffer[..len]) {
             Tried::Nothing => {}
             Tried::Reply(reply) => self.reply(device, &reply),
@@ -177,21 +168,17 @@ impl Shared {
                 self.carry_out(device, Arc::clone(&self.machine).answer(message));
             }
         }
-        Ok(true)
     }
 
     /// Answers a message that needs a wait, or only host calls.
     fn carry_out(&self, device: &Device, mut answering: Answering) {
         let call = WaitingCall::new(&self.waiting);
-        let free = self.waiting.may_block();
-        let in_place = free.as_ref().map(|_| InPlace::begin());
-        let mut first = || answering.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let in_place = InPlace::begin(Arc::clone(&self.crew) as _);
         // Most such calls end here: without a wake-up of another thread.
-        let polled = match &in_place {
-            Some(in_place) => in_place.run(first),
-            None => first(),
-        };
+        let polled = in_place.run(|| answering.as_mut().poll(&mut Context::from_waker(Waker::noop())));
         if let Poll::Ready(reply) = polled {
+            // The next message may come before the write of this reply ends.
+            in_place.end_calls();
             reply.iter().for_each(|reply| self.reply(device, reply));
             // Ends what it left for later, which may block.
             drop(in_place);

@@ -259,10 +259,12 @@ impl<P: Platform> Inode<P> {
     }
 
     /// Whether a write of this range can go without a question to the host. The first write of a clean file asks if the
-    /// last answer is older than `idle_ns`. A write of a part of a page to a clean file always asks: others may have
-    /// changed the rest, and it is written back, too.
+    /// last answer is older than `idle_ns`. It always asks if a page has other known bytes: others may have changed
+    /// these, and they are written back, too. Of a page past the end, the host gets the written bytes alone.
     pub(crate) fn may_become_dirty(&self, range: &Range<u64>, now: Nanos, idle_ns: u64) -> bool {
-        let is_whole = range.start.is_multiple_of(PAGE_BYTES) && range.end.is_multiple_of(PAGE_BYTES);
+        let size = self.file().map_or(0, File::size);
+        let ends_whole = range.end.is_multiple_of(PAGE_BYTES) || range.end >= size;
+        let is_whole = range.start.is_multiple_of(PAGE_BYTES) && ends_whole;
         !self.is_clean() || (is_whole && self.is_fresh(&self.state(), now, idle_ns))
     }
 

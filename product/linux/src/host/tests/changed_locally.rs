@@ -204,3 +204,18 @@ fn a_write_of_whole_blocks_asks_where_nobody_did_for_long() {
     world.write(&file, 4096, &[b'd'; 4096]).result.unwrap();
     assert!(world.read(&file, 0, 4096).0 == [b'c'; 4096], "the other block is the local program's");
 }
+
+#[test]
+fn a_local_change_past_the_end_survives_a_write_up_to_there() {
+    let world = World::new();
+    let file = world.create(&world.root(), "file");
+    // A local program makes the file longer, in the same block. Nobody asks before the write.
+    fs::write(world.host("file"), [b'b'; 3000]).unwrap();
+    world.write(&file, 0, &[b'c'; 2000]).result.unwrap();
+    world.sync(&file);
+    let expected = [[b'c'; 2000].as_slice(), &[b'b'; 1000]].concat();
+    assert!(fs::read(world.host("file")).unwrap() == expected, "the local bytes are there");
+    world.volume.engine().set_knob(VolumeKnob::AttributesIdleCentisecs, 0).unwrap();
+    assert_eq!(world.attributes(&file).size, 3000, "the size is noticed");
+    assert!(world.read(&file, 0, 8192).0 == expected, "and the bytes are seen");
+}

@@ -6,11 +6,42 @@ use std::task::{Context, Poll, Waker};
 use afflux_volume::Caller;
 
 use super::*;
-use crate::in_place::InPlace;
+use crate::in_place::{InPlace, Leave};
+
+/// Always permits.
+struct Free;
+
+/// Never permits.
+struct Bound;
+
+impl Leave for Bound {
+    fn permit(&self) -> bool {
+        false
+    }
+
+    fn end(&self) {}
+}
+
+impl Leave for Free {
+    fn permit(&self) -> bool {
+        true
+    }
+
+    fn end(&self) {}
+}
 
 /// The result of one poll on a thread that may block.
 fn at_once<T>(work: impl Future<Output = T>) -> Option<T> {
-    let place = InPlace::begin();
+    polled(Arc::new(Free), work)
+}
+
+/// The result of one poll that makes no call of the host.
+fn from_memory<T>(work: impl Future<Output = T>) -> Option<T> {
+    polled(Arc::new(Bound), work)
+}
+
+fn polled<T>(leave: Arc<dyn Leave>, work: impl Future<Output = T>) -> Option<T> {
+    let place = InPlace::begin(leave);
     let mut work = pin!(work);
     match place.run(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop()))) {
         Poll::Ready(result) => Some(result),
@@ -48,9 +79,24 @@ fn a_change_that_must_be_durable_leaves_its_sync_to_the_pool() {
     let how = CreateHow::Guarded(AttributeChange::default());
     let root = world.root();
     let mut made = pin!(world.volume.create_by(&Caller::SERVER, &root, b"a", how));
-    let place = InPlace::begin();
+    let place = InPlace::begin(Arc::new(Free));
     assert!(place.run(|| made.as_mut().poll(&mut Context::from_waker(Waker::noop()))).is_pending());
     assert!(world.host("a").exists(), "the change itself is made");
     drop(place);
     world.run(made).result.unwrap();
+}
+
+// rule: the first write of a new file asks the host nothing, wherever the write ends
+#[test]
+fn a_new_file_is_written_without_a_question_to_the_host() {
+    let world = World::new();
+    let file = world.create(&world.root(), "file");
+    let write = |offset, bytes: &'static [u8]| {
+        from_memory(world.volume.write(&file, offset, Bytes::from_static(bytes))).map(|outcome| outcome.result.unwrap())
+    };
+    assert_eq!(write(10, b"not from the page's beginning"), None);
+    assert_eq!(write(0, &[1; 6000]), Some(()));
+    world.sync(&file);
+    assert_eq!(write(4096, &[1; 10]), None, "the page has other bytes");
+    assert_eq!(write(4096, &[1; 1904]), Some(()), "up to the end");
 }
