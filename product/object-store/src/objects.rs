@@ -7,11 +7,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use afflux_object::{Created, DatedObjects, ObjectError, Objects};
+use afflux_object::{Created, DatedObjects, ObjectError, Objects, Parts};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use object_store::{Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+use object_store::{Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 
+use crate::address::Place;
 use crate::failure::Failure;
 use crate::site::Site;
 
@@ -32,11 +33,17 @@ impl StoreObjects {
 }
 
 impl Objects for StoreObjects {
-    async fn create(&self, name: &str, bytes: Bytes) -> Result<Created, ObjectError> {
+    async fn create(&self, name: &str, parts: impl Into<Parts> + Send) -> Result<Created, ObjectError> {
+        let parts = parts.into();
+        let payload = match self.site.address.place {
+            // A file system takes each part by a system call of its own.
+            Place::Directory(_) => parts.joined().into(),
+            _ => parts.0.into_iter().collect::<PutPayload>(),
+        };
         let (wire, path) = (Arc::clone(&self.site.wire), self.site.address.path(name));
         self.run(async move {
             let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-            match wire.put_opts(&path, bytes.into(), options).await {
+            match wire.put_opts(&path, payload, options).await {
                 Ok(_) => Ok(Created::New),
                 Err(Error::AlreadyExists { .. }) => Ok(Created::Present),
                 Err(error) => Err(error),

@@ -13,7 +13,7 @@ use futures_util::lock::Mutex;
 use crate::error::ObjectVolumeError;
 use crate::format::segment::SegmentWriter;
 use crate::format::segment_id::SegmentId;
-use crate::seams::{Clock, Created, ObjectError, Objects};
+use crate::seams::{Clock, Created, ObjectError, Objects, Parts};
 
 const FIRST_PAUSE_NS: u64 = 100_000_000;
 const LONGEST_PAUSE_NS: u64 = 5_000_000_000;
@@ -69,7 +69,7 @@ pub(crate) struct Upload {
 struct Turn {
     runs: Vec<Run>,
     /// The object, once it was sent.
-    image: Option<Bytes>,
+    image: Option<Parts>,
     /// A try had no answer, so the object may be there.
     is_maybe_there: bool,
     is_there: bool,
@@ -104,13 +104,13 @@ impl Upload {
 }
 
 impl Turn {
-    fn image(&mut self, segment: SegmentId) -> Result<Bytes, ObjectVolumeError> {
+    fn image(&mut self, segment: SegmentId) -> Result<Parts, ObjectVolumeError> {
         if let Some(image) = &self.image {
             return Ok(image.clone());
         }
         let mut writer = SegmentWriter::new(segment);
         for run in std::mem::take(&mut self.runs) {
-            writer.push(run.ino, run.start, &run.bytes)?;
+            writer.push(run.ino, run.start, run.bytes)?;
         }
         Ok(self.image.insert(writer.finish()).clone())
     }

@@ -39,10 +39,34 @@ pub enum Created {
     Present,
 }
 
+/// The bytes of an object in pieces, which are sent one after another. So nobody copies them into one buffer first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parts(pub Vec<Bytes>);
+
+impl Parts {
+    /// The bytes of all pieces. More than one are copied.
+    pub fn joined(self) -> Bytes {
+        match <[Bytes; 1]>::try_from(self.0) {
+            Ok([all]) => all,
+            Err(parts) => parts.concat().into(),
+        }
+    }
+}
+
+impl From<Bytes> for Parts {
+    fn from(bytes: Bytes) -> Self {
+        Self(vec![bytes])
+    }
+}
+
 /// A store of immutable objects. It reads what it wrote: an answered PUT or DELETE holds for all later requests.
 pub trait Objects: Send + Sync {
     /// Makes an object unless there is one.
-    fn create(&self, name: &str, bytes: Bytes) -> impl Future<Output = Result<Created, ObjectError>> + Send;
+    fn create(
+        &self,
+        name: &str,
+        parts: impl Into<Parts> + Send,
+    ) -> impl Future<Output = Result<Created, ObjectError>> + Send;
     /// A part of an object.
     fn get(&self, name: &str, range: Range<u64>) -> impl Future<Output = Result<Bytes, ObjectError>> + Send;
     /// The names with a prefix.

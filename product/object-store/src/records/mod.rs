@@ -1,10 +1,11 @@
 //! `Records` over SlateDB.
 //!
 //! Owns: the opening, which fences; the numbers of batches; scans.
-//! Does not own: the loops behind it (`tasks`), the values of settings (`settings`).
+//! Does not own: the loops behind it (`tasks`, `log`), the values of settings (`settings`).
 //! Invariants: batches have the numbers of their calls, and become durable in that order. After the end of the records no
 //! batch is taken.
 
+mod log;
 mod settings;
 mod sum;
 mod tasks;
@@ -25,6 +26,7 @@ use slatedb::{Db, DbReadOps, VersionedManifest, WriteBatch};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
+use self::log::Demand;
 use self::settings::settings;
 use self::sum::Sum;
 use self::tasks::{Progress, Tasks, reason};
@@ -83,7 +85,8 @@ impl StoreRecords {
         }
         let (queue, batches) = unbounded_channel();
         let (progress, _) = watch::channel(Progress { unfenced_at_ns, ..Progress::default() });
-        let tasks = Arc::new(Tasks { db, progress });
+        let (demand, _) = watch::channel(Demand::default());
+        let tasks = Arc::new(Tasks { db, progress, demand });
         // They end with the records; nobody waits for them.
         drop(site.threads.run(Arc::clone(&tasks).write(batches)));
         drop(site.threads.run(Arc::clone(&tasks).log()));
@@ -131,6 +134,16 @@ impl StoreRecords {
         self.given.lock().unwrap_or_else(PoisonError::into_inner).last
     }
 
+    /// Waits until a batch is in the database, or for the end.
+    async fn written(&self, sequence: Sequence) -> Result<(), RecordsError> {
+        let mut seen = self.tasks.demand.subscribe();
+        let is_written = seen.wait_for(|demand| demand.is_ended || demand.written >= sequence).await;
+        match is_written.map(|demand| demand.written >= sequence) {
+            Ok(true) => Ok(()),
+            _ => self.reaches(|_| false).await,
+        }
+    }
+
     /// Waits for progress, or for the end.
     async fn reaches(&self, is_reached: impl Fn(&Progress) -> bool) -> Result<(), RecordsError> {
         let mut seen = self.tasks.progress.subscribe();
@@ -169,7 +182,7 @@ impl Records for StoreRecords {
     }
 
     async fn durable(&self, sequence: Sequence) -> Result<(), RecordsError> {
-        self.tasks.want(sequence);
+        let _caller = self.tasks.waits(sequence);
         self.reaches(|progress| progress.durable >= sequence).await
     }
 
@@ -182,7 +195,7 @@ impl Records for StoreRecords {
     ) -> Result<Vec<Record>, RecordsError> {
         let given = self.last_given();
         if durability == Durability::Applied {
-            self.reaches(|progress| progress.written >= given).await?;
+            self.written(given).await?;
         }
         let tasks = Arc::clone(&self.tasks);
         self.run(async move {

@@ -14,13 +14,6 @@ use slatedb::config::{
 pub(super) const MANIFEST_POLL: Duration = Duration::from_secs(5);
 /// An opening reads at most about this many log objects.
 pub(super) const LOGS_MAX: u64 = 256;
-/// A batch that no caller waits for, such as a time of a file, goes to the log with the next one, or after this time.
-pub(super) const UNWANTED_FOR: Duration = Duration::from_secs(1);
-/// A log PUT waits this part of the last one's time for as many batches as clients gave since that one began. Clients
-/// that were answered by one PUT then share the next with those that came meanwhile.
-pub(super) const GATHERED_PART: u32 = 8;
-/// It does not wait for fewer: a lone client gives two at a time.
-pub(super) const SHARED_MIN: u64 = 4;
 /// A memtable with records is flushed so often.
 pub(super) const FLUSH_EVERY: Duration = Duration::from_secs(60);
 /// A memtable of this size is flushed.

@@ -1,64 +1,46 @@
 //! The tasks of open records: batches into the database, the log, memtable flushes, reads of the manifest.
 //!
 //! Owns: their loops and their common state.
-//! Does not own: the seam (`records`).
-//! Invariants: batches reach the database in the order of their numbers. There is one log PUT at a time, and all batches
-//! of its duration share the next. A batch that nobody waits for begins no log PUT for a second. The first error ends all
-//! tasks.
-
-use std::sync::Arc;
-use std::time::Duration;
+//! Does not own: the seam (`records`), the moments of log PUTs (`log`).
+//! Invariants: batches reach the database in the order of their numbers. The first error ends all tasks.
 
 use afflux_object::{RecordsError, Sequence};
 use slatedb::config::{FlushOptions, FlushType};
 use slatedb::{CloseReason, Db, Error, ErrorKind, WriteBatch};
+use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
-use super::settings::{FLUSH_EVERY, GATHERED_PART, LOGS_MAX, MANIFEST_POLL, SHARED_MIN, UNWANTED_FOR};
+use super::log::{Caller, Demand, log};
+use super::settings::{FLUSH_EVERY, LOGS_MAX, MANIFEST_POLL};
 use crate::clock::now_ns;
 
 /// The progress of all tasks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
-    /// The newest batch in the database.
-    pub(super) written: Sequence,
-    /// The time before that batch was given to the database.
-    pub(super) written_ns: u64,
     /// The newest durable batch.
     pub(super) durable: Sequence,
-    /// The newest batch that a caller waits for.
-    pub(super) wanted: Sequence,
     pub(super) unfenced_at_ns: u64,
     /// Log objects since the last memtable flush, at most.
     pub(super) logs: u64,
     pub(super) ended: Option<RecordsError>,
 }
 
-impl Progress {
-    /// Batches in the database that are not durable.
-    fn unlogged(&self) -> u64 {
-        self.written.0 - self.durable.0
-    }
-}
-
-/// An open database and its progress.
+/// An open database and its progress. Callers wait for durable batches on `progress`: a new batch in the database wakes
+/// the log alone.
 pub(super) struct Tasks {
     pub(super) db: Db,
     pub(super) progress: watch::Sender<Progress>,
+    pub(super) demand: watch::Sender<Demand>,
 }
 
 pub(super) type Queue = UnboundedReceiver<(Sequence, WriteBatch)>;
 
 impl Tasks {
-    /// A caller waits for a batch.
-    pub(super) fn want(&self, sequence: Sequence) {
-        self.progress.send_if_modified(|progress| {
-            let is_new = sequence > progress.wanted;
-            progress.wanted = progress.wanted.max(sequence);
-            is_new
-        });
+    /// A caller waits for a batch while the value lives.
+    pub(super) fn waits(&self, sequence: Sequence) -> Caller<'_> {
+        Caller::waits(&self.demand, sequence)
     }
 
     /// Gives batches to the database.
@@ -66,9 +48,9 @@ impl Tasks {
         while let Some((sequence, batch)) = queue.recv().await {
             let began_ns = now_ns();
             match self.db.write(batch).await {
-                Ok(_) => self.progress.send_modify(|progress| {
-                    progress.written = sequence;
-                    progress.written_ns = began_ns;
+                Ok(_) => self.demand.send_modify(|demand| {
+                    demand.written = sequence;
+                    demand.written_ns = began_ns;
                 }),
                 Err(error) => return self.end(reason(&error)),
             }
@@ -77,34 +59,17 @@ impl Tasks {
 
     /// Makes batches durable.
     pub(super) async fn log(self: Arc<Self>) {
-        let mut seen = self.progress.subscribe();
-        // The batches that clients of the last PUT and those after them gave, and the time to wait for as many.
-        let (mut expected, mut patience) = (0, Duration::ZERO);
-        loop {
-            let has_batch = |progress: &Progress| progress.written > progress.durable || progress.ended.is_some();
-            let is_wanted = |progress: &Progress| progress.wanted > progress.durable || progress.ended.is_some();
-            let is_shared = |progress: &Progress| progress.unlogged() >= expected || progress.ended.is_some();
-            // The end of a wait is seen below.
-            let _ = seen.wait_for(has_batch).await.map(drop);
-            let _ = timeout(UNWANTED_FOR, seen.wait_for(is_wanted)).await.map(drop);
-            let _ = timeout(patience, seen.wait_for(is_shared)).await.map(drop);
-            let Progress { written: upto, written_ns, durable, ended: None, .. } = seen.borrow_and_update().clone()
-            else {
-                return;
-            };
-            let sent = Instant::now();
-            if let Err(error) = self.db.flush().await {
-                return self.end(reason(&error));
-            }
-            let carried = upto.0 - durable.0;
-            expected = carried + self.progress.borrow().written.0 - upto.0;
-            patience = if expected < SHARED_MIN { Duration::ZERO } else { sent.elapsed() / GATHERED_PART };
+        let put = || async { self.db.flush().await.map_err(|error| reason(&error)) };
+        let durable = |upto, before_ns| {
             self.progress.send_modify(|progress| {
                 progress.durable = upto;
                 // The PUT was sent later than the batch was given to the database.
-                progress.unfenced_at_ns = progress.unfenced_at_ns.max(written_ns);
+                progress.unfenced_at_ns = progress.unfenced_at_ns.max(before_ns);
                 progress.logs += 1;
             });
+        };
+        if let Err(reason) = log(&self.demand, put, durable).await {
+            self.end(reason);
         }
     }
 
@@ -176,6 +141,7 @@ impl Tasks {
         self.progress.send_modify(|progress| {
             progress.ended.get_or_insert(reason);
         });
+        self.demand.send_modify(|demand| demand.is_ended = true);
     }
 }
 

@@ -76,7 +76,7 @@ fn races(store: &Store) {
         let name = format!("race/{round}");
         let racers = |racer: u8| {
             let (objects, name) = (store.objects(), name.clone());
-            std::thread::spawn(move || (racer, wait(objects.create(&name, vec![racer; 100].into()))))
+            std::thread::spawn(move || (racer, wait(objects.create(&name, Bytes::from(vec![racer; 100])))))
         };
         let racers: Vec<_> = (0..6).map(racers).collect();
         let results: Vec<_> = racers.into_iter().map(|racer| racer.join().unwrap()).collect();

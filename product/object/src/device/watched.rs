@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_engine::{Nanos, Platform};
 use bytes::Bytes;
 
-use crate::seams::{Created, ObjectError, Objects};
+use crate::seams::{Created, ObjectError, Objects, Parts};
 
 /// A store that fails for so long is away.
 const AWAY_NS: u64 = 5 * Nanos::SECOND;
@@ -61,8 +61,8 @@ impl<O: Objects, P: Platform> WatchedObjects<O, P> {
 }
 
 impl<O: Objects, P: Platform> Objects for WatchedObjects<O, P> {
-    async fn create(&self, name: &str, bytes: Bytes) -> Result<Created, ObjectError> {
-        self.watch(self.objects.create(name, bytes)).await
+    async fn create(&self, name: &str, parts: impl Into<Parts> + Send) -> Result<Created, ObjectError> {
+        self.watch(self.objects.create(name, parts)).await
     }
 
     async fn get(&self, name: &str, range: Range<u64>) -> Result<Bytes, ObjectError> {

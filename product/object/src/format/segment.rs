@@ -15,6 +15,7 @@ use super::error::{FormatError, exactly, in_range};
 use super::extent::Place;
 use super::fields::Fields;
 use super::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
+use crate::seams::Parts;
 
 /// Bytes of a whole line, without its checksum.
 pub const LINE_BYTES: u32 = 65_536;
@@ -44,11 +45,14 @@ pub struct DirectoryEntry {
     pub offset: u32,
 }
 
-/// Makes the bytes of a segment.
+/// Makes the bytes of a segment. It keeps long runs as they are, and copies short ones side by side.
 #[derive(Debug)]
 pub struct SegmentWriter {
     id: SegmentId,
-    image: BytesMut,
+    parts: Vec<Bytes>,
+    /// The bytes behind the last part.
+    open: BytesMut,
+    length: usize,
     entries: Vec<DirectoryEntry>,
     run_bytes: u64,
 }
@@ -56,47 +60,65 @@ pub struct SegmentWriter {
 impl SegmentWriter {
     /// A segment without runs.
     pub fn new(id: SegmentId) -> Self {
-        Self { id, image: BytesMut::new(), entries: Vec::new(), run_bytes: 0 }
+        Self { id, parts: Vec::new(), open: BytesMut::new(), length: 0, entries: Vec::new(), run_bytes: 0 }
     }
 
     /// Appends a run. Returns the place of its first line.
     ///
     /// # Errors
     /// If the run is empty, or the segment would be too long.
-    pub fn push(&mut self, ino: u64, start: u64, run: &[u8]) -> Result<u32, FormatError> {
+    pub fn push(&mut self, ino: u64, start: u64, mut run: Bytes) -> Result<u32, FormatError> {
         let bytes = run.len() as u64;
         let room = u64::from(SEGMENT_BYTES_MAX) - self.run_bytes;
         in_range("the length of a run", bytes, 1, room)?;
         self.run_bytes += bytes;
         // All runs of a segment hold 8 MiB, and each byte adds at most one checksum.
-        let offset = self.image.len() as u32;
+        let offset = self.length as u32;
         self.entries.push(DirectoryEntry { ino, start, bytes: bytes as u32, offset });
-        for line in run.chunks(LINE_BYTES as usize) {
-            let checksum = line_checksum(self.id, self.image.len() as u32, line);
-            self.image.extend_from_slice(line);
-            self.image.extend_from_slice(&checksum.to_be_bytes());
+        while !run.is_empty() {
+            let line = run.split_to(run.len().min(LINE_BYTES as usize));
+            let checksum = line_checksum(self.id, self.length as u32, &line);
+            self.append(line);
+            self.copy(&checksum.to_be_bytes());
         }
         Ok(offset)
     }
 
     /// The object's bytes.
-    pub fn finish(mut self) -> Bytes {
-        let directory = self.image.len();
+    pub fn finish(mut self) -> Parts {
+        let mut tail = BytesMut::with_capacity(self.entries.len() * DIRECTORY_ENTRY_BYTES + FOOTER_BYTES);
         for entry in &self.entries {
-            self.image.extend_from_slice(&entry.ino.to_be_bytes());
-            self.image.extend_from_slice(&entry.start.to_be_bytes());
-            self.image.extend_from_slice(&entry.bytes.to_be_bytes());
-            self.image.extend_from_slice(&entry.offset.to_be_bytes());
+            tail.extend_from_slice(&entry.ino.to_be_bytes());
+            tail.extend_from_slice(&entry.start.to_be_bytes());
+            tail.extend_from_slice(&entry.bytes.to_be_bytes());
+            tail.extend_from_slice(&entry.offset.to_be_bytes());
         }
-        self.image.extend_from_slice(&MAGIC);
-        self.image.extend_from_slice(&self.id.epoch.to_be_bytes());
-        self.image.extend_from_slice(&self.id.number.to_be_bytes());
-        self.image.extend_from_slice(&(directory as u32).to_be_bytes());
-        self.image.extend_from_slice(&(self.entries.len() as u32).to_be_bytes());
-        self.image.extend_from_slice(&[0; RESERVED_BYTES]);
-        let checksum = crc32c::crc32c(&self.image[directory..]);
-        self.image.extend_from_slice(&checksum.to_be_bytes());
-        self.image.freeze()
+        tail.extend_from_slice(&MAGIC);
+        tail.extend_from_slice(&self.id.epoch.to_be_bytes());
+        tail.extend_from_slice(&self.id.number.to_be_bytes());
+        tail.extend_from_slice(&(self.length as u32).to_be_bytes());
+        tail.extend_from_slice(&(self.entries.len() as u32).to_be_bytes());
+        tail.extend_from_slice(&[0; RESERVED_BYTES]);
+        let checksum = crc32c::crc32c(&tail);
+        tail.extend_from_slice(&checksum.to_be_bytes());
+        self.copy(&tail);
+        self.parts.push(self.open.freeze());
+        Parts(self.parts)
+    }
+
+    /// Appends a line: a whole one as a part of its own, which needs no copy.
+    fn append(&mut self, line: Bytes) {
+        if line.len() < LINE_BYTES as usize {
+            return self.copy(&line);
+        }
+        self.length += line.len();
+        let between = self.open.split().freeze();
+        self.parts.extend([between, line].into_iter().filter(|part| !part.is_empty()));
+    }
+
+    fn copy(&mut self, bytes: &[u8]) {
+        self.length += bytes.len();
+        self.open.extend_from_slice(bytes);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tests of the formats: what is written is read, and other bytes are refused.
 
+use bytes::Bytes;
+
 use super::error::FormatError;
 use super::extent::{Extent, Place, Source};
 use super::records::{Lineage, SegmentRecord, VOLUME_FORMAT, VolumeHeader};
@@ -34,10 +36,10 @@ fn names_are_read_as_written() {
 #[test]
 fn parts_of_runs_are_read_as_written() {
     let mut writer = SegmentWriter::new(id());
-    writer.push(1, 0, &run(100)).unwrap();
+    writer.push(1, 0, run(100).into()).unwrap();
     let long = run(2 * LINE_BYTES + 10);
-    let offset = writer.push(2, 4096, &long).unwrap();
-    let object = writer.finish();
+    let offset = writer.push(2, 4096, long.clone().into()).unwrap();
+    let object = writer.finish().joined();
     for (skipped, bytes) in
         [(0, 1), (0, 2 * LINE_BYTES + 10), (LINE_BYTES - 1, 2), (LINE_BYTES, 5), (2 * LINE_BYTES, 10)]
     {
@@ -53,11 +55,24 @@ fn parts_of_runs_are_read_as_written() {
     assert_eq!((entries[1].ino, entries[1].start, entries[1].bytes), (2, 4096, long.len() as u32));
 }
 
+// rule: The whole lines of a segment are sent from the memory that holds them.
+#[test]
+fn whole_lines_are_not_copied() {
+    let mut writer = SegmentWriter::new(id());
+    let long = Bytes::from(run(3 * LINE_BYTES + 10));
+    writer.push(1, 0, long.clone()).unwrap();
+    let own = long.as_ptr_range();
+    let parts = writer.finish().0;
+    let (kept, copied): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| own.contains(&part.as_ptr()));
+    assert_eq!(kept.concat(), long[..3 * LINE_BYTES as usize]);
+    assert_eq!(copied.concat().len(), 4 * 4 + 10 + DIRECTORY_ENTRY_BYTES + FOOTER_BYTES);
+}
+
 #[test]
 fn each_damaged_byte_is_noticed() {
     let mut writer = SegmentWriter::new(id());
-    writer.push(1, 0, &run(100)).unwrap();
-    let object = writer.finish();
+    writer.push(1, 0, run(100).into()).unwrap();
+    let object = writer.finish().joined();
     assert_eq!(object.len(), 104 + DIRECTORY_ENTRY_BYTES + FOOTER_BYTES);
     let place = Place { segment: id(), offset: 0, skipped: 0, run: 100 };
     for at in 0..object.len() {
@@ -78,10 +93,10 @@ fn each_damaged_byte_is_noticed() {
 #[test]
 fn a_segment_has_a_bound() {
     let mut writer = SegmentWriter::new(id());
-    writer.push(1, 0, &run(SEGMENT_BYTES_MAX)).unwrap();
-    let error = writer.push(1, 0, &[1]).unwrap_err();
+    writer.push(1, 0, run(SEGMENT_BYTES_MAX).into()).unwrap();
+    let error = writer.push(1, 0, vec![1].into()).unwrap_err();
     assert!(error.to_string().starts_with("the length of a run is 1 instead of 1 to 0"), "{error}");
-    assert!(SegmentWriter::new(id()).push(1, 0, &[]).is_err());
+    assert!(SegmentWriter::new(id()).push(1, 0, Bytes::new()).is_err());
 }
 
 #[test]

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use super::checker::Checker;
 use super::log::Entry;
 use super::random::Random;
-use crate::{Checkpoint, Clock, Created, DatedObjects, ObjectError, Objects};
+use crate::{Checkpoint, Clock, Created, DatedObjects, ObjectError, Objects, Parts};
 
 pub(super) const MS: u64 = 1_000_000;
 const TIMEOUT_NS: u64 = 2_000 * MS;
@@ -190,8 +190,8 @@ impl Clock for Store {
 }
 
 impl Objects for Store {
-    async fn create(&self, name: &str, bytes: Bytes) -> Result<Created, ObjectError> {
-        let name = name.to_owned();
+    async fn create(&self, name: &str, parts: impl Into<Parts> + Send) -> Result<Created, ObjectError> {
+        let (name, bytes) = (name.to_owned(), parts.into().joined());
         let act = move |world: &mut World| match world.objects.contains_key(&name) {
             true => Created::Present,
             false => {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 
 use afflux_engine::{Nanos, Platform};
-use afflux_object::{Created, ObjectError, Objects};
+use afflux_object::{Created, ObjectError, Objects, Parts};
 use bytes::Bytes;
 
 use super::contents::{ObjectChange, ObjectContents};
@@ -330,7 +330,8 @@ impl ObjectStore {
 }
 
 impl Objects for ObjectStore {
-    async fn create(&self, name: &str, bytes: Bytes) -> Result<Created, ObjectError> {
+    async fn create(&self, name: &str, parts: impl Into<Parts> + Send) -> Result<Created, ObjectError> {
+        let bytes = parts.into().joined();
         {
             let figures = &mut self.state().figures;
             let count = if name.starts_with("data/") { &mut figures.puts } else { &mut figures.log_puts };
