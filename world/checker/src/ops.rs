@@ -32,9 +32,12 @@ struct Use<'a> {
 /// The smallest allowed `hang_error_ms`.
 const HANG_ERROR_NS_MIN: u64 = 10_000_000_000;
 
+/// The engine counts a request a moment before the disk has it.
+const HANDED_OVER_NS_MAX: u64 = 100_000;
+
 /// Whether the disk was ever silent for so long that the engine may refuse its writers and syncs.
 fn hung_for_long(disk: &Disk) -> bool {
-    disk.longest_stall_ns() >= HANG_ERROR_NS_MIN
+    disk.longest_stall_ns() + HANDED_OVER_NS_MAX >= HANG_ERROR_NS_MIN
 }
 
 impl Drop for Use<'_> {
