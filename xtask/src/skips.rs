@@ -69,6 +69,8 @@ const EXCUSED: &[Excused] = &[
     excused("not root", MOUNTS, Ability::Mounts),
     excused("mounted here", MOUNTS, Ability::Mounts),
     excused("nothing may be mounted", MOUNTS, Ability::Mounts),
+    excused("no disk:", MOUNTS, Ability::Mounts),
+    excused("no slow disk", MOUNTS, Ability::Mounts),
     excused("loop device", MOUNTS, Ability::Mounts),
     excused("losetup", MOUNTS, Ability::Mounts),
     excused("mount ", MOUNTS, Ability::Mounts),
