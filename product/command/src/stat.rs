@@ -85,7 +85,7 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
     let (dirty, limit) = (units::memory(now.dirty_bytes), units::memory(now.dirty_limit_bytes));
     let owed = match now.dirty_bytes / PAGE_BYTES {
         0 => String::new(),
-        pages => format!(" ({} in {})", plural(pages, "page"), plural(now.dirty_runs, "run")),
+        pages => format!(" ({} in {})", units::plural(pages, "page"), units::plural(now.dirty_runs, "run")),
     };
     let mut parts =
         vec![format!("{} write", units::rate(written, time)), format!("dirty {dirty}{owed} of {limit}, {flushed}")];
@@ -93,11 +93,11 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
         parts.push(format!("writes up to {}", units::rate(speed, Duration::from_secs(1))));
     }
     if now.in_flight > 0 {
-        let requests = plural(now.in_flight.into(), "request");
+        let requests = units::plural(now.in_flight.into(), "request");
         parts.push(format!("in flight {} in {requests}", units::memory(now.writeback_bytes)));
     }
     if now.writers_waiting > 0 {
-        parts.push(format!("{} waiting", plural(now.writers_waiting.into(), "writer")));
+        parts.push(format!("{} waiting", units::plural(now.writers_waiting.into(), "writer")));
     }
     // A device whose store is away has completed nothing, too.
     if let Some(ns) = now.stalled_ns.filter(|_| now.away_ns.is_none()) {
@@ -126,7 +126,7 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
     }
     if now.files_failed > 0 {
         let why = output::shown(device.last_error.as_deref().unwrap_or("unknown error"));
-        parts.push(format!("{} could not be written ({why})", plural(now.files_failed.into(), "file")));
+        parts.push(format!("{} could not be written ({why})", units::plural(now.files_failed.into(), "file")));
     }
     parts.join("   ")
 }
@@ -167,7 +167,7 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
         format!("dirty {}", units::memory(cache.dirty_bytes)),
         format!("written {} for each byte that became dirty", units::times(written, dirtied)),
         format!("evicted {}/s by {}", per_second(now.counted_since(before, "pgsteal"), time), now.eviction),
-        plural(cache.files, "file"),
+        units::plural(cache.files, "file"),
         format!(
             "memory {}, {} of it in 2 MiB pages",
             units::memory(resident),
@@ -180,7 +180,7 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
 fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     let calls = now.calls().saturating_sub(before.calls());
     let nfs = &now.nfs;
-    let mut parts = vec![plural(nfs.connections, "connection"), format!("{} calls/s", per_second(calls, time))];
+    let mut parts = vec![units::plural(nfs.connections, "connection"), format!("{} calls/s", per_second(calls, time))];
     for (shown, name) in [("READ", "nfs_read"), ("WRITE", "nfs_write"), ("COMMIT", "nfs_commit")] {
         let count = |report: &Report| report.nfs.calls.get(name).copied().unwrap_or(0);
         let calls = count(now).saturating_sub(count(before));
@@ -190,34 +190,32 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     }
     let weak = nfs.calls.get("rpc_auth_tooweak").copied().unwrap_or(0);
     if weak > 0 {
-        parts.push(format!("{} of unauthorized callers refused (see `afflux serve --help`)", plural(weak, "call")));
+        parts.push(format!(
+            "{} of unauthorized callers refused (see `afflux serve --help`)",
+            units::plural(weak, "call")
+        ));
     }
     if nfs.closed_for_room > 0 {
-        let (closed, max) = (plural(nfs.closed_for_room, "connection"), units::count(nfs.connections_max));
+        let (closed, max) = (units::plural(nfs.closed_for_room, "connection"), units::count(nfs.connections_max));
         parts.push(format!("{closed} closed to make room (at most {max})"));
     }
     if nfs.refused > 0 {
-        parts.push(format!("{} refused (nfs_peer_connections_max)", plural(nfs.refused, "connection")));
+        parts.push(format!("{} refused (nfs_peer_connections_max)", units::plural(nfs.refused, "connection")));
     }
     let limit = now.knobs.get("nfs_request_bytes_max").copied().unwrap_or(0);
     if nfs.waiting_for_room > 0 || nfs.request_bytes > limit / 2 {
         parts.push(format!("requests {} of {}", units::memory(nfs.request_bytes), units::memory(limit)));
     }
     if nfs.waiting_for_room > 0 {
-        parts.push(format!("{} waiting for memory", plural(nfs.waiting_for_room, "connection")));
+        parts.push(format!("{} waiting for memory", units::plural(nfs.waiting_for_room, "connection")));
     }
     if nfs.closed_unread > 0 {
-        parts.push(format!("{} reset for want of room for their data", plural(nfs.closed_unread, "connection")));
+        parts.push(format!("{} reset for want of room for their data", units::plural(nfs.closed_unread, "connection")));
     }
     if nfs.closed_stalled > 0 {
-        parts.push(format!("{} closed for blocking others", plural(nfs.closed_stalled, "connection")));
+        parts.push(format!("{} closed for blocking others", units::plural(nfs.closed_stalled, "connection")));
     }
     parts.join("   ")
-}
-
-fn plural(number: u64, thing: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{} {thing}{ending}", units::count(number))
 }
 
 pub(crate) fn per_second(number: u64, time: Duration) -> String {

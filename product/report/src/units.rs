@@ -66,6 +66,12 @@ pub fn frequency(count: u64, time: Duration) -> String {
     if each > 0.0 && each < 9.95 { format!("{each:.1}/s") } else { format!("{}/s", self::count(each.round() as u64)) }
 }
 
+/// A number of things, such as "1 file" and "2 files".
+pub fn plural(number: u64, thing: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{ending}", count(number))
+}
+
 /// A count with a comma between groups of three digits: `1,204`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();

@@ -7,8 +7,7 @@
 //! Owns: the loop device, the ext4, the mount, the queue.
 //! Does not own: the data on it, the file with the rate (`rated_file`).
 //! Invariants: the rate is lifted before the unmount, which would otherwise take as long as the remaining writes. If
-//! the process dies, a shell that waits for its end takes everything down. The shell lifts the rate first, because a
-//! thread in a sync would keep the process alive until the sync ends.
+//! the process dies, a shell that waits for its end takes everything down. The file with the rate has a shell of its own.
 
 use std::path::{Path, PathBuf};
 

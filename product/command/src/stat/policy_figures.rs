@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use super::plural;
 use crate::control::messages::{DeviceGauges, FigureGauge};
 use afflux_report::{output, units};
 
@@ -40,7 +39,7 @@ impl Figures<'_> {
         let why = match self.word("budget_because")? {
             "asked for" => "as requested".to_owned(),
             "many writers" => {
-                let writers = plural(self.0.figure("payers_on_average")?, "writer");
+                let writers = units::plural(self.0.figure("payers_on_average")?, "writer");
                 format!("{asked} were requested; {writers} and their runs need more")
             }
             "memory guard" => format!("counted as {}: memory for dirty data runs short", units::latency(counted_ns)),
@@ -75,7 +74,7 @@ impl Figures<'_> {
     fn flight(&self) -> Option<String> {
         let (at_once, ns) = (self.0.figure("parallel_requests")?, self.time("in_flight_max_ns")?);
         let alone = self.time("unloaded_latency_ns").map(|ns| format!("; one alone takes {ns}")).unwrap_or_default();
-        let most = plural(at_once, "write");
+        let most = units::plural(at_once, "write");
         Some(format!("in flight: {most} at once, or as many as take {ns}{alone}"))
     }
 

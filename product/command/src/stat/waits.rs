@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use afflux_engine::WaitTimes;
 
-use super::plural;
 use crate::control::messages::{DelayGauges, DeviceGauges, PauseGauges, WaiterGauges};
 use afflux_report::{output, units};
 
@@ -34,7 +33,7 @@ pub(super) fn lines(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Dur
 fn times(what: &str, one: &str, times: &WaitTimes) -> Option<String> {
     let WaitTimes { count, ns, p50_ns, p99_ns, max_ns, .. } = *times;
     let [p50, p99, longest, sum] = [p50_ns, p99_ns, max_ns, ns].map(units::latency);
-    let since = format!("{} since the start, {sum} together", plural(count, one));
+    let since = format!("{} since the start, {sum} together", units::plural(count, one));
     (count > 0).then(|| format!("{what}: half up to {p50}, 99 % up to {p99}, longest {longest} ({since})"))
 }
 
@@ -42,7 +41,7 @@ fn paused(pauses: &[PauseGauges]) -> Option<String> {
     let ended = pauses.iter().filter(|pause| pause.count > 0);
     let causes: Vec<String> = ended
         .map(|pause| {
-            let (count, sum) = (plural(pause.count, "pause"), units::latency(pause.ns));
+            let (count, sum) = (units::plural(pause.count, "pause"), units::latency(pause.ns));
             format!("{} ({count}, {sum}, longest {})", output::shown(&pause.cause), units::latency(pause.longest_ns))
         })
         .collect();
@@ -52,7 +51,7 @@ fn paused(pauses: &[PauseGauges]) -> Option<String> {
 fn waiting(one: &WaiterGauges) -> String {
     let whom = one.client.as_ref().map(|client| format!(" by {}", output::shown(client))).unwrap_or_default();
     let (file, what) = (output::shown(&one.file), output::shown(&one.waits_for));
-    format!("waiting for {}: {file}{whom}, {} ({what})", units::latency(one.ns), plural(one.calls, "call"))
+    format!("waiting for {}: {file}{whom}, {} ({what})", units::latency(one.ns), units::plural(one.calls, "call"))
 }
 
 /// Clients with waits that ended between the reports, longest first.

@@ -243,8 +243,7 @@ fn state(row: &DeviceRow) -> String {
         parts.push(format!("{} requests/s", units::count(requests)));
     }
     if files_failed > 0 {
-        let files = if files_failed == 1 { "file" } else { "files" };
-        parts.push(format!("{} {files} could not be written", units::count(files_failed.into())));
+        parts.push(format!("{} could not be written", units::plural(files_failed.into(), "file")));
     }
     parts.join("; ")
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns: the callers that wait, the moment of each log PUT.
 //! Does not own: the PUT itself, the way of batches into the database (`tasks`).
-//! Invariants: there is one log PUT at a time, and it begins with all batches that callers waited for. It waits for more
+//! Invariants: one log PUT runs at a time. It begins with all batches that callers waited for. It waits for more
 //! callers for half of the last PUT's time at most. A batch that nobody waits for begins no PUT for a second.
 
 use std::collections::BTreeMap;

@@ -21,7 +21,7 @@ pub(super) fn many_name(at: u64) -> String {
     format!("file-{at:06}")
 }
 
-/// A directory of its own at this place: its names cannot meet those that others made there.
+/// A new directory at this place. No other user has made names in it.
 pub(super) fn scratch(place: &Path) -> Result<Scratch, Failure> {
     fs::create_dir_all(place).map_err(host(place.display().to_string()))?;
     Scratch::new(place, "race").map_err(host("making a directory"))

@@ -98,11 +98,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
         reason: "upkeep runs beside the server, and takes the server's own parts",
     },
     PermittedCircle {
-        name: "product/command",
-        files: &["stat", "stat/policy_figures", "stat/waits"],
-        reason: "the root declares the report, and its parts print theirs",
-    },
-    PermittedCircle {
         name: "product/engine",
         files: &["cache", "cache/file_pages"],
         reason: "pages of a file are found through the cache, which hands them out",
