@@ -92,6 +92,9 @@ fn words(what: &Happened) -> String {
             let outcome = error.as_ref().map(|error| format!(", failed: {error}")).unwrap_or_default();
             format!("{} ended after {}{outcome}", operation_text(operation, *offset, *bytes), units::latency(*ns))
         }
+        Happened::SetAside { ns } => {
+            format!("request still not ended after {}: its file waits, others go on", units::latency(*ns))
+        }
         Happened::KnobChanged { knob, value } => format!("{knob} is now {}", units::count(*value)),
         Happened::DeviceAdded => "device added".to_owned(),
         Happened::DeviceOver { over: true } => "device over its limit".to_owned(),

@@ -44,6 +44,13 @@ pub enum DeviceError {
     Lost,
 }
 
+impl DeviceError {
+    /// Whether the error concerns one file or its owner, and says nothing about writes of other files.
+    pub(crate) fn concerns_one_file(self) -> bool {
+        matches!(self, Self::Quota | Self::TooLarge | Self::Denied | Self::Stale)
+    }
+}
+
 /// Why an operation on a file failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

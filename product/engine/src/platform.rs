@@ -106,7 +106,8 @@ pub struct Limits {
     pub block_bytes: u32,
     /// The most bytes that one request may carry: a multiple of 4096, at least 4096.
     pub request_bytes_max: u32,
-    /// The most requests that the engine keeps in flight: 1 or more.
+    /// The most requests that the engine keeps in flight: 1 or more. Requests that do not end for long do not count, but
+    /// there are no more of them than this.
     pub depth: u32,
     /// The largest size that a file can have: writes beyond it are refused before they are accepted.
     pub file_bytes_max: u64,
@@ -164,7 +165,7 @@ pub trait Device: Send + Sync + 'static {
     fn limits(&self) -> &Limits;
 
     /// Takes the request. Never blocks; may complete the request before returning. The engine keeps at most
-    /// [`Limits::depth`] data requests in flight and holds no lock during the call.
+    /// [`Limits::depth`] data requests in flight, and as many that do not end for long. It holds no lock during the call.
     fn submit(&self, request: Request);
 
     /// Bytes that can still be allocated to files, as far as is known without blocking. Once this gets small, the

@@ -80,6 +80,11 @@ pub enum Event {
         /// The error, if it failed.
         error: Option<DeviceError>,
     },
+    /// A request of the file has not ended for too long. Other files get its place in the device, and the file waits.
+    SetAside {
+        /// The time since its submission.
+        ns: u64,
+    },
     /// A knob was set, for the event's device or for all.
     KnobChanged {
         /// The knob's name.

@@ -109,6 +109,7 @@ fn happened(event: &Event) -> Happened {
             let (operation, offset, bytes) = operation_fields(operation);
             Happened::Completed { operation, offset, bytes, ns, error: error.map(|error| error.to_string()) }
         }
+        Event::SetAside { ns } => Happened::SetAside { ns },
         Event::KnobChanged { knob, value } => Happened::KnobChanged { knob: knob.to_owned(), value },
         Event::DeviceAdded => Happened::DeviceAdded,
         Event::DeviceOver { over } => Happened::DeviceOver { over },

@@ -71,6 +71,7 @@ fn every_event_is_documented_with_what_it_has() {
         Happened::Turn { reason: words(), pages: 0, ns: 0 },
         Happened::Submitted { operation: words(), offset: 0, bytes: 0 },
         Happened::Completed { operation: words(), offset: 0, bytes: 0, ns: 0, error: none.clone() },
+        Happened::SetAside { ns: 1 },
         Happened::KnobChanged { knob: words(), value: 0 },
         Happened::DeviceAdded,
         Happened::DeviceOver { over: true },

@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use super::unwritable::{Amount, Unwritable};
 use crate::error::DeviceError;
 use crate::policy::{Cost, PauseCause, Prices, Room};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -44,6 +45,8 @@ struct Ledger {
     pages: Pages,
     /// Runs of dirty pages, and in flight.
     runs: Arc<OwnLines<AtomicU64>>,
+    /// Of these, pages and runs that cost nothing.
+    unwritable: Arc<Unwritable>,
     /// Writers admitted from the line since the policy last gave its room: each may begin a run that is not counted
     /// yet.
     admitted_runs: u64,
@@ -66,14 +69,15 @@ impl Ledger {
         self.pages.saturating_add(pages) <= self.pages_max
     }
 
-    /// The cost with `pages` more pages, as one run.
-    fn cost_with(&self, pages: Pages) -> Cost {
+    /// Whether `pages` more pages, as one run, cost little enough, or would be the only ones that cost anything.
+    fn cost_fits(&self, pages: Pages) -> bool {
         let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.admitted_runs + 1);
-        self.prices.of(self.pages.saturating_add(pages).0, runs)
+        let charged = Amount { pages: self.pages.0, runs }.without(self.unwritable.roomless());
+        charged.pages == 0 || self.prices.of(charged.pages.saturating_add(pages.0), charged.runs) <= self.cost_max
     }
 
     fn fits(&self, pages: Pages) -> bool {
-        self.pages == Pages(0) || (self.pages_fit(pages) && self.cost_with(pages) <= self.cost_max)
+        self.pages == Pages(0) || (self.pages_fit(pages) && self.cost_fits(pages))
     }
 
     fn enter(&mut self, pages: Pages) {
@@ -138,13 +142,14 @@ fn wake(wakers: Vec<Waker>) {
 
 impl AdmissionQueue {
     /// Until limits are set, the queue admits only what may enter alone.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(unwritable: Arc<Unwritable>) -> Self {
         let runs = Arc::new(OwnLines(AtomicU64::new(0)));
         let Room { prices, cause, .. } = Room::UNLIMITED;
         let ledger = Ledger {
             admitted_runs: 0,
             pages: Pages(0),
             runs: Arc::clone(&runs),
+            unwritable,
             prices,
             cost_max: Cost(0),
             cause,
@@ -201,6 +206,17 @@ impl AdmissionQueue {
         enters
     }
 
+    /// Charges pages if the memory guard lets them in and no page costs anything but those that cannot be written. While
+    /// the device hangs, a writer of another file so finds out whether only these files' writes do not end.
+    pub(crate) fn try_enter_alone(&self, pages: Pages) -> bool {
+        let ledger = &mut self.line().ledger;
+        let enters = ledger.pages_fit(pages) && ledger.unwritable.are_all(ledger.pages.0);
+        if enters {
+            ledger.enter(pages);
+        }
+        enters
+    }
+
     /// Charges pages whether they fit or not.
     pub(crate) fn force(&self, pages: Pages) {
         self.line().ledger.enter(pages);
@@ -215,6 +231,11 @@ impl AdmissionQueue {
     /// given its room anew, since its last room was for the earlier backlog.
     pub(crate) fn release_deferred(&self, pages: Pages) {
         self.line().ledger.leave(pages);
+    }
+
+    /// Has all writers of this moment look again whether they may enter.
+    pub(crate) fn look_again(&self) {
+        self.fail(DeviceError::Hung);
     }
 
     /// Fails all waits of this moment.

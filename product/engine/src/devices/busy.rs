@@ -33,6 +33,8 @@ pub(super) struct Clocks {
     reads: u32,
     writes: u32,
     calls: u32,
+    /// Requests set aside since the last end: until then nothing shows that the device works.
+    aside: u32,
     /// Time with any request in flight.
     any_ns: u64,
     /// Time with transfers and calls in flight, since the last end of either.
@@ -64,7 +66,7 @@ impl Clocks {
 
     pub(super) fn begins(&mut self, kind: Kind, now: Nanos) {
         self.pass(now);
-        if self.in_flight() == 0 {
+        if self.stalled_since().is_none() {
             self.progress = now;
         }
         *self.count(kind) += 1;
@@ -75,17 +77,40 @@ impl Clocks {
 
     /// A request submitted at this time is no longer in flight. The time of a call is ignored.
     pub(super) fn ends(&mut self, kind: Kind, submitted: Nanos, now: Nanos) {
-        self.pass(now);
-        let count = self.count(kind);
-        assert!(*count > 0, "a request ends that never began");
-        *count -= 1;
-        self.progress = self.progress.max(now);
+        self.leaves(kind, submitted, now);
+        self.works(now);
         // Time beside a call up to its end may be time for which the call held transfers up. If a transfer ends first,
         // the call was waiting.
         let beside_ns = std::mem::take(&mut self.beside_calls_ns);
         if kind == Kind::Other {
             self.times.held_up_ns += beside_ns;
-        } else if let Some(at) = self.submitted.iter().position(|one| *one == submitted) {
+        }
+    }
+
+    /// A transfer submitted at this time counts no longer as in flight; the device has done nothing.
+    pub(super) fn set_aside(&mut self, kind: Kind, submitted: Nanos, now: Nanos) {
+        // Nothing has ended since the last progress: the time may be the file's that keeps the request.
+        if self.aside == 0 {
+            self.times.held_up_ns += now.since(self.progress);
+        }
+        self.leaves(kind, submitted, now);
+        self.aside += 1;
+    }
+
+    /// A request has ended.
+    pub(super) fn works(&mut self, now: Nanos) {
+        self.progress = self.progress.max(now);
+        self.aside = 0;
+    }
+
+    fn leaves(&mut self, kind: Kind, submitted: Nanos, now: Nanos) {
+        self.pass(now);
+        let count = self.count(kind);
+        assert!(*count > 0, "a request ends that never began");
+        *count -= 1;
+        if kind != Kind::Other
+            && let Some(at) = self.submitted.iter().position(|one| *one == submitted)
+        {
             self.submitted.remove(at);
         }
     }
@@ -103,9 +128,10 @@ impl Clocks {
         self.reads + self.writes + self.calls
     }
 
-    /// When a request last ended or began; `None` while none is in flight.
+    /// When a request last ended, or began while none was in flight; `None` while none is. Requests set aside since then
+    /// count here.
     pub(super) fn stalled_since(&self) -> Option<Nanos> {
-        (self.in_flight() > 0).then_some(self.progress)
+        (self.in_flight() + self.aside > 0).then_some(self.progress)
     }
 
     pub(super) fn reads_in_flight(&self) -> u32 {

@@ -5,17 +5,20 @@
 //! Invariants: each change of a count here that is also part of a sum changes both.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::admission::AdmissionQueue;
 use super::id::DeviceId;
 use super::totals::DirtyTotals;
+use super::unwritable::Unwritable;
 use crate::units::Pages;
 
 pub(crate) struct Charges {
     device: DeviceId,
     /// Dirty pages, including pages under writeback.
     pub(super) admission: AdmissionQueue,
+    /// Of the dirty pages, those that cannot be written now.
+    pub(crate) unwritable: Arc<Unwritable>,
     totals: Arc<DirtyTotals>,
     writeback_pages: AtomicU64,
     dirtied_pages: AtomicU64,
@@ -23,10 +26,13 @@ pub(crate) struct Charges {
 }
 
 impl Charges {
-    pub(super) fn new(device: DeviceId, totals: Arc<DirtyTotals>) -> Self {
+    /// `stalled`: whether the device hangs, now and later.
+    pub(super) fn new(device: DeviceId, totals: Arc<DirtyTotals>, stalled: Arc<AtomicBool>) -> Self {
+        let unwritable = Arc::new(Unwritable::new(stalled));
         Self {
             device,
-            admission: AdmissionQueue::new(),
+            admission: AdmissionQueue::new(Arc::clone(&unwritable)),
+            unwritable,
             totals,
             writeback_pages: AtomicU64::new(0),
             dirtied_pages: AtomicU64::new(0),
@@ -97,8 +103,9 @@ impl Charges {
         }
     }
 
-    /// Pages that are dirty and not under writeback.
+    /// Pages that are dirty and not under writeback, and can be written.
     fn reclaimable(&self) -> Pages {
-        self.admission.pages().saturating_sub(Pages(self.writeback()))
+        let unwritable = Pages(self.unwritable.roomless().pages);
+        self.admission.pages().saturating_sub(Pages(self.writeback())).saturating_sub(unwritable)
     }
 }

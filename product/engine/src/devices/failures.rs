@@ -12,10 +12,10 @@ use crate::error::DeviceError;
 use crate::wait::lock;
 
 /// After so many files have failed in a row, without a successful write in between, all writers that wait for room get
-/// the error.
+/// the error. An error that concerns one file does not count.
 const FAILURES_BEFORE_TELLING: u32 = 3;
 
-/// Pages of a file whose last write failed.
+/// Pages of a file whose last write failed, or is set aside.
 #[derive(Clone, Copy, Default)]
 pub(super) struct FailedPages {
     pub(super) all: u64,
@@ -27,7 +27,7 @@ pub(super) struct FailedPages {
 pub(crate) struct Failures {
     latest: Mutex<Latest>,
     files: AtomicU64,
-    /// Pages whose last write failed.
+    /// Pages whose last write failed, or is set aside.
     pages: AtomicU64,
     /// Failed pages of files whose writes keep failing.
     failing_pages: AtomicU64,
@@ -63,7 +63,7 @@ impl Failures {
         self.files.load(Ordering::Relaxed)
     }
 
-    /// Pages whose last write failed.
+    /// Pages whose last write failed, or is set aside.
     pub(crate) fn pages(&self) -> u64 {
         self.pages.load(Ordering::Relaxed)
     }
@@ -80,24 +80,20 @@ impl Failures {
         self.failing_pages.fetch_add(now.failing.wrapping_sub(before.failing), Ordering::Relaxed);
     }
 
-    /// Pages that may be dirty on top of the device's limit, because as many failed.
-    pub(super) fn room_pages(&self) -> u64 {
-        self.room_pages.load(Ordering::Relaxed)
-    }
-
     /// Returns whether the room changes.
     pub(crate) fn set_room(&self, pages: u64) -> bool {
         self.room_pages.swap(pages, Ordering::Relaxed) != pages
     }
 
-    /// Notes how a write or flush ended. `known`: it failed as the file's write before it did. Returns whether that
+    /// Notes how a write or flush ended. `known`: it failed as the file's write before it did. An error that concerns one
+    /// file says nothing about the device. Returns whether that
     /// began or ended [`Failures::keeps_failing`].
     pub(super) fn note(&self, result: Result<(), DeviceError>, known: bool) -> bool {
         let mut latest = lock(&self.latest);
         let before = latest.keeps_failing().is_some();
         match result {
             Ok(()) => latest.in_row = 0,
-            Err(_) if known => {}
+            Err(error) if known || error.concerns_one_file() => {}
             Err(error) => *latest = Latest { in_row: latest.in_row.saturating_add(1), error: Some(error) },
         }
         latest.keeps_failing().is_some() != before

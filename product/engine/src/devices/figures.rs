@@ -2,7 +2,7 @@
 //!
 //! Owns: the usage and its lock, the learned law of readahead, what openings of files may read ahead, whether the device hangs.
 //! Does not own: the figures themselves (`usage`), the counts of pages (`charges`), decisions based on them.
-//! Invariants: every request that begins ends. An end takes a hang back.
+//! Invariants: every request that begins ends. An end takes a hang back. A request set aside is not in flight here.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -51,6 +51,17 @@ impl Figures {
     /// A transfer that was submitted at an instant has ended at another.
     pub(crate) fn transfer_ends(&self, kind: Kind, bytes: u64, moved: bool, from_to: (Nanos, Nanos)) {
         self.usage().ends(kind, bytes, moved, from_to);
+        self.hang.ends();
+    }
+
+    /// A transfer submitted at an instant is set aside: from now on it does not count as in flight.
+    pub(super) fn set_aside(&self, kind: Kind, bytes: u64, from_to: (Nanos, Nanos)) {
+        self.usage().set_aside(kind, bytes, from_to);
+    }
+
+    /// A transfer that was set aside has ended, and moved `bytes` bytes; 0 if it failed.
+    pub(crate) fn aside_ends(&self, kind: Kind, bytes: u64, now: Nanos) {
+        self.usage().aside_ends(kind, bytes, now);
         self.hang.ends();
     }
 

@@ -22,6 +22,7 @@ use super::pass::Position;
 use super::rewrites::RewriteWatch;
 use super::state::DeviceState;
 use super::table::FileTable;
+use super::unwritable::Amount;
 use crate::cache::nodes::Tag;
 use crate::cache::{Cache, FilePages};
 use crate::platform::Nanos;
@@ -68,6 +69,8 @@ pub(crate) struct FileState {
     pub(crate) host: HostFile,
     /// Pages dirty or under writeback, and detached pages still being written.
     pub(super) dirty_pages: u64,
+    /// Runs of dirty pages, as the device counts them.
+    dirty_runs: i64,
     pub(crate) flight: Flight,
     pub(crate) position: Position,
     pub(crate) marks: Marks,
@@ -96,6 +99,7 @@ impl FileInner {
         let state = FileState {
             host: HostFile::new(pages.size()),
             dirty_pages: 0,
+            dirty_runs: 0,
             flight: Flight::default(),
             position: Position::default(),
             marks: Marks::default(),
@@ -162,6 +166,7 @@ impl FileInner {
         // Streaming writes, and writeback from a run's start, change nothing.
         if more != 0 {
             self.device.admission().add_runs(more);
+            state.dirty_runs += more;
         }
         let follows = on && page == state.position.cursor() && state.flight.writes();
         more - i64::from(follows)
@@ -183,6 +188,7 @@ impl FileInner {
 
     /// Drops the state that a clean file does not need. The caller drops the returned reference after the lock.
     pub(crate) fn settle(&self, state: &mut FileState) -> Option<Arc<Self>> {
+        self.note_failed(state);
         if !state.is_clean() {
             return None;
         }
@@ -190,15 +196,20 @@ impl FileInner {
         if is_durable && state.failures.forget_error() {
             self.device.failures.file_recovers();
         }
-        self.note_failed(state);
         self.unclean.store(false, Ordering::Release);
         self.device.agenda.unlist_clean(self.pages.slot)
     }
 
-    /// Tells the device how many pages of the file failed.
+    /// Tells the device how many pages of the file failed, and how many cannot be written now.
     pub(crate) fn note_failed(&self, state: &mut FileState) {
         let (before, now) = state.failures.report();
         self.device.failures.note_pages(before, now);
+        let runs = u64::try_from(state.dirty_runs).unwrap_or(0);
+        let dirty = Amount { pages: state.dirty_pages, runs };
+        let (before, now) = state.failures.report_unwritable(dirty);
+        if before != now {
+            self.device.charges.unwritable.note(before, now);
+        }
     }
 
     /// Whether any page has the tag.

@@ -6,6 +6,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
@@ -13,7 +14,7 @@ use crate::error::{DeviceError, Error};
 use crate::wait::{Signal, WaitQueue};
 
 pub(crate) struct HangState {
-    stalled: AtomicBool,
+    stalled: Arc<AtomicBool>,
     refuses: AtomicBool,
     /// Requests are in flight and watched, or no watcher wants to look.
     watched: AtomicBool,
@@ -26,12 +27,17 @@ impl HangState {
     /// No watcher looks.
     pub(super) fn new() -> Self {
         Self {
-            stalled: AtomicBool::new(false),
+            stalled: Arc::default(),
             refuses: AtomicBool::new(false),
             watched: AtomicBool::new(true),
             look: Signal::new(),
             refused: WaitQueue::new(),
         }
+    }
+
+    /// Whether the device has completed nothing for too long, now and later.
+    pub(super) fn stalled(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stalled)
     }
 
     /// Whether the device has completed nothing for too long.

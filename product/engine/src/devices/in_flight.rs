@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use super::unwritable::Amount;
 use crate::policy::{Cost, Flight, Prices};
 use crate::wait::lock;
 
@@ -29,6 +30,8 @@ const SEEKS_OF_SYNC: u64 = 2;
 pub(crate) struct InFlight {
     terms: Mutex<Terms>,
     runs: AtomicU64,
+    /// Pages in flight whose requests are set aside.
+    aside_pages: AtomicU64,
     waiting: AtomicU32,
     /// Changes of names being made durable.
     names: AtomicU32,
@@ -57,6 +60,13 @@ pub(crate) struct Ticket {
     number: Option<u64>,
 }
 
+impl Ticket {
+    /// The load of its request, with `pages` pages.
+    pub(super) fn amount(self, pages: u64) -> Amount {
+        Amount { pages, runs: self.runs }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Terms {
     flight: Flight,
@@ -67,8 +77,9 @@ impl InFlight {
     /// The knobs' limits, until the policy is asked.
     pub(super) fn new() -> Self {
         let terms = Terms { flight: Flight::BY_KNOBS, prices: Prices::PAGES };
-        let (runs, waiting, names) = (AtomicU64::new(0), AtomicU32::new(0), AtomicU32::new(0));
-        Self { terms: Mutex::new(terms), runs, waiting, names, lead: AtomicU64::new(0), order: Mutex::default() }
+        let (runs, aside_pages, lead) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        let (waiting, names) = (AtomicU32::new(0), AtomicU32::new(0));
+        Self { terms: Mutex::new(terms), runs, aside_pages, waiting, names, lead, order: Mutex::default() }
     }
 
     fn terms(&self) -> Terms {
@@ -84,8 +95,10 @@ impl InFlight {
         self.terms().flight
     }
 
-    /// The most requests at this moment, with so many pages in flight; never more than `most`.
+    /// The most requests at this moment, with so many pages in flight; never more than `most`. Requests set aside cost
+    /// nothing.
     pub(super) fn requests_now(&self, most: u32, pages: u64) -> u32 {
+        let pages = pages.saturating_sub(self.aside_pages());
         let Terms { flight, prices } = self.terms();
         let (mut always, mut cost_max) = (flight.requests.max(1), flight.cost_max);
         if cost_max != Cost::MAX && self.names.load(Ordering::Relaxed) > 0 {
@@ -141,6 +154,28 @@ impl InFlight {
             order.in_flight.remove(&number);
             order.ended = order.ended.max(number);
         }
+    }
+
+    /// A request with `pages` pages no longer counts, and no sync waits for it ahead of other requests.
+    pub(super) fn set_aside(&self, ticket: Ticket, pages: u64) {
+        self.aside_pages.fetch_add(pages, Ordering::Relaxed);
+        self.runs.fetch_sub(ticket.runs, Ordering::Relaxed);
+        if let Some(number) = ticket.number {
+            let mut order = lock(&self.order);
+            order.syncs.remove(&number);
+            order.in_flight.remove(&number);
+        }
+    }
+
+    /// Pages in flight whose requests are set aside.
+    pub(super) fn aside_pages(&self) -> u64 {
+        self.aside_pages.load(Ordering::Relaxed)
+    }
+
+    /// A request that was set aside is about to end.
+    pub(super) fn take_back(&self, ticket: Ticket, pages: u64) {
+        self.runs.fetch_add(ticket.runs, Ordering::Relaxed);
+        self.aside_pages.fetch_sub(pages, Ordering::Relaxed);
     }
 
     /// Until the answer is dropped, a sync of the file in `slot` waits for all requests in flight to it.

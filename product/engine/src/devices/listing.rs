@@ -16,6 +16,9 @@ impl FileInner {
     /// A page has become dirty; it was charged. Few of many pages read the clock.
     pub(crate) fn note_dirtied(self: &Arc<Self>, state: &mut FileState, now: impl Fn() -> Nanos) {
         state.dirty_pages += 1;
+        if state.failures.is_unwritable() {
+            self.note_failed(state);
+        }
         if state.dirty_pages == 1 {
             state.marks.dirtied_at = now();
             self.unclean.store(true, Ordering::Release);

@@ -8,6 +8,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod agenda;
+mod aside;
 mod bandwidth;
 mod busy;
 mod charges;
@@ -21,6 +22,7 @@ pub(crate) mod in_flight;
 mod listing;
 mod lists;
 pub(crate) mod pass;
+pub(crate) mod places;
 pub(crate) mod placing;
 pub(crate) mod purses;
 mod ready;
@@ -31,6 +33,7 @@ pub(crate) mod state;
 pub(crate) mod status;
 mod table;
 mod totals;
+mod unwritable;
 mod usage;
 pub(crate) mod waits;
 
@@ -210,7 +213,6 @@ impl Devices {
         view.request_bytes = limits.request_bytes_best();
         view.request_bytes_max = u64::from(limits.request_bytes_max);
         view.request_depth = limits.depth;
-        view.failed_room_pages = device.failures.room_pages();
         view.guard_pages = guard_pages.0;
         view
     }

@@ -1,11 +1,12 @@
 //! The requests in flight to a device, and the room for more.
 //!
-//! Owns: the slots for requests, the frames of reads in flight, the count of writes.
+//! Owns: the slots for requests, the frames of reads in flight, the count of writes, the places.
 //! Does not own: the policy's limits (`in_flight`), the pages under writeback (`charges`).
 //! Invariants: a write that ends was counted. A read takes and gives back a slot and its frames.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::places::Places;
 use crate::wait::{Permits, WaitQueue};
 
 pub(crate) struct Requests {
@@ -14,16 +15,18 @@ pub(crate) struct Requests {
     /// Writes in flight, or about to be submitted.
     writes: AtomicU32,
     write_ended: WaitQueue,
+    pub(crate) places: Places,
 }
 
 impl Requests {
     /// A device with `slots` slots. Reads have no frames until a limit is set.
-    pub(super) fn new(slots: u64) -> Self {
+    pub(super) fn new(slots: u32) -> Self {
         Self {
-            slots: Permits::new(slots),
+            slots: Permits::new(slots.into()),
             read_frames: Permits::new(0),
             writes: AtomicU32::new(0),
             write_ended: WaitQueue::new(),
+            places: Places::new(slots),
         }
     }
 

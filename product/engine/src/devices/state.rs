@@ -71,18 +71,19 @@ impl<F> DeviceState<F> {
         memory: DeviceMemory,
         settings: DeviceSettings,
     ) -> Self {
-        let (depth, is_store) = (u64::from(device.limits().depth.max(1)), device.limits().is_store());
+        let (depth, is_store) = (device.limits().depth.max(1), device.limits().is_store());
+        let figures = Figures::new(is_store);
         Self {
             id,
             name: name.to_owned(),
             device,
             settings,
             knobs_seen: Mutex::default(),
-            charges: Charges::new(id, totals),
+            charges: Charges::new(id, totals, figures.hang.stalled()),
             requests: Requests::new(depth),
             in_flight: InFlight::new(),
             agenda: Agenda::new(),
-            figures: Figures::new(is_store),
+            figures,
             failures: Failures::default(),
             memory,
             dirty_exceeded: AtomicBool::new(false),
@@ -195,6 +196,11 @@ impl<F> DeviceState<F> {
     pub(crate) fn has_room(&self, engine: &Settings) -> bool {
         let most = self.in_flight.requests_now(self.write_depth(engine), self.charges.writeback());
         !self.in_flight.sync_was_passed() && self.requests.writes() < u64::from(most)
+    }
+
+    /// Whether a task waits to submit a request, or a writer for room.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.in_flight.is_waited_for() || self.slots().are_waited_for() || self.admission().waiting() > 0
     }
 
     /// Counts one more write in flight, if another is allowed now. Fewer are allowed while the cost in flight is at its

@@ -12,18 +12,20 @@ use crate::policy::{DeviceCounts, Figure, LimitPages};
 use crate::units::Pages;
 
 impl<F> DeviceState<F> {
-    /// A policy's view of the device, with `pages` pages charged to it.
+    /// A policy's view of the device, with `pages` pages charged to it. Pages that cannot be written now do not count.
     pub(super) fn counts(&self, now: Nanos, pages: Pages) -> DeviceCounts {
-        let writeback = self.charges.writeback();
+        let (writeback, roomless) = (self.charges.writeback(), self.charges.unwritable.roomless());
+        // While the device hangs these count as all others.
+        let aside = if self.figures.hang.is_stalled() { 0 } else { self.in_flight.aside_pages() };
         let mut usage = self.figures.usage();
         DeviceCounts {
-            reclaimable: pages.0.saturating_sub(writeback),
-            writeback,
+            reclaimable: (pages.0 + aside).saturating_sub(writeback + roomless.pages),
+            writeback: writeback.saturating_sub(aside),
             dirtied: self.charges.dirtied(),
             written: self.charges.written(),
             bandwidth: usage.bandwidth.bytes_per_second().map_or(0, |bytes| Pages::whole_in(bytes).0),
             flushing: self.agenda.has_turns(),
-            runs: self.admission().runs(),
+            runs: self.admission().runs().saturating_sub(roomless.runs),
             bytes_in_flight: usage.write_bytes_in_flight,
             writes_in_flight: self.requests.writes(),
             runs_in_flight: self.in_flight.runs(),

@@ -95,6 +95,25 @@ impl Usage {
         self.idle_end.replace((file, end)) == Some((file, first))
     }
 
+    /// A transfer counts no longer as in flight.
+    pub(super) fn set_aside(&mut self, kind: Kind, bytes: u64, (submitted, now): (Nanos, Nanos)) {
+        self.clocks.set_aside(kind, submitted, now);
+        if kind == Kind::Write {
+            self.write_bytes_in_flight -= bytes;
+            self.bandwidth.ends(now, 0);
+        }
+    }
+
+    /// A transfer that was set aside has ended, and moved so many bytes.
+    pub(super) fn aside_ends(&mut self, kind: Kind, bytes: u64, now: Nanos) {
+        self.clocks.works(now);
+        match kind {
+            Kind::Read => self.read_bytes += bytes,
+            Kind::Write => self.written_bytes += bytes,
+            Kind::Other => {}
+        }
+    }
+
     /// A request other than a read has ended; it moved its bytes only if `moved`.
     pub(super) fn ends(&mut self, kind: Kind, bytes: u64, moved: bool, (submitted, now): (Nanos, Nanos)) {
         self.clocks.ends(kind, submitted, now);

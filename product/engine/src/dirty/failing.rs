@@ -3,7 +3,8 @@
 //! Owns: the room beyond a device's dirty limit for pages whose write failed, and the limit for a file whose writes
 //! keep failing.
 //! Does not own: when such pages are tried again (`writeback`), or the answer to a sync.
-//! Invariants: pages that cannot be written stay dirty, and take room from others only beyond [`room_pages_max`]. A
+//! Invariants: pages that cannot be written stay dirty, and take room from others only beyond [`room_pages_max`], in
+//! memory; where a memory guard bounds them, they take none of a policy's room. A
 //! writer is refused for the failures of its own file. Other files' failures refuse a writer only if the device itself
 //! counts as failing, or if failed pages hold all of its room.
 
@@ -23,6 +24,12 @@ const FAILED_PART: u64 = 2;
 /// The most failed pages that a higher limit makes up for.
 fn room_pages_max(devices: &Devices) -> u64 {
     devices.totals.part_pages().min(unwritable_share(devices))
+}
+
+/// The most pages that take none of the policy's room because they cannot be written. The memory guard, if there is one,
+/// is the bound.
+pub(super) fn roomless_pages_max(devices: &Devices) -> u64 {
+    if devices.policy.needs().memory_guard { u64::MAX } else { room_pages_max(devices) }
 }
 
 /// Dirty pages allowed beyond the device's limit, because as many failed.
@@ -49,7 +56,9 @@ pub(crate) fn leave_little_room(devices: &Devices, device: &DeviceState) -> bool
 /// The decision about a writer that wants to dirty more of a file.
 enum Verdict {
     Go,
-    /// The file's last write failed, and it has many dirty pages: wait until its retries succeed or give up.
+    /// The file's last write failed, and it has many dirty pages: wait until its retries succeed or give up. Or a write
+    /// is set aside: wait until it ends. If the device itself hangs, the file may use its room as all
+    /// others.
     Wait,
     Refuse(DeviceError),
 }
@@ -62,6 +71,7 @@ fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
     let state = lock(&file.state);
     let over = |part: u64| state.dirty_pages() + pages > (devices.totals.part_pages() / part).max(1);
     match state.failures.error() {
+        _ if state.failures.is_aside() && !state.is_discarded() && !file.device.hang().is_stalled() => Verdict::Wait,
         _ if state.is_discarded() || state.failures.in_row() == 0 => Verdict::Go,
         Some(error) if state.failures.keeps_failing() && over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
         Some(_) if !state.failures.keeps_failing() && over(FAILED_PART) => Verdict::Wait,
@@ -69,8 +79,14 @@ fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
     }
 }
 
-/// Admits a writer that wants to dirty `pages` more pages of the file, or refuses it.
-pub(crate) async fn admit(devices: &Devices, file: &FileInner, pages: u64) -> Result<(), DeviceError> {
+/// Admits a writer that wants to dirty `pages` more pages of the file, or refuses it. `waits` is called before it waits;
+/// its answer is dropped afterwards.
+pub(crate) async fn admit<N>(
+    devices: &Devices,
+    file: &FileInner,
+    pages: u64,
+    waits: impl FnOnce() -> N,
+) -> Result<(), DeviceError> {
     let decided = || match verdict(devices, file, pages) {
         Verdict::Go => Some(Ok(())),
         Verdict::Wait => None,
@@ -78,7 +94,10 @@ pub(crate) async fn admit(devices: &Devices, file: &FileInner, pages: u64) -> Re
     };
     match decided() {
         Some(decided) => decided,
-        None => file.queue.until(decided).await,
+        None => {
+            let _noted = waits();
+            file.queue.until(decided).await
+        }
     }
 }
 
@@ -95,6 +114,12 @@ fn file_keeps_failing(file: &FileInner) -> Option<DeviceError> {
     }
     let state = lock(&file.state);
     state.failures.error().filter(|_| state.failures.keeps_failing())
+}
+
+/// Whether the writer's file may get a write that finds out whether the device hangs.
+pub(crate) fn may_try(file: &FileInner) -> bool {
+    let device = &file.device;
+    device.hang().is_stalled() && device.charges.unwritable.any() && !lock(&file.state).failures.is_unwritable()
 }
 
 /// The last write error, if all pages charged to the device belong to files whose writes keep failing.

@@ -97,6 +97,7 @@ pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>>
     let unseen = if count > 1 { dirty_pages_max(devices) / UNSEEN_PART / count } else { Pages::MAX };
     for device in &all {
         device.failures.set_room(failing::room_pages(devices, device));
+        device.charges.unwritable.set_most(failing::roomless_pages_max(devices));
         if devices.policy.needs().memory_guard {
             device.admission().set_unseen(unseen);
         }
@@ -141,7 +142,8 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.device.charges.note_dirtied(self.spent.pages);
-        if self.pages > 0 {
+        // The pages dirtied may be unwritable: they then make room again, for the next writer in the queue.
+        if self.pages > 0 || self.device.charges.unwritable.any() {
             self.device.charges.give_back(self.pages);
         }
     }

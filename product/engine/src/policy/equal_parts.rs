@@ -69,7 +69,7 @@ impl DevicePolicy for EqualParts {
 
     fn room(&self, view: &View, (): &mut ()) -> Room {
         Room {
-            cost_max: Cost(view.part_pages + view.failed_room_pages),
+            cost_max: Cost(view.part_pages),
             prices: Prices::PAGES,
             cause: PauseCause::DevicePart,
             wake_above: Cost(background_pages(view)),

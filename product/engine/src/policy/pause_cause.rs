@@ -21,6 +21,8 @@ named! {
     MemoryGuard "memory guard";
     /// The device would need longer than it may to write its dirty data.
     DeviceTime "device time";
+    /// The file cannot be written: its writes fail, or one of them does not end.
+    File "file that cannot be written";
     /// The device has completed nothing for too long.
     Hung "device that hangs";
 }

@@ -22,7 +22,7 @@ pub struct BusyTimes {
     /// in volatile memory, a flush may take the time that the writes would have.
     pub calls_alone_ns: u64,
     /// The part of `transfers_ns` for which a call may have held reads and writes up: it was in flight beside them and
-    /// ended before any of them did.
+    /// ended before any of them did. Also the time in which nothing ended before requests were set aside.
     pub held_up_ns: u64,
 }
 
@@ -179,9 +179,6 @@ pub struct View {
     pub request_bytes_max: u64,
     /// Requests that the device takes at once.
     pub request_depth: u32,
-    /// Pages that the device may have on top of its policy's room, because as many failed: the device's other writers
-    /// must not pay for the failures.
-    pub failed_room_pages: u64,
     /// Pages that the memory guard allows the device to have dirty.
     pub guard_pages: u64,
     /// The payer.

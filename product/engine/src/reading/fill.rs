@@ -15,9 +15,10 @@ use super::{Obstacle, Reading};
 use crate::cache::Cache;
 use crate::call::Call;
 use crate::counters::Counter;
-use crate::devices::DeviceState;
 use crate::devices::delays::Delay;
 use crate::devices::file::{FileInner, FileState};
+use crate::devices::places::{Load, Place};
+use crate::devices::{DeviceState, Kind};
 use crate::error::{DeviceError, Error};
 use crate::eviction::{Admitted, Arrival};
 use crate::memory::{FrameMemory, Piece, Pieces};
@@ -359,24 +360,40 @@ impl<P: Platform> Reading<P> {
         answer.wait().await.map_err(Error::Device)
     }
 
-    fn read_ended(&self, file: &Arc<FileInner>, operation: Operation, sent: Sent, result: Result<(), DeviceError>) {
+    fn read_ended(
+        &self,
+        file: &Arc<FileInner>,
+        operation: Operation,
+        (sent, was_aside): (Sent, bool),
+        result: Result<(), DeviceError>,
+    ) {
         if result.is_err() {
             self.base.local().count(Counter::ReadErrors, 1);
         }
-        let (bytes, now) = (sent.pages * PAGE_BYTES, self.base.now());
-        file.device.figures.read_ends(sent.runs, if result.is_ok() { bytes } else { 0 }, (sent.at, now));
+        let (bytes, now) = (if result.is_ok() { sent.pages * PAGE_BYTES } else { 0 }, self.base.now());
         let ns = now.since(sent.at);
         self.base.trace_file(now, file, None, || Event::Completed { operation, ns, error: result.err() });
+        if was_aside {
+            // The time of its wait is not the device's.
+            file.device.figures.aside_ends(Kind::Read, bytes, now);
+        } else {
+            self.note_read(file, sent, bytes, now);
+            file.device.slots().give_back(1);
+        }
+        let changed = Changed::now();
+        file.queue.wake_for(&changed);
+        file.cache.memory_queue.wake_for(&changed);
+    }
+
+    /// Tells the device's figures and its policy of a read that has moved so many bytes; 0 if it failed.
+    fn note_read(&self, file: &FileInner, sent: Sent, bytes: u64, now: Nanos) {
+        file.device.figures.read_ends(sent.runs, bytes, (sent.at, now));
         if self.base.devices.policy.needs().reads {
-            let done = sent.ended(result.is_ok(), now, self.base.platform.unwatched_ns());
+            let done = sent.ended(bytes > 0, now, self.base.platform.unwatched_ns());
             self.base.ask(&file.device, |policy, view, own, shared| {
                 policy.completed(view, &done, own, shared);
             });
         }
-        file.device.slots().give_back(1);
-        let changed = Changed::now();
-        file.queue.wake_for(&changed);
-        file.cache.memory_queue.wake_for(&changed);
     }
 }
 
@@ -387,6 +404,7 @@ struct Sent {
     runs: u64,
     pages: u64,
     at: Nanos,
+    place: Place,
 }
 
 impl Sent {
@@ -394,7 +412,8 @@ impl Sent {
     fn now(file: &FileInner, first: u64, count: usize, now: Nanos) -> Self {
         let pages = count as u64;
         let runs = file.device.figures.read_begins(first, (file.pages.slot, first + pages), now);
-        Self { runs, pages, at: now }
+        let place = file.device.requests().places.begin(file.pages.slot, Load::Read, now);
+        Self { runs, pages, at: now, place }
     }
 
     fn ended(self, moved: bool, now: Nanos, unwatched_ns: u64) -> Completed {
@@ -448,6 +467,7 @@ impl<P: Platform> Completion for FillEnds<P> {
         let (reading, file) = (&self.reading, &self.room.file);
         let cache = &reading.base.cache;
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
+        let was_aside = file.request_ended(self.sent.place);
         {
             let mut state = lock(&file.state);
             let mut arrivals = Vec::with_capacity(pieces.len());
@@ -480,7 +500,7 @@ impl<P: Platform> Completion for FillEnds<P> {
             answer.give(result);
         }
         cache.rare_wake();
-        reading.read_ended(file, operation, self.sent, result);
+        reading.read_ended(file, operation, (self.sent, was_aside), result);
     }
 }
 
@@ -498,6 +518,7 @@ impl<P: Platform> Completion for MergeEnds<P> {
     fn completed(self: Box<Self>, operation: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
         let (reading, file, frame) = (&self.reading, &self.room.file, self.frame);
         let cache = &reading.base.cache;
+        let was_aside = file.request_ended(self.sent.place);
         {
             let mut state = lock(&file.state);
             let mut set = 0;
@@ -522,6 +543,6 @@ impl<P: Platform> Completion for MergeEnds<P> {
         cache.free_frame(self.side);
         cache.page_queue(frame).wake_all();
         self.answer.give(result);
-        reading.read_ended(file, operation, self.sent, result);
+        reading.read_ended(file, operation, (self.sent, was_aside), result);
     }
 }

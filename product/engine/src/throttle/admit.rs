@@ -21,7 +21,7 @@ use crate::devices::file::FileInner;
 use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
 use crate::error::Error;
 use crate::platform::Platform;
-use crate::policy::{Admission, DecisionTiming, Dirtied, MachineSize, PayerCounts};
+use crate::policy::{Admission, DecisionTiming, Dirtied, MachineSize, PauseCause, PayerCounts};
 use crate::units::Pages;
 
 /// The most pages written between two questions to the policy, regardless of its allowance.
@@ -85,7 +85,7 @@ impl<P: Platform> Throttle<P> {
     pub(crate) async fn charge(&self, payer: &PayingCall<'_>, wanted: Range<u64>) -> Result<Charge, Error> {
         let (file, pages) = (payer.file, wanted.end - wanted.start);
         if self.base.devices.policy.needs().decision_timing == DecisionTiming::Before {
-            failing::admit(&self.base.devices, file, pages).await?;
+            self.admit(payer, pages).await?;
             let enters = payer.account().nobody_waits() && self.enter_within_allowance(payer, pages);
             return if enters {
                 Ok(Charge::granted(&file.device, pages))
@@ -144,13 +144,22 @@ impl<P: Platform> Throttle<P> {
         Ok(())
     }
 
+    /// Waits while the file has too much that cannot be written, or a write that does not end.
+    async fn admit(&self, payer: &PayingCall<'_>, pages: u64) -> Result<(), Error> {
+        let waits = || payer.pauses(&self.base, PauseCause::File, u64::MAX);
+        Ok(failing::admit(&self.base.devices, payer.file, pages, waits).await?)
+    }
+
     /// Waits until pages fit in the device's admission queue.
     async fn queue(&self, payer: &PayingCall<'_>, pages: u64) -> Result<Charge, Error> {
         let file = payer.file;
         let (devices, device) = (&self.base.devices, &file.device);
         loop {
-            failing::admit(devices, file, pages).await?;
+            self.admit(payer, pages).await?;
             if device.admission().try_take(Pages(pages)) || try_take_anew(devices, device, Pages(pages)) {
+                break;
+            }
+            if failing::may_try(file) && device.admission().try_enter_alone(Pages(pages)) {
                 break;
             }
             if let Some(error) = failing::refusal(file) {

@@ -17,6 +17,7 @@ use crate::counters::Counter;
 use crate::devices::Kind;
 use crate::devices::file::{FAILING_TRIES, FileInner, FileState};
 use crate::devices::in_flight::Ticket;
+use crate::devices::places::Place;
 use crate::dirty::{failing, room_was_made};
 use crate::error::DeviceError;
 use crate::memory::{FrameMemory, Piece};
@@ -43,6 +44,7 @@ pub(super) struct WriteEnds<P: Platform> {
     /// Writes in flight at the submission, including this one.
     pub(super) in_flight: u64,
     pub(super) ticket: Ticket,
+    pub(super) place: Place,
 }
 
 impl<P: Platform> Completion for Boxed<WriteEnds<P>> {
@@ -69,19 +71,27 @@ impl<P: Platform> WriteEnds<P> {
         let now = base.now();
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
         let bytes = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };
+        let was_aside = self.file.request_ended(self.place);
         let (ended, kept) = self.end_pages(operation, pieces, result, now);
         let ns = now.since(self.submitted);
         base.trace_file(now, &self.file, None, || Event::Completed { operation, ns, error: result.err() });
         self.count(&ended, result);
         self.note_failures(&ended, result, now);
         ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
-        self.settle_accounts(&ended, bytes, result, now);
-        self.report_to_policy(&ended, if result.is_ok() { bytes } else { 0 }, now);
+        self.settle_accounts(&ended, (bytes, was_aside), result, now);
+        if was_aside {
+            // The time of its wait is not the device's.
+            base.devices.refresh_room(&self.file.device, base.moment_at(now));
+        } else {
+            self.report_to_policy(&ended, if result.is_ok() { bytes } else { 0 }, now);
+        }
         if ended.uncharged > 0 {
             room_was_made(&base.devices, &self.file.device, base.moment_at(now));
         }
         self.file.cache.rare_wake();
-        self.writeback.release_request(&self.file.device);
+        if !was_aside {
+            self.writeback.release_request(&self.file.device);
+        }
         self.wake_waiters();
         drop(kept);
     }
@@ -182,10 +192,19 @@ impl<P: Platform> WriteEnds<P> {
     }
 
     /// Gives the request's resources and its pages' charges back.
-    fn settle_accounts(&self, ended: &Ended, bytes: u64, result: Result<(), DeviceError>, now: Nanos) {
+    fn settle_accounts(
+        &self,
+        ended: &Ended,
+        (bytes, was_aside): (u64, bool),
+        result: Result<(), DeviceError>,
+        now: Nanos,
+    ) {
         let device = &self.file.device;
         device.charges.note_written(ended.written);
-        device.figures.transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now));
+        match was_aside {
+            true => device.figures.aside_ends(Kind::Write, if result.is_ok() { bytes } else { 0 }, now),
+            false => device.figures.transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now)),
+        }
         device.admission().add_runs(-self.runs);
         device.in_flight.end(self.ticket);
         device.charges.release_deferred(ended.uncharged);

@@ -1,12 +1,13 @@
-//! Looks for a device that completes nothing.
+//! Looks for a device that completes nothing, or keeps some requests.
 //!
 //! Owns: one task a device, if the policy sets time limits; how much of a silence was watched.
-//! Does not own: the time limits (`policy`), the consequences (`devices::hang`).
+//! Does not own: the time limits (`policy`), the consequences (`devices::hang`), the requests to set aside (`overdue`).
 //! Invariants: only watched time counts. A clock that jumps, or a process that was stopped, makes no device hang: its
 //! completions may not have been reported yet. While nothing is in flight nothing wakes up.
 
 use std::sync::Arc;
 
+use super::overdue::OverdueWatch;
 use crate::base::Base;
 use crate::devices::DeviceState;
 use crate::platform::{Nanos, Platform};
@@ -22,6 +23,8 @@ struct HangWatch {
     looked: Nanos,
     since: Option<Nanos>,
     watched_ns: u64,
+    /// The watched part of the time between the last two looks.
+    passed_ns: u64,
 }
 
 impl HangWatch {
@@ -35,10 +38,9 @@ impl HangWatch {
         if self.since != since {
             (self.since, self.watched_ns) = (since, 0);
         }
-        if let Some(since) = since
-            && passed_ns <= 2 * LOOK_NS
-        {
-            self.watched_ns += passed_ns.min(now.since(since));
+        self.passed_ns = if passed_ns <= 2 * LOOK_NS { passed_ns } else { 0 };
+        if let Some(since) = since {
+            self.watched_ns += self.passed_ns.min(now.since(since));
         }
         self.watched_ns
     }
@@ -50,9 +52,10 @@ pub(super) async fn watch<P: Platform>(base: Base<P>, device: Arc<DeviceState>) 
             device.hang().look().wait_or(std::future::pending()).await;
         }
         let (mut watch, mut said) = (HangWatch::begins(base.now()), None);
+        let mut overdue = OverdueWatch::begins(&device);
         while said.is_some() || device.figures.stalled_since().is_some() {
             device.hang().look().wait_or(base.sleep_until(base.now().after(LOOK_NS))).await;
-            look(&base, &device, &mut watch, &mut said);
+            look(&base, &device, (&mut watch, &mut overdue), &mut said);
         }
     }
 }
@@ -61,12 +64,13 @@ pub(super) async fn watch<P: Platform>(base: Base<P>, device: Arc<DeviceState>) 
 fn look<P: Platform>(
     base: &Base<P>,
     device: &Arc<DeviceState>,
-    watch: &mut HangWatch,
+    (watch, overdue): (&mut HangWatch, &mut OverdueWatch),
     said: &mut Option<(Nanos, bool)>,
 ) {
     let (now, since) = (base.now(), device.figures.stalled_since());
     let watched_ns = watch.look(now, since);
-    let HangLimits { stalled_ns, refused_ns } = match watched_ns {
+    let oldest_ns = overdue.look(device, watch.passed_ns);
+    let HangLimits { stalled_ns, refused_ns } = match watched_ns.max(oldest_ns) {
         0..LOOK_NS => HangLimits::UNNOTICED,
         _ => base.ask(device, |policy, view, own, _| policy.hang_limits(view, own)),
     };
@@ -81,6 +85,10 @@ fn look<P: Platform>(
         base.trace_device(Some(device.id()), || Event::DeviceHangs { ns: now.since(since), refuses });
     }
     *said = hangs;
+    let overdue_ns = if hangs.is_some() { LOOK_NS } else { stalled_ns };
+    if oldest_ns >= overdue_ns {
+        overdue.set_aside(base, device, overdue_ns);
+    }
 }
 
 #[cfg(test)]

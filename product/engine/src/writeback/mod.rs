@@ -12,6 +12,7 @@ mod complete;
 mod flusher;
 mod hang_watch;
 mod idle;
+mod overdue;
 mod recycled;
 mod requests;
 mod round_tasks;

@@ -117,7 +117,7 @@ fn who_waits_for_a_hung_device_is_told_that_it_hangs() {
     assert_eq!(told.waiting[1].client.as_ref().map(Client::name), Some("10.0.0.9"));
     assert!(told.waiting[0].ns > 3 * SECOND);
     let pauses = lab.status(0).pauses;
-    assert!(pauses.iter().any(|pause| pause.cause == PauseCause::Hung && pause.waiting == 1), "{pauses:?}");
+    assert!(pauses.iter().any(|pause| pause.cause == PauseCause::Hung && pause.waiting == 2), "{pauses:?}");
 }
 
 #[test]

@@ -641,7 +641,8 @@ impl Disk {
             if tail && matches!(operation, Operation::Read { .. }) {
                 return Some(format!("a read is whole blocks of {block}"));
             }
-            if !direct && state.data_in_flight >= self.options.depth {
+            // The engine may set as many requests aside as it has slots.
+            if !direct && state.data_in_flight >= 2 * self.options.depth {
                 return Some(format!("{} data requests are in flight already", state.data_in_flight));
             }
         }

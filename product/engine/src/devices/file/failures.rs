@@ -5,6 +5,7 @@
 //! Invariants: requests that fail together are one try.
 
 use crate::devices::failures::FailedPages;
+use crate::devices::unwritable::{Amount, FileAmounts};
 use crate::error::DeviceError;
 use crate::platform::Nanos;
 
@@ -20,8 +21,12 @@ pub(crate) struct FileFailures {
     in_row: u32,
     retry_at: Nanos,
     pages: u64,
+    /// The load of requests set aside.
+    aside: Amount,
     /// The failed pages as last reported to the device.
     reported: FailedPages,
+    /// The dirty pages that cannot be written, as last reported.
+    reported_unwritable: FileAmounts,
 }
 
 impl FileFailures {
@@ -51,6 +56,36 @@ impl FileFailures {
 
     pub(crate) fn remove_pages(&mut self, pages: u64) {
         self.pages -= pages;
+    }
+
+    /// Whether a write of the file is set aside.
+    pub(crate) fn is_aside(&self) -> bool {
+        self.aside.pages > 0
+    }
+
+    pub(in crate::devices) fn set_aside(&mut self, write: Amount) {
+        self.aside.pages += write.pages;
+        self.aside.runs += write.runs;
+    }
+
+    pub(in crate::devices) fn take_back(&mut self, write: Amount) {
+        self.aside = self.aside.without(write);
+    }
+
+    /// Whether the file's pages cannot be written now: its last write failed, or is set aside.
+    pub(crate) fn is_unwritable(&self) -> bool {
+        self.in_row > 0 || self.is_aside()
+    }
+
+    /// The unwritable part of the file's dirty pages, as last reported and now.
+    pub(in crate::devices) fn report_unwritable(&mut self, dirty: Amount) -> (FileAmounts, FileAmounts) {
+        let all = Amount { pages: dirty.pages, runs: dirty.runs + self.aside.runs };
+        let now = match (self.in_row > 0, self.is_aside()) {
+            (true, _) => FileAmounts { failed: all, aside: Amount::default() },
+            (false, true) => FileAmounts { failed: Amount::default(), aside: all },
+            (false, false) => FileAmounts::default(),
+        };
+        (std::mem::replace(&mut self.reported_unwritable, now), now)
     }
 
     /// A write or flush failed; returns whether the file had no error.
@@ -87,10 +122,10 @@ impl FileFailures {
         (self.in_row > 0 && self.retry_at > now).then_some(self.retry_at)
     }
 
-    /// The failed pages as last reported, and now.
+    /// The failed pages, and those set aside, as last reported and now.
     pub(in crate::devices) fn report(&mut self) -> (FailedPages, FailedPages) {
         let failing = if self.keeps_failing() { self.pages } else { 0 };
-        let now = FailedPages { all: self.pages, failing };
+        let now = FailedPages { all: self.pages + self.aside.pages, failing };
         (std::mem::replace(&mut self.reported, now), now)
     }
 }

@@ -46,6 +46,20 @@ fn while_names_are_made_durable_an_eighth_may_be_in_flight() {
 }
 
 #[test]
+fn a_request_set_aside_costs_nothing_and_no_sync_waits_for_it_ahead_of_others() {
+    let device = InFlight::new();
+    device.set(Flight { requests: 4, cost_max: Cost(1000), ..Flight::BY_KNOBS }, PRICES);
+    let ticket = device.begin(SLOT, 1000, 1, true);
+    assert_eq!(device.requests_now(32, 1000), 4);
+    device.set_aside(ticket, 1000);
+    assert_eq!((device.requests_now(32, 1000), device.runs(), device.aside_pages()), (32, 0, 1000));
+    device.take_back(ticket, 1000);
+    assert_eq!((device.requests_now(32, 1000), device.runs(), device.aside_pages()), (4, 1, 0));
+    device.end(ticket);
+    assert_eq!(device.runs(), 0);
+}
+
+#[test]
 fn a_sync_goes_first_until_it_has_used_its_lead_and_then_by_turns() {
     let device = InFlight::new();
     device.begin(SLOT, 1 << 40, 1, true);
