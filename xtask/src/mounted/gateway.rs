@@ -82,8 +82,8 @@ impl Kills {
         let of_thread = Arc::clone(&count);
         let thread = thread::spawn(move || {
             while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-                gateway.restart()?;
                 of_thread.fetch_add(1, Ordering::Relaxed);
+                gateway.restart()?;
             }
             Ok(gateway)
         });

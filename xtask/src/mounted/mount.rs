@@ -84,9 +84,10 @@ impl Mount {
         ended.map_or(Ok(()), |status| bail!("the server ended by itself: {status}; see server.log"))
     }
 
-    /// Runs a program in its own folder. Returns whether its result was right.
-    pub(super) fn runs(&self, program: &Program, operations: u64) -> Result<bool> {
-        let (here, beside) = (self.files().join(program.name), self.place.join("beside").join(program.name));
+    /// Runs a program in a folder of this round. Returns whether its result was right.
+    pub(super) fn runs(&self, program: &Program, round: u64, operations: u64) -> Result<bool> {
+        let folder = if round == 1 { program.name.to_owned() } else { format!("{}-{round}", program.name) };
+        let (here, beside) = (self.files().join(&folder), self.place.join("beside").join(&folder));
         for folder in [&here, &beside] {
             fs::create_dir(folder).with_context(|| folder.display().to_string())?;
         }
