@@ -165,7 +165,7 @@ fn outlives_a_kill(
 ) -> Result<bool> {
     let before = kills.map(Kills::count);
     for round in 1.. {
-        if !mount.runs(program, round, options.operations)? {
+        if !mount.runs(program, round, options)? {
             return Ok(false);
         }
         if kills.is_none_or(|kills| Some(kills.count()) != before) {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::options::Way;
+use super::options::{MountedOptions, Way};
 use super::programs::Program;
 use super::volume::Volume;
 
@@ -85,7 +85,7 @@ impl Mount {
     }
 
     /// Runs a program in a folder of this round. Returns whether its result was right.
-    pub(super) fn runs(&self, program: &Program, round: u64, operations: u64) -> Result<bool> {
+    pub(super) fn runs(&self, program: &Program, round: u64, options: &MountedOptions<'_>) -> Result<bool> {
         let folder = if round == 1 { program.name.to_owned() } else { format!("{}-{round}", program.name) };
         let (here, beside) = (self.files().join(&folder), self.place.join("beside").join(&folder));
         for folder in [&here, &beside] {
@@ -93,7 +93,8 @@ impl Mount {
         }
         let script = format!("set -e; {}", program.script);
         let mut shell = Command::new("sh");
-        shell.args(["-c", &script, "sh"]).arg(here).arg(beside).arg(self.way.word()).arg(operations.to_string());
+        shell.args(["-c", &script, "sh"]).arg(here).arg(beside).arg(self.way.word());
+        shell.arg(options.operations.to_string()).arg(options.place.word());
         let status = shell.status().context("sh")?;
         Ok(status.success())
     }

@@ -39,6 +39,15 @@ pub(super) enum Place {
     Radosgw(Option<Duration>),
 }
 
+impl Place {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Directory => "directory",
+            Self::FileStore | Self::Radosgw(_) => "store",
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct MountedOptions<'a> {
     pub(super) way: Way,

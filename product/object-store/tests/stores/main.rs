@@ -10,11 +10,13 @@ mod child;
 mod costs;
 mod dependencies;
 mod kills;
+mod moto;
 mod objects;
 mod opening;
 mod radosgw;
 mod records;
 mod scripted;
+mod throttled;
 mod views;
 mod volume;
 
