@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use afflux_object::{ObjectVolumeError, RecordsError};
 use bytes::Bytes;
 
 use crate::child::{Process, say, work};
@@ -69,6 +70,9 @@ pub(crate) fn rounds(url: &str, variables: &[(&str, &str)], rounds: u64) {
     let mut heard = Heard { known, commits: 0, openings: 0 };
     let (mut zombie, mut zombies): (Option<Zombie>, u64) = (None, 0);
     for round in 0..rounds {
+        if round > 0 && round % 500 == 0 {
+            println!("{round} of {rounds} writers, {} commits", heard.commits);
+        }
         let mut child = Process::start("kills::writer", url, variables);
         // Every eighth writer dies while it opens the volume, the others some commits later.
         let lines_max = if round % 8 == 7 { round / 8 % 3 } else { FILES + 2 * (round * 5 % 8) };
@@ -168,7 +172,12 @@ fn writer() {
         versions.insert(ino, version);
         say(&format!("writes {ino} {version}"));
         volume.write(ino, 0, contents(ino, version)).unwrap();
-        wait(volume.commit(ino)).unwrap();
+        match wait(volume.commit(ino)) {
+            Ok(()) => (),
+            // Another writer has the volume: this one is a zombie.
+            Err(ObjectVolumeError::Records(RecordsError::Fenced)) => return,
+            Err(error) => panic!("{error}"),
+        }
         say(&format!("committed {ino} {version}"));
     }
 }
