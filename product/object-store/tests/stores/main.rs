@@ -9,6 +9,7 @@ mod bill;
 mod child;
 mod costs;
 mod dependencies;
+mod growth;
 mod kills;
 mod moto;
 mod objects;
