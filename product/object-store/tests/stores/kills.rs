@@ -14,6 +14,9 @@ const FILES: u64 = 3;
 /// The variable for longer runs.
 const ROUNDS: &str = "AFFLUX_KILL_ROUNDS";
 
+/// Rounds of a volume in a directory.
+const ROUNDS_OF_A_VOLUME: u64 = 500;
+
 /// The files' newest versions by number.
 type Files = BTreeMap<u64, Known>;
 
@@ -41,11 +44,16 @@ pub(crate) fn wanted(usual: u64) -> u64 {
     std::env::var(ROUNDS).map_or(usual, |rounds| rounds.parse().unwrap())
 }
 
-/// Two volumes at a time, since one mostly waits for its disk.
+/// Two volumes at a time, since one mostly waits for its disk. An opening lists all logs and manifests of the last day in
+/// a directory, so that a volume of thousands of openings is slow; then comes a new one.
 fn lanes(kills: u64) {
     let lane = || {
-        let scratch = scratch();
-        rounds(&url(&scratch), &[], kills / 2);
+        let mut left = kills / 2;
+        while left > 0 {
+            let (scratch, now) = (scratch(), left.min(ROUNDS_OF_A_VOLUME));
+            rounds(&url(&scratch), &[], now);
+            left -= now;
+        }
     };
     std::thread::scope(|threads| [threads.spawn(lane), threads.spawn(lane)].map(|lane| lane.join().unwrap()));
 }
@@ -70,9 +78,6 @@ pub(crate) fn rounds(url: &str, variables: &[(&str, &str)], rounds: u64) {
     let mut heard = Heard { known, commits: 0, openings: 0 };
     let (mut zombie, mut zombies): (Option<Zombie>, u64) = (None, 0);
     for round in 0..rounds {
-        if round > 0 && round % 500 == 0 {
-            println!("{round} of {rounds} writers, {} commits", heard.commits);
-        }
         let mut child = Process::start("kills::writer", url, variables);
         // Every eighth writer dies while it opens the volume, the others some commits later.
         let lines_max = if round % 8 == 7 { round / 8 % 3 } else { FILES + 2 * (round * 5 % 8) };
