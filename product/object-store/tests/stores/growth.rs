@@ -218,10 +218,10 @@ fn look_at_each_file(lab: &Lab) {
 
 /// Measures all, and writes the sections of the document; none without a Ceph.
 pub(crate) fn sections() -> Option<String> {
-    let world = World::start()?;
+    let world = &World::start()?;
     // They mostly wait.
     std::thread::scope(|threads| {
-        let files = threads.spawn(|| tables::FILES.map(|files| world.grown(files)));
+        let files = tables::FILES.map(|files| threads.spawn(move || world.grown(files)));
         let followers = threads.spawn(|| {
             world.make("followed", 1_000);
             let trips = world.trips("follower", "followed");
@@ -229,8 +229,8 @@ pub(crate) fn sections() -> Option<String> {
         });
         let volumes = tables::VOLUMES.map(|count| (count, world.idle("writer", &format!("of-{count}"), count)));
         let (trips, followers) = followers.join().unwrap();
-        let sections =
-            [tables::files(&files.join().unwrap()), tables::volumes(&volumes), tables::followers(trips, &followers)];
+        let files = files.map(|files| files.join().unwrap());
+        let sections = [tables::files(&files), tables::volumes(&volumes), tables::followers(trips, &followers)];
         Some(sections.concat())
     })
 }

@@ -68,8 +68,9 @@ pub(super) fn files(measured: &[Grown]) -> String {
     let [.., before, last] = measured else { unreachable!("two rows are measured") };
     let mut text = format!(
         "## Files in a volume\n\nFiles of 100 bytes. Measured on a Ceph behind a relay; bytes of records and of their \
-         objects in a directory. A computed row scales these bytes from the last measured row; the bytes a second of an \
-         idle server grow by the manifest, as they did between the two last measured rows; all else is that row's.\n\nA \
+         objects in a directory. A computed row scales these bytes from the last measured row. The bytes a second of an \
+         idle server grow as they did between the two last measured rows. The memory in use grows by the records, up to \
+         the block cache of 128 MiB. All else is that row's.\n\nA \
          time is in round trips, one after the other, counted at a second each and given for {TRIP_MS} ms. A takeover follows a \
          kill after {} commits. The server's wait for the older one's word comes on top: 11 s after its fence with \
          `--take-over`. Memory is that of the test's process: after an opening and two minutes, and after a look at each \
@@ -86,7 +87,9 @@ pub(super) fn files(measured: &[Grown]) -> String {
         let (records, stored) = (scale(at.record_bytes), scale(at.stored_bytes));
         let opening = format!("{} and {}", at.opening.puts, at.opening.gets + at.opening.lists);
         let (open, takeover) = (seconds(at.opening_trips), seconds(at.takeover_trips));
-        let (idle, used) = (at.idle.resident_bytes as f64 / MIB, at.resident_bytes_used as f64 / MIB);
+        let cached = |records: u64| records.min(BLOCK_CACHE_BYTES);
+        let used = at.resident_bytes_used + cached(records) - cached(at.record_bytes / at.files * at.files);
+        let (idle, used) = (at.idle.resident_bytes as f64 / MIB, used as f64 / MIB);
         let asked = requests(at.idle.asked) as f64 / 60.0;
         let passed = (bytes(at.idle.asked) as f64 + slope * (files - at.files) as f64) / 60.0;
         let price = stored as f64 / 1e9 * GB_MONTH_PRICE + dollars(at.idle.asked);
@@ -125,7 +128,9 @@ pub(super) fn volumes(measured: &[(u64, Idle)]) -> String {
                     open or to take over is that of one volume, also above: volumes share no object.\n\n| volumes | how | \
                     requests a second | bytes a second | MiB | dollars a month | first limit |\n|-|-|-|-|-|-|-|\n"
         .to_owned();
-    idle_rows(&mut text, measured, VOLUMES_COMPUTED, |_, _| "memory of the hosts".to_owned());
+    idle_rows(&mut text, measured, VOLUMES_COMPUTED, |_, _| {
+        "memory of the hosts, which have a server for each".to_owned()
+    });
     text.push_str("\nEach volume has its own prefix, so the store spreads them.\n\n");
     text
 }
