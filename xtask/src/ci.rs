@@ -253,6 +253,11 @@ pub(crate) fn install_store() -> Result<()> {
     install_all(&[STORE, &[NETWORK]].concat())
 }
 
+/// Installs the store that tests kill.
+pub(crate) fn install_ceph() -> Result<()> {
+    install_all(STORE)
+}
+
 fn install_all(tools: &[Tool]) -> Result<()> {
     install_missing(tools)?;
     match tools.iter().find(|tool| !is_there(tool)) {

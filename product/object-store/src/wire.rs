@@ -64,6 +64,8 @@ pub(crate) struct Wire {
     answered_ns: AtomicU64,
     /// The time at which the last log object was made, or 0.
     log_made_ns: AtomicU64,
+    /// Its number, or 0.
+    log_number: AtomicU64,
 }
 
 impl Wire {
@@ -75,6 +77,7 @@ impl Wire {
             trouble: Mutex::new(None),
             answered_ns: AtomicU64::new(now_ns()),
             log_made_ns: AtomicU64::new(0),
+            log_number: AtomicU64::new(0),
         }
     }
 
@@ -102,6 +105,11 @@ impl Wire {
     /// When the answer came to the newest creation in the log. An opening makes one object there: its fence.
     pub(crate) fn log_made_ns(&self) -> u64 {
         self.log_made_ns.load(Ordering::Relaxed)
+    }
+
+    /// The number of the newest object in the log. After an opening that is the fence.
+    pub(crate) fn log_number(&self) -> u64 {
+        self.log_number.load(Ordering::Relaxed)
     }
 
     fn note<T>(&self, result: Result<T>) -> Result<T> {
@@ -148,6 +156,7 @@ impl ObjectStore for Wire {
         let result = self.inner.put_opts(location, payload, options).await;
         if is_create && result.is_ok() && location.parts().any(|part| part.as_ref() == LOG) {
             self.log_made_ns.store(now_ns(), Ordering::Relaxed);
+            self.log_number.fetch_max(number(location), Ordering::Relaxed);
         }
         let is_answer = matches!(result, Err(Error::AlreadyExists { .. } | Error::Precondition { .. }));
         match result {
@@ -201,6 +210,12 @@ impl ObjectStore for Wire {
         Self::count(&self.counters.puts);
         self.inner.copy_opts(from, to, options).await
     }
+}
+
+/// The number that an object of the log has for a name, or 0.
+fn number(location: &Path) -> u64 {
+    let name = location.filename().and_then(|name| name.split('.').next());
+    name.and_then(|name| name.parse().ok()).unwrap_or(0)
 }
 
 impl Wire {

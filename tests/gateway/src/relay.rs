@@ -1,9 +1,10 @@
-//! A relay of HTTP to a store: it delays each answer and counts each request.
+//! A relay of HTTP to a store: it delays each answer, counts each request, and refuses some as a store under load does.
 //!
-//! Owns: the delay, the heads of requests, the counts.
+//! Owns: the delay, the heads of requests, the counts, the refusals.
 //! Does not own: the store; anything in a body.
 //! Invariants: bytes pass unchanged and in order. An answer's bytes leave a fixed time after they came, so the delay
-//! costs latency and no bandwidth. A body's length comes from its head alone.
+//! costs latency and no bandwidth. A body's length comes from its head alone. No byte of a refused request reaches the
+//! store. A client sends its next request after an answer.
 
 mod head;
 
@@ -32,6 +33,12 @@ pub struct Asked {
     pub lists: u64,
     /// DELETE.
     pub deletes: u64,
+    /// Requests that got 503 and did not pass.
+    pub refused: u64,
+    /// Bytes of requests, with their heads.
+    pub sent_bytes: u64,
+    /// Bytes of answers, with their heads.
+    pub received_bytes: u64,
     /// The most PUTs and GETs at one time.
     pub side_by_side: u64,
 }
@@ -45,6 +52,9 @@ impl Asked {
             gets: self.gets - before.gets,
             lists: self.lists - before.lists,
             deletes: self.deletes - before.deletes,
+            refused: self.refused - before.refused,
+            sent_bytes: self.sent_bytes - before.sent_bytes,
+            received_bytes: self.received_bytes - before.received_bytes,
             side_by_side: self.side_by_side,
         }
     }
@@ -56,9 +66,25 @@ struct Counters {
     gets: AtomicU64,
     lists: AtomicU64,
     deletes: AtomicU64,
+    refused: AtomicU64,
+    sent_bytes: AtomicU64,
+    received_bytes: AtomicU64,
     waiting: AtomicU64,
     waiting_max: AtomicU64,
 }
+
+/// The treatment of requests.
+#[derive(Debug)]
+struct Treatment {
+    delay: Duration,
+    /// One of so many requests is refused; 0 refuses none.
+    refuse_one_in: u64,
+    seen: AtomicU64,
+    counters: Arc<Counters>,
+}
+
+/// A part of an answer, and the time to hand it on.
+type Part = (Instant, Vec<u8>);
 
 /// A relay on a port of its own. It ends with the process.
 #[derive(Debug)]
@@ -73,23 +99,32 @@ impl Relay {
     /// # Errors
     /// If there is no free port.
     pub fn start(target: SocketAddr, delay: Duration) -> io::Result<Self> {
+        Self::refusing(target, delay, 0)
+    }
+
+    /// Starts a relay that also refuses one of so many requests with 503.
+    ///
+    /// # Errors
+    /// If there is no free port.
+    pub fn refusing(target: SocketAddr, delay: Duration, refuse_one_in: u64) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let (address, counters) = (listener.local_addr()?, Arc::<Counters>::default());
-        let of_thread = Arc::clone(&counters);
+        let of_relay = Arc::clone(&counters);
+        let treatment = Arc::new(Treatment { delay, refuse_one_in, seen: AtomicU64::new(0), counters });
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let counters = Arc::clone(&of_thread);
+                let treatment = Arc::clone(&treatment);
                 thread::spawn(move || {
                     if let Ok(server) = TcpStream::connect(target) {
                         // A connection that breaks ends; its client connects again.
-                        drop(connection(&client, &server, delay, &counters));
+                        drop(connection(&client, &server, &treatment));
                         let _ = client.shutdown(Shutdown::Both);
                         let _ = server.shutdown(Shutdown::Both);
                     }
                 });
             }
         });
-        Ok(Self { address, counters })
+        Ok(Self { address, counters: of_relay })
     }
 
     /// The address to which requests go.
@@ -105,43 +140,78 @@ impl Relay {
     /// The requests until now.
     pub fn asked(&self) -> Asked {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Counters { puts, gets, lists, deletes, waiting: _, waiting_max } = &*self.counters;
+        let Counters { puts, gets, lists, deletes, refused, sent_bytes, received_bytes, waiting: _, waiting_max } =
+            &*self.counters;
         Asked {
             puts: read(puts),
             gets: read(gets),
             lists: read(lists),
             deletes: read(deletes),
+            refused: read(refused),
+            sent_bytes: read(sent_bytes),
+            received_bytes: read(received_bytes),
             side_by_side: read(waiting_max),
         }
     }
 }
 
+impl Treatment {
+    /// Whether the next request is refused.
+    fn refuses(&self) -> bool {
+        let seen = self.seen.fetch_add(1, Ordering::Relaxed) + 1;
+        self.refuse_one_in > 0 && seen.is_multiple_of(self.refuse_one_in)
+    }
+
+    fn note(&self, kind: Kind, waits: &AtomicBool) {
+        let counters = &self.counters;
+        let counter = match kind {
+            Kind::Put => &counters.puts,
+            Kind::Get => &counters.gets,
+            Kind::List => &counters.lists,
+            Kind::Delete => &counters.deletes,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        if !waits.swap(true, Ordering::Relaxed) {
+            let waiting = counters.waiting.fetch_add(1, Ordering::Relaxed) + 1;
+            counters.waiting_max.fetch_max(waiting, Ordering::Relaxed);
+        }
+    }
+}
+
 /// Relays one connection until a side ends it.
-fn connection(client: &TcpStream, server: &TcpStream, delay: Duration, counters: &Arc<Counters>) -> io::Result<()> {
+fn connection(client: &TcpStream, server: &TcpStream, treatment: &Treatment) -> io::Result<()> {
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (sender, receiver) = sync_channel(PARTS);
-    let waits = AtomicBool::new(false);
+    let (of_answers, waits) = (sender.clone(), AtomicBool::new(false));
     thread::scope(|threads| {
         threads.spawn(|| {
-            drop(receive(server, delay, &sender));
-            drop(sender);
+            drop(receive(server, treatment, &of_answers));
+            drop(of_answers);
         });
         threads.spawn(|| {
-            deliver(client, &receiver, &waits, counters);
+            deliver(client, &receiver, &waits, &treatment.counters);
             drop(receiver);
             let _ = client.shutdown(Shutdown::Both);
             let _ = server.shutdown(Shutdown::Both);
         });
-        let passed = pass(client, server, &waits, counters);
+        let passed = pass(client, server, treatment, &waits, &sender);
+        drop(sender);
         let _ = server.shutdown(Shutdown::Write);
         passed
     })
 }
 
-/// Passes requests on, and counts them.
-fn pass(mut client: &TcpStream, mut server: &TcpStream, waits: &AtomicBool, counters: &Counters) -> io::Result<()> {
+/// Passes requests on, or answers them itself.
+fn pass(
+    mut client: &TcpStream,
+    mut server: &TcpStream,
+    treatment: &Treatment,
+    waits: &AtomicBool,
+    answers: &SyncSender<Part>,
+) -> io::Result<()> {
     let (mut buffer, mut head, mut body_left) = (vec![0; BUFFER_BYTES], Vec::new(), 0_u64);
+    let mut refusal = None;
     loop {
         let bytes = client.read(&mut buffer)?;
         if bytes == 0 {
@@ -150,44 +220,44 @@ fn pass(mut client: &TcpStream, mut server: &TcpStream, waits: &AtomicBool, coun
         let mut rest = &buffer[..bytes];
         while !rest.is_empty() {
             if body_left > 0 {
-                let of_body = usize::try_from(body_left).unwrap_or(usize::MAX).min(rest.len());
-                rest = &rest[of_body..];
-                body_left -= of_body as u64;
-                continue;
-            }
-            head.push(rest[0]);
-            rest = &rest[1..];
-            if head.ends_with(b"\r\n\r\n") {
+                let (of_body, next) = rest.split_at(usize::try_from(body_left).unwrap_or(usize::MAX).min(rest.len()));
+                if refusal.is_none() {
+                    server.write_all(of_body)?;
+                }
+                (rest, body_left) = (next, body_left - of_body.len() as u64);
+            } else {
+                head.push(rest[0]);
+                rest = &rest[1..];
+                if !head.ends_with(b"\r\n\r\n") {
+                    continue;
+                }
                 let parsed = Head::parse(&head)?;
                 body_left = parsed.body_bytes;
+                refusal = treatment.refuses().then(|| parsed.refusal());
+                if refusal.is_none() {
+                    treatment.counters.sent_bytes.fetch_add(head.len() as u64 + body_left, Ordering::Relaxed);
+                    treatment.note(parsed.kind, waits);
+                    server.write_all(&head)?;
+                }
                 head.clear();
-                note(parsed.kind, waits, counters);
+            }
+            if body_left == 0
+                && let Some(refusal) = refusal.take()
+            {
+                treatment.counters.refused.fetch_add(1, Ordering::Relaxed);
+                answers.send((Instant::now() + treatment.delay, refusal)).map_err(io::Error::other)?;
             }
         }
-        server.write_all(&buffer[..bytes])?;
-    }
-}
-
-fn note(kind: Kind, waits: &AtomicBool, counters: &Counters) {
-    let counter = match kind {
-        Kind::Put => &counters.puts,
-        Kind::Get => &counters.gets,
-        Kind::List => &counters.lists,
-        Kind::Delete => &counters.deletes,
-    };
-    counter.fetch_add(1, Ordering::Relaxed);
-    if !waits.swap(true, Ordering::Relaxed) {
-        let waiting = counters.waiting.fetch_add(1, Ordering::Relaxed) + 1;
-        counters.waiting_max.fetch_max(waiting, Ordering::Relaxed);
     }
 }
 
 /// Receives parts of answers.
-fn receive(mut server: &TcpStream, delay: Duration, parts: &SyncSender<(Instant, Vec<u8>)>) -> io::Result<()> {
+fn receive(mut server: &TcpStream, treatment: &Treatment, parts: &SyncSender<Part>) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         let bytes = server.read(&mut buffer)?;
-        let part = (Instant::now() + delay, buffer[..bytes].to_vec());
+        treatment.counters.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let part = (Instant::now() + treatment.delay, buffer[..bytes].to_vec());
         if bytes == 0 || parts.send(part).is_err() {
             return Ok(());
         }
@@ -195,7 +265,7 @@ fn receive(mut server: &TcpStream, delay: Duration, parts: &SyncSender<(Instant,
 }
 
 /// Hands the parts on when each is due.
-fn deliver(mut client: &TcpStream, parts: &Receiver<(Instant, Vec<u8>)>, waits: &AtomicBool, counters: &Counters) {
+fn deliver(mut client: &TcpStream, parts: &Receiver<Part>, waits: &AtomicBool, counters: &Counters) {
     for (due, part) in parts {
         thread::sleep(due.saturating_duration_since(Instant::now()));
         if waits.swap(false, Ordering::Relaxed) {

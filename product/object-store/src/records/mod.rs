@@ -84,7 +84,9 @@ impl StoreRecords {
             return Err(StoreError::Format { url: site.url.clone(), why });
         }
         let (queue, batches) = unbounded_channel();
-        let (progress, _) = watch::channel(Progress { unfenced_at_ns, ..Progress::default() });
+        // Writers that die young leave a log that none of them flushed.
+        let logs = site.wire.log_number().saturating_sub(db.manifest().replay_after_wal_id());
+        let (progress, _) = watch::channel(Progress { unfenced_at_ns, logs, ..Progress::default() });
         let (demand, _) = watch::channel(Demand::default());
         let tasks = Arc::new(Tasks { db, progress, demand });
         // They end with the records; nobody waits for them.

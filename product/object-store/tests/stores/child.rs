@@ -63,6 +63,13 @@ impl Process {
         kill_process(self.pid(), Signal::CONT).unwrap();
     }
 
+    /// The child's memory.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    }
+
     fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }

@@ -117,6 +117,26 @@ fn an_opening_reads_a_bounded_log() {
     });
 }
 
+// rule: An opening reads a bounded log.
+#[test]
+fn an_opening_reads_a_bounded_log_after_many_writers_that_died_young() {
+    let store = open("memory:").unwrap();
+    let mut at = 0_u64;
+    eventually("an opening after a thousand commits of short writers reads less than half of their log", || {
+        for _ in 0..20 {
+            let records = wait(store.records()).unwrap();
+            for _ in 0..50 {
+                at += 1;
+                let sequence = records.apply(vec![Change::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
+                wait(records.durable(sequence)).unwrap();
+            }
+        }
+        let (_, spent) = costs(&store, || wait(store.records()).unwrap());
+        println!("opening after 20 writers of 50 commits: {spent:?}");
+        spent.gets < 1_000
+    });
+}
+
 #[test]
 #[ignore = "waits for a minute"]
 fn an_idle_minute_costs_few_requests() {

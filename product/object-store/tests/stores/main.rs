@@ -9,12 +9,15 @@ mod bill;
 mod child;
 mod costs;
 mod dependencies;
+mod growth;
 mod kills;
+mod moto;
 mod objects;
 mod opening;
 mod radosgw;
 mod records;
 mod scripted;
+mod throttled;
 mod views;
 mod volume;
 

@@ -4,7 +4,7 @@ use afflux_gateway::{Gateway, KEY, SECRET};
 use afflux_object_store::{Access, Keys, Options, Store, StoreError};
 use afflux_scratch::skipped;
 
-use crate::{kills, objects, records, volume, wait};
+use crate::{kills, objects, records, throttled, volume, wait};
 
 const BUCKET: &str = "bucket";
 const BYTES: u64 = 2 << 30;
@@ -45,6 +45,7 @@ fn a_ceph_keeps_all_contracts() {
     records::contract(&open_at("records"));
     volume::contract(&open_at("volume"));
     kills::rounds(&url("kills"), &variables(&ceph.endpoint()), 16);
+    throttled::contract(ceph.address(), &url("throttled"));
     let error = open(&ceph, "s3://absent/x", SECRET).map(drop).unwrap_err();
     assert!(matches!(error, StoreError::NoBucket { .. }), "{error}");
     let error = open(&ceph, &url("x"), "wrong").map(drop).unwrap_err();

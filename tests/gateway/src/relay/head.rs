@@ -1,6 +1,6 @@
 //! The head of a request.
 //!
-//! Owns: the kind of the request, the length of its body.
+//! Owns: the kind of the request, the length of its body, the answer to a refused one.
 //! Does not own: all other headers.
 //! Invariants: a body without a length is refused, since its end could not be found.
 
@@ -19,7 +19,12 @@ pub(super) enum Kind {
 pub(super) struct Head {
     pub(super) kind: Kind,
     pub(super) body_bytes: u64,
+    /// Its answer has no body.
+    is_head: bool,
 }
+
+/// The body of an answer to a refused request, as S3 documents it.
+const SLOW_DOWN: &str = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>";
 
 impl Head {
     /// Reads a whole head, to its empty line.
@@ -47,6 +52,14 @@ impl Head {
             "PUT" | "POST" => Kind::Put,
             other => return Err(io::Error::other(format!("the method {other}"))),
         };
-        Ok(Self { kind, body_bytes })
+        Ok(Self { kind, body_bytes, is_head: method == "HEAD" })
+    }
+
+    /// The answer of a store that has too many requests.
+    pub(super) fn refusal(self) -> Vec<u8> {
+        let body = if self.is_head { "" } else { SLOW_DOWN };
+        let length = SLOW_DOWN.len();
+        let head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/xml";
+        format!("{head}\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
     }
 }

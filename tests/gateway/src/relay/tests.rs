@@ -28,7 +28,35 @@ fn requests_pass_are_counted_and_answered_late() {
         assert_eq!(&answer, b"ok");
         assert!(began.elapsed() >= delay);
     }
-    assert_eq!(relay.asked(), Asked { puts: 3, side_by_side: 1, ..Asked::default() });
+    let (sent_bytes, received_bytes) = (3 * request.len() as u64, 6);
+    assert_eq!(relay.asked(), Asked { puts: 3, sent_bytes, received_bytes, side_by_side: 1, ..Asked::default() });
+}
+
+#[test]
+fn a_refused_request_does_not_reach_the_store() {
+    let request = b"PUT /bucket/name HTTP/1.1\r\nContent-Length: 4\r\n\r\nGET ";
+    let relay = Relay::refusing(server(4, request.len()), Duration::ZERO, 3).unwrap();
+    let mut client = TcpStream::connect(relay.address()).unwrap();
+    for at in 1..=6 {
+        // Two parts: a body may come later than its head.
+        client.write_all(&request[..request.len() - 2]).unwrap();
+        client.write_all(&request[request.len() - 2..]).unwrap();
+        let mut answer = [0; 2];
+        client.read_exact(&mut answer).unwrap();
+        if at % 3 > 0 {
+            assert_eq!(&answer, b"ok");
+            continue;
+        }
+        let mut refusal = answer.to_vec();
+        while !refusal.ends_with(b"</Error>") {
+            let mut byte = [0];
+            client.read_exact(&mut byte).unwrap();
+            refusal.push(byte[0]);
+        }
+        assert!(refusal.starts_with(b"HTTP/1.1 503 ") && refusal.windows(8).any(|part| part == b"SlowDown"));
+    }
+    let asked = relay.asked();
+    assert_eq!((asked.puts, asked.refused, asked.received_bytes), (4, 2, 8));
 }
 
 #[test]

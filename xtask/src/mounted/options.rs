@@ -1,0 +1,108 @@
+//! The words of `cargo xtask mounted`.
+//!
+//! Owns: their meaning, and the combinations that make no sense.
+//! Does not own: the names of programs.
+//! Invariants: a word that a run would not obey is refused.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+pub(super) const USAGE: &str = "usage: cargo xtask mounted [--fuse] [--store file|radosgw [--kill-every SECONDS]] \
+                                [--operations N] [--profile NAME] [--keep] [NAME...]";
+
+/// The mount that programs use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Our NFS server behind a FUSE bridge.
+    Bridge,
+    /// `afflux mount`.
+    Fuse,
+}
+
+impl Way {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Bridge => "bridge",
+            Self::Fuse => "fuse",
+        }
+    }
+}
+
+/// The place of the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Directory,
+    /// A volume in a store that is a directory.
+    FileStore,
+    /// A volume in a Ceph. Its gateway is killed and started again at this interval.
+    Radosgw(Option<Duration>),
+}
+
+impl Place {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Directory => "directory",
+            Self::FileStore | Self::Radosgw(_) => "store",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct MountedOptions<'a> {
+    pub(super) way: Way,
+    pub(super) place: Place,
+    /// Operations of fsx.
+    pub(super) operations: u64,
+    pub(super) profile: &'a str,
+    /// The files stay after the run.
+    pub(super) keep: bool,
+    /// The wanted programs; none means all.
+    pub(super) names: Vec<&'a str>,
+}
+
+impl<'a> MountedOptions<'a> {
+    pub(super) fn parse(words: &[&'a str]) -> Result<Self> {
+        let (way, place) = (Way::Bridge, Place::Directory);
+        let mut options = Self { way, place, operations: 20_000, profile: "demo", keep: false, names: Vec::new() };
+        let mut kill_every = None;
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().copied().context(USAGE);
+            match *word {
+                "--profile" => options.profile = value()?,
+                "--keep" => options.keep = true,
+                "--fuse" => options.way = Way::Fuse,
+                "--store" => options.place = store(value()?)?,
+                "--operations" => options.operations = at_least_one(value()?)?,
+                "--kill-every" => kill_every = Some(Duration::from_secs(at_least_one(value()?)?)),
+                unknown if unknown.starts_with('-') => bail!("{USAGE}"),
+                name => options.names.push(name),
+            }
+        }
+        match (&mut options.place, kill_every) {
+            (Place::Radosgw(of_place), every) => *of_place = every,
+            (_, Some(_)) => bail!("only a gateway can be killed: --kill-every goes with --store radosgw"),
+            (_, None) => {}
+        }
+        if options.way == Way::Fuse && options.place != Place::Directory {
+            bail!("a volume in a store cannot be mounted yet: --store goes without --fuse");
+        }
+        Ok(options)
+    }
+}
+
+fn store(word: &str) -> Result<Place> {
+    match word {
+        "file" => Ok(Place::FileStore),
+        "radosgw" => Ok(Place::Radosgw(None)),
+        _ => bail!("{USAGE}"),
+    }
+}
+
+fn at_least_one(word: &str) -> Result<u64> {
+    word.parse().ok().filter(|number| *number > 0).context(USAGE)
+}
+
+#[cfg(test)]
+mod tests;
