@@ -19,6 +19,8 @@ mod hanging;
 mod live;
 mod manual;
 mod memory;
+mod mount_shares;
+mod mounted;
 mod mounts;
 mod names;
 mod permissions;
