@@ -14,28 +14,36 @@ use rustix::fs::{Mode, OFlags, open};
 use serde_json::json;
 
 use super::holders::Process;
+use super::processes;
 use crate::control::client::Client;
-use crate::control::messages::Reply;
+use crate::control::messages::{Reply, Request};
 use crate::control::trust;
 use crate::{drain, progress};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
-/// The program's name in the kernel.
-const PROGRAM: &str = "afflux";
 /// In `/proc/net/unix`: the socket has a listener.
 const LISTENS: u32 = 0x10000;
 
 /// Whether the process may be a server with data that is not on the disk yet.
 pub(super) fn is_server(process: &Process) -> bool {
-    process.program == PROGRAM
+    process.program == processes::SERVER
 }
 
-/// Has the process write everything if it is a server. Returns whether it has written everything. A stopped server is
-/// an error: it would never answer.
-pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<bool> {
+/// A server that has written everything.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct WrittenServer {
+    pub(super) process: Process,
+    /// Its mount. It has said so: that is no reason to unmount anything.
+    pub(super) mount: Option<PathBuf>,
+    /// Whether it ends with its mount.
+    pub(super) ends_with_mount: bool,
+}
+
+/// Has the process write everything if it is a server. A stopped server is an error: it would never answer.
+pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<Option<WrittenServer>> {
     if !is_server(process) {
-        return Ok(false);
+        return Ok(None);
     }
     if is_stopped(process.pid) {
         let pid = process.pid;
@@ -44,7 +52,7 @@ pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<bool> {
         )));
     }
     let Some(mut client) = sockets_of(process.pid).iter().find_map(|path| connected(process.pid, path)) else {
-        return Ok(false);
+        return Ok(None);
     };
     let said = |reply: &Reply| {
         if let Reply::Progress(now) = reply {
@@ -57,10 +65,22 @@ pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<bool> {
     };
     let drained = drain::follow(&mut client, as_json.then_some(&said))?;
     if drained.failed.is_empty() {
-        return Ok(true);
+        return written(process, &mut client).map(Some);
     }
     let first = format!("the server (process {}) could not write everything:", process.pid);
     Err(Failure::failed(progress::unwritten(&first, &drained.failed)))
+}
+
+fn written(process: &Process, client: &mut Client) -> Outcome<WrittenServer> {
+    client.ask(&Request::Stat)?;
+    match client.reply()? {
+        Reply::Report(report) => {
+            let ends_with_mount = report.mount.as_ref() == Some(&report.listen);
+            let mount = report.mount.map(PathBuf::from);
+            Ok(WrittenServer { process: process.clone(), mount, ends_with_mount })
+        }
+        other => Err(client.unexpected(&other)),
+    }
 }
 
 /// Whether a signal or a debugger has stopped the process.
