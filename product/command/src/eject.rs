@@ -9,6 +9,7 @@
 
 mod holders;
 mod own_mounts;
+pub(crate) mod point;
 mod processes;
 mod servers;
 
@@ -41,8 +42,6 @@ const ROUNDS: u32 = 3;
 const CLAIM_MAX: Duration = Duration::from_secs(2);
 /// Most rounds of unmounting.
 const UNMOUNTS_MAX: usize = 16;
-/// A server whose mount is gone writes what the kernel kept of it, and ends.
-const SERVER_END_MAX: Duration = Duration::from_secs(60);
 /// Most processes that an error names.
 const NAMED_MAX: usize = 10;
 /// Bytes that may be dirty again at once though nobody writes: a file system's own metadata.
@@ -111,17 +110,7 @@ fn unmount_own(sought: &SoughtDisk<'_>, serving: &[WrittenServer]) -> Outcome {
             return Err(failed(String::from_utf8_lossy(&output.stderr).trim()));
         }
     }
-    let start = Instant::now();
-    while let Some(server) = serving.iter().find(|server| !processes::has_ended(server.process.pid)) {
-        if start.elapsed() > SERVER_END_MAX {
-            let pid = server.process.pid;
-            return Err(Failure::failed(format!(
-                "the server (process {pid}) has not ended yet, though its mount is gone: try again later"
-            )));
-        }
-        thread::sleep(LOOK_EVERY);
-    }
-    Ok(())
+    serving.iter().try_for_each(|server| servers::ended(&server.process))
 }
 
 /// Unmounts the file systems of a disk. One may be mounted in several places, one over another; an automounter may mount

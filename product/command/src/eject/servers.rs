@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
 use serde_json::json;
@@ -22,6 +24,9 @@ use crate::{drain, progress};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
+/// Longest wait for the end of a server.
+const END_MAX: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// In `/proc/net/unix`: the socket has a listener.
 const LISTENS: u32 = 0x10000;
 
@@ -51,9 +56,7 @@ pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<Option<Writte
             "the server (process {pid}) is stopped and may not have written everything: kill -CONT {pid}, then try again"
         )));
     }
-    let Some(mut client) = sockets_of(process.pid).iter().find_map(|path| connected(process.pid, path)) else {
-        return Ok(None);
-    };
+    let Some(mut client) = client_of(process.pid) else { return Ok(None) };
     let said = |reply: &Reply| {
         if let Reply::Progress(now) = reply {
             output::say(json!({
@@ -69,6 +72,35 @@ pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<Option<Writte
     }
     let first = format!("the server (process {}) could not write everything:", process.pid);
     Err(Failure::failed(progress::unwritten(&first, &drained.failed)))
+}
+
+/// The server of a mount, unless it cannot be asked.
+pub(super) fn of_mount(place: &Path) -> Option<WrittenServer> {
+    processes::servers().into_iter().find_map(|pid| {
+        let process = Process { pid, program: processes::SERVER.to_owned(), how: String::new() };
+        let is_running = !is_stopped(pid);
+        let mut client = client_of(pid).filter(|_| is_running)?;
+        written(&process, &mut client).ok().filter(|server| server.mount.as_deref() == Some(place))
+    })
+}
+
+/// Waits for the end of a server whose mount is gone. It writes what the kernel kept of the mount.
+pub(super) fn ended(server: &Process) -> Outcome {
+    let start = Instant::now();
+    while !processes::has_ended(server.pid) {
+        if start.elapsed() > END_MAX {
+            let pid = server.pid;
+            return Err(Failure::failed(format!(
+                "the server (process {pid}) has not ended yet, though its mount is gone: try again later"
+            )));
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+fn client_of(pid: u32) -> Option<Client> {
+    sockets_of(pid).iter().find_map(|path| connected(pid, path))
 }
 
 fn written(process: &Process, client: &mut Client) -> Outcome<WrittenServer> {

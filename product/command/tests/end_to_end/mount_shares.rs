@@ -25,6 +25,15 @@ for number in range(int(sys.argv[2])):
     threading.Thread(target=write, args=[number]).start()
 ";
 
+/// A slow disk with an ext4 at a point; none, with a message, if this machine cannot have one.
+pub(crate) fn slow_disk(scratch: &Scratch, point: &Path, write_bytes_per_s: u64) -> Option<(Ext4, Disk)> {
+    let rates = Rates { write_bytes_per_s, queue: 32, ..Rates::default() };
+    let options = DiskOptions { rates, ..DiskOptions::new(256 << 20) };
+    let _alone = LOOP_DEVICES.write();
+    let made = Disk::new(scratch.path(), options).and_then(|disk| Ext4::format(&disk, point).map(|ext4| (ext4, disk)));
+    made.map_err(|error| afflux_scratch::skipped!("no disk: {error}")).ok()
+}
+
 /// A program with threads that write files.
 struct Writer(Child);
 
@@ -62,16 +71,7 @@ fn real_programs_of_twenty_threads_and_of_one_have_equal_parts() {
     }
     let scratch = Scratch::new();
     let (home, point) = (scratch.directory("home"), scratch.directory("disk"));
-    let rates = Rates { write_bytes_per_s: BYTES_PER_SECOND, queue: 32, ..Rates::default() };
-    let options = DiskOptions { rates, ..DiskOptions::new(256 << 20) };
-    let made = {
-        let _alone = LOOP_DEVICES.write();
-        Disk::new(scratch.path(), options).and_then(|disk| Ext4::format(&disk, &point).map(|ext4| (disk, ext4)))
-    };
-    let (_disk, _ext4) = match made {
-        Ok(made) => made,
-        Err(error) => return afflux_scratch::skipped!("no disk: {error}"),
-    };
+    let Some(_disk) = slow_disk(&scratch, &point, BYTES_PER_SECOND) else { return };
     let mounted = Mounted::start(&home, &point, &point);
     let writers = [Writer::start(&point, "many", 20), Writer::start(&point, "one", 1)];
     let parts = || [written(&point, "many"), written(&point, "one")];

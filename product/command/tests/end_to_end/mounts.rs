@@ -626,6 +626,46 @@ fn the_helper_of_mount_comes_back_once_the_mount_is_there() {
     drop(mounted);
 }
 
+/// The helper of umount(8).
+const UNMOUNT_HELPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/umount.fuse.afflux");
+
+// rule: the helper of umount(8) shows how much is left to write, and comes back once the server has ended
+#[test]
+fn the_helper_of_umount_shows_what_is_left_and_waits_for_the_end() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let Some(_disk) = crate::mount_shares::slow_disk(&scratch, &data, 8_000_000) else { return };
+    let home = scratch.directory("home");
+    // The server writes nothing on its own.
+    let lazy = ["--policy", "equal-parts", "--set", "dirty_background_ratio=100"];
+    let mut mounted = Mounted::start_with(&home, &data, &point, &lazy);
+    let bytes = Bytes::new(8).vec(12 << 20);
+    let mut file = File::create(mounted.path("file")).unwrap();
+    file.write_all(&bytes).unwrap();
+    let own = Path::new(env!("CARGO_BIN_EXE_afflux")).parent().unwrap();
+    let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap());
+    let help =
+        || Command::new("sh").arg(UNMOUNT_HELPER).arg(&point).args(["-t", "fuse.afflux"]).env("PATH", &path).output();
+    let output = help().unwrap();
+    assert!(!output.status.success() && text(&output).contains("busy"), "{}", text(&output));
+    assert!(text(&output).contains("to write"), "{}", text(&output));
+    assert!(is_mounted(&point), "a mount in use stays");
+    file.write_all(&bytes).unwrap();
+    drop(file);
+    let output = help().unwrap();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", mounted.server().process())).unwrap();
+    assert!(stat.contains(") Z "), "the server has not ended: {stat}");
+    assert!(output.status.success() && text(&output).contains("to write"), "{}", text(&output));
+    assert!(!is_mounted(&point));
+    assert!(fs::read(data.join("file")).unwrap() == [bytes.clone(), bytes].concat());
+    assert_eq!(mounted.server.take().unwrap().wait().code, Some(0));
+    let output = run(scratch.path(), &["umount", point.to_str().unwrap()]);
+    assert!(text(&output).contains("is no mount of `afflux mount`"), "{}", text(&output));
+}
+
 #[test]
 fn a_directory_that_is_served_already_is_refused_and_nothing_is_mounted() {
     if !can_mount() {
