@@ -19,6 +19,7 @@ mod hanging;
 mod live;
 mod manual;
 mod memory;
+mod mount_attacks;
 mod mount_shares;
 mod mounted;
 mod mounts;
