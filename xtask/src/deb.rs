@@ -60,6 +60,7 @@ const PACKAGES: [Package; 2] = [
             ("packaging/afflux-govern.service", "usr/lib/systemd/system", "afflux-govern.service"),
             ("packaging/afflux-mount@.service", "usr/lib/systemd/system", "afflux-mount@.service"),
             ("packaging/mount.fuse.afflux", "usr/sbin", "mount.fuse.afflux"),
+            ("packaging/umount.fuse.afflux", "usr/sbin", "umount.fuse.afflux"),
             ("packaging/config.toml", "etc/afflux", "config.toml"),
             ("packaging/afflux-govern.default", "etc/default", "afflux-govern"),
             ("packaging/debian/copyright", "usr/share/doc/afflux", "copyright"),

@@ -23,7 +23,7 @@ const COLUMNS_MAX: usize = 110;
 
 /// The commands by purpose, as the help lists them.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Serve directories", &["serve", "mount", "set", "drain"]),
+    ("Serve directories", &["serve", "mount", "umount", "set", "drain"]),
     ("Watch a server", &["top", "stat", "delays", "trace"]),
     #[cfg(feature = "object")]
     ("Volumes in object stores", &["volumes", "check", "snapshot"]),
@@ -191,6 +191,8 @@ pub(crate) enum Command {
     Govern(Govern),
     /// Write out one device, and say when it is safe to unplug
     Eject(Eject),
+    /// Unmount a mount of `afflux mount`, and show how much is left to write until it is gone
+    Umount(Umount),
     /// List the volumes in a bucket
     #[cfg(feature = "object")]
     Volumes(stores::Volumes),
@@ -411,6 +413,19 @@ pub(crate) struct Govern {
     /// Directory that holds sys, proc and run
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     pub(crate) root: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  sudo afflux umount /data\n\n\
+Exits with 1 if programs use the mount, or if something could not be written. umount(8) does the same where its helper \
+umount.fuse.afflux is installed.")]
+pub(crate) struct Umount {
+    /// The mount point
+    #[arg(value_name = "POINT")]
+    pub(crate) point: PathBuf,
+    /// Also while programs use it: they get errors from then on
+    #[arg(long)]
+    pub(crate) lazy: bool,
 }
 
 #[derive(Debug, Args)]

@@ -2,12 +2,15 @@
 //!
 //! Owns: the choice of the file systems to write, the progress, the verdict.
 //! Does not own: the count of a device's dirty bytes (crate `govern`), the search for its users (`holders`), servers
-//! with dirty pages of it (`servers`), the display of progress (`progress`).
+//! with dirty pages of it (`servers`) and their mounts (`own_mounts`), the display of progress (`progress`).
 //! Invariants: success means that everything written before the call is on the medium, and the device's own cache is
 //! flushed. The disk is called safe only if none of its file systems is mounted any more, and no process has any of its
 //! files open. The kernel must have no claim on the disk either.
 
 mod holders;
+mod own_mounts;
+pub(crate) mod point;
+mod processes;
 mod servers;
 
 use std::fs::File;
@@ -21,7 +24,8 @@ use afflux_govern::{Disk, Host};
 use rustix::fs::{major, minor, stat};
 use serde_json::json;
 
-use self::holders::{Holders, Process, SoughtDisk};
+use self::holders::{FileSystem, Holders, Process, SoughtDisk};
+use self::servers::WrittenServer;
 use crate::args;
 use crate::control::messages::Progress;
 use crate::progress::DrainDisplay;
@@ -49,15 +53,39 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
     let start = Instant::now();
     let mut drained = Vec::new();
     for process in SoughtDisk::new(&host, &disk).holders().processes {
-        if servers::drained(&process, args.json)? {
-            drained.push(process);
-        }
+        drained.extend(servers::drained(&process, args.json)?);
     }
-    let mut mounts = host.mounts_of(&disk.number);
+    let mut written_bytes = written_out(&host, &disk, start, args.json)?;
+    let mut sought = SoughtDisk::new(&host, &disk);
+    let mut serving = unused(&disk, sought.holders(), &drained)?;
+    if args.unmount {
+        if let Some(server) = serving.iter().find(|server| !server.ends_with_mount) {
+            return Err(Failure::failed(in_use(&disk, true, std::slice::from_ref(&server.process), &[])));
+        }
+        if !sought.own_points().is_empty() {
+            unmount_own(&sought, &serving)?;
+            serving.clear();
+            // The kernel kept pages of mappings until then.
+            written_bytes += written_out(&host, &disk, start, args.json)?;
+            sought = SoughtDisk::new(&host, &disk);
+        }
+        unmount_all(&host, &disk)?;
+    }
+    flush(&host, &disk)?;
+    let points = [sought.own_points(), host.mounts_of(&disk.number)].concat();
+    if points.is_empty() && serving.is_empty() {
+        unclaimed(&disk, &sought)?;
+    }
+    verdict(args, &disk, &points, &serving, (written_bytes, start.elapsed()));
+    Ok(())
+}
+
+/// Has the file systems of a disk write everything, until nothing is left. Returns the bytes written.
+fn written_out(host: &Host, disk: &Disk, start: Instant, as_json: bool) -> Outcome<u64> {
     let mut written_bytes = 0;
     for round in 1.. {
-        written_bytes += write_out(&host, &disk, &mounts, start, args.json)?;
-        let left_bytes = dirty_bytes(&host, &disk).unwrap_or(0);
+        written_bytes += write_out(host, disk, &SoughtDisk::new(host, disk).file_systems(), start, as_json)?;
+        let left_bytes = dirty_bytes(host, disk).unwrap_or(0);
         if left_bytes <= OWN_BYTES {
             break;
         }
@@ -69,33 +97,42 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
             return Err(Failure::failed(why));
         }
     }
-    let sought = SoughtDisk::new(&host, &disk);
-    let serving = unused(&disk, sought.holders(), &drained)?;
-    if args.unmount {
-        if let Some(server) = serving.first() {
-            return Err(Failure::failed(in_use(&disk, true, std::slice::from_ref(server), &[])));
-        }
-        // A file system may be mounted in several places, one over another; an automounter may mount it again.
-        for _ in 0..UNMOUNTS_MAX {
-            if mounts.is_empty() {
-                break;
-            }
-            mounts.iter().rev().try_for_each(|place| unmount(&host, &disk, place))?;
-            mounts = host.mounts_of(&disk.number);
+    Ok(written_bytes)
+}
+
+/// Unmounts all mounts of `afflux mount` that stand on the disk, and waits until their servers have ended.
+fn unmount_own(sought: &SoughtDisk<'_>, serving: &[WrittenServer]) -> Outcome {
+    for point in sought.own_points() {
+        let ran = Command::new("umount").arg(&point).output();
+        let failed = |why: &str| Failure::failed(format!("{}: not unmounted: {why}", output::shown(point.display())));
+        let output = ran.map_err(|error| failed(&error.to_string()))?;
+        if !output.status.success() {
+            return Err(failed(String::from_utf8_lossy(&output.stderr).trim()));
         }
     }
-    flush(&host, &disk)?;
-    if mounts.is_empty() && serving.is_empty() {
-        unclaimed(&disk, &sought)?;
+    serving.iter().try_for_each(|server| servers::ended(&server.process))
+}
+
+/// Unmounts the file systems of a disk. One may be mounted in several places, one over another; an automounter may mount
+/// it again.
+fn unmount_all(host: &Host, disk: &Disk) -> Outcome {
+    for _ in 0..UNMOUNTS_MAX {
+        let places = host.mounts_of(&disk.number);
+        if places.is_empty() {
+            break;
+        }
+        places.iter().rev().try_for_each(|place| unmount(host, disk, place))?;
     }
-    verdict(args, &disk, &mounts, &serving, (written_bytes, start.elapsed()));
     Ok(())
 }
 
 /// The servers that have written everything and still serve the disk. Refuses if anything else uses it.
-fn unused(disk: &Disk, holders: Holders, drained: &[Process]) -> Outcome<Vec<Process>> {
-    let is_drained = |process: &Process| drained.iter().any(|server| server.pid == process.pid);
-    let (serving, others): (Vec<_>, Vec<_>) = holders.processes.into_iter().partition(is_drained);
+fn unused(disk: &Disk, holders: Holders, drained: &[WrittenServer]) -> Outcome<Vec<WrittenServer>> {
+    let is = |server: &WrittenServer, process: &Process| server.process.pid == process.pid;
+    let serves = |server: &&WrittenServer| holders.processes.iter().any(|process| is(server, process));
+    let serving = drained.iter().filter(serves).cloned().collect();
+    let is_other = |process: &&Process| !drained.iter().any(|server| is(server, process));
+    let others: Vec<Process> = holders.processes.iter().filter(is_other).cloned().collect();
     if !others.is_empty() || !holders.kernel.is_empty() {
         let is_written = !others.iter().any(servers::is_server);
         return Err(Failure::failed(in_use(disk, is_written, &others, &holders.kernel)));
@@ -151,8 +188,10 @@ fn unclaimed(disk: &Disk, sought: &SoughtDisk<'_>) -> Outcome {
 
 /// The whole disk that `named` refers to.
 fn found(host: &Host, named: &str) -> Outcome<Disk> {
-    let by_link = std::fs::canonicalize(named).ok().and_then(|path| path.to_str().map(str::to_owned));
-    let number = host.whole(named).or_else(|| host.whole(&by_link?)).or_else(|| {
+    let own = || own_mounts::disk_behind(host, Path::new(named));
+    let by_link = || std::fs::canonicalize(named).ok().and_then(|path| path.to_str().map(str::to_owned));
+    // A mount is looked for first: its server may hang.
+    let number = host.whole(named).or_else(own).or_else(|| host.whole(&by_link()?)).or_else(|| {
         let number = stat(named).ok().map(|found| format!("{}:{}", major(found.st_dev), minor(found.st_dev)))?;
         host.whole_of_mount(&number)
     });
@@ -164,9 +203,9 @@ fn found(host: &Host, named: &str) -> Outcome<Disk> {
 }
 
 /// Has all file systems on a disk write everything, and shows the progress. Returns the bytes written.
-fn write_out(host: &Host, disk: &Disk, mounts: &[PathBuf], start: Instant, as_json: bool) -> Outcome<u64> {
+fn write_out(host: &Host, disk: &Disk, mounts: &[FileSystem], start: Instant, as_json: bool) -> Outcome<u64> {
     let first_bytes = dirty_bytes(host, disk);
-    let writers: Vec<_> = mounts.iter().cloned().map(writer).collect();
+    let writers: Vec<_> = mounts.iter().map(writer).collect::<Outcome<_>>()?;
     let mut display = DrainDisplay::new(!as_json, "");
     while writers.iter().any(|(_, writer)| !writer.is_finished()) {
         thread::sleep(LOOK_EVERY);
@@ -211,10 +250,15 @@ fn gone(disk: &Disk) -> Failure {
 }
 
 /// Starts a thread that has the file system at a place write everything.
-fn writer(place: PathBuf) -> (PathBuf, JoinHandle<std::io::Result<()>>) {
-    let from = place.clone();
-    let writer = thread::spawn(move || Ok(rustix::fs::syncfs(File::open(&from)?)?));
-    (place, writer)
+fn writer(of: &FileSystem) -> Outcome<(PathBuf, JoinHandle<std::io::Result<()>>)> {
+    let Some(path) = of.path.clone() else {
+        let place = output::shown(of.place.display());
+        return Err(Failure::failed(format!(
+            "the server of the mount over {place} is gone, and hides the disk: umount {place}, then try again"
+        )));
+    };
+    let writer = thread::spawn(move || Ok(rustix::fs::syncfs(File::open(&path)?)?));
+    Ok((of.place.clone(), writer))
 }
 
 /// Dirty bytes of a disk and of the devices made from it; none if the kernel does not report them.
@@ -258,11 +302,11 @@ fn unmount(host: &Host, disk: &Disk, place: &Path) -> Outcome {
     }
 }
 
-fn verdict(args: &args::Eject, disk: &Disk, mounts: &[PathBuf], serving: &[Process], written: (u64, Duration)) {
+fn verdict(args: &args::Eject, disk: &Disk, mounts: &[PathBuf], serving: &[WrittenServer], written: (u64, Duration)) {
     if args.json {
         let safe = mounts.is_empty() && serving.is_empty();
         let took_ns = written.1.as_nanos() as u64;
-        let servers: Vec<u32> = serving.iter().map(|server| server.pid).collect();
+        let servers: Vec<u32> = serving.iter().map(|server| server.process.pid).collect();
         let done = json!({
             "device": disk.name, "written": true, "safe": safe, "mounted": mounts, "served_by": servers,
             "elapsed_ns": took_ns,
@@ -272,7 +316,7 @@ fn verdict(args: &args::Eject, disk: &Disk, mounts: &[PathBuf], serving: &[Proce
     output::say(words(disk, mounts, serving, written));
 }
 
-fn words(disk: &Disk, mounts: &[PathBuf], serving: &[Process], (written_bytes, took): (u64, Duration)) -> String {
+fn words(disk: &Disk, mounts: &[PathBuf], serving: &[WrittenServer], (written_bytes, took): (u64, Duration)) -> String {
     let name = output::shown(&disk.name);
     let model = disk.model.as_ref().map(|model| format!(" ({})", output::shown(model))).unwrap_or_default();
     let done = match written_bytes {
@@ -282,9 +326,15 @@ fn words(disk: &Disk, mounts: &[PathBuf], serving: &[Process], (written_bytes, t
     if mounts.is_empty() && serving.is_empty() {
         return format!("{done} It is safe to unplug.");
     }
-    let ends =
-        serving.iter().map(|server| format!("{} (process {}) has ended", output::shown(&server.program), server.pid));
-    let places: Vec<String> = mounts.iter().map(|place| output::shown(place.display())).collect();
+    let of_own = |place: &PathBuf| serving.iter().find(|server| server.mount.as_ref() == Some(place));
+    // A server of a mount alone ends with the mount. Another server unmounts its mount at its end.
+    let stays =
+        |server: &&WrittenServer| !(server.ends_with_mount && server.mount.iter().any(|it| mounts.contains(it)));
+    let ends = serving.iter().filter(stays).map(|WrittenServer { process, .. }| {
+        format!("{} (process {}) has ended", output::shown(&process.program), process.pid)
+    });
+    let places = mounts.iter().filter(|place| of_own(place).is_none_or(|server| server.ends_with_mount));
+    let places: Vec<String> = places.map(|place| output::shown(place.display())).collect();
     let unmounted =
         (!places.is_empty()).then(|| format!("it is unmounted: umount {} (or --unmount)", places.join(" ")));
     let steps: Vec<String> = ends.chain(unmounted).collect();

@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Command::Simulate(_) => Err(moved()),
         Command::Govern(govern) => govern::run(govern),
         Command::Eject(eject) => eject::run(eject),
+        Command::Umount(umount) => eject::point::run(umount),
         #[cfg(feature = "object")]
         Command::Volumes(volumes) => volumes.run(),
         #[cfg(feature = "object")]

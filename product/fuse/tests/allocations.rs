@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, unreachable_pub, dead_code, reason = "tests")]
 
-//! rule: READ and WRITE of cached pages, GETATTR, FLUSH and FORGET of a mount in use allocate no memory
+//! rule: READ and WRITE of cached pages, LOOKUP of a kept name, GETATTR, FLUSH and FORGET of a mount allocate no memory
 //! kept in: `product/fuse/src/answering.rs`, `product/fuse/src/operations/data.rs`
 
 #[path = "simulated/kernel.rs"]
@@ -11,7 +11,7 @@ mod kernel;
 
 use afflux_frontend::{MessageMachine, Tried};
 
-use kernel::{Kernel, ROOT, longs, words};
+use kernel::{Kernel, ROOT, longs, name, words};
 
 const ROUNDS: u64 = 64;
 
@@ -37,6 +37,7 @@ fn calls_of_the_reclaim_path_allocate_nothing() {
     let (file, fh) = kernel.create(ROOT, "file");
     kernel.write(fh, 0, &vec![1; 64 << 10]).unwrap();
     kernel.read(fh, 0, 64 << 10).unwrap();
+    kernel.look_up(ROOT, "file").unwrap();
     let extent = |len: u32| [longs(&[fh, 4096]), words(&[len, 0, 0, 0, 0, 0])].concat();
     let write = [extent(4096), vec![2; 4096]].concat();
     let rows = [
@@ -44,6 +45,7 @@ fn calls_of_the_reclaim_path_allocate_nothing() {
         ("WRITE of a page", of_a_call(&kernel, 16, file, &write)),
         ("GETATTR", of_a_call(&kernel, 3, file, &[0; 16])),
         ("FLUSH", of_a_call(&kernel, 25, file, &[longs(&[fh]), words(&[0, 0]), longs(&[0])].concat())),
+        ("LOOKUP", of_a_call(&kernel, 1, ROOT, &name("file"))),
         ("FORGET", of_a_call(&kernel, 2, file, &longs(&[0]))),
     ];
     assert!(rows.iter().all(|(_, allocations)| *allocations == 0), "allocations of {ROUNDS} calls: {rows:?}");

@@ -26,6 +26,7 @@ pub(crate) use backlog::Backlogs;
 pub(crate) use block::NO_MEDIUM;
 pub use block::{Disk, Kind};
 pub use error::HostError;
+pub use mounts::Mounted;
 
 const PAGE_BYTES: u64 = 4096;
 /// Size of the buffer for a line of counters, or a value.

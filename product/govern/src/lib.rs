@@ -21,7 +21,7 @@ mod journal;
 mod law;
 
 pub use governor::{Event, EventKind, Governor, Options, PriceLookup, Row};
-pub use host::{Disk, Host, HostError, Kind};
+pub use host::{Disk, Host, HostError, Kind, Mounted};
 pub use journal::{Journal, JournalEntry, JournalError, Restored, restore, running};
 pub use law::{
     BUDGET_NS_MAX, BUDGET_NS_MIN, Backlog, Choice, Counters, DEFAULT_BUDGET_NS, Flow, MachineLimits, Ownership, Speed,

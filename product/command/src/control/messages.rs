@@ -149,8 +149,11 @@ pub(crate) struct Unwritten {
 /// Everything about a server at one moment.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// Address and port.
+    /// Address and port, or the mount point of a mount alone.
     pub(crate) listen: String,
+    /// The mount point, if there is a mount.
+    #[serde(default)]
+    pub(crate) mount: Option<String>,
     /// The directories and their exports.
     pub(crate) serving: Vec<Served>,
     /// Since the server was ready.

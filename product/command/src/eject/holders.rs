@@ -9,9 +9,12 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use afflux_govern::{Disk, Host};
+use afflux_govern::{Disk, Host, Mounted};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, open, statx};
 use rustix::io::Errno;
+
+use super::own_mounts::{self, KIND};
+use super::processes;
 
 /// The place of the flags behind the program's name in `/proc/PID/stat`.
 const FLAGS_FIELD: usize = 6;
@@ -38,6 +41,14 @@ pub(super) struct Process {
     pub(super) how: String,
 }
 
+/// A mounted file system of the disk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct FileSystem {
+    pub(super) place: PathBuf,
+    /// A path that leads there, also if another mount covers the place; none if nobody has one.
+    pub(super) path: Option<PathBuf>,
+}
+
 /// Major and minor number.
 type Number = (u32, u32);
 
@@ -46,15 +57,40 @@ pub(super) struct SoughtDisk<'a> {
     host: &'a Host,
     disk: &'a Disk,
     numbers: BTreeSet<Number>,
+    /// Mounts of `afflux mount` that stand on it, older ones first.
+    own_mounts: Vec<Mounted>,
 }
 
 impl<'a> SoughtDisk<'a> {
     pub(super) fn new(host: &'a Host, disk: &'a Disk) -> Self {
         let mut numbers: BTreeSet<Number> = host.numbers_on(&disk.number).iter().filter_map(|it| number(it)).collect();
-        // Files of btrfs have device numbers of their own.
-        let places = host.mounts_of(&disk.number);
-        numbers.extend(places.iter().filter_map(|place| looked_at(place)).map(|found| found.on));
-        Self { host, disk, numbers }
+        let mounts = host.mounts();
+        // Files of btrfs have device numbers of their own. Another mount may cover the place.
+        let covered = |place: &PathBuf| mounts.iter().any(|mount| mount.kind == KIND && mount.place == *place);
+        let places = host.mounts_of(&disk.number).into_iter().filter(|place| !covered(place));
+        numbers.extend(places.filter_map(|place| looked_at(&place)).map(|found| found.on));
+        let mut sought = Self { host, disk, numbers, own_mounts: Vec::new() };
+        sought.own_mounts = own_mounts::on(&mounts, |mount| sought.is_mounted_by(mount));
+        sought
+    }
+
+    /// The points of the mounts of `afflux mount` that stand on the disk, in the order to unmount them.
+    pub(super) fn own_points(&self) -> Vec<PathBuf> {
+        self.own_mounts.iter().rev().map(|mount| mount.place.clone()).collect()
+    }
+
+    /// The disk's file systems.
+    pub(super) fn file_systems(&self) -> Vec<FileSystem> {
+        let covered = |place: &Path| self.own_mounts.iter().any(|mount| mount.place == *place);
+        let is_own = |found: &Seen| self.own_mounts.iter().any(|mount| number(&mount.number) == Some(found.on));
+        let leads_there =
+            |path: &Path| looked_at(path).is_some_and(|found| self.numbers.contains(&found.on) && !is_own(&found));
+        let path = |place: &PathBuf| match covered(place) {
+            true => own_mounts::below(place, leads_there),
+            false => Some(place.clone()),
+        };
+        let places = self.host.mounts_of(&self.disk.number).into_iter();
+        places.map(|place| FileSystem { path: path(&place), place }).collect()
     }
 
     /// Everything that uses the disk now, except this process and the mounts in its own namespace.
@@ -62,7 +98,7 @@ impl<'a> SoughtDisk<'a> {
         let mut found = Holders { kernel: self.kernel(), ..Holders::default() };
         let own_namespace = fs::read_link("/proc/self/ns/mnt").ok();
         let mut namespaces: BTreeSet<PathBuf> = own_namespace.into_iter().collect();
-        for pid in numbers_in(Path::new("/proc")).filter(|pid| *pid != std::process::id()) {
+        for pid in processes::all().filter(|pid| *pid != std::process::id()) {
             let process = PathBuf::from(format!("/proc/{pid}"));
             if is_kernel_thread(&process) {
                 continue;
@@ -78,9 +114,7 @@ impl<'a> SoughtDisk<'a> {
             let is_new = namespace.is_some_and(|namespace| namespaces.insert(namespace));
             let how = how.or_else(|| is_new.then(|| self.mounted_for(&process)).flatten());
             if let Some(how) = how {
-                let program = fs::read(process.join("comm")).unwrap_or_default();
-                let program = String::from_utf8_lossy(&program).trim_end().to_owned();
-                found.processes.push(Process { pid, program, how });
+                found.processes.push(Process { pid, program: processes::program(pid), how });
             }
         }
         found
@@ -88,8 +122,7 @@ impl<'a> SoughtDisk<'a> {
 
     /// How a process uses the disk. A process that ends meanwhile is no error.
     fn use_by(&self, process: &Path) -> std::io::Result<Option<String>> {
-        let text = fs::read_to_string(process.join("mountinfo")).unwrap_or_default();
-        let mounts: Vec<&str> = self.mounts_in(&text).map(|mount| mount.id).collect();
+        let mounts: Vec<String> = self.mounts_for(process).map(|mount| mount.id).collect();
         for (link, word) in [("cwd", "works in"), ("root", "has its root in")] {
             if self.is_on_it(&process.join(link)) {
                 return Ok(Some(format!("{word} {}", target(&process.join(link)))));
@@ -106,33 +139,50 @@ impl<'a> SoughtDisk<'a> {
             let is_below = || {
                 let info = fs::read_to_string(process.join("fdinfo").join(entry.file_name())).unwrap_or_default();
                 let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:")).map(str::trim);
-                id.is_some_and(|id| mounts.contains(&id))
+                id.is_some_and(|id| mounts.iter().any(|mount| mount == id))
             };
             if self.is_on_it(&entry.path()) || is_below() {
                 return Ok(Some(format!("has {} open", target(&entry.path()))));
             }
         }
         let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();
-        Ok(maps.lines().find_map(|line| mapped(line, &self.numbers)).map(|file| format!("has {file} mapped")))
+        Ok(maps
+            .lines()
+            .find_map(|line| mapped(line, |number| self.is_number(number)))
+            .map(|file| format!("has {file} mapped")))
     }
 
     fn is_on_it(&self, path: &Path) -> bool {
-        looked_at(path).is_some_and(|found| {
-            self.numbers.contains(&found.on) || found.is.is_some_and(|is| self.numbers.contains(&is))
-        })
+        looked_at(path)
+            .is_some_and(|found| self.is_number(found.on) || found.is.is_some_and(|is| self.numbers.contains(&is)))
     }
 
-    /// The disk's mount point in the namespace of a process.
+    /// Whether the number is one of the disk or of a mount that stands on it.
+    fn is_number(&self, wanted: Number) -> bool {
+        self.numbers.contains(&wanted) || self.own_mounts.iter().any(|mount| number(&mount.number) == Some(wanted))
+    }
+
+    /// The disk's mount point in the namespace of a process, unless the mount goes together with one of this process.
     fn mounted_for(&self, process: &Path) -> Option<String> {
-        let text = fs::read_to_string(process.join("mountinfo")).ok()?;
-        self.mounts_in(&text).next().map(|mount| format!("has it mounted on {} in its mount namespace", mount.place))
+        let here = self.host.mounts();
+        let goes_along = |mount: &Mounted| {
+            let groups = [&mount.shared, &mount.master];
+            here.iter().any(|own| own.shared.is_some() && groups.contains(&&own.shared) && self.is_mounted_by(own))
+        };
+        let mut there = self.mounts_for(process).filter(|mount| !goes_along(mount));
+        there.next().map(|mount| format!("has it mounted on {} in its mount namespace", mount.place.display()))
     }
 
-    fn mounts_in<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Mount<'t>> {
-        text.lines().filter_map(mount).filter(|mount| {
-            mount.number.is_some_and(|number| self.numbers.contains(&number))
-                || self.host.whole(mount.source).is_some_and(|whole| whole == self.disk.number)
-        })
+    /// The mounts of the disk that a process sees.
+    fn mounts_for(&self, process: &Path) -> impl Iterator<Item = Mounted> {
+        let text = fs::read_to_string(process.join("mountinfo")).unwrap_or_default();
+        Mounted::listed(&text).into_iter().filter(|mount| self.is_mounted_by(mount))
+    }
+
+    /// Whether the mount is one of the disk's file systems, or stands on the disk.
+    fn is_mounted_by(&self, mount: &Mounted) -> bool {
+        number(&mount.number).is_some_and(|number| self.is_number(number))
+            || self.host.whole(&mount.source).is_some_and(|whole| whole == self.disk.number)
     }
 
     /// Swap, loop devices and mapped devices over the disk, in words.
@@ -206,39 +256,19 @@ fn looked_at(path: &Path) -> Option<Seen> {
     Some(Seen { on: (found.stx_dev_major, found.stx_dev_minor), is })
 }
 
-/// A line of mountinfo.
-struct Mount<'t> {
-    id: &'t str,
-    number: Option<Number>,
-    place: &'t str,
-    source: &'t str,
-}
-
-fn mount(line: &str) -> Option<Mount<'_>> {
-    let (before, after) = line.split_once(" - ")?;
-    let mut fields = before.split(' ');
-    let (id, device, place) = (fields.next()?, fields.nth(1)?, fields.nth(1)?);
-    Some(Mount { id, number: number(device), place, source: after.split(' ').nth(1)? })
-}
-
-/// The file in a line of maps, if it is on one of these devices.
-fn mapped(line: &str, numbers: &BTreeSet<Number>) -> Option<String> {
+/// The file in a line of maps, if it is on one of the sought devices.
+fn mapped(line: &str, is_sought: impl Fn(Number) -> bool) -> Option<String> {
     let mut fields = line.split_ascii_whitespace();
     let (major, minor) = fields.nth(3)?.split_once(':')?;
     let hexadecimal = |text| u32::from_str_radix(text, 16).ok();
     let number = (hexadecimal(major)?, hexadecimal(minor)?);
     let is_file = fields.next()? != "0";
-    (is_file && numbers.contains(&number)).then(|| fields.collect::<Vec<_>>().join(" "))
+    (is_file && is_sought(number)).then(|| fields.collect::<Vec<_>>().join(" "))
 }
 
 fn number(text: &str) -> Option<Number> {
     let (major, minor) = text.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
-}
-
-fn numbers_in(directory: &Path) -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 fn target(link: &Path) -> String {

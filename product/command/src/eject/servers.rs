@@ -9,33 +9,46 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
 use serde_json::json;
 
 use super::holders::Process;
+use super::processes;
 use crate::control::client::Client;
-use crate::control::messages::Reply;
+use crate::control::messages::{Reply, Request};
 use crate::control::trust;
 use crate::{drain, progress};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
-/// The program's name in the kernel.
-const PROGRAM: &str = "afflux";
+/// Longest wait for the end of a server.
+const END_MAX: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// In `/proc/net/unix`: the socket has a listener.
 const LISTENS: u32 = 0x10000;
 
 /// Whether the process may be a server with data that is not on the disk yet.
 pub(super) fn is_server(process: &Process) -> bool {
-    process.program == PROGRAM
+    process.program == processes::SERVER
 }
 
-/// Has the process write everything if it is a server. Returns whether it has written everything. A stopped server is
-/// an error: it would never answer.
-pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<bool> {
+/// A server that has written everything.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct WrittenServer {
+    pub(super) process: Process,
+    /// Its mount. It has said so: that is no reason to unmount anything.
+    pub(super) mount: Option<PathBuf>,
+    /// Whether it ends with its mount.
+    pub(super) ends_with_mount: bool,
+}
+
+/// Has the process write everything if it is a server. A stopped server is an error: it would never answer.
+pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<Option<WrittenServer>> {
     if !is_server(process) {
-        return Ok(false);
+        return Ok(None);
     }
     if is_stopped(process.pid) {
         let pid = process.pid;
@@ -43,9 +56,7 @@ pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<bool> {
             "the server (process {pid}) is stopped and may not have written everything: kill -CONT {pid}, then try again"
         )));
     }
-    let Some(mut client) = sockets_of(process.pid).iter().find_map(|path| connected(process.pid, path)) else {
-        return Ok(false);
-    };
+    let Some(mut client) = client_of(process.pid) else { return Ok(None) };
     let said = |reply: &Reply| {
         if let Reply::Progress(now) = reply {
             output::say(json!({
@@ -57,10 +68,51 @@ pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<bool> {
     };
     let drained = drain::follow(&mut client, as_json.then_some(&said))?;
     if drained.failed.is_empty() {
-        return Ok(true);
+        return written(process, &mut client).map(Some);
     }
     let first = format!("the server (process {}) could not write everything:", process.pid);
     Err(Failure::failed(progress::unwritten(&first, &drained.failed)))
+}
+
+/// The server of a mount, unless it cannot be asked.
+pub(super) fn of_mount(place: &Path) -> Option<WrittenServer> {
+    processes::servers().into_iter().find_map(|pid| {
+        let process = Process { pid, program: processes::SERVER.to_owned(), how: String::new() };
+        let is_running = !is_stopped(pid);
+        let mut client = client_of(pid).filter(|_| is_running)?;
+        written(&process, &mut client).ok().filter(|server| server.mount.as_deref() == Some(place))
+    })
+}
+
+/// Waits for the end of a server whose mount is gone. It writes what the kernel kept of the mount.
+pub(super) fn ended(server: &Process) -> Outcome {
+    let start = Instant::now();
+    while !processes::has_ended(server.pid) {
+        if start.elapsed() > END_MAX {
+            let pid = server.pid;
+            return Err(Failure::failed(format!(
+                "the server (process {pid}) has not ended yet, though its mount is gone: try again later"
+            )));
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+fn client_of(pid: u32) -> Option<Client> {
+    sockets_of(pid).iter().find_map(|path| connected(pid, path))
+}
+
+fn written(process: &Process, client: &mut Client) -> Outcome<WrittenServer> {
+    client.ask(&Request::Stat)?;
+    match client.reply()? {
+        Reply::Report(report) => {
+            let ends_with_mount = report.mount.as_ref() == Some(&report.listen);
+            let mount = report.mount.map(PathBuf::from);
+            Ok(WrittenServer { process: process.clone(), mount, ends_with_mount })
+        }
+        other => Err(client.unexpected(&other)),
+    }
 }
 
 /// Whether a signal or a debugger has stopped the process.

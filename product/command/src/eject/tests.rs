@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use afflux_govern::{Disk, Host};
 
-use super::{Holders, Process, flush, found, unmount, unused, words, write_out};
+use super::{FileSystem, Holders, Process, WrittenServer, flush, found, unmount, unused, words, write_out};
 
 fn disk() -> Disk {
     Disk {
@@ -26,8 +26,25 @@ fn it_is_safe_only_once_nothing_is_mounted() {
     );
     let mounted = words(&disk(), &[PathBuf::from("/media/usb")], &[], (0, took));
     assert!(mounted.ends_with("safe to unplug once it is unmounted: umount /media/usb (or --unmount)"), "{mounted}");
-    let served = words(&disk(), &[PathBuf::from("/media/usb")], &[process(7, "afflux")], (0, took));
+    let served = words(&disk(), &[PathBuf::from("/media/usb")], &[server(7)], (0, took));
     assert!(served.contains("once afflux (process 7) has ended and it is unmounted: umount"), "{served}");
+}
+
+#[test]
+fn a_mount_and_its_server_are_named_once() {
+    let mounts = [PathBuf::from("/point"), PathBuf::from("/media/usb")];
+    let of = |ends_with_mount| {
+        let server = WrittenServer { mount: Some(PathBuf::from("/point")), ends_with_mount, ..server(7) };
+        words(&disk(), &mounts, &[server], (0, Duration::ZERO))
+    };
+    assert!(of(true).ends_with("once it is unmounted: umount /point /media/usb (or --unmount)"), "{}", of(true));
+    let goes_on = of(false);
+    assert!(goes_on.contains("once afflux (process 7) has ended and it is unmounted: umount /media/usb"), "{goes_on}");
+}
+
+/// A server without a mount.
+fn server(pid: u32) -> WrittenServer {
+    WrittenServer { process: process(pid, "afflux"), mount: None, ends_with_mount: false }
 }
 
 fn process(pid: u32, program: &str) -> Process {
@@ -36,19 +53,20 @@ fn process(pid: u32, program: &str) -> Process {
 
 #[test]
 fn a_use_by_others_is_refused_with_the_process_and_its_number() {
-    let refused = |holders: Holders, drained: &[Process]| {
+    let refused = |holders: Holders, drained: &[WrittenServer]| {
         unused(&disk(), holders, drained).map(|serving| serving.len()).map_err(|error| error.to_string())
     };
-    let server = process(7, "afflux");
+    let written = server(7);
+    let server = written.process.clone();
     let both = || Holders { processes: vec![server.clone(), process(8, "vi\u{1b}[2J")], ..Holders::default() };
-    let error = refused(both(), std::slice::from_ref(&server)).unwrap_err();
+    let error = refused(both(), std::slice::from_ref(&written)).unwrap_err();
     assert!(
         error.contains("process 8 (vi\\u001b[2J) has /media/usb/a open") && !error.contains("process 7"),
         "{error}"
     );
     assert!(refused(both(), &[]).unwrap_err().contains("process 7 (afflux)"));
     let alone = Holders { processes: vec![server.clone()], ..Holders::default() };
-    assert_eq!(refused(alone, std::slice::from_ref(&server)), Ok(1));
+    assert_eq!(refused(alone, std::slice::from_ref(&written)), Ok(1));
     let unseen = Holders { some_unseen: true, ..Holders::default() };
     assert!(refused(unseen, &[]).unwrap_err().contains("only root can see"));
     let swap = Holders { kernel: vec!["/dev/sdb2 is swap: swapoff /dev/sdb2".to_owned()], ..Holders::default() };
@@ -83,7 +101,8 @@ fn what_others_do_meanwhile_is_no_failure_and_a_disk_that_goes_is_one() {
     let root = afflux_scratch::Scratch::new(&std::env::temp_dir(), "eject").unwrap().keep();
     let place = PathBuf::from("/no/such/place");
     let write = |(host, disk): &(Host, Disk)| {
-        write_out(host, disk, std::slice::from_ref(&place), Instant::now(), true).map_err(|error| error.to_string())
+        let mounted = FileSystem { place: place.clone(), path: Some(place.clone()) };
+        write_out(host, disk, &[mounted], Instant::now(), true).map_err(|error| error.to_string())
     };
     let unmounted = machine(&root, true, "");
     assert_eq!(write(&unmounted), Ok(0));

@@ -156,8 +156,10 @@ impl WantedFront {
         source: Option<&PathBuf>,
         own: Option<(Unmounter, Option<OwnMounts>)>,
     ) -> Outcome<PreparedFront> {
-        let source = source.map_or(Path::new("afflux"), PathBuf::as_path);
-        let mount = self.mount.as_ref().map(|wanted| mounted(wanted, source, own)).transpose()?;
+        // `afflux eject` looks for the disk of the directory.
+        let source = source.map(|source| source.canonicalize().unwrap_or_else(|_| source.clone()));
+        let source = source.unwrap_or_else(|| PathBuf::from("afflux"));
+        let mount = self.mount.as_ref().map(|wanted| mounted(wanted, &source, own)).transpose()?;
         Ok(PreparedFront { nfs: listener.map(|listener| (listener, listen)), mount })
     }
 

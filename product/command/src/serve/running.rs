@@ -106,6 +106,7 @@ impl Running {
             |export: &Export| Served { directory: export.directory.display().to_string(), export: export.path.clone() };
         Report {
             listen: self.front.place(),
+            mount: self.front.mount().map(|mount| mount.point.display().to_string()),
             serving: self.exports.iter().map(served).collect(),
             uptime_ns: nanos(self.since.elapsed()),
             policy: status.policy.to_owned(),

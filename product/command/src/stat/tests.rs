@@ -9,6 +9,7 @@ use crate::control::messages::{
 
 pub(crate) fn report(uptime_ns: u64) -> Report {
     Report {
+        mount: None,
         listen: "127.0.0.1:2049".into(),
         serving: Vec::new(),
         uptime_ns,

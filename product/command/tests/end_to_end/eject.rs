@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use rustix::process::Signal;
 
 use crate::client::Client;
+use crate::mounted::{Mounted, can_mount, is_mounted};
 use crate::scratch::{Bytes, LOOP_DEVICES, Mount, Scratch};
 use crate::server::{Server, eventually, run, text};
 
@@ -19,6 +20,7 @@ const LAZY: &[&str] =
 struct Disk {
     mount: Mount,
     place: PathBuf,
+    _around: Mount,
     scratch: Scratch,
 }
 
@@ -26,8 +28,9 @@ impl Disk {
     fn new() -> Option<Self> {
         let scratch = Scratch::new();
         let place = scratch.directory("disk");
+        let around = Mount::shared(scratch.path())?;
         let mount = Mount::ext4(&scratch.path().join("image"), &place, 64 << 20)?;
-        Some(Self { mount, place, scratch })
+        Some(Self { mount, place, _around: around, scratch })
     }
 
     fn eject(&self, more: &[&str]) -> Output {
@@ -197,4 +200,103 @@ fn a_loop_device_over_a_file_of_the_disk_is_named() {
     let name = inner.device().trim_start_matches("/dev/").to_owned();
     let said = disk.refused(&[]);
     assert!(said.contains(&format!("{name} is made from")) && said.contains("losetup -d"), "{said}");
+}
+
+/// A disk with a mount of `data` on it at `point`; `data` is the point itself if there is none.
+fn mounted(point: Option<&str>) -> Option<(Disk, Mounted)> {
+    let disk = if can_mount() { Disk::new()? } else { return None };
+    let data = disk.place.join("data");
+    fs::create_dir(&data).unwrap();
+    let point = point.map_or_else(|| data.clone(), |name| disk.scratch.directory(name));
+    let link = disk.scratch.path().join("link");
+    std::os::unix::fs::symlink(&data, &link).unwrap();
+    let mounted = Mounted::start_with(&disk.scratch.directory("home"), &link, &point, LAZY);
+    Some((disk, mounted))
+}
+
+// rule: eject names each mount of `afflux mount` that stands on the disk, and unmounts it with --unmount
+#[test]
+fn a_mount_of_a_directory_of_the_disk_is_named_and_unmounted_first() {
+    for point in [None, Some("point")] {
+        let Some((disk, mut mounted)) = mounted(point) else { return };
+        let bytes = Bytes::new(3).vec(4 << 20);
+        fs::write(mounted.path("photo"), &bytes).unwrap();
+        let place = mounted.point.to_str().unwrap().to_owned();
+        for name in [disk.mount.device(), &place] {
+            let output = disk.eject_named(name, &[]);
+            let said = text(&output);
+            let steps = format!("once it is unmounted: umount {place} {} (or --unmount)", disk.place.display());
+            assert!(output.status.success() && said.contains(&steps), "{name}: {said}");
+            assert_eq!(mounted.server().stat()["cache"]["dirty_bytes"], 0);
+        }
+        let output = disk.eject_named(&place, &["--unmount"]);
+        let said = text(&output);
+        assert!(output.status.success() && said.contains("It is safe to unplug."), "{said}");
+        assert!(!is_mounted(&mounted.point) && !disk.is_mounted());
+        assert_eq!(mounted.server.take().unwrap().wait().code, Some(0));
+        let again = Mount::of(&disk.scratch.path().join("image"), &disk.scratch.directory("again")).unwrap();
+        assert!(fs::read(disk.scratch.path().join("again/data/photo")).unwrap() == bytes);
+        drop(again);
+    }
+}
+
+#[test]
+fn a_mount_over_the_whole_disk_does_not_hide_the_disk() {
+    if !can_mount() {
+        return;
+    }
+    let Some(disk) = Disk::new() else { return };
+    let mut mounted = Mounted::start_with(&disk.scratch.directory("home"), &disk.place, &disk.place, LAZY);
+    fs::write(mounted.path("photo"), "bytes").unwrap();
+    let place = disk.place.to_str().unwrap();
+    let said = text(&disk.eject_named(place, &[]));
+    assert!(said.contains(&format!("umount {place} {place} (or --unmount)")), "{said}");
+    mounted.server.take().unwrap().kill();
+    let output = disk.eject(&[]);
+    let said = text(&output);
+    assert!(!output.status.success() && said.contains(&format!("umount {place}, then try again")), "{said}");
+    assert!(Command::new("umount").arg("-l").arg(place).status().unwrap().success());
+    let said = text(&disk.eject(&["--unmount"]));
+    assert!(said.contains("It is safe to unplug."), "{said}");
+}
+
+#[test]
+fn a_program_that_uses_a_mount_of_the_disk_is_named() {
+    let Some((disk, mounted)) = mounted(Some("point")) else { return };
+    let works = WaitingProgram::start(Command::new("cat").current_dir(&mounted.point));
+    works.runs("cat");
+    for more in [&[][..], &["--unmount"]] {
+        let said = disk.refused(more);
+        assert!(said.contains(&format!("process {} (cat) works in", works.pid())), "{said}");
+    }
+    assert!(is_mounted(&mounted.point) && disk.is_mounted());
+    drop(works);
+    mounted.stop();
+}
+
+#[test]
+fn a_server_with_a_mount_that_also_serves_the_network_is_named() {
+    if !can_mount() {
+        return;
+    }
+    let Some(disk) = Disk::new() else { return };
+    let (home, point) = (disk.scratch.directory("home"), disk.scratch.directory("point"));
+    let mut mounted = Mounted { server: None, point: point.clone() };
+    mounted.server = Some(Server::start(&home, &[&disk.place], &["--mount", point.to_str().unwrap()]));
+    let process = mounted.server().process();
+    let said = text(&disk.eject(&[]));
+    assert!(said.contains(&format!("once afflux (process {process}) has ended and it is unmounted")), "{said}");
+    assert!(!said.contains(point.to_str().unwrap()), "{said}");
+    assert!(disk.refused(&["--unmount"]).contains(&format!("process {process} (afflux)")));
+    assert!(is_mounted(&point));
+    mounted.stop();
+}
+
+#[test]
+fn a_mount_in_another_namespace_that_goes_along_is_in_nobodys_way() {
+    let Some(disk) = Disk::new() else { return };
+    let other = WaitingProgram::start(Command::new("unshare").args(["--mount", "--propagation", "slave", "cat"]));
+    other.runs("cat");
+    let output = disk.eject(&["--unmount"]);
+    assert!(output.status.success() && text(&output).contains("It is safe to unplug."), "{}", text(&output));
 }

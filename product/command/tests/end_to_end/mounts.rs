@@ -5,92 +5,15 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
-use rustix::process::geteuid;
 
+use crate::mounted::{Mounted, NOT_CONNECTED, apart, can_mount, is_mounted, shell};
 use crate::scratch::{Bytes, Mount, Scratch};
-use crate::server::{Server, afflux, afflux_at, run, text};
-
-const NOT_CONNECTED: Option<i32> = Some(107);
-
-/// A mount of a directory; whatever is left of it goes at the end.
-struct Mounted {
-    server: Option<Server>,
-    point: PathBuf,
-}
-
-/// Whether this machine can mount. Prints the reason if not.
-fn can_mount() -> bool {
-    match OpenOptions::new().read(true).write(true).open("/dev/fuse") {
-        Ok(_) if geteuid().is_root() => true,
-        Ok(_) => {
-            afflux_scratch::skipped!("only root is sure to be allowed to mount");
-            false
-        }
-        Err(error) => {
-            afflux_scratch::skipped!("/dev/fuse: {error}");
-            false
-        }
-    }
-}
-
-impl Mounted {
-    fn start(home: &Path, directory: &Path, point: &Path) -> Self {
-        Self::start_with(home, directory, point, &[])
-    }
-
-    fn start_with(home: &Path, directory: &Path, point: &Path, flags: &[&str]) -> Self {
-        let control = home.join("control.sock");
-        let mut command = afflux(home);
-        command.arg("mount").arg(directory).arg(point).args(["--json", "--cache", "64MiB", "--control"]).arg(&control);
-        command.args(flags);
-        // Made first: if the start fails, nothing must be left mounted.
-        let mut mounted = Self { server: None, point: point.to_owned() };
-        mounted.server = Some(Server::spawn(command, control, home));
-        mounted
-    }
-
-    fn server(&self) -> &Server {
-        self.server.as_ref().unwrap()
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.point.join(name)
-    }
-
-    fn stop(mut self) {
-        self.server.take().unwrap().stop();
-        assert!(!is_mounted(&self.point), "it is still mounted");
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        drop(self.server.take());
-        if is_mounted(&self.point) {
-            let _ = Command::new("umount").arg("-l").arg(&self.point).output();
-        }
-    }
-}
-
-fn is_mounted(point: &Path) -> bool {
-    let point = point.to_str().unwrap();
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-    mounts.lines().any(|line| line.split(' ').nth(1) == Some(point) && line.contains(" fuse.afflux "))
-}
-
-/// A directory below a mount point of another name.
-fn apart(scratch: &Scratch) -> (PathBuf, PathBuf) {
-    (scratch.directory("data"), scratch.directory("point"))
-}
-
-fn shell(script: &str, at: &Path) -> Output {
-    Command::new("sh").args(["-ec", script]).current_dir(at).stdin(Stdio::null()).output().unwrap()
-}
+use crate::server::{Server, afflux_at, run, text};
 
 #[test]
 fn files_are_written_read_renamed_truncated_and_listed() {
@@ -701,6 +624,46 @@ fn the_helper_of_mount_comes_back_once_the_mount_is_there() {
     // The server removes its socket at its end.
     afflux_scratch::eventually("the server ends", || !control.exists());
     drop(mounted);
+}
+
+/// The helper of umount(8).
+const UNMOUNT_HELPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/umount.fuse.afflux");
+
+// rule: the helper of umount(8) shows how much is left to write, and comes back once the server has ended
+#[test]
+fn the_helper_of_umount_shows_what_is_left_and_waits_for_the_end() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let Some(_disk) = crate::mount_shares::slow_disk(&scratch, &data, 8_000_000) else { return };
+    let home = scratch.directory("home");
+    // The server writes nothing on its own.
+    let lazy = ["--policy", "equal-parts", "--set", "dirty_background_ratio=100"];
+    let mut mounted = Mounted::start_with(&home, &data, &point, &lazy);
+    let bytes = Bytes::new(8).vec(12 << 20);
+    let mut file = File::create(mounted.path("file")).unwrap();
+    file.write_all(&bytes).unwrap();
+    let own = Path::new(env!("CARGO_BIN_EXE_afflux")).parent().unwrap();
+    let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap());
+    let help =
+        || Command::new("sh").arg(UNMOUNT_HELPER).arg(&point).args(["-t", "fuse.afflux"]).env("PATH", &path).output();
+    let output = help().unwrap();
+    assert!(!output.status.success() && text(&output).contains("busy"), "{}", text(&output));
+    assert!(text(&output).contains("to write"), "{}", text(&output));
+    assert!(is_mounted(&point), "a mount in use stays");
+    file.write_all(&bytes).unwrap();
+    drop(file);
+    let output = help().unwrap();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", mounted.server().process())).unwrap();
+    assert!(stat.contains(") Z "), "the server has not ended: {stat}");
+    assert!(output.status.success() && text(&output).contains("to write"), "{}", text(&output));
+    assert!(!is_mounted(&point));
+    assert!(fs::read(data.join("file")).unwrap() == [bytes.clone(), bytes].concat());
+    assert_eq!(mounted.server.take().unwrap().wait().code, Some(0));
+    let output = run(scratch.path(), &["umount", point.to_str().unwrap()]);
+    assert!(text(&output).contains("is no mount of `afflux mount`"), "{}", text(&output));
 }
 
 #[test]

@@ -92,6 +92,16 @@ impl Mount {
         Some(Self { point: point.to_path_buf(), device: None })
     }
 
+    /// The directory as a mount of its own. Mounts in it go from all name spaces at once, as on a host with systemd: the
+    /// servers of other tests have copies of all mounts. None if that is not allowed.
+    pub(crate) fn shared(point: &Path) -> Option<Self> {
+        let text = point.to_str()?;
+        run("mount", &["--bind", text, text])?;
+        let mounted = Self { point: point.to_path_buf(), device: None };
+        run("mount", &["--make-shared", text])?;
+        Some(mounted)
+    }
+
     /// An ext4 in a file of `bytes`, on a loop device; none if that is not allowed.
     pub(crate) fn ext4(image: &Path, point: &Path, bytes: u64) -> Option<Self> {
         fs::File::create(image).ok()?.set_len(bytes).ok()?;

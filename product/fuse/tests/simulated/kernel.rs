@@ -13,11 +13,12 @@ use afflux_simulator::{
 
 pub(crate) const ROOT: u64 = 1;
 
-struct SameProcess;
+/// Threads of a process have its hundred.
+struct Hundreds;
 
-impl Requesters for SameProcess {
+impl Requesters for Hundreds {
     fn process(&self, thread: u32) -> Option<u32> {
-        Some(thread)
+        Some(thread / 100)
     }
 }
 
@@ -79,14 +80,17 @@ impl Kernel {
     }
 
     pub(crate) fn with(options: MountOptions) -> Self {
+        Self::of(options, DiskOptions::default(), Memory::Whole(4 << 20), Setup::default())
+    }
+
+    pub(crate) fn of(options: MountOptions, disk: DiskOptions, memory: Memory, setup: Setup) -> Self {
         let world = World::new(WorldOptions::seed(1));
-        let disk = Disk::new(&world, 0, DiskOptions::default());
+        let disk = Disk::new(&world, 0, disk);
         let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
-        let memory = Memory::Whole(4 << 20);
-        let volume = SimMachine::new(&world, memory, Setup::default()).unwrap().add_tree("disk", &tree).unwrap();
+        let volume = SimMachine::new(&world, memory, setup).unwrap().add_tree("disk", &tree).unwrap();
         volume.set_names_durable(false);
         let root = world.run(volume.mount(b"/")).unwrap().unwrap();
-        let mount = Mount::new(Arc::clone(&volume), &root, options, SameProcess, Arc::default());
+        let mount = Mount::new(Arc::clone(&volume), &root, options, Hundreds, Arc::default());
         volume.listen(Some(Arc::clone(&mount) as _));
         Self { world, disk, tree, mount, volume, unique: Cell::new(0), waited: Cell::new(false) }
     }

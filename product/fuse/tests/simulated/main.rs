@@ -5,6 +5,7 @@
 
 mod appends;
 mod data;
+mod fairness;
 mod kept;
 mod kernel;
 mod names;

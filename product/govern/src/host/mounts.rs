@@ -9,27 +9,54 @@ use std::path::PathBuf;
 
 use super::Host;
 
+/// A mount, as this process sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mounted {
+    /// Its number in the kernel.
+    pub id: String,
+    /// The number of the mount that its place is in.
+    pub parent: String,
+    /// Major and minor number of its file system.
+    pub number: String,
+    /// The mount point.
+    pub place: PathBuf,
+    /// The kind of its file system.
+    pub kind: String,
+    /// The device or directory behind it.
+    pub source: String,
+    /// The group of mounts that come and go together with it.
+    pub shared: Option<String>,
+    /// The group of mounts with which it comes and goes.
+    pub master: Option<String>,
+}
+
+impl Mounted {
+    /// The mounts in the text of a `mountinfo`, older ones first.
+    pub fn listed(text: &str) -> Vec<Self> {
+        text.lines().filter_map(Self::of).collect()
+    }
+
+    fn of(line: &str) -> Option<Self> {
+        let (before, after) = line.split_once(" - ")?;
+        let (mut before, mut after) = (before.split(' '), after.split(' '));
+        let (id, parent, number) = (before.next()?.to_owned(), before.next()?.to_owned(), before.next()?.to_owned());
+        let place = PathBuf::from(unescaped(before.nth(1)?));
+        let groups: Vec<&str> = before.skip(1).collect();
+        let group = |word| groups.iter().find_map(|group| group.strip_prefix(word)).map(str::to_owned);
+        let (kind, source) = (after.next()?.to_owned(), unescaped(after.next()?));
+        Some(Self { id, parent, number, place, kind, source, shared: group("shared:"), master: group("master:") })
+    }
+}
+
 impl Host {
-    /// Numbers, places, kinds and sources of all mounts.
-    fn mounts(&self) -> Vec<(String, PathBuf, String, String)> {
-        let text = fs::read_to_string(self.path("proc/self/mountinfo")).unwrap_or_default();
-        let mount = |line: &str| {
-            let (before, after) = line.split_once(" - ")?;
-            let (mut before, mut after) = (before.split(' ').skip(2), after.split(' '));
-            let (number, place) = (before.next()?, before.nth(1)?);
-            Some((
-                number.to_owned(),
-                PathBuf::from(unescaped(place)),
-                after.next()?.to_owned(),
-                unescaped(after.next()?),
-            ))
-        };
-        text.lines().filter_map(mount).collect()
+    /// All mounts, older ones first.
+    pub fn mounts(&self) -> Vec<Mounted> {
+        Mounted::listed(&fs::read_to_string(self.path("proc/self/mountinfo")).unwrap_or_default())
     }
 
     /// Kind and source of the file system with this number.
     pub(super) fn mount_of(&self, number: &str) -> Option<(String, String)> {
-        self.mounts().into_iter().find(|mount| mount.0 == number).map(|(_, _, kind, source)| (kind, source))
+        self.mounts().into_iter().find(|mount| mount.number == number).map(|mount| (mount.kind, mount.source))
     }
 
     /// The whole disk of the file system with this number; for btrfs, which has a number of its own, the disk of its
@@ -47,7 +74,7 @@ impl Host {
         };
         let mut seen = Vec::new();
         let mut places = Vec::new();
-        for (number, place, _, source) in self.mounts() {
+        for Mounted { number, place, source, .. } in self.mounts() {
             if is_on(&number, &source) && !seen.contains(&number) {
                 seen.push(number);
                 places.push(place);

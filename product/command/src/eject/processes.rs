@@ -1,0 +1,35 @@
+//! The processes of this host.
+//!
+//! Owns: their numbers and programs.
+//! Does not own: their uses of a disk (`holders`).
+//! Invariants: a process that ends meanwhile is left out, or has no name.
+
+use std::fs;
+use std::path::Path;
+
+/// The program of a server, as the kernel names it.
+pub(super) const SERVER: &str = "afflux";
+
+/// The numbers of all processes.
+pub(super) fn all() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir(Path::new("/proc")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The name of a process's program; empty if the process has ended.
+pub(super) fn program(process: u32) -> String {
+    let program = fs::read(format!("/proc/{process}/comm")).unwrap_or_default();
+    String::from_utf8_lossy(&program).trim_end().to_owned()
+}
+
+/// Whether the process holds nothing any more, though its parent may not have asked for its end yet.
+pub(super) fn has_ended(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The program's name ends at the last parenthesis, and may hold spaces.
+    stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['Z', 'X']))
+}
+
+/// Processes that may be servers.
+pub(super) fn servers() -> Vec<u32> {
+    all().filter(|process| program(*process) == SERVER).collect()
+}
