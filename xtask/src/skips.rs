@@ -63,6 +63,7 @@ const EXCUSED: &[Excused] = &[
     excused("opened by its handle", "some file systems, such as a container's, have no handles", Ability::Varying),
     excused("no access control lists", "some file systems have no access control lists", Ability::Varying),
     excused("may not be traced", "a container may not trace processes", Ability::Varying),
+    excused("userfaultfd", "a container or a user may not handle page faults", Ability::Varying),
     excused("SIGHUP is ignored", "nohup and some services ignore it", Ability::Varying),
     excused("beside one", "two sanitizers do not run in one process", Ability::Varying),
     excused("only root", ROOT, Ability::Root),

@@ -16,6 +16,7 @@ mod foreign_calls;
 mod full_disk;
 mod govern;
 mod hanging;
+mod held_files;
 mod live;
 mod manual;
 mod memory;

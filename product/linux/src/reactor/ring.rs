@@ -21,7 +21,11 @@ use super::io::{Io, RWF_DONTCACHE};
 /// requests active at once makes more.
 const ENTRIES: u32 = 256;
 const COMPLETIONS: u32 = 4096;
-/// The same for a thread that waits for its own reads and readahead: each of many threads has a ring.
+/// Threads of the kernel for a ring's file operations that wait. The kernel's own number is four for each processor: as
+/// many files whose locks local programs hold would stop all others. Twice a device's slots: the engine may set that many
+/// requests aside that do not end.
+const WORKERS_MAX: u32 = 128;
+/// The same as [`ENTRIES`] for a thread that waits for its own reads and readahead: each of many threads has a ring.
 const ENTRIES_OF_ONE_WAIT: u32 = 64;
 
 /// The token of no operation: its completion is ignored.
@@ -96,8 +100,13 @@ impl Ring {
         if stays && ability.cooperative {
             builder.setup_coop_taskrun().setup_taskrun_flag();
         }
+        let ring = builder.build(if stays { ENTRIES } else { ENTRIES_OF_ONE_WAIT })?;
+        if stays {
+            // An old kernel keeps its own number.
+            let _ = ring.submitter().register_iowq_max_workers(&mut [WORKERS_MAX, 0]);
+        }
         Ok(Self {
-            ring: builder.build(if stays { ENTRIES } else { ENTRIES_OF_ONE_WAIT })?,
+            ring,
             ability,
             backlog: VecDeque::new(),
             doorbell: None,
