@@ -37,7 +37,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         cargo.arg("--no-fail-fast").args(tests.split_whitespace());
     }
     cargo.args(others).current_dir(repository::root()).env("RUSTC_BOOTSTRAP", "1");
-    cargo.env("RUSTFLAGS", format!("-Zsanitizer={name}{more} --cfg afflux_sanitizer=\"{name}\""));
+    let flags = format!("-Zsanitizer={name}{more} --cfg afflux_sanitizer=\"{name}\"");
+    cargo.env("RUSTDOCFLAGS", &flags).env("RUSTFLAGS", flags);
     cargo.env("TSAN_OPTIONS", format!("suppressions={}", repository::root().join("tsan.supp").display()));
     // An engine dropped with dirty files keeps them, and its tests do that.
     succeeds(cargo.env("ASAN_OPTIONS", "detect_leaks=0"))

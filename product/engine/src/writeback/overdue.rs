@@ -52,7 +52,8 @@ impl OverdueWatch {
 
     /// Sets the requests aside that were seen for `most_ns` and longer, if another request waits.
     pub(super) fn set_aside<P: Platform>(&mut self, base: &Base<P>, device: &Arc<DeviceState>, most_ns: u64) {
-        if !device.is_waited_for() {
+        // A store's request is late because the store gets too many.
+        if device.limits().is_store() || !device.is_waited_for() {
             return;
         }
         let mut any = false;

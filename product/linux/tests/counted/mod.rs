@@ -9,6 +9,10 @@ const COMPILER: &str = include_str!("compiler");
 
 /// Whether this machine can count, and its compiler is that of the budgets; prints the reason if not.
 pub(crate) fn can_count() -> bool {
+    if cfg!(afflux_sanitizer) {
+        afflux_scratch::skipped!("a sanitizer adds instructions of its own");
+        return false;
+    }
     let can = Command::new("valgrind").arg("--version").output().is_ok() && cfg!(target_arch = "x86_64");
     if !can {
         afflux_scratch::skipped!("valgrind is not installed, or this is not an x86-64 machine");
