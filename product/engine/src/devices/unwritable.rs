@@ -65,6 +65,7 @@ impl Sum {
     }
 }
 
+#[derive(Default)]
 pub(crate) struct Unwritable {
     failed: Sum,
     aside: Sum,
@@ -75,7 +76,7 @@ pub(crate) struct Unwritable {
 
 impl Unwritable {
     pub(super) fn new(stalled: Arc<AtomicBool>) -> Self {
-        Self { failed: Sum::default(), aside: Sum::default(), pages_max: AtomicU64::new(0), stalled }
+        Self { stalled, ..Self::default() }
     }
 
     /// A file had reported `before`, and has `now`.

@@ -10,7 +10,7 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 
 /// A queue whose policy admits everything.
 fn unlimited() -> AdmissionQueue {
-    let queue = AdmissionQueue::new(Arc::new(Unwritable::new(Arc::default())));
+    let queue = AdmissionQueue::new(Arc::default());
     queue.set_room(&Room::UNLIMITED);
     queue
 }
@@ -42,7 +42,7 @@ fn a_guard_follows_what_is_charged_while_nobody_waits() {
 
 #[test]
 fn failing_ends_the_wait_of_those_who_wait_and_of_no_others() {
-    let queue = AdmissionQueue::new(Arc::new(Unwritable::new(Arc::default())));
+    let queue = AdmissionQueue::new(Arc::default());
     assert!(queue.try_take(Pages(1)), "alone");
     let mut waiting = pin!(queue.take(Pages(1)));
     assert!(poll(waiting.as_mut()).is_pending());
@@ -56,7 +56,7 @@ fn failing_ends_the_wait_of_those_who_wait_and_of_no_others() {
 
 #[test]
 fn runs_and_pages_cost_what_the_policy_says_and_new_prices_hold_for_all() {
-    let queue = AdmissionQueue::new(Arc::new(Unwritable::new(Arc::default())));
+    let queue = AdmissionQueue::new(Arc::default());
     let room = |cost_max, page, run| {
         let prices = Prices { page: Cost(page), run: Cost(run) };
         queue.set_room(&Room { cost_max: Cost(cost_max), prices, ..Room::UNLIMITED });
@@ -76,8 +76,7 @@ fn runs_and_pages_cost_what_the_policy_says_and_new_prices_hold_for_all() {
 #[test]
 fn two_devices_count_on_cache_lines_of_their_own() {
     let line = |queue: &AdmissionQueue| std::ptr::from_ref(&*queue.runs).addr() / 128;
-    let queues: Vec<AdmissionQueue> =
-        (0..64).map(|_| AdmissionQueue::new(Arc::new(Unwritable::new(Arc::default())))).collect();
+    let queues: Vec<AdmissionQueue> = (0..64).map(|_| AdmissionQueue::new(Arc::default())).collect();
     let lines: std::collections::BTreeSet<usize> = queues.iter().map(line).collect();
     assert_eq!(lines.len(), queues.len());
 }

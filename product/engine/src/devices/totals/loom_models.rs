@@ -26,7 +26,7 @@ impl World {
         let totals = DirtyTotals::default();
         totals.divide(2, 1);
         totals.hold(DeviceId(0), 1);
-        let second = AdmissionQueue::new();
+        let second = AdmissionQueue::new(Arc::default());
         second.set_room(&Room::UNLIMITED);
         second.set_guard(Pages(1));
         // A device without pages gets the pages it asks for.

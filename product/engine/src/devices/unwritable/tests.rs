@@ -10,7 +10,7 @@ fn failed(pages: u64, runs: u64) -> FileAmounts {
 
 #[test]
 fn the_sums_follow_the_files_and_take_no_room_up_to_the_bound() {
-    let unwritable = Unwritable::new(Arc::default());
+    let unwritable = Unwritable::default();
     unwritable.set_most(100);
     assert!(!unwritable.any() && unwritable.roomless() == amount(0, 0));
     unwritable.note(failed(0, 0), failed(60, 6));
