@@ -9,7 +9,7 @@ const COMPILER: &str = include_str!("compiler");
 
 /// Whether this machine can count, and its compiler is that of the budgets; prints the reason if not.
 pub(crate) fn can_count() -> bool {
-    if cfg!(afflux_sanitizer) {
+    if cfg!(any(afflux_sanitizer = "address", afflux_sanitizer = "thread")) {
         afflux_scratch::skipped!("a sanitizer adds instructions of its own");
         return false;
     }
