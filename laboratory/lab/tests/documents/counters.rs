@@ -134,6 +134,11 @@ const EVENTS: &[(&str, &str, &str)] = &[
         "`operation`, `offset`, `bytes`, `ns`, `error`",
         "A request has ended, so long after it was submitted.",
     ),
+    (
+        "set_aside",
+        "`ns`",
+        "A request of the file has not ended for so long. Other files get its place in the device, and the file gets no further request until it ends.",
+    ),
     ("knob_changed", "`knob`, `value`", "A knob was set, for the device or for all."),
     ("device_added", "", "The first file of a device was met."),
     ("device_over", "`over`", "The policy says that the device is over its limit, or is so no more."),
