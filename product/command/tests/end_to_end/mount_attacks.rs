@@ -134,7 +134,13 @@ fn names_that_the_host_swaps_during_calls_lead_nowhere_outside() {
                 rustix::fs::renameat_with(rustix::fs::CWD, &one, rustix::fs::CWD, &other, exchange).unwrap();
             }
         });
-        (0..ROUNDS).for_each(|_| reached += u32::from(nofollow("real").is_ok()));
+        // On, if the other thread was too quick for all of them.
+        for round in 0..100 * ROUNDS {
+            reached += u32::from(nofollow("real").is_ok());
+            if round >= ROUNDS && reached > 0 {
+                break;
+            }
+        }
         ends.store(true, Ordering::Release);
     });
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "outside");
