@@ -48,6 +48,8 @@ const EXT4: Tool =
 const TERMINAL: Tool = Tool { program: "script", package: "bsdutils", without: "the tests of a full screen" };
 const PERL: Tool = Tool { program: "perl", package: "perl", without: "the test of another user's socket" };
 const LISTS: Tool = Tool { program: "setfacl", package: "acl", without: "the test of access control lists on a mount" };
+const ATTRIBUTES: Tool =
+    Tool { program: "setfattr", package: "attr", without: "the test of extended attributes on a mount" };
 const PYTHON: Tool = Tool { program: "python3", package: "python3", without: "the test of a mapping on a mount" };
 const CPP: Tool = Tool { program: "c++", package: "g++", without: "the test of the C header under C++" };
 const BESIDE_CEPH: &str = "the test on a Ceph";
@@ -88,6 +90,7 @@ const TOOLS: &[Tool] = &[
     PERL,
     CPP,
     LISTS,
+    ATTRIBUTES,
     PYTHON,
     STRACE,
 ];

@@ -433,9 +433,11 @@ fn a_changed_access_control_list_counts_for_another_user() {
     if !can_mount() || !crate::scratch::can_be_several_users() {
         return;
     }
-    if Command::new("setfacl").arg("--version").output().is_err() {
-        afflux_scratch::skipped!("setfacl is not installed");
-        return;
+    for program in ["setfacl", "setfattr"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            afflux_scratch::skipped!("{program} is not installed");
+            return;
+        }
     }
     let scratch = Scratch::new();
     let (data, point) = apart(&scratch);
