@@ -63,7 +63,7 @@ pub use afflux_linux::{Caching, IoChoice};
 pub use builder::{Builder, MEMORY_BYTES_MIN};
 pub use cache::Cache;
 pub use error::{Error, Unwritten, UnwrittenFile};
-pub use file::{File, Metadata};
+pub use file::{File, Metadata, Withheld};
 pub use knobs::CacheKnob;
 pub use open::OpenOptions;
 pub use pages::Pages;

@@ -364,6 +364,7 @@ impl<P: Platform> Reshaping<P> {
             file.settle(&mut state)
         };
         file.queue.wake_all();
+        self.writeback.let_go_later(file, 0, &(0..0));
         drop(kept);
     }
 

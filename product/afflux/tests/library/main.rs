@@ -9,4 +9,5 @@ mod endings;
 mod foreign_wakers;
 mod hung_mount;
 mod model;
+mod ordering;
 mod runtimes;
