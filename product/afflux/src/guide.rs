@@ -130,6 +130,9 @@
 //! **A forked child** has no threads of the cache. Its calls fail with [`Error::Forked`](crate::Error::Forked), and
 //! dropping handles does nothing there. Calls from a signal handler are not allowed: they take locks.
 //!
+//! **Testing the answers.** [`Faults`](crate::Faults) fails or keeps requests to the disks, or cuts them off as a kill
+//! would. So a program's tests meet each error at each request.
+//!
 //! # Other users of the same files
 //!
 //! *Another cache*, in this process or another, is refused ([`Error::InUse`](crate::Error::InUse)) unless both only
