@@ -41,12 +41,13 @@ mod writing;
 
 pub use cache::{Census, PinnedPages};
 pub use client::Client;
+pub use devices::names_priority::NamesPriority;
 pub use devices::delays::{ACCOUNTS_MAX, AccountOwner, Delay, DelayTimes, Delayed, DeviceDelays, PerDelay};
 pub use devices::status::DeviceStatus;
 pub use devices::waits::{DeviceWaits, PauseStatus, PerWait, Waiter, WaitsFor};
 pub use devices::{DeviceId, ListedFiles};
 pub use durations::{WaitHistogram, WaitTimes};
-pub use engine::{Engine, EngineStatus, File, NamesPriority, Policies, Withheld};
+pub use engine::{Engine, EngineStatus, File, Policies, Withheld};
 pub use error::{DeviceError, Error};
 pub use platform::{Device, DeviceReport, Limits, Nanos, Platform, WallNanos};
 pub use readahead::{Advice, Readahead};

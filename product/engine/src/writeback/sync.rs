@@ -16,6 +16,7 @@ use crate::call::Call;
 use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
+use crate::devices::names_priority::NamesPriority;
 use crate::devices::waits::WaitsFor;
 use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
@@ -161,17 +162,30 @@ impl<P: Platform> Writeback<P> {
 
     async fn flush(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
         // Every write that ends from here on owes another.
-        if !lock(&file.state).flushes.begins() {
-            return Ok(());
-        }
+        let reshaped = {
+            let mut state = lock(&file.state);
+            if !state.flushes.begins() {
+                return Ok(());
+            }
+            state.flushes.takes_reshaped()
+        };
         self.base.local().count(Counter::SyncRequests, 1);
-        let result = self.call(file, Operation::Sync).await;
+        let result = {
+            // The host's file system writes its journal.
+            let _small_writes = reshaped.then(|| NamesPriority::begin(&file.device));
+            self.call(file, Operation::Sync).await
+        };
         if file.device.note_write(result, false) {
             self.base.trace_device(Some(file.device.id()), || Event::DeviceFailing { error: result.err() });
         }
         match result {
             Ok(()) => self.flushed(file).await,
-            Err(error) => self.flush_failed(file, error).await,
+            Err(error) => {
+                if reshaped {
+                    lock(&file.state).flushes.note_reshaped();
+                }
+                self.flush_failed(file, error).await;
+            }
         }
         let kept = {
             let mut state = lock(&file.state);
