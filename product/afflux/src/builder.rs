@@ -215,9 +215,7 @@ impl Builder {
         })?;
         if self.prefault {
             let put = frames.arena().prefault(0..u32::MAX);
-            put.map_err(|error| {
-                not_given(format!("no memory for {memory_bytes} bytes of pages: {error}"), &error)
-            })?;
+            put.map_err(|error| not_given(format!("no memory for {memory_bytes} bytes of pages: {error}"), &error))?;
         }
         let gate = Gate::new().map_err(|error| not_given(format!("no memory for a cache: {error}"), &error))?;
         let gate = Arc::new(gate);

@@ -14,8 +14,8 @@ use crate::cache::{Cache, Census, PinnedPages};
 use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
-use crate::devices::status::DeviceStatus;
 use crate::devices::names_priority::NamesPriority;
+use crate::devices::status::DeviceStatus;
 use crate::devices::waits::{DeviceWaits, PerWait};
 use crate::devices::{DeviceId, DeviceState, Devices, ListedFiles};
 use crate::dirty;
@@ -378,9 +378,9 @@ impl<P: Platform> Engine<P> {
         Ok(Withheld { _holder: self.writeback.withhold(&file.0, &range).await? })
     }
 
-    /// Orders dirty bytes of a range, also bytes that are written later, after bytes of `first` in `earlier`: the range
-    /// goes to the device only after all bytes that were written to `earlier` before the call are durable. The range is
-    /// widened to whole pages. Waits as [`Engine::withhold`] does.
+    /// Orders dirty bytes of a range after bytes of `first` in `earlier`. The range goes to the device only after all
+    /// bytes that were written to `earlier` before the call are durable. Bytes that are written to the range later wait,
+    /// too. The range is widened to whole pages. Waits as [`Engine::withhold`] does.
     ///
     /// A sync of the range syncs `earlier` first. Without any sync, the flusher makes one when the bytes expire, or when
     /// the withheld bytes have as much room as they may.

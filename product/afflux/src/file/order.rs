@@ -89,8 +89,8 @@ impl File {
     /// this call are durable. Both ranges are widened to whole pages of 4 KiB.
     ///
     /// So a log can come before the data that it describes, without a sync for each change: append the record, call
-    /// this, write the data. A sync of the data syncs the log first, and so does the cache when the log's bytes expire
-    /// (`dirty_expire_centisecs`), or when ordered bytes take a quarter of the disk's part of the dirty limit. A page
+    /// this, write the data. A sync of the data syncs the log first. The cache does so by itself when the log's bytes
+    /// expire (`dirty_expire_centisecs`). It also does so when ordered bytes have as much room as they may. A page
     /// with several orders waits for all of them. An order ends when its earlier bytes are durable.
     ///
     /// ```

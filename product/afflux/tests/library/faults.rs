@@ -1,4 +1,4 @@
-//! Faults that a program gives its cache, and their effect on its calls.
+//! A program's tests give faults to the disks of a cache.
 
 use std::fs;
 use std::path::Path;

@@ -129,8 +129,8 @@ impl<P: Platform> Writeback<P> {
         })
     }
 
-    /// Lets go of ranges that wait for bytes of the file: all if it is durable or gone; else those with places up to
-    /// `last` whose bytes a sync of `range` made durable.
+    /// Lets go of ranges whose bytes of the file a sync of `range` made durable, with places up to `last`. If the file is
+    /// durable or gone, all ranges are let go.
     pub(crate) fn let_go_later(&self, file: &FileInner, last: u64, range: &Range<u64>) {
         let freed = {
             let mut state = lock(&file.state);

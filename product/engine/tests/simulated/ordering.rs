@@ -1,4 +1,4 @@
-//! Bytes that a holder withholds from a device, and bytes that go there after others.
+//! Bytes that stay off a device until their holder lets go, or until other bytes are durable.
 
 //! rule: 2: withheld bytes stay dirty and off the device until their holder lets go
 //! rule: ordered bytes go to a device only after the bytes before them are durable, whatever fails

@@ -2,8 +2,8 @@
 //!
 //! Owns: the ranges, the bytes that each waits for, the tags of the pages in them, the count of these pages.
 //! Does not own: when a range is let go (`writeback::ordering`), the lists of files.
-//! Invariants: a dirty page in a range has the tag `Withheld`. It has `Dirty` only until the syncs that marked it
-//! before have it written. Pages that are let go are listed as any dirty page.
+//! Invariants: a dirty page in a range has the tag `Withheld`. It keeps `Dirty` only while a sync
+//! that marked the page before has it written. Pages that are let go are listed as any dirty page.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -28,7 +28,7 @@ pub(crate) struct Earlier {
     pub(crate) range: Range<u64>,
 }
 
-/// A range of another file, or of this one, that waits for bytes of this file.
+/// A range of any file that waits for bytes of this file.
 struct Later {
     /// Later ones have higher numbers.
     place: u64,
@@ -86,7 +86,7 @@ impl Withheld {
         self.entries.len()
     }
 
-    /// Adds a range. One that waits for the same file already waits for more of its bytes instead.
+    /// Adds a range. A known range that waits for the same file waits for more of its bytes instead.
     fn add(&mut self, pages: Range<u64>, after: Option<Earlier>) -> RangeNumber {
         for entry in self.entries.iter_mut().filter(|entry| entry.pages == pages) {
             if let (Some(known), Some(more)) = (&mut entry.after, &after)
