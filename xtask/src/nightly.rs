@@ -42,6 +42,10 @@ const STEPS: &[Step] = &[
     Step { words: "test --target-dir target/loom -p afflux-engine --lib loom_", environment: LOOM },
     Step { words: "test --target-dir target/loom -p afflux-frames --lib loom_", environment: LOOM },
     Step { words: "test --target-dir target/loom -p afflux-c --lib loom_", environment: LOOM },
+    step(
+        "publish --dry-run -p afflux-frames -p afflux-engine -p afflux-budget -p afflux-volume -p afflux-frontend \
+         -p afflux-linux -p afflux",
+    ),
     step("xtask sanitize address"),
     step("xtask sanitize thread"),
 ];

@@ -12,7 +12,7 @@ use afflux_budget::Budget;
 use afflux_engine::settings::{KnobError, Settings};
 use afflux_engine::{Engine, Platform, Policies};
 use afflux_frames::Frames;
-use afflux_linux::{Caching, IoChoice, REACTORS_MAX, Reactors, WorkerPool};
+use afflux_linux::{Caching, HostMemory, IoChoice, REACTORS_MAX, Reactors, WorkerPool};
 use rustix::process::{Resource, getrlimit};
 
 use crate::cache::Cache;
@@ -21,6 +21,7 @@ use crate::devices::Devices;
 use crate::end_thread::EndThread;
 use crate::ending::Life;
 use crate::error::{Error, Hook, Unwritten};
+use crate::faults::Faults;
 use crate::files::{Bounds, Files};
 use crate::gate::Gate;
 use crate::knobs::CacheKnob;
@@ -62,7 +63,8 @@ const WORK_QUEUE: usize = 1024;
 #[derive(Clone)]
 #[must_use]
 pub struct Builder {
-    memory_bytes: u64,
+    /// None is the default.
+    memory_bytes: Option<u64>,
     reactors: usize,
     io: IoChoice,
     caching: Caching,
@@ -73,6 +75,7 @@ pub struct Builder {
     descriptors: Option<usize>,
     idle_files: Option<usize>,
     on_unwritten: Option<Hook>,
+    faults: Option<Faults>,
 }
 
 impl Cache {
@@ -85,7 +88,7 @@ impl Cache {
 impl Default for Builder {
     fn default() -> Self {
         Self {
-            memory_bytes: MEMORY_BYTES_DEFAULT,
+            memory_bytes: None,
             reactors: 1,
             io: IoChoice::Auto,
             caching: Caching::Auto,
@@ -96,15 +99,17 @@ impl Default for Builder {
             descriptors: None,
             idle_files: None,
             on_unwritten: None,
+            faults: None,
         }
     }
 }
 
 impl Builder {
     /// Sets the memory for pages, which never grows: [`MEMORY_BYTES_MIN`] or more, rounded down to whole pages of 4
-    /// KiB. The default is 256 MiB. Tables use about one percent more.
+    /// KiB. It is at most the memory of the host, or the limit of the process's control group if that is lower. The
+    /// default is 256 MiB, or a quarter of that bound if that is less. Tables use about one percent more.
     pub fn memory(mut self, bytes: u64) -> Self {
-        self.memory_bytes = bytes;
+        self.memory_bytes = Some(bytes);
         self
     }
 
@@ -176,6 +181,12 @@ impl Builder {
         self
     }
 
+    /// Puts faults between the cache and its disks, for tests of a program.
+    pub fn faults(mut self, faults: &Faults) -> Self {
+        self.faults = Some(faults.clone());
+        self
+    }
+
     /// Makes the cache and starts its threads.
     ///
     /// # Errors
@@ -183,10 +194,7 @@ impl Builder {
     /// descriptors or io_uring that the host does not provide ([`Error::Start`]).
     pub fn build(self) -> io::Result<Cache> {
         let setting = |what: String| io::Error::from(Error::Setting { what });
-        if self.memory_bytes < MEMORY_BYTES_MIN {
-            let bytes = self.memory_bytes;
-            return Err(setting(format!("a memory of {bytes} bytes is too small: at least {MEMORY_BYTES_MIN}")));
-        }
+        let memory_bytes = self.checked_memory(HostMemory::measured()).map_err(setting)?;
         let mut settings = Settings::with([&afflux_budget::KNOBS]);
         let policies = Policies { policy: Arc::new(Budget), ..Policies::default() };
         let wrong = |error: KnobError| setting(error.to_string());
@@ -198,18 +206,16 @@ impl Builder {
             let knob = settings.set_text(text).map_err(wrong)?;
             policies.refuse_ignored(&settings, knob).map_err(wrong)?;
         }
-        let frames = Frames::new(self.memory_bytes / FRAME_BYTES * FRAME_BYTES).map_err(|error| match &error {
+        let frames = Frames::new(memory_bytes / FRAME_BYTES * FRAME_BYTES).map_err(|error| match &error {
             afflux_frames::ArenaError::Mapping { source, .. } => not_given(error.to_string(), source),
             afflux_frames::ArenaError::Size { max, .. } => {
-                setting(format!("a memory of {} bytes is too large: at most {max}", self.memory_bytes))
+                setting(format!("a memory of {memory_bytes} bytes is too large: at most {max}"))
             }
             _ => setting(error.to_string()),
         })?;
         if self.prefault {
             let put = frames.arena().prefault(0..u32::MAX);
-            put.map_err(|error| {
-                not_given(format!("no memory for {} bytes of pages: {error}", self.memory_bytes), &error)
-            })?;
+            put.map_err(|error| not_given(format!("no memory for {memory_bytes} bytes of pages: {error}"), &error))?;
         }
         let gate = Gate::new().map_err(|error| not_given(format!("no memory for a cache: {error}"), &error))?;
         let gate = Arc::new(gate);
@@ -232,7 +238,7 @@ impl Builder {
         let core = Arc::new(Core {
             engine,
             gate,
-            devices: Devices::new(self.caching),
+            devices: Devices::new(self.caching, self.faults),
             files: Files::new(descriptors - descriptors / 2, bounds),
             work: WorkerPool::new("afflux-open", WORK_THREADS_MAX, WORK_QUEUE),
             reactors: Mutex::new(Some(reactors)),
@@ -247,6 +253,21 @@ impl Builder {
     }
 }
 
+impl Builder {
+    /// The memory on this host, or the reason why it cannot be.
+    fn checked_memory(&self, host: HostMemory) -> Result<u64, String> {
+        let max = host.total_bytes;
+        let bytes = self.memory_bytes.unwrap_or((max / 4).clamp(MEMORY_BYTES_MIN, MEMORY_BYTES_DEFAULT));
+        match bytes {
+            ..MEMORY_BYTES_MIN => Err(format!("a memory of {bytes} bytes is too small: at least {MEMORY_BYTES_MIN}")),
+            _ if bytes > max => Err(format!(
+                "a memory of {bytes} bytes is too large: the host, or the control group of the process, has {max}"
+            )),
+            _ => Ok(bytes),
+        }
+    }
+}
+
 fn not_given(what: String, source: &io::Error) -> io::Error {
     Error::Start { what, errno: source.raw_os_error() }.into()
 }
@@ -256,3 +277,6 @@ fn descriptors_default() -> usize {
     let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(allowed / 4).unwrap_or(usize::MAX).clamp(2, DESCRIPTORS_DEFAULT_MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,8 @@ use afflux_engine::{DeviceId, Engine};
 use afflux_linux::{Caching, HostDevice, LinuxPlatform, WorkerPool};
 use rustix::fs::{Mode, OFlags, SeekFrom, fstat, openat, seek};
 
+use crate::faults::Faults;
+
 /// A device by the host's number for it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum DeviceKey {
@@ -47,12 +49,13 @@ const CALLS_QUEUE: usize = 1024;
 /// All devices of the cache.
 pub(crate) struct Devices {
     caching: Caching,
+    faults: Option<Faults>,
     list: Mutex<BTreeMap<DeviceKey, Arc<CacheDevice>>>,
 }
 
 impl Devices {
-    pub(crate) fn new(caching: Caching) -> Self {
-        Self { caching, list: Mutex::default() }
+    pub(crate) fn new(caching: Caching, faults: Option<Faults>) -> Self {
+        Self { caching, faults, list: Mutex::default() }
     }
 
     fn list(&self) -> MutexGuard<'_, BTreeMap<DeviceKey, Arc<CacheDevice>>> {
@@ -93,7 +96,8 @@ impl Devices {
             DeviceKey::Files(number) => numbers(number),
             DeviceKey::Block(number) => format!("block {}", numbers(number)),
         };
-        let id = engine.add_device(&name, Arc::<HostDevice>::clone(&host));
+        let device = self.faults.as_ref().map_or_else(|| Arc::<HostDevice>::clone(&host) as _, |it| it.over(&host));
+        let id = engine.add_device(&name, device);
         let calls = WorkerPool::new("afflux-file", CALLS_MAX, CALLS_QUEUE);
         let (is_tended, looks_from) = (AtomicBool::new(false), AtomicUsize::new(0));
         let added = Arc::new(CacheDevice { id, name, host, size, calls, is_tended, looks_from });

@@ -124,6 +124,40 @@ pub enum Error {
         /// The setting, and the allowed values.
         what: String,
     },
+    /// Bytes of the file are withheld from the disk, so they cannot become durable: let go of them first.
+    #[error("{}: bytes are withheld from the disk: let go of them first", path.display())]
+    Withheld {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Withheld bytes have all the room that they may have on the file's disk: let go of some first.
+    #[error("{}: withheld bytes have all their room ({max_bytes} bytes): let go of some first", path.display())]
+    TooMuchWithheld {
+        /// The file.
+        path: PathBuf,
+        /// The most bytes that may be withheld on the disk.
+        max_bytes: u64,
+    },
+    /// The file has as many withheld ranges as it may: let go of some first.
+    #[error("{}: {max} ranges are withheld, and there may be no more: let go of some first", path.display())]
+    TooManyWithheld {
+        /// The file.
+        path: PathBuf,
+        /// The most withheld ranges of a file.
+        max: usize,
+    },
+    /// Bytes would wait for themselves: the bytes that are to be durable first wait for them.
+    #[error("{}: the bytes to be durable first wait for these bytes themselves", path.display())]
+    OrderCycle {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The other file of the call is a file of another cache.
+    #[error("{}: it is a file of another cache", path.display())]
+    OtherCache {
+        /// The other file.
+        path: PathBuf,
+    },
     /// The device or the host's file system failed the call.
     #[error("{}: {error}", path.display())]
     Device {
@@ -165,13 +199,15 @@ impl Error {
         match self {
             Self::Closed | Self::Poisoned { .. } => ErrorKind::NotConnected,
             Self::Forked | Self::NotAFile { .. } => ErrorKind::Unsupported,
-            Self::WaitInside => ErrorKind::Deadlock,
+            Self::WaitInside | Self::OrderCycle { .. } => ErrorKind::Deadlock,
+            Self::Withheld { .. } => ErrorKind::ResourceBusy,
+            Self::TooMuchWithheld { .. } | Self::TooManyWithheld { .. } => ErrorKind::QuotaExceeded,
             Self::NotOpenedFor { .. } => ErrorKind::PermissionDenied,
             Self::InUse { .. } => ErrorKind::ResourceBusy,
             Self::Gone { .. } => ErrorKind::NotFound,
             Self::OutOfDescriptors { .. } => ErrorKind::QuotaExceeded,
             Self::Range { to, max, .. } if *to > u128::from(*max) => ErrorKind::FileTooLarge,
-            Self::Range { .. } | Self::Setting { .. } => ErrorKind::InvalidInput,
+            Self::Range { .. } | Self::Setting { .. } | Self::OtherCache { .. } => ErrorKind::InvalidInput,
             Self::Host { errno, .. } => io::Error::from_raw_os_error(*errno).kind(),
             Self::Start { errno, .. } => match errno.map(Errno::from_raw_os_error) {
                 Some(Errno::MFILE | Errno::NFILE) => ErrorKind::QuotaExceeded,
@@ -204,6 +240,10 @@ impl Error {
                 Self::Range { path, from: offset.into(), to: u128::from(offset) + u128::from(len), max }
             }
             afflux_engine::Error::Discarded => Self::Gone { path },
+            afflux_engine::Error::Withheld => Self::Withheld { path },
+            afflux_engine::Error::TooMuchWithheld { max_bytes } => Self::TooMuchWithheld { path, max_bytes },
+            afflux_engine::Error::TooManyWithheld { max } => Self::TooManyWithheld { path, max },
+            afflux_engine::Error::OrderCycle => Self::OrderCycle { path },
             _ => Self::Range { path, from: 0, to: 0, max: file_bytes_max },
         }
     }

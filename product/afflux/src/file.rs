@@ -6,6 +6,7 @@
 //! neither lock nor system call.
 
 mod metadata;
+mod order;
 mod shape;
 mod vectored;
 
@@ -20,6 +21,7 @@ use afflux_linux::{DeferredWakes, LinuxPlatform};
 use rustix::io::Errno;
 
 pub use self::metadata::Metadata;
+pub use self::order::Withheld;
 use crate::coherence::{EngineSnapshot, Stamp};
 use crate::core::Core;
 use crate::ending::Life;

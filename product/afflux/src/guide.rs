@@ -72,8 +72,10 @@
 //! call `sync_all` on it, as without a cache.
 //!
 //! Without a sync, pages are written in no particular order, and each may be written before earlier writes. If one
-//! write must not be visible before another, sync in between: first a log, then the data that it describes. The cache
-//! never tears a page that it writes; a device may tear it, so use checksums.
+//! write must not reach the disk before another, sync in between: first a log, then the data that it describes. Or give
+//! the order to the cache: [`File::order_after`](crate::File::order_after) keeps bytes off the disk until others are
+//! durable, and [`File::withhold`](crate::File::withhold) until you say so. The cache never tears a page that it writes; a
+//! device may tear it, so use checksums.
 //!
 //! **The end.** When the last handle (`Cache` or `File`) is dropped, or one calls
 //! [`Cache::close`](crate::Cache::close), everything is written; there is a [time](crate::Builder::drain_time) for
@@ -103,10 +105,10 @@
 //! | `WouldBlock` | of a `try_` call: it would have to wait |
 //! | `StorageFull`, `QuotaExceeded` | no space for the bytes: free some; dirty bytes are kept and tried again |
 //! | `TimedOut` | the device has completed nothing for so long that writers should not wait for it (knob `hang_error_ms`); dirty bytes are kept |
-//! | `ResourceBusy` | another cache has the file |
+//! | `ResourceBusy` | another cache has the file; or its bytes are [withheld](crate::File::withhold) |
 //! | `NotConnected` | the cache was closed, or went out of use by a panic in it |
 //! | `Unsupported` | a forked child uses its parent's cache; an object that is no file |
-//! | `Deadlock` | a blocking call on a thread of the cache, by a waker that runs tasks at once |
+//! | `Deadlock` | a blocking call on a thread of the cache, by a waker that runs tasks at once; an order of bytes after themselves |
 //!
 //! **A device that hangs**, or a frozen file system, blocks only the calls that need it. These are reads of uncached
 //! bytes, syncs, and writes at the dirty limit. With little free space they include every write of new pages, since its
@@ -127,6 +129,9 @@
 //!
 //! **A forked child** has no threads of the cache. Its calls fail with [`Error::Forked`](crate::Error::Forked), and
 //! dropping handles does nothing there. Calls from a signal handler are not allowed: they take locks.
+//!
+//! **Testing the answers.** [`Faults`](crate::Faults) fails or keeps requests to the disks, or cuts them off as a kill
+//! would. So a program's tests meet each error at each request.
 //!
 //! # Other users of the same files
 //!

@@ -14,6 +14,7 @@ use crate::cache::{Cache, Census, PinnedPages};
 use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
+use crate::devices::names_priority::NamesPriority;
 use crate::devices::status::DeviceStatus;
 use crate::devices::waits::{DeviceWaits, PerWait};
 use crate::devices::{DeviceId, DeviceState, Devices, ListedFiles};
@@ -34,6 +35,7 @@ use crate::trace::{Event, Follower};
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 use crate::writeback::Writeback;
+use crate::writeback::ordering::Holder;
 use crate::writing::{self, Writing};
 
 /// Files that a drain flushes at the same time.
@@ -49,15 +51,9 @@ pub struct Engine<P: Platform> {
     reshaping: Arc<Reshaping<P>>,
 }
 
-/// A change of names that is being made durable, from [`Engine::prioritize_names`].
-pub struct NamesPriority(Arc<DeviceState>);
-
-impl Drop for NamesPriority {
-    fn drop(&mut self) {
-        if self.0.in_flight.names_end() {
-            self.0.requests().write_ended().wake_all();
-        }
-    }
+/// A range whose bytes stay off the device until this is dropped, from [`Engine::withhold`].
+pub struct Withheld {
+    _holder: Holder,
 }
 
 /// A file of the cache. A clone is the same file.
@@ -369,6 +365,39 @@ impl<P: Platform> Engine<P> {
         file.0.device.hang().unless_refused(self.writeback.sync(&file.0, client, range)).await
     }
 
+    /// Keeps dirty bytes of a range off the device until the result is dropped, also bytes that are written later. The
+    /// range is widened to whole pages. Waits until syncs that began earlier have written their part of it. Bytes that
+    /// a request has taken before are written.
+    ///
+    /// A sync of withheld bytes fails with [`Error::Withheld`]. Withheld bytes may take a quarter of their device's part
+    /// of the dirty limit; a write of more fails with [`Error::TooMuchWithheld`].
+    ///
+    /// # Errors
+    /// [`Error::TooManyWithheld`] if the file has that many withheld ranges.
+    pub async fn withhold(&self, file: &File, range: Range<u64>) -> Result<Withheld, Error> {
+        Ok(Withheld { _holder: self.writeback.withhold(&file.0, &range).await? })
+    }
+
+    /// Orders dirty bytes of a range after bytes of `first` in `earlier`. The range goes to the device only after all
+    /// bytes that were written to `earlier` before the call are durable. Bytes that are written to the range later wait,
+    /// too. The range is widened to whole pages. Waits as [`Engine::withhold`] does.
+    ///
+    /// A sync of the range syncs `earlier` first. Without any sync, the flusher makes one when the bytes expire, or when
+    /// the withheld bytes have as much room as they may.
+    ///
+    /// # Errors
+    /// [`Error::OrderCycle`] if bytes of `earlier` wait for the range, through any number of other orders;
+    /// [`Error::TooManyWithheld`] if the file has that many ranges with holders.
+    pub async fn order_after(
+        &self,
+        file: &File,
+        range: Range<u64>,
+        first: &File,
+        earlier: Range<u64>,
+    ) -> Result<(), Error> {
+        self.writeback.order_after((&file.0, &range), (&first.0, &earlier)).await
+    }
+
     /// The first run of pages at or after the page of `from` that the device does not have yet: dirty, being written, or
     /// failed. Asks the device nothing. Pages that get dirty meanwhile may be missing.
     pub async fn unwritten(&self, file: &File, from: u64) -> Option<Range<u64>> {
@@ -534,8 +563,13 @@ impl<P: Platform> Engine<P> {
             let rounds: Vec<_> =
                 some.iter().map(|file| (file, self.writeback.join_round(&file.0, 0..u64::MAX))).collect();
             for (file, round) in rounds {
-                let Some(round) = round else { continue };
-                if let Err(error) = device.hang().unless_refused(round.wait()).await {
+                let ended = async {
+                    if let Some(round) = round {
+                        round.wait().await?;
+                    }
+                    if file.0.withholds() { self.writeback.sync(&file.0, None, 0..u64::MAX).await } else { Ok(()) }
+                };
+                if let Err(error) = device.hang().unless_refused(ended).await {
                     failed.push((file.clone(), error));
                 }
             }
@@ -596,8 +630,7 @@ impl<P: Platform> Engine<P> {
     /// meanwhile, so that the host's few small writes do not wait for much. `None` if the engine has no such device.
     pub fn prioritize_names(&self, device: DeviceId) -> Option<NamesPriority> {
         let device = self.device(device)?;
-        device.in_flight.names_begin();
-        Some(NamesPriority(device))
+        Some(NamesPriority::begin(&device))
     }
 
     /// The waiters for the device, and how long such waits take; `None` if the engine has no such device.

@@ -71,6 +71,24 @@ pub enum Error {
     /// The file was discarded (removed with no name left) while the operation ran.
     #[error("the file was removed")]
     Discarded,
+    /// A holder withholds bytes of the range from the device, so they cannot become durable.
+    #[error("bytes of the range are withheld from the device: let go of them first")]
+    Withheld,
+    /// Withheld bytes have as much of the device's dirty limit as they may.
+    #[error("withheld bytes have all their room ({max_bytes} bytes): let go of some first")]
+    TooMuchWithheld {
+        /// The most bytes that may be withheld on the device.
+        max_bytes: u64,
+    },
+    /// The file has as many withheld ranges as it may.
+    #[error("{max} ranges of the file are withheld, and there may be no more: let go of some first")]
+    TooManyWithheld {
+        /// The most withheld ranges of a file.
+        max: usize,
+    },
+    /// The range would wait for itself.
+    #[error("the bytes that have to be durable first wait for the range itself")]
+    OrderCycle,
 }
 
 /// Whether a range ends within a file of at most `max` bytes.

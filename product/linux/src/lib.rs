@@ -1,6 +1,7 @@
 //! The real world, Linux: clocks, threads, sockets and files for the engine and its front ends.
 //!
-//! Owns: the `Platform` of real machines, its reactors, devices over host files, listeners.
+//! Owns: the `Platform` of real machines, its reactors, devices over host files. With the feature `server` also host
+//! directories, listeners and mounts, which a program with a cache of its own does without.
 //! Does not own: which pages are cached or written when (the engine), names (the volume),
 //! protocols.
 //! Invariants: nothing here decides anything about pages; `unsafe` stays in the ring and in the few
@@ -9,13 +10,17 @@
 mod claim;
 mod clock;
 mod device;
+#[cfg(feature = "server")]
 mod filter;
 mod foreign_wakers;
+#[cfg(feature = "server")]
 mod fuse;
+#[cfg(feature = "server")]
 mod host;
 mod host_memory;
 mod in_place;
 mod local;
+#[cfg(feature = "server")]
 mod net;
 mod platform;
 mod pool;
@@ -24,18 +29,23 @@ mod reactor;
 mod reopen;
 #[cfg(test)]
 mod scratch;
+#[cfg(feature = "server")]
 mod users;
 mod watch;
 
 pub use claim::{Claim, claim, unclaim};
 pub use device::{Caching, HostDevice, HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors};
+#[cfg(feature = "server")]
 pub use filter::refuse_foreign_calls;
 pub use foreign_wakers::{DeferredWakes, contain};
+#[cfg(feature = "server")]
 pub use fuse::{FuseMount, FuseSession, MountError, MountPoint, OwnMounts, process_of, unmount};
+#[cfg(feature = "server")]
 pub use host::{
     HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices, kept_places,
 };
 pub use host_memory::HostMemory;
+#[cfg(feature = "server")]
 pub use net::{
     Bound, CONNECTIONS_MAX, ListenError, Listener, PeerCounts, RefusedConnection, ServeCounts, ServeHandle,
     ServeLimits, peers_are_identified, serve,
@@ -43,4 +53,5 @@ pub use net::{
 pub use platform::{IoChoice, LinuxPlatform, OnPanic, REACTORS_MAX, Reactors, StartError, WaitInside};
 pub use pool::WorkerPool;
 pub use process_word::ProcessWord;
+#[cfg(feature = "server")]
 pub use users::{acts_as_others, give_up_privileges, groups_of};

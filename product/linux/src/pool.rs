@@ -10,6 +10,7 @@
 //! more threads are on their way at a time than there are processors: a thread that takes work wakes the next if there
 //! is more. So one thread does several short pieces in a row, and a blocking piece holds up nothing else.
 
+#[cfg(feature = "server")]
 mod by_device;
 mod call;
 mod queue;
@@ -22,10 +23,12 @@ use std::task::Waker;
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use afflux_volume::Called;
-
+#[cfg(feature = "server")]
 pub(crate) use self::by_device::DevicePools;
-pub(crate) use self::call::{CALLS_KEPT, KeptCalls, Piece, PoolCall};
+use self::call::Waited;
+#[cfg(feature = "server")]
+pub(crate) use self::call::{CALLS_KEPT, KeptCalls};
+pub(crate) use self::call::{Piece, PoolCall};
 pub(crate) use self::queue::Lane;
 use self::queue::Queue;
 use crate::clock;
@@ -131,14 +134,11 @@ impl WorkerPool {
     /// Runs `work` on a thread of the pool and returns its result. Nothing happens before the first poll; while the
     /// queue is full the future waits for room, first come first served. If the future is dropped before the work was
     /// queued, the work never runs; a later drop discards its result. A panic of the work comes out of the future.
-    pub fn run<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Called<R> {
-        self.run_on(Lane::default(), move || (work(), None))
-    }
-
-    /// As [`WorkerPool::run`], for work of a lane. The work may leave more for its thread, which does it after it has
-    /// given the result.
-    pub(crate) fn run_on<R: Send + 'static>(&self, lane: Lane, work: impl Piece<R> + 'static) -> Called<R> {
-        Called::waits_for(PoolCall::new(self, lane, work))
+    pub fn run<R: Send + 'static, W: FnOnce() -> R + Send + 'static>(
+        &self,
+        work: W,
+    ) -> impl Future<Output = R> + Send + use<R, W> {
+        Waited::of(PoolCall::new(self, Lane::default(), move || (work(), None)))
     }
 
     /// Queues a call if there is room, or if room was granted to its `ticket` from an earlier attempt.

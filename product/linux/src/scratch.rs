@@ -20,20 +20,21 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Below the usual place for temporary files.
     pub(crate) fn new() -> Self {
-        Self::below(&std::env::temp_dir())
+        Self::below(&std::env::temp_dir()).unwrap()
     }
 
     /// In memory, if the host has a place for that.
     pub(crate) fn in_memory() -> Option<Self> {
         let place = Path::new("/dev/shm");
-        place.is_dir().then(|| Self::below(place))
+        let made = place.is_dir().then(|| Self::below(place))?;
+        made.map_err(|error| afflux_scratch::skipped!("no file system in memory: {error}")).ok()
     }
 
-    fn below(place: &Path) -> Self {
-        let directory = ::afflux_scratch::Scratch::new(place, "test").unwrap();
+    fn below(place: &Path) -> std::io::Result<Self> {
+        let directory = ::afflux_scratch::Scratch::new(place, "test")?;
         // Tests act as other users there.
-        std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
-        Self { directory, mounted: false }
+        std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755))?;
+        Ok(Self { directory, mounted: false })
     }
 
     /// A file system of its own, of `kind` with mount options; prints the reason if there is none.

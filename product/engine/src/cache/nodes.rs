@@ -44,10 +44,12 @@ pub(crate) enum Tag {
     ToWrite = 1,
     /// The page was written, and no flush of the device has followed.
     Unflushed = 2,
+    /// The page is dirty, and stays off the device for now.
+    Withheld = 3,
 }
 
 impl Tag {
-    pub(crate) const ALL: [Self; 3] = [Self::Dirty, Self::ToWrite, Self::Unflushed];
+    pub(crate) const ALL: [Self; 4] = [Self::Dirty, Self::ToWrite, Self::Unflushed, Self::Withheld];
 }
 
 const TAGS: usize = Tag::ALL.len();

@@ -13,6 +13,7 @@ mod flushes;
 mod host;
 mod marks;
 mod rounds;
+mod withheld;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -38,6 +39,8 @@ use flushes::Flushes;
 use host::HostFile;
 use marks::Marks;
 use rounds::Rounds;
+use withheld::Withheld;
+pub(crate) use withheld::{Earlier, Obstacles, RangeNumber, overlap};
 
 /// An open file. On cache lines of its own, because its writers change it at every page.
 #[repr(align(128))]
@@ -62,6 +65,8 @@ pub(crate) struct FileInner {
     pub(crate) payer: Payer,
     /// Whether a page is dirty or being written: kept outside the lock for cheap questions.
     pub(super) unclean: AtomicBool,
+    /// Whether a range of it was ever withheld.
+    withholds: AtomicBool,
 }
 
 /// The state that changes with a file's pages.
@@ -79,6 +84,7 @@ pub(crate) struct FileState {
     pub(crate) failures: FileFailures,
     pub(crate) flushes: Flushes,
     pub(crate) rounds: Rounds,
+    pub(crate) withheld: Withheld,
     holds: u32,
     discarded: bool,
     /// Dirty bytes from this page on have no place on the device: its space, or the owner's quota, is used up.
@@ -107,6 +113,7 @@ impl FileInner {
             failures: FileFailures::default(),
             flushes: Flushes::new(),
             rounds: Rounds::default(),
+            withheld: Withheld::default(),
             holds: 0,
             discarded: false,
             unplaced_from: None,
@@ -128,6 +135,7 @@ impl FileInner {
             no_reuse: AtomicBool::new(false),
             payer: Payer::default(),
             unclean: AtomicBool::new(false),
+            withholds: AtomicBool::new(false),
         }
     }
 
@@ -159,9 +167,10 @@ impl FileInner {
 
 /// Changes that need the file's lock: the guarded state is the proof.
 impl FileInner {
-    /// Tags or untags a page as dirty, and updates its device's count of runs. Returns how many more runs the device
+    /// Tags or untags a page as dirty, or as withheld, and updates its device's count of runs. Returns how many more runs the device
     /// has to write for it: none if the page follows the file's pages in flight.
     pub(crate) fn tag_dirty(&self, state: &mut FileState, page: u64, on: bool) -> i64 {
+        let on = !self.tag_withheld(state, page, on) && on;
         let more = self.pages.index.set_tag_in_run(&self.cache.nodes, page, Tag::Dirty, on);
         // Streaming writes, and writeback from a run's start, change nothing.
         if more != 0 {
@@ -206,7 +215,7 @@ impl FileInner {
         self.device.failures.note_pages(before, now);
         let runs = u64::try_from(state.dirty_runs).unwrap_or(0);
         let dirty = Amount { pages: state.dirty_pages, runs };
-        let (before, now) = state.failures.report_unwritable(dirty);
+        let (before, now) = state.failures.report_unwritable(dirty, state.withheld.pages());
         if before != now {
             self.device.charges.unwritable.note(before, now);
         }
@@ -259,6 +268,11 @@ impl FileState {
     /// Whether nothing is dirty or being written.
     pub(crate) fn is_clean(&self) -> bool {
         self.dirty_pages == 0
+    }
+
+    /// Whether all bytes are durable, as far as is known.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.is_clean() && !self.flight.any() && !self.flushes.owed() && self.failures.error().is_none()
     }
 }
 

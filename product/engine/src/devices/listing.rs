@@ -24,7 +24,7 @@ impl FileInner {
             self.unclean.store(true, Ordering::Release);
             self.device.agenda.keep(self.pages.slot, Arc::clone(self));
         }
-        if !state.marks.queued && !state.is_held() {
+        if !state.marks.queued && !state.is_held() && state.waiting_pages() > state.withheld.pages() {
             state.marks.queued = true;
             // The flusher had its turn: earlier dirty pages are in flight, or will be tried again.
             state.marks.dirtied_at = now();

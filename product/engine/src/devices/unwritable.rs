@@ -1,4 +1,4 @@
-//! Dirty pages that cannot be written now: all of a file whose last write failed, or does not end.
+//! Dirty pages that cannot be written now: all of a file whose last write failed, or does not end, and withheld ones.
 //!
 //! They stay dirty for an unknown time. If they took the room of a policy in device time, the writers of all other files
 //! would wait for them. While the device itself hangs, writes that do not end are its own, and take room as all others.
@@ -45,6 +45,8 @@ pub(super) struct FileAmounts {
     pub(super) failed: Amount,
     /// If a write of it is set aside, and none failed.
     pub(super) aside: Amount,
+    /// If none failed or is set aside: pages withheld. They count in no run.
+    pub(super) withheld_pages: u64,
 }
 
 #[derive(Default)]
@@ -69,6 +71,7 @@ impl Sum {
 pub(crate) struct Unwritable {
     failed: Sum,
     aside: Sum,
+    withheld: Sum,
     pages_max: AtomicU64,
     /// Whether the device hangs.
     stalled: Arc<AtomicBool>,
@@ -83,6 +86,8 @@ impl Unwritable {
     pub(super) fn note(&self, before: FileAmounts, now: FileAmounts) {
         self.failed.note(before.failed, now.failed);
         self.aside.note(before.aside, now.aside);
+        let withheld = |pages| Amount { pages, runs: 0 };
+        self.withheld.note(withheld(before.withheld_pages), withheld(now.withheld_pages));
     }
 
     /// At most so many pages take no room.
@@ -91,12 +96,17 @@ impl Unwritable {
     }
 
     pub(crate) fn any(&self) -> bool {
-        self.failed.get().pages + self.aside.get().pages > 0
+        self.failed.get().pages + self.aside.get().pages + self.withheld.get().pages > 0
+    }
+
+    /// Pages withheld.
+    pub(crate) fn withheld_pages(&self) -> u64 {
+        self.withheld.get().pages
     }
 
     /// The pages and runs that take no room now.
     pub(super) fn roomless(&self) -> Amount {
-        let failed = self.failed.get();
+        let failed = self.failed.get().and(self.withheld.get());
         let all = if self.stalled.load(Ordering::Relaxed) { failed } else { failed.and(self.aside.get()) };
         all.at_most(self.pages_max.load(Ordering::Relaxed))
     }

@@ -125,7 +125,9 @@ impl<P: Platform> WriteEnds<P> {
         state.flight.write_ends(self.sequence, pages);
         state.host.note_change();
         if let (Ok(()), Operation::Write { offset, len }) = (result, operation) {
-            state.host.reaches(offset + u64::from(len));
+            if state.host.reaches(offset + u64::from(len)) {
+                state.flushes.note_reshaped();
+            }
             file.owe_flush(&mut state, now);
         }
         for piece in pieces {

@@ -16,6 +16,7 @@ use crate::policy::{Next, Turn};
 use crate::rare::Rare;
 use crate::settings::Knob;
 use crate::units::PAGE_BYTES;
+use crate::wait::lock;
 
 /// Time before another look for files with a flush owed for long, if there were many.
 const FORGOTTEN_NS: u64 = 100 * Nanos::MILLISECOND;
@@ -129,7 +130,8 @@ impl<P: Platform> Writeback<P> {
         let files = device.agenda().take_unflushed(before, FORGOTTEN_TOGETHER);
         for file in &files {
             // The outcome is the file's error, for the next sync.
-            drop(self.join_round(file, 0..0));
+            let range = lock(&file.state).withheld.awaited();
+            drop(self.join_round(file, range));
         }
         files.len() == FORGOTTEN_TOGETHER
     }

@@ -12,6 +12,7 @@ mod complete;
 mod flusher;
 mod hang_watch;
 mod idle;
+pub(crate) mod ordering;
 mod overdue;
 mod recycled;
 mod requests;
@@ -21,7 +22,7 @@ mod sync;
 mod turn;
 mod unwritten;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::base::Base;
 use crate::devices::DeviceState;
@@ -34,12 +35,14 @@ pub(crate) struct Writeback<P: Platform> {
     pub(crate) base: Base<P>,
     spare: RecycledMemory<P>,
     idle_tasks: Recycler<Arc<round_tasks::Desk>>,
+    /// Held while a range gets its place in the order, so that no two make a circle.
+    ordering: Mutex<()>,
 }
 
 impl<P: Platform> Writeback<P> {
     pub(crate) fn new(base: Base<P>) -> Arc<Self> {
         let (spare, idle_tasks) = (RecycledMemory::default(), Recycler::new(round_tasks::IDLE_MAX));
-        Arc::new(Self { base, spare, idle_tasks })
+        Arc::new(Self { base, spare, idle_tasks, ordering: Mutex::default() })
     }
 
     /// Starts the device's flusher, and the watch for a hang if the policy wants one.

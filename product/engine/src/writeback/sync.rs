@@ -16,6 +16,7 @@ use crate::call::Call;
 use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
+use crate::devices::names_priority::NamesPriority;
 use crate::devices::waits::WaitsFor;
 use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
@@ -41,6 +42,26 @@ impl<P: Platform> Writeback<P> {
         client: Option<&Client>,
         range: Range<u64>,
     ) -> Result<(), Error> {
+        if !file.withholds() {
+            return self.sync_now(file, client, range).await;
+        }
+        // Dirty pages may have been withheld between the look and the round.
+        loop {
+            self.clear_way(file, client, &range).await?;
+            self.sync_now(file, client, range.clone()).await?;
+            if file.obstacles(&range).are_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// [`Writeback::sync`] of pages that are not withheld.
+    async fn sync_now(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        client: Option<&Client>,
+        range: Range<u64>,
+    ) -> Result<(), Error> {
         let Some(answer) = self.join_round(file, range) else {
             return Ok(());
         };
@@ -56,8 +77,7 @@ impl<P: Platform> Writeback<P> {
         range: Range<u64>,
     ) -> Option<Arc<Answer<Result<(), Error>>>> {
         let mut state = lock(&file.state);
-        let idle = state.is_clean() && !state.flight.any() && !state.flushes.owed() && state.failures.error().is_none();
-        if state.is_discarded() || (idle && !state.rounds.are_running()) {
+        if state.is_discarded() || (state.is_durable() && !state.rounds.are_running()) {
             return None;
         }
         let answer = state.rounds.join(range, || self.spare.round_answer());
@@ -73,7 +93,11 @@ impl<P: Platform> Writeback<P> {
         loop {
             let next = lock(&file.state).rounds.take_next();
             let Some(round) = next else { return };
+            let last_later = lock(&file.state).withheld.last_later();
             let result = self.round(&file, &round.range).await;
+            if let (Some(last), Ok(())) = (last_later, &result) {
+                self.let_go_later(&file, last, &round.range);
+            }
             round.answer.give(result);
         }
     }
@@ -138,17 +162,30 @@ impl<P: Platform> Writeback<P> {
 
     async fn flush(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
         // Every write that ends from here on owes another.
-        if !lock(&file.state).flushes.begins() {
-            return Ok(());
-        }
+        let reshaped = {
+            let mut state = lock(&file.state);
+            if !state.flushes.begins() {
+                return Ok(());
+            }
+            state.flushes.takes_reshaped()
+        };
         self.base.local().count(Counter::SyncRequests, 1);
-        let result = self.call(file, Operation::Sync).await;
+        let result = {
+            // The host's file system writes its journal.
+            let _small_writes = reshaped.then(|| NamesPriority::begin(&file.device));
+            self.call(file, Operation::Sync).await
+        };
         if file.device.note_write(result, false) {
             self.base.trace_device(Some(file.device.id()), || Event::DeviceFailing { error: result.err() });
         }
         match result {
             Ok(()) => self.flushed(file).await,
-            Err(error) => self.flush_failed(file, error).await,
+            Err(error) => {
+                if reshaped {
+                    lock(&file.state).flushes.note_reshaped();
+                }
+                self.flush_failed(file, error).await;
+            }
         }
         let kept = {
             let mut state = lock(&file.state);

@@ -144,6 +144,9 @@ impl<P: Platform> Writing<P> {
         let file = payer.file;
         let range = offset..offset + from.len() as u64;
         let pages = FileInner::pages_of(&range);
+        if file.withholds() {
+            self.writeback.room_to_withhold(file, &pages).await?;
+        }
         let mut charge = self.throttle.charge(payer, pages).await?;
         self.reserve_space(file, &range).await?;
         let (mut done, mut frames_min, mut brought) = (0, 0, false);

@@ -153,9 +153,12 @@ async fn reserve<P: Platform>(
 /// The first run in the range of pages that are dirty and not being written, as long as the lock may be held for.
 fn dirty_pages(file: &FileInner, range: Range<u64>) -> Option<Range<u64>> {
     let (_state, index, nodes) = (lock(&file.state), &file.pages.index, &file.cache.nodes);
-    let first = index.next_tagged(nodes, range.start, Tag::Dirty).filter(|page| range.contains(page))?;
+    let tags = [Tag::Dirty, Tag::Withheld];
+    let first = tags.iter().filter_map(|tag| index.next_tagged(nodes, range.start, *tag)).min();
+    let first = first.filter(|page| range.contains(page))?;
     let far = range.end.min(first + file.cache.piece(RANGE_PAGES));
-    let end = (first + 1..far).find(|page| !index.has_tag(nodes, *page, Tag::Dirty)).unwrap_or(far);
+    let is_dirty = |page| tags.iter().any(|tag| index.has_tag(nodes, page, *tag));
+    let end = (first + 1..far).find(|page| !is_dirty(*page)).unwrap_or(far);
     file.cache.longest_hold.raise_to(end - first);
     Some(first..end)
 }

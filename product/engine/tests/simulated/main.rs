@@ -18,6 +18,7 @@ mod idle;
 mod index_memory;
 mod large_memory;
 mod laws;
+mod ordering;
 mod overdue;
 mod policy_knobs;
 mod readahead;

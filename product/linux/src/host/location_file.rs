@@ -16,7 +16,7 @@ use bytes::Bytes;
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::calls::io_error;
-use crate::pool::WorkerPool;
+use crate::pool::{Lane, WorkerPool};
 
 /// A larger file is not ours.
 const FILE_BYTES_MAX: u64 = 512 << 20;
@@ -103,7 +103,7 @@ impl LocationFile {
 impl HostLocationFile {
     fn run(&self, work: impl FnOnce(&LocationFile) -> std::io::Result<()> + Send + 'static) -> Pending<'static, ()> {
         let places = Arc::clone(&self.places);
-        self.pool.run(move || work(&places).map_err(|error| io_error(&error))).into()
+        self.pool.run_on(Lane::default(), move || (work(&places).map_err(|error| io_error(&error)), None)).into()
     }
 }
 

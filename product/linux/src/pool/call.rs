@@ -6,17 +6,22 @@
 //! lock of a call is held while its pool's is taken, nor while work is done or a task is woken. A thread that may block
 //! does the work itself, and never queues it.
 
+#[cfg(feature = "server")]
+mod of_trees;
+
 use std::any::Any;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-
-use afflux_engine::SharedRecycler;
-use afflux_volume::{Call, Called};
 
 use super::{Entrance, Job, Lane, PoolTask, WorkerPool};
 use crate::foreign_wakers::make_wakes;
 use crate::in_place;
+
+#[cfg(feature = "server")]
+pub(crate) use self::of_trees::{CALLS_KEPT, KeptCalls};
 
 /// The work of a call, on its thread: it returns the result, and more work for the thread after that.
 pub(crate) trait Piece<R>: Send {
@@ -64,18 +69,6 @@ impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
         Arc::new(Self(Mutex::new(Stage::New { pool: pool.clone(), lane, work, ticket: None })))
     }
 
-    /// Makes it another call. Nobody else may have it.
-    fn renew(&mut self, pool: &WorkerPool, lane: Lane, work: W) {
-        let stage = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        *stage = Stage::New { pool: pool.clone(), lane, work, ticket: None };
-    }
-
-    /// As [`WorkerPool::run_on`], in kept memory.
-    pub(crate) fn run_kept(kept: &KeptCalls<W, R>, pool: &WorkerPool, lane: Lane, work: W) -> Called<R> {
-        let renew = |call: &mut Self, work| call.renew(pool, lane, work);
-        Called::waits_for(kept.take(work, renew, |work| Self::new(pool, lane, work)))
-    }
-
     fn lock(&self) -> MutexGuard<'_, Stage<W, R>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,10 +93,9 @@ impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
             Entrance::Closed => drop(self.replace(Stage::Running { waiter: Waiter::LetGo })),
         }
     }
-}
 
-impl<W: Piece<R> + 'static, R: Send + 'static> Call<R> for PoolCall<W, R> {
-    fn poll(self: Arc<Self>, cx: &mut Context<'_>) -> Poll<R> {
+    /// The result, once; until then, its arrival wakes the task. The first poll begins the call.
+    fn poll_result(self: Arc<Self>, cx: &mut Context<'_>) -> Poll<R> {
         let mut stage = self.lock();
         match std::mem::replace(&mut *stage, Stage::Over) {
             Stage::New { pool, work, ticket: None, .. } if in_place::may_block() => {
@@ -135,7 +127,8 @@ impl<W: Piece<R> + 'static, R: Send + 'static> Call<R> for PoolCall<W, R> {
         }
     }
 
-    fn abandon(&self) {
+    /// The waiter has gone. A call that has not begun is not made.
+    fn let_go(&self) {
         let mut stage = self.lock();
         let before = std::mem::replace(&mut *stage, Stage::Over);
         match before {
@@ -151,6 +144,30 @@ impl<W: Piece<R> + 'static, R: Send + 'static> Call<R> for PoolCall<W, R> {
                 drop(before);
             }
         }
+    }
+}
+
+/// The waiter for a call.
+pub(super) struct Waited<W: Piece<R> + 'static, R: Send + 'static>(Arc<PoolCall<W, R>>);
+
+impl<W: Piece<R> + 'static, R: Send + 'static> Waited<W, R> {
+    /// The call's only waiter.
+    pub(super) fn of(call: Arc<PoolCall<W, R>>) -> Self {
+        Self(call)
+    }
+}
+
+impl<W: Piece<R> + 'static, R: Send + 'static> Future for Waited<W, R> {
+    type Output = R;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
+        Arc::clone(&self.0).poll_result(cx)
+    }
+}
+
+impl<W: Piece<R> + 'static, R: Send + 'static> Drop for Waited<W, R> {
+    fn drop(&mut self) {
+        self.0.let_go();
     }
 }
 
@@ -183,11 +200,3 @@ impl<W: Piece<R> + 'static, R: Send + 'static> Job for PoolCall<W, R> {
         more.into_iter().for_each(PoolTask::run);
     }
 }
-
-/// Most calls of one kind that keep their memory.
-pub(crate) const CALLS_KEPT: usize = 64;
-/// Calls of one kind that reuse their memory.
-pub(crate) type KeptCalls<W, R> = SharedRecycler<PoolCall<W, R>>;
-
-#[cfg(test)]
-mod tests;

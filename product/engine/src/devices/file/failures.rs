@@ -78,12 +78,16 @@ impl FileFailures {
     }
 
     /// The unwritable part of the file's dirty pages, as last reported and now.
-    pub(in crate::devices) fn report_unwritable(&mut self, dirty: Amount) -> (FileAmounts, FileAmounts) {
+    pub(in crate::devices) fn report_unwritable(
+        &mut self,
+        dirty: Amount,
+        withheld_pages: u64,
+    ) -> (FileAmounts, FileAmounts) {
         let all = Amount { pages: dirty.pages, runs: dirty.runs + self.aside.runs };
         let now = match (self.in_row > 0, self.is_aside()) {
-            (true, _) => FileAmounts { failed: all, aside: Amount::default() },
-            (false, true) => FileAmounts { failed: Amount::default(), aside: all },
-            (false, false) => FileAmounts::default(),
+            (true, _) => FileAmounts { failed: all, ..FileAmounts::default() },
+            (false, true) => FileAmounts { aside: all, ..FileAmounts::default() },
+            (false, false) => FileAmounts { withheld_pages, ..FileAmounts::default() },
         };
         (std::mem::replace(&mut self.reported_unwritable, now), now)
     }

@@ -5,7 +5,7 @@ fn amount(pages: u64, runs: u64) -> Amount {
 }
 
 fn failed(pages: u64, runs: u64) -> FileAmounts {
-    FileAmounts { failed: amount(pages, runs), aside: Amount::default() }
+    FileAmounts { failed: amount(pages, runs), ..FileAmounts::default() }
 }
 
 #[test]
@@ -28,10 +28,21 @@ fn writes_that_do_not_end_take_room_while_the_device_hangs() {
     let stalled = Arc::new(AtomicBool::new(false));
     let unwritable = Unwritable::new(Arc::clone(&stalled));
     unwritable.set_most(100);
-    unwritable.note(failed(0, 0), FileAmounts { failed: Amount::default(), aside: amount(30, 3) });
+    unwritable.note(failed(0, 0), FileAmounts { aside: amount(30, 3), ..FileAmounts::default() });
     unwritable.note(failed(0, 0), failed(10, 1));
     assert_eq!(unwritable.roomless(), amount(40, 4));
     stalled.store(true, Ordering::Relaxed);
     assert_eq!(unwritable.roomless(), amount(10, 1));
     assert!(unwritable.are_all(40) && !unwritable.are_all(41), "one writer tries");
+}
+
+#[test]
+fn withheld_pages_take_no_room_and_no_writer_tries_because_of_them() {
+    let unwritable = Unwritable::default();
+    unwritable.set_most(100);
+    unwritable.note(failed(0, 0), FileAmounts { withheld_pages: 20, ..FileAmounts::default() });
+    unwritable.note(failed(0, 0), failed(10, 1));
+    assert!(unwritable.any() && unwritable.withheld_pages() == 20);
+    assert_eq!(unwritable.roomless(), amount(30, 1));
+    assert!(unwritable.are_all(10) && !unwritable.are_all(11), "a try would not write them");
 }

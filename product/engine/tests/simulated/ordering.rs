@@ -1,0 +1,364 @@
+//! Bytes that stay off a device until their holder lets go, or until other bytes are durable.
+
+//! rule: 2: withheld bytes stay dirty and off the device until their holder lets go
+//! rule: ordered bytes go to a device only after the bytes before them are durable, whatever fails
+//! kept in: `product/engine/src/devices/file/withheld.rs`, `product/engine/src/writeback/ordering.rs`
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use afflux_engine::counters::Counter;
+use afflux_engine::{DeviceError, Error};
+use afflux_simulator::{
+    DiskOptions, Fault, FaultTarget, FaultWhat, Memory, OWN_POLICY, Setup, SimMachine, World, WorldOptions,
+};
+
+use crate::fixture::{EngineFixture, Inside, MILLISECOND, PAGE, SECOND, TestFile, bytes};
+
+const PAGE_BYTES: u64 = PAGE as u64;
+
+/// A cache of this many frames under the default policy, over ordinary disks.
+fn lab(seed: u64, frames: u64, disks: usize) -> EngineFixture {
+    let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(seed) });
+    let setup = Setup::of(OWN_POLICY).unwrap();
+    let disks = vec![DiskOptions::default(); disks];
+    let machine = SimMachine::with_disks(&world, Memory::Whole(frames * PAGE_BYTES), setup, &disks).unwrap();
+    EngineFixture::of(world, machine)
+}
+
+fn passes(lab: &EngineFixture, ns: u64) {
+    lab.run(lab.here.sleep(ns));
+}
+
+fn on_disk(file: &TestFile, page: u64) -> Vec<u8> {
+    file.disk.live_bytes(file.id, page * PAGE_BYTES, PAGE)
+}
+
+fn page_of(version: u64, page: u64) -> Vec<u8> {
+    bytes(version, page * PAGE_BYTES, PAGE)
+}
+
+async fn write_page(here: &Inside, file: &TestFile, page: u64, version: u64) -> Result<(), Error> {
+    here.write(file, page * PAGE_BYTES, PAGE, version).await
+}
+
+#[test]
+fn withheld_pages_stay_off_the_device_until_their_holder_lets_go() {
+    let lab = lab(1, 256, 1);
+    let file = lab.file(0, 4 * PAGE, 1);
+    let (here, to) = (&lab.here, &file);
+    let held = lab.run(async {
+        // Page 0 is dirty before, page 1 gets dirty after.
+        write_page(here, to, 0, 2).await.unwrap();
+        let held = here.engine.withhold(&to.file, 0..2 * PAGE_BYTES).await.unwrap();
+        for page in 0..4 {
+            write_page(here, to, page, 3).await.unwrap();
+        }
+        held
+    });
+    passes(&lab, 100 * SECOND);
+    assert_eq!([0, 1].map(|page| on_disk(&file, page)), [0, 1].map(|page| page_of(1, page)), "neither is written");
+    assert_eq!([2, 3].map(|page| on_disk(&file, page)), [2, 3].map(|page| page_of(3, page)), "the others are");
+    assert_eq!(file.file.dirty_bytes(), 2 * PAGE_BYTES);
+    lab.run(async {
+        let all = here.engine.sync(&to.file, 0..u64::MAX).await;
+        assert_eq!(all, Err(Error::Withheld));
+        assert_eq!(here.engine.sync(&to.file, 2 * PAGE_BYTES..u64::MAX).await, Ok(()), "its bytes are not withheld");
+        assert_eq!(here.read(to, 0, PAGE).await.unwrap(), page_of(3, 0), "readers see them");
+        let failed = here.engine.drain(here.devices[0]).await;
+        assert_eq!(failed.iter().map(|(_, error)| *error).collect::<Vec<_>>(), [Error::Withheld]);
+    });
+    drop(held);
+    passes(&lab, 5 * SECOND);
+    assert_eq!([0, 1].map(|page| on_disk(&file, page)), [0, 1].map(|page| page_of(3, page)));
+    assert!(file.file.is_clean());
+}
+
+#[test]
+fn a_page_in_two_withheld_ranges_waits_for_both() {
+    let lab = lab(2, 256, 1);
+    let file = lab.file(0, 3 * PAGE, 1);
+    let (here, to) = (&lab.here, &file);
+    let (first, second) = lab.run(async {
+        let first = here.engine.withhold(&to.file, 0..2 * PAGE_BYTES).await.unwrap();
+        let second = here.engine.withhold(&to.file, PAGE_BYTES..3 * PAGE_BYTES).await.unwrap();
+        for page in 0..3 {
+            write_page(here, to, page, 2).await.unwrap();
+        }
+        (first, second)
+    });
+    drop(first);
+    passes(&lab, 5 * SECOND);
+    assert_eq!(on_disk(&file, 0), page_of(2, 0));
+    assert_eq!([1, 2].map(|page| on_disk(&file, page)), [1, 2].map(|page| page_of(1, page)));
+    drop(second);
+    passes(&lab, 5 * SECOND);
+    assert_eq!([1, 2].map(|page| on_disk(&file, page)), [1, 2].map(|page| page_of(2, page)));
+}
+
+#[test]
+fn a_sync_that_began_before_still_has_its_pages_written_and_later_bytes_are_not_among_them() {
+    let lab = lab(3, 256, 1);
+    let file = lab.file(0, 16 * PAGE, 1);
+    file.disk.slow_down(50);
+    let (here, to) = (&lab.here, &file);
+    lab.run(async {
+        here.write(to, 0, 16 * PAGE, 2).await.unwrap();
+    });
+    let (inside, synced) = (Arc::clone(here), file.clone());
+    let ended = lab.in_background(async move { inside.sync(&synced).await.unwrap() });
+    let held = lab.run(async {
+        here.sleep(1).await;
+        let held = here.engine.withhold(&to.file, 0..u64::MAX).await.unwrap();
+        here.write(to, 0, 16 * PAGE, 3).await.unwrap();
+        held
+    });
+    passes(&lab, 10 * SECOND);
+    assert!(ended.load(Ordering::Relaxed), "the sync has ended");
+    assert_eq!(file.disk.live_bytes(file.id, 0, 16 * PAGE), bytes(2, 0, 16 * PAGE));
+    drop(held);
+}
+
+#[test]
+fn cut_pages_are_no_longer_withheld_and_the_range_stays() {
+    let lab = lab(4, 256, 1);
+    let file = lab.file(0, 4 * PAGE, 1);
+    let (here, to) = (&lab.here, &file);
+    let held = lab.run(async {
+        let held = here.engine.withhold(&to.file, 0..u64::MAX).await.unwrap();
+        here.write(to, 0, 4 * PAGE, 2).await.unwrap();
+        here.engine.set_size(&to.file, 0).await.unwrap();
+        assert!(to.file.is_clean());
+        here.sync(to).await.unwrap();
+        write_page(here, to, 0, 3).await.unwrap();
+        assert_eq!(here.sync(to).await, Err(Error::Withheld));
+        held
+    });
+    drop(held);
+    lab.run(here.sync(to)).unwrap();
+    assert_eq!(file.disk.durable(file.id), page_of(3, 0));
+}
+
+#[test]
+fn too_many_withheld_bytes_are_refused_and_others_write_on() {
+    let lab = lab(5, 512, 1);
+    let (file, other) = (lab.file(0, 0, 1), lab.file(0, 0, 1));
+    let (here, to) = (&lab.here, &file);
+    let held = lab.run(async {
+        let held = here.engine.withhold(&to.file, 0..u64::MAX).await.unwrap();
+        let mut written = 0;
+        let refused = loop {
+            match write_page(here, to, written, 2).await {
+                Ok(()) => written += 1,
+                Err(error) => break error,
+            }
+        };
+        let Error::TooMuchWithheld { max_bytes } = refused else { panic!("{refused:?}") };
+        assert_eq!(written * PAGE_BYTES, max_bytes);
+        write_page(here, to, 0, 3).await.unwrap();
+        // Twice the memory passes through.
+        for page in 0..1024 {
+            write_page(here, &other, page, 2).await.unwrap();
+        }
+        here.sync(&other).await.unwrap();
+        held
+    });
+    drop(held);
+    lab.run(here.sync(to)).unwrap();
+    assert_eq!(on_disk(&file, 0), page_of(3, 0));
+}
+
+#[test]
+fn a_sync_of_ordered_bytes_syncs_the_bytes_before_them_and_fails_with_them() {
+    let lab = lab(6, 256, 2);
+    let (log, data) = (lab.file(0, 0, 1), lab.file(1, PAGE, 1));
+    let here = &lab.here;
+    log.disk.add_fault(Fault::always(FaultTarget::Write, FaultWhat::Error(DeviceError::Io { errno: 5 })).on(log.id));
+    lab.run(async {
+        write_page(here, &log, 0, 2).await.unwrap();
+        here.engine.order_after(&data.file, 0..PAGE_BYTES, &log.file, 0..PAGE_BYTES).await.unwrap();
+        write_page(here, &data, 0, 2).await.unwrap();
+        assert_eq!(here.sync(&data).await, Err(Error::Device(DeviceError::Io { errno: 5 })));
+    });
+    passes(&lab, 100 * SECOND);
+    assert_eq!(on_disk(&data, 0), page_of(1, 0), "it was not written");
+    log.disk.clear_faults();
+    lab.run(here.sync(&data)).unwrap();
+    assert_eq!((log.disk.durable(log.id), data.disk.durable(data.id)), (page_of(2, 0), page_of(2, 0)));
+}
+
+#[test]
+fn without_a_sync_ordered_bytes_are_written_once_the_others_expired() {
+    let lab = lab(7, 256, 2);
+    let (log, data) = (lab.file(0, 0, 1), lab.file(1, PAGE, 1));
+    let here = &lab.here;
+    lab.run(async {
+        write_page(here, &log, 0, 2).await.unwrap();
+        here.engine.order_after(&data.file, 0..PAGE_BYTES, &log.file, 0..PAGE_BYTES).await.unwrap();
+        write_page(here, &data, 0, 2).await.unwrap();
+        here.sleep(2 * SECOND).await;
+        assert_eq!(on_disk(&data, 0), page_of(1, 0), "the log is on its disk, and not durable");
+    });
+    passes(&lab, 100 * SECOND);
+    assert_eq!((log.disk.durable(log.id), data.disk.durable(data.id)), (page_of(2, 0), page_of(2, 0)));
+    assert_eq!(lab.count(Counter::SyncRequests), 2, "one flush for the log, one for the data");
+}
+
+#[test]
+fn bytes_that_are_durable_already_keep_nothing_waiting() {
+    let lab = lab(8, 256, 2);
+    let (log, data) = (lab.file(0, 0, 1), lab.file(1, PAGE, 1));
+    let here = &lab.here;
+    lab.run(async {
+        write_page(here, &log, 0, 2).await.unwrap();
+        here.sync(&log).await.unwrap();
+        here.engine.order_after(&data.file, 0..PAGE_BYTES, &log.file, 0..PAGE_BYTES).await.unwrap();
+        write_page(here, &data, 0, 2).await.unwrap();
+    });
+    passes(&lab, 3 * SECOND);
+    assert_eq!(on_disk(&data, 0), page_of(2, 0));
+}
+
+#[test]
+fn a_range_never_waits_for_itself() {
+    let lab = lab(9, 256, 1);
+    let files = [(); 3].map(|()| lab.file(0, 4 * PAGE, 1));
+    let here = &lab.here;
+    let order = |later: usize, pages: std::ops::Range<u64>, first: usize, earlier: std::ops::Range<u64>| {
+        let bytes = |pages: std::ops::Range<u64>| pages.start * PAGE_BYTES..pages.end * PAGE_BYTES;
+        lab.run(here.engine.order_after(&files[later].file, bytes(pages), &files[first].file, bytes(earlier)))
+    };
+    assert_eq!(order(0, 0..2, 0, 1..3), Err(Error::OrderCycle), "the page would wait for itself");
+    assert_eq!(order(0, 0..1, 0, 1..4), Ok(()), "a file's header after its body");
+    assert_eq!(order(0, 2..3, 0, 0..1), Err(Error::OrderCycle), "the body after the header");
+    assert_eq!(order(1, 0..4, 0, 0..4), Ok(()));
+    assert_eq!(order(2, 0..4, 1, 0..4), Ok(()));
+    assert_eq!(order(0, 3..4, 2, 0..1), Err(Error::OrderCycle), "through two others");
+    lab.run(async {
+        for file in &files {
+            here.write(file, 0, 4 * PAGE, 2).await.unwrap();
+        }
+        here.sync(&files[2]).await.unwrap();
+    });
+    let durable = files.each_ref().map(|file| file.disk.durable(file.id) == bytes(2, 0, 4 * PAGE));
+    assert_eq!(durable, [true; 3]);
+}
+
+#[test]
+fn a_removed_file_keeps_no_ordered_bytes_waiting() {
+    let lab = lab(10, 256, 1);
+    let (log, data) = (lab.file(0, 0, 1), lab.file(0, PAGE, 1));
+    let here = &lab.here;
+    lab.run(async {
+        write_page(here, &log, 0, 2).await.unwrap();
+        here.engine.order_after(&data.file, 0..PAGE_BYTES, &log.file, 0..PAGE_BYTES).await.unwrap();
+        write_page(here, &data, 0, 2).await.unwrap();
+        here.engine.discard(&log.file);
+    });
+    passes(&lab, 3 * SECOND);
+    assert_eq!(on_disk(&data, 0), page_of(2, 0));
+}
+
+/// Versions by page that a log describes. The log's record of version v is its page v.
+struct Store {
+    log: TestFile,
+    data: TestFile,
+    versions: Mutex<Vec<Vec<u64>>>,
+    next: AtomicU64,
+    stops: AtomicBool,
+}
+
+impl Store {
+    /// Writes a record, and a page that may be on its disk only after the record is durable.
+    async fn change(&self, here: &Inside, page: u64) -> Result<(), Error> {
+        let version = self.next.fetch_add(1, Ordering::Relaxed);
+        let record = version * PAGE_BYTES..(version + 1) * PAGE_BYTES;
+        write_page(here, &self.log, version, version).await?;
+        let at = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
+        here.engine.order_after(&self.data.file, at, &self.log.file, record).await?;
+        self.versions.lock().unwrap()[page as usize].push(version);
+        write_page(here, &self.data, page, version).await
+    }
+
+    /// The number of pages on the disk whose record is not durable.
+    fn early_pages(&self) -> usize {
+        let versions = self.versions.lock().unwrap();
+        let early = |(page, versions): (usize, &Vec<u64>)| {
+            let now = on_disk(&self.data, page as u64);
+            let version = versions.iter().rev().find(|version| now == page_of(**version, page as u64));
+            let is_durable = |version: u64| {
+                self.log.disk.durable_bytes(self.log.id, version * PAGE_BYTES, PAGE) == page_of(version, version)
+            };
+            version.is_some_and(|version| !is_durable(*version))
+        };
+        versions.iter().enumerate().filter(|each| early(*each)).count()
+    }
+}
+
+/// Changes by four tasks, with syncs of either file, and faults of the log's disk. Returns the most pages that were on
+/// the disk too early, and the number of changes.
+fn changes(seed: u64) -> (usize, u64) {
+    const PAGES: u64 = 12;
+    let lab = lab(seed, 256, 1 + (seed % 2) as usize);
+    let data = lab.file((seed % 2) as usize, PAGES as usize * PAGE, 1);
+    let store = Arc::new(Store {
+        log: lab.file(0, 0, 0),
+        data,
+        versions: Mutex::new(vec![Vec::new(); PAGES as usize]),
+        next: AtomicU64::new(2),
+        stops: AtomicBool::new(false),
+    });
+    for task in 0..4_u64 {
+        let (here, store) = (Arc::clone(&lab.here), Arc::clone(&store));
+        lab.in_background(async move {
+            let mut number = seed * 4 + task;
+            let mut draw = |below: u64| {
+                number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (number >> 33) % below
+            };
+            while !store.stops.load(Ordering::Relaxed) {
+                // Errors are the log's faults, or the room of withheld bytes.
+                let _ = match draw(12) {
+                    0 => here.sync(&store.data).await,
+                    1 => here.sync(&store.log).await,
+                    _ => store.change(&here, draw(PAGES)).await,
+                };
+                here.sleep(draw(20) * MILLISECOND).await;
+            }
+        });
+    }
+    let mut most = 0;
+    lab.run(async {
+        for look in 0..4000_u64 {
+            if look % 1000 == 500 {
+                let target = if look == 1500 { FaultTarget::Sync } else { FaultTarget::Write };
+                let fails = FaultWhat::Error(DeviceError::Io { errno: 5 });
+                store.log.disk.add_fault(Fault::always(target, fails).on(store.log.id).times(3));
+            }
+            lab.here.sleep(MILLISECOND).await;
+            most = most.max(store.early_pages());
+        }
+        store.stops.store(true, Ordering::Relaxed);
+        store.log.disk.clear_faults();
+        lab.here.sleep(SECOND).await;
+        lab.here.sync(&store.data).await.unwrap();
+        let last = store.versions.lock().unwrap().clone();
+        for (page, versions) in last.iter().enumerate() {
+            let now = store.data.disk.durable_bytes(store.data.id, page as u64 * PAGE_BYTES, PAGE);
+            assert!(
+                versions.iter().rev().take(4).any(|version| now == page_of(*version, page as u64))
+                    || versions.is_empty()
+            );
+        }
+    });
+    (most, store.next.load(Ordering::Relaxed))
+}
+
+#[test]
+fn no_page_is_ever_on_its_disk_before_the_record_that_describes_it() {
+    for seed in 0..12 {
+        let (early, changes) = changes(seed);
+        assert_eq!(early, 0, "seed {seed}");
+        assert!(changes > 300, "seed {seed}: {changes} changes");
+    }
+}
