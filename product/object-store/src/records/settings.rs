@@ -24,6 +24,9 @@ const COMPACT_EVERY: Duration = Duration::from_secs(15);
 const COMPACTED_EVERY: Duration = Duration::from_secs(5);
 /// A busy writer flushes a memtable every two seconds, so this many come between two looks.
 const UNCOMPACTED_MAX: usize = 16;
+/// The compactor starts at once with so many of them, from which it makes one. A flush waits for it once there are too
+/// many.
+pub(super) const UNCOMPACTED_MIN: usize = UNCOMPACTED_MAX / 4;
 /// The database's own collector keeps everything for a day: a suspended machine may still read it.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 const COLLECT_EVERY: Duration = Duration::from_secs(3600);
@@ -41,15 +44,8 @@ pub(super) fn settings(has_updates: bool) -> Settings {
         l0_sst_size_bytes: MEMTABLE_BYTES,
         l0_max_ssts: UNCOMPACTED_MAX,
         l0_max_ssts_per_key: UNCOMPACTED_MAX,
-        compactor_options: Some(CompactorOptions {
-            poll_interval: COMPACT_EVERY,
-            commit_compacted_interval: COMPACTED_EVERY,
-            worker: Some(CompactionWorkerOptions {
-                compactions_poll_interval: COMPACT_EVERY,
-                ..CompactionWorkerOptions::default()
-            }),
-            ..CompactorOptions::default()
-        }),
+        // It runs beside the database, which would wait for its start.
+        compactor_options: None,
         garbage_collector_options: Some(GarbageCollectorOptions {
             manifest_options: folder,
             wal_options: folder,
@@ -61,5 +57,18 @@ pub(super) fn settings(has_updates: bool) -> Settings {
             ..GarbageCollectorOptions::default()
         }),
         ..Settings::default()
+    }
+}
+
+/// The settings of the compactor.
+pub(super) fn compaction() -> CompactorOptions {
+    CompactorOptions {
+        poll_interval: COMPACT_EVERY,
+        commit_compacted_interval: COMPACTED_EVERY,
+        worker: Some(CompactionWorkerOptions {
+            compactions_poll_interval: COMPACT_EVERY,
+            ..CompactionWorkerOptions::default()
+        }),
+        ..CompactorOptions::default()
     }
 }
