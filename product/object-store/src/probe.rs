@@ -28,8 +28,8 @@ const THIRD: &[u8] = b"third";
 /// A promise that the store broke.
 type Broken = &'static str;
 
-/// Tries the store at names that nobody else uses: of the object that is created twice, and of the one that is updated.
-/// The objects are removed later, and nobody waits for that: one that is left behind costs some bytes and harms nobody.
+/// Tries the store at names that nobody else uses: one for creations, one for updates. Their objects are removed later, and
+/// nobody waits for that. An object that is left behind costs some bytes and harms nobody.
 pub(crate) async fn probe(store: &Arc<Wire>, names: [Path; 2], can_update: bool) -> Result<Access, Failure> {
     let [created, updated] = names;
     let updates = async { if can_update { updates(store, &updated).await } else { Ok(None) } };

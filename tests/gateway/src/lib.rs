@@ -2,7 +2,7 @@
 //! requests.
 //!
 //! Owns: the programs of the cluster (`ceph`), of moto (`moto`) and of Azurite (`azurite`), the relay (`relay`).
-//! Does not own: what is asked of the store.
+//! Does not own: the choice of requests.
 //! Invariants: everything listens on loopback alone. The programs end with their values.
 #![forbid(unsafe_code)]
 

@@ -15,8 +15,7 @@ use slatedb::CompactorBuilder;
 use slatedb::compactor::Compactor;
 use tokio::sync::watch::{Receiver, Sender, channel};
 
-use super::BLOCK;
-use super::settings::compaction;
+use super::settings::{BLOCK, compaction};
 use super::sum::Sum;
 use crate::clock::Time;
 

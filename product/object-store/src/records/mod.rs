@@ -20,7 +20,6 @@ use afflux_object::{
 };
 use bytes::Bytes;
 use object_store::ObjectStore;
-use slatedb::config::SstBlockSize;
 use slatedb::config::{CloseOptions, DurabilityLevel, ReadOptions, ScanOptions};
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use slatedb::{Db, DbReadOps, VersionedManifest, WriteBatch};
@@ -29,7 +28,7 @@ use tokio::sync::watch;
 
 use self::compactor::{Compaction, compactor};
 use self::log::Demand;
-use self::settings::settings;
+use self::settings::{BLOCK, settings};
 use self::sum::Sum;
 use self::tasks::{Progress, Tasks, reason};
 pub use self::view::{StoreView, View};
@@ -38,8 +37,6 @@ use crate::error::StoreError;
 use crate::site::{FOLDER, Site};
 
 const BLOCK_CACHE_BYTES: u64 = 128 << 20;
-/// A cold read fetches a block. Its transfer takes less than the latency, and the records of hundreds of files share it.
-const BLOCK: SstBlockSize = SstBlockSize::Block64Kib;
 /// A scan reads ahead so far: a cold listing is a few requests.
 const READ_AHEAD_BYTES: usize = 1 << 20;
 const FETCHES: usize = 4;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use slatedb::config::{
     CompactionWorkerOptions, CompactorOptions, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings,
+    SstBlockSize,
 };
 
 /// The manifest is read so often, to notice a successor and to let an idle writer answer.
@@ -16,6 +17,8 @@ pub(super) const MANIFEST_POLL: Duration = Duration::from_secs(5);
 pub(super) const LOGS_MAX: u64 = 256;
 /// A memtable with records is flushed so often.
 pub(super) const FLUSH_EVERY: Duration = Duration::from_secs(60);
+/// A cold read fetches a block. Its transfer takes less than the latency, and the records of hundreds of files share it.
+pub(super) const BLOCK: SstBlockSize = SstBlockSize::Block64Kib;
 /// A memtable of this size is flushed.
 const MEMTABLE_BYTES: usize = 32 << 20;
 /// The compactor looks for work so often, and its worker too. Each look is two requests, also on an idle volume.

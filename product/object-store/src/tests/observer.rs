@@ -1,6 +1,6 @@
 //! The knowledge of an observer that hears all answers.
 //!
-//! Owns: what each file must at least hold, violations.
+//! Owns: the least stamp of each file, violations.
 //! Does not own: the work.
 //! Invariants: a file is written whole, with one stamp; later stamps are larger.
 

@@ -1,4 +1,4 @@
-//! A process of a world: a runtime of its own, whose time is the world's.
+//! A process of a world: a runtime of its own with the world's time.
 //!
 //! Owns: its steps, its end by a kill.
 //! Does not own: its work (`writer`).

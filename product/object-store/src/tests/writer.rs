@@ -1,7 +1,7 @@
 //! The life of a process that writes a volume.
 //!
 //! Owns: its opening, its clients, its end.
-//! Does not own: the volume; what is right (`observer`).
+//! Does not own: the volume; the knowledge of right answers (`observer`).
 //! Invariants: a client counts an answer only if the writer may give one.
 
 use std::collections::BTreeMap;
