@@ -27,9 +27,9 @@ const COMPACT_EVERY: Duration = Duration::from_secs(15);
 const COMPACTED_EVERY: Duration = Duration::from_secs(5);
 /// A busy writer flushes a memtable every two seconds, so this many come between two looks.
 const UNCOMPACTED_MAX: usize = 16;
-/// The compactor starts at once with so many of them, from which it makes one. A flush waits for it once there are too
+/// The compactor starts at once with so many of them, and else with the first flush. A flush waits for it once there are too
 /// many.
-pub(super) const UNCOMPACTED_MIN: usize = UNCOMPACTED_MAX / 4;
+pub(super) const UNCOMPACTED_MIN: usize = UNCOMPACTED_MAX / 2;
 /// The database's own collector keeps everything for a day: a suspended machine may still read it.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 const COLLECT_EVERY: Duration = Duration::from_secs(3600);

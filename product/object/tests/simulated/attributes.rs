@@ -109,6 +109,27 @@ fn the_bytes_are_durable_with_the_change_that_took_them() {
     is_there(&contents, "file", 60 * KIB, 0o600);
 }
 
+// rule: Setting attributes to what they are takes no round trip, unless they are not durable yet.
+#[test]
+fn a_change_after_another_has_no_put_if_all_stays() {
+    let contents = ObjectContents::default();
+    let machine = Machine::new(&contents, MachineOptions::default());
+    let volume = serve(&machine);
+    machine.run(async {
+        let file = make(&volume, "file", 4 * KIB).await;
+        set(&volume, &file, times()).await;
+        // An archiver sets the owner, too, which it is already.
+        let begun = machine.here.now_ns();
+        set(&volume, &file, AttributeChange { uid: Some(0), gid: Some(0), ..AttributeChange::default() }).await;
+        assert!(machine.here.now_ns() - begun < MILLISECOND);
+        // The time is what was set before, but a write has changed it.
+        volume.write(&file, 0, vec![7; 4 * KIB].into()).await.result.unwrap();
+        set(&volume, &file, times()).await;
+    });
+    drop((volume, machine));
+    is_there(&contents, "file", 4 * KIB, 0o600);
+}
+
 #[test]
 fn a_change_of_attributes_waits_for_no_large_file() {
     let contents = ObjectContents::default();
