@@ -32,7 +32,7 @@ const fn excused(reason: &'static str, because: &'static str, needs: Ability) ->
 }
 
 const PROMETHEUS: &str = "the package starts a service, so it is never installed";
-const MOTO: &str = "Debian has no package of it";
+const UNPACKAGED: &str = "Debian has no package of it";
 const THROTTLE: &str = "only control groups of version 1 have this throttle";
 const ROOT: &str = "this user is not root";
 const MOUNTS: &str = "a container may not mount or freeze a file system";
@@ -43,7 +43,8 @@ const EXCUSED: &[Excused] = &[
     excused("root reads every directory", "the other tests need root", Ability::Varying),
     excused("Debian package prometheus", PROMETHEUS, Ability::Varying),
     excused("Debian's prometheus", PROMETHEUS, Ability::Varying),
-    excused("moto_server is not on the path", MOTO, Ability::Varying),
+    excused("moto_server is not on the path", UNPACKAGED, Ability::Varying),
+    excused("azurite-blob is not on the path", UNPACKAGED, Ability::Varying),
     excused("the file system is in memory", "the temporary directory may be in memory", Ability::Varying),
     excused("blkio", THROTTLE, Ability::Throttle),
     excused("no throttled disk can be made", THROTTLE, Ability::Throttle),

@@ -4,15 +4,31 @@
 //! Does not own: the meaning of the times.
 //! Invariants: `now_ns` goes on while the machine sleeps. A wait never ends early.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use afflux_object::Clock;
 use rustix::time::{ClockId, clock_gettime};
+use slatedb_common::clock::SystemClock;
 
 use crate::threads::Threads;
 
 /// The runtime's timers stop while the machine sleeps, so a long wait looks at the clock once in this time.
 const LONGEST_TIMER_NS: u64 = 1_000_000_000;
+
+/// The time of the adapters: the host's, or a test's.
+#[derive(Clone, Debug)]
+pub(crate) struct Time {
+    pub(crate) now_ns: fn() -> u64,
+    /// A clock and a seed for the database, which has the host's without them.
+    pub(crate) replay: Option<(Arc<dyn SystemClock>, u64)>,
+}
+
+impl Time {
+    pub(crate) fn of_host() -> Self {
+        Self { now_ns, replay: None }
+    }
+}
 
 /// A clock that counts the sleep of the machine.
 #[derive(Clone, Debug)]
@@ -42,7 +58,7 @@ impl Clock for StoreClock {
     }
 }
 
-pub(crate) fn now_ns() -> u64 {
+fn now_ns() -> u64 {
     read_ns(ClockId::Boottime)
 }
 

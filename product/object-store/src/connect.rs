@@ -61,6 +61,10 @@ pub(crate) fn connect(
                 Some(endpoint) => builder.with_endpoint(endpoint.to_owned()),
                 None => builder,
             };
+            let builder = match &options.keys {
+                Some(Keys { id, secret }) => builder.with_account(id).with_access_key(secret),
+                None => builder,
+            };
             Arc::new(builder.with_client_options(client(endpoint)).build().map_err(settings)?)
         }
         Place::Directory(directory) => {

@@ -27,6 +27,8 @@ mod records;
 mod site;
 mod snapshot;
 mod store;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod volumes;
 mod wire;

@@ -11,7 +11,7 @@ use std::fmt;
 pub struct Options {
     /// The address of a store of one's own, such as `http://store:9000`.
     pub endpoint: Option<String>,
-    /// Keys for `s3://` that win over variables and files.
+    /// Keys for `s3://`, or an account with its key for `az://`. They win over variables and files.
     pub keys: Option<Keys>,
 }
 

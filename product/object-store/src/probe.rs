@@ -3,10 +3,13 @@
 //! Owns: the requests of the probe and their reading.
 //! Does not own: the use of the result.
 //! Invariants: a store is writable only if it refused a second creation and a stale update, and did the right update.
+//! Creations and updates are tried side by side, with an object each.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::try_join;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutResult, UpdateVersion};
 
@@ -22,63 +25,90 @@ const FIRST: &[u8] = b"first";
 const SECOND: &[u8] = b"second";
 const THIRD: &[u8] = b"third";
 
-/// Tries the store at a name that nobody else uses.
-pub(crate) async fn probe(store: &Wire, name: &Path, can_update: bool) -> Result<Access, Failure> {
-    let result = promises(store, name, can_update).await;
-    // A probe that is left behind costs some bytes and harms nobody.
-    let _ = store.delete(name).await;
-    result
+/// A promise that the store broke.
+type Broken = &'static str;
+
+/// Tries the store at names that nobody else uses: one for creations, one for updates. Their objects are removed later, and
+/// nobody waits for that. An object that is left behind costs some bytes and harms nobody.
+pub(crate) async fn probe(store: &Arc<Wire>, names: [Path; 2], can_update: bool) -> Result<Access, Failure> {
+    let [created, updated] = names;
+    let updates = async { if can_update { updates(store, &updated).await } else { Ok(None) } };
+    let tried = try_join(creations(store, &created), updates).await;
+    let store = Arc::clone(store);
+    tokio::spawn(async move {
+        drop(store.delete(&created).await);
+        if can_update {
+            drop(store.delete(&updated).await);
+        }
+    });
+    Ok(match tried? {
+        (None, None) => Access::ReadWrite,
+        (Some(broken), _) | (None, Some(broken)) => Access::ReadOnly { why: broken.to_owned() },
+    })
 }
 
-async fn promises(store: &Wire, name: &Path, can_update: bool) -> Result<Access, Failure> {
-    let read_only = |why: &str| Ok(Access::ReadOnly { why: why.to_owned() });
-    let first = match put(store, name, FIRST, PutMode::Create).await {
+/// Creates an object twice.
+async fn creations(store: &Wire, name: &Path) -> Result<Option<Broken>, Failure> {
+    match put(store, name, FIRST, PutMode::Create).await.answer {
+        // The first of two tries may have had its effect.
+        Ok(_) | Err(Error::AlreadyExists { .. }) => {}
+        Err(Error::NotImplemented { .. }) => return Ok(Some("it knows no conditional creation")),
+        Err(error) => return Err(Failure::of(&error)),
+    }
+    match put(store, name, SECOND, PutMode::Create).await.answer {
+        Err(Error::AlreadyExists { .. }) => {}
+        Ok(_) => return Ok(Some("it makes an object a second time (If-None-Match has no effect)")),
+        Err(error) => return Err(Failure::of(&error)),
+    }
+    let is_first = get(store, name).await? == FIRST;
+    Ok((!is_first).then_some("it refused a second creation, but the object has its bytes"))
+}
+
+/// Updates an object with its tag, and then with the same tag.
+async fn updates(store: &Wire, name: &Path) -> Result<Option<Broken>, Failure> {
+    let first = match put(store, name, FIRST, PutMode::Create).await.answer {
         Ok(first) => first,
-        Err(Error::NotImplemented { .. }) => return read_only("it knows no conditional creation"),
         // The first of two tries had its effect.
         Err(Error::AlreadyExists { .. }) => head(store, name).await?,
+        // The other object tells that.
+        Err(Error::NotImplemented { .. }) => return Ok(None),
         Err(error) => return Err(Failure::of(&error)),
     };
-    match put(store, name, SECOND, PutMode::Create).await {
-        Err(Error::AlreadyExists { .. }) => {}
-        Ok(_) => return read_only("it makes an object a second time (If-None-Match has no effect)"),
-        Err(error) => return Err(Failure::of(&error)),
-    }
-    if get(store, name).await? != FIRST {
-        return read_only("it refused a second creation, but the object has its bytes");
-    }
-    if !can_update {
-        return Ok(Access::ReadWrite);
-    }
-    let update =
-        |tag: &PutResult| PutMode::Update(UpdateVersion { e_tag: tag.e_tag.clone(), version: tag.version.clone() });
-    match put(store, name, THIRD, update(&first)).await {
-        Ok(_) => {}
-        // A try without an answer had its effect: the tag is stale now.
-        Err(Error::Precondition { .. }) if get(store, name).await? == THIRD => {}
-        Err(Error::Precondition { .. }) => {
+    let update = || PutMode::Update(UpdateVersion { e_tag: first.e_tag.clone(), version: first.version.clone() });
+    match updated(store, name, update()).await {
+        Ok(true) => {}
+        Ok(false) => {
             // Ceph 16.2 compares the quotes, too.
             store.send_bare_tags();
-            match put(store, name, THIRD, update(&first)).await {
-                Ok(_) => {}
-                Err(Error::Precondition { .. }) if get(store, name).await? == THIRD => {}
-                Err(Error::Precondition { .. }) => {
-                    return read_only("it refuses an update with the right tag (If-Match)");
-                }
-                Err(error) => return Err(Failure::of(&error)),
+            if !updated(store, name, update()).await.map_err(|error| Failure::of(&error))? {
+                return Ok(Some("it refuses an update with the right tag (If-Match)"));
             }
         }
-        Err(Error::NotImplemented { .. }) => return read_only("it knows no conditional update"),
+        Err(Error::NotImplemented { .. }) => return Ok(Some("it knows no conditional update")),
         Err(error) => return Err(Failure::of(&error)),
     }
-    match put(store, name, SECOND, update(&first)).await {
-        Err(Error::Precondition { .. }) => Ok(Access::ReadWrite),
-        Ok(_) => read_only("it updates an object with a stale tag (If-Match has no effect)"),
+    match put(store, name, SECOND, update()).await.answer {
+        Err(Error::Precondition { .. }) => Ok(None),
+        Ok(_) => Ok(Some("it updates an object with a stale tag (If-Match has no effect)")),
         Err(error) => Err(Failure::of(&error)),
     }
 }
 
-async fn put(store: &Wire, name: &Path, bytes: &'static [u8], mode: PutMode) -> Result<PutResult, Error> {
+/// Whether the right update had its effect.
+async fn updated(store: &Wire, name: &Path, mode: PutMode) -> Result<bool, Error> {
+    let put = put(store, name, THIRD, mode).await;
+    match put.answer {
+        Ok(_) => Ok(true),
+        // A try without an answer may have had its effect: then the tag is stale for the next.
+        Err(Error::Precondition { .. }) if put.was_repeated => {
+            Ok(repeated(|| async { store.get(name).await?.bytes().await }).await.answer? == THIRD)
+        }
+        Err(Error::Precondition { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+async fn put(store: &Wire, name: &Path, bytes: &'static [u8], mode: PutMode) -> Tried<PutResult> {
     repeated(|| {
         let options = PutOptions { mode: mode.clone(), ..PutOptions::default() };
         store.put_opts(name, Bytes::from_static(bytes).into(), options)
@@ -87,26 +117,34 @@ async fn put(store: &Wire, name: &Path, bytes: &'static [u8], mode: PutMode) -> 
 }
 
 async fn head(store: &Wire, name: &Path) -> Result<PutResult, Failure> {
-    let meta = repeated(|| store.head(name)).await.map_err(|error| Failure::of(&error))?;
+    let meta = repeated(|| store.head(name)).await.answer.map_err(|error| Failure::of(&error))?;
     Ok(PutResult { e_tag: meta.e_tag, version: meta.version, extensions: Default::default() })
 }
 
 async fn get(store: &Wire, name: &Path) -> Result<Bytes, Failure> {
     let get = || async { store.get(name).await?.bytes().await };
-    repeated(get).await.map_err(|error| Failure::of(&error))
+    repeated(get).await.answer.map_err(|error| Failure::of(&error))
+}
+
+/// The last answer to a request.
+struct Tried<T> {
+    answer: Result<T, Error>,
+    was_repeated: bool,
 }
 
 /// Repeats a request that failed for a while.
-async fn repeated<T, F: Future<Output = Result<T, Error>>>(mut request: impl FnMut() -> F) -> Result<T, Error> {
+async fn repeated<T, F: Future<Output = Result<T, Error>>>(mut request: impl FnMut() -> F) -> Tried<T> {
     let mut pause = FIRST_PAUSE;
-    for _ in 1..TRIES {
+    for at in 0.. {
         match request().await {
-            Err(error @ Error::Generic { .. }) if is_passing(&error) => tokio::time::sleep(pause).await,
-            answer => return answer,
+            Err(error @ Error::Generic { .. }) if is_passing(&error) && at + 1 < TRIES => {
+                tokio::time::sleep(pause).await;
+            }
+            answer => return Tried { answer, was_repeated: at > 0 },
         }
         pause *= 2;
     }
-    request().await
+    unreachable!("the last try returns")
 }
 
 fn is_passing(error: &Error) -> bool {

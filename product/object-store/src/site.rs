@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::address::Address;
+use crate::clock::Time;
 use crate::connect::connect;
 use crate::directory::Lock;
 use crate::error::StoreError;
@@ -26,6 +27,7 @@ pub(crate) struct Site {
     pub(crate) threads: Threads,
     pub(crate) wire: Arc<Wire>,
     pub(crate) lock: Option<Lock>,
+    pub(crate) time: Time,
 }
 
 impl Site {
@@ -39,7 +41,8 @@ impl Site {
         let threads = Threads::start().map_err(|error| StoreError::Threads { why: error.to_string() })?;
         let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         let variables = std::env::vars_os().filter_map(text).collect();
-        let wire = Arc::new(Wire::new(connect(url, &address, options, &variables)?));
-        Ok(Self { url: url.to_owned(), address, threads, wire, lock })
+        let time = Time::of_host();
+        let wire = Arc::new(Wire::new(connect(url, &address, options, &variables)?, time.now_ns));
+        Ok(Self { url: url.to_owned(), address, threads, wire, lock, time })
     }
 }

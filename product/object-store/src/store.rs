@@ -53,11 +53,12 @@ impl Store {
             _ => None,
         };
         let site = Site::reach(url, address, options, lock)?;
-        let name = site.address.path(&format!("{PROBES}/{:016x}", random()));
+        let random = random();
+        let names = ["create", "update"].map(|kind| site.address.path(&format!("{PROBES}/{random:016x}-{kind}")));
         let can_update = !matches!(site.address.place, Place::Directory(_));
         let probing = {
             let wire = Arc::clone(&site.wire);
-            site.threads.run(async move { probe(&wire, &name, can_update).await })
+            site.threads.run(async move { probe(&wire, names, can_update).await })
         };
         let access = match probing.await {
             Ok(probed) => probed.map_err(|failure| advice(url, &site.address, failure))?,

@@ -34,13 +34,25 @@ pub fn wait<T>(future: impl Future<Output = T>) -> Result<T, StoreError> {
 pub(crate) struct Threads(Arc<Ending>);
 
 #[derive(Debug)]
-struct Ending(Option<Runtime>);
+struct Ending {
+    /// Absent if it belongs to a test.
+    runtime: Option<Runtime>,
+    handle: Handle,
+}
 
 impl Threads {
     pub(crate) fn start() -> std::io::Result<Self> {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(THREADS).max_blocking_threads(BLOCKING_THREADS_MAX).thread_name("afflux-store");
-        Ok(Self(Arc::new(Ending(Some(builder.enable_io().enable_time().build()?)))))
+        let runtime = builder.enable_io().enable_time().build()?;
+        let handle = runtime.handle().clone();
+        Ok(Self(Arc::new(Ending { runtime: Some(runtime), handle })))
+    }
+
+    /// Uses a runtime of a test, which ends it.
+    #[cfg(test)]
+    pub(crate) fn of(handle: Handle) -> Self {
+        Self(Arc::new(Ending { runtime: None, handle }))
     }
 
     /// Runs a task. Its result arrives through the returned future.
@@ -48,19 +60,15 @@ impl Threads {
         &self,
         task: impl Future<Output = T> + Send + 'static,
     ) -> impl Future<Output = Result<T, Gone>> + Send + 'static {
-        let task = self.handle().map(|handle| handle.spawn(task));
-        async move { task.ok_or(Gone)?.await.map_err(|_| Gone) }
-    }
-
-    fn handle(&self) -> Option<&Handle> {
-        self.0.0.as_ref().map(Runtime::handle)
+        let task = self.0.handle.spawn(task);
+        async move { task.await.map_err(|_| Gone) }
     }
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
         // A plain drop waits, and panics on a thread of the runtime itself.
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }

@@ -17,7 +17,6 @@ use object_store::{
     PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-use crate::clock::now_ns;
 use crate::failure::Failure;
 
 /// The folder of the log of records.
@@ -57,6 +56,7 @@ struct Counters {
 #[derive(Debug)]
 pub(crate) struct Wire {
     inner: Arc<dyn ObjectStore>,
+    now_ns: fn() -> u64,
     wants_bare_tags: AtomicBool,
     counters: Arc<Counters>,
     trouble: Mutex<Option<Trouble>>,
@@ -69,9 +69,11 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> Self {
+    /// A store whose times come from a clock.
+    pub(crate) fn new(inner: Arc<dyn ObjectStore>, now_ns: fn() -> u64) -> Self {
         Self {
             inner,
+            now_ns,
             wants_bare_tags: AtomicBool::new(false),
             counters: Arc::default(),
             trouble: Mutex::new(None),
@@ -99,7 +101,7 @@ impl Wire {
 
     /// How long ago the store gave its last answer, or the connection was made.
     pub(crate) fn silent_ns(&self) -> u64 {
-        now_ns().saturating_sub(self.answered_ns.load(Ordering::Relaxed))
+        (self.now_ns)().saturating_sub(self.answered_ns.load(Ordering::Relaxed))
     }
 
     /// When the answer came to the newest creation in the log. An opening makes one object there: its fence.
@@ -118,11 +120,11 @@ impl Wire {
             _ => None,
         };
         if why.is_none() {
-            self.answered_ns.store(now_ns(), Ordering::Relaxed);
+            self.answered_ns.store((self.now_ns)(), Ordering::Relaxed);
         }
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        *trouble =
-            why.map(|why| Trouble { since_ns: trouble.as_ref().map_or_else(now_ns, |before| before.since_ns), why });
+        *trouble = why
+            .map(|why| Trouble { since_ns: trouble.as_ref().map_or_else(self.now_ns, |before| before.since_ns), why });
         result
     }
 
@@ -155,7 +157,7 @@ impl ObjectStore for Wire {
         }
         let result = self.inner.put_opts(location, payload, options).await;
         if is_create && result.is_ok() && location.parts().any(|part| part.as_ref() == LOG) {
-            self.log_made_ns.store(now_ns(), Ordering::Relaxed);
+            self.log_made_ns.store((self.now_ns)(), Ordering::Relaxed);
             self.log_number.fetch_max(number(location), Ordering::Relaxed);
         }
         let is_answer = matches!(result, Err(Error::AlreadyExists { .. } | Error::Precondition { .. }));

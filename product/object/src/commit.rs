@@ -134,6 +134,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         if is_inline_full {
             self.pack().await?;
         }
+        self.joints.meet(ino).await;
         if !self.broken.is(Rule::AnswerAfterDurable) {
             self.records.durable(sequence).await?;
         }

@@ -22,6 +22,7 @@ mod extents;
 mod file;
 mod format;
 mod holder;
+mod joints;
 mod load;
 mod moving;
 mod naming;

@@ -5,7 +5,7 @@
 //! Invariants: a writer answers only within [`ANSWER_NS`] after a time at which it was not fenced. A successor answers
 //! [`SUCCESSOR_NS`] after its fence, unless the last writer has surely ended. A verifier outlives only a clean end.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::TryStreamExt;
 use futures_util::future::try_join;
@@ -15,6 +15,7 @@ use crate::control::{Broken, Rule};
 use crate::error::ObjectVolumeError;
 use crate::file::{Cut, END, Unnamed};
 use crate::format::records::{Lineage, VolumeHeader, decode_cut};
+use crate::joints::Joints;
 use crate::seams::{Change, Clock, Durability, Objects, Records, Value};
 use crate::state::{Limits, State};
 
@@ -42,6 +43,7 @@ pub struct ObjectVolume<O, R, C> {
     pub(crate) clock: C,
     pub(crate) limits: Limits,
     pub(crate) broken: Broken,
+    pub(crate) joints: Arc<Joints>,
     header: VolumeHeader,
     verifier: u64,
     state: Mutex<State>,
@@ -90,7 +92,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         records.durable(records.apply(batch)?).await?;
         let had_ended = is_new || fresh.is_alone || last.is_some_and(|last| last.is_clean);
         let state = Mutex::new(State::new(broken));
-        let volume = Self { objects, records, clock, limits, broken, header, verifier, state };
+        let joints = Arc::default();
+        let volume = Self { objects, records, clock, limits, broken, joints, header, verifier, state };
         volume.resume_cuts().await?;
         if !had_ended && !broken.is(Rule::SuccessorWaits) {
             volume.clock.sleep_until_ns(fenced_at_ns.saturating_add(SUCCESSOR_NS)).await;
@@ -107,8 +110,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         let header = VolumeHeader::decode(&header)?;
         let lineage = get(&records, Lineage::KEY).await?.ok_or(ObjectVolumeError::NoVolume)?;
         let verifier = Lineage::decode(&lineage)?.verifier;
-        let (broken, state) = (Broken::default(), Mutex::default());
-        Ok(Self { objects, records, clock, limits, broken, header, verifier, state })
+        let (broken, joints, state) = (Broken::default(), Arc::default(), Mutex::default());
+        Ok(Self { objects, records, clock, limits, broken, joints, header, verifier, state })
     }
 
     /// Forgets the maps of all files, since a view moved on.

@@ -44,6 +44,7 @@ pub use tree::directory::{
     NewDevice, Node, PathLimits, Removed, Renamed, Seek, Space, SpecialKind, Stable, Stat, Unnamed,
 };
 pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
+pub use tree::joint::Joint;
 pub use tree::names::{MOUNT_PATH_BYTES_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
 pub use tree::pending::{Call, Called, Pending};
 pub use tree::rename_how::RenameHow;

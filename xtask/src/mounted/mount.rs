@@ -95,6 +95,8 @@ impl Mount {
         let mut shell = Command::new("sh");
         shell.args(["-c", &script, "sh"]).arg(here).arg(beside).arg(self.way.word());
         shell.arg(options.operations.to_string()).arg(options.place.word());
+        let seeds: Vec<String> = options.seeds.clone().map(|seed| seed.to_string()).collect();
+        shell.arg(seeds.join(" "));
         let status = shell.status().context("sh")?;
         Ok(status.success())
     }

@@ -4,12 +4,13 @@
 //! Does not own: the names of programs.
 //! Invariants: a word that a run would not obey is refused.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 pub(super) const USAGE: &str = "usage: cargo xtask mounted [--fuse] [--store file|radosgw [--kill-every SECONDS]] \
-                                [--operations N] [--profile NAME] [--keep] [NAME...]";
+                                [--operations N] [--seeds FIRST-LAST] [--profile NAME] [--keep] [NAME...]";
 
 /// The mount that programs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +53,10 @@ impl Place {
 pub(super) struct MountedOptions<'a> {
     pub(super) way: Way,
     pub(super) place: Place,
-    /// Operations of fsx.
+    /// Operations of each fsx.
     pub(super) operations: u64,
+    /// One fsx for each seed, all at a time.
+    pub(super) seeds: RangeInclusive<u64>,
     pub(super) profile: &'a str,
     /// The files stay after the run.
     pub(super) keep: bool,
@@ -64,7 +67,8 @@ pub(super) struct MountedOptions<'a> {
 impl<'a> MountedOptions<'a> {
     pub(super) fn parse(words: &[&'a str]) -> Result<Self> {
         let (way, place) = (Way::Bridge, Place::Directory);
-        let mut options = Self { way, place, operations: 20_000, profile: "demo", keep: false, names: Vec::new() };
+        let (operations, seeds) = (20_000, 7..=7);
+        let mut options = Self { way, place, operations, seeds, profile: "demo", keep: false, names: Vec::new() };
         let mut kill_every = None;
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -75,6 +79,7 @@ impl<'a> MountedOptions<'a> {
                 "--fuse" => options.way = Way::Fuse,
                 "--store" => options.place = store(value()?)?,
                 "--operations" => options.operations = at_least_one(value()?)?,
+                "--seeds" => options.seeds = range(value()?)?,
                 "--kill-every" => kill_every = Some(Duration::from_secs(at_least_one(value()?)?)),
                 unknown if unknown.starts_with('-') => bail!("{USAGE}"),
                 name => options.names.push(name),
@@ -98,6 +103,13 @@ fn store(word: &str) -> Result<Place> {
         "radosgw" => Ok(Place::Radosgw(None)),
         _ => bail!("{USAGE}"),
     }
+}
+
+fn range(word: &str) -> Result<RangeInclusive<u64>> {
+    let (first, last) = word.split_once('-').context(USAGE)?;
+    let seeds = at_least_one(first)?..=at_least_one(last)?;
+    ensure!(!seeds.is_empty(), "{USAGE}");
+    Ok(seeds)
 }
 
 fn at_least_one(word: &str) -> Result<u64> {

@@ -5,7 +5,7 @@
 //! Invariants: a script compares its result exactly, and fails for any difference.
 
 /// One program as a script: `$1` is its folder on the mount, `$2` its folder on the host, `$3` the way of the mount,
-/// `$4` the number of fsx's operations, `$5` the place of its files.
+/// `$4` the number of fsx's operations, `$5` the place of its files, `$6` the seeds of fsx.
 pub(super) struct Program {
     pub(super) name: &'static str,
     /// The package or program that it needs.
@@ -68,7 +68,8 @@ pub(super) const PROGRAMS: &[Program] = &[
         needs: "fsx",
         script: "echo '[opsize]\nmax = 65536\n[weights]' > \"$2/fsx.toml\"; [ $3 = fuse ] && echo 'punch_hole = 1\n\
                  copy_file_range = 1' >> \"$2/fsx.toml\" || echo 'mapread = 0\nmapwrite = 0\npunch_hole = 0\n\
-                 posix_fallocate = 0' >> \"$2/fsx.toml\"; fsx -f \"$2/fsx.toml\" -N $4 -S 7 \"$1/file\"",
+                 posix_fallocate = 0' >> \"$2/fsx.toml\"; all=; for seed in $6; do fsx -f \"$2/fsx.toml\" -N $4 -S $seed \
+                 \"$1/file-$seed\" & all=\"$all $!\"; done; for one in $all; do wait $one; done",
     },
     Program {
         name: "pjdfstest",

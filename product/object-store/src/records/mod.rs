@@ -5,6 +5,7 @@
 //! Invariants: batches have the numbers of their calls, and become durable in that order. After the end of the records no
 //! batch is taken.
 
+mod compactor;
 mod log;
 mod settings;
 mod sum;
@@ -19,26 +20,23 @@ use afflux_object::{
 };
 use bytes::Bytes;
 use object_store::ObjectStore;
-use slatedb::config::SstBlockSize;
 use slatedb::config::{CloseOptions, DurabilityLevel, ReadOptions, ScanOptions};
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use slatedb::{Db, DbReadOps, VersionedManifest, WriteBatch};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
+use self::compactor::{Compaction, compactor};
 use self::log::Demand;
-use self::settings::settings;
+use self::settings::{BLOCK, settings};
 use self::sum::Sum;
 use self::tasks::{Progress, Tasks, reason};
 pub use self::view::{StoreView, View};
 use crate::address::Place;
-use crate::clock::now_ns;
 use crate::error::StoreError;
 use crate::site::{FOLDER, Site};
 
 const BLOCK_CACHE_BYTES: u64 = 128 << 20;
-/// A cold read fetches a block. Its transfer takes less than the latency, and the records of hundreds of files share it.
-const BLOCK: SstBlockSize = SstBlockSize::Block64Kib;
 /// A scan reads ahead so far: a cold listing is a few requests.
 const READ_AHEAD_BYTES: usize = 1 << 20;
 const FETCHES: usize = 4;
@@ -66,17 +64,22 @@ impl StoreRecords {
         let wire: Arc<dyn ObjectStore> = site.wire.clone();
         let has_updates = !matches!(site.address.place, Place::Directory(_));
         let cache = MokaCacheOptions { max_capacity: BLOCK_CACHE_BYTES, ..MokaCacheOptions::default() };
-        let builder = Db::builder(site.address.path(FOLDER), wire)
+        let path = site.address.path(FOLDER);
+        let mut builder = Db::builder(path.clone(), Arc::clone(&wire))
             .with_settings(settings(has_updates))
             .with_merge_operator(Arc::new(Sum))
             .with_sst_block_size(BLOCK)
             .with_db_cache(Arc::new(MokaCache::new_with_opts(cache)), 0);
+        if let Some((clock, seed)) = &site.time.replay {
+            builder = builder.with_system_clock(Arc::clone(clock)).with_seed(*seed);
+        }
+        let time = site.time.clone();
         let opening = async move {
-            let sent_ns = now_ns();
-            (builder.build().await, sent_ns)
+            let sent_ns = (time.now_ns)();
+            (builder.build().await, sent_ns, compactor(path, wire, &time))
         };
         let ended = |why: &str| StoreError::Threads { why: why.to_owned() };
-        let (db, unfenced_at_ns) = site.threads.run(opening).await.map_err(|_| ended("they ended"))?;
+        let (db, unfenced_at_ns, compactor) = site.threads.run(opening).await.map_err(|_| ended("they ended"))?;
         let db = db.map_err(|error| StoreError::of_records(&site.url, &error))?;
         let epoch = u32::try_from(db.manifest().writer_epoch()).unwrap_or(u32::MAX);
         if epoch > EPOCH_MAX {
@@ -88,11 +91,11 @@ impl StoreRecords {
         let logs = site.wire.log_number().saturating_sub(db.manifest().replay_after_wal_id());
         let (progress, _) = watch::channel(Progress { unfenced_at_ns, logs, ..Progress::default() });
         let (demand, _) = watch::channel(Demand::default());
-        let tasks = Arc::new(Tasks { db, progress, demand });
+        let tasks = Arc::new(Tasks { db, now_ns: site.time.now_ns, progress, demand, compaction: Compaction::new() });
         // They end with the records; nobody waits for them.
         drop(site.threads.run(Arc::clone(&tasks).write(batches)));
         drop(site.threads.run(Arc::clone(&tasks).log()));
-        drop(site.threads.run(Arc::clone(&tasks).flush_memtables()));
+        drop(site.threads.run(Arc::clone(&tasks).flush_memtables(compactor)));
         drop(site.threads.run(Arc::clone(&tasks).poll()));
         drop(site.threads.run(Arc::clone(&tasks).watch()));
         let fenced_at_ns = Some(site.wire.log_made_ns()).filter(|made_ns| *made_ns > unfenced_at_ns);
@@ -113,7 +116,7 @@ impl StoreRecords {
         };
         self.durable(last).await?;
         let tasks = Arc::clone(&self.tasks);
-        let closed = self.run(async move { tasks.db.close().await.map_err(|error| reason(&error)) }).await;
+        let closed = self.run(async move { tasks.close().await }).await;
         self.tasks.end(RecordsError::Closed("the records were closed".to_owned()));
         closed
     }

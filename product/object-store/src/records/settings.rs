@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use slatedb::config::{
     CompactionWorkerOptions, CompactorOptions, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings,
+    SstBlockSize,
 };
 
 /// The manifest is read so often, to notice a successor and to let an idle writer answer.
@@ -16,6 +17,8 @@ pub(super) const MANIFEST_POLL: Duration = Duration::from_secs(5);
 pub(super) const LOGS_MAX: u64 = 256;
 /// A memtable with records is flushed so often.
 pub(super) const FLUSH_EVERY: Duration = Duration::from_secs(60);
+/// A cold read fetches a block. Its transfer takes less than the latency, and the records of hundreds of files share it.
+pub(super) const BLOCK: SstBlockSize = SstBlockSize::Block64Kib;
 /// A memtable of this size is flushed.
 const MEMTABLE_BYTES: usize = 32 << 20;
 /// The compactor looks for work so often, and its worker too. Each look is two requests, also on an idle volume.
@@ -24,6 +27,9 @@ const COMPACT_EVERY: Duration = Duration::from_secs(15);
 const COMPACTED_EVERY: Duration = Duration::from_secs(5);
 /// A busy writer flushes a memtable every two seconds, so this many come between two looks.
 const UNCOMPACTED_MAX: usize = 16;
+/// The compactor starts at once with so many of them, and else with the first flush. A flush waits for it once there are too
+/// many.
+pub(super) const UNCOMPACTED_MIN: usize = UNCOMPACTED_MAX / 2;
 /// The database's own collector keeps everything for a day: a suspended machine may still read it.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 const COLLECT_EVERY: Duration = Duration::from_secs(3600);
@@ -41,15 +47,8 @@ pub(super) fn settings(has_updates: bool) -> Settings {
         l0_sst_size_bytes: MEMTABLE_BYTES,
         l0_max_ssts: UNCOMPACTED_MAX,
         l0_max_ssts_per_key: UNCOMPACTED_MAX,
-        compactor_options: Some(CompactorOptions {
-            poll_interval: COMPACT_EVERY,
-            commit_compacted_interval: COMPACTED_EVERY,
-            worker: Some(CompactionWorkerOptions {
-                compactions_poll_interval: COMPACT_EVERY,
-                ..CompactionWorkerOptions::default()
-            }),
-            ..CompactorOptions::default()
-        }),
+        // It runs beside the database, which would wait for its start.
+        compactor_options: None,
         garbage_collector_options: Some(GarbageCollectorOptions {
             manifest_options: folder,
             wal_options: folder,
@@ -61,5 +60,18 @@ pub(super) fn settings(has_updates: bool) -> Settings {
             ..GarbageCollectorOptions::default()
         }),
         ..Settings::default()
+    }
+}
+
+/// The settings of the compactor.
+pub(super) fn compaction() -> CompactorOptions {
+    CompactorOptions {
+        poll_interval: COMPACT_EVERY,
+        commit_compacted_interval: COMPACTED_EVERY,
+        worker: Some(CompactionWorkerOptions {
+            compactions_poll_interval: COMPACT_EVERY,
+            ..CompactionWorkerOptions::default()
+        }),
+        ..CompactorOptions::default()
     }
 }

@@ -5,6 +5,7 @@
 //! Invariants: batches reach the database in the order of their numbers. The first error ends all tasks.
 
 use afflux_object::{RecordsError, Sequence};
+use slatedb::compactor::Compactor;
 use slatedb::config::{FlushOptions, FlushType};
 use slatedb::{CloseReason, Db, Error, ErrorKind, WriteBatch};
 use std::sync::Arc;
@@ -12,9 +13,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::compactor::{self, Compaction};
 use super::log::{Caller, Demand, log};
-use super::settings::{FLUSH_EVERY, LOGS_MAX, MANIFEST_POLL};
-use crate::clock::now_ns;
+use super::settings::{FLUSH_EVERY, LOGS_MAX, MANIFEST_POLL, UNCOMPACTED_MIN};
 
 /// The progress of all tasks.
 #[derive(Clone, Debug, Default)]
@@ -31,8 +32,10 @@ pub(super) struct Progress {
 /// the log alone.
 pub(super) struct Tasks {
     pub(super) db: Db,
+    pub(super) now_ns: fn() -> u64,
     pub(super) progress: watch::Sender<Progress>,
     pub(super) demand: watch::Sender<Demand>,
+    pub(super) compaction: Compaction,
 }
 
 pub(super) type Queue = UnboundedReceiver<(Sequence, WriteBatch)>;
@@ -46,7 +49,7 @@ impl Tasks {
     /// Gives batches to the database.
     pub(super) async fn write(self: Arc<Self>, mut queue: Queue) {
         while let Some((sequence, batch)) = queue.recv().await {
-            let began_ns = now_ns();
+            let began_ns = (self.now_ns)();
             match self.db.write(batch).await {
                 Ok(_) => self.demand.send_modify(|demand| {
                     demand.written = sequence;
@@ -73,18 +76,43 @@ impl Tasks {
         }
     }
 
-    /// Flushes memtables, so that an opening reads a short log.
-    pub(super) async fn flush_memtables(self: Arc<Self>) {
-        let mut seen = self.progress.subscribe();
+    /// Flushes memtables, so that an opening reads a short log. Flushes make the compactor's work, so it starts with the
+    /// first one, or at once if earlier writers left work.
+    pub(super) async fn flush_memtables(self: Arc<Self>, compactor: Compactor) {
+        let (mut seen, mut compactor) = (self.progress.subscribe(), Some(compactor));
+        if self.db.manifest().l0().len() >= UNCOMPACTED_MIN {
+            self.start(compactor.take());
+        }
         loop {
             let full = seen.wait_for(|progress| progress.logs >= LOGS_MAX || progress.ended.is_some());
             // The end of the wait matters, not its kind.
             let _ = timeout(FLUSH_EVERY, full).await.map(drop);
             let is_ended = self.progress.borrow().ended.is_some();
-            if is_ended || self.flush_memtable().await.is_err() {
+            if is_ended {
+                return;
+            }
+            self.start(compactor.take());
+            if self.flush_memtable().await.is_err() {
                 return;
             }
         }
+    }
+
+    fn start(self: &Arc<Self>, compactor: Option<Compactor>) {
+        let Some(compactor) = compactor else { return };
+        let (tasks, wish) = (Arc::clone(self), self.compaction.begin());
+        tokio::spawn(async move {
+            if let Err(error) = compactor::run(compactor, wish).await {
+                tasks.end(reason(&error));
+            }
+        });
+    }
+
+    /// Ends the database after a last flush, which may wait for the compactor.
+    pub(super) async fn close(&self) -> Result<(), RecordsError> {
+        self.flush_memtable().await?;
+        self.compaction.stop().await;
+        self.db.close().await.map_err(|error| reason(&error))
     }
 
     /// Flushes the memtable, if there is anything in it. The manifest then shows all batches that were durable.
@@ -116,7 +144,7 @@ impl Tasks {
 
     /// Reads the newest manifest, and finds out whether there is a successor.
     pub(super) async fn read_manifest(&self) -> Result<(), RecordsError> {
-        let sent_ns = now_ns();
+        let sent_ns = (self.now_ns)();
         if let Err(error) = self.db.refresh_manifest().await {
             let reason = reason(&error);
             self.end(reason.clone());
@@ -142,6 +170,7 @@ impl Tasks {
             progress.ended.get_or_insert(reason);
         });
         self.demand.send_modify(|demand| demand.is_ended = true);
+        self.compaction.end();
     }
 }
 

@@ -22,7 +22,7 @@ const ROUNDS: usize = 5;
 type Core = ObjectVolume<StoreObjects, StoreRecords, Impatient>;
 
 pub(crate) struct Lab {
-    store: Store,
+    pub(crate) store: Store,
     pub(crate) core: Arc<Core>,
     pub(crate) tree: Arc<ObjectTree<Core>>,
     made: usize,
@@ -49,7 +49,7 @@ impl Lab {
     }
 
     /// Waits until all changes are durable, as the answer to a call does.
-    fn sync(&self) {
+    pub(crate) fn sync(&self) {
         wait(self.tree.sync(&self.root())).unwrap();
     }
 
@@ -59,7 +59,7 @@ impl Lab {
         (called, wait(made).unwrap().found.node)
     }
 
-    fn make(&mut self, new: New) -> (Bytes, Node) {
+    pub(crate) fn make(&mut self, new: New) -> (Bytes, Node) {
         let made = self.begin(new);
         self.sync();
         made

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use afflux_object::{Change, Clock, Durability, ObjectTree, ObjectTreeOptions, Records};
+use afflux_object::{Change, Clock, Durability, ObjectTree, ObjectTreeOptions, Objects, Records};
 use afflux_object_store::{Requests, Store};
 use afflux_scratch::{eventually, within};
 use afflux_volume::{AttributeChange, Directory, New};
 use bytes::Bytes;
 
+use crate::bill::Lab;
 use crate::volume::volume;
 use crate::{open, scratch, url, wait};
 
@@ -46,6 +47,30 @@ fn a_small_commit_is_one_put_and_a_large_one_two() {
     assert_eq!(commits(1, 4_096, 100).puts, 100);
     commits(2, 100_000, 1);
     assert_eq!(commits(2, 100_000, 10).puts, 20);
+}
+
+// rule: A change of attributes takes few bytes of its file along, so a COMMIT that follows waits for nothing.
+#[test]
+fn bytes_and_attributes_of_a_file_share_a_put() {
+    let mut lab = Lab::new(open("memory:").unwrap());
+    let (_, node) = lab.make(New::Regular);
+    let ino = wait(lab.tree.stat(&node)).unwrap().fileid;
+    let round = |mode| {
+        lab.core.write(ino, 0, Bytes::from(vec![1; 4_096])).unwrap();
+        let mut joint = lab.tree.join(&node).unwrap();
+        let core = Arc::clone(&lab.core);
+        let sync = std::thread::spawn(move || wait(core.commit(ino)));
+        wait(&mut joint);
+        let change = AttributeChange { mode: Some(mode), ..AttributeChange::default() };
+        wait(lab.tree.set(&node, change, true)).unwrap();
+        lab.sync();
+        drop(joint);
+        sync.join().unwrap().unwrap();
+    };
+    round(0o600);
+    let (_, spent) = costs(&lab.store, || (0..50).for_each(|at| round(0o601 + at % 2)));
+    // The database's own tasks may send some, too.
+    assert!((50..60).contains(&spent.puts), "{spent:?}");
 }
 
 // rule: A batch that no caller waits for goes to the log with the next one, or soon.
@@ -135,6 +160,34 @@ fn an_opening_reads_a_bounded_log_after_many_writers_that_died_young() {
         println!("opening after 20 writers of 50 commits: {spent:?}");
         spent.gets < 1_000
     });
+}
+
+// rule: No opening waits for the compactor, which starts with the first memtable flush.
+#[test]
+fn the_compactor_starts_with_the_first_flush() {
+    let store = open("memory:").unwrap();
+    let records = wait(store.records()).unwrap();
+    let compactions = || wait(store.objects().list("records/compactions/")).unwrap().len();
+    assert_eq!(compactions(), 0);
+    for at in 0..300_u64 {
+        let sequence = records.apply(vec![Change::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
+        wait(records.durable(sequence)).unwrap();
+    }
+    eventually("the compactor keeps a state", || compactions() > 0);
+    wait(records.close()).unwrap();
+}
+
+// rule: Writers that live shortly leave no work that a later one waits for in vain.
+#[test]
+fn many_short_writers_end_cleanly() {
+    let store = open("memory:").unwrap();
+    for at in 0..40_u64 {
+        let records = wait(store.records()).unwrap();
+        records.apply(vec![Change::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
+        wait(records.close()).unwrap();
+    }
+    let records = wait(store.records()).unwrap();
+    assert_eq!(wait(records.scan(vec![0], vec![1], Durability::Remote)).unwrap().len(), 40);
 }
 
 #[test]

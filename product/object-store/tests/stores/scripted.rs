@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use afflux_object::{Clock, Created, ObjectError, Objects};
 use afflux_object_store::{Access, Keys, Options, Store, StoreError};
+use afflux_scratch::eventually;
 use bytes::Bytes;
 
 use crate::wait;
@@ -34,19 +35,24 @@ use Answer::{Body, HangUp, Status, Tag};
 
 const CONFLICT: Answer = Status(412, "<Error><Code>PreconditionFailed</Code><Message>no</Message></Error>");
 
+type Script = Arc<Mutex<VecDeque<Answer>>>;
+
+/// The probe's removals succeed. Its object for updates has a script of its own: the probe tries both objects at a time.
 #[derive(Clone)]
 struct Server {
     endpoint: String,
-    script: Arc<Mutex<VecDeque<Answer>>>,
+    script: Script,
+    of_updates: Script,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Server {
-    fn start(script: impl IntoIterator<Item = Answer>) -> Self {
+    fn start(script: &[Answer], of_updates: &[Answer]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        let script = Arc::new(Mutex::new(script.into_iter().collect::<VecDeque<_>>()));
-        let server = Self { endpoint, script, requests: Arc::default() };
+        let [script, of_updates] =
+            [script, of_updates].map(|script| Arc::new(Mutex::new(script.iter().copied().collect())));
+        let server = Self { endpoint, script, of_updates, requests: Arc::default() };
         let of_thread = server.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -61,8 +67,13 @@ impl Server {
         let mut reader = BufReader::new(stream);
         while let Some(request) = read(&mut reader) {
             let is_head = request.method == "HEAD";
+            let next = |script: &Script| script.lock().unwrap().pop_front().unwrap_or(Status(500, "the script ended"));
+            let answer = match (request.method.as_str(), request.path.ends_with("-update")) {
+                ("DELETE", _) if request.path.contains("/probe/") => Status(204, ""),
+                (_, true) => next(&self.of_updates),
+                (_, false) => next(&self.script),
+            };
             self.requests.lock().unwrap().push(request);
-            let answer = self.script.lock().unwrap().pop_front().unwrap_or(Status(500, "the script ended"));
             let (status, tag, body): (u16, &str, &[u8]) = match answer {
                 HangUp => return,
                 Status(status, body) => (status, "\"none\"", body.as_bytes()),
@@ -92,6 +103,12 @@ impl Server {
     fn heard(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
+
+    /// Waits until the objects of the probe are removed, which the probe does not.
+    fn probed(&self) {
+        let removed = || self.heard().iter().filter(|request| request.method == "DELETE").count();
+        eventually("the objects of the probe are removed", || removed() == 2);
+    }
 }
 
 fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
@@ -115,7 +132,8 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
 }
 
 /// The answers of a store that keeps its promises.
-const GOOD: [Answer; 6] = [Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first"), Tag("\"2\""), CONFLICT];
+const CREATED: [Answer; 4] = [Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first")];
+const UPDATED: [Answer; 3] = [Tag("\"1\""), Tag("\"2\""), CONFLICT];
 
 fn connect(endpoint: &str) -> Result<Store, StoreError> {
     let keys = Keys { id: "id".to_owned(), secret: "secret".to_owned() };
@@ -123,54 +141,47 @@ fn connect(endpoint: &str) -> Result<Store, StoreError> {
     wait(Store::open("s3://bucket/home", &options))
 }
 
-fn open(script: impl IntoIterator<Item = Answer>) -> (Server, Result<Store, StoreError>) {
-    let server = Server::start(script);
+fn open(script: &[Answer], of_updates: &[Answer]) -> (Server, Result<Store, StoreError>) {
+    let server = Server::start(script, of_updates);
     let store = server.open();
     (server, store)
 }
 
+/// Methods and conditions of the requests for one object of the probe.
+fn heard<'a>(requests: &'a [Request], kind: &str) -> Vec<(&'a str, Option<&'a str>)> {
+    let of_object = requests.iter().filter(|request| request.path.ends_with(kind) && request.method != "DELETE");
+    of_object.map(|request| (request.method.as_str(), request.condition.as_deref())).collect()
+}
+
+// rule: A probe tries creations and updates side by side.
 #[test]
 fn a_good_store_may_be_written() {
-    let (server, store) = open(GOOD.into_iter().chain([Status(204, "")]));
-    assert_eq!(store.unwrap().access(), &Access::ReadWrite);
-    let heard = server.heard();
-    let conditions: Vec<_> =
-        heard.iter().map(|request| (request.method.as_str(), request.condition.as_deref())).collect();
-    let expected = [
-        ("PUT", Some("*")),
-        ("PUT", Some("*")),
-        ("HEAD", None),
-        ("GET", None),
-        ("PUT", Some("\"1\"")),
-        ("PUT", Some("\"1\"")),
-        ("DELETE", None),
-    ];
-    assert_eq!(conditions, expected);
-    assert!(heard.iter().all(|request| request.path.starts_with("/bucket/home/probe/")), "{heard:?}");
+    let (server, store) = open(&CREATED, &UPDATED);
+    let store = store.unwrap();
+    assert_eq!(store.access(), &Access::ReadWrite);
+    server.probed();
+    let requests = server.heard();
+    let created = [("PUT", Some("*")), ("PUT", Some("*")), ("HEAD", None), ("GET", None)];
+    assert_eq!(heard(&requests, "-create"), created);
+    let updated = [("PUT", Some("*")), ("PUT", Some("\"1\"")), ("PUT", Some("\"1\""))];
+    assert_eq!(heard(&requests, "-update"), updated);
+    assert!(requests.iter().all(|request| request.path.starts_with("/bucket/home/probe/")), "{requests:?}");
 }
 
 // rule: A store that breaks a promise is read-only.
 #[test]
 fn a_store_that_breaks_a_promise_is_read_only() {
-    for (script, word) in [
-        (vec![Tag("\"1\""), Tag("\"2\"")], "second time"),
-        (vec![Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"second")], "has its bytes"),
-        (vec![Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first"), Tag("\"2\""), Tag("\"3\"")], "stale tag"),
-        (
-            vec![
-                Tag("\"1\""),
-                CONFLICT,
-                Tag("\"1\""),
-                Body(b"first"),
-                CONFLICT,
-                Body(b"first"),
-                CONFLICT,
-                Body(b"first"),
-            ],
-            "refuses an update",
-        ),
+    let again = [Tag("\"1\""), Tag("\"2\"")];
+    let replaced = [Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"second")];
+    let stale = [Tag("\"1\""), Tag("\"2\""), Tag("\"3\"")];
+    let refused = [Tag("\"1\""), CONFLICT, CONFLICT];
+    for (created, updated, word) in [
+        (&again[..], &UPDATED[..], "second time"),
+        (&replaced, &UPDATED, "has its bytes"),
+        (&CREATED, &stale, "stale tag"),
+        (&CREATED, &refused, "refuses an update"),
     ] {
-        let (_, store) = open(script.into_iter().chain([Status(204, "")]));
+        let (_, store) = open(created, updated);
         let store = store.unwrap();
         let Access::ReadOnly { why } = store.access() else { panic!("writable, although: {word}") };
         assert!(why.contains(word), "{why}");
@@ -181,23 +192,26 @@ fn a_store_that_breaks_a_promise_is_read_only() {
 
 #[test]
 fn tags_lose_their_quotes_where_the_store_wants_that() {
-    let first = [Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first")];
-    let updates = [CONFLICT, Body(b"first"), Tag("\"2\""), CONFLICT, Status(204, "")];
-    let (server, store) = open(first.into_iter().chain(updates));
+    let (server, store) = open(&CREATED, &[Tag("\"1\""), CONFLICT, Tag("\"2\""), CONFLICT]);
     assert_eq!(store.unwrap().access(), &Access::ReadWrite);
-    let conditions = server.heard().into_iter().filter_map(|request| request.condition);
-    assert_eq!(conditions.collect::<Vec<_>>(), ["*", "*", "\"1\"", "1", "1"]);
+    let requests = server.heard();
+    let conditions = heard(&requests, "-update").into_iter().filter_map(|(_, condition)| condition);
+    assert_eq!(conditions.collect::<Vec<_>>(), ["*", "\"1\"", "1", "1"]);
 }
 
 /// A request whose answer was lost is repeated, and finds its own effect.
 #[test]
 fn a_lost_answer_changes_no_result() {
-    let created = [HangUp, CONFLICT, Tag("\"1\""), Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first")];
-    let updated = [HangUp, CONFLICT, Body(b"third"), CONFLICT, Status(204, "")];
-    let (server, store) = open(created.into_iter().chain(updated));
+    let created = [HangUp, CONFLICT, Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first")];
+    let updated =
+        [[HangUp, CONFLICT, Tag("\"1\""), Tag("\"1\"")].as_slice(), &[HangUp, CONFLICT, Body(b"third"), CONFLICT]];
+    let (server, store) = open(&created, &updated.concat());
     assert_eq!(store.unwrap().access(), &Access::ReadWrite);
-    let conditions = server.heard().into_iter().filter_map(|request| request.condition);
-    assert_eq!(conditions.collect::<Vec<_>>(), ["*", "*", "*", "\"1\"", "\"1\"", "\"1\""]);
+    let requests = server.heard();
+    let conditions =
+        |kind| heard(&requests, kind).into_iter().filter_map(|(_, condition)| condition).collect::<Vec<_>>();
+    assert_eq!(conditions("-create"), ["*", "*", "*"]);
+    assert_eq!(conditions("-update"), ["*", "*", "\"1\"", "\"1\"", "\"1\""]);
 }
 
 #[test]
@@ -212,7 +226,7 @@ fn errors_of_an_opening_have_advice() {
         (refused(503, "<Error><Code>SlowDown</Code></Error>"), "SlowDown"),
         (refused(418, "<Error><Code>Teapot</Code></Error>"), "Teapot"),
     ] {
-        let (_, store) = open(script);
+        let (_, store) = open(&script, &script);
         let error = store.map(drop).unwrap_err().to_string();
         assert!(error.starts_with("s3://bucket/home: ") && error.contains(word), "{word}: {error}");
     }
@@ -224,14 +238,14 @@ fn errors_of_an_opening_have_advice() {
 #[test]
 fn a_store_that_speaks_another_protocol_is_unreachable() {
     // The cryptography of the connection is there, and its failure is no panic.
-    let server = Server::start([]);
+    let server = Server::start(&[], &[]);
     let error = connect(&server.endpoint.replace("http:", "https:")).map(drop).unwrap_err();
     assert!(matches!(error, StoreError::Unreachable { .. }), "{error}");
 }
 
 #[test]
 fn trouble_is_told_until_the_store_answers() {
-    let (server, store) = open(GOOD.into_iter().chain([Status(204, "")]));
+    let (server, store) = open(&CREATED, &UPDATED);
     let (store, objects) = {
         let store = store.unwrap();
         (store.clone(), store.objects())
@@ -260,8 +274,9 @@ fn trouble_is_told_until_the_store_answers() {
 // rule: One layer repeats a request.
 #[test]
 fn each_failure_has_its_meaning_and_is_sent_once() {
-    let (server, store) = open(GOOD.into_iter().chain([Status(204, "")]));
+    let (server, store) = open(&CREATED, &UPDATED);
     let objects = store.unwrap().objects();
+    server.probed();
     let create = |answers: Vec<Answer>| {
         let before = server.heard().len();
         server.say(answers);

@@ -2,6 +2,7 @@
 
 use afflux_object::{Clock, Fresh, Limits, ObjectVolume, ObjectVolumeError, RecordsError, VolumeHeader};
 use afflux_object_store::{Store, StoreClock, StoreObjects, StoreRecords};
+use afflux_scratch::eventually;
 use bytes::Bytes;
 
 use crate::{open, scratch, url, wait};
@@ -89,5 +90,6 @@ fn garbage(store: &Store, volume: &Volume<Impatient>) {
     assert_eq!(wait(volume.delete_dead()).unwrap(), 0);
     assert_eq!(wait(volume.sweep_orphans()).unwrap(), 0);
     assert_eq!(segments(), before + 1);
-    assert!(wait(afflux_object::Objects::list(&store.objects(), "probe/")).unwrap().is_empty());
+    let probed = || wait(afflux_object::Objects::list(&store.objects(), "probe/")).unwrap();
+    eventually("the objects of the probe are removed", || probed().is_empty());
 }

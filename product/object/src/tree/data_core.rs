@@ -8,6 +8,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use afflux_engine::Backing;
+use afflux_volume::Joint;
 
 use super::holders::Held;
 use crate::error::ObjectVolumeError;
@@ -39,6 +40,12 @@ pub trait DataCore: Send + Sync + 'static {
     /// The device's name for a file. It must keep `held` if the file may be used through it.
     fn backing(&self, held: Arc<Held>) -> Backing {
         Backing::new(held)
+    }
+
+    /// Lets the next sync of a file wait for a change of its attributes, which then shares its PUT. `None` if data and
+    /// records share none.
+    fn join(&self, _ino: u64) -> Option<Joint> {
+        None
     }
 
     /// Removes an object without a name and without a holder: first its bytes, at last its inode, body and mark. The tree
@@ -75,6 +82,10 @@ where
 
     async fn body(&self, ino: u64) -> Result<Body, ObjectVolumeError> {
         Self::body(self, ino).await
+    }
+
+    fn join(&self, ino: u64) -> Option<Joint> {
+        Some(Joint::by(self.joints.begin(ino)))
     }
 
     async fn reap(&self, ino: u64) -> Result<(), ObjectVolumeError> {

@@ -7,8 +7,9 @@
 use std::future::Future;
 
 use afflux_volume::{
-    AttributeChange, Changed, Created, Data, Directory, Export, Found, Identified, Identity, Linked, NAME_BYTES_MAX,
-    Named, New, Node, PathLimits, Pending, Removed, RenameHow, Renamed, Space, Stat, VolumeError, Window,
+    AttributeChange, Changed, Created, Data, Directory, Export, Found, Identified, Identity, Joint, Linked,
+    NAME_BYTES_MAX, Named, New, Node, PathLimits, Pending, Removed, RenameHow, Renamed, Space, Stat, VolumeError,
+    Window,
 };
 use bytes::Bytes;
 
@@ -116,6 +117,11 @@ impl<D: DataCore> Directory for ObjectTree<D> {
     fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
         let used = Used::of(node);
         self.answer(async move { self.set(&used, &change, durable).await })
+    }
+
+    fn join(&self, node: &Node) -> Option<Joint> {
+        // A change that waits for nothing shares nothing.
+        if self.options.async_metadata { None } else { self.core.join(Used::of(node).ino()) }
     }
 
     fn access(&self, node: &Node) -> Pending<'_, u8> {

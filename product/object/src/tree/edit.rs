@@ -83,6 +83,7 @@ impl<D: DataCore> ObjectTree<D> {
     /// Gives a call's batch to the records.
     pub(super) fn apply(&self, order: &mut Order, edit: Edit) -> Result<Sequence, VolumeError> {
         order.last = self.core.records().apply(edit.batch)?;
+        order.told = order.last;
         for (slot, inode) in edit.inodes {
             slot.set(inode);
         }

@@ -5,7 +5,8 @@
 //! Invariants: a batch is built on entries that still hold. If the directory changed, the call reads them again.
 
 use afflux_volume::{
-    AttributeChange, Change, Changed, Created, Data, Kind, Linked, New, SetTime, SpecialKind, Timestamp, VolumeError,
+    AttributeChange, Change, Changed, Created, Data, Kind, Linked, New, SetTime, SpecialKind, Stat, Timestamp,
+    VolumeError,
 };
 use bytes::Bytes;
 
@@ -200,8 +201,7 @@ impl<D: DataCore> ObjectTree<D> {
         let view = self.held(used).await?;
         let mut order = self.order();
         let mut inode = view.current();
-        let set = |inode: &Inode| (inode.owned(), inode.accessed, inode.modified);
-        let before = set(&inode);
+        let before = self.stat_of(used.ino(), &inode, view.body);
         let owned = permission::changed(inode.owned(), used.user(), change)?;
         (inode.mode, inode.uid, inode.gid) = (owned.mode, owned.uid, owned.gid);
         let now = inode.touch(self.now(), &view.body);
@@ -210,12 +210,14 @@ impl<D: DataCore> ObjectTree<D> {
             (inode.modified, inode.modified_set) = (time_of(change.mtime, now, now), now);
         }
         let stat = self.stat_of(used.ino(), &inode, view.body);
-        let (earlier, is_same) = (order.last, set(&inode) == before);
+        let earlier = order.told;
         let mut edit = Edit::default();
         edit.inode(&view.slot, inode);
-        let sequence = self.apply(&mut order, edit)?;
-        // Earlier batches have what the call sets. Its change time alone is worth no PUT, and goes with the next batch.
-        let sequence = if is_same { earlier } else { sequence };
-        Ok(Changed { stat, stable: self.stable(sequence, durable) })
+        self.apply(&mut order, edit)?;
+        if (Stat { ctime: before.ctime, ..stat }) == before {
+            // Earlier batches have all that the call sets. Its change time alone is worth no PUT, and goes with the next one.
+            order.told = earlier;
+        }
+        Ok(Changed { stat, stable: self.stable(order.told, durable) })
     }
 }

@@ -47,6 +47,8 @@ pub(super) struct Order {
     objects: u64,
     /// The newest batch of the tree.
     pub(super) last: Sequence,
+    /// The newest one with more than a change time. An answer may tell all that it has.
+    pub(super) told: Sequence,
 }
 
 /// The tree of names of a volume in an object store, exported as "/".

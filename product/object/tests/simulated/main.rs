@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
+mod attributes;
 mod away;
 mod figures;
 mod fixture;

@@ -148,6 +148,8 @@ fn attributes_that_stay_the_same_wait_for_earlier_batches_only() {
     assert!(durable > given, "a change is durable");
     let (given, durable) = set(mode(0o640));
     assert!(durable == given && lab.core.records.batches() == given + 1, "only the change time is on its way");
+    let (given, again) = set(mode(0o640));
+    assert!(again == durable && given > again, "an earlier change time is not waited for either");
     // A change that nobody waited for is not durable yet.
     let node = lab.lookup(&lab.root(), "file").unwrap().node;
     lab.run(lab.tree.set(&node, mode(0o600), false)).unwrap();

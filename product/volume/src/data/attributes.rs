@@ -6,8 +6,11 @@
 //! (`sync`), times of written files (`coherence::settle`).
 //! Invariants: changes of one object are made one at a time, so before and after belong together.
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 use afflux_engine::{FILE_BYTES_MAX, Platform};
 use bytes::Bytes;
@@ -20,7 +23,11 @@ use crate::tree::attributes::{
 };
 use crate::tree::caller::Caller;
 use crate::tree::directory::{Changed, Node, PathLimits, Space, Stable, Stat};
+use crate::tree::joint::Joint;
 use crate::volume::{STOPPED, Volume};
+
+/// The most unwritten bytes of a file that a change of its attributes takes along.
+const JOINED_BYTES_MAX: u64 = 64 << 10;
 
 impl<P: Platform> Volume<P> {
     /// The attributes, if they are known without asking the host.
@@ -82,6 +89,8 @@ impl<P: Platform> Volume<P> {
             return Outcome { result: Err(error), consistency: inode.unchanged() };
         }
         let changing = inode.changing.lock().await;
+        // It ends after the change is durable: both have the same request.
+        let _joint = self.hand_bytes(inode, &change).await;
         let (mut changed, mut stable) = (None, Stable::not_begun());
         let result = match guard {
             Some(expected) if inode.change_time() != expected => Err(VolumeError::NotSynchronised),
@@ -150,10 +159,27 @@ impl<P: Platform> Volume<P> {
         Ok(stable)
     }
 
+    /// Gives the tree the few unwritten bytes of a file, if it makes them durable with the change. Then the client's
+    /// COMMIT waits for nothing, and the bytes are no later than times that the change sets. Called with `changing` held:
+    /// the file's syncs wait for the joint, so its holder may wait neither for one nor for a holder of `changing`.
+    async fn hand_bytes(&self, inode: &Arc<Inode<P>>, change: &AttributeChange) -> Option<Joint> {
+        let is_nothing = change.size.is_some() || *change == AttributeChange::default();
+        if !self.names_durable() || is_nothing || gives_privileges(change) {
+            return None;
+        }
+        let file = inode.writable_file().filter(|file| (1..=JOINED_BYTES_MAX).contains(&file.dirty_bytes()))?;
+        let mut joint = self.tree.join(&inode.node)?;
+        // A failed sync is told to the next one. The engine goes on with a sync whose caller leaves.
+        let mut sync = pin!(self.engine.sync(file, 0..u64::MAX));
+        poll_fn(|cx| if sync.as_mut().poll(cx).is_ready() { Poll::Ready(()) } else { Pin::new(&mut joint).poll(cx) })
+            .await;
+        Some(joint)
+    }
+
     /// A host may clear a file's privilege bits when we write its bytes. So earlier writes go to the host before the
     /// bits are set. If that fails, the host decides about the bits.
     async fn write_before_privileges(&self, inode: &Arc<Inode<P>>, change: &AttributeChange) {
-        let gives = change.mode.is_some_and(|mode| without_privileges(mode) != mode);
+        let gives = gives_privileges(change);
         if let Some(file) = inode.writable_file().filter(|file| gives && !file.is_clean()) {
             let _ = self.engine.sync(file, 0..u64::MAX).await;
         }
@@ -202,4 +228,8 @@ impl<P: Platform> Volume<P> {
         let limits = self.tree.path_limits(&inode.node).await?;
         Ok((limits, self.attributes(inode).await?))
     }
+}
+
+fn gives_privileges(change: &AttributeChange) -> bool {
+    change.mode.is_some_and(|mode| without_privileges(mode) != mode)
 }

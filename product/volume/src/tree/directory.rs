@@ -18,6 +18,7 @@ use crate::error::VolumeError;
 use crate::tree::attributes::{AttributeChange, Kind, Timestamp};
 use crate::tree::caller::{Caller, Credentials};
 use crate::tree::identity::Identity;
+use crate::tree::joint::Joint;
 use crate::tree::pending::Pending;
 use crate::tree::rename_how::RenameHow;
 use crate::tree::window::Window;
@@ -388,6 +389,12 @@ pub trait Directory: Send + Sync + 'static {
     /// Changes all given attributes but the size (which must be `None`: bytes are the engine's), and returns the new
     /// ones.
     fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed>;
+
+    /// Lets a change of a file's attributes take few bytes of the file along, where a tree makes both durable with one
+    /// request. `None` if it does not.
+    fn join(&self, _node: &Node) -> Option<Joint> {
+        None
+    }
 
     /// The user's rights, as a sum of read 1, write 2, execute or search 4.
     fn access(&self, node: &Node) -> Pending<'_, u8>;

@@ -9,6 +9,7 @@ pub(crate) mod attributes;
 pub(crate) mod caller;
 pub(crate) mod directory;
 pub(crate) mod identity;
+pub(crate) mod joint;
 pub(crate) mod listed;
 pub(crate) mod names;
 pub(crate) mod pending;
