@@ -31,7 +31,7 @@ pub use claim::{Claim, claim, unclaim};
 pub use device::{Caching, HostDevice, HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors};
 pub use filter::refuse_foreign_calls;
 pub use foreign_wakers::{DeferredWakes, contain};
-pub use fuse::{FuseMount, FuseSession, MountError, MountPoint, OwnMounts, process_of, unmount};
+pub use fuse::{FuseMount, FuseSession, MountError, MountPoint, OwnMounts, is_killed, process_of, unmount};
 pub use host::{
     HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices, kept_places,
 };
