@@ -27,6 +27,10 @@ impl Requesters for NoProcess {
     fn process(&self, _: u32) -> Option<u32> {
         None
     }
+
+    fn is_killed(&self, _: u32) -> bool {
+        true
+    }
 }
 
 /// A mount that takes inputs.

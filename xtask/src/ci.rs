@@ -6,14 +6,16 @@
 //! cannot be installed ends no step that works without it. Skipped steps are listed at the end; if there are none, the
 //! last lines of a test run are cargo's own.
 
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use afflux_scratch::SKIPPED;
 use anyhow::{Context, Result, bail};
 
-use crate::{fio_engine, limited, repository, skips};
+use crate::{fio_engine, limited, mounted, repository, skips};
 
 #[cfg(test)]
 mod tests;
@@ -50,6 +52,7 @@ const PERL: Tool = Tool { program: "perl", package: "perl", without: "the test o
 const LISTS: Tool = Tool { program: "setfacl", package: "acl", without: "the test of access control lists on a mount" };
 const ATTRIBUTES: Tool =
     Tool { program: "setfattr", package: "attr", without: "the test of extended attributes on a mount" };
+const SQLITE: Tool = Tool { program: "sqlite3", package: "sqlite3", without: "a database on a mount" };
 const PYTHON: Tool = Tool { program: "python3", package: "python3", without: "the test of a mapping on a mount" };
 const CPP: Tool = Tool { program: "c++", package: "g++", without: "the test of the C header under C++" };
 const BESIDE_CEPH: &str = "the test on a Ceph";
@@ -92,6 +95,7 @@ const TOOLS: &[Tool] = &[
     LISTS,
     ATTRIBUTES,
     PYTHON,
+    SQLITE,
     STRACE,
 ];
 /// An object store. They are many megabytes, so only a gate installs them.
@@ -106,6 +110,9 @@ const MOUNTS_OF_STORES: &[Tool] = &[
     Tool { program: "rclone", package: "rclone", without: BESIDE_OTHERS },
     Tool { program: "fusermount3", package: "fuse3", without: BESIDE_OTHERS },
 ];
+
+/// The exerciser of file systems, from crates.io.
+const FSX: &str = "fsx@0.3.2";
 
 /// How the version of the compiler begins whose instructions the tests have budgets for.
 const COUNTED_WITH: &str = include_str!("../../product/linux/tests/counted/compiler");
@@ -199,6 +206,9 @@ fn tested(scope: Scope) -> Result<()> {
         is_right &= run(STORES)?.success();
         is_right &= run(&[WITH_STORES, &["--test", "end_to_end", "stores::"]].concat())?.success();
     }
+    if scope.is_gate {
+        is_right &= mounted_programs(&skipped)?;
+    }
     // Without a time limit: if another program started them, examples of the documentation would share a process.
     let mut examples = tests(&["--workspace", "--doc"]);
     let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
@@ -212,6 +222,37 @@ fn tested(scope: Scope) -> Result<()> {
         bail!("tests failed; cargo names them above");
     }
     skips
+}
+
+/// Runs the short forms of the programs on a mount, with the server that the tests have built. Returns whether all were
+/// right. Where they cannot run, they count as a skipped test.
+fn mounted_programs(skipped: &Path) -> Result<bool> {
+    let obstacle = match is_root()? {
+        false => Some("only root is sure to be allowed to mount"),
+        true if !Path::new("/dev/fuse").exists() => Some("/dev/fuse is not there"),
+        true => (!has_fsx()?).then_some("fsx cannot be installed"),
+    };
+    if let Some(obstacle) = obstacle {
+        let line = format!("xtask\tprograms on a mount\t{obstacle}\n");
+        File::options().append(true).create(true).open(skipped)?.write_all(line.as_bytes())?;
+        return Ok(true);
+    }
+    let outcome = mounted::short(&repository::built("test"));
+    outcome.as_ref().err().into_iter().for_each(|error| eprintln!("error: {error:#}"));
+    Ok(outcome.is_ok())
+}
+
+/// Installs fsx if it is not there: without optimization, which takes longer than its run.
+fn has_fsx() -> Result<bool> {
+    let root = own_tools();
+    let root = root.parent().and_then(Path::to_str).context("a path of text")?;
+    let install = || step("cargo", &["install", "--quiet", "--debug", "--root", root, FSX]);
+    Ok(on_path("fsx") || install().is_ok())
+}
+
+/// Programs that were built for the tests.
+pub(crate) fn own_tools() -> PathBuf {
+    repository::target().join("tools/bin")
 }
 
 /// A line for each missing tool.
@@ -364,7 +405,7 @@ pub(crate) fn on_path(tool: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // A user's path may lack the folders of programs for root.
     let for_root = ["/usr/sbin", "/sbin"].map(PathBuf::from);
-    std::env::split_paths(&path).chain(for_root).any(|directory| directory.join(tool).is_file())
+    std::env::split_paths(&path).chain(for_root).chain([own_tools()]).any(|directory| directory.join(tool).is_file())
 }
 
 fn is_root() -> Result<bool> {

@@ -56,12 +56,16 @@ const USAGE: &str = "usage: cargo xtask <task>
                    compare volumes in an object store with plain requests, s3fs and rclone, on a Ceph whose answers are
                    30 ms late, on an idle machine, as root, for about seven minutes, and write the table to
                    target/race-stores.md; --quick, or some participants, only to see that it works
-  mounted [--fuse] [--store file|radosgw [--kill-every SECONDS]] [--operations N] [--seeds FIRST-LAST] [--profile NAME]
-          [--keep] [NAME...]
+  mounted [--fuse] [--store file|radosgw [--kill-every SECONDS]] [--operations N] [--seeds N] [--minutes N] [--dir DIR]
+          [--built DIR] [--profile NAME] [--keep] [NAME...]
                    mount the server through a bridge, as root, and run fio, tar, rsync, git, sqlite, fsx and pjdfstest there,
-                   or those named; --fuse: on `afflux mount` instead, with a shared mapping and a cargo build, too;
-                   --store: over a volume in a store, whose gateway is killed at that interval; --operations: those of
-                   an fsx, --seeds: one fsx for each; fsx and pjdfstest: `cargo install fsx pjdfstest`
+                   or those named; --fuse: on `afflux mount` instead, with a shared mapping, a cargo build, stress-ng and a
+                   group with little memory, too, the last two for --minutes; --store: over a volume in a store, whose
+                   gateway is killed at that interval; --operations: those of fsx by each of its --seeds; --dir: the files
+                   are in a new directory there; --built: the programs are there; fsx and pjdfstest: `cargo install fsx
+                   pjdfstest`
+  mounted --xfstests DIR [--dir DIR] [--built DIR] [--profile NAME] [--keep] [NAME...]
+                   run the quick group of a built xfstests, or the named tests, on `afflux mount`, as root, for an hour
   deb [--profile NAME]
                    build for use, and make a Debian package of it in target/deb
   install-c [--prefix DIR] [--destdir DIR] [--profile NAME]

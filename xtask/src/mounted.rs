@@ -2,17 +2,21 @@
 //! a volume in a store whose gateway is killed meanwhile.
 //!
 //! Owns: the order of a run, the verdicts.
-//! Does not own: the words (`options`), the programs (`programs`), the mount (`mount`), the store's programs (`gateway`).
+//! Does not own: the words (`options`), the programs (`programs`, `memory`, `xfstests`), the mount (`mount`), the store's
+//! programs (`gateway`).
 //! Invariants: each program has its own folders, and runs whether or not earlier ones failed. Programs that are not
 //! installed are named. Each program meets a kill, if there are kills. The gateway alone is killed: one server serves all
 //! programs. A second server then shows the same files, byte by byte.
 
 mod gateway;
+mod health;
 mod listing;
+mod memory;
 mod mount;
 mod options;
 mod programs;
 mod volume;
+mod xfstests;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -24,8 +28,9 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{ci, race_nfs, repository};
 use gateway::{Gateway, Kills};
+use health::Messages;
 use listing::Listing;
-use mount::{Built, Mount};
+use mount::{Built, CACHE_BYTES, Mount};
 use options::{MountedOptions, Place, USAGE, Way};
 use programs::{OF_FUSE, PROGRAMS, Program};
 use volume::Volume;
@@ -42,33 +47,59 @@ const WITH_STORES: [&str; 8] = [
     "afflux-command/object,afflux-nfs-check/fuse",
 ];
 
+/// The programs for each change. pjdfstest waits for seconds in each of many tests.
+const SHORT: &[&str] = &["fio", "git", "sqlite", "sqlite-wal", "fsx"];
+
+/// The slow disk.
+const DISK: [&str; 2] = ["-p", "afflux-disk"];
+
+/// Runs the short forms on a mount of the server in a directory of cargo's: for each change.
+pub(crate) fn short(built: &Path) -> Result<()> {
+    let built = built.to_str().context("a path of text")?;
+    run(&[&["--fuse", "--built", built], SHORT].concat())
+}
+
 /// Builds the programs, mounts, and runs the named tests, or all.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let options = MountedOptions::parse(words)?;
+    if let Some(suite) = &options.xfstests {
+        return on_scratch(&options, |folder, place| xfstests::run(suite, folder, place, &options.names));
+    }
     let of_way = if options.way == Way::Fuse { OF_FUSE } else { &[] };
     let all: Vec<_> = PROGRAMS.iter().chain(of_way).collect();
     if options.names.iter().any(|name| all.iter().all(|program| program.name != *name)) {
         bail!("{USAGE}\nnames: {}", all.iter().map(|program| program.name).collect::<Vec<_>>().join(", "));
     }
     let wanted = |program: &&Program| options.names.is_empty() || options.names.contains(&program.name);
-    let folder = build(&options)?;
-    let scratch = Scratch::new(&repository::target(), "mounted")?;
-    // pjdfstest acts as other users below it.
+    on_scratch(&options, |folder, place| {
+        let stage = Stage::new(folder, place, &options)?;
+        let failed = stage.play(&all.into_iter().filter(wanted).collect::<Vec<_>>(), &options)?;
+        ensure!(failed.is_empty(), "wrong on the mount: {}", failed.join(", "));
+        Ok(())
+    })
+}
+
+/// Builds the programs, unless they are there already, and gives their directory and an empty one to a run. The files of a
+/// run that fails are kept.
+fn on_scratch(options: &MountedOptions<'_>, run: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
+    let folder = match &options.built {
+        Some(folder) => folder.canonicalize().with_context(|| folder.display().to_string())?,
+        None => build(options)?,
+    };
+    let scratch = Scratch::new(options.directory.as_deref().unwrap_or(&repository::target()), "mounted")?;
+    // Programs act as other users below it.
     fs::set_permissions(scratch.path(), Permissions::from_mode(0o711))?;
-    let stage = Stage::new(&folder, scratch.path(), &options)?;
-    let failed = stage.play(&all.into_iter().filter(wanted).collect::<Vec<_>>(), &options);
-    if options.keep || !matches!(&failed, Ok(failed) if failed.is_empty()) {
+    let outcome = run(&folder, scratch.path());
+    if options.keep || outcome.is_err() {
         println!("kept: {}", scratch.keep().display());
     }
-    let failed = failed?;
-    ensure!(failed.is_empty(), "wrong on the mount: {}", failed.join(", "));
-    Ok(())
+    outcome
 }
 
 /// Builds the programs. Those of a directory come from the command of the race, so that one build serves both.
 fn build(options: &MountedOptions<'_>) -> Result<PathBuf> {
     match options.place {
-        Place::Directory => repository::build(options.profile, &race_nfs::PROGRAMS),
+        Place::Directory => repository::build(options.profile, &[&race_nfs::PROGRAMS[..], &DISK].concat()),
         Place::FileStore => repository::build(options.profile, &WITH_STORES),
         Place::Radosgw(_) => {
             ci::install_ceph()?;
@@ -97,7 +128,7 @@ impl Stage {
                 (Volume::in_bucket(bucket), Some(gateway))
             }
         };
-        let built = Built { afflux: folder.join("afflux"), bridge: folder.join("fuse-bridge") };
+        let built = Built::of(folder);
         Ok(Self { built, place: place.to_path_buf(), volume, gateway })
     }
 
@@ -115,18 +146,26 @@ impl Stage {
                 None
             }
         };
-        let mut failed = Vec::new();
+        let (messages, mut failed) = (Messages::now()?, Vec::new());
         for program in programs {
             if !ci::on_path(program.needs) {
                 println!("left out {}: {} is not installed", program.name, program.needs);
                 continue;
             }
-            if !timed(program.name, kills.as_ref(), || outlives_a_kill(program, &mount, options, kills.as_ref()))? {
+            let right = || match program.script {
+                "" => memory::holds(&self.built, &self.place.join(program.name), options.lasts),
+                _ => outlives_a_kill(program, &mount, options, kills.as_ref()),
+            };
+            if !timed(program.name, kills.as_ref(), right)? {
                 failed.push(program.name);
             }
             mount.is_running()?;
         }
         if options.place == Place::Directory {
+            if !timed("kernel and memory", None, || is_healthy(&messages, &mount))? {
+                failed.push("kernel and memory");
+            }
+            mount.end()?;
             return Ok(failed);
         }
         let before = Listing::of(&mount.files())?;
@@ -173,6 +212,20 @@ fn outlives_a_kill(
         }
     }
     Ok(true)
+}
+
+/// Whether the kernel has complained since then, or the server has had too much memory.
+fn is_healthy(messages: &Messages, mount: &Mount) -> Result<bool> {
+    let complaints = messages.complaints_since()?;
+    complaints.iter().for_each(|line| println!("         {line}"));
+    match health::check_memory(mount.process(), CACHE_BYTES) {
+        Ok(peak) => println!("         the server had at most {} MiB of memory", peak >> 20),
+        Err(error) => {
+            println!("         {error}");
+            return Ok(false);
+        }
+    }
+    Ok(complaints.is_empty())
 }
 
 /// Says the verdict of a part, its time, and the kills meanwhile.

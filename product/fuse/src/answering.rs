@@ -2,7 +2,7 @@
 //!
 //! Owns: INIT's answer, FORGET, interrupts, the refusal of all calls at the end.
 //! Does not own: the other operations (`operations`), layouts (`request`, `reply`), the state (`mount`).
-//! Invariants: an interrupted call ends within [`INTERRUPT_GRACE_NS`]; a change that it had begun runs to its end. The
+//! Invariants: an interrupted call ends soon ([`Mount::has_waited`]); a change that it had begun runs to its end. The
 //! mount takes back the nodes and the file of an answer that comes too late.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use afflux_volume::Platform;
 
 use crate::abi::{self, init};
 use crate::interrupts::Ended;
-use crate::limits::{BACKGROUND_MAX, DATA_BYTES_MAX, INTERRUPT_GRACE_NS, MESSAGE_BYTES_MAX, PAGE_BYTES};
+use crate::limits::{BACKGROUND_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_BYTES};
 use crate::mount::{Mount, Outcome};
 use crate::operations;
 use crate::reply::{self, Answer, Errno};
@@ -54,13 +54,11 @@ impl<P: Platform> Mount<P> {
         let header = Header::decode(message).ok()?;
         let operation = request::decode(&header, message).ok()?;
         if let Operation::Interrupt { unique } = operation {
-            let platform = self.volume.engine().platform();
-            platform.sleep_until(platform.now().after(INTERRUPT_GRACE_NS)).await;
-            let is_ours = self.interrupts.interrupt(unique);
+            let is_ours = self.has_waited(unique).await && self.interrupts.interrupt(unique);
             return is_ours.then(|| self.reply(Err(Errno::INTERRUPTED), unique));
         }
         let call = operations::carry_out(self, &header, operation, message);
-        match self.interrupts.run(header.unique, call).await {
+        match self.interrupts.run(header.unique, header.thread, call).await {
             Ended::Itself(outcome) => Some(self.reply(outcome, header.unique)),
             Ended::Interrupted => Some(self.reply(Err(Errno::INTERRUPTED), header.unique)),
             Ended::Late(outcome) => {

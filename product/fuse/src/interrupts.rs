@@ -1,6 +1,6 @@
 //! Calls that wait and can be interrupted.
 //!
-//! Owns: the list of them, by the request's number; the choice of the side that answers a call.
+//! Owns: the list of them, by the request's number, with their threads; the choice of the side that answers a call.
 //! Does not own: the moment of an interrupt (`answering`).
 //! Invariants: a call is in the list while its future lives, and is taken out by its end or its drop. A call has one
 //! answer: its own, or the interrupter's if a thread was inside the call then.
@@ -15,8 +15,11 @@ use futures_util::future::poll_fn;
 #[derive(Default)]
 pub(crate) struct Interrupts(Mutex<BTreeMap<u64, Arc<Call>>>);
 
-/// A call, by the state of its thread.
-type Call = Mutex<Stage>;
+struct Call {
+    /// The thread of the program that made it.
+    requester: u32,
+    stage: Mutex<Stage>,
+}
 
 enum Stage {
     /// A thread is inside it. The host may hold up this thread.
@@ -43,19 +46,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Interrupts {
-    /// Runs a call, until it is interrupted.
-    pub(crate) async fn run<T>(&self, unique: u64, call: impl Future<Output = T>) -> Ended<T> {
-        let stage = Arc::new(Mutex::new(Stage::Polled));
-        lock(&self.0).insert(unique, Arc::clone(&stage));
+    /// Runs a call of a program's thread, until it is interrupted.
+    pub(crate) async fn run<T>(&self, unique: u64, requester: u32, call: impl Future<Output = T>) -> Ended<T> {
+        let listed = Arc::new(Call { requester, stage: Mutex::new(Stage::Polled) });
+        lock(&self.0).insert(unique, Arc::clone(&listed));
         let _listed = Listed { interrupts: self, unique };
         let mut call = pin!(call);
-        poll_fn(|cx| poll_staged(&stage, cx, |cx| call.as_mut().poll(cx))).await
+        poll_fn(|cx| poll_staged(&listed.stage, cx, |cx| call.as_mut().poll(cx))).await
+    }
+
+    /// The thread that made a call, until the call has ended.
+    pub(crate) fn requester(&self, unique: u64) -> Option<u32> {
+        lock(&self.0).get(&unique).map(|call| call.requester)
     }
 
     /// Interrupts a call that has not ended. True if the caller has to answer it: the host may hold up the call's thread.
     pub(crate) fn interrupt(&self, unique: u64) -> bool {
         let Some(call) = lock(&self.0).remove(&unique) else { return false };
-        let mut stage = lock(&call);
+        let mut stage = lock(&call.stage);
         match std::mem::replace(&mut *stage, Stage::Interrupted) {
             Stage::Waits(waker) => {
                 drop(stage);
@@ -75,12 +83,16 @@ impl Interrupts {
     }
 }
 
-fn poll_staged<T>(call: &Call, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<Ended<T>> {
-    if let Stage::Interrupted = std::mem::replace(&mut *lock(call), Stage::Polled) {
+fn poll_staged<T>(
+    stage: &Mutex<Stage>,
+    cx: &mut Context<'_>,
+    poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+) -> Poll<Ended<T>> {
+    if let Stage::Interrupted = std::mem::replace(&mut *lock(stage), Stage::Polled) {
         return Poll::Ready(Ended::Interrupted);
     }
     let polled = poll(cx);
-    let mut stage = lock(call);
+    let mut stage = lock(stage);
     match (&*stage, polled) {
         (Stage::Answered, polled) => {
             let late = match polled {

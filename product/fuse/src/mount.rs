@@ -15,7 +15,7 @@ use afflux_volume::{
 
 use crate::calls::Calls;
 use crate::interrupts::Interrupts;
-use crate::limits::{NODES_MAX, OPEN_FILES_MAX};
+use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, OPEN_FILES_MAX};
 use crate::nodes::Nodes;
 use crate::notices::{Notice, Notices};
 use crate::open_files::OpenFile;
@@ -27,6 +27,10 @@ use crate::slots::Slots;
 pub trait Requesters: Send + Sync + 'static {
     /// The process of a thread; none if it is gone or in no namespace of ours. Asked once for each open.
     fn process(&self, thread: u32) -> Option<u32>;
+
+    /// Whether the thread is being killed, so that no code of its program sees an answer any more. True for a thread that
+    /// is gone or in no namespace of ours. Asked about interrupted calls alone.
+    fn is_killed(&self, thread: u32) -> bool;
 }
 
 /// The choices of a mount.
@@ -136,6 +140,12 @@ impl<P: Platform> Mount<P> {
         Validity { names_ns: valid_ns, attributes_ns: valid_ns }
     }
 
+    /// Notes that an object was made here just now.
+    pub(crate) fn note_made(&self, node: u64) {
+        let until_ns = self.volume.engine().platform().now().after(self.validity().attributes_ns).0;
+        self.known().note_plain(node, until_ns);
+    }
+
     /// How long the kernel may take a name for absent; `None` if not at all.
     pub(crate) fn absent_ns(&self) -> Option<u64> {
         (self.options.sole || self.options.kernel_cache).then(|| self.validity().names_ns)
@@ -172,6 +182,22 @@ impl<P: Platform> Mount<P> {
         drop(closed);
     }
 
+    /// Waits until an interrupted call may be ended. False if it has ended by itself.
+    pub(crate) async fn has_waited(&self, unique: u64) -> bool {
+        let platform = self.volume.engine().platform();
+        let began = platform.now();
+        loop {
+            platform.sleep_until(platform.now().after(INTERRUPT_GRACE_NS)).await;
+            // The kernel tells of the first signal only: a later one may kill.
+            match self.interrupts.requester(unique) {
+                None => return false,
+                Some(_) if platform.now().since(began) >= INTERRUPT_PATIENCE_NS => return true,
+                Some(thread) if self.requesters.is_killed(thread) => return true,
+                Some(_) => {}
+            }
+        }
+    }
+
     /// Takes back the nodes and the file of an answer that the kernel never gets.
     pub(crate) fn take_back(&self, granted: &Granted) {
         granted.file.into_iter().for_each(|fh| self.close(fh));
@@ -192,12 +218,12 @@ impl<P: Platform> ForeignListener for Mount<P> {
     fn changed(&self, change: ForeignChange) {
         let node = |handle| self.known().known(handle);
         let notice = match change {
-            ForeignChange::Bytes(file) => node(&file).map(Notice::Bytes),
+            ForeignChange::Bytes(file) => {
+                node(&file).inspect(|node| self.known().note_changed(*node)).map(Notice::Bytes)
+            }
             // The kernel uses names for a short time only, and no listings.
             ForeignChange::Attributes(object) | ForeignChange::Names(object) => {
-                let node = node(&object);
-                node.into_iter().for_each(|node| self.known().note_inherits(node, None));
-                node.map(Notice::Attributes)
+                node(&object).inspect(|node| self.known().note_changed(*node)).map(Notice::Attributes)
             }
             ForeignChange::Name { directory, name } => node(&directory).map(|directory| Notice::Name(directory, name)),
         };

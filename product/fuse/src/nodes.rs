@@ -1,7 +1,8 @@
 //! The objects that the kernel knows, as nodes.
 //!
 //! Owns: each node's number and count of lookups; whether its attributes changed since the last fsync. The size and
-//! times that a file had at its last opening. Whether a directory gives its default access control list to new objects.
+//! times that a file had at its last opening. Whether a directory gives its default access control list to new objects, and
+//! whether an object has no capabilities for sure.
 //! Does not own: objects in memory (the volume), open files (`open_files`).
 //! Invariants: an object has one node while the kernel knows it. So all names of a file share one inode there. A node
 //! holds no descriptor: it is the handle of an object. The root's node is never forgotten.
@@ -36,6 +37,8 @@ struct Node {
     opened: Option<Box<Stamp>>,
     /// Whether the directory has a default access control list, once that was asked.
     inherits: Option<bool>,
+    /// Until then the object has no capabilities: it was made here, and nobody is known to have changed its attributes.
+    plain_until_ns: u64,
 }
 
 pub(crate) struct Nodes {
@@ -63,7 +66,8 @@ impl Nodes {
             node.lookups += 1;
             return Some(number);
         }
-        let number = self.slots.insert(Node { handle, lookups: 1, unsynced: false, opened: None, inherits: None })?;
+        let node = Node { handle, lookups: 1, unsynced: false, opened: None, inherits: None, plain_until_ns: 0 };
+        let number = self.slots.insert(node)?;
         self.by_handle.insert(key(&handle), number);
         Some(number)
     }
@@ -117,6 +121,25 @@ impl Nodes {
     pub(crate) fn note_inherits(&mut self, number: u64, inherits: Option<bool>) {
         if let Some(node) = self.slots.get_mut(number) {
             node.inherits = inherits;
+        }
+    }
+
+    /// Whether an object has no capabilities for sure.
+    pub(crate) fn is_plain(&self, number: u64, now_ns: u64) -> bool {
+        self.slots.get(number).is_some_and(|node| now_ns < node.plain_until_ns)
+    }
+
+    /// Notes that an object has no capabilities until then.
+    pub(crate) fn note_plain(&mut self, number: u64, until_ns: u64) {
+        if let Some(node) = self.slots.get_mut(number) {
+            node.plain_until_ns = until_ns;
+        }
+    }
+
+    /// Somebody has changed the attributes of an object, or may have.
+    pub(crate) fn note_changed(&mut self, number: u64) {
+        if let Some(node) = self.slots.get_mut(number) {
+            (node.inherits, node.plain_until_ns) = (None, 0);
         }
     }
 

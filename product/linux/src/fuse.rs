@@ -28,9 +28,25 @@ pub fn process_of(thread: u32) -> Option<u32> {
     }
     let mut status = [0; STATUS_BYTES];
     let len = File::open(format!("/proc/{thread}/status")).ok()?.read(&mut status).ok()?;
-    let mut lines = status[..len].split(|&byte| byte == b'\n');
-    let process = lines.find_map(|line| line.strip_prefix(b"Tgid:"))?;
-    str::from_utf8(process).ok()?.trim().parse().ok()
+    value(&status[..len], b"Tgid:")?.parse().ok()
+}
+
+/// Whether a thread is being killed: SIGKILL waits for it, as after every signal that ends a process. True for a thread
+/// that is gone.
+pub fn is_killed(thread: u32) -> bool {
+    std::fs::read(format!("/proc/{thread}/status")).map_or(true, |status| has_sigkill(&status))
+}
+
+/// Whether SIGKILL waits for the thread with this status.
+fn has_sigkill(status: &[u8]) -> bool {
+    let pending = value(status, b"SigPnd:").and_then(|signals| u64::from_str_radix(signals, 16).ok());
+    pending.is_some_and(|signals| signals & 1 << (libc::SIGKILL - 1) != 0)
+}
+
+/// The value of a row of a thread's status.
+fn value<'a>(status: &'a [u8], name: &[u8]) -> Option<&'a str> {
+    let value = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(name))?;
+    Some(str::from_utf8(value).ok()?.trim())
 }
 
 /// Whether a thread is the main one of its process. Asks for a signal that is never sent.

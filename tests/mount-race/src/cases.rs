@@ -1,12 +1,13 @@
 //! The cases of the race, and the goals.
 //!
 //! Owns: the list of cases with their contenders and units, the list of goals.
-//! Does not own: the measurements (`calls`, `names`, `slow`).
+//! Does not own: the measurements (`build`, `calls`, `names`, `slow`).
 //! Invariants: a goal compares figures of one round.
 
 use afflux_scratch::Processors;
 use anyhow::Result;
 
+use crate::build;
 use crate::calls;
 use crate::contenders::{Contenders, Who};
 use crate::figure::Figure;
@@ -23,6 +24,8 @@ pub(crate) enum What {
     CreateAndUnlink,
     /// tar extracts a tree.
     Untar,
+    /// cargo builds a crate of this repository.
+    CargoBuild,
     /// Small syncs beside a stream to the same slow disk.
     SyncBesideStream,
     /// A burst to a fast disk while a slow one is full.
@@ -38,6 +41,8 @@ pub(crate) enum Unit {
     Rate,
     /// Longest milliseconds.
     Ms,
+    /// Seconds in all.
+    Seconds,
     /// A ratio of times.
     Times,
 }
@@ -111,6 +116,7 @@ const LARGE: &[Goal] =
 const OF_NAMES: &[Goal] = &[at_least(Who::Afflux, 1.0, Who::PassthroughHp), at_least(Who::Afflux, 2.0, Who::Nfs)];
 
 const KEPT: &[Goal] = &[at_most(Who::AffluxKernelCache, 1.3, Who::Host)];
+const BUILDS: &[Goal] = &[at_most(Who::Afflux, 1.3, Who::Host)];
 const SYNCS: &[Goal] = &[limit(Who::Afflux, 300.0)];
 const BURSTS: &[Goal] = &[limit(Who::Afflux, 1.2)];
 
@@ -129,6 +135,13 @@ pub(crate) fn all() -> Vec<Case> {
         calls("kernel-cached read 1 MiB", false, large, CACHED, &[]),
         Case { name: "create and unlink", unit: Unit::Rate, what: What::CreateAndUnlink, who: NAMES, goals: OF_NAMES },
         Case { name: "untar", unit: Unit::Rate, what: What::Untar, who: NAMES, goals: OF_NAMES },
+        Case {
+            name: "cargo build of a crate of this repository",
+            unit: Unit::Seconds,
+            what: What::CargoBuild,
+            who: &[Who::Host, Who::Afflux, Who::AffluxKernelCache, Who::PassthroughHp],
+            goals: BUILDS,
+        },
         Case {
             name: "fsync of 4 KiB beside a stream, disk of 25 MB/s",
             unit: Unit::Ms,
@@ -156,9 +169,9 @@ impl Case {
         options.rounds.unwrap_or(if options.quick { 1 } else { usual })
     }
 
-    /// Whether disks are its limit, and servers of its own use all CPUs.
-    pub(crate) fn is_about_disks(&self) -> bool {
-        matches!(self.what, What::SyncBesideStream | What::BurstBesideSlow)
+    /// Whether its programs and servers use all CPUs.
+    pub(crate) fn uses_all_cpus(&self) -> bool {
+        matches!(self.what, What::CargoBuild | What::SyncBesideStream | What::BurstBesideSlow)
     }
 
     /// One run; none if the contender does not take part.
@@ -177,6 +190,7 @@ impl Case {
                 let Some(running) = contenders.running(who) else { return Ok(None) };
                 match what {
                     What::Calls { write, block } => calls::run(running, write, block, options.quick)?,
+                    What::CargoBuild => build::run(running, round, options)?,
                     What::CreateAndUnlink => names::create_and_unlink(running, round, options.quick)?,
                     _ => names::untar(running, round, options)?,
                 }

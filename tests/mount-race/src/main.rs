@@ -3,13 +3,14 @@
 //! Standard output is the tables as Markdown; standard error has the progress.
 //!
 //! Owns: the arguments, the order of turns.
-//! Does not own: the cases (`cases`, `calls`, `names`, `slow`), the contenders, the tables (`report`).
+//! Does not own: the cases (`cases`, `build`, `calls`, `names`, `slow`), the contenders, the tables (`report`).
 //! Invariants: one contender works at a time, and a round goes through the contenders in the other direction than the
 //! round before. A contender that cannot run is a remark, not the end of the race.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 mod bare;
+mod build;
 mod calls;
 mod cases;
 mod contenders;
@@ -59,7 +60,7 @@ fn race(options: &Options) -> Result<()> {
     let mut raced: Vec<Raced> = Vec::new();
     for case in cases {
         let told = |what: String| eprintln!("[{:>3} s] {}: {what}", begin.elapsed().as_secs(), case.name);
-        match options.cpu.filter(|_| !case.is_about_disks()) {
+        match options.cpu.filter(|_| !case.uses_all_cpus()) {
             Some(cpu) => processes::keep_to(cpu),
             None => processes::use_cpus(&cpus),
         }

@@ -27,6 +27,7 @@ pub(crate) fn value(unit: Unit, value: f64) -> String {
         Unit::Us => format!("{value:.2} µs"),
         Unit::Rate => format!("{value:.0} files/s"),
         Unit::Ms => format!("{value:.0} ms"),
+        Unit::Seconds => format!("{value:.1} s"),
         Unit::Times => format!("{value:.2}×"),
     }
 }
@@ -44,7 +45,7 @@ fn median(figures: &[Figure], of: fn(&Figure) -> f64) -> f64 {
 pub(crate) fn text(all: &[Raced], remarks: &[String], machine: &Machine<'_>) -> String {
     let cpu = machine.cpu.map_or_else(
         || "All CPUs.".to_owned(),
-        |cpu| format!("Callers and servers on CPU {cpu}, beside slow disks on all."),
+        |cpu| format!("Callers and servers on CPU {cpu}, a build and those beside slow disks on all."),
     );
     let mut text = format!(
         "{cpu} The load was {} before. The hypervisor took {} ms in the race.\n\n{}\n{}",

@@ -15,13 +15,26 @@ use anyhow::{Context, Result, bail, ensure};
 use super::options::{MountedOptions, Way};
 use super::programs::Program;
 use super::volume::Volume;
+use crate::ci;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The programs that make a mount.
+/// The cache of a server over which programs run.
+pub(super) const CACHE_BYTES: u64 = 128 << 20;
+
+/// The programs that make a mount, and a slow disk below it.
 pub(super) struct Built {
     pub(super) afflux: PathBuf,
     pub(super) bridge: PathBuf,
+    pub(super) disk: PathBuf,
+}
+
+impl Built {
+    /// Those in a directory of cargo's.
+    pub(super) fn of(folder: &Path) -> Self {
+        let [afflux, bridge, disk] = ["afflux", "fuse-bridge", "afflux-disk"].map(|name| folder.join(name));
+        Self { afflux, bridge, disk }
+    }
 }
 
 pub(super) struct Mount {
@@ -34,7 +47,12 @@ pub(super) struct Mount {
 impl Mount {
     /// Mounts below `place`.
     pub(super) fn start(built: &Built, place: &Path, way: Way, volume: &Volume) -> Result<Self> {
-        let (ready, server) = Self::server(built, place, way, volume)?;
+        Self::with_cache(built, place, way, volume, CACHE_BYTES)
+    }
+
+    /// The same with a cache of that size.
+    pub(super) fn with_cache(built: &Built, place: &Path, way: Way, volume: &Volume, cache_bytes: u64) -> Result<Self> {
+        let (ready, server) = Self::server(built, place, way, volume, cache_bytes)?;
         let mut mount = Self { place: place.to_path_buf(), way, server, bridge: None };
         let line = eventually("the server starts", || {
             let line = fs::read_to_string(&ready).ok().filter(|line| line.ends_with('\n'));
@@ -59,7 +77,7 @@ impl Mount {
     }
 
     /// Starts the server. Returns the file of its first line.
-    fn server(built: &Built, place: &Path, way: Way, volume: &Volume) -> Result<(PathBuf, Child)> {
+    fn server(built: &Built, place: &Path, way: Way, volume: &Volume, cache_bytes: u64) -> Result<(PathBuf, Child)> {
         for folder in ["mnt", "beside"] {
             fs::create_dir_all(place.join(folder)).context("making folders")?;
         }
@@ -72,7 +90,7 @@ impl Mount {
             Way::Bridge => command.args(["--listen", "127.0.0.1:0"]),
             Way::Fuse => command.arg(place.join("mnt")),
         };
-        command.args(["--json", "--cache", "128MiB"]);
+        command.args(["--json", "--cache", &cache_bytes.to_string()]);
         command.arg("--control").arg(place.join("control.sock")).arg("--state").arg(place.join("state"));
         command.stdin(Stdio::null()).stdout(File::create(&ready)?).stderr(log(&place.join("server.log"))?);
         Ok((ready, command.spawn().context("afflux")?))
@@ -95,10 +113,16 @@ impl Mount {
         let mut shell = Command::new("sh");
         shell.args(["-c", &script, "sh"]).arg(here).arg(beside).arg(self.way.word());
         shell.arg(options.operations.to_string()).arg(options.place.word());
-        let seeds: Vec<String> = options.seeds.clone().map(|seed| seed.to_string()).collect();
-        shell.arg(seeds.join(" "));
-        let status = shell.status().context("sh")?;
+        shell.arg(options.seeds.to_string()).arg(options.lasts.as_secs().to_string());
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(std::env::split_paths(&path).chain([ci::own_tools()])).context("PATH")?;
+        let status = shell.env("PATH", path).status().context("sh")?;
         Ok(status.success())
+    }
+
+    /// The server's process.
+    pub(super) fn process(&self) -> u32 {
+        self.server.id()
     }
 
     /// The files as programs see them.

@@ -4,13 +4,18 @@
 //! Does not own: the names of programs.
 //! Invariants: a word that a run would not obey is refused.
 
-use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 pub(super) const USAGE: &str = "usage: cargo xtask mounted [--fuse] [--store file|radosgw [--kill-every SECONDS]] \
-                                [--operations N] [--seeds FIRST-LAST] [--profile NAME] [--keep] [NAME...]";
+                                [--operations N] [--seeds N] [--minutes N] [--dir DIR] [--built DIR] [--profile NAME] \
+                                [--keep] [NAME...]\n   \
+                                or: cargo xtask mounted --xfstests DIR [--dir DIR] [--built DIR] [--profile NAME] \
+                                [--keep] [NAME...]";
+/// Seconds of a load whose length is free.
+const SECONDS: u64 = 20;
 
 /// The mount that programs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +58,18 @@ impl Place {
 pub(super) struct MountedOptions<'a> {
     pub(super) way: Way,
     pub(super) place: Place,
-    /// Operations of each fsx.
+    /// Operations of fsx by each seed.
     pub(super) operations: u64,
-    /// One fsx for each seed, all at a time.
-    pub(super) seeds: RangeInclusive<u64>,
+    /// Seeds of fsx.
+    pub(super) seeds: u64,
+    /// How long a load lasts whose length is free.
+    pub(super) lasts: Duration,
+    /// The parent of the directory with all files; none: cargo's own.
+    pub(super) directory: Option<PathBuf>,
+    /// The directory with the programs; none: they are built.
+    pub(super) built: Option<PathBuf>,
+    /// A built xfstests, which runs instead of all programs. The names are those of its tests.
+    pub(super) xfstests: Option<PathBuf>,
     pub(super) profile: &'a str,
     /// The files stay after the run.
     pub(super) keep: bool,
@@ -67,8 +80,19 @@ pub(super) struct MountedOptions<'a> {
 impl<'a> MountedOptions<'a> {
     pub(super) fn parse(words: &[&'a str]) -> Result<Self> {
         let (way, place) = (Way::Bridge, Place::Directory);
-        let (operations, seeds) = (20_000, 7..=7);
-        let mut options = Self { way, place, operations, seeds, profile: "demo", keep: false, names: Vec::new() };
+        let mut options = Self {
+            way,
+            place,
+            operations: 20_000,
+            seeds: 1,
+            lasts: Duration::from_secs(SECONDS),
+            directory: None,
+            built: None,
+            xfstests: None,
+            profile: "demo",
+            keep: false,
+            names: Vec::new(),
+        };
         let mut kill_every = None;
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -79,7 +103,14 @@ impl<'a> MountedOptions<'a> {
                 "--fuse" => options.way = Way::Fuse,
                 "--store" => options.place = store(value()?)?,
                 "--operations" => options.operations = at_least_one(value()?)?,
-                "--seeds" => options.seeds = range(value()?)?,
+                "--seeds" => options.seeds = at_least_one(value()?)?,
+                "--minutes" => options.lasts = Duration::from_secs(60 * at_least_one(value()?)?),
+                "--dir" => options.directory = Some(value()?.into()),
+                "--built" => options.built = Some(value()?.into()),
+                "--xfstests" => {
+                    options.way = Way::Fuse;
+                    options.xfstests = Some(value()?.into());
+                }
                 "--kill-every" => kill_every = Some(Duration::from_secs(at_least_one(value()?)?)),
                 unknown if unknown.starts_with('-') => bail!("{USAGE}"),
                 name => options.names.push(name),
@@ -103,13 +134,6 @@ fn store(word: &str) -> Result<Place> {
         "radosgw" => Ok(Place::Radosgw(None)),
         _ => bail!("{USAGE}"),
     }
-}
-
-fn range(word: &str) -> Result<RangeInclusive<u64>> {
-    let (first, last) = word.split_once('-').context(USAGE)?;
-    let seeds = at_least_one(first)?..=at_least_one(last)?;
-    ensure!(!seeds.is_empty(), "{USAGE}");
-    Ok(seeds)
 }
 
 fn at_least_one(word: &str) -> Result<u64> {

@@ -1,15 +1,17 @@
 //! The programs that run on a mount.
 //!
 //! Owns: each program's script with its expected result.
-//! Does not own: the mount.
+//! Does not own: the mount, the memory gate (`memory`).
 //! Invariants: a script compares its result exactly, and fails for any difference.
 
 /// One program as a script: `$1` is its folder on the mount, `$2` its folder on the host, `$3` the way of the mount,
-/// `$4` the number of fsx's operations, `$5` the place of its files, `$6` the seeds of fsx.
+/// `$4` the number of fsx's operations by each seed, `$5` the place of its files, `$6` the number of fsx's seeds, `$7` the
+/// seconds of a load whose length is free.
 pub(super) struct Program {
     pub(super) name: &'static str,
     /// The package or program that it needs.
     pub(super) needs: &'static str,
+    /// Empty for the memory gate (`memory`), which has a mount of its own.
     pub(super) script: &'static str,
 }
 
@@ -68,8 +70,9 @@ pub(super) const PROGRAMS: &[Program] = &[
         needs: "fsx",
         script: "echo '[opsize]\nmax = 65536\n[weights]' > \"$2/fsx.toml\"; [ $3 = fuse ] && echo 'punch_hole = 1\n\
                  copy_file_range = 1' >> \"$2/fsx.toml\" || echo 'mapread = 0\nmapwrite = 0\npunch_hole = 0\n\
-                 posix_fallocate = 0' >> \"$2/fsx.toml\"; all=; for seed in $6; do fsx -f \"$2/fsx.toml\" -N $4 -S $seed \
-                 \"$1/file-$seed\" & all=\"$all $!\"; done; for one in $all; do wait $one; done",
+                 posix_fallocate = 0' >> \"$2/fsx.toml\"; seed=1; while [ $seed -le $6 ]; do rm -f \"$1/file\"; \
+                 fsx -f \"$2/fsx.toml\" -N $4 -S $seed \"$1/file\" > \"$2/out\" || { tail -n 30 \"$2/out\"; echo \"seed $seed\"; \
+                 exit 1; }; seed=$((seed + 1)); done",
     },
     Program {
         name: "pjdfstest",
@@ -107,4 +110,14 @@ pub(super) const OF_FUSE: &[Program] = &[
                  cargo build -q --offline; [ \"$(target/debug/small)\" = ran ]; touch src/main.rs; \
                  cargo build -q --offline --release; [ \"$(target/release/small)\" = ran ]",
     },
+    Program {
+        name: "stress",
+        needs: "stress-ng",
+        // All kinds of calls, one kind after the other. Code 4: this machine lacks some of them.
+        script: "kinds=$(stress-ng --class 'filesystem?' | sed 's/.*: *//' | wc -w); each=$(($7 / kinds)); \
+                 [ $each -gt 0 ] || each=1; stress-ng --class filesystem --sequential 2 --timeout $each --verify \
+                 --temp-path \"$1\" > \"$2/out\" 2>&1 || [ $? = 4 ] || { grep -i fail \"$2/out\"; exit 1; }; \
+                 rm -rf \"$1\"/tmp-stress-ng-*; [ -z \"$(ls -A \"$1\")\" ]",
+    },
+    Program { name: "memory", needs: "python3", script: "" },
 ];

@@ -19,7 +19,7 @@ use afflux_frontend::{Peer, Recording};
 use afflux_fuse::{Mount, MountOptions, Requesters};
 use afflux_linux::{
     FuseMount, FuseSession, LinuxPlatform, Listener, MountPoint, OwnMounts, ServeHandle, acts_as_others,
-    connections_max, process_of, serve,
+    connections_max, is_killed, process_of, serve,
 };
 use afflux_nfs::{Rules, Server};
 use afflux_report::failure::{Failure, Outcome};
@@ -262,6 +262,10 @@ struct Threads;
 impl Requesters for Threads {
     fn process(&self, thread: u32) -> Option<u32> {
         process_of(thread)
+    }
+
+    fn is_killed(&self, thread: u32) -> bool {
+        is_killed(thread)
     }
 }
 

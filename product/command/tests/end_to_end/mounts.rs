@@ -595,6 +595,9 @@ fn the_settings_of_a_mount_need_a_mount() {
     assert!(output.status.code() == Some(2) && text(&output).contains("one directory"), "{}", text(&output));
 }
 
+/// The error of changes below a mount for reading alone.
+const READ_ONLY: Option<i32> = Some(30);
+
 /// The helper of mount(8).
 const HELPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/mount.fuse.afflux");
 
@@ -622,8 +625,22 @@ fn the_helper_of_mount_comes_back_once_the_mount_is_there() {
     assert!(output.status.success(), "{}", text(&output));
     assert!(is_mounted(&point));
     assert_eq!(fs::read_to_string(point.join("file")).unwrap(), "text");
+    // umount(8) asks no helper without this.
+    let named = format!("TARGET={} OPTS=uhelper=fuse.afflux", point.display());
+    let table = fs::read_to_string("/run/mount/utab").unwrap();
+    assert!(table.contains(&named), "{table}");
+    let output = help("remount,ro,cache=64MiB");
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(fs::write(point.join("other"), "").unwrap_err().raw_os_error(), READ_ONLY);
+    assert!(help("remount,rw").status.success());
+    fs::write(point.join("other"), "").unwrap();
     assert!(Command::new("umount").arg(&point).status().unwrap().success());
     // The server removes its socket at its end.
+    afflux_scratch::eventually("the server ends", || !control.exists());
+    let output = help(&format!("ro,cache=64MiB,control={}", control.display()));
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(fs::write(point.join("third"), "").unwrap_err().raw_os_error(), READ_ONLY);
+    assert!(Command::new("umount").arg(&point).status().unwrap().success());
     afflux_scratch::eventually("the server ends", || !control.exists());
     drop(mounted);
 }

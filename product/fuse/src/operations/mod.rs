@@ -26,6 +26,7 @@ pub(crate) fn at_once<P: Platform>(on: &Mount<P>, header: &Header, operation: &O
         Operation::OpenDirectory => listing::try_open(on, header),
         Operation::Read(extent) => data::try_read(on, extent),
         Operation::Write { extent, data, append } => data::try_write(on, extent, data, append),
+        Operation::GetXattr { name, .. } => xattrs::try_get(on, header, name),
         Operation::Flush { fh } => Some(data::flush(on, fh)),
         Operation::Release { fh } => {
             on.close(fh);

@@ -42,6 +42,7 @@ fn made<P: Platform>(
     let (inode, attributes) = result?;
     let (answer, node) = entry(on, &inode, &attributes)?;
     note_changed(on, &[header.node, node]);
+    on.note_made(node);
     Ok(answer)
 }
 
@@ -171,16 +172,27 @@ pub(super) async fn create<P: Platform>(
     let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
     let how = CreateHow::Guarded(with_mode(mode));
-    let (inode, attributes) = match on.volume.create_by(&caller, &directory, name, how).await.result {
+    let result = on.volume.create_by(&caller, &directory, name, how).await.result;
+    let is_new = result.is_ok();
+    let (inode, attributes) = match result {
         Err(VolumeError::Exists) if flags & o::EXCL == 0 => existing(on, &caller, &directory, flags, name).await?,
         result => result?,
     };
-    created(on, header, flags, on.volume.hold(&inode)?, &attributes)
+    created(on, header, flags, (on.volume.hold(&inode)?, is_new), &attributes)
 }
 
-/// The answer about a new file that is open.
-fn created<P: Platform>(on: &Mount<P>, header: &Header, flags: u32, file: Held<P>, attributes: &Attributes) -> Outcome {
+/// The answer about a file that is open, and perhaps new.
+fn created<P: Platform>(
+    on: &Mount<P>,
+    header: &Header,
+    flags: u32,
+    (file, is_new): (Held<P>, bool),
+    attributes: &Attributes,
+) -> Outcome {
     let (mut answer, node) = entry(on, &file, attributes)?;
+    if is_new {
+        on.note_made(node);
+    }
     // Without an answer the file does not count as looked up.
     let fh = on.open(header, node, file).inspect_err(|_| on.known().forget(node, 1))?;
     answer.granted.file = Some(fh);
@@ -200,7 +212,7 @@ pub(super) async fn make_unnamed<P: Platform>(
     let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
     let (file, attributes) = on.volume.create_unnamed_by(&caller, &directory, with_mode(mode)).await?;
-    created(on, header, flags, file, &attributes)
+    created(on, header, flags, (file, true), &attributes)
 }
 
 /// The file of that name, which was not there when the kernel looked. The kernel has not checked the rights on it.

@@ -17,6 +17,8 @@ use crate::wire::Put;
 
 const SETGID: u32 = 0o2000;
 const TRUSTED: &[u8] = b"trusted.";
+/// The kernel asks for it at each change of an owner, and at some writes.
+const CAPABILITIES: &[u8] = b"security.capability";
 /// The access control lists: `system.posix_acl_access` and `system.posix_acl_default`.
 const LISTS: &[u8] = b"system.posix_acl_";
 
@@ -30,6 +32,13 @@ fn sized(value: impl Into<Bytes>, size: u32) -> Outcome {
         return Ok(answer);
     }
     if value.len() > size as usize { Err(Errno::RANGE) } else { Ok(Answer::bytes(value)) }
+}
+
+/// The answer about the capabilities of an object that has none for sure, such as a file that tar makes.
+pub(super) fn try_get<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8]) -> Option<Outcome> {
+    let now_ns = || on.volume.engine().platform().now().0;
+    let is_plain = name == CAPABILITIES && on.known().is_plain(header.node, now_ns());
+    is_plain.then_some(Err(Errno::NO_DATA))
 }
 
 pub(super) async fn get<P: Platform>(on: &Mount<P>, header: &Header, size: u32, name: &[u8]) -> Outcome {
@@ -89,9 +98,7 @@ async fn change<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], change
     let inode = on.object(header.node).await?;
     on.known().note_unsynced(header.node, true);
     let changed = on.volume.change_xattr_by(&on.own, &inode, name, change).await;
-    if name.starts_with(LISTS) {
-        on.known().note_inherits(header.node, None);
-    }
+    on.known().note_changed(header.node);
     changed.result?;
     Ok(Answer::empty())
 }

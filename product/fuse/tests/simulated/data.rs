@@ -5,7 +5,7 @@ use std::sync::Arc;
 use afflux_engine::{Nanos, Platform};
 use afflux_frontend::{MessageMachine, Tried};
 
-use crate::kernel::{Kernel, ROOT, content, longs, u64_at, words};
+use crate::kernel::{KILLED, Kernel, ROOT, by, content, longs, u64_at, words};
 
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at / 7) as u8).collect()
@@ -145,17 +145,18 @@ fn a_write_past_the_largest_file_is_refused() {
     assert_eq!(kernel.read(fh, u64::MAX, 10).unwrap(), b"");
 }
 
-#[test]
-fn an_interrupted_call_ends_after_its_grace_and_the_next_one_works() {
+/// Interrupts a call of this thread that the disk holds up. Returns after how long it ended.
+fn interrupted_after_ns(thread: u32) -> u64 {
     let kernel = Kernel::new();
     let (_, fh) = kernel.create(ROOT, "file");
     kernel.write(fh, 0, &bytes(4096)).unwrap();
     kernel.sync(fh).unwrap();
     kernel.drop_pages();
     kernel.disk.hang();
-    let read = kernel.message(15, 0, &[longs(&[fh, 0]), words(&[4096, 0, 0, 0, 0, 0])].concat());
+    let read = by(thread, kernel.message(15, 0, &[longs(&[fh, 0]), words(&[4096, 0, 0, 0, 0, 0])].concat()));
     let unique = kernel.last();
-    let interrupt = kernel.message(36, 0, &longs(&[unique]));
+    // The kernel's own: it has no thread.
+    let interrupt = by(0, kernel.message(36, 0, &longs(&[unique])));
     assert!(matches!(kernel.mount.try_answer(&read), Tried::Waits));
     assert!(matches!(kernel.mount.try_answer(&interrupt), Tried::Waits));
     let reading = Arc::clone(&kernel.mount).answer(Box::new(read));
@@ -171,10 +172,18 @@ fn an_interrupted_call_ends_after_its_grace_and_the_next_one_works() {
         })
         .unwrap();
     assert_eq!(content(reply, unique), Err(4));
-    assert!((Nanos::SECOND..2 * Nanos::SECOND).contains(&waited_ns), "{waited_ns}");
     assert_eq!(kernel.mount.calls_waiting(), 0);
     kernel.disk.release();
     assert_eq!(kernel.read(fh, 0, 4096).unwrap(), bytes(4096));
+    waited_ns
+}
+
+// rule: an interrupted call of a mount ends after a second if its program is being killed, otherwise after ten
+#[test]
+fn an_interrupted_call_ends_sooner_if_its_program_is_killed() {
+    let (killed, other) = (interrupted_after_ns(KILLED), interrupted_after_ns(KILLED + 1));
+    assert!((Nanos::SECOND..2 * Nanos::SECOND).contains(&killed), "{killed}");
+    assert!((10 * Nanos::SECOND..11 * Nanos::SECOND).contains(&other), "{other}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use afflux_frontend::{MessageMachine, Tried};
 use afflux_fuse::MountOptions;
 use afflux_simulator::{DiskOptions, Memory, Setup};
 
-use crate::kernel::{Kernel, ROOT, content, longs, name, u64_at, words};
+use crate::kernel::{Kernel, ROOT, by, content, longs, name, u64_at, words};
 
 const DISK_BYTES_PER_SECOND: u64 = 25_000_000;
 /// Bytes of a WRITE.
@@ -25,12 +25,6 @@ const SECONDS: u64 = 30;
 fn on_a_slow_disk() -> Kernel {
     let disk = DiskOptions { bytes_per_second: DISK_BYTES_PER_SECOND, ..DiskOptions::default() };
     Kernel::of(MountOptions::default(), disk, Memory::Stamped(1 << 30), Setup::of("afflux").unwrap())
-}
-
-/// A message of this thread.
-fn by(thread: u32, mut message: Vec<u8>) -> Vec<u8> {
-    message[32..36].copy_from_slice(&thread.to_ne_bytes());
-    message
 }
 
 /// Makes and opens a file in the root by this thread.

@@ -13,12 +13,18 @@ use afflux_simulator::{
 
 pub(crate) const ROOT: u64 = 1;
 
-/// Threads of a process have its hundred.
+/// Threads of a process have its hundred. The thread [`KILLED`] is being killed.
 struct Hundreds;
+
+pub(crate) const KILLED: u32 = 99;
 
 impl Requesters for Hundreds {
     fn process(&self, thread: u32) -> Option<u32> {
         Some(thread / 100)
+    }
+
+    fn is_killed(&self, thread: u32) -> bool {
+        thread == KILLED
     }
 }
 
@@ -42,6 +48,12 @@ pub(crate) struct Entry {
     pub(crate) size: u64,
     /// The bytes behind the entry.
     pub(crate) more: Vec<u8>,
+}
+
+/// A message of this thread.
+pub(crate) fn by(thread: u32, mut message: Vec<u8>) -> Vec<u8> {
+    message[32..36].copy_from_slice(&thread.to_ne_bytes());
+    message
 }
 
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {

@@ -1,5 +1,11 @@
 //! Extended attributes.
 
+use std::sync::Arc;
+
+use afflux_engine::{Nanos, Platform};
+use afflux_volume::{Caller, XattrChange};
+use bytes::Bytes;
+
 use crate::kernel::{Kernel, ROOT, content, name, u32_at, words};
 
 const EXISTS: i32 = 17;
@@ -64,4 +70,37 @@ fn a_value_is_found_behind_the_fields_of_newer_kernels() {
     assert_eq!(kernel.attributes(file).unwrap().1, 0o100_670);
     let short = [words(&[4, 0, 0, 0]), name("user.a"), b"abc".to_vec()].concat();
     assert_eq!(kernel.call(21, file, &short), Err(22), "a value that is not there");
+}
+
+// rule: a mount asks the host nothing about the capabilities of what it made, until somebody changes attributes
+#[test]
+fn a_new_file_has_no_capabilities_without_a_question_to_the_host() {
+    const CAPABILITIES: &str = "security.capability";
+    let kernel = Kernel::new();
+    let asks_host = |node| {
+        assert_eq!(get(&kernel, node, CAPABILITIES, 100), Err(NO_DATA));
+        kernel.waited.get()
+    };
+    let (file, _) = kernel.create(ROOT, "file");
+    assert!(!asks_host(file));
+    assert_eq!(get(&kernel, file, "user.a", 1), Err(NO_DATA));
+    assert!(kernel.waited.get(), "other attributes");
+    set(&kernel, file, "user.a", b"own", 0).unwrap();
+    assert!(asks_host(file));
+
+    let (other, _) = kernel.create(ROOT, "other");
+    let volume = Arc::clone(&kernel.volume);
+    let changing = async move {
+        let root = volume.mount(b"").await.unwrap();
+        let other = volume.lookup(&root, b"other").await.unwrap().0;
+        let change = XattrChange::Set(Bytes::from_static(b"theirs"));
+        volume.change_xattr_by(&Caller::SERVER, &other, b"user.a", change).await.result.unwrap();
+    };
+    kernel.world.run(changing).unwrap();
+    assert!(asks_host(other));
+
+    let (third, _) = kernel.create(ROOT, "third");
+    let platform = Arc::clone(kernel.world.platform());
+    kernel.world.run(async move { platform.sleep_until(platform.now().after(Nanos::SECOND)).await }).unwrap();
+    assert!(asks_host(third), "no longer than other attributes are valid");
 }

@@ -1,8 +1,8 @@
-//! The processes of threads.
+//! The processes of threads, and their end.
 
 use rustix::thread::gettid;
 
-use super::process_of;
+use super::{has_sigkill, is_killed, process_of};
 
 fn own_number() -> u32 {
     gettid().as_raw_pid() as u32
@@ -26,4 +26,14 @@ fn a_thread_that_is_gone_has_no_process() {
         std::thread::yield_now();
     }
     assert_eq!(process_of(0), None, "in no process namespace of ours");
+}
+
+#[test]
+fn a_thread_is_killed_once_sigkill_waits_for_it_or_it_is_gone() {
+    assert!(!is_killed(std::process::id()) && !is_killed(own_number()));
+    assert!(is_killed(0), "in no process namespace of ours");
+    for (pending, killed) in [("0000000000000100", true), ("0000000000002100", true), ("0000000000002000", false)] {
+        let status = format!("Name:\tx\nThreads:\t1\nSigPnd:\t{pending}\nShdPnd:\t0000000000000100\n");
+        assert_eq!(has_sigkill(status.as_bytes()), killed, "{pending}");
+    }
 }

@@ -8,7 +8,6 @@ fn words_have_their_meaning() {
     let stored = MountedOptions::parse(&words).unwrap();
     assert_eq!((stored.place, stored.operations), (Place::Radosgw(Some(Duration::from_secs(15))), 7));
     assert_eq!(stored.names, ["fsx", "tar"]);
-    assert_eq!((plain.seeds, MountedOptions::parse(&["--seeds", "3-20"]).unwrap().seeds), (7..=7, 3..=20));
     assert_eq!(MountedOptions::parse(&["--store", "file"]).unwrap().place, Place::FileStore);
 }
 
@@ -22,8 +21,6 @@ fn words_that_a_run_would_not_obey_are_refused() {
         &["--store", "s3"],
         &["--store", "file", "--fuse"],
         &["--operations", "many"],
-        &["--seeds", "3"],
-        &["--seeds", "3-2"],
         &["--fast"],
     ] {
         assert!(MountedOptions::parse(words).is_err(), "{words:?}");
