@@ -14,10 +14,22 @@ later() { later=("$*" "${later[@]}"); }
 at_the_end() {
     local code=$?
     set +e
+    cd /
+    case $code in 0 | 77) ;; *) state ;; esac
     for command in "${later[@]}"; do eval "$command" > /dev/null 2>&1; done
     exit $code
 }
 trap at_the_end EXIT
+
+# What a reader of a wrong case's log wants to know.
+state() {
+    echo "-- the processes that wait, the server's words and figures, the kernel's last words"
+    ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'
+    timeout 10 journalctl -q -u served -u afflux -n 20 -o cat
+    timeout 10 afflux stat --control /run/served.sock --verbose
+    dmesg | tail -n 15
+    echo "--"
+}
 
 skip() { echo "$*"; exit 77; }
 wrong() { echo "WRONG: $*"; exit 1; }

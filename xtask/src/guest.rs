@@ -3,7 +3,7 @@
 //! Owns: the order of a run, the verdicts.
 //! Does not own: the words (`options`), the Debian (`root`), the disk with programs and scripts (`kit`), the emulated
 //! machine (`machine`), what it says (`talk`), the server on this host (`host_server`); the cases (`tests/guest`).
-//! Invariants: a case that ends its guest is wrong, and the cases after it get a fresh one. The root's image is never
+//! Invariants: a case that ends its guest is wrong. The cases after a wrong one get a fresh guest. The root's image is never
 //! changed. Every case gets one verdict.
 
 mod host_server;
@@ -33,6 +33,9 @@ const BOOT_MAX: Duration = Duration::from_secs(180);
 
 /// Lines of a wrong case that the run shows.
 const LAST_LINES: usize = 20;
+
+/// The line of a wrong case before the state of its guest, which stands in the log alone.
+const STATE: &str = "-- ";
 
 struct Outcome {
     case: String,
@@ -82,7 +85,9 @@ impl Run<'_> {
             let event = match machine.hear(left)? {
                 Answer::Said(line) => talk::event(&line),
                 Answer::Silent => return self.lost(&cases[self.outcomes.len() - first], began, lines, "it hangs"),
-                Answer::Ended => return self.lost(&cases[self.outcomes.len() - first], began, lines, "the guest ended"),
+                Answer::Ended => {
+                    return self.lost(&cases[self.outcomes.len() - first], began, lines, "the guest ended");
+                }
             };
             match event {
                 Event::Case(name) => {
@@ -98,6 +103,10 @@ impl Run<'_> {
                         _ => "WRONG",
                     };
                     self.verdict(&cases[self.outcomes.len() - first], verdict, began, &lines);
+                    if verdict == "WRONG" {
+                        // It may have left anything behind.
+                        return Ok(());
+                    }
                     (began, limit) = (Instant::now(), BOOT_MAX);
                 }
                 Event::Monitor(words) => machine.tell(&machine.monitor(&words)?)?,
@@ -132,8 +141,9 @@ impl Run<'_> {
             lines.iter().filter_map(|line| line.strip_prefix("= ")).map(str::to_owned).collect();
         match verdict {
             "WRONG" => {
-                let from = lines.len().saturating_sub(LAST_LINES);
-                lines[from..].iter().for_each(|line| eprintln!("         {line}"));
+                let own = lines.iter().position(|line| line.starts_with(STATE)).unwrap_or(lines.len());
+                let from = own.saturating_sub(LAST_LINES);
+                lines[from..own].iter().for_each(|line| eprintln!("         {line}"));
                 eprintln!("         all of it: {}", self.log(&case.name).display());
             }
             "left out" => figures.extend(lines.last().cloned()),
@@ -154,8 +164,12 @@ impl Run<'_> {
             });
             println!("{}", serde_json::json!({"suite": self.options.suite, "cases": cases.collect::<Vec<_>>()}));
         }
-        let wrong: Vec<_> =
-            self.outcomes.iter().filter(|outcome| outcome.verdict == "WRONG").map(|outcome| outcome.case.as_str()).collect();
+        let wrong: Vec<_> = self
+            .outcomes
+            .iter()
+            .filter(|outcome| outcome.verdict == "WRONG")
+            .map(|outcome| outcome.case.as_str())
+            .collect();
         ensure!(wrong.is_empty(), "wrong in the guest: {}", wrong.join(", "));
         Ok(())
     }

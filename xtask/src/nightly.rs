@@ -44,6 +44,7 @@ const STEPS: &[Step] = &[
     Step { words: "test --target-dir target/loom -p afflux-c --lib loom_", environment: LOOM },
     step("xtask sanitize address"),
     step("xtask sanitize thread"),
+    step("xtask guest"),
 ];
 
 /// Runs all steps.

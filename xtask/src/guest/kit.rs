@@ -11,8 +11,6 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::options::{Case, GuestOptions, folder};
-#[path = "../mounted/programs.rs"]
-mod programs;
 use crate::{deb, repository};
 
 /// Programs of other projects, static: the guest may have other libraries.
@@ -34,10 +32,6 @@ impl Kit {
         for name in ["run", "lib.sh"] {
             fs::copy(folder().join(name), kit.folder.join(name)).context(name)?;
         }
-        fs::create_dir(kit.folder.join("programs")).context("the kit")?;
-        for program in programs::PROGRAMS.iter().chain(programs::OF_FUSE) {
-            fs::write(kit.folder.join("programs").join(program.name), program.script).context("the kit")?;
-        }
         kit.package(options)?;
         let wants = |name: &str| options.cases.iter().any(|case| case.name.split([':', '@']).next() == Some(name));
         for name in OTHERS.into_iter().filter(|name| wants(name)) {
@@ -55,10 +49,12 @@ impl Kit {
         let package = options.deb.map_or_else(|| deb::package("afflux", options.profile), |file| Ok(file.into()))?;
         fs::copy(&package, self.folder.join("afflux.deb")).with_context(|| package.display().to_string())?;
         let tree = self.tree();
-        shell("dpkg-deb -R \"$0/kit/afflux.deb\" \"$1\"; cp \"$1/DEBIAN/control\" \"$0/control\"
+        shell(
+            "dpkg-deb -R \"$0/kit/afflux.deb\" \"$1\"; cp \"$1/DEBIAN/control\" \"$0/control\"
                sed -i 's/^Version: .*/Version: 0.0.1/' \"$1/DEBIAN/control\"
                dpkg-deb --root-owner-group -Zgzip -z1 -b \"$1\" \"$0/kit/afflux-older.deb\" > /dev/null",
-            &[self.scratch(), &tree])
+            &[self.scratch(), &tree],
+        )
     }
 
     fn scratch(&self) -> &Path {
@@ -79,8 +75,11 @@ impl Kit {
         let order: String = cases.iter().map(|case| format!("{}\n", case.name)).collect();
         fs::write(self.folder.join("order"), order).context("the order of cases")?;
         let image = scratch.join("kit.img");
-        shell("rm -f \"$1\"; truncate -s $(($(du -sm \"$0\" | cut -f 1) * 5 / 4 + 16))M \"$1\"
-               mke2fs -q -t ext4 -L kit -d \"$0\" \"$1\"", &[&self.folder, &image])?;
+        shell(
+            "rm -f \"$1\"; truncate -s $(($(du -sm \"$0\" | cut -f 1) * 5 / 4 + 16))M \"$1\"
+               mke2fs -q -t ext4 -L kit -d \"$0\" \"$1\"",
+            &[&self.folder, &image],
+        )?;
         Ok(image)
     }
 }

@@ -57,11 +57,20 @@ impl Machine {
         command.args(["-n", "5", QEMU, "-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", "max", "-nodefaults"]);
         command.args(["-display", "none", "-smp", &options.cpus.to_string(), "-m", &options.memory_mib.to_string()]);
         command.arg("-kernel").arg(root.join("kernel")).arg("-initrd").arg(root.join("initrd"));
-        command.args(["-append", KERNEL_WORDS, "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="]);
+        command.args([
+            "-append",
+            KERNEL_WORDS,
+            "-netdev",
+            "user,id=net",
+            "-device",
+            "virtio-net-pci,netdev=net,romfile=",
+        ]);
         command.arg("-serial").arg(format!("file:{}", logs.join("console.log").display()));
         command.arg("-serial").arg(format!("unix:{}", sockets[0].display()));
         command.arg("-monitor").arg(format!("unix:{}", sockets[1].display()));
-        command.arg("-drive").arg(format!("file={},if=none,id=root,format=raw,snapshot=on", root.join("root.img").display()));
+        command
+            .arg("-drive")
+            .arg(format!("file={},if=none,id=root,format=raw,snapshot=on", root.join("root.img").display()));
         command.args(["-device", "virtio-blk-pci,drive=root,serial=root"]);
         command.arg("-drive").arg(format!("file={},if=none,id=kit,format=raw,readonly=on", kit.display()));
         command.args(["-device", "virtio-blk-pci,drive=kit,serial=kit"]);
@@ -69,7 +78,8 @@ impl Machine {
             let file = scratch.join(name);
             File::create(&file).and_then(|file| file.set_len(bytes)).context("a disk")?;
             // A node of its own: it stays when the disk is unplugged.
-            let node = format!("driver=raw,node-name={name},discard=unmap,file.driver=file,file.filename={}", file.display());
+            let node =
+                format!("driver=raw,node-name={name},discard=unmap,file.driver=file,file.filename={}", file.display());
             command.arg("-blockdev").arg(node);
             command.arg("-device").arg(format!("virtio-blk-pci,drive={name},id=disk-{name},serial={name}"));
         }
