@@ -29,7 +29,7 @@ use options::{Case, GuestOptions};
 use talk::Event;
 
 /// Time that a guest may take for its start, and for the end of a case beyond the case's limit.
-const BOOT_MAX: Duration = Duration::from_secs(180);
+const BOOT_MAX: Duration = Duration::from_secs(600);
 
 /// Lines of a wrong case that the run shows.
 const LAST_LINES: usize = 20;
