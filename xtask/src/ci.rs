@@ -113,6 +113,14 @@ const MOUNTS_OF_STORES: &[Tool] = &[
 
 /// The exerciser of file systems, from crates.io.
 const FSX: &str = "fsx@0.3.2";
+const IN_A_GUEST: &str = "the cases in a guest";
+/// What a guest needs.
+const GUEST: &[Tool] = &[
+    Tool { program: "qemu-system-x86_64", package: "qemu-system-x86", without: IN_A_GUEST },
+    Tool { program: "debootstrap", package: "debootstrap", without: IN_A_GUEST },
+    Tool { program: "dpkg-shlibdeps", package: "dpkg-dev", without: IN_A_GUEST },
+    EXT4,
+];
 
 /// How the version of the compiler begins whose instructions the tests have budgets for.
 const COUNTED_WITH: &str = include_str!("../../product/linux/tests/counted/compiler");
@@ -312,6 +320,11 @@ pub(crate) fn install_store() -> Result<()> {
 /// Installs the store that tests kill.
 pub(crate) fn install_ceph() -> Result<()> {
     install_all(STORE)
+}
+
+/// Installs an emulated machine and the programs that make a Debian for it.
+pub(crate) fn install_guest() -> Result<()> {
+    install_all(GUEST)
 }
 
 fn install_all(tools: &[Tool]) -> Result<()> {

@@ -108,16 +108,22 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         ["--profile", name] => name,
         _ => bail!("{USAGE}"),
     };
-    for tool in ["dpkg-deb", "dpkg-shlibdeps", "gzip"] {
-        if !ci::on_path(tool) {
-            bail!("{tool} is not there: apt-get install dpkg-dev");
-        }
-    }
-    PACKAGES.iter().try_for_each(|package| package.build(profile))
+    PACKAGES.iter().try_for_each(|package| package.build(profile).map(drop))
+}
+
+/// Builds one program and its package. Returns the package's file.
+pub(crate) fn package(name: &str, profile: &str) -> Result<PathBuf> {
+    PACKAGES.iter().find(|package| package.name == name).context("there is no such package")?.build(profile)
 }
 
 impl Package {
-    fn build(&self, profile: &str) -> Result<()> {
+    /// Builds the program and the package. Returns the package's file.
+    fn build(&self, profile: &str) -> Result<PathBuf> {
+        for tool in ["dpkg-deb", "dpkg-shlibdeps", "gzip"] {
+            if !ci::on_path(tool) {
+                bail!("{tool} is not there: apt-get install dpkg-dev");
+            }
+        }
         let Self { name, krate, features, .. } = *self;
         cargo(&["build", "--profile", profile, "-p", krate, "--features", features])?;
         let place = repository::target().join("deb");
@@ -151,14 +157,14 @@ impl Package {
         readable(&tree)?;
 
         let package = place.join(format!("{name}_{VERSION}_{architecture}.deb"));
-        let package = package.to_str().context("the build's folder has an odd name")?;
+        let file = package.to_str().context("the build's folder has an odd name")?;
         let date = output("git", &["log", "-1", "--format=%ct"])?;
         let mut build = Command::new("dpkg-deb");
-        build.args(["--root-owner-group", "-Zxz", "--build", top, package]).env("SOURCE_DATE_EPOCH", date);
+        build.args(["--root-owner-group", "-Zxz", "--build", top, file]).env("SOURCE_DATE_EPOCH", date);
         succeeds(&mut build)?;
-        let (binary, whole) = (fs::metadata(tree.join("usr/bin").join(name))?.len(), fs::metadata(package)?.len());
-        println!("{package}: {whole} bytes, the binary in it {binary}");
-        Ok(())
+        let (binary, whole) = (fs::metadata(tree.join("usr/bin").join(name))?.len(), fs::metadata(&package)?.len());
+        println!("{file}: {whole} bytes, the binary in it {binary}");
+        Ok(package)
     }
 
     /// Has the program write its manual pages and completions below `tree`.

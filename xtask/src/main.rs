@@ -1,8 +1,8 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|race-mount|race-stores|mounted|deb|install-c|fio-engine|sanitize|tidy|docs|ci|nightly>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|race-mount|race-stores|mounted|guest|deb|install-c|fio-engine|sanitize|tidy|docs|ci|nightly>`.
 //!
 //! Owns: the words that name a task, and the exit code.
 //! Does not own: the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `race_mount`,
-//! `race_stores`, `mounted`, `deb`, `c_library`, `fio_engine`, `sanitize`, `nightly`).
+//! `race_stores`, `mounted`, `guest`, `deb`, `c_library`, `fio_engine`, `sanitize`, `nightly`).
 //! Invariants: a task that finds faults prints every one and exits with 1; wrong usage exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
@@ -12,6 +12,7 @@ mod ci;
 mod deb;
 mod docs;
 mod fio_engine;
+mod guest;
 mod limited;
 mod measured;
 mod mounted;
@@ -66,6 +67,10 @@ const USAGE: &str = "usage: cargo xtask <task>
                    pjdfstest`
   mounted --xfstests DIR [--dir DIR] [--built DIR] [--profile NAME] [--keep] [NAME...]
                    run the quick group of a built xfstests, or the named tests, on `afflux mount`, as root, for an hour
+  guest [--quick] [--list] [--suite NAME] [--deb FILE] [--profile NAME] [--cpus N] [--memory MIB] [--rebuild] [--json] [CASE...]
+                   run the cases of tests/guest in a Debian under QEMU, as root: Linux's own NFS client, the package
+                   under systemd, failing disks; without names all of them, for hours; --quick: those of two minutes;
+                   CASE@knfsd: beside Linux's own server; a package, a Debian and an emulator are made or installed
   deb [--profile NAME]
                    build for use, and make a Debian package of it in target/deb
   install-c [--prefix DIR] [--destdir DIR] [--profile NAME]
@@ -104,6 +109,7 @@ fn main() -> ExitCode {
         ["race-nfs", ..] => race_nfs::run(&words[1..]),
         ["race-stores", ..] => race_stores::run(&words[1..]),
         ["mounted", ..] => mounted::run(&words[1..]),
+        ["guest", ..] => guest::run(&words[1..]),
         ["deb", ..] => deb::run(&words[1..]),
         ["install-c", ..] => c_library::install(&words[1..]),
         ["fio-engine", ..] => fio_engine::run(&words[1..]),

@@ -49,6 +49,7 @@ const STEPS: &[Step] = &[
     ),
     step("xtask sanitize address"),
     step("xtask sanitize thread"),
+    step("xtask guest"),
 ];
 
 /// Runs all steps.

@@ -1,0 +1,44 @@
+# A disk hangs under the server: calls on it wait, the other disk and the attributes go on, and with hang_error_ms writes fail.
+# After the disk goes on, each byte is there.
+# limit: 300
+[ $SERVER = afflux ] || skip "these are our knobs"
+size=$(blockdev --getsz /dev/vdc)
+dmsetup create hanging --table "0 $size linear /dev/vdc 0"
+later "dmsetup resume hanging; umount -l /srv/hanging; dmsetup remove --retry hanging"
+disk /dev/mapper/hanging /srv/hanging
+disk /dev/vdd /srv/other
+serve /srv/hanging /srv/other
+EXPORT=/hanging mounted /mnt/a
+EXPORT=/other mounted /mnt/b
+mkdir -p $WORK
+head -c 8000000 /dev/urandom > $WORK/bytes
+cp $WORK/bytes /mnt/a/before
+sync -f /mnt/a
+# An interrupted file system would be flushed first; a hung one is not.
+dmsetup suspend --noflush --nolockfs hanging
+cp $WORK/bytes /mnt/a/file &
+copy=$!
+sleep 3
+began=$SECONDS
+cp $WORK/bytes /mnt/b/file
+sync /mnt/b/file
+cmp $WORK/bytes /mnt/b/file
+echo "= the other disk: $((SECONDS - began)) s"
+kill -0 $copy || wrong "a copy to a hung disk ended"
+eventually 60 bash -c "afflux stat --control /run/served.sock | grep -i -q hung"
+afflux stat --control /run/served.sock | grep -i hung | sed 's/^/= /'
+dmsetup resume hanging
+wait $copy
+sync -f /mnt/a
+cmp $WORK/bytes /srv/hanging/file
+
+control set hang_error_ms=3000
+dmsetup suspend --noflush --nolockfs hanging
+code=0
+timeout 100 dd if=$WORK/bytes of=/mnt/a/refused bs=1M conv=fsync 2> $WORK/error || code=$?
+echo "= with hang_error_ms: $(grep -v records $WORK/error | head -n 1)"
+[ $code = 1 ] || wrong "a write to a hung disk ended with $code"
+dmsetup resume hanging
+eventually 60 dd if=$WORK/bytes of=/mnt/a/again bs=1M conv=fsync
+cmp $WORK/bytes /srv/hanging/again
+cmp $WORK/bytes /srv/hanging/file

@@ -1,0 +1,55 @@
+# The service is stopped while its disk hangs: it is killed after TimeoutStopSec, not before and not never; while data is being
+# written to a slow disk the stop goes on beyond that.
+# limit: 400
+[ $SERVER = afflux ] || skip "this is about our service"
+size=$(blockdev --getsz /dev/vdc)
+table() { case $1 in slow) echo "0 $size delay /dev/vdc 0 0 /dev/vdc 0 $2" ;; *) echo "0 $size linear /dev/vdc 0" ;; esac; }
+dmsetup create changing --table "$(table plain)"
+later "dmsetup resume changing; umount -l $DATA; dmsetup remove --retry changing"
+disk /dev/mapper/changing $DATA
+cp /etc/afflux/config.toml /var/tmp/config
+later "cp /var/tmp/config /etc/afflux/config.toml; systemctl stop afflux; rm -rf /run/systemd/system/afflux.service.d; systemctl daemon-reload"
+configured 'budget_ms = 60000' 'dirty_expire_centisecs = 100000' 'dirty_writeback_centisecs = 100000'
+mkdir -p /run/systemd/system/afflux.service.d $WORK
+printf '[Service]\nTimeoutStopSec=8s\n' > /run/systemd/system/afflux.service.d/short.conf
+systemctl daemon-reload
+systemctl start afflux
+mounted /mnt/a "soft,timeo=50,retrans=1"
+head -c 8000000 /dev/urandom > $WORK/bytes
+
+cp $WORK/bytes /mnt/a/committed
+sync /mnt/a/committed
+dmsetup suspend --noflush --nolockfs changing
+( timeout 30 dd if=/dev/zero of=/mnt/a/lost bs=1M count=8 status=none || true ) &
+sleep 4
+began=$SECONDS
+systemctl stop afflux || true
+took=$((SECONDS - began))
+echo "= hung disk, TimeoutStopSec=8s: stopped after $took s, result $(systemctl show -P Result afflux)"
+[ $took -ge 7 ] && [ $took -lt 60 ] || wrong "the stop took $took s"
+dmsetup resume changing
+wait
+umount -f -l /mnt/a
+cmp $WORK/bytes $DATA/committed
+systemctl reset-failed afflux || true
+
+# A slow disk: it writes all the time, so the stop may take longer than TimeoutStopSec.
+dmsetup suspend changing; dmsetup load changing --table "$(table slow 2500)"; dmsetup resume changing
+systemctl start afflux
+mounted /mnt/a
+python3 - <<'P'
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+for number in range(24):
+    descriptor = os.open(f"/mnt/a/slow{number}", os.O_RDWR | os.O_CREAT)
+    os.write(descriptor, bytes([number + 1]) * 70000)
+    libc.sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), 7)
+P
+began=$SECONDS
+systemctl stop afflux
+took=$((SECONDS - began))
+echo "= slow disk: stopped after $took s, result $(systemctl show -P Result afflux)"
+same "$(systemctl show -P Result afflux)" success
+for number in $(seq 0 23); do
+    same "$(tr -d "\\$(printf %03o $((number + 1)))" < $DATA/slow$number | wc -c) $(stat -c %s $DATA/slow$number)" "0 70000" "file $number"
+done

@@ -1,0 +1,39 @@
+# The server dies with bytes that it had answered and not written. The client sees the changed verifier at its COMMIT, and sends
+# them again.
+# limit: 300
+[ $SERVER = afflux ] || skip "only our server can be killed"
+size=$(blockdev --getsz /dev/vdc)
+dmsetup create hanging --table "0 $size linear /dev/vdc 0"
+later "dmsetup resume hanging; umount -l $DATA; dmsetup remove --retry hanging"
+disk /dev/mapper/hanging $DATA
+serve $DATA
+mounted /mnt/a
+mkdir -p $WORK
+later "rm -rf $WORK"
+head -c 16000000 /dev/urandom > $WORK/bytes
+head -c 16000000 /dev/zero > /mnt/a/file
+sync /mnt/a/file
+# Sent, and not committed: the file stays open, and the disk takes nothing.
+exec 7<> /mnt/a/file
+dmsetup suspend --noflush --nolockfs hanging
+dd if=$WORK/bytes bs=1M conv=notrunc status=none >&7
+timeout 60 python3 - <<'P' || true
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+descriptor = os.open("/mnt/a/file", os.O_WRONLY)
+if libc.sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(12000000), 7):
+    raise OSError(ctypes.get_errno(), "sync_file_range")
+os._exit(0)
+P
+kill -9 "$(served_pid)"
+dmsetup resume hanging
+eventually 30 bash -c '! systemctl -q is-active served'
+systemctl reset-failed served 2> /dev/null || true
+lost=$(cmp $WORK/bytes $DATA/file 2>&1 | head -n 1 || true)
+[ -n "$lost" ] || wrong "no byte was lost, so this shows nothing"
+serve $DATA
+timeout 120 sync /mnt/a/file || wrong "the sync"
+cmp $WORK/bytes $DATA/file
+exec 7>&-
+cmp $WORK/bytes /mnt/a/file
+echo "= before the second sending: $lost"

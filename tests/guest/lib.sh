@@ -1,0 +1,144 @@
+# What cases share. A case is a script of bash with `set -eu -o pipefail`; SERVER is the server of its mount, `afflux` or `knfsd`.
+#
+# A case prints `= TEXT` for a figure that the host keeps. It leaves nothing behind: `later COMMAND` runs the command at its end.
+
+SERVER=${SERVER:-afflux}
+[ -n "$SERVER" ] || SERVER=afflux
+PORT=3049
+DATA=/srv/data
+WORK=/var/tmp/work
+OPTIONS=vers=3,tcp,hard,nolock
+later=()
+
+later() { later=("$*" "${later[@]}"); }
+at_the_end() {
+    local code=$?
+    set +e
+    cd /
+    case $code in 0 | 77) ;; *) state ;; esac
+    for command in "${later[@]}"; do eval "$command" > /dev/null 2>&1; done
+    exit $code
+}
+trap at_the_end EXIT
+
+# What a reader of a wrong case's log wants to know.
+state() {
+    echo "-- the processes that wait, the server's words and figures, the kernel's last words"
+    ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'
+    timeout 10 journalctl -q -u served -u afflux -n 20 -o cat
+    timeout 10 afflux stat --control /run/served.sock --verbose
+    dmesg | tail -n 15
+    echo "--"
+}
+
+skip() { echo "$*"; exit 77; }
+wrong() { echo "WRONG: $*"; exit 1; }
+
+# Waits for a condition: eventually SECONDS COMMAND...
+eventually() {
+    local end=$((SECONDS + $1)); shift
+    until "$@" > /dev/null 2>&1; do
+        [ $SECONDS -lt $end ] || wrong "never: $*"
+        sleep 0.2
+    done
+}
+
+# Fails unless the command fails.
+fails() { if "$@"; then wrong "succeeded: $*"; fi; }
+same() { [ "$1" = "$2" ] || wrong "'$1' is not '$2'${3:+: $3}"; }
+
+# Asks the host: host monitor COMMAND...
+host() {
+    local said
+    printf '@host %s\n' "$*" > /dev/ttyS1
+    read -r said < /dev/ttyS1
+    case $said in ok*) printf '%s\n' "${said#ok }" ;; *) wrong "host: $said" ;; esac
+}
+
+# The machine is reset as by its button; the case goes on with the next STAGE.
+reset() {
+    echo $((STAGE + 1)) > "/var/lib/guest/$CASE.stage"
+    sync -f /var/lib/guest
+    printf '@reset\n' > /dev/ttyS1
+    sleep 60
+}
+
+# A folder of the server, on the disk of this name; an empty file system, the same in each case.
+disk() {
+    local device=$1 point=$2
+    shift 2
+    mkfs.ext4 -q -F "$device"
+    mkdir -p "$point"
+    mount "$@" "$device" "$point"
+    later "umount -l $point"
+}
+
+# Our server, as root, in a unit of its own, so that its end by itself is seen: serve FOLDER... [FLAGS]
+serve() {
+    mkdir -p /var/tmp/state
+    systemd-run -q --unit=served --property=KillMode=process --property=LimitMEMLOCK=infinity --property=LimitCORE=0 \
+        afflux serve "$@" --listen 127.0.0.1:$PORT --cache "${CACHE:-64MiB}" --state /var/tmp/state --control /run/served.sock
+    later "journalctl -q -u served -n 40 -o cat > /var/tmp/served.log; systemctl stop served; systemctl reset-failed served"
+    answers
+}
+served_pid() { systemctl show -P MainPID served; }
+answers() { eventually 60 bash -c "exec 9<> /dev/tcp/127.0.0.1/$PORT"; }
+killed() {
+    kill -9 "$(served_pid)"
+    eventually 10 bash -c '! systemctl -q is-active served'
+    systemctl reset-failed served 2> /dev/null || true
+}
+control() { afflux "$1" --control /run/served.sock "${@:2}"; }
+
+# Linux's own server of the same folder.
+knfsd() {
+    mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+    exportfs -o rw,sync,no_root_squash,no_subtree_check,insecure,fsid=7 "127.0.0.1:$1"
+    systemctl start nfs-server
+    later "exportfs -ua; systemctl stop nfs-server nfs-mountd rpcbind rpcbind.socket"
+}
+
+# Mounts the server's folder: mounted POINT [OPTIONS]
+mounted() {
+    local point=$1 options=$OPTIONS${2:+,$2}
+    mkdir -p "$point"
+    case $SERVER in
+        afflux) mount -t nfs -o "$options,port=$PORT,mountport=$PORT,mountproto=tcp" "127.0.0.1:${EXPORT:-/}" "$point" ;;
+        knfsd) mount -t nfs -o "$options" "127.0.0.1:$DATA${EXPORT:-}" "$point" ;;
+    esac
+    later "umount -f -l $point"
+}
+
+# A server of an empty disk, and a mount of it at /mnt/a.
+all_mounted() {
+    disk /dev/vdc $DATA
+    case $SERVER in afflux) serve $DATA ;; knfsd) knfsd $DATA ;; esac
+    mounted /mnt/a "${1:-}"
+    mkdir -p $WORK
+    later "rm -rf $WORK"
+}
+
+# Our own mount of a folder, in a unit of its own: mount_own FOLDER POINT [FLAGS]
+mount_own() {
+    mkdir -p /var/tmp/state "$2"
+    systemd-run -q --unit=served --property=KillMode=process --property=LimitCORE=0 \
+        afflux mount "$@" --cache "${CACHE:-64MiB}" --state /var/tmp/state --control /run/served.sock
+    later "umount -l $2; journalctl -q -u served -n 40 -o cat > /var/tmp/served.log; systemctl stop served; systemctl reset-failed served"
+    eventually 60 mountpoint -q "$2"
+}
+
+# Fails unless the server of the case runs, and never ended.
+alive() {
+    systemctl -q is-active served || { journalctl -q -u served -n 20 -o cat; wrong "the server ended"; }
+}
+# Ends the server of the case, which may have failed to write.
+ended() { systemctl stop served; systemctl reset-failed served 2> /dev/null || true; }
+
+install_own() { dpkg -i /kit/afflux.deb; }
+
+# The service's configuration: the data folder on the port of all cases, a small cache, and these knobs
+configured() {
+    sed -i -e "s|^#directories = .*|directories = [\"$DATA\"]|" -e "s|^#listen = .*|listen = \"127.0.0.1:$PORT\"|" \
+        -e 's|^#cache = .*|cache = "64MiB"|' /etc/afflux/config.toml
+    printf '%s\n' "$@" >> /etc/afflux/config.toml
+}

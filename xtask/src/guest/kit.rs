@@ -1,0 +1,118 @@
+//! The disk with the package, programs and scripts of a guest.
+//!
+//! Owns: its files, their making.
+//! Does not own: the cases, the package (`deb`).
+//! Invariants: a program that cannot be had is named, and its cases are left out by themselves.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::options::{Case, GuestOptions, folder};
+use crate::{deb, repository};
+
+/// Programs of other projects, static: the guest may have other libraries.
+const OTHERS: [&str; 2] = ["fsx", "pjdfstest"];
+const STATIC: &str = "-C target-feature=+crt-static";
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+pub(super) struct Kit {
+    folder: PathBuf,
+}
+
+impl Kit {
+    /// Puts everything but the order of cases below `scratch`.
+    pub(super) fn made(options: &GuestOptions<'_>, scratch: &Path) -> Result<Self> {
+        let kit = Self { folder: scratch.join("kit") };
+        let bin = kit.folder.join("bin");
+        fs::create_dir_all(&bin).context("the kit")?;
+        copy_all(&folder().join("cases"), &kit.folder.join("cases"))?;
+        for name in ["run", "lib.sh"] {
+            fs::copy(folder().join(name), kit.folder.join(name)).context(name)?;
+        }
+        kit.package(options)?;
+        let wants = |name: &str| options.cases.iter().any(|case| case.name.split([':', '@']).next() == Some(name));
+        for name in OTHERS.into_iter().filter(|name| wants(name)) {
+            other(name, &bin)?;
+        }
+        if wants("protocol-check") {
+            let built = repository::build("dev", &["-p", "afflux-nfs-client"])?;
+            fs::copy(built.join("protocol-check"), bin.join("protocol-check")).context("protocol-check")?;
+        }
+        Ok(kit)
+    }
+
+    /// The package, and the same one with an older version, to upgrade from.
+    fn package(&self, options: &GuestOptions<'_>) -> Result<()> {
+        let package = options.deb.map_or_else(|| deb::package("afflux", options.profile), |file| Ok(file.into()))?;
+        fs::copy(&package, self.folder.join("afflux.deb")).with_context(|| package.display().to_string())?;
+        let tree = self.tree();
+        shell(
+            "dpkg-deb -R \"$0/kit/afflux.deb\" \"$1\"; cp \"$1/DEBIAN/control\" \"$0/control\"
+               sed -i 's/^Version: .*/Version: 0.0.1/' \"$1/DEBIAN/control\"
+               dpkg-deb --root-owner-group -Zgzip -z1 -b \"$1\" \"$0/kit/afflux-older.deb\" > /dev/null",
+            &[self.scratch(), &tree],
+        )
+    }
+
+    fn scratch(&self) -> &Path {
+        self.folder.parent().unwrap_or(&self.folder)
+    }
+
+    fn tree(&self) -> PathBuf {
+        self.scratch().join("package")
+    }
+
+    /// The command of the package, for a server on this host.
+    pub(super) fn command(&self) -> PathBuf {
+        self.tree().join("usr/bin/afflux")
+    }
+
+    /// An image of the kit, for these cases.
+    pub(super) fn image(&self, scratch: &Path, cases: &[Case]) -> Result<PathBuf> {
+        let order: String = cases.iter().map(|case| format!("{}\n", case.name)).collect();
+        fs::write(self.folder.join("order"), order).context("the order of cases")?;
+        let image = scratch.join("kit.img");
+        shell(
+            "rm -f \"$1\"; truncate -s $(($(du -sm \"$0\" | cut -f 1) * 5 / 4 + 16))M \"$1\"
+               mke2fs -q -t ext4 -L kit -d \"$0\" \"$1\"",
+            &[&self.folder, &image],
+        )?;
+        Ok(image)
+    }
+}
+
+/// Installs a program of another project in the build's folder once, and copies it.
+fn other(name: &str, bin: &Path) -> Result<()> {
+    let place = repository::target().join("guest/programs");
+    let built = place.join("bin").join(name);
+    if !built.exists() {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["install", "--quiet", "--target", TARGET, "--root"]).arg(&place).arg(name);
+        cargo.env("RUSTFLAGS", STATIC).env("CARGO_TARGET_DIR", place.join("target"));
+        if !cargo.status().context("cargo install")?.success() {
+            eprintln!("left out: {name} cannot be installed");
+            return Ok(());
+        }
+    }
+    fs::copy(&built, bin.join(name)).with_context(|| name.to_owned())?;
+    Ok(())
+}
+
+fn copy_all(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).context("the kit")?;
+    for entry in fs::read_dir(from).context("the cases")? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name())).with_context(|| entry.path().display().to_string())?;
+    }
+    Ok(())
+}
+
+/// Runs a script with these words as `$0` and `$1`.
+fn shell(script: &str, words: &[&Path]) -> Result<()> {
+    let status = Command::new("sh").args(["-ec", script]).args(words).status().context("sh")?;
+    ensure!(status.success(), "failed: {script}");
+    Ok(())
+}
