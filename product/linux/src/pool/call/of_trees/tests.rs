@@ -1,7 +1,9 @@
 use std::pin::Pin;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::task::Waker;
 
 use super::*;
+use crate::pool::PoolTask;
 
 /// Waits for a word if asked to, and returns its number.
 struct Say {
