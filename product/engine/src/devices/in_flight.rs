@@ -128,14 +128,11 @@ impl InFlight {
         if flight.sync_lead == Cost::MAX {
             return Ticket { runs, number: None };
         }
-        let changed = |lead: u64| {
-            if for_sync {
-                lead.saturating_add(prices.of(pages, runs * SEEKS_OF_SYNC).0)
-            } else {
-                lead.saturating_sub(prices.of(pages, runs).0)
-            }
+        let changed = |lead: u64| match for_sync {
+            true => Some(lead.saturating_add(prices.of(pages, runs * SEEKS_OF_SYNC).0)),
+            false => Some(lead.saturating_sub(prices.of(pages, runs).0)),
         };
-        self.lead.update(Ordering::Relaxed, Ordering::Relaxed, changed);
+        let _ = self.lead.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
         let mut order = lock(&self.order);
         order.submitted += 1;
         let number = order.submitted;

@@ -93,7 +93,7 @@ impl Places {
             return false;
         };
         let one_more = |aside: u32| (aside < most).then_some(aside + 1);
-        request.is_aside = self.aside.try_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok();
+        request.is_aside = self.aside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok();
         request.is_aside
     }
 }

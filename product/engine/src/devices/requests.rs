@@ -37,7 +37,7 @@ impl Requests {
     /// Counts one more write in flight unless there are `most`.
     pub(crate) fn try_count_write(&self, most: u32) -> bool {
         let more = |count| (count < most).then_some(count + 1);
-        self.writes.try_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        self.writes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     /// Counts one write less in flight.
