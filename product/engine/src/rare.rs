@@ -58,7 +58,7 @@ impl Number {
 
     /// Returns the number before.
     fn change(&self, to: impl Fn(u64) -> u64) -> u64 {
-        self.0.update(Relaxed, Relaxed, to)
+        self.0.fetch_update(Relaxed, Relaxed, |before| Some(to(before))).unwrap_or_else(|before| before)
     }
 }
 
