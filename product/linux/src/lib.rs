@@ -7,6 +7,11 @@
 //! Invariants: nothing here decides anything about pages; `unsafe` stays in the ring and in the few
 //! calls that hand memory to the kernel.
 
+#![cfg_attr(
+    not(feature = "server"),
+    allow(dead_code, unused_imports, reason = "a reactor and a pool can more than a cache alone needs")
+)]
+
 mod claim;
 mod clock;
 mod device;
