@@ -24,9 +24,14 @@ const SMALL_ON_WAY: usize = 2;
 impl State {
     /// Closes full segments, and the open one unless enough small ones are on their way.
     pub(crate) fn seal(&mut self, epoch: u32, limits: &Limits) -> Result<(), ObjectVolumeError> {
-        self.seal_large(epoch, limits)?;
         let (mut open, mut open_bytes) = (Vec::new(), 0);
-        for (ino, number, length) in self.all_buffered() {
+        let buffered: Vec<(u64, u64)> = self.buffered.iter().map(|(number, ino)| (*ino, *number)).collect();
+        for (ino, number) in buffered {
+            let length = self.files.get_mut(&ino).and_then(|file| file.write_mut(number)).map_or(0, |w| w.data_bytes());
+            if length >= limits.segment_bytes / LARGE_PART {
+                self.close(epoch, vec![(ino, number)], false)?;
+                continue;
+            }
             if open_bytes + length > limits.segment_bytes {
                 self.close(epoch, std::mem::take(&mut open), false)?;
                 open_bytes = 0;
@@ -38,38 +43,6 @@ impl State {
             self.close(epoch, open, true)?;
         }
         Ok(())
-    }
-
-    /// Closes a segment for each large write. It takes small writes of its own file along that are there: a stream comes in
-    /// requests with short rests. A sync of another file waits for no large segment.
-    fn seal_large(&mut self, epoch: u32, limits: &Limits) -> Result<(), ObjectVolumeError> {
-        let is_large = |length: u64| length >= limits.segment_bytes / LARGE_PART;
-        let (larges, mut smalls): (Vec<_>, Vec<_>) =
-            self.all_buffered().into_iter().partition(|(_, _, length)| is_large(*length));
-        for (ino, number, length) in larges {
-            let (mut writes, mut room) = (vec![(ino, number)], limits.segment_bytes - length);
-            smalls.retain(|(of, small, length)| {
-                let fits = *of == ino && *length <= room;
-                if fits {
-                    room -= length;
-                    writes.push((*of, *small));
-                }
-                !fits
-            });
-            writes.sort_unstable_by_key(|(_, number)| *number);
-            self.close(epoch, writes, false)?;
-        }
-        Ok(())
-    }
-
-    /// Files, numbers and lengths of the writes that are in no segment.
-    fn all_buffered(&mut self) -> Vec<(u64, u64, u64)> {
-        let Self { files, buffered, .. } = self;
-        let mut length = |ino, number| {
-            let write = files.get_mut(&ino).and_then(|file| file.write_mut(number));
-            write.map_or(0, |write| write.data_bytes())
-        };
-        buffered.iter().map(|(number, ino)| (*ino, *number, length(*ino, *number))).collect()
     }
 
     pub(crate) fn small_on_way(&self) -> impl Iterator<Item = SegmentId> {

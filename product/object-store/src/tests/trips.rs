@@ -5,14 +5,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use afflux_object::{Change, Records};
+use afflux_object::{ObjectTree, ObjectTreeOptions};
+use bytes::Bytes;
 use object_store::memory::InMemory;
 
 use super::process::Process;
 use super::world::{MS, Shared, TICK_NS, now_ns};
-use super::writer::Desk;
+use super::writer::{Desk, Volume};
 use crate::probe::probe;
-use crate::records::StoreRecords;
+use crate::site::Site;
 
 /// The log of a writer that was killed, nearly as long as it gets.
 const LOGS: u64 = 250;
@@ -35,30 +36,43 @@ fn until_ready<F: Future<Output = ()> + Send + 'static>(
     now_ns() - begun_ns - TICK_NS
 }
 
+/// Opens the volume and its tree of names, as a server does.
+async fn serve(desk: &Desk, site: &Arc<Site>) -> Arc<Volume> {
+    let volume = Arc::new(desk.open(site, true).await.unwrap());
+    ObjectTree::open(Arc::clone(&volume), ObjectTreeOptions::default()).await.unwrap();
+    volume
+}
+
 #[test]
 fn a_takeover_makes_few_round_trips() {
     let (world, objects) = (Shared::new(1, None), Arc::new(InMemory::new()));
     let desk = |process| Desk { world: world.clone(), objects: Arc::clone(&objects), process };
     world.world().calm_ns = Some(TICK_NS);
-    let killed = desk(1);
+    let (first, killed, next) = (desk(1), desk(2), desk(3));
+    // Its records are in the tree of the database, behind the log.
     until_ready(&world, |handle, ready| async move {
-        let records = StoreRecords::open(killed.site(handle)).await.unwrap();
+        let volume = serve(&first, &first.site(handle)).await;
+        volume.close().await.unwrap();
+        volume.records().close().await.unwrap();
+        ready.store(true, Ordering::Relaxed);
+        std::future::pending::<()>().await;
+    });
+    until_ready(&world, |handle, ready| async move {
+        let volume = serve(&killed, &killed.site(handle)).await;
         for at in 0..LOGS {
-            let batch = vec![Change::Put(at.to_be_bytes().to_vec(), vec![0; 100])];
-            records.durable(records.apply(batch).unwrap()).await.unwrap();
+            volume.write(1, at, Bytes::from_static(b"x")).unwrap();
+            volume.commit(1).await.unwrap();
         }
         ready.store(true, Ordering::Relaxed);
         std::future::pending::<()>().await;
     });
     world.world().calm_ns = Some(ROUND_TRIP_NS);
-    let next = desk(2);
     let took_ns = until_ready(&world, |handle, ready| async move {
         let site = next.site(handle);
         let names = ["probe/a", "probe/b"].map(|name| site.address.path(name));
         probe(&site.wire, names, true).await.unwrap();
-        let volume = next.open(&site, true).await.unwrap();
+        let _volume = serve(&next, &site).await;
         ready.store(true, Ordering::Relaxed);
-        drop(volume);
         std::future::pending::<()>().await;
     });
     let trips = took_ns / ROUND_TRIP_NS;

@@ -27,6 +27,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 const ROUND_TRIP: Duration = Duration::from_secs(1);
 const BUCKET: &str = "bucket";
 const BYTES: u64 = 8 << 30;
+/// The goal at 30 ms is 1.2 s.
+const TRIPS_MAX: u64 = 40;
 /// Log objects of a writer that was killed, close to the most that it leaves.
 const LOGS: u64 = 250;
 
@@ -177,6 +179,18 @@ impl World {
         println!("{grown:?}");
         grown
     }
+}
+
+// rule: A takeover makes at most 40 round trips one after the other.
+#[test]
+#[ignore = "waits for some fifty round trips of a second"]
+fn a_takeover_on_a_ceph_makes_few_round_trips() {
+    let Some(world) = World::start() else { return };
+    world.make("taken", 1_000);
+    world.leave("taken");
+    let trips = world.trips("writer", "taken");
+    println!("a takeover on a Ceph: {trips} round trips one after the other");
+    assert!(trips <= TRIPS_MAX, "{trips}");
 }
 
 /// The child: servers of a role, which do nothing once they are open.

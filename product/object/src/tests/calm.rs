@@ -99,34 +99,6 @@ fn a_cut_and_a_removal_of_many_extents_leave_nothing() {
     is_sound(&store);
 }
 
-// rule: A large write takes the short rest of its file along: both are one PUT.
-#[test]
-fn a_large_write_takes_the_rest_of_its_own_file_along() {
-    let (store, volume) = new_volume();
-    let segments = |writes: &[(u64, u64, usize)]| {
-        let before = store.world().objects.len();
-        for (ino, start, length) in writes {
-            volume.write(*ino, *start, bytes(*length as u8, *length)).unwrap();
-        }
-        store.finish(volume.flush()).unwrap();
-        for (ino, start, length) in writes {
-            let found = store.finish(volume.read(*ino, *start, *length as u64)).unwrap();
-            assert_eq!(found, vec![*length as u8; *length]);
-        }
-        store.world().objects.len() - before
-    };
-    let (one, other) = (INO, INO + 1);
-    assert_eq!(segments(&[(one, 0, 140), (one, 140, 10)]), 1);
-    // In any order, and if both fill a segment exactly.
-    assert_eq!(segments(&[(one, 300, 19), (one, 319, 141)]), 1);
-    assert_eq!(segments(&[(one, 500, 141), (one, 641, 19), (one, 660, 1)]), 2);
-    // A sync of another file waits for no large segment.
-    assert_eq!(segments(&[(one, 900, 100), (other, 0, 10)]), 2);
-    store.finish(volume.commit(one)).unwrap();
-    store.finish(volume.commit(other)).unwrap();
-    is_sound(&store);
-}
-
 #[test]
 fn a_write_counts_at_once_and_a_hole_grows_nothing() {
     let (store, volume) = new_volume();
