@@ -73,6 +73,17 @@ disk() {
     later "umount -l $point"
 }
 
+# A mapped disk answers no request: hang NAME SECONDS. It goes on by itself after that time: programs that wait for it cannot be
+# ended before, and neither can the case.
+hang() {
+    systemd-run -q --unit="resume-$1" --on-active="$2" --timer-property=AccuracySec=1s dmsetup resume "$1"
+    dmsetup suspend --noflush --nolockfs "$1"
+}
+resume() {
+    systemctl stop "resume-$1.timer" 2> /dev/null || true
+    dmsetup resume "$1"
+}
+
 # Our server, as root, in a unit of its own, so that its end by itself is seen: serve FOLDER... [FLAGS]
 serve() {
     mkdir -p /var/tmp/state

@@ -15,7 +15,7 @@ head -c 8000000 /dev/urandom > $WORK/bytes
 cp $WORK/bytes /mnt/a/before
 sync -f /mnt/a
 # An interrupted file system would be flushed first; a hung one is not.
-dmsetup suspend --noflush --nolockfs hanging
+hang hanging 100
 cp $WORK/bytes /mnt/a/file &
 copy=$!
 sleep 3
@@ -27,18 +27,18 @@ echo "= the other disk: $((SECONDS - began)) s"
 kill -0 $copy || wrong "a copy to a hung disk ended"
 eventually 60 bash -c "afflux stat --control /run/served.sock | grep -i -q hung"
 afflux stat --control /run/served.sock | grep -i hung | sed 's/^/= /'
-dmsetup resume hanging
+resume hanging
 wait $copy
 sync -f /mnt/a
 cmp $WORK/bytes /srv/hanging/file
 
 control set hang_error_ms=3000
-dmsetup suspend --noflush --nolockfs hanging
+hang hanging 100
 code=0
 timeout 100 dd if=$WORK/bytes of=/mnt/a/refused bs=1M conv=fsync 2> $WORK/error || code=$?
 echo "= with hang_error_ms: $(grep -v records $WORK/error | head -n 1)"
 [ $code = 1 ] || wrong "a write to a hung disk ended with $code"
-dmsetup resume hanging
+resume hanging
 eventually 60 dd if=$WORK/bytes of=/mnt/a/again bs=1M conv=fsync
 cmp $WORK/bytes /srv/hanging/again
 cmp $WORK/bytes /srv/hanging/file
