@@ -27,6 +27,7 @@ state() {
     ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'
     timeout 10 journalctl -q -u served -u afflux -n 20 -o cat
     timeout 10 afflux stat --control /run/served.sock --verbose
+    timeout 10 afflux delays --control /run/served.sock
     dmesg | tail -n 15
     echo "--"
 }
