@@ -27,6 +27,7 @@ state() {
     ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'
     timeout 10 journalctl -q -u served -u afflux -n 20 -o cat
     timeout 10 afflux stat --control /run/served.sock --verbose
+    timeout 10 afflux delays --control /run/served.sock
     dmesg | tail -n 15
     echo "--"
 }
@@ -71,6 +72,17 @@ disk() {
     mkdir -p "$point"
     mount "$@" "$device" "$point"
     later "umount -l $point"
+}
+
+# A mapped disk answers no request: hang NAME SECONDS. It goes on by itself after that time: programs that wait for it cannot be
+# ended before, and neither can the case.
+hang() {
+    systemd-run -q --unit="resume-$1" --on-active="$2" --timer-property=AccuracySec=1s dmsetup resume "$1"
+    dmsetup suspend --noflush --nolockfs "$1"
+}
+resume() {
+    systemctl stop "resume-$1.timer" 2> /dev/null || true
+    dmsetup resume "$1"
 }
 
 # Our server, as root, in a unit of its own, so that its end by itself is seen: serve FOLDER... [FLAGS]

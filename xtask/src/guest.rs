@@ -15,7 +15,7 @@ mod talk;
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use afflux_scratch::Scratch;
@@ -57,6 +57,9 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let scratch = Scratch::new(&repository::target(), "guest")?;
     let kit = Kit::made(&options, scratch.path())?;
     let logs = repository::target().join("guest").join("logs");
+    if logs.exists() {
+        fs::remove_dir_all(&logs).context("the old logs")?;
+    }
     fs::create_dir_all(&logs).context("a folder for logs")?;
     let mut run = Run { options: &options, logs: &logs, outcomes: Vec::new() };
     while run.outcomes.len() < options.cases.len() {
@@ -123,7 +126,7 @@ impl Run<'_> {
         }
     }
 
-    fn log(&self, case: &str) -> std::path::PathBuf {
+    fn log(&self, case: &str) -> PathBuf {
         self.logs.join(format!("{}.log", case.replace([':', '@', ',', '='], "-")))
     }
 

@@ -26,9 +26,9 @@ wait $holder || true
 afflux eject vdd --unmount > $WORK/out 2>&1 || { cat $WORK/out; wrong "a free disk is not ejected"; }
 tail -n 1 $WORK/out | sed 's/^/= free: /'
 fails mountpoint -q /srv/stick
-host monitor device_del disk-vdd
+host monitor device_del disk-vdd > /dev/null
 eventually 60 bash -c '! [ -e /sys/block/vdd ]'
-host monitor device_add virtio-blk-pci,drive=vdd,id=disk-vdd,serial=vdd
+host monitor device_add virtio-blk-pci,drive=vdd,id=disk-vdd,serial=vdd > /dev/null
 eventually 60 bash -c 'lsblk -ndo SERIAL | grep -q "^vdd$"'
 again=/dev/$(lsblk -ndo SERIAL,NAME | awk '$1 == "vdd" { print $2 }')
 fsck.ext4 -n -f "$again" > $WORK/out 2>&1 || { cat $WORK/out; wrong "fsck"; }

@@ -12,11 +12,11 @@ EXPORT=/hanging mounted /mnt/a
 EXPORT=/other mounted /mnt/b
 mkdir -p $WORK
 head -c 8000000 /dev/urandom > $WORK/bytes
-cp $WORK/bytes /mnt/a/before
+head -c 8000000 /dev/zero > /mnt/a/file
 sync -f /mnt/a
 # An interrupted file system would be flushed first; a hung one is not.
-dmsetup suspend --noflush --nolockfs hanging
-cp $WORK/bytes /mnt/a/file &
+hang hanging 100
+dd if=$WORK/bytes of=/mnt/a/file bs=1M conv=notrunc,fsync status=none &
 copy=$!
 sleep 3
 began=$SECONDS
@@ -25,20 +25,19 @@ sync /mnt/b/file
 cmp $WORK/bytes /mnt/b/file
 echo "= the other disk: $((SECONDS - began)) s"
 kill -0 $copy || wrong "a copy to a hung disk ended"
-eventually 60 bash -c "afflux stat --control /run/served.sock | grep -i -q hung"
-afflux stat --control /run/served.sock | grep -i hung | sed 's/^/= /'
-dmsetup resume hanging
+eventually 60 bash -c "afflux stat --control /run/served.sock | grep -q HANGS"
+afflux stat --control /run/served.sock | grep HANGS | sed 's/^/= /'
+resume hanging
 wait $copy
 sync -f /mnt/a
 cmp $WORK/bytes /srv/hanging/file
 
 control set hang_error_ms=3000
-dmsetup suspend --noflush --nolockfs hanging
+hang hanging 100
 code=0
-timeout 100 dd if=$WORK/bytes of=/mnt/a/refused bs=1M conv=fsync 2> $WORK/error || code=$?
-echo "= with hang_error_ms: $(grep -v records $WORK/error | head -n 1)"
+timeout 90 dd if=/dev/zero of=/mnt/a/file bs=1M count=4 conv=notrunc,fsync status=none 2> $WORK/error || code=$?
+echo "= with hang_error_ms: $(sed 's/.*: //' $WORK/error | head -n 1)"
 [ $code = 1 ] || wrong "a write to a hung disk ended with $code"
-dmsetup resume hanging
-eventually 60 dd if=$WORK/bytes of=/mnt/a/again bs=1M conv=fsync
-cmp $WORK/bytes /srv/hanging/again
+resume hanging
+eventually 60 dd if=$WORK/bytes of=/mnt/a/file bs=1M conv=notrunc,fsync
 cmp $WORK/bytes /srv/hanging/file
