@@ -40,7 +40,12 @@ use host::HostFile;
 use marks::Marks;
 use rounds::Rounds;
 use withheld::Withheld;
-pub(crate) use withheld::{Earlier, Obstacles, RangeNumber, overlap};
+pub(crate) use withheld::{RangeNumber, overlap};
+
+/// Bytes of a file that become durable before a withheld range is written.
+pub(crate) type Earlier = withheld::Earlier<FileInner>;
+/// Why dirty bytes of a range are not written.
+pub(crate) type Obstacles = withheld::Obstacles<FileInner>;
 
 /// An open file. On cache lines of its own, because its writers change it at every page.
 #[repr(align(128))]
@@ -66,7 +71,7 @@ pub(crate) struct FileInner {
     /// Whether a page is dirty or being written: kept outside the lock for cheap questions.
     pub(super) unclean: AtomicBool,
     /// Whether a range of it was ever withheld.
-    withholds: AtomicBool,
+    pub(super) withholds: AtomicBool,
 }
 
 /// The state that changes with a file's pages.
@@ -84,7 +89,7 @@ pub(crate) struct FileState {
     pub(crate) failures: FileFailures,
     pub(crate) flushes: Flushes,
     pub(crate) rounds: Rounds,
-    pub(crate) withheld: Withheld,
+    pub(crate) withheld: Withheld<FileInner>,
     holds: u32,
     discarded: bool,
     /// Dirty bytes from this page on have no place on the device: its space, or the owner's quota, is used up.

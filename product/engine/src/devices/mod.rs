@@ -37,6 +37,7 @@ mod totals;
 mod unwritable;
 mod usage;
 pub(crate) mod waits;
+mod withholding;
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};

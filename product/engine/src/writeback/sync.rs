@@ -167,7 +167,8 @@ impl<P: Platform> Writeback<P> {
             if !state.flushes.begins() {
                 return Ok(());
             }
-            state.flushes.takes_reshaped()
+            // A store has no journal.
+            state.flushes.takes_reshaped() && !file.device.limits().is_store()
         };
         self.base.local().count(Counter::SyncRequests, 1);
         let result = {

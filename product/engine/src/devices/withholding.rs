@@ -1,0 +1,94 @@
+//! The pages of withheld ranges: their tags in a file's index.
+//!
+//! Owns: which dirty pages have the tag `Withheld` in place of `Dirty`, and when that changes.
+//! Does not own: the ranges (`file::withheld`), when a range is let go (`writeback::ordering`), the lists of files.
+//! Invariants: a dirty page in a range has the tag `Withheld`. It keeps `Dirty` only while a sync that marked the page
+//! before has it written. Pages that are let go are listed as any dirty page.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::file::{Earlier, FileInner, FileState, Obstacles, RangeNumber};
+use crate::cache::nodes::Tag;
+use crate::wait::lock;
+
+/// The most pages let go, or withheld, in one hold of the file's lock.
+const PIECE_PAGES: u64 = 1024;
+
+impl FileInner {
+    /// Changes the tag of a page in a withheld range, or of one that was in such a range. Returns false for any other
+    /// page, which has the tag `Dirty` instead.
+    pub(super) fn tag_withheld(&self, state: &mut FileState, page: u64, on: bool) -> bool {
+        if state.withheld.is_empty() {
+            return false;
+        }
+        let (nodes, index) = (&self.cache.nodes, &self.pages.index);
+        let has = index.has_tag(nodes, page, Tag::Withheld);
+        if has != (on && state.withheld.covers(page)) {
+            index.set_tag(nodes, page, Tag::Withheld, !has);
+            state.withheld.note_tag(!has);
+            self.note_failed(state);
+        }
+        on && state.withheld.covers(page)
+    }
+
+    /// Withholds a range of pages from here on. Pages that a running sync has marked are still written.
+    pub(crate) fn withhold(self: &Arc<Self>, pages: Range<u64>, after: Option<Earlier>) -> RangeNumber {
+        self.withholds.store(true, Ordering::Release);
+        let number = lock(&self.state).withheld.add(pages.clone(), after);
+        let (nodes, index) = (&self.cache.nodes, &self.pages.index);
+        let mut next = Some(pages.start);
+        while let Some(from) = next {
+            let state = &mut *lock(&self.state);
+            let dirty = |page| index.next_tagged(nodes, page, Tag::Dirty).filter(|page| *page < pages.end);
+            next = self.cache.visit_piece(PIECE_PAGES, from, dirty, |page| {
+                if !index.has_tag(nodes, page, Tag::ToWrite) {
+                    self.tag_dirty(state, page, false);
+                    self.tag_dirty(state, page, true);
+                }
+            });
+        }
+        number
+    }
+
+    /// Whether a range of the file was ever withheld. Takes no lock.
+    pub(crate) fn withholds(&self) -> bool {
+        self.withholds.load(Ordering::Acquire)
+    }
+
+    /// Whether a sync that began earlier still has pages of the range written.
+    pub(crate) fn is_marked_within(&self, pages: &Range<u64>) -> bool {
+        let _state = lock(&self.state);
+        let marked = self.pages.index.next_tagged(&self.cache.nodes, pages.start, Tag::ToWrite);
+        marked.is_some_and(|page| page < pages.end)
+    }
+
+    /// Lets go of a range: its dirty pages may be written, unless another range covers them.
+    pub(crate) fn let_go(self: &Arc<Self>, number: RangeNumber) {
+        let Some(pages) = lock(&self.state).withheld.remove(number) else { return };
+        let (nodes, index) = (&self.cache.nodes, &self.pages.index);
+        let mut next = Some(pages.start);
+        while let Some(from) = next {
+            let state = &mut *lock(&self.state);
+            let withheld = |page| index.next_tagged(nodes, page, Tag::Withheld).filter(|page| *page < pages.end);
+            next = self.cache.visit_piece(PIECE_PAGES, from, withheld, |page| {
+                self.tag_dirty(state, page, true);
+            });
+            // A pause after a failure that has ended since is found at the next look.
+            let now = state.marks.dirtied_at();
+            self.requeue(state, now);
+        }
+        self.queue.wake_all();
+    }
+
+    /// Why dirty bytes of the range are not written.
+    pub(crate) fn obstacles(&self, range: &Range<u64>) -> Obstacles {
+        let (state, pages) = (lock(&self.state), Self::pages_of(range));
+        let (nodes, index) = (&self.cache.nodes, &self.pages.index);
+        let is_tagged = |page: Option<u64>, end: u64| page.is_some_and(|page| page < end);
+        state
+            .withheld
+            .obstacles(&pages, |pages| is_tagged(index.next_tagged(nodes, pages.start, Tag::Withheld), pages.end))
+    }
+}
