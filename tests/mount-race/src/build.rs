@@ -14,7 +14,6 @@ use anyhow::{Context, Result, ensure};
 use crate::contenders::Running;
 use crate::figure::Figure;
 use crate::options::Options;
-use crate::processes::Usage;
 
 /// The crate, and the smaller one of a quick run.
 const CRATE: &str = "afflux-engine";
