@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use afflux_scratch::SKIPPED;
 use anyhow::{Context, Result, bail};
 
-use crate::{fio_engine, limited, mounted, repository, skips};
+use crate::{fio_engine, limited, repository, skips};
 
 #[cfg(test)]
 mod tests;
@@ -111,6 +111,8 @@ const MOUNTS_OF_STORES: &[Tool] = &[
     Tool { program: "fusermount3", package: "fuse3", without: BESIDE_OTHERS },
 ];
 
+/// Programs on a mount for each change. pjdfstest is left out: it waits for seconds in each of many tests.
+const MOUNTED: &[&str] = &["fio", "git", "sqlite", "sqlite-wal", "fsx"];
 /// The exerciser of file systems, from crates.io.
 const FSX: &str = "fsx@0.3.2";
 const IN_A_GUEST: &str = "the cases in a guest";
@@ -245,9 +247,9 @@ fn mounted_programs(skipped: &Path) -> Result<bool> {
         File::options().append(true).create(true).open(skipped)?.write_all(line.as_bytes())?;
         return Ok(true);
     }
-    let outcome = mounted::short(&repository::built("test"));
-    outcome.as_ref().err().into_iter().for_each(|error| eprintln!("error: {error:#}"));
-    Ok(outcome.is_ok())
+    let mut command = Command::new(std::env::current_exe().context("this program's path")?);
+    command.args(["mounted", "--fuse", "--built"]).arg(repository::built("test")).args(MOUNTED);
+    Ok(command.status().context("cargo xtask mounted")?.success())
 }
 
 /// Installs fsx if it is not there: without optimization, which takes longer than its run.

@@ -47,17 +47,8 @@ const WITH_STORES: [&str; 8] = [
     "afflux-command/object,afflux-nfs-check/fuse",
 ];
 
-/// The programs for each change. pjdfstest waits for seconds in each of many tests.
-const SHORT: &[&str] = &["fio", "git", "sqlite", "sqlite-wal", "fsx"];
-
 /// The slow disk.
 const DISK: [&str; 2] = ["-p", "afflux-disk"];
-
-/// Runs the short forms on a mount of the server in a directory of cargo's: for each change.
-pub(crate) fn short(built: &Path) -> Result<()> {
-    let built = built.to_str().context("a path of text")?;
-    run(&[&["--fuse", "--built", built], SHORT].concat())
-}
 
 /// Builds the programs, mounts, and runs the named tests, or all.
 pub(crate) fn run(words: &[&str]) -> Result<()> {

@@ -18,6 +18,8 @@ use crate::repository;
 const SCRIPT: &str = r#"set -e
 suite=$1 place=$2 built=$3 packaging=$4; shift 4
 cd "$place"
+# As on a host with systemd: a server's own view then follows others' unmounting.
+mount --make-rshared /
 mkdir upper work test scratch on-test on-scratch results home state
 sbin=$(realpath /sbin)
 mount -t overlay -o "lowerdir=$sbin,upperdir=$place/upper,workdir=$place/work" overlay "$sbin"
@@ -59,7 +61,18 @@ struct Expected {
     because: &'static str,
 }
 
-const EXPECTED: &[Expected] = &[];
+const DEVICES: &str = "device files have no effect below the mount";
+const TRUSTED: &str = "trusted.* is refused";
+
+const EXPECTED: &[Expected] = &[
+    Expected { test: "generic/003", because: "reads change no time of access; the time of change is the writeback's" },
+    Expected { test: "generic/020", because: "the host's ext4 holds fewer attributes than the suite expects of FUSE" },
+    Expected { test: "generic/062", because: TRUSTED },
+    Expected { test: "generic/097", because: TRUSTED },
+    Expected { test: "generic/184", because: DEVICES },
+    Expected { test: "generic/193", because: "the server has no CAP_FSETID, so the host takes more setgid bits" },
+    Expected { test: "generic/306", because: DEVICES },
+];
 
 /// Runs the suite's tests of these names, or its quick group.
 pub(super) fn run(suite: &Path, built: &Path, place: &Path, names: &[&str]) -> Result<()> {
