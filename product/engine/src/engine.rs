@@ -14,7 +14,6 @@ use crate::cache::{Cache, Census, PinnedPages};
 use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
-use crate::devices::names_priority::NamesPriority;
 use crate::devices::status::DeviceStatus;
 use crate::devices::waits::{DeviceWaits, PerWait};
 use crate::devices::{DeviceId, DeviceState, Devices, ListedFiles};
@@ -49,6 +48,17 @@ pub struct Engine<P: Platform> {
     reading: Arc<Readings<P>>,
     writing: Arc<Writing<P>>,
     reshaping: Arc<Reshaping<P>>,
+}
+
+/// A change of names that is being made durable, from [`Engine::prioritize_names`].
+pub struct NamesPriority(Arc<DeviceState>);
+
+impl Drop for NamesPriority {
+    fn drop(&mut self) {
+        if self.0.in_flight.names_end() {
+            self.0.requests().write_ended().wake_all();
+        }
+    }
 }
 
 /// A range whose bytes stay off the device until this is dropped, from [`Engine::withhold`].
@@ -630,7 +640,8 @@ impl<P: Platform> Engine<P> {
     /// meanwhile, so that the host's few small writes do not wait for much. `None` if the engine has no such device.
     pub fn prioritize_names(&self, device: DeviceId) -> Option<NamesPriority> {
         let device = self.device(device)?;
-        Some(NamesPriority::begin(&device))
+        device.in_flight.names_begin();
+        Some(NamesPriority(device))
     }
 
     /// The waiters for the device, and how long such waits take; `None` if the engine has no such device.

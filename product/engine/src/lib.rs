@@ -47,7 +47,7 @@ pub use devices::status::DeviceStatus;
 pub use devices::waits::{DeviceWaits, PauseStatus, PerWait, Waiter, WaitsFor};
 pub use devices::{DeviceId, ListedFiles};
 pub use durations::{WaitHistogram, WaitTimes};
-pub use engine::{Engine, EngineStatus, File, Policies, Withheld};
+pub use engine::{Engine, EngineStatus, File, NamesPriority, Policies, Withheld};
 pub use error::{DeviceError, Error};
 pub use platform::{Device, DeviceReport, Limits, Nanos, Platform, WallNanos};
 pub use readahead::{Advice, Readahead};

@@ -109,11 +109,7 @@ impl<P: Platform> Reshaping<P> {
         self.extend_device(file).await?;
         let operation = Operation::Punch { offset: range.start, len: range.end - range.start };
         self.writeback.call(file, operation).await?;
-        {
-            let mut state = lock(&file.state);
-            state.flushes.note_reshaped();
-            file.owe_flush(&mut state, self.base.now());
-        }
+        file.owe_flush(&mut lock(&file.state), self.base.now());
         self.drop_pages(file, FileInner::pages_of(&range));
         let kept = file.settle(&mut lock(&file.state));
         drop(kept);
@@ -189,7 +185,6 @@ impl<P: Platform> Reshaping<P> {
             let mut state = lock(&file.state);
             state.host.reaches(size);
             state.host.note_change();
-            state.flushes.note_reshaped();
             file.owe_flush(&mut state, self.base.now());
         }
         Ok(())
@@ -204,7 +199,6 @@ impl<P: Platform> Reshaping<P> {
             state.host.set_cutting(true);
             state.host.note_change();
             state.host.set_size(size);
-            state.flushes.note_reshaped();
             file.owe_flush(&mut state, self.base.now());
             file.pages.size.swap(size, Ordering::AcqRel)
         };

@@ -21,7 +21,6 @@ mod id;
 pub(crate) mod in_flight;
 mod listing;
 mod lists;
-pub(crate) mod names_priority;
 pub(crate) mod pass;
 pub(crate) mod places;
 pub(crate) mod placing;

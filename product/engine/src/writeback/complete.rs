@@ -125,9 +125,7 @@ impl<P: Platform> WriteEnds<P> {
         state.flight.write_ends(self.sequence, pages);
         state.host.note_change();
         if let (Ok(()), Operation::Write { offset, len }) = (result, operation) {
-            if state.host.reaches(offset + u64::from(len)) {
-                state.flushes.note_reshaped();
-            }
+            state.host.reaches(offset + u64::from(len));
             file.owe_flush(&mut state, now);
         }
         for piece in pieces {

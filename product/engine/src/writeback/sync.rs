@@ -16,7 +16,6 @@ use crate::call::Call;
 use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
-use crate::devices::names_priority::NamesPriority;
 use crate::devices::waits::WaitsFor;
 use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
@@ -162,31 +161,17 @@ impl<P: Platform> Writeback<P> {
 
     async fn flush(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
         // Every write that ends from here on owes another.
-        let reshaped = {
-            let mut state = lock(&file.state);
-            if !state.flushes.begins() {
-                return Ok(());
-            }
-            // A store has no journal.
-            state.flushes.takes_reshaped() && !file.device.limits().is_store()
-        };
+        if !lock(&file.state).flushes.begins() {
+            return Ok(());
+        }
         self.base.local().count(Counter::SyncRequests, 1);
-        let result = {
-            // The host's file system writes its journal.
-            let _small_writes = reshaped.then(|| NamesPriority::begin(&file.device));
-            self.call(file, Operation::Sync).await
-        };
+        let result = self.call(file, Operation::Sync).await;
         if file.device.note_write(result, false) {
             self.base.trace_device(Some(file.device.id()), || Event::DeviceFailing { error: result.err() });
         }
         match result {
             Ok(()) => self.flushed(file).await,
-            Err(error) => {
-                if reshaped {
-                    lock(&file.state).flushes.note_reshaped();
-                }
-                self.flush_failed(file, error).await;
-            }
+            Err(error) => self.flush_failed(file, error).await,
         }
         let kept = {
             let mut state = lock(&file.state);

@@ -10,7 +10,6 @@ use afflux_engine::{DeviceError, Error};
 use afflux_simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
 
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, bytes};
-use crate::streams::{self, Writer};
 
 #[test]
 fn a_sync_returns_only_when_the_bytes_and_the_size_are_durable() {
@@ -271,42 +270,4 @@ fn after_a_power_loss_a_size_that_was_ahead_is_one_that_was_accepted() {
         shorter += u64::from(size < asked);
     }
     assert!(ahead > 0 && shorter > 0, "{ahead} sizes were ahead, {shorter} had not come as far");
-}
-
-/// The most requests of a stream in flight in 200 ms, while a flush of another file hangs in the device. That file grew
-/// before, or was overwritten.
-fn stream_in_flight_beside_a_flush(grows: bool) -> u64 {
-    let lab = streams::lab(1 << 30, &[streams::disk(streams::SLOW)]);
-    let (small, stream) = (lab.file(0, 64 * PAGE, 0), Writer::STREAM.begins(&lab));
-    lab.passes(5 * SECOND);
-    small.disk.add_fault(Fault::always(FaultTarget::Sync, FaultWhat::Hang).on(small.id));
-    let (here, to) = (Arc::clone(&lab.here), small.clone());
-    let ended = lab.in_background(async move {
-        here.write(&to, if grows { 64 * PAGE as u64 } else { 0 }, PAGE, 0).await.unwrap();
-        here.sync(&to).await.unwrap();
-    });
-    lab.passes(SECOND);
-    let most = lab.run(async {
-        let mut most = 0;
-        for _ in 0..2000 {
-            lab.here.sleep(MILLISECOND / 10).await;
-            most = most.max(small.disk.in_flight());
-        }
-        most
-    });
-    assert!(!ended.load(Ordering::Relaxed), "the flush is in the device");
-    small.disk.clear_faults();
-    small.disk.release();
-    stream.1.stop();
-    lab.passes(SECOND);
-    assert!(ended.load(Ordering::Relaxed));
-    most - 1
-}
-
-// rule: while the host makes a new size durable, less other data is in its device's queue
-#[test]
-fn a_flush_of_a_file_that_grew_has_less_data_beside_it() {
-    let (overwritten, grown) = (stream_in_flight_beside_a_flush(false), stream_in_flight_beside_a_flush(true));
-    assert!(overwritten >= 4, "{overwritten}: the stream goes on as ever");
-    assert!((1..=2).contains(&grown), "{grown}");
 }

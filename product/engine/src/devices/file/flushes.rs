@@ -10,14 +10,12 @@ pub(crate) struct Flushes {
     evicted: bool,
     failed: bool,
     redirtying: bool,
-    /// The size or the holes of the host's file have changed since the last flush.
-    reshaped: bool,
 }
 
 impl Flushes {
     /// Earlier changes to the host's file are unknown, so the first sync flushes.
     pub(super) fn new() -> Self {
-        Self { owed: true, evicted: false, failed: false, redirtying: false, reshaped: false }
+        Self { owed: true, evicted: false, failed: false, redirtying: false }
     }
 
     /// Whether the file was written or resized since the last flush of the device for it.
@@ -37,16 +35,6 @@ impl Flushes {
     /// A flush begins if one is owed; returns whether it does.
     pub(crate) fn begins(&mut self) -> bool {
         std::mem::take(&mut self.owed)
-    }
-
-    /// The size or the holes of the host's file have changed.
-    pub(crate) fn note_reshaped(&mut self) {
-        self.reshaped = true;
-    }
-
-    /// Whether the flush that begins covers such a change.
-    pub(crate) fn takes_reshaped(&mut self) -> bool {
-        std::mem::take(&mut self.reshaped)
     }
 
     /// The last flush failed: the writes it covered may not be durable. Pages that it covered are made dirty again.

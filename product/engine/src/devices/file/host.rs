@@ -24,11 +24,9 @@ impl HostFile {
         self.size = size;
     }
 
-    /// The file is at least so large. Returns whether it was smaller.
-    pub(crate) fn reaches(&mut self, size: u64) -> bool {
-        let grew = size > self.size;
+    /// The file is at least so large.
+    pub(crate) fn reaches(&mut self, size: u64) {
         self.size = self.size.max(size);
-        grew
     }
 
     /// How many of our changes to the host's file have ended: writes, even failed ones, and sizes.
