@@ -42,7 +42,6 @@ mod writing;
 pub use cache::{Census, PinnedPages};
 pub use client::Client;
 pub use devices::delays::{ACCOUNTS_MAX, AccountOwner, Delay, DelayTimes, Delayed, DeviceDelays, PerDelay};
-pub use devices::names_priority::NamesPriority;
 pub use devices::status::DeviceStatus;
 pub use devices::waits::{DeviceWaits, PauseStatus, PerWait, Waiter, WaitsFor};
 pub use devices::{DeviceId, ListedFiles};
