@@ -49,10 +49,10 @@ impl RequestKind {
 /// let cache = Cache::builder().memory(16 << 20).faults(&faults).build()?;
 /// let file = cache.create(place.path().join("log"))?;
 /// file.write_at(b"a record", 0)?;
-/// faults.fail(RequestKind::Write, 0, 1, DeviceError::NoSpace);
-/// assert!(file.sync_data().is_err(), "the disk is full, once");
+/// faults.fail(RequestKind::Flush, 0, 1, DeviceError::Io { errno: 5 });
+/// assert!(file.sync_data().is_err(), "the disk does not flush, once");
 /// file.sync_data()?;
-/// assert_eq!(faults.requests(RequestKind::Write), 2);
+/// assert_eq!(faults.requests(RequestKind::Flush), 2);
 /// # Ok(())
 /// # }
 /// ```
