@@ -65,7 +65,9 @@ fn read(text: &str) -> Module<'_> {
     let tokens = lexer::tokens(text);
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
-        if token.text != "use" {
+        // `impl Trait + use<T>` captures a type, and imports nothing.
+        let captures = tokens.get(at + 1).is_some_and(|next| next.text == "<");
+        if token.text != "use" || captures {
             code.push(*token);
             // `pub(in crate::x)` names who may look, and imports nothing.
             let is_scope = token.text == "(" && tokens.get(at + 1).is_some_and(|next| next.text == "in");
@@ -77,7 +79,7 @@ fn read(text: &str) -> Module<'_> {
         let from = module.brought.len();
         tree(&tokens[at + 1..end], &mut 0, &[], &mut module.brought);
         // `pub use` and `pub(crate) use` pass on; any other `use` is for the code of the file.
-        let is_passed = matches!(code.last().map(|token| token.text), Some("pub" | ")"));
+        let is_passed = at > 0 && matches!(tokens[at - 1].text, "pub" | ")");
         let brought = module.brought[from..].iter().cloned();
         if is_passed {
             passed.extend(brought)

@@ -317,6 +317,9 @@ fn a_name_is_followed_to_the_file_that_declares_it() {
     assert!(circles_of(&[unused, ("a/x.rs", "use super::S;")], &[]).is_empty());
     let used = ("a/mod.rs", "pub use x::X; fn f(x: X) {} struct S;");
     assert_eq!(circles_of(&[used, ("a/x.rs", "use super::S;")], &[]).len(), 1);
+    for mixed in ["pub(crate) use y::Y; use x::X; struct S;", "fn f() -> impl T + use<R> { x::g() } struct S;"] {
+        assert_eq!(circles_of(&[("a/mod.rs", mixed), ("a/x.rs", "use super::S;")], &[]).len(), 1, "{mixed}");
+    }
     let endless = [("a.rs", "pub use crate::b::T;"), ("b.rs", "pub use crate::a::T;"), ("c.rs", "use crate::a::T;")];
     assert!(circles_of(&endless, &[]).is_empty());
 }

@@ -181,6 +181,11 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "product/linux",
+        files: &["pool", "pool/call"],
+        reason: "a call is queued in the pool, and the pool runs it",
+    },
+    PermittedCircle {
+        name: "product/linux",
         files: &["reactor", "reactor/remote", "reactor/timers"],
         reason: "the reactor owns its timers and mail, which name the reactor they wake",
     },
