@@ -251,9 +251,7 @@ impl Builder {
         core.platform().spawn("tend", upkeep::upkeep(Arc::downgrade(&core), platform));
         Ok(Cache::new(Arc::new(Life(core))))
     }
-}
 
-impl Builder {
     /// The memory on this host, or the reason why it cannot be.
     fn checked_memory(&self, host: HostMemory) -> Result<u64, String> {
         let max = host.total_bytes;

@@ -1,7 +1,7 @@
 //! Faults of the disks under a cache, so that a program can test its answers to them.
 //!
 //! Owns: the rules, the counts of requests, the requests that hang.
-//! Does not own: the requests' usual way (`platform-linux`), the cache's answers to failures (the engine).
+//! Does not own: the requests' usual way (`linux`), the cache's answers to failures (the engine).
 //! Invariants: a request is carried out, failed, or kept until it is released. No lock is held while one goes on.
 
 use std::fmt;

@@ -41,14 +41,13 @@ impl<P: Platform> Writeback<P> {
         client: Option<&Client>,
         range: Range<u64>,
     ) -> Result<(), Error> {
-        if !file.withholds() {
-            return self.sync_now(file, client, range).await;
-        }
-        // Dirty pages may have been withheld between the look and the round.
         loop {
-            self.clear_way(file, client, &range).await?;
+            if file.withholds() {
+                self.clear_way(file, client, &range).await?;
+            }
             self.sync_now(file, client, range.clone()).await?;
-            if file.obstacles(&range).are_none() {
+            // Dirty pages may have been withheld between the look and the round.
+            if !file.withholds() || file.obstacles(&range).are_none() {
                 return Ok(());
             }
         }

@@ -4,8 +4,11 @@
 //! rule: ordered bytes go to a device only after the bytes before them are durable, whatever fails
 //! kept in: `product/engine/src/devices/file/withheld.rs`, `product/engine/src/writeback/ordering.rs`
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 
 use afflux_engine::counters::Counter;
 use afflux_engine::{DeviceError, Error};
@@ -19,10 +22,13 @@ const PAGE_BYTES: u64 = PAGE as u64;
 
 /// A cache of this many frames under the default policy, over ordinary disks.
 fn lab(seed: u64, frames: u64, disks: usize) -> EngineFixture {
+    lab_on(seed, frames, &vec![DiskOptions::default(); disks])
+}
+
+fn lab_on(seed: u64, frames: u64, disks: &[DiskOptions]) -> EngineFixture {
     let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(seed) });
     let setup = Setup::of(OWN_POLICY).unwrap();
-    let disks = vec![DiskOptions::default(); disks];
-    let machine = SimMachine::with_disks(&world, Memory::Whole(frames * PAGE_BYTES), setup, &disks).unwrap();
+    let machine = SimMachine::with_disks(&world, Memory::Whole(frames * PAGE_BYTES), setup, disks).unwrap();
     EngineFixture::of(world, machine)
 }
 
@@ -98,7 +104,9 @@ fn a_page_in_two_withheld_ranges_waits_for_both() {
 
 #[test]
 fn a_sync_that_began_before_still_has_its_pages_written_and_later_bytes_are_not_among_them() {
-    let lab = lab(3, 256, 1);
+    // One page after the other: most of them wait for their request.
+    let disk = DiskOptions { request_bytes_max: PAGE as u32, depth: 1, ..DiskOptions::default() };
+    let lab = lab_on(3, 256, &[disk]);
     let file = lab.file(0, 16 * PAGE, 1);
     file.disk.slow_down(50);
     let (here, to) = (&lab.here, &file);
@@ -108,7 +116,8 @@ fn a_sync_that_began_before_still_has_its_pages_written_and_later_bytes_are_not_
     let (inside, synced) = (Arc::clone(here), file.clone());
     let ended = lab.in_background(async move { inside.sync(&synced).await.unwrap() });
     let held = lab.run(async {
-        here.sleep(1).await;
+        here.sleep(MILLISECOND).await;
+        assert_ne!(on_disk(to, 15), page_of(2, 15), "the sync has just begun");
         let held = here.engine.withhold(&to.file, 0..u64::MAX).await.unwrap();
         here.write(to, 0, 16 * PAGE, 3).await.unwrap();
         held
@@ -117,6 +126,55 @@ fn a_sync_that_began_before_still_has_its_pages_written_and_later_bytes_are_not_
     assert!(ended.load(Ordering::Relaxed), "the sync has ended");
     assert_eq!(file.disk.live_bytes(file.id, 0, 16 * PAGE), bytes(2, 0, 16 * PAGE));
     drop(held);
+}
+
+/// The sync's caller must not take bytes for durable that are withheld before the round marks them.
+#[test]
+fn bytes_that_are_withheld_while_a_sync_begins_are_not_durable_for_it() {
+    for held_before in [false, true] {
+        let lab = lab(12, 256, 1);
+        let file = lab.file(0, 4 * PAGE, 1);
+        let here = &lab.here;
+        lab.run(async {
+            if held_before {
+                drop(here.engine.withhold(&file.file, 0..PAGE_BYTES).await.unwrap());
+            }
+            write_page(here, &file, 1, 2).await.unwrap();
+            let mut sync = pin!(here.sync(&file));
+            assert!(poll_fn(|cx| Poll::Ready(sync.as_mut().poll(cx).is_pending())).await);
+            let held = here.engine.withhold(&file.file, 0..u64::MAX).await.unwrap();
+            assert_eq!(sync.await, Err(Error::Withheld), "{held_before}");
+            assert_eq!(on_disk(&file, 1), page_of(1, 1));
+            drop(held);
+        });
+    }
+}
+
+#[test]
+fn a_file_has_so_many_withheld_ranges_at_most() {
+    let lab = lab(13, 256, 2);
+    let (held, ordered, log) = (lab.file(0, 0, 1), lab.file(0, 0, 1), lab.file(1, 0, 1));
+    let here = &lab.here;
+    let range = |number: u64| number * PAGE_BYTES..(number + 1) * PAGE_BYTES;
+    lab.run(async {
+        let mut holders = Vec::new();
+        let refused = loop {
+            match here.engine.withhold(&held.file, range(holders.len() as u64)).await {
+                Ok(holder) => holders.push(holder),
+                Err(error) => break error,
+            }
+        };
+        let Error::TooManyWithheld { max } = refused else { panic!("{refused:?}") };
+        assert_eq!(holders.len(), max);
+        holders.pop();
+        assert!(here.engine.withhold(&held.file, range(0)).await.is_ok());
+        // For one order more, the log is synced.
+        write_page(here, &log, 0, 2).await.unwrap();
+        for number in 0..=max as u64 {
+            here.engine.order_after(&ordered.file, range(number), &log.file, 0..PAGE_BYTES).await.unwrap();
+        }
+        assert_eq!(log.disk.durable(log.id), page_of(2, 0));
+    });
 }
 
 #[test]
@@ -202,6 +260,28 @@ fn without_a_sync_ordered_bytes_are_written_once_the_others_expired() {
     passes(&lab, 100 * SECOND);
     assert_eq!((log.disk.durable(log.id), data.disk.durable(data.id)), (page_of(2, 0), page_of(2, 0)));
     assert_eq!(lab.count(Counter::SyncRequests), 2, "one flush for the log, one for the data");
+}
+
+#[test]
+fn a_log_that_is_never_clean_keeps_no_ordered_bytes_waiting_for_ever() {
+    let lab = lab(11, 256, 2);
+    let (log, data) = (lab.file(0, 0, 1), lab.file(1, PAGE, 1));
+    let here = &lab.here;
+    lab.run(async {
+        write_page(here, &log, 0, 2).await.unwrap();
+        here.engine.order_after(&data.file, 0..PAGE_BYTES, &log.file, 0..PAGE_BYTES).await.unwrap();
+        write_page(here, &data, 0, 2).await.unwrap();
+    });
+    let (inside, busy) = (Arc::clone(here), log.clone());
+    lab.in_background(async move {
+        for page in 1.. {
+            write_page(&inside, &busy, page % 100 + 1, page).await.unwrap();
+            inside.sleep(MILLISECOND).await;
+        }
+    });
+    passes(&lab, 70 * SECOND);
+    assert!(!log.file.is_clean());
+    assert_eq!(on_disk(&data, 0), page_of(2, 0));
 }
 
 #[test]
