@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::lists::{Later, Lists};
+use super::lists::{Later, Lists, Unflushed};
 use super::ready::{ListPosition, ListedFiles, ReadyEntry, ReadyPosition, Size};
 use crate::platform::Nanos;
 use crate::policy::{DirtyFiles, Turn};
@@ -91,7 +91,12 @@ impl<F> Agenda<F> {
 
     /// A flush is owed to the file: the file is kept until one succeeds.
     pub(super) fn keep_unflushed(&self, slot: u32, file: &Arc<F>, now: Nanos) {
-        lock(&self.lists).unflushed.entry(slot).or_insert_with(|| (now, Arc::clone(file)));
+        lock(&self.lists).unflushed.entry(slot).or_insert_with(|| Unflushed::new(file, now));
+    }
+
+    /// As [`Agenda::keep_unflushed`]; bytes of other files wait for the flush, so a dirty file gets it, too.
+    pub(super) fn keep_awaited(&self, slot: u32, file: &Arc<F>, now: Nanos) {
+        lock(&self.lists).unflushed.entry(slot).or_insert_with(|| Unflushed::new(file, now)).is_awaited = true;
     }
 
     /// Whether no successful flush has followed the device's changes to the file. A flush may be in progress.
@@ -112,17 +117,19 @@ impl<F> Agenda<F> {
         let lists = lock(&self.lists);
         let mut files = lists.unclean.clone();
         files.extend(lists.flushing.iter().map(|(slot, file)| (*slot, Arc::clone(file))));
-        files.extend(lists.unflushed.iter().map(|(slot, (_, file))| (*slot, Arc::clone(file))));
+        files.extend(lists.unflushed.iter().map(|(slot, kept)| (*slot, Arc::clone(&kept.file))));
         files.into_values().collect()
     }
 
-    /// Up to `count` clean files with a flush owed since `before` or longer. They are kept until a flush succeeds, but not
-    /// returned again until another flush is owed.
+    /// Up to `count` files with a flush owed since `before` or longer. A dirty file is among them only if bytes of other
+    /// files wait for its flush. They are kept until a flush succeeds, but not returned again until another flush is owed.
     pub(crate) fn take_unflushed(&self, before: Nanos, count: usize) -> Vec<Arc<F>> {
         let mut lists = lock(&self.lists);
-        let due = |(slot, (since, _)): &(&u32, &(Nanos, Arc<F>))| *since <= before && !lists.unclean.contains_key(slot);
+        let due = |(slot, kept): &(&u32, &Unflushed<F>)| {
+            kept.since <= before && (kept.is_awaited || !lists.unclean.contains_key(slot))
+        };
         let slots: Vec<u32> = lists.unflushed.iter().filter(due).map(|(slot, _)| *slot).take(count).collect();
-        let taken = slots.iter().filter_map(|slot| lists.unflushed.remove(slot)).map(|(_, file)| file).collect();
+        let taken = slots.iter().filter_map(|slot| lists.unflushed.remove(slot)).map(|kept| kept.file).collect();
         lists.flushing.extend(slots.into_iter().zip(Vec::clone(&taken)));
         taken
     }

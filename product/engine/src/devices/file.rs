@@ -200,6 +200,12 @@ impl FileInner {
         }
     }
 
+    /// Bytes of other files wait for a flush of the file. Without a sync by a caller, the flusher makes one.
+    pub(crate) fn owe_awaited_flush(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
+        state.flushes.owe();
+        self.device.agenda.keep_awaited(self.pages.slot, self, now);
+    }
+
     /// Drops the state that a clean file does not need. The caller drops the returned reference after the lock.
     pub(crate) fn settle(&self, state: &mut FileState) -> Option<Arc<Self>> {
         self.note_failed(state);

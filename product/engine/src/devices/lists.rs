@@ -14,6 +14,20 @@ use crate::policy::Turn;
 /// The most files that return to their lists at one look.
 const BACK_TOGETHER: usize = 64;
 
+/// A file with a flush owed.
+pub(super) struct Unflushed<F> {
+    pub(super) since: Nanos,
+    pub(super) file: Arc<F>,
+    /// Bytes of other files wait for the flush.
+    pub(super) is_awaited: bool,
+}
+
+impl<F> Unflushed<F> {
+    pub(super) fn new(file: &Arc<F>, since: Nanos) -> Self {
+        Self { since, file: Arc::clone(file), is_awaited: false }
+    }
+}
+
 pub(super) struct Lists<F> {
     /// Files that may be written.
     pub(super) ready: Ready<F>,
@@ -27,7 +41,7 @@ pub(super) struct Lists<F> {
     put_off: u64,
     pub(super) unclean: BTreeMap<u32, Arc<F>>,
     /// Files with a flush owed, and since when.
-    pub(super) unflushed: BTreeMap<u32, (Nanos, Arc<F>)>,
+    pub(super) unflushed: BTreeMap<u32, Unflushed<F>>,
     /// Files that the flusher took for a flush, until one succeeds.
     pub(super) flushing: BTreeMap<u32, Arc<F>>,
     /// How often a file was put among the files that may be written.

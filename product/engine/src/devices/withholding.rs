@@ -2,8 +2,8 @@
 //!
 //! Owns: which dirty pages have the tag `Withheld` in place of `Dirty`, and when that changes.
 //! Does not own: the ranges (`file::withheld`), when a range is let go (`writeback::ordering`), the lists of files.
-//! Invariants: a dirty page in a range has the tag `Withheld`. It keeps `Dirty` only while a sync that marked the page
-//! before has it written. Pages that are let go are listed as any dirty page.
+//! Invariants: a dirty page in a range has the tag `Withheld`. A page that was dirty before, and that a sync has to write,
+//! keeps `Dirty` and is marked for the sync. Pages that are let go are listed as any dirty page.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 
 use super::file::{Earlier, FileInner, FileState, Obstacles, RangeNumber};
 use crate::cache::nodes::Tag;
+use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
 /// The most pages let go, or withheld, in one hold of the file's lock.
@@ -25,29 +26,42 @@ impl FileInner {
         }
         let (nodes, index) = (&self.cache.nodes, &self.pages.index);
         let has = index.has_tag(nodes, page, Tag::Withheld);
-        if has != (on && state.withheld.covers(page)) {
-            index.set_tag(nodes, page, Tag::Withheld, !has);
-            state.withheld.note_tag(!has);
+        let wanted = on && state.withheld.covers(page) && !self.is_for_sync(state, page);
+        if has != wanted {
+            index.set_tag(nodes, page, Tag::Withheld, wanted);
+            state.withheld.note_tag(wanted);
             self.note_failed(state);
         }
-        on && state.withheld.covers(page)
+        wanted
     }
 
-    /// Withholds a range of pages from here on. Pages that a running sync has marked are still written.
+    /// Whether a dirty page was dirty when a sync was requested that has not ended.
+    fn is_for_sync(&self, state: &FileState, page: u64) -> bool {
+        let is_dirty = self.pages.index.has_tag(&self.cache.nodes, page, Tag::Dirty);
+        // A round's first and last page may be covered in part.
+        let bytes = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
+        is_dirty && state.rounds.cover(&bytes)
+    }
+
+    /// Withholds a range of pages from here on. Pages of syncs that were requested before are still written.
     pub(crate) fn withhold(self: &Arc<Self>, pages: Range<u64>, after: Option<Earlier>) -> RangeNumber {
         self.withholds.store(true, Ordering::Release);
         let number = lock(&self.state).withheld.add(pages.clone(), after);
         let (nodes, index) = (&self.cache.nodes, &self.pages.index);
         let mut next = Some(pages.start);
         while let Some(from) = next {
-            let state = &mut *lock(&self.state);
+            let (state, mut marked) = (&mut *lock(&self.state), false);
             let dirty = |page| index.next_tagged(nodes, page, Tag::Dirty).filter(|page| *page < pages.end);
             next = self.cache.visit_piece(PIECE_PAGES, from, dirty, |page| {
-                if !index.has_tag(nodes, page, Tag::ToWrite) {
-                    self.tag_dirty(state, page, false);
-                    self.tag_dirty(state, page, true);
+                self.tag_dirty(state, page, true);
+                if index.has_tag(nodes, page, Tag::Dirty) {
+                    index.set_tag(nodes, page, Tag::ToWrite, true);
+                    marked = true;
                 }
             });
+            if marked {
+                self.queue_sync(state);
+            }
         }
         number
     }
@@ -57,7 +71,7 @@ impl FileInner {
         self.withholds.load(Ordering::Acquire)
     }
 
-    /// Whether a sync that began earlier still has pages of the range written.
+    /// Whether a sync that was requested earlier still has pages of the range written.
     pub(crate) fn is_marked_within(&self, pages: &Range<u64>) -> bool {
         let _state = lock(&self.state);
         let marked = self.pages.index.next_tagged(&self.cache.nodes, pages.start, Tag::ToWrite);

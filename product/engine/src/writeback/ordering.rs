@@ -84,29 +84,28 @@ impl<P: Platform> Writeback<P> {
             return false;
         }
         state.withheld.add_later(range.0, range.1, earlier.clone());
-        // Without a sync by a caller, the flusher makes one.
-        first.owe_flush(&mut state, self.base.now());
+        first.owe_awaited_flush(&mut state, self.base.now());
         true
     }
 
-    /// Makes the bytes durable that have to be before bytes of the range.
+    /// Makes bytes durable that have to be before bytes of the range, and lets go of these. Returns false if all bytes of
+    /// the range may be written.
     ///
     /// # Errors
     /// A holder withholds some bytes of the range; or the error of a sync.
-    pub(super) async fn clear_way(
+    pub(super) async fn clears_way(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
         client: Option<&Client>,
         range: &Range<u64>,
-    ) -> Result<(), Error> {
-        loop {
-            let Obstacles { holder, earlier } = file.obstacles(range);
-            if holder {
-                return Err(Error::Withheld);
-            }
-            let Some(order) = earlier else { return Ok(()) };
-            self.sync_earlier(file, &order, client).await?;
+    ) -> Result<bool, Error> {
+        let Obstacles { holder, earlier } = file.obstacles(range);
+        if holder {
+            return Err(Error::Withheld);
         }
+        let Some(order) = earlier else { return Ok(false) };
+        self.sync_earlier(file, &order, client).await?;
+        Ok(true)
     }
 
     /// Syncs the bytes that a range of the file waits for, and lets go of it unless it waits for more of them by now.
@@ -131,14 +130,17 @@ impl<P: Platform> Writeback<P> {
 
     /// Lets go of ranges whose bytes of the file a sync of `range` made durable, with places up to `last`. If the file is
     /// durable or gone, all ranges are let go.
-    pub(crate) fn let_go_later(&self, file: &FileInner, last: u64, range: &Range<u64>) {
+    pub(crate) fn let_go_later(&self, file: &Arc<FileInner>, last: u64, range: &Range<u64>) {
         let freed = {
             let mut state = lock(&file.state);
-            let all = state.is_durable() || state.is_discarded();
-            if all {
+            if state.is_durable() || state.is_discarded() {
                 state.withheld.take_later(u64::MAX, &(0..u64::MAX))
             } else {
-                state.withheld.take_later(last, range)
+                let freed = state.withheld.take_later(last, range);
+                if state.withheld.last_later().is_some() {
+                    file.owe_awaited_flush(&mut state, self.base.now());
+                }
+                freed
             }
         };
         freed.into_iter().for_each(|(file, number)| file.upgrade().into_iter().for_each(|file| file.let_go(number)));

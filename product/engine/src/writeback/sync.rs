@@ -42,30 +42,16 @@ impl<P: Platform> Writeback<P> {
         range: Range<u64>,
     ) -> Result<(), Error> {
         loop {
-            if file.withholds() {
-                self.clear_way(file, client, &range).await?;
+            // A range that is withheld from here on leaves the round its pages.
+            let joined = self.join_round(file, range.clone());
+            if file.withholds() && self.clears_way(file, client, &range).await? {
+                continue;
             }
-            self.sync_now(file, client, range.clone()).await?;
-            // Dirty pages may have been withheld between the look and the round.
-            if !file.withholds() || file.obstacles(&range).are_none() {
-                return Ok(());
-            }
+            let Some(answer) = joined else { return Ok(()) };
+            let call = Call::new(file, client);
+            let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
+            return answer.wait().await;
         }
-    }
-
-    /// [`Writeback::sync`] of pages that are not withheld.
-    async fn sync_now(
-        self: &Arc<Self>,
-        file: &Arc<FileInner>,
-        client: Option<&Client>,
-        range: Range<u64>,
-    ) -> Result<(), Error> {
-        let Some(answer) = self.join_round(file, range) else {
-            return Ok(());
-        };
-        let call = Call::new(file, client);
-        let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
-        answer.wait().await
     }
 
     /// The answer to wait for; `None` if all is durable.

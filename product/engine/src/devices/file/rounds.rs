@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::overlap;
 use crate::error::Error;
 use crate::wait::Answer;
 
@@ -14,6 +15,8 @@ type RoundAnswer = Arc<Answer<Result<(), Error>>>;
 #[derive(Default)]
 pub(crate) struct Rounds {
     running: bool,
+    /// The range of the round that runs.
+    now: Range<u64>,
     next: Option<SyncRound>,
 }
 
@@ -26,6 +29,11 @@ pub(crate) struct SyncRound {
 impl Rounds {
     pub(crate) fn are_running(&self) -> bool {
         self.running
+    }
+
+    /// Whether the round that runs, or the next one, covers some of these bytes.
+    pub(crate) fn cover(&self, bytes: &Range<u64>) -> bool {
+        overlap(&self.now, bytes) || self.next.as_ref().is_some_and(|next| overlap(&next.range, bytes))
     }
 
     /// A caller joins the next round; returns its answer, which is `new` for the first caller.
@@ -52,6 +60,7 @@ impl Rounds {
     pub(crate) fn take_next(&mut self) -> Option<SyncRound> {
         let next = self.next.take();
         self.running = next.is_some();
+        self.now = next.as_ref().map_or(0..0, |next| next.range.clone());
         next
     }
 }

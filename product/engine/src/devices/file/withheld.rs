@@ -180,10 +180,3 @@ impl<F> Withheld<F> {
 pub(crate) fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
-
-impl<F> Obstacles<F> {
-    /// Whether all dirty bytes of the range may be written.
-    pub(crate) fn are_none(&self) -> bool {
-        !self.holder && self.earlier.is_none()
-    }
-}
