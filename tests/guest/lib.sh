@@ -74,6 +74,18 @@ disk() {
     later "umount -l $point"
 }
 
+# A server of two disks, at /mnt/a over a map of this name and kind and at /mnt/b: two_disks NAME TARGET [ARGUMENTS]
+two_disks() {
+    dmsetup create "$1" --table "0 $(blockdev --getsz /dev/vdc) $2 /dev/vdc 0 ${3:-}"
+    later "dmsetup resume $1; umount -l /srv/$1; dmsetup remove --retry $1"
+    disk "/dev/mapper/$1" "/srv/$1"
+    disk /dev/vdd /srv/other
+    serve "/srv/$1" /srv/other
+    EXPORT=/$1 mounted /mnt/a
+    EXPORT=/other mounted /mnt/b
+    mkdir -p $WORK
+}
+
 # A mapped disk answers no request: hang NAME SECONDS. It goes on by itself after that time: programs that wait for it cannot be
 # ended before, and neither can the case.
 hang() {

@@ -116,7 +116,7 @@ const MOUNTED: &[&str] = &["fio", "git", "sqlite", "sqlite-wal", "fsx"];
 /// The exerciser of file systems, from crates.io.
 const FSX: &str = "fsx@0.3.2";
 const IN_A_GUEST: &str = "the cases in a guest";
-/// What a guest needs.
+/// The cases in a guest run these programs.
 const GUEST: &[Tool] = &[
     Tool { program: "qemu-system-x86_64", package: "qemu-system-x86", without: IN_A_GUEST },
     Tool { program: "debootstrap", package: "debootstrap", without: IN_A_GUEST },

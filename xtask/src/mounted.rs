@@ -70,8 +70,8 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     })
 }
 
-/// Builds the programs, unless they are there already, and gives their directory and an empty one to a run. The files of a
-/// run that fails are kept.
+/// Calls `run` with the folder of the programs and an empty folder. Builds the programs if the caller has none. The files of
+/// a failed run stay.
 fn on_scratch(options: &MountedOptions<'_>, run: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
     let folder = match &options.built {
         Some(folder) => folder.canonicalize().with_context(|| folder.display().to_string())?,

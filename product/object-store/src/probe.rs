@@ -28,8 +28,8 @@ const THIRD: &[u8] = b"third";
 /// A promise that the store broke.
 type Broken = &'static str;
 
-/// Tries the store at names that nobody else uses: one for creations, one for updates. Their objects are removed later, and
-/// nobody waits for that. An object that is left behind costs some bytes and harms nobody.
+/// Tries creations at the first name and updates at the second. Nobody else uses these names. The store removes the objects
+/// later, and no caller waits for that. An object that stays costs some bytes and harms nobody.
 pub(crate) async fn probe(store: &Arc<Wire>, names: [Path; 2], can_update: bool) -> Result<Access, Failure> {
     let [created, updated] = names;
     let updates = async { if can_update { updates(store, &updated).await } else { Ok(None) } };

@@ -2,15 +2,7 @@
 # After the disk goes on, each byte is there.
 # limit: 300
 [ $SERVER = afflux ] || skip "these are our knobs"
-size=$(blockdev --getsz /dev/vdc)
-dmsetup create hanging --table "0 $size linear /dev/vdc 0"
-later "dmsetup resume hanging; umount -l /srv/hanging; dmsetup remove --retry hanging"
-disk /dev/mapper/hanging /srv/hanging
-disk /dev/vdd /srv/other
-serve /srv/hanging /srv/other
-EXPORT=/hanging mounted /mnt/a
-EXPORT=/other mounted /mnt/b
-mkdir -p $WORK
+two_disks hanging linear
 head -c 8000000 /dev/urandom > $WORK/bytes
 head -c 8000000 /dev/zero > /mnt/a/file
 sync -f /mnt/a

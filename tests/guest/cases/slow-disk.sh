@@ -1,15 +1,7 @@
 # A disk that takes 200 ms for each write (dm-delay): programs on the other disk do not wait for it.
 # limit: 300
 [ $SERVER = afflux ] || skip "this is about our server"
-size=$(blockdev --getsz /dev/vdc)
-dmsetup create slow --table "0 $size delay /dev/vdc 0 0 /dev/vdc 0 200"
-later "umount -l /srv/slow; dmsetup remove --retry slow"
-disk /dev/mapper/slow /srv/slow
-disk /dev/vdd /srv/other
-serve /srv/slow /srv/other
-EXPORT=/slow mounted /mnt/a
-EXPORT=/other mounted /mnt/b
-mkdir -p $WORK
+two_disks slow delay "0 /dev/vdc 0 200"
 head -c 30000000 /dev/urandom > $WORK/bytes
 dd if=$WORK/bytes of=/mnt/b/alone bs=1M conv=fsync 2>&1 | tail -n 1 | sed 's/^/= alone: /'
 cp $WORK/bytes /mnt/a/file &

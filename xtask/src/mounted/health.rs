@@ -9,8 +9,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-/// Parts of messages about file systems and devices that come and go, and about old calls that programs try. mkfs tries
-/// calls that a loop device over a file server does not have.
+/// Parts of harmless messages. The kernel says that a file system or a device comes or goes. It also says that mkfs tries a
+/// call that a loop device over a file server lacks.
 const USUAL: [&str; 11] = [
     "mounted filesystem",
     "unmounting filesystem",

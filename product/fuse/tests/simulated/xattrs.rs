@@ -72,7 +72,7 @@ fn a_value_is_found_behind_the_fields_of_newer_kernels() {
     assert_eq!(kernel.call(21, file, &short), Err(22), "a value that is not there");
 }
 
-// rule: a mount asks the host nothing about the capabilities of what it made, until somebody changes attributes
+// rule: a mount knows that a file it made has no capabilities, and asks the host only after a change of attributes
 #[test]
 fn a_new_file_has_no_capabilities_without_a_question_to_the_host() {
     const CAPABILITIES: &str = "security.capability";

@@ -109,7 +109,7 @@ fn the_bytes_are_durable_with_the_change_that_took_them() {
     is_there(&contents, "file", 60 * KIB, 0o600);
 }
 
-// rule: Setting attributes to what they are takes no round trip, unless they are not durable yet.
+// rule: a change of attributes that changes nothing takes no round trip once the attributes are durable
 #[test]
 fn a_change_after_another_has_no_put_if_all_stays() {
     let contents = ObjectContents::default();
@@ -122,7 +122,7 @@ fn a_change_after_another_has_no_put_if_all_stays() {
         let begun = machine.here.now_ns();
         set(&volume, &file, AttributeChange { uid: Some(0), gid: Some(0), ..AttributeChange::default() }).await;
         assert!(machine.here.now_ns() - begun < MILLISECOND);
-        // The time is what was set before, but a write has changed it.
+        // The write changes the time, so the second change sets it again.
         volume.write(&file, 0, vec![7; 4 * KIB].into()).await.result.unwrap();
         set(&volume, &file, times()).await;
     });
