@@ -117,7 +117,7 @@ impl World {
 
     /// Occupies the threads of the export's device.
     fn occupied(&self) -> Occupied {
-        let pool = self.tree.core.pools.of(self.tree.exports()[0].root.stat.device);
+        let pool = self.tree.core.pools.of(self.tree.exports[0].root.stat.device);
         let (begun, over) = (Arc::new(Barrier::new(THREADS + 1)), Arc::new(Barrier::new(THREADS + 1)));
         for _ in 0..THREADS {
             let (begun, over) = (Arc::clone(&begun), Arc::clone(&over));
