@@ -151,7 +151,7 @@ fn a_killed_writer_loses_no_acknowledged_commit() {
     assert!(next > kills, "{next} commits: the children did nothing");
 }
 
-/// redb without a cache. The kernel may still be ending a killed process's requests, whose descriptors hold the locks.
+/// redb without a cache. A killed process holds its locks until the kernel has ended its requests.
 fn reopened_by_redb(path: &Path) -> Database {
     let mut opened = None;
     afflux_scratch::eventually("the killed process gives its file back", || match Database::create(path) {

@@ -4,6 +4,12 @@
 //! Does not own: the database (redb), the file's pages (the cache).
 //! Invariants: `sync_data` succeeds only when all earlier writes are durable. A read past the end is an error. The cache
 //! claims the file, so no other cache and no redb without a cache opens it meanwhile.
+//!
+//! # Memory
+//!
+//! redb has a cache of its own (`set_cache_size`). A hit there copies nothing, while a hit below it costs redb a new
+//! page and a copy. So give redb nine tenths or more of the memory for one database, and let most of the cache below be
+//! dirty (`Knob::DirtyRatio`). Give the cache the memory where several databases or files share it.
 
 use std::fs;
 use std::io;
