@@ -15,8 +15,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::{fio_engine, measured, repository};
 
-pub(crate) const USAGE: &str = "usage: cargo xtask race [--quick] [--rounds N] [--only PART] [--half memory|fio|redb] [--profile NAME] \
-                               [--dir DIR]";
+pub(crate) const USAGE: &str = "usage: cargo xtask race [--quick] [--rounds N] [--only PART] \
+                                [--half memory|fio|redb] [--profile NAME] [--dir DIR]";
 
 struct RaceOptions {
     /// Whether all parts run.

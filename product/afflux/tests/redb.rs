@@ -9,7 +9,7 @@
 //! `AFFLUX_REDB_KILLS=500` sets the number of kills.
 //!
 //! rule: after a kill a redb on the cache has each acknowledged commit and passes its check
-#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, unreachable_pub, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a test")]
 
 #[path = "../examples/redb/backend.rs"]
 mod backend;

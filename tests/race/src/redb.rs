@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::fs::{Advice, fadvise};
 
-use self::turn::{CONTENDERS, Contender, Figures, LOADS, Load};
+use self::turn::{CONTENDERS, Contender, Figures, LOADS, Load, SMALL_PART};
 use crate::bound::Bound;
 use crate::case::{Case, Goal, Group, Outcome};
 use crate::options::Options;
@@ -23,12 +23,6 @@ const MIB: u64 = 1 << 20;
 /// The word of the command line for a turn.
 const TURN: &str = "redb-turn";
 const TITLE: &str = "redb";
-const WORDS: &str = "Operations of redb a second, with in brackets processor time an operation in µs. Rows have 100 bytes and \
-    random keys. *Load*: rows in durable transactions of 10,000; *read*: a random row; *scan*: a row, of all in their order; \
-    *commit*: a durable transaction of 10 changed rows, then 100 random reads. All have 128 MiB for pages, in a control group \
-    with a sixteenth and 16 MiB more, which the kernel may use for its page cache. *afflux*: the example's storage on a cache \
-    of 8 MiB, and 120 MiB for redb's own cache; *redb*: its own storage and 128 MiB for its own cache; *pages in afflux* and \
-    *pages in kernel*: 8 MiB for redb's own cache, and the library's cache or the kernel's page cache has the rest.";
 const SHOWN: &[&str] = &["cpu_us"];
 const GOAL: Goal = Goal { against: "redb", ratio: 1.0 / 1.1 };
 
@@ -80,7 +74,7 @@ impl RedbRace<'_> {
     fn turn(&self, case: &RedbCase, contender: &str) -> Result<Figures, String> {
         let rows = self.memory / MIB * case.rows_of_mib;
         let path = self.prepared(case, rows)?;
-        let bound = Bound::to(self.memory + self.memory / 16 + 16 * MIB)?;
+        let bound = Bound::to(group_bytes(self.memory))?;
         let load = LOADS.iter().find(|(_, load)| *load == case.load).map_or("", |(name, _)| name);
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new("sh");
@@ -122,6 +116,25 @@ impl RedbRace<'_> {
     }
 }
 
+fn words(memory: u64) -> String {
+    let [all, small] = [memory, memory / SMALL_PART].map(|bytes| bytes / MIB);
+    let (most, spare) = (all - small, group_bytes(memory) / MIB - all);
+    format!(
+        "Operations of redb a second, with in brackets processor time an operation in µs. Rows have 100 bytes and random keys. \
+         *Load*: rows in durable transactions of 10,000; *read*: a random row; *scan*: a row, of all in their order; \
+         *commit*: a durable transaction of 10 changed rows, then 100 random reads. All have {all} MiB for pages, in a control \
+         group with {spare} MiB more, which the kernel may use for its page cache. *afflux*: the example's storage on a \
+         cache of {small} MiB, and {most} MiB for redb's own cache; *redb*: its own storage and {all} MiB for its own cache; \
+         *pages in afflux* and *pages in kernel*: {small} MiB for redb's own cache, and the library's cache or the kernel's \
+         page cache has the rest."
+    )
+}
+
+/// The memory of a turn's control group. The program itself needs some beside the pages.
+fn group_bytes(memory: u64) -> u64 {
+    memory + memory / SMALL_PART + 16 * MIB
+}
+
 pub(crate) fn run(options: &Options, told: &mut dyn FnMut(&str)) -> Group {
     let (memory, time) = if options.quick { (32 * MIB, 200) } else { (128 * MIB, 2_000) };
     let race = RedbRace { options, memory, time: Duration::from_millis(time) };
@@ -130,7 +143,7 @@ pub(crate) fn run(options: &Options, told: &mut dyn FnMut(&str)) -> Group {
         told(&format!("{TITLE}: {}", case.name));
         cases.push(race.case(case));
     }
-    let words = WORDS.to_owned();
+    let words = words(memory);
     Group { title: TITLE, unit: "a second", more_is_better: true, words, shown: SHOWN, cases, remarks: Vec::new() }
 }
 

@@ -20,13 +20,13 @@ use redb::StorageBackend;
 
 /// The storage of one database.
 #[derive(Debug)]
-pub struct CacheBackend {
+pub(crate) struct CacheBackend {
     file: File,
 }
 
 impl CacheBackend {
     /// Opens the file of a database, and makes it if there is none.
-    pub fn create(cache: &Cache, path: &Path) -> io::Result<Self> {
+    pub(crate) fn create(cache: &Cache, path: &Path) -> io::Result<Self> {
         let file = cache.create(path)?;
         if file.is_empty() {
             // After a crash a new file is found only if its directory is durable. The cache has no part in that.

@@ -4,7 +4,6 @@
 //! Does not own: the storage on a cache (the library's example), the order of turns and the limit of memory (the parent).
 //! Invariants: all contenders do the same operations on the same rows in the same order. The first pass is not counted.
 
-#[allow(dead_code, missing_docs, unreachable_pub, reason = "an example of the library")]
 #[path = "../../../../product/afflux/examples/redb/backend.rs"]
 mod backend;
 
@@ -24,7 +23,7 @@ pub(super) type Result<T> = std::result::Result<T, Box<dyn Error>>;
 const ROWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("rows");
 const VALUE: [u8; 100] = [7; 100];
 /// The smaller share of the memory, where it is divided.
-const SMALL_PART: u64 = 16;
+pub(super) const SMALL_PART: u64 = 16;
 const DIRTY_RATIO: u64 = 90;
 const ROWS_OF_TRANSACTION: u64 = 10_000;
 const CHANGED_ROWS: u64 = 10;
@@ -32,8 +31,8 @@ const READS_OF_COMMIT: u64 = 100;
 /// Operations between two looks at the clock.
 const BETWEEN_LOOKS: u64 = 16;
 
-/// Most time of the first pass over all rows, in times of a turn.
-const WARMING: u32 = 3;
+/// Most time of the first pass over all rows. What fits is read in less.
+const WARMING: Duration = Duration::from_secs(6);
 
 /// The holder of the memory, and the storage below redb.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -222,7 +221,7 @@ pub(super) fn run(
     // The first pass has numbers of its own.
     let second = 1 << 40;
     if load != Load::Rows {
-        opened.warm(WARMING * time)?;
+        opened.warm(WARMING)?;
     }
     match load {
         Load::Rows | Load::Scans => {}
