@@ -4,7 +4,8 @@
 //! The child is this test's own program, controlled by its environment. It commits one transaction for each step, by a
 //! rule that depends on the step's number, and reports each commit. The parent kills it at some moment. It opens the
 //! database on a cache and by redb's own storage in turns. The contents must be the state after the last reported step,
-//! or after the one that was being committed.
+//! or after the one that was being committed. Another test lets so many writes reach the disk and no more, for each
+//! number.
 //!
 //! `AFFLUX_REDB_KILLS=500` sets the number of kills.
 //!
@@ -20,13 +21,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use afflux::Cache;
+use afflux::{Cache, Faults};
 use backend::CacheBackend;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
 const CHILD: &str = "AFFLUX_REDB_KILLS_CHILD";
 const KILLS: &str = "AFFLUX_REDB_KILLS";
 const KILLS_DEFAULT: u64 = 12;
+/// Most commits before a cut.
+const COMMITS_MAX: u64 = 40;
 const KEYS: u64 = 400;
 /// The step that made the state.
 const STEP: TableDefinition<'_, (), u64> = TableDefinition::new("step");
@@ -59,15 +62,16 @@ fn apply(rows: &mut Rows, step: u64) {
     }
 }
 
-fn change(transaction: &WriteTransaction, step: u64) {
-    transaction.open_table(STEP).unwrap().insert((), step).unwrap();
-    let mut rows = transaction.open_table(ROWS).unwrap();
+fn change(transaction: &WriteTransaction, step: u64) -> Result<(), redb::Error> {
+    transaction.open_table(STEP)?.insert((), step)?;
+    let mut rows = transaction.open_table(ROWS)?;
     for (key, value) in changes(step) {
         match value {
-            Some(value) => drop(rows.insert(key, value.as_slice()).unwrap()),
-            None => drop(rows.remove(key).unwrap()),
+            Some(value) => drop(rows.insert(key, value.as_slice())?),
+            None => drop(rows.remove(key)?),
         }
     }
+    Ok(())
 }
 
 fn cache() -> Cache {
@@ -98,7 +102,7 @@ fn child() {
     let database = on_cache(&cache, Path::new(path));
     for step in step.parse::<u64>().unwrap().. {
         let transaction = database.begin_write().unwrap();
-        change(&transaction, step);
+        change(&transaction, step).unwrap();
         transaction.commit().unwrap();
         // One write, so that a line is whole or missing.
         std::io::stderr().write_all(format!("committed {step}\n").as_bytes()).unwrap();
@@ -162,6 +166,43 @@ fn reopened_by_redb(path: &Path) -> Database {
         }
     });
     opened.unwrap()
+}
+
+/// Commits steps until one fails, with so many writes left for the disk. Returns the number of commits.
+fn commit_until_cut(path: &Path, writes: u64) -> u64 {
+    let faults = Faults::new();
+    let cache = Cache::builder().memory(2 << 20).faults(&faults).drain_time(Duration::ZERO).build().unwrap();
+    let database = on_cache(&cache, path);
+    faults.cut_off(writes);
+    let mut commits = 0;
+    while commits < COMMITS_MAX {
+        let Ok(transaction) = database.begin_write() else { break };
+        if change(&transaction, commits).and_then(|()| Ok(transaction.commit()?)).is_err() {
+            break;
+        }
+        commits += 1;
+    }
+    drop(database);
+    let _ = cache.close();
+    commits
+}
+
+#[test]
+fn each_write_to_the_disk_may_be_the_last() {
+    let place = tempfile::tempdir().unwrap();
+    let mut most = 0;
+    for writes in 0..40 {
+        let path = place.path().join(writes.to_string());
+        let commits = commit_until_cut(&path, writes);
+        let found = found(reopened_by_redb(&path));
+        let done = found.as_ref().map_or(0, |(step, _)| step + 1);
+        assert!((commits..=commits + 1).contains(&done), "{writes} writes: {commits} commits, {done} are there");
+        let mut rows = Rows::new();
+        (0..done).for_each(|step| apply(&mut rows, step));
+        assert!(found.is_none_or(|(_, found)| found == rows), "{writes} writes: not the state after {done} steps");
+        most = most.max(commits);
+    }
+    assert!(most > 1, "{most} commits: the cuts came too early");
 }
 
 #[test]

@@ -31,7 +31,7 @@ const READS_OF_COMMIT: u64 = 100;
 /// Operations between two looks at the clock.
 const BETWEEN_LOOKS: u64 = 16;
 
-/// Most time of the first pass over all rows. What fits is read in less.
+/// Most time of the first pass over all rows. A set that fits takes less.
 const WARMING: Duration = Duration::from_secs(6);
 
 /// The holder of the memory, and the storage below redb.
