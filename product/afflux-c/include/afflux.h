@@ -444,28 +444,26 @@ int64_t afflux_len(afflux_file *file);
 // sizeof(afflux_metadata).
 int afflux_stat(afflux_file *file, afflux_metadata *metadata, size_t size);
 
-// Keeps `len` bytes from `offset` on off the disk until afflux_let_go(): unwritten ones, and ones that are written later.
-// The range is widened to whole pages of 4 KiB, and may reach past the file's end. Readers of the cache see the bytes as
-// ever. Waits for syncs that began earlier.
+// Keeps `len` bytes from `offset` on off the disk until afflux_let_go(): unwritten ones, and ones that are written
+// later. The range is widened to whole pages of 4 KiB, and may reach past the file's end. Readers of the cache see the
+// bytes as ever. Waits for syncs that began earlier.
 //
-// Until then every sync of these bytes, and the close of the file, fail with AFFLUX_ERROR_BUSY. Withheld bytes may take a
-// quarter of the disk's part of the dirty limit: a write of more fails with AFFLUX_ERROR_QUOTA, and so does this call if
-// 4,096 ranges of the file are withheld.
-int afflux_withhold(afflux_file *file,
-                    uint64_t offset,
-                    uint64_t len,
-                    afflux_withheld **withheld);
+// Until then every sync of these bytes, and the close of the file, fail with AFFLUX_ERROR_BUSY. Withheld bytes may
+// take a quarter of the disk's part of the dirty limit: a write of more fails with AFFLUX_ERROR_QUOTA, and so does
+// this call if 4,096 ranges of the file are withheld.
+int afflux_withhold(afflux_file *file, uint64_t offset, uint64_t len, afflux_withheld **withheld);
 
-// Lets go of withheld bytes, and gives the handle back. From now on they are written as any others, unless another handle
-// withholds them, too.
+// Lets go of withheld bytes, and gives the handle back. From now on they are written as any others, unless another
+// handle withholds them, too.
 int afflux_let_go(afflux_withheld *withheld);
 
 // Orders `len` bytes from `offset` on after `earlier_len` bytes of `first`, another file or the same, from
 // `earlier_offset` on. The later bytes, unwritten ones and ones that are written later, go to the disk only after all
 // bytes that were written to the earlier range before this call are durable. Both ranges are widened to whole pages.
 //
-// So a log comes before the data that it describes, without a sync for each change: append the record, call this, write
-// the data. A sync of the data syncs the log first. Fails with -EDEADLK if the earlier bytes wait for the later ones.
+// So a log comes before the data that it describes, without a sync for each change: append the record, call this,
+// write the data. A sync of the data syncs the log first. Fails with -EDEADLK if the earlier bytes wait for the later
+// ones.
 int afflux_order_after(afflux_file *file,
                        uint64_t offset,
                        uint64_t len,

@@ -20,13 +20,13 @@ pub struct WithheldHandle {
     _private: [u8; 0],
 }
 
-/// Keeps `len` bytes from `offset` on off the disk until afflux_let_go(): unwritten ones, and ones that are written later.
-/// The range is widened to whole pages of 4 KiB, and may reach past the file's end. Readers of the cache see the bytes as
-/// ever. Waits for syncs that began earlier.
+/// Keeps `len` bytes from `offset` on off the disk until afflux_let_go(): unwritten ones, and ones that are written
+/// later. The range is widened to whole pages of 4 KiB, and may reach past the file's end. Readers of the cache see the
+/// bytes as ever. Waits for syncs that began earlier.
 ///
-/// Until then every sync of these bytes, and the close of the file, fail with AFFLUX_ERROR_BUSY. Withheld bytes may take a
-/// quarter of the disk's part of the dirty limit: a write of more fails with AFFLUX_ERROR_QUOTA, and so does this call if
-/// 4,096 ranges of the file are withheld.
+/// Until then every sync of these bytes, and the close of the file, fail with AFFLUX_ERROR_BUSY. Withheld bytes may
+/// take a quarter of the disk's part of the dirty limit: a write of more fails with AFFLUX_ERROR_QUOTA, and so does
+/// this call if 4,096 ranges of the file are withheld.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_withhold(
     file: *mut FileHandle,
@@ -44,8 +44,8 @@ pub unsafe extern "C" fn afflux_withhold(
     })
 }
 
-/// Lets go of withheld bytes, and gives the handle back. From now on they are written as any others, unless another handle
-/// withholds them, too.
+/// Lets go of withheld bytes, and gives the handle back. From now on they are written as any others, unless another
+/// handle withholds them, too.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_let_go(withheld: *mut WithheldHandle) -> c_int {
     status(|| WITHHELD.close(withheld).map(drop))
@@ -55,8 +55,9 @@ pub extern "C" fn afflux_let_go(withheld: *mut WithheldHandle) -> c_int {
 /// `earlier_offset` on. The later bytes, unwritten ones and ones that are written later, go to the disk only after all
 /// bytes that were written to the earlier range before this call are durable. Both ranges are widened to whole pages.
 ///
-/// So a log comes before the data that it describes, without a sync for each change: append the record, call this, write
-/// the data. A sync of the data syncs the log first. Fails with -EDEADLK if the earlier bytes wait for the later ones.
+/// So a log comes before the data that it describes, without a sync for each change: append the record, call this,
+/// write the data. A sync of the data syncs the log first. Fails with -EDEADLK if the earlier bytes wait for the later
+/// ones.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_order_after(
     file: *mut FileHandle,
