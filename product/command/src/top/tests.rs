@@ -257,6 +257,15 @@ fn where_there_is_room_no_name_is_cut_and_a_state_comes_before_curves() {
 }
 
 #[test]
+fn a_device_that_hangs_for_names_has_its_state_and_its_colour() {
+    let mut rows = after(10).rows();
+    rows.devices[0].status.names_stalled_ns = Some(12 * S);
+    let text = lines::text(&rows, 200, 20);
+    assert!(text.contains("a call for names waits for 12.0 s") && text.contains("hangs"), "{text}");
+    assert_eq!(rows.devices[0].load(), Load::Over);
+}
+
+#[test]
 fn a_store_that_is_away_says_since_when_and_its_requests_are_shown() {
     let mut rows = after(10).rows();
     (rows.devices[0].status.stalled_ns, rows.devices[0].status.away_ns) = (Some(12 * S), Some(13 * S));
