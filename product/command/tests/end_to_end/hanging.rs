@@ -90,6 +90,7 @@ fn a_disk_that_hangs_is_told_refuses_by_its_knob_and_loses_nothing() {
 
 /// While a device is only asked for names, no data request shows that it hangs.
 // rule: 6: a device that hangs for names alone is named, although nothing on it is dirty
+// kept in: `product/linux/src/pool/underway.rs`
 #[test]
 fn a_disk_that_hangs_for_names_alone_is_told_by_name() {
     const CREATE: u32 = 8;
