@@ -37,7 +37,7 @@ head -n 1 $WORK/delays | grep -q ' is the cause: it hangs'
 resume hanging
 wait $touched
 
-control set hang_error_ms=3000
+control set hang_error_ms=10000
 hang hanging 100
 code=0
 timeout 90 dd if=/dev/zero of=/mnt/a/file bs=1M count=4 conv=notrunc,fsync status=none 2> $WORK/error || code=$?

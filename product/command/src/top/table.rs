@@ -70,7 +70,7 @@ const DEVICES: [Column<DeviceRow>; 11] = [
     curve("owed of budget", 15, 7, |row| Cell::Curve(row.owed_per_mille.clone())),
     curve("writes of its best", 18, 9, |row| Cell::Curve(written(row))),
     // Only if a device has a state; then it is more important than all but the first columns.
-    name("state", (26, 48), 3, |row| Cell::Text(state(row))),
+    name("state", (28, 48), 3, |row| Cell::Text(state(row))),
 ];
 
 const CLIENTS: [Column<ClientRow>; 8] = [
@@ -237,7 +237,7 @@ fn state(row: &DeviceRow) -> String {
         parts.push(format!("nothing done for {}{refuses}", units::latency(ns)));
     }
     if let Some(ns) = names_stalled_ns {
-        parts.push(format!("a call for names waits for {}", units::latency(ns)));
+        parts.push(format!("names wait for {}", units::latency(ns)));
     }
     if let Some(ns) = away_ns {
         parts.push(format!("away for {}, writers wait", units::latency(ns)));
