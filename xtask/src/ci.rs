@@ -3,14 +3,16 @@
 //! Owns: the order of the steps, the Debian packages that the tests use.
 //! Does not own: the tests.
 //! Invariants: the tools' output is passed through unchanged. The first failing step ends the run, but a package that
-//! cannot be installed ends no step that works without it. Skipped steps are listed at the end; if there are none, the
+//! cannot be installed ends no step that works without it. Packages are installed beside the lints, before the tests. Skipped steps are listed at the end; if there are none, the
 //! last lines of a test run are cargo's own.
 
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 
 use afflux_scratch::SKIPPED;
 use anyhow::{Context, Result, bail};
@@ -130,22 +132,8 @@ const COUNTED_WITH: &str = include_str!("../../product/linux/tests/counted/compi
 /// The default cache of a server that is only tried out.
 const DEMO_CACHE: &str = "128MiB";
 
-/// The crate over object stores has two hundred crates of others, and a build of its own without what a debugger reads.
-const STORES: &[&str] = &["--profile", "stores", "-p", "afflux-object-store", "--features", "stores"];
-/// The command with volumes in stores.
-const WITH_STORES: &[&str] = &["--profile", "stores", "-p", "afflux-command", "--features", "object"];
-
-/// Both at once, so that the lints see each crate once.
-const ALL_STORES: &[&str] = &[
-    "--profile",
-    "stores",
-    "-p",
-    "afflux-object-store",
-    "-p",
-    "afflux-command",
-    "--features",
-    "afflux-object-store/stores,afflux-command/object",
-];
+/// The volumes in object stores: two hundred crates of others. One build has them all, so that nothing is built twice.
+const STORES: &[&str] = &["--features", "afflux-object-store/stores,afflux-command/object"];
 
 /// Bans of methods and types apply to the code, not to its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
@@ -156,15 +144,24 @@ pub(crate) fn all(options: &[&str]) -> Result<()> {
         bail!("ci: there is no option '{unknown}'; there are --with-browser and --forbid-skips");
     }
     let has = |option: &str| options.contains(&option);
+    let scope = Scope { with_browser: has("--with-browser"), with_stores: true, is_gate: has("--forbid-skips") };
+    // The packages come over the network while the lints keep the cores busy.
+    thread::scope(|threads| {
+        let prepared = threads.spawn(|| prepare(scope));
+        lint()?;
+        prepared.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })?;
+    tested(scope)
+}
+
+fn lint() -> Result<()> {
     step("cargo", &["fmt", "--all", "--check"])?;
     let banning = crates_with_bans()?;
     let packages: Vec<&str> = banning.iter().flat_map(|name| ["-p", name]).collect();
     step("cargo", &[&["clippy"], &packages[..], &["--", "-D", "warnings"]].concat())?;
-    step("cargo", &[&["clippy", "--workspace", "--all-targets", "--"], BANS_OFF].concat())?;
+    step("cargo", &[&["clippy", "--workspace", "--all-targets"], STORES, &["--"], BANS_OFF].concat())?;
     // As programs build it: without the parts of a server.
-    step("cargo", &["check", "--package", "afflux"])?;
-    step("cargo", &[&["clippy"], ALL_STORES, &["--all-targets", "--"], BANS_OFF].concat())?;
-    tested(Scope { with_browser: has("--with-browser"), with_stores: true, is_gate: has("--forbid-skips") })
+    step("cargo", &["check", "--package", "afflux"])
 }
 
 /// The tests of a run.
@@ -187,10 +184,13 @@ fn crates_with_bans() -> Result<Vec<String>> {
 /// Installs the tools if necessary, then runs every test of the workspace. Browser tests run only if there is a browser
 /// already, or on request.
 pub(crate) fn test(with_browser: bool) -> Result<()> {
-    tested(Scope { with_browser, with_stores: false, is_gate: false })
+    let scope = Scope { with_browser, with_stores: false, is_gate: false };
+    prepare(scope)?;
+    tested(scope)
 }
 
-fn tested(scope: Scope) -> Result<()> {
+/// Installs what the tests use.
+fn prepare(scope: Scope) -> Result<()> {
     install_missing(&if scope.is_gate { [TOOLS, SERVERS, STORE].concat() } else { TOOLS.to_vec() })?;
     if scope.with_browser {
         browser()?;
@@ -198,6 +198,10 @@ fn tested(scope: Scope) -> Result<()> {
     if let Err(error) = fio_engine::source() {
         eprintln!("warning: going on without the source of fio, so without the tests of the engine for it ({error:#})");
     }
+    Ok(())
+}
+
+fn tested(scope: Scope) -> Result<()> {
     let store = if scope.with_stores { STORE } else { &[] };
     let used = [TOOLS, SERVERS, store, &[BROWSER, PROMTOOL]].concat();
     let left_out = used.into_iter().filter(|tool| !is_there(tool)).collect::<Vec<_>>();
@@ -211,16 +215,14 @@ fn tested(scope: Scope) -> Result<()> {
     };
     let limited = limited::runner()?;
     let run = |what: &[&str]| tests(what).arg("--config").arg(&limited).status().context("cargo test");
-    let mut is_right = run(&["--workspace", "--lib", "--bins", "--examples", "--tests"])?.success();
-    if scope.with_stores {
-        is_right &= run(STORES)?.success();
-        is_right &= run(&[WITH_STORES, &["--test", "end_to_end", "stores::"]].concat())?.success();
-    }
+    let features = if scope.with_stores { STORES } else { &[] };
+    let mut is_right =
+        run(&[&["--workspace", "--lib", "--bins", "--examples", "--tests"], features].concat())?.success();
     if scope.is_gate {
         is_right &= mounted_programs(&skipped)?;
     }
     // Without a time limit: if another program started them, examples of the documentation would share a process.
-    let mut examples = tests(&["--workspace", "--doc"]);
+    let mut examples = tests(&[&["--workspace", "--doc"], features].concat());
     let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
     if is_right && said.is_empty() && !skipped.exists() {
         return Err(examples.exec()).context("cargo test");

@@ -1,6 +1,6 @@
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 
 use afflux_engine::Engine;
 use afflux_engine::settings::Settings;
@@ -48,6 +48,18 @@ struct World {
 
 const KEY: [u8; 16] = *b"a key for tests.";
 
+/// Threads of each device's pool.
+const THREADS: usize = 8;
+
+/// Keeps all threads of a device's pool until its drop: a call that needs one of them waits.
+struct Occupied(Arc<Barrier>);
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.0.wait();
+    }
+}
+
 impl World {
     fn new() -> Self {
         Self::with(HostOptions::default())
@@ -69,7 +81,7 @@ impl World {
         }
         let reactors = Reactors::start(2, io).unwrap();
         let platform = reactors.platform();
-        let pool = WorkerPool::new("test-pool", 8, 64);
+        let pool = WorkerPool::new("test-pool", THREADS, 64);
         let tree = HostTree::open(&[export], &pool, &options).unwrap();
         let settings = Settings::with([&afflux_volume::KNOBS]);
         let engine = Engine::new(Arc::new(platform.clone()), settings, Frames::new(64 << 20).unwrap());
@@ -101,6 +113,21 @@ impl World {
     /// A path of the host beside the export.
     fn outside(&self, path: &str) -> PathBuf {
         self.scratch.path().join(path)
+    }
+
+    /// Occupies the threads of the export's device.
+    fn occupied(&self) -> Occupied {
+        let pool = self.tree.core.pools.of(self.tree.exports[0].root.stat.device);
+        let (begun, over) = (Arc::new(Barrier::new(THREADS + 1)), Arc::new(Barrier::new(THREADS + 1)));
+        for _ in 0..THREADS {
+            let (begun, over) = (Arc::clone(&begun), Arc::clone(&over));
+            pool.post(move || {
+                begun.wait();
+                over.wait();
+            });
+        }
+        begun.wait();
+        Occupied(over)
     }
 
     fn root(&self) -> Object {

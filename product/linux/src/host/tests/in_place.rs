@@ -68,8 +68,10 @@ fn names_are_changed_without_another_thread() {
     at_once(volume.remove_by(&caller, &root, b"b")).expect("a removal").result.unwrap();
     assert!(!world.host("b").exists());
     // Elsewhere the same call goes to the pool.
+    let occupied = world.occupied();
     let mut unmarked = pin!(volume.create_by(&caller, &root, b"c", how()));
     assert!(unmarked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(occupied);
     world.run(unmarked).result.unwrap();
 }
 
@@ -77,12 +79,12 @@ fn names_are_changed_without_another_thread() {
 fn a_change_that_must_be_durable_leaves_its_sync_to_the_pool() {
     let world = World::new();
     let how = CreateHow::Guarded(AttributeChange::default());
-    let root = world.root();
+    let (root, occupied) = (world.root(), world.occupied());
     let mut made = pin!(world.volume.create_by(&Caller::SERVER, &root, b"a", how));
     let place = InPlace::begin(Arc::new(Free));
     assert!(place.run(|| made.as_mut().poll(&mut Context::from_waker(Waker::noop()))).is_pending());
     assert!(world.host("a").exists(), "the change itself is made");
-    drop(place);
+    drop((place, occupied));
     world.run(made).result.unwrap();
 }
 
@@ -94,9 +96,12 @@ fn a_new_file_is_written_without_a_question_to_the_host() {
     let write = |offset, bytes: &'static [u8]| {
         from_memory(world.volume.write(&file, offset, Bytes::from_static(bytes))).map(|outcome| outcome.result.unwrap())
     };
+    let occupied = world.occupied();
     assert_eq!(write(10, b"not from the page's beginning"), None);
     assert_eq!(write(0, &[1; 6000]), Some(()));
+    drop(occupied);
     world.sync(&file);
+    let _occupied = world.occupied();
     assert_eq!(write(4096, &[1; 10]), None, "the page has other bytes");
     assert_eq!(write(4096, &[1; 1904]), Some(()), "up to the end");
 }
