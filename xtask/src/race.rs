@@ -15,8 +15,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::{fio_engine, measured, repository};
 
-pub(crate) const USAGE: &str =
-    "usage: cargo xtask race [--quick] [--rounds N] [--only PART] [--half memory|fio] [--profile NAME] [--dir DIR]";
+pub(crate) const USAGE: &str = "usage: cargo xtask race [--quick] [--rounds N] [--only PART] \
+                                [--half memory|fio|redb] [--profile NAME] [--dir DIR]";
 
 struct RaceOptions {
     /// Whether all parts run.
@@ -44,7 +44,7 @@ fn wanted(words: &[&str]) -> Result<RaceOptions> {
             "--only" | "--half" => {
                 let part = *value()?;
                 wanted.whole = false;
-                wanted.needs_fio &= (*word, part) != ("--half", "memory");
+                wanted.needs_fio &= *word != "--half" || part == "fio";
                 wanted.passed_on.extend([*word, part].map(str::to_owned));
             }
             "--profile" => (*value()?).clone_into(&mut wanted.profile),

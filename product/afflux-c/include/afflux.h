@@ -71,7 +71,7 @@ enum afflux_error
     AFFLUX_ERROR_NOT_PERMITTED = -13,
     // A pointer is NULL, or not aligned (-EFAULT).
     AFFLUX_ERROR_BAD_ADDRESS = -14,
-    // Another cache has the file (-EBUSY).
+    // Another cache has the file, or its bytes are withheld (-EBUSY).
     AFFLUX_ERROR_BUSY = -16,
     // An invalid argument; afflux_last_error() names it, and the allowed values (-EINVAL).
     AFFLUX_ERROR_INVALID = -22,
@@ -91,7 +91,7 @@ enum afflux_error
     AFFLUX_ERROR_TIMED_OUT = -110,
     // The file is gone from the host (-ESTALE).
     AFFLUX_ERROR_GONE = -116,
-    // A quota is used up (-EDQUOT).
+    // A quota is used up, or the room for withheld bytes (-EDQUOT).
     AFFLUX_ERROR_QUOTA = -122,
     // The handle belongs to the process that this one was forked from (-EOWNERDEAD).
     AFFLUX_ERROR_FORKED = -130,
@@ -175,6 +175,9 @@ typedef struct afflux_pages afflux_pages;
 // A queue of calls in flight. The threads that submit or wait carry the calls on, so that the queue needs no threads
 // of its own. Several threads may use one queue, with calls for files of several caches.
 typedef struct afflux_queue afflux_queue;
+
+// Bytes of a file that stay off the disk until they are let go.
+typedef struct afflux_withheld afflux_withheld;
 
 // Settings of a cache. Set all to zero, then `size` to sizeof(afflux_settings), then the members that differ from the
 // default.
@@ -440,6 +443,33 @@ int64_t afflux_len(afflux_file *file);
 // Stores a file's metadata, from the host. This also notices other programs' changes of the file. `size` is
 // sizeof(afflux_metadata).
 int afflux_stat(afflux_file *file, afflux_metadata *metadata, size_t size);
+
+// Keeps `len` bytes from `offset` on off the disk until afflux_let_go(): unwritten ones, and ones that are written
+// later. The range is widened to whole pages of 4 KiB, and may reach past the file's end. Readers of the cache see the
+// bytes as ever. Waits for syncs that began earlier.
+//
+// Until then every sync of these bytes, and the close of the file, fail with AFFLUX_ERROR_BUSY. Withheld bytes may
+// take a quarter of the disk's part of the dirty limit: a write of more fails with AFFLUX_ERROR_QUOTA, and so does
+// this call if 4,096 ranges of the file are withheld.
+int afflux_withhold(afflux_file *file, uint64_t offset, uint64_t len, afflux_withheld **withheld);
+
+// Lets go of withheld bytes, and gives the handle back. From now on they are written as any others, unless another
+// handle withholds them, too.
+int afflux_let_go(afflux_withheld *withheld);
+
+// Orders `len` bytes from `offset` on after `earlier_len` bytes of `first`, another file or the same, from
+// `earlier_offset` on. The later bytes, unwritten ones and ones that are written later, go to the disk only after all
+// bytes that were written to the earlier range before this call are durable. Both ranges are widened to whole pages.
+//
+// So a log comes before the data that it describes, without a sync for each change: append the record, call this,
+// write the data. A sync of the data syncs the log first. Fails with -EDEADLK if the earlier bytes wait for the later
+// ones.
+int afflux_order_after(afflux_file *file,
+                       uint64_t offset,
+                       uint64_t len,
+                       afflux_file *first,
+                       uint64_t earlier_offset,
+                       uint64_t earlier_len);
 
 // Shows up to `len` bytes from `offset` on. Returns their number: fewer only at the file's end. Meanwhile, a write of
 // the same bytes goes to other pages. At most a quarter of the cache can be held this way; beyond that the bytes

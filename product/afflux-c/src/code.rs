@@ -26,7 +26,7 @@ pub enum Code {
     NotPermitted = -13,
     /// A pointer is NULL, or not aligned (-EFAULT).
     BadAddress = -14,
-    /// Another cache has the file (-EBUSY).
+    /// Another cache has the file, or its bytes are withheld (-EBUSY).
     Busy = -16,
     /// An invalid argument; afflux_last_error() names it, and the allowed values (-EINVAL).
     Invalid = -22,
@@ -46,7 +46,7 @@ pub enum Code {
     TimedOut = -110,
     /// The file is gone from the host (-ESTALE).
     Gone = -116,
-    /// A quota is used up (-EDQUOT).
+    /// A quota is used up, or the room for withheld bytes (-EDQUOT).
     Quota = -122,
     /// The handle belongs to the process that this one was forked from (-EOWNERDEAD).
     Forked = -130,

@@ -23,6 +23,8 @@ mod file;
 #[cfg(not(all(test, loom)))]
 mod memory;
 #[cfg(not(all(test, loom)))]
+mod order;
+#[cfg(not(all(test, loom)))]
 mod pages;
 #[cfg(not(all(test, loom)))]
 mod queue;
@@ -31,4 +33,4 @@ pub use border::afflux_last_error;
 pub use code::*;
 
 #[cfg(not(all(test, loom)))]
-pub use {cache::*, file::*, pages::*, queue::*};
+pub use {cache::*, file::*, order::*, pages::*, queue::*};

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::{env, fs};
 
 /// The sources, in the order in which they stand in the header.
-const SOURCES: &[&str] = &["code", "border", "cache", "file", "pages", "queue"];
+const SOURCES: &[&str] = &["code", "border", "cache", "file", "order", "pages", "queue"];
 
 fn generated(root: &Path) -> String {
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml").to_str().unwrap()).unwrap();

@@ -25,7 +25,7 @@
 //!
 //! Every call has a form that blocks and one that can be awaited on any runtime. The [guide] explains the concepts,
 //! durability, errors, sizing and tuning; the examples in the crate's `examples` directory are a key-value store, a
-//! copy tool and a server.
+//! storage for redb, a copy tool and a server.
 //!
 //! # The crate
 //!

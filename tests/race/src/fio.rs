@@ -5,15 +5,14 @@
 //! Invariants: one fio runs at a time. Each run begins with an uncounted pass over its files, in which every contender
 //! fills its cache in its own way.
 
-mod bound;
 mod job;
 
 use std::path::{Path, PathBuf};
 
 use afflux_experiments::hardware::{DiskRates, SlowDisk};
 
-use self::bound::Bound;
 use self::job::{Engine, Figures, Job, Size};
+use crate::bound::Bound;
 use crate::case::{Case, Group, Outcome};
 use crate::options::Options;
 

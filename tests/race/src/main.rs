@@ -12,11 +12,13 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 mod artifacts;
+mod bound;
 mod case;
 mod fio;
 mod in_process;
 mod markdown;
 mod options;
+mod redb;
 mod rounds;
 
 use std::process::ExitCode;
@@ -27,6 +29,18 @@ use options::{Half, Options};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(figures) = redb::turn_of(&words) {
+        return match figures {
+            Ok(figures) => {
+                println!("{figures}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     match Options::of(&words).and_then(|options| race(&options)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -44,10 +58,14 @@ fn race(options: &Options) -> Result<(), String> {
     let mut told = |what: &str| eprintln!("[{:>3} s] {what}", begin.elapsed().as_secs());
     told(&options.time());
     let mut groups = Vec::new();
-    if options.half != Some(Half::Fio) {
+    let wants = |half| options.half.is_none_or(|only| only == half);
+    if wants(Half::Memory) {
         groups.extend(in_process::run(options, &mut told));
     }
-    if options.half != Some(Half::Memory) {
+    if wants(Half::Redb) {
+        groups.push(redb::run(options, &mut told));
+    }
+    if wants(Half::Fio) {
         groups.extend(fio::run(options, &mut told));
     }
     artifacts::write(&options.artifacts, &groups)?;

@@ -7,15 +7,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-const USAGE: &str = "usage: afflux-race [--quick] [--rounds N] [--half memory|fio] [--engine FILE] [--dir DIR] \
+const USAGE: &str = "usage: afflux-race [--quick] [--rounds N] [--half memory|fio|redb] [--engine FILE] [--dir DIR] \
                      [--artifacts DIR] [--only PART]";
 
-/// A half of the race.
+/// A part of the race.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Half {
     /// In this process.
     Memory,
     Fio,
+    /// In redb.
+    Redb,
 }
 
 /// The extent of a race.
@@ -26,12 +28,12 @@ pub(crate) struct Options {
     /// The directory of rows and page.
     pub(crate) artifacts: PathBuf,
     pub(crate) quick: bool,
-    /// Only this half.
+    /// Only this part.
     pub(crate) half: Option<Half>,
     /// Afflux's engine for fio.
     pub(crate) engine: Option<PathBuf>,
     pub(crate) rounds: usize,
-    /// Rounds in fio, where runs are longer.
+    /// Rounds in fio and redb, where runs are longer.
     pub(crate) fio_rounds: usize,
     /// The time of a run of one contender.
     pub(crate) run: Duration,
@@ -56,6 +58,7 @@ impl Options {
                     half = match value()?.as_str() {
                         "memory" => Some(Half::Memory),
                         "fio" => Some(Half::Fio),
+                        "redb" => Some(Half::Redb),
                         _ => return Err(USAGE.to_owned()),
                     }
                 }
@@ -76,8 +79,10 @@ impl Options {
     /// Its approximate time, on a machine that does nothing else.
     pub(crate) fn time(&self) -> String {
         let (memory, fio) = if self.quick { (20, 60) } else { (150 + 20 * self.rounds, 60 + 180 * self.fio_rounds) };
+        let redb = if self.quick { 20 } else { 60 + 120 * self.fio_rounds };
         let seconds = match self.half {
-            None => memory + fio,
+            None => memory + fio + redb,
+            Some(Half::Redb) => redb,
             Some(Half::Memory) => memory,
             Some(Half::Fio) => fio,
         };

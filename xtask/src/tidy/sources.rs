@@ -86,6 +86,7 @@ const BAG_NAMES: &[&str] = &["util", "utils", "common", "misc", "helper", "helpe
 const SLEEPING_TESTS: &[(&str, &str)] = &[
     ("product/afflux/tests/kills.rs", "the instant of a kill is random"),
     ("product/command/tests/end_to_end/random_operations.rs", "a server that stands still for a while is the fault"),
+    ("product/afflux/tests/redb.rs", "the instant of a kill is random"),
     ("product/govern/tests/throttled.rs", "the governor samples the speed of a real disk"),
 ];
 

@@ -279,6 +279,44 @@ static void a_forked_child(const char *directory)
     IS(0, afflux_cache_close(cache, NULL, NULL));
 }
 
+/* Bytes that are withheld, and bytes that wait for others. */
+static void bytes_that_wait(const char *directory)
+{
+    afflux_cache *cache = made();
+    afflux_file *log, *table, *reader;
+    afflux_withheld *withheld = (afflux_withheld *)(uintptr_t)7;
+    struct stat host;
+    IS(0, afflux_open(cache, in(directory, "log"), O_RDWR | O_CREAT, 0600, &log));
+    IS(0, afflux_open(cache, in(directory, "table"), O_RDWR | O_CREAT, 0600, &table));
+    IS(0, afflux_open(cache, path, O_RDONLY, 0, &reader));
+    IS(AFFLUX_ERROR_BAD_HANDLE, afflux_let_go(NULL));
+    IS(AFFLUX_ERROR_BAD_HANDLE, afflux_withhold(NULL, 0, 1, &withheld));
+    IS(AFFLUX_ERROR_BAD_ADDRESS, afflux_withhold(table, 0, 1, NULL));
+    IS(AFFLUX_ERROR_NOT_PERMITTED, afflux_withhold(reader, 0, 1, &withheld));
+    CHECK(withheld == (afflux_withheld *)(uintptr_t)7);
+
+    IS(0, afflux_withhold(table, 0, UINT64_MAX, &withheld));
+    IS(3, afflux_write(table, "row", 3, 0));
+    IS(AFFLUX_ERROR_BUSY, afflux_sync_data(table));
+    CHECK(stat(path, &host) == 0 && host.st_size == 0);
+    IS(AFFLUX_ERROR_BAD_HANDLE, afflux_release((afflux_file *)withheld));
+    IS(0, afflux_let_go(withheld));
+    IS(AFFLUX_ERROR_BAD_HANDLE, afflux_let_go(withheld));
+
+    IS(6, afflux_write(log, "record", 6, 0));
+    IS(AFFLUX_ERROR_BAD_HANDLE, afflux_order_after(table, 0, 3, NULL, 0, 6));
+    IS(AFFLUX_ERROR_NOT_PERMITTED, afflux_order_after(reader, 0, 3, log, 0, 6));
+    IS(0, afflux_order_after(table, 0, 3, log, 0, 6));
+    IS(-EDEADLK, afflux_order_after(log, 0, 6, table, 0, 3));
+    IS(0, afflux_sync_data(table));
+    CHECK(stat(path, &host) == 0 && host.st_size == 3);
+    CHECK(stat(in(directory, "log"), &host) == 0 && host.st_size == 6);
+    IS(0, afflux_close(reader));
+    IS(0, afflux_close(table));
+    IS(0, afflux_close(log));
+    IS(0, afflux_cache_close(cache, NULL, NULL));
+}
+
 struct shared {
     afflux_cache *cache;
     afflux_file *file;
@@ -398,6 +436,7 @@ int main(int count, char **words)
     STEP(handles_that_are_none(words[2]));
     STEP(arguments_that_cannot_be(words[2]));
     STEP(a_forked_child(words[2]));
+    STEP(bytes_that_wait(words[2]));
     STEP(threads_that_use_what_others_close(words[2]));
     STEP(descriptors_that_are_short(words[2]));
     STEP(what_cannot_be_written_is_told(words[2]));

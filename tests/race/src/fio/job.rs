@@ -13,7 +13,7 @@ use rustix::thread::disable_transparent_huge_pages;
 use serde_json::Value;
 
 use super::MIB;
-use super::bound::Bound;
+use crate::bound::Bound;
 
 /// Longest time of a run, including its first pass.
 const PATIENCE_S: &str = "90";

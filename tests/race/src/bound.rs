@@ -15,12 +15,12 @@ const PLACES: [(&str, &str); 2] =
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// A group whose processes, including their part of the page cache, have this much memory.
-pub(super) struct Bound {
+pub(crate) struct Bound {
     group: PathBuf,
 }
 
 impl Bound {
-    pub(super) fn to(bytes: u64) -> Result<Self, String> {
+    pub(crate) fn to(bytes: u64) -> Result<Self, String> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("afflux-race-{}-{number}", std::process::id());
         for (place, limit) in PLACES {
@@ -37,7 +37,7 @@ impl Bound {
     }
 
     /// The file to which a process writes its number to enter the group.
-    pub(super) fn door(&self) -> PathBuf {
+    pub(crate) fn door(&self) -> PathBuf {
         self.group.join("cgroup.procs")
     }
 }
