@@ -155,10 +155,8 @@ mount_own() {
 alive() {
     systemctl -q is-active served || { journalctl -q -u served -n 20 -o cat; wrong "the server ended"; }
 }
-# Ends the server of the case, which may have failed to write.
-ended() { systemctl stop served; systemctl reset-failed served 2> /dev/null || true; }
-
-install_own() { dpkg -i /kit/afflux.deb; }
+# Ends the server of the case, which may have failed to write, or have ended with its mount.
+ended() { systemctl stop served 2> /dev/null || true; systemctl reset-failed served 2> /dev/null || true; }
 
 # The service's configuration: the data folder on the port of all cases, a small cache, and these knobs
 configured() {

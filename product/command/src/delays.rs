@@ -61,13 +61,10 @@ pub(crate) fn run(args: &args::Delays) -> Outcome {
 
 /// Looks at the server for a while.
 fn look(client: &mut Client) -> Outcome<Seen> {
-    let before = stat::report(client)?;
-    let mut seen = Seen { now: before.clone(), before, looks: 0, on_their_way: 0 };
+    let mut seen = Seen::begins(stat::report(client)?);
     for _ in 0..LOOKS {
         thread::sleep(watch::EVERY / LOOKS);
-        seen.now = stat::report(client)?;
-        seen.looks += 1;
-        seen.on_their_way += u32::from(seen.now.nfs.request_bytes > 0);
+        seen.look(stat::report(client)?);
     }
     Ok(seen)
 }

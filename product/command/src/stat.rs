@@ -104,6 +104,9 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
         let refuses = if now.refuses { ", writers and syncs are refused" } else { "" };
         parts.push(format!("HANGS: has completed nothing for {}{refuses}", units::latency(ns)));
     }
+    if let Some(ns) = now.names_stalled_ns {
+        parts.push(format!("HANGS: a call for names or attributes has not ended for {}", units::latency(ns)));
+    }
     if let Some(ns) = now.away_ns {
         let why = device.store.as_ref().and_then(|store| store.trouble.as_ref());
         let why = why.map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();

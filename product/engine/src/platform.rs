@@ -153,6 +153,9 @@ impl Limits {
 pub struct DeviceReport {
     /// Since when the store behind the device has given no answer. Requests wait for it inside the device.
     pub away_since: Option<Nanos>,
+    /// Since when a call for names or attributes has been under way, if a device that works would have ended it. The engine
+    /// makes no such calls.
+    pub names_since: Option<Nanos>,
     /// How often the store has refused a request because it gets too many. The device tried these again. Never falls.
     pub too_many: u64,
 }

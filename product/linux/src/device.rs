@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use afflux_engine::{Device, DeviceError, Limits, Nanos, Operation, Recycler, Request};
+use afflux_engine::{Device, DeviceError, DeviceReport, Limits, Nanos, Operation, Recycler, Request};
 use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, fsync, ftruncate};
 use rustix::io::{Errno, ReadWriteFlags};
 
@@ -27,7 +27,7 @@ use self::flight::{Flight, Step};
 use self::probe::Access;
 use crate::clock;
 use crate::platform::LinuxPlatform;
-use crate::pool::{Job, WorkerPool};
+use crate::pool::{Job, Underway, WorkerPool};
 use crate::reactor::io::{Io, IoVec, Owner, RWF_DONTCACHE};
 use crate::reactor::{Mail, Reactor};
 use crate::watch::ReportedLook;
@@ -42,6 +42,8 @@ const THREADS_MAX: usize = 16;
 /// have nothing to do while a reader copies the pages that it has read ahead. Beside such a transfer, one system call
 /// is cheap.
 const AT_ONCE_BYTES: u32 = 64 << 10;
+/// A call for names on a disk that works takes less, also behind a journal's flush. A disk that spins up may take more.
+const NAMES_NS_MAX: u64 = 5 * Nanos::SECOND;
 /// The greatest age of the free-space guess while the device is written.
 const HINT_AGE_NS: u64 = 100 * Nanos::MILLISECOND;
 
@@ -62,6 +64,8 @@ pub struct HostDevice {
 
 /// The host object under a device.
 struct HostObject {
+    /// The calls for names of its file system.
+    names: Option<Arc<Underway>>,
     /// The directory whose free space the device asks for; none if the device allocates nothing.
     directory: Option<OwnedFd>,
     file_bytes_max: u64,
@@ -72,6 +76,7 @@ struct HostObject {
 
 struct Core {
     platform: LinuxPlatform,
+    names: Option<Arc<Underway>>,
     directory: Option<OwnedFd>,
     limits: Limits,
     access: Access,
@@ -92,12 +97,23 @@ impl HostDevice {
     /// The file system of `directory` (a descriptor of any kind, O_PATH too). Probes the file system, which may block;
     /// where possible, the probe uses a file without a name in it.
     pub fn new(platform: &LinuxPlatform, directory: OwnedFd, caching: Caching) -> std::io::Result<Arc<Self>> {
+        Self::beside_names(platform, directory, caching, None)
+    }
+
+    /// As [`HostDevice::new`], for a file system whose calls for `names` are reported, too.
+    pub(crate) fn beside_names(
+        platform: &LinuxPlatform,
+        directory: OwnedFd,
+        caching: Caching,
+        names: Option<Arc<Underway>>,
+    ) -> std::io::Result<Arc<Self>> {
         let free_bytes = free_bytes(directory.as_fd())?;
         let access = match caching {
             Caching::Auto => probe::access(directory.as_fd()),
             Caching::Buffered => Access::Buffered { reason: "as asked for".to_owned() },
         };
         let place = HostObject {
+            names,
             file_bytes_max: probe::file_bytes_max(directory.as_fd()),
             free_bytes,
             grows_files: probe::grows_files(directory.as_fd()),
@@ -112,6 +128,7 @@ impl HostDevice {
         let access = probe::block_device_access(device.as_fd());
         // A block device allocates nothing, and its end stays in place.
         let place = HostObject {
+            names: None,
             directory: None,
             file_bytes_max: bytes,
             free_bytes: u64::MAX,
@@ -136,6 +153,7 @@ impl HostDevice {
         };
         let core = Core {
             platform: platform.clone(),
+            names: place.names,
             grows_files: place.grows_files,
             takes_uncached: AtomicBool::new(place.takes_uncached),
             directory: place.directory,
@@ -205,6 +223,12 @@ impl Device for HostDevice {
 
     fn free_bytes_hint(&self) -> u64 {
         self.core.free_bytes.load(Ordering::Relaxed)
+    }
+
+    fn report(&self) -> DeviceReport {
+        let oldest = self.core.names.as_ref().and_then(|names| names.oldest());
+        let names_since = oldest.filter(|since| clock::monotonic().since(*since) >= NAMES_NS_MAX);
+        DeviceReport { names_since, ..DeviceReport::default() }
     }
 }
 

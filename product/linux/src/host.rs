@@ -219,7 +219,8 @@ fn host_node(node: &Node) -> Arc<HostNode> {
 pub fn host_device(platform: &LinuxPlatform, node: &Node, caching: Caching) -> Result<Arc<HostDevice>, VolumeError> {
     let node = host_node(node);
     let directory = node.fd().try_clone_to_owned().map_err(|error| calls::io_error(&error))?;
-    HostDevice::new(platform, directory, caching).map_err(|error| calls::io_error(&error))
+    let names = Some(Arc::clone(node.pool().underway()));
+    HostDevice::beside_names(platform, directory, caching, names).map_err(|error| calls::io_error(&error))
 }
 
 /// Makes the engine's devices for the file systems of a [`HostTree`].

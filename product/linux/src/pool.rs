@@ -1,7 +1,8 @@
 //! Threads for calls that block: opens, directory reads, and file I/O where there is no ring.
 //!
 //! Owns: its threads (started when needed, ended when idle), the callers that wait for room in the queue.
-//! Does not own: the work; the tasks that wait for it; the order of work (`queue`).
+//! Does not own: the work; the tasks that wait for it; the order of work (`queue`), the times of running work
+//! (`underway`).
 //! Invariants: at most `threads_max` threads; at most `queue_max` pieces of work wait. Posted work does not count,
 //! since its caller bounds it. Queued work runs, even if its waiter has gone. A stopped pool takes no work. While
 //! queued work may have a thread, and a thread is free, a thread is on its way to the queue.
@@ -14,6 +15,7 @@
 mod by_device;
 mod call;
 mod queue;
+mod underway;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +33,7 @@ pub(crate) use self::call::{CALLS_KEPT, KeptCalls};
 pub(crate) use self::call::{Piece, PoolCall};
 pub(crate) use self::queue::Lane;
 use self::queue::Queue;
+pub(crate) use self::underway::Underway;
 use crate::clock;
 use crate::foreign_wakers::{DeferredWakes, make_wakes};
 use crate::in_place;
@@ -89,6 +92,7 @@ struct Inner {
     queue_max: usize,
     /// Most threads that may be on their way to the queue.
     coming_max: usize,
+    underway: Arc<Underway>,
     state: Mutex<PoolState>,
     /// Signalled when the last thread of a closed pool has ended.
     all_ended: Condvar,
@@ -119,6 +123,7 @@ impl WorkerPool {
                 threads_max: threads_max.max(1),
                 queue_max: queue_max.max(1),
                 coming_max: thread::available_parallelism().map_or(1, usize::from),
+                underway: Arc::new(Underway::new()),
                 state: Mutex::new(PoolState::new(threads_max.max(1))),
                 all_ended: Condvar::new(),
             }))),
@@ -129,6 +134,11 @@ impl WorkerPool {
     pub(crate) fn another(&self) -> Self {
         let inner = &self.owner.0;
         Self::new(&inner.name, inner.threads_max, inner.queue_max)
+    }
+
+    /// The calls that its threads, and threads that block in place, are making.
+    pub(crate) fn underway(&self) -> &Arc<Underway> {
+        &self.owner.0.underway
     }
 
     /// Runs `work` on a thread of the pool and returns its result. Nothing happens before the first poll; while the
@@ -205,8 +215,8 @@ impl WorkerPool {
     /// work, and so does a thread that makes host calls in place. This wakes no other thread.
     pub(crate) fn post_near(&self, work: impl FnOnce() + Send + 'static) {
         let mut work: Option<Box<dyn FnOnce() + Send>> = Some(Box::new(work));
-        let _ = LEFT.try_with(|left| match &mut *left.borrow_mut() {
-            Some((inner, left)) if Arc::ptr_eq(inner, &self.owner.0) => left.extend(work.take().map(PoolTask::Posted)),
+        let _ = OWN.try_with(|own| match &mut *own.borrow_mut() {
+            Some(own) if Arc::ptr_eq(&own.inner, &self.owner.0) => own.left.extend(work.take().map(PoolTask::Posted)),
             _ => {}
         });
         let work = work.and_then(in_place::leave);
@@ -225,10 +235,10 @@ impl WorkerPool {
 
     /// Whether the current thread is one of the pool's.
     pub fn is_own_thread(&self) -> bool {
-        let own = |left: &RefCell<Option<(Arc<Inner>, Vec<PoolTask>)>>| {
-            left.borrow().as_ref().is_some_and(|(inner, _)| Arc::ptr_eq(inner, &self.owner.0))
+        let own = |own: &RefCell<Option<OwnThread>>| {
+            own.borrow().as_ref().is_some_and(|own| Arc::ptr_eq(&own.inner, &self.owner.0))
         };
-        LEFT.try_with(own).unwrap_or(false)
+        OWN.try_with(own).unwrap_or(false)
     }
 
     /// The number of pieces of work that are queued and not yet begun.
@@ -243,18 +253,38 @@ impl Drop for Owner {
     }
 }
 
+/// The state of a pool's thread.
+struct OwnThread {
+    inner: Arc<Inner>,
+    /// The work to do after the current result was given.
+    left: Vec<PoolTask>,
+    /// The place of the current call.
+    place: Option<usize>,
+}
+
 thread_local! {
-    /// On a thread of a pool: the pool, and the work to do after the current result was given.
-    static LEFT: RefCell<Option<(Arc<Inner>, Vec<PoolTask>)>> = const { RefCell::new(None) };
+    /// None on other threads.
+    static OWN: RefCell<Option<OwnThread>> = const { RefCell::new(None) };
+}
+
+/// Called by work of several calls between two of them.
+pub(crate) fn begin_next_call() {
+    OWN.with_borrow(|own| {
+        if let Some(OwnThread { inner, place: Some(place), .. }) = own {
+            inner.underway.begin_next(*place);
+        }
+    });
 }
 
 /// Called by long work on a thread of a pool: does the work left for later.
 pub(crate) fn run_deferred() {
-    let next = || LEFT.with(|left| left.borrow_mut().as_mut()?.1.pop());
+    let next = || OWN.with_borrow_mut(|own| own.as_mut()?.left.pop());
     while let Some(work) = next() {
+        begin_next_call();
         // It may panic; the thread goes on.
         let _ = catch_unwind(AssertUnwindSafe(|| work.run()));
     }
+    begin_next_call();
 }
 
 impl Inner {
@@ -308,7 +338,7 @@ impl Inner {
     }
 
     fn serve(self: Arc<Self>) {
-        LEFT.set(Some((Arc::clone(&self), Vec::new())));
+        OWN.set(Some(OwnThread { inner: Arc::clone(&self), left: Vec::new(), place: None }));
         let _held = DeferredWakes::new();
         let mut state = self.lock();
         state.coming -= 1;
@@ -323,12 +353,7 @@ impl Inner {
                 }
                 waker.into_iter().for_each(Waker::wake);
                 make_wakes();
-                // Posted work reports its own failure: the unwinding drops the objects in it, which then complete as
-                // lost. The thread goes on.
-                let _ = catch_unwind(AssertUnwindSafe(|| work.run()));
-                make_wakes();
-                run_deferred();
-                make_wakes();
+                self.carry_out(work);
                 state = self.lock();
                 state.queue.end(lane);
                 continue;
@@ -347,7 +372,21 @@ impl Inner {
             self.all_ended.notify_all();
         }
         drop(state);
-        LEFT.set(None);
+        OWN.set(None);
+    }
+
+    /// Does a piece of work, and the work that it left for later.
+    fn carry_out(&self, work: PoolTask) {
+        let begun = self.underway.begin();
+        OWN.with_borrow_mut(|own| own.iter_mut().for_each(|own| own.place = begun.place()));
+        // Posted work reports its own failure: the unwinding drops the objects in it, which then complete as lost. The
+        // thread goes on.
+        let _ = catch_unwind(AssertUnwindSafe(|| work.run()));
+        make_wakes();
+        run_deferred();
+        OWN.with_borrow_mut(|own| own.iter_mut().for_each(|own| own.place = None));
+        drop(begun);
+        make_wakes();
     }
 
     /// Waits for work. True if none came for so long that the thread can end.

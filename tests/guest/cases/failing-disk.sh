@@ -42,7 +42,8 @@ dd if=$WORK/bytes of=/mnt/a/new bs=1M conv=fsync status=none 2> $WORK/error || c
 echo "= fsync on a dead disk: $(sed 's/.*: //' $WORK/error | head -n 1)"
 alive
 load "0 $size linear /dev/vdc 0"
-umount -f -l /mnt/a
+# Our own mount ends with the umount, and names the bytes that it could not write.
+umount -f -l /mnt/a 2> $WORK/error || sed 's/^/= umount: /' $WORK/error
 ended
 umount $DATA
 mount /dev/mapper/failing $DATA

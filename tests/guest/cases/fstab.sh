@@ -41,5 +41,5 @@ sed 's/^/= /' /var/tmp/complaints
 cp /var/lib/guest/fstab /etc/fstab
 systemctl disable --now afflux
 umount /mnt/served /srv/mounted || true
-dpkg --purge afflux; install_own
+dpkg --purge afflux
 ! grep -q -i -E 'timed out|SIGKILL' /var/tmp/complaints

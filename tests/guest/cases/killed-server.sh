@@ -1,13 +1,14 @@
-# The server is killed under load, again and again: programs on the mount go on, and each byte is right, there and on the disk.
+# The server is killed under load, again and again: programs on the mount go on, and each byte is right, there and on the disk:
+# killed-server:BYTES of each of two copies, or killed-server
 # limit: 900
 [ $SERVER = afflux ] || skip "only our server can be killed"
 all_mounted
-head -c 40000000 /dev/urandom > $WORK/bytes
+head -c ${ARG:-40000000} /dev/urandom > $WORK/bytes
 ( cp $WORK/bytes /mnt/a/one; dd if=$WORK/bytes of=/mnt/a/two bs=7777 status=none; tar -C /kit -cf - cases lib.sh | tar -C /mnt/a -xf - ) &
 load=$!
 kills=0
 while kill -0 $load 2> /dev/null && [ $kills -lt 12 ]; do
-    sleep 4
+    sleep $((RANDOM % 4 + 1))
     killed
     kills=$((kills + 1))
     sleep 0.$((RANDOM % 9))

@@ -3,7 +3,7 @@
 [ $SERVER = afflux ] || skip "this is about our service"
 disk /dev/vdd /srv/unit
 mkdir -p $WORK
-later "rm -rf $WORK; install_own"
+later "rm -rf $WORK"
 head -c 9000000 /dev/urandom > $WORK/bytes
 systemctl enable --now afflux-mount@srv-unit 2> /dev/null
 later "systemctl disable --now afflux-mount@srv-unit; umount -l /srv/unit"

@@ -6,7 +6,7 @@ all_files() { find / -xdev \( -path /proc -o -path /sys -o -path /var/lib/guest 
     -o -path /var/lib/dpkg -o -path /var/cache -o -path /tmp -o -path /mnt -o -path /kit -o -path /srv \) -prune -o -print | sort;
     find /run -xdev -iname '*afflux*' | sort; }
 dpkg --purge afflux > /dev/null 2>&1 || true
-later "dpkg --purge afflux; install_own"
+later "dpkg --purge afflux"
 mkdir -p $WORK
 later "rm -rf $WORK"
 all_files > $WORK/before

@@ -20,9 +20,9 @@ echo "= the load ends with: $(sed 's/.*: //' $WORK/error | head -n 1)"
 timeout 60 dd if=$WORK/bytes of=/mnt/b/file bs=1M conv=fsync status=none || wrong "the other disk"
 cmp $WORK/bytes /mnt/b/file
 alive
-control stat > $WORK/stat || wrong "no stat"
-grep vdd $WORK/stat | sed 's/^/= stat: /'
-grep -q 'could not be written' $WORK/stat || wrong "stat does not tell"
+control stat --verbose > $WORK/stat || wrong "no stat"
+grep -o '[0-9]* files* could not be written.*' $WORK/stat > $WORK/told || wrong "stat does not tell"
+sed 's/^/= stat: /' $WORK/told
 umount -f -l /mnt/a
 began=$SECONDS
 systemctl stop served

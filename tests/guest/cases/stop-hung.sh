@@ -33,18 +33,27 @@ umount -f -l /mnt/a
 cmp $WORK/bytes $DATA/committed
 systemctl reset-failed afflux || true
 
-# A slow disk: it writes all the time, so the stop may take longer than TimeoutStopSec.
-dmsetup suspend changing; dmsetup load changing --table "$(table slow 2500)"; dmsetup resume changing
+# A slow disk: it writes all the time, so the stop may take longer than TimeoutStopSec. A new name would wait for the disk.
 systemctl start afflux
 mounted /mnt/a
-python3 - <<'P'
-import ctypes, os
+for number in $(seq 0 23); do : > /mnt/a/slow$number; done
+dmsetup suspend changing; dmsetup load changing --table "$(table slow 2500)"; dmsetup resume changing
+# The client commits at a close, so the files stay open. SYNC_FILE_RANGE_WRITE and SYNC_FILE_RANGE_WAIT_AFTER in one call would
+# make each WRITE a stable one.
+python3 - $WORK/sent <<'P' &
+import ctypes, os, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
-for number in range(24):
-    descriptor = os.open(f"/mnt/a/slow{number}", os.O_RDWR | os.O_CREAT)
-    os.write(descriptor, bytes([number + 1]) * 70000)
-    libc.sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), 7)
+files = [os.open(f"/mnt/a/slow{number}", os.O_RDWR) for number in range(24)]
+for number, file in enumerate(files):
+    os.write(file, bytes([number + 1]) * 70000)
+for flag in 2, 4:
+    for file in files:
+        libc.sync_file_range(file, ctypes.c_int64(0), ctypes.c_int64(0), flag)
+open(sys.argv[1], "w").close()
+time.sleep(1000)
 P
+later "kill $!"
+eventually 60 test -e $WORK/sent
 began=$SECONDS
 systemctl stop afflux
 took=$((SECONDS - began))

@@ -10,22 +10,22 @@ serve $DATA
 mounted /mnt/a
 mkdir -p $WORK
 later "rm -rf $WORK"
-head -c 16000000 /dev/urandom > $WORK/bytes
-head -c 16000000 /dev/zero > /mnt/a/file
+head -c 8000000 /dev/urandom > $WORK/bytes
+head -c 8000000 /dev/zero > /mnt/a/file
 sync /mnt/a/file
-# Sent, and not committed: the file stays open, and the disk takes nothing.
-exec 7<> /mnt/a/file
+# Sent, and not committed: the disk takes nothing, and the file stays open, since the client commits at a close.
 hang hanging 60
-dd if=$WORK/bytes bs=1M conv=notrunc status=none >&7
-python3 - <<'P'
-import ctypes, os
+python3 - $WORK/bytes $WORK/sent <<'P' &
+import ctypes, os, sys, time
 descriptor = os.open("/mnt/a/file", os.O_WRONLY)
-# SYNC_FILE_RANGE_WRITE: begins, and does not wait.
-ctypes.CDLL(None).sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), 2)
-os._exit(0)
+os.write(descriptor, open(sys.argv[1], "rb").read())
+ctypes.CDLL(None).sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), 7)
+open(sys.argv[2], "w").close()
+time.sleep(1000)
 P
-sleep 5
-control stat | grep dm- | sed 's/^/= before the kill: /'
+later "kill $!"
+eventually 50 test -e $WORK/sent
+control stat --verbose | grep -m 1 '^hanging' | sed 's/^/= before the kill: /'
 kill -9 "$(served_pid)"
 resume hanging
 eventually 30 bash -c '! systemctl -q is-active served'
@@ -35,6 +35,5 @@ lost=$(cmp $WORK/bytes $DATA/file 2>&1 | head -n 1 || true)
 serve $DATA
 timeout 120 sync /mnt/a/file || wrong "the sync"
 cmp $WORK/bytes $DATA/file
-exec 7>&-
 cmp $WORK/bytes /mnt/a/file
 echo "= before the second sending: $lost"

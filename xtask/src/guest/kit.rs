@@ -44,15 +44,18 @@ impl Kit {
         Ok(kit)
     }
 
-    /// The package, and the same one with an older version, to upgrade from.
+    /// The package, and the same one with an older version, to upgrade from. Both are packed without compression: an
+    /// emulated processor unpacks slowly.
     fn package(&self, options: &GuestOptions<'_>) -> Result<()> {
         let package = options.deb.map_or_else(|| deb::package("afflux", options.profile), |file| Ok(file.into()))?;
         fs::copy(&package, self.folder.join("afflux.deb")).with_context(|| package.display().to_string())?;
         let tree = self.tree();
         shell(
-            "dpkg-deb -R \"$0/kit/afflux.deb\" \"$1\"; cp \"$1/DEBIAN/control\" \"$0/control\"
+            "dpkg-deb -R \"$0/kit/afflux.deb\" \"$1\"
+               pack() { dpkg-deb --root-owner-group -Znone -b \"$1\" \"$2\" > /dev/null; }
+               pack \"$1\" \"$0/kit/afflux.deb\"
                sed -i 's/^Version: .*/Version: 0.0.1/' \"$1/DEBIAN/control\"
-               dpkg-deb --root-owner-group -Zgzip -z1 -b \"$1\" \"$0/kit/afflux-older.deb\" > /dev/null",
+               pack \"$1\" \"$0/kit/afflux-older.deb\"",
             &[self.scratch(), &tree],
         )
     }

@@ -67,6 +67,12 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
         "It hangs: it has requests, and for so long it has completed none; more than its policy finds usual. Null while it \
          does not.",
     ),
+    (
+        "names_stalled_ns",
+        "ns",
+        "It hangs for names: a call for a name or an attribute has not ended for so long, more than 5 s. Null while no call is \
+         that old, and for a store.",
+    ),
     ("refuses", "", "Whether it hangs for longer than `hang_error_ms`, so that its writers and syncs are refused."),
     (
         "in_force",
@@ -168,6 +174,12 @@ const NFS_GAUGES: &[(&str, &str, &str)] = &[
         "bytes",
         "What connections hold now, at most `nfs_request_bytes_max`: records being received or that wait, data and \
          expected replies of calls in progress, replies not sent yet, buffers.",
+    ),
+    (
+        "connections_at_work",
+        "connections",
+        "Connections with a part of a request, a call in progress or an unsent reply. Beside these, `request_bytes` counts the \
+         empty buffers of idle connections.",
     ),
     ("waiting_for_room", "connections", "Waiting until others hold less."),
     (

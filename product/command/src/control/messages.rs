@@ -404,8 +404,12 @@ pub(crate) struct NfsGauges {
     pub(crate) closed_for_room: u64,
     /// Refused because every connection that could have made room had calls in progress.
     pub(crate) refused: u64,
-    /// Bytes that connections hold: requests in progress or not yet complete, replies not sent yet.
+    /// Bytes that connections hold: requests in progress or not yet complete, replies not sent yet, buffers to receive
+    /// into.
     pub(crate) request_bytes: u64,
+    /// Connections with a part of a request, a call in progress or an unsent reply.
+    #[serde(default)]
+    pub(crate) connections_at_work: u64,
     /// Connections that wait until others hold less.
     pub(crate) waiting_for_room: u64,
     /// Closed because an idle peer's connection held memory for which other connections waited.

@@ -35,6 +35,19 @@ pub(super) struct Seen {
     pub(super) on_their_way: u32,
 }
 
+impl Seen {
+    pub(super) fn begins(before: Report) -> Self {
+        Self { now: before.clone(), before, looks: 0, on_their_way: 0 }
+    }
+
+    /// Adds a look.
+    pub(super) fn look(&mut self, now: Report) {
+        self.looks += 1;
+        self.on_their_way += u32::from(now.nfs.connections_at_work > 0);
+        self.now = now;
+    }
+}
+
 pub(super) fn sentence(seen: &Seen) -> String {
     let time_ns = seen.now.uptime_ns.saturating_sub(seen.before.uptime_ns);
     let devices = || seen.now.devices.iter();
@@ -52,6 +65,12 @@ pub(super) fn sentence(seen: &Seen) -> String {
     {
         let (name, age) = (output::shown(&device.status.name), units::latency(ns));
         return format!("The disk {name} is the cause: it hangs, and has completed nothing for {age}.");
+    }
+    if let Some((device, ns)) =
+        devices().filter_map(|device| Some((device, device.status.names_stalled_ns?))).max_by_key(|it| it.1)
+    {
+        let (name, age) = (output::shown(&device.status.name), units::latency(ns));
+        return format!("The disk {name} is the cause: it hangs, and a call for names or attributes waits for {age}.");
     }
     let times = devices().map(|device| Times::of(seen, device, time_ns));
     let worst = times.max_by_key(|times| times.waited_ns());

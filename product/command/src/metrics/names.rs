@@ -95,6 +95,8 @@ figures! { DEVICE of DeviceStatus, "A device's figures":
         |it| count(it.files_failed);
     Gauge "afflux_device_stalled_seconds" "Time since the device's last completion, if it counts as hung; else 0."
         |it| Some(seconds(it.stalled_ns.unwrap_or(0)));
+    Gauge "afflux_device_names_stalled_seconds" "Age of the oldest call for names or attributes, if a disk that works would have ended it; else 0."
+        |it| Some(seconds(it.names_stalled_ns.unwrap_or(0)));
     Gauge "afflux_device_away_seconds" "Time for which the object store behind the device has not answered, if it counts as away; else 0."
         |it| Some(seconds(it.away_ns.unwrap_or(0)));
     Gauge "afflux_device_owed_seconds" "Time that the device needs for all dirty bytes, writeback included. Only under the policy afflux, like the next three."
@@ -118,8 +120,10 @@ figures! { CONNECTIONS of ServeCounts, "The connections' figures":
         |it| count(it.bytes_in);
     Counter "afflux_nfs_sent_bytes_total" "Bytes sent."
         |it| count(it.bytes_out);
-    Gauge "afflux_nfs_request_bytes" "Memory that connections hold: requests in progress or being received, replies not sent yet."
+    Gauge "afflux_nfs_request_bytes" "Memory that connections hold: requests in progress or being received, replies not sent yet, empty buffers."
         |it| count(it.request_bytes);
+    Gauge "afflux_nfs_connections_at_work" "Connections with a part of a request, a call in progress or an unsent reply."
+        |it| count(it.connections_at_work as u64);
     Gauge "afflux_nfs_waiting_connections" "Connections that wait until others hold less memory."
         |it| count(it.waiting_for_room as u64);
     Gauge "afflux_nfs_calls_in_progress" "Calls received and not answered yet."

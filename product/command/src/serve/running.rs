@@ -136,6 +136,7 @@ impl Running {
             closed_for_room: counts.closed_for_room,
             refused: counts.refused,
             request_bytes: counts.request_bytes,
+            connections_at_work: counts.connections_at_work as u64,
             waiting_for_room: counts.waiting_for_room as u64,
             closed_stalled: counts.closed_stalled,
             closed_unread: counts.closed_unread,

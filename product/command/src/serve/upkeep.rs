@@ -42,6 +42,7 @@ impl Upkeep {
             kept,
             said: false,
             hung: BTreeMap::new(),
+            hung_for_names: BTreeSet::new(),
             away: BTreeSet::new(),
             small_files,
         };
@@ -49,6 +50,7 @@ impl Upkeep {
             let mut kept_at = Instant::now();
             while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                 looks.report_hung_disks();
+                looks.report_hung_names();
                 looks.report_stores_away();
                 looks.say_many_small_files();
                 if kept_at.elapsed() >= KEEP_EVERY {
@@ -78,6 +80,8 @@ struct UpkeepState {
     said: bool,
     /// Devices that were reported as hung, and whether their writers are refused.
     hung: BTreeMap<DeviceId, bool>,
+    /// Devices that were reported to hang for names.
+    hung_for_names: BTreeSet<DeviceId>,
     /// Devices whose stores were reported as away.
     away: BTreeSet<DeviceId>,
     small_files: SmallFiles,
@@ -131,6 +135,20 @@ impl UpkeepState {
                     );
                 }
                 None if self.away.remove(&device.id) => info!("{name} answers again"),
+                _ => {}
+            }
+        }
+    }
+
+    fn report_hung_names(&mut self) {
+        for device in self.running.engine.status().devices {
+            let name = output::shown(&device.name);
+            match device.names_stalled_ns {
+                Some(ns) if self.hung_for_names.insert(device.id) => {
+                    let age = units::latency(ns);
+                    warn!("{name} has not ended a call for names or attributes for {age}: its clients wait");
+                }
+                None if self.hung_for_names.remove(&device.id) => info!("{name} ends calls for names again"),
                 _ => {}
             }
         }

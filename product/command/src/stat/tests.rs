@@ -279,6 +279,14 @@ fn a_device_that_hangs_is_told_with_its_age() {
 }
 
 #[test]
+fn a_device_that_hangs_for_names_is_told_with_the_age_of_the_call() {
+    let mut now = report(1);
+    now.devices[0].status.names_stalled_ns = Some(12_300_000_000);
+    let text = lines(&now, &now);
+    assert!(text.contains("   HANGS: a call for names or attributes has not ended for 12.3 s\n"), "{text}");
+}
+
+#[test]
 fn a_store_that_is_away_is_told_with_its_words_and_its_requests() {
     let (mut before, mut now) = (report(1_000_000_000), report(1_500_000_000));
     let store = |puts, trouble: Option<&str>| {

@@ -180,8 +180,9 @@ impl DeviceRow {
             (Some(owed), Some(budget)) => (owed, budget),
             _ => (self.status.dirty_bytes, self.status.dirty_limit_bytes),
         };
-        let DeviceStatus { stalled_ns, away_ns, files_failed, .. } = self.status;
-        let is_failing = stalled_ns.is_some() || away_ns.is_some() || files_failed > 0;
+        let DeviceStatus { stalled_ns, names_stalled_ns, away_ns, files_failed, .. } = self.status;
+        let hangs = stalled_ns.or(names_stalled_ns).is_some();
+        let is_failing = hangs || away_ns.is_some() || files_failed > 0;
         // A device that is written at full speed owes about its budget. A tenth above the budget is too much.
         let by_debt = if full == 0 { Load::Calm } else { Load::of(owed, full / 2, full.saturating_add(full / 10)) };
         if is_failing { Load::Over } else { by_debt }

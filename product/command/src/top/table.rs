@@ -70,7 +70,7 @@ const DEVICES: [Column<DeviceRow>; 11] = [
     curve("owed of budget", 15, 7, |row| Cell::Curve(row.owed_per_mille.clone())),
     curve("writes of its best", 18, 9, |row| Cell::Curve(written(row))),
     // Only if a device has a state; then it is more important than all but the first columns.
-    name("state", (26, 48), 3, |row| Cell::Text(state(row))),
+    name("state", (28, 48), 3, |row| Cell::Text(state(row))),
 ];
 
 const CLIENTS: [Column<ClientRow>; 8] = [
@@ -206,7 +206,7 @@ fn time(ns: Option<u64>) -> Cell {
 
 /// The time that the device owes, or why it is not the point.
 fn owes(row: &DeviceRow) -> Cell {
-    match (row.status.away_ns, row.status.stalled_ns) {
+    match (row.status.away_ns, row.status.stalled_ns.or(row.status.names_stalled_ns)) {
         (Some(_), _) => text("away"),
         (None, Some(_)) => text("hangs"),
         (None, None) => time(row.owed_ns),
@@ -231,10 +231,13 @@ fn written(row: &DeviceRow) -> Vec<u64> {
 
 fn state(row: &DeviceRow) -> String {
     let mut parts = Vec::new();
-    let DeviceStatus { stalled_ns, away_ns, refuses, files_failed, .. } = row.status;
+    let DeviceStatus { stalled_ns, names_stalled_ns, away_ns, refuses, files_failed, .. } = row.status;
     if let Some(ns) = stalled_ns.filter(|_| away_ns.is_none()) {
         let refuses = if refuses { ", writers are refused" } else { "" };
         parts.push(format!("nothing done for {}{refuses}", units::latency(ns)));
+    }
+    if let Some(ns) = names_stalled_ns {
+        parts.push(format!("names wait for {}", units::latency(ns)));
     }
     if let Some(ns) = away_ns {
         parts.push(format!("away for {}, writers wait", units::latency(ns)));

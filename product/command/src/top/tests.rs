@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use afflux_engine::{DelayTimes, WaitTimes};
+use afflux_engine::{DelayTimes, DeviceStatus, WaitTimes};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::follow::Sample;
@@ -254,6 +254,19 @@ fn where_there_is_room_no_name_is_cut_and_a_state_comes_before_curves() {
         let text = lines::text(&rows, width, 20);
         assert!(text.contains("nothing done for 12.0 s") && text.contains("hangs"), "{text}");
     }
+}
+
+#[test]
+fn a_device_that_hangs_for_names_has_its_state_and_its_colour() {
+    let mut rows = after(10).rows();
+    rows.devices[0].status.names_stalled_ns = Some(12 * S);
+    for width in 80..200 {
+        let text = lines::text(&rows, width, 20);
+        assert!(text.contains("names wait for 12.0 s") && text.contains("hangs"), "{text}");
+    }
+    rows.devices[0].status = DeviceStatus { files_failed: 1, ..DeviceStatus::default() };
+    assert!(lines::text(&rows, 80, 20).contains("1 file could not be written"));
+    assert_eq!(rows.devices[0].load(), Load::Over);
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::client::Client;
 use crate::scratch::{Bytes, Mount, Scratch};
 use crate::server::{Server, eventually, text};
@@ -86,17 +88,59 @@ fn a_disk_that_hangs_is_told_refuses_by_its_knob_and_loses_nothing() {
     assert!(there.len() == 3 << 20 && there.chunks(1 << 20).all(|chunk| chunk == bytes));
 }
 
+/// While a device is only asked for names, no data request shows that it hangs.
+// rule: 6: a device that hangs for names alone is named, although nothing on it is dirty
+// kept in: `product/linux/src/pool/underway.rs`
+#[test]
+fn a_disk_that_hangs_for_names_alone_is_told_by_name() {
+    const CREATE: u32 = 8;
+    const GUARDED: [u8; 4] = [0, 0, 0, 1];
+    let scratch = Scratch::new();
+    let (data, well) = (scratch.directory("data"), scratch.directory("well"));
+    let Some(mount) = Mount::ext4(&scratch.path().join("image"), &data, 64 << 20) else { return };
+    let server = Server::start(scratch.path(), &[&data, &well], &[]);
+    let mut client = afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
+    let (hanging, working) = (client.mount("/data").unwrap(), client.mount("/well").unwrap());
+    let Some(frozen) = Frozen::freeze(&data) else { return };
+    // No attribute is set.
+    let call = [opaque(&hanging), opaque(b"a"), GUARDED.to_vec(), vec![0; 24]].concat();
+    let created = client.send(afflux_nfs_client::NFS, CREATE, &call).unwrap();
+    let hung = || {
+        let is_hung = |device: &Value| device["names_stalled_ns"].as_u64().is_some_and(|ns| ns >= 5_000_000_000);
+        let devices = server.stat()["devices"].as_array().unwrap().clone();
+        devices.into_iter().filter(is_hung).map(|device| device["name"].clone()).collect::<Vec<_>>()
+    };
+    eventually("a device hangs for names", || !hung().is_empty());
+    let name = mount.device().trim_start_matches("/dev/");
+    assert_eq!(hung(), [name], "and no other device");
+    let stat = text(&server.ask(&["stat", "--verbose"]));
+    assert!(stat.contains("HANGS: a call for names or attributes has not ended for "), "{stat}");
+    let first = text(&server.ask(&["delays"])).lines().next().unwrap().to_owned();
+    assert!(first.starts_with(&format!("The disk {name} is the cause: it hangs, and a call for names")), "{first}");
+    client.create_empty(&working, b"b").unwrap();
+    drop(frozen);
+    let reply = client.receive().unwrap();
+    assert_eq!((reply.xid, &reply.results[..4]), (created, &[0; 4][..]));
+    eventually("it goes on", || hung().is_empty());
+    let ended = server.stop();
+    for said in [" has not ended a call for names or attributes for ", " ends calls for names again"] {
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    }
+}
+
 /// The arguments of a WRITE that is answered once durable.
 fn stable_write(file: &[u8], offset: u64, data: &[u8]) -> Vec<u8> {
-    let opaque = |bytes: &[u8]| {
-        let mut field = (bytes.len() as u32).to_be_bytes().to_vec();
-        field.extend(bytes);
-        field.resize(field.len().next_multiple_of(4), 0);
-        field
-    };
     const FILE_SYNC: u32 = 2;
     let words = [(data.len() as u32).to_be_bytes(), FILE_SYNC.to_be_bytes()].concat();
     [opaque(file), offset.to_be_bytes().to_vec(), words, opaque(data)].concat()
+}
+
+/// Bytes with their length, in XDR.
+fn opaque(bytes: &[u8]) -> Vec<u8> {
+    let mut field = (bytes.len() as u32).to_be_bytes().to_vec();
+    field.extend(bytes);
+    field.resize(field.len().next_multiple_of(4), 0);
+    field
 }
 
 #[test]

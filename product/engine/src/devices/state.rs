@@ -23,7 +23,7 @@ use super::totals::DirtyTotals;
 use super::waits::Waits;
 use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
-use crate::platform::{Device, Limits, Nanos};
+use crate::platform::{Device, DeviceReport, Limits, Nanos};
 use crate::policy::{DeviceMemory, KnobValues};
 use crate::request::Request;
 use crate::settings::{DeviceSettings, PageKnob, Settings, WhichKnob};
@@ -147,9 +147,9 @@ impl<F> DeviceState<F> {
         self.device.free_bytes_hint()
     }
 
-    /// Since when the store behind the device has given no answer.
-    pub(super) fn away_since(&self) -> Option<Nanos> {
-        self.device.report().away_since
+    /// The device's own word on its state.
+    pub(super) fn report(&self) -> DeviceReport {
+        self.device.report()
     }
 
     /// Whether the device has been refused a request since the last call, because its store gets too many.

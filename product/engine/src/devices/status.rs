@@ -7,7 +7,7 @@ use super::id::DeviceId;
 use super::state::DeviceState;
 use super::waits::PauseStatus;
 use crate::error::DeviceError;
-use crate::platform::Nanos;
+use crate::platform::{DeviceReport, Nanos};
 use crate::policy::{DeviceCounts, Figure, LimitPages};
 use crate::units::Pages;
 
@@ -43,6 +43,7 @@ impl<F> DeviceState<F> {
     pub(crate) fn status(&self, limits: LimitPages, figures: Vec<Figure>, now: Nanos) -> DeviceStatus {
         let (dirty_pages, files_dirty) = (self.admission().pages(), self.agenda.unclean_count() as u32);
         let (last_error, pauses) = (self.failures.last_error(), self.waits.pauses());
+        let DeviceReport { away_since, names_since, .. } = self.report();
         let mut usage = self.figures.usage();
         DeviceStatus {
             id: self.id(),
@@ -72,7 +73,8 @@ impl<F> DeviceState<F> {
                 .stalled_since()
                 .filter(|_| self.figures.hang.is_stalled())
                 .map(|since| now.since(since)),
-            away_ns: self.away_since().map(|since| now.since(since)),
+            names_stalled_ns: names_since.map(|since| now.since(since)),
+            away_ns: away_since.map(|since| now.since(since)),
             refuses: self.figures.hang.refuses(),
         }
     }
@@ -129,6 +131,9 @@ pub struct DeviceStatus {
     pub figures: Vec<Figure>,
     /// How long the device has completed nothing, if it counts as hung.
     pub stalled_ns: Option<u64>,
+    /// How long a call for names or attributes has been under way, if that is too long for a device that works.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub names_stalled_ns: Option<u64>,
     /// How long the store behind the device has given no answer, if it is out of reach. Requests wait for it.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub away_ns: Option<u64>,

@@ -25,6 +25,7 @@ use super::Core;
 use super::calls::error_of;
 use super::filesystems::device_name;
 use super::node::HostNode;
+use crate::pool::begin_next_call;
 
 const EXT4_MAGIC: u64 = 0xef53;
 const XFS_MAGIC: u64 = 0x5846_5342;
@@ -68,6 +69,9 @@ impl Core {
         if covers == SyncScope::Everything {
             return fsync(directory.as_fd()).map_err(error_of);
         }
-        changed.iter().rev().try_for_each(|node| self.sync(node))
+        changed.iter().rev().try_for_each(|node| {
+            begin_next_call();
+            self.sync(node)
+        })
     }
 }

@@ -76,8 +76,10 @@ pub struct ServeCounts {
     pub closed_for_room: u64,
     /// Connections refused because all that could have made room were at work.
     pub refused: u64,
-    /// Bytes that connections hold: received and not answered, or not sent yet.
+    /// Bytes that connections hold: received and not answered, or not sent yet; buffers of receives, also empty ones.
     pub request_bytes: u64,
+    /// Connections with a part of a request, a call in progress or an unsent reply.
+    pub connections_at_work: usize,
     /// Connections that wait until others hold less.
     pub waiting_for_room: usize,
     /// Connections closed because others waited for their memory while their peers made no progress.
@@ -196,6 +198,13 @@ struct ConnectionState {
     unread_since_ns: AtomicU64,
 }
 
+impl ConnectionState {
+    /// Whether a part of a request, a call or a reply is here.
+    fn is_at_work(&self) -> bool {
+        self.busy.load(Ordering::SeqCst) || self.waits_for_peer.load(Ordering::SeqCst)
+    }
+}
+
 /// Why a connection is told to go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -277,6 +286,7 @@ impl ServeHandle {
             closed_for_room: service.closed_for_room.load(Ordering::Relaxed),
             refused: service.refused.load(Ordering::Relaxed),
             request_bytes: service.request_bytes(),
+            connections_at_work: service.lock().connections.values().filter(|it| it.standing.is_at_work()).count(),
             waiting_for_room: service.room.waiters(),
             closed_stalled: service.closed_stalled.load(Ordering::Relaxed),
             closed_unread: service.closed_unread.load(Ordering::Relaxed),

@@ -632,6 +632,28 @@ fn parked_calls_hold_at_most_the_bound_and_are_all_answered() {
 }
 
 #[test]
+fn a_connection_is_at_work_with_half_a_request_a_call_or_an_unsent_reply_and_not_with_its_buffer_alone() {
+    for choice in CHOICES {
+        let rig = Rig::new(choice, Gate { closed: true.into(), ..Gate::default() }, 10, "127.0.0.1:0");
+        let mut stream = rig.connect();
+        let at_work = |connections| rig.until(|counts| counts.connections_at_work == connections);
+        exchange(&mut stream, URGENT | 1, &bytes(1, 100));
+        at_work(0);
+        rig.until(|counts| counts.request_bytes > 0);
+        // The reply is larger than the buffers of both sockets.
+        let call = record(50, &bytes(1, 1 << 20));
+        stream.write_all(&call[..1_000]).unwrap();
+        at_work(1);
+        stream.write_all(&call[1_000..]).unwrap();
+        rig.until(|counts| (counts.calls_in_progress, counts.connections_at_work) == (1, 1));
+        rig.gate.open();
+        rig.until(|counts| (counts.calls_in_progress, counts.connections_at_work) == (0, 1));
+        stream.read_exact(&mut vec![0; 50 << 20]).unwrap();
+        at_work(0);
+    }
+}
+
+#[test]
 fn a_greedy_connection_leaves_room_for_others() {
     for choice in CHOICES {
         let gate = Gate { closed: true.into(), ..Gate::default() };

@@ -100,7 +100,9 @@ impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
         match std::mem::replace(&mut *stage, Stage::Over) {
             Stage::New { pool, work, ticket: None, .. } if in_place::may_block() => {
                 drop(stage);
+                let begun = pool.underway().begin();
                 let (result, more) = work.carry_out();
+                drop(begun);
                 // It may take long, and the result does not wait for it.
                 more.into_iter().for_each(|more| pool.post_work(Lane::default(), more));
                 Poll::Ready(result)

@@ -288,3 +288,64 @@ fn what_is_posted_near_is_done_by_the_thread_that_posts_it_after_its_result_was_
     let done_by = heard.recv().unwrap();
     assert_ne!(done_by, wait(other.run(|| std::thread::current().id())));
 }
+
+/// Waits for a condition without an event.
+fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_call_that_hangs_is_seen_with_its_beginning_until_it_ends() {
+    let pool = WorkerPool::new("test", 2, 4);
+    let (go, gate) = mpsc::channel::<()>();
+    let (begun, has_begun) = mpsc::channel();
+    let before = clock::monotonic();
+    pool.post(move || {
+        begun.send(clock::monotonic()).unwrap();
+        gate.recv().unwrap();
+    });
+    let inside = has_begun.recv().unwrap();
+    let oldest = pool.underway().oldest().unwrap();
+    assert!(before <= oldest && oldest <= inside);
+    // Later calls end, and change nothing.
+    wait(pool.run(|| ()));
+    assert_eq!(pool.underway().oldest(), Some(oldest));
+    go.send(()).unwrap();
+    until(|| pool.underway().oldest().is_none());
+    pool.post(|| panic!("on purpose"));
+    wait(pool.run(|| ()));
+    until(|| pool.underway().oldest().is_none());
+}
+
+#[test]
+fn a_call_in_place_is_seen_too() {
+    struct Always;
+    impl in_place::Leave for Always {
+        fn permit(&self) -> bool {
+            true
+        }
+        fn end(&self) {}
+    }
+    let pool = WorkerPool::new("test", 1, 1);
+    let underway = Arc::clone(pool.underway());
+    let (mine, place) = (std::thread::current().id(), in_place::InPlace::begin(Arc::new(Always)));
+    let seen = pool.run(move || (std::thread::current().id(), underway.oldest()));
+    let (by, seen) = place.run(|| wait(seen));
+    assert!(by == mine && seen.is_some());
+    assert_eq!(pool.underway().oldest(), None);
+}
+
+#[test]
+fn work_of_several_calls_is_as_old_as_the_last() {
+    let pool = WorkerPool::new("test", 1, 1);
+    let underway = Arc::clone(pool.underway());
+    let is_younger = pool.run(move || {
+        let first = underway.oldest();
+        until(|| Some(clock::monotonic()) > first);
+        begin_next_call();
+        underway.oldest() > first
+    });
+    assert!(wait(is_younger));
+}

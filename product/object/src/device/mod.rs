@@ -121,7 +121,7 @@ impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform
         let is_silent = self.core.inline().syncs() > 0 && silent_ns >= SILENT_NS;
         let shown = Nanos(now.0.saturating_sub(silent_ns));
         let away_since = objects.away_since(now).or_else(|| is_silent.then_some(shown));
-        DeviceReport { away_since, too_many: objects.too_many() }
+        DeviceReport { away_since, too_many: objects.too_many(), ..DeviceReport::default() }
     }
 }
 

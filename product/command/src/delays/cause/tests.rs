@@ -29,6 +29,12 @@ fn a_disk_that_hangs_comes_first() {
 }
 
 #[test]
+fn a_disk_that_hangs_for_names_is_the_cause_although_calls_are_on_their_way() {
+    let said = told(|now| now.devices[0].status.names_stalled_ns = Some(12 * S));
+    assert_eq!(said, "The disk sda1 is the cause: it hangs, and a call for names or attributes waits for 12.0 s.");
+}
+
+#[test]
 fn a_store_that_is_away_comes_before_a_disk_that_hangs() {
     let said = told(|now| {
         (now.devices[0].status.stalled_ns, now.devices[0].status.away_ns) = (Some(12 * S), Some(13 * S));
@@ -107,6 +113,24 @@ fn where_nothing_waited_the_network_or_the_client_is_named_with_the_evidence() {
     assert!(said.contains("4 of 5 looks found no call: the client is the cause"), "{said}");
     assert!(told(|_| ()).contains("no client called"), "{}", told(|_| ()));
     assert!(told(|now| now.nfs.connections = 0).contains("no client is connected"));
+}
+
+#[test]
+fn the_buffers_of_idle_connections_are_no_calls_on_their_way() {
+    let looked = |connections_at_work| {
+        let mut seen = Seen::begins(report(S));
+        for look in 1..=5 {
+            let mut now = report(S + look * S / 5);
+            now.nfs.calls = BTreeMap::from([("nfs_getattr".to_owned(), look)]);
+            (now.nfs.request_bytes, now.nfs.connections_at_work) = (16 << 10, connections_at_work);
+            seen.look(now);
+        }
+        sentence(&seen)
+    };
+    let said = looked(0);
+    assert!(said.contains("5 of 5 looks found no call: the client is the cause"), "{said}");
+    let said = looked(1);
+    assert!(said.contains("5 of 5 looks") && said.contains(": the network is the cause"), "{said}");
 }
 
 #[test]

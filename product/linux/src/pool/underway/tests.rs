@@ -1,0 +1,32 @@
+use super::*;
+
+#[test]
+fn the_call_that_began_first_is_the_oldest_until_it_ends() {
+    let underway = Underway::new();
+    assert_eq!(underway.oldest(), None);
+    let first = underway.begin();
+    let began = underway.oldest().unwrap();
+    let second = underway.begin();
+    assert_eq!(underway.oldest(), Some(began));
+    assert_ne!(first.place(), second.place());
+    drop(first);
+    assert!(underway.oldest() >= Some(began));
+    drop(second);
+    assert_eq!(underway.oldest(), None);
+}
+
+#[test]
+fn a_call_that_finds_every_place_taken_is_younger_than_all_that_are_known() {
+    let underway = Underway::new();
+    let begun: Vec<_> = (0..PLACES).map(|_| underway.begin()).collect();
+    let mut places: Vec<_> = begun.iter().filter_map(Begun::place).collect();
+    places.sort_unstable();
+    assert!(places.into_iter().eq(0..PLACES), "each has a place of its own");
+    let oldest = underway.oldest();
+    let more = underway.begin();
+    assert_eq!(more.place(), None);
+    drop(more);
+    assert_eq!(underway.oldest(), oldest);
+    drop(begun);
+    assert_eq!(underway.oldest(), None);
+}
