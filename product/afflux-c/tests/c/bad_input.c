@@ -34,6 +34,13 @@
         call;                                                                                                          \
     } while (0)
 
+/* The sanitizer of gcc 12 does not take its allocator's locks before a fork. A child may find one held, and hang. */
+#ifdef __SANITIZE_ADDRESS__
+#define CAN_FORK 0
+#else
+#define CAN_FORK 1
+#endif
+
 /* How caches read and write files: one of afflux_io. */
 static uint32_t io;
 static char path[4096];
@@ -435,7 +442,8 @@ int main(int count, char **words)
     STEP(settings_that_cannot_be());
     STEP(handles_that_are_none(words[2]));
     STEP(arguments_that_cannot_be(words[2]));
-    STEP(a_forked_child(words[2]));
+    if (CAN_FORK)
+        STEP(a_forked_child(words[2]));
     STEP(bytes_that_wait(words[2]));
     STEP(threads_that_use_what_others_close(words[2]));
     STEP(descriptors_that_are_short(words[2]));
