@@ -108,9 +108,15 @@ fn flags_win_over_environment_over_file() {
 #[test]
 fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("\ncachee = 1", &[], &flags());
+    let of_stores = if cfg!(feature = "object") { " endpoint, standby, take_over, follow, snapshot," } else { "" };
+    let allowed = format!(
+        "listen, cache, policy, readahead, eviction, io, prefault, lock_memory, allow, squash, anon, any_port, read_only, \
+         async_metadata, subtree_check, shared,{of_stores} mount, kernel_cache, sole, state, control, metrics, log, \
+         directories, knobs"
+    );
     assert_eq!(
         text,
-        "/etc/afflux.toml:2: there is no setting 'cachee' (did you mean 'cache'?); allowed are listen, cache, policy, readahead, eviction, io, prefault, lock_memory, allow, squash, anon, any_port, read_only, async_metadata, subtree_check, shared, mount, kernel_cache, sole, state, control, metrics, log, directories, knobs"
+        format!("/etc/afflux.toml:2: there is no setting 'cachee' (did you mean 'cache'?); allowed are {allowed}")
     );
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
     assert!(text.starts_with("/etc/afflux.toml:2: there is no knob 'dirty' (did you mean 'dirty_bytes', "), "{text}");
