@@ -132,8 +132,13 @@ const COUNTED_WITH: &str = include_str!("../../product/linux/tests/counted/compi
 /// The default cache of a server that is only tried out.
 const DEMO_CACHE: &str = "128MiB";
 
-/// The volumes in object stores: two hundred crates of others. One build has them all, so that nothing is built twice.
-const STORES: &[&str] = &["--features", "afflux-object-store/stores,afflux-command/object"];
+/// The crate over object stores has two hundred crates of others, and a build of its own without what a debugger reads.
+const STORES: &[&str] = &["--profile", "stores", "-p", "afflux-object-store", "--features", "stores"];
+/// The command with volumes in stores.
+const WITH_STORES: &[&str] = &["--profile", "stores", "-p", "afflux-command", "--features", "object"];
+
+/// The lints see each crate once, with volumes in stores.
+const ALL_FEATURES: &[&str] = &["--features", "afflux-object-store/stores,afflux-command/object"];
 
 /// Bans of methods and types apply to the code, not to its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
@@ -159,7 +164,7 @@ fn lint() -> Result<()> {
     let banning = crates_with_bans()?;
     let packages: Vec<&str> = banning.iter().flat_map(|name| ["-p", name]).collect();
     step("cargo", &[&["clippy"], &packages[..], &["--", "-D", "warnings"]].concat())?;
-    step("cargo", &[&["clippy", "--workspace", "--all-targets"], STORES, &["--"], BANS_OFF].concat())?;
+    step("cargo", &[&["clippy", "--workspace", "--all-targets"], ALL_FEATURES, &["--"], BANS_OFF].concat())?;
     // As programs build it: without the parts of a server.
     step("cargo", &["check", "--package", "afflux"])
 }
@@ -215,14 +220,16 @@ fn tested(scope: Scope) -> Result<()> {
     };
     let limited = limited::runner()?;
     let run = |what: &[&str]| tests(what).arg("--config").arg(&limited).status().context("cargo test");
-    let features = if scope.with_stores { STORES } else { &[] };
-    let mut is_right =
-        run(&[&["--workspace", "--lib", "--bins", "--examples", "--tests"], features].concat())?.success();
+    let mut is_right = run(&["--workspace", "--lib", "--bins", "--examples", "--tests"])?.success();
+    if scope.with_stores {
+        is_right &= run(STORES)?.success();
+        is_right &= run(&[WITH_STORES, &["--test", "end_to_end", "stores::"]].concat())?.success();
+    }
     if scope.is_gate {
         is_right &= mounted_programs(&skipped)?;
     }
     // Without a time limit: if another program started them, examples of the documentation would share a process.
-    let mut examples = tests(&[&["--workspace", "--doc"], features].concat());
+    let mut examples = tests(&["--workspace", "--doc"]);
     let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
     if is_right && said.is_empty() && !skipped.exists() {
         return Err(examples.exec()).context("cargo test");

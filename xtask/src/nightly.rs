@@ -33,7 +33,7 @@ const STEPS: &[Step] = &[
     step("test -p afflux-command --test end_to_end -- --ignored"),
     step("test -p afflux --test kills -- --ignored"),
     step("test -p afflux-nfs-check --test simulated -- --ignored"),
-    step("test -p afflux-object-store --features stores -- --ignored"),
+    step("test --profile stores -p afflux-object-store --features stores -- --ignored"),
     step("xtask mounted --fuse --minutes 30 --seeds 20 --operations 500000"),
     Step {
         words: "test -p afflux-linux --test real engine_threads",
