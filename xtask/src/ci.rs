@@ -3,8 +3,8 @@
 //! Owns: the order of the steps, the Debian packages that the tests use.
 //! Does not own: the tests.
 //! Invariants: the tools' output is passed through unchanged. The first failing step ends the run, but a package that
-//! cannot be installed ends no step that works without it. Packages are installed beside the lints, before the tests. Skipped steps are listed at the end; if there are none, the
-//! last lines of a test run are cargo's own.
+//! cannot be installed ends no step that works without it. Packages are installed beside the lints, before the tests.
+//! Skipped steps are listed at the end; if there are none, the last lines of a test run are cargo's own.
 
 use std::fs::File;
 use std::io::Write;
@@ -137,8 +137,10 @@ const STORES: &[&str] = &["--profile", "stores", "-p", "afflux-object-store", "-
 /// The command with volumes in stores.
 const WITH_STORES: &[&str] = &["--profile", "stores", "-p", "afflux-command", "--features", "object"];
 
-/// The lints see each crate once, with volumes in stores.
+/// The lints see all crates with volumes in stores.
 const ALL_FEATURES: &[&str] = &["--features", "afflux-object-store/stores,afflux-command/object"];
+/// The crates with another form, without such volumes.
+const WITHOUT_STORES: &[&str] = &["--package", "afflux-object-store", "--package", "afflux-command"];
 
 /// Bans of methods and types apply to the code, not to its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
@@ -165,6 +167,7 @@ fn lint() -> Result<()> {
     let packages: Vec<&str> = banning.iter().flat_map(|name| ["-p", name]).collect();
     step("cargo", &[&["clippy"], &packages[..], &["--", "-D", "warnings"]].concat())?;
     step("cargo", &[&["clippy", "--workspace", "--all-targets"], ALL_FEATURES, &["--"], BANS_OFF].concat())?;
+    step("cargo", &[&["clippy"], WITHOUT_STORES, &["--all-targets", "--"], BANS_OFF].concat())?;
     // As programs build it: without the parts of a server.
     step("cargo", &["check", "--package", "afflux"])
 }

@@ -1,7 +1,7 @@
 //! Runs cases in a Debian of its own under QEMU, with Linux's own NFS client, systemd and device mapper.
 //!
 //! Owns: the order of a run, the verdicts.
-//! Does not own: the options (`options`), the Debian (`root`), the disk with programs and scripts (`kit`), the emulated
+//! Does not own: the options (`options`), the Debian (`root`), the disk with programs and scripts (`kit`). Nor the emulated
 //! machine (`machine`), its messages (`talk`), the server on this host (`host_server`), the cases (`tests/guest`).
 //! Invariants: a case that ends its guest is wrong. The cases after a wrong one get a fresh guest. The root's image is never
 //! changed. Every case gets one verdict.

@@ -449,11 +449,11 @@ int afflux_stat(afflux_file *file, afflux_metadata *metadata, size_t size);
 // bytes as ever. Waits for syncs that began earlier.
 //
 // Until then every sync of these bytes, and the close of the file, fail with AFFLUX_ERROR_BUSY. Withheld bytes may
-// take a quarter of the disk's part of the dirty limit: a write of more fails with AFFLUX_ERROR_QUOTA, and so does
-// this call if 4,096 ranges of the file are withheld.
+// take a quarter of the disk's part of the dirty limit, and a write of more fails with AFFLUX_ERROR_QUOTA. This call
+// fails so if 4,096 ranges of the file are withheld.
 int afflux_withhold(afflux_file *file, uint64_t offset, uint64_t len, afflux_withheld **withheld);
 
-// Lets go of withheld bytes, and gives the handle back. From now on they are written as any others, unless another
+// Lets go of withheld bytes, and gives the handle back. From now on the cache writes them as any others, unless another
 // handle withholds them, too.
 int afflux_let_go(afflux_withheld *withheld);
 

@@ -25,8 +25,8 @@ pub struct WithheldHandle {
 /// bytes as ever. Waits for syncs that began earlier.
 ///
 /// Until then every sync of these bytes, and the close of the file, fail with AFFLUX_ERROR_BUSY. Withheld bytes may
-/// take a quarter of the disk's part of the dirty limit: a write of more fails with AFFLUX_ERROR_QUOTA, and so does
-/// this call if 4,096 ranges of the file are withheld.
+/// take a quarter of the disk's part of the dirty limit, and a write of more fails with AFFLUX_ERROR_QUOTA. This call
+/// fails so if 4,096 ranges of the file are withheld.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_withhold(
     file: *mut FileHandle,
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn afflux_withhold(
     })
 }
 
-/// Lets go of withheld bytes, and gives the handle back. From now on they are written as any others, unless another
+/// Lets go of withheld bytes, and gives the handle back. From now on the cache writes them as any others, unless another
 /// handle withholds them, too.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_let_go(withheld: *mut WithheldHandle) -> c_int {

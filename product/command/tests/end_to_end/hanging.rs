@@ -88,7 +88,7 @@ fn a_disk_that_hangs_is_told_refuses_by_its_knob_and_loses_nothing() {
     assert!(there.len() == 3 << 20 && there.chunks(1 << 20).all(|chunk| chunk == bytes));
 }
 
-/// While a device is only asked for names, no data request shows that it hangs.
+/// No data request shows that a device hangs while clients ask it for names only.
 // rule: 6: a device that hangs for names alone is named, although nothing on it is dirty
 // kept in: `product/linux/src/pool/underway.rs`
 #[test]

@@ -11,8 +11,8 @@ use crate::server::{Server, eventually};
 
 const CACHE_BYTES: u64 = 64 << 20;
 
-/// Memory beside the pages: program, stacks, rings, buffers of connections, tables. (11 MB were seen, and 27 of a program
-/// with volumes in stores that is not optimized: 62 MB of it are mapped.)
+/// Memory beside the pages: program, stacks, rings, buffers of connections, tables. (11 MB were seen, and 27 MiB of a
+/// program with volumes in stores.)
 const BESIDE_BYTES: u64 = if cfg!(feature = "object") { 32 << 20 } else { 24 << 20 };
 
 /// Writes and reads back files of `each` bytes until `total` went through in each direction.

@@ -48,6 +48,13 @@ async fn write_page(here: &Inside, file: &TestFile, page: u64, version: u64) -> 
     here.write(file, page * PAGE_BYTES, PAGE, version).await
 }
 
+/// Writes the first page of a log, and then one of data that waits for it.
+async fn write_logged(here: &Inside, log: &TestFile, data: &TestFile) {
+    write_page(here, log, 0, 2).await.unwrap();
+    here.engine.order_after(&data.file, 0..PAGE_BYTES, &log.file, 0..PAGE_BYTES).await.unwrap();
+    write_page(here, data, 0, 2).await.unwrap();
+}
+
 #[test]
 fn withheld_pages_stay_off_the_device_until_their_holder_lets_go() {
     let lab = lab(1, 256, 1);
@@ -104,7 +111,7 @@ fn a_page_in_two_withheld_ranges_waits_for_both() {
 
 #[test]
 fn a_sync_that_began_before_still_has_its_pages_written_and_later_bytes_are_not_among_them() {
-    // One page after the other: most of them wait for their request.
+    // The disk takes one page at a time, so most pages wait for their requests.
     let disk = DiskOptions { request_bytes_max: PAGE as u32, depth: 1, ..DiskOptions::default() };
     let lab = lab_on(3, 256, &[disk]);
     let file = lab.file(0, 16 * PAGE, 1);
@@ -236,9 +243,7 @@ fn a_sync_of_ordered_bytes_syncs_the_bytes_before_them_and_fails_with_them() {
     let here = &lab.here;
     log.disk.add_fault(Fault::always(FaultTarget::Write, FaultWhat::Error(DeviceError::Io { errno: 5 })).on(log.id));
     lab.run(async {
-        write_page(here, &log, 0, 2).await.unwrap();
-        here.engine.order_after(&data.file, 0..PAGE_BYTES, &log.file, 0..PAGE_BYTES).await.unwrap();
-        write_page(here, &data, 0, 2).await.unwrap();
+        write_logged(here, &log, &data).await;
         assert_eq!(here.sync(&data).await, Err(Error::Device(DeviceError::Io { errno: 5 })));
     });
     passes(&lab, 100 * SECOND);
@@ -254,9 +259,7 @@ fn without_a_sync_ordered_bytes_are_written_once_the_others_expired() {
     let (log, data) = (lab.file(0, 0, 1), lab.file(1, PAGE, 1));
     let here = &lab.here;
     lab.run(async {
-        write_page(here, &log, 0, 2).await.unwrap();
-        here.engine.order_after(&data.file, 0..PAGE_BYTES, &log.file, 0..PAGE_BYTES).await.unwrap();
-        write_page(here, &data, 0, 2).await.unwrap();
+        write_logged(here, &log, &data).await;
         here.sleep(2 * SECOND).await;
         assert_eq!(on_disk(&data, 0), page_of(1, 0), "the log is on its disk, and not durable");
     });
@@ -271,9 +274,7 @@ fn a_log_that_is_never_clean_keeps_no_ordered_bytes_waiting_for_ever() {
     let (log, data) = (lab.file(0, 0, 1), lab.file(1, PAGE, 1));
     let here = &lab.here;
     lab.run(async {
-        write_page(here, &log, 0, 2).await.unwrap();
-        here.engine.order_after(&data.file, 0..PAGE_BYTES, &log.file, 0..PAGE_BYTES).await.unwrap();
-        write_page(here, &data, 0, 2).await.unwrap();
+        write_logged(here, &log, &data).await;
     });
     let (inside, busy) = (Arc::clone(here), log.clone());
     lab.in_background(async move {
@@ -333,9 +334,7 @@ fn a_removed_file_keeps_no_ordered_bytes_waiting() {
     let (log, data) = (lab.file(0, 0, 1), lab.file(0, PAGE, 1));
     let here = &lab.here;
     lab.run(async {
-        write_page(here, &log, 0, 2).await.unwrap();
-        here.engine.order_after(&data.file, 0..PAGE_BYTES, &log.file, 0..PAGE_BYTES).await.unwrap();
-        write_page(here, &data, 0, 2).await.unwrap();
+        write_logged(here, &log, &data).await;
         here.engine.discard(&log.file);
     });
     passes(&lab, 3 * SECOND);

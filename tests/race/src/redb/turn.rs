@@ -119,10 +119,10 @@ impl Opened {
         Ok(change.commit()?)
     }
 
-    /// Adds rows in durable transactions.
-    fn add(&self, rows: u64) -> Result<u64> {
+    /// Adds rows, many in a transaction.
+    fn add(&self, rows: u64, durability: Durability) -> Result<u64> {
         for first in (0..rows).step_by(ROWS_OF_TRANSACTION as usize) {
-            self.put(first..(first + ROWS_OF_TRANSACTION).min(rows), Durability::Immediate)?;
+            self.put(first..(first + ROWS_OF_TRANSACTION).min(rows), durability)?;
         }
         Ok(rows)
     }
@@ -196,9 +196,7 @@ fn until(time: Duration, mut operation: impl FnMut(u64) -> Result<u64>) -> Resul
 /// Makes a database with this many rows.
 pub(super) fn make(path: &Path, rows: u64, memory: u64) -> Result<()> {
     let made = Opened::new(Contender::Redb, path, memory)?;
-    for first in (0..rows).step_by(ROWS_OF_TRANSACTION as usize) {
-        made.put(first..(first + ROWS_OF_TRANSACTION).min(rows), Durability::None)?;
-    }
+    made.add(rows, Durability::None)?;
     made.put(0..1, Durability::Immediate)?;
     made.close()
 }
@@ -230,7 +228,7 @@ pub(super) fn run(
     }
     let (began, cpu) = (Instant::now(), cpu_us());
     let count = match load {
-        Load::Rows => opened.add(rows)?,
+        Load::Rows => opened.add(rows, Durability::Immediate)?,
         Load::Reads => opened.read(rows, second, time)?,
         Load::Scans => opened.scan(time)?,
         Load::Commits => opened.commit(rows, second, time)?,

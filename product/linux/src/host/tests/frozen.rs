@@ -140,7 +140,7 @@ fn a_frozen_file_system_does_not_hold_up_another() {
     std::fs::create_dir(&works).unwrap();
     let reactors = Reactors::start(2, IoChoice::Auto).unwrap();
     let platform = reactors.platform();
-    let pool = WorkerPool::new("test-pool", 8, 64);
+    let pool = WorkerPool::new("test-pool", THREADS, 64);
     let tree = HostTree::open(&[file_system.mount.clone(), works.clone()], &pool, &HostOptions::default()).unwrap();
     let device = tree.exports()[0].root.stat.device;
     let engine = Engine::new(
@@ -174,7 +174,7 @@ fn a_frozen_file_system_does_not_hold_up_another() {
             });
         }
         // Every thread hangs, and the rest is queued.
-        while tree.core.pools.of(device).queued() < DIRECTORIES - 8 && file_system.frozen.load(Ordering::SeqCst) {
+        while tree.core.pools.of(device).queued() < DIRECTORIES - THREADS && file_system.frozen.load(Ordering::SeqCst) {
             std::thread::yield_now();
         }
         let how = || CreateHow::Guarded(AttributeChange::default());
