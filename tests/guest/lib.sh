@@ -117,8 +117,9 @@ control() { afflux "$1" --control /run/served.sock "${@:2}"; }
 # Linux's own server of the same folder.
 knfsd() {
     mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
-    exportfs -o rw,sync,no_root_squash,no_subtree_check,insecure,fsid=7 "127.0.0.1:$1"
+    # The start of the service takes away exports that are in no file.
     systemctl start nfs-server
+    exportfs -o rw,sync,no_root_squash,no_subtree_check,insecure,fsid=7 "127.0.0.1:$1"
     later "exportfs -ua; systemctl stop nfs-server nfs-mountd rpcbind rpcbind.socket"
 }
 

@@ -2,9 +2,10 @@
 //!
 //! Owns: the order of a run, the verdicts.
 //! Does not own: the options (`options`), the Debian (`root`), the disk with programs and scripts (`kit`). Nor the emulated
-//! machine (`machine`), its messages (`talk`), the server on this host (`host_server`), the cases (`tests/guest`).
+//! machine (`machine`), its messages (`talk`), the server on this host (`host_server`), their end with this process (`tied`),
+//! the cases (`tests/guest`).
 //! Invariants: a case that ends its guest is wrong. The cases after a wrong one get a fresh guest. The root's image is never
-//! changed. Every case gets one verdict.
+//! changed. Every case gets one verdict. A killed run leaves no process and no image behind.
 
 mod host_server;
 mod kit;
@@ -12,6 +13,7 @@ mod machine;
 mod options;
 mod root;
 mod talk;
+mod tied;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -54,7 +56,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     }
     ci::install_guest()?;
     let root = root::made(options.suite, options.rebuild)?;
-    let scratch = Scratch::new(&repository::target(), "guest")?;
+    let scratch = Scratch::guarded(&repository::target(), "guest")?;
     let kit = Kit::made(&options, scratch.path())?;
     let logs = repository::target().join("guest").join("logs");
     if logs.exists() {

@@ -43,11 +43,12 @@ pub(crate) fn notify_stopping() {
 /// The progress of a stop that was last reported.
 #[derive(Default)]
 pub(crate) struct Stopping {
-    reported: Option<(Instant, u64)>,
+    reported: Option<Instant>,
+    written_bytes: u64,
 }
 
 impl Stopping {
-    /// Reports the progress, and asks for more time if it is greater than last time.
+    /// Reports the progress, and asks for more time if more was written than at the last report.
     pub(crate) fn show(&mut self, progress: Progress) {
         let Some(got_on) = self.next(Instant::now(), progress.written_bytes) else { return };
         let status = format!("Stopping: {} to write", units::data(progress.left_bytes));
@@ -60,11 +61,11 @@ impl Stopping {
 
     /// Whether there is something to report, and if so, whether something was written since the last report.
     fn next(&mut self, now: Instant, written_bytes: u64) -> Option<bool> {
-        if self.reported.is_some_and(|(at, _)| now.duration_since(at) < TELL_EVERY) {
+        if self.reported.is_some_and(|at| now.duration_since(at) < TELL_EVERY) {
             return None;
         }
-        let got_on = self.reported.is_none_or(|(_, before)| written_bytes != before);
-        self.reported = Some((now, written_bytes));
+        let got_on = written_bytes > self.written_bytes;
+        (self.reported, self.written_bytes) = (Some(now), written_bytes);
         Some(got_on)
     }
 }

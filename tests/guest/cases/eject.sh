@@ -1,5 +1,5 @@
-# `afflux eject` refuses a disk in use and names the program, releases a free one; after that the disk is unplugged, and a file
-# system on it is whole. A server on the disk writes first.
+# `afflux eject` has a server on the disk write everything, and names it. It unmounts no disk that a server or a program uses,
+# and names the user. It releases a free disk; after that the disk is unplugged, and a file system on it is whole.
 # limit: 300
 [ $SERVER = afflux ] || skip "this is our command"
 disk /dev/vdd /srv/stick
@@ -8,11 +8,17 @@ head -c 6000000 /dev/urandom > $WORK/bytes
 serve /srv/stick
 DATA=/srv/stick mounted /mnt/a
 cp $WORK/bytes /mnt/a/file
+server=$(served_pid)
+afflux eject vdd > $WORK/out 2>&1 || { cat $WORK/out; wrong "a served disk is not written"; }
+sed 's/^/= served: /' $WORK/out | tail -n 4
+grep -q "afflux (process $server)" $WORK/out
+cmp $WORK/bytes /srv/stick/file
 code=0
-afflux eject vdd > $WORK/out 2>&1 || code=$?
-sed 's/^/= in use: /' $WORK/out | tail -n 4
+afflux eject vdd --unmount > $WORK/out 2>&1 || code=$?
+sed 's/^/= served, with --unmount: /' $WORK/out | tail -n 4
 same $code 1
-grep -q afflux $WORK/out
+grep -q "$server" $WORK/out
+mountpoint -q /srv/stick
 umount /mnt/a
 systemctl stop served
 sleep 9000 < /srv/stick/file &

@@ -13,6 +13,9 @@ configured 'budget_ms = 60000' 'dirty_expire_centisecs = 100000' 'dirty_writebac
 mkdir -p /run/systemd/system/afflux.service.d $WORK
 printf '[Service]\nTimeoutStopSec=8s\n' > /run/systemd/system/afflux.service.d/short.conf
 systemctl daemon-reload
+# The manager's own words about the stop are wanted.
+systemd-analyze log-target journal
+later "systemd-analyze log-target null"
 systemctl start afflux
 mounted /mnt/a "soft,timeo=50,retrans=1"
 head -c 8000000 /dev/urandom > $WORK/bytes
@@ -26,6 +29,7 @@ began=$SECONDS
 systemctl stop afflux || true
 took=$((SECONDS - began))
 echo "= hung disk, TimeoutStopSec=8s: stopped after $took s, result $(systemctl show -P Result afflux)"
+journalctl -q -u afflux -o short-monotonic _PID=1 | sed -n "s/^\[ *\([0-9]*\).*afflux.service: \(.*\(timed out\|SIGKILL\|still\|Failed\).*\)/= at \1 s: \2/p" | head -n 12
 [ $took -ge 7 ] && [ $took -lt 60 ] || wrong "the stop took $took s"
 resume changing
 wait

@@ -2,7 +2,7 @@
 //!
 //! Owns: its process, the words `start`, `port`, `kill` and `stop`.
 //! Does not own: the program (`kit`).
-//! Invariants: the server ends with the value. After a kill it starts on the same port.
+//! Invariants: the server ends with the value, and with this process if that is killed. After a kill it starts on the same port.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use super::kit::Kit;
+use super::tied::tied;
 
 pub(super) struct HostServer<'a> {
     kit: &'a Kit,
@@ -42,7 +43,7 @@ impl<'a> HostServer<'a> {
             return Ok(self.port.to_string());
         }
         fs::create_dir_all(self.place.join("data")).context("a folder")?;
-        let mut command = Command::new(self.kit.command());
+        let mut command = tied(self.kit.command());
         command.arg("serve").arg(self.place.join("data")).args(["--json", "--cache", "64MiB", "--any-port"]);
         command.arg("--listen").arg(format!("127.0.0.1:{}", self.port));
         command.arg("--control").arg(self.place.join("control")).arg("--state").arg(self.place.join("state"));

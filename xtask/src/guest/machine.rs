@@ -2,13 +2,13 @@
 //!
 //! Owns: the process of QEMU, its disks, its monitor, the line from and to the guest.
 //! Does not own: the meaning of lines (`talk`).
-//! Invariants: QEMU ends with the value. The root's image is never written: changes go to a temporary file.
+//! Invariants: QEMU ends with the value, and with this process if that is killed. The root's image is never written: changes go to a temporary file.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::options::GuestOptions;
+use super::tied::tied;
 
 const QEMU: &str = "qemu-system-x86_64";
 
@@ -53,7 +54,7 @@ impl Machine {
     ) -> Result<Self> {
         let sockets = ["line", "monitor"].map(|name| scratch.join(name));
         let listeners = [listener(&sockets[0])?, listener(&sockets[1])?];
-        let mut command = Command::new("nice");
+        let mut command = tied("nice");
         command.args(["-n", "5", QEMU, "-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", "max", "-nodefaults"]);
         command.args(["-display", "none", "-smp", &options.cpus.to_string(), "-m", &options.memory_mib.to_string()]);
         command.arg("-kernel").arg(root.join("kernel")).arg("-initrd").arg(root.join("initrd"));
