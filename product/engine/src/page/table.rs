@@ -1,9 +1,12 @@
 //! The frame table: one record for each frame of the arena.
 //!
-//! Owns: the records. Does not own: lists and indexes that name them.
-//! Invariants: 40 bytes a record at most, so that the cache's metadata stays small; no pointers.
+//! Owns: the records. Does not own: lists and indexes that name them; the memory, which may outlive the process.
+//! Invariants: 32 bytes a record, at fixed places, so that a later process can read them; no pointers. Any bytes are a
+//! record, if a wrong one.
 
-use afflux_frames::FrameId;
+use std::sync::Arc;
+
+use afflux_frames::{FrameId, Memory};
 
 use super::unread::{Parity, Unread};
 use super::{
@@ -11,8 +14,14 @@ use super::{
     legal,
 };
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use crate::sync::zeros;
 use crate::wait::Changed;
+
+/// The records, in the arena's memory or in memory of their own.
+#[cfg(not(all(test, loom)))]
+pub(crate) type Records = afflux_frames::Table<Record>;
+/// In a model each record is made, since loom follows it.
+#[cfg(all(test, loom))]
+pub(crate) type Records = Box<[Record]>;
 
 /// In `uses`: the page was used.
 const USED: u8 = 1 << 2;
@@ -52,7 +61,8 @@ pub(crate) struct Identity {
 pub(super) struct Reuses(u64);
 
 #[derive(Default)]
-pub(super) struct Record {
+#[repr(C)]
+pub(crate) struct Record {
     word: AtomicU64,
     /// The page's number, and the high bits of the frame's reuses.
     index: AtomicU64,
@@ -68,11 +78,14 @@ pub(super) struct Record {
 }
 
 #[cfg(not(all(test, loom)))]
-const _: () = assert!(size_of::<Record>() <= 40);
+const _: () = assert!(size_of::<Record>() == afflux_frames::PAGE_RECORD_BYTES);
 
 // SAFETY: each field is an atomic number, and zero is one.
 #[cfg(not(all(test, loom)))]
 unsafe impl afflux_frames::Zeroed for Record {}
+// SAFETY: each field is an atomic number, without gaps.
+#[cfg(not(all(test, loom)))]
+unsafe impl afflux_frames::AnyBytes for Record {}
 
 impl Record {
     #[inline]
@@ -93,14 +106,31 @@ impl Record {
 }
 
 pub(crate) struct PageTable {
-    records: Box<[Record]>,
+    records: Records,
     /// The number of pages read ahead that nobody has asked for.
     pub(crate) unread: Unread,
 }
 
 impl PageTable {
+    /// A table of free frames, in memory of its own.
     pub(crate) fn new(frames: u32) -> Self {
-        Self { records: zeros(frames as usize), unread: Unread::new() }
+        #[cfg(not(all(test, loom)))]
+        let records = Records::zeroed(frames as usize);
+        #[cfg(all(test, loom))]
+        let records = crate::sync::zeros(frames as usize);
+        Self::over(records)
+    }
+
+    /// The records in an arena's memory.
+    pub(crate) fn of(memory: &Arc<Memory>) -> Self {
+        #[cfg(not(all(test, loom)))]
+        return Self::over(memory.table(afflux_frames::Part::Records));
+        #[cfg(all(test, loom))]
+        return Self::new(memory.layout().frames());
+    }
+
+    fn over(records: Records) -> Self {
+        Self { records, unread: Unread::new() }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
