@@ -13,6 +13,7 @@ use super::{
     DETACHED, GUARD, GUARDS, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, UPTODATE, WRITEBACK, WRITER, Word,
     legal,
 };
+use crate::rare::Stores;
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::wait::Changed;
 
@@ -109,6 +110,8 @@ pub(crate) struct PageTable {
     records: Records,
     /// The number of pages read ahead that nobody has asked for.
     pub(crate) unread: Unread,
+    /// The points between two stores.
+    pub(crate) stores: Arc<Stores>,
 }
 
 impl PageTable {
@@ -130,7 +133,7 @@ impl PageTable {
     }
 
     fn over(records: Records) -> Self {
-        Self { records, unread: Unread::new() }
+        Self { records, unread: Unread::new(), stores: Arc::default() }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -146,6 +149,24 @@ impl PageTable {
     #[inline]
     pub(super) fn get(&self, frame: FrameId) -> Option<&Record> {
         self.records.get(frame.index())
+    }
+
+    /// The number of records.
+    pub(super) fn count(&self) -> u32 {
+        self.records.len() as u32
+    }
+
+    /// Stores a whole word, for a frame that no other thread knows.
+    pub(crate) fn set_word(&self, frame: FrameId, word: u64) {
+        self.stores.point();
+        self.record(frame).word.store(word, Ordering::Release);
+    }
+
+    /// Forgets uses and places in lists that an earlier process noted.
+    pub(super) fn forget_uses(&self, frame: FrameId) {
+        let record = self.record(frame);
+        record.uses.store(0, Ordering::Relaxed);
+        record.list.store(0, Ordering::Relaxed);
     }
 
     /// Whether a number read from a node, which may have been reused, names a frame at all.
@@ -167,6 +188,7 @@ impl PageTable {
     /// Adds a holder and returns the word from just before.
     #[inline]
     pub(crate) fn hold(&self, frame: FrameId, holder: u64) -> Word {
+        self.stores.point();
         Word(self.record(frame).word.fetch_add(holder, Ordering::AcqRel))
     }
 
@@ -175,6 +197,7 @@ impl PageTable {
     #[inline]
     #[must_use]
     pub(crate) fn unhold(&self, frame: FrameId, holder: u64) -> bool {
+        self.stores.point();
         debug_assert!(matches!(holder, PIN | WRITER));
         let before = self.record(frame).word.fetch_sub(holder, Ordering::AcqRel);
         debug_assert!(before & (holder * 0xfff) != 0, "a holder that was never added");
@@ -193,6 +216,7 @@ impl PageTable {
     /// Frees the frame's record if it is detached and nobody holds it. If this returns true, which happens once, the
     /// caller gives the frame back to the allocator.
     pub(crate) fn release(&self, frame: FrameId) -> bool {
+        self.stores.point();
         let record = self.record(frame);
         let word = record.word.load(Ordering::Relaxed);
         if word & !REUSES != DETACHED {
@@ -211,6 +235,7 @@ impl PageTable {
     pub(crate) fn occupy(&self, frame: FrameId, identity: Identity, flags: u64) {
         let record = self.record(frame);
         record.file.store(identity.file, Ordering::Relaxed);
+        self.stores.point();
         debug_assert!(identity.index <= INDEX);
         let reuses = record.index.load(Ordering::Relaxed) & !INDEX;
         record.index.store(reuses | identity.index, Ordering::Relaxed);
@@ -220,6 +245,7 @@ impl PageTable {
 
     /// Sets and clears flags. Returns the word from just before.
     pub(crate) fn change(&self, frame: FrameId, clear: u64, set: u64) -> Word {
+        self.stores.point();
         let before = self.record(frame).word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
             let to = (word & !clear) | set;
             debug_assert!(legal(word, to), "page transition {word:#x} to {to:#x}");
@@ -230,6 +256,7 @@ impl PageTable {
 
     /// Sets and clears flags unless the word has a writer or one of `unless`.
     pub(crate) fn change_unless(&self, frame: FrameId, unless: u64, clear: u64, set: u64) -> Result<Word, Word> {
+        self.stores.point();
         self.record(frame)
             .word
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
@@ -252,6 +279,7 @@ impl PageTable {
 
     /// As [`PageTable::detach`], but only while clean and held by nobody.
     pub(crate) fn detach_idle(&self, frame: FrameId) -> bool {
+        self.stores.point();
         // Before it is detached: the last holder may free the frame at once.
         let unread = self.end_unread(frame);
         let idle = self
@@ -318,6 +346,7 @@ impl PageTable {
 
     /// Sets the valid sectors of a page that is not up to date, or the unflushed ones of a page that is.
     pub(crate) fn set_sectors(&self, frame: FrameId, sectors: Sectors) {
+        self.stores.point();
         self.record(frame).sectors.store(sectors.0, Ordering::Relaxed);
     }
 
@@ -346,6 +375,7 @@ impl PageTable {
     }
 
     pub(crate) fn set_dirty(&self, frame: FrameId, sectors: Sectors) {
+        self.stores.point();
         self.record(frame).dirty.store(sectors.0, Ordering::Release);
     }
 
