@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::{Engine, File, Platform, Recovered};
 use afflux_frames::Memory;
 use afflux_reference::FileModel;
-use afflux_simulator::{Disk, DiskFileId, DiskFiles, Random, SimMachine, SimPlatform, World};
+use afflux_simulator::{Disk, DiskFileId, DiskFiles, Random, RunError, SimMachine, SimPlatform, World};
 
 use crate::bench::{ScenarioBench, Shared, key_of};
 use crate::generate::generate;
@@ -270,7 +270,7 @@ fn adopt_all(world: &World, machine: &SimMachine, files: &[RemainingFile]) -> Re
     };
     match world.run(all) {
         Ok(()) => Ok(Some(lock(&opened).iter().flatten().cloned().collect())),
-        Err(error) if matches!(error, afflux_simulator::RunError::StepsUp { .. }) => Ok(None),
+        Err(RunError::StepsUp { .. }) => Ok(None),
         Err(error) => Err(error.to_string()),
     }
 }
