@@ -84,7 +84,7 @@ impl Operation {
             Self::Overwrite | Self::Replace => write(2 * PAGE + 100, 3000),
             Self::WriteInPlace => write(WRITTEN.start, WRITTEN.len()),
             Self::WritePastTheEnd => write(SIZE + 100, 2 * PAGE),
-            Self::Shrink => after.truncate(4 * PAGE + 77),
+            Self::Shrink => after.truncate(2 * PAGE + 77),
             Self::Grow => after.resize(7 * PAGE + 5, 0),
             Self::Punch => after[PAGE..3 * PAGE].fill(0),
             Self::Sync | Self::Evict => {}
@@ -104,7 +104,7 @@ impl Operation {
             Self::WriteInPlace => write(WRITTEN.start, WRITTEN.len()).await.unwrap(),
             Self::WritePastTheEnd => write(SIZE + 100, 2 * PAGE).await.unwrap(),
             Self::Sync => here.sync(file).await.unwrap(),
-            Self::Shrink => here.engine.set_size(&file.file, 4 * PAGE as u64 + 77).await.unwrap(),
+            Self::Shrink => here.engine.set_size(&file.file, 2 * PAGE as u64 + 77).await.unwrap(),
             Self::Grow => here.engine.set_size(&file.file, 7 * PAGE as u64 + 5).await.unwrap(),
             Self::Punch => here.engine.punch(&file.file, PAGE as u64..3 * PAGE as u64).await.unwrap(),
             Self::Evict => {
@@ -158,7 +158,8 @@ fn revive(left: Killed, block_bytes: u32) -> (EngineFixture, TestFile) {
     (lab, TestFile { file, disk, id })
 }
 
-fn check(left: Killed, before: &[u8], after: &[u8], block_bytes: u32, what: &str) {
+fn check(left: Killed, operation: Operation, before: &[u8], block_bytes: u32, what: &str) {
+    let after = &operation.after(before)[..];
     let returned = left.returned;
     let (lab, file) = revive(left, block_bytes);
     let all = 9 * PAGE;
@@ -172,6 +173,9 @@ fn check(left: Killed, before: &[u8], after: &[u8], block_bytes: u32, what: &str
         let (old, new) = (at(before, place), at(after, place));
         assert!(*byte == new || !returned && *byte == old, "{what}: byte {place} is {byte}, was {old}, becomes {new}");
     }
+    if matches!(operation, Operation::Shrink | Operation::Grow | Operation::Punch) {
+        assert!(seen == before || seen == after, "{what}: a change of shape happens as a whole, or not at all");
+    }
     lab.run(lab.here.sync(&file)).unwrap();
     assert_eq!(file.disk.durable(file.id), seen, "{what}: what was read is what is durable");
     lab.here.engine.drop_clean_pages();
@@ -184,8 +188,13 @@ fn a_kill_before_any_store_of_an_operation_loses_nothing_accepted() {
         for operation in ALL {
             let mut number = 1;
             while let Some((left, before)) = killed_before(number, operation, block_bytes) {
-                let after = operation.after(&before);
-                check(left, &before, &after, block_bytes, &format!("{operation:?} on {block_bytes}, store {number}"));
+                check(
+                    left,
+                    operation,
+                    &before,
+                    block_bytes,
+                    &format!("{operation:?} on {block_bytes}, store {number}"),
+                );
                 number += 1;
             }
             assert!(number > 2, "{operation:?}: {number} stores");
