@@ -12,49 +12,11 @@ use std::sync::Arc;
 
 use rustix::mm::{Advice, MlockFlags, madvise, mlock_with};
 
-use crate::{FRAME_BYTES, FrameId, Memory};
+use crate::memory::Memory;
+use crate::{FRAME_BYTES, FrameId};
 
 #[cfg(test)]
 mod tests;
-
-/// Frames of one 2 MiB page.
-pub const HUGE_FRAMES: u32 = 512;
-/// Bytes of one 2 MiB page.
-pub(crate) const HUGE_BYTES: usize = HUGE_FRAMES as usize * FRAME_BYTES;
-
-/// Fewest bytes an arena may have: 64 frames.
-pub const ARENA_BYTES_MIN: u64 = 64 * FRAME_BYTES as u64;
-/// Bytes that a stamped arena keeps of each frame.
-pub const STAMP_BYTES: usize = 16;
-/// Most bytes an arena may have, on any machine: frame numbers are 32 bits wide and the last is reserved.
-pub const ARENA_BYTES_MAX: u64 = (u32::MAX as u64 - 1) * FRAME_BYTES as u64;
-
-/// Why an arena could not be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ArenaError {
-    /// The size is outside what an arena can be, or not a whole number of frames.
-    #[error(
-        "an arena of {bytes} bytes cannot be made: the size must be a multiple of 4096 between \
-         {min} and {max}"
-    )]
-    Size {
-        /// The requested size.
-        bytes: u64,
-        /// The smallest size.
-        min: u64,
-        /// The largest size: [`ARENA_BYTES_MAX`], or all of the machine's memory.
-        max: u64,
-    },
-    /// The kernel refused the mapping.
-    #[error("the kernel refused {bytes} bytes for the arena: {source}")]
-    Mapping {
-        /// The requested size.
-        bytes: u64,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-}
 
 /// The frames of an arena's memory.
 pub struct Arena {
@@ -126,7 +88,7 @@ impl Arena {
         Ok(Resident::in_smaps(&smaps, start..start + u64::from(self.frames) * self.kept_bytes as u64))
     }
 
-    /// The bytes of memory behind each frame, from its first byte on: 4096, or [`STAMP_BYTES`].
+    /// The bytes of memory behind each frame, from its first byte on: 4096, or [`crate::STAMP_BYTES`].
     #[inline]
     pub fn kept_bytes(&self) -> usize {
         self.kept_bytes

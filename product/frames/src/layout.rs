@@ -1,17 +1,57 @@
 //! Where the parts of an arena's memory are: header, file slots, page records, frames.
 //!
-//! Owns: the sizes of the entries, the offsets, the hash by which two memories of one form are recognised.
+//! Owns: the sizes that an arena may have, the sizes of the entries, the offsets, the hash by which two memories of one form
+//! are recognised; the error about a size or a mapping.
 //! Does not own: the memory (`memory`), the meaning of slots and records (the engine).
 //! Invariants: each part begins on a 2 MiB border, so that 2 MiB pages hold one part each. The parts do not overlap, and
 //! 2 MiB before the frames belong to none.
 
+use std::io;
 use std::ops::Range;
 
-use crate::arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, HUGE_BYTES};
-use crate::{ArenaError, FRAME_BYTES};
+use crate::FRAME_BYTES;
 
 #[cfg(test)]
 mod tests;
+
+/// Frames of one 2 MiB page.
+pub const HUGE_FRAMES: u32 = 512;
+/// Bytes of one 2 MiB page.
+pub(crate) const HUGE_BYTES: usize = HUGE_FRAMES as usize * FRAME_BYTES;
+
+/// Fewest bytes an arena may have: 64 frames.
+pub const ARENA_BYTES_MIN: u64 = 64 * FRAME_BYTES as u64;
+/// Bytes that a stamped arena keeps of each frame.
+pub const STAMP_BYTES: usize = 16;
+/// Most bytes an arena may have, on any machine: frame numbers are 32 bits wide and the last is reserved.
+pub const ARENA_BYTES_MAX: u64 = (u32::MAX as u64 - 1) * FRAME_BYTES as u64;
+
+/// Why an arena could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArenaError {
+    /// The size is outside what an arena can be, or not a whole number of frames.
+    #[error(
+        "an arena of {bytes} bytes cannot be made: the size must be a multiple of 4096 between \
+         {min} and {max}"
+    )]
+    Size {
+        /// The requested size.
+        bytes: u64,
+        /// The smallest size.
+        min: u64,
+        /// The largest size: [`ARENA_BYTES_MAX`], or all of the machine's memory.
+        max: u64,
+    },
+    /// The kernel refused the mapping.
+    #[error("the kernel refused {bytes} bytes for the arena: {source}")]
+    Mapping {
+        /// The requested size.
+        bytes: u64,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 4096;

@@ -20,11 +20,14 @@ mod zeroed;
 #[cfg(test)]
 mod tests;
 
-pub use arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Arena, ArenaError, HUGE_FRAMES, Resident, STAMP_BYTES};
+pub use arena::{Arena, Resident};
 pub use cpu::run_as_cpu;
 pub use frames::Frames;
 pub use header::{ArenaState, Header, HeaderError};
-pub use layout::{FILE_SLOT_BYTES, FILE_SLOTS, HEADER_BYTES, Layout, PAGE_RECORD_BYTES, Part};
+pub use layout::{
+    ARENA_BYTES_MAX, ARENA_BYTES_MIN, ArenaError, FILE_SLOT_BYTES, FILE_SLOTS, HEADER_BYTES, HUGE_FRAMES, Layout,
+    PAGE_RECORD_BYTES, Part, STAMP_BYTES,
+};
 pub use memory::Memory;
 pub use sync::{SpinGuard, SpinLock};
 pub use table::{AnyBytes, Table};

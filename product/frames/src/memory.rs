@@ -15,11 +15,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
 
-use crate::arena::HUGE_BYTES;
+use crate::FRAME_BYTES;
 use crate::header::Header;
-use crate::layout::{HEADER_BYTES, Layout, Part};
+use crate::layout::{ArenaError, HEADER_BYTES, HUGE_BYTES, Layout, Part};
 use crate::table::{AnyBytes, Table};
-use crate::{ArenaError, FRAME_BYTES};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
 //! Runs with kills: the process dies between two steps or in the middle of one, its arena lives on, and a successor goes
 //! on in it.
 //!
-//! Owns: the lives of a run, each in a world of its own; what is left after a kill; the return of each file; the number of
+//! Owns: the lives of a run, each in a world of its own; the remains of a kill; the return of each file; the number of
 //! kills.
 //! Does not own: the operations and their checks (`ops`), the checks at the end (`run`).
 //! Invariants: a seed determines a run. A life that is not the last ends by a kill, also during recovery. The reference
-//! models live on: what a caller was told before a kill holds after it.
+//! models live on: an answer to a caller before a kill holds after it.
 
 //! rule: 12: a kill loses nothing that was accepted, also during recovery
 //! kept in: `product/engine/src/adopt.rs`, `product/engine/src/recovery/look.rs`
@@ -31,7 +31,7 @@ const KILLS_MAX: u64 = 8;
 /// Time between two looks whether all files are adopted.
 const LOOK_NS: u64 = 20_000;
 
-/// What a run with kills did.
+/// The counts of a run with kills.
 #[derive(Clone, Debug, Default)]
 pub struct KillCounts {
     /// Kills.
@@ -54,7 +54,7 @@ struct RemainingFile {
     model: FileModel,
 }
 
-/// What is left after a kill.
+/// The remains after a kill.
 struct Remains {
     memory: Arc<Memory>,
     disks: Vec<DiskFiles>,
@@ -162,10 +162,10 @@ fn killed_life(
     }
 }
 
-/// What is left by a kill in the middle of a step, once it has come.
+/// The remains of a kill in the middle of a step, once it has come.
 type Killed = Arc<Mutex<Option<Result<Remains, String>>>>;
 
-/// Has the process die before some store to its arena. What it does after that moment has no effect.
+/// Has the process die before some store to its arena. Later steps of the process have no effect.
 fn kill_at_store(bench: &Arc<ScenarioBench>, random: &mut Random) -> Result<Killed, String> {
     let killed = Killed::default();
     let stores = 1 << random.between(1, 12);
