@@ -1,6 +1,6 @@
 use super::*;
 use crate::layout::memory_bytes;
-use crate::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Frames, HUGE_FRAMES, Layout};
+use crate::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Frames, Layout};
 
 fn arena(bytes: u64) -> Arena {
     Arena::over(Memory::anonymous(Layout::new(bytes, 64).unwrap()).unwrap())

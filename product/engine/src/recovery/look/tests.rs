@@ -97,7 +97,7 @@ fn each_state_that_a_kill_leaves_is_taken_as_the_table_says() {
         (PRESENT | UPTODATE | WRITEBACK, SECTORS, Some(Sectors::ALL)),
         (PRESENT | DIRTY | READING, SECTORS, Some(SECTORS)),
         (PRESENT | UPTODATE | DIRTY | WRITER, SECTORS, Some(SECTORS)),
-        (PRESENT | UPTODATE | DIRTY | 3 * GUARD | 2 * PIN, SECTORS, Some(Sectors::ALL)),
+        (PRESENT | UPTODATE | DIRTY | (3 * GUARD) | (2 * PIN), SECTORS, Some(Sectors::ALL)),
     ] {
         let arena = Arena::new();
         arena.page(9, (1, 5), flags, dirty);
