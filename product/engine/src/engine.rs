@@ -7,8 +7,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use afflux_frames::Frames;
+use afflux_frames::{ArenaState, Frames};
 
+use crate::adopt::Adopting;
 use crate::base::Base;
 use crate::cache::{Cache, Census, PinnedPages};
 use crate::client::Client;
@@ -27,6 +28,8 @@ use crate::rare::Rare;
 use crate::readahead::{Advice, Readahead};
 use crate::reading::{self, Readings};
 use crate::reclaim::{Dropped, Reclaim};
+use crate::recovery::found::Unadopted;
+use crate::recovery::{FileKey, Recovered};
 use crate::request::Backing;
 use crate::reshape::Reshaping;
 use crate::settings::{Acts, Knob, KnobError, KnobId, KnobInfo, Scope, Settings, Shares, WhichKnob, would_fit};
@@ -48,6 +51,7 @@ pub struct Engine<P: Platform> {
     reading: Arc<Readings<P>>,
     writing: Arc<Writing<P>>,
     reshaping: Arc<Reshaping<P>>,
+    adopting: Arc<Adopting<P>>,
 }
 
 /// A change of names that is being made durable, from [`Engine::prioritize_names`].
@@ -121,6 +125,11 @@ impl File {
     /// The device's name for the file.
     pub fn backing(&self) -> &Backing {
         &self.0.backing
+    }
+
+    /// Whether the file's dirty pages outlive the process, if the engine's memory does ([`Engine::open_kept`]).
+    pub fn is_kept(&self) -> bool {
+        self.0.kept.is_some()
     }
 
     /// Whether the two are the same file.
@@ -229,20 +238,49 @@ impl<P: Platform> Engine<P> {
     /// # Panics
     /// As [`Engine::new`].
     pub fn with_policies(platform: Arc<P>, settings: Settings, frames: Frames, policies: Policies) -> Arc<Self> {
+        Self::over(platform, settings, (frames, Unadopted::default()), policies)
+    }
+
+    /// An engine over the memory of an earlier process. It has the dirty pages that were found, until their files are
+    /// adopted ([`Engine::adopt`]) or forgotten ([`Engine::forget_found`]). `verifier` becomes the memory's write
+    /// verifier if [`Recovered::needs_new_verifier`].
+    ///
+    /// # Panics
+    /// As [`Engine::new`].
+    pub fn recover(
+        platform: Arc<P>,
+        settings: Settings,
+        recovered: Recovered,
+        verifier: u64,
+        policies: Policies,
+    ) -> Arc<Self> {
+        let (frames, files) = recovered.settle(verifier);
+        Self::over(platform, settings, (frames, Unadopted::new(files)), policies)
+    }
+
+    fn over(
+        platform: Arc<P>,
+        settings: Settings,
+        (frames, unadopted): (Frames, Unadopted),
+        policies: Policies,
+    ) -> Arc<Self> {
         assert!(
             P::STAMPED_FRAMES || frames.kept_bytes() == afflux_frames::FRAME_BYTES,
             "this world needs whole frames"
         );
+        frames.memory().header().set_state(ArenaState::Serving);
         let cache = Arc::new(Cache::new(frames, policies.eviction));
         let in_force = ActivePolicy::new(policies.policy);
-        let devices = Arc::new(Devices::new(Arc::clone(&cache), settings, in_force, policies.readahead));
+        let devices = Devices::new(Arc::clone(&cache), settings, in_force, policies.readahead, unadopted);
+        let devices = Arc::new(devices);
         let base = Base { platform, cache, devices, tracer: Arc::default() };
         let reclaim = Reclaim::new(base.clone());
         let writeback = Writeback::new(base.clone());
         let reading = Readings::new(&base, &reclaim);
         let writing = Writing::new(base.clone(), Arc::clone(&reclaim), Arc::clone(&reading), Arc::clone(&writeback));
         let reshaping = Reshaping::new(base.clone(), Arc::clone(&writeback), Arc::clone(&writing));
-        Arc::new(Self { base, reclaim, writeback, reading, writing, reshaping })
+        let adopting = Adopting::new(base.clone(), Arc::clone(&reclaim), Arc::clone(&reshaping));
+        Arc::new(Self { base, reclaim, writeback, reading, writing, reshaping, adopting })
     }
 
     /// The world.
@@ -556,7 +594,40 @@ impl<P: Platform> Engine<P> {
     /// If the engine has no such device.
     pub fn open(&self, device: DeviceId, backing: Backing, size: u64) -> File {
         let device = self.device(device).unwrap_or_else(|| panic!("no device {}", device.0));
-        File(self.base.devices.open(device, backing, size))
+        File(self.base.devices.open(device, backing, size, None))
+    }
+
+    /// As [`Engine::open`], for a file that outlives the process if the engine's memory does: a later engine over that
+    /// memory finds its dirty pages, its size and its unfinished changes of shape by the key. Only one open file may
+    /// have the key. [`File::is_kept`] tells whether the memory had room for one more such file.
+    ///
+    /// # Panics
+    /// As [`Engine::open`], or if the file was found and is not adopted yet.
+    pub fn open_kept(&self, device: DeviceId, backing: Backing, key: &FileKey, size: u64) -> File {
+        assert!(!self.base.devices.unadopted.has(key), "{key:?} was found: it is adopted, not opened");
+        let device = self.device(device).unwrap_or_else(|| panic!("no device {}", device.0));
+        File(self.base.devices.open(device, backing, size, Some(key)))
+    }
+
+    /// Files that an earlier process left, and that nobody has adopted or forgotten yet.
+    pub fn found_files(&self) -> Vec<FileKey> {
+        self.base.devices.unadopted.keys()
+    }
+
+    /// Opens a found file, with the dirty pages and the size that it had. An unfinished change of size, or a hole, is
+    /// carried out first. `host_bytes` is the size of the host's file now. `None` if no file with the key was found, or
+    /// if somebody has adopted it. If the caller goes away, the file is adopted all the same, and stays while it is dirty.
+    ///
+    /// # Panics
+    /// If the engine has no such device.
+    pub async fn adopt(&self, device: DeviceId, backing: Backing, key: &FileKey, host_bytes: u64) -> Option<File> {
+        let device = self.device(device).unwrap_or_else(|| panic!("no device {}", device.0));
+        self.adopting.adopt(device, backing, key, host_bytes).await.map(File)
+    }
+
+    /// Forgets a found file that is gone from its host: its pages are dropped. Returns whether it was there.
+    pub fn forget_found(&self, key: &FileKey) -> bool {
+        self.adopting.forget(key)
     }
 
     /// Writes everything that is dirty on the device and flushes it. Returns the files for which that failed; their
@@ -697,6 +768,13 @@ impl<P: Platform> Engine<P> {
     /// in a build without the feature `rare-paths`, if a number was given.
     pub fn fail_allocation(&self, number: u64) -> bool {
         self.base.cache.rare.fail_allocation(number)
+    }
+
+    /// Calls the hook before store number `number` to the arena's tables, counted from now on, in the middle of a step: as
+    /// if the process were killed there. The hook may look at the engine's memory, and calls nothing else of the engine.
+    /// False in a build without the feature `rare-paths`.
+    pub fn at_store(&self, number: u64, hook: impl FnOnce() + Send + 'static) -> bool {
+        self.base.cache.pages.stores.call_at(number, Box::new(hook))
     }
 
     /// Requests for frames so far; 0 in a build without the feature `rare-paths`.

@@ -6,6 +6,7 @@
 //! Invariants: never touches `std::{time, fs, net, thread, env}`. Accepted data is never dropped: a page that failed to
 //! write stays dirty and reports it. Every wait has an owner that ends it.
 
+mod adopt;
 mod base;
 mod cache;
 mod call;
@@ -27,6 +28,7 @@ pub mod rare;
 mod readahead;
 mod reading;
 mod reclaim;
+mod recovery;
 mod recycler;
 mod request;
 mod reshape;
@@ -51,6 +53,7 @@ pub use error::{DeviceError, Error};
 pub use platform::{Device, DeviceReport, Limits, Nanos, Platform, WallNanos};
 pub use readahead::{Advice, Readahead};
 pub use reclaim::Dropped;
+pub use recovery::{FILE_KEY_BYTES_MAX, FileKey, Quarantined, Recovered};
 pub use recycler::{Recycler, SharedRecycler};
 pub use request::{Backing, Operation, PastCache, ProbeMemory, Request};
 

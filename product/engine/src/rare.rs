@@ -1,6 +1,7 @@
 //! Switches that make rare paths common, for runs in the simulator.
 //!
-//! Owns: the table of paths that can be forced, how often each is, the draws; the numbers that only checks read.
+//! Owns: the table of paths that can be forced, how often each is, the draws; the numbers that only checks read; the points
+//! at which a simulated process can be killed.
 //! Does not own: the paths; the code that takes a path asks here first.
 //! Invariants: a forced path breaks no promise: an unlucky world takes each of them by itself. Without the feature
 //! `rare-paths` every question is answered no at compile time. Hits ask nothing. Draws come from the given seed, in the
@@ -84,6 +85,52 @@ impl Number {
     #[inline]
     pub(crate) fn raise_to(&self, least: u64) {
         self.change(|most| most.max(least));
+    }
+}
+
+/// The points between two stores to the arena: a killed process stands at one of them. In builds with the feature
+/// `rare-paths` a hook can be called at a chosen one.
+#[derive(Default)]
+pub(crate) struct Stores {
+    left: Number,
+    #[cfg(feature = "rare-paths")]
+    hook: std::sync::Mutex<Option<Hook>>,
+}
+
+/// Called in the middle of a step.
+pub(crate) type Hook = Box<dyn FnOnce() + Send>;
+
+impl Stores {
+    /// A thread that is killed now has made its earlier stores and no later ones.
+    #[inline(always)]
+    pub(crate) fn point(&self) {
+        if self.left.get() > 0 && self.left.change(|left| left.saturating_sub(1)) == 1 {
+            self.reached();
+        }
+    }
+
+    #[cfg(feature = "rare-paths")]
+    #[cold]
+    fn reached(&self) {
+        let hook = crate::wait::lock(&self.hook).take();
+        hook.into_iter().for_each(|hook| hook());
+    }
+
+    #[cfg(not(feature = "rare-paths"))]
+    #[inline(always)]
+    fn reached(&self) {}
+
+    /// Calls the hook at point number `number`, counted from now on. False if that cannot be.
+    #[cfg(feature = "rare-paths")]
+    pub(crate) fn call_at(&self, number: u64, hook: Hook) -> bool {
+        *crate::wait::lock(&self.hook) = Some(hook);
+        self.left.change(|_| number);
+        true
+    }
+
+    #[cfg(not(feature = "rare-paths"))]
+    pub(crate) fn call_at(&self, _: u64, _: Hook) -> bool {
+        false
     }
 }
 

@@ -25,6 +25,7 @@ use crate::page::{DIRTY, FAILED, PRESENT, SECTOR_BYTES, Sectors, UPTODATE, WRITE
 use crate::platform::Platform;
 use crate::rare::Rare;
 use crate::reclaim::SpareFrames;
+use crate::recovery::slots::{Intent, KeptFile};
 use crate::request::Operation;
 use crate::units::PAGE_BYTES;
 use crate::wait::{Answer, lock};
@@ -108,11 +109,12 @@ impl<P: Platform> Reshaping<P> {
         goes_on(refused)?;
         self.extend_device(file).await?;
         let operation = Operation::Punch { offset: range.start, len: range.end - range.start };
-        self.writeback.call(file, operation).await?;
+        self.ask(file, &Intent::Hole(range.clone()), operation).await?;
         file.owe_flush(&mut lock(&file.state), self.base.now());
         self.drop_pages(file, FileInner::pages_of(&range));
-        let kept = file.settle(&mut lock(&file.state));
-        drop(kept);
+        let settled = file.settle(&mut lock(&file.state));
+        file.kept.iter().for_each(KeptFile::end);
+        drop(settled);
         Ok(())
     }
 
@@ -168,13 +170,24 @@ impl<P: Platform> Reshaping<P> {
                     return Err(Error::Discarded);
                 }
                 goes_on(refused)?;
-                self.writeback.call(file, Operation::SetSize { size }).await?;
+                self.ask(file, &Intent::Size(size), Operation::SetSize { size }).await?;
                 self.base.rare_yield().await;
                 self.cut(file, size).await;
                 Ok(())
             }
             Shape::Hole(range) => self.punch_in_turn(file, range, refused).await,
         }
+    }
+
+    /// Asks the device for a change of shape. The intent is stored first: after a kill, a later process carries the change
+    /// out. It stays until the cache has followed.
+    async fn ask(self: &Arc<Self>, file: &Arc<FileInner>, intent: &Intent, operation: Operation) -> Result<(), Error> {
+        file.kept.iter().for_each(|kept| kept.begin(intent));
+        let result = self.writeback.call(file, operation).await;
+        if result.is_err() {
+            file.kept.iter().for_each(KeptFile::end);
+        }
+        Ok(result?)
     }
 
     /// Tells the device the file's size before dirty pages are dropped: the last of them would have done so.
@@ -200,6 +213,7 @@ impl<P: Platform> Reshaping<P> {
             state.host.note_change();
             state.host.set_size(size);
             file.owe_flush(&mut state, self.base.now());
+            file.keep_size(&mut state, size);
             file.pages.size.swap(size, Ordering::AcqRel)
         };
         while size < before && !self.try_cut(file, size) {
@@ -208,6 +222,8 @@ impl<P: Platform> Reshaping<P> {
         }
         let kept = {
             let mut state = lock(&file.state);
+            // Before later writers go on: a later process must not cut what they write.
+            file.kept.iter().for_each(KeptFile::end);
             state.host.set_cutting(false);
             file.settle(&mut state)
         };
@@ -300,6 +316,8 @@ impl<P: Platform> Reshaping<P> {
         cache.pages.set_dirty(new, cache.pages.dirty(old));
         let flags = cache.pages.word(old).flags() & (PRESENT | UPTODATE | DIRTY | FAILED);
         cache.pages.occupy(new, file.pages.identity(page), flags);
+        // Before a writer finds the new frame: a later process that finds both must take the new one.
+        cache.pages.set_dirty(old, Sectors::NONE);
         file.pages.index.replace(&cache.nodes, page, new);
         cache.eviction.replaced(&cache.pages, old, new);
         cache.release_frame(old);
@@ -354,6 +372,7 @@ impl<P: Platform> Reshaping<P> {
     pub(crate) fn discard(&self, file: &Arc<FileInner>) {
         lock(&file.state).discard();
         self.drop_pages(file, 0..u64::MAX);
+        file.kept.iter().for_each(KeptFile::forget);
         let kept = {
             let mut state = lock(&file.state);
             if state.failures.forget_error() {
@@ -414,9 +433,11 @@ fn goes_on(refused: &AtomicBool) -> Result<(), Error> {
 fn take_size(file: &FileInner, state: &mut FileState, size: u64) {
     if state.is_clean() {
         state.host.set_size(size);
+        file.keep_size(state, size);
         file.pages.size.store(size, Ordering::Release);
     } else {
         state.host.reaches(size);
+        file.keep_size(state, file.size().max(size));
         file.pages.size.fetch_max(size, Ordering::AcqRel);
     }
 }

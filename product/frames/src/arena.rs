@@ -1,118 +1,46 @@
-//! The memory that frames live in.
+//! The frames in an arena's memory.
 //!
-//! Owns: one anonymous mapping with a guard page's worth of inaccessible memory at each end.
-//! Does not own: which frames are free.
-//! Invariants: the usable part starts on a 2 MiB boundary and is a whole number of frames; it stays mapped, at one
-//! address, until the arena is dropped. A stamped arena has memory only for the first bytes of each frame.
-//!
-//! The memory is anonymous, and 2 MiB pages are requested by advice. That needs no pool reserved by the administrator,
-//! and without the grant 4 KiB pages serve instead. A memory file would get only those (`shmem_enabled` is `never` on
-//! most hosts).
+//! Owns: the frames' addresses; their memory ahead of use, and how much of it there is.
+//! Does not own: the memory itself (`memory`), which frames are free.
+//! Invariants: the frames start on a 2 MiB boundary, and stay mapped, at one address, until the arena is dropped. A
+//! stamped arena has memory only for the first bytes of each frame.
 
-use std::ffi::c_void;
 use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
-use rustix::mm::{
-    Advice, MapFlags, MlockFlags, MprotectFlags, ProtFlags, madvise, mlock_with, mmap_anonymous, mprotect, munmap,
-};
+use rustix::mm::{Advice, MlockFlags, madvise, mlock_with};
 
+use crate::memory::Memory;
 use crate::{FRAME_BYTES, FrameId};
 
 #[cfg(test)]
 mod tests;
 
-/// Frames of one 2 MiB page.
-pub const HUGE_FRAMES: u32 = 512;
-const HUGE_BYTES: usize = HUGE_FRAMES as usize * FRAME_BYTES;
-const GUARD_BYTES: usize = HUGE_BYTES;
-
-/// Fewest bytes an arena may have: 64 frames.
-pub const ARENA_BYTES_MIN: u64 = 64 * FRAME_BYTES as u64;
-/// Bytes that a stamped arena keeps of each frame.
-pub const STAMP_BYTES: usize = 16;
-/// Most bytes an arena may have, on any machine: frame numbers are 32 bits wide and the last is reserved.
-pub const ARENA_BYTES_MAX: u64 = (u32::MAX as u64 - 1) * FRAME_BYTES as u64;
-
-/// Why an arena could not be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ArenaError {
-    /// The size is outside what an arena can be, or not a whole number of frames.
-    #[error(
-        "an arena of {bytes} bytes cannot be made: the size must be a multiple of 4096 between \
-         {min} and {max}"
-    )]
-    Size {
-        /// The requested size.
-        bytes: u64,
-        /// The smallest size.
-        min: u64,
-        /// The largest size: [`ARENA_BYTES_MAX`], or all of the machine's memory.
-        max: u64,
-    },
-    /// The kernel refused the mapping.
-    #[error("the kernel refused {bytes} bytes for the arena: {source}")]
-    Mapping {
-        /// The requested size.
-        bytes: u64,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-}
-
-/// The whole mapping, with the guards.
-struct Mapping {
-    start: *mut c_void,
-    bytes: usize,
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and each user of its frames held a reference to the arena.
-        let _ = unsafe { munmap(self.start, self.bytes) };
-    }
-}
-
-/// A mapped range of frames.
+/// The frames of an arena's memory.
 pub struct Arena {
-    _mapping: Mapping,
+    memory: Arc<Memory>,
     first_frame: NonNull<u8>,
     frames: u32,
     /// Bytes of memory behind each frame, and the distance to the next frame's memory.
     kept_bytes: usize,
 }
 
-// SAFETY: the arena is a fixed range of memory that it owns until drop; it has no thread affinity.
+// SAFETY: the frames are a fixed range of memory that is kept until drop; it has no thread affinity.
 unsafe impl Send for Arena {}
 // SAFETY: shared use only computes addresses; the caller synchronises the accesses to the memory behind them.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Maps `bytes` (a multiple of 4096) of zeroed memory, or a part of it: the first `kept_bytes` of each frame.
-    pub(crate) fn new(bytes: u64, kept_bytes: usize) -> Result<Self, ArenaError> {
-        let min = ARENA_BYTES_MIN;
-        let max = ARENA_BYTES_MAX.min(memory_bytes().saturating_mul((FRAME_BYTES / kept_bytes) as u64));
-        if !(min..=max).contains(&bytes) || !bytes.is_multiple_of(FRAME_BYTES as u64) {
-            return Err(ArenaError::Size { bytes, min, max });
-        }
-        let refused = |source: rustix::io::Errno| ArenaError::Mapping { bytes, source: source.into() };
-        let frames = bytes as usize / FRAME_BYTES;
-        let usable = (frames * kept_bytes).next_multiple_of(FRAME_BYTES);
-        let mapping_bytes = usable + 2 * GUARD_BYTES + HUGE_BYTES;
-        let (null, flags) = (std::ptr::null_mut(), MapFlags::PRIVATE | MapFlags::NORESERVE);
-        // SAFETY: a fresh private anonymous mapping aliases nothing.
-        let start = unsafe { mmap_anonymous(null, mapping_bytes, ProtFlags::empty(), flags) }.map_err(refused)?;
-        let mapping = Mapping { start, bytes: mapping_bytes };
-        let before = (start as usize + GUARD_BYTES).next_multiple_of(HUGE_BYTES) - start as usize;
-        let first_frame = start.cast::<u8>().wrapping_add(before);
-        // SAFETY: the range lies inside the mapping made above, and no other code has its address yet.
-        unsafe { mprotect(first_frame.cast(), usable, MprotectFlags::READ | MprotectFlags::WRITE) }.map_err(refused)?;
-        // Without the grant base pages serve. SAFETY: as above; the advice changes page sizes, not contents.
-        let _ = unsafe { madvise(first_frame.cast(), usable, Advice::LinuxHugepage) };
-        let first_frame = NonNull::new(first_frame).ok_or(rustix::io::Errno::NOMEM).map_err(refused)?;
-        Ok(Self { _mapping: mapping, first_frame, frames: frames as u32, kept_bytes })
+    pub(crate) fn over(memory: Arc<Memory>) -> Self {
+        let (first_frame, layout) = (memory.first_frame(), memory.layout());
+        Self { first_frame, frames: layout.frames(), kept_bytes: layout.kept_bytes(), memory }
+    }
+
+    /// The memory, with the tables before the frames.
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.memory
     }
 
     /// The number of frames in the arena.
@@ -160,7 +88,7 @@ impl Arena {
         Ok(Resident::in_smaps(&smaps, start..start + u64::from(self.frames) * self.kept_bytes as u64))
     }
 
-    /// The bytes of memory behind each frame, from its first byte on: 4096, or [`STAMP_BYTES`].
+    /// The bytes of memory behind each frame, from its first byte on: 4096, or [`crate::STAMP_BYTES`].
     #[inline]
     pub fn kept_bytes(&self) -> usize {
         self.kept_bytes
@@ -187,14 +115,6 @@ impl Arena {
         // SAFETY: the frame lies inside the usable part of the mapping, by the assertion above.
         unsafe { self.first_frame.add(frame.index() * self.kept_bytes) }
     }
-}
-
-/// All memory of the machine, in whole frames.
-fn memory_bytes() -> u64 {
-    let system = rustix::system::sysinfo();
-    #[allow(clippy::useless_conversion, reason = "as wide as the machine's words")]
-    let bytes = u64::from(system.totalram).saturating_mul(u64::from(system.mem_unit));
-    bytes - bytes % FRAME_BYTES as u64
 }
 
 /// The memory behind an arena, by page size.

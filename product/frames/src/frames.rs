@@ -6,9 +6,11 @@
 //! finds that the holder of a lock was switched out.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
+use crate::layout::FILE_SLOTS;
 use crate::magazines::{BadFree, Magazines};
-use crate::{Arena, ArenaError, Effort, FRAME_BYTES, FrameId, STAMP_BYTES, Watermarks, cpu};
+use crate::{Arena, ArenaError, Effort, FRAME_BYTES, FrameId, Layout, Memory, STAMP_BYTES, Watermarks, cpu};
 
 /// The arena and its free frames.
 pub struct Frames {
@@ -34,8 +36,17 @@ impl Frames {
     }
 
     fn keeping(bytes: u64, kept_bytes: usize) -> Result<Self, ArenaError> {
-        let arena = Arena::new(bytes, kept_bytes)?;
-        Ok(Self { free: Magazines::new(arena.frames()), arena })
+        let layout = Layout::keeping(bytes, kept_bytes, FILE_SLOTS)?;
+        Ok(Self::over(Memory::anonymous(layout)?, &[]))
+    }
+
+    /// The frames of memory that may be older than this process. All of them are free but those that are `taken`, which
+    /// are handed out.
+    pub fn over(memory: Arc<Memory>, taken: &[FrameId]) -> Self {
+        let arena = Arena::over(memory);
+        let free = Magazines::new(arena.frames());
+        free.take_out(taken);
+        Self { arena, free }
     }
 
     /// The memory behind the frames.

@@ -1,25 +1,36 @@
 //! The page-frame arena and its free frames.
 //!
-//! Owns: the memory of file pages, and which frames of it are free.
-//! Does not own: a frame's contents, its pins, its eviction (the engine's frame table).
+//! Owns: the memory of file pages and of the tables beside them, its form, and which frames are free.
+//! Does not own: a frame's contents, its pins, its eviction, the entries of the tables (the engine).
 //! Invariants: a frame is either free or handed out, never both. A free of a free frame, or of a frame outside the
 //! arena, aborts. No path makes a system call or allocates after start.
 
 mod arena;
 mod cpu;
 mod frames;
+mod header;
+mod layout;
 mod magazines;
+mod memory;
 mod sync;
+mod table;
 mod watermarks;
 mod zeroed;
 
 #[cfg(test)]
 mod tests;
 
-pub use arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Arena, ArenaError, HUGE_FRAMES, Resident, STAMP_BYTES};
+pub use arena::{Arena, Resident};
 pub use cpu::run_as_cpu;
 pub use frames::Frames;
+pub use header::{ArenaState, Header, HeaderError};
+pub use layout::{
+    ARENA_BYTES_MAX, ARENA_BYTES_MIN, ArenaError, FILE_SLOT_BYTES, FILE_SLOTS, HEADER_BYTES, HUGE_FRAMES, Layout,
+    PAGE_RECORD_BYTES, Part, STAMP_BYTES,
+};
+pub use memory::Memory;
 pub use sync::{SpinGuard, SpinLock};
+pub use table::{AnyBytes, Table};
 pub use watermarks::{Effort, Watermarks};
 pub use zeroed::{Zeroed, zeroed};
 

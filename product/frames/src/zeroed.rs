@@ -25,6 +25,9 @@ atomics!(AtomicU8, AtomicU16, AtomicU32, AtomicU64);
 // SAFETY: zeros are the null pointer.
 unsafe impl<T> Zeroed for AtomicPtr<T> {}
 
+// SAFETY: zeros are a value of each entry.
+unsafe impl<T: Zeroed, const N: usize> Zeroed for [T; N] {}
+
 /// So many entries of zeros, in memory that the kernel gives at the first write to each page.
 ///
 /// Does not block; ends the process, as any allocation, when the host refuses that much address space.

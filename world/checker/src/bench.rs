@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use afflux_engine::rare::Rare;
-use afflux_engine::{Device, DeviceId, Engine, File, Platform};
+use afflux_engine::{Device, DeviceId, Engine, File, FileKey, Platform};
 use afflux_reference::{Conservation, FileModel, pattern};
 use afflux_simulator::{Disk, DiskFileId, Fault, FaultTarget, SimMachine, SimPlatform, World};
 
@@ -28,6 +28,27 @@ pub(crate) struct Shared {
     pub(crate) failures_settled: AtomicU64,
     /// The same of its failed syncs.
     pub(crate) sync_failures_settled: AtomicU64,
+}
+
+impl Shared {
+    /// A file that was opened just now.
+    pub(crate) fn new(file: File, device: usize, disk_file: DiskFileId, model: Arc<Mutex<FileModel>>) -> Self {
+        Self {
+            file,
+            device,
+            disk_file,
+            model,
+            discarded: AtomicBool::new(false),
+            failures_settled: AtomicU64::new(0),
+            sync_failures_settled: AtomicU64::new(0),
+        }
+    }
+}
+
+/// The key of a file on a disk: no other file ever has it.
+pub(crate) fn key_of(device: usize, disk_file: DiskFileId) -> FileKey {
+    let bytes = [(device as u64).to_le_bytes(), disk_file.0.to_le_bytes()].concat();
+    FileKey::new(&bytes).unwrap_or_else(|| unreachable!("16 bytes fit"))
 }
 
 #[derive(Default)]
@@ -58,8 +79,19 @@ pub(crate) struct ScenarioBench {
 
 impl ScenarioBench {
     pub(crate) fn new(world: &World, scenario: &Scenario) -> Result<Self, String> {
-        let SimMachine { platform, engine, disks, devices, .. } = machine::machine(world, scenario)?;
-        let mut bench = Self {
+        let mut bench = Self::on(machine::machine(world, scenario)?, scenario)?;
+        for spec in &scenario.files {
+            let device = spec.device as usize % bench.disks.len();
+            let shared = bench.new_file(device, spec.size);
+            bench.add(shared);
+        }
+        Ok(bench)
+    }
+
+    /// A machine without files.
+    pub(crate) fn on(machine: SimMachine, scenario: &Scenario) -> Result<Self, String> {
+        let SimMachine { platform, engine, disks, devices, .. } = machine;
+        let bench = Self {
             platform,
             engine,
             conservation: machine::conservation(scenario),
@@ -77,13 +109,23 @@ impl ScenarioBench {
             failure: Mutex::default(),
         };
         bench.force(scenario)?;
-        for spec in &scenario.files {
-            let device = spec.device as usize % bench.disks.len();
-            let shared = bench.new_file(device, spec.size);
-            bench.slots.push(Mutex::new(Arc::new(shared)));
-            bench.slot_use.push(Mutex::default());
-        }
         Ok(bench)
+    }
+
+    /// Adds a slot with a file.
+    pub(crate) fn add(&mut self, shared: Shared) {
+        self.slots.push(Mutex::new(Arc::new(shared)));
+        self.slot_use.push(Mutex::default());
+    }
+
+    /// Opens a file of a disk. All files are kept in the arena's slots.
+    pub(crate) fn open(&self, device: usize, disk_file: DiskFileId, size: u64) -> File {
+        let (backing, key) = (self.disks[device].backing(disk_file), key_of(device, disk_file));
+        let file = self.engine.open_kept(self.devices[device], backing, &key, size);
+        if !file.is_kept() {
+            self.fail("the arena has no slot for a file".to_owned());
+        }
+        file
     }
 
     /// Sets the scenario's rare paths and faults.
@@ -141,15 +183,8 @@ impl ScenarioBench {
         let mut bytes = vec![0; size as usize];
         pattern(version, 0, &mut bytes);
         disk.change_behind(disk_file, size, 0, &bytes);
-        Shared {
-            file: self.engine.open(self.devices[device], disk.backing(disk_file), size),
-            device,
-            disk_file,
-            model: Arc::new(Mutex::new(FileModel::new(size, version))),
-            discarded: AtomicBool::new(false),
-            failures_settled: AtomicU64::new(0),
-            sync_failures_settled: AtomicU64::new(0),
-        }
+        let (file, model) = (self.open(device, disk_file, size), FileModel::new(size, version));
+        Shared::new(file, device, disk_file, Arc::new(Mutex::new(model)))
     }
 
     pub(crate) fn fail(&self, what: String) {

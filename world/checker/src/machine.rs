@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
+use afflux_engine::Recovered;
+use afflux_frames::{Frames, Layout, Memory};
 use afflux_reference::Conservation;
 use afflux_simulator::catalogue::DeviceChoice;
 use afflux_simulator::{
-    CpuOptions, Disk, DiskOptions, Memory, OWN_POLICY, Setup, SimMachine, Slice, World, WorldOptions, catalogue,
+    CpuOptions, Disk, DiskFiles, DiskOptions, OWN_POLICY, Setup, SimMachine, Slice, World, WorldOptions, catalogue,
 };
 
 use crate::report::RunOptions;
@@ -21,6 +23,10 @@ const STEPS_FIRST: u64 = 5_000;
 const OTHERS_FIRST: u64 = 64;
 /// With CPUs: most time that simultaneous calls take from the tasks before it.
 const CALLS_NS: u64 = 50_000_000;
+/// Slots for files: more than a scenario has open at a time.
+const FILE_SLOTS: u32 = 256;
+/// The write verifier of an engine that has to take a new one.
+const NEW_VERIFIER: u64 = 99;
 
 /// The empty world.
 pub(super) fn world(scenario: &Scenario, options: &RunOptions) -> World {
@@ -42,8 +48,26 @@ pub(super) fn world(scenario: &Scenario, options: &RunOptions) -> World {
 /// The machine with its disks.
 pub(super) fn machine(world: &World, scenario: &Scenario) -> Result<SimMachine, String> {
     let memory_bytes = scenario.frames * 4096;
-    let setup = setup(scenario, memory_bytes)?;
-    let mut machine = SimMachine::new(world, Memory::Whole(memory_bytes), setup).map_err(|error| error.to_string())?;
+    let layout = Layout::new(memory_bytes, FILE_SLOTS).map_err(|error| error.to_string())?;
+    let memory = Memory::anonymous(layout).map_err(|error| error.to_string())?;
+    let machine = SimMachine::over(world, Frames::over(memory, &[]), setup(scenario, memory_bytes)?);
+    with_disks(world, scenario, machine)
+}
+
+/// The machine with its disks after a kill: a new engine over the old one's memory.
+pub(super) fn revived(
+    world: &World,
+    scenario: &Scenario,
+    recovered: Recovered,
+    disks: Vec<DiskFiles>,
+) -> Result<SimMachine, String> {
+    let setup = setup(scenario, scenario.frames * 4096)?;
+    let machine = with_disks(world, scenario, SimMachine::recover(world, recovered, NEW_VERIFIER, setup))?;
+    machine.disks.iter().zip(disks).for_each(|(disk, files)| disk.restore(files));
+    Ok(machine)
+}
+
+fn with_disks(world: &World, scenario: &Scenario, mut machine: SimMachine) -> Result<SimMachine, String> {
     for (number, spec) in scenario.devices.iter().enumerate() {
         // Alternates: it changes nothing visible before a power loss.
         let longer_ahead = (scenario.seed ^ number as u64) & 1 == 1;

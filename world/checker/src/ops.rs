@@ -409,15 +409,8 @@ async fn reopen(bench: &ScenarioBench, file: u64) {
     if let Some(shared) = quiet_file(bench, slot).await {
         let disk = &bench.disks[shared.device];
         let size = disk.size(shared.disk_file);
-        let fresh = Shared {
-            file: bench.engine.open(bench.devices[shared.device], disk.backing(shared.disk_file), size),
-            device: shared.device,
-            disk_file: shared.disk_file,
-            model: Arc::clone(&shared.model),
-            discarded: false.into(),
-            failures_settled: 0.into(),
-            sync_failures_settled: 0.into(),
-        };
+        let file = bench.open(shared.device, shared.disk_file, size);
+        let fresh = Shared::new(file, shared.device, shared.disk_file, Arc::clone(&shared.model));
         *lock(&bench.slots[slot]) = Arc::new(fresh);
     }
     lock(&bench.slot_use[slot]).exclusive = false;

@@ -25,7 +25,7 @@ use crate::text::Scenario;
 use crate::{machine, ops};
 
 /// Virtual time after which faults end, even if tasks still run.
-const TROUBLE_NS_MAX: u64 = 200 * Nanos::SECOND;
+pub(crate) const TROUBLE_NS_MAX: u64 = 200 * Nanos::SECOND;
 /// Most looks to drop all clean pages. A search looks at 256 pages, and finds one as long as there is one to drop. Most
 /// searches find 32. Few are found if the remaining pages are spared, because they were read ahead and not used yet.
 const LOOKS_A_FRAME_MAX: u64 = 256;
@@ -51,6 +51,15 @@ fn catch_panics_quietly() {
             }
         }));
     });
+}
+
+/// Runs code under test; a panic in it is an error.
+pub(crate) fn caught<T>(loud: bool, body: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_panics_quietly();
+    IS_QUIET.set(!loud);
+    let result = std::panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| Err(panic_text()));
+    IS_QUIET.set(false);
+    result
 }
 
 /// Runs a scenario and checks it.
@@ -108,7 +117,8 @@ struct RunCounts {
     requests_failed: u64,
 }
 
-fn run_in(world: &World, scenario: &Scenario, bench: &Arc<ScenarioBench>, work: &mut RunCounts) -> Result<(), String> {
+/// Starts the scenario's tasks.
+pub(crate) fn start_tasks(world: &World, scenario: &Scenario, bench: &Arc<ScenarioBench>) {
     for (task, list) in scenario.tasks.iter().enumerate() {
         let (bench, list) = (Arc::clone(bench), list.clone());
         world.spawn("scenario", async move {
@@ -121,6 +131,10 @@ fn run_in(world: &World, scenario: &Scenario, bench: &Arc<ScenarioBench>, work: 
             bench.tasks_left.fetch_sub(1, Ordering::Relaxed);
         });
     }
+}
+
+fn run_in(world: &World, scenario: &Scenario, bench: &Arc<ScenarioBench>, work: &mut RunCounts) -> Result<(), String> {
+    start_tasks(world, scenario, bench);
     if scenario.crash_us > 0 {
         let crash = Nanos(scenario.crash_us * 1000);
         bench.guarded(world, bench.platform.sleep_until(crash))?;
@@ -137,6 +151,11 @@ fn run_in(world: &World, scenario: &Scenario, bench: &Arc<ScenarioBench>, work: 
         allocations: bench.engine.allocations(),
         requests_failed: bench.disks.iter().map(|disk| disk.failures_of_all()).sum(),
     };
+    finish(world, bench)
+}
+
+/// After the work: no faults any more. Proves that all waits end, everything becomes clean and nothing is missing.
+pub(crate) fn finish(world: &World, bench: &ScenarioBench) -> Result<(), String> {
     for disk in &bench.disks {
         disk.clear_faults();
         disk.set_capacity(1 << 60);
@@ -163,7 +182,7 @@ fn run_in(world: &World, scenario: &Scenario, bench: &Arc<ScenarioBench>, work: 
 
 impl ScenarioBench {
     /// Runs a part of the test; ends early, with its message, if a check has failed.
-    fn guarded<T>(&self, world: &World, part: impl Future<Output = T>) -> Result<T, String> {
+    pub(crate) fn guarded<T>(&self, world: &World, part: impl Future<Output = T>) -> Result<T, String> {
         let mut part = std::pin::pin!(part);
         let outcome = world.run(std::future::poll_fn(|cx| {
             if let Some(what) = lock(&self.failure).clone() {
@@ -180,7 +199,7 @@ impl ScenarioBench {
         }
     }
 
-    async fn wait_for_tasks(&self, ns_max: u64) -> bool {
+    pub(crate) async fn wait_for_tasks(&self, ns_max: u64) -> bool {
         let until = self.platform.now().after(ns_max);
         while self.tasks_left.load(Ordering::Relaxed) > 0 {
             if self.platform.now() > until {
@@ -321,7 +340,7 @@ impl ScenarioBench {
     }
 
     /// Cuts the power now, and checks the contents of the disks.
-    fn crash(&self) -> Result<(), String> {
+    pub(crate) fn crash(&self) -> Result<(), String> {
         self.disks.iter().for_each(|disk| disk.crash());
         for (slot, shared) in self.slots.iter().enumerate() {
             let shared = Arc::clone(&lock(shared));

@@ -41,7 +41,7 @@ impl Conservation {
         if census.in_hand() < 0 {
             return wrong(format!("more frames than there are: {census:?}"));
         }
-        if census.dirty + census.writeback > census.unwritten {
+        if census.dirty + census.writeback > census.unwritten + census.unadopted {
             return wrong(format!("pages that no file counts as not yet written: {census:?}"));
         }
         if census.unwritten * PAGE_BYTES > status.dirty_bytes {

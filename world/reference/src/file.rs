@@ -124,6 +124,15 @@ impl FileModel {
         self.sizes.end(change.0, ending, now);
     }
 
+    /// Ends all changes that have begun and not ended: their callers are gone, and nothing of them will happen any more.
+    pub fn end_all(&mut self) {
+        for change in 0..self.changes.len() {
+            if self.changes[change].end.is_none() {
+                self.end(ChangeId(change), Ending::Failed);
+            }
+        }
+    }
+
     /// Begins a look at the file (a read, a sync).
     pub fn look(&mut self) -> Stamp {
         self.tick()

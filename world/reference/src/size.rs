@@ -98,6 +98,7 @@ impl Sizes {
         }
         // A closed set of states stays closed after a filter.
         self.under_way[slot] = None;
+        self.abandoned &= !bit;
         self.states = std::mem::take(&mut self.states)
             .into_iter()
             .filter(|state| ending == Ending::Failed || state.may & bit != 0)

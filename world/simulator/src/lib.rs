@@ -29,8 +29,8 @@ pub use afflux_engine::policy::EQUAL_PARTS_POLICY;
 pub use costs::{COST_NS_MAX, CallerCost, Cost, CostOf, CostTable};
 pub use directory::{MemoryTree, TreeOptions};
 pub use disk::{
-    Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, DiskWait, Fault, FaultTarget, FaultWhat, FaultWindow,
-    ForeignLoad, ForeignLoadId, OffsetSample, WriteFailures,
+    Allocation, Disk, DiskFigures, DiskFileId, DiskFiles, DiskOptions, DiskWait, Fault, FaultTarget, FaultWhat,
+    FaultWindow, ForeignLoad, ForeignLoadId, OffsetSample, WriteFailures,
 };
 pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
 pub use link::{Closed, Link, LinkEnd, LinkError, LinkFigures, LinkOptions, serve_machine};

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use afflux_engine::policy::Remembered;
-use afflux_engine::{Device, DeviceId, Engine};
+use afflux_engine::{Device, DeviceId, Engine, Recovered};
 use afflux_frames::{ArenaError, Frames};
 use afflux_volume::{HandleKey, NewDevice, Volume, VolumeError};
 
@@ -52,10 +52,27 @@ impl SimMachine {
             Memory::Whole(bytes) => (Frames::new(bytes)?, false),
             Memory::Stamped(bytes) => (Frames::new_stamped(bytes)?, true),
         };
+        Ok(Self { stamped, ..Self::over(world, frames, setup) })
+    }
+
+    /// A machine without disks, over frames of whole pages.
+    pub fn over(world: &World, frames: Frames, setup: Setup) -> Self {
         let platform = Arc::clone(world.platform());
         let Setup { settings, policies } = setup;
-        let engine = Engine::with_policies(Arc::clone(&platform), settings, frames, policies);
-        Ok(Self { platform, engine, disks: Vec::new(), devices: Vec::new(), stamped })
+        Self::of(world, Engine::with_policies(platform, settings, frames, policies))
+    }
+
+    /// A machine without disks, whose engine is the successor of a killed one. `verifier` is the write verifier, if a new
+    /// one is needed.
+    pub fn recover(world: &World, recovered: Recovered, verifier: u64, setup: Setup) -> Self {
+        let platform = Arc::clone(world.platform());
+        let Setup { settings, policies } = setup;
+        Self::of(world, Engine::recover(platform, settings, recovered, verifier, policies))
+    }
+
+    fn of(world: &World, engine: Arc<Engine<SimPlatform>>) -> Self {
+        let platform = Arc::clone(world.platform());
+        Self { platform, engine, disks: Vec::new(), devices: Vec::new(), stamped: false }
     }
 
     /// Like [`SimMachine::new`], with these disks, each called `disk`.

@@ -28,12 +28,12 @@ struct Row {
 /// world to run in. The tests of `engine` and `volume` run in the simulator, which imports both: cargo builds such a
 /// circle for the programs in `tests/`. `engine` imports itself there for its feature `rare-paths`, and `linux` for `server`.
 const TABLE: &[Row] = &[
-    Row { name: "frames", ours: &[], ours_in_tests: &[], others: Some(&["rustix", "thiserror"]) },
+    Row { name: "frames", ours: &[], ours_in_tests: &[], others: Some(&["crc32c", "rustix", "thiserror"]) },
     Row {
         name: "engine",
         ours: &["frames"],
         ours_in_tests: &["budget", "engine", "linux-policies", "reference", "simulator"],
-        others: Some(&["thiserror", "bytesize", "serde", "smallvec"]),
+        others: Some(&["thiserror", "bytesize", "crc32c", "serde", "smallvec"]),
     },
     Row {
         name: "volume",
@@ -63,7 +63,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "checker",
-        ours: &["engine", "linux-policies", "reference", "simulator"],
+        ours: &["engine", "frames", "linux-policies", "reference", "simulator"],
         ours_in_tests: &["workloads"],
         others: Some(&[]),
     },

@@ -27,6 +27,8 @@ pub struct Census {
     pub writeback: u64,
     /// Pages that files count as not yet written.
     pub unwritten: u64,
+    /// Of `dirty`: pages of found files that nobody has adopted yet, which no file counts.
+    pub unadopted: u64,
 }
 
 impl Census {
@@ -37,7 +39,7 @@ impl Census {
 }
 
 impl Cache {
-    /// Counts all frames, in time proportional to their number. The files supply `unwritten`.
+    /// Counts all frames, in time proportional to their number. The files supply `unwritten` and `unadopted`.
     pub(crate) fn census(&self) -> Census {
         let mut census =
             Census { frames: self.frames.total().into(), free: self.frames.free_count().into(), ..Census::default() };

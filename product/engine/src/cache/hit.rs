@@ -198,7 +198,18 @@ impl Cache {
         about_to_fill();
         // SAFETY: the frame has memory for the range, which is not longer than `from`, the caller's; other
         // users of the frame go through the same routine.
-        unsafe { copy::copy_kept(from.as_ptr(), self.address(frame).wrapping_add(kept.start), kept.len()) };
+        let copy = |part: Range<usize>| unsafe {
+            let (from, to) = (from.as_ptr().add(part.start), self.address(frame).wrapping_add(kept.start + part.start));
+            copy::copy_kept(from, to, part.len());
+        };
+        if cfg!(feature = "rare-paths") {
+            // A process may be killed in the middle.
+            copy(0..kept.len() / 2);
+            self.pages.stores.point();
+            copy(kept.len() / 2..kept.len());
+        } else {
+            copy(0..kept.len());
+        }
     }
 
     /// Announces that all of the frame will be filled soon. Not worth its instructions if little of the frame is kept.

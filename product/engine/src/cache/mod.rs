@@ -56,7 +56,7 @@ pub(crate) struct Cache {
 impl Cache {
     pub(crate) fn new(frames: Frames, eviction_kind: EvictionKind) -> Self {
         let eviction = eviction_kind.make(frames.total());
-        let pages = PageTable::new(frames.total());
+        let pages = PageTable::of(frames.memory());
         let frames = Arc::new(frames);
         Self {
             arena: Arc::new(Arena(Arc::clone(&frames))),

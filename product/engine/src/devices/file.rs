@@ -17,7 +17,7 @@ mod withheld;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::pass::Position;
 use super::rewrites::RewriteWatch;
@@ -29,6 +29,7 @@ use crate::cache::{Cache, FilePages};
 use crate::platform::Nanos;
 use crate::policy::Payer;
 use crate::readahead::{Readahead, Window};
+use crate::recovery::slots::KeptFile;
 use crate::request::Backing;
 use crate::units::PAGE_BYTES;
 use crate::wait::{Permits, WaitQueue};
@@ -55,6 +56,8 @@ pub(crate) struct FileInner {
     table: Arc<FileTable<FileInner>>,
     pub(crate) device: Arc<DeviceState<Self>>,
     pub(crate) backing: Backing,
+    /// The file as a later process finds it.
+    pub(crate) kept: Option<KeptFile>,
     /// The largest size that the file can have.
     pub(crate) bytes_max: u64,
     pub(crate) state: Mutex<FileState>,
@@ -104,7 +107,7 @@ impl FileInner {
         pages: FilePages,
         (cache, table): (Arc<Cache>, Arc<FileTable<FileInner>>),
         device: Arc<DeviceState<Self>>,
-        backing: Backing,
+        (backing, kept): (Backing, Option<KeptFile>),
         readahead: Readahead,
     ) -> Self {
         let state = FileState {
@@ -133,6 +136,7 @@ impl FileInner {
             bytes_max: device.file_bytes_max(),
             device,
             backing,
+            kept,
             state: Mutex::new(state),
             queue: WaitQueue::new(),
             reshaping: Permits::new(1),
@@ -164,6 +168,11 @@ impl FileInner {
         assert!(before > 0, "a change of shape ends that nobody asked for");
     }
 
+    /// Whether a change of shape is under way.
+    pub(crate) fn is_reshaping(&self) -> bool {
+        self.reshapes.load(Ordering::Acquire) > 0
+    }
+
     /// Pages that a byte range touches.
     pub(crate) fn pages_of(range: &Range<u64>) -> Range<u64> {
         range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES)
@@ -172,6 +181,14 @@ impl FileInner {
 
 /// Changes that need the file's lock: the guarded state is the proof.
 impl FileInner {
+    /// Called before readers of the cache see another size: a later process finds no smaller one than they did.
+    #[inline]
+    pub(crate) fn keep_size(&self, _: &mut FileState, size: u64) {
+        if let Some(kept) = &self.kept {
+            kept.store_size(size);
+        }
+    }
+
     /// Tags or untags a page as dirty, or as withheld, and updates its device's count of runs. Returns how many more runs the device
     /// has to write for it: none if the page follows the file's pages in flight.
     pub(crate) fn tag_dirty(&self, state: &mut FileState, page: u64, on: bool) -> i64 {
@@ -288,8 +305,16 @@ impl FileState {
 }
 
 impl Drop for FileInner {
-    /// The last reference is gone, so nothing is dirty or in flight: only clean pages are left.
+    /// The last reference is gone, so nothing is dirty or in flight: only clean pages are left. Or the engine ends, and
+    /// dirty pages of a file in a slot stay for a later process.
     fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = &self.kept {
+            if !state.is_clean() && !state.is_discarded() {
+                return;
+            }
+            kept.forget();
+        }
         self.pages.forget(&self.cache);
         self.table.remove(self.pages.slot);
     }

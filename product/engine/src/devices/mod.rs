@@ -49,6 +49,10 @@ use crate::policy::{
     ActivePolicy, AnyPolicy, Completed, DeviceCounts, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, Remembered, View,
 };
 use crate::readahead::Readahead;
+use crate::recovery::FileKey;
+use crate::recovery::found::Unadopted;
+use crate::recovery::look::FoundFile;
+use crate::recovery::slots::FileSlots;
 use crate::request::Backing;
 use crate::settings::{DeviceSettings, Knob, KnobId, PageKnob, Settings, WhichKnob};
 use crate::wait::lock;
@@ -71,6 +75,10 @@ pub(crate) struct Devices {
     cache: Arc<Cache>,
     list: Mutex<Vec<Arc<DeviceState>>>,
     pub(crate) files: Arc<FileTable<FileInner>>,
+    /// The files as a later process finds them.
+    slots: Arc<FileSlots>,
+    /// The files that were found.
+    pub(crate) unadopted: Unadopted,
     pub(crate) settings: Settings,
     pub(crate) policy: ActivePolicy,
     /// The policy for readahead.
@@ -97,15 +105,26 @@ pub(crate) struct Moment {
 impl Devices {
     /// # Panics
     /// If the policy brings more knobs than a view has room for.
-    pub(crate) fn new(cache: Arc<Cache>, mut settings: Settings, policy: ActivePolicy, readahead: Readahead) -> Self {
+    pub(crate) fn new(
+        cache: Arc<Cache>,
+        mut settings: Settings,
+        policy: ActivePolicy,
+        readahead: Readahead,
+        unadopted: Unadopted,
+    ) -> Self {
         let table = policy.needs().knobs;
         table.into_iter().for_each(|table| settings.add(table));
         let policy_knobs = table.map_or_else(Vec::new, |table| settings.of(table));
         assert!(policy_knobs.len() <= POLICY_KNOBS_MAX, "{} brings too many knobs", policy.name());
+        let slots = FileSlots::of(cache.frames.memory(), Arc::clone(&cache.pages.stores));
+        let files: Arc<FileTable<FileInner>> = Arc::default();
+        files.reserve(&unadopted.slots());
         Self {
+            slots,
+            unadopted,
             cache,
             list: Mutex::default(),
-            files: Arc::default(),
+            files,
             settings,
             policy,
             readahead,
@@ -142,13 +161,48 @@ impl Devices {
         added
     }
 
-    /// A file of `size` bytes on the device.
-    pub(crate) fn open(&self, device: Arc<DeviceState>, backing: Backing, size: u64) -> Arc<FileInner> {
+    /// A file of `size` bytes on the device. With a key it is kept in its slot, if there is such a slot.
+    pub(crate) fn open(
+        &self,
+        device: Arc<DeviceState>,
+        backing: Backing,
+        size: u64,
+        key: Option<&FileKey>,
+    ) -> Arc<FileInner> {
         self.files.add(|slot| {
             let pages = FilePages::new(&self.cache, slot, size);
             let tables = (Arc::clone(&self.cache), Arc::clone(&self.files));
-            FileInner::new(pages, tables, device, backing, self.readahead)
+            let kept = key.and_then(|key| self.slots.keep(slot, key, size));
+            FileInner::new(pages, tables, device, (backing, kept), self.readahead)
         })
+    }
+
+    /// A found file, in the slot that its pages name. The host's file has `host_bytes`.
+    pub(crate) fn open_found(
+        &self,
+        device: Arc<DeviceState>,
+        backing: Backing,
+        found: &FoundFile,
+        host_bytes: u64,
+    ) -> Arc<FileInner> {
+        self.files.add_at(found.slot, |slot| {
+            // Dirty pages reach up to the size that clients know. Without any, nothing is known but the host's size.
+            let owes = !found.pages.is_empty() || found.intent.is_some();
+            let size = if owes { found.size.max(host_bytes) } else { host_bytes };
+            let kept = self.slots.kept(slot);
+            kept.store_size(size);
+            let pages = FilePages::new(&self.cache, slot, size);
+            let tables = (Arc::clone(&self.cache), Arc::clone(&self.files));
+            let file = FileInner::new(pages, tables, device, (backing, Some(kept)), self.readahead);
+            lock(&file.state).host.set_size(host_bytes);
+            file
+        })
+    }
+
+    /// Frees the slot of a found file that is gone.
+    pub(crate) fn forget_found(&self, slot: u32) {
+        self.slots.free(slot);
+        self.files.remove(slot);
     }
 
     /// Data that was accepted and not synced may be lost.
@@ -174,6 +228,7 @@ impl Devices {
     /// Counts all frames, in time proportional to their number.
     pub(crate) fn census(&self) -> Census {
         let mut census = self.cache.census();
+        census.unadopted = self.unadopted.pages();
         for device in self.all() {
             census.unwritten +=
                 device.agenda.unclean_files().iter().map(|file| lock(&file.state).dirty_pages).sum::<u64>();

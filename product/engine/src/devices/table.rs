@@ -3,6 +3,7 @@
 //! Owns: the slots. Does not own: the files; their devices' lists keep dirty files alive.
 //! Invariants: a slot is not reused while its file lives. Nothing else is locked while the table is.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::wait::lock;
@@ -28,6 +29,22 @@ impl<F> FileTable<F> {
             table.slots.push(Weak::new());
             (table.slots.len() - 1) as u32
         });
+        let file = Arc::new(make(slot));
+        table.slots[slot as usize] = Arc::downgrade(&file);
+        file
+    }
+
+    /// Keeps these slots for files that come later by [`FileTable::add_at`]. Called before any file is added.
+    pub(super) fn reserve(&self, slots: &BTreeSet<u32>) {
+        let mut table = lock(&self.0);
+        let count = slots.last().map_or(0, |last| last + 1);
+        table.slots.resize_with(count as usize, Weak::new);
+        table.free.extend((0..count).rev().filter(|slot| !slots.contains(slot)));
+    }
+
+    /// Makes a file in a slot that was kept for it.
+    pub(super) fn add_at(&self, slot: u32, make: impl FnOnce(u32) -> F) -> Arc<F> {
+        let mut table = lock(&self.0);
         let file = Arc::new(make(slot));
         table.slots[slot as usize] = Arc::downgrade(&file);
         file

@@ -9,11 +9,13 @@
 //! with `WRITEBACK` or a guard does not change.
 
 mod entry;
+mod found;
 mod optimistic_read;
 mod sectors;
 mod table;
 mod unread;
 
+pub(crate) use found::Found;
 pub(crate) use optimistic_read::about_to_fill;
 pub(crate) use sectors::{SECTOR_BYTES, Sectors};
 pub(crate) use table::{Identity, PageTable};

@@ -1,18 +1,28 @@
 //! The frame table: one record for each frame of the arena.
 //!
-//! Owns: the records. Does not own: lists and indexes that name them.
-//! Invariants: 40 bytes a record at most, so that the cache's metadata stays small; no pointers.
+//! Owns: the records. Does not own: lists and indexes that name them; the memory, which may outlive the process.
+//! Invariants: 32 bytes a record, at fixed places, so that a later process can read them; no pointers. Any bytes are a
+//! record, if a wrong one.
 
-use afflux_frames::FrameId;
+use std::sync::Arc;
+
+use afflux_frames::{FrameId, Memory};
 
 use super::unread::{Parity, Unread};
 use super::{
     DETACHED, GUARD, GUARDS, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, UPTODATE, WRITEBACK, WRITER, Word,
     legal,
 };
+use crate::rare::Stores;
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use crate::sync::zeros;
 use crate::wait::Changed;
+
+/// The records, in the arena's memory or in memory of their own.
+#[cfg(not(all(test, loom)))]
+pub(crate) type Records = afflux_frames::Table<Record>;
+/// In a model each record is made, since loom follows it.
+#[cfg(all(test, loom))]
+pub(crate) type Records = Box<[Record]>;
 
 /// In `uses`: the page was used.
 const USED: u8 = 1 << 2;
@@ -52,7 +62,8 @@ pub(crate) struct Identity {
 pub(super) struct Reuses(u64);
 
 #[derive(Default)]
-pub(super) struct Record {
+#[repr(C)]
+pub(crate) struct Record {
     word: AtomicU64,
     /// The page's number, and the high bits of the frame's reuses.
     index: AtomicU64,
@@ -68,11 +79,14 @@ pub(super) struct Record {
 }
 
 #[cfg(not(all(test, loom)))]
-const _: () = assert!(size_of::<Record>() <= 40);
+const _: () = assert!(size_of::<Record>() == afflux_frames::PAGE_RECORD_BYTES);
 
 // SAFETY: each field is an atomic number, and zero is one.
 #[cfg(not(all(test, loom)))]
 unsafe impl afflux_frames::Zeroed for Record {}
+// SAFETY: each field is an atomic number, without gaps.
+#[cfg(not(all(test, loom)))]
+unsafe impl afflux_frames::AnyBytes for Record {}
 
 impl Record {
     #[inline]
@@ -93,14 +107,33 @@ impl Record {
 }
 
 pub(crate) struct PageTable {
-    records: Box<[Record]>,
+    records: Records,
     /// The number of pages read ahead that nobody has asked for.
     pub(crate) unread: Unread,
+    /// The points between two stores.
+    pub(crate) stores: Arc<Stores>,
 }
 
 impl PageTable {
+    /// A table of free frames, in memory of its own.
     pub(crate) fn new(frames: u32) -> Self {
-        Self { records: zeros(frames as usize), unread: Unread::new() }
+        #[cfg(not(all(test, loom)))]
+        let records = Records::zeroed(frames as usize);
+        #[cfg(all(test, loom))]
+        let records = crate::sync::zeros(frames as usize);
+        Self::over(records)
+    }
+
+    /// The records in an arena's memory.
+    pub(crate) fn of(memory: &Arc<Memory>) -> Self {
+        #[cfg(not(all(test, loom)))]
+        return Self::over(memory.table(afflux_frames::Part::Records));
+        #[cfg(all(test, loom))]
+        return Self::new(memory.layout().frames());
+    }
+
+    fn over(records: Records) -> Self {
+        Self { records, unread: Unread::new(), stores: Arc::default() }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -116,6 +149,24 @@ impl PageTable {
     #[inline]
     pub(super) fn get(&self, frame: FrameId) -> Option<&Record> {
         self.records.get(frame.index())
+    }
+
+    /// The number of records.
+    pub(super) fn count(&self) -> u32 {
+        self.records.len() as u32
+    }
+
+    /// Stores a whole word, for a frame that no other thread knows.
+    pub(crate) fn set_word(&self, frame: FrameId, word: u64) {
+        self.stores.point();
+        self.record(frame).word.store(word, Ordering::Release);
+    }
+
+    /// Forgets uses and places in lists that an earlier process noted.
+    pub(super) fn forget_uses(&self, frame: FrameId) {
+        let record = self.record(frame);
+        record.uses.store(0, Ordering::Relaxed);
+        record.list.store(0, Ordering::Relaxed);
     }
 
     /// Whether a number read from a node, which may have been reused, names a frame at all.
@@ -137,6 +188,7 @@ impl PageTable {
     /// Adds a holder and returns the word from just before.
     #[inline]
     pub(crate) fn hold(&self, frame: FrameId, holder: u64) -> Word {
+        self.stores.point();
         Word(self.record(frame).word.fetch_add(holder, Ordering::AcqRel))
     }
 
@@ -145,6 +197,7 @@ impl PageTable {
     #[inline]
     #[must_use]
     pub(crate) fn unhold(&self, frame: FrameId, holder: u64) -> bool {
+        self.stores.point();
         debug_assert!(matches!(holder, PIN | WRITER));
         let before = self.record(frame).word.fetch_sub(holder, Ordering::AcqRel);
         debug_assert!(before & (holder * 0xfff) != 0, "a holder that was never added");
@@ -163,6 +216,7 @@ impl PageTable {
     /// Frees the frame's record if it is detached and nobody holds it. If this returns true, which happens once, the
     /// caller gives the frame back to the allocator.
     pub(crate) fn release(&self, frame: FrameId) -> bool {
+        self.stores.point();
         let record = self.record(frame);
         let word = record.word.load(Ordering::Relaxed);
         if word & !REUSES != DETACHED {
@@ -181,6 +235,7 @@ impl PageTable {
     pub(crate) fn occupy(&self, frame: FrameId, identity: Identity, flags: u64) {
         let record = self.record(frame);
         record.file.store(identity.file, Ordering::Relaxed);
+        self.stores.point();
         debug_assert!(identity.index <= INDEX);
         let reuses = record.index.load(Ordering::Relaxed) & !INDEX;
         record.index.store(reuses | identity.index, Ordering::Relaxed);
@@ -190,6 +245,7 @@ impl PageTable {
 
     /// Sets and clears flags. Returns the word from just before.
     pub(crate) fn change(&self, frame: FrameId, clear: u64, set: u64) -> Word {
+        self.stores.point();
         let before = self.record(frame).word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
             let to = (word & !clear) | set;
             debug_assert!(legal(word, to), "page transition {word:#x} to {to:#x}");
@@ -200,6 +256,7 @@ impl PageTable {
 
     /// Sets and clears flags unless the word has a writer or one of `unless`.
     pub(crate) fn change_unless(&self, frame: FrameId, unless: u64, clear: u64, set: u64) -> Result<Word, Word> {
+        self.stores.point();
         self.record(frame)
             .word
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
@@ -222,6 +279,7 @@ impl PageTable {
 
     /// As [`PageTable::detach`], but only while clean and held by nobody.
     pub(crate) fn detach_idle(&self, frame: FrameId) -> bool {
+        self.stores.point();
         // Before it is detached: the last holder may free the frame at once.
         let unread = self.end_unread(frame);
         let idle = self
@@ -288,6 +346,7 @@ impl PageTable {
 
     /// Sets the valid sectors of a page that is not up to date, or the unflushed ones of a page that is.
     pub(crate) fn set_sectors(&self, frame: FrameId, sectors: Sectors) {
+        self.stores.point();
         self.record(frame).sectors.store(sectors.0, Ordering::Relaxed);
     }
 
@@ -316,6 +375,7 @@ impl PageTable {
     }
 
     pub(crate) fn set_dirty(&self, frame: FrameId, sectors: Sectors) {
+        self.stores.point();
         self.record(frame).dirty.store(sectors.0, Ordering::Release);
     }
 

@@ -101,6 +101,7 @@ impl<P: Platform> Writing<P> {
             done += at.len;
             let end = offset + done as u64;
             if end > file.size() {
+                file.keep_size(&mut state, end);
                 file.pages.size.store(end, Ordering::Release);
             }
         }
@@ -221,6 +222,8 @@ impl<P: Platform> Writing<P> {
         let prior = if word.any(WRITEBACK | PRIOR) { PRIOR } else { 0 };
         cache.pages.set_sectors(new, cache.pages.unflushed(old));
         self.occupy(write, new, word.flags() & UPTODATE | prior);
+        // Before a writer finds the new frame: a later process that finds both must take the new one.
+        cache.pages.set_dirty(old, Sectors::NONE);
         write.file.pages.index.replace(&cache.nodes, write.at.page, new);
         let runs = write.file.tag_dirty(state, write.at.page, true);
         cache.eviction.replaced(&cache.pages, old, new);

@@ -16,6 +16,7 @@ mod flushing;
 mod hang;
 mod idle;
 mod index_memory;
+mod killed;
 mod large_memory;
 mod laws;
 mod ordering;

@@ -1,4 +1,10 @@
 use super::*;
+use crate::layout::memory_bytes;
+use crate::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Frames, Layout};
+
+fn arena(bytes: u64) -> Arena {
+    Arena::over(Memory::anonymous(Layout::new(bytes, 64).unwrap()).unwrap())
+}
 
 const MIB: u64 = 1 << 20;
 
@@ -6,7 +12,7 @@ const MIB: u64 = 1 << 20;
 fn limits_are_said() {
     let memory = memory_bytes();
     for bytes in [0, 4096, ARENA_BYTES_MIN - 1, ARENA_BYTES_MIN + 1, memory + 4096, u64::MAX] {
-        let error = Arena::new(bytes, FRAME_BYTES).err().expect("refused").to_string();
+        let error = Frames::new(bytes).err().expect("refused").to_string();
         let range = format!("between {ARENA_BYTES_MIN} and {}", memory.min(ARENA_BYTES_MAX));
         assert!(error.contains(&range) && error.contains(&bytes.to_string()), "{error}");
     }
@@ -14,7 +20,7 @@ fn limits_are_said() {
 
 #[test]
 fn prefault_puts_memory_behind_frames_and_keeps_what_they_hold() {
-    let arena = Arena::new(8 * MIB, FRAME_BYTES).unwrap();
+    let arena = arena(8 * MIB);
     let byte = arena.address(FrameId::new(700)).as_ptr();
     // SAFETY: the frame is the arena's, and no other code uses it here.
     unsafe { byte.write(7) };
@@ -33,7 +39,7 @@ fn prefault_puts_memory_behind_frames_and_keeps_what_they_hold() {
 
 #[test]
 fn prefault_runs_beside_users() {
-    let arena = Arena::new(16 * MIB, FRAME_BYTES).unwrap();
+    let arena = arena(16 * MIB);
     std::thread::scope(|scope| {
         scope.spawn(|| (0..4096).step_by(64).for_each(|first| arena.prefault(first..first + 64).unwrap()));
         for round in 0..4_u8 {
@@ -69,7 +75,7 @@ Rss:                1024 kB
 
 #[test]
 fn guards_stand_at_both_ends() {
-    let arena = Arena::new(MIB, FRAME_BYTES).unwrap();
+    let arena = arena(MIB);
     let start = arena.address(FrameId::new(0)).as_ptr() as u64;
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let ours = format!("{start:x}-{:x} rw-p", start + MIB);

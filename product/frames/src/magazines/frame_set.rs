@@ -50,6 +50,20 @@ impl FrameSet {
         taken
     }
 
+    /// Takes out one frame.
+    ///
+    /// # Panics
+    /// If it is not in the set.
+    pub(super) fn take_out(&mut self, frame: u32) {
+        let (at, bit) = (frame as usize / 64, 1 << (frame % 64));
+        let bits = &mut self.levels[0][at];
+        assert!(*bits & bit != 0, "frame {frame} is taken twice");
+        *bits &= !bit;
+        if *bits == 0 {
+            self.note(at);
+        }
+    }
+
     /// Adds frames.
     pub(super) fn give(&mut self, frames: &[u32]) {
         let mut frames = frames.iter().map(|frame| *frame as usize).peekable();

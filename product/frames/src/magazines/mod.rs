@@ -23,10 +23,10 @@ mod states;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use crate::Effort;
 use crate::cpu::{self, ListSlot};
 use crate::sync::SpinLock;
 use crate::sync::atomic::Ordering;
+use crate::{Effort, FrameId};
 use hand::{HAND_BATCH, Hand};
 use shared::Shared;
 pub(crate) use states::BadFree;
@@ -70,6 +70,12 @@ impl Magazines {
             slots: (0..slots).map(|_| SpinLock::new(Vec::with_capacity(magazine_frames))).collect(),
             shared: Shared::new(frames, magazine_frames as u32),
         }
+    }
+
+    /// Hands out these frames, all of which are shared: before anybody else has one.
+    pub(crate) fn take_out(&self, frames: &[FrameId]) {
+        self.shared.take_out(frames);
+        frames.iter().for_each(|frame| self.states.hand_out(frame.raw(), 0));
     }
 
     /// Takes up to `count` frames and hands each to `take`; returns their number. `take` may call the allocator.

@@ -8,7 +8,7 @@
 use super::frame_set::FrameSet;
 use crate::sync::SpinLock;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use crate::{Effort, Watermarks};
+use crate::{Effort, FrameId, Watermarks};
 
 /// On a cache line of its own, since every call reads the fields around it.
 #[repr(align(128))]
@@ -64,6 +64,13 @@ impl Shared {
         });
         self.set_free(free);
         taken
+    }
+
+    /// Takes these frames, all of which are here.
+    pub(super) fn take_out(&self, taken: &[FrameId]) {
+        let mut frames = self.frames.lock();
+        taken.iter().for_each(|frame| frames.take_out(frame.raw()));
+        self.set_free(self.free_frames() - taken.len() as u32);
     }
 
     /// Puts frames back.

@@ -8,7 +8,10 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
 use afflux_checker::sweep::{self, Sweep};
-use afflux_checker::{RunOptions, Scenario, generate, generate_on, policies_and_models, run, run_with, scopes, shrink};
+use afflux_checker::{
+    KillCounts, RunOptions, Scenario, generate, generate_on, policies_and_models, run, run_with, run_with_kills,
+    scopes, shrink,
+};
 
 const SEEDS_DEFAULT: u64 = 300;
 
@@ -26,6 +29,20 @@ fn random_operations_match_the_model() {
             report_and_panic(&scenario, &failure);
         }
     }
+}
+
+/// Runs of up to eight kills each, about one in four of them during recovery. `AFFLUX_KILL_SEEDS` runs more.
+#[test]
+fn kills_lose_nothing_that_was_accepted() {
+    let (first, count) = (number_from_env("AFFLUX_FIRST_SEED", 0), number_from_env("AFFLUX_KILL_SEEDS", 150));
+    let mut counts = KillCounts::default();
+    for seed in first..first + count {
+        if let Err(failure) = run_with_kills(seed, &RunOptions::default(), &mut counts) {
+            panic!("seed {seed} with kills: {failure}; so far {counts:?}");
+        }
+    }
+    eprintln!("{counts:?}");
+    assert!(counts.in_recovery * 20 > counts.kills && counts.pages > counts.kills, "{counts:?}");
 }
 
 /// One seed each, new for each commit in CI; `cargo xtask soak --matrix` runs more.

@@ -74,6 +74,7 @@ pub(crate) fn torn(
 /// durable. So a cache that gives up its oldest write each time does not search the whole log.
 const LOOKED_THROUGH_FOR: u64 = 8;
 
+#[derive(Clone)]
 pub(crate) struct DiskFile {
     pub(crate) live: Image,
     pub(crate) durable: Image,

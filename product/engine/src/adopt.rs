@@ -1,0 +1,181 @@
+//! The return of found pages to their files: a file of an earlier process is opened with the dirty pages, the size and
+//! the unfinished change of shape that it had.
+//!
+//! Owns: the order of steps, the cut of pages to the size that clients know, the bytes of sectors that nobody knows.
+//! Does not own: the look at the memory (`recovery`), the writing (`writeback`), the change of shape (`reshape`).
+//! Invariants: found pages are charged, listed and written as any others. A page keeps its frame and its record, so a
+//! kill during the adoption loses nothing. A separate task adopts, so that a caller that goes away leaves nothing half
+//! done. No reader sees the file before it is whole.
+
+use std::sync::Arc;
+
+use afflux_frames::FRAME_BYTES;
+
+use crate::base::Base;
+use crate::counters::Counter;
+use crate::devices::DeviceState;
+use crate::devices::file::{FileInner, FileState};
+use crate::dirty::force_charge;
+use crate::eviction::Admitted;
+use crate::page::{SECTOR_BYTES, Sectors};
+use crate::platform::Platform;
+use crate::reclaim::{Reclaim, SpareFrames};
+use crate::recovery::FileKey;
+use crate::recovery::look::{FoundFile, FoundPage};
+use crate::recovery::slots::{Intent, KeptFile};
+use crate::request::Backing;
+use crate::reshape::Reshaping;
+use crate::units::PAGE_BYTES;
+use crate::wait::{Answer, lock};
+
+/// Pages that come into the index in one hold of the file's lock.
+const PIECE_PAGES: usize = 256;
+/// Frames to take for nodes of the index when there are none.
+const NODE_FRAMES: usize = 2;
+
+pub(crate) struct Adopting<P: Platform> {
+    base: Base<P>,
+    reclaim: Arc<Reclaim<P>>,
+    reshaping: Arc<Reshaping<P>>,
+}
+
+impl<P: Platform> Adopting<P> {
+    pub(crate) fn new(base: Base<P>, reclaim: Arc<Reclaim<P>>, reshaping: Arc<Reshaping<P>>) -> Arc<Self> {
+        Arc::new(Self { base, reclaim, reshaping })
+    }
+
+    /// [`Engine::adopt`](crate::Engine::adopt).
+    pub(crate) async fn adopt(
+        self: &Arc<Self>,
+        device: Arc<DeviceState>,
+        backing: Backing,
+        key: &FileKey,
+        host_bytes: u64,
+    ) -> Option<Arc<FileInner>> {
+        let found = self.base.devices.unadopted.take(key)?;
+        let (adopting, answer) = (Arc::clone(self), Answer::new());
+        let told = Arc::clone(&answer);
+        self.base.platform.spawn("adopt", async move {
+            told.give(adopting.adopt_file(device, backing, found, host_bytes).await);
+        });
+        Some(answer.wait().await)
+    }
+
+    async fn adopt_file(
+        &self,
+        device: Arc<DeviceState>,
+        backing: Backing,
+        found: FoundFile,
+        host_bytes: u64,
+    ) -> Arc<FileInner> {
+        let file = self.base.devices.open_found(device, backing, &found, host_bytes);
+        {
+            let mut state = lock(&file.state);
+            // What was written before may be in no flush, and is not here any more.
+            state.flushes.note_evicted(true);
+            file.owe_flush(&mut state, self.base.now());
+        }
+        let cut = Cut { size: found.size, is_end: host_bytes <= found.size };
+        let mut left = &found.pages[..];
+        let mut spare = SpareFrames::none(&self.base.cache);
+        while !left.is_empty() {
+            let done = self.adopt_some(&file, &cut, &left[..left.len().min(PIECE_PAGES)], &mut spare);
+            left = &left[done..];
+            match done {
+                0 => spare.join(self.reclaim.take_frames(NODE_FRAMES).await),
+                _ => self.base.pass().await,
+            }
+        }
+        drop(spare);
+        self.reshape(&file, found.intent).await;
+        file
+    }
+
+    /// Adopts pages in one hold of the file's lock; returns how many. Stops where a node of the index needs a frame.
+    fn adopt_some(&self, file: &Arc<FileInner>, cut: &Cut, pages: &[FoundPage], spare: &mut SpareFrames<'_>) -> usize {
+        let (cache, index) = (&self.base.cache, &file.pages.index);
+        let mut state = lock(&file.state);
+        for (done, found) in pages.iter().enumerate() {
+            let Some(page) = self.make_whole(file, cut, *found) else {
+                cache.pages.detach(found.frame);
+                cache.release(found.frame);
+                continue;
+            };
+            let Some(room) = index.room_for(&cache.nodes, page.page, || spare.take_for_index()) else { return done };
+            cache.pages.settle_found(page.frame, page.dirty, page.valid);
+            index.insert(&cache.nodes, page.page, page.frame, room);
+            self.note_dirty(file, &mut state, page);
+        }
+        pages.len()
+    }
+
+    /// A page is dirty again: in the accounts, in the lists.
+    fn note_dirty(&self, file: &Arc<FileInner>, state: &mut FileState, page: FoundPage) {
+        file.tag_dirty(state, page.page, true);
+        self.base.cache.admit(&file.pages, page.page, page.frame, Admitted::Written);
+        force_charge(&file.device, 1);
+        self.base.local().count(Counter::PagesDirtied, 1);
+        file.note_dirtied(state, || self.base.now());
+    }
+
+    /// The page as it belongs in the file: nothing past the end, and whole blocks. `None` if nothing of it is left.
+    fn make_whole(&self, file: &FileInner, cut: &Cut, mut page: FoundPage) -> Option<FoundPage> {
+        let cache = &self.base.cache;
+        let in_file = cut.size.saturating_sub(page.page * PAGE_BYTES).min(PAGE_BYTES) as usize;
+        let there = Sectors::touched(0..in_file);
+        // A write that was not answered may have been copied past the end.
+        cache.zero(page.frame, in_file..FRAME_BYTES);
+        page.dirty = page.dirty.intersection(there);
+        page.valid = match cut.is_end {
+            true => page.valid.union(Sectors::ALL.without(there)),
+            false => page.valid.intersection(there),
+        };
+        if page.dirty.is_empty() {
+            return None;
+        }
+        if file.device.limits().block_bytes as usize > SECTOR_BYTES {
+            // The page was dirtied as a whole. Sectors that are not dirty lay past the end when the page was written
+            // last, and were not written since: they are zeros.
+            for sector in Sectors::ALL.without(page.valid).iter() {
+                cache.zero(page.frame, sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES);
+            }
+            page.valid = Sectors::ALL;
+        }
+        Some(page)
+    }
+
+    /// Carries out a change of shape that the earlier process had begun. If the device refuses it now, it has not
+    /// happened: nobody was told that it did.
+    async fn reshape(&self, file: &Arc<FileInner>, intent: Option<Intent>) {
+        let result = match intent {
+            None => return,
+            Some(Intent::Size(size)) => self.reshaping.set_size(file, size).await,
+            Some(Intent::Hole(range)) => self.reshaping.punch(file, range).await,
+        };
+        // Also where there was nothing to do.
+        if result.is_ok() || !file.is_reshaping() {
+            let _state = lock(&file.state);
+            file.kept.iter().for_each(KeptFile::end);
+        }
+    }
+
+    /// [`Engine::forget_found`](crate::Engine::forget_found).
+    pub(crate) fn forget(&self, key: &FileKey) -> bool {
+        let Some(found) = self.base.devices.unadopted.take(key) else { return false };
+        let cache = &self.base.cache;
+        for page in &found.pages {
+            cache.pages.detach(page.frame);
+            cache.release(page.frame);
+        }
+        self.base.devices.forget_found(found.slot);
+        true
+    }
+}
+
+/// Where a found file ended.
+struct Cut {
+    /// The size as clients knew it.
+    size: u64,
+    /// Whether the host's file has nothing past it, so that bytes there are zeros.
+    is_end: bool,
+}

@@ -1,0 +1,70 @@
+//! Records as a later process finds them.
+//!
+//! Owns: what a record means that a kill left; the return of a record to a state between two steps.
+//! Does not own: the rules about several records (`recovery::look`).
+//! Invariants: any bytes are read without harm. A record that is being settled has the same meaning after each store.
+
+use afflux_frames::FrameId;
+
+use super::{
+    DETACHED, DIRTY, FAILED, Identity, PRESENT, PRIOR, PageTable, READING, REUSES, Sectors, UPTODATE, WRITEBACK, Word,
+};
+
+/// All flags that there are.
+const KNOWN: u64 = PRESENT | UPTODATE | DIRTY | WRITEBACK | READING | DETACHED | PRIOR | FAILED;
+
+/// What a record means after a kill.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    /// No page, or a clean one.
+    Nothing,
+    /// A page with accepted sectors that the device may not have.
+    Dirty { identity: Identity, dirty: Sectors, valid: Sectors },
+    /// No thread leaves a record like this, and it may have been a dirty page.
+    Illegal,
+}
+
+impl PageTable {
+    /// All frames.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = FrameId> + use<> {
+        (0..self.count()).map(FrameId::new)
+    }
+
+    /// What the frame's record means after a kill.
+    pub(crate) fn found(&self, frame: FrameId) -> Found {
+        let (word, dirty) = (self.word(frame), self.dirty(frame));
+        if !word.has(PRESENT) || dirty.is_empty() {
+            return Found::Nothing;
+        }
+        let whole = self.valid(frame);
+        if !is_legal(word) || !whole.contains(dirty) {
+            return Found::Illegal;
+        }
+        // The writer may have been copying into sectors that were not dirty yet.
+        let valid = if word.being_written_to() { dirty } else { whole };
+        Found::Dirty { identity: self.identity(frame), dirty, valid }
+    }
+
+    /// Makes a found page dirty, without holders. The sectors first: until the flag goes, they are not looked at.
+    pub(crate) fn settle_found(&self, frame: FrameId, dirty: Sectors, valid: Sectors) {
+        let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
+        self.set_sectors(frame, valid);
+        self.set_word(frame, PRESENT | DIRTY | uptodate);
+        self.set_dirty(frame, dirty);
+        self.forget_uses(frame);
+    }
+
+    /// Makes a frame free that holds nothing to keep.
+    pub(crate) fn settle_free(&self, frame: FrameId) {
+        self.set_word(frame, 0);
+        self.set_dirty(frame, Sectors::NONE);
+        self.set_sectors(frame, Sectors::NONE);
+        self.forget_uses(frame);
+    }
+}
+
+/// Whether the flags of a present page are some that threads leave.
+fn is_legal(word: Word) -> bool {
+    let unknown = !(KNOWN | REUSES | super::HOLDERS);
+    !word.any(unknown | DETACHED) && !word.has(DIRTY | WRITEBACK)
+}

@@ -1,0 +1,252 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use afflux_frames::{Layout, Part, Table};
+
+use super::*;
+use crate::page::{DETACHED, DIRTY, GUARD, Identity, PIN, PRESENT, READING, UPTODATE, WRITEBACK, WRITER};
+use crate::recovery::found::Recovered;
+
+const SECTORS: Sectors = Sectors(0b1100);
+
+/// Memory of 64 frames and 16 file slots, of which the first two have files.
+struct Arena {
+    memory: Arc<Memory>,
+    pages: PageTable,
+}
+
+impl Arena {
+    fn new() -> Self {
+        let memory = Memory::anonymous(Layout::new(64 * 4096, 16).unwrap()).unwrap();
+        let slots = FileSlots::of(&memory, Arc::default());
+        for slot in 0..2 {
+            slots.keep(slot, &key(slot), 1 << 20).unwrap();
+        }
+        Self { pages: PageTable::of(&memory), memory }
+    }
+
+    /// A page as a writer leaves it.
+    fn page(&self, frame: u32, (file, index): (u32, u64), flags: u64, dirty: Sectors) {
+        let frame = FrameId::new(frame);
+        self.pages.set_dirty(frame, dirty);
+        self.pages.set_sectors(frame, dirty);
+        self.pages.occupy(frame, Identity { file, index }, PRESENT);
+        self.pages.set_word(frame, flags);
+    }
+
+    fn look(&self) -> Seen {
+        look(&self.memory)
+    }
+
+    fn words(&self, part: Part) -> Vec<u64> {
+        match part {
+            Part::Files => Self::load(&self.memory.table::<[AtomicU64; 16]>(part)),
+            Part::Records => Self::load(&self.memory.table::<[AtomicU64; 4]>(part)),
+        }
+    }
+
+    fn load<const N: usize>(table: &Table<[AtomicU64; N]>) -> Vec<u64> {
+        table.iter().flatten().map(|word| word.load(Ordering::Relaxed)).collect()
+    }
+
+    fn fill(&self, part: Part, next: &mut impl FnMut() -> u64) {
+        match part {
+            Part::Files => Self::store(&self.memory.table::<[AtomicU64; 16]>(part), next),
+            Part::Records => Self::store(&self.memory.table::<[AtomicU64; 4]>(part), next),
+        }
+    }
+
+    fn store<const N: usize>(table: &Table<[AtomicU64; N]>, next: &mut impl FnMut() -> u64) {
+        table.iter().flatten().for_each(|word| word.store(next(), Ordering::Relaxed));
+    }
+}
+
+fn key(number: u32) -> FileKey {
+    FileKey::new(&number.to_le_bytes()).unwrap()
+}
+
+/// A splitmix64 sequence.
+fn random(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+}
+
+fn pages_of(seen: &Seen, file: u32) -> Vec<(u64, u32)> {
+    seen.files
+        .get(&key(file))
+        .map_or_else(Vec::new, |file| file.pages.iter().map(|page| (page.page, page.frame.raw())).collect())
+}
+
+#[test]
+fn each_state_that_a_kill_leaves_is_taken_as_the_table_says() {
+    for (flags, dirty, wanted) in [
+        (0, SECTORS, None),
+        (DETACHED, SECTORS, None),
+        (DETACHED | WRITEBACK, SECTORS, None),
+        (PRESENT | UPTODATE, Sectors::NONE, None),
+        (PRESENT | READING, Sectors::NONE, None),
+        (PRESENT | UPTODATE | WRITER, Sectors::NONE, None),
+        (PRESENT | UPTODATE | WRITEBACK, Sectors::NONE, None),
+        (PRESENT | UPTODATE | DIRTY, SECTORS, Some(Sectors::ALL)),
+        (PRESENT | DIRTY, SECTORS, Some(SECTORS)),
+        (PRESENT | UPTODATE, SECTORS, Some(Sectors::ALL)),
+        (PRESENT | UPTODATE | WRITEBACK, SECTORS, Some(Sectors::ALL)),
+        (PRESENT | DIRTY | READING, SECTORS, Some(SECTORS)),
+        (PRESENT | UPTODATE | DIRTY | WRITER, SECTORS, Some(SECTORS)),
+        (PRESENT | UPTODATE | DIRTY | (3 * GUARD) | (2 * PIN), SECTORS, Some(Sectors::ALL)),
+    ] {
+        let arena = Arena::new();
+        arena.page(9, (1, 5), flags, dirty);
+        let seen = arena.look();
+        let found = seen.files[&key(1)].pages.first().map(|page| (page.page, page.dirty, page.valid));
+        assert_eq!(found, wanted.map(|valid| (5, dirty, valid)), "{flags:#x}");
+        assert_eq!(seen.quarantined, Quarantined::default(), "{flags:#x}");
+    }
+}
+
+#[test]
+fn of_two_frames_of_a_page_the_one_with_more_dirty_sectors_counts() {
+    let arena = Arena::new();
+    let (less, more) = (Sectors(1), Sectors(3));
+    arena.page(4, (0, 7), PRESENT | DIRTY, more);
+    arena.page(5, (0, 7), PRESENT | WRITEBACK, less);
+    arena.page(6, (1, 7), PRESENT | WRITEBACK, less);
+    arena.page(7, (1, 7), PRESENT | DIRTY, more);
+    let seen = arena.look();
+    assert_eq!((pages_of(&seen, 0), pages_of(&seen, 1)), (vec![(7, 4)], vec![(7, 7)]));
+    assert_eq!(seen.quarantined, Quarantined::default());
+}
+
+#[test]
+fn what_no_kill_leaves_is_quarantined() {
+    for (frames, what) in [
+        (vec![(0, 3, PRESENT | DIRTY, 1_u8), (0, 3, PRESENT | DIRTY, 2)], "two frames, neither with more"),
+        (vec![(0, 3, PRESENT | DIRTY, 1), (0, 3, PRESENT | DIRTY, 3), (0, 3, PRESENT | DIRTY, 7)], "three frames"),
+        (vec![(2, 3, PRESENT | DIRTY, 1)], "a file in no slot"),
+        (vec![(99, 3, PRESENT | DIRTY, 1)], "a slot that the arena does not have"),
+        (vec![(0, 1 << 51, PRESENT | DIRTY, 1)], "past the largest file"),
+        (vec![(0, 3, PRESENT | DIRTY | WRITEBACK, 1)], "dirty and being written"),
+        (vec![(0, 3, PRESENT | DIRTY | DETACHED, 1)], "in the index and out of it"),
+        (vec![(0, 3, PRESENT | DIRTY | 1 << 52, 1)], "a flag that does not exist"),
+    ] {
+        let arena = Arena::new();
+        for (frame, (file, index, word, dirty)) in (10..).zip(&frames) {
+            arena.page(frame, (*file, *index), *word, Sectors(*dirty));
+        }
+        let seen = arena.look();
+        assert_eq!(seen.quarantined.pages, frames.len() as u64, "{what}");
+        assert!(seen.files.values().all(|file| file.pages.is_empty()), "{what}");
+    }
+    let arena = Arena::new();
+    arena.page(1, (0, 3), PRESENT | DIRTY, SECTORS);
+    arena.pages.set_sectors(FrameId::new(1), Sectors(1));
+    assert_eq!(arena.look().quarantined.pages, 1, "dirty sectors that are not valid");
+}
+
+#[test]
+fn a_file_that_was_opened_again_counts_in_its_newer_slot() {
+    let arena = Arena::new();
+    let slots = FileSlots::of(&arena.memory, Arc::default());
+    slots.keep(5, &key(0), 77).unwrap();
+    arena.page(9, (5, 0), PRESENT | DIRTY, SECTORS);
+    let seen = arena.look();
+    assert_eq!((seen.files[&key(0)].slot, seen.files[&key(0)].size), (5, 77));
+    arena.page(8, (0, 1), PRESENT | DIRTY, SECTORS);
+    let seen = arena.look();
+    assert!(!seen.files.contains_key(&key(0)), "dirty in both: one of them is damaged");
+    assert_eq!(seen.quarantined, Quarantined { files: 2, pages: 2 });
+}
+
+#[test]
+fn a_look_changes_nothing_and_a_settled_arena_is_found_again() {
+    let arena = Arena::new();
+    arena.page(9, (1, 5), PRESENT | UPTODATE | DIRTY | WRITER, SECTORS);
+    arena.page(10, (1, 6), PRESENT | UPTODATE | DIRTY, SECTORS);
+    arena.page(11, (0, 6), PRESENT | UPTODATE, Sectors::NONE);
+    arena.page(12, (7, 6), PRESENT | UPTODATE | DIRTY, SECTORS);
+    arena.memory.header().set_verifier(4);
+    let before = (arena.words(Part::Files), arena.words(Part::Records));
+    let first = arena.look();
+    assert_eq!((arena.words(Part::Files), arena.words(Part::Records)), before);
+    let recovered = Recovered::look(Arc::clone(&arena.memory));
+    assert!(recovered.needs_new_verifier());
+    let (frames, files) = recovered.settle(5);
+    assert_eq!((frames.free_count(), files.clone()), (62, first.files));
+    assert_eq!(arena.memory.header().verifier(), 5);
+    let again = Recovered::look(Arc::clone(&arena.memory));
+    assert!(!again.needs_new_verifier(), "what was quarantined is gone, and said");
+    assert_eq!(again.settle(6).1, files);
+    assert_eq!(arena.memory.header().verifier(), 5);
+}
+
+/// Whatever stands in slots and records, nothing panics. Without a right checksum no file is found, and without a file no
+/// page.
+#[test]
+fn random_bytes_yield_no_page_to_write_home() {
+    let mut illegal = 0;
+    for seed in 0..300 {
+        let (arena, mut next) = (Arena::new(), random(seed));
+        arena.fill(Part::Files, &mut next);
+        arena.fill(Part::Records, &mut next);
+        let recovered = Recovered::look(Arc::clone(&arena.memory));
+        assert_eq!(recovered.files().count(), 0, "seed {seed}");
+        illegal += recovered.quarantined().pages;
+        let (frames, _) = recovered.settle(1);
+        assert_eq!(frames.free_count(), 64, "seed {seed}");
+    }
+    assert!(illegal > 300, "the records are looked at: {illegal}");
+}
+
+/// Random records that name files that there are: each page that is found keeps the rules.
+#[test]
+fn random_records_of_live_files_are_taken_only_if_they_keep_the_rules() {
+    let mut taken = 0;
+    for seed in 0..2_000 {
+        let (arena, mut next) = (Arena::new(), random(seed));
+        arena.fill(Part::Records, &mut next);
+        let records: Table<[AtomicU64; 4]> = arena.memory.table(Part::Records);
+        for record in records.iter() {
+            // Few files, few pages, and flags as a thread might leave them.
+            record[1].store(next() % 8, Ordering::Relaxed);
+            record[2].fetch_and(!0xffff_fffe, Ordering::Relaxed);
+            record[0].fetch_and(!(1 << 52 | DETACHED), Ordering::Relaxed);
+        }
+        let before = arena.words(Part::Records);
+        let seen = arena.look();
+        for (file, found) in seen.files.values().flat_map(|file| file.pages.iter().map(move |page| (file.slot, page))) {
+            let record = &before[found.frame.index() * 4..][..4];
+            assert!(record[0] & PRESENT != 0 && record[0] & (DIRTY | WRITEBACK) != DIRTY | WRITEBACK, "seed {seed}");
+            assert_eq!((record[1] & 7, record[2] as u32), (found.page, file), "seed {seed}");
+            assert!(found.valid.contains(found.dirty) && !found.dirty.is_empty(), "seed {seed}");
+            taken += 1;
+        }
+        for file in seen.files.values() {
+            assert!(file.pages.windows(2).all(|two| two[0].page < two[1].page), "seed {seed}: a page twice");
+        }
+        let (frames, files) = Recovered::look(Arc::clone(&arena.memory)).settle(1);
+        let pages: usize = files.values().map(|file| file.pages.len()).sum();
+        assert_eq!(frames.free_count() as usize, 64 - pages, "seed {seed}");
+    }
+    assert!(taken > 1_000, "some records keep the rules by chance: {taken}");
+}
+
+/// A bit that was flipped in a record, or in the parts of a slot that have a checksum, moves no page to another file.
+#[test]
+fn a_flipped_bit_moves_no_page_to_a_file_that_did_not_have_it_but_by_its_own_name() {
+    let arena = Arena::new();
+    arena.page(9, (0, 5), PRESENT | UPTODATE | DIRTY, SECTORS);
+    let slots: Table<[AtomicU64; 16]> = arena.memory.table(Part::Files);
+    for bit in 0..64 * 16 {
+        let word = &slots[0][bit / 64];
+        word.fetch_xor(1 << (bit % 64), Ordering::Relaxed);
+        let seen = arena.look();
+        let keys: Vec<_> = seen.files.iter().filter(|(_, file)| !file.pages.is_empty()).map(|(key, _)| *key).collect();
+        assert!(keys.is_empty() || keys == [key(0)], "bit {bit}: {keys:?}");
+        assert_eq!(keys.is_empty(), seen.quarantined.pages > 0, "bit {bit}");
+        word.fetch_xor(1 << (bit % 64), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,213 @@
+//! File slots: the files of an arena, as a later process finds them.
+//!
+//! Owns: the words of a slot and the order in which they are stored.
+//! Does not own: the number of a file's slot (`devices::table`), the meaning of a key.
+//! Invariants: the word with state and checksum is stored last when a slot becomes live, and first when it becomes free.
+//! The size is stored before anybody is told of it. An intent is stored before the device is asked and cleared after the
+//! cache has followed. Between two stores a later process finds the state before or after.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use afflux_frames::{FILE_SLOT_BYTES, Memory, Part, Table};
+
+use crate::FILE_BYTES_MAX;
+use crate::rare::Stores;
+
+#[cfg(test)]
+mod tests;
+
+/// Most bytes of a key.
+pub const FILE_KEY_BYTES_MAX: usize = 64;
+const KEY_WORDS: usize = FILE_KEY_BYTES_MAX / 8;
+
+/// Places of the words in a slot.
+mod at {
+    /// State in the lowest byte, the key's length in the next, the key's checksum in the upper half.
+    pub(super) const STATE: usize = 0;
+    pub(super) const SIZE: usize = 1;
+    /// The intent's kind, then its offset or size, then its length.
+    pub(super) const INTENT: usize = 2;
+    /// After this word three are reserved for the host's size and times.
+    pub(super) const KEY: usize = 8;
+    pub(super) const END: usize = 16;
+}
+
+const _: () = assert!(at::END * 8 == FILE_SLOT_BYTES && at::KEY + KEY_WORDS == at::END);
+
+const FREE: u64 = 0;
+const FILLING: u64 = 1;
+const LIVE: u64 = 2;
+
+const NO_INTENT: u64 = 0;
+const SIZE: u64 = 1;
+const HOLE: u64 = 2;
+
+/// The name of a file over restarts: bytes that the engine stores and does not read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileKey {
+    bytes: [u8; FILE_KEY_BYTES_MAX],
+    len: u8,
+}
+
+impl FileKey {
+    /// The key of these bytes; `None` if they are more than [`FILE_KEY_BYTES_MAX`].
+    pub fn new(key: &[u8]) -> Option<Self> {
+        let mut bytes = [0; FILE_KEY_BYTES_MAX];
+        bytes.get_mut(..key.len())?.copy_from_slice(key);
+        Some(Self { bytes, len: key.len() as u8 })
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    /// The live word of a slot with this key.
+    fn live_word(&self) -> u64 {
+        LIVE | u64::from(self.len) << 8 | u64::from(crc32c::crc32c(self.as_bytes())) << 32
+    }
+}
+
+impl std::fmt::Debug for FileKey {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "FileKey({:02x?})", self.as_bytes())
+    }
+}
+
+/// A change of shape that was begun and not ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Intent {
+    Size(u64),
+    Hole(Range<u64>),
+}
+
+/// A file as its slot shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SlotFile {
+    pub(crate) key: FileKey,
+    /// The size as clients know it.
+    pub(crate) size: u64,
+    pub(crate) intent: Option<Intent>,
+}
+
+/// What stands in a slot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum SlotContent {
+    /// Nothing, or a file of which no page was ever dirty.
+    Free,
+    Live(SlotFile),
+    /// Bytes that no engine stored.
+    Broken,
+}
+
+/// The slots of an arena.
+pub(crate) struct FileSlots {
+    table: Table<[AtomicU64; at::END]>,
+    stores: Arc<Stores>,
+}
+
+impl FileSlots {
+    pub(crate) fn of(memory: &Arc<Memory>, stores: Arc<Stores>) -> Arc<Self> {
+        Arc::new(Self { table: memory.table(Part::Files), stores })
+    }
+
+    /// The number of slots.
+    pub(crate) fn count(&self) -> u32 {
+        self.table.len() as u32
+    }
+
+    /// Makes a file live in its slot. `None` if the arena has no such slot: the file does not outlive the process.
+    pub(crate) fn keep(self: &Arc<Self>, slot: u32, key: &FileKey, size: u64) -> Option<KeptFile> {
+        let words = self.table.get(slot as usize)?;
+        words[at::STATE].store(FILLING, Ordering::Release);
+        for (word, bytes) in words[at::KEY..].iter().zip(key.bytes.chunks_exact(8)) {
+            let bytes = bytes.try_into().unwrap_or_default();
+            word.store(u64::from_le_bytes(bytes), Ordering::Release);
+        }
+        words[at::SIZE].store(size, Ordering::Release);
+        words[at::INTENT].store(NO_INTENT, Ordering::Release);
+        self.stores.point();
+        words[at::STATE].store(key.live_word(), Ordering::Release);
+        Some(KeptFile { slots: Arc::clone(self), slot })
+    }
+
+    /// The file that is live in this slot already.
+    pub(crate) fn kept(self: &Arc<Self>, slot: u32) -> KeptFile {
+        KeptFile { slots: Arc::clone(self), slot }
+    }
+
+    /// Makes the slot free.
+    pub(crate) fn free(&self, slot: u32) {
+        self.stores.point();
+        self.table[slot as usize][at::STATE].store(FREE, Ordering::Release);
+    }
+
+    /// What stands in the slot.
+    pub(crate) fn content(&self, slot: u32) -> SlotContent {
+        let words = &self.table[slot as usize];
+        let get = |at: usize| words[at].load(Ordering::Acquire);
+        let state = get(at::STATE);
+        if matches!(state, FREE | FILLING) {
+            return SlotContent::Free;
+        }
+        let bytes: Vec<u8> = (at::KEY..at::END).flat_map(|at| get(at).to_le_bytes()).collect();
+        let len = (state >> 8 & 0xff) as usize;
+        let key = bytes.get(..len).and_then(FileKey::new).filter(|key| key.live_word() == state);
+        let intent = match [at::INTENT, at::INTENT + 1, at::INTENT + 2].map(get) {
+            [NO_INTENT, ..] => Some(None),
+            [SIZE, size, _] if size <= FILE_BYTES_MAX => Some(Some(Intent::Size(size))),
+            [HOLE, offset, len] => {
+                let end = offset.checked_add(len).filter(|end| *end <= FILE_BYTES_MAX);
+                end.map(|end| Some(Intent::Hole(offset..end)))
+            }
+            _ => None,
+        };
+        match (key, intent, get(at::SIZE)) {
+            (Some(key), Some(intent), size) if size <= FILE_BYTES_MAX => {
+                SlotContent::Live(SlotFile { key, size, intent })
+            }
+            _ => SlotContent::Broken,
+        }
+    }
+}
+
+/// A file that is live in its slot.
+pub(crate) struct KeptFile {
+    slots: Arc<FileSlots>,
+    slot: u32,
+}
+
+impl KeptFile {
+    fn store(&self, at: usize, value: u64) {
+        self.slots.stores.point();
+        self.slots.table[self.slot as usize][at].store(value, Ordering::Release);
+    }
+
+    /// Called before anybody is told of the size.
+    pub(crate) fn store_size(&self, size: u64) {
+        self.store(at::SIZE, size);
+    }
+
+    /// Called before the device is asked.
+    pub(crate) fn begin(&self, intent: &Intent) {
+        let (kind, offset, len) = match intent {
+            Intent::Size(size) => (SIZE, *size, 0),
+            Intent::Hole(range) => (HOLE, range.start, range.end - range.start),
+        };
+        self.store(at::INTENT + 1, offset);
+        self.store(at::INTENT + 2, len);
+        self.store(at::INTENT, kind);
+    }
+
+    /// Called after the cache has followed, or the device has refused; before anybody is told.
+    pub(crate) fn end(&self) {
+        self.store(at::INTENT, NO_INTENT);
+    }
+
+    /// No record names the file any more, but for clean pages.
+    pub(crate) fn forget(&self) {
+        self.slots.free(self.slot);
+    }
+}

@@ -1,0 +1,262 @@
+//! A process is killed before each store of one operation in turn; its successor has every accepted byte.
+
+//! rule: 12: a kill before any store of a write, a replacement, a writeback or a change of shape loses nothing accepted
+//! kept in: `product/engine/src/recovery/look.rs`, `product/engine/src/adopt.rs`
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use afflux_engine::{DeviceError, FileKey, Recovered};
+use afflux_simulator::{
+    Disk, DiskFileId, DiskFiles, DiskOptions, Fault, FaultTarget, FaultWhat, Random, Setup, SimMachine, World,
+    WorldOptions,
+};
+
+use crate::fixture::{EngineFixture, Inside, PAGE, TestFile, bytes};
+
+type ArenaMemory = Arc<afflux_frames::Memory>;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Operation {
+    Overwrite,
+    WriteInPlace,
+    WritePastTheEnd,
+    Replace,
+    Sync,
+    Shrink,
+    Grow,
+    Punch,
+    Evict,
+}
+
+const ALL: [Operation; 9] = [
+    Operation::Overwrite,
+    Operation::WriteInPlace,
+    Operation::WritePastTheEnd,
+    Operation::Replace,
+    Operation::Sync,
+    Operation::Shrink,
+    Operation::Grow,
+    Operation::Punch,
+    Operation::Evict,
+];
+
+/// The bytes that the operation's write changes.
+const WRITTEN: std::ops::Range<usize> = PAGE + 700..PAGE + 1800;
+const SIZE: usize = 5 * PAGE + 1000;
+
+fn key() -> FileKey {
+    FileKey::new(b"the file").unwrap()
+}
+
+/// What a kill left.
+struct Killed {
+    memory: ArenaMemory,
+    files: DiskFiles,
+    /// Whether the operation had returned.
+    returned: bool,
+}
+
+fn options(block_bytes: u32) -> DiskOptions {
+    DiskOptions { block_bytes, ..DiskOptions::default() }
+}
+
+/// A file with a clean page, dirty ones, and one of which some sectors are dirty.
+async fn prepare(here: &Inside, file: &TestFile) -> Vec<u8> {
+    let mut contents = bytes(1, 0, SIZE);
+    here.read(file, 0, SIZE).await.unwrap();
+    for (at, len) in [(PAGE + 512, 512), (2 * PAGE, PAGE), (4 * PAGE, PAGE), (5 * PAGE, 1000)] {
+        here.write(file, at as u64, len, 2).await.unwrap();
+        contents[at..at + len].copy_from_slice(&bytes(2, at as u64, len));
+    }
+    contents
+}
+
+impl Operation {
+    /// The contents after it.
+    fn after(self, before: &[u8]) -> Vec<u8> {
+        let mut after = before.to_vec();
+        let mut write = |at: usize, len: usize| {
+            after.resize(after.len().max(at + len), 0);
+            after[at..at + len].copy_from_slice(&bytes(3, at as u64, len));
+        };
+        match self {
+            Self::Overwrite | Self::Replace => write(2 * PAGE + 100, 3000),
+            Self::WriteInPlace => write(WRITTEN.start, WRITTEN.len()),
+            Self::WritePastTheEnd => write(SIZE + 100, 2 * PAGE),
+            Self::Shrink => after.truncate(2 * PAGE + 77),
+            Self::Grow => after.resize(7 * PAGE + 5, 0),
+            Self::Punch => after[PAGE..3 * PAGE].fill(0),
+            Self::Sync | Self::Evict => {}
+        }
+        after
+    }
+
+    async fn perform(self, here: &Inside, file: &TestFile) {
+        let write = |at: usize, len: usize| here.write(file, at as u64, len, 3);
+        match self {
+            Self::Overwrite => write(2 * PAGE + 100, 3000).await.unwrap(),
+            Self::Replace => {
+                let shown = here.engine.read_pinned(&file.file, 2 * PAGE as u64, PAGE).await.unwrap();
+                write(2 * PAGE + 100, 3000).await.unwrap();
+                drop(shown);
+            }
+            Self::WriteInPlace => write(WRITTEN.start, WRITTEN.len()).await.unwrap(),
+            Self::WritePastTheEnd => write(SIZE + 100, 2 * PAGE).await.unwrap(),
+            Self::Sync => here.sync(file).await.unwrap(),
+            Self::Shrink => here.engine.set_size(&file.file, 2 * PAGE as u64 + 77).await.unwrap(),
+            Self::Grow => here.engine.set_size(&file.file, 7 * PAGE as u64 + 5).await.unwrap(),
+            Self::Punch => here.engine.punch(&file.file, PAGE as u64..3 * PAGE as u64).await.unwrap(),
+            Self::Evict => {
+                here.engine.drop_clean_pages();
+                here.read(file, 0, SIZE).await.unwrap();
+            }
+        }
+    }
+}
+
+/// Performs the operation in a process that is killed before store `number`. `None` if there were not as many.
+fn killed_before(number: u64, operation: Operation, block_bytes: u32) -> Option<(Killed, Vec<u8>)> {
+    let lab = EngineFixture::new(7, 64, &[options(block_bytes)], &[]);
+    let disk = &lab.here.disks[0];
+    let id = disk.create_file();
+    disk.change_behind(id, SIZE as u64, 0, &bytes(1, 0, SIZE));
+    let file = lab.here.engine.open_kept(lab.here.devices[0], disk.backing(id), &key(), SIZE as u64);
+    let file = TestFile { file, disk: Arc::clone(disk), id };
+    let before = lab.run(prepare(&lab.here, &file));
+    let (left, returned) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
+    let (told, has_returned, engine, on) =
+        (Arc::clone(&left), Arc::clone(&returned), Arc::downgrade(&lab.here.engine), Arc::clone(disk));
+    lab.here.engine.at_store(number, move || {
+        // At the end of the test the engine goes.
+        let Some(engine) = engine.upgrade() else { return };
+        let memory = engine.frames().memory().copy().unwrap();
+        let files = on.files_after_kill(&mut Random::new(number));
+        *told.lock().unwrap() = Some(Killed { memory, files, returned: has_returned.load(Ordering::Relaxed) });
+    });
+    lab.run(async {
+        operation.perform(&lab.here, &file).await;
+        returned.store(true, Ordering::Relaxed);
+    });
+    let left = left.lock().unwrap().take();
+    left.map(|left| (left, before))
+}
+
+/// The successor's lab with the adopted file.
+fn revive(left: Killed, block_bytes: u32) -> (EngineFixture, TestFile) {
+    let world = World::new(WorldOptions::seed(8));
+    let recovered = Recovered::look(left.memory);
+    assert_eq!(recovered.quarantined(), afflux_engine::Quarantined::default());
+    let mut machine = SimMachine::recover(&world, recovered, 1, Setup::default());
+    let disk = Disk::new(&world, 0, options(block_bytes));
+    disk.restore(left.files);
+    machine.add("disk", Arc::clone(&disk));
+    let lab = EngineFixture::of(world, machine);
+    let (id, here) = (DiskFileId(0), Arc::clone(&lab.here));
+    let adopted = async { here.engine.adopt(here.devices[0], disk.backing(id), &key(), disk.size(id)).await };
+    let file = lab.run(adopted).expect("the file was found");
+    (lab, TestFile { file, disk, id })
+}
+
+fn check(left: Killed, operation: Operation, before: &[u8], block_bytes: u32, what: &str) {
+    let after = &operation.after(before)[..];
+    let returned = left.returned;
+    let (lab, file) = revive(left, block_bytes);
+    let all = 9 * PAGE;
+    let seen = lab.run(lab.here.read(&file, 0, all)).unwrap();
+    if returned {
+        assert_eq!(seen.len(), after.len(), "{what}: size");
+    }
+    assert!(seen.len() >= before.len().min(after.len()) && seen.len() <= before.len().max(after.len()), "{what}");
+    let at = |bytes: &[u8], at: usize| bytes.get(at).copied().unwrap_or(0);
+    for (place, byte) in seen.iter().enumerate() {
+        let (old, new) = (at(before, place), at(after, place));
+        assert!(*byte == new || !returned && *byte == old, "{what}: byte {place} is {byte}, was {old}, becomes {new}");
+    }
+    if matches!(operation, Operation::Shrink | Operation::Grow | Operation::Punch) {
+        assert!(seen == before || seen == after, "{what}: a change of shape happens as a whole, or not at all");
+    }
+    lab.run(lab.here.sync(&file)).unwrap();
+    assert_eq!(file.disk.durable(file.id), seen, "{what}: what was read is what is durable");
+    lab.here.engine.drop_clean_pages();
+    assert_eq!(lab.run(lab.here.read(&file, 0, all)).unwrap(), seen, "{what}: nothing goes back");
+}
+
+#[test]
+fn a_kill_before_any_store_of_an_operation_loses_nothing_accepted() {
+    for block_bytes in [512, 4096] {
+        for operation in ALL {
+            let mut number = 1;
+            while let Some((left, before)) = killed_before(number, operation, block_bytes) {
+                check(
+                    left,
+                    operation,
+                    &before,
+                    block_bytes,
+                    &format!("{operation:?} on {block_bytes}, store {number}"),
+                );
+                number += 1;
+            }
+            assert!(number > 2, "{operation:?}: {number} stores");
+        }
+    }
+}
+
+fn kill(lab: &EngineFixture) -> Killed {
+    let memory = lab.here.engine.frames().memory().copy().unwrap();
+    Killed { memory, files: lab.here.disks[0].files_after_kill(&mut Random::new(1)), returned: true }
+}
+
+/// A file that was opened without a key cannot be found again.
+#[test]
+fn dirty_pages_of_a_file_without_a_key_ask_for_a_new_verifier() {
+    let lab = EngineFixture::plain(1);
+    lab.here.engine.frames().memory().header().set_verifier(5);
+    let file = lab.file(0, 0, 0);
+    lab.run(lab.here.write(&file, 0, PAGE, 2)).unwrap();
+    let recovered = Recovered::look(kill(&lab).memory);
+    assert!(recovered.needs_new_verifier() && recovered.files().count() == 0);
+    let world = World::new(WorldOptions::seed(8));
+    let machine = SimMachine::recover(&world, recovered, 6, Setup::default());
+    assert_eq!(machine.engine.frames().memory().header().verifier(), 6);
+    let status = machine.engine.status();
+    assert_eq!(status.free_bytes, status.cache_bytes, "its pages are gone");
+}
+
+/// The first flush after a kill also covers what the earlier process wrote and did not flush.
+#[test]
+fn a_failed_first_flush_of_an_adopted_file_is_a_loss() {
+    let lab = EngineFixture::new(1, 256, &[options(512)], &[]);
+    let disk = Arc::clone(&lab.here.disks[0]);
+    let id = disk.create_file();
+    let file = lab.here.engine.open_kept(lab.here.devices[0], disk.backing(id), &key(), 0);
+    let file = TestFile { file, disk, id };
+    lab.run(lab.here.write(&file, 0, PAGE, 2)).unwrap();
+    let (lab, file) = revive(kill(&lab), 512);
+    assert_eq!(lab.here.dirty_bytes(), PAGE as u64, "a found page is charged");
+    let error = DeviceError::Io { errno: 5 };
+    lab.here.disks[0].add_fault(Fault::always(FaultTarget::Sync, FaultWhat::Error(error)).times(1));
+    lab.run(lab.here.sync(&file)).unwrap_err();
+    assert_eq!(lab.here.engine.lost_epoch(), 1);
+    lab.run(lab.here.sync(&file)).unwrap();
+    assert_eq!(file.disk.durable(file.id), bytes(2, 0, PAGE));
+}
+
+/// A successor that is killed before it has adopted anything leaves the pages to the next one.
+#[test]
+fn pages_that_nobody_has_adopted_outlive_the_next_kill_or_are_forgotten() {
+    let lab = EngineFixture::new(1, 256, &[options(512)], &[]);
+    let disk = Arc::clone(&lab.here.disks[0]);
+    let id = disk.create_file();
+    let file = lab.here.engine.open_kept(lab.here.devices[0], disk.backing(id), &key(), 0);
+    let file = TestFile { file, disk, id };
+    lab.run(lab.here.write(&file, 0, 3 * PAGE, 2)).unwrap();
+    let world = World::new(WorldOptions::seed(8));
+    let second = SimMachine::recover(&world, Recovered::look(kill(&lab).memory), 1, Setup::default());
+    assert_eq!(second.engine.census().unadopted, 3);
+    let third = Recovered::look(second.engine.frames().memory().copy().unwrap());
+    assert_eq!(third.files().map(|(_, pages)| pages).collect::<Vec<_>>(), [3]);
+    assert!(second.engine.forget_found(&key()) && !second.engine.forget_found(&key()));
+    let status = second.engine.status();
+    assert_eq!(status.free_bytes, status.cache_bytes);
+}

@@ -1,0 +1,28 @@
+use super::*;
+
+#[test]
+fn parts_begin_on_borders_and_do_not_overlap() {
+    for (bytes, files) in [(ARENA_BYTES_MIN, 1), (3 << 20, 77), (64 << 20, FILE_SLOTS)] {
+        let layout = Layout::new(bytes, files).unwrap();
+        let parts =
+            [0..HEADER_BYTES, layout.part(Part::Files), layout.part(Part::Records), layout.gap(), layout.frame_bytes()];
+        for pair in parts.windows(2) {
+            assert!(pair[0].end <= pair[1].start, "{parts:?}");
+            assert_eq!(pair[1].start % HUGE_BYTES, 0, "{parts:?}");
+        }
+        assert_eq!(layout.frame_bytes().len() as u64, bytes);
+        assert_eq!(layout.bytes(), parts[4].end);
+    }
+}
+
+#[test]
+fn another_size_or_number_is_another_hash() {
+    let layouts = [
+        Layout::new(1 << 20, 64),
+        Layout::new(1 << 21, 64),
+        Layout::new(1 << 20, 65),
+        Layout::keeping(1 << 20, 16, 64),
+    ];
+    let hashes: std::collections::BTreeSet<u64> = layouts.into_iter().map(|layout| layout.unwrap().hash()).collect();
+    assert_eq!(hashes.len(), 4);
+}

@@ -1,0 +1,159 @@
+//! The memory of an arena: anonymous, or given by a caller who keeps it longer than this process.
+//!
+//! Owns: the mapping, with inaccessible memory around it and before the frames; its copy.
+//! Does not own: where the parts are (`layout`), what stands in them.
+//! Invariants: the memory begins on a 2 MiB border. It stays mapped, at one address, until its last user is gone.
+//!
+//! Anonymous memory gets 2 MiB pages by advice. That needs no pool reserved by the administrator, and without the grant
+//! 4 KiB pages serve instead. A memory file would get only those (`shmem_enabled` is `never` on most hosts).
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
+
+use crate::FRAME_BYTES;
+use crate::header::Header;
+use crate::layout::{ArenaError, HEADER_BYTES, HUGE_BYTES, Layout, Part};
+use crate::table::{AnyBytes, Table};
+
+#[cfg(test)]
+mod tests;
+
+const GUARD_BYTES: usize = HUGE_BYTES;
+
+/// The memory of one arena: header, file slots, page records, frames.
+pub struct Memory {
+    start: NonNull<u8>,
+    layout: Layout,
+    /// Unmaps the memory when it is dropped.
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+// SAFETY: the memory is a fixed range that its owner keeps until drop; it has no thread affinity.
+unsafe impl Send for Memory {}
+// SAFETY: shared use only computes addresses, or reads and writes atomic numbers.
+unsafe impl Sync for Memory {}
+
+/// A range of addresses that is ours.
+struct Mapping {
+    start: *mut c_void,
+    bytes: usize,
+}
+
+// SAFETY: the range has no thread affinity.
+unsafe impl Send for Mapping {}
+// SAFETY: shared use does nothing.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and each user of its memory held a reference to it.
+        let _ = unsafe { munmap(self.start, self.bytes) };
+    }
+}
+
+impl Memory {
+    /// Zeroed memory that ends with the process, with a fresh header.
+    ///
+    /// # Errors
+    /// The kernel refuses the mapping.
+    pub fn anonymous(layout: Layout) -> Result<Arc<Self>, ArenaError> {
+        let bytes = layout.bytes() as u64;
+        let refused = |source: rustix::io::Errno| ArenaError::Mapping { bytes, source: source.into() };
+        let mapping_bytes = layout.bytes() + 2 * GUARD_BYTES + HUGE_BYTES;
+        let (null, flags) = (std::ptr::null_mut(), MapFlags::PRIVATE | MapFlags::NORESERVE);
+        // SAFETY: a fresh private anonymous mapping aliases nothing.
+        let start = unsafe { mmap_anonymous(null, mapping_bytes, ProtFlags::empty(), flags) }.map_err(refused)?;
+        let mapping = Mapping { start, bytes: mapping_bytes };
+        let before = (start as usize + GUARD_BYTES).next_multiple_of(HUGE_BYTES) - start as usize;
+        let first = start.cast::<u8>().wrapping_add(before);
+        let frames = layout.frame_bytes();
+        for part in [0..layout.gap().start, frames.clone()] {
+            let (at, access) = (first.wrapping_add(part.start).cast(), MprotectFlags::READ | MprotectFlags::WRITE);
+            // SAFETY: the range lies inside the mapping made above, and no other code has its address yet.
+            unsafe { mprotect(at, part.len(), access) }.map_err(refused)?;
+        }
+        // Without the grant base pages serve. SAFETY: as above; the advice changes page sizes, not contents.
+        let _ = unsafe { madvise(first.wrapping_add(frames.start).cast(), frames.len(), Advice::LinuxHugepage) };
+        let start = NonNull::new(first).ok_or(rustix::io::Errno::NOMEM).map_err(refused)?;
+        let memory = Arc::new(Self { start, layout, _owner: Box::new(mapping) });
+        memory.header().begin([0; 16], 0);
+        Ok(memory)
+    }
+
+    /// Memory that the caller has mapped, and that stays mapped until `owner` is dropped. Its contents may be any
+    /// bytes: [`Header::check`] tells whether they are an arena's.
+    ///
+    /// # Safety
+    /// From `start`, a multiple of 2 MiB, [`Layout::bytes`] can be read and written while `owner` lives. The bytes before
+    /// the frames that belong to no part may be inaccessible. No other code of this process uses the range.
+    pub unsafe fn given(start: NonNull<u8>, layout: Layout, owner: impl Any + Send + Sync) -> Arc<Self> {
+        assert!((start.as_ptr() as usize).is_multiple_of(HUGE_BYTES), "an arena begins on a 2 MiB border");
+        Arc::new(Self { start, layout, _owner: Box::new(owner) })
+    }
+
+    /// Where the parts are.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// The header.
+    pub fn header(&self) -> Header<'_> {
+        // SAFETY: the header's bytes are inside the memory and aligned. Any bytes are atomic numbers, and all users
+        // read and write them as such.
+        let words = unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast::<AtomicU64>(), HEADER_BYTES / 8) };
+        Header::new(words, self.layout)
+    }
+
+    /// A part as a table.
+    ///
+    /// # Panics
+    /// If the entries have another size.
+    pub fn table<T: AnyBytes>(self: &Arc<Self>, part: Part) -> Table<T> {
+        let (len, bytes) = self.layout.entries(part);
+        assert_eq!(size_of::<T>(), bytes, "entries of {part:?}");
+        let start = self.start.as_ptr().wrapping_add(self.layout.part(part).start).cast::<T>();
+        let start = NonNull::new(start).unwrap_or_else(|| unreachable!("inside a mapping"));
+        // SAFETY: the part is inside the memory, on a 2 MiB border, and stays mapped while the table holds the memory.
+        // Any bytes are an entry.
+        unsafe { Table::new(start, len, Arc::<Self>::clone(self)) }
+    }
+
+    /// The address of the first frame.
+    pub(crate) fn first_frame(&self) -> NonNull<u8> {
+        // SAFETY: the frames are inside the memory.
+        unsafe { self.start.add(self.layout.frame_bytes().start) }
+    }
+
+    /// Anonymous memory with the same bytes: the memory as the kernel would keep it if the process were killed now. For
+    /// simulations, in which nothing else runs meanwhile.
+    ///
+    /// # Errors
+    /// The kernel refuses the mapping.
+    pub fn copy(&self) -> Result<Arc<Self>, ArenaError> {
+        let copy = Self::anonymous(self.layout)?;
+        for part in [0..self.layout.gap().start, self.layout.frame_bytes()] {
+            for at in part.step_by(FRAME_BYTES) {
+                self.copy_page(&copy, at);
+            }
+        }
+        Ok(copy)
+    }
+
+    /// Copies a page of the host, unless it is all zeros.
+    fn copy_page(&self, to: &Self, at: usize) {
+        let words = |memory: &Self| {
+            let page = memory.start.as_ptr().wrapping_add(at).cast::<AtomicU64>();
+            // SAFETY: all but the gap is readable, in whole pages; any bytes are atomic numbers.
+            unsafe { std::slice::from_raw_parts(page, FRAME_BYTES / 8) }
+        };
+        let (from, to) = (words(self), words(to));
+        if from.iter().any(|word| word.load(Ordering::Relaxed) != 0) {
+            from.iter().zip(to).for_each(|(from, to)| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Tables over memory that may hold anything.
+//!
+//! Owns: the type of their entries, the reference that keeps the memory.
+//! Does not own: the memory, the meaning of entries.
+//! Invariants: an entry is read and written by atomic numbers alone, so that other users of the memory do no harm.
+
+use std::any::Any;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+
+use crate::zeroed::{Zeroed, zeroed};
+
+/// A type of which any bytes are a value, and which consists of atomic numbers alone.
+///
+/// # Safety
+/// It is so.
+pub unsafe trait AnyBytes: Zeroed + Send + Sync + 'static {}
+
+// SAFETY: an atomic number.
+unsafe impl AnyBytes for AtomicU8 {}
+// SAFETY: an atomic number.
+unsafe impl AnyBytes for AtomicU32 {}
+// SAFETY: an atomic number.
+unsafe impl AnyBytes for AtomicU64 {}
+// SAFETY: any bytes are each of its entries.
+unsafe impl<T: AnyBytes, const N: usize> AnyBytes for [T; N] {}
+
+/// Entries in memory that the table keeps.
+pub struct Table<T> {
+    start: NonNull<T>,
+    len: usize,
+    _memory: Arc<dyn Any + Send + Sync>,
+}
+
+// SAFETY: it gives shared references to entries, which may go to other threads.
+unsafe impl<T: Sync> Send for Table<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Table<T> {}
+
+impl<T: AnyBytes> Table<T> {
+    /// # Safety
+    /// From `start`, aligned for the type, `len` entries can be read and written while `memory` lives, and all users of
+    /// the memory use atomic numbers.
+    pub(crate) unsafe fn new(start: NonNull<T>, len: usize, memory: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { start, len, _memory: memory }
+    }
+
+    /// A table of its own, of zeros.
+    pub fn zeroed(len: usize) -> Self {
+        let memory: Arc<Box<[T]>> = Arc::new(zeroed(len));
+        let start = NonNull::from(&**memory).cast::<T>();
+        // SAFETY: the box has the entries, and stays in the heap while it lives.
+        unsafe { Self::new(start, len, memory) }
+    }
+}
+
+impl<T> Deref for Table<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: the memory has the entries and lives as long as the table.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
