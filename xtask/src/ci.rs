@@ -2,10 +2,9 @@
 //!
 //! Owns: the order of the steps, the Debian packages that the tests use.
 //! Does not own: the tests.
-//! Invariants: the tools' output is passed through unchanged. A failed build ends the run; a failed lint or test ends no
-//! other. A package that cannot be installed ends no step that works without it. Packages are installed beside the
-//! build, before the tests. Skipped steps are listed at the end; if there are none, the last lines of a test run are
-//! cargo's own.
+//! Invariants: the tools' output is passed through unchanged. The first failing step ends the run, but a package that
+//! cannot be installed ends no step that works without it. Packages are installed beside the lints, before the tests.
+//! Skipped steps are listed at the end; if there are none, the last lines of a test run are cargo's own.
 
 use std::fs::File;
 use std::io::Write;
@@ -138,9 +137,6 @@ const STORES: &[&str] = &["--profile", "stores", "-p", "afflux-object-store", "-
 /// The command with volumes in stores.
 const WITH_STORES: &[&str] = &["--profile", "stores", "-p", "afflux-command", "--features", "object"];
 
-/// Every test but those of the documentation, and but those over stores.
-const WORKSPACE: &[&str] = &["--workspace", "--lib", "--bins", "--examples", "--tests"];
-
 /// The lints see all crates with volumes in stores.
 const ALL_FEATURES: &[&str] = &["--features", "afflux-object-store/stores,afflux-command/object"];
 /// The crates with another form, without such volumes.
@@ -149,43 +145,39 @@ const WITHOUT_STORES: &[&str] = &["--package", "afflux-object-store", "--package
 /// Bans of methods and types apply to the code, not to its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
 
-/// Formatting, lints and all tests (tidy is one of them). With `--forbid-skips`, no test may be skipped without an excuse.
+/// Formatting, lints, then all tests (tidy is one of them). With `--forbid-skips`, no test may be skipped without an excuse.
 pub(crate) fn all(options: &[&str]) -> Result<()> {
     if let Some(unknown) = options.iter().find(|option| !["--with-browser", "--forbid-skips"].contains(*option)) {
         bail!("ci: there is no option '{unknown}'; there are --with-browser and --forbid-skips");
     }
     let has = |option: &str| options.contains(&option);
-    let scope = Scope { with_browser: has("--with-browser"), is_whole: true, is_gate: has("--forbid-skips") };
-    step("cargo", &["fmt", "--all", "--check"])?;
-    // The packages come over the network while the build keeps the cores busy.
+    let scope = Scope { with_browser: has("--with-browser"), with_stores: true, is_gate: has("--forbid-skips") };
+    // The packages come over the network while the lints keep the cores busy.
     thread::scope(|threads| {
         let prepared = threads.spawn(|| prepare(scope));
-        step("cargo", &[&["test", "--no-run"], WORKSPACE].concat())?;
+        lint()?;
         prepared.join().unwrap_or_else(|panic| resume_unwind(panic))
     })?;
     tested(scope)
 }
 
-/// The arguments of cargo for each lint.
-fn lints() -> Result<Vec<Vec<String>>> {
+fn lint() -> Result<()> {
+    step("cargo", &["fmt", "--all", "--check"])?;
     let banning = crates_with_bans()?;
     let packages: Vec<&str> = banning.iter().flat_map(|name| ["-p", name]).collect();
-    let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect();
-    Ok(vec![
-        owned([&["clippy"], &packages[..], &["--", "-D", "warnings"]].concat()),
-        owned([&["clippy", "--workspace", "--all-targets"], ALL_FEATURES, &["--"], BANS_OFF].concat()),
-        owned([&["clippy"], WITHOUT_STORES, &["--all-targets", "--"], BANS_OFF].concat()),
-        // As programs build it: without the parts of a server.
-        owned(vec!["check", "--package", "afflux"]),
-    ])
+    step("cargo", &[&["clippy"], &packages[..], &["--", "-D", "warnings"]].concat())?;
+    step("cargo", &[&["clippy", "--workspace", "--all-targets"], ALL_FEATURES, &["--"], BANS_OFF].concat())?;
+    step("cargo", &[&["clippy"], WITHOUT_STORES, &["--all-targets", "--"], BANS_OFF].concat())?;
+    // As programs build it: without the parts of a server.
+    step("cargo", &["check", "--package", "afflux"])
 }
 
 /// The tests of a run.
 #[derive(Clone, Copy)]
 struct Scope {
     with_browser: bool,
-    /// The lints, and the tests of the crate over object stores, too.
-    is_whole: bool,
+    /// Those of the crate over object stores, too.
+    with_stores: bool,
     /// A skipped test without an excuse is a failure.
     is_gate: bool,
 }
@@ -200,7 +192,7 @@ fn crates_with_bans() -> Result<Vec<String>> {
 /// Installs the tools if necessary, then runs every test of the workspace. Browser tests run only if there is a browser
 /// already, or on request.
 pub(crate) fn test(with_browser: bool) -> Result<()> {
-    let scope = Scope { with_browser, is_whole: false, is_gate: false };
+    let scope = Scope { with_browser, with_stores: false, is_gate: false };
     prepare(scope)?;
     tested(scope)
 }
@@ -218,7 +210,7 @@ fn prepare(scope: Scope) -> Result<()> {
 }
 
 fn tested(scope: Scope) -> Result<()> {
-    let store = if scope.is_whole { STORE } else { &[] };
+    let store = if scope.with_stores { STORE } else { &[] };
     let used = [TOOLS, SERVERS, store, &[BROWSER, PROMTOOL]].concat();
     let left_out = used.into_iter().filter(|tool| !is_there(tool)).collect::<Vec<_>>();
     let (first, skipped) = (fresh_seed().to_string(), skips::begin()?);
@@ -230,17 +222,12 @@ fn tested(scope: Scope) -> Result<()> {
         command
     };
     let limited = limited::runner()?;
-    let run = |what: &[&str]| {
-        let mut command = tests(what);
-        command.arg("--config").arg(&limited);
-        command
-    };
-    let mut is_right = thread::scope(|threads| {
-        let others = scope.is_whole.then(|| threads.spawn(|| beside(&run)));
-        let is_right = run(WORKSPACE).status().context("cargo test")?.success();
-        let others = others.map(|others| others.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        anyhow::Ok(others.transpose()?.unwrap_or(true) && is_right)
-    })?;
+    let run = |what: &[&str]| tests(what).arg("--config").arg(&limited).status().context("cargo test");
+    let mut is_right = run(&["--workspace", "--lib", "--bins", "--examples", "--tests"])?.success();
+    if scope.with_stores {
+        is_right &= run(STORES)?.success();
+        is_right &= run(&[WITH_STORES, &["--test", "end_to_end", "stores::"]].concat())?.success();
+    }
     if scope.is_gate {
         is_right &= mounted_programs(&skipped)?;
     }
@@ -254,35 +241,9 @@ fn tested(scope: Scope) -> Result<()> {
     eprint!("{said}");
     let skips = skips::end(&skipped, scope.is_gate);
     if !is_right || !status.success() {
-        bail!("tests or lints failed; cargo names them above");
+        bail!("tests failed; cargo names them above");
     }
     skips
-}
-
-/// Runs the tests over stores and the lints beside the tests of the workspace, which leave a core idle for half of their
-/// time. The output follows at the end. Returns whether all passed.
-fn beside(run: &dyn Fn(&[&str]) -> Command) -> Result<bool> {
-    let path = repository::target().join("beside-the-tests");
-    let output = File::create(&path).with_context(|| path.display().to_string())?;
-    // The stores come first: a lint would keep cargo from starting the tests of the workspace.
-    let mut commands = vec![run(STORES), run(&[WITH_STORES, &["--test", "end_to_end", "stores::"]].concat())];
-    for words in lints()? {
-        let mut command = Command::new("cargo");
-        command.args(words).current_dir(repository::root());
-        commands.push(command);
-    }
-    let mut failed = Vec::new();
-    for command in &mut commands {
-        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
-        let line = format!("+ cargo {}", words.join(" "));
-        writeln!(&output, "{line}")?;
-        if !command.stdout(output.try_clone()?).stderr(output.try_clone()?).status().context("cargo")?.success() {
-            failed.push(line);
-        }
-    }
-    std::io::copy(&mut File::open(&path)?, &mut std::io::stdout())?;
-    failed.iter().for_each(|line| eprintln!("failed: {line}"));
-    Ok(failed.is_empty())
 }
 
 /// Runs the short forms of the programs on a mount, with the server that the tests have built. Returns whether all were

@@ -5,9 +5,8 @@
 //! the second number).
 //!
 //! Owns: the answer for the completions of one look. Does not own: looking (`reactor`), the calls of worker threads.
-//! Invariants: the run delay is read at most once a look, and not at all if nothing asks for it. A thread that the
-//! kernel wakes promptly reads it for one look in sixteen, since a reading takes 2 µs. A host without the file has no
-//! delays.
+//! Invariants: the run delay is read at most once a look, and not at all if nothing asks for it. A host without the
+//! file has no delays.
 
 use std::cell::{Cell, OnceCell};
 use std::os::fd::OwnedFd;
@@ -26,40 +25,10 @@ enum Look {
     Told(u64),
 }
 
-/// The longest mean delay of a prompt thread. It is small beside the fastest disk's read.
-const PROMPT_NS: u64 = 10_000;
-/// Looks of a prompt thread that are taken for prompt before the thread reads its delay again.
-const TAKEN_FOR_PROMPT: u64 = 15;
-
-/// What a thread knows of its run delay.
-#[derive(Clone, Copy)]
-struct Known {
-    /// The delay as last read.
-    delay_ns: u64,
-    /// Looks since then.
-    looks: u64,
-    /// Whether the mean delay of the looks before was prompt.
-    prompt: bool,
-}
-
-impl Known {
-    /// Whether the next look is taken for prompt.
-    fn next_is_prompt(&mut self) -> bool {
-        self.looks += 1;
-        self.prompt && self.looks <= TAKEN_FOR_PROMPT
-    }
-
-    /// How long the looks since the last reading may have been late, now that the delay has this value.
-    fn late_ns(&mut self, delay_ns: u64) -> u64 {
-        let late_ns = delay_ns.saturating_sub(self.delay_ns);
-        *self = Self { delay_ns, looks: 0, prompt: late_ns <= self.looks * PROMPT_NS };
-        if self.prompt { 0 } else { late_ns }
-    }
-}
-
 thread_local! {
     static LOOK: Cell<Look> = const { Cell::new(Look::None) };
-    static KNOWN: Cell<Known> = const { Cell::new(Known { delay_ns: 0, looks: 0, prompt: false }) };
+    /// The run delay at the last question.
+    static DELAY_NS: Cell<u64> = const { Cell::new(0) };
     static SCHEDSTAT: OnceCell<Option<OwnedFd>> = const { OnceCell::new() };
 }
 
@@ -86,11 +55,10 @@ pub(crate) fn unwatched_ns() -> u64 {
         Look::None => 0,
         Look::Told(ns) => ns,
         Look::Away(away_ns) => {
-            let mut known = KNOWN.get();
-            let late_ns = if known.next_is_prompt() { 0 } else { known.late_ns(run_delay_ns()) };
-            KNOWN.set(known);
-            LOOK.set(Look::Told(away_ns + late_ns));
-            away_ns + late_ns
+            let delay_ns = run_delay_ns();
+            let ns = away_ns + delay_ns.saturating_sub(DELAY_NS.replace(delay_ns));
+            LOOK.set(Look::Told(ns));
+            ns
         }
     }
 }
