@@ -144,8 +144,8 @@ impl<P: Platform> Adopting<P> {
         Some(page)
     }
 
-    /// Carries out a change of shape that the earlier process had begun. If the device refuses it now, it has not
-    /// happened: nobody was told that it did.
+    /// Carries out a change of shape that the earlier process had begun. If the device refuses it now, the change has
+    /// not happened, and nobody was told that it did.
     async fn reshape(&self, file: &Arc<FileInner>, intent: Option<Intent>) {
         let result = match intent {
             None => return,
@@ -176,6 +176,6 @@ impl<P: Platform> Adopting<P> {
 struct Cut {
     /// The size as clients knew it.
     size: u64,
-    /// Whether the host's file has nothing past it, so that bytes there are zeros.
+    /// Whether the host's file ends there, so that the bytes behind are zeros.
     is_end: bool,
 }

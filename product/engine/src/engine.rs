@@ -597,8 +597,8 @@ impl<P: Platform> Engine<P> {
         File(self.base.devices.open(device, backing, size, None))
     }
 
-    /// As [`Engine::open`], for a file that outlives the process if the engine's memory does: a later engine over that
-    /// memory finds its dirty pages, its size and its unfinished changes of shape by the key. Only one open file may
+    /// As [`Engine::open`], for a file that outlives the process if the engine's memory does. A later engine over that
+    /// memory finds the file by the key, with its dirty pages, its size and an unfinished change of shape. Only one open file may
     /// have the key. [`File::is_kept`] tells whether the memory had room for one more such file.
     ///
     /// # Panics

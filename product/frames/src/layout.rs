@@ -1,7 +1,7 @@
 //! Where the parts of an arena's memory are: header, file slots, page records, frames.
 //!
-//! Owns: the sizes that an arena may have, the sizes of the entries, the offsets, the hash by which two memories of one form
-//! are recognised; the error about a size or a mapping.
+//! Owns: the sizes that an arena may have, the sizes of the entries, the offsets, the hash of a
+//! form; the error about a size or a mapping.
 //! Does not own: the memory (`memory`), the meaning of slots and records (the engine).
 //! Invariants: each part begins on a 2 MiB border, so that 2 MiB pages hold one part each. The parts do not overlap, and
 //! 2 MiB before the frames belong to none.

@@ -2,7 +2,8 @@
 //!
 //! Owns: its process, the words `start`, `port`, `kill` and `stop`.
 //! Does not own: the program (`kit`).
-//! Invariants: the server ends with the value, and with this process if that is killed. After a kill it starts on the same port.
+//! Invariants: the server ends with the value, and with this process if that is killed. After a kill it starts on the
+//! same port.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};

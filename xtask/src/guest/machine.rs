@@ -2,7 +2,8 @@
 //!
 //! Owns: the process of QEMU, its disks, its monitor, the line from and to the guest.
 //! Does not own: the meaning of lines (`talk`).
-//! Invariants: QEMU ends with the value, and with this process if that is killed. The root's image is never written: changes go to a temporary file.
+//! Invariants: QEMU ends with the value, and with this process if that is killed. The root's image is never written:
+//! changes go to a temporary file.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

@@ -2,12 +2,12 @@
 //!
 //! Owns: the start of such a process.
 //! Does not own: its end in an orderly run, by the code that started it.
-//! Invariants: the kernel kills it when the thread that started it ends, whatever ended that thread.
+//! Invariants: when the thread that started such a process ends, for whatever reason, the kernel kills the process.
 
 use std::process::Command;
 
-/// A command of this program, to be started by a thread that lasts: the kernel looks at that thread, not at the process.
-/// setpriv(1) replaces itself by the program, so the child's number is the program's.
+/// A command that starts this program tied to the calling thread. The caller starts it on a thread that lasts, because the
+/// kernel looks at that thread and not at the process. setpriv(1) execs the program, so the child is the program.
 pub(super) fn tied(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);

@@ -161,7 +161,7 @@ impl Devices {
         added
     }
 
-    /// A file of `size` bytes on the device. With a key it is kept in its slot, if there is such a slot.
+    /// A file of `size` bytes on the device. The arena keeps a file with a key, if it has a slot for it.
     pub(crate) fn open(
         &self,
         device: Arc<DeviceState>,

@@ -1,6 +1,6 @@
 //! The files of a disk after the process that used it was killed, for a disk of another world.
 //!
-//! Owns: what requests in flight leave behind: the host carries each out in whole, in part, or not at all.
+//! Owns: the effect of requests in flight. The host carries out each one in whole, in part, or not at all.
 //! Does not own: the effect of a request that ends (`state`), a loss of power (`file`).
 //! Invariants: the disk stays as it was, so that its world may go on for a moment. Nothing of a request is carried out
 //! later.

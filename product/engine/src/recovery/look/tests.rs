@@ -201,7 +201,7 @@ fn random_bytes_yield_no_page_to_write_home() {
     assert!(illegal > 300, "the records are looked at: {illegal}");
 }
 
-/// Random records that name files that there are: each page that is found keeps the rules.
+/// Random records name files that exist. Each page that the look finds keeps the rules.
 #[test]
 fn random_records_of_live_files_are_taken_only_if_they_keep_the_rules() {
     let mut taken = 0;
