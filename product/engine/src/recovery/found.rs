@@ -95,6 +95,11 @@ impl Unadopted {
         lock(&self.0).contains_key(key)
     }
 
+    /// Whether a file has dirty pages or an unfinished change of shape.
+    pub(crate) fn is_owed(&self, key: &FileKey) -> bool {
+        lock(&self.0).get(key).is_some_and(FoundFile::owes)
+    }
+
     /// Dirty pages of the files, in time proportional to the number of files.
     pub(crate) fn pages(&self) -> u64 {
         lock(&self.0).values().map(|file| file.pages.len() as u64).sum()
