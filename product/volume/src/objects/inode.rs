@@ -479,7 +479,9 @@ impl<P: Platform> Inode<P> {
     pub(crate) fn came_back(&self, now: Timestamp) {
         let mut state = self.state();
         state.unflushed = true;
-        if !self.is_clean() {
+        let dirty_bytes = self.file().map_or(0, File::dirty_bytes);
+        if dirty_bytes > 0 {
+            state.usage.wrote(&(0..dirty_bytes));
             self.bytes_changed(&mut state, now, u64::MAX);
         }
     }
