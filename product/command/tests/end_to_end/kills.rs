@@ -7,13 +7,14 @@
 use std::fs;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use afflux_nfs_client::{Change, Client, Error, Stability};
 use rustix::process::Signal;
 
 use crate::arenas::Place;
 use crate::scratch::Bytes;
-use crate::server::Server;
+use crate::server::{Server, afflux, eventually};
 
 const KILLS: usize = 12;
 const CLIENTS: usize = 2;
@@ -200,4 +201,89 @@ fn servers_killed_under_load_lose_nothing() {
             assert!(on_disk == file.bytes, "file {at} of client {number} on the disk");
         }
     }
+}
+
+/// Files of the timed run, each with unwritten bytes.
+const TIMED_FILES: usize = 1000;
+
+/// From the signal to the first reply of the successor, which is started at once, and to the read of an unwritten file. The
+/// cache is full: a quarter of its pages are unwritten, the others clean. `AFFLUX_TIMED_CACHE` sets its size, 4GiB by
+/// default, and `AFFLUX_TIMED_KILLS` the number of kills.
+#[test]
+#[ignore = "a measurement: it takes gigabytes and a minute"]
+fn time_from_a_kill_to_the_first_reply() {
+    let Some(place) = Place::new() else { return };
+    let cache = std::env::var("AFFLUX_TIMED_CACHE").unwrap_or_else(|_| "4GiB".to_owned());
+    let kills = std::env::var("AFFLUX_TIMED_KILLS").map_or(5, |kills| kills.parse().unwrap());
+    let lazy = ["--cache", &cache, "--policy", "equal-parts", "--set", "dirty_expire_centisecs=360000"];
+    let more = ["--set", "dirty_background_ratio=49", "--set", "dirty_ratio=50"];
+    let mut server = place.start_with(&[&lazy[..], &more].concat());
+    let bytes = server.stat()["cache"]["cache_bytes"].as_u64().unwrap();
+    eventually("the cache has all its memory in large pages", || {
+        server.stat()["cache"]["resident_huge_bytes"].as_u64().unwrap() == bytes
+    });
+    let handles = fill(&server, bytes);
+    for round in 0..kills {
+        let dirty = server.stat()["cache"]["dirty_bytes"].as_u64().unwrap();
+        let (address, arena) = (format!("127.0.0.1:{}", server.port()), place.arena());
+        let mut command = afflux(place.scratch.path());
+        command.arg("serve").arg(&place.data).args(lazy).args(more).args(["--listen", &address, "--json", "--arena"]);
+        command.arg(&arena).arg("--control").arg(&server.control);
+        let control = server.control.clone();
+        let began = Instant::now();
+        server.signal(Signal::KILL);
+        let reply = thread::spawn(move || first_reply(&address, began));
+        let ended = thread::spawn(move || {
+            server.wait();
+            began.elapsed()
+        });
+        let next = Server::spawn(command, control, place.scratch.path());
+        let (mut client, replied) = reply.join().unwrap();
+        let read = client.read_all(&handles[round % handles.len()], 0, 1 << 16, 1 << 16, 1).unwrap();
+        let answered = began.elapsed();
+        assert_eq!(read.len(), 1 << 16);
+        server = next;
+        eprintln!(
+            "kill {round}: {} MiB unwritten; ended after {} ms, first reply after {} ms, an unwritten file after {} ms",
+            dirty >> 20,
+            ended.join().unwrap().as_millis(),
+            replied.as_millis(),
+            answered.as_millis()
+        );
+    }
+    server.stop();
+}
+
+/// The first answer to a call, from whichever server listens.
+fn first_reply(address: &str, began: Instant) -> (Client, Duration) {
+    loop {
+        if let Ok(mut client) = Client::connect(address)
+            && client.null().is_ok()
+        {
+            return (client, began.elapsed());
+        }
+        // A client that asks without a pause takes the processor that the successor needs.
+        thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
+/// Fills the cache: three quarters with clean pages, then a quarter with unwritten ones.
+fn fill(server: &Server, cache_bytes: u64) -> Vec<Vec<u8>> {
+    let mut client = Client::connect(("127.0.0.1", server.port())).unwrap();
+    let root = client.mount("/").unwrap();
+    let block = Bytes::new(1).vec(1 << 20);
+    let clean = client.create_empty(&root, b"clean").unwrap().to_vec();
+    for at in 0..cache_bytes / 4 * 3 >> 20 {
+        client.write_all(&clean, at << 20, &block, 1 << 18, 4).unwrap();
+    }
+    let each = (cache_bytes / 4 / TIMED_FILES as u64) as usize;
+    let mut file = |number: usize| {
+        let file = client.create_empty(&root, format!("f{number}").as_bytes()).unwrap().to_vec();
+        for at in (0..each).step_by(block.len()) {
+            let piece = &block[..block.len().min(each - at)];
+            client.write_unstable(&file, at as u64, piece, 1 << 18, 4).unwrap();
+        }
+        file
+    };
+    (0..TIMED_FILES).map(&mut file).collect()
 }

@@ -61,7 +61,8 @@ impl Recovered {
             taken.push(page.frame);
         }
         taken.sort_unstable();
-        pages.frames().filter(|frame| taken.binary_search(frame).is_err()).for_each(|frame| pages.settle_free(frame));
+        let mut next = taken.iter().peekable();
+        pages.frames().filter(|frame| next.next_if_eq(&frame).is_none()).for_each(|frame| pages.settle_free(frame));
         let slots = FileSlots::of(&self.memory, Arc::default());
         let live: BTreeSet<u32> = self.seen.files.values().map(|file| file.slot).collect();
         (0..slots.count()).filter(|slot| !live.contains(slot)).for_each(|slot| slots.free(slot));
