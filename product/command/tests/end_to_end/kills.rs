@@ -5,6 +5,8 @@
 //! part of an unanswered call may have happened. `AFFLUX_SERVER_KILLS` sets the number of kills.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -208,7 +210,8 @@ const TIMED_FILES: usize = 1000;
 
 /// From the signal to the first reply of the successor, which is started at once, and to the read of an unwritten file. The
 /// cache is full: a quarter of its pages are unwritten, the others clean. `AFFLUX_TIMED_CACHE` sets its size, 4GiB by
-/// default, and `AFFLUX_TIMED_KILLS` the number of kills.
+/// default, `AFFLUX_TIMED_KILLS` the number of kills, and `AFFLUX_TIMED_LOAD` the number of threads that keep the processors
+/// busy meanwhile.
 #[test]
 #[ignore = "a measurement: it takes gigabytes and a minute"]
 fn time_from_a_kill_to_the_first_reply() {
@@ -223,6 +226,7 @@ fn time_from_a_kill_to_the_first_reply() {
         server.stat()["cache"]["resident_huge_bytes"].as_u64().unwrap() == bytes
     });
     let handles = fill(&server, bytes);
+    let _load = Busy::start(std::env::var("AFFLUX_TIMED_LOAD").map_or(0, |load| load.parse().unwrap()));
     for round in 0..kills {
         let dirty = server.stat()["cache"]["dirty_bytes"].as_u64().unwrap();
         let (address, arena) = (format!("127.0.0.1:{}", server.port()), place.arena());
@@ -252,6 +256,30 @@ fn time_from_a_kill_to_the_first_reply() {
         );
     }
     server.stop();
+}
+
+/// Threads that keep the processors busy until the drop.
+struct Busy(Arc<AtomicBool>);
+
+impl Busy {
+    fn start(threads: usize) -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        for _ in 0..threads {
+            let ended = Arc::clone(&ended);
+            thread::spawn(move || {
+                while !ended.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        Self(ended)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The first answer to a call, from whichever server listens.
