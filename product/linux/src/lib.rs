@@ -15,6 +15,7 @@
 mod claim;
 mod clock;
 mod device;
+mod fence;
 #[cfg(feature = "server")]
 mod filter;
 mod foreign_wakers;
