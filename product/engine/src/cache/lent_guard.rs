@@ -32,8 +32,7 @@ impl LentGuard {
             return Some(Self { slot: NonNull::from(slot), frame });
         }
         // As at the end of a guard: a recall may have seen the announcement.
-        slot.leave();
-        cache.after_announcement(frame);
+        leave(cache, slot, frame);
         slot.empty();
         None
     }
@@ -47,12 +46,18 @@ impl LentGuard {
         // SAFETY: a cache lives while one of its slots is not empty: the engine keeps it, and at its end gives it to
         // `orphans`. The cache's list of threads keeps the slots.
         let (slot, kept) = unsafe { (self.slot.as_ref(), cache.as_ref()) };
-        slot.leave();
-        if kept.pages.word(self.frame).has(DETACHED) || kept.memory_queue.has_waiters() {
-            kept.after_announcement(self.frame);
-        }
+        leave(kept, slot, self.frame);
         // From here on the cache may be gone.
         slot.empty();
         orphans::free_unused();
+    }
+}
+
+/// Ends an announcement, and does what the frame's last user has to do.
+#[inline]
+fn leave(cache: &Cache, slot: &HazardSlot, frame: FrameId) {
+    slot.leave();
+    if cache.pages.word(frame).has(DETACHED) || cache.memory_queue.has_waiters() {
+        cache.after_announcement(frame);
     }
 }

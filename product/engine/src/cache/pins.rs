@@ -217,16 +217,25 @@ fn guard(cache: &Cache, file: &FilePages, page: u64) -> Option<FrameId> {
 }
 
 impl Drop for PinnedPages {
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a guard whose address is given away is kept in memory")]
+    #[inline]
     fn drop(&mut self) {
         // SAFETY: the holder ends once, and nothing of the guard is used after this.
-        unsafe {
-            match self.holder {
-                Holder::Slot(slot) => LentGuard { slot, frame: self.frame }.end(self.cache),
-                Holder::Place(place) => end_counted(place, self.frame),
-                Holder::Many(many) => end_many(many),
-            }
+        unsafe { end(self.cache, self.holder, self.frame) };
+    }
+}
+
+/// Ends a guard. A call by value, so that no unwinding needs the guard in memory.
+///
+/// # Safety
+/// The holder is of this cache and frame, and ends once.
+#[inline(never)]
+unsafe fn end(cache: NonNull<Cache>, holder: Holder, frame: FrameId) {
+    // SAFETY: as the caller says.
+    unsafe {
+        match holder {
+            Holder::Slot(slot) => LentGuard { slot, frame }.end(cache),
+            Holder::Place(place) => end_counted(place, frame),
+            Holder::Many(many) => end_many(many),
         }
     }
 }
