@@ -6,6 +6,7 @@
 //! is durable.
 
 mod admission;
+mod arena;
 mod banner;
 pub(crate) mod device_identity;
 mod device_label;
@@ -48,8 +49,7 @@ use std::{process, thread};
 
 use afflux_budget::Budget;
 use afflux_engine::settings::KnobError;
-use afflux_engine::{Engine, Nanos, Policies};
-use afflux_frames::Frames;
+use afflux_engine::{Nanos, Policies};
 use afflux_linux::{
     Caching, IoChoice, LinuxPlatform, Listener, REACTORS_MAX, Reactors, give_up_privileges, host_device, kept_places,
     refuse_foreign_calls,
@@ -71,6 +71,7 @@ use crate::{knobs, log, metrics, service};
 use afflux_linux::HostMemory;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
+use arena::CacheMemory;
 use exports::Export;
 use front::{PreparedFront, WantedFront};
 use kept_prices::KeptPrices;
@@ -119,6 +120,7 @@ pub(crate) fn run_behind(
     for warning in &configuration.warnings {
         warn!("{warning}");
     }
+    let memory = CacheMemory::open(&settings, configuration.cache_bytes, wanted.has_mount())?;
     let separated = wanted.separated()?;
     let opened = Source::open(&settings)?;
     let mut notes = opened.as_ref().map(|(source, _)| source.notes().to_vec()).unwrap_or_default();
@@ -156,7 +158,8 @@ pub(crate) fn run_behind(
     }
     let kept = kept_prices(&state);
     let kept_here = (&state, &kept);
-    let running = start(&reactors.platform(), &configuration, kept_here, rules.clone(), (&source, exports), front)?;
+    let parts = (memory, front);
+    let running = start(&reactors.platform(), &configuration, kept_here, rules.clone(), (&source, exports), parts)?;
     if let Some(prepared) = prepared {
         let locked = prepared.and_then(|()| running.engine.frames().arena().lock());
         own_clients::note_locked(locked, settings.lock_memory, &mut notes)?;
@@ -182,6 +185,9 @@ pub(crate) fn run_behind(
     drop(prefault);
     let stopped = stop_serving(&running, args.json);
     let ended = stopped.and_then(|()| source.end(&running.volume, &state));
+    if ended.is_ok() {
+        running.arena.iter().for_each(|file| arena::end(file, &running.engine));
+    }
     drop(upkeep);
     ended
 }
@@ -225,7 +231,7 @@ fn start(
     (state, kept): (&StateDirectory, &Arc<Mutex<KeptPrices>>),
     rules: Rules,
     (source, exports): (&Source, Vec<Export>),
-    front: PreparedFront,
+    (memory, front): (CacheMemory, PreparedFront),
 ) -> Outcome<Running> {
     let mut settings = knobs::of_server();
     let (wrong_use, policies) =
@@ -234,25 +240,31 @@ fn start(
         let knob = settings.set_text(knob).map_err(wrong_use)?;
         policies.refuse_ignored(&settings, knob).map_err(wrong_use)?;
     }
-    let frames = Frames::new(configuration.cache_bytes)
-        .map_err(|error| Failure::failed(format!("no memory for the cache: {error}; try a smaller --cache")))?;
-    let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies);
+    let is_kept = memory.is_kept();
+    let (engine, arena) = memory.engine(platform, settings, policies)?;
+    // A server that was killed has left its verifier in the memory.
+    let is_recovered = engine.write_verifier() != 0;
     let (key, tree, devices) = (source.key(state), source.tree(), Arc::new(Devices::default()));
     let factory = device_factory(source, platform, &devices, kept);
     let by_handle = tree.exports().iter().all(|export| tree.opens(&export.root.identity));
     let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
         .map_err(|error| Failure::failed(format!("cannot serve: {error}")))?;
+    if is_kept && !by_handle {
+        return Err(arena::takes_handles());
+    }
     if !by_handle {
         keep_places(&volume, state);
     }
-    source.take_verifier(&volume, state);
+    arena::refuse_files_elsewhere(&volume)?;
+    source.take_verifier(&volume, state, is_recovered);
     volume.upkeep_every(TEND_NS);
     // A mount's names are as durable as the host's own: at fsync. NFS demands it at return.
     let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
     volume.set_names_durable(at_return);
     let front = front.start(platform, &engine, &volume, rules)?;
+    arena::adopt_files(&engine, &volume);
     let store = source.store_figures();
-    Ok(Running { engine, volume, devices, exports, since: Instant::now(), front, store })
+    Ok(Running { engine, volume, devices, exports, since: Instant::now(), front, store, arena })
 }
 
 /// Has the volume save the places of objects for the next start. Without them, clients' handles take a walk then.
@@ -393,6 +405,7 @@ fn stop_serving(running: &Running, json: bool) -> Outcome {
     let first = running.drain(&mut show);
     // Writes the pages that the last calls have dirtied since; mostly none.
     let _ = finished.recv();
+    let adopted = arena::adopt_rest(&running.engine, &running.volume);
     let mut drained = running.drain(&mut show);
     display.finish();
     drained.written_bytes += first.written_bytes;
@@ -406,7 +419,7 @@ fn stop_serving(running: &Running, json: bool) -> Outcome {
         output::say(format_args!("{}{served}", progress::done(&drained)));
     }
     if drained.failed.is_empty() {
-        return Ok(());
+        return adopted;
     }
     Err(Failure::failed(progress::unwritten("not everything could be written:", &drained.failed)))
 }

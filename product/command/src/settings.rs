@@ -52,8 +52,9 @@ const IO: [(&str, IoChoice); 3] =
 const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
 
 /// The settings of `serve` alone, which `mount` refuses.
-pub(crate) const OF_SERVE: [&str; 10] = [
+pub(crate) const OF_SERVE: [&str; 11] = [
     "listen",
+    "arena",
     "allow",
     "squash",
     "anon",
@@ -77,6 +78,12 @@ pub(crate) struct Settings {
     /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
     #[arg(long, value_name = "SIZE", help_heading = CACHE, value_parser = cache_bytes)]
     pub(crate) cache: Option<u64>,
+    /// Keep the cache in FILE, on a tmpfs, so that a killed server loses nothing
+    ///
+    /// The next server with the same FILE finds the unwritten data, and clients go on. It takes the right to open files by
+    /// handle. A stop in order removes FILE.
+    #[arg(long, value_name = "FILE", help_heading = CACHE)]
+    pub(crate) arena: Option<PathBuf>,
     /// How writers are throttled
     #[arg(long, value_name = "NAME", help_heading = CACHE, default_value = OWN_POLICY)]
     pub(crate) policy: Policy,

@@ -616,6 +616,11 @@ impl<P: Platform> Engine<P> {
         self.base.devices.unadopted.keys()
     }
 
+    /// Whether a found file has dirty pages or an unfinished change of shape.
+    pub fn is_owed(&self, key: &FileKey) -> bool {
+        self.base.devices.unadopted.is_owed(key)
+    }
+
     /// Opens a found file, with the dirty pages and the size that it had. An unfinished change of size, or a hole, is
     /// carried out first. `host_bytes` is the size of the host's file now. `None` if no file with the key was found, or
     /// if somebody has adopted it. If the caller goes away, the file is adopted all the same, and stays while it is dirty.
@@ -741,8 +746,19 @@ impl<P: Platform> Engine<P> {
         Follower::new(Arc::clone(&self.base.tracer))
     }
 
-    /// Changes whenever accepted, unsynced data may have been lost while running: a flush failed, and pages that it
-    /// covered were no longer in the cache.
+    /// The write verifier: it changes exactly when accepted, unsynced data may have been lost. It stands in the engine's
+    /// memory, and outlives the process with that. 0 if none was set yet.
+    pub fn write_verifier(&self) -> u64 {
+        self.base.cache.frames.memory().header().verifier()
+    }
+
+    /// Sets the write verifier of an engine that has served nobody yet.
+    pub fn set_write_verifier(&self, verifier: u64) {
+        self.base.cache.frames.memory().header().set_verifier(verifier);
+    }
+
+    /// Counts how often accepted, unsynced data may have been lost while running: a flush failed, and pages that it
+    /// covered were no longer in the cache. The verifier has changed before.
     pub fn lost_epoch(&self) -> u64 {
         self.base.devices.lost_epoch()
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use rustix::mm::{Advice, MlockFlags, madvise, mlock_with};
 
+use crate::layout::HUGE_BYTES;
 use crate::memory::Memory;
 use crate::{FRAME_BYTES, FrameId};
 
@@ -55,15 +56,37 @@ impl Arena {
     /// # Errors
     /// The kernel's: it cannot do this before Linux 5.14, or has no memory.
     pub fn prefault(&self, range: Range<u32>) -> io::Result<()> {
+        let Some((start, bytes)) = self.pages_of(range) else { return Ok(()) };
+        // SAFETY: the range lies inside the usable part of the mapping; the call changes no contents.
+        unsafe { madvise(start.cast(), bytes, Advice::LinuxPopulateWrite) }?;
+        Ok(())
+    }
+
+    /// Joins the memory behind the frames of `range` to 2 MiB pages, where it covers whole ones. Contents stay, and the
+    /// frames may be used meanwhile. Blocks for some ms for each such page.
+    ///
+    /// # Errors
+    /// The kernel's: it cannot do this before Linux 6.1, or has no 2 MiB in one piece.
+    pub fn collapse(&self, range: Range<u32>) -> io::Result<()> {
+        /// Not among rustix's.
+        const MADV_COLLAPSE: libc::c_int = 25;
+        let Some((start, bytes)) = self.pages_of(range) else { return Ok(()) };
+        let bytes = bytes / HUGE_BYTES * HUGE_BYTES;
+        // SAFETY: as above.
+        if bytes > 0 && unsafe { libc::madvise(start.cast(), bytes, MADV_COLLAPSE) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// The host's pages behind the frames of a range: where they begin, and their bytes. A stamped arena has several
+    /// frames in a page. `None` if the arena has no such frames.
+    fn pages_of(&self, range: Range<u32>) -> Option<(*mut u8, usize)> {
         let end = range.end.min(self.frames);
-        let Some(count) = end.checked_sub(range.start).filter(|count| *count > 0) else { return Ok(()) };
-        // Whole pages of the host: a stamped arena has several frames in one.
+        let count = end.checked_sub(range.start).filter(|count| *count > 0)?;
         let from = range.start as usize * self.kept_bytes / FRAME_BYTES * FRAME_BYTES;
         let to = ((range.start + count) as usize * self.kept_bytes).next_multiple_of(FRAME_BYTES);
-        let start = self.first_frame.as_ptr().wrapping_add(from);
-        // SAFETY: the range lies inside the usable part of the mapping; the call changes no contents.
-        unsafe { madvise(start.cast(), to - from, Advice::LinuxPopulateWrite) }?;
-        Ok(())
+        Some((self.first_frame.as_ptr().wrapping_add(from), to - from))
     }
 
     /// Locks the arena's memory, each page from its first use on.
@@ -136,7 +159,7 @@ impl Resident {
             let mut bytes = || words.next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10;
             match name {
                 "Rss:" if inside => all += bytes(),
-                "AnonHugePages:" if inside => huge_bytes += bytes(),
+                "AnonHugePages:" | "ShmemPmdMapped:" if inside => huge_bytes += bytes(),
                 _ if name.ends_with(':') => {}
                 _ => {
                     let start = name.split('-').next().and_then(|start| u64::from_str_radix(start, 16).ok());

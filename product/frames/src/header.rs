@@ -1,13 +1,14 @@
 //! The header of an arena's memory: what the memory is, and how its last user left it.
 //!
-//! Owns: the constant part with its checksum; the write verifier, the state, the recoveries in a row.
+//! Owns: the constant part with its checksum; the write verifier, the state, the recoveries in a row, the holder.
 //! Does not own: the choice of a verifier, what a state means for the tables (the engine).
-//! Invariants: the constant part is written once, its checksum last. Memory whose header does not check is never used
+//! Invariants: the constant part is written once, its first word last. Memory whose header does not check is never used
 //! as an arena.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::layout::Layout;
+use crate::FRAME_BYTES;
+use crate::layout::{HEADER_BYTES, Layout};
 
 #[cfg(test)]
 mod tests;
@@ -21,12 +22,15 @@ mod at {
     pub(super) const MAGIC: usize = 0;
     pub(super) const FORM: usize = 1;
     pub(super) const LAYOUT: usize = 2;
-    pub(super) const BOOT: usize = 3;
+    /// Frames in the lower half, file slots in the upper.
+    pub(super) const SIZES: usize = 3;
+    pub(super) const BOOT: usize = 4;
     /// The checksum of the words before it.
-    pub(super) const CHECKSUM: usize = 5;
+    pub(super) const CHECKSUM: usize = 6;
     pub(super) const VERIFIER: usize = 8;
     pub(super) const STATE: usize = 9;
     pub(super) const RECOVERIES: usize = 10;
+    pub(super) const HOLDER: usize = 11;
 }
 
 /// How the last user left the memory.
@@ -59,8 +63,8 @@ pub enum HeaderError {
     /// The constant part is damaged.
     #[error("its header is damaged")]
     Damaged,
-    /// The cache had another size.
-    #[error("it was made for a cache of another size")]
+    /// Its parts have sizes that this program does not use on this machine.
+    #[error("its cache has a size that this machine cannot hold, or its parts have other places")]
     Layout,
     /// The host was started anew since.
     #[error("it is from before the host's last start")]
@@ -87,23 +91,19 @@ impl<'a> Header<'a> {
         self.words[at].store(value, Ordering::Release);
     }
 
-    fn checksum(self) -> u64 {
-        let bytes: Vec<u8> = (0..at::CHECKSUM).flat_map(|at| self.get(at).to_le_bytes()).collect();
-        u64::from(crc32c::crc32c(&bytes))
+    /// The words of the constant part.
+    fn constant(self) -> [u64; at::CHECKSUM + 1] {
+        std::array::from_fn(|at| self.get(at))
     }
 
-    /// Makes zeroed memory an arena, for the host's start with this number.
+    /// Makes zeroed memory an arena, for the host's start with this number. The first word is stored last.
     pub fn begin(self, boot: [u8; 16], verifier: u64) {
-        let boot = u128::from_le_bytes(boot);
         self.set(at::VERIFIER, verifier);
         self.set_state(ArenaState::Fresh);
         self.set(at::RECOVERIES, 0);
-        self.set(at::MAGIC, MAGIC);
-        self.set(at::FORM, FORM);
-        self.set(at::LAYOUT, self.layout.hash());
-        self.set(at::BOOT, boot as u64);
-        self.set(at::BOOT + 1, (boot >> 64) as u64);
-        self.set(at::CHECKSUM, self.checksum());
+        let constant = constant(self.layout, boot);
+        (1..=at::CHECKSUM).for_each(|at| self.set(at, constant[at]));
+        self.set(at::MAGIC, constant[at::MAGIC]);
     }
 
     /// Whether the memory is an arena of this form, made since the host's start with this number.
@@ -111,22 +111,21 @@ impl<'a> Header<'a> {
     /// # Errors
     /// It is not, for the first of the reasons that holds.
     pub fn check(self, boot: [u8; 16]) -> Result<(), HeaderError> {
-        let boot = u128::from_le_bytes(boot);
-        match self.get(at::FORM) {
-            _ if self.get(at::MAGIC) != MAGIC => Err(HeaderError::Foreign),
-            _ if self.get(at::CHECKSUM) != self.checksum() => Err(HeaderError::Damaged),
-            found if found != FORM => Err(HeaderError::Form { found }),
-            _ if self.get(at::LAYOUT) != self.layout.hash() => Err(HeaderError::Layout),
-            _ if (self.get(at::BOOT), self.get(at::BOOT + 1)) != (boot as u64, (boot >> 64) as u64) => {
-                Err(HeaderError::Boot)
-            }
-            _ => Ok(()),
+        match check(&self.constant(), boot)? {
+            layout if layout == self.layout => Ok(()),
+            _ => Err(HeaderError::Layout),
         }
     }
 
     /// The write verifier in force.
     pub fn verifier(self) -> u64 {
         self.get(at::VERIFIER)
+    }
+
+    /// Makes the write verifier another one, because accepted data may be lost.
+    pub fn change_verifier(self) {
+        // An odd number: the verifier does not come back.
+        self.words[at::VERIFIER].fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::AcqRel);
     }
 
     /// Sets the write verifier.
@@ -158,5 +157,80 @@ impl<'a> Header<'a> {
     /// Sets the number of recoveries in a row.
     pub fn set_recoveries(self, recoveries: u64) {
         self.set(at::RECOVERIES, recoveries);
+    }
+
+    /// The process that uses the memory, or used it last; 0 if none has.
+    pub fn holder(self) -> u32 {
+        self.get(at::HOLDER) as u32
+    }
+
+    /// Sets the process that uses the memory.
+    pub fn set_holder(self, process: u32) {
+        self.set(at::HOLDER, process.into());
+    }
+}
+
+/// The header of a file that may be an arena's, before anybody maps it.
+#[derive(Clone, Copy, Debug)]
+pub struct HeaderBytes(pub [u8; HEADER_BYTES]);
+
+impl HeaderBytes {
+    fn word(&self, at: usize) -> u64 {
+        let bytes = self.0.as_chunks::<8>().0;
+        u64::from_le_bytes(bytes[at])
+    }
+
+    /// Whether no arena was begun here.
+    pub fn is_unused(&self) -> bool {
+        self.word(at::MAGIC) == 0
+    }
+
+    /// The process that uses the arena, or used it last; 0 if none has.
+    pub fn holder(&self) -> u32 {
+        self.word(at::HOLDER) as u32
+    }
+
+    /// The form of the arena, if it was made since the host's start with this number.
+    ///
+    /// # Errors
+    /// It is no arena for this program, for the first of the reasons that holds.
+    pub fn layout(&self, boot: [u8; 16]) -> Result<Layout, HeaderError> {
+        check(&std::array::from_fn(|at| self.word(at)), boot)
+    }
+}
+
+/// The constant part of a header.
+fn constant(layout: Layout, boot: [u8; 16]) -> [u64; at::CHECKSUM + 1] {
+    let mut words = [0; at::CHECKSUM + 1];
+    (words[at::MAGIC], words[at::FORM], words[at::LAYOUT]) = (MAGIC, FORM, layout.hash());
+    words[at::SIZES] = u64::from(layout.frames()) | u64::from(layout.files()) << 32;
+    let boot = u128::from_le_bytes(boot);
+    (words[at::BOOT], words[at::BOOT + 1]) = (boot as u64, (boot >> 64) as u64);
+    words[at::CHECKSUM] = checksum(&words);
+    words
+}
+
+fn checksum(constant: &[u64; at::CHECKSUM + 1]) -> u64 {
+    let bytes: Vec<u8> = constant[..at::CHECKSUM].iter().flat_map(|word| word.to_le_bytes()).collect();
+    u64::from(crc32c::crc32c(&bytes))
+}
+
+/// The form that a constant part describes.
+fn check(words: &[u64; at::CHECKSUM + 1], boot: [u8; 16]) -> Result<Layout, HeaderError> {
+    if words[at::MAGIC] != MAGIC {
+        return Err(HeaderError::Foreign);
+    }
+    if words[at::CHECKSUM] != checksum(words) {
+        return Err(HeaderError::Damaged);
+    }
+    if words[at::FORM] != FORM {
+        return Err(HeaderError::Form { found: words[at::FORM] });
+    }
+    let (frames, files) = (words[at::SIZES] as u32, (words[at::SIZES] >> 32) as u32);
+    let layout = Layout::new(u64::from(frames) * FRAME_BYTES as u64, files).map_err(|_| HeaderError::Layout)?;
+    match constant(layout, boot) {
+        same if same == *words => Ok(layout),
+        other if other[at::LAYOUT] != words[at::LAYOUT] => Err(HeaderError::Layout),
+        _ => Err(HeaderError::Boot),
     }
 }

@@ -23,7 +23,7 @@ mod tests;
 pub use arena::{Arena, Resident};
 pub use cpu::run_as_cpu;
 pub use frames::Frames;
-pub use header::{ArenaState, Header, HeaderError};
+pub use header::{ArenaState, Header, HeaderBytes, HeaderError};
 pub use layout::{
     ARENA_BYTES_MAX, ARENA_BYTES_MIN, ArenaError, FILE_SLOT_BYTES, FILE_SLOTS, HEADER_BYTES, HUGE_FRAMES, Layout,
     PAGE_RECORD_BYTES, Part, STAMP_BYTES,

@@ -1,19 +1,21 @@
-//! The memory of an arena: anonymous, or given by a caller who keeps it longer than this process.
+//! The memory of an arena: anonymous, or that of a file, which outlives the process.
 //!
 //! Owns: the mapping, with inaccessible memory around it and before the frames; its copy.
 //! Does not own: where the parts are (`layout`), what stands in them.
 //! Invariants: the memory begins on a 2 MiB border. It stays mapped, at one address, until its last user is gone.
 //!
 //! Anonymous memory gets 2 MiB pages by advice. That needs no pool reserved by the administrator, and without the grant
-//! 4 KiB pages serve instead. A memory file would get only those (`shmem_enabled` is `never` on most hosts).
+//! 4 KiB pages serve instead. A file's memory has those at first (`shmem_enabled` is `never` on most hosts), and
+//! [`Arena::prefault`](crate::Arena::prefault) joins them to large ones. Core dumps leave out both.
 
-use std::any::Any;
 use std::ffi::c_void;
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munmap};
 
 use crate::FRAME_BYTES;
 use crate::header::Header;
@@ -29,8 +31,9 @@ const GUARD_BYTES: usize = HUGE_BYTES;
 pub struct Memory {
     start: NonNull<u8>,
     layout: Layout,
+    outlives: bool,
     /// Unmaps the memory when it is dropped.
-    _owner: Box<dyn Any + Send + Sync>,
+    _mapping: Mapping,
 }
 
 // SAFETY: the memory is a fixed range that its owner keeps until drop; it has no thread affinity.
@@ -62,8 +65,27 @@ impl Memory {
     /// # Errors
     /// The kernel refuses the mapping.
     pub fn anonymous(layout: Layout) -> Result<Arc<Self>, ArenaError> {
+        let memory = Self::mapped(layout, None)?;
+        memory.header().begin([0; 16], 0);
+        Ok(memory)
+    }
+
+    /// The memory of a file, which outlives the process: a memory file, or one on a tmpfs. Its contents may be any bytes:
+    /// [`Header::check`] tells whether they are an arena's. It stays mapped after the file is closed.
+    ///
+    /// # Errors
+    /// The kernel refuses the mapping.
+    ///
+    /// # Safety
+    /// The file has [`Layout::bytes`], and nobody shortens it. No other process, and no other code of this process, uses
+    /// its bytes while the memory lives.
+    pub unsafe fn in_file(file: BorrowedFd<'_>, layout: Layout) -> Result<Arc<Self>, ArenaError> {
+        Self::mapped(layout, Some(file))
+    }
+
+    fn mapped(layout: Layout, file: Option<BorrowedFd<'_>>) -> Result<Arc<Self>, ArenaError> {
         let bytes = layout.bytes() as u64;
-        let refused = |source: rustix::io::Errno| ArenaError::Mapping { bytes, source: source.into() };
+        let refused = |source: Errno| ArenaError::Mapping { bytes, source: source.into() };
         let mapping_bytes = layout.bytes() + 2 * GUARD_BYTES + HUGE_BYTES;
         let (null, flags) = (std::ptr::null_mut(), MapFlags::PRIVATE | MapFlags::NORESERVE);
         // SAFETY: a fresh private anonymous mapping aliases nothing.
@@ -71,34 +93,26 @@ impl Memory {
         let mapping = Mapping { start, bytes: mapping_bytes };
         let before = (start as usize + GUARD_BYTES).next_multiple_of(HUGE_BYTES) - start as usize;
         let first = start.cast::<u8>().wrapping_add(before);
-        let frames = layout.frame_bytes();
-        for part in [0..layout.gap().start, frames.clone()] {
-            let (at, access) = (first.wrapping_add(part.start).cast(), MprotectFlags::READ | MprotectFlags::WRITE);
+        for part in [0..layout.gap().start, layout.frame_bytes()] {
+            let (at, bytes) = (first.wrapping_add(part.start).cast(), part.len());
             // SAFETY: the range lies inside the mapping made above, and no other code has its address yet.
-            unsafe { mprotect(at, part.len(), access) }.map_err(refused)?;
+            unsafe { make_usable(at, bytes, file.map(|file| (file, part.start as u64))) }.map_err(refused)?;
         }
+        let frames = layout.frame_bytes();
         // Without the grant base pages serve. SAFETY: as above; the advice changes page sizes, not contents.
         let _ = unsafe { madvise(first.wrapping_add(frames.start).cast(), frames.len(), Advice::LinuxHugepage) };
-        let start = NonNull::new(first).ok_or(rustix::io::Errno::NOMEM).map_err(refused)?;
-        let memory = Arc::new(Self { start, layout, _owner: Box::new(mapping) });
-        memory.header().begin([0; 16], 0);
-        Ok(memory)
-    }
-
-    /// Memory that the caller has mapped, and that stays mapped until `owner` is dropped. Its contents may be any
-    /// bytes: [`Header::check`] tells whether they are an arena's.
-    ///
-    /// # Safety
-    /// From `start`, a multiple of 2 MiB, [`Layout::bytes`] can be read and written while `owner` lives. The bytes before
-    /// the frames that belong to no part may be inaccessible. No other code of this process uses the range.
-    pub unsafe fn given(start: NonNull<u8>, layout: Layout, owner: impl Any + Send + Sync) -> Arc<Self> {
-        assert!((start.as_ptr() as usize).is_multiple_of(HUGE_BYTES), "an arena begins on a 2 MiB border");
-        Arc::new(Self { start, layout, _owner: Box::new(owner) })
+        let start = NonNull::new(first).ok_or(Errno::NOMEM).map_err(refused)?;
+        Ok(Arc::new(Self { start, layout, outlives: file.is_some(), _mapping: mapping }))
     }
 
     /// Where the parts are.
     pub fn layout(&self) -> Layout {
         self.layout
+    }
+
+    /// Whether the memory is a file's, and so outlives the process.
+    pub fn outlives_process(&self) -> bool {
+        self.outlives
     }
 
     /// The header.
@@ -156,4 +170,23 @@ impl Memory {
             from.iter().zip(to).for_each(|(from, to)| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed));
         }
     }
+}
+
+/// Makes a part of a reserved range readable and writable, with a file's bytes from an offset on, or with zeros.
+///
+/// # Safety
+/// The range is mapped for the caller alone, and nobody uses it yet.
+unsafe fn make_usable(at: *mut c_void, bytes: usize, file: Option<(BorrowedFd<'_>, u64)>) -> Result<(), Errno> {
+    match file {
+        // SAFETY: the caller's promise; the new mapping replaces a part of a mapping that nobody uses.
+        Some((file, offset)) => unsafe {
+            let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE;
+            mmap(at, bytes, ProtFlags::READ | ProtFlags::WRITE, flags, file, offset)?;
+        },
+        // SAFETY: the caller's promise.
+        None => unsafe { mprotect(at, bytes, MprotectFlags::READ | MprotectFlags::WRITE) }?,
+    }
+    // Without the grant dumps are larger. SAFETY: the advice changes no contents.
+    let _ = unsafe { madvise(at, bytes, Advice::LinuxDontDump) };
+    Ok(())
 }

@@ -12,6 +12,8 @@
     allow(dead_code, unused_imports, reason = "a reactor and a pool can more than a cache alone needs")
 )]
 
+#[cfg(feature = "server")]
+mod arena_file;
 mod claim;
 mod clock;
 mod device;
@@ -39,6 +41,8 @@ mod scratch;
 mod users;
 mod watch;
 
+#[cfg(feature = "server")]
+pub use arena_file::{ArenaContents, ArenaFile, ArenaFileError, ArenaWait};
 pub use claim::{Claim, claim, unclaim};
 pub use device::{Caching, HostDevice, HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors};
 #[cfg(feature = "server")]

@@ -26,6 +26,7 @@ pub use afflux_engine::{Client, FILE_BYTES_MAX, PinnedPages, Platform, knobs};
 pub use data::holes::Reserve;
 pub use data::read_write::{ReadBytes, ReadResult};
 pub use error::VolumeError;
+pub use handles::adopt::AdoptedFiles;
 pub use handles::hold::Held;
 pub use knobs::{KNOBS, VolumeKnob};
 pub use names::entries::CreateHow;

@@ -20,6 +20,7 @@ use crate::error::VolumeError;
 use crate::knobs::VolumeKnob;
 use crate::objects::callers::Callers;
 use crate::objects::devices::Devices;
+use crate::objects::found_files::FoundFiles;
 use crate::objects::handle::{FileHandle, HandleKey};
 use crate::objects::inode::Inode;
 use crate::objects::known_locations::KnownLocations;
@@ -50,6 +51,8 @@ pub struct Volume<P: Platform> {
     pub(crate) exports: Vec<ExportRoot<P>>,
     devices: Devices,
     pub(crate) known_locations: KnownLocations,
+    /// Files that an earlier process left in the engine's memory.
+    pub(crate) found_files: FoundFiles,
     pub(crate) walk: TaskMutex<Walk<P>>,
     /// The storage of the record of locations, if any. Held during a write.
     pub(crate) location_store: TaskMutex<Option<Arc<dyn LocationStore>>>,
@@ -63,9 +66,6 @@ pub struct Volume<P: Platform> {
     pub(crate) rights_epoch: AtomicU64,
     /// Held by the caller that makes room in the table.
     pub(crate) sweeping: TaskMutex<()>,
-    /// Drawn at start, since a new server may have lost the old one's unwritten data; or taken over from a server that
-    /// had written everything.
-    verifier: AtomicU64,
     names_durable: AtomicBool,
     pub(crate) listener: ListenerPlace,
     attributes_idle: KnobId,
@@ -102,9 +102,13 @@ impl<P: Platform> Volume<P> {
             ExportRoot { path: export.path.clone(), root, tag }
         });
         let exports: Vec<_> = roots.collect();
+        if engine.write_verifier() == 0 {
+            // The data of an earlier server may be lost.
+            engine.set_write_verifier(engine.platform().random_u64());
+        }
         let volume = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            verifier: AtomicU64::new(engine.platform().random_u64()),
+            found_files: FoundFiles::new(engine.found_files()),
             engine,
             confines_files: tree.confines_files(),
             known_locations: KnownLocations::new(Arc::clone(&tree)),
@@ -148,20 +152,16 @@ impl<P: Platform> Volume<P> {
         self.key.derived("hashes of what clients choose")
     }
 
-    /// The write verifier: it changes exactly when acknowledged unsynced data may have been lost. It is drawn when the
-    /// server starts, and mixed anew when the engine had to give data up.
+    /// The write verifier, as [`Engine::write_verifier`] has it. It is drawn with the volume, unless the engine has one
+    /// from an earlier process.
     pub fn write_verifier(&self) -> [u8; 8] {
-        (self.verifier.load(Ordering::Relaxed) ^ self.lost_mask()).to_be_bytes()
+        self.engine.write_verifier().to_be_bytes()
     }
 
     /// Continues the verifier of a server that had written everything before its end. Call it before anything is
     /// served. No other server may continue the same verifier.
     pub fn keep_write_verifier(&self, kept: [u8; 8]) {
-        self.verifier.store(u64::from_be_bytes(kept) ^ self.lost_mask(), Ordering::Relaxed);
-    }
-
-    fn lost_mask(&self) -> u64 {
-        self.engine.lost_epoch().wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        self.engine.set_write_verifier(u64::from_be_bytes(kept));
     }
 
     /// The engine below.

@@ -76,6 +76,19 @@ impl MemoryTree {
         Arc::new(Self { shared: Arc::clone(&self.shared), exports, options })
     }
 
+    /// The same names in another world, after the server is killed: its disk has the files of this tree's
+    /// ([`Disk::restore`]).
+    pub fn after_kill(&self, world: &World, disk: &Arc<Disk>, options: TreeOptions) -> Arc<Self> {
+        let shared = Arc::new(Shared {
+            platform: Arc::clone(world.platform()),
+            disk: Arc::clone(disk),
+            objects: Mutex::new(self.shared.lock().named()),
+            clock_tick_ns: options.clock_tick_ns,
+        });
+        let root = shared.found(&mut shared.lock(), ROOT);
+        Arc::new(Self { shared, exports: vec![Export { path: "/".to_owned(), root }], options })
+    }
+
     /// The disk with its files' bytes.
     pub fn disk(&self) -> &Arc<Disk> {
         &self.shared.disk

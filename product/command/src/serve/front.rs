@@ -130,6 +130,11 @@ impl WantedFront {
         Ok(Self { nfs: false, mount: Some(WantedMount { point, options }) })
     }
 
+    /// Whether this host mounts the files.
+    pub(super) fn has_mount(&self) -> bool {
+        self.mount.is_some()
+    }
+
     /// For a mount: the process that unmounts, and as root a view of the host's mounts without ours. Comes before the
     /// first thread, and before the tree is opened.
     pub(super) fn separated(&self) -> Outcome<Option<(Unmounter, Option<OwnMounts>)>> {

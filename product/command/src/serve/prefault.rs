@@ -61,6 +61,7 @@ impl Drop for Prefault {
 
 fn run(engine: &Engine<LinuxPlatform>, stop: &AtomicBool) {
     let frames = engine.frames();
+    let (is_file, mut refused, mut reason) = (frames.memory().outlives_process(), 0, None);
     for first in (0..frames.total()).step_by(STEP_FRAMES as usize) {
         if stop.load(Ordering::Relaxed) {
             return;
@@ -74,5 +75,12 @@ fn run(engine: &Engine<LinuxPlatform>, stop: &AtomicBool) {
             info!("the cache gets its memory at its first use: {error}");
             return;
         }
+        // A file has small pages at first: the next server would take up to a second to map them.
+        if is_file && let Err(error) = frames.arena().collapse(first..first.saturating_add(STEP_FRAMES)) {
+            (refused, reason) = (refused + 1, Some(error));
+        }
+    }
+    if let Some(error) = reason {
+        info!("{} MiB of the cache did not get large pages: {error}", 2 * refused);
     }
 }

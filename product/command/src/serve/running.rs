@@ -14,7 +14,7 @@ use afflux_engine::counters::COUNTERS;
 use afflux_engine::settings::{KnobError, KnobId, did_you_mean};
 use afflux_engine::trace::Traced;
 use afflux_engine::{AccountOwner, DeviceId, DeviceStatus, Engine, File, Platform};
-use afflux_linux::LinuxPlatform;
+use afflux_linux::{ArenaFile, LinuxPlatform};
 use afflux_volume::Volume;
 use tracing::info;
 
@@ -88,6 +88,8 @@ pub(crate) struct Running {
     pub(crate) store: Option<StoreFigures>,
     /// How programs reach it.
     pub(crate) front: Front,
+    /// The file with the cache's memory.
+    pub(crate) arena: Option<ArenaFile>,
 }
 
 /// Reads the figures of an object store.

@@ -111,14 +111,15 @@ impl Source {
         key
     }
 
-    /// Has the server go on with the verifier of one that had written everything.
-    pub(super) fn take_verifier(&self, volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
+    /// Has the server go on with the verifier of one that had written everything, unless the memory of a killed one has
+    /// a later verifier.
+    pub(super) fn take_verifier(&self, volume: &Volume<LinuxPlatform>, state: &StateDirectory, is_recovered: bool) {
         let kept = match self {
             Self::Host(_) => state.verifier_path().and_then(|path| kept_verifier::take(&path)),
             #[cfg(feature = "object")]
             Self::Store(store) => Some(store.parts.verifier),
         };
-        kept.into_iter().for_each(|kept| volume.keep_write_verifier(kept));
+        kept.into_iter().filter(|_| !is_recovered).for_each(|kept| volume.keep_write_verifier(kept));
     }
 
     /// The end of a server that has written everything.

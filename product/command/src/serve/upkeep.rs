@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use afflux_engine::{DeviceId, DeviceStatus};
 use tracing::{info, warn};
 
+use super::arena::{QUIET_AFTER, forget_recoveries};
 use super::kept_prices::{KeptPrices, Learned};
 use super::lock;
 use super::running::Running;
@@ -48,11 +49,16 @@ impl Upkeep {
         };
         let body = move || {
             let mut kept_at = Instant::now();
+            let mut is_quiet = false;
             while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                 looks.report_hung_disks();
                 looks.report_hung_names();
                 looks.report_stores_away();
                 looks.say_many_small_files();
+                if !is_quiet && looks.running.since.elapsed() >= QUIET_AFTER {
+                    forget_recoveries(&looks.running.engine);
+                    is_quiet = true;
+                }
                 if kept_at.elapsed() >= KEEP_EVERY {
                     looks.keep();
                     kept_at = Instant::now();

@@ -148,6 +148,12 @@ impl Client {
         entries.into_iter().map(|entry| String::from_utf8(entry.name.to_vec()).unwrap()).collect()
     }
 
+    /// Names and sizes, by READDIRPLUS.
+    pub(crate) fn listed_sizes(&mut self, directory: &Handle) -> Vec<(String, u64)> {
+        let entries = self.inner.entries(directory).unwrap().into_iter();
+        entries.map(|entry| (String::from_utf8(entry.name).unwrap(), entry.attributes.unwrap().size)).collect()
+    }
+
     pub(crate) fn rename(&mut self, from: &Handle, name: &str, to: &Handle, new: &str) {
         self.inner.rename((from, name.as_bytes()), (to, new.as_bytes())).unwrap();
     }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
+mod arenas;
 mod bad_input;
 mod callers;
 mod client;
@@ -17,6 +18,7 @@ mod full_disk;
 mod govern;
 mod hanging;
 mod held_files;
+mod kills;
 mod live;
 mod manual;
 mod memory;

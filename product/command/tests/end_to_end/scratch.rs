@@ -180,6 +180,11 @@ impl Bytes {
         self.0
     }
 
+    /// A number less than `bound`.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.number() % bound
+    }
+
     pub(crate) fn vec(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len + 8);
         while bytes.len() < len {

@@ -187,8 +187,7 @@ impl Devices {
     ) -> Arc<FileInner> {
         self.files.add_at(found.slot, |slot| {
             // Dirty pages reach up to the size that clients know. Without any, nothing is known but the host's size.
-            let owes = !found.pages.is_empty() || found.intent.is_some();
-            let size = if owes { found.size.max(host_bytes) } else { host_bytes };
+            let size = if found.owes() { found.size.max(host_bytes) } else { host_bytes };
             let kept = self.slots.kept(slot);
             kept.store_size(size);
             let pages = FilePages::new(&self.cache, slot, size);
@@ -207,6 +206,7 @@ impl Devices {
 
     /// Data that was accepted and not synced may be lost.
     pub(crate) fn note_lost(&self) {
+        self.cache.frames.memory().header().change_verifier();
         self.lost_epoch.fetch_add(1, Ordering::AcqRel);
     }
 

@@ -61,7 +61,8 @@ impl Recovered {
             taken.push(page.frame);
         }
         taken.sort_unstable();
-        pages.frames().filter(|frame| taken.binary_search(frame).is_err()).for_each(|frame| pages.settle_free(frame));
+        let mut next = taken.iter().peekable();
+        pages.frames().filter(|frame| next.next_if_eq(&frame).is_none()).for_each(|frame| pages.settle_free(frame));
         let slots = FileSlots::of(&self.memory, Arc::default());
         let live: BTreeSet<u32> = self.seen.files.values().map(|file| file.slot).collect();
         (0..slots.count()).filter(|slot| !live.contains(slot)).for_each(|slot| slots.free(slot));
@@ -93,6 +94,11 @@ impl Unadopted {
 
     pub(crate) fn has(&self, key: &FileKey) -> bool {
         lock(&self.0).contains_key(key)
+    }
+
+    /// Whether a file has dirty pages or an unfinished change of shape.
+    pub(crate) fn is_owed(&self, key: &FileKey) -> bool {
+        lock(&self.0).get(key).is_some_and(FoundFile::owes)
     }
 
     /// Dirty pages of the files, in time proportional to the number of files.

@@ -49,6 +49,13 @@ pub(crate) struct FoundFile {
     pub(crate) pages: Vec<FoundPage>,
 }
 
+impl FoundFile {
+    /// Whether something of it is not on the device.
+    pub(crate) fn owes(&self) -> bool {
+        !self.pages.is_empty() || self.intent.is_some()
+    }
+}
+
 /// What broke a rule, and is never written home.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quarantined {
@@ -133,13 +140,12 @@ fn leave_single(pages: &mut Vec<FoundPage>) -> u64 {
 
 /// The files by key. A file that was closed, and opened again in another slot, is clean in the old one.
 fn by_key(files: BTreeMap<u32, (FileKey, FoundFile)>, quarantined: &mut Quarantined) -> BTreeMap<FileKey, FoundFile> {
-    let owes = |file: &FoundFile| !file.pages.is_empty() || file.intent.is_some();
     let mut by_key: BTreeMap<FileKey, Option<FoundFile>> = BTreeMap::new();
     for (key, file) in files.into_values() {
         match by_key.entry(key) {
             Entry::Vacant(entry) => _ = entry.insert(Some(file)),
-            Entry::Occupied(mut entry) => match (entry.get(), owes(&file)) {
-                (Some(other), true) if owes(other) => {
+            Entry::Occupied(mut entry) => match (entry.get(), file.owes()) {
+                (Some(other), true) if other.owes() => {
                     quarantined.files += 2;
                     quarantined.pages += (other.pages.len() + file.pages.len()) as u64;
                     entry.insert(None);

@@ -14,7 +14,7 @@ fn a_header_checks_for_its_own_form_size_and_boot_alone() {
     assert_eq!(larger.check(BOOT), Err(HeaderError::Layout));
     header.set(at::FORM, 7);
     assert_eq!(header.check(BOOT), Err(HeaderError::Damaged));
-    header.set(at::CHECKSUM, header.checksum());
+    header.set(at::CHECKSUM, checksum(&header.constant()));
     assert_eq!(header.check(BOOT), Err(HeaderError::Form { found: 7 }));
     header.set(at::MAGIC, 1);
     assert_eq!(header.check(BOOT), Err(HeaderError::Foreign));
@@ -46,4 +46,34 @@ fn what_changes_is_kept() {
     header.set(at::STATE, 99);
     assert_eq!(header.state(), ArenaState::Serving, "an unknown state is looked through");
     assert_eq!(header.check([0; 16]), Ok(()));
+}
+
+#[test]
+fn a_file_of_the_header_tells_the_sizes() {
+    let layout = Layout::new(1 << 20, 64).unwrap();
+    let memory = Memory::anonymous(layout).unwrap();
+    memory.header().begin(BOOT, 5);
+    memory.header().set_holder(17);
+    let mut bytes = [0; HEADER_BYTES];
+    for (word, bytes) in memory.header().words.iter().zip(bytes.chunks_exact_mut(8)) {
+        bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+    }
+    let mut header = HeaderBytes(bytes);
+    assert_eq!((header.layout(BOOT), header.holder(), header.is_unused()), (Ok(layout), 17, false));
+    assert_eq!(header.layout([9; 16]), Err(HeaderError::Boot));
+    header.0[at::SIZES * 8] ^= 1;
+    assert_eq!(header.layout(BOOT), Err(HeaderError::Damaged));
+    assert!(HeaderBytes([0; HEADER_BYTES]).is_unused());
+}
+
+#[test]
+fn a_changed_verifier_is_another_one_each_time() {
+    let memory = Memory::anonymous(Layout::new(1 << 20, 64).unwrap()).unwrap();
+    let verifiers: std::collections::BTreeSet<u64> = (0..100)
+        .map(|_| {
+            memory.header().change_verifier();
+            memory.header().verifier()
+        })
+        .collect();
+    assert_eq!(verifiers.len(), 100);
 }

@@ -1,4 +1,7 @@
+use std::os::fd::AsFd;
 use std::sync::atomic::AtomicU8;
+
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::*;
 use crate::{FrameId, Frames};
@@ -59,4 +62,25 @@ fn a_copy_has_the_same_bytes_and_is_apart() {
     // SAFETY: as above.
     assert_eq!(unsafe { byte(&copied).read() }, 5);
     assert_eq!((copy.header().check([3; 16]), copy.header().verifier()), (Ok(()), 44));
+}
+
+/// What one mapping of a file stored, a later one finds, at another address.
+#[test]
+fn what_stands_in_a_file_outlives_its_mapping() {
+    let file = memfd_create("arena", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&file, layout().bytes() as u64).unwrap();
+    // SAFETY: nobody else has the file, and it has the bytes of the layout.
+    let map = || unsafe { Memory::in_file(file.as_fd(), layout()) }.unwrap();
+    let first = map();
+    first.header().begin([3; 16], 44);
+    let frames = Frames::over(Arc::clone(&first), &[]);
+    let last_byte = |frames: &Frames| frames.address(FrameId::new(255)).as_ptr().wrapping_add(4095);
+    // SAFETY: the frame is the arena's, and no other code uses it here.
+    unsafe { last_byte(&frames).write(9) };
+    drop((frames, first));
+    let second = map();
+    assert_eq!((second.header().check([3; 16]), second.header().verifier()), (Ok(()), 44));
+    let frames = Frames::over(second, &[]);
+    // SAFETY: as above.
+    assert_eq!(unsafe { last_byte(&frames).read() }, 9);
 }

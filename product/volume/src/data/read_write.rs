@@ -15,6 +15,7 @@ use afflux_engine::{Client, Error, FILE_BYTES_MAX, File, Nanos, PinnedPages, Pla
 use bytes::Bytes;
 
 use crate::error::VolumeError;
+use crate::objects::found_files::key_of;
 use crate::objects::inode::{Inode, Seen, Times};
 use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
@@ -325,7 +326,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Opens a file's bytes. Gives a program with a lease on the file a moment to release it.
-    async fn open_data(&self, node: &Node, must_write: bool) -> Result<Data, VolumeError> {
+    pub(crate) async fn open_data(&self, node: &Node, must_write: bool) -> Result<Data, VolumeError> {
         let until = self.now().after(LEASE_WAIT_NS);
         let mut pause_ns = LEASE_PAUSE_NS;
         loop {
@@ -351,7 +352,11 @@ impl<P: Platform> Volume<P> {
     /// Gives an inode its engine file.
     fn attach(&self, inode: &Arc<Inode<P>>, data: Data) -> Result<(), VolumeError> {
         let device = self.device(inode.device, &inode.node)?;
-        let file = self.engine.open(device, data.backing, data.stat.size);
+        let size = data.stat.size;
+        let file = match key_of(&inode.identity, self.export_of(inode)) {
+            Some(key) => self.engine.open_kept(device, data.backing, &key, size),
+            None => self.engine.open(device, data.backing, size),
+        };
         inode.opened(file);
         Ok(())
     }

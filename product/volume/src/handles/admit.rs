@@ -29,6 +29,9 @@ impl<P: Platform> Volume<P> {
         export: u16,
         location: Option<Location>,
     ) -> Result<Arc<Inode<P>>, VolumeError> {
+        if let Some(inode) = self.adopted(&found).await? {
+            return Ok(inode);
+        }
         let Found { node, identity, stat } = found;
         let now = self.now();
         let make = || {

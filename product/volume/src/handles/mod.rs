@@ -5,6 +5,7 @@
 //! Invariants: a handle names one object while that lives, and nothing afterwards.
 
 mod admit;
+pub(crate) mod adopt;
 mod follow;
 pub(crate) mod hold;
 mod keep;

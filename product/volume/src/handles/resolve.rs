@@ -66,7 +66,7 @@ impl<P: Platform> Volume<P> {
         Ok(inode)
     }
 
-    async fn resolve_identity(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {
+    pub(crate) async fn resolve_identity(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {
         if let Some(inode) = self.table.get(&identity) {
             return Ok(inode);
         }

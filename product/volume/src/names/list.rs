@@ -216,7 +216,12 @@ impl<P: Platform> Volume<P> {
         export: u16,
         location: Location,
     ) -> Result<(FileHandle, Attributes), VolumeError> {
-        let Some(inode) = self.table.get(&identity) else {
+        let inode = match self.found_files.get(&identity) {
+            // An earlier server has told clients another size than the host's.
+            Some(_) => Some(self.resolve_identity(identity, export).await?),
+            None => self.table.get(&identity),
+        };
+        let Some(inode) = inode else {
             self.known_locations.seen_at(&identity, location);
             return Ok((self.key.seal(&identity, export), Attributes::of_host(&identity, &stat)));
         };

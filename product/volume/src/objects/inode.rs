@@ -474,6 +474,18 @@ impl<P: Platform> Inode<P> {
         self.bytes_changed(&mut state, now, u64::MAX)
     }
 
+    /// The file has come back from an earlier process, with unwritten bytes or without. Clients were told later times than
+    /// the host's if there are such bytes.
+    pub(crate) fn came_back(&self, now: Timestamp) {
+        let mut state = self.state();
+        state.unflushed = true;
+        let dirty_bytes = self.file().map_or(0, File::dirty_bytes);
+        if dirty_bytes > 0 {
+            state.usage.wrote(&(0..dirty_bytes));
+            self.bytes_changed(&mut state, now, u64::MAX);
+        }
+    }
+
     #[inline]
     fn bytes_changed(&self, state: &mut InodeState, now: Timestamp, size_max: u64) -> Consistency {
         self.changes.fetch_add(1, Ordering::Relaxed);

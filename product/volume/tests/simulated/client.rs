@@ -20,7 +20,7 @@ pub(crate) const OPERATIONS: u64 = 60;
 pub(crate) struct KnownFile {
     handle: Vec<u8>,
     pub(crate) bytes: Vec<u8>,
-    mtime: Option<Timestamp>,
+    pub(crate) mtime: Option<Timestamp>,
 }
 
 /// A client in its own directory, which no other client changes.

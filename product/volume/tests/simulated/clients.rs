@@ -19,7 +19,7 @@ use crate::client::{Client, Files, OPERATIONS, Object, bytes_of, disturb, moves_
 const SEEDS: u64 = 150;
 const CLIENTS: u64 = 3;
 
-fn number_from_env(name: &str, default: u64) -> u64 {
+pub(crate) fn number_from_env(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 

@@ -6,6 +6,7 @@ mod client;
 mod clients;
 mod held;
 mod holes;
+mod killed;
 mod listener;
 mod listing;
 mod privileges;

@@ -37,6 +37,7 @@ pub(super) struct Objects {
     pub(super) generations: u32,
 }
 
+#[derive(Clone)]
 pub(super) struct Object {
     pub(super) generation: u32,
     pub(super) mode: u32,
@@ -76,6 +77,7 @@ impl Object {
     }
 }
 
+#[derive(Clone)]
 pub(super) enum Body {
     /// Keeps how often the file's bytes had been changed when it was last looked at: writes move its times.
     Regular {
@@ -104,6 +106,15 @@ impl Drop for MemoryNode {
 }
 
 impl Objects {
+    /// The objects that have names, as the host keeps them when the only process with nodes is killed.
+    pub(super) fn named(&self) -> Self {
+        let named = self.by_number.iter().filter(|(_, object)| object.links > 0);
+        let by_number = named.map(|(number, object)| (*number, Object { nodes: 0, ..object.clone() }));
+        let unnamed = self.by_number.iter().filter(|(_, object)| object.links == 0).map(|(number, _)| *number);
+        let free = self.free.iter().copied().chain(unnamed).collect();
+        Self { by_number: by_number.collect(), free, generations: self.generations }
+    }
+
     /// # Panics
     /// When the object does not exist, which an entry or a node rules out.
     pub(super) fn get(&mut self, number: u64) -> &mut Object {

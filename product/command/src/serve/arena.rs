@@ -1,0 +1,190 @@
+//! The cache's memory: this process's own, or a file's, which a killed server leaves to the next one.
+//!
+//! Owns: what `--arena` demands of the other settings, the engine over what was found, the end of the file.
+//! Does not own: the file and its lock (`afflux_linux`), the look at its contents (the engine), the files' return (the
+//! volume).
+//! Invariants: the file is locked before the served directories are opened, since a predecessor may still have those. It
+//! is removed only after everything was written.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use afflux_engine::settings::Settings as Knobs;
+use afflux_engine::{Engine, Nanos, Platform, Policies, Recovered};
+use afflux_frames::{FILE_SLOTS, Frames, Layout};
+use afflux_linux::{ArenaContents, ArenaFile, LinuxPlatform};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{output, units};
+use afflux_volume::{AdoptedFiles, Volume};
+use tracing::{info, warn};
+
+use super::source::is_store;
+use crate::settings::Settings;
+
+/// Between two tries to open files that an earlier server left.
+const TRY_EVERY_NS: u64 = Nanos::SECOND;
+
+/// A server that has run this long is not in a circle of crashes.
+pub(super) const QUIET_AFTER: Duration = Duration::from_secs(60);
+
+/// The memory for a cache, before there is an engine.
+pub(super) struct CacheMemory {
+    bytes: u64,
+    arena: Option<(ArenaFile, ArenaContents)>,
+}
+
+impl CacheMemory {
+    /// Takes the file of `--arena`, if the settings have one. Waits for a server that is about to end.
+    pub(super) fn open(settings: &Settings, bytes: u64, mounts: bool) -> Outcome<Self> {
+        let Some(path) = settings.arena.as_deref() else { return Ok(Self { bytes, arena: None }) };
+        if settings.directories.iter().any(|directory| is_store(directory)) {
+            return Err(Failure::wrong_use(
+                "--arena is for directories: what a store's server has accepted is in the store",
+            ));
+        }
+        if mounts {
+            return Err(Failure::wrong_use("--arena is for NFS clients: a mount ends with its server"));
+        }
+        let layout = Layout::new(bytes, FILE_SLOTS).map_err(|error| Failure::failed(error.to_string()))?;
+        let opened = ArenaFile::open(path, layout, &mut |wait| warn!("{}: {wait}", output::shown(path.display())));
+        let opened = opened.map_err(|error| Failure::failed(format!("{}: {error}", output::shown(path.display()))))?;
+        Ok(Self { bytes, arena: Some(opened) })
+    }
+
+    /// Whether the memory outlives this process.
+    pub(super) fn is_kept(&self) -> bool {
+        self.arena.is_some()
+    }
+
+    /// The engine over the memory, and the memory's file.
+    pub(super) fn engine(
+        self,
+        platform: &LinuxPlatform,
+        knobs: Knobs,
+        policies: Policies,
+    ) -> Outcome<(Arc<Engine<LinuxPlatform>>, Option<ArenaFile>)> {
+        let own = Arc::new(platform.clone());
+        let Some((file, contents)) = self.arena else {
+            let frames = Frames::new(self.bytes)
+                .map_err(|error| Failure::failed(format!("no memory for the cache: {error}; try a smaller --cache")))?;
+            return Ok((Engine::with_policies(own, knobs, frames, policies), None));
+        };
+        let engine = match contents {
+            ArenaContents::Fresh(memory) => Engine::with_policies(own, knobs, Frames::over(memory, &[]), policies),
+            ArenaContents::Left(memory) => {
+                let recovered = Recovered::look(memory);
+                report(file.path(), &recovered);
+                let engine = Engine::recover(own, knobs, recovered, platform.random_u64(), policies);
+                let bytes = u64::from(engine.frames().total()) * afflux_frames::FRAME_BYTES as u64;
+                if bytes != self.bytes {
+                    info!(
+                        "the cache keeps its {} until everything is written and the server is started anew",
+                        units::data(bytes)
+                    );
+                }
+                engine
+            }
+        };
+        Ok((engine, Some(file)))
+    }
+}
+
+fn report(path: &Path, recovered: &Recovered) {
+    let (mut files, mut pages) = (0, 0);
+    for (_, dirty) in recovered.files() {
+        (files, pages) = (files + 1, pages + dirty as u64);
+    }
+    let unwritten = units::data(pages * afflux_frames::FRAME_BYTES as u64);
+    info!("an earlier server left {unwritten} unwritten in {}, of {files} open files", output::shown(path.display()));
+    let broken = recovered.quarantined();
+    if broken.files + broken.pages > 0 {
+        warn!(
+            "{} pages and {} files in {} are in a state that no kill leaves; they are not written{}",
+            broken.pages,
+            broken.files,
+            output::shown(path.display()),
+            if recovered.needs_new_verifier() { ", and clients send uncommitted data again" } else { "" }
+        );
+    }
+}
+
+/// Fails if an earlier server left files that this one does not serve.
+pub(super) fn refuse_files_elsewhere(volume: &Volume<LinuxPlatform>) -> Outcome {
+    match volume.found_elsewhere() {
+        0 => Ok(()),
+        files => Err(Failure::failed(format!(
+            "an earlier server left {files} files that are below none of these directories; serve the same directories with \
+             the same --state and --arena, and stop that server in order"
+        ))),
+    }
+}
+
+/// Why a server that cannot open files by handle takes no arena.
+pub(super) fn takes_handles() -> Failure {
+    Failure::wrong_use(
+        "--arena takes the right to open files by handle: root or CAP_DAC_READ_SEARCH, a file system that has handles \
+         (ext4, XFS, Btrfs), and no --subtree-check",
+    )
+}
+
+/// Opens the files that an earlier server left, in a task of the platform, until all are open.
+pub(super) fn adopt_files(engine: &Engine<LinuxPlatform>, volume: &Arc<Volume<LinuxPlatform>>) {
+    if engine.found_files().is_empty() {
+        return;
+    }
+    let (platform, volume) = (engine.platform().clone(), Arc::downgrade(volume));
+    engine.platform().spawn("adopt files", async move {
+        let mut is_told = false;
+        while let Some(volume) = volume.upgrade() {
+            let adopted = volume.adopt_found().await;
+            let has_failed = tell(&adopted, is_told);
+            if !has_failed {
+                return;
+            }
+            is_told = true;
+            drop(volume);
+            platform.sleep_until(platform.now().after(TRY_EVERY_NS)).await;
+        }
+    });
+}
+
+/// Reports what became of the files. Returns whether some are left.
+fn tell(adopted: &AdoptedFiles, is_told: bool) -> bool {
+    if adopted.files > 0 {
+        info!("{} files are open again, with {} unwritten", adopted.files, units::data(adopted.dirty_bytes));
+    }
+    if adopted.gone > 0 {
+        warn!("{} files that an earlier server had open are gone; their unwritten bytes were dropped", adopted.gone);
+    }
+    if let (Some((file, error)), false) = (&adopted.failed, is_told) {
+        warn!("the file {file} of an earlier server cannot be opened: {error}; it is tried again each second");
+    }
+    adopted.failed.is_some()
+}
+
+/// Waits until all files of an earlier server are open, so that their pages can be written.
+pub(super) fn adopt_rest(engine: &Engine<LinuxPlatform>, volume: &Volume<LinuxPlatform>) -> Outcome {
+    if engine.found_files().is_empty() {
+        return Ok(());
+    }
+    match engine.platform().block_on(volume.adopt_found()).failed {
+        None => Ok(()),
+        Some((file, error)) => {
+            Err(Failure::failed(format!("the file {file} of an earlier server is not written: {error}")))
+        }
+    }
+}
+
+/// The end of a server that has written everything: the next one finds no file.
+pub(super) fn end(arena: &ArenaFile, engine: &Engine<LinuxPlatform>) {
+    if let Err(error) = arena.remove(engine.frames().memory()) {
+        info!("{} stays, without contents: {error}", output::shown(arena.path().display()));
+    }
+}
+
+/// After a quiet minute the next recovery is the first one again.
+pub(super) fn forget_recoveries(engine: &Engine<LinuxPlatform>) {
+    engine.frames().memory().header().set_recoveries(0);
+}

@@ -1,0 +1,78 @@
+//! The process that has an arena's file: whether it runs, is about to end, or is stopped.
+//!
+//! Owns: reading that from /proc, ending a stopped process.
+//! Does not own: what follows from it (`arena_file`).
+//! Invariants: a process that does not have the file mapped is never killed: numbers of processes are used again.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::fstat;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::{ArenaFileError, host};
+
+/// The bit of SIGKILL among pending signals.
+const KILL_BIT: u64 = 1 << 8;
+/// The kernel's flag of a task that exits.
+const PF_EXITING: u64 = 4;
+
+/// What the process does that has the lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HolderState {
+    /// It runs.
+    Runs,
+    /// It was killed or is exiting, or it is not the one that has the lock any more.
+    Ends,
+    /// It is stopped: it cannot end by itself.
+    Stopped,
+}
+
+impl HolderState {
+    /// The state of a process that is said to have `file`.
+    pub(super) fn of(process: u32, file: &OwnedFd) -> Result<Self, ArenaFileError> {
+        let read = |what: &str| fs::read_to_string(format!("/proc/{process}/{what}")).unwrap_or_default();
+        let (status, stat) = (read("status"), read("stat"));
+        if Self::is_ending(&status, &stat) || !has(&read("maps"), file)? {
+            return Ok(Self::Ends);
+        }
+        Ok(if matches!(state(&stat), Some('T' | 't')) { Self::Stopped } else { Self::Runs })
+    }
+
+    fn is_ending(status: &str, stat: &str) -> bool {
+        let pending = status.lines().filter(|line| line.starts_with("SigPnd:") || line.starts_with("ShdPnd:"));
+        let mut pending = pending.filter_map(|line| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok());
+        let flags = after_name(stat).and_then(|rest| rest.split_whitespace().nth(6)?.parse::<u64>().ok());
+        matches!(state(stat), None | Some('Z' | 'X'))
+            || pending.any(|signals| signals & KILL_BIT != 0)
+            || flags.is_some_and(|flags| flags & PF_EXITING != 0)
+    }
+}
+
+/// The fields of a line of /proc/PID/stat after the program's name, which may contain anything.
+fn after_name(stat: &str) -> Option<&str> {
+    stat.rsplit_once(')').map(|(_, rest)| rest)
+}
+
+fn state(stat: &str) -> Option<char> {
+    after_name(stat)?.trim_start().chars().next()
+}
+
+/// Whether a process with these mappings has the file mapped.
+fn has(maps: &str, file: &OwnedFd) -> Result<bool, ArenaFileError> {
+    let inode = fstat(file).map_err(host("stat"))?.st_ino.to_string();
+    Ok(maps.lines().any(|line| line.split_whitespace().nth(4) == Some(&inode)))
+}
+
+/// Kills a process.
+pub(super) fn kill(process: u32) -> Result<(), Errno> {
+    let pid = i32::try_from(process).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+    match pidfd_open(pid, PidfdFlags::empty()).and_then(|process| pidfd_send_signal(&process, Signal::KILL)) {
+        Ok(()) | Err(Errno::SRCH) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+#[cfg(test)]
+mod tests;

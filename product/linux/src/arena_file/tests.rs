@@ -1,0 +1,93 @@
+//! The file of an arena: who gets it, and what its contents are taken for.
+
+use std::fs;
+use std::path::Path;
+
+use afflux_scratch::Scratch;
+
+use super::*;
+
+fn place() -> Option<Scratch> {
+    let made = Scratch::new(Path::new("/dev/shm"), "arena").ok();
+    if made.is_none() {
+        afflux_scratch::skipped!("/dev/shm is not there");
+    }
+    made
+}
+
+fn layout() -> Layout {
+    Layout::new(1 << 20, 64).unwrap()
+}
+
+fn open(place: &Scratch) -> Result<(ArenaFile, ArenaContents), ArenaFileError> {
+    ArenaFile::open(&place.path().join("arena"), layout(), &mut |_| {})
+}
+
+#[test]
+fn memory_is_left_once_an_engine_has_used_it() {
+    let Some(place) = place() else { return };
+    for state in [ArenaState::Fresh, ArenaState::Serving, ArenaState::Recovering, ArenaState::Clean] {
+        let (file, contents) = open(&place).unwrap();
+        let (ArenaContents::Fresh(memory) | ArenaContents::Left(memory)) = contents;
+        memory.header().set_state(state);
+        memory.header().set_verifier(state as u64 + 1);
+        drop((file, memory));
+        let (file, contents) = open(&place).unwrap();
+        let (memory, is_left) = match contents {
+            ArenaContents::Fresh(memory) => (memory, false),
+            ArenaContents::Left(memory) => (memory, true),
+        };
+        assert_eq!(is_left, matches!(state, ArenaState::Serving | ArenaState::Recovering), "{state:?}");
+        let expected = if is_left { state as u64 + 1 } else { 0 };
+        assert_eq!((memory.header().verifier(), memory.header().holder()), (expected, std::process::id()));
+        file.remove(&memory).unwrap();
+    }
+}
+
+/// The lock is of the open file, so that a second opening in one process is a second server.
+#[test]
+fn one_opening_at_a_time_has_the_file() {
+    let Some(place) = place() else { return };
+    let (file, contents) = open(&place).unwrap();
+    let Err(ArenaFileError::InUse { process }) = open(&place).map(drop) else { panic!("it is in use") };
+    assert_eq!(process, std::process::id());
+    drop((file, contents));
+    open(&place).unwrap();
+}
+
+/// A successor that opened the file before its predecessor removed it makes another one.
+#[test]
+fn a_removed_file_is_not_gone_on_with() {
+    let Some(place) = place() else { return };
+    let path = place.path().join("arena");
+    let (file, contents) = open(&place).unwrap();
+    let ArenaContents::Fresh(memory) = contents else { panic!("fresh") };
+    let before = fs::metadata(&path).unwrap().len();
+    file.remove(&memory).unwrap();
+    assert!(!path.exists());
+    let (second, _contents) = open(&place).unwrap();
+    assert_eq!(fs::metadata(second.path()).unwrap().len(), before);
+}
+
+#[test]
+fn a_full_file_system_is_said_when_the_file_is_made() {
+    let Some(place) = place() else { return };
+    let all = Layout::new(all_memory_bytes(), 64).unwrap();
+    let here = statfs(place.path()).unwrap();
+    if here.f_blocks * here.f_bsize as u64 >= all.bytes() as u64 {
+        afflux_scratch::skipped!("/dev/shm may take all memory of this machine");
+        return;
+    }
+    let Err(error) = ArenaFile::open(&place.path().join("arena"), all, &mut |_| {}) else {
+        panic!("a tmpfs took all memory of the machine")
+    };
+    assert!(matches!(error, ArenaFileError::NoRoom { bytes } if bytes == all.bytes() as u64), "{error}");
+    assert_eq!(fs::metadata(place.path().join("arena")).unwrap().len(), 0, "no page stays");
+}
+
+/// All memory of the machine, in whole frames.
+fn all_memory_bytes() -> u64 {
+    let total = rustix::system::sysinfo();
+    let bytes = total.totalram * u64::from(total.mem_unit);
+    bytes / 4096 * 4096
+}

@@ -1,0 +1,107 @@
+//! Bringing back files that an earlier process left in the engine's memory.
+//!
+//! Owns: when such a file is opened, what its object shows, which of them are gone.
+//! Does not own: which files wait (`objects::found_files`), their pages (the engine's `adopt`).
+//! Invariants: no caller sees the object of a found file before the engine has its dirty pages and its size. A file's
+//! pages are dropped only if the file is gone from the host. A clean file that cannot be opened for writing owes nothing.
+
+use std::sync::Arc;
+
+use afflux_engine::Platform;
+
+use crate::error::VolumeError;
+use crate::objects::found_files::FoundFile;
+use crate::objects::inode::Inode;
+use crate::tree::directory::Found;
+use crate::tree::identity::Identity;
+use crate::volume::{STOPPED, Volume};
+
+/// What became of the files that an earlier server left.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AdoptedFiles {
+    /// Files that were opened again.
+    pub files: u64,
+    /// Bytes of them that are still to be written.
+    pub dirty_bytes: u64,
+    /// Files that are gone from the host. Their unwritten bytes were dropped.
+    pub gone: u64,
+    /// The first file that could not be opened, by its number on the host's file system, and the reason. It stays for
+    /// another try.
+    pub failed: Option<(String, VolumeError)>,
+}
+
+impl<P: Platform> Volume<P> {
+    /// How many files of an earlier server are below no directory that is served now. While there are any, serve nothing:
+    /// their unwritten bytes could not go home.
+    pub fn found_elsewhere(&self) -> usize {
+        let tags: Vec<u16> = self.exports.iter().map(|export| export.tag).collect();
+        self.found_files.outside(&tags)
+    }
+
+    /// Opens all files that an earlier server left in the engine's memory, one after the other. Clients' calls open theirs
+    /// before that. Waits for the host.
+    pub async fn adopt_found(&self) -> AdoptedFiles {
+        let mut adopted = AdoptedFiles::default();
+        for (identity, file) in self.found_files.all() {
+            match self.resolve_identity(identity, file.export).await {
+                Ok(inode) => {
+                    adopted.files += 1;
+                    adopted.dirty_bytes += inode.file().map_or(0, afflux_engine::File::dirty_bytes);
+                }
+                Err(VolumeError::Stale) => {
+                    self.forget_found(&identity, &file).await;
+                    adopted.gone += 1;
+                }
+                Err(error) => adopted.failed = adopted.failed.or_else(|| Some((format!("{identity:?}"), error))),
+            }
+        }
+        adopted
+    }
+
+    async fn forget_found(&self, identity: &Identity, file: &FoundFile) {
+        let _turn = file.turn.lock().await;
+        self.engine.forget_found(&file.key);
+        self.found_files.remove(identity);
+    }
+
+    /// The object of a found file, with the pages and the size that it had. `None` if nobody left the file, or if it is an
+    /// object already. Completes even if the caller is dropped.
+    pub(crate) async fn adopted(&self, found: &Found) -> Result<Option<Arc<Inode<P>>>, VolumeError> {
+        let Some(file) = self.found_files.get(&found.identity) else { return Ok(None) };
+        let Found { node, identity, stat } = found;
+        let found = Found { node: node.clone(), identity: *identity, stat: *stat };
+        let adopted = self.carried_through("adopt", |volume| async move { volume.adopt_file(found, &file).await });
+        adopted.await.unwrap_or(Err(STOPPED))
+    }
+
+    async fn adopt_file(&self, found: Found, file: &FoundFile) -> Result<Option<Arc<Inode<P>>>, VolumeError> {
+        let _turn = file.turn.lock().await;
+        let Found { node, identity, .. } = found;
+        if self.found_files.get(&identity).is_none() {
+            return Ok(None);
+        }
+        let data = match self.open_data(&node, true).await {
+            Ok(data) => data,
+            Err(_) if !self.engine.is_owed(&file.key) => {
+                self.engine.forget_found(&file.key);
+                self.found_files.remove(&identity);
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let device = self.device(data.stat.device, &node)?;
+        let adopted = self.engine.adopt(device, data.backing, &file.key, data.stat.size).await;
+        let handle = self.key.seal(&identity, file.export);
+        let make = || Inode::new(&self.engine, identity, handle, node, data.stat, self.now(), &self.table.descriptors);
+        let (inode, _) = self.table.get_or_insert(&identity, make);
+        if let Some(adopted) = adopted {
+            inode.opened(adopted);
+            inode.allow_writing();
+            inode.came_back(self.wall());
+            self.settle_later(&inode);
+        }
+        self.known_locations.met(&identity);
+        self.found_files.remove(&identity);
+        Ok(Some(inode))
+    }
+}

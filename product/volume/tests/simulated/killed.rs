@@ -1,0 +1,229 @@
+//! Servers that are killed over memory that outlives them: the next one shows clients each byte, size and name that they
+//! were told.
+//!
+//! Several clients work at the same time; after their last calls the server is killed, in the middle of its writeback. In
+//! the next life they compare everything and go on, while the volume still brings files back.
+
+//! rule: 12: after a kill clients find each file with the bytes, the size and the names that they were told
+//! kept in: `product/volume/src/handles/adopt.rs`
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+use afflux_engine::{Nanos, Platform, Recovered};
+use afflux_simulator::{Disk, DiskOptions, MemoryTree, Random, Setup, SimMachine, TreeOptions, World, WorldOptions};
+use afflux_volume::{AttributeChange, VolumeError};
+use bytes::Bytes;
+
+use crate::client::{Client, Files};
+use crate::clients::{VolumeFixture, number_from_env};
+use crate::held::{create, read, write};
+
+const SEEDS: u64 = 60;
+const CLIENTS: u64 = 3;
+const LIVES: u64 = 4;
+const OPERATIONS: u64 = 25;
+
+fn setup() -> Setup {
+    Setup::default().with_knobs(&["dirty_expire_centisecs=50"]).unwrap()
+}
+
+fn options(seed: u64) -> TreeOptions {
+    // As few descriptors as possible for every other seed: inodes come and go all the time.
+    let descriptors_max = if seed.is_multiple_of(2) { 0 } else { 100_000 };
+    TreeOptions { descriptors_max, ..TreeOptions::default() }
+}
+
+/// One life of a server, up to a kill.
+struct Life {
+    world: World,
+    disk: Arc<Disk>,
+    tree: Arc<MemoryTree>,
+    volume: Arc<Files>,
+}
+
+impl Life {
+    fn first(seed: u64) -> Self {
+        let VolumeFixture { world, disk, tree, volume } = VolumeFixture::new(seed, options(seed));
+        Self { world, disk, tree, volume }
+    }
+
+    /// The life after a kill of this one now.
+    fn next(self, seed: u64, random: &mut Random) -> Self {
+        let memory = self.volume.engine().frames().memory().copy().unwrap();
+        let files = self.disk.files_after_kill(random);
+        let world = World::new(WorldOptions::seed(seed));
+        let disk = Disk::new(&world, 0, DiskOptions::default());
+        disk.restore(files);
+        let tree = self.tree.after_kill(&world, &disk, options(seed));
+        let recovered = Recovered::look(memory);
+        assert_eq!(recovered.quarantined(), Default::default());
+        let mut machine = SimMachine::recover(&world, recovered, 1, setup());
+        let volume = machine.add_tree("disk", &tree).unwrap();
+        assert_eq!(volume.found_elsewhere(), 0);
+        assert_eq!(volume.write_verifier(), self.volume.write_verifier());
+        Self { world, disk, tree, volume }
+    }
+
+    fn run<F: Future>(&self, future: F) -> F::Output {
+        self.world.run(future).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Lets the clients work at the same time. In a later life they compare first what they know.
+    fn serve(&self, clients: Vec<Client>, is_first: bool) -> Vec<Client> {
+        let (count, ended) = (clients.len(), Arc::new(Mutex::new(Vec::new())));
+        for mut client in clients {
+            client.volume = Arc::clone(&self.volume);
+            let ended = Arc::clone(&ended);
+            self.world.spawn("client", async move {
+                if !is_first {
+                    compare(&mut client).await;
+                }
+                for _ in 0..OPERATIONS {
+                    client.step().await;
+                }
+                ended.lock().unwrap().push(client);
+            });
+        }
+        let volume = Arc::clone(&self.volume);
+        self.world.spawn("adopt", async move { assert_eq!(volume.adopt_found().await.failed, None) });
+        self.run(async {
+            let platform = self.world.platform();
+            while ended.lock().unwrap().len() < count {
+                platform.sleep_until(platform.now().after(Nanos::MILLISECOND)).await;
+            }
+        });
+        std::mem::take(&mut *ended.lock().unwrap())
+    }
+}
+
+async fn compare(client: &mut Client) {
+    client.list().await;
+    for known in client.files.values_mut() {
+        // A file with unwritten bytes has a later time now.
+        known.mtime = None;
+    }
+    for (name, known) in client.files.clone() {
+        client.check(&name, &known).await;
+    }
+    for handle in &client.gone {
+        assert_eq!(client.volume.resolve(handle).await.err(), Some(VolumeError::Stale));
+    }
+}
+
+fn one_seed(seed: u64) {
+    let mut random = Random::new(seed).fork(78);
+    let mut life = Life::first(seed);
+    let root = life.run(life.volume.mount(b"")).unwrap();
+    let mut clients: Vec<Client> = (0..CLIENTS)
+        .map(|number| {
+            let name = format!("home{number}");
+            let made = life.run(life.volume.make_directory(&root, name.as_bytes(), AttributeChange::default()));
+            let home = life.volume.handle(&made.result.unwrap().0).as_bytes().to_vec();
+            Client::new(Arc::clone(&life.volume), home, random.fork(number))
+        })
+        .collect();
+    drop(root);
+    for number in 0..LIVES {
+        clients = life.serve(clients, number == 0);
+        life = life.next(seed + number, &mut random);
+    }
+    life.run(async {
+        for client in &mut clients {
+            client.volume = Arc::clone(&life.volume);
+            compare(client).await;
+        }
+        assert_eq!(life.volume.adopt_found().await.failed, None);
+        let device = life.volume.engine().status().devices[0].id;
+        assert!(life.volume.engine().drain(device).await.is_empty());
+        assert_eq!(life.volume.settle_all().await, 0);
+        assert!(life.volume.engine().found_files().is_empty());
+    });
+}
+
+#[test]
+fn clients_go_on_after_kills() {
+    let first = number_from_env("AFFLUX_FIRST_SEED", 1);
+    for seed in first..first + number_from_env("AFFLUX_SEEDS", SEEDS) {
+        eprintln!("seed {seed}");
+        one_seed(seed);
+    }
+}
+
+/// A killed server with one file of 5,000 unwritten bytes, and what the next one shows before anything was brought back.
+fn after_kill() -> Life {
+    let life = Life::first(1);
+    life.run(async {
+        let root = life.volume.mount(b"").await.unwrap();
+        let file = create(&life.volume, &root, b"file").await;
+        write(&life.volume, &file, 0, &[7; 5000]).await;
+    });
+    life.next(2, &mut Random::new(3))
+}
+
+#[test]
+fn a_listing_brings_back_the_files_whose_attributes_it_shows() {
+    let life = after_kill();
+    life.run(async {
+        let root = life.volume.mount(b"").await.unwrap();
+        let listing = life.volume.list(&root, 0, 100, true).await.unwrap();
+        let sizes: Vec<u64> = listing
+            .entries
+            .iter()
+            .filter(|entry| entry.name == "file")
+            .map(|entry| entry.object.as_ref().unwrap().1.size)
+            .collect();
+        assert_eq!(sizes, [5000]);
+    });
+}
+
+#[test]
+fn a_name_brings_its_file_back() {
+    let life = after_kill();
+    life.run(async {
+        let root = life.volume.mount(b"").await.unwrap();
+        let (file, attributes) = life.volume.lookup(&root, b"file").await.unwrap();
+        assert_eq!((attributes.size, attributes.used), (5000, 8192), "no part of it looks like a hole");
+        assert_eq!(read(&life.volume, &file).await, [7; 5000]);
+        assert!(life.volume.engine().found_files().is_empty());
+    });
+}
+
+/// The engine would have two files with one key, and the second would lack the first one's pages.
+#[test]
+fn a_caller_that_goes_away_brings_its_file_back_all_the_same() {
+    let life = after_kill();
+    life.run(async {
+        let root = life.volume.mount(b"").await.unwrap();
+        for steps in 1..40 {
+            let mut lookup = Box::pin(life.volume.lookup(&root, b"file"));
+            for _ in 0..steps {
+                if poll_fn(|context| Poll::Ready(lookup.as_mut().poll(context).is_ready())).await {
+                    break;
+                }
+                life.world.platform().preemption_point().await;
+            }
+        }
+        let (file, _) = life.volume.lookup(&root, b"file").await.unwrap();
+        assert_eq!(read(&life.volume, &file).await, [7; 5000]);
+        life.volume.write(&file, 5000, Bytes::from_static(&[8; 10])).await.result.unwrap();
+        life.volume.sync(&file, 0, 0).await.result.unwrap();
+        let on_disk = life.disk.durable(life.tree.file_at(&["file"]).unwrap());
+        assert_eq!(on_disk, [&[7; 5000][..], &[8; 10]].concat());
+    });
+}
+
+#[test]
+fn a_file_that_is_gone_is_forgotten_once() {
+    let life = after_kill();
+    life.run(async {
+        let root = life.volume.mount(b"").await.unwrap();
+        // The host's own unlink: nothing brings the file back before.
+        life.volume.remove(&root, b"file").await.result.unwrap();
+        let adopted = life.volume.adopt_found().await;
+        assert_eq!((adopted.files, adopted.gone, adopted.failed), (0, 1, None));
+        assert!(life.volume.engine().found_files().is_empty());
+        assert_eq!(life.volume.adopt_found().await, Default::default());
+    });
+}
