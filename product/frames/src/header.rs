@@ -63,7 +63,7 @@ pub enum HeaderError {
     /// The constant part is damaged.
     #[error("its header is damaged")]
     Damaged,
-    /// Its parts have sizes that this program does not use on this machine.
+    /// This program does not use parts of these sizes on this machine.
     #[error("its cache has a size that this machine cannot hold, or its parts have other places")]
     Layout,
     /// The host was started anew since.

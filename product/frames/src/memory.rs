@@ -77,8 +77,8 @@ impl Memory {
     /// The kernel refuses the mapping.
     ///
     /// # Safety
-    /// The file has [`Layout::bytes`], and nobody shortens it. No other process, and no other code of this process, uses
-    /// its bytes while the memory lives.
+    /// The file has [`Layout::bytes`], and nobody shortens it. While the memory lives, nobody else uses
+    /// the file's bytes.
     pub unsafe fn in_file(file: BorrowedFd<'_>, layout: Layout) -> Result<Arc<Self>, ArenaError> {
         Self::mapped(layout, Some(file))
     }

@@ -1,10 +1,10 @@
 //! A file that holds an engine's memory beyond the life of the process.
 //!
 //! Owns: making the file, which files are refused, the lock that keeps a second server away.
-//! Does not own: the contents (`afflux_frames`), what a successor does with them (the engine).
+//! Does not own: the contents (`afflux_frames`), their use by a successor (the engine).
 //! Invariants: one process at a time has a file open with the lock, from before it looks at the contents until it is gone
-//! with all its requests. So no request of a predecessor can still write to a disk. A file of another user, or one
-//! that others may open, is never used. The memory has room from the start: a full file system shows when the file is
+//! with all its requests. So no request of a predecessor can still write to a disk. Files of other users, and files
+//! with rights for others, are never used. The memory has room from the start: a full file system shows when the file is
 //! made, not as a fault in the middle of a write.
 
 use std::fmt;
@@ -28,7 +28,7 @@ mod holder;
 #[cfg(test)]
 mod tests;
 
-pub use holder::HolderState;
+use holder::HolderState;
 
 /// The type of a tmpfs (statfs(2)).
 const TMPFS_MAGIC: i64 = 0x0102_1994;
@@ -49,7 +49,7 @@ pub enum ArenaFileError {
     /// The host refuses a call.
     #[error("{call}: {source}")]
     Host {
-        /// What was asked.
+        /// The call.
         call: &'static str,
         /// The host's answer.
         source: io::Error,
@@ -99,7 +99,7 @@ pub enum ArenaFileError {
     Memory(#[from] ArenaError),
 }
 
-/// What a wait for the file waits for.
+/// The reason of a wait for the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArenaWait {
     /// A server that was killed and has not ended yet. A request of it to a disk that hangs may be the reason.
@@ -210,8 +210,8 @@ impl ArenaFile {
     }
 
     fn map(&self, layout: Layout) -> Result<Arc<Memory>, ArenaFileError> {
-        // SAFETY: the file has these bytes. This process has its lock, and other users cannot open it; who runs other
-        // programs as this user, or as root, answers for them as for the process's own memory.
+        // SAFETY: the file has these bytes. This process has its lock, and other users cannot open it. Programs of this
+        // user and of root could change any memory of the process anyway.
         let memory = unsafe { Memory::in_file(self.file.as_fd(), layout) }?;
         memory.header().set_holder(std::process::id());
         Ok(memory)
@@ -300,7 +300,7 @@ fn lock(file: &OwnedFd, told: &mut dyn FnMut(ArenaWait)) -> Result<(), ArenaFile
     let mut running_since = began;
     while !claim(file, Claim::Alone).map_err(|source| ArenaFileError::Host { call: "lock", source })? {
         let process = read_header(file)?.holder();
-        let state = HolderState::of(process, file)?;
+        let state = HolderState::of(process, file).map_err(host("stat"))?;
         if state != HolderState::Runs {
             running_since = Instant::now();
         }

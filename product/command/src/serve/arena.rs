@@ -1,6 +1,6 @@
 //! The cache's memory: this process's own, or a file's, which a killed server leaves to the next one.
 //!
-//! Owns: what `--arena` demands of the other settings, the engine over what was found, the end of the file.
+//! Owns: the demands of `--arena` on other settings, the engine over a found arena, the end of the file.
 //! Does not own: the file and its lock (`afflux_linux`), the look at its contents (the engine), the files' return (the
 //! volume).
 //! Invariants: the file is locked before the served directories are opened, since a predecessor may still have those. It

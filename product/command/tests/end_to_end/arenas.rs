@@ -1,5 +1,5 @@
-//! A cache in a file that outlives the server (`--arena`): what a killed server's successor goes on with, and the files
-//! that it refuses.
+//! A cache in a file that outlives the server (`--arena`): the successor of a killed server, and files that a server
+//! refuses.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};

@@ -1,8 +1,8 @@
 //! Servers killed under load, with a cache in a file that outlives them: no accepted byte is lost.
 //!
 //! Two clients write, cut, commit and read files of their own, until a signal ends the server in the middle. A third of
-//! the successors is killed as soon as it serves. Then each file is compared with what the server had accepted: of the
-//! call that was not answered, any part may have happened. `AFFLUX_SERVER_KILLS` sets the number of kills.
+//! the successors is killed as soon as it serves. Then the clients compare each file with their accepted calls. Any
+//! part of an unanswered call may have happened. `AFFLUX_SERVER_KILLS` sets the number of kills.
 
 use std::fs;
 use std::sync::mpsc::{self, Sender};

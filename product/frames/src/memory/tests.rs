@@ -64,7 +64,7 @@ fn a_copy_has_the_same_bytes_and_is_apart() {
     assert_eq!((copy.header().check([3; 16]), copy.header().verifier()), (Ok(()), 44));
 }
 
-/// What one mapping of a file stored, a later one finds, at another address.
+/// A later mapping finds the bytes of an earlier one, at another address.
 #[test]
 fn what_stands_in_a_file_outlives_its_mapping() {
     let file = memfd_create("arena", MemfdFlags::CLOEXEC).unwrap();

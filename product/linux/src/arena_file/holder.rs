@@ -1,7 +1,7 @@
 //! The process that has an arena's file: whether it runs, is about to end, or is stopped.
 //!
 //! Owns: reading that from /proc, ending a stopped process.
-//! Does not own: what follows from it (`arena_file`).
+//! Does not own: the consequences (`arena_file`).
 //! Invariants: a process that does not have the file mapped is never killed: numbers of processes are used again.
 
 use std::fs;
@@ -11,19 +11,17 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::{ArenaFileError, host};
-
 /// The bit of SIGKILL among pending signals.
 const KILL_BIT: u64 = 1 << 8;
 /// The kernel's flag of a task that exits.
 const PF_EXITING: u64 = 4;
 
-/// What the process does that has the lock.
+/// The state of the process with the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HolderState {
     /// It runs.
     Runs,
-    /// It was killed or is exiting, or it is not the one that has the lock any more.
+    /// It was killed, is exiting, or has lost the lock since.
     Ends,
     /// It is stopped: it cannot end by itself.
     Stopped,
@@ -31,7 +29,7 @@ pub enum HolderState {
 
 impl HolderState {
     /// The state of a process that is said to have `file`.
-    pub(super) fn of(process: u32, file: &OwnedFd) -> Result<Self, ArenaFileError> {
+    pub(super) fn of(process: u32, file: &OwnedFd) -> Result<Self, Errno> {
         let read = |what: &str| fs::read_to_string(format!("/proc/{process}/{what}")).unwrap_or_default();
         let (status, stat) = (read("status"), read("stat"));
         if Self::is_ending(&status, &stat) || !has(&read("maps"), file)? {
@@ -60,8 +58,8 @@ fn state(stat: &str) -> Option<char> {
 }
 
 /// Whether a process with these mappings has the file mapped.
-fn has(maps: &str, file: &OwnedFd) -> Result<bool, ArenaFileError> {
-    let inode = fstat(file).map_err(host("stat"))?.st_ino.to_string();
+fn has(maps: &str, file: &OwnedFd) -> Result<bool, Errno> {
+    let inode = fstat(file)?.st_ino.to_string();
     Ok(maps.lines().any(|line| line.split_whitespace().nth(4) == Some(&inode)))
 }
 

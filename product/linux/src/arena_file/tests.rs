@@ -1,4 +1,4 @@
-//! The file of an arena: who gets it, and what its contents are taken for.
+//! The file of an arena: its lock, and the meaning of its contents.
 
 use std::fs;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn one_opening_at_a_time_has_the_file() {
     open(&place).unwrap();
 }
 
-/// A successor that opened the file before its predecessor removed it makes another one.
+/// A predecessor may remove the file after its successor has opened it.
 #[test]
 fn a_removed_file_is_not_gone_on_with() {
     let Some(place) = place() else { return };

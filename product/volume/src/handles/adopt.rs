@@ -1,6 +1,6 @@
 //! Bringing back files that an earlier process left in the engine's memory.
 //!
-//! Owns: when such a file is opened, what its object shows, which of them are gone.
+//! Owns: the moment of such a file's opening, the attributes of its object, the end of files that are gone.
 //! Does not own: which files wait (`objects::found_files`), their pages (the engine's `adopt`).
 //! Invariants: no caller sees the object of a found file before the engine has its dirty pages and its size. A file's
 //! pages are dropped only if the file is gone from the host. A clean file that cannot be opened for writing owes nothing.
@@ -16,7 +16,7 @@ use crate::tree::directory::Found;
 use crate::tree::identity::Identity;
 use crate::volume::{STOPPED, Volume};
 
-/// What became of the files that an earlier server left.
+/// The outcome for files of an earlier server.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AdoptedFiles {
     /// Files that were opened again.

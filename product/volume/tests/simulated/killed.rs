@@ -1,5 +1,5 @@
-//! Servers that are killed over memory that outlives them: the next one shows clients each byte, size and name that they
-//! were told.
+//! Kills of servers whose memory outlives them. The next server shows clients each byte, size and name that the earlier one
+//! told them.
 //!
 //! Several clients work at the same time; after their last calls the server is killed, in the middle of its writeback. In
 //! the next life they compare everything and go on, while the volume still brings files back.
@@ -151,7 +151,7 @@ fn clients_go_on_after_kills() {
     }
 }
 
-/// A killed server with one file of 5,000 unwritten bytes, and what the next one shows before anything was brought back.
+/// The successor of a killed server with one file of 5,000 unwritten bytes. It has brought nothing back yet.
 fn after_kill() -> Life {
     let life = Life::first(1);
     life.run(async {
