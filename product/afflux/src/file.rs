@@ -275,7 +275,8 @@ impl File {
     /// copied. Otherwise as [`File::read_at`].
     #[inline]
     pub fn try_read_pinned(&self, range: Range<u64>) -> io::Result<Pages> {
-        self.pinned_hit(&range)?.1.ok_or_else(|| ErrorKind::WouldBlock.into())
+        let len = self.pinned_len(&range)?;
+        self.pinned_hit(range.start, len).ok_or_else(|| ErrorKind::WouldBlock.into())
     }
 
     /// Shows bytes without a copy. Bytes past the file's end are left out.
@@ -288,10 +289,11 @@ impl File {
     /// As [`File::read_at`]; [`ErrorKind::OutOfMemory`] if there is no memory for a copy.
     #[inline]
     pub fn read_pinned(&self, range: Range<u64>) -> io::Result<Pages> {
-        match self.pinned_hit(&range)? {
-            (_, Some(pages)) => Ok(pages),
-            (len, None) => self.block(self.pinned_work(range.start, len)),
+        let len = self.pinned_len(&range)?;
+        if let Some(pages) = self.pinned_hit(range.start, len) {
+            return Ok(pages);
         }
+        self.read_pinned_blocking(range.start, len).map(|pages| *pages)
     }
 
     /// [`File::read_pinned`], awaited. If it is dropped before it ends, no page is held; the pages being read still
@@ -300,20 +302,27 @@ impl File {
     /// # Errors
     /// As [`File::read_pinned`].
     pub async fn read_pinned_async(&self, range: Range<u64>) -> io::Result<Pages> {
-        match self.pinned_hit(&range)? {
-            (_, Some(pages)) => Ok(pages),
-            (len, None) => self.pass(self.pinned_work(range.start, len)).await,
+        let len = self.pinned_len(&range)?;
+        match self.pinned_hit(range.start, len) {
+            Some(pages) => Ok(pages),
+            None => self.pass(self.pinned_work(range.start, len)).await,
         }
     }
 
-    /// The number of bytes, and the pages if all of them are cached.
-    #[inline]
-    fn pinned_hit(&self, range: &Range<u64>) -> Result<(usize, Option<Pages>), Error> {
-        let len = self.pinned_len(range)?;
+    /// The pages, if all of them are cached.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "what a call returns through memory is read back before it is there")]
+    fn pinned_hit(&self, offset: u64, len: usize) -> Option<Pages> {
         if len == 0 {
-            return Ok((0, Some(Pages::of_copy(Vec::new()))));
+            return Some(Pages::of_copy(Vec::new()));
         }
-        Ok((len, self.0.engine.try_read_pinned(&self.0.pages, range.start, len).map(Pages::pinned)))
+        self.0.engine.try_read_pinned(&self.0.pages, offset, len).map(Pages::pinned)
+    }
+
+    /// In a box, since a pointer is returned in a register: so the caller's pages of a hit need no memory.
+    #[cold]
+    fn read_pinned_blocking(&self, offset: u64, len: usize) -> io::Result<Box<Pages>> {
+        self.block(self.pinned_work(offset, len)).map(Box::new)
     }
 
     async fn pinned_work(&self, offset: u64, len: usize) -> Result<Pages, Error> {

@@ -29,11 +29,10 @@ use afflux_engine::PinnedPages;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Pages(PageBytes);
-
-enum PageBytes {
-    Pinned(PinnedPages),
-    Copied(Vec<u8>),
+pub struct Pages {
+    /// Nothing if the bytes are a copy.
+    pinned: Option<PinnedPages>,
+    copy: Vec<u8>,
 }
 
 impl fmt::Debug for Pages {
@@ -43,20 +42,18 @@ impl fmt::Debug for Pages {
 }
 
 impl Pages {
+    #[inline]
     pub(crate) fn pinned(pinned: PinnedPages) -> Self {
-        Self(PageBytes::Pinned(pinned))
+        Self { pinned: Some(pinned), copy: Vec::new() }
     }
 
     pub(crate) fn of_copy(copy: Vec<u8>) -> Self {
-        Self(PageBytes::Copied(copy))
+        Self { pinned: None, copy }
     }
 
     /// Number of bytes.
     pub fn len(&self) -> usize {
-        match &self.0 {
-            PageBytes::Pinned(pinned) => pinned.len(),
-            PageBytes::Copied(copy) => copy.len(),
-        }
+        self.pinned.as_ref().map_or(self.copy.len(), PinnedPages::len)
     }
 
     /// Whether there are no bytes.
@@ -66,25 +63,22 @@ impl Pages {
 
     /// Whether the bytes are a copy, because too many pages were held already.
     pub fn is_copy(&self) -> bool {
-        matches!(&self.0, PageBytes::Copied(copy) if !copy.is_empty())
+        !self.copy.is_empty()
     }
 
     /// The bytes as one slice, if they lie in one page of 4 KiB, or are a copy.
     #[inline]
     pub fn as_slice(&self) -> Option<&[u8]> {
-        match &self.0 {
-            PageBytes::Pinned(pinned) => pinned.as_slice(),
-            PageBytes::Copied(copy) => Some(copy),
+        match &self.pinned {
+            Some(pinned) => pinned.as_slice(),
+            None => Some(&self.copy),
         }
     }
 
     /// The bytes, a slice a page, in the file's order: ready for `write_vectored`.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> + '_ {
-        let (pinned, copied) = match &self.0 {
-            PageBytes::Pinned(pinned) => (Some(pinned.slices()), None),
-            PageBytes::Copied(copy) => (None, (!copy.is_empty()).then_some(copy.as_slice())),
-        };
-        pinned.into_iter().flatten().chain(copied)
+        let copy = self.is_copy().then_some(self.copy.as_slice());
+        self.pinned.iter().flat_map(PinnedPages::slices).chain(copy)
     }
 
     /// A copy of the bytes.

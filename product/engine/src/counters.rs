@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::hazards::Hazards;
 use crate::old_kernels::CpuAccount;
 
 /// One row of the counter table.
@@ -126,6 +127,7 @@ impl Counters {
 pub struct Local {
     block: Arc<CounterBlock>,
     pub(crate) cpu_account: CpuAccount,
+    pub(crate) hazards: Arc<Hazards>,
     /// Counting is a plain store because a block has one writer.
     not_sync: PhantomData<Cell<()>>,
 }
@@ -136,7 +138,8 @@ impl Local {
         let block = Arc::new(CounterBlock { values: std::array::from_fn(|_| AtomicU64::new(0)) });
         counters.blocks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&block));
         counters.threads.fetch_add(1, Ordering::Relaxed);
-        Self { block, cpu_account: CpuAccount::default(), not_sync: PhantomData }
+        let hazards = Arc::new(Hazards::new());
+        Self { block, cpu_account: CpuAccount::default(), hazards, not_sync: PhantomData }
     }
 
     /// Whether the counters are unreachable: the [`Counters`] of this block are gone.

@@ -269,7 +269,7 @@ impl<P: Platform> Engine<P> {
             "this world needs whole frames"
         );
         frames.memory().header().set_state(ArenaState::Serving);
-        let cache = Arc::new(Cache::new(frames, policies.eviction));
+        let cache = Arc::new(Cache::new(frames, policies.eviction, platform.fence_all_threads()));
         let in_force = ActivePolicy::new(policies.policy);
         let devices = Devices::new(Arc::clone(&cache), settings, in_force, policies.readahead, unadopted);
         let devices = Arc::new(devices);
@@ -339,8 +339,10 @@ impl<P: Platform> Engine<P> {
     }
 
     /// As [`Engine::try_read`], without the copy. `None` also if guards hold too much already.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "what a call returns through memory is read back before it is there")]
     pub fn try_read_pinned(&self, file: &File, offset: u64, len: usize) -> Option<PinnedPages> {
-        self.reading.of(&file.0).try_read_pinned(&file.0, offset, len)
+        self.reading.try_read_pinned(self.base.local(), &file.0, offset, len)
     }
 
     /// As [`Engine::read`], without the copy. `None` if guards hold too much already, or if the cache is too small to

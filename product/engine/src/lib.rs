@@ -18,6 +18,7 @@ mod durations;
 mod engine;
 pub mod error;
 pub mod eviction;
+mod hazards;
 mod memory;
 mod named;
 pub mod old_kernels;

@@ -88,6 +88,12 @@ pub trait Platform: Send + Sync + Sized + 'static {
     /// noticed as they come. Called once for each completion, on the thread that reports it.
     fn unwatched_ns(&self) -> u64;
 
+    /// A call that has every thread of the process pass a full fence before it returns. `None` if the world has no such
+    /// call: then hits order their own stores and loads, which costs more. Asked once, when an engine is made.
+    fn fence_all_threads(&self) -> Option<fn()> {
+        None
+    }
+
     /// This thread's counters. In the simulator: those of the virtual CPU that runs the step.
     fn local(&self) -> &Local;
 

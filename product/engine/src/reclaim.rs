@@ -56,6 +56,8 @@ impl<P: Platform> Reclaim<P> {
         if scan.waiting_to_be_written.len() > scan.victims.len() {
             self.request_writes_of(&mut scan.waiting_to_be_written);
         }
+        // One fence for all of them, before any file is locked.
+        cache.recall(scan.victims.iter().map(|victim| victim.frame));
         scan.victims.sort_by_key(|victim| victim.identity.file);
         let mut gone = Vec::with_capacity(scan.victims.len());
         for victims in scan.victims.chunk_by(|one, other| one.identity.file == other.identity.file) {

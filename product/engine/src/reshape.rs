@@ -285,6 +285,7 @@ impl<P: Platform> Reshaping<P> {
         found: FrameId,
         spare: &mut SpareFrames<'_>,
     ) -> Option<FrameId> {
+        self.base.cache.recall(std::iter::once(found));
         let word = self.base.cache.pages.hold(found, WRITER);
         if !word.being_written_to() && !word.stable() {
             return Some(found);
@@ -353,6 +354,7 @@ impl<P: Platform> Reshaping<P> {
     fn drop_some_pages(&self, file: &FileInner, state: &mut FileState, pages: Range<u64>) -> Option<u64> {
         let cache = &self.base.cache;
         let present = |page| file.pages.index.next_present(&cache.nodes, page).filter(|page| *page < pages.end);
+        cache.recall_present(&file.pages, pages.clone(), DROP_PAGES);
         cache.visit_piece(DROP_PAGES, pages.start, present, |page| {
             let Some(frame) = cache.frame_at(&file.pages, page) else { return };
             let word = cache.pages.word(frame);
@@ -414,6 +416,7 @@ impl<P: Platform> Reshaping<P> {
     fn forget_clean(&self, file: &FileInner, state: &mut FileState, from: u64) -> Option<u64> {
         let cache = &self.base.cache;
         let present = |page| file.pages.index.next_present(&cache.nodes, page);
+        cache.recall_present(&file.pages, from..u64::MAX, DROP_PAGES);
         cache.visit_piece(DROP_PAGES, from, present, |page| {
             let Some(frame) = cache.frame_at(&file.pages, page) else { return };
             if !cache.pages.word(frame).any(DIRTY) {

@@ -1,6 +1,7 @@
 //! Atomics and locks for lock-free code: std's, or loom's while a model is checked.
 //!
-//! Owns: that choice, made by `--cfg loom`; the wrapper that keeps values of different threads apart.
+//! Owns: that choice, made by `--cfg loom`; the wrapper that keeps values of different threads apart; the cheap side of
+//! a fence whose other side is a call of the world.
 //! Does not own: any protocol; the models stand beside the modelled code, in `loom_models.rs`.
 //! Invariants: code that a model runs takes its types from here. Everything else may use std's: outside of a model the
 //! two are the same.
@@ -33,6 +34,17 @@ impl<T> std::ops::Deref for OwnLines<T> {
     fn deref(&self) -> &T {
         &self.0
     }
+}
+
+/// Orders this thread's earlier stores before its later loads, as seen by a thread that calls the world's fence of all
+/// threads ([`Platform::fence_all_threads`](crate::Platform::fence_all_threads)): only the compiler has to be told. Loom
+/// has no such fence, so that both sides have a full one there.
+#[inline]
+pub(crate) fn light_fence() {
+    #[cfg(not(all(test, loom)))]
+    std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+    #[cfg(all(test, loom))]
+    atomic::fence(atomic::Ordering::SeqCst);
 }
 
 /// Locks, even after a holder has panicked.

@@ -17,6 +17,7 @@ mod arena_file;
 mod claim;
 mod clock;
 mod device;
+mod fence;
 #[cfg(feature = "server")]
 mod filter;
 mod foreign_wakers;

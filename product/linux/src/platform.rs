@@ -26,7 +26,7 @@ use rustix::thread::gettid;
 
 use crate::foreign_wakers::{self, DeferredWakes, WakeThread};
 use crate::reactor::{Mail, RINGS_KEPT, Reactor, Remote, RingAbility, Sleep, SpareRings};
-use crate::{clock, in_place, local, watch};
+use crate::{clock, fence, in_place, local, watch};
 
 /// Most reactor threads: more than any machine can use.
 pub const REACTORS_MAX: usize = 256;
@@ -428,6 +428,10 @@ impl Platform for LinuxPlatform {
 
     fn unwatched_ns(&self) -> u64 {
         watch::unwatched_ns()
+    }
+
+    fn fence_all_threads(&self) -> Option<fn()> {
+        fence::of_all_threads()
     }
 
     #[inline]

@@ -1,15 +1,16 @@
 //! The number of pages under guards, and its limit.
 //!
 //! Owns: the places that count guards and hold the cache, so that threads that take guards seldom change the same word.
-//! Does not own: the guards (`pins`), the frames' own counts of them (`page`).
+//! Does not own: the guards (`pins`), the frames' own counts of them (`page`), lent guards (`lending`), whose share is
+//! taken off the limit.
 //! Invariants: a guard's reference to its place also counts the first page, so that one atomic change serves both. The
-//! sum over all places is the number of guarded pages. A small limit is never passed. Otherwise each place may pass it
-//! by [`SLACK_PAGES_MAX`], or a little more when several threads take guards there at one instant.
+//! sum over all places is the number of guarded pages, but for lent guards. A small limit is never passed. Otherwise each
+//! place may pass it by [`SLACK_PAGES_MAX`], or a little more when several threads take guards there at one instant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Cache;
+use super::{Cache, orphans};
 
 const PLACES: usize = 16;
 /// A place asks for the sum after it has grown by at most this: a power of two.
@@ -51,7 +52,7 @@ impl GuardPlaces {
     #[inline]
     pub(super) fn admit(&self, number: PlaceNumber, pages_max: u64) -> Option<Arc<GuardPlace>> {
         let place = Arc::clone(&self.0[number.0]);
-        (!asks(&place, 1, pages_max) || self.pages() <= pages_max).then_some(place)
+        (!asks(&place, 1, pages_max) || self.taken() <= pages_max).then_some(place)
     }
 
     /// As [`GuardPlaces::admit`], for several pages: the guard also gives back the pages after the first
@@ -59,17 +60,38 @@ impl GuardPlaces {
     pub(super) fn admit_many(&self, number: PlaceNumber, pages: u64, pages_max: u64) -> Option<Arc<GuardPlace>> {
         let place = Arc::clone(&self.0[number.0]);
         place.more.fetch_add(pages - 1, Ordering::Relaxed);
-        if asks(&place, pages, pages_max) && self.pages() > pages_max {
+        if asks(&place, pages, pages_max) && self.taken() > pages_max {
             place.forget_more(pages - 1);
             return None;
         }
         Some(place)
     }
 
+    #[inline]
+    pub(super) fn cache(&self) -> &Arc<Cache> {
+        &self.0[0].cache
+    }
+
     /// Pages under guards.
     #[cold]
     pub(crate) fn pages(&self) -> u64 {
+        self.counted() + self.cache().lending.pages()
+    }
+
+    /// Pages that guards hold or may hold.
+    #[cold]
+    fn taken(&self) -> u64 {
+        self.counted() + self.cache().lending.leased()
+    }
+
+    fn counted(&self) -> u64 {
         self.0.iter().map(GuardPlace::pages).sum()
+    }
+}
+
+impl Drop for GuardPlaces {
+    fn drop(&mut self) {
+        orphans::keep(self.cache());
     }
 }
 

@@ -14,7 +14,7 @@ use afflux_frames::{FRAME_BYTES, FrameId};
 
 use super::{Cache, FilePages};
 use crate::memory::copy;
-use crate::page::{PIN, Sectors, WRITER, about_to_fill};
+use crate::page::{DIRTY, LENT, PIN, Sectors, WRITER, about_to_fill};
 use crate::platform::Platform;
 use crate::units::PAGE_BYTES;
 
@@ -105,6 +105,22 @@ impl Cache {
     /// If `from` is shorter than the range.
     #[inline]
     pub(crate) fn overwrite_hit<P: Platform>(&self, file: &FilePages, at: InPage, from: &[u8]) -> bool {
+        self.try_overwrite::<P>(file, at, from) || self.overwrite_lent::<P>(file, at, from)
+    }
+
+    /// An overwrite of a page that only a lent guard keeps from it.
+    #[cold]
+    fn overwrite_lent<P: Platform>(&self, file: &FilePages, at: InPage, from: &[u8]) -> bool {
+        let frame = file.index.lookup(&self.nodes, at.page).filter(|frame| self.pages.contains(*frame));
+        if !frame.is_some_and(|frame| self.pages.word(frame).has(DIRTY | LENT)) {
+            return false;
+        }
+        self.recall_for_write(file, at.page..at.page + 1);
+        self.try_overwrite::<P>(file, at, from)
+    }
+
+    #[inline]
+    fn try_overwrite<P: Platform>(&self, file: &FilePages, at: InPage, from: &[u8]) -> bool {
         let len = at.copied(from.len());
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;

@@ -11,8 +11,12 @@ mod file_pages;
 pub(crate) mod guards;
 pub(crate) mod hit;
 pub(crate) mod index;
+mod lending;
+mod lent_guard;
 pub(crate) mod nodes;
+mod orphans;
 mod pins;
+mod recall;
 #[cfg(all(test, loom))]
 pub(crate) mod witness;
 
@@ -23,12 +27,13 @@ use afflux_frames::{FrameId, Frames};
 
 use crate::eviction::{Admitted, Arrival, Eviction, EvictionKind};
 use crate::memory::Arena;
-use crate::page::{Identity, PageTable};
+use crate::page::{DETACHED, Identity, LENT, PageTable};
 use crate::rare::{Number, Rare, Switches};
 use crate::sync::OwnLines;
 use crate::wait::WaitQueue;
 pub use census::Census;
 pub(crate) use file_pages::FilePages;
+use lending::Lending;
 use nodes::Nodes;
 pub use pins::PinnedPages;
 
@@ -42,6 +47,7 @@ pub(crate) struct Cache {
     pub(crate) arena: Arc<Arena>,
     pub(crate) pages: PageTable,
     pub(crate) nodes: Nodes,
+    lending: Lending,
     pub(crate) eviction: Box<dyn Eviction>,
     pub(crate) eviction_kind: EvictionKind,
     page_queues: Box<[WaitQueue]>,
@@ -54,7 +60,8 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub(crate) fn new(frames: Frames, eviction_kind: EvictionKind) -> Self {
+    /// `fence` is [`Platform::fence_all_threads`](crate::Platform::fence_all_threads).
+    pub(crate) fn new(frames: Frames, eviction_kind: EvictionKind, fence: Option<fn()>) -> Self {
         let eviction = eviction_kind.make(frames.total());
         let pages = PageTable::of(frames.memory());
         let frames = Arc::new(frames);
@@ -63,6 +70,7 @@ impl Cache {
             nodes: Nodes::new(Arc::clone(&frames)),
             frames,
             pages,
+            lending: Lending::new(fence),
             eviction,
             eviction_kind,
             page_queues: (0..PAGE_QUEUES).map(|_| WaitQueue::new()).collect(),
@@ -157,8 +165,11 @@ impl Cache {
     /// As [`Cache::release_frame`], for many.
     fn release_frames(&self, frames: &mut Vec<FrameId>) {
         self.eviction.removed(&self.pages, frames);
+        for frame in frames.iter() {
+            self.pages.detach(*frame);
+        }
+        self.recall(frames.iter().copied());
         for frame in frames.drain(..) {
-            self.pages.detach(frame);
             self.release_silently(frame);
         }
         self.memory_queue.wake_all();
@@ -176,6 +187,8 @@ impl Cache {
         let released = self.pages.release(frame);
         if released {
             self.frames.free(frame);
+        } else if self.pages.word(frame).has(DETACHED | LENT) {
+            self.recall(std::iter::once(frame));
         }
         released
     }

@@ -12,6 +12,7 @@ use loom::thread;
 
 use super::*;
 use crate::cache::witness::Witness;
+use crate::hazards::Hazards;
 use crate::sync;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -29,7 +30,14 @@ struct World {
     whole: Witness,
     released: AtomicU32,
     size: AtomicU64,
+    /// The slots of two threads that guard by announcement.
+    hazards: [Hazards; 2],
+    /// Held during a recall.
+    recalling: sync::Mutex<()>,
 }
+
+/// The number of the modelled cache.
+const CACHE: u64 = 7;
 
 fn frame() -> FrameId {
     FrameId::new(0)
@@ -44,7 +52,10 @@ impl World {
             whole: Witness::new(),
             released: AtomicU32::new(0),
             size: AtomicU64::new(4096),
+            hazards: [Hazards::new(), Hazards::new()],
+            recalling: sync::Mutex::new(()),
         };
+        world.hazards.iter().for_each(|hazards| hazards.serve(CACHE));
         world.store(frame(), 0, stamp);
         world.pages.set_sectors(frame(), Sectors::ALL);
         world.pages.set_dirty(frame(), if flags & DIRTY != 0 { Sectors::ALL } else { Sectors::NONE });
@@ -102,6 +113,47 @@ impl World {
             self.release();
         }
         seen
+    }
+
+    /// A guard by announcement, whose thread may have to lend it first.
+    fn lent_guard(&self, thread: usize) -> Option<[[u64; 2]; 2]> {
+        let slot = self.hazards[thread].announce(CACHE, frame()).expect("a thread with an empty slot");
+        let record = self.pages.get(frame()).expect("a frame of the table");
+        let found = PageTable::enter_lent(record, OLD_PAGE) || self.pages.lend(record, OLD_PAGE);
+        let both = || [self.load(frame(), 0), self.load(frame(), 1)];
+        let seen = found.then(|| {
+            self.whole.read();
+            [both(), both()]
+        });
+        slot.leave();
+        if self.pages.word(frame()).has(DETACHED) {
+            self.recall();
+        }
+        slot.empty();
+        seen
+    }
+
+    fn recall(&self) {
+        let recalling = sync::lock(&self.recalling);
+        if !self.pages.begin_recall(frame()) {
+            return;
+        }
+        crate::sync::atomic::fence(Ordering::SeqCst);
+        if self.hazards.iter().flat_map(Hazards::frames).any(|used| used == frame()) {
+            return self.pages.give_up_recall(frame());
+        }
+        drop(recalling);
+        if self.pages.end_guard(frame()).0 {
+            self.release();
+        }
+    }
+
+    /// [`World::release`] by the thread that detached the frame.
+    fn release_detached(&self) {
+        self.release();
+        if self.pages.word(frame()).has(DETACHED | LENT) {
+            self.recall();
+        }
     }
 
     fn overwrite(&self, writer: usize, value: u64) -> bool {
@@ -330,5 +382,72 @@ fn loom_a_page_replaced_while_its_guard_goes_loses_no_overwrite() {
         reply.join().unwrap();
         let now = if replaced { new } else { frame() };
         assert_eq!(world.load(now, 0), u64::from(acknowledged));
+    });
+}
+
+fn lend(world: &World) {
+    let record = world.pages.get(frame()).unwrap();
+    assert!(world.pages.lend(record, OLD_PAGE));
+}
+
+#[test]
+fn loom_a_page_under_a_lent_guard_does_not_change() {
+    for lent in [false, true] {
+        sync::model(move || {
+            let world = World::new(DIRTY_PAGE, 0);
+            if lent {
+                lend(&world);
+            }
+            let recall = Arc::clone(&world);
+            let recall = thread::spawn(move || recall.recall());
+            let overwriter = Arc::clone(&world);
+            let overwriter = thread::spawn(move || overwriter.overwrite(0, 1));
+            if let Some([before, after]) = world.lent_guard(0) {
+                assert_eq!(before, after);
+            }
+            recall.join().unwrap();
+            let acknowledged = overwriter.join().unwrap();
+            assert_eq!(world.load(frame(), 0), u64::from(acknowledged));
+            assert!(!world.pages.word(frame()).held());
+        });
+    }
+}
+
+#[test]
+fn loom_a_page_under_a_lent_guard_is_not_evicted() {
+    sync::model(|| {
+        let world = World::new(PRESENT | UPTODATE, OLD_PAGE.index);
+        lend(&world);
+        let guard = Arc::clone(&world);
+        let guard = thread::spawn(move || {
+            if let Some([before, after]) = guard.lent_guard(0) {
+                assert!(before[0] == OLD_PAGE.index && before == after);
+            }
+        });
+        world.recall();
+        if world.pages.detach_idle(frame()) {
+            world.release();
+        }
+        guard.join().unwrap();
+        assert!(!world.pages.word(frame()).held());
+    });
+}
+
+#[test]
+fn loom_a_frame_detached_under_a_lent_guard_is_released_once() {
+    sync::model(|| {
+        let world = World::new(PRESENT | UPTODATE, OLD_PAGE.index);
+        lend(&world);
+        let guard = Arc::clone(&world);
+        let guard = thread::spawn(move || {
+            if let Some([before, after]) = guard.lent_guard(0) {
+                assert!(before[0] == OLD_PAGE.index && before == after);
+            }
+        });
+        let _ = world.pages.detach(frame());
+        world.release_detached();
+        guard.join().unwrap();
+        assert_eq!(world.released.load(Ordering::Relaxed), 1);
+        assert!(!world.pages.word(frame()).held() && !world.pages.word(frame()).has(LENT));
     });
 }

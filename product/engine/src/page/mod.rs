@@ -10,6 +10,7 @@
 
 mod entry;
 mod found;
+mod lent;
 mod optimistic_read;
 mod sectors;
 mod table;
@@ -18,7 +19,7 @@ mod unread;
 pub(crate) use found::Found;
 pub(crate) use optimistic_read::about_to_fill;
 pub(crate) use sectors::{SECTOR_BYTES, Sectors};
-pub(crate) use table::{Identity, PageTable};
+pub(crate) use table::{Identity, PageTable, Record};
 pub(crate) use unread::PagesAhead;
 
 /// One transient reader: a copy in progress; does not keep writers out.
@@ -31,8 +32,11 @@ pub(crate) const WRITER: u64 = 1 << 32;
 const PINS: u64 = GUARD - 1;
 const GUARDS: u64 = (WRITER - 1) & !PINS;
 const WRITERS: u64 = 0xfff << 32;
+/// A guard that threads have in common: a page that has it is guarded for each thread that announces the frame
+/// (`lent`). The highest bit of the guards' field.
+pub(crate) const LENT: u64 = 1 << 31;
 /// Guards above this are refused, far below where the field would overflow.
-const GUARDS_MAX: u64 = 0xf000 << 16;
+const GUARDS_MAX: u64 = 0x7000 << 16;
 
 /// The frame is in its file's index.
 pub(crate) const PRESENT: u64 = 1 << 44;
@@ -83,7 +87,7 @@ impl Word {
     }
 
     pub(crate) fn guards_full(self) -> bool {
-        self.0 & GUARDS >= GUARDS_MAX
+        self.0 & GUARDS & !LENT >= GUARDS_MAX
     }
 
     pub(crate) fn being_written_to(self) -> bool {
@@ -95,8 +99,9 @@ impl Word {
         self.0 & WRITERS > WRITER
     }
 
+    /// Whether anybody holds the frame, as far as the word tells. A lent guard may have no user: it can be recalled.
     pub(crate) fn held(self) -> bool {
-        self.0 & HOLDERS != 0
+        self.0 & HOLDERS & !LENT != 0
     }
 
     /// Whether a write has to go to another frame.

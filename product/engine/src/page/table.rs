@@ -64,7 +64,7 @@ pub(super) struct Reuses(u64);
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct Record {
-    word: AtomicU64,
+    pub(super) word: AtomicU64,
     /// The page's number, and the high bits of the frame's reuses.
     index: AtomicU64,
     file: AtomicU32,
@@ -141,13 +141,13 @@ impl PageTable {
     }
 
     #[inline]
-    fn record(&self, frame: FrameId) -> &Record {
+    pub(super) fn record(&self, frame: FrameId) -> &Record {
         &self.records[frame.index()]
     }
 
     /// The record of a frame, if there is one with this number.
     #[inline]
-    pub(super) fn get(&self, frame: FrameId) -> Option<&Record> {
+    pub(crate) fn get(&self, frame: FrameId) -> Option<&Record> {
         self.records.get(frame.index())
     }
 
@@ -287,7 +287,7 @@ impl PageTable {
             .word
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
                 let busy = super::DIRTY | WRITEBACK | READING | super::PRIOR;
-                let idle = Word(word).has(PRESENT) && !Word(word).any(busy) && !Word(word).held();
+                let idle = Word(word).has(PRESENT) && !Word(word).any(busy | HOLDERS);
                 idle.then_some(word & REUSES | DETACHED)
             })
             .is_ok();
@@ -383,7 +383,13 @@ impl PageTable {
     /// hot page write no cache line.
     #[inline]
     pub(crate) fn touch(&self, frame: FrameId) {
-        let seen = self.record(frame).uses.load(Ordering::Relaxed);
+        self.touch_at(self.record(frame), frame);
+    }
+
+    /// [`PageTable::touch`] of a frame whose record is at hand.
+    #[inline]
+    pub(crate) fn touch_at(&self, record: &Record, frame: FrameId) {
+        let seen = record.uses.load(Ordering::Relaxed);
         if seen & COUNTED < COUNTED {
             self.count_use(frame, seen, 0);
         }

@@ -243,6 +243,7 @@ impl<P: Platform> Reading<P> {
 
     fn drop_some_used(&self, file: &FileInner, state: &mut FileState, pages: Range<u64>, uses_max: u8) {
         let cache = &self.base.cache;
+        cache.recall_present(&file.pages, pages.clone(), LET_GO_PAGES);
         for page in pages {
             let Some(frame) = cache.frame_at(&file.pages, page) else { continue };
             let busy = cache.pages.word(frame).any(DIRTY | WRITEBACK | READING | PRIOR);

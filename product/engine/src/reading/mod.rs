@@ -18,11 +18,11 @@ use self::fill::Hand;
 use crate::FILE_BYTES_MAX;
 use crate::base::Base;
 use crate::cache::PinnedPages;
-use crate::cache::guards::{GuardPlaces, PlaceNumber};
+use crate::cache::guards::GuardPlaces;
 use crate::cache::hit::InPage;
 use crate::call::Call;
 use crate::client::Client;
-use crate::counters::Counter;
+use crate::counters::{Counter, Local};
 use crate::devices::delays::Delay;
 use crate::devices::file::{FileInner, FileState};
 use crate::error::{Error, check_range};
@@ -55,32 +55,50 @@ pub(crate) struct Reading<P: Platform> {
     guards: Arc<GuardPlaces>,
 }
 
-/// The part of the cache that guards may hold: a reader of the bytes decides when they go. Three quarters stay for pages
-/// that can be evicted. A reply beyond that is copied.
-const PINNED_PART: u64 = 4;
-
 /// The number of copies in an engine; all are alike.
 const COPIES: u32 = 16;
 
 /// Copies of the mechanism, so that readers of different files seldom count references in the same word.
-pub(crate) struct Readings<P: Platform>(Box<[Arc<Reading<P>>]>);
+pub(crate) struct Readings<P: Platform> {
+    copies: Box<[Arc<Reading<P>>]>,
+    guards: Arc<GuardPlaces>,
+}
 
 impl<P: Platform> Readings<P> {
     pub(crate) fn new(base: &Base<P>, reclaim: &Arc<Reclaim<P>>) -> Arc<Self> {
         let guards = GuardPlaces::new(&base.cache);
         let copy = |_| Reading::new(base.clone(), Arc::clone(reclaim), Arc::clone(&guards));
-        Arc::new(Self((0..COPIES).map(copy).collect()))
+        Arc::new(Self { copies: (0..COPIES).map(copy).collect(), guards })
     }
 
     /// The copy for a file.
     #[inline]
     pub(crate) fn of(&self, file: &FileInner) -> &Arc<Reading<P>> {
-        &self.0[(file.pages.slot % COPIES) as usize]
+        &self.copies[(file.pages.slot % COPIES) as usize]
     }
 
     /// Bytes of pages under guards; a guard of no bytes counts as one page.
     pub(crate) fn pinned_bytes(&self) -> u64 {
-        self.0[0].guards.pages() * PAGE_BYTES
+        self.guards.pages() * PAGE_BYTES
+    }
+
+    /// [`Engine::try_read_pinned`](crate::Engine::try_read_pinned).
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "what a call returns through memory is read back before it is there")]
+    pub(crate) fn try_read_pinned(
+        &self,
+        local: &Local,
+        file: &Arc<FileInner>,
+        offset: u64,
+        len: usize,
+    ) -> Option<PinnedPages> {
+        let want = available(file, offset, len);
+        let pages = PinnedPages::take(&self.guards, local, &file.pages, (offset, want))?;
+        local.count(Counter::ReadHitPages, pages.count());
+        if wants_more_ahead(file, offset + want as u64) {
+            self.of(file).read_ahead(file, offset..offset + want as u64);
+        }
+        Some(pages)
     }
 }
 
@@ -176,29 +194,6 @@ impl<P: Platform> Reading<P> {
         }
     }
 
-    /// [`Engine::try_read_pinned`](crate::Engine::try_read_pinned).
-    #[inline]
-    pub(crate) fn try_read_pinned(
-        self: &Arc<Self>,
-        file: &Arc<FileInner>,
-        offset: u64,
-        len: usize,
-    ) -> Option<PinnedPages> {
-        let want = available(file, offset, len);
-        let pages = self.pin(file, offset, want)?;
-        self.base.local().count(Counter::ReadHitPages, page_count(offset, want));
-        self.end_hit(file, offset, want);
-        Some(pages)
-    }
-
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "what a call returns through memory is read back before it is there")]
-    fn pin(&self, file: &FileInner, offset: u64, len: usize) -> Option<PinnedPages> {
-        let guards_max = self.base.cache.total_pages() / PINNED_PART;
-        let place = PlaceNumber::of(self.base.local());
-        PinnedPages::take(&self.guards, place, &file.pages, (offset, len), guards_max)
-    }
-
     /// [`Engine::read_pinned`](crate::Engine::read_pinned).
     pub(crate) async fn read_pinned(
         self: &Arc<Self>,
@@ -214,7 +209,7 @@ impl<P: Platform> Reading<P> {
         for _ in 0..tries {
             let want = available(file, offset, len);
             let pages = FileInner::pages_of(&(offset..offset + want as u64));
-            if let Some(pinned) = self.pin(file, offset, want) {
+            if let Some(pinned) = PinnedPages::take(&self.guards, self.base.local(), &file.pages, (offset, want)) {
                 let found = found.unwrap_or(Found { hits: page_count(offset, want), misses: 0, joined: 0 });
                 self.end_read(file, offset, want, Some(found));
                 return Ok(Some(pinned));

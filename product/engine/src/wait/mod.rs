@@ -127,6 +127,12 @@ impl WaitQueue {
         }
     }
 
+    /// Whether somebody waits, as far as this thread knows.
+    #[inline]
+    pub(crate) fn has_waiters(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
     fn wake_waiting(&self) {
         let woken = {
             let mut wakers = sync::lock(&self.wakers);

@@ -64,7 +64,10 @@ pub(crate) fn overwrite<P: Platform>(base: &Base<P>, file: &FileInner, offset: u
         return if hit { from.len() } else { 0 };
     }
     if !could_overwrite(base, file, offset, from.len()) {
-        return 0;
+        base.cache.recall_for_write(&file.pages, FileInner::pages_of(&(offset..offset + from.len() as u64)));
+        if !could_overwrite(base, file, offset, from.len()) {
+            return 0;
+        }
     }
     overwrite_hits(base, file, offset, from)
 }
@@ -123,6 +126,8 @@ impl<P: Platform> Writing<P> {
             done += overwrite_hits(&self.base, file, offset + done as u64, &from[done..]);
             if done < from.len() {
                 let piece = &from[done..from.len().min(done + self.piece_bytes(&payer))];
+                let range = offset + done as u64..offset + (done + piece.len()) as u64;
+                self.base.cache.recall_for_write(&file.pages, FileInner::pages_of(&range));
                 match self.write_piece(&payer, offset + done as u64, piece).await {
                     Ok(written) => done += written,
                     // So much has failed since the wait began that smaller pieces are needed.

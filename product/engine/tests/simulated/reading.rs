@@ -283,6 +283,26 @@ fn a_page_is_found_if_it_was_there_when_the_call_came() {
 }
 
 #[test]
+fn pages_that_were_shown_are_evicted_once_nobody_looks() {
+    let lab = EngineFixture::new(1, 512, &[DiskOptions::default()], &[]);
+    let file = lab.laid_out(2048 * PAGE as u64);
+    lab.run(async {
+        let engine = &lab.here.engine;
+        engine.advise(&file.file, 0..u64::MAX, Advice::Random);
+        let kept = engine.read_pinned(&file.file, 0, PAGE).await.unwrap().unwrap();
+        for page in 0..2048 {
+            // The second and third time the guard is lent.
+            for _ in 0..3 {
+                assert!(engine.read_pinned(&file.file, page * PAGE as u64, PAGE).await.unwrap().is_some());
+            }
+        }
+        assert!(engine.try_read_pinned(&file.file, 0, PAGE).is_some(), "a guard keeps its page");
+        drop(kept);
+    });
+    assert!(lab.count(Counter::PagesEvicted) >= 2048 - 512);
+}
+
+#[test]
 fn a_page_that_another_call_is_reading_is_not_found() {
     let lab = EngineFixture::plain(1);
     let file = lab.file(0, 64 * PAGE, 1);

@@ -142,6 +142,34 @@ fn what_a_guard_shows_stays_while_the_file_is_cut() {
     });
 }
 
+#[test]
+fn what_a_guard_shows_is_one_version_while_the_page_is_overwritten() {
+    let lab = RaceFixture::new(256, &["dirty_background_ratio=100", "dirty_expire_centisecs=360000"]);
+    let file = lab.file(0);
+    lab.platform.block_on(lab.engine.write(&file, 0, &[1; PAGE as usize])).unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..100_000_u64 {
+                let bytes = [round as u8; PAGE as usize];
+                if lab.engine.try_write(&file, 0, &bytes).is_none() {
+                    lab.platform.block_on(lab.engine.write(&file, 0, &bytes)).unwrap();
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let Some(pages) = lab.engine.try_read_pinned(&file, 0, PAGE as usize) else { continue };
+                    let bytes = pages.as_slice().unwrap();
+                    assert!(bytes.iter().all(|byte| *byte == bytes[0]), "bytes under a guard changed");
+                }
+            });
+        }
+    });
+}
+
 const PHASES: u64 = 20;
 const THREADS: u64 = 4;
 const FILES: u64 = 3;

@@ -80,7 +80,7 @@ impl Clock {
     }
 
     /// A block is not `Sync`, and a platform's reference must outlive the call, so the thread keeps the blocks for
-    /// ever. That costs some 250 bytes per virtual CPU for each change of worlds on a thread.
+    /// ever. That costs some 500 bytes per virtual CPU for each change of worlds on a thread.
     #[cold]
     fn make_locals(&self) -> &'static [CpuLocal] {
         let make = |_| CpuLocal { local: Local::new(&self.counters), charged_ps: Cell::new(0) };

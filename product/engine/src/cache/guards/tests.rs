@@ -4,7 +4,7 @@ use super::*;
 use crate::eviction::EvictionKind;
 
 fn places() -> Arc<GuardPlaces> {
-    GuardPlaces::new(&Arc::new(Cache::new(Frames::new(1 << 20).expect("a mebibyte"), EvictionKind::default())))
+    GuardPlaces::new(&Arc::new(Cache::new(Frames::new(1 << 20).expect("a mebibyte"), EvictionKind::default(), None)))
 }
 
 #[test]
