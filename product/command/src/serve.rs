@@ -22,6 +22,7 @@ mod mount_banner;
 mod own_clients;
 mod prefault;
 mod reload;
+mod rescue;
 pub(crate) mod running;
 pub(crate) mod signals;
 mod small_files;
@@ -49,7 +50,7 @@ use std::{process, thread};
 
 use afflux_budget::Budget;
 use afflux_engine::settings::KnobError;
-use afflux_engine::{Nanos, Policies};
+use afflux_engine::{Nanos, Policies, Recovered};
 use afflux_linux::{
     Caching, IoChoice, LinuxPlatform, Listener, REACTORS_MAX, Reactors, give_up_privileges, host_device, kept_places,
     refuse_foreign_calls,
@@ -240,11 +241,12 @@ fn start(
         let knob = settings.set_text(knob).map_err(wrong_use)?;
         policies.refuse_ignored(&settings, knob).map_err(wrong_use)?;
     }
-    let is_kept = memory.is_kept();
-    let (engine, arena) = memory.engine(platform, settings, policies)?;
+    let (is_kept, key, tree) = (memory.is_kept(), source.key(state), source.tree());
+    let write_home = |recovered: &Recovered| source.write_home(platform, &key, recovered);
+    let (engine, arena) = memory.engine(platform, settings, policies, write_home)?;
     // A server that was killed has left its verifier in the memory.
     let is_recovered = engine.write_verifier() != 0;
-    let (key, tree, devices) = (source.key(state), source.tree(), Arc::new(Devices::default()));
+    let devices = Arc::new(Devices::default());
     let factory = device_factory(source, platform, &devices, kept);
     let by_handle = tree.exports().iter().all(|export| tree.opens(&export.root.identity));
     let volume = Volume::new(Arc::clone(&engine), tree, key, factory)

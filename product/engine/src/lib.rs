@@ -54,7 +54,7 @@ pub use error::{DeviceError, Error};
 pub use platform::{Device, DeviceReport, Limits, Nanos, Platform, WallNanos};
 pub use readahead::{Advice, Readahead};
 pub use reclaim::Dropped;
-pub use recovery::{FILE_KEY_BYTES_MAX, FileKey, Quarantined, Recovered};
+pub use recovery::{FILE_KEY_BYTES_MAX, FileKey, Quarantined, Recovered, RescuedFile};
 pub use recycler::{Recycler, SharedRecycler};
 pub use request::{Backing, Operation, PastCache, ProbeMemory, Request};
 

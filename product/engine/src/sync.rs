@@ -38,7 +38,7 @@ impl<T> std::ops::Deref for OwnLines<T> {
 
 /// Orders this thread's earlier stores before its later loads, as seen by a thread that calls the world's fence of all
 /// threads ([`Platform::fence_all_threads`](crate::Platform::fence_all_threads)): only the compiler has to be told. Loom
-/// has no such fence, so that both sides have a full one there.
+/// has no such fence. There both sides have a full one.
 #[inline]
 pub(crate) fn light_fence() {
     #[cfg(not(all(test, loom)))]

@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munmap};
 
-use crate::FRAME_BYTES;
 use crate::header::Header;
 use crate::layout::{ArenaError, HEADER_BYTES, HUGE_BYTES, Layout, Part};
 use crate::table::{AnyBytes, Table};
+use crate::{FRAME_BYTES, FrameId};
 
 #[cfg(test)]
 mod tests;
@@ -143,6 +143,27 @@ impl Memory {
         unsafe { self.start.add(self.layout.frame_bytes().start) }
     }
 
+    /// The bytes of a frame. Copies of others into it may run meanwhile; then the result is a mix.
+    ///
+    /// # Panics
+    /// If the memory does not have the whole frame.
+    pub fn frame(&self, frame: FrameId) -> [u8; FRAME_BYTES] {
+        let at = self.layout.frame_bytes().start + frame.index() * FRAME_BYTES;
+        assert!(at + FRAME_BYTES <= self.layout.bytes(), "frame {} of {:?}", frame.raw(), self.layout);
+        let mut bytes = [0; FRAME_BYTES];
+        for (word, bytes) in self.words(at).iter().zip(bytes.as_chunks_mut::<8>().0) {
+            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        bytes
+    }
+
+    /// A page of the host.
+    fn words(&self, at: usize) -> &[AtomicU64] {
+        let page = self.start.as_ptr().wrapping_add(at).cast::<AtomicU64>();
+        // SAFETY: all but the gap is readable, in whole pages; any bytes are atomic numbers.
+        unsafe { std::slice::from_raw_parts(page, FRAME_BYTES / 8) }
+    }
+
     /// Anonymous memory with the same bytes: the memory as the kernel would keep it if the process were killed now. For
     /// simulations, in which nothing else runs meanwhile.
     ///
@@ -160,12 +181,7 @@ impl Memory {
 
     /// Copies a page of the host, unless it is all zeros.
     fn copy_page(&self, to: &Self, at: usize) {
-        let words = |memory: &Self| {
-            let page = memory.start.as_ptr().wrapping_add(at).cast::<AtomicU64>();
-            // SAFETY: all but the gap is readable, in whole pages; any bytes are atomic numbers.
-            unsafe { std::slice::from_raw_parts(page, FRAME_BYTES / 8) }
-        };
-        let (from, to) = (words(self), words(to));
+        let (from, to) = (self.words(at), to.words(at));
         if from.iter().any(|word| word.load(Ordering::Relaxed) != 0) {
             from.iter().zip(to).for_each(|(from, to)| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed));
         }

@@ -2,8 +2,8 @@
 //!
 //! Owns: the question whether the host has it, the call.
 //! Does not own: the moments at which it is needed (the engine).
-//! Invariants: once registered, a process may call it for its whole life. Nobody takes it for granted: a host that
-//! refuses it at the start is not asked again.
+//! Invariants: once registered, a process may call it for its whole life. If the host refuses it at the start,
+//! nobody asks again.
 
 use std::io;
 use std::sync::OnceLock;

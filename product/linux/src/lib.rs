@@ -52,7 +52,8 @@ pub use foreign_wakers::{DeferredWakes, contain};
 pub use fuse::{FuseMount, FuseSession, MountError, MountPoint, OwnMounts, is_killed, process_of, unmount};
 #[cfg(feature = "server")]
 pub use host::{
-    HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices, kept_places,
+    HostError, HostOptions, HostTree, KeyOrigin, RescueFile, connections_max, handle_key, host_device, host_devices,
+    kept_places,
 };
 pub use host_memory::HostMemory;
 #[cfg(feature = "server")]

@@ -8,7 +8,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use afflux_engine::settings::Settings as Knobs;
@@ -20,6 +19,7 @@ use afflux_report::{output, units};
 use afflux_volume::{AdoptedFiles, Volume};
 use tracing::{info, warn};
 
+use super::rescue::{RECOVERIES_MAX, files_elsewhere};
 use super::source::is_store;
 use crate::settings::Settings;
 
@@ -64,6 +64,7 @@ impl CacheMemory {
         platform: &LinuxPlatform,
         knobs: Knobs,
         policies: Policies,
+        write_home: impl FnOnce(&Recovered) -> Outcome,
     ) -> Outcome<(Arc<Engine<LinuxPlatform>>, Option<ArenaFile>)> {
         let own = Arc::new(platform.clone());
         let Some((file, contents)) = self.arena else {
@@ -76,6 +77,15 @@ impl CacheMemory {
             ArenaContents::Left(memory) => {
                 let recovered = Recovered::look(memory);
                 report(file.path(), &recovered);
+                let recoveries = recovered.recoveries();
+                if recoveries >= RECOVERIES_MAX {
+                    warn!(
+                        "{recoveries} servers ended within a minute of their start; the data is written home first, without a cache"
+                    );
+                    write_home(&recovered)?;
+                    let frames = recovered.written(platform.random_u64());
+                    return Ok((Engine::with_policies(own, knobs, frames, policies), Some(file)));
+                }
                 let engine = Engine::recover(own, knobs, recovered, platform.random_u64(), policies);
                 let bytes = u64::from(engine.frames().total()) * afflux_frames::FRAME_BYTES as u64;
                 if bytes != self.bytes {
@@ -114,10 +124,7 @@ fn report(path: &Path, recovered: &Recovered) {
 pub(super) fn refuse_files_elsewhere(volume: &Volume<LinuxPlatform>) -> Outcome {
     match volume.found_elsewhere() {
         0 => Ok(()),
-        files => Err(Failure::failed(format!(
-            "an earlier server left {files} files that are below none of these directories; serve the same directories with \
-             the same --state and --arena, and stop that server in order"
-        ))),
+        files => Err(files_elsewhere(files)),
     }
 }
 

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use afflux_engine::Recovered;
 use afflux_linux::{HostTree, KeyOrigin, LinuxPlatform, handle_key};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
@@ -14,11 +15,11 @@ use afflux_volume::{Directory, HandleKey, Volume};
 use tracing::info;
 
 use super::exports::{self, Export};
-use super::kept_verifier;
 use super::running::StoreFigures;
 use super::state::StateDirectory;
 #[cfg(feature = "object")]
 use super::store_volume::StoreVolume;
+use super::{kept_verifier, rescue};
 use crate::settings::Settings;
 
 /// The beginnings of stores' addresses.
@@ -120,6 +121,15 @@ impl Source {
             Self::Store(store) => Some(store.parts.verifier),
         };
         kept.into_iter().filter(|_| !is_recovered).for_each(|kept| volume.keep_write_verifier(kept));
+    }
+
+    /// Writes home what earlier servers left. Only a server of directories has such memory.
+    pub(super) fn write_home(&self, platform: &LinuxPlatform, key: &HandleKey, recovered: &Recovered) -> Outcome {
+        match self {
+            Self::Host(tree) => rescue::write_home(platform, tree, key, recovered),
+            #[cfg(feature = "object")]
+            Self::Store(_) => Ok(()),
+        }
     }
 
     /// The end of a server that has written everything.

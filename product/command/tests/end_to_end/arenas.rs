@@ -108,6 +108,39 @@ fn a_successor_that_is_killed_itself_loses_nothing() {
     assert!(fs::read(place.data.join("f")).unwrap() == bytes);
 }
 
+// rule: after three ends within a minute the data is written home before a cache works with it
+// kept in: `product/engine/src/recovery/rescue.rs`, `product/command/src/serve/rescue.rs`
+#[test]
+fn servers_that_end_again_and_again_get_a_rescue() {
+    let Some(place) = Place::new() else { return };
+    let mut server = place.start_with(&LAZY);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let mut bytes = Bytes::new(11).vec(300_001);
+    let file = client.write_file_uncommitted(&root, "f", &bytes);
+    let verifier = client.verifier();
+    for recovery in 1..=3 {
+        server.kill();
+        server = place.start_with(&LAZY);
+        let mut client = Client::mount(&server);
+        bytes[recovery * 1000..][..3000].fill(recovery as u8);
+        client.try_write_at(&file, recovery as u64 * 1000, &[recovery as u8; 3000]).unwrap();
+    }
+    server.kill();
+    let server = place.start_with(&LAZY);
+    assert!(fs::read(place.data.join("f")).unwrap() == bytes, "the rescue has written it");
+    let mut client = Client::mount(&server);
+    assert!(client.read_file(&root, "f") == bytes);
+    client.try_write_at(&file, 5, b"more").unwrap();
+    client.commit(&file);
+    assert_eq!(client.verifier(), verifier, "nothing was lost");
+    server.signal(Signal::KILL);
+    let ended = server.wait();
+    assert!(ended.stderr.contains("3 servers ended within a minute of their start"), "{ended:?}");
+    let ended = place.start_with(&LAZY).stop();
+    assert!(!ended.stderr.contains("within a minute of their start"), "the rescue ended the row: {ended:?}");
+}
+
 /// The names that a listing shows come with the sizes that clients were told.
 #[test]
 fn a_listing_shows_the_sizes_of_files_that_nobody_has_used_since() {

@@ -301,7 +301,7 @@ fn fill(server: &Server, cache_bytes: u64) -> Vec<Vec<u8>> {
     let root = client.mount("/").unwrap();
     let block = Bytes::new(1).vec(1 << 20);
     let clean = client.create_empty(&root, b"clean").unwrap().to_vec();
-    for at in 0..cache_bytes / 4 * 3 >> 20 {
+    for at in 0..(cache_bytes / 4 * 3) >> 20 {
         client.write_all(&clean, at << 20, &block, 1 << 18, 4).unwrap();
     }
     let each = (cache_bytes / 4 / TIMED_FILES as u64) as usize;

@@ -2,8 +2,8 @@
 //!
 //! Owns: the search for lent pages, the end of a recall.
 //! Does not own: the order of a recall's steps (`lending`), a thread's guard (`lent_guard`).
-//! Invariants: a frame that is detached with a lent guard is freed by a recall: that of the thread that detached it, or
-//! that of its last user. Pages that go together are recalled together, with one fence. A page that is in use stays
+//! Invariants: a recall frees a frame that was detached with a lent guard. The thread that detached it makes the recall, or
+//! the frame's last user. Pages that go together are recalled together, with one fence. A page that is in use stays
 //! guarded, and the caller finds it so.
 
 use std::ops::Range;

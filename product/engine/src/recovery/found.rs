@@ -18,8 +18,8 @@ use crate::wait::lock;
 
 /// An arena's memory after its last user ended without a word: what is in it, looked through once.
 pub struct Recovered {
-    memory: Arc<Memory>,
-    seen: Seen,
+    pub(super) memory: Arc<Memory>,
+    pub(super) seen: Seen,
 }
 
 impl Recovered {
@@ -33,6 +33,11 @@ impl Recovered {
     /// The found files' keys, each with the number of its dirty pages.
     pub fn files(&self) -> impl Iterator<Item = (&FileKey, usize)> {
         self.seen.files.iter().map(|(key, file)| (key, file.pages.len()))
+    }
+
+    /// Recoveries before this one, each soon after the one before.
+    pub fn recoveries(&self) -> u64 {
+        self.memory.header().recoveries()
     }
 
     /// What broke a rule.

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use afflux_engine::{DeviceError, FileKey, Recovered};
+use afflux_engine::{DeviceError, FileKey, Nanos, Platform, Recovered, RescuedFile};
 use afflux_simulator::{
     Disk, DiskFileId, DiskFiles, DiskOptions, Fault, FaultTarget, FaultWhat, Random, Setup, SimMachine, World,
     WorldOptions,
@@ -158,15 +158,54 @@ fn revive(left: Killed, block_bytes: u32) -> (EngineFixture, TestFile) {
     (lab, TestFile { file, disk, id })
 }
 
-fn check(left: Killed, operation: Operation, before: &[u8], block_bytes: u32, what: &str) {
+/// The host's file, as a rescue sees it.
+struct HostBytes(Vec<u8>);
+
+impl RescuedFile for HostBytes {
+    type Error = std::convert::Infallible;
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Self::Error> {
+        let (start, end) = (offset as usize, offset as usize + bytes.len());
+        self.0.resize(self.0.len().max(end), 0);
+        self.0[start..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn set_size(&mut self, size: u64) -> Result<(), Self::Error> {
+        self.0.resize(size as usize, 0);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
+/// The file after a rescue.
+fn rescued(left: &Killed, block_bytes: u32) -> Vec<u8> {
+    let disk = Disk::new(&World::new(WorldOptions::seed(8)), 0, options(block_bytes));
+    disk.restore(left.files.clone());
+    let mut file = HostBytes(disk.contents(DiskFileId(0)));
+    let recovered = Recovered::look(left.memory.copy().unwrap());
+    let Ok(_) = recovered.write_home(&key(), &mut file);
+    let frames = recovered.written(1);
+    assert_eq!(frames.free_count(), frames.total(), "the next engine finds nothing");
+    assert_eq!(Recovered::look(Arc::clone(frames.memory())).files().count(), 0);
+    file.0
+}
+
+/// Checks a successor, and returns what it shows.
+fn check(left: Killed, operation: Operation, before: &[u8], block_bytes: u32, what: &str) -> Vec<u8> {
     let after = &operation.after(before)[..];
     let returned = left.returned;
+    let rescued = rescued(&left, block_bytes);
     let (lab, file) = revive(left, block_bytes);
     let all = 9 * PAGE;
     let seen = lab.run(lab.here.read(&file, 0, all)).unwrap();
     if returned {
         assert_eq!(seen.len(), after.len(), "{what}: size");
     }
+    assert!(rescued == seen, "{what}: a rescue writes what a successor shows");
     assert!(seen.len() >= before.len().min(after.len()) && seen.len() <= before.len().max(after.len()), "{what}");
     let at = |bytes: &[u8], at: usize| bytes.get(at).copied().unwrap_or(0);
     for (place, byte) in seen.iter().enumerate() {
@@ -180,6 +219,7 @@ fn check(left: Killed, operation: Operation, before: &[u8], block_bytes: u32, wh
     assert_eq!(file.disk.durable(file.id), seen, "{what}: what was read is what is durable");
     lab.here.engine.drop_clean_pages();
     assert_eq!(lab.run(lab.here.read(&file, 0, all)).unwrap(), seen, "{what}: nothing goes back");
+    seen
 }
 
 #[test]
@@ -198,6 +238,31 @@ fn a_kill_before_any_store_of_an_operation_loses_nothing_accepted() {
                 number += 1;
             }
             assert!(number > 2, "{operation:?}: {number} stores");
+        }
+    }
+}
+
+/// While a change waits for its disk, memory has its intent alone.
+#[test]
+fn a_change_of_shape_that_waits_for_the_disk_is_carried_out() {
+    for operation in [Operation::Shrink, Operation::Grow, Operation::Punch] {
+        let lab = EngineFixture::new(7, 64, &[options(512)], &[]);
+        let disk = Arc::clone(&lab.here.disks[0]);
+        let id = disk.create_file();
+        disk.change_behind(id, SIZE as u64, 0, &bytes(1, 0, SIZE));
+        let file = lab.here.engine.open_kept(lab.here.devices[0], disk.backing(id), &key(), SIZE as u64);
+        let file = TestFile { file, disk: Arc::clone(&disk), id };
+        let before = lab.run(prepare(&lab.here, &file));
+        disk.add_fault(Fault::always(FaultTarget::Layout, FaultWhat::Hang));
+        let (here, changed) =
+            (Arc::clone(&lab.here), TestFile { file: file.file.clone(), disk: Arc::clone(&disk), id });
+        lab.world.spawn("change", async move { operation.perform(&here, &changed).await });
+        lab.run(lab.world.platform().sleep_until(lab.world.platform().now().after(100 * Nanos::MILLISECOND)));
+        for seed in 0..8 {
+            let memory = lab.here.engine.frames().memory().copy().unwrap();
+            let left = Killed { memory, files: disk.files_after_kill(&mut Random::new(seed)), returned: false };
+            let seen = check(left, operation, &before, 512, &format!("{operation:?}, kill {seed}"));
+            assert!(seen == operation.after(&before), "{operation:?}, kill {seed}");
         }
     }
 }

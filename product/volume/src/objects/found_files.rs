@@ -12,6 +12,8 @@ use afflux_engine::{FILE_KEY_BYTES_MAX, FileKey};
 use futures_util::lock::Mutex as TaskMutex;
 
 use crate::lock::lock;
+use crate::objects::handle::HandleKey;
+use crate::tree::directory::Directory;
 use crate::tree::identity::{IDENTITY_BYTES_MAX, Identity, IdentityMap};
 
 /// Export 2, file-system id 8, form 1, kind 1; then the host's bytes.
@@ -36,6 +38,21 @@ fn parse(key: &FileKey) -> Option<(Identity, u16)> {
     let [form, kind] = *rest else { return None };
     let fits = host.len() <= IDENTITY_BYTES_MAX;
     fits.then(|| (Identity::new(u64::from_be_bytes(*fsid), form, kind, host), u16::from_be_bytes(*export)))
+}
+
+/// The files of keys that a volume of this tree and this key of handles made, and the number of the other keys.
+pub fn found_identities(
+    tree: &dyn Directory,
+    handle_key: &HandleKey,
+    keys: Vec<FileKey>,
+) -> (Vec<(FileKey, Identity)>, usize) {
+    let tags: Vec<u16> = tree.exports().iter().map(|export| handle_key.export_tag(&export.root.identity)).collect();
+    let all = keys.len();
+    let here =
+        |key: FileKey| parse(&key).filter(|(_, export)| tags.contains(export)).map(|(identity, _)| (key, identity));
+    let files: Vec<_> = keys.into_iter().filter_map(here).collect();
+    let elsewhere = all - files.len();
+    (files, elsewhere)
 }
 
 /// A file that waits to be brought back.

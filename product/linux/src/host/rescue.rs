@@ -1,0 +1,58 @@
+//! A host file that takes what a killed server left of it, past every cache of ours.
+//!
+//! Owns: opening it by its identity, its calls.
+//! Does not own: what is written (the engine's `Recovered`), when (the command).
+//! Invariants: a file that is gone is told apart from one that cannot be opened.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use afflux_engine::RescuedFile;
+use afflux_volume::{Directory, Identity, VolumeError};
+use rustix::fs::{OFlags, fsync, ftruncate};
+use rustix::io::{Errno, pwrite};
+
+use super::HostTree;
+
+/// A file to write home to.
+pub struct RescueFile(OwnedFd);
+
+impl HostTree {
+    /// Opens a regular file by its identity; `None` if it is gone.
+    pub async fn open_to_rescue(&self, identity: Identity) -> Result<Option<RescueFile>, VolumeError> {
+        let found = match self.open_identity(identity).await {
+            Ok(found) => found,
+            Err(VolumeError::Stale | VolumeError::NotFound) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let open = self.with(&found.node, |core, node| core.reopen(node, OFlags::RDWR));
+        open.await.map(|file| Some(RescueFile(file)))
+    }
+}
+
+impl RescuedFile for RescueFile {
+    type Error = io::Error;
+
+    fn write(&mut self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match pwrite(&self.0, bytes, offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    bytes = &bytes[written..];
+                    offset += written as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn set_size(&mut self, size: u64) -> io::Result<()> {
+        Ok(ftruncate(&self.0, size)?)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(fsync(&self.0)?)
+    }
+}

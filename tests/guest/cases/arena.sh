@@ -1,0 +1,67 @@
+# The server keeps its cache in a file that outlives it. It dies with bytes that it had answered and not written: the next one
+# writes them, and the client sends nothing twice. Then it is killed under load, again and again.
+# limit: 900
+[ $SERVER = afflux ] || skip "only our server has an arena"
+size=$(blockdev --getsz /dev/vdc)
+dmsetup create hanging --table "0 $size linear /dev/vdc 0"
+later "dmsetup resume hanging; umount -l $DATA; dmsetup remove --retry hanging"
+disk /dev/mapper/hanging $DATA
+arena() { serve $DATA --arena /dev/shm/arena; }
+sent() { awk '$1 == "WRITE:" { writes += $2 } END { print writes }' /proc/self/mountstats; }
+later "rm -f /dev/shm/arena"
+arena
+mounted /mnt/a
+mkdir -p $WORK
+later "rm -rf $WORK"
+head -c 8000000 /dev/urandom > $WORK/bytes
+head -c 8000000 /dev/zero > /mnt/a/file
+sync /mnt/a/file
+# Sent, and not committed: the disk takes nothing, and the file stays open, since the client commits at a close.
+hang hanging 60
+python3 - $WORK/bytes $WORK/sent <<'P' &
+import ctypes, os, sys, time
+descriptor = os.open("/mnt/a/file", os.O_WRONLY)
+os.write(descriptor, open(sys.argv[1], "rb").read())
+ctypes.CDLL(None).sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), 7)
+open(sys.argv[2], "w").close()
+time.sleep(1000)
+P
+later "kill $!"
+eventually 50 test -e $WORK/sent
+writes=$(sent)
+kill -9 "$(served_pid)"
+resume hanging
+eventually 30 bash -c '! systemctl -q is-active served'
+systemctl reset-failed served 2> /dev/null || true
+lost=$(cmp $WORK/bytes $DATA/file 2>&1 | head -n 1 || true)
+[ -n "$lost" ] || wrong "no byte was missing, so this shows nothing"
+arena
+timeout 120 sync /mnt/a/file || wrong "the sync"
+cmp $WORK/bytes $DATA/file
+same "$(sent)" "$writes" "WRITEs after the kill"
+echo "= missing at the kill: $lost; WRITEs before and after: $writes, $(sent)"
+kill $! 2> /dev/null || true
+
+( cp $WORK/bytes /mnt/a/one; dd if=$WORK/bytes of=/mnt/a/two bs=7777 status=none; tar -C /kit -cf - cases lib.sh | tar -C /mnt/a -xf - ) &
+load=$!
+kills=0
+while kill -0 $load 2> /dev/null && [ $kills -lt 12 ]; do
+    sleep $((RANDOM % 4 + 1))
+    killed
+    kills=$((kills + 1))
+    arena
+done
+wait $load
+sync -f /mnt/a
+killed
+arena
+echo 3 > /proc/sys/vm/drop_caches
+for name in one two; do
+    cmp $WORK/bytes /mnt/a/$name
+    cmp $WORK/bytes $DATA/$name
+done
+diff -r /kit/cases /mnt/a/cases
+echo "= $kills kills"
+systemctl stop served
+eventually 30 bash -c '! systemctl -q is-active served'
+[ ! -e /dev/shm/arena ] || wrong "a stop in order leaves the file"
