@@ -144,8 +144,8 @@ impl<P: Platform> Adopting<P> {
         Some(page)
     }
 
-    /// Carries out a change of shape that the earlier process had begun. If the device refuses it now, the change has
-    /// not happened, and nobody was told that it did.
+    /// Carries out a change of shape that the earlier process had begun. If the device refuses the change now,
+    /// it has not happened, and the earlier process has told nobody otherwise.
     async fn reshape(&self, file: &Arc<FileInner>, intent: Option<Intent>) {
         let result = match intent {
             None => return,

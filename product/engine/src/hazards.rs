@@ -1,4 +1,4 @@
-//! Hazard slots: where a thread announces the frames that it uses without changing a record that others read.
+//! Hazard slots: a thread announces there the frames that it uses. So it changes no record that other threads read.
 //!
 //! Owns: the slots of one thread, the steps of an announcement and its end.
 //! Does not own: the meaning of an announcement (`page::lent`); the list of all threads' slots, and the fence between

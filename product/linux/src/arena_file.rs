@@ -210,8 +210,8 @@ impl ArenaFile {
     }
 
     fn map(&self, layout: Layout) -> Result<Arc<Memory>, ArenaFileError> {
-        // SAFETY: the file has these bytes. This process has its lock, and other users cannot open it. Programs of this
-        // user and of root could change any memory of the process anyway.
+        // SAFETY: the file has these bytes, this process has the lock, and other users cannot open the file. Programs of
+        // this user and of root could change any memory of the process anyway.
         let memory = unsafe { Memory::in_file(self.file.as_fd(), layout) }?;
         memory.header().set_holder(std::process::id());
         Ok(memory)

@@ -75,30 +75,33 @@ impl CacheMemory {
         let engine = match contents {
             ArenaContents::Fresh(memory) => Engine::with_policies(own, knobs, Frames::over(memory, &[]), policies),
             ArenaContents::Left(memory) => {
-                let recovered = Recovered::look(memory);
+                let (recovered, verifier) = (Recovered::look(memory), platform.random_u64());
                 report(file.path(), &recovered);
-                let recoveries = recovered.recoveries();
-                if recoveries >= RECOVERIES_MAX {
-                    warn!(
-                        "{recoveries} servers ended within a minute of their start; the data is written home first, without a cache"
-                    );
+                if is_last_resort(&recovered) {
                     write_home(&recovered)?;
-                    let frames = recovered.written(platform.random_u64());
-                    return Ok((Engine::with_policies(own, knobs, frames, policies), Some(file)));
+                    Engine::with_policies(own, knobs, recovered.written(verifier), policies)
+                } else {
+                    Engine::recover(own, knobs, recovered, verifier, policies)
                 }
-                let engine = Engine::recover(own, knobs, recovered, platform.random_u64(), policies);
-                let bytes = u64::from(engine.frames().total()) * afflux_frames::FRAME_BYTES as u64;
-                if bytes != self.bytes {
-                    info!(
-                        "the cache keeps its {} until everything is written and the server is started anew",
-                        units::data(bytes)
-                    );
-                }
-                engine
             }
         };
+        let bytes = u64::from(engine.frames().total()) * afflux_frames::FRAME_BYTES as u64;
+        if bytes != self.bytes {
+            info!("the cache keeps its {} until the server has ended with everything written", units::data(bytes));
+        }
         Ok((engine, Some(file)))
     }
+}
+
+/// Whether servers end so soon and so often that the found data may be the cause.
+fn is_last_resort(recovered: &Recovered) -> bool {
+    let recoveries = recovered.recoveries();
+    if recoveries >= RECOVERIES_MAX {
+        warn!(
+            "{recoveries} servers ended within a minute of their start; the data is written home first, without a cache"
+        );
+    }
+    recoveries >= RECOVERIES_MAX
 }
 
 fn report(path: &Path, recovered: &Recovered) {

@@ -1,4 +1,4 @@
-//! Puts memory behind the cache ahead of its use.
+//! Puts memory behind the cache ahead of its use, and large pages behind a file's memory.
 //!
 //! Owns: the thread for that, its steps, when it stops.
 //! Does not own: the arena.

@@ -1,10 +1,10 @@
 //! The number of pages under guards, and its limit.
 //!
 //! Owns: the places that count guards and hold the cache, so that threads that take guards seldom change the same word.
-//! Does not own: the guards (`pins`), the frames' own counts of them (`page`), lent guards (`lending`), whose share is
-//! taken off the limit.
+//! Does not own: the guards (`pins`), the frames' own counts of them (`page`), lent guards and their share of the
+//! limit (`lending`).
 //! Invariants: a guard's reference to its place also counts the first page, so that one atomic change serves both. The
-//! sum over all places is the number of guarded pages, but for lent guards. A small limit is never passed. Otherwise each
+//! sum over all places is the number of pages under counted guards. A small limit is never passed. Otherwise each
 //! place may pass it by [`SLACK_PAGES_MAX`], or a little more when several threads take guards there at one instant.
 
 use std::sync::Arc;

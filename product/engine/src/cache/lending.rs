@@ -3,7 +3,7 @@
 //! Owns: the list of threads that have slots, their share of the pages that guards may hold; the debt of recalls; the
 //! order of a recall's steps.
 //! Does not own: the steps on a page's record (`page::lent`), the slots (`hazards`), what a recall is for (`recall`).
-//! Invariants: one recall at a time, so that a thread that waits for a recall sees its outcome. A recall for a write
+//! Invariants: recalls run one at a time, so a thread that waits for another's recall sees the outcome. A recall for a write
 //! makes a debt, and threads in debt seldom lend: so the fences of writers stay a small part of the time that lent
 //! guards save.
 
@@ -59,7 +59,7 @@ impl Lending {
         self.leased.load(Ordering::Relaxed)
     }
 
-    /// Gives this thread slots, if it has none in any cache and there is a share for it.
+    /// Gives this thread slots, unless the thread has slots in some cache or the share is used up.
     #[cold]
     pub(super) fn enlist(&self, hazards: &Arc<Hazards>, pages_max: u64) {
         let share = (pages_max / SHARE_PART).min(THREADS_MAX * SLOTS as u64);

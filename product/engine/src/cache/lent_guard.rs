@@ -43,8 +43,8 @@ impl LentGuard {
     /// The guard was taken of this cache, has not ended, and its owner does not use the cache afterwards.
     #[inline]
     pub(super) unsafe fn end(self, cache: NonNull<Cache>) {
-        // SAFETY: a cache lives while one of its slots is not empty: the engine keeps it, and at its end gives it to
-        // `orphans`. The cache's list of threads keeps the slots.
+        // SAFETY: a cache lives while one of its slots has a frame. The engine keeps the cache, and `orphans` keeps it
+        // after the engine. The cache's list of threads keeps the slots.
         let (slot, kept) = unsafe { (self.slot.as_ref(), cache.as_ref()) };
         leave(kept, slot, self.frame);
         // From here on the cache may be gone.

@@ -42,7 +42,7 @@ pub struct PinnedPages {
 enum Holder {
     /// One frame, by announcement: the usual case.
     Slot(NonNull<HazardSlot>),
-    /// One frame, by a count in its record: a reference to the place that counts it.
+    /// One frame, by a count in its record. The pointer is a reference to a counting place.
     Place(NonNull<GuardPlace>),
     /// Any other number of frames.
     Many(NonNull<ManyPages>),

@@ -33,7 +33,7 @@ impl PageTable {
         lent.is_ok() && record.identity() == identity
     }
 
-    /// Takes a lent guard away and puts an ordinary one in its place; returns whether there was one.
+    /// Replaces a lent guard by an ordinary one. Returns whether the page had a lent guard.
     pub(crate) fn begin_recall(&self, frame: FrameId) -> bool {
         self.stores.point();
         let exchange = |word: u64| (word & LENT != 0).then_some((word & !LENT) + GUARD);

@@ -413,17 +413,22 @@ fn loom_a_page_under_a_lent_guard_does_not_change() {
     }
 }
 
+/// A thread that guards the page by announcement, and sees the page's bytes as long as it does.
+fn guarding(world: &Arc<World>) -> thread::JoinHandle<()> {
+    let world = Arc::clone(world);
+    thread::spawn(move || {
+        if let Some([before, after]) = world.lent_guard(0) {
+            assert!(before[0] == OLD_PAGE.index && before == after);
+        }
+    })
+}
+
 #[test]
 fn loom_a_page_under_a_lent_guard_is_not_evicted() {
     sync::model(|| {
         let world = World::new(PRESENT | UPTODATE, OLD_PAGE.index);
         lend(&world);
-        let guard = Arc::clone(&world);
-        let guard = thread::spawn(move || {
-            if let Some([before, after]) = guard.lent_guard(0) {
-                assert!(before[0] == OLD_PAGE.index && before == after);
-            }
-        });
+        let guard = guarding(&world);
         world.recall();
         if world.pages.detach_idle(frame()) {
             world.release();
@@ -438,12 +443,7 @@ fn loom_a_frame_detached_under_a_lent_guard_is_released_once() {
     sync::model(|| {
         let world = World::new(PRESENT | UPTODATE, OLD_PAGE.index);
         lend(&world);
-        let guard = Arc::clone(&world);
-        let guard = thread::spawn(move || {
-            if let Some([before, after]) = guard.lent_guard(0) {
-                assert!(before[0] == OLD_PAGE.index && before == after);
-            }
-        });
+        let guard = guarding(&world);
         let _ = world.pages.detach(frame());
         world.release_detached();
         guard.join().unwrap();
