@@ -132,13 +132,8 @@ const COUNTED_WITH: &str = include_str!("../../product/linux/tests/counted/compi
 /// The default cache of a server that is only tried out.
 const DEMO_CACHE: &str = "128MiB";
 
-/// The crate over object stores has two hundred crates of others, and a build of its own without what a debugger reads.
-const STORES: &[&str] = &["--profile", "stores", "-p", "afflux-object-store", "--features", "stores"];
-/// The command with volumes in stores.
-const WITH_STORES: &[&str] = &["--profile", "stores", "-p", "afflux-command", "--features", "object"];
-
-/// The lints see all crates with volumes in stores.
-const ALL_FEATURES: &[&str] = &["--features", "afflux-object-store/stores,afflux-command/object"];
+/// All crates with volumes in stores: two hundred crates of others. The lints and the tests of a gate see this form.
+const WITH_STORES: &[&str] = &["--features", "afflux-object-store/stores,afflux-command/object"];
 /// The crates with another form, without such volumes.
 const WITHOUT_STORES: &[&str] = &["--package", "afflux-object-store", "--package", "afflux-command"];
 
@@ -166,8 +161,9 @@ fn lint() -> Result<()> {
     let banning = crates_with_bans()?;
     let packages: Vec<&str> = banning.iter().flat_map(|name| ["-p", name]).collect();
     step("cargo", &[&["clippy"], &packages[..], &["--", "-D", "warnings"]].concat())?;
-    step("cargo", &[&["clippy", "--workspace", "--all-targets"], ALL_FEATURES, &["--"], BANS_OFF].concat())?;
-    step("cargo", &[&["clippy"], WITHOUT_STORES, &["--all-targets", "--"], BANS_OFF].concat())?;
+    step("cargo", &[&["clippy", "--workspace", "--all-targets"], WITH_STORES, &["--"], BANS_OFF].concat())?;
+    // Their tests are one text in both forms.
+    step("cargo", &[&["clippy"], WITHOUT_STORES, &["--"], BANS_OFF].concat())?;
     // As programs build it: without the parts of a server.
     step("cargo", &["check", "--package", "afflux"])
 }
@@ -176,7 +172,7 @@ fn lint() -> Result<()> {
 #[derive(Clone, Copy)]
 struct Scope {
     with_browser: bool,
-    /// Those of the crate over object stores, too.
+    /// Those over object stores, too.
     with_stores: bool,
     /// A skipped test without an excuse is a failure.
     is_gate: bool,
@@ -221,18 +217,15 @@ fn tested(scope: Scope) -> Result<()> {
         command.args(arguments).env("AFFLUX_FIRST_SEED", &first).env(SKIPPED, &skipped).current_dir(repository::root());
         command
     };
-    let limited = limited::runner()?;
-    let run = |what: &[&str]| tests(what).arg("--config").arg(&limited).status().context("cargo test");
-    let mut is_right = run(&["--workspace", "--lib", "--bins", "--examples", "--tests"])?.success();
-    if scope.with_stores {
-        is_right &= run(STORES)?.success();
-        is_right &= run(&[WITH_STORES, &["--test", "end_to_end", "stores::"]].concat())?.success();
-    }
+    let form = if scope.with_stores { WITH_STORES } else { &[] };
+    let programs = [&["--workspace", "--tests"], form].concat();
+    let mut is_right =
+        tests(&programs).arg("--config").arg(limited::runner()?).status().context("cargo test")?.success();
     if scope.is_gate {
         is_right &= mounted_programs(&skipped)?;
     }
     // Without a time limit: if another program started them, examples of the documentation would share a process.
-    let mut examples = tests(&["--workspace", "--doc"]);
+    let mut examples = tests(&[&["--workspace", "--doc"], form].concat());
     let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
     if is_right && said.is_empty() && !skipped.exists() {
         return Err(examples.exec()).context("cargo test");

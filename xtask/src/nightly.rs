@@ -32,8 +32,11 @@ const STEPS: &[Step] = &[
     // Tests that each take minutes: a million operations, a thousand kills, gigabytes.
     step("test -p afflux-command --test end_to_end -- --ignored"),
     step("test -p afflux --test kills -- --ignored"),
-    step("test -p afflux-nfs-check --test simulated -- --ignored"),
-    step("test --profile stores -p afflux-object-store --features stores -- --ignored"),
+    step("test -p afflux-budget -p afflux-engine --test simulated -- --ignored"),
+    step("test -p afflux-experiments --lib -- --ignored"),
+    step("test -p afflux-nfs-check --test simulated --test fair -- --ignored"),
+    step("test -p afflux-object --test simulated -- --ignored"),
+    step("test -p afflux-object-store --features stores -- --ignored"),
     step("xtask mounted --fuse --minutes 30 --seeds 20 --operations 500000"),
     Step {
         words: "test -p afflux-linux --test real engine_threads",

@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::{Nanos, Platform};
@@ -214,21 +215,27 @@ fn ten_clients_that_read_alike_here_and_there_what_is_not_cached_get_the_same() 
 /// leaves somebody with less than 0.8 of the mean in 73 of 100 minutes. Four minutes leave little to chance.
 #[test]
 fn of_ten_clients_that_read_alike_in_order_what_is_not_cached_none_is_left_behind() {
-    let four_minutes = Load { end_ns: COLD_READS.begin_ns + 240 * Nanos::SECOND, ..COLD_READS };
-    let minute = COLD_READS;
-    for (load, window, seed, least, most) in [
-        (minute, 1, 1, 8, 13),
-        (minute, 1, 2, 8, 13),
-        (minute, 1, 3, 8, 13),
-        (minute, 1, 4, 8, 13),
-        (minute, 8, 1, 9, 11),
-        (four_minutes, 1, 1, 9, 11),
-        (four_minutes, 1, 2, 9, 11),
-    ] {
-        let moved = shares(load, WorldOptions::seed(seed), |at| (1 + at as u8, window));
+    are_equal_in_order(&[(MINUTE, 1, 1, 8..14), (MINUTE, 8, 1, 9..12), (FOUR_MINUTES, 1, 1, 9..12)]);
+}
+
+#[test]
+#[ignore = "other seeds: most of a minute"]
+fn of_ten_clients_that_read_alike_in_order_none_is_left_behind_with_other_seeds() {
+    let minutes = (2..6).map(|seed| (MINUTE, 1, seed, 8..14));
+    are_equal_in_order(&minutes.chain((2..4).map(|seed| (FOUR_MINUTES, 1, seed, 9..12))).collect::<Vec<_>>());
+}
+
+const MINUTE: Load = COLD_READS;
+const FOUR_MINUTES: Load = Load { end_ns: COLD_READS.begin_ns + 240 * Nanos::SECOND, ..COLD_READS };
+
+/// Runs each load with a window and a seed. Every client gets so many tenths of the mean, the end of the range excluded.
+fn are_equal_in_order(runs: &[(Load, usize, u64, Range<u64>)]) {
+    for (load, window, seed, tenths) in runs {
+        let moved = shares(*load, WorldOptions::seed(*seed), |at| (1 + at as u8, *window));
         let mean = moved.iter().sum::<u64>() / CONNECTIONS as u64;
-        assert!(moved.iter().all(|bytes| (mean * least..=mean * most).contains(&(bytes * 10))), "{moved:?}");
-        assert!((0.9..1.02).contains(&disk_share(load, &moved)), "{moved:?}");
+        let bytes = mean * tenths.start..=mean * (tenths.end - 1);
+        assert!(moved.iter().all(|moved| bytes.contains(&(moved * 10))), "{moved:?}");
+        assert!((0.9..1.02).contains(&disk_share(*load, &moved)), "{moved:?}");
     }
 }
 

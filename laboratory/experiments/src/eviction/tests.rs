@@ -116,6 +116,7 @@ fn against_the_goal(what: &str, rows: &[TraceRow], ratio: fn(&TraceRow) -> f64) 
 
 /// The bounds are what holds today. Both goals, 3 % in every row, are missed (`docs/decisions/eviction.md`).
 #[test]
+#[ignore = "35 rows: most of a minute"]
 fn recorded_traces_are_read_no_worse_than_when_they_were_recorded() {
     let rows = trace_rows(false);
     let (worst, over) = against_the_goal("to the best policy", &rows, TraceRow::to_best);

@@ -65,6 +65,7 @@ fn under_linux_6_1_a_governed_disk_owes_its_budget_and_is_as_fast() {
 
 /// Takes seconds. Checks that everything runs and is taken down, not the results.
 #[test]
+#[ignore = "real races: a minute"]
 fn every_race_is_run_on_a_throttled_disk_and_nothing_is_left_behind() {
     let scratch = Scratch::new(&temporary_on_a_disk(), "govern-test").unwrap();
     if let Err(why) = SlowDisk::queued(scratch.path(), 64 << 20, DiskRates::default()) {

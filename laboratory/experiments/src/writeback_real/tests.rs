@@ -43,6 +43,7 @@ fn run_in_own_directory(pairs: &[(&str, &str)]) -> Result<(CollectedRows, Findin
 }
 
 #[test]
+#[ignore = "real races: most of a minute"]
 fn every_contender_runs_every_race_and_nothing_is_left_behind() {
     // A machine may lack more than root, so the test tries to make a disk.
     let scratch = afflux_scratch::Scratch::new(&temporary_on_a_disk(), "races-probe").unwrap();
