@@ -2,7 +2,7 @@
 //!
 //! Owns: the order of the steps, the Debian packages that the tests use.
 //! Does not own: the tests.
-//! Invariants: the tools' output is passed through unchanged. The first failing step ends the run, but a package that
+//! Invariants: the tools' output is passed through unchanged, and that of each test program in one piece. The first failing step ends the run, but a package that
 //! cannot be installed ends no step that works without it. Packages are installed beside the lints, before the tests.
 //! Skipped steps are listed at the end; if there are none, the last lines of a test run are cargo's own.
 
@@ -17,8 +17,9 @@ use std::thread;
 use afflux_scratch::SKIPPED;
 use anyhow::{Context, Result, bail};
 
-use crate::{fio_engine, limited, repository, skips};
+use crate::{fio_engine, repository, skips};
 
+mod programs;
 #[cfg(test)]
 mod tests;
 
@@ -210,22 +211,21 @@ fn tested(scope: Scope) -> Result<()> {
     let used = [TOOLS, SERVERS, store, &[BROWSER, PROMTOOL]].concat();
     let left_out = used.into_iter().filter(|tool| !is_there(tool)).collect::<Vec<_>>();
     let (first, skipped) = (fresh_seed().to_string(), skips::begin()?);
-    let tests = |what: &[&str]| {
-        let arguments = [&["test", "--no-fail-fast"], what].concat();
+    let environment = [("AFFLUX_FIRST_SEED", first.as_str()), (SKIPPED, skipped.to_str().context("a path of text")?)];
+    let form = if scope.with_stores { WITH_STORES } else { &[] };
+    let tests = |what: &str| {
+        let arguments = [&["test", "--no-fail-fast", "--workspace", what], form].concat();
         eprintln!("+ AFFLUX_FIRST_SEED={first} cargo {}", arguments.join(" "));
         let mut command = Command::new("cargo");
-        command.args(arguments).env("AFFLUX_FIRST_SEED", &first).env(SKIPPED, &skipped).current_dir(repository::root());
+        command.args(arguments).envs(environment).current_dir(repository::root());
         command
     };
-    let form = if scope.with_stores { WITH_STORES } else { &[] };
-    let programs = [&["--workspace", "--tests"], form].concat();
-    let mut is_right =
-        tests(&programs).arg("--config").arg(limited::runner()?).status().context("cargo test")?.success();
+    let mut is_right = programs::run(tests("--tests"), &environment)?;
     if scope.is_gate {
         is_right &= mounted_programs(&skipped)?;
     }
     // Without a time limit: if another program started them, examples of the documentation would share a process.
-    let mut examples = tests(&[&["--workspace", "--doc"], form].concat());
+    let mut examples = tests("--doc");
     let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
     if is_right && said.is_empty() && !skipped.exists() {
         return Err(examples.exec()).context("cargo test");

@@ -88,12 +88,6 @@ const USAGE: &str = "usage: cargo xtask <task>
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    if words.first().is_some_and(|word| word == limited::WORD) {
-        return limited::run(&words[1..]).unwrap_or_else(|error| {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        });
-    }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words[..] {
         ["tidy"] => tidy::run(),

@@ -1,0 +1,95 @@
+//! Runs the test programs of one build, two at a time: many of them wait for disks and clients for most of their time.
+//!
+//! Owns: the list of programs as cargo reports it, the order of their output.
+//! Does not own: the time limit of a program (`limited`).
+//! Invariants: each program runs in the folder of its package, where cargo would run it. The output of a program is
+//! printed in one piece after its end. A program that fails ends no other one. The failed programs are named at the end.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::{limited, repository};
+
+/// Programs that run side by side.
+const SIDE_BY_SIDE: usize = 2;
+
+/// A test program that cargo has built.
+#[derive(Debug, PartialEq)]
+struct Program {
+    executable: PathBuf,
+    /// Its main source file, by which a reader knows it.
+    source: PathBuf,
+    package: PathBuf,
+}
+
+/// Builds what `cargo` tests, and runs each program with `environment`. Returns whether the build and all programs
+/// succeeded.
+pub(super) fn run(mut cargo: Command, environment: &[(&str, &str)]) -> Result<bool> {
+    let built =
+        cargo.args(["--no-run", "--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit()).output();
+    let built = built.context("cargo test")?;
+    if !built.status.success() {
+        return Ok(false);
+    }
+    let programs = listed(&String::from_utf8_lossy(&built.stdout));
+    let (waiting, failed) = (Mutex::new(programs.iter()), Mutex::new(Vec::new()));
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    thread::scope(|threads| {
+        for _ in 0..SIDE_BY_SIDE {
+            threads.spawn(|| {
+                while let Some(program) = next() {
+                    if !succeeds(program, environment) {
+                        failed.lock().unwrap_or_else(PoisonError::into_inner).push(program.name());
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.iter().for_each(|name| eprintln!("error: {name} failed; its output is above"));
+    Ok(failed.is_empty())
+}
+
+/// The test programs among cargo's messages, a message each line.
+fn listed(messages: &str) -> Vec<Program> {
+    messages.lines().filter_map(|line| program(&serde_json::from_str(line).ok()?)).collect()
+}
+
+fn program(message: &Value) -> Option<Program> {
+    if message["profile"]["test"] != Value::Bool(true) {
+        return None;
+    }
+    let path = |value: &Value| value.as_str().map(PathBuf::from);
+    Some(Program {
+        executable: path(&message["executable"])?,
+        source: path(&message["target"]["src_path"])?,
+        package: path(&message["manifest_path"])?.parent()?.to_owned(),
+    })
+}
+
+impl Program {
+    /// The source file, seen from the workspace, and the program.
+    fn name(&self) -> String {
+        let source = self.source.strip_prefix(repository::root()).unwrap_or(&self.source);
+        format!("{} ({})", source.display(), self.executable.display())
+    }
+}
+
+/// Runs the program to its end, then prints its output.
+fn succeeds(program: &Program, environment: &[(&str, &str)]) -> bool {
+    let begin = Instant::now();
+    let mut command = Command::new(&program.executable);
+    command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package).envs(environment.iter().copied());
+    let (is_success, output) = limited::run(command).unwrap_or_else(|error| (false, format!("error: {error:#}\n")));
+    println!("     Ran {} in {} s\n{output}", program.name(), begin.elapsed().as_secs());
+    is_success
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+//! rule: test programs run side by side, each in its package, and every failure is told
+//! kept in: xtask/src/ci/programs.rs
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use super::{Program, listed, succeeds};
+
+#[test]
+fn only_test_programs_are_listed_with_their_packages() {
+    let library = r#"{"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml","target":{"src_path":"/w/a/src/lib.rs"},
+        "profile":{"test":false},"executable":null}"#;
+    let server = r#"{"manifest_path":"/w/a/Cargo.toml","target":{"src_path":"/w/a/src/main.rs"},"profile":{"test":false},"executable":"/t/a"}"#;
+    let test = r#"{"manifest_path":"/w/a/Cargo.toml","target":{"src_path":"/w/a/tests/t.rs"},"profile":{"test":true},"executable":"/t/t-1"}"#;
+    let messages = [library.replace('\n', "").as_str(), server, test, r#"{"reason":"build-finished"}"#].join("\n");
+    let [source, executable, package] = ["/w/a/tests/t.rs", "/t/t-1", "/w/a"].map(PathBuf::from);
+    assert_eq!(listed(&messages), [Program { executable, source, package }]);
+}
+
+#[test]
+fn a_program_runs_in_its_package_with_the_environment_and_its_failure_is_seen() {
+    let scratch = afflux_scratch::Scratch::new(&std::env::temp_dir(), "programs").unwrap();
+    let executable = scratch.path().join("program");
+    std::fs::write(&executable, "#!/bin/sh\ntest \"$PWD:$CARGO_MANIFEST_DIR\" = \"/usr:/usr\" && exit $CODE\n")
+        .unwrap();
+    std::fs::set_permissions(&executable, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = Program { executable, source: PathBuf::from("x.rs"), package: PathBuf::from("/usr") };
+    assert!(succeeds(&program, &[("CODE", "0")]));
+    assert!(!succeeds(&program, &[("CODE", "1")]));
+    let elsewhere = Program { package: PathBuf::from("/"), ..program };
+    assert!(!succeeds(&elsewhere, &[("CODE", "0")]));
+}
