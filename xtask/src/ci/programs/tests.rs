@@ -1,5 +1,5 @@
 //! rule: test programs run side by side, each in its package, and every failure is told
-//! kept in: xtask/src/ci/programs.rs
+//! kept in: `xtask/src/ci/programs.rs`
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
