@@ -52,8 +52,8 @@ use afflux_budget::Budget;
 use afflux_engine::settings::KnobError;
 use afflux_engine::{Nanos, Policies, Recovered};
 use afflux_linux::{
-    Caching, IoChoice, LinuxPlatform, Listener, REACTORS_MAX, Reactors, give_up_privileges, host_device, kept_places,
-    refuse_foreign_calls,
+    ArenaFile, Caching, IoChoice, LinuxPlatform, Listener, REACTORS_MAX, Reactors, give_up_privileges, host_device,
+    kept_places, refuse_foreign_calls,
 };
 use afflux_nfs::Rules;
 use afflux_volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
@@ -243,7 +243,7 @@ fn start(
     }
     let (is_kept, key, tree) = (memory.is_kept(), source.key(state), source.tree());
     let write_home = |recovered: &Recovered| source.write_home(platform, &key, recovered);
-    let (engine, arena) = memory.engine(platform, settings, policies, write_home)?;
+    let (engine, mut arena) = memory.engine(platform, settings, policies, write_home)?;
     // A server that was killed has left its verifier in the memory.
     let is_recovered = engine.write_verifier() != 0;
     let devices = Arc::new(Devices::default());
@@ -264,6 +264,7 @@ fn start(
     let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
     volume.set_names_durable(at_return);
     let front = front.start(platform, &engine, &volume, rules)?;
+    arena.iter_mut().for_each(ArenaFile::keep);
     arena::adopt_files(&engine, &volume);
     let store = source.store_figures();
     Ok(Running { engine, volume, devices, exports, since: Instant::now(), front, store, arena })
@@ -340,11 +341,8 @@ fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io:
         if json {
             print_json(&Reply::Abandoned { unwritten: unwritten.clone() });
         }
-        let first = match unwritten.len() {
-            0 => "Stopped at once; everything was written.",
-            _ => "Stopped at once; not everything was written:",
-        };
-        output::remark(progress::unwritten(first, &unwritten));
+        let first = arena::stopped_at_once(unwritten.is_empty(), served.arena.as_ref());
+        output::remark(progress::unwritten(&first, &unwritten));
         process::exit(1);
     })?;
     running.front.stop_with_mount(told)?;

@@ -5,7 +5,8 @@
 //! Invariants: one process at a time has a file open with the lock, from before it looks at the contents until it is gone
 //! with all its requests. So no request of a predecessor can still write to a disk. Files of other users, and files
 //! with rights for others, are never used. The memory has room from the start: a full file system shows when the file is
-//! made, not as a fault in the middle of a write.
+//! made, not as a fault in the middle of a write. A start that fails leaves no file that it made, and each file that it
+//! found.
 
 use std::fmt;
 use std::io;
@@ -133,11 +134,14 @@ pub enum ArenaContents {
     Left(Arc<Memory>),
 }
 
-/// A file with an engine's memory, locked by this process.
+/// A file with an engine's memory, locked by this process. A file whose contents this process made is removed by the drop
+/// until [`Self::keep`].
 pub struct ArenaFile {
     path: PathBuf,
     /// Has the lock. No child gets it.
     file: OwnedFd,
+    /// Nobody was told of the contents yet.
+    is_fresh: bool,
 }
 
 impl ArenaFile {
@@ -165,13 +169,13 @@ impl ArenaFile {
                 // Its last user has removed it.
                 continue;
             }
-            let opened = Self { path: path.to_path_buf(), file };
+            let mut opened = Self { path: path.to_path_buf(), file, is_fresh: false };
             let contents = opened.contents(layout, boot)?;
             return Ok((opened, contents));
         }
     }
 
-    fn contents(&self, layout: Layout, boot: [u8; 16]) -> Result<ArenaContents, ArenaFileError> {
+    fn contents(&mut self, layout: Layout, boot: [u8; 16]) -> Result<ArenaContents, ArenaFileError> {
         let bytes = fstat(&self.file).map_err(host("stat"))?.st_size as u64;
         let header = read_header(&self.file)?;
         if bytes == 0 || header.is_unused() {
@@ -194,13 +198,12 @@ impl ArenaFile {
     }
 
     /// Fills the file with zeros and makes an arena of it.
-    fn make(&self, layout: Layout, boot: [u8; 16]) -> Result<Arc<Memory>, ArenaFileError> {
+    fn make(&mut self, layout: Layout, boot: [u8; 16]) -> Result<Arc<Memory>, ArenaFileError> {
+        self.is_fresh = true;
         let bytes = layout.bytes() as u64;
         ftruncate(&self.file, 0).map_err(host("truncate"))?;
         ftruncate(&self.file, bytes).map_err(host("truncate"))?;
         if let Err(errno) = fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
-            // An empty file holds no memory.
-            let _ = ftruncate(&self.file, 0);
             let is_full = matches!(errno, Errno::NOSPC | Errno::NOMEM);
             return Err(if is_full { ArenaFileError::NoRoom { bytes } } else { host("fallocate")(errno) });
         }
@@ -217,6 +220,11 @@ impl ArenaFile {
         Ok(memory)
     }
 
+    /// Clients may learn of the contents from now on: the file stays until [`Self::remove`].
+    pub fn keep(&mut self) {
+        self.is_fresh = false;
+    }
+
     /// The path.
     pub fn path(&self) -> &Path {
         &self.path
@@ -229,6 +237,15 @@ impl ArenaFile {
     pub fn remove(&self, memory: &Memory) -> io::Result<()> {
         memory.header().set_state(ArenaState::Clean);
         Ok(unlink(&self.path)?)
+    }
+}
+
+impl Drop for ArenaFile {
+    fn drop(&mut self) {
+        if self.is_fresh {
+            // A file that stays holds nothing but room.
+            let _ = unlink(&self.path);
+        }
     }
 }
 

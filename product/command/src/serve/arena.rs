@@ -110,7 +110,7 @@ fn report(path: &Path, recovered: &Recovered) {
         (files, pages) = (files + 1, pages + dirty as u64);
     }
     let unwritten = units::data(pages * afflux_frames::FRAME_BYTES as u64);
-    info!("an earlier server left {unwritten} unwritten in {}, of {files} open files", output::shown(path.display()));
+    info!("an earlier server left {unwritten} unwritten in {}, of {files} files", output::shown(path.display()));
     let broken = recovered.quarantined();
     if broken.files + broken.pages > 0 {
         warn!(
@@ -191,6 +191,18 @@ pub(super) fn adopt_rest(engine: &Engine<LinuxPlatform>, volume: &Volume<LinuxPl
 pub(super) fn end(arena: &ArenaFile, engine: &Engine<LinuxPlatform>) {
     if let Err(error) = arena.remove(engine.frames().memory()) {
         info!("{} stays, without contents: {error}", output::shown(arena.path().display()));
+    }
+}
+
+/// The first words of a server that ends without waiting for its writes.
+pub(super) fn stopped_at_once(is_written: bool, arena: Option<&ArenaFile>) -> String {
+    match (is_written, arena) {
+        (true, _) => "Stopped at once; everything was written.".to_owned(),
+        (false, None) => "Stopped at once; not everything was written:".to_owned(),
+        (false, Some(arena)) => format!(
+            "Stopped at once; {} keeps the rest for the next server. Not written yet:",
+            output::shown(arena.path().display())
+        ),
     }
 }
 

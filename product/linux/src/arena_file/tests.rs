@@ -27,7 +27,8 @@ fn open(place: &Scratch) -> Result<(ArenaFile, ArenaContents), ArenaFileError> {
 fn memory_is_left_once_an_engine_has_used_it() {
     let Some(place) = place() else { return };
     for state in [ArenaState::Fresh, ArenaState::Serving, ArenaState::Recovering, ArenaState::Clean] {
-        let (file, contents) = open(&place).unwrap();
+        let (mut file, contents) = open(&place).unwrap();
+        file.keep();
         let (ArenaContents::Fresh(memory) | ArenaContents::Left(memory)) = contents;
         memory.header().set_state(state);
         memory.header().set_verifier(state as u64 + 1);
@@ -42,6 +43,22 @@ fn memory_is_left_once_an_engine_has_used_it() {
         assert_eq!((memory.header().verifier(), memory.header().holder()), (expected, std::process::id()));
         file.remove(&memory).unwrap();
     }
+}
+
+/// A found file may have what clients were told is accepted.
+#[test]
+fn a_start_that_fails_leaves_the_file_that_it_found_and_none_that_it_made() {
+    let Some(place) = place() else { return };
+    let path = place.path().join("arena");
+    drop(open(&place).unwrap());
+    assert!(!path.exists(), "nobody was told of its contents");
+    let (mut file, contents) = open(&place).unwrap();
+    let (ArenaContents::Fresh(memory) | ArenaContents::Left(memory)) = contents;
+    memory.header().set_state(ArenaState::Serving);
+    file.keep();
+    drop((file, memory));
+    drop(open(&place).unwrap());
+    assert!(path.exists(), "an earlier server left it");
 }
 
 /// The lock is of the open file, so that a second opening in one process is a second server.
@@ -82,7 +99,7 @@ fn a_full_file_system_is_said_when_the_file_is_made() {
         panic!("a tmpfs took all memory of the machine")
     };
     assert!(matches!(error, ArenaFileError::NoRoom { bytes } if bytes == all.bytes() as u64), "{error}");
-    assert_eq!(fs::metadata(place.path().join("arena")).unwrap().len(), 0, "no page stays");
+    assert!(!place.path().join("arena").exists(), "no page stays");
 }
 
 /// All memory of the machine, in whole frames.
