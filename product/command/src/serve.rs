@@ -52,8 +52,8 @@ use afflux_budget::Budget;
 use afflux_engine::settings::KnobError;
 use afflux_engine::{Nanos, Policies, Recovered};
 use afflux_linux::{
-    ArenaFile, Caching, IoChoice, LinuxPlatform, Listener, REACTORS_MAX, Reactors, give_up_privileges, host_device,
-    kept_places, refuse_foreign_calls,
+    ArenaFile, Caching, DescriptorStore, IoChoice, LinuxPlatform, Listener, REACTORS_MAX, Reactors, give_up_privileges,
+    host_device, kept_places, refuse_foreign_calls,
 };
 use afflux_nfs::Rules;
 use afflux_volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
@@ -121,7 +121,27 @@ pub(crate) fn run_behind(
     for warning in &configuration.warnings {
         warn!("{warning}");
     }
-    let memory = CacheMemory::open(&settings, configuration.cache_bytes, wanted.has_mount())?;
+    // Before the first thread.
+    let mut store = DescriptorStore::of_manager();
+    let memory = CacheMemory::open(&settings, &mut store, configuration.cache_bytes, wanted.has_mount())?;
+    let is_left = memory.is_left_in_store();
+    let outcome = run_over(memory, store, wanted, args, configuration, host);
+    if is_left && matches!(outcome, Err(Failure::Failed(_))) {
+        arena::pause_before_next_start();
+    }
+    outcome
+}
+
+/// Runs a server with this memory for its cache.
+fn run_over(
+    memory: CacheMemory,
+    mut store: DescriptorStore,
+    wanted: &WantedFront,
+    args: &args::Serve,
+    configuration: Configuration,
+    host: HostMemory,
+) -> Outcome {
+    let settings = configuration.settings.clone();
     let separated = wanted.separated()?;
     let opened = Source::open(&settings)?;
     let mut notes = opened.as_ref().map(|(source, _)| source.notes().to_vec()).unwrap_or_default();
@@ -132,7 +152,8 @@ pub(crate) fn run_behind(
     let state = StateDirectory::made(settings.state.as_deref());
     wanted
         .refuse_below(&[("the state directory", state.path()), ("the control socket", settings.control.as_deref())])?;
-    let listening = wanted.listening(&settings)?;
+    let listening = wanted.listening(&settings, &mut store)?;
+    drop(store);
     let listen = listening.as_ref().and_then(Listener::internet_address).unwrap_or(settings.listen);
     let figures = metrics::bind(settings.metrics)?;
     let own_clients = wanted.has_own_clients(listen, settings.lock_memory);
@@ -263,6 +284,10 @@ fn start(
     // A mount's names are as durable as the host's own: at fsync. NFS demands it at return.
     let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
     volume.set_names_durable(at_return);
+    arena
+        .iter()
+        .try_for_each(ArenaFile::offer)
+        .map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))?;
     let front = front.start(platform, &engine, &volume, rules)?;
     arena.iter_mut().for_each(ArenaFile::keep);
     arena::adopt_files(&engine, &volume);

@@ -14,7 +14,7 @@ use crate::scratch::{Bytes, Mount, Scratch};
 use crate::server::{Server, eventually, run, text};
 
 /// With these settings a server writes nothing by itself.
-const LAZY: [&str; 6] =
+pub(crate) const LAZY: [&str; 6] =
     ["--policy", "equal-parts", "--set", "dirty_background_ratio=100", "--set", "dirty_expire_centisecs=360000"];
 
 /// A served directory, and a place for an arena.
@@ -292,7 +292,7 @@ fn settings_that_do_not_go_with_an_arena_are_refused() {
     assert!(said.contains("--arena is for NFS clients"), "{said}");
 }
 
-// rule: a start that fails leaves no arena that it made, and each one that it found
+// rule: a failed start removes an arena that it made, and keeps the arena of an earlier server
 // kept in: `product/linux/src/arena_file.rs`
 #[test]
 fn a_start_that_fails_leaves_no_new_file() {
@@ -335,7 +335,7 @@ fn a_second_signal_leaves_the_rest_to_the_next_server() {
     eventually("the second signal is noticed", || !server.control.exists());
     drop(frozen);
     let ended = server.wait();
-    let keeps = format!("{} keeps the rest for the next server", place.arena().display());
+    let keeps = format!("the rest is in {} for the next server", place.arena().display());
     assert!(ended.code == Some(1) && ended.stderr.contains(&keeps), "{ended:?}");
     place.start().stop();
     assert!(fs::read(place.data.join("f")).unwrap() == bytes);
