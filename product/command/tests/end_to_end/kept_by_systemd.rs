@@ -255,6 +255,12 @@ fn a_start_that_fails_leaves_what_the_manager_has() {
     assert!(manager.log().contains("systemd keeps unwritten data for the next server"), "{}", manager.log());
     assert_eq!(manager.removals().len(), removals);
     TcpStream::connect(("127.0.0.1", port)).expect("clients still wait");
+    // This start has the socket when it fails.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let metrics = taken.local_addr().unwrap().to_string();
+    manager.refused(&place.data, &[&KEPT[..], &["--metrics", &metrics]].concat());
+    assert!(manager.log().contains(&metrics) && manager.removals().len() == removals, "{}", manager.log());
+    TcpStream::connect(("127.0.0.1", port)).expect("clients still wait");
     manager.start(&place.data, &KEPT).stop();
     assert_eq!(fs::read(place.data.join("f")).unwrap(), b"accepted");
 }
