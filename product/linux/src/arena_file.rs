@@ -241,9 +241,12 @@ impl ArenaFile {
         self.is_fresh = false;
     }
 
-    /// Whether the service manager keeps it.
-    pub fn is_in_store(&self) -> bool {
-        matches!(self.place, Place::Store(_))
+    /// The path; `None` if the service manager keeps the file.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Path(path) => Some(path),
+            Place::Store(_) => None,
+        }
     }
 
     /// Removes the file. Its memory stays until it is dropped. Call it when everything is written.

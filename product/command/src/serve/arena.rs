@@ -79,7 +79,7 @@ impl CacheMemory {
 
     /// Whether systemd has data of an earlier server in it.
     pub(super) fn is_left_in_store(&self) -> bool {
-        matches!(&self.arena, Some((file, ArenaContents::Left(_))) if file.is_in_store())
+        matches!(&self.arena, Some((file, ArenaContents::Left(_))) if file.path().is_none())
     }
 
     /// Whether the memory outlives this process.

@@ -109,6 +109,7 @@ fn a_call_waits_for_the_successor() {
     let called = thread::spawn(move || early.null());
     let server = manager.start(&place.data, &KEPT);
     called.join().unwrap().unwrap();
+    assert_eq!(server.stat()["cache"]["arena"], "systemd");
     server.stop();
 }
 
