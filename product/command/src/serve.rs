@@ -125,14 +125,18 @@ pub(crate) fn run_behind(
     let mut store = DescriptorStore::of_manager();
     let memory = CacheMemory::open(&settings, &mut store, configuration.cache_bytes, wanted.has_mount())?;
     let is_left = memory.is_left_in_store();
-    let outcome = run_over(memory, store, wanted, args, configuration, host);
-    if is_left && matches!(outcome, Err(Failure::Failed(_))) {
-        arena::pause_before_next_start();
+    match run_over(memory, store, wanted, args, configuration, host) {
+        Ok(ended) => ended,
+        Err(failure) => {
+            if is_left && matches!(failure, Failure::Failed(_)) {
+                arena::pause_before_next_start();
+            }
+            Err(failure)
+        }
     }
-    outcome
 }
 
-/// Runs a server with this memory for its cache.
+/// Runs a server with this memory for its cache. Returns the outcome of its end, or fails if it does not start.
 fn run_over(
     memory: CacheMemory,
     mut store: DescriptorStore,
@@ -140,7 +144,7 @@ fn run_over(
     args: &args::Serve,
     configuration: Configuration,
     host: HostMemory,
-) -> Outcome {
+) -> Outcome<Outcome> {
     let settings = configuration.settings.clone();
     let separated = wanted.separated()?;
     let opened = Source::open(&settings)?;
@@ -211,7 +215,7 @@ fn run_over(
         running.arena.iter().for_each(|file| arena::end(file, &running.engine));
     }
     drop(upkeep);
-    ended
+    Ok(ended)
 }
 
 /// The disks' prices from earlier runs. A failure to keep them is only reported.

@@ -32,8 +32,8 @@ pub(super) const QUIET_AFTER: Duration = Duration::from_secs(60);
 /// Descriptors that a server leaves with the service manager: its memory and its socket.
 const IN_STORE: u64 = 2;
 
-/// The pause before the end of a server that failed while systemd has data for the next one. systemd starts that one at once. After
-/// too many starts in a minute it gives up and drops the data (`packaging/afflux.service`).
+/// The pause after a failed start, if systemd has data for the next server. systemd starts that one at once. After too many starts
+/// in a minute it gives up and drops the data (`packaging/afflux.service`).
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// The memory for a cache, before there is an engine.
@@ -142,7 +142,7 @@ fn drop_stored(store: &mut DescriptorStore) -> Outcome {
     ArenaFile::forget_stored().map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))
 }
 
-/// Delays the end of a failed server, so that systemd does not give up.
+/// Delays the end of a server that did not start, so that systemd does not give up.
 pub(super) fn pause_before_next_start() {
     info!("systemd keeps unwritten data for the next server; this one ends in {} s", PAUSE.as_secs());
     sleep(PAUSE);

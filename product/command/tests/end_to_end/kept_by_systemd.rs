@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use crate::arenas::{LAZY, Place};
 use crate::client::Client;
 use crate::scratch::Bytes;
-use crate::server::{Server, afflux, text};
+use crate::server::{Server, afflux, eventually, text};
 use crate::systemd::{Systemd, first_bytes};
 
 const KEPT: [&str; 2] = ["--arena", "systemd"];
@@ -111,6 +111,32 @@ fn a_call_waits_for_the_successor() {
     called.join().unwrap().unwrap();
     assert_eq!(server.stat()["cache"]["arena"], "systemd");
     server.stop();
+}
+
+/// Its client may have repeated it elsewhere, and written more since.
+// rule: a call of a client that has gone before a server took its connection is not carried out
+// kept in: `product/linux/src/net/listener.rs`
+#[test]
+fn a_call_of_a_client_that_has_gone_is_not_carried_out() {
+    let Some((place, manager)) = begin() else { return };
+    let server = manager.start(&place.data, &KEPT);
+    let port = server.port();
+    let root = Client::mount(&server).root();
+    manager.has(1, 1);
+    kill(server);
+    for name in ["gone", "waits"] {
+        let mut early = afflux_nfs_client::Client::connect(("127.0.0.1", port)).unwrap();
+        early.set_timeout(Some(Duration::from_millis(300))).unwrap();
+        assert_eq!(early.create_empty(&root, name.as_bytes()).unwrap_err().status(), None, "nobody answers");
+        // The second connection stays open.
+        if name == "waits" {
+            std::mem::forget(early);
+        }
+    }
+    let server = manager.start(&place.data, &KEPT);
+    eventually("the call that waits is carried out", || place.data.join("waits").exists());
+    server.stop();
+    assert!(!place.data.join("gone").exists());
 }
 
 /// A forged descriptor, and the reason for which it is not used.

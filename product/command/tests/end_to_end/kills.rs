@@ -24,6 +24,8 @@ const CLIENTS: usize = 2;
 const FILES: usize = 4;
 const FILE_BYTES: u64 = 300_000;
 const WRITE_BYTES: u64 = 70_000;
+/// A call without a reply for this long is one of a server that is gone.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
 /// A file, as accepted calls have left it.
 #[derive(Default)]
@@ -128,6 +130,8 @@ impl Operation {
 /// Runs operations on files until the connection ends, and tells of each.
 fn load(port: u16, files: &mut [Model], random: &mut Bytes, told: &Sender<()>) {
     let Ok(mut client) = Client::connect(("127.0.0.1", port)) else { return };
+    // A server that was killed before it took the connection does not end it, if systemd keeps the socket.
+    client.set_timeout(Some(ENDS_WITHIN)).unwrap();
     loop {
         let file = random.below(files.len() as u64) as usize;
         let operation = files[file].draw(random);

@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use afflux_frontend::{Origin, Peer};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{
@@ -83,6 +84,8 @@ pub struct Listener {
     address: Address,
     /// This process takes connections.
     listens: AtomicBool,
+    /// Connections may be older than this process.
+    is_taken_over: bool,
 }
 
 enum Address {
@@ -138,11 +141,21 @@ impl Listener {
         if sockopt::socket_acceptconn(&socket) != Ok(true) {
             return Err(unfit("it does not listen"));
         }
-        Ok(Self::over(socket, Address::Internet(bound)))
+        let mut listener = Self::over(socket, Address::Internet(bound));
+        listener.is_taken_over = true;
+        Ok(listener)
+    }
+
+    /// Whether somebody waits for replies on a connection. While nobody served, clients may have come, sent calls and gone.
+    /// They may have repeated these calls elsewhere, and later calls must not meet the old ones.
+    pub(super) fn has_client(&self, connection: &OwnedFd) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut ends = [PollFd::new(connection, PollFlags::RDHUP)];
+        !self.is_taken_over || poll(&mut ends, Some(&at_once)) == Ok(0)
     }
 
     fn over(fd: OwnedFd, address: Address) -> Self {
-        Self { fd: Arc::new(fd), address, listens: AtomicBool::new(false) }
+        Self { fd: Arc::new(fd), address, listens: AtomicBool::new(false), is_taken_over: false }
     }
 
     /// The socket, for the service manager's store.
