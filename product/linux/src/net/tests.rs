@@ -835,6 +835,18 @@ fn stopping_the_platform_ends_connections() {
     }
 }
 
+#[test]
+fn a_client_that_has_gone_is_seen_on_a_socket_of_an_earlier_server() {
+    let first = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = first.internet_address().unwrap();
+    let taken = Listener::taken_over(first.descriptor().try_clone_to_owned().unwrap(), address).unwrap();
+    let client = TcpStream::connect(address).unwrap();
+    let connection = rustix::net::accept(first.descriptor()).unwrap();
+    assert!(taken.has_client(&connection) && first.has_client(&connection));
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    assert!(!taken.has_client(&connection) && first.has_client(&connection));
+}
+
 /// A copy of the socket is the service manager's.
 #[test]
 fn a_socket_that_was_taken_over_takes_connections_until_a_stop() {
