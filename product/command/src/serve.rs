@@ -52,8 +52,8 @@ use afflux_budget::Budget;
 use afflux_engine::settings::KnobError;
 use afflux_engine::{Nanos, Policies, Recovered};
 use afflux_linux::{
-    Caching, IoChoice, LinuxPlatform, Listener, REACTORS_MAX, Reactors, give_up_privileges, host_device, kept_places,
-    refuse_foreign_calls,
+    ArenaFile, Caching, DescriptorStore, IoChoice, LinuxPlatform, Listener, REACTORS_MAX, Reactors, give_up_privileges,
+    host_device, kept_places, refuse_foreign_calls,
 };
 use afflux_nfs::Rules;
 use afflux_volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
@@ -121,7 +121,31 @@ pub(crate) fn run_behind(
     for warning in &configuration.warnings {
         warn!("{warning}");
     }
-    let memory = CacheMemory::open(&settings, configuration.cache_bytes, wanted.has_mount())?;
+    // Before the first thread.
+    let mut store = DescriptorStore::of_manager();
+    let memory = CacheMemory::open(&settings, &mut store, configuration.cache_bytes, wanted.has_mount())?;
+    let is_left = memory.is_left_in_store();
+    match run_over(memory, store, wanted, args, configuration, host) {
+        Ok(ended) => ended,
+        Err(failure) => {
+            if is_left && matches!(failure, Failure::Failed(_)) {
+                arena::pause_before_next_start();
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// Runs a server with this memory for its cache. Returns the outcome of its end, or fails if it does not start.
+fn run_over(
+    memory: CacheMemory,
+    mut store: DescriptorStore,
+    wanted: &WantedFront,
+    args: &args::Serve,
+    configuration: Configuration,
+    host: HostMemory,
+) -> Outcome<Outcome> {
+    let settings = configuration.settings.clone();
     let separated = wanted.separated()?;
     let opened = Source::open(&settings)?;
     let mut notes = opened.as_ref().map(|(source, _)| source.notes().to_vec()).unwrap_or_default();
@@ -132,7 +156,8 @@ pub(crate) fn run_behind(
     let state = StateDirectory::made(settings.state.as_deref());
     wanted
         .refuse_below(&[("the state directory", state.path()), ("the control socket", settings.control.as_deref())])?;
-    let listening = wanted.listening(&settings)?;
+    let listening = wanted.listening(&settings, &mut store)?;
+    drop(store);
     let listen = listening.as_ref().and_then(Listener::internet_address).unwrap_or(settings.listen);
     let figures = metrics::bind(settings.metrics)?;
     let own_clients = wanted.has_own_clients(listen, settings.lock_memory);
@@ -190,7 +215,7 @@ pub(crate) fn run_behind(
         running.arena.iter().for_each(|file| arena::end(file, &running.engine));
     }
     drop(upkeep);
-    ended
+    Ok(ended)
 }
 
 /// The disks' prices from earlier runs. A failure to keep them is only reported.
@@ -243,7 +268,7 @@ fn start(
     }
     let (is_kept, key, tree) = (memory.is_kept(), source.key(state), source.tree());
     let write_home = |recovered: &Recovered| source.write_home(platform, &key, recovered);
-    let (engine, arena) = memory.engine(platform, settings, policies, write_home)?;
+    let (engine, mut arena) = memory.engine(platform, settings, policies, write_home)?;
     // A server that was killed has left its verifier in the memory.
     let is_recovered = engine.write_verifier() != 0;
     let devices = Arc::new(Devices::default());
@@ -263,7 +288,12 @@ fn start(
     // A mount's names are as durable as the host's own: at fsync. NFS demands it at return.
     let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
     volume.set_names_durable(at_return);
+    arena
+        .iter()
+        .try_for_each(ArenaFile::offer)
+        .map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))?;
     let front = front.start(platform, &engine, &volume, rules)?;
+    arena.iter_mut().for_each(ArenaFile::keep);
     arena::adopt_files(&engine, &volume);
     let store = source.store_figures();
     Ok(Running { engine, volume, devices, exports, since: Instant::now(), front, store, arena })
@@ -340,11 +370,8 @@ fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io:
         if json {
             print_json(&Reply::Abandoned { unwritten: unwritten.clone() });
         }
-        let first = match unwritten.len() {
-            0 => "Stopped at once; everything was written.",
-            _ => "Stopped at once; not everything was written:",
-        };
-        output::remark(progress::unwritten(first, &unwritten));
+        let first = arena::stopped_at_once(unwritten.is_empty(), served.arena.as_ref());
+        output::remark(progress::unwritten(&first, &unwritten));
         process::exit(1);
     })?;
     running.front.stop_with_mount(told)?;

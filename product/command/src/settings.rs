@@ -19,7 +19,7 @@ use afflux_engine::eviction::EvictionKind;
 use afflux_engine::policy::EQUAL_PARTS_POLICY;
 use afflux_linux::{HostMemory, IoChoice};
 use afflux_nfs::{Network, Squash};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Id, ValueEnum};
@@ -78,12 +78,14 @@ pub(crate) struct Settings {
     /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
     #[arg(long, value_name = "SIZE", help_heading = CACHE, value_parser = cache_bytes)]
     pub(crate) cache: Option<u64>,
-    /// Keep the cache in FILE, on a tmpfs, so that a killed server loses nothing
+    /// Keep the cache over a kill, in FILE on a tmpfs or by systemd
     ///
-    /// The next server with the same FILE finds the unwritten data, and clients go on. It takes the right to open files by
-    /// handle. A stop in order removes FILE.
-    #[arg(long, value_name = "FILE", help_heading = CACHE)]
-    pub(crate) arena: Option<PathBuf>,
+    /// The next server finds the unwritten data, and clients go on. It takes the right to open files by handle. A stop in
+    /// order removes FILE. The word systemd has the service manager keep memory and socket: its unit needs
+    /// FileDescriptorStoreMax=. For a file of that name say ./systemd.
+    #[arg(long, value_name = "FILE|systemd", help_heading = CACHE)]
+    #[arg(value_parser = PathBufValueParser::new().map(ArenaPlace::named))]
+    pub(crate) arena: Option<ArenaPlace>,
     /// How writers are throttled
     #[arg(long, value_name = "NAME", help_heading = CACHE, default_value = OWN_POLICY)]
     pub(crate) policy: Policy,
@@ -223,6 +225,21 @@ pub(crate) struct AtOnce {
     /// changes, although the server had answered the clients.
     #[arg(long, help_heading = NAMES)]
     pub(crate) async_metadata: bool,
+}
+
+/// The holder of the cache's memory after the server's death.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum ArenaPlace {
+    /// The service manager, in its store of descriptors.
+    Systemd,
+    /// A file on a tmpfs.
+    File(PathBuf),
+}
+
+impl ArenaPlace {
+    fn named(name: PathBuf) -> Self {
+        if name.as_os_str() == "systemd" { Self::Systemd } else { Self::File(name) }
+    }
 }
 
 /// How writers are throttled and dirty data is written.

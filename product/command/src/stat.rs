@@ -164,6 +164,7 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
     let (hit, miss) = (now.counted_since(before, "read_hit_pages"), now.counted_since(before, "read_miss_pages"));
     let so_far = |counter: &str| now.counters.get(counter).copied().unwrap_or(0);
     let (written, dirtied) = (so_far("pgpgout"), so_far("nr_dirtied") * PAGE_BYTES);
+    let arena = gauges.arena.as_ref().map(|arena| format!("arena {}", output::shown(arena)));
     [
         format!("{} of {}", units::memory(used), units::memory(cache.cache_bytes)),
         format!("hit {}", units::share(hit, hit + miss)),
@@ -177,6 +178,9 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
             units::memory(gauges.resident_huge_bytes)
         ),
     ]
+    .into_iter()
+    .chain(arena)
+    .collect::<Vec<_>>()
     .join("   ")
 }
 

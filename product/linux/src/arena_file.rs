@@ -1,11 +1,13 @@
-//! A file that holds an engine's memory beyond the life of the process.
+//! A file that holds an engine's memory beyond the life of the process: on a tmpfs, or a memory file that the service
+//! manager keeps.
 //!
-//! Owns: making the file, which files are refused, the lock that keeps a second server away.
+//! Owns: which contents are refused, the lock that keeps a second server away, the end of the file.
 //! Does not own: the contents (`afflux_frames`), their use by a successor (the engine).
 //! Invariants: one process at a time has a file open with the lock, from before it looks at the contents until it is gone
 //! with all its requests. So no request of a predecessor can still write to a disk. Files of other users, and files
 //! with rights for others, are never used. The memory has room from the start: a full file system shows when the file is
-//! made, not as a fault in the middle of a write.
+//! made, not as a fault in the middle of a write. A failed start removes a file that it made. A file
+//! of an earlier server stays.
 
 use std::fmt;
 use std::io;
@@ -15,23 +17,28 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use afflux_frames::{ArenaError, ArenaState, HEADER_BYTES, HeaderBytes, HeaderError, Layout, Memory};
-use rustix::fs::{
-    FallocateFlags, FileType, Mode, OFlags, StatFs, fallocate, fstat, fstatfs, ftruncate, open, stat, statfs, unlink,
-};
-use rustix::io::{Errno, pread};
-use rustix::process::geteuid;
+use afflux_frames::{ArenaState, HEADER_BYTES, HeaderBytes, Layout, Memory};
+use rustix::fs::{fstat, ftruncate, unlink};
+use rustix::io::pread;
 
 use crate::claim::{Claim, claim};
+use crate::descriptor_store::DescriptorStore;
 
+mod error;
 mod holder;
+mod memory_file;
+mod on_tmpfs;
+mod own_file;
 #[cfg(test)]
 mod tests;
 
+pub use error::ArenaFileError;
+use error::host;
 use holder::HolderState;
+use own_file::take_room;
 
-/// The type of a tmpfs (statfs(2)).
-const TMPFS_MAGIC: i64 = 0x0102_1994;
+/// The name of the memory in the service manager's store.
+const IN_STORE: &str = "arena";
 
 /// Between two tries to get the lock.
 const TRY_EVERY: Duration = Duration::from_millis(1);
@@ -41,63 +48,6 @@ const ENDS_WITHIN: Duration = Duration::from_millis(100);
 
 /// Between two reports of a wait.
 const TELL_EVERY: Duration = Duration::from_secs(5);
-
-/// Why a file cannot hold the memory.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ArenaFileError {
-    /// The host refuses a call.
-    #[error("{call}: {source}")]
-    Host {
-        /// The call.
-        call: &'static str,
-        /// The host's answer.
-        source: io::Error,
-    },
-    /// The file system has too little room.
-    #[error("its file system has no room for {bytes} bytes")]
-    NoRoom {
-        /// The bytes of the memory.
-        bytes: u64,
-    },
-    /// The file is not of a kind that can hold memory.
-    #[error("{0}")]
-    Unfit(&'static str),
-    /// It belongs to another user.
-    #[error("it belongs to user {owner}, and this server runs as user {user}")]
-    Owner {
-        /// The file's owner.
-        owner: u32,
-        /// This process's user.
-        user: u32,
-    },
-    /// Others may open it.
-    #[error("its mode is {mode:o}, so that others may change the cache: chmod 600")]
-    Mode {
-        /// The mode bits.
-        mode: u32,
-    },
-    /// Another server uses it.
-    #[error("process {process} uses it")]
-    InUse {
-        /// That server.
-        process: u32,
-    },
-    /// Its contents are no arena for this program.
-    #[error(transparent)]
-    Header(#[from] HeaderError),
-    /// It was made for a header's sizes, and has another length.
-    #[error("it has {found} bytes, and its header says {wanted}")]
-    Length {
-        /// The file's length.
-        found: u64,
-        /// The length that belongs to the header.
-        wanted: u64,
-    },
-    /// It cannot be mapped.
-    #[error(transparent)]
-    Memory(#[from] ArenaError),
-}
 
 /// The reason of a wait for the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,11 +83,21 @@ pub enum ArenaContents {
     Left(Arc<Memory>),
 }
 
-/// A file with an engine's memory, locked by this process.
+/// A file with an engine's memory, locked by this process. If this process made its contents, the drop removes it until
+/// [`Self::keep`].
 pub struct ArenaFile {
-    path: PathBuf,
-    /// Has the lock. No child gets it.
+    place: Place,
+    /// Has the lock. No child gets it, nor does the service manager.
     file: OwnedFd,
+    /// Nobody was told of the contents yet.
+    is_fresh: bool,
+}
+
+/// Where the next server finds the memory.
+enum Place {
+    Path(PathBuf),
+    /// In the service manager's store, by this description.
+    Store(OwnedFd),
 }
 
 impl ArenaFile {
@@ -153,29 +113,89 @@ impl ArenaFile {
         told: &mut dyn FnMut(ArenaWait),
     ) -> Result<(Self, ArenaContents), ArenaFileError> {
         let boot = boot()?;
-        // Before an empty file is made there.
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        refuse_disks(statfs(directory).map_err(host("statfs"))?)?;
         loop {
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-            let file = open(path, flags, Mode::RUSR | Mode::WUSR).map_err(host("open"))?;
-            refuse_unfit(&file)?;
+            let file = on_tmpfs::opened(path)?;
             lock(&file, told)?;
-            if !is_at(&file, path)? {
+            if !on_tmpfs::is_at(&file, path)? {
                 // Its last user has removed it.
                 continue;
             }
-            let opened = Self { path: path.to_path_buf(), file };
-            let contents = opened.contents(layout, boot)?;
-            return Ok((opened, contents));
+            let mut opened = Self { place: Place::Path(path.to_path_buf()), file, is_fresh: false };
+            if let Some(left) = opened.left(boot)? {
+                return Ok((opened, ArenaContents::Left(left)));
+            }
+            opened.is_fresh = true;
+            ftruncate(&opened.file, 0).map_err(host("truncate"))?;
+            take_room(&opened.file, layout.bytes() as u64)?;
+            let memory = opened.begun(layout, boot)?;
+            return Ok((opened, ArenaContents::Fresh(memory)));
         }
     }
 
-    fn contents(&self, layout: Layout, boot: [u8; 16]) -> Result<ArenaContents, ArenaFileError> {
+    /// Takes the memory that the service manager has of an earlier server, or makes one for an arena of this form. A file that
+    /// cannot be used is `refused`, and leaves the store. Waits as [`Self::open`].
+    ///
+    /// # Errors
+    /// A server that runs uses the memory, or the host refuses.
+    pub fn in_store(
+        store: &mut DescriptorStore,
+        layout: Layout,
+        told: &mut dyn FnMut(ArenaWait),
+        refused: &mut dyn FnMut(ArenaFileError),
+    ) -> Result<(Self, ArenaContents), ArenaFileError> {
+        let boot = boot()?;
+        let passed = Self::take_stored(store);
+        let (count, mut found) = (passed.len(), None);
+        for file in passed {
+            match Self::left_in_store(file, boot, told) {
+                Ok(Some(left)) if found.is_none() => found = Some(left),
+                Ok(Some(_)) => refused(ArenaFileError::Unfit("the service manager has two")),
+                Ok(None) => {}
+                Err(error) if error.is_of_file() => refused(error),
+                Err(error) => return Err(error),
+            }
+        }
+        let has_others = count > usize::from(found.is_some());
+        if has_others {
+            Self::forget_stored().map_err(tell)?;
+        }
+        if let Some((opened, memory)) = found {
+            if has_others {
+                opened.offer().map_err(tell)?;
+            }
+            return Ok((opened, ArenaContents::Left(memory)));
+        }
+        let made = memory_file::made(layout.bytes() as u64)?;
+        let opened = Self { file: memory_file::reopened(&made)?, place: Place::Store(made), is_fresh: true };
+        lock(&opened.file, told)?;
+        let memory = opened.begun(layout, boot)?;
+        Ok((opened, ArenaContents::Fresh(memory)))
+    }
+
+    /// A file of the manager, if an earlier server left something in it.
+    fn left_in_store(
+        file: OwnedFd,
+        boot: [u8; 16],
+        told: &mut dyn FnMut(ArenaWait),
+    ) -> Result<Option<(Self, Arc<Memory>)>, ArenaFileError> {
+        memory_file::refuse_foreign(&file)?;
+        let opened = Self { file: memory_file::reopened(&file)?, place: Place::Store(file), is_fresh: false };
+        lock(&opened.file, told)?;
+        match opened.left(boot) {
+            Ok(Some(memory)) => Ok(Some((opened, memory))),
+            nothing => {
+                memory_file::give_back(&opened.file);
+                nothing.map(|_| None)
+            }
+        }
+    }
+
+    /// The memory of an earlier server, if it left data in the file.
+    fn left(&self, boot: [u8; 16]) -> Result<Option<Arc<Memory>>, ArenaFileError> {
         let bytes = fstat(&self.file).map_err(host("stat"))?.st_size as u64;
         let header = read_header(&self.file)?;
         if bytes == 0 || header.is_unused() {
-            return self.make(layout, boot).map(ArenaContents::Fresh);
+            return Ok(None);
         }
         let left = header.layout(boot)?;
         let wanted = left.bytes() as u64;
@@ -183,27 +203,15 @@ impl ArenaFile {
             return Err(ArenaFileError::Length { found: bytes, wanted });
         }
         let memory = self.map(left)?;
-        match memory.header().state() {
-            ArenaState::Serving | ArenaState::Recovering => Ok(ArenaContents::Left(memory)),
+        Ok(match memory.header().state() {
+            ArenaState::Serving | ArenaState::Recovering => Some(memory),
             // Everything was written.
-            ArenaState::Fresh | ArenaState::Clean => {
-                drop(memory);
-                self.make(layout, boot).map(ArenaContents::Fresh)
-            }
-        }
+            ArenaState::Fresh | ArenaState::Clean => None,
+        })
     }
 
-    /// Fills the file with zeros and makes an arena of it.
-    fn make(&self, layout: Layout, boot: [u8; 16]) -> Result<Arc<Memory>, ArenaFileError> {
-        let bytes = layout.bytes() as u64;
-        ftruncate(&self.file, 0).map_err(host("truncate"))?;
-        ftruncate(&self.file, bytes).map_err(host("truncate"))?;
-        if let Err(errno) = fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
-            // An empty file holds no memory.
-            let _ = ftruncate(&self.file, 0);
-            let is_full = matches!(errno, Errno::NOSPC | Errno::NOMEM);
-            return Err(if is_full { ArenaFileError::NoRoom { bytes } } else { host("fallocate")(errno) });
-        }
+    /// Makes an arena of the zeros in the file.
+    fn begun(&self, layout: Layout, boot: [u8; 16]) -> Result<Arc<Memory>, ArenaFileError> {
         let memory = self.map(layout)?;
         memory.header().begin(boot, 0);
         Ok(memory)
@@ -217,9 +225,28 @@ impl ArenaFile {
         Ok(memory)
     }
 
-    /// The path.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Has the service manager keep new memory, if it is to keep this one. Call it before a client is answered.
+    ///
+    /// # Errors
+    /// The manager cannot be told.
+    pub fn offer(&self) -> io::Result<()> {
+        match &self.place {
+            Place::Path(_) => Ok(()),
+            Place::Store(memory) => DescriptorStore::put(IN_STORE, memory.as_fd()),
+        }
+    }
+
+    /// Clients may learn of the contents from now on: the file stays until [`Self::remove`].
+    pub fn keep(&mut self) {
+        self.is_fresh = false;
+    }
+
+    /// The path; `None` if the service manager keeps the file.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Path(path) => Some(path),
+            Place::Store(_) => None,
+        }
     }
 
     /// Removes the file. Its memory stays until it is dropped. Call it when everything is written.
@@ -228,12 +255,51 @@ impl ArenaFile {
     /// The host's.
     pub fn remove(&self, memory: &Memory) -> io::Result<()> {
         memory.header().set_state(ArenaState::Clean);
-        Ok(unlink(&self.path)?)
+        self.forget()
+    }
+
+    /// The next server does not find the file.
+    fn forget(&self) -> io::Result<()> {
+        match &self.place {
+            Place::Path(path) => Ok(unlink(path)?),
+            Place::Store(_) => Self::forget_stored(),
+        }
+    }
+
+    /// Takes the service manager's copies of earlier servers' memory, unchecked.
+    pub fn take_stored(store: &mut DescriptorStore) -> Vec<OwnedFd> {
+        store.take(IN_STORE)
+    }
+
+    /// Has the service manager close all memory that it keeps.
+    ///
+    /// # Errors
+    /// The manager cannot be told.
+    pub fn forget_stored() -> io::Result<()> {
+        DescriptorStore::remove(IN_STORE)
     }
 }
 
-fn host(call: &'static str) -> impl Fn(Errno) -> ArenaFileError {
-    move |errno| ArenaFileError::Host { call, source: errno.into() }
+impl fmt::Display for ArenaFile {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::Path(path) => path.display().fmt(out),
+            Place::Store(_) => out.write_str("the memory that systemd keeps"),
+        }
+    }
+}
+
+impl Drop for ArenaFile {
+    fn drop(&mut self) {
+        if self.is_fresh {
+            // A file that stays holds nothing but room.
+            let _ = self.forget();
+        }
+    }
+}
+
+fn tell(source: io::Error) -> ArenaFileError {
+    ArenaFileError::Host { call: "tell the service manager", source }
 }
 
 /// The number of the host's start.
@@ -242,43 +308,6 @@ fn boot() -> Result<[u8; 16], ArenaFileError> {
     let text = text.map_err(|source| ArenaFileError::Host { call: "read the boot id", source })?;
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     Ok(u128::from_str_radix(&digits, 16).unwrap_or_default().to_le_bytes())
-}
-
-fn refuse_unfit(file: &OwnedFd) -> Result<(), ArenaFileError> {
-    let found = fstat(file).map_err(host("stat"))?;
-    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(ArenaFileError::Unfit("it is no regular file"));
-    }
-    let user = geteuid().as_raw();
-    if found.st_uid != user {
-        return Err(ArenaFileError::Owner { owner: found.st_uid, user });
-    }
-    if found.st_mode & 0o077 != 0 {
-        return Err(ArenaFileError::Mode { mode: found.st_mode & 0o777 });
-    }
-    if found.st_nlink > 1 {
-        return Err(ArenaFileError::Unfit("it has a second name"));
-    }
-    refuse_disks(fstatfs(file).map_err(host("statfs"))?)
-}
-
-fn refuse_disks(file_system: StatFs) -> Result<(), ArenaFileError> {
-    if file_system.f_type != TMPFS_MAGIC {
-        return Err(ArenaFileError::Unfit(
-            "it is not on a tmpfs, such as /dev/shm or /run; on a disk each page would be written twice",
-        ));
-    }
-    Ok(())
-}
-
-/// Whether the path still names the file.
-fn is_at(file: &OwnedFd, path: &Path) -> Result<bool, ArenaFileError> {
-    let opened = fstat(file).map_err(host("stat"))?;
-    match stat(path) {
-        Ok(named) => Ok((named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)),
-        Err(Errno::NOENT) => Ok(false),
-        Err(errno) => Err(host("stat")(errno)),
-    }
 }
 
 fn read_header(file: &OwnedFd) -> Result<HeaderBytes, ArenaFileError> {

@@ -16,6 +16,8 @@
 mod arena_file;
 mod claim;
 mod clock;
+#[cfg(feature = "server")]
+mod descriptor_store;
 mod device;
 mod fence;
 #[cfg(feature = "server")]
@@ -44,6 +46,8 @@ mod watch;
 #[cfg(feature = "server")]
 pub use arena_file::{ArenaContents, ArenaFile, ArenaFileError, ArenaWait};
 pub use claim::{Claim, claim, unclaim};
+#[cfg(feature = "server")]
+pub use descriptor_store::{DescriptorStore, NoStore};
 pub use device::{Caching, HostDevice, HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors};
 #[cfg(feature = "server")]
 pub use filter::refuse_foreign_calls;

@@ -46,7 +46,7 @@ const TABLE: &[Row] = &[
         name: "linux",
         ours: &["engine", "frames", "frontend", "volume"],
         ours_in_tests: &["budget", "linux", "scratch"],
-        others: Some(&["bytes", "futures-util", "io-uring", "libc", "rustix", "siphasher", "thiserror"]),
+        others: Some(&["bytes", "futures-util", "io-uring", "libc", "rustix", "sd-notify", "siphasher", "thiserror"]),
     },
     Row {
         name: "simulator",

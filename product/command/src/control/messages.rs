@@ -212,6 +212,9 @@ pub(crate) struct CacheGauges {
     pub(crate) resident_huge_bytes: u64,
     /// Memory in 4 KiB pages, whether free or not.
     pub(crate) resident_base_bytes: u64,
+    /// The holder of the memory after the server's death: a file, or `systemd`.
+    #[serde(default)]
+    pub(crate) arena: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -1,19 +1,19 @@
 //! The cache's memory: this process's own, or a file's, which a killed server leaves to the next one.
 //!
 //! Owns: the demands of `--arena` on other settings, the engine over a found arena, the end of the file.
-//! Does not own: the file and its lock (`afflux_linux`), the look at its contents (the engine), the files' return (the
-//! volume).
+//! Does not own: the file and its lock, the service manager's store (`afflux_linux`), the look at the contents (the engine),
+//! the files' return (the volume).
 //! Invariants: the file is locked before the served directories are opened, since a predecessor may still have those. It
 //! is removed only after everything was written.
 
-use std::path::Path;
 use std::sync::Arc;
+use std::thread::sleep;
 use std::time::Duration;
 
 use afflux_engine::settings::Settings as Knobs;
 use afflux_engine::{Engine, Nanos, Platform, Policies, Recovered};
 use afflux_frames::{FILE_SLOTS, Frames, Layout};
-use afflux_linux::{ArenaContents, ArenaFile, LinuxPlatform};
+use afflux_linux::{ArenaContents, ArenaFile, DescriptorStore, LinuxPlatform};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 use afflux_volume::{AdoptedFiles, Volume};
@@ -21,13 +21,20 @@ use tracing::{info, warn};
 
 use super::rescue::{RECOVERIES_MAX, files_elsewhere};
 use super::source::is_store;
-use crate::settings::Settings;
+use crate::settings::{ArenaPlace, Settings};
 
 /// Between two tries to open files that an earlier server left.
 const TRY_EVERY_NS: u64 = Nanos::SECOND;
 
 /// A server that has run this long is not in a circle of crashes.
 pub(super) const QUIET_AFTER: Duration = Duration::from_secs(60);
+
+/// Descriptors that a server leaves with the service manager: its memory and its socket.
+const IN_STORE: u64 = 2;
+
+/// The pause after a failed start, if systemd has data for the next server. systemd starts that one at once. After too many starts
+/// in a minute it gives up and drops the data (`packaging/afflux.service`).
+const PAUSE: Duration = Duration::from_secs(5);
 
 /// The memory for a cache, before there is an engine.
 pub(super) struct CacheMemory {
@@ -36,9 +43,12 @@ pub(super) struct CacheMemory {
 }
 
 impl CacheMemory {
-    /// Takes the file of `--arena`, if the settings have one. Waits for a server that is about to end.
-    pub(super) fn open(settings: &Settings, bytes: u64, mounts: bool) -> Outcome<Self> {
-        let Some(path) = settings.arena.as_deref() else { return Ok(Self { bytes, arena: None }) };
+    /// Takes the memory of `--arena`, if the settings have one. Waits for a server that is about to end.
+    pub(super) fn open(settings: &Settings, store: &mut DescriptorStore, bytes: u64, mounts: bool) -> Outcome<Self> {
+        if settings.arena != Some(ArenaPlace::Systemd) {
+            drop_stored(store)?;
+        }
+        let Some(place) = &settings.arena else { return Ok(Self { bytes, arena: None }) };
         if settings.directories.iter().any(|directory| is_store(directory)) {
             return Err(Failure::wrong_use(
                 "--arena is for directories: what a store's server has accepted is in the store",
@@ -48,9 +58,28 @@ impl CacheMemory {
             return Err(Failure::wrong_use("--arena is for NFS clients: a mount ends with its server"));
         }
         let layout = Layout::new(bytes, FILE_SLOTS).map_err(|error| Failure::failed(error.to_string()))?;
-        let opened = ArenaFile::open(path, layout, &mut |wait| warn!("{}: {wait}", output::shown(path.display())));
-        let opened = opened.map_err(|error| Failure::failed(format!("{}: {error}", output::shown(path.display()))))?;
+        let name = match place {
+            ArenaPlace::File(path) => output::shown(path.display()),
+            ArenaPlace::Systemd => "--arena systemd".to_owned(),
+        };
+        let mut told = |wait| warn!("{name}: {wait}");
+        let opened = match place {
+            ArenaPlace::File(path) => ArenaFile::open(path, layout, &mut told),
+            ArenaPlace::Systemd => {
+                let refusal = |error| Failure::wrong_use(format!("{name}: {error}, or name a file"));
+                store.has_room_for(IN_STORE).map_err(refusal)?;
+                let mut refused =
+                    |error| warn!("{name}: the memory that systemd has is not used, and made anew: {error}");
+                ArenaFile::in_store(store, layout, &mut told, &mut refused)
+            }
+        };
+        let opened = opened.map_err(|error| Failure::failed(format!("{name}: {error}")))?;
         Ok(Self { bytes, arena: Some(opened) })
+    }
+
+    /// Whether systemd has data of an earlier server in it.
+    pub(super) fn is_left_in_store(&self) -> bool {
+        matches!(&self.arena, Some((file, ArenaContents::Left(_))) if file.path().is_none())
     }
 
     /// Whether the memory outlives this process.
@@ -76,7 +105,7 @@ impl CacheMemory {
             ArenaContents::Fresh(memory) => Engine::with_policies(own, knobs, Frames::over(memory, &[]), policies),
             ArenaContents::Left(memory) => {
                 let (recovered, verifier) = (Recovered::look(memory), platform.random_u64());
-                report(file.path(), &recovered);
+                report(&file, &recovered);
                 if is_last_resort(&recovered) {
                     write_home(&recovered)?;
                     Engine::with_policies(own, knobs, recovered.written(verifier), policies)
@@ -104,20 +133,35 @@ fn is_last_resort(recovered: &Recovered) -> bool {
     recoveries >= RECOVERIES_MAX
 }
 
-fn report(path: &Path, recovered: &Recovered) {
+/// Has systemd drop what it keeps of an earlier server that had other settings.
+fn drop_stored(store: &mut DescriptorStore) -> Outcome {
+    if ArenaFile::take_stored(store).is_empty() {
+        return Ok(());
+    }
+    warn!("systemd has the cache of an earlier server, which is dropped: these settings have no `--arena systemd`");
+    ArenaFile::forget_stored().map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))
+}
+
+/// Delays the end of a server that did not start, so that systemd does not give up.
+pub(super) fn pause_before_next_start() {
+    info!("systemd keeps unwritten data for the next server; this one ends in {} s", PAUSE.as_secs());
+    sleep(PAUSE);
+}
+
+fn report(arena: &ArenaFile, recovered: &Recovered) {
     let (mut files, mut pages) = (0, 0);
     for (_, dirty) in recovered.files() {
         (files, pages) = (files + 1, pages + dirty as u64);
     }
     let unwritten = units::data(pages * afflux_frames::FRAME_BYTES as u64);
-    info!("an earlier server left {unwritten} unwritten in {}, of {files} open files", output::shown(path.display()));
+    info!("an earlier server left {unwritten} unwritten in {}, of {files} files", output::shown(arena));
     let broken = recovered.quarantined();
     if broken.files + broken.pages > 0 {
         warn!(
             "{} pages and {} files in {} are in a state that no kill leaves; they are not written{}",
             broken.pages,
             broken.files,
-            output::shown(path.display()),
+            output::shown(arena),
             if recovered.needs_new_verifier() { ", and clients send uncommitted data again" } else { "" }
         );
     }
@@ -190,7 +234,18 @@ pub(super) fn adopt_rest(engine: &Engine<LinuxPlatform>, volume: &Volume<LinuxPl
 /// The end of a server that has written everything: the next one finds no file.
 pub(super) fn end(arena: &ArenaFile, engine: &Engine<LinuxPlatform>) {
     if let Err(error) = arena.remove(engine.frames().memory()) {
-        info!("{} stays, without contents: {error}", output::shown(arena.path().display()));
+        info!("{} stays, without contents: {error}", output::shown(arena));
+    }
+}
+
+/// The first words of a server that ends without waiting for its writes.
+pub(super) fn stopped_at_once(is_written: bool, arena: Option<&ArenaFile>) -> String {
+    match (is_written, arena) {
+        (true, _) => "Stopped at once; everything was written.".to_owned(),
+        (false, None) => "Stopped at once; not everything was written:".to_owned(),
+        (false, Some(arena)) => {
+            format!("Stopped at once; the rest is in {} for the next server:", output::shown(arena))
+        }
     }
 }
 

@@ -18,8 +18,8 @@ use afflux_engine::{Engine, Nanos, Platform};
 use afflux_frontend::{Peer, Recording};
 use afflux_fuse::{Mount, MountOptions, Requesters};
 use afflux_linux::{
-    FuseMount, FuseSession, LinuxPlatform, Listener, MountPoint, OwnMounts, ServeHandle, acts_as_others,
-    connections_max, is_killed, process_of, serve,
+    DescriptorStore, FuseMount, FuseSession, LinuxPlatform, Listener, MountPoint, OwnMounts, ServeHandle,
+    acts_as_others, connections_max, is_killed, process_of, serve,
 };
 use afflux_nfs::{Rules, Server};
 use afflux_report::failure::{Failure, Outcome};
@@ -28,10 +28,10 @@ use afflux_volume::Volume;
 use rustix::process::geteuid;
 use tracing::info;
 
-use super::listening::{cannot_listen, limits, report_refused};
+use super::listening::{self, cannot_listen, limits, report_refused};
 use super::own_clients;
 use super::signals::SignalRequest;
-use crate::settings::{LockMemory, OF_MOUNT, Settings};
+use crate::settings::{ArenaPlace, LockMemory, OF_MOUNT, Settings};
 use crate::unmounter::{Unmounter, Unmounting};
 
 /// Longest time for answering calls in progress once the server is stopping.
@@ -42,6 +42,8 @@ const FINISH_NS: u64 = 2 * Nanos::SECOND;
 pub(crate) struct WantedFront {
     /// NFS on the address in the settings.
     nfs: bool,
+    /// The service manager keeps the socket.
+    is_kept: bool,
     mount: Option<WantedMount>,
 }
 
@@ -55,6 +57,7 @@ struct WantedMount {
 /// A front that takes no calls yet. It has what takes rights that the process then gives up.
 pub(super) struct PreparedFront {
     nfs: Option<(Listener, SocketAddr)>,
+    is_kept: bool,
     mount: Option<PreparedMount>,
 }
 
@@ -77,6 +80,7 @@ pub(crate) struct NfsFront {
     pub(crate) handle: ServeHandle,
     /// Most connections at a time.
     pub(crate) connections_max: usize,
+    is_kept: bool,
 }
 
 /// A mount by this host's kernel.
@@ -102,12 +106,13 @@ impl WantedFront {
             let names = OF_MOUNT.map(|name| format!("--{}", name.replace('_', "-"))).join(" and ");
             return Err(Failure::wrong_use(format!("{names} are settings of a mount; --mount names one")));
         }
-        let Some(point) = point else { return Ok(Self { nfs: true, mount: None }) };
+        let is_kept = settings.arena == Some(ArenaPlace::Systemd);
+        let Some(point) = point else { return Ok(Self { nfs: true, is_kept, mount: None }) };
         if settings.directories.len() > 1 {
             return Err(Failure::wrong_use("--mount takes one directory"));
         }
         let point = MountPoint::at(point).map_err(|error| Failure::failed(output::shown(error)))?;
-        Ok(Self { nfs: true, ..Self::mount(point, settings)? })
+        Ok(Self { nfs: true, is_kept, ..Self::mount(point, settings)? })
     }
 
     /// A mount alone.
@@ -127,7 +132,7 @@ impl WantedFront {
             kernel_cache: settings.mount.kernel_cache,
             sole: settings.mount.sole || over_itself,
         };
-        Ok(Self { nfs: false, mount: Some(WantedMount { point, options }) })
+        Ok(Self { nfs: false, is_kept: false, mount: Some(WantedMount { point, options }) })
     }
 
     /// Whether this host mounts the files.
@@ -148,9 +153,8 @@ impl WantedFront {
 
     /// The address where clients will come, if they come over the network. Nobody is let in yet
     /// ([`PreparedFront::start`]).
-    pub(super) fn listening(&self, settings: &Settings) -> Outcome<Option<Listener>> {
-        let listener = self.nfs.then(|| Listener::tcp_bound(settings.listen)).transpose();
-        listener.map_err(|error| cannot_listen(settings.listen, &error))
+    pub(super) fn listening(&self, settings: &Settings, store: &mut DescriptorStore) -> Outcome<Option<Listener>> {
+        self.nfs.then(|| listening::bound(settings.listen, store, self.is_kept)).transpose()
     }
 
     /// The front with all that takes rights. Calls on a mount wait until it is served.
@@ -165,7 +169,7 @@ impl WantedFront {
         let source = source.map(|source| source.canonicalize().unwrap_or_else(|_| source.clone()));
         let source = source.unwrap_or_else(|| PathBuf::from("afflux"));
         let mount = self.mount.as_ref().map(|wanted| mounted(wanted, &source, own)).transpose()?;
-        Ok(PreparedFront { nfs: listener.map(|listener| (listener, listen)), mount })
+        Ok(PreparedFront { nfs: listener.map(|listener| (listener, listen)), is_kept: self.is_kept, mount })
     }
 
     /// The name of the control socket, unless the user gives one.
@@ -220,11 +224,15 @@ impl PreparedFront {
         if let Some((listener, listen)) = self.nfs {
             // Not before: a standby has waited for its store, and no client waits for a standby.
             listener.listen().map_err(|error| cannot_listen(listen, &error))?;
+            if self.is_kept {
+                listening::keep(&listener);
+            }
             let server = Server::new(Arc::clone(volume), rules.into());
             let machines = Arc::clone(&server);
             let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
             let handle = serve(platform, vec![listener], limits(engine), report_refused(), machine);
-            front.nfs = Some(NfsFront { server, listen, handle, connections_max: connections_max() });
+            let is_kept = self.is_kept;
+            front.nfs = Some(NfsFront { server, listen, handle, connections_max: connections_max(), is_kept });
         }
         if let Some(mount) = self.mount {
             let recording = front.nfs.as_ref().map_or_else(Arc::default, |nfs| Arc::clone(nfs.server.recording()));
@@ -322,6 +330,9 @@ impl Front {
     pub(super) fn finish(&self, platform: &Arc<LinuxPlatform>) -> Receiver<()> {
         let (told, finished) = mpsc::channel();
         if let Some(nfs) = &self.nfs {
+            if nfs.is_kept {
+                listening::forget();
+            }
             let (clock, handle) = (Arc::clone(platform), nfs.handle.clone());
             platform.spawn("finish", async move {
                 handle.finish(clock.now().after(FINISH_NS)).await;

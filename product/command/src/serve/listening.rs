@@ -1,8 +1,10 @@
 //! Listening for NFS clients.
 //!
-//! Owns: the limits of connections, the reports of refused ones, the wording of errors about the address.
-//! Does not own: connections (the world), calls (the protocol).
-//! Invariants: limits follow the knobs at once. Refusals are not reported more often than a person can read.
+//! Owns: the limits of connections, the reports of refused ones, the wording of errors about the address, the socket in the
+//! service manager's store.
+//! Does not own: connections (the world), calls (the protocol), the store.
+//! Invariants: limits follow the knobs at once. Refusals are not reported more often than a person can read. A stop takes the
+//! socket out of the store before it refuses connections.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -10,13 +12,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use afflux_engine::{Engine, Nanos};
-use afflux_linux::{Bound, LinuxPlatform, ListenError, RefusedConnection, ServeLimits, connections_max};
+use afflux_linux::{
+    Bound, DescriptorStore, LinuxPlatform, ListenError, Listener, RefusedConnection, ServeLimits, connections_max,
+};
 use afflux_nfs::NfsKnob;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::banner;
 use crate::port_holder::{self, Holder};
-use afflux_report::failure::Failure;
+use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
 /// Shortest time between two reports of refused connections.
@@ -25,6 +29,40 @@ const REFUSALS_SAID_EVERY: Duration = Duration::from_secs(10);
 /// Time that a client's bytes may stay unread for want of room before the server resets the connection. Clients give up
 /// after a minute, impatient ones earlier.
 const UNREAD_NS: u64 = 15 * Nanos::SECOND;
+
+/// The name of the socket in the service manager's store.
+const IN_STORE: &str = "listen";
+
+/// The socket at this address: the one that the service manager has of an earlier server, if it may be used and is the right
+/// one, or a new one. Others leave the store.
+pub(super) fn bound(listen: SocketAddr, store: &mut DescriptorStore, is_kept: bool) -> Outcome<Listener> {
+    let passed = store.take(IN_STORE);
+    let (count, mut taken) = (passed.len(), None);
+    for socket in passed.into_iter().filter(|_| is_kept) {
+        match Listener::taken_over(socket, listen) {
+            Ok(listener) => taken = Some(listener),
+            Err(error) => warn!("{error}; it is made anew"),
+        }
+    }
+    if count > usize::from(taken.is_some()) {
+        forget();
+    }
+    taken.map_or_else(|| Listener::tcp_bound(listen), Ok).map_err(|error| cannot_listen(listen, &error))
+}
+
+/// Has the service manager keep the socket: clients of a killed server wait for the next one.
+pub(super) fn keep(listener: &Listener) {
+    if let Err(error) = DescriptorStore::put(IN_STORE, listener.descriptor()) {
+        warn!("systemd cannot keep the socket: {error}");
+    }
+}
+
+/// Has the service manager close the socket.
+pub(super) fn forget() {
+    if let Err(error) = DescriptorStore::remove(IN_STORE) {
+        warn!("systemd keeps the socket: {error}");
+    }
+}
 
 /// The current limits of the server, from the knobs in force at the call.
 pub(super) fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeLimits + Send + Sync + 'static {

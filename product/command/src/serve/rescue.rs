@@ -39,7 +39,7 @@ pub(super) fn write_home(platform: &LinuxPlatform, tree: &HostTree, key: &Handle
                 written_bytes += recovered.write_home(&key, &mut file).map_err(|error| failed(&error))?;
             }
             Ok(None) => gone += 1,
-            // It was only read.
+            // It is clean, and its next opening flushes at the first sync.
             Err(_) if !recovered.is_owed(&key) => {}
             Err(error) => return Err(failed(&error)),
         }

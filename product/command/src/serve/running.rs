@@ -106,6 +106,8 @@ impl Running {
         let resident = self.engine.frames().arena().resident().unwrap_or_default();
         let served =
             |export: &Export| Served { directory: export.directory.display().to_string(), export: export.path.clone() };
+        let arena =
+            |file: &ArenaFile| file.path().map_or_else(|| "systemd".to_owned(), |path| path.display().to_string());
         Report {
             listen: self.front.place(),
             mount: self.front.mount().map(|mount| mount.point.display().to_string()),
@@ -117,6 +119,7 @@ impl Running {
             cache: CacheGauges {
                 resident_huge_bytes: resident.huge_bytes,
                 resident_base_bytes: resident.base_bytes,
+                arena: self.arena.as_ref().map(arena),
                 status,
             },
             names_durable: self.volume.names_durable(),

@@ -24,6 +24,7 @@ pub(crate) fn report(uptime_ns: u64) -> Report {
             },
             resident_huge_bytes: 30 << 20,
             resident_base_bytes: 10 << 20,
+            arena: None,
         },
         policy: "afflux".into(),
         eviction: "s3-window".into(),
@@ -95,6 +96,16 @@ fn rates_are_differences_over_the_time_between() {
          cache  16.0 MiB of 64.0 MiB   hit 97.2 %   dirty 1.00 MiB   written 1.05 for each byte that became dirty   evicted 1,204/s by s3-window   1,204 files   memory 40.0 MiB, 30.0 MiB of it in 2 MiB pages\n\
          nfs    1 connection   212 calls/s   READ 200/s\n"
     );
+}
+
+#[test]
+fn the_holder_of_the_memory_is_named() {
+    let mut now = report(1);
+    for (arena, words) in [("systemd", "arena systemd"), ("/dev/shm/a\x1b", "arena /dev/shm/a\\u001b")] {
+        now.cache.arena = Some(arena.to_owned());
+        let text = lines(&now, &now);
+        assert!(text.contains(&format!("in 2 MiB pages   {words}\n")), "{text}");
+    }
 }
 
 #[test]

@@ -2,17 +2,19 @@
 //! refuses.
 
 use std::fs::{self, Permissions};
+use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
 use crate::client::Client;
-use crate::scratch::{Bytes, Scratch};
+use crate::hanging::Frozen;
+use crate::scratch::{Bytes, Mount, Scratch};
 use crate::server::{Server, eventually, run, text};
 
 /// With these settings a server writes nothing by itself.
-const LAZY: [&str; 6] =
+pub(crate) const LAZY: [&str; 6] =
     ["--policy", "equal-parts", "--set", "dirty_background_ratio=100", "--set", "dirty_expire_centisecs=360000"];
 
 /// A served directory, and a place for an arena.
@@ -56,8 +58,10 @@ impl Place {
     /// The words of a server that does not start.
     fn refused(&self, more: &[&str]) -> String {
         let (arena, data) = (self.arena(), self.data.to_str().unwrap());
-        let mut arguments = vec!["serve", data, "--listen", "127.0.0.1:0", "--arena", arena.to_str().unwrap()];
-        arguments.extend(["--cache", "64MiB"].iter().filter(|_| !more.contains(&"--cache")));
+        let mut arguments = vec!["serve", data, "--arena", arena.to_str().unwrap()];
+        for default in [["--cache", "64MiB"], ["--listen", "127.0.0.1:0"]] {
+            arguments.extend(default.iter().filter(|_| !more.contains(&default[0])));
+        }
         arguments.extend(more);
         let output = run(self.scratch.path(), &arguments);
         assert!(!output.status.success(), "{}", text(&output));
@@ -187,7 +191,8 @@ fn a_cache_keeps_its_size_until_everything_is_written() {
     client.write_file_uncommitted(&root, "f", &bytes);
     server.kill();
     let server = place.start_with(&["--cache", "64MiB"]);
-    assert_eq!(server.stat()["cache"]["cache_bytes"], 32 << 20);
+    let cache = server.stat()["cache"].clone();
+    assert_eq!((&cache["cache_bytes"], cache["arena"].as_str()), (&(32 << 20).into(), place.arena().to_str()));
     assert!(Client::mount(&server).read_file(&root, "f") == bytes);
     server.stop();
     let server = place.start_with(&["--cache", "64MiB"]);
@@ -282,9 +287,82 @@ fn settings_that_do_not_go_with_an_arena_are_refused() {
     let Some(place) = Place::new() else { return };
     let said = place.refused(&["--subtree-check"]);
     assert!(said.contains("--arena takes the right to open files by handle"), "{said}");
+    assert!(!place.arena().exists(), "a file that nobody uses would hold memory");
     let point = place.scratch.directory("point");
     let said = place.refused(&["--mount", point.to_str().unwrap()]);
     assert!(said.contains("--arena is for NFS clients"), "{said}");
+}
+
+// rule: a failed start removes an arena that it made, and keeps the arena of an earlier server
+// kept in: `product/linux/src/arena_file.rs`
+#[test]
+fn a_start_that_fails_leaves_no_new_file() {
+    let Some(place) = Place::new() else { return };
+    let other = Server::start(place.scratch.path(), &[&place.scratch.directory("other")], &[]);
+    let said = place.refused(&["--listen", &format!("127.0.0.1:{}", other.port())]);
+    assert!(said.contains("is in use by Afflux itself") && !place.arena().exists(), "{said}");
+    other.stop();
+    let there = Place { data: place.scratch.path().join("gone"), ..place };
+    there.refused(&[]);
+    assert!(!there.arena().exists());
+    let place = Place { data: there.scratch.directory("data"), ..there };
+    let server = place.start();
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file_uncommitted(&root, "f", b"accepted");
+    server.kill();
+    let gone = Place { data: place.scratch.path().join("gone"), ..place };
+    gone.refused(&[]);
+    assert!(gone.arena().exists(), "an earlier server left it");
+    let place = Place { data: gone.scratch.directory("data"), ..gone };
+    place.start().stop();
+    assert_eq!(fs::read(place.data.join("f")).unwrap(), b"accepted");
+}
+
+#[test]
+fn a_second_signal_leaves_the_rest_to_the_next_server() {
+    let Some(place) = Place::new() else { return };
+    let Some(_mount) = Mount::ext4(&place.scratch.path().join("image"), &place.data, 64 << 20) else { return };
+    let server = place.start_with(&LAZY);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let bytes = Bytes::new(12).vec(3_000_000);
+    client.write_file_uncommitted(&root, "f", &bytes);
+    let Some(frozen) = Frozen::freeze(&place.data) else { return };
+    server.signal(Signal::TERM);
+    eventually("the stop begins", || TcpStream::connect(("127.0.0.1", server.port())).is_err());
+    server.signal(Signal::TERM);
+    // A write inside the kernel cannot be cancelled while the file system is frozen.
+    eventually("the second signal is noticed", || !server.control.exists());
+    drop(frozen);
+    let ended = server.wait();
+    let keeps = format!("the rest is in {} for the next server", place.arena().display());
+    assert!(ended.code == Some(1) && ended.stderr.contains(&keeps), "{ended:?}");
+    place.start().stop();
+    assert!(fs::read(place.data.join("f")).unwrap() == bytes);
+}
+
+/// Readers and writers that have committed leave nothing to do, so a successor does not open their files.
+#[test]
+fn files_that_owe_nothing_are_not_opened_by_a_successor() {
+    let Some(place) = Place::new() else { return };
+    let server = place.start_with(&LAZY);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    for number in 0..20 {
+        let file = client.write_file_uncommitted(&root, &format!("f{number}"), &Bytes::new(number).vec(10_000));
+        client.commit(&file);
+    }
+    client.write_file_uncommitted(&root, "g", &Bytes::new(30).vec(10_000));
+    server.kill();
+    let server = place.start_with(&LAZY);
+    let mut client = Client::mount(&server);
+    for number in 0..20 {
+        assert!(client.read_file(&root, &format!("f{number}")) == Bytes::new(number).vec(10_000));
+    }
+    assert!(client.read_file(&root, "g") == Bytes::new(30).vec(10_000));
+    let ended = server.stop();
+    assert!(ended.stderr.contains(", of 1 files\n"), "{ended:?}");
 }
 
 /// A shorter file would be memory that is not there.

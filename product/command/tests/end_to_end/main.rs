@@ -18,6 +18,7 @@ mod full_disk;
 mod govern;
 mod hanging;
 mod held_files;
+mod kept_by_systemd;
 mod kills;
 mod live;
 mod manual;
@@ -43,6 +44,7 @@ mod store_commands;
 mod stores;
 #[cfg(feature = "object")]
 mod stores_away;
+mod systemd;
 mod terminal;
 mod tools;
 mod traces;

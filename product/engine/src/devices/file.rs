@@ -209,11 +209,21 @@ impl FileInner {
         self.pages.index.set_tag(&self.cache.nodes, page, Tag::ToWrite, false);
     }
 
-    /// The device has changes to the file that a flush has to follow.
+    /// The device has changes to the file that a flush has to follow. Called before pages become clean by them.
     pub(crate) fn owe_flush(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
         state.flushes.owe();
+        if let Some(kept) = &self.kept {
+            kept.owe_flush();
+        }
         if !state.discarded {
             self.device.agenda.keep_unflushed(self.pages.slot, self, now);
+        }
+    }
+
+    /// A flush has succeeded, and no change came since it began: a later process owes none.
+    pub(crate) fn keep_flushed(&self, _: &mut FileState) {
+        if let Some(kept) = &self.kept {
+            kept.store_flushed();
         }
     }
 

@@ -30,7 +30,8 @@ impl Recovered {
         Self { memory, seen }
     }
 
-    /// The found files' keys, each with the number of its dirty pages.
+    /// The found files' keys, each with the number of its dirty pages. Files without any need a flush, or have a change of
+    /// shape to end.
     pub fn files(&self) -> impl Iterator<Item = (&FileKey, usize)> {
         self.seen.files.iter().map(|(key, file)| (key, file.pages.len()))
     }
@@ -69,6 +70,8 @@ impl Recovered {
         let mut next = taken.iter().peekable();
         pages.frames().filter(|frame| next.next_if_eq(&frame).is_none()).for_each(|frame| pages.settle_free(frame));
         let slots = FileSlots::of(&self.memory, Arc::default());
+        // The slot that needs the flush may be another one, which is freed.
+        self.seen.files.values().filter(|file| !file.is_flushed).for_each(|file| slots.kept(file.slot).owe_flush());
         let live: BTreeSet<u32> = self.seen.files.values().map(|file| file.slot).collect();
         (0..slots.count()).filter(|slot| !live.contains(slot)).for_each(|slot| slots.free(slot));
         (Frames::over(self.memory, &taken), self.seen.files)

@@ -11,6 +11,7 @@
 //! | dirty sectors and a writer | a copy was under way | dirty; other sectors are not valid any more |
 //! | a page twice, one dirty sectors within the other's | a page was being replaced | the frame with more |
 //! | a size or a hole intended | the device was asked, perhaps | the file has the intent |
+//! | a file without all these, and flushed | it is as on the device | not found: it is opened as any other |
 //!
 //! Owns: these rules, and what breaks them.
 //! Does not own: the memory, which is only read; the consequences (`found`).
@@ -46,6 +47,8 @@ pub(crate) struct FoundFile {
     pub(crate) slot: u32,
     pub(crate) size: u64,
     pub(crate) intent: Option<Intent>,
+    /// Whether each byte that the device has of it is durable.
+    pub(crate) is_flushed: bool,
     pub(crate) pages: Vec<FoundPage>,
 }
 
@@ -88,7 +91,9 @@ pub(crate) fn look(memory: &Arc<Memory>) -> Seen {
         file.pages.sort_unstable_by_key(|page| (page.page, page.frame));
         quarantined.pages += leave_single(&mut file.pages);
     }
-    Seen { files: by_key(files, &mut quarantined), quarantined }
+    let mut files = by_key(files, &mut quarantined);
+    files.retain(|_, file| file.owes() || !file.is_flushed);
+    Seen { files, quarantined }
 }
 
 /// The live files by slot.
@@ -98,8 +103,8 @@ fn live_files(slots: &FileSlots, quarantined: &mut Quarantined) -> BTreeMap<u32,
         match slots.content(slot) {
             SlotContent::Free => {}
             SlotContent::Broken => quarantined.files += 1,
-            SlotContent::Live(SlotFile { key, size, intent }) => {
-                files.insert(slot, (key, FoundFile { slot, size, intent, pages: Vec::new() }));
+            SlotContent::Live(SlotFile { key, size, intent, is_flushed }) => {
+                files.insert(slot, (key, FoundFile { slot, size, intent, is_flushed, pages: Vec::new() }));
             }
         }
     }
@@ -138,25 +143,34 @@ fn leave_single(pages: &mut Vec<FoundPage>) -> u64 {
     broken
 }
 
-/// The files by key. A file that was closed, and opened again in another slot, is clean in the old one.
+/// The files by key. A file that was closed, and opened again in another slot, is clean in the old one. It may need a
+/// flush there.
 fn by_key(files: BTreeMap<u32, (FileKey, FoundFile)>, quarantined: &mut Quarantined) -> BTreeMap<FileKey, FoundFile> {
     let mut by_key: BTreeMap<FileKey, Option<FoundFile>> = BTreeMap::new();
-    for (key, file) in files.into_values() {
-        match by_key.entry(key) {
-            Entry::Vacant(entry) => _ = entry.insert(Some(file)),
-            Entry::Occupied(mut entry) => match (entry.get(), file.owes()) {
-                (Some(other), true) if other.owes() => {
-                    quarantined.files += 2;
-                    quarantined.pages += (other.pages.len() + file.pages.len()) as u64;
-                    entry.insert(None);
-                }
-                (Some(_), true) => _ = entry.insert(Some(file)),
-                (None, true) => {
-                    quarantined.files += 1;
-                    quarantined.pages += file.pages.len() as u64;
-                }
-                (_, false) => {}
-            },
+    for (key, mut file) in files.into_values() {
+        let entry = match by_key.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(Some(file));
+                continue;
+            }
+            Entry::Occupied(entry) => entry.into_mut(),
+        };
+        match (&mut *entry, file.owes()) {
+            (Some(other), true) if other.owes() => {
+                quarantined.files += 2;
+                quarantined.pages += (other.pages.len() + file.pages.len()) as u64;
+                *entry = None;
+            }
+            (Some(other), true) => {
+                file.is_flushed &= other.is_flushed;
+                *entry = Some(file);
+            }
+            (Some(other), false) => other.is_flushed &= file.is_flushed,
+            (None, true) => {
+                quarantined.files += 1;
+                quarantined.pages += file.pages.len() as u64;
+            }
+            (None, false) => {}
         }
     }
     by_key.into_iter().filter_map(|(key, file)| Some((key, file?))).collect()

@@ -4,7 +4,7 @@
 //! Does not own: the number of a file's slot (`devices::table`), the meaning of a key.
 //! Invariants: the word with state and checksum is stored last when a slot becomes live, and first when it becomes free.
 //! The size is stored before anybody is told of it. An intent is stored before the device is asked and cleared after the
-//! cache has followed. Between two stores a later process finds the state before or after.
+//! cache has followed. A flush is owed before the page that needs it becomes clean, and until one succeeds. Between two stores a later process finds the state before or after.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,7 +29,8 @@ mod at {
     pub(super) const SIZE: usize = 1;
     /// The intent's kind, then its offset or size, then its length.
     pub(super) const INTENT: usize = 2;
-    /// After this word three are reserved for the host's size and times.
+    pub(super) const FLUSHED: usize = 5;
+    /// The two words before are reserved.
     pub(super) const KEY: usize = 8;
     pub(super) const END: usize = 16;
 }
@@ -39,6 +40,11 @@ const _: () = assert!(at::END * 8 == FILE_SLOT_BYTES && at::KEY + KEY_WORDS == a
 const FREE: u64 = 0;
 const FILLING: u64 = 1;
 const LIVE: u64 = 2;
+
+/// Bytes on the device need a flush, or did so when the slot was stored by an engine that does not know this word.
+const UNFLUSHED: u64 = 0;
+/// No flipped bit makes this of the other.
+const FLUSHED: u64 = 0x6465_6873_756c_6621;
 
 const NO_INTENT: u64 = 0;
 const SIZE: u64 = 1;
@@ -90,6 +96,8 @@ pub(crate) struct SlotFile {
     /// The size as clients know it.
     pub(crate) size: u64,
     pub(crate) intent: Option<Intent>,
+    /// Whether each byte that the engine has written is durable.
+    pub(crate) is_flushed: bool,
 }
 
 /// What stands in a slot.
@@ -128,6 +136,7 @@ impl FileSlots {
         }
         words[at::SIZE].store(size, Ordering::Release);
         words[at::INTENT].store(NO_INTENT, Ordering::Release);
+        words[at::FLUSHED].store(FLUSHED, Ordering::Release);
         self.stores.point();
         words[at::STATE].store(key.live_word(), Ordering::Release);
         Some(KeptFile { slots: Arc::clone(self), slot })
@@ -164,9 +173,10 @@ impl FileSlots {
             }
             _ => None,
         };
+        let is_flushed = get(at::FLUSHED) == FLUSHED;
         match (key, intent, get(at::SIZE)) {
             (Some(key), Some(intent), size) if size <= FILE_BYTES_MAX => {
-                SlotContent::Live(SlotFile { key, size, intent })
+                SlotContent::Live(SlotFile { key, size, intent, is_flushed })
             }
             _ => SlotContent::Broken,
         }
@@ -188,6 +198,16 @@ impl KeptFile {
     /// Called before anybody is told of the size.
     pub(crate) fn store_size(&self, size: u64) {
         self.store(at::SIZE, size);
+    }
+
+    /// Called before a page that the device has written becomes clean, and before an intent is cleared.
+    pub(crate) fn owe_flush(&self) {
+        self.store(at::FLUSHED, UNFLUSHED);
+    }
+
+    /// Called when a flush has succeeded, and nothing was written since it began.
+    pub(crate) fn store_flushed(&self) {
+        self.store(at::FLUSHED, FLUSHED);
     }
 
     /// Called before the device is asked.

@@ -185,6 +185,7 @@ impl<P: Platform> Writeback<P> {
                 }
                 if from == 0 {
                     file.device.agenda().forget_unflushed(file.pages.slot);
+                    file.keep_flushed(&mut state);
                 }
                 next = self.unmark_flushed(file, &state, from);
                 // A page that went before its tag did was durable.

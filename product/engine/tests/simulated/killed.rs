@@ -154,7 +154,8 @@ fn revive(left: Killed, block_bytes: u32) -> (EngineFixture, TestFile) {
     let lab = EngineFixture::of(world, machine);
     let (id, here) = (DiskFileId(0), Arc::clone(&lab.here));
     let adopted = async { here.engine.adopt(here.devices[0], disk.backing(id), &key(), disk.size(id)).await };
-    let file = lab.run(adopted).expect("the file was found");
+    let opened = || here.engine.open_kept(here.devices[0], disk.backing(id), &key(), disk.size(id));
+    let file = lab.run(adopted).unwrap_or_else(opened);
     (lab, TestFile { file, disk, id })
 }
 
@@ -305,6 +306,34 @@ fn a_failed_first_flush_of_an_adopted_file_is_a_loss() {
     assert_eq!(lab.here.engine.lost_epoch(), 1);
     lab.run(lab.here.sync(&file)).unwrap();
     assert_eq!(file.disk.durable(file.id), bytes(2, 0, PAGE));
+}
+
+// rule: a killed server's successor still flushes what was written to the device and not flushed
+// kept in: `product/engine/src/recovery/slots.rs`, `product/engine/src/devices/file.rs`
+#[test]
+fn a_clean_file_that_needs_a_flush_is_found_and_a_flushed_one_is_not() {
+    let lab = EngineFixture::new(1, 256, &[options(512)], &[]);
+    let disk = Arc::clone(&lab.here.disks[0]);
+    let id = disk.create_file();
+    let file = lab.here.engine.open_kept(lab.here.devices[0], disk.backing(id), &key(), 0);
+    let file = TestFile { file, disk, id };
+    lab.run(lab.here.write(&file, 0, PAGE, 2)).unwrap();
+    while lab.here.dirty_bytes() > 0 {
+        lab.run(lab.world.platform().sleep_until(lab.world.platform().now().after(10 * Nanos::MILLISECOND)));
+    }
+    let left = kill(&lab);
+    let found = Recovered::look(left.memory.copy().unwrap());
+    assert_eq!(found.files().collect::<Vec<_>>(), [(&key(), 0)]);
+    lab.run(lab.here.sync(&file)).unwrap();
+    assert_eq!(Recovered::look(kill(&lab).memory).files().count(), 0);
+    lab.run(lab.here.write(&file, 0, PAGE, 3)).unwrap();
+    assert_eq!(Recovered::look(kill(&lab).memory).files().collect::<Vec<_>>(), [(&key(), 1)]);
+
+    let (lab, file) = revive(left, 512);
+    let error = DeviceError::Io { errno: 5 };
+    lab.here.disks[0].add_fault(Fault::always(FaultTarget::Sync, FaultWhat::Error(error)).times(1));
+    lab.run(lab.here.sync(&file)).unwrap_err();
+    assert_eq!(lab.here.engine.lost_epoch(), 1, "clients send again what the earlier process had written");
 }
 
 /// A successor that is killed before it has adopted anything leaves the pages to the next one.

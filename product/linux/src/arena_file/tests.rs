@@ -1,6 +1,6 @@
 //! The file of an arena: its lock, and the meaning of its contents.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 use afflux_scratch::Scratch;
@@ -27,7 +27,8 @@ fn open(place: &Scratch) -> Result<(ArenaFile, ArenaContents), ArenaFileError> {
 fn memory_is_left_once_an_engine_has_used_it() {
     let Some(place) = place() else { return };
     for state in [ArenaState::Fresh, ArenaState::Serving, ArenaState::Recovering, ArenaState::Clean] {
-        let (file, contents) = open(&place).unwrap();
+        let (mut file, contents) = open(&place).unwrap();
+        file.keep();
         let (ArenaContents::Fresh(memory) | ArenaContents::Left(memory)) = contents;
         memory.header().set_state(state);
         memory.header().set_verifier(state as u64 + 1);
@@ -44,6 +45,22 @@ fn memory_is_left_once_an_engine_has_used_it() {
     }
 }
 
+/// A found file may have what clients were told is accepted.
+#[test]
+fn a_start_that_fails_leaves_the_file_that_it_found_and_none_that_it_made() {
+    let Some(place) = place() else { return };
+    let path = place.path().join("arena");
+    drop(open(&place).unwrap());
+    assert!(!path.exists(), "nobody was told of its contents");
+    let (mut file, contents) = open(&place).unwrap();
+    let (ArenaContents::Fresh(memory) | ArenaContents::Left(memory)) = contents;
+    memory.header().set_state(ArenaState::Serving);
+    file.keep();
+    drop((file, memory));
+    drop(open(&place).unwrap());
+    assert!(path.exists(), "an earlier server left it");
+}
+
 /// The lock is of the open file, so that a second opening in one process is a second server.
 #[test]
 fn one_opening_at_a_time_has_the_file() {
@@ -53,6 +70,41 @@ fn one_opening_at_a_time_has_the_file() {
     assert_eq!(process, std::process::id());
     drop((file, contents));
     open(&place).unwrap();
+}
+
+/// The service manager has a description of the memory as long as it keeps it.
+#[test]
+fn the_lock_of_memory_in_the_store_ends_with_its_holder() {
+    let open = |left: Vec<(String, OwnedFd)>| {
+        let (mut store, mut refused) = (DescriptorStore::with(left), Vec::new());
+        let opened =
+            ArenaFile::in_store(&mut store, layout(), &mut |_| {}, &mut |error| refused.push(error.to_string()));
+        opened.map(|(file, contents)| (file, contents, refused))
+    };
+    let stored = |file: &ArenaFile| match &file.place {
+        Place::Store(memory) => (IN_STORE.to_owned(), memory.try_clone().unwrap()),
+        Place::Path(path) => panic!("{}", path.display()),
+    };
+    let (mut first, contents, refused) = open(Vec::new()).unwrap();
+    let ArenaContents::Fresh(memory) = contents else { panic!("nobody left it") };
+    assert!(refused.is_empty());
+    memory.header().set_state(ArenaState::Serving);
+    memory.header().set_verifier(7);
+    first.keep();
+    let kept = stored(&first);
+    let again = (kept.0.clone(), kept.1.try_clone().unwrap());
+    let Err(ArenaFileError::InUse { process }) = open(vec![again]).map(drop) else { panic!("it is in use") };
+    assert_eq!(process, std::process::id());
+    let again =
+        vec![(kept.0.clone(), kept.1.try_clone().unwrap()), (kept.0.clone(), File::open("/dev/null").unwrap().into())];
+    drop((first, memory));
+    let (second, contents, refused) = open(again).unwrap();
+    let ArenaContents::Left(memory) = contents else { panic!("a server left it") };
+    assert_eq!((memory.header().verifier(), refused), (7, vec!["it is no regular file".to_owned()]));
+    memory.header().set_state(ArenaState::Clean);
+    drop((second, memory));
+    let (_third, contents, refused) = open(vec![kept]).unwrap();
+    assert!(matches!(contents, ArenaContents::Fresh(_)) && refused.is_empty(), "everything was written");
 }
 
 /// A predecessor may remove the file after its successor has opened it.
@@ -65,15 +117,15 @@ fn a_removed_file_is_not_gone_on_with() {
     let before = fs::metadata(&path).unwrap().len();
     file.remove(&memory).unwrap();
     assert!(!path.exists());
-    let (second, _contents) = open(&place).unwrap();
-    assert_eq!(fs::metadata(second.path()).unwrap().len(), before);
+    let _second = open(&place).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().len(), before);
 }
 
 #[test]
 fn a_full_file_system_is_said_when_the_file_is_made() {
     let Some(place) = place() else { return };
     let all = Layout::new(all_memory_bytes(), 64).unwrap();
-    let here = statfs(place.path()).unwrap();
+    let here = rustix::fs::statfs(place.path()).unwrap();
     if here.f_blocks * here.f_bsize as u64 >= all.bytes() as u64 {
         afflux_scratch::skipped!("/dev/shm may take all memory of this machine");
         return;
@@ -82,7 +134,7 @@ fn a_full_file_system_is_said_when_the_file_is_made() {
         panic!("a tmpfs took all memory of the machine")
     };
     assert!(matches!(error, ArenaFileError::NoRoom { bytes } if bytes == all.bytes() as u64), "{error}");
-    assert_eq!(fs::metadata(place.path().join("arena")).unwrap().len(), 0, "no page stays");
+    assert!(!place.path().join("arena").exists(), "no page stays");
 }
 
 /// All memory of the machine, in whole frames.

@@ -3,17 +3,20 @@
 //! Owns: their descriptors; the path of a local one.
 //! Does not own: accepting (`serve`).
 //! Invariants: an error names the address. A path is taken over only from a server that is gone. A dropped listener
-//! takes no connection, even if another process holds a copy of its descriptor.
+//! takes no connection, even if another process holds a copy of its descriptor. A start that fails leaves the socket of an
+//! earlier server as it was.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use afflux_frontend::{Origin, Peer};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{
@@ -57,6 +60,14 @@ pub enum ListenError {
         /// The address.
         address: String,
     },
+    /// The socket of an earlier server is another one.
+    #[error("the socket of an earlier server is not for {address}: {reason}")]
+    Unfit {
+        /// The address.
+        address: String,
+        /// The difference.
+        reason: &'static str,
+    },
     /// The host refused.
     #[error("cannot listen on {address}: {source}")]
     Host {
@@ -71,6 +82,10 @@ pub enum ListenError {
 pub struct Listener {
     pub(super) fd: Arc<OwnedFd>,
     address: Address,
+    /// This process takes connections.
+    listens: AtomicBool,
+    /// Connections may be older than this process.
+    is_taken_over: bool,
 }
 
 enum Address {
@@ -107,11 +122,50 @@ impl Listener {
             }
         };
         let (fd, bound) = opened.map_err(|error| refused(address.to_string(), error))?;
-        Ok(Self { fd: Arc::new(fd), address: Address::Internet(bound) })
+        Ok(Self::over(fd, Address::Internet(bound)))
+    }
+
+    /// Takes over a socket that listens at `address` for an earlier server; port 0 stands for any. Connections wait until
+    /// [`Self::listen`].
+    ///
+    /// # Errors
+    /// It is no such socket.
+    pub fn taken_over(socket: OwnedFd, address: SocketAddr) -> Result<Self, ListenError> {
+        let unfit = |reason| ListenError::Unfit { address: address.to_string(), reason };
+        let is_stream = sockopt::socket_type(&socket).map_err(|_| unfit("it is no socket"))? == SocketType::STREAM;
+        let bound = getsockname(&socket).ok().and_then(|bound| SocketAddr::try_from(bound).ok());
+        let Some(bound) = bound.filter(|_| is_stream) else { return Err(unfit("it is not for TCP")) };
+        if bound.ip() != address.ip() || address.port() != 0 && bound.port() != address.port() {
+            return Err(unfit("it has another address"));
+        }
+        if sockopt::socket_acceptconn(&socket) != Ok(true) {
+            return Err(unfit("it does not listen"));
+        }
+        let mut listener = Self::over(socket, Address::Internet(bound));
+        listener.is_taken_over = true;
+        Ok(listener)
+    }
+
+    /// Whether somebody waits for replies on a connection. While nobody served, clients may have come, sent calls and gone.
+    /// They may have repeated these calls elsewhere, and later calls must not meet the old ones.
+    pub(super) fn has_client(&self, connection: &OwnedFd) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut ends = [PollFd::new(connection, PollFlags::RDHUP)];
+        !self.is_taken_over || poll(&mut ends, Some(&at_once)) == Ok(0)
+    }
+
+    fn over(fd: OwnedFd, address: Address) -> Self {
+        Self { fd: Arc::new(fd), address, listens: AtomicBool::new(false), is_taken_over: false }
+    }
+
+    /// The socket, for the service manager's store.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 
     /// Lets connections come.
     pub fn listen(&self) -> Result<(), ListenError> {
+        self.listens.store(true, Ordering::Relaxed);
         let name = || match &self.address {
             Address::Internet(address) => address.to_string(),
             Address::Local(path) => path.display().to_string(),
@@ -146,7 +200,7 @@ impl Listener {
             }
             other => other.map_err(host)?,
         }
-        let listener = Self { fd: Arc::new(fd), address: Address::Local(path.to_owned()) };
+        let listener = Self::over(fd, Address::Local(path.to_owned()));
         listener.listen()?;
         Ok(listener)
     }
@@ -173,7 +227,9 @@ impl Drop for Listener {
     fn drop(&mut self) {
         // Closing is not enough: a program that another thread is just starting has a copy of each descriptor for a
         // moment. As long as there is a copy, the kernel takes connections.
-        let _ = shutdown(&self.fd, Shutdown::Both);
+        if self.listens.load(Ordering::Relaxed) {
+            let _ = shutdown(&self.fd, Shutdown::Both);
+        }
         if let Address::Local(path) = &self.address {
             let _ = std::fs::remove_file(path);
         }

@@ -560,6 +560,7 @@ async fn accept_all(service: Arc<Service>, listener: Listener) {
         });
         match accepted.await {
             None => return,
+            Some(Ok(socket)) if !listener.has_client(&socket) => {}
             Some(Ok(socket)) => service.admit(socket).await,
             Some(Err(error)) => {
                 let short = matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM);

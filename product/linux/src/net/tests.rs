@@ -836,6 +836,41 @@ fn stopping_the_platform_ends_connections() {
 }
 
 #[test]
+fn a_client_that_has_gone_is_seen_on_a_socket_of_an_earlier_server() {
+    let first = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = first.internet_address().unwrap();
+    let taken = Listener::taken_over(first.descriptor().try_clone_to_owned().unwrap(), address).unwrap();
+    let client = TcpStream::connect(address).unwrap();
+    let connection = rustix::net::accept(first.descriptor()).unwrap();
+    assert!(taken.has_client(&connection) && first.has_client(&connection));
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    assert!(!taken.has_client(&connection) && first.has_client(&connection));
+}
+
+/// A copy of the socket is the service manager's.
+#[test]
+fn a_socket_that_was_taken_over_takes_connections_until_a_stop() {
+    let first = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = first.internet_address().unwrap();
+    let copy = || first.descriptor().try_clone_to_owned().unwrap();
+    let connects = || TcpStream::connect(address).is_ok();
+    for wanted in [address, "127.0.0.1:0".parse().unwrap()] {
+        let taken = Listener::taken_over(copy(), wanted).unwrap();
+        assert_eq!(taken.internet_address(), Some(address));
+        drop(taken);
+        assert!(connects(), "the start that took it over has failed");
+    }
+    for wanted in ["127.0.0.1:1", "127.0.0.2:0", "[::1]:0"] {
+        let Err(error) = Listener::taken_over(copy(), wanted.parse().unwrap()) else { panic!("{wanted}") };
+        assert!(matches!(error, ListenError::Unfit { .. }), "{error}");
+    }
+    let taken = Listener::taken_over(copy(), address).unwrap();
+    taken.listen().unwrap();
+    drop(taken);
+    assert!(!connects(), "the server has stopped");
+}
+
+#[test]
 fn addresses_that_cannot_be_had_are_named() {
     let taken = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = taken.internet_address().unwrap();

@@ -3,7 +3,8 @@
 //! Owns: the moment of such a file's opening, the attributes of its object, the end of files that are gone.
 //! Does not own: which files wait (`objects::found_files`), their pages (the engine's `adopt`).
 //! Invariants: no caller sees the object of a found file before the engine has its dirty pages and its size. A file's
-//! pages are dropped only if the file is gone from the host. A clean file that cannot be opened for writing owes nothing.
+//! pages are dropped only if the file is gone from the host. A clean file that cannot be opened for writing is
+//! forgotten: its next opening flushes at the first sync.
 
 use std::sync::Arc;
 

@@ -102,7 +102,7 @@ fn each_state_that_a_kill_leaves_is_taken_as_the_table_says() {
         let arena = Arena::new();
         arena.page(9, (1, 5), flags, dirty);
         let seen = arena.look();
-        let found = seen.files[&key(1)].pages.first().map(|page| (page.page, page.dirty, page.valid));
+        let found = seen.files.get(&key(1)).map(|file| &file.pages[0]).map(|page| (page.page, page.dirty, page.valid));
         assert_eq!(found, wanted.map(|valid| (5, dirty, valid)), "{flags:#x}");
         assert_eq!(seen.quarantined, Quarantined::default(), "{flags:#x}");
     }
@@ -159,6 +159,24 @@ fn a_file_that_was_opened_again_counts_in_its_newer_slot() {
     let seen = arena.look();
     assert!(!seen.files.contains_key(&key(0)), "dirty in both: one of them is damaged");
     assert_eq!(seen.quarantined, Quarantined { files: 2, pages: 2 });
+}
+
+/// Earlier writes to the device that no flush followed are in no record any more.
+#[test]
+fn a_clean_file_is_found_only_if_it_needs_a_flush() {
+    let arena = Arena::new();
+    let slots = FileSlots::of(&arena.memory, Arc::default());
+    assert!(arena.look().files.is_empty());
+    slots.kept(1).owe_flush();
+    assert_eq!(arena.look().files.keys().collect::<Vec<_>>(), [&key(1)]);
+    slots.kept(1).store_flushed();
+    assert!(arena.look().files.is_empty());
+    // Closed with a flush owed, and opened again in another slot.
+    slots.kept(0).owe_flush();
+    slots.keep(5, &key(0), 77).unwrap();
+    assert!(!arena.look().files[&key(0)].is_flushed);
+    Recovered::look(Arc::clone(&arena.memory)).settle(1);
+    assert!(!arena.look().files[&key(0)].is_flushed, "also after a kill before the file is adopted");
 }
 
 #[test]

@@ -24,13 +24,19 @@ fn a_file_is_found_as_it_was_kept() {
     let longest: Vec<u8> = (1..=64).collect();
     for bytes in [&b""[..], b"a", &longest] {
         let kept = slots.keep(2, &key(bytes), 4000).unwrap();
-        assert_eq!(live(&slots, 2), SlotFile { key: key(bytes), size: 4000, intent: None });
+        assert_eq!(live(&slots, 2), SlotFile { key: key(bytes), size: 4000, intent: None, is_flushed: true });
         kept.store_size(5000);
         kept.begin(&Intent::Size(6));
-        assert_eq!(live(&slots, 2), SlotFile { key: key(bytes), size: 5000, intent: Some(Intent::Size(6)) });
+        let intent = Some(Intent::Size(6));
+        assert_eq!(live(&slots, 2), SlotFile { key: key(bytes), size: 5000, intent, is_flushed: true });
         kept.end();
         kept.begin(&Intent::Hole(4096..8192));
         assert_eq!(live(&slots, 2).intent, Some(Intent::Hole(4096..8192)));
+        kept.owe_flush();
+        assert!(!live(&slots, 2).is_flushed);
+        kept.store_flushed();
+        assert!(live(&slots, 2).is_flushed);
+        kept.owe_flush();
         kept.forget();
         assert_eq!(slots.content(2), SlotContent::Free);
     }
@@ -46,7 +52,7 @@ fn a_new_file_has_no_intent() {
     first.begin(&Intent::Size(0));
     first.forget();
     slots.keep(0, &key(b"second"), 2).unwrap();
-    assert_eq!(live(&slots, 0), SlotFile { key: key(b"second"), size: 2, intent: None });
+    assert_eq!(live(&slots, 0), SlotFile { key: key(b"second"), size: 2, intent: None, is_flushed: true });
 }
 
 #[test]
