@@ -2,7 +2,8 @@
 //!
 //! Prints nanoseconds of thread CPU time for one 4 KiB operation: the median over rounds, the ratio
 //! of each round's pair (median, smallest, largest), and the design's target. Options: `--quick`
-//! (smaller sets, fewer rounds), `--large` (the large set alone), a directory for the peer's file.
+//! (smaller sets, fewer rounds), `--large` (the large set alone), `--arena` (a cache in a memory file on `/dev/shm`
+//! against one in memory of the process's own, both in 2 MiB pages), a directory for the peer's file.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use std::fs::{File as HostStdFile, OpenOptions};
@@ -13,8 +14,8 @@ use std::sync::Arc;
 
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Engine, File};
-use afflux_frames::Frames;
-use afflux_linux::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
+use afflux_frames::{FILE_SLOTS, Frames, Layout};
+use afflux_linux::{ArenaContents, ArenaFile, Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
 use rustix::time::{ClockId, clock_gettime};
 
 const PAGE: usize = 4096;
@@ -49,6 +50,10 @@ impl Offsets {
 
 impl Rig {
     fn new(platform: &LinuxPlatform, directory: &PathBuf, bytes: u64) -> Self {
+        Self::over(platform, directory, bytes, Frames::new(frame_bytes(bytes)).unwrap())
+    }
+
+    fn over(platform: &LinuxPlatform, directory: &PathBuf, bytes: u64, frames: Frames) -> Self {
         let open = |name: &str| {
             let path = directory.join(name);
             let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
@@ -62,7 +67,6 @@ impl Rig {
         for knob in ["dirty_ratio=90", "dirty_background_ratio=100", "dirty_expire_centisecs=360000"] {
             settings.set_text(knob).unwrap();
         }
-        let frames = Frames::new(bytes + bytes / 4 + (64 << 20)).unwrap();
         let engine = Engine::new(Arc::new(platform.clone()), settings, frames);
         let id = engine.add_device("bench", device);
         let file = engine.open(id, Backing::new(Arc::new(HostFile::new(own.into()))), 0);
@@ -93,6 +97,37 @@ impl Rig {
             operation(self, offsets.next(self.pages));
         }
         (cpu_ns() - began) as f64 / count as f64
+    }
+}
+
+/// Memory for a cache that has to keep a set of so many bytes.
+fn frame_bytes(set_bytes: u64) -> u64 {
+    set_bytes + set_bytes / 4 + (64 << 20)
+}
+
+/// Copies of the same pages in memory of a file and in memory of the process's own, by turns.
+fn race_arenas(platform: &LinuxPlatform, directory: &PathBuf, sets: &[(&str, u64)], turns: usize, count: u64) {
+    for (label, bytes) in sets {
+        let path = PathBuf::from(format!("/dev/shm/afflux-bench-{}", std::process::id()));
+        let layout = Layout::new(frame_bytes(*bytes), FILE_SLOTS).unwrap();
+        let opened = ArenaFile::open(&path, layout, &mut |_| {}).unwrap();
+        let (_file, ArenaContents::Fresh(memory)) = opened else { panic!("{} is in use", path.display()) };
+        let [kept, own] = [Frames::over(memory, &[]), Frames::new(frame_bytes(*bytes)).unwrap()].map(|frames| {
+            frames.arena().prefault(0..frames.total()).unwrap();
+            frames.arena().collapse(0..frames.total()).unwrap();
+            Rig::over(platform, directory, *bytes, frames)
+        });
+        let buffer = std::cell::RefCell::new(vec![0_u8; PAGE]);
+        let read = |rig: &Rig, at: u64| {
+            assert_eq!(rig.engine.try_read(&rig.file, at, &mut buffer.borrow_mut()[..]), Some(PAGE));
+        };
+        let write = |rig: &Rig, at: u64| assert_eq!(rig.engine.try_write(&rig.file, at, &buffer.borrow()), Some(()));
+        let pairs = |operation: &dyn Fn(&Rig, u64)| -> Vec<(f64, f64)> {
+            (0..=turns).map(|_| (kept.time(count, operation), own.time(count, operation))).skip(1).collect()
+        };
+        report(&format!("read, {label}, file against own memory"), &pairs(&read), 0.97);
+        report(&format!("overwrite, {label}, file against own memory"), &pairs(&write), 0.97);
+        [kept, own].iter().for_each(|rig| rig.engine.discard(&rig.file));
     }
 }
 
@@ -133,6 +168,9 @@ fn main() {
     let turns = if quick { 3 } else { 9 };
     let large: u64 = if quick { 64 << 20 } else { 1 << 30 };
     let sets = [("hot, 1 MiB", 1 << 20), ("8 MiB", 8 << 20), ("large", large)];
+    if arguments.iter().any(|argument| argument == "--arena") {
+        return race_arenas(&platform, &directory, &sets, turns, count);
+    }
     let only_large = arguments.iter().any(|argument| argument == "--large");
     for (label, bytes) in sets.into_iter().skip(if only_large { 2 } else { 0 }) {
         let rig = Rig::new(&platform, &directory, bytes);

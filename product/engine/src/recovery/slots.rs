@@ -4,7 +4,8 @@
 //! Does not own: the number of a file's slot (`devices::table`), the meaning of a key.
 //! Invariants: the word with state and checksum is stored last when a slot becomes live, and first when it becomes free.
 //! The size is stored before anybody is told of it. An intent is stored before the device is asked and cleared after the
-//! cache has followed. A flush is owed before the page that needs it becomes clean, and until one succeeds. Between two stores a later process finds the state before or after.
+//! cache has followed. A flush is owed before the page that needs it becomes clean, and until one succeeds. Between two
+//! stores a later process finds the state before or after.
 
 use std::ops::Range;
 use std::sync::Arc;
