@@ -33,7 +33,7 @@ state() {
 }
 
 skip() { echo "$*"; exit 77; }
-wrong() { echo "WRONG: $*"; exit 1; }
+wrong() { echo "WRONG: $*" >&2; exit 1; }
 
 # Waits for a condition: eventually SECONDS COMMAND...
 eventually() {

@@ -107,6 +107,7 @@ fn frame_bytes(set_bytes: u64) -> u64 {
 
 /// Copies of the same pages in memory of a file and in memory of the process's own, by turns.
 fn race_arenas(platform: &LinuxPlatform, directory: &PathBuf, sets: &[(&str, u64)], turns: usize, count: u64) {
+    println!("{:<44} {:>10} {:>11}   ratio", "4 KiB, random in the set, one thread", "file", "own memory");
     for (label, bytes) in sets {
         let path = PathBuf::from(format!("/dev/shm/afflux-bench-{}", std::process::id()));
         let layout = Layout::new(frame_bytes(*bytes), FILE_SLOTS).unwrap();
@@ -163,7 +164,6 @@ fn main() {
     let directory = directory.map_or_else(|| std::env::current_dir().unwrap(), PathBuf::from);
     let reactors = Reactors::start(1, IoChoice::Auto).unwrap();
     let platform = reactors.platform();
-    println!("{:<44} {:>10} {:>11}   ratio", "4 KiB, random in the set, one thread", "afflux", "kernel");
     let count = if quick { 20_000 } else { 400_000 };
     let turns = if quick { 3 } else { 9 };
     let large: u64 = if quick { 64 << 20 } else { 1 << 30 };
@@ -171,6 +171,7 @@ fn main() {
     if arguments.iter().any(|argument| argument == "--arena") {
         return race_arenas(&platform, &directory, &sets, turns, count);
     }
+    println!("{:<44} {:>10} {:>11}   ratio", "4 KiB, random in the set, one thread", "afflux", "kernel");
     let only_large = arguments.iter().any(|argument| argument == "--large");
     for (label, bytes) in sets.into_iter().skip(if only_large { 2 } else { 0 }) {
         let rig = Rig::new(&platform, &directory, bytes);

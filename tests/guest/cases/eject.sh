@@ -34,8 +34,10 @@ tail -n 1 $WORK/out | sed 's/^/= free: /'
 fails mountpoint -q /srv/stick
 host monitor device_del disk-vdd > /dev/null
 eventually 60 bash -c '! [ -e /sys/block/vdd ]'
-host monitor device_add virtio-blk-pci,drive=vdd,id=disk-vdd,serial=vdd > /dev/null
-eventually 60 bash -c 'lsblk -ndo SERIAL | grep -q "^vdd$"'
+# QEMU lets the name of a device go after the guest does.
+plugged_in() ( host monitor device_add virtio-blk-pci,drive=vdd,id=disk-vdd,serial=vdd )
+eventually 60 plugged_in
+eventually 60 bash -c 'lsblk -ndo SERIAL,NAME | grep -q "^vdd "'
 again=/dev/$(lsblk -ndo SERIAL,NAME | awk '$1 == "vdd" { print $2 }')
 fsck.ext4 -n -f "$again" > $WORK/out 2>&1 || { cat $WORK/out; wrong "fsck"; }
 mount "$again" /srv/stick
