@@ -15,7 +15,7 @@ mod tests;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"afflux\0\x01");
 /// Changes with each change of the meaning of a header, a slot or a record.
-const FORM: u64 = 1;
+const FORM: u64 = 2;
 
 /// Places of the words.
 mod at {

@@ -42,7 +42,7 @@ const FREE: u64 = 0;
 const FILLING: u64 = 1;
 const LIVE: u64 = 2;
 
-/// Bytes on the device need a flush, or did so when the slot was stored by an engine that does not know this word.
+/// Bytes on the device need a flush.
 const UNFLUSHED: u64 = 0;
 /// No flipped bit makes this of the other.
 const FLUSHED: u64 = 0x6465_6873_756c_6621;
