@@ -14,4 +14,6 @@ case $SERVER in
 esac
 tail -n 1 $WORK/out | sed 's/^/= /'
 grep '^broken' $WORK/out | sed 's/^/= /' || true
-same $code 0
+grep -q "rules hold" $WORK/out || { cat $WORK/out; wrong "it did not run to its end"; }
+# What Linux's own server does otherwise is a result, not a fault of ours.
+[ $SERVER = knfsd ] || same $code 0
