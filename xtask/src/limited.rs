@@ -26,8 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// keep the pipe open.
 const REST_MAX: Duration = Duration::from_secs(2);
 
-/// Runs a program to its end, or until the limit. Returns whether it succeeded, and what it wrote to both of its outputs,
-/// in order.
+/// Runs a program to its end, or until the limit. Returns whether it succeeded, and its two outputs as one text.
 pub(crate) fn run(program: Command) -> Result<(bool, String)> {
     within(LIMIT, program)
 }
@@ -71,7 +70,7 @@ fn kill(child: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// What a program has written so far.
+/// The output of a program so far.
 #[derive(Default)]
 struct Written {
     output: Vec<u8>,

@@ -1,9 +1,9 @@
 //! The hit path against the kernel's page cache, alternating in one run.
 //!
 //! Prints nanoseconds of thread CPU time for one 4 KiB operation: the median over rounds, the ratio
-//! of each round's pair (median, smallest, largest), and the design's target. Options: `--quick`
-//! (smaller sets, fewer rounds), `--large` (the large set alone), `--arena` (a cache in a memory file on `/dev/shm`
-//! against one in memory of the process's own, both in 2 MiB pages), a directory for the peer's file.
+//! of each round's pair (median, smallest, largest), and the design's target. A directory among the arguments gets
+//! the peer's file. `--quick` takes smaller sets and fewer rounds, `--large` the large set alone. `--arena` compares a
+//! cache in a memory file on `/dev/shm` with one in the process's own memory. Both are in 2 MiB pages.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use std::fs::{File as HostStdFile, OpenOptions};

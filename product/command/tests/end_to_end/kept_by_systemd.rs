@@ -126,7 +126,7 @@ fn bytes_of_create(root: &[u8], name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Its client may have repeated it elsewhere, and written more since.
+/// A client that has gone may have repeated its call elsewhere, and written more since.
 // rule: a call of a client that has gone before a server took its connection is not carried out
 // kept in: `product/linux/src/net/listener.rs`
 #[test]

@@ -3,8 +3,8 @@
 //! Owns: the places that count guards and hold the cache, so that threads that take guards seldom change the same word.
 //! Does not own: the guards (`pins`), the frames' own counts of them (`page`), lent guards and their share of the
 //! limit (`lending`).
-//! Invariants: a guard's reference to its place also counts the first page, so that one atomic change serves both. The
-//! sum over all places is the number of pages under counted guards. A small limit is never passed. Otherwise each
+//! Invariants: a guard's reference to its place also counts the first page, so that one atomic change serves both. All
+//! places together count the pages under counted guards. A small limit is never passed. Otherwise each
 //! place may pass it by [`SLACK_PAGES_MAX`], or a little more when several threads take guards there at one instant.
 
 use std::sync::Arc;
