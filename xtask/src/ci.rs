@@ -136,10 +136,12 @@ const DEMO_CACHE: &str = "128MiB";
 /// All crates with volumes in stores: two hundred crates of others. The lints and the tests of a gate see this form.
 const WITH_STORES: &[&str] = &["--features", "afflux-object-store/stores,afflux-command/object"];
 /// The crates with another form, without such volumes.
-const WITHOUT_STORES: &[&str] = &["--package", "afflux-object-store", "--package", "afflux-command"];
+const WITH_TWO_FORMS: [&str; 2] = ["afflux-object-store", "afflux-command"];
 
 /// Bans of methods and types apply to the code, not to its tests (a test may start a thread).
-const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
+const LINTS: [&str; 5] = ["-Dwarnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
+/// What clippy takes for the end of an argument.
+const BETWEEN_LINTS: &str = "__CLIPPY_HACKERY__";
 
 /// Formatting, lints, then all tests (tidy is one of them). With `--forbid-skips`, no test may be skipped without an excuse.
 pub(crate) fn all(options: &[&str]) -> Result<()> {
@@ -147,8 +149,8 @@ pub(crate) fn all(options: &[&str]) -> Result<()> {
         bail!("ci: there is no option '{unknown}'; there are --with-browser and --forbid-skips");
     }
     let has = |option: &str| options.contains(&option);
-    let scope = Scope { with_browser: has("--with-browser"), with_stores: true, is_gate: has("--forbid-skips") };
-    // The packages come over the network while the lints keep the cores busy.
+    let scope = Scope { with_browser: has("--with-browser"), is_for_change: true, is_gate: has("--forbid-skips") };
+    // The packages come over the network while the first lints keep the cores busy.
     thread::scope(|threads| {
         let prepared = threads.spawn(|| prepare(scope));
         lint()?;
@@ -157,24 +159,32 @@ pub(crate) fn all(options: &[&str]) -> Result<()> {
     tested(scope)
 }
 
+/// The lints of the code as others build it. The build of the tests reads those of everything else ([`linted`]).
 fn lint() -> Result<()> {
     step("cargo", &["fmt", "--all", "--check"])?;
     let banning = crates_with_bans()?;
-    let packages: Vec<&str> = banning.iter().flat_map(|name| ["-p", name]).collect();
+    let packages: Vec<&str> = banning.iter().map(String::as_str).chain(WITH_TWO_FORMS).collect();
+    let packages: Vec<&str> = packages.iter().flat_map(|name| ["-p", name]).collect();
     step("cargo", &[&["clippy"], &packages[..], &["--", "-D", "warnings"]].concat())?;
-    step("cargo", &[&["clippy", "--workspace", "--all-targets"], WITH_STORES, &["--"], BANS_OFF].concat())?;
-    // Their tests are one text in both forms.
-    step("cargo", &[&["clippy"], WITHOUT_STORES, &["--"], BANS_OFF].concat())?;
     // As programs build it: without the parts of a server.
     step("cargo", &["check", "--package", "afflux"])
+}
+
+/// Has a build of cargo's read the lints of all crates of the workspace: a pass of its own over the same code would take a
+/// fifth of the whole run, and this takes a fiftieth of the build. Warnings are errors.
+fn linted(cargo: &mut Command) {
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    // As `cargo clippy -- ARGUMENTS` passes its arguments on.
+    let arguments: String = LINTS.iter().map(|word| format!("{word}{BETWEEN_LINTS}")).collect();
+    cargo.env("CLIPPY_ARGS", arguments);
 }
 
 /// The tests of a run.
 #[derive(Clone, Copy)]
 struct Scope {
     with_browser: bool,
-    /// Those over object stores, too.
-    with_stores: bool,
+    /// Also those over object stores, and the lints of everything, as before a change is accepted.
+    is_for_change: bool,
     /// A skipped test without an excuse is a failure.
     is_gate: bool,
 }
@@ -189,7 +199,7 @@ fn crates_with_bans() -> Result<Vec<String>> {
 /// Installs the tools if necessary, then runs every test of the workspace. Browser tests run only if there is a browser
 /// already, or on request.
 pub(crate) fn test(with_browser: bool) -> Result<()> {
-    let scope = Scope { with_browser, with_stores: false, is_gate: false };
+    let scope = Scope { with_browser, is_for_change: false, is_gate: false };
     prepare(scope)?;
     tested(scope)
 }
@@ -207,20 +217,24 @@ fn prepare(scope: Scope) -> Result<()> {
 }
 
 fn tested(scope: Scope) -> Result<()> {
-    let store = if scope.with_stores { STORE } else { &[] };
+    let store = if scope.is_for_change { STORE } else { &[] };
     let used = [TOOLS, SERVERS, store, &[BROWSER, PROMTOOL]].concat();
     let left_out = used.into_iter().filter(|tool| !is_there(tool)).collect::<Vec<_>>();
     let (first, skipped) = (fresh_seed().to_string(), skips::begin()?);
     let environment = [("AFFLUX_FIRST_SEED", first.as_str()), (SKIPPED, skipped.to_str().context("a path of text")?)];
-    let form = if scope.with_stores { WITH_STORES } else { &[] };
+    let form = if scope.is_for_change { WITH_STORES } else { &[] };
     let tests = |what: &str| {
         let arguments = [&["test", "--no-fail-fast", "--workspace", what], form].concat();
         eprintln!("+ AFFLUX_FIRST_SEED={first} cargo {}", arguments.join(" "));
         let mut command = Command::new("cargo");
         command.args(arguments).envs(environment).current_dir(repository::root());
+        if scope.is_for_change {
+            linted(&mut command);
+        }
         command
     };
-    let mut is_right = programs::run(tests("--tests"), &environment)?;
+    let targets = if scope.is_for_change { "--all-targets" } else { "--tests" };
+    let mut is_right = programs::run(tests(targets), &environment)?;
     if scope.is_gate {
         is_right &= mounted_programs(&skipped)?;
     }

@@ -19,6 +19,9 @@ use crate::{limited, repository};
 /// Programs that run side by side.
 const SIDE_BY_SIDE: usize = 2;
 
+/// Kinds of programs that are built as a check only.
+const NOT_RUN: [&str; 2] = ["bench", "example"];
+
 /// A test program that cargo has built.
 #[derive(Debug, PartialEq)]
 struct Program {
@@ -62,7 +65,8 @@ fn listed(messages: &str) -> Vec<Program> {
 }
 
 fn program(message: &Value) -> Option<Program> {
-    if message["profile"]["test"] != Value::Bool(true) {
+    let kind = message["target"]["kind"][0].as_str()?;
+    if NOT_RUN.contains(&kind) || message["profile"]["test"] != Value::Bool(true) {
         return None;
     }
     let path = |value: &Value| value.as_str().map(PathBuf::from);

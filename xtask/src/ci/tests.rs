@@ -1,6 +1,6 @@
 use std::process::Command;
 
-use super::{BROWSER, FIO, demo_cache, other_compiler, said_at_the_end};
+use super::{BROWSER, FIO, demo_cache, linted, other_compiler, said_at_the_end};
 use crate::repository;
 
 #[test]
@@ -37,19 +37,36 @@ fn a_build_shows_no_warnings_and_the_lints_show_all() {
     std::fs::write(scratch.path().join("Cargo.toml"), format!("{package}{}", &manifest[from..until])).unwrap();
     std::fs::create_dir(scratch.path().join("src")).unwrap();
     std::fs::write(scratch.path().join("src/lib.rs"), "//! A probe.\nfn unused() {}\n").unwrap();
-    let said = |arguments: &[&str]| {
+    let command = |arguments: &[&str]| {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(arguments).current_dir(scratch.path()).env("CARGO_TARGET_DIR", scratch.path().join("target"));
+        cargo
+    };
+    let said = |mut cargo: Command| {
         let output = cargo.env_remove("RUSTFLAGS").output().unwrap();
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (built, text) = said(&["check", "--offline"]);
+    let (built, text) = said(command(&["check", "--offline"]));
     assert!(built && !text.contains("warning"), "{text}");
-    let (passed, text) = said(&["clippy", "--offline", "--", "-D", "warnings"]);
+    let (passed, text) = said(command(&["clippy", "--offline", "--", "-D", "warnings"]));
     if text.contains("cargo-clippy") || text.contains("no such command") {
         return afflux_scratch::skipped!("clippy is not installed");
     }
     assert!(!passed && text.contains("`unused` is never used"), "{text}");
-    let (passed, text) = said(&["clippy", "--offline", "--", "-W", "warnings"]);
+    let (passed, text) = said(command(&["clippy", "--offline", "--", "-W", "warnings"]));
     assert!(passed && text.contains("`unused` is never used"), "{text}");
+    let mut build = command(&["test", "--offline", "--no-run"]);
+    linted(&mut build);
+    let (passed, text) = said(build);
+    assert!(!passed && text.contains("`unused` is never used"), "{text}");
+    // A lint of clippy's own, and one that tests may break.
+    std::fs::write(
+        scratch.path().join("src/lib.rs"),
+        "//! A probe.\n/// Text.\npub fn f(a: &String) -> usize { a.len() }\n",
+    )
+    .unwrap();
+    let mut build = command(&["test", "--offline", "--no-run"]);
+    linted(&mut build);
+    let (passed, text) = said(build);
+    assert!(!passed && text.contains("clippy::ptr-arg"), "{text}");
 }

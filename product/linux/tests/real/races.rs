@@ -1,6 +1,8 @@
 //! The engine between real threads: races that a simulation on one thread cannot show.
 
 use std::collections::HashMap;
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -35,7 +37,15 @@ impl MemoryDisk {
         let (queue, requests) = mpsc::channel();
         let files = Bytes::default();
         let answering = Arc::clone(&files);
-        thread::spawn(move || requests.into_iter().for_each(|request| answer(&answering, request)));
+        thread::spawn(move || {
+            let all = || requests.into_iter().for_each(|request| answer(&answering, request));
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(all)) {
+                // The engine's next request ends the process, and the text that the harness has captured ends with it.
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+                let _ = io::stderr().write_all(format!("the disk's thread panicked: {text}\n").as_bytes());
+            }
+        });
         Arc::new(Self { limits, files, submitted: AtomicU64::new(0), queue: Mutex::new(queue) })
     }
 }

@@ -11,8 +11,10 @@ fn only_test_programs_are_listed_with_their_packages() {
     let library = r#"{"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml","target":{"src_path":"/w/a/src/lib.rs"},
         "profile":{"test":false},"executable":null}"#;
     let server = r#"{"manifest_path":"/w/a/Cargo.toml","target":{"src_path":"/w/a/src/main.rs"},"profile":{"test":false},"executable":"/t/a"}"#;
-    let test = r#"{"manifest_path":"/w/a/Cargo.toml","target":{"src_path":"/w/a/tests/t.rs"},"profile":{"test":true},"executable":"/t/t-1"}"#;
-    let messages = [library.replace('\n', "").as_str(), server, test, r#"{"reason":"build-finished"}"#].join("\n");
+    let test = r#"{"manifest_path":"/w/a/Cargo.toml","target":{"kind":["test"],"src_path":"/w/a/tests/t.rs"},"profile":{"test":true},"executable":"/t/t-1"}"#;
+    let bench = test.replace(r#"["test"]"#, r#"["bench"]"#);
+    let messages =
+        [library.replace('\n', "").as_str(), server, &bench, test, r#"{"reason":"build-finished"}"#].join("\n");
     let [source, executable, package] = ["/w/a/tests/t.rs", "/t/t-1", "/w/a"].map(PathBuf::from);
     assert_eq!(listed(&messages), [Program { executable, source, package }]);
 }
