@@ -17,7 +17,7 @@ use std::thread;
 use afflux_scratch::SKIPPED;
 use anyhow::{Context, Result, bail};
 
-use crate::{fio_engine, repository, skips};
+use crate::{fio_engine, limited, repository, skips};
 
 mod programs;
 #[cfg(test)]
@@ -234,10 +234,8 @@ fn tested(scope: Scope) -> Result<()> {
         command
     };
     let targets = if scope.is_for_change { "--all-targets" } else { "--tests" };
-    let mut is_right = programs::run(tests(targets), &environment)?;
-    if scope.is_gate {
-        is_right &= mounted_programs(&skipped)?;
-    }
+    let mounted = || if scope.is_gate { mounted_programs(&skipped) } else { Ok(true) };
+    let is_right = programs::run(tests(targets), &environment, mounted)?;
     // Without a time limit: if another program started them, examples of the documentation would share a process.
     let mut examples = tests("--doc");
     let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
@@ -253,8 +251,8 @@ fn tested(scope: Scope) -> Result<()> {
     skips
 }
 
-/// Runs the short forms of the programs on a mount, with the server that the tests have built. Returns whether all were
-/// right. Where they cannot run, they count as a skipped test.
+/// Runs the short forms of the programs on a mount, with the server that the tests have built, and prints their output in one
+/// piece. Returns whether all were right. Where they cannot run, they count as a skipped test.
 fn mounted_programs(skipped: &Path) -> Result<bool> {
     let obstacle = match is_root()? {
         false => Some("only root is sure to be allowed to mount"),
@@ -268,7 +266,9 @@ fn mounted_programs(skipped: &Path) -> Result<bool> {
     }
     let mut command = Command::new(std::env::current_exe().context("this program's path")?);
     command.args(["mounted", "--fuse", "--built"]).arg(repository::built("test")).args(MOUNTED);
-    Ok(command.status().context("cargo xtask mounted")?.success())
+    let (is_right, output) = limited::run(command).context("cargo xtask mounted")?;
+    println!("     Ran the programs on a mount\n{output}");
+    Ok(is_right)
 }
 
 /// Installs fsx if it is not there: without optimization, which takes longer than its run.

@@ -5,6 +5,7 @@
 //! Invariants: each program runs in the folder of its package, where cargo would run it. The output of a program is
 //! printed in one piece after its end. A program that fails ends no other one. The failed programs are named at the end.
 
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -31,9 +32,13 @@ struct Program {
     package: PathBuf,
 }
 
-/// Builds what `cargo` tests, and runs each program with `environment`. Returns whether the build and all programs
-/// succeeded.
-pub(super) fn run(mut cargo: Command, environment: &[(&str, &str)]) -> Result<bool> {
+/// Builds what `cargo` tests, and runs each program with `environment`, and `beside` on a thread of its own meanwhile.
+/// Returns whether the build, all programs and `beside` succeeded.
+pub(super) fn run(
+    mut cargo: Command,
+    environment: &[(&str, &str)],
+    beside: impl FnOnce() -> Result<bool> + Send,
+) -> Result<bool> {
     let built =
         cargo.args(["--no-run", "--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit()).output();
     let built = built.context("cargo test")?;
@@ -43,7 +48,8 @@ pub(super) fn run(mut cargo: Command, environment: &[(&str, &str)]) -> Result<bo
     let programs = listed(&String::from_utf8_lossy(&built.stdout));
     let (waiting, failed) = (Mutex::new(programs.iter()), Mutex::new(Vec::new()));
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-    thread::scope(|threads| {
+    let is_right = thread::scope(|threads| {
+        let beside = threads.spawn(beside);
         for _ in 0..SIDE_BY_SIDE {
             threads.spawn(|| {
                 while let Some(program) = next() {
@@ -53,10 +59,11 @@ pub(super) fn run(mut cargo: Command, environment: &[(&str, &str)]) -> Result<bo
                 }
             });
         }
-    });
+        beside.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })?;
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     failed.iter().for_each(|name| eprintln!("error: {name} failed; its output is above"));
-    Ok(failed.is_empty())
+    Ok(is_right && failed.is_empty())
 }
 
 /// The test programs among cargo's messages, a message each line.
