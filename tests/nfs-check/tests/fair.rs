@@ -105,7 +105,7 @@ impl Site {
                 end.send(record.into()).await.unwrap();
                 (sent, in_flight) = (sent + 1, in_flight + 1);
             }
-            received.extend(end.receive().await.unwrap());
+            received.extend_from_slice(&end.receive().await.unwrap());
             while let Some(record) = take_record(&mut received) {
                 assert_eq!(read_reply(&record).unwrap().results[..4], [0; 4]);
                 assert!(self.load.writes || record.len() > block as usize, "a READ of {} bytes", record.len());

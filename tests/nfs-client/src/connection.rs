@@ -19,6 +19,7 @@ pub const MOUNT: (u32, u32) = (100_005, 3);
 /// Longer replies are refused.
 const REPLY_BYTES_MAX: usize = 80 << 20;
 const LAST_FRAGMENT: u32 = 1 << 31;
+const READ_BYTES: usize = 256 << 10;
 
 /// The reason that a call has no results.
 #[derive(Debug, thiserror::Error)]
@@ -146,6 +147,8 @@ pub struct Client {
     pub(crate) socket: TcpStream,
     envelope: Envelope,
     received: Vec<u8>,
+    /// Room for one read. A Vec that grows for each read fills its new part byte by byte where nothing is optimized.
+    incoming: Box<[u8]>,
 }
 
 impl Client {
@@ -160,7 +163,7 @@ impl Client {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let seed = now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32;
         let xid = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
-        Ok(Self { socket, envelope: Envelope::new(xid), received: Vec::new() })
+        Ok(Self { socket, envelope: Envelope::new(xid), received: Vec::new(), incoming: vec![0; READ_BYTES].into() })
     }
 
     /// Sets the caller of further calls; `None` is AUTH_NONE.
@@ -223,7 +226,6 @@ impl Client {
 
     /// Receives the next reply's record without its mark.
     pub fn receive_raw(&mut self) -> Result<Vec<u8>, Error> {
-        const READ_BYTES: usize = 256 << 10;
         loop {
             if let Some((mark, rest)) = self.received.split_first_chunk() {
                 let mark = u32::from_be_bytes(*mark);
@@ -237,15 +239,12 @@ impl Client {
                     return Ok(record);
                 }
             }
-            let had = self.received.len();
-            self.received.resize(had + READ_BYTES, 0);
-            let got = self.socket.read(&mut self.received[had..]);
-            self.received.truncate(had + *got.as_ref().unwrap_or(&0));
-            match got {
+            match self.socket.read(&mut self.incoming) {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                Ok(bytes) => self.received.extend_from_slice(&self.incoming[..bytes]),
                 // An interrupted read, such as after a stop of this process, is repeated.
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.into()),
-                _ => {}
+                Err(_) => {}
             }
         }
     }

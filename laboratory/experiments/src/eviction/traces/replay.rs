@@ -48,14 +48,15 @@ pub(super) fn bytes_read(calls: &[Call], frames: u64, kind: EvictionKind, ahead:
         .collect();
     let calls = calls.to_vec();
     let replay = async move {
-        let mut buffer = Vec::new();
+        let bytes_max = calls.iter().map(|call| call.bytes as usize).max().unwrap_or(0);
+        let mut buffer = vec![0; bytes_max];
         for call in &calls {
             let file = &files[call.file as usize];
-            buffer.resize(call.bytes as usize, 0);
+            let buffer = &mut buffer[..call.bytes as usize];
             match (call.bytes, call.writes) {
                 (0, _) => engine.sync(file, 0..u64::MAX).await?,
-                (_, true) => engine.write(file, call.offset, &buffer).await.map(|_| ())?,
-                (_, false) => engine.read(file, call.offset, &mut buffer).await.map(|_| ())?,
+                (_, true) => engine.write(file, call.offset, buffer).await.map(|_| ())?,
+                (_, false) => engine.read(file, call.offset, buffer).await.map(|_| ())?,
             }
         }
         Ok::<(), Error>(())
