@@ -130,7 +130,8 @@ pub(crate) fn run_behind(
     }
     let (mut store, taken) = left.for_point(wanted.point(), wanted.is_kept())?;
     let memory = CacheMemory::open(&settings, &mut store, configuration.cache_bytes, wanted)?;
-    let is_left = memory.is_left_in_store() || taken.kept.is_some();
+    let is_left = memory.is_left_in_store();
+    let taken = taken.with_cache(is_left)?;
     match run_over(memory, (store, taken), wanted, args, configuration, host) {
         Ok(ended) => ended,
         Err(failure) => {

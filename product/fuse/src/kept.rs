@@ -1,4 +1,4 @@
-//! What the kernel knows by number, in memory that outlives the process.
+//! The kernel's numbers and their meaning, in memory that outlives the process.
 //!
 //! Owns: the form of this memory: its header, its tables, the check of each record; the agreement of INIT.
 //! Does not own: the memory (worlds), the meaning of nodes and open files (`nodes`, `open_files`), the calls in it
@@ -58,7 +58,7 @@ mod at {
     pub(super) const MINOR: usize = 9;
     /// The check of the agreement, which counts once this is there.
     pub(super) const AGREED: usize = 10;
-    /// One more than the highest place in use.
+    /// One more than the highest place in use, with its check.
     pub(super) const FILES_USED: usize = 16;
     pub(super) const NODES_USED: usize = 17;
 }
@@ -140,7 +140,7 @@ pub(crate) struct KeptFile {
     pub(crate) user: u32,
 }
 
-/// The generation of a place, and what stands there.
+/// The generation of a place, and its record.
 pub(crate) type KeptSlot<T> = (u32, Option<T>);
 
 /// The memory of one mount.
@@ -160,6 +160,7 @@ impl Kept {
         kept.word(at::FORM).store(FORM, Ordering::Relaxed);
         kept.word(at::NODES).store(kept.nodes as u64, Ordering::Relaxed);
         kept.word(at::MAGIC).store(MAGIC, Ordering::Relaxed);
+        [FILES, NODES].into_iter().for_each(|table| kept.set_used(table, 0));
         kept.word(at::FORM_CHECK).store(kept.form_check(), Ordering::Release);
         Ok(kept)
     }
@@ -239,13 +240,30 @@ impl Kept {
         head << 32 | mix([place as u64, head].into_iter().chain(words)) >> 32
     }
 
+    /// One more than the highest place in use; none if the word is damaged.
+    fn used(&self, of: Table) -> Option<usize> {
+        let word = self.value(of.used_at);
+        let used = word >> 32;
+        (word == Self::used_word(of, used)).then_some(used as usize)
+    }
+
+    fn set_used(&self, of: Table, used: usize) {
+        self.word(of.used_at).store(Self::used_word(of, used as u64), Ordering::Release);
+    }
+
+    fn used_word(of: Table, used: u64) -> u64 {
+        used << 32 | mix([of.used_at as u64, used]) >> 32
+    }
+
     /// Writes a record and then, in one store, that it stands.
     fn put(&self, of: Table, number: u64, body: impl IntoIterator<Item = u64>) {
         let Some(Place { at: place, generation }) = slots::place(number) else { return };
-        if self.value(of.used_at) <= place as u64 {
-            self.word(of.used_at).store(place as u64 + 1, Ordering::Release);
-        }
         let record = self.record(of, place);
+        if self.used(of).is_none_or(|used| used <= place) {
+            // Each place in use has a state whose check is right, also before its first record.
+            record[0].store(Self::state(of, place, record, 0, false), Ordering::Release);
+            self.set_used(of, place + 1);
+        }
         record[1..].iter().zip(body).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
         record[0].store(Self::state(of, place, record, generation, true), Ordering::Release);
     }
@@ -257,7 +275,7 @@ impl Kept {
         record[0].store(Self::state(of, place, record, slots::next(generation), false), Ordering::Release);
     }
 
-    /// All places in use, with what `read` finds there.
+    /// All places in use, with the results of `read`.
     fn slots<T>(
         &self,
         of: Table,
@@ -265,15 +283,11 @@ impl Kept {
         read: impl Fn(usize, u32, &[AtomicU64]) -> Option<T>,
     ) -> Result<Vec<KeptSlot<T>>, KeptError> {
         let damaged = KeptError::Damaged(of.name);
-        let used = usize::try_from(self.value(of.used_at)).ok().filter(|used| *used <= most).ok_or(damaged)?;
+        let used = self.used(of).filter(|used| *used <= most).ok_or(damaged)?;
         let slot = |place| {
             let record = self.record(of, place);
             let state = record[0].load(Ordering::Acquire);
             let (generation, is_there) = ((state >> 33) as u32, state >> 32 & 1 == 1);
-            if state == 0 {
-                // Never used: the server was killed before its first record there stood.
-                return Ok((0, None));
-            }
             if state != Self::state(of, place, record, generation, is_there) {
                 return Err(damaged);
             }

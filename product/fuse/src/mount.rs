@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::Recording;
 use afflux_volume::{
-    Caller, Client, FileHandle, ForeignChange, ForeignListener, Held, Inode, KnobId, Platform, Volume, VolumeKnob, WhichKnob,
+    Caller, Client, FileHandle, ForeignChange, ForeignListener, Held, Inode, KnobId, Platform, Volume, VolumeKnob,
+    WhichKnob,
 };
 
 use crate::abi::init;

@@ -68,7 +68,7 @@ impl Nodes {
         nodes
     }
 
-    /// The nodes of an earlier server for this root. What it knew about their objects is unknown now.
+    /// The nodes of an earlier server for this root. Its knowledge about their objects is gone.
     pub(crate) fn left(root: FileHandle, kept: Kept) -> Result<Self, KeptError> {
         let (mut slots, mut by_handle) = (Vec::new(), BTreeMap::new());
         for (place, (generation, found)) in kept.nodes()?.into_iter().enumerate() {

@@ -30,7 +30,7 @@ const TRY_EVERY_NS: u64 = Nanos::SECOND;
 /// A server that has run this long is not in a circle of crashes.
 pub(super) const QUIET_AFTER: Duration = Duration::from_secs(60);
 
-/// Descriptors that a server leaves with the service manager: its memory, and what its front has there.
+/// Descriptors of the cache's memory in the service manager's store. The front may have more there.
 const MEMORY_IN_STORE: u64 = 1;
 
 /// The pause after a failed start, if systemd has data for the next server. systemd starts that one at once. After too many starts

@@ -18,8 +18,8 @@ use afflux_engine::{Engine, Nanos, Platform};
 use afflux_frontend::{Peer, Recording};
 use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters};
 use afflux_linux::{
-    DescriptorStore, FuseMount, FuseSession, KeptMount, LinuxPlatform, Listener, MOUNT_DESCRIPTORS, MountMemory, MountPoint, OwnMounts,
-    ServeHandle, acts_as_others, connections_max, is_killed, process_of, serve,
+    DescriptorStore, FuseMount, FuseSession, KeptMount, LinuxPlatform, Listener, MOUNT_DESCRIPTORS, MountMemory,
+    MountPoint, OwnMounts, ServeHandle, acts_as_others, connections_max, is_killed, process_of, serve,
 };
 use afflux_nfs::{Rules, Server};
 use afflux_report::failure::{Failure, Outcome};
@@ -28,7 +28,7 @@ use afflux_volume::Volume;
 use rustix::process::geteuid;
 use tracing::{info, warn};
 
-use super::kept_mount::Taken;
+use super::kept_mount::{Taken, unmounter};
 use super::listening::{self, cannot_listen, limits, report_refused};
 use super::own_clients;
 use super::signals::SignalRequest;
@@ -146,7 +146,9 @@ impl WantedFront {
         }
         let is_kept = settings.arena == Some(ArenaPlace::Systemd);
         if is_kept && !geteuid().is_root() {
-            return Err(Failure::wrong_use("--arena systemd with a mount takes root: the next server must hide it from itself"));
+            return Err(Failure::wrong_use(
+                "--arena systemd with a mount takes root: the next server must hide it from itself",
+            ));
         }
         let over_itself = directory.as_deref() == Some(point.path());
         let options = MountOptions {
@@ -157,7 +159,7 @@ impl WantedFront {
         Ok(Self { nfs: false, is_kept, mount: Some(WantedMount { point, options }) })
     }
 
-    /// Descriptors that it leaves with the service manager, if that keeps it.
+    /// The number of its descriptors in the service manager's store.
     pub(super) fn in_store(&self) -> u64 {
         u64::from(self.nfs) + if self.mount.is_some() { MOUNT_DESCRIPTORS } else { 0 }
     }
@@ -206,8 +208,7 @@ impl WantedFront {
         // `afflux eject` looks for the disk of the directory.
         let source = source.map(|source| source.canonicalize().unwrap_or_else(|_| source.clone()));
         let source = source.unwrap_or_else(|| PathBuf::from("afflux"));
-        let mount =
-            self.mount.as_ref().map(|wanted| mounted(wanted, &source, separated, self.is_kept)).transpose()?;
+        let mount = self.mount.as_ref().map(|wanted| mounted(wanted, &source, separated, self.is_kept)).transpose()?;
         Ok(PreparedFront { nfs: listener.map(|listener| (listener, listen)), is_kept: self.is_kept, mount })
     }
 
@@ -352,19 +353,8 @@ fn forget_mount() {
     }
 }
 
-/// The process that unmounts at the end.
-pub(super) fn unmounter(point: &Path) -> Outcome<Unmounter> {
-    Unmounter::start(point)
-        .map_err(|error| Failure::failed(format!("cannot start the process that unmounts at the end: {error}")))
-}
-
 /// Mounts, with a process that unmounts at the end, or takes the mount of an earlier server.
-fn mounted(
-    wanted: &WantedMount,
-    source: &Path,
-    separated: Option<Separated>,
-    is_kept: bool,
-) -> Outcome<PreparedMount> {
+fn mounted(wanted: &WantedMount, source: &Path, separated: Option<Separated>, is_kept: bool) -> Outcome<PreparedMount> {
     let Separated { mut unmounter, own, kept } = separated.ok_or_else(|| Failure::failed("nothing unmounts"))?;
     let wanted = wanted.clone();
     if let Some(kept) = kept {

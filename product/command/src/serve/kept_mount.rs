@@ -34,7 +34,7 @@ struct LeftMount {
     own: OwnMounts,
 }
 
-/// What this process has for its mount already.
+/// The parts of a mount that this process has already.
 #[derive(Default)]
 pub(super) struct Taken {
     pub(super) kept: Option<KeptMount>,
@@ -55,7 +55,7 @@ impl Left {
         Ok(Self { store, mount, broken, was_dead: false })
     }
 
-    /// Makes room at the mount point, if it has a mount of this program that nobody serves. Comes before the first look
+    /// Takes a mount of this program without a server away from the mount point. Comes before the first look
     /// at the point.
     pub(crate) fn clear(&mut self, point: &Path, settings: &Settings) {
         let is_kept = settings.arena == Some(ArenaPlace::Systemd) && geteuid().is_root();
@@ -65,24 +65,41 @@ impl Left {
         }
     }
 
-    /// The store, and what there is for the mount at a point, if a mount is wanted and systemd is to keep it. Another mount
-    /// ends.
+    /// The store, and the earlier server's mount at this point. The mount ends if the settings do not have it any more, or do
+    /// not have systemd keep it.
     pub(super) fn for_point(self, point: Option<&Path>, is_kept: bool) -> Outcome<(DescriptorStore, Taken)> {
-        let forget = || KeptMount::forget().map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")));
         if let Some(reason) = &self.broken {
             warn!("the mount that systemd has is given up: {}", output::shown(reason));
             forget()?;
         } else if self.was_dead {
             warn!("the mount point had a mount whose server is dead; it is mounted anew");
         }
-        let Some(LeftMount { kept, mut unmounter, own }) = self.mount else { return Ok((self.store, Taken::default())) };
+        let Some(LeftMount { kept, unmounter, own }) = self.mount else { return Ok((self.store, Taken::default())) };
         let reason = if !is_kept || point != Some(kept.point()) {
             Some("these settings have no such mount with `--arena systemd`".to_owned())
         } else {
             Kept::left(kept.memory().words()).err().map(|error| format!("its memory: {error}"))
         };
-        let Some(reason) = reason else {
-            return Ok((self.store, Taken { kept: Some(kept), unmounter: Some(unmounter), own: Some(own) }));
+        let taken = Taken { kept: Some(kept), unmounter: Some(unmounter), own: Some(own) };
+        Ok((self.store, if let Some(reason) = reason { taken.given_up(&reason)? } else { taken }))
+    }
+}
+
+fn forget() -> Outcome {
+    KeptMount::forget().map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))
+}
+
+impl Taken {
+    /// Ends the mount of the earlier server if the cache's memory did not come with it. Programs would take lost bytes for
+    /// written ones.
+    pub(super) fn with_cache(self, is_left: bool) -> Outcome<Self> {
+        if is_left { Ok(self) } else { self.given_up("systemd has no cache with it") }
+    }
+
+    /// Unmounts the mount of the earlier server, if there is one.
+    fn given_up(self, reason: &str) -> Outcome<Self> {
+        let (Some(kept), Some(mut unmounter)) = (self.kept, self.unmounter) else {
+            return Ok(Self { kept: None, unmounter: None, own: self.own });
         };
         let shown = output::shown(kept.point().display());
         warn!("the mount {shown} that systemd has is given up: {reason}");
@@ -90,15 +107,21 @@ impl Left {
             warn!("{shown} could not be unmounted: {error}");
         }
         forget()?;
-        Ok((self.store, Taken { kept: None, unmounter: None, own: Some(own) }))
+        Ok(Self { kept: None, unmounter: None, own: self.own })
     }
+}
+
+/// The process that unmounts at the end.
+pub(super) fn unmounter(point: &Path) -> Outcome<Unmounter> {
+    Unmounter::start(point)
+        .map_err(|error| Failure::failed(format!("cannot start the process that unmounts at the end: {error}")))
 }
 
 impl LeftMount {
     /// Has a view of mounts without this one. The process that unmounts stays in the common view.
     fn hidden(kept: KeptMount) -> Outcome<Self> {
         let failed = |error| Failure::failed(format!("cannot separate the server's mounts: {error}"));
-        let mut unmounter = super::front::unmounter(kept.point())?;
+        let mut unmounter = unmounter(kept.point())?;
         unmounter.is_mounted(kept.number());
         unmounter.keep();
         let own = OwnMounts::separate().map_err(failed)?;

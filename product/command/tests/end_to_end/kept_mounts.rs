@@ -88,8 +88,8 @@ impl Drop for Bench {
     }
 }
 
-/// A program that uses the mount until it is told to end. It is a process of its own: a file of the mount in this one
-/// would be closed by the child that becomes the next server, and that would wait for itself.
+/// A program that uses the mount until it is told to end. It is a process of its own. Otherwise the child that becomes the
+/// next server would have to close files of the mount first, and would wait for itself.
 struct Program {
     child: Child,
     control: PathBuf,
@@ -116,9 +116,7 @@ impl Program {
     /// Waits until the program has made more calls, or has failed.
     fn goes_on(&mut self, calls: u64) {
         let wanted = self.calls() + calls;
-        eventually("the program goes on", || {
-            self.calls() >= wanted || self.child.try_wait().unwrap().is_some()
-        });
+        eventually("the program goes on", || self.calls() >= wanted || self.child.try_wait().unwrap().is_some());
     }
 
     /// Ends it. Returns its rounds.
@@ -163,7 +161,15 @@ struct Shell(Child);
 impl Shell {
     fn start(at: &Path) -> Self {
         let mut command = Command::new("sh");
-        Self(command.current_dir(at).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+        Self(
+            command
+                .current_dir(at)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap(),
+        )
     }
 
     /// Carries out a line, and waits for its end. Returns what it printed.
@@ -233,7 +239,7 @@ fn names_and_bytes(below: &Path, round: u64, called: &mut dyn FnMut()) {
     called();
     fs::remove_dir(path("gone")).unwrap();
     called();
-    if round % 4 == 0 {
+    if round.is_multiple_of(4) {
         made.sync_all().unwrap();
         called();
     }
@@ -242,7 +248,7 @@ fn names_and_bytes(below: &Path, round: u64, called: &mut dyn FnMut()) {
     called();
 }
 
-/// What rounds of [`names_and_bytes`] leave.
+/// Checks the names and bytes after rounds of [`names_and_bytes`].
 fn check(below: &Path, rounds: u64) {
     assert_eq!(fs::read_dir(below).unwrap().count() as u64, rounds * 3);
     for round in 0..rounds {
@@ -294,22 +300,32 @@ fn programs_go_on_at_a_mount_over_the_directory_itself() {
 
 #[test]
 fn fio_verifies_over_kills() {
+    // More, by hand: KEPT_KILLS=200 cargo test -p afflux-command --test end_to_end fio_verifies -- --nocapture
+    let wanted = std::env::var("KEPT_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(25);
     let Some(mut bench) = Bench::new(false) else { return };
+    let report = bench.scratch.path().join("report");
     let mut fio = Command::new("fio");
     fio.args(["--name=kills", "--rw=randrw", "--bsrange=4k-64k", "--size=24m", "--ioengine=psync", "--verify=crc32c"]);
     fio.args(["--do_verify=1", "--verify_fatal=1", "--fsync=64", "--numjobs=2", "--directory"]);
-    let spawned = fio.arg(&bench.point).stdout(Stdio::null()).spawn();
+    let loops = format!("--loops={}", 1 + wanted / 50);
+    let spawned =
+        fio.arg(&bench.point).arg(loops).arg("--output").arg(&report).current_dir(bench.scratch.path()).spawn();
     let Ok(mut fio) = spawned else { return afflux_scratch::skipped!("fio is not installed") };
     let mut kills = 0;
     let ended = loop {
-        bench.replace();
-        kills += 1;
+        if kills < wanted {
+            bench.replace();
+            kills += 1;
+        }
         if let Some(ended) = fio.try_wait().unwrap() {
             break ended;
         }
+        thread::yield_now();
     };
     assert!(ended.success(), "after {kills} kills");
-    println!("{kills} kills");
+    let report = fs::read_to_string(report).unwrap();
+    let longest = report.lines().filter(|line| line.contains("clat") && line.contains("max="));
+    println!("{kills} kills; {}", longest.map(str::trim).collect::<Vec<_>>().join("; "));
     bench.stop();
 }
 
@@ -360,13 +376,13 @@ fn an_open_file_without_a_name_is_lost_and_counted() {
 fn a_server_without_the_mount_ends_it() {
     let Some(mut bench) = Bench::new(false) else { return };
     let mut shell = Shell::start(&bench.point);
-    shell.hold("exec 3>open");
+    shell.hold("exec 3<>open");
     bench.has(1);
     bench.kill();
     let server = bench.manager.start(&bench.data, &KEPT);
     assert!(!is_mounted(&bench.point));
     bench.has(0);
-    let said = shell.run("echo late >&3");
+    let said = shell.run("LC_ALL=C cat <&3");
     assert!(said.contains("connect"), "{said}");
     assert!(bench.manager.log().contains("these settings have no such mount"), "{}", bench.manager.log());
     server.stop();
@@ -390,8 +406,8 @@ fn a_start_that_fails_leaves_the_mount() {
 }
 
 /// Damages the memory of the mount at a place.
-fn damage(memory: OwnedFd, at: u64) {
-    let file = File::from(memory);
+fn damage(memory: &OwnedFd, at: u64) {
+    let file = File::from(memory.try_clone().unwrap());
     let mut byte = [0];
     file.read_exact_at(&mut byte, at).unwrap();
     file.write_all_at(&[byte[0] ^ 0x55], at).unwrap();
@@ -404,11 +420,14 @@ fn a_mount_with_damaged_memory_is_mounted_anew() {
     const MACHINE_AT: u64 = 8192;
     let Some(mut bench) = Bench::new(true) else { return };
     fs::write(bench.path("file"), "bytes").unwrap();
-    // The place, the machine's form, the agreement of INIT.
-    for at in [8, MACHINE_AT + 3, MACHINE_AT + 8 * 8] {
+    // The place, the machine's form, the agreement of INIT; last the cache's memory is gone.
+    for at in [Some(8), Some(MACHINE_AT + 3), Some(MACHINE_AT + 8 * 8), None] {
         bench.has(1);
         bench.kill();
-        damage(bench.manager.stored("mount-memory").remove(0), at);
+        match at {
+            Some(at) => damage(&bench.manager.stored("mount-memory")[0], at),
+            None => bench.manager.put("arena", File::open("/dev/null").unwrap()),
+        }
         let said = bench.manager.log().len();
         bench.start();
         let log = bench.manager.log()[said..].to_owned();

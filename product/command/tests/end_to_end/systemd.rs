@@ -184,8 +184,12 @@ impl Systemd {
             command.env("LISTEN_FDS", names.len().to_string()).env("LISTEN_FDNAMES", names.join(":"));
         }
         let mut others = others.into_iter();
-        others.next().into_iter().for_each(|first| drop(command.stdin(first)));
-        others.next().into_iter().for_each(|second| drop(command.stderr(second)));
+        if let Some(first) = others.next() {
+            command.stdin(first);
+        }
+        if let Some(second) = others.next() {
+            command.stderr(second);
+        }
         command
     }
 }

@@ -36,7 +36,12 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header) -> Outcome
     opened(on, header, &on.object(header.node).await?)
 }
 
-pub(super) async fn list<P: Platform>(on: &Mount<P>, header: &Header, extent: Extent, with_attributes: bool) -> Outcome {
+pub(super) async fn list<P: Platform>(
+    on: &Mount<P>,
+    header: &Header,
+    extent: Extent,
+    with_attributes: bool,
+) -> Outcome {
     let unique = header.unique;
     let opened = on.opened(extent.fh)?;
     let directory = &opened.inode;

@@ -61,9 +61,7 @@ pub(crate) async fn carry_out<P: Platform>(
         Operation::MakeUnnamed { flags, mode } => names::make_unnamed(on, (header, message), flags, mode).await,
         Operation::Unlink { name } => names::remove(on, header, name, false).await,
         Operation::RemoveDirectory { name } => names::remove(on, header, name, true).await,
-        Operation::Rename { to, flags, name, new_name } => {
-            names::rename(on, header, name, (to, new_name), flags).await
-        }
+        Operation::Rename { to, flags, name, new_name } => names::rename(on, header, name, (to, new_name), flags).await,
         Operation::Link { target, name } => names::link(on, header, target, name).await,
         Operation::Open { flags } => data::open(on, header, flags).await,
         Operation::OpenDirectory => listing::open(on, header).await,

@@ -189,7 +189,7 @@ pub(super) async fn create<P: Platform>(
     let result = on.volume.create_by(&caller, &directory, name, how).await.result;
     let is_new = result.is_ok();
     let result = repeated::made(on, &mut change, (&directory, name), Kind::Regular, result).await;
-    // A file of another user may be another one's: its rights are checked below.
+    // Another program may have made a file of another user. Its rights are checked below.
     let result = result.and_then(|(inode, attributes)| {
         let is_callers = is_new || header.uid == 0 || attributes.uid == header.uid;
         if is_callers { Ok((inode, attributes)) } else { Err(VolumeError::Exists) }

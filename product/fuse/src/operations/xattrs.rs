@@ -102,7 +102,7 @@ async fn change<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], change
     let (is_again, again) = (begun.before != Before::Nothing, change.clone());
     let mut result = on.volume.change_xattr_by(&on.own, &inode, name, change).await.result;
     result = match (result, again) {
-        // An earlier server has set or removed it, perhaps: what the caller wants holds after this.
+        // An earlier server may have set or removed it. The caller's wish is fulfilled after this.
         (Err(VolumeError::Exists), XattrChange::Create(value)) if is_again => {
             on.volume.change_xattr_by(&on.own, &inode, name, XattrChange::Set(value)).await.result
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_frontend::MessageMachine;
 use afflux_fuse::{KEPT_WORDS_MIN, Kept, KeptError, KeptWords, MountOptions};
 
-use crate::kernel::{Kernel, ROOT, RESENT, content, longs, name, u64_at, words};
+use crate::kernel::{Kernel, RESENT, ROOT, content, longs, name, u64_at, words};
 
 const INIT: u32 = 26;
 const EXISTS: i32 = 17;

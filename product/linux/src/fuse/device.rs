@@ -68,10 +68,6 @@ impl Device {
         self.is_kept = true;
     }
 
-    pub(super) fn is_kept(&self) -> bool {
-        self.is_kept
-    }
-
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }

@@ -1,13 +1,12 @@
 //! A mount whose device and memory the service manager keeps for the next server.
 //!
-//! Owns: their names in the store, the check of what an earlier server left there, the removal of a mount that nobody
-//! serves.
+//! Owns: their names in the store, the check of an earlier server's descriptors, the removal of a mount without a server.
 //! Does not own: the memory's contents (`mount_memory`, front ends), the choice between going on and mounting anew (the
 //! command).
-//! Invariants: nothing here looks at a file below a mount that nobody serves: that would wait for ever.
+//! Invariants: no function looks at a file below a mount without a server. Such a look would wait for ever.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -65,8 +65,7 @@ impl Mapped {
         let (bytes, flags) = (words * size_of::<AtomicU64>(), MapFlags::SHARED | MapFlags::NORESERVE);
         // SAFETY: a new mapping at an address of the kernel's choice aliases no memory of this process. The file has the
         // bytes, and its size is sealed.
-        let start =
-            unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) };
+        let start = unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) };
         let failed = |source: rustix::io::Errno| ArenaFileError::Host { call: "map", source: source.into() };
         let start = start.map_err(failed)?;
         // SAFETY: the range was mapped just now; the advice changes no contents.
