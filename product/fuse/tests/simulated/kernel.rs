@@ -104,8 +104,13 @@ impl Kernel {
 
     /// The server is gone, and another one goes on with its memory.
     pub(crate) fn resume(&mut self, kept: Kept) -> Result<(), KeptError> {
-        let root = self.world.run(self.volume.mount(b"/")).unwrap().unwrap();
+        self.resume_at("", kept)
+    }
+
+    /// The same, for a directory with another path.
+    pub(crate) fn resume_at(&mut self, path: &str, kept: Kept) -> Result<(), KeptError> {
         let volume = Arc::clone(&self.volume);
+        let root = self.world.run(volume.mount(format!("/{path}").as_bytes())).unwrap().unwrap();
         let resumed = Mount::resumed(volume, &root, MountOptions::default(), Hundreds, Arc::default(), kept);
         let (mount, lost) = self.world.run(resumed).unwrap()?;
         assert_eq!(lost, 0);

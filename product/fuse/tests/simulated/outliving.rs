@@ -195,12 +195,11 @@ fn a_lookup_whose_answer_was_lost_is_counted_once() {
 
 #[test]
 fn memory_of_another_directory_is_refused() {
-    let (kernel, memory) = begun();
-    let other = Kernel::new();
-    drop(kernel);
-    let mut other = other;
-    let error = other.resume(Kept::left(memory).unwrap()).err();
-    assert!(error == Some(KeptError::OtherRoot) || error.is_none(), "the same tree in another world");
+    let (mut kernel, memory) = begun();
+    kernel.make_directory(ROOT, "sub");
+    let error = kernel.resume_at("sub", Kept::left(Arc::clone(&memory)).unwrap()).err();
+    assert_eq!(error, Some(KeptError::OtherRoot));
+    kill(&mut kernel, &memory);
 }
 
 /// Damages are found, or change nothing that the kernel knows.
