@@ -62,6 +62,11 @@ impl Bench {
         self.point.join(name)
     }
 
+    /// READ calls of the server that runs.
+    fn reads(&self) -> u64 {
+        self.server.as_ref().unwrap().stat()["nfs"]["calls"]["fuse_read"].as_u64().unwrap()
+    }
+
     /// Waits until so many mounts are in the store.
     fn has(&self, mounts: usize) {
         eventually("the store has the mount", || {
@@ -312,16 +317,13 @@ fn fio_verifies_over_kills() {
         fio.arg(&bench.point).arg(loops).arg("--output").arg(&report).current_dir(bench.scratch.path()).spawn();
     let Ok(mut fio) = spawned else { return afflux_scratch::skipped!("fio is not installed") };
     let mut kills = 0;
-    let ended = loop {
-        if kills < wanted {
-            bench.replace();
-            kills += 1;
-        }
-        if let Some(ended) = fio.try_wait().unwrap() {
-            break ended;
-        }
-        thread::yield_now();
-    };
+    while kills < wanted && fio.try_wait().unwrap().is_none() {
+        // Each server serves some calls. Reads come after fio has laid out its files.
+        eventually("fio reads, or has ended", || bench.reads() >= 10 || fio.try_wait().unwrap().is_some());
+        bench.replace();
+        kills += 1;
+    }
+    let ended = fio.wait().unwrap();
     assert!(ended.success(), "after {kills} kills");
     let report = fs::read_to_string(report).unwrap();
     let longest = report.lines().filter(|line| line.contains("clat") && line.contains("max="));
