@@ -407,6 +407,21 @@ fn a_start_that_fails_leaves_the_mount() {
     bench.stop();
 }
 
+#[test]
+fn a_second_server_changes_nothing_and_a_frozen_one_is_followed() {
+    let Some(mut bench) = Bench::new(true) else { return };
+    bench.has(1);
+    bench.manager.mount_refused(&bench.data, &bench.point, &KEPT);
+    let first = bench.server.take().unwrap();
+    assert!(bench.manager.log().contains(&format!("process {} uses it", first.process())), "{}", bench.manager.log());
+    fs::write(bench.path("file"), "by the first").unwrap();
+    first.freeze();
+    bench.start();
+    assert_eq!(first.wait().signal, Some(Signal::KILL.as_raw()));
+    assert_eq!(fs::read_to_string(bench.path("file")).unwrap(), "by the first");
+    bench.stop();
+}
+
 /// Damages the memory of the mount at a place.
 fn damage(memory: &OwnedFd, at: u64) {
     let file = File::from(memory.try_clone().unwrap());
