@@ -437,6 +437,8 @@ fn a_mount_with_damaged_memory_is_mounted_anew() {
     const MACHINE_AT: u64 = 8192;
     let Some(mut bench) = Bench::new(true) else { return };
     fs::write(bench.path("file"), "bytes").unwrap();
+    // Only synced bytes outlive the cache's memory.
+    File::open(bench.path("file")).unwrap().sync_all().unwrap();
     // The place, the machine's form, the agreement of INIT; last the cache's memory is gone.
     for at in [Some(8), Some(MACHINE_AT + 3), Some(MACHINE_AT + 8 * 8), None] {
         bench.has(1);
