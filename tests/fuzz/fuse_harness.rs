@@ -57,7 +57,7 @@ impl FuzzedMount {
         let volume = SimMachine::new(&world, memory, Setup::default()).unwrap().add_tree("disk", &tree).unwrap();
         let root = world.run(volume.mount(b"/")).unwrap().unwrap();
         let options = MountOptions { acts_as_callers: true, ..MountOptions::default() };
-        let mount = Mount::new(volume, &root, options, NoProcess, Arc::default());
+        let mount = Mount::new(volume, &root, options, NoProcess, Arc::default(), None);
         Self { world, mount }
     }
 

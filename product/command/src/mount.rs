@@ -11,6 +11,7 @@ use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
 use crate::serve::front::WantedFront;
+use crate::serve::kept_mount::Left;
 use crate::serve::source::is_store;
 use crate::settings::OF_SERVE;
 use crate::{args, configuration, serve};
@@ -19,6 +20,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     if let Some((_, given)) = args.settings.given().find(|(name, _)| OF_SERVE.contains(&name.as_str())) {
         return Err(Failure::wrong_use(format!("{} is a setting of `afflux serve` alone", given.origin)));
     }
+    let mut left = Left::take()?;
     let host = HostMemory::measured();
     let mut configuration = configuration::load(args, host)?;
     let paths = &mut configuration.settings.directories;
@@ -27,7 +29,8 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     if is_store(Path::new(&paths[0])) {
         return Err(Failure::wrong_use("a volume in a store cannot be mounted yet; `afflux serve` serves it"));
     }
+    left.clear(&point, &configuration.settings);
     let point = MountPoint::at(&point).map_err(|error| Failure::failed(output::shown(error)))?;
     let wanted = WantedFront::mount(point, &configuration.settings)?;
-    serve::run_behind(&wanted, args, configuration, host)
+    serve::run_behind(&wanted, args, configuration, host, left)
 }

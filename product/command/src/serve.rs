@@ -15,6 +15,7 @@ mod exports;
 mod figures;
 pub(crate) mod front;
 mod gauges;
+pub(crate) mod kept_mount;
 pub(crate) mod kept_prices;
 mod kept_verifier;
 mod listening;
@@ -75,6 +76,7 @@ use afflux_report::{output, units};
 use arena::CacheMemory;
 use exports::Export;
 use front::{PreparedFront, WantedFront};
+use kept_mount::{Left, Taken};
 use kept_prices::KeptPrices;
 use prefault::Prefault;
 use reload::Reload;
@@ -93,14 +95,18 @@ const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered 
     (--async-metadata): a crash of this host may undo the last ones, which clients take for done";
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
+    let mut left = Left::take()?;
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
     let settings = &configuration.settings;
     if settings.mount.point.is_some() && settings.directories.iter().any(|directory| is_store(directory)) {
         return Err(Failure::wrong_use("a volume in a store cannot be mounted yet; leave out --mount"));
     }
+    if let Some(point) = &settings.mount.point {
+        left.clear(point, settings);
+    }
     let wanted = WantedFront::nfs(settings)?;
-    run_behind(&wanted, args, configuration, host)
+    run_behind(&wanted, args, configuration, host, left)
 }
 
 /// Runs a server until its end, behind the front that is wanted.
@@ -109,6 +115,7 @@ pub(crate) fn run_behind(
     args: &args::Serve,
     configuration: Configuration,
     host: HostMemory,
+    left: Left,
 ) -> Outcome {
     if args.check {
         configuration.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
@@ -121,11 +128,11 @@ pub(crate) fn run_behind(
     for warning in &configuration.warnings {
         warn!("{warning}");
     }
-    // Before the first thread.
-    let mut store = DescriptorStore::of_manager();
-    let memory = CacheMemory::open(&settings, &mut store, configuration.cache_bytes, wanted.has_mount())?;
+    let (mut store, taken) = left.for_point(wanted.point(), wanted.is_kept())?;
+    let memory = CacheMemory::open(&settings, &mut store, configuration.cache_bytes, wanted)?;
     let is_left = memory.is_left_in_store();
-    match run_over(memory, store, wanted, args, configuration, host) {
+    let taken = taken.with_cache(is_left)?;
+    match run_over(memory, (store, taken), wanted, args, configuration, host) {
         Ok(ended) => ended,
         Err(failure) => {
             if is_left && matches!(failure, Failure::Failed(_)) {
@@ -139,14 +146,14 @@ pub(crate) fn run_behind(
 /// Runs a server with this memory for its cache. Returns the outcome of its end, or fails if it does not start.
 fn run_over(
     memory: CacheMemory,
-    mut store: DescriptorStore,
+    (mut store, taken): (DescriptorStore, Taken),
     wanted: &WantedFront,
     args: &args::Serve,
     configuration: Configuration,
     host: HostMemory,
 ) -> Outcome<Outcome> {
     let settings = configuration.settings.clone();
-    let separated = wanted.separated()?;
+    let separated = wanted.separated(taken)?;
     let opened = Source::open(&settings)?;
     let mut notes = opened.as_ref().map(|(source, _)| source.notes().to_vec()).unwrap_or_default();
     let rules = admission::rules(&settings.at_once, &mut notes);

@@ -52,9 +52,8 @@ const IO: [(&str, IoChoice); 3] =
 const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
 
 /// The settings of `serve` alone, which `mount` refuses.
-pub(crate) const OF_SERVE: [&str; 11] = [
+pub(crate) const OF_SERVE: [&str; 10] = [
     "listen",
-    "arena",
     "allow",
     "squash",
     "anon",
@@ -81,8 +80,8 @@ pub(crate) struct Settings {
     /// Keep the cache over a kill, in FILE on a tmpfs or by systemd
     ///
     /// The next server finds the unwritten data, and clients go on. It takes the right to open files by handle. A stop in
-    /// order removes FILE. The word systemd has the service manager keep memory and socket: its unit needs
-    /// FileDescriptorStoreMax=. For a file of that name say ./systemd.
+    /// order removes FILE. The word systemd has the service manager keep memory, socket and mount: its unit needs
+    /// FileDescriptorStoreMax=. A mount takes that alone. For a file of that name say ./systemd.
     #[arg(long, value_name = "FILE|systemd", help_heading = CACHE)]
     #[arg(value_parser = PathBufValueParser::new().map(ArenaPlace::named))]
     pub(crate) arena: Option<ArenaPlace>,

@@ -6,7 +6,7 @@
 //! Owns: the process, its orders and its answers.
 //! Does not own: unmounting (`afflux_linux`), when it is wanted (`serve`).
 //! Invariants: without an order nothing is unmounted: after a kill of the server, programs get errors from the mount and
-//! do not write below it.
+//! do not write below it, or they wait for the next server.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -48,6 +48,8 @@ pub(crate) struct Unmounter {
     answers: BufReader<ChildStdout>,
     /// The mount's number, once there is a mount.
     mounted: Option<u64>,
+    /// A later server goes on with the mount.
+    is_kept: bool,
 }
 
 impl Unmounter {
@@ -65,12 +67,17 @@ impl Unmounter {
             .spawn()?;
         let (orders, answers) = (child.stdin.take(), child.stdout.take());
         let answers = answers.ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok(Self { child, orders, answers: BufReader::new(answers), mounted: None })
+        Ok(Self { child, orders, answers: BufReader::new(answers), mounted: None, is_kept: false })
     }
 
     /// From now on there is a mount, with this number.
     pub(crate) fn is_mounted(&mut self, number: u64) {
         self.mounted = Some(number);
+    }
+
+    /// From now on the mount outlives this server, unless [`Unmounter::unmount`] is called.
+    pub(crate) fn keep(&mut self) {
+        self.is_kept = true;
     }
 
     /// Unmounts. The error is the host's, in words.
@@ -91,8 +98,10 @@ impl Unmounter {
 
 impl Drop for Unmounter {
     fn drop(&mut self) {
-        // A server that fails at its start leaves no dead mount.
-        let _ = self.unmount(Unmounting::Lazily);
+        if !self.is_kept {
+            // A server that fails at its start leaves no dead mount.
+            let _ = self.unmount(Unmounting::Lazily);
+        }
         drop(self.orders.take());
         let _ = self.child.wait();
     }

@@ -72,6 +72,12 @@ pub trait MessageMachine: Send + Sync + 'static {
     /// Answers every later message with an error, as a server that is gone would. Calls that wait go on.
     fn refuse(&self);
 
+    /// The message that comes before the first read if the machine goes on with the work of an earlier one. None if the other
+    /// side begins.
+    fn resumption(&self) -> Option<MessageReply> {
+        None
+    }
+
     /// The next message that is no reply; none once the machine refuses calls. If several tasks ask, the last one is woken.
     fn poll_notice(&self, _cx: &mut Context<'_>) -> Poll<Option<MessageReply>> {
         Poll::Ready(None)

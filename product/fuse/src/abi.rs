@@ -11,6 +11,9 @@ pub(crate) const MINOR: u32 = 45;
 /// The oldest minor version that the machine talks to: later ones have one size of INIT's answer.
 pub(crate) const MINOR_OLDEST: u32 = 23;
 
+/// The bit of a request's number if the kernel sends the request again, after NOTIFY_RESEND.
+pub(crate) const UNIQUE_RESENT: u64 = 1 << 63;
+
 /// The node number of the mount's root.
 pub(crate) const ROOT: u64 = 1;
 
@@ -94,11 +97,11 @@ pub(crate) mod init {
     pub(crate) const INIT_EXT: u64 = 1 << 30;
     pub(crate) const CREATE_SUPP_GROUP: u64 = 1 << 34;
     pub(crate) const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
+    pub(crate) const HAS_RESEND: u64 = 1 << 39;
 
     /// Each where the kernel offers it. WRITEBACK_CACHE is missing on purpose: sizes and times would be the kernel's, and
     /// writes would pass our budget. SPLICE_* would move memory that is our frames'. PASSTHROUGH goes past the cache.
-    /// POSIX_LOCKS and FLOCK_LOCKS are the kernel's own within the mount. HAS_RESEND and HAS_EXPIRE_ONLY have no user here
-    /// yet.
+    /// POSIX_LOCKS and FLOCK_LOCKS are the kernel's own within the mount. HAS_EXPIRE_ONLY has no user here yet.
     pub(crate) const WANTED: u64 = ASYNC_READ
         | ATOMIC_O_TRUNC
         | BIG_WRITES
@@ -119,6 +122,9 @@ pub(crate) mod init {
 
     /// If the kernel keeps bytes, too: it drops those of a file whose size or time changed.
     pub(crate) const WANTED_TO_KEEP: u64 = AUTO_INVAL_DATA;
+
+    /// If the mount outlives its server, too.
+    pub(crate) const WANTED_TO_OUTLIVE: u64 = HAS_RESEND;
 }
 
 /// Flags of an opened file.
@@ -170,6 +176,8 @@ pub(crate) mod seek {
 pub(crate) mod notify {
     pub(crate) const INVAL_INODE: i32 = 2;
     pub(crate) const INVAL_ENTRY: i32 = 3;
+    /// The kernel sends again the requests that a server has taken and not answered.
+    pub(crate) const RESEND: i32 = 7;
 }
 
 /// The ways of FALLOCATE, as Linux passes them.

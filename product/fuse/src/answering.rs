@@ -12,8 +12,9 @@ use std::task::{Context, Poll};
 use afflux_frontend::{Answering, MessageMachine, MessageReply, Tried};
 use afflux_volume::Platform;
 
-use crate::abi::{self, init};
+use crate::abi;
 use crate::interrupts::Ended;
+use crate::kept::Agreed;
 use crate::limits::{BACKGROUND_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_BYTES};
 use crate::mount::{Mount, Outcome};
 use crate::operations;
@@ -37,17 +38,14 @@ impl<P: Platform> Mount<P> {
     fn at_once(&self, header: &Header, operation: &Operation<'_>) -> Option<Outcome> {
         match operation {
             Operation::Init(offer) => {
-                let extended = offer.flags & init::SETXATTR_EXT != 0;
-                self.xattr_extended.store(extended, Ordering::Relaxed);
+                if offer.major == abi::MAJOR {
+                    let minor = offer.minor.min(abi::MINOR);
+                    self.agree(Agreed { minor, flags: offer.flags & self.wanted() });
+                }
                 Some(accept(offer, self.wanted()))
             }
             operation => operations::at_once(self, header, operation),
         }
-    }
-
-    /// The flags that this mount wants of the kernel.
-    fn wanted(&self) -> u64 {
-        init::WANTED | if self.options.kernel_cache { init::WANTED_TO_KEEP } else { 0 }
     }
 
     async fn carried_out(&self, message: &[u8]) -> Option<MessageReply> {
@@ -85,10 +83,17 @@ impl<P: Platform> MessageMachine for Mount<P> {
         self.notices.poll(cx).map(|notice| notice.map(reply::notice))
     }
 
+    fn resumption(&self) -> Option<MessageReply> {
+        self.resumes.then(reply::resend)
+    }
+
     fn try_answer(&self, message: &[u8]) -> Tried {
         // Without a number there is nothing to answer.
         let Ok(header) = Header::decode(message) else { return Tried::Nothing };
         self.calls.count(header.opcode);
+        if header.unique & abi::UNIQUE_RESENT != 0 {
+            self.take_back_left(header.unique);
+        }
         let operation = match request::decode(&header, message) {
             Ok(operation) => operation,
             Err(_) => return Tried::Reply(self.reply(Err(Errno::INVALID), header.unique)),

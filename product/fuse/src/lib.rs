@@ -19,6 +19,7 @@ mod answering;
 mod calls;
 mod connection;
 mod interrupts;
+mod kept;
 mod limits;
 mod mount;
 mod nodes;
@@ -31,5 +32,6 @@ mod slots;
 mod wire;
 
 pub use connection::Connection;
+pub use kept::{KEPT_WORDS, KEPT_WORDS_MIN, Kept, KeptError, KeptWords};
 pub use limits::{CALLS_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, NODES_MAX, OPEN_FILES_MAX};
 pub use mount::{Mount, MountOptions, Requesters};

@@ -1,24 +1,30 @@
 //! One mount: the state that all calls share.
 //!
-//! Owns: nodes, open files, figures; the caller and the payer of a request; the notice of a change by others.
-//! Does not own: messages (`answering`), the operations (`operations`), files (the volume).
+//! Owns: nodes, open files, figures; the caller and the payer of a request; the notice of a change by others; going on with
+//! the mount of an earlier server.
+//! Does not own: messages (`answering`), the operations (`operations`), files (the volume), the form of the memory for a
+//! later server (`kept`).
 //! Invariants: no lock is held while a call waits, and a lock of this file is the last that a thread takes. The mount
 //! tells the kernel of others' changes to objects that the kernel knows. It tells no change that the kernel asked for.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::Recording;
 use afflux_volume::{
-    Caller, Client, ForeignChange, ForeignListener, Held, Inode, KnobId, Platform, Volume, VolumeKnob, WhichKnob,
+    Caller, Client, FileHandle, ForeignChange, ForeignListener, Held, Inode, KnobId, Platform, Volume, VolumeKnob,
+    WhichKnob,
 };
 
+use crate::abi::init;
 use crate::calls::Calls;
 use crate::interrupts::Interrupts;
+use crate::kept::journal::{Change, Grant, Journal};
+use crate::kept::{Agreed, Kept, KeptError, KeptFile};
 use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, OPEN_FILES_MAX};
 use crate::nodes::Nodes;
 use crate::notices::{Notice, Notices};
-use crate::open_files::OpenFile;
+use crate::open_files::{OpenFile, Opened};
 use crate::reply::{Answer, Errno, Granted, Validity};
 use crate::request::{self, Header};
 use crate::slots::Slots;
@@ -51,7 +57,12 @@ const SOLE_NS: u64 = 3_600_000_000_000;
 pub struct Mount<P: Platform> {
     pub(crate) volume: Arc<Volume<P>>,
     nodes: Mutex<Nodes>,
-    open: Mutex<Slots<Arc<OpenFile<P>>>>,
+    open: Mutex<Slots<Opened<P>>>,
+    /// Memory for a later server.
+    kept: Option<Kept>,
+    journal: Option<Journal>,
+    /// An earlier server has agreed with the kernel already.
+    pub(crate) resumes: bool,
     pub(crate) interrupts: Interrupts,
     pub(crate) calls: Calls,
     recording: Arc<Recording>,
@@ -74,7 +85,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<P: Platform> Mount<P> {
-    /// A mount of a directory of the volume, with the recording of its calls.
+    /// A mount of a directory of the volume, with the recording of its calls. With memory that is `kept`, a later server
+    /// can go on with it ([`Mount::resumed`]).
     ///
     /// # Panics
     /// When the settings of the volume's engine do not have the volume's knobs.
@@ -84,15 +96,69 @@ impl<P: Platform> Mount<P> {
         options: MountOptions,
         requesters: impl Requesters,
         recording: Arc<Recording>,
+        kept: Option<Kept>,
     ) -> Arc<Self> {
+        let nodes_max = kept.as_ref().map_or(NODES_MAX, Kept::nodes_max);
+        let nodes = Nodes::new(volume.handle(root), nodes_max, kept.clone());
+        let open = Slots::new(OPEN_FILES_MAX);
+        Arc::new(Self::of(volume, (nodes, open), options, Box::new(requesters), recording, kept))
+    }
+
+    /// The mount of an earlier server, with its nodes and open files. Also returns how many of these are lost, because
+    /// they have no name any more.
+    ///
+    /// # Errors
+    /// The memory is of a mount of another directory, or it is damaged.
+    ///
+    /// # Panics
+    /// As [`Mount::new`].
+    pub async fn resumed(
+        volume: Arc<Volume<P>>,
+        root: &Inode<P>,
+        mut options: MountOptions,
+        requesters: impl Requesters,
+        recording: Arc<Recording>,
+        kept: Kept,
+    ) -> Result<(Arc<Self>, usize), KeptError> {
+        let agreed = kept.agreed().ok_or(KeptError::NotAgreed)?;
+        // Otherwise the kernel would keep bytes of files that others change.
+        options.kernel_cache &= agreed.flags & init::AUTO_INVAL_DATA != 0;
+        let nodes = Nodes::left(volume.handle(root), kept.clone())?;
+        let (mut open, mut lost) = (Vec::new(), 0);
+        for (generation, file) in kept.files()? {
+            let opened = match file {
+                Some(file) => Some(reopened(&volume, &file).await),
+                None => None,
+            };
+            lost += usize::from(matches!(opened, Some(Opened::Lost)));
+            open.push((generation, opened));
+        }
+        let open = Slots::restored(open, OPEN_FILES_MAX);
+        let mut mount = Self::of(volume, (nodes, open), options, Box::new(requesters), recording, Some(kept));
+        mount.resumes = true;
+        mount.xattr_extended = AtomicBool::new(agreed.flags & init::SETXATTR_EXT != 0);
+        Ok((Arc::new(mount), lost))
+    }
+
+    fn of(
+        volume: Arc<Volume<P>>,
+        (nodes, open): (Nodes, Slots<Opened<P>>),
+        options: MountOptions,
+        requesters: Box<dyn Requesters>,
+        recording: Arc<Recording>,
+        kept: Option<Kept>,
+    ) -> Self {
         let attributes_idle = VolumeKnob::AttributesIdleCentisecs.id(volume.engine().settings());
-        Arc::new(Self {
-            nodes: Mutex::new(Nodes::new(volume.handle(root), NODES_MAX)),
-            open: Mutex::new(Slots::new(OPEN_FILES_MAX)),
+        Self {
+            nodes: Mutex::new(nodes),
+            open: Mutex::new(open),
+            journal: kept.clone().map(Journal::new),
+            kept,
+            resumes: false,
             interrupts: Interrupts::default(),
             calls: Calls::new(),
             recording,
-            requesters: Box::new(requesters),
+            requesters,
             options,
             attributes_idle,
             own: Caller::SERVER.listening(),
@@ -100,7 +166,58 @@ impl<P: Platform> Mount<P> {
             refuses: AtomicBool::new(false),
             xattr_extended: AtomicBool::new(false),
             volume,
-        })
+        }
+    }
+
+    /// Whether a later server can go on with the mount: its memory outlives this server, and the kernel sends unanswered
+    /// requests again. Known after INIT.
+    pub fn can_outlive(&self) -> bool {
+        let agreed = self.kept.as_ref().and_then(Kept::agreed);
+        agreed.is_some_and(|agreed| agreed.flags & init::HAS_RESEND != 0)
+    }
+
+    /// The flags that the mount wants of the kernel.
+    pub(crate) fn wanted(&self) -> u64 {
+        let to_keep = if self.options.kernel_cache { init::WANTED_TO_KEEP } else { 0 };
+        let to_outlive = if self.kept.is_some() { init::WANTED_TO_OUTLIVE } else { 0 };
+        init::WANTED | to_keep | to_outlive
+    }
+
+    /// Notes the agreement of INIT.
+    pub(crate) fn agree(&self, agreed: Agreed) {
+        self.xattr_extended.store(agreed.flags & init::SETXATTR_EXT != 0, Ordering::Relaxed);
+        if let Some(kept) = &self.kept {
+            kept.note_agreed(agreed);
+        }
+    }
+
+    /// Begins a change of names, or another change that must not happen twice. Comes before the host is asked. `value`
+    /// and `object` are for a repetition by a later server.
+    pub(crate) fn begin_change(&self, header: &Header, value: u64, object: u64) -> Change<'_> {
+        self.journal.as_ref().map_or_else(Change::forgotten, |journal| journal.begin(header.unique, value, object))
+    }
+
+    /// The wall clock's time in nanoseconds.
+    pub(crate) fn wall_ns(&self) -> u64 {
+        u64::try_from(self.volume.engine().platform().wall_clock().0).unwrap_or_default()
+    }
+
+    /// Counts a lookup of an object for the answer to a request; none if there are too many nodes.
+    pub(crate) fn look_up(&self, unique: u64, object: FileHandle) -> Option<u64> {
+        let node = self.known().look_up(object)?;
+        if let Some(journal) = &self.journal {
+            journal.grant(unique, Grant::Node(node));
+        }
+        Some(node)
+    }
+
+    /// Takes back what an earlier server granted for a request that has come again.
+    pub(crate) fn take_back_left(&self, unique: u64) {
+        let grants = self.journal.iter().flat_map(|journal| journal.take_grants(unique));
+        grants.for_each(|grant| match grant {
+            Grant::Node(node) => self.known().forget(node, 1),
+            Grant::File(file) => self.close(file),
+        });
     }
 
     /// The recording of READ, WRITE and FSYNC calls, active while somebody reads it.
@@ -165,20 +282,36 @@ impl<P: Platform> Mount<P> {
 
     /// An open file.
     pub(crate) fn opened(&self, fh: u64) -> Result<Arc<OpenFile<P>>, Errno> {
-        lock(&self.open).get(fh).cloned().ok_or(Errno::BAD_FILE)
+        match lock(&self.open).get(fh) {
+            Some(Opened::File(file)) => Ok(Arc::clone(file)),
+            Some(Opened::Lost) => Err(Errno::STALE),
+            None => Err(Errno::BAD_FILE),
+        }
     }
 
     /// Opens an object for the requester. Returns its number.
     pub(crate) fn open(&self, header: &Header, node: u64, inode: Held<P>) -> Result<u64, Errno> {
-        let process = self.requesters.process(header.thread);
-        let name = process.map_or_else(|| "unknown process".to_owned(), |process| format!("process {process}"));
-        let client = Client::named(&name).of_user(header.uid);
-        lock(&self.open).insert(Arc::new(OpenFile { inode, node, client })).ok_or(Errno::TOO_MANY_FILES)
+        let process = self.requesters.process(header.thread).unwrap_or_default();
+        let handle = self.volume.handle(&inode);
+        let file = OpenFile { inode, node, client: client(process, header.uid) };
+        let fh = lock(&self.open).insert(Opened::File(Arc::new(file))).ok_or(Errno::TOO_MANY_FILES)?;
+        if let (Some(journal), Some(kept)) = (&self.journal, &self.kept) {
+            // In this order: a file without a grant would stay open.
+            journal.grant(header.unique, Grant::File(fh));
+            kept.put_file(fh, &KeptFile { handle, node, process, user: header.uid });
+        }
+        Ok(fh)
     }
 
     pub(crate) fn close(&self, fh: u64) {
         // The drop may end an object and give back descriptors; that is not done under the lock.
-        let closed = lock(&self.open).remove(fh);
+        let closed = {
+            let mut open = lock(&self.open);
+            let closed = open.remove(fh);
+            // Under the lock: the place may go to another file at once.
+            self.kept.iter().filter(|_| closed.is_some()).for_each(|kept| kept.free_file(fh));
+            closed
+        };
         drop(closed);
     }
 
@@ -212,6 +345,20 @@ impl<P: Platform> Mount<P> {
         }
         self.volume.caller(header.uid, header.gid, &request::groups(header, message)).listening()
     }
+}
+
+/// The payer of a process's calls; zero stands for a process that is not known.
+fn client(process: u32, user: u32) -> Client {
+    let name = if process == 0 { "unknown process".to_owned() } else { format!("process {process}") };
+    Client::named(&name).of_user(user)
+}
+
+/// A file that an earlier server had open.
+async fn reopened<P: Platform>(volume: &Arc<Volume<P>>, file: &KeptFile) -> Opened<P> {
+    let found = volume.resolve(file.handle.as_bytes()).await.and_then(|inode| volume.hold(&inode));
+    found.map_or(Opened::Lost, |inode| {
+        Opened::File(Arc::new(OpenFile { inode, node: file.node, client: client(file.process, file.user) }))
+    })
 }
 
 impl<P: Platform> ForeignListener for Mount<P> {

@@ -3,7 +3,7 @@
 //! Owns: each node's number and count of lookups; whether its attributes changed since the last fsync. The size and
 //! times that a file had at its last opening. Whether a directory gives its default access control list to new objects, and
 //! whether an object has no capabilities for sure.
-//! Does not own: objects in memory (the volume), open files (`open_files`).
+//! Does not own: objects in memory (the volume), open files (`open_files`), the memory for a later server (`kept`).
 //! Invariants: an object has one node while the kernel knows it. So all names of a file share one inode there. A node
 //! holds no descriptor: it is the handle of an object. The root's node is never forgotten.
 
@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use afflux_volume::{Attributes, FileHandle, Timestamp, handle_number};
 
 use crate::abi::ROOT;
-use crate::slots::Slots;
+use crate::kept::{Kept, KeptError, KeptNode};
+use crate::slots::{Slots, number};
 
 /// What a file's bytes are known by: another write gives another stamp.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,9 +42,17 @@ struct Node {
     plain_until_ns: u64,
 }
 
+impl Node {
+    fn new(handle: FileHandle, lookups: u64) -> Self {
+        Self { handle, lookups, unsynced: false, opened: None, inherits: None, plain_until_ns: 0 }
+    }
+}
+
 pub(crate) struct Nodes {
     slots: Slots<Node>,
     by_handle: BTreeMap<u64, u64>,
+    /// Memory for a later server.
+    kept: Option<Kept>,
 }
 
 fn key(handle: &FileHandle) -> u64 {
@@ -52,11 +61,29 @@ fn key(handle: &FileHandle) -> u64 {
 
 impl Nodes {
     /// The root alone.
-    pub(crate) fn new(root: FileHandle, most: usize) -> Self {
-        let mut nodes = Self { slots: Slots::new(most), by_handle: BTreeMap::new() };
+    pub(crate) fn new(root: FileHandle, most: usize, kept: Option<Kept>) -> Self {
+        let mut nodes = Self { slots: Slots::new(most), by_handle: BTreeMap::new(), kept };
         let number = nodes.look_up(root);
         debug_assert_eq!(number, Some(ROOT));
         nodes
+    }
+
+    /// The nodes of an earlier server for this root. Its knowledge about their objects is gone.
+    pub(crate) fn left(root: FileHandle, kept: Kept) -> Result<Self, KeptError> {
+        let (mut slots, mut by_handle) = (Vec::new(), BTreeMap::new());
+        for (place, (generation, found)) in kept.nodes()?.into_iter().enumerate() {
+            let node = found.map(|KeptNode { handle, lookups }| {
+                by_handle.insert(key(&handle), number(place, generation));
+                // A sync of the earlier server may not have covered everything.
+                Node { unsynced: true, ..Node::new(handle, lookups) }
+            });
+            slots.push((generation, node));
+        }
+        let slots = Slots::restored(slots, kept.nodes_max());
+        match slots.get(ROOT) {
+            Some(node) if node.handle == root => Ok(Self { slots, by_handle, kept: Some(kept) }),
+            _ => Err(KeptError::OtherRoot),
+        }
     }
 
     /// The node of an object, with one more lookup; none if there are too many nodes.
@@ -64,11 +91,16 @@ impl Nodes {
         let known = self.by_handle.get(&key(&handle)).copied();
         if let Some((number, node)) = known.and_then(|number| Some((number, self.slots.get_mut(number)?))) {
             node.lookups += 1;
+            if let Some(kept) = &self.kept {
+                kept.set_lookups(number, node.lookups);
+            }
             return Some(number);
         }
-        let node = Node { handle, lookups: 1, unsynced: false, opened: None, inherits: None, plain_until_ns: 0 };
-        let number = self.slots.insert(node)?;
+        let number = self.slots.insert(Node::new(handle, 1))?;
         self.by_handle.insert(key(&handle), number);
+        if let Some(kept) = &self.kept {
+            kept.put_node(number, KeptNode { handle, lookups: 1 });
+        }
         Some(number)
     }
 
@@ -89,10 +121,11 @@ impl Nodes {
         }
         let Some(node) = self.slots.get_mut(number) else { return };
         node.lookups = node.lookups.saturating_sub(lookups);
-        if node.lookups == 0
-            && let Some(node) = self.slots.remove(number)
-        {
+        if node.lookups > 0 {
+            self.kept.iter().for_each(|kept| kept.set_lookups(number, node.lookups));
+        } else if let Some(node) = self.slots.remove(number) {
             self.by_handle.remove(&key(&node.handle));
+            self.kept.iter().for_each(|kept| kept.free_node(number));
         }
     }
 

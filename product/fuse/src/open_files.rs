@@ -5,7 +5,17 @@
 //! Invariants: an open file holds its object, so all calls by its number go on after the object's last name. It is
 //! closed by the kernel alone, and lets go of the object then.
 
+use std::sync::Arc;
+
 use afflux_volume::{Client, Held, Platform};
+
+/// The meaning of an open file's number.
+pub(crate) enum Opened<P: Platform> {
+    /// The file.
+    File(Arc<OpenFile<P>>),
+    /// A file of an earlier server that had no name any more: it ended with that server.
+    Lost,
+}
 
 /// An open file.
 pub(crate) struct OpenFile<P: Platform> {

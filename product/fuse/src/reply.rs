@@ -165,6 +165,13 @@ pub(crate) fn notice(of: Notice) -> MessageReply {
     MessageReply::new(&message.head.bytes[..message.head.len], data)
 }
 
+/// The notice that has the kernel send unanswered requests again. It has no body.
+pub(crate) fn resend() -> MessageReply {
+    let mut header = [0; HEADER_BYTES];
+    write_header(&mut header, HEADER_BYTES, notify::RESEND, 0);
+    MessageReply::new(&header, None)
+}
+
 /// `struct fuse_notify_inval_inode_out`: an offset of -1 stands for the attributes alone, 0 and no length for all bytes.
 fn inode_notice(head: &mut Head, node: u64, offset: u64) -> i32 {
     head.u64(node);

@@ -12,19 +12,38 @@ pub(crate) struct Slots<T> {
     most: usize,
 }
 
+/// The place that a number names.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) at: usize,
+    pub(crate) generation: u32,
+}
+
 /// The place in the lower half, the generation in the upper one.
-fn number(place: usize, generation: u32) -> u64 {
+pub(crate) fn number(place: usize, generation: u32) -> u64 {
     u64::from(generation) << 32 | (place as u64 + 1)
 }
 
-fn place(number: u64) -> Option<(usize, u32)> {
-    Some(((number as u32).checked_sub(1)? as usize, (number >> 32) as u32))
+pub(crate) fn place(number: u64) -> Option<Place> {
+    Some(Place { at: (number as u32).checked_sub(1)? as usize, generation: (number >> 32) as u32 })
+}
+
+/// The generation of a place after the removal of its value.
+pub(crate) fn next(generation: u32) -> u32 {
+    (generation + 1) & (u32::MAX >> 1)
 }
 
 impl<T> Slots<T> {
     /// No values yet, and never more than `most`.
     pub(crate) fn new(most: usize) -> Self {
         Self { slots: Vec::new(), free: Vec::new(), most }
+    }
+
+    /// The values of an earlier process, by their places, with the generations of these.
+    pub(crate) fn restored(slots: Vec<(u32, Option<T>)>, most: usize) -> Self {
+        let free = slots.iter().enumerate().filter(|(_, (_, value))| value.is_none());
+        let free = free.map(|(place, _)| place as u32).collect();
+        Self { slots, free, most }
     }
 
     /// Adds a value; none if there is no room.
@@ -42,20 +61,20 @@ impl<T> Slots<T> {
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&T> {
-        let (place, wanted) = place(number)?;
+        let Place { at: place, generation: wanted } = place(number)?;
         self.slots.get(place).filter(|(generation, _)| *generation == wanted)?.1.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
-        let (place, wanted) = place(number)?;
+        let Place { at: place, generation: wanted } = place(number)?;
         self.slots.get_mut(place).filter(|(generation, _)| *generation == wanted)?.1.as_mut()
     }
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<T> {
-        let (place, wanted) = place(number)?;
+        let Place { at: place, generation: wanted } = place(number)?;
         let (generation, slot) = self.slots.get_mut(place).filter(|(generation, _)| *generation == wanted)?;
         let value = slot.take()?;
-        *generation = (*generation + 1) & (u32::MAX >> 1);
+        *generation = next(*generation);
         self.free.push(place as u32);
         Some(value)
     }

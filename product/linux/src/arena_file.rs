@@ -26,7 +26,7 @@ use crate::descriptor_store::DescriptorStore;
 
 mod error;
 mod holder;
-mod memory_file;
+pub(crate) mod memory_file;
 mod on_tmpfs;
 mod own_file;
 #[cfg(test)]
@@ -35,6 +35,7 @@ mod tests;
 pub use error::ArenaFileError;
 use error::host;
 use holder::HolderState;
+use memory_file::Room;
 use own_file::take_room;
 
 /// The name of the memory in the service manager's store.
@@ -165,7 +166,7 @@ impl ArenaFile {
             }
             return Ok((opened, ArenaContents::Left(memory)));
         }
-        let made = memory_file::made(layout.bytes() as u64)?;
+        let made = memory_file::made("afflux-arena", layout.bytes() as u64, Room::Taken)?;
         let opened = Self { file: memory_file::reopened(&made)?, place: Place::Store(made), is_fresh: true };
         lock(&opened.file, told)?;
         let memory = opened.begun(layout, boot)?;

@@ -10,10 +10,14 @@ use std::io::Read;
 
 mod buffers;
 mod device;
+mod kept;
+mod mount_memory;
 mod mounting;
 mod resting;
 mod session;
 
+pub use kept::{KeptMount, MOUNT_DESCRIPTORS, remove_mount};
+pub use mount_memory::MountMemory;
 pub use mounting::{FuseMount, MountError, MountPoint, OwnMounts, unmount};
 pub use session::FuseSession;
 

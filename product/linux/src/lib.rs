@@ -53,7 +53,10 @@ pub use device::{Caching, HostDevice, HostFile, LentDescriptor, RevokedDescripto
 pub use filter::refuse_foreign_calls;
 pub use foreign_wakers::{DeferredWakes, contain};
 #[cfg(feature = "server")]
-pub use fuse::{FuseMount, FuseSession, MountError, MountPoint, OwnMounts, is_killed, process_of, unmount};
+pub use fuse::{
+    FuseMount, FuseSession, KeptMount, MOUNT_DESCRIPTORS, MountError, MountMemory, MountPoint, OwnMounts, is_killed,
+    process_of, remove_mount, unmount,
+};
 #[cfg(feature = "server")]
 pub use host::{
     HostError, HostOptions, HostTree, KeyOrigin, RescueFile, connections_max, handle_key, host_device, host_devices,

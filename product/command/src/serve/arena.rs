@@ -19,6 +19,7 @@ use afflux_report::{output, units};
 use afflux_volume::{AdoptedFiles, Volume};
 use tracing::{info, warn};
 
+use super::front::WantedFront;
 use super::rescue::{RECOVERIES_MAX, files_elsewhere};
 use super::source::is_store;
 use crate::settings::{ArenaPlace, Settings};
@@ -29,8 +30,8 @@ const TRY_EVERY_NS: u64 = Nanos::SECOND;
 /// A server that has run this long is not in a circle of crashes.
 pub(super) const QUIET_AFTER: Duration = Duration::from_secs(60);
 
-/// Descriptors that a server leaves with the service manager: its memory and its socket.
-const IN_STORE: u64 = 2;
+/// Descriptors of the cache's memory in the service manager's store. The front may have more there.
+const MEMORY_IN_STORE: u64 = 1;
 
 /// The pause after a failed start, if systemd has data for the next server. systemd starts that one at once. After too many starts
 /// in a minute it gives up and drops the data (`packaging/afflux.service`).
@@ -44,7 +45,12 @@ pub(super) struct CacheMemory {
 
 impl CacheMemory {
     /// Takes the memory of `--arena`, if the settings have one. Waits for a server that is about to end.
-    pub(super) fn open(settings: &Settings, store: &mut DescriptorStore, bytes: u64, mounts: bool) -> Outcome<Self> {
+    pub(super) fn open(
+        settings: &Settings,
+        store: &mut DescriptorStore,
+        bytes: u64,
+        front: &WantedFront,
+    ) -> Outcome<Self> {
         if settings.arena != Some(ArenaPlace::Systemd) {
             drop_stored(store)?;
         }
@@ -54,8 +60,10 @@ impl CacheMemory {
                 "--arena is for directories: what a store's server has accepted is in the store",
             ));
         }
-        if mounts {
-            return Err(Failure::wrong_use("--arena is for NFS clients: a mount ends with its server"));
+        if front.point().is_some() && *place != ArenaPlace::Systemd {
+            return Err(Failure::wrong_use(
+                "--arena FILE is for NFS clients: a mount ends with its server, unless systemd keeps it (--arena systemd)",
+            ));
         }
         let layout = Layout::new(bytes, FILE_SLOTS).map_err(|error| Failure::failed(error.to_string()))?;
         let name = match place {
@@ -67,7 +75,7 @@ impl CacheMemory {
             ArenaPlace::File(path) => ArenaFile::open(path, layout, &mut told),
             ArenaPlace::Systemd => {
                 let refusal = |error| Failure::wrong_use(format!("{name}: {error}, or name a file"));
-                store.has_room_for(IN_STORE).map_err(refusal)?;
+                store.has_room_for(MEMORY_IN_STORE + front.in_store()).map_err(refusal)?;
                 let mut refused =
                     |error| warn!("{name}: the memory that systemd has is not used, and made anew: {error}");
                 ArenaFile::in_store(store, layout, &mut told, &mut refused)

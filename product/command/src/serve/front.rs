@@ -16,18 +16,19 @@ use std::time::Duration;
 
 use afflux_engine::{Engine, Nanos, Platform};
 use afflux_frontend::{Peer, Recording};
-use afflux_fuse::{Mount, MountOptions, Requesters};
+use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters};
 use afflux_linux::{
-    DescriptorStore, FuseMount, FuseSession, LinuxPlatform, Listener, MountPoint, OwnMounts, ServeHandle,
-    acts_as_others, connections_max, is_killed, process_of, serve,
+    DescriptorStore, FuseMount, FuseSession, KeptMount, LinuxPlatform, Listener, MOUNT_DESCRIPTORS, MountMemory,
+    MountPoint, OwnMounts, ServeHandle, acts_as_others, connections_max, is_killed, process_of, serve,
 };
 use afflux_nfs::{Rules, Server};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::Volume;
 use rustix::process::geteuid;
-use tracing::info;
+use tracing::{info, warn};
 
+use super::kept_mount::{Taken, unmounter};
 use super::listening::{self, cannot_listen, limits, report_refused};
 use super::own_clients;
 use super::signals::SignalRequest;
@@ -42,7 +43,7 @@ const FINISH_NS: u64 = 2 * Nanos::SECOND;
 pub(crate) struct WantedFront {
     /// NFS on the address in the settings.
     nfs: bool,
-    /// The service manager keeps the socket.
+    /// The service manager keeps the socket and the mount.
     is_kept: bool,
     mount: Option<WantedMount>,
 }
@@ -65,6 +66,22 @@ struct PreparedMount {
     mounted: FuseMount,
     unmounter: Unmounter,
     wanted: WantedMount,
+    memory: Option<PreparedMemory>,
+}
+
+/// Memory for a mount that outlives its server.
+struct PreparedMemory {
+    memory: MountMemory,
+    /// An earlier server has left it.
+    is_left: bool,
+}
+
+/// For a mount: the process that unmounts, as root a view of the host's mounts without ours, and the mount of an earlier
+/// server.
+pub(super) struct Separated {
+    unmounter: Unmounter,
+    own: Option<OwnMounts>,
+    kept: Option<KeptMount>,
 }
 
 /// A front in use: connections, a mount, or both over one engine.
@@ -89,6 +106,7 @@ pub(crate) struct MountFront {
     session: Arc<FuseSession>,
     unmounter: Mutex<Unmounter>,
     pub(crate) point: PathBuf,
+    is_kept: bool,
 }
 
 /// Counts of a mount's state.
@@ -126,29 +144,51 @@ impl WantedFront {
                 output::shown(point.path().display())
             )));
         }
+        let is_kept = settings.arena == Some(ArenaPlace::Systemd);
+        if is_kept && !geteuid().is_root() {
+            return Err(Failure::wrong_use(
+                "--arena systemd with a mount takes root: the next server must hide it from itself",
+            ));
+        }
         let over_itself = directory.as_deref() == Some(point.path());
         let options = MountOptions {
             acts_as_callers: false,
             kernel_cache: settings.mount.kernel_cache,
             sole: settings.mount.sole || over_itself,
         };
-        Ok(Self { nfs: false, is_kept: false, mount: Some(WantedMount { point, options }) })
+        Ok(Self { nfs: false, is_kept, mount: Some(WantedMount { point, options }) })
     }
 
-    /// Whether this host mounts the files.
-    pub(super) fn has_mount(&self) -> bool {
-        self.mount.is_some()
+    /// The number of its descriptors in the service manager's store.
+    pub(super) fn in_store(&self) -> u64 {
+        u64::from(self.nfs) + if self.mount.is_some() { MOUNT_DESCRIPTORS } else { 0 }
     }
 
-    /// For a mount: the process that unmounts, and as root a view of the host's mounts without ours. Comes before the
-    /// first thread, and before the tree is opened.
-    pub(super) fn separated(&self) -> Outcome<Option<(Unmounter, Option<OwnMounts>)>> {
+    /// The mount point.
+    pub(super) fn point(&self) -> Option<&Path> {
+        self.mount.as_ref().map(|mount| mount.point.path())
+    }
+
+    /// Whether the service manager keeps the front over a kill of the server.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
+    /// The process that unmounts and the views of the host's mounts, as far as this process does not have them yet. Comes
+    /// before the first thread, and before the tree is opened.
+    pub(super) fn separated(&self, taken: Taken) -> Outcome<Option<Separated>> {
         let Some(WantedMount { point, .. }) = &self.mount else { return Ok(None) };
-        let unmounter = Unmounter::start(point.path())
-            .map_err(|error| Failure::failed(format!("cannot start the process that unmounts at the end: {error}")))?;
-        let own = geteuid().is_root().then(OwnMounts::separate).transpose();
-        let own = own.map_err(|error| Failure::failed(format!("cannot separate the server's mounts: {error}")))?;
-        Ok(Some((unmounter, own)))
+        let failed = |error| Failure::failed(format!("cannot separate the server's mounts: {error}"));
+        let unmounter = match (taken.unmounter, &taken.own) {
+            (Some(unmounter), _) => unmounter,
+            (None, Some(own)) => own.in_common(|| unmounter(point.path())).map_err(failed)??,
+            (None, None) => unmounter(point.path())?,
+        };
+        let own = match taken.own {
+            Some(own) => Some(own),
+            None => geteuid().is_root().then(OwnMounts::separate).transpose().map_err(failed)?,
+        };
+        Ok(Some(Separated { unmounter, own, kept: taken.kept }))
     }
 
     /// The address where clients will come, if they come over the network. Nobody is let in yet
@@ -163,12 +203,12 @@ impl WantedFront {
         listener: Option<Listener>,
         listen: SocketAddr,
         source: Option<&PathBuf>,
-        own: Option<(Unmounter, Option<OwnMounts>)>,
+        separated: Option<Separated>,
     ) -> Outcome<PreparedFront> {
         // `afflux eject` looks for the disk of the directory.
         let source = source.map(|source| source.canonicalize().unwrap_or_else(|_| source.clone()));
         let source = source.unwrap_or_else(|| PathBuf::from("afflux"));
-        let mount = self.mount.as_ref().map(|wanted| mounted(wanted, &source, own)).transpose()?;
+        let mount = self.mount.as_ref().map(|wanted| mounted(wanted, &source, separated, self.is_kept)).transpose()?;
         Ok(PreparedFront { nfs: listener.map(|listener| (listener, listen)), is_kept: self.is_kept, mount })
     }
 
@@ -244,7 +284,7 @@ impl PreparedFront {
 
 impl PreparedMount {
     fn start(
-        self,
+        mut self,
         platform: &LinuxPlatform,
         volume: &Arc<Volume<LinuxPlatform>>,
         recording: Arc<Recording>,
@@ -252,21 +292,85 @@ impl PreparedMount {
         let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot serve the mount: {error}"));
         let root = platform.block_on(volume.mount(b"/")).map_err(|error| failed(&error))?;
         let options = MountOptions { acts_as_callers: acts_as_others(), ..self.wanted.options };
-        let mount = Mount::new(Arc::clone(volume), &root, options, Threads, recording);
+        let volume_of_mount = Arc::clone(volume);
+        let mount = match &self.memory {
+            Some(PreparedMemory { memory, is_left: true }) => {
+                let kept = Kept::left(memory.words()).map_err(|error| failed(&error))?;
+                let resumed = Mount::resumed(volume_of_mount, &root, options, Threads, recording, kept);
+                match platform.block_on(resumed) {
+                    Ok((mount, lost)) => told(mount, lost),
+                    Err(error) => return Err(self.given_up(&error)),
+                }
+            }
+            memory => {
+                let kept = memory.as_ref().map(|fresh| Kept::fresh(fresh.memory.words())).transpose();
+                let kept = kept.map_err(|error| failed(&error))?;
+                Mount::new(volume_of_mount, &root, options, Threads, recording, kept)
+            }
+        };
+        self.mounted.begin(&*mount).map_err(|error| failed(&error))?;
+        if let Some(PreparedMemory { memory, .. }) = &self.memory {
+            if !mount.can_outlive() {
+                return Err(Failure::wrong_use(
+                    "--arena systemd with a mount takes Linux 6.9 or later: an older kernel does not send again the calls \
+                     that a killed server had taken; leave out --arena or the mount",
+                ));
+            }
+            self.mounted.offer(memory).map_err(|error| failed(&error))?;
+            self.unmounter.keep();
+        }
         let session = self.mounted.serve(platform, Arc::clone(&mount) as _).map_err(|error| failed(&error))?;
         volume.listen(Some(Arc::clone(&mount) as _));
         let (session, unmounter) = (Arc::new(session), Mutex::new(self.unmounter));
-        Ok(MountFront { mount, session, unmounter, point: self.wanted.point.path().to_owned() })
+        let (point, is_kept) = (self.wanted.point.path().to_owned(), self.memory.is_some());
+        Ok(MountFront { mount, session, unmounter, point, is_kept })
+    }
+
+    /// Ends the mount of an earlier server. This process has no right to mount any more, but the next one has.
+    fn given_up(mut self, error: &KeptError) -> Failure {
+        let reason = format!("the mount that systemd has is given up: {error}; the next server mounts anew");
+        if let Err(error) = self.unmounter.unmount(Unmounting::Lazily) {
+            warn!("it could not be unmounted: {error}");
+        }
+        forget_mount();
+        Failure::failed(reason)
     }
 }
 
-/// Mounts, with a process that unmounts at the end.
-fn mounted(wanted: &WantedMount, source: &Path, own: Option<(Unmounter, Option<OwnMounts>)>) -> Outcome<PreparedMount> {
-    let (mut unmounter, own) = own.ok_or_else(|| Failure::failed("nothing unmounts"))?;
-    let mounted =
-        wanted.point.mount(source, own.as_ref()).map_err(|error| Failure::failed(format!("cannot mount: {error}")))?;
+/// Reports the open files that ended with the earlier server.
+fn told(mount: Arc<Mount<LinuxPlatform>>, lost: usize) -> Arc<Mount<LinuxPlatform>> {
+    info!("the mount goes on with {} nodes and {} open files", mount.nodes(), mount.open_files());
+    if lost > 0 {
+        warn!("{lost} open files without a name ended with the earlier server; calls on them fail with ESTALE");
+    }
+    mount
+}
+
+/// Has the service manager close what it keeps of the mount.
+fn forget_mount() {
+    if let Err(error) = KeptMount::forget() {
+        warn!("systemd keeps the mount: {error}");
+    }
+}
+
+/// Mounts, with a process that unmounts at the end, or takes the mount of an earlier server.
+fn mounted(wanted: &WantedMount, source: &Path, separated: Option<Separated>, is_kept: bool) -> Outcome<PreparedMount> {
+    let Separated { mut unmounter, own, kept } = separated.ok_or_else(|| Failure::failed("nothing unmounts"))?;
+    let wanted = wanted.clone();
+    if let Some(kept) = kept {
+        let (mounted, memory) = kept.into_mount();
+        let memory = Some(PreparedMemory { memory, is_left: true });
+        return Ok(PreparedMount { mounted, unmounter, wanted, memory });
+    }
+    let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot mount: {error}"));
+    let memory = is_kept.then(|| MountMemory::made(KEPT_WORDS)).transpose().map_err(|error| failed(&error))?;
+    let mut mounted = wanted.point.mount(source, own.as_ref()).map_err(|error| failed(&error))?;
     unmounter.is_mounted(mounted.number());
-    Ok(PreparedMount { mounted, unmounter, wanted: wanted.clone() })
+    if let Some(memory) = &memory {
+        mounted.keep(memory).map_err(|error| failed(&error))?;
+    }
+    let memory = memory.map(|memory| PreparedMemory { memory, is_left: false });
+    Ok(PreparedMount { mounted, unmounter, wanted, memory })
 }
 
 /// The threads of this host.
@@ -313,8 +417,12 @@ impl Front {
     pub(super) fn stop_with_mount(&self, told: Sender<SignalRequest>) -> io::Result<()> {
         let Some(mount) = &self.mount else { return Ok(()) };
         let (session, point, goes_on) = (Arc::clone(&mount.session), mount.point.clone(), self.nfs.is_some());
+        let is_kept = mount.is_kept;
         thread::Builder::new().name("mount end".to_owned()).spawn(move || {
             session.wait_for_end();
+            if is_kept {
+                forget_mount();
+            }
             if goes_on {
                 info!("{} is unmounted; NFS clients are served on", output::shown(point.display()));
                 return;
@@ -360,6 +468,9 @@ impl MountFront {
     /// Unmounts, which also writes mapped pages to the server. If programs use the mount, their further calls fail.
     fn finish(&self) {
         self.unmount();
+        if self.is_kept {
+            forget_mount();
+        }
         self.session.finish(Duration::from_nanos(FINISH_NS));
     }
 

@@ -290,7 +290,7 @@ fn settings_that_do_not_go_with_an_arena_are_refused() {
     assert!(!place.arena().exists(), "a file that nobody uses would hold memory");
     let point = place.scratch.directory("point");
     let said = place.refused(&["--mount", point.to_str().unwrap()]);
-    assert!(said.contains("--arena is for NFS clients"), "{said}");
+    assert!(said.contains("--arena FILE is for NFS clients"), "{said}");
 }
 
 // rule: a failed start removes an arena that it made, and keeps the arena of an earlier server

@@ -19,6 +19,7 @@ mod govern;
 mod hanging;
 mod held_files;
 mod kept_by_systemd;
+mod kept_mounts;
 mod kills;
 mod live;
 mod manual;

@@ -3,13 +3,14 @@
 use std::fs::{self, File};
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 
+use rustix::fs::{FileType, fstat};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 use crate::server::{Server, afflux, eventually};
@@ -100,6 +101,11 @@ impl Systemd {
         kept.stored.push((name.to_owned(), descriptor.into()));
     }
 
+    /// Drops all that is stored, as at the end of the unit.
+    pub(crate) fn clear(&self) {
+        self.kept().stored.clear();
+    }
+
     /// The logs of all servers so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.home.join("log")).unwrap_or_default()
@@ -118,13 +124,54 @@ impl Systemd {
     }
 
     fn command(&self, data: &Path, more: &[&str]) -> Command {
+        let mut command = self.passing();
+        command.arg("serve").arg(data).args(["--json", "--control"]).arg(self.home.join("control.sock"));
+        for default in [["--cache", "64MiB"], ["--listen", "127.0.0.1:0"]] {
+            command.args(default.iter().filter(|_| !more.contains(&default[0])));
+        }
+        command.args(more);
+        command
+    }
+
+    /// Starts `afflux mount`, as [`Systemd::start`].
+    pub(crate) fn mount(&self, data: &Path, point: &Path, more: &[&str]) -> Server {
+        let command = self.mount_command(data, point, more);
+        Server::spawn_logging(command, self.home.join("control.sock"), &self.home)
+    }
+
+    /// Runs `afflux mount`, which does not start.
+    pub(crate) fn mount_refused(&self, data: &Path, point: &Path, more: &[&str]) {
+        let output = self.mount_command(data, point, more).output().unwrap();
+        assert!(!output.status.success(), "{}", self.log());
+    }
+
+    fn mount_command(&self, data: &Path, point: &Path, more: &[&str]) -> Command {
+        let mut command = self.passing();
+        command.arg("mount").arg(data).arg(point).args(["--json", "--cache", "64MiB", "--control"]);
+        command.arg(self.home.join("control.sock")).args(more);
+        command
+    }
+
+    /// The program with the stored descriptors, without arguments.
+    fn passing(&self) -> Command {
         let kept = self.kept();
         let names: Vec<&str> = kept.stored.iter().map(|(name, _)| &name[..]).collect();
         let own = afflux(&self.home);
         let mut command = Command::new("sh");
-        // A shell has no descriptor 3 of its own. The number of its process stays with `exec`.
-        let takes = ["", "3<&0", "3<&0 4<&2"][names.len()];
-        let script = format!("exec {takes} 0</dev/null 2>>\"$LOG\"; export LISTEN_PID=$$; exec \"$@\"");
+        let (mut takes, mut others) = (String::new(), Vec::new());
+        // A shell has no descriptor 3 of its own.
+        for (number, (_, descriptor)) in (3..).zip(&kept.stored) {
+            let is_file = FileType::from_raw_mode(fstat(descriptor).unwrap().st_mode) == FileType::RegularFile;
+            let from = if is_file {
+                format!("<>/proc/{}/fd/{}", std::process::id(), descriptor.as_raw_fd())
+            } else {
+                others.push(descriptor.try_clone().unwrap());
+                ["<&0", "<&2"][others.len() - 1].to_owned()
+            };
+            takes += &format!(" {number}{from}");
+        }
+        // The number of its process stays with `exec`.
+        let script = format!("exec{takes} 0</dev/null 2>>\"$LOG\"; export LISTEN_PID=$$; exec \"$@\"");
         command.args(["-c", &script, "sh"]).arg(own.get_program());
         for (name, value) in own.get_envs() {
             match value {
@@ -136,19 +183,13 @@ impl Systemd {
         if !names.is_empty() {
             command.env("LISTEN_FDS", names.len().to_string()).env("LISTEN_FDNAMES", names.join(":"));
         }
-        for (at, (_, descriptor)) in kept.stored.iter().enumerate() {
-            let copy = descriptor.try_clone().unwrap();
-            if at == 0 {
-                command.stdin(copy)
-            } else {
-                command.stderr(copy)
-            };
+        let mut others = others.into_iter();
+        if let Some(first) = others.next() {
+            command.stdin(first);
         }
-        command.arg("serve").arg(data).args(["--json", "--control"]).arg(self.home.join("control.sock"));
-        for default in [["--cache", "64MiB"], ["--listen", "127.0.0.1:0"]] {
-            command.args(default.iter().filter(|_| !more.contains(&default[0])));
+        if let Some(second) = others.next() {
+            command.stderr(second);
         }
-        command.args(more);
         command
     }
 }

@@ -14,6 +14,7 @@ use afflux_volume::{
 use bytes::Bytes;
 
 use crate::abi::{falloc, o, open as flag, seek};
+use crate::kept::journal::{Before, Change};
 use crate::limits::DATA_BYTES_MAX;
 use crate::mount::{Mount, Outcome};
 use crate::nodes::Stamp;
@@ -155,16 +156,29 @@ pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: Extent, data: &[u8],
     Some(Ok(written(data.len())))
 }
 
-pub(super) async fn write<P: Platform>(on: &Mount<P>, mut extent: Extent, data: &[u8], append: bool) -> Outcome {
+pub(super) async fn write<P: Platform>(
+    on: &Mount<P>,
+    header: &Header,
+    mut extent: Extent,
+    data: &[u8],
+    append: bool,
+) -> Outcome {
     let file = on.opened(extent.fh)?;
+    let mut appending = None;
     if append {
         // Others may have made the file longer since the kernel looked.
-        extent.offset = on.volume.attributes(&file.inode).await?.size;
+        let end = on.volume.attributes(&file.inode).await?.size;
+        let change = on.begin_change(header, end, 0);
+        // The bytes of an earlier server's try may have moved the end already.
+        extent.offset = if let Before::Begun { value, .. } = change.before { value } else { end };
+        appending = Some(change);
         check_end(extent)?;
     }
     record(on, &file, RecordedOperation::Write, extent.offset, data.len() as u64);
     let (inode, client) = (&file.inode, Some(&file.client));
     on.volume.write_by(&on.own, client, inode, extent.offset, data).await.result?;
+    // It stays begun until the kernel has the answer: a repetition writes the same bytes to the same place.
+    appending.into_iter().for_each(Change::keep);
     Ok(written(data.len()))
 }
 

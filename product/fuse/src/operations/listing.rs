@@ -36,7 +36,13 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header) -> Outcome
     opened(on, header, &on.object(header.node).await?)
 }
 
-pub(super) async fn list<P: Platform>(on: &Mount<P>, extent: Extent, with_attributes: bool) -> Outcome {
+pub(super) async fn list<P: Platform>(
+    on: &Mount<P>,
+    header: &Header,
+    extent: Extent,
+    with_attributes: bool,
+) -> Outcome {
+    let unique = header.unique;
     let opened = on.opened(extent.fh)?;
     let directory = &opened.inode;
     let room = (extent.size as usize).min(DATA_BYTES_MAX);
@@ -47,7 +53,7 @@ pub(super) async fn list<P: Platform>(on: &Mount<P>, extent: Extent, with_attrib
         if bytes.len() + reply::entry_bytes(entry.name.len(), with_attributes) > room {
             break;
         }
-        nodes.extend(write(on, &mut bytes, entry, with_attributes));
+        nodes.extend(write(on, &mut bytes, entry, with_attributes.then_some(unique)));
     }
     if bytes.is_empty() && !listed.entries.is_empty() {
         return Err(Errno::INVALID);
@@ -57,18 +63,18 @@ pub(super) async fn list<P: Platform>(on: &Mount<P>, extent: Extent, with_attrib
     Ok(answer)
 }
 
-/// Adds an entry. Returns its node, if the kernel gets one.
+/// Adds an entry, with attributes for the request of this number. Returns its node, if the kernel gets one.
 fn write<P: Platform>(
     on: &Mount<P>,
     bytes: &mut Vec<u8>,
     entry: &DirectoryEntry,
-    with_attributes: bool,
+    with_attributes: Option<u64>,
 ) -> Option<u64> {
     let mut given = None;
-    if with_attributes {
+    if let Some(unique) = with_attributes {
         let named = entry.object.as_ref().filter(|_| *entry.name != *b"." && *entry.name != *b"..");
         // Without room for a node, the kernel looks the name up when it needs it.
-        let known = named.and_then(|(handle, attributes)| Some((on.known().look_up(*handle)?, attributes)));
+        let known = named.and_then(|(handle, attributes)| Some((on.look_up(unique, *handle)?, attributes)));
         match known {
             Some((node, attributes)) => {
                 reply::entry_out(bytes, node, attributes, on.validity());

@@ -9,6 +9,7 @@ mod attributes;
 mod data;
 mod listing;
 mod names;
+mod repeated;
 mod xattrs;
 
 use afflux_volume::Platform;
@@ -60,14 +61,12 @@ pub(crate) async fn carry_out<P: Platform>(
         Operation::MakeUnnamed { flags, mode } => names::make_unnamed(on, (header, message), flags, mode).await,
         Operation::Unlink { name } => names::remove(on, header, name, false).await,
         Operation::RemoveDirectory { name } => names::remove(on, header, name, true).await,
-        Operation::Rename { to, flags, name, new_name } => {
-            names::rename(on, (header.node, name), (to, new_name), flags).await
-        }
+        Operation::Rename { to, flags, name, new_name } => names::rename(on, header, name, (to, new_name), flags).await,
         Operation::Link { target, name } => names::link(on, header, target, name).await,
         Operation::Open { flags } => data::open(on, header, flags).await,
         Operation::OpenDirectory => listing::open(on, header).await,
         Operation::Read(extent) => data::read(on, extent).await,
-        Operation::Write { extent, data, append } => data::write(on, extent, data, append).await,
+        Operation::Write { extent, data, append } => data::write(on, header, extent, data, append).await,
         Operation::Copy { from, to, len } => data::copy(on, from, to, len).await,
         Operation::Allocate { fh, offset, len, mode } => data::allocate(on, fh, (offset, len), mode).await,
         Operation::Seek { fh, offset, whence } => data::seek(on, fh, offset, whence).await,
@@ -77,7 +76,7 @@ pub(crate) async fn carry_out<P: Platform>(
         Operation::RemoveXattr { name } => xattrs::remove(on, header, name).await,
         Operation::Sync { fh, data_only } => data::sync(on, fh, data_only).await,
         Operation::SyncDirectory { fh } => data::sync_directory(on, fh).await,
-        Operation::List { extent, with_attributes } => listing::list(on, extent, with_attributes).await,
+        Operation::List { extent, with_attributes } => listing::list(on, header, extent, with_attributes).await,
         // Those that never wait, and those without a reply.
         _ => Err(Errno::NO_OPERATION),
     }

@@ -13,8 +13,9 @@ use afflux_volume::{
 };
 
 use crate::abi::{kind, o};
+use crate::kept::journal::Before;
 use crate::mount::{Mount, Outcome};
-use crate::operations::data;
+use crate::operations::{data, repeated};
 use crate::reply::{self, Answer, Errno, device_parts};
 use crate::request::{Header, Mode};
 
@@ -25,8 +26,13 @@ const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
 type Request<'a> = (&'a Header, &'a [u8]);
 
 /// The answer with an object's node, and that node.
-fn entry<P: Platform>(on: &Mount<P>, inode: &Inode<P>, attributes: &Attributes) -> Result<(Answer, u64), Errno> {
-    let node = on.known().look_up(on.volume.handle(inode)).ok_or(Errno::TOO_MANY_FILES)?;
+fn entry<P: Platform>(
+    on: &Mount<P>,
+    header: &Header,
+    inode: &Inode<P>,
+    attributes: &Attributes,
+) -> Result<(Answer, u64), Errno> {
+    let node = on.look_up(header.unique, on.volume.handle(inode)).ok_or(Errno::TOO_MANY_FILES)?;
     let mut answer = Answer::empty();
     answer.granted.node = Some(node);
     reply::entry_out(&mut answer.head, node, attributes, on.validity());
@@ -40,7 +46,7 @@ fn made<P: Platform>(
     result: Result<(Arc<Inode<P>>, Attributes), VolumeError>,
 ) -> Outcome {
     let (inode, attributes) = result?;
-    let (answer, node) = entry(on, &inode, &attributes)?;
+    let (answer, node) = entry(on, header, &inode, &attributes)?;
     note_changed(on, &[header.node, node]);
     on.note_made(node);
     Ok(answer)
@@ -59,7 +65,7 @@ pub(super) fn try_look_up<P: Platform>(on: &Mount<P>, header: &Header, name: &[u
     }
     let directory = on.try_object(header.node)?;
     let (inode, attributes) = on.volume.try_lookup(&directory, name)?;
-    Some(entry(on, &inode, &attributes).map(|(answer, _)| answer))
+    Some(entry(on, header, &inode, &attributes).map(|(answer, _)| answer))
 }
 
 pub(super) async fn look_up<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8]) -> Outcome {
@@ -72,7 +78,7 @@ pub(super) async fn look_up<P: Platform>(on: &Mount<P>, header: &Header, name: &
         }
         (found, _) => {
             let (inode, attributes) = found?;
-            Ok(entry(on, &inode, &attributes)?.0)
+            Ok(entry(on, header, &inode, &attributes)?.0)
         }
     }
 }
@@ -91,8 +97,10 @@ pub(super) async fn symlink<P: Platform>(
 ) -> Outcome {
     let directory = on.object(header.node).await?;
     let caller = on.caller(header, message);
+    let mut change = repeated::begin(on, header);
     let outcome = on.volume.symlink_by(&caller, &directory, name, target, AttributeChange::default()).await;
-    made(on, header, outcome.result)
+    let result = repeated::made(on, &mut change, (&directory, name), Kind::Symlink, outcome.result).await;
+    made(on, header, result)
 }
 
 /// The mode of a new object in a directory. Its default access control list, if there is one, stands in for the umask.
@@ -130,8 +138,10 @@ pub(super) async fn make_directory<P: Platform>(
     let directory = on.object(header.node).await?;
     let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
+    let mut change = repeated::begin(on, header);
     let outcome = on.volume.make_directory_by(&caller, &directory, name, with_mode(mode)).await;
-    made(on, header, outcome.result)
+    let result = repeated::made(on, &mut change, (&directory, name), Kind::Directory, outcome.result).await;
+    made(on, header, result)
 }
 
 pub(super) async fn make_node<P: Platform>(
@@ -145,19 +155,22 @@ pub(super) async fn make_node<P: Platform>(
     let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
     let (major, minor) = device_parts(device);
-    let special = match mode & kind::MASK {
-        kind::FIFO => SpecialKind::Fifo,
-        kind::SOCKET => SpecialKind::Socket,
-        kind::CHAR => SpecialKind::CharDevice { major, minor },
-        kind::BLOCK => SpecialKind::BlockDevice { major, minor },
-        0 | kind::REGULAR => {
-            let how = CreateHow::Guarded(with_mode(mode));
-            return made(on, header, on.volume.create_by(&caller, &directory, name, how).await.result);
-        }
+    let (kind, special) = match mode & kind::MASK {
+        kind::FIFO => (Kind::Fifo, Some(SpecialKind::Fifo)),
+        kind::SOCKET => (Kind::Socket, Some(SpecialKind::Socket)),
+        kind::CHAR => (Kind::CharDevice, Some(SpecialKind::CharDevice { major, minor })),
+        kind::BLOCK => (Kind::BlockDevice, Some(SpecialKind::BlockDevice { major, minor })),
+        0 | kind::REGULAR => (Kind::Regular, None),
         _ => return Err(Errno::PERMISSION),
     };
-    let outcome = on.volume.make_special_by(&caller, &directory, name, special, with_mode(mode)).await;
-    made(on, header, outcome.result)
+    let mut change = repeated::begin(on, header);
+    let attributes = with_mode(mode);
+    let outcome = match special {
+        Some(special) => on.volume.make_special_by(&caller, &directory, name, special, attributes).await,
+        None => on.volume.create_by(&caller, &directory, name, CreateHow::Guarded(attributes)).await,
+    };
+    let result = repeated::made(on, &mut change, (&directory, name), kind, outcome.result).await;
+    made(on, header, result)
 }
 
 /// Makes a file and opens it. The handle writes whatever the mode.
@@ -172,8 +185,15 @@ pub(super) async fn create<P: Platform>(
     let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
     let how = CreateHow::Guarded(with_mode(mode));
+    let mut change = repeated::begin(on, header);
     let result = on.volume.create_by(&caller, &directory, name, how).await.result;
     let is_new = result.is_ok();
+    let result = repeated::made(on, &mut change, (&directory, name), Kind::Regular, result).await;
+    // Another program may have made a file of another user. Its rights are checked below.
+    let result = result.and_then(|(inode, attributes)| {
+        let is_callers = is_new || header.uid == 0 || attributes.uid == header.uid;
+        if is_callers { Ok((inode, attributes)) } else { Err(VolumeError::Exists) }
+    });
     let (inode, attributes) = match result {
         Err(VolumeError::Exists) if flags & o::EXCL == 0 => existing(on, &caller, &directory, flags, name).await?,
         result => result?,
@@ -189,7 +209,7 @@ fn created<P: Platform>(
     (file, is_new): (Held<P>, bool),
     attributes: &Attributes,
 ) -> Outcome {
-    let (mut answer, node) = entry(on, &file, attributes)?;
+    let (mut answer, node) = entry(on, header, &file, attributes)?;
     if is_new {
         on.note_made(node);
     }
@@ -245,29 +265,47 @@ async fn existing<P: Platform>(
 
 pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], is_directory: bool) -> Outcome {
     let directory = on.object(header.node).await?;
-    let outcome = match is_directory {
-        true => on.volume.remove_directory_by(&on.own, &directory, name).await,
-        false => on.volume.remove_by(&on.own, &directory, name).await,
-    };
-    outcome.result?;
+    let mut change = repeated::begin(on, header);
+    if change.before != Before::Done {
+        let outcome = match is_directory {
+            true => on.volume.remove_directory_by(&on.own, &directory, name).await,
+            false => on.volume.remove_by(&on.own, &directory, name).await,
+        };
+        repeated::gone(on, &mut change, &directory, outcome.result).await?;
+    }
     note_changed(on, &[header.node]);
     Ok(Answer::empty())
 }
 
-pub(super) async fn rename<P: Platform>(on: &Mount<P>, from: (u64, &[u8]), to: (u64, &[u8]), flags: u32) -> Outcome {
+pub(super) async fn rename<P: Platform>(
+    on: &Mount<P>,
+    header: &Header,
+    name: &[u8],
+    to: (u64, &[u8]),
+    flags: u32,
+) -> Outcome {
     let how = RenameHow::of_flags(flags)?;
-    let (from_directory, to_directory) = (on.object(from.0).await?, on.object(to.0).await?);
-    let (old, new) = ((&from_directory, from.1), (&to_directory, to.1));
-    let renamed = on.volume.rename_how_by(&on.own, old, new, how).await;
-    renamed.0.result?;
-    note_changed(on, &[from.0, to.0]);
+    let (from_directory, to_directory) = (on.object(header.node).await?, on.object(to.0).await?);
+    let (old, new) = ((&from_directory, name), (&to_directory, to.1));
+    let mut change = repeated::begin_rename(on, header, old).await;
+    if !repeated::is_renamed(on, &change, new).await {
+        let renamed = on.volume.rename_how_by(&on.own, old, new, how).await;
+        repeated::gone(on, &mut change, &from_directory, renamed.0.result).await?;
+    }
+    note_changed(on, &[header.node, to.0]);
     Ok(Answer::empty())
 }
 
 pub(super) async fn link<P: Platform>(on: &Mount<P>, header: &Header, target: u64, name: &[u8]) -> Outcome {
     let (inode, directory) = (on.object(target).await?, on.object(header.node).await?);
+    let mut change = repeated::begin(on, header);
     let linked = on.volume.link_by(&on.own, &inode, &directory, name).await;
-    let (answer, node) = entry(on, &inode, &linked.result?)?;
+    let result = linked.result.map(|attributes| (Arc::clone(&inode), attributes));
+    let (found, attributes) = repeated::made(on, &mut change, (&directory, name), inode.kind(), result).await?;
+    if !Arc::ptr_eq(&found, &inode) {
+        return Err(VolumeError::Exists.into());
+    }
+    let (answer, node) = entry(on, header, &inode, &attributes)?;
     note_changed(on, &[header.node, node]);
     Ok(answer)
 }

@@ -10,6 +10,7 @@ use afflux_volume::{AttributeChange, Platform, VolumeError, XattrChange};
 use bytes::Bytes;
 
 use crate::abi::xattr;
+use crate::kept::journal::Before;
 use crate::mount::{Mount, Outcome};
 use crate::reply::{Answer, Errno};
 use crate::request::{self, Header};
@@ -97,8 +98,19 @@ pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[
 async fn change<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], change: XattrChange) -> Outcome {
     let inode = on.object(header.node).await?;
     on.known().note_unsynced(header.node, true);
-    let changed = on.volume.change_xattr_by(&on.own, &inode, name, change).await;
+    let mut begun = on.begin_change(header, on.wall_ns(), 0);
+    let (is_again, again) = (begun.before != Before::Nothing, change.clone());
+    let mut result = on.volume.change_xattr_by(&on.own, &inode, name, change).await.result;
+    result = match (result, again) {
+        // An earlier server may have set or removed it. The caller's wish is fulfilled after this.
+        (Err(VolumeError::Exists), XattrChange::Create(value)) if is_again => {
+            on.volume.change_xattr_by(&on.own, &inode, name, XattrChange::Set(value)).await.result
+        }
+        (Err(VolumeError::NoAttribute), XattrChange::Remove) if is_again => Ok(()),
+        (result, _) => result,
+    };
     on.known().note_changed(header.node);
-    changed.result?;
+    result?;
+    begun.done();
     Ok(Answer::empty())
 }

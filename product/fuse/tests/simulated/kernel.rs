@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use afflux_frontend::{MessageMachine, MessageReply, Segment, Tried};
-use afflux_fuse::{Mount, MountOptions, Requesters};
+use afflux_fuse::{Kept, KeptError, Mount, MountOptions, Requesters};
 use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
 
 pub(crate) const ROOT: u64 = 1;
+/// The bit of a request's number that the kernel sends again.
+pub(crate) const RESENT: u64 = 1 << 63;
 
 /// Threads of a process have its hundred. The thread [`KILLED`] is being killed.
 struct Hundreds;
@@ -95,14 +97,39 @@ impl Kernel {
         Self::of(options, DiskOptions::default(), Memory::Whole(4 << 20), Setup::default())
     }
 
+    /// With memory that outlives the server.
+    pub(crate) fn keeping(options: MountOptions, kept: Kept) -> Self {
+        Self::over(options, DiskOptions::default(), Memory::Whole(4 << 20), Setup::default(), Some(kept))
+    }
+
+    /// The server is gone, and another one goes on with its memory.
+    pub(crate) fn resume(&mut self, kept: Kept) -> Result<(), KeptError> {
+        self.resume_at("", kept)
+    }
+
+    /// The same, for a directory with another path.
+    pub(crate) fn resume_at(&mut self, path: &str, kept: Kept) -> Result<(), KeptError> {
+        let volume = Arc::clone(&self.volume);
+        let root = self.world.run(volume.mount(format!("/{path}").as_bytes())).unwrap().unwrap();
+        let resumed = Mount::resumed(volume, &root, MountOptions::default(), Hundreds, Arc::default(), kept);
+        let (mount, lost) = self.world.run(resumed).unwrap()?;
+        assert_eq!(lost, 0);
+        self.mount = mount;
+        Ok(())
+    }
+
     pub(crate) fn of(options: MountOptions, disk: DiskOptions, memory: Memory, setup: Setup) -> Self {
+        Self::over(options, disk, memory, setup, None)
+    }
+
+    fn over(options: MountOptions, disk: DiskOptions, memory: Memory, setup: Setup, kept: Option<Kept>) -> Self {
         let world = World::new(WorldOptions::seed(1));
         let disk = Disk::new(&world, 0, disk);
         let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
         let volume = SimMachine::new(&world, memory, setup).unwrap().add_tree("disk", &tree).unwrap();
         volume.set_names_durable(false);
         let root = world.run(volume.mount(b"/")).unwrap().unwrap();
-        let mount = Mount::new(Arc::clone(&volume), &root, options, Hundreds, Arc::default());
+        let mount = Mount::new(Arc::clone(&volume), &root, options, Hundreds, Arc::default(), kept);
         volume.listen(Some(Arc::clone(&mount) as _));
         Self { world, disk, tree, mount, volume, unique: Cell::new(0), waited: Cell::new(false) }
     }

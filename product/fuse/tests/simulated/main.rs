@@ -11,5 +11,6 @@ mod kernel;
 mod names;
 mod nodes;
 mod notices;
+mod outliving;
 mod start;
 mod xattrs;

@@ -1,4 +1,4 @@
-//! A memory file for an arena, which the service manager keeps.
+//! A memory file for an arena or a mount, which the service manager keeps.
 //!
 //! Owns: making the file, the check of a file from the manager, the second description for the lock.
 //! Does not own: its contents (`arena_file`), the manager's store.
@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::fs::{
     FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fchmod, fcntl_add_seals, fcntl_get_seals, fstat,
-    memfd_create, open,
+    ftruncate, memfd_create, open,
 };
 use rustix::io::Errno;
 
@@ -18,23 +18,35 @@ use super::own_file::{refuse_unfit, take_room};
 
 const SIZE_SEALS: SealFlags = SealFlags::GROW.union(SealFlags::SHRINK);
 
-/// A memory file of this size, with room for all of it.
-pub(super) fn made(bytes: u64) -> Result<OwnedFd, ArenaFileError> {
+/// The memory of a memory file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// All of it, from the start.
+    Taken,
+    /// Page by page, as a program's own memory.
+    AsUsed,
+}
+
+/// A memory file of this size.
+pub(crate) fn made(name: &str, bytes: u64, room: Room) -> Result<OwnedFd, ArenaFileError> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let made = match memfd_create("afflux-arena", flags | MemfdFlags::NOEXEC_SEAL) {
+    let made = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
         // Before Linux 6.3.
-        Err(Errno::INVAL) => memfd_create("afflux-arena", flags),
+        Err(Errno::INVAL) => memfd_create(name, flags),
         made => made,
     };
     let file = made.map_err(host("memfd_create"))?;
     fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(host("fchmod"))?;
-    take_room(&file, bytes)?;
+    match room {
+        Room::Taken => take_room(&file, bytes)?,
+        Room::AsUsed => ftruncate(&file, bytes).map_err(host("truncate"))?,
+    }
     fcntl_add_seals(&file, SIZE_SEALS | SealFlags::SEAL).map_err(host("seal"))?;
     Ok(file)
 }
 
 /// Fails if the manager's file is none that [`made`] has made.
-pub(super) fn refuse_foreign(file: &OwnedFd) -> Result<(), ArenaFileError> {
+pub(crate) fn refuse_foreign(file: &OwnedFd) -> Result<(), ArenaFileError> {
     refuse_unfit(file)?;
     match fcntl_get_seals(file) {
         Ok(seals) if seals.contains(SIZE_SEALS) => Ok(()),

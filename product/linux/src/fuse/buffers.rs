@@ -24,7 +24,8 @@ impl Buffers {
     }
 
     pub(super) fn take(&self) -> Vec<u8> {
-        self.lock().pop().unwrap_or_else(|| vec![0; self.bytes])
+        // Not zeros: the kernel maps no page for a process that is being killed, and would fail the request (`device`).
+        self.lock().pop().unwrap_or_else(|| vec![1; self.bytes])
     }
 
     /// The first `len` bytes of a thread's buffer, for a call that outlives the thread's turn.

@@ -2,10 +2,12 @@
 //!
 //! Owns: the system calls.
 //! Does not own: threads (`session`), the contents of messages.
-//! Invariants: a reply is one write. Pages leave from their frames, without a copy.
+//! Invariants: a reply is one write. Pages leave from their frames, without a copy. The kernel finds all memory of a
+//! mount that outlives this server mapped.
 
+use std::hint::black_box;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,12 +18,19 @@ use rustix::io::Errno;
 
 const PATH: &str = "/dev/fuse";
 
+/// The smallest page of any host.
+const PAGE_BYTES: usize = 4096;
+
 /// `FUSE_DEV_IOC_CLONE`: joins a fresh descriptor to the mount of another one.
 const CLONE: u32 = 0x8004_e500;
 
 /// A descriptor of the device.
 #[derive(Clone)]
-pub(super) struct Device(Arc<OwnedFd>);
+pub(super) struct Device {
+    descriptor: Arc<OwnedFd>,
+    /// The mount outlives this server.
+    is_kept: bool,
+}
 
 /// The place of the request that a reply belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +41,14 @@ pub(super) enum Written {
     Elsewhere,
 }
 
+/// Maps each page of a reply. Once the process is killed, the kernel maps no page for a write that is under way, and the
+/// program gets EIO. A kill before the write leaves the request to the next server.
+fn touch<'a>(slices: impl Iterator<Item = &'a [u8]>) {
+    for page in slices.flat_map(|slice| slice.chunks(PAGE_BYTES)) {
+        black_box(page.first().copied());
+    }
+}
+
 /// A fresh descriptor, of no mount yet.
 pub(super) fn fresh() -> io::Result<OwnedFd> {
     Ok(open(Path::new(PATH), OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
@@ -39,13 +56,30 @@ pub(super) fn fresh() -> io::Result<OwnedFd> {
 
 impl Device {
     pub(super) fn new(descriptor: OwnedFd) -> Self {
-        Self(Arc::new(descriptor))
+        Self { descriptor: Arc::new(descriptor), is_kept: false }
     }
 
-    /// Another descriptor of the same mount. Each has a queue of its own for requests that wait for their answers.
+    /// The descriptor of a mount that outlives this server.
+    pub(super) fn kept(descriptor: OwnedFd) -> Self {
+        Self { descriptor: Arc::new(descriptor), is_kept: true }
+    }
+
+    pub(super) fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+
+    /// Another descriptor of the same mount. Each has a queue of its own for requests that wait for their answers. The
+    /// queue ends with its descriptor, and its callers get errors. So a mount that outlives its server has one descriptor.
     pub(super) fn cloned(&self) -> io::Result<Self> {
+        if self.is_kept {
+            return Ok(self.clone());
+        }
         let descriptor = fresh()?;
-        let source = self.0.as_raw_fd() as u32;
+        let source = self.descriptor.as_raw_fd() as u32;
         // SAFETY: both descriptors are open, and the call reads the number alone.
         let result = unsafe { libc::ioctl(descriptor.as_raw_fd(), CLONE.into(), &raw const source) };
         if result == 0 { Ok(Self::new(descriptor)) } else { Err(io::Error::last_os_error()) }
@@ -54,7 +88,7 @@ impl Device {
     /// The length of the next message, read into `buffer`; none once the mount is gone.
     pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
-            match rustix::io::read(&*self.0, &mut *buffer) {
+            match rustix::io::read(&*self.descriptor, &mut *buffer) {
                 Ok(bytes) => return Ok(Some(bytes)),
                 // The caller of the message gave up before it was read.
                 Err(Errno::INTR | Errno::AGAIN | Errno::NOENT) => {}
@@ -66,7 +100,7 @@ impl Device {
 
     /// Whether a message waits to be read.
     pub(super) fn has_message(&self) -> bool {
-        let mut polled = [PollFd::new(&*self.0, PollFlags::IN)];
+        let mut polled = [PollFd::new(&*self.descriptor, PollFlags::IN)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut polled, Some(&at_once)) == Ok(1) && polled[0].revents().contains(PollFlags::IN)
     }
@@ -75,12 +109,15 @@ impl Device {
     pub(super) fn write(&self, reply: &MessageReply) -> Written {
         let head = IoSlice::new(reply.head());
         let written = match reply.data() {
-            None => rustix::io::writev(&*self.0, &[head]),
-            Some(Segment::Bytes(bytes)) => rustix::io::writev(&*self.0, &[head, IoSlice::new(bytes)]),
-            Some(Segment::Lent(bytes)) => rustix::io::writev(&*self.0, &[head, IoSlice::new(bytes)]),
+            None => rustix::io::writev(&*self.descriptor, &[head]),
+            Some(Segment::Bytes(bytes)) => rustix::io::writev(&*self.descriptor, &[head, IoSlice::new(bytes)]),
+            Some(Segment::Lent(bytes)) => rustix::io::writev(&*self.descriptor, &[head, IoSlice::new(bytes)]),
             Some(Segment::Pages(pages)) => {
+                if self.is_kept {
+                    touch(pages.slices());
+                }
                 let parts: Vec<_> = std::iter::once(head).chain(pages.slices().map(IoSlice::new)).collect();
-                rustix::io::writev(&*self.0, &parts)
+                rustix::io::writev(&*self.descriptor, &parts)
             }
         };
         if written == Err(Errno::NOENT) { Written::Elsewhere } else { Written::Here }

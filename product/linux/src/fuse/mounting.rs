@@ -23,9 +23,10 @@ use rustix::process::{chroot, fchdir, getegid, geteuid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use super::device::{self, Device};
+use super::mount_memory::MountPlace;
 
 /// The kind of the mounts, as /proc/self/mounts shows it.
-const KIND: &str = "fuse.afflux";
+pub(super) const KIND: &str = "fuse.afflux";
 
 /// The helper that mounts for users without privilege.
 const HELPER: &str = "fusermount3";
@@ -102,7 +103,10 @@ impl OwnMounts {
     }
 
     /// Makes a call in the common view.
-    fn in_common<T>(&self, call: impl FnOnce() -> T) -> io::Result<T> {
+    ///
+    /// # Errors
+    /// The host does not change the view.
+    pub fn in_common<T>(&self, call: impl FnOnce() -> T) -> io::Result<T> {
         // A change of the view also changes the working directory.
         let directory = std::env::current_dir();
         self.common.enter()?;
@@ -165,7 +169,12 @@ impl MountPoint {
 
     fn mount_here(&self, source: &Path) -> Result<FuseMount, MountError> {
         let descriptor = if geteuid().is_root() { self.mount_as_root(source)? } else { self.mount_by_helper(source)? };
-        Ok(FuseMount { device: Device::new(descriptor), number: TopMount::at(self.path()).map_or(0, |top| top.number) })
+        let place = TopMount::at(self.path()).map(|top| MountPlace {
+            point: self.path.clone(),
+            number: top.number,
+            file_system: top.file_system(),
+        });
+        Ok(FuseMount { device: Device::new(descriptor), place })
     }
 
     fn mount_as_root(&self, source: &Path) -> Result<OwnedFd, MountError> {
@@ -221,34 +230,45 @@ fn received(socket: &OwnedFd) -> io::Result<OwnedFd> {
 /// A mount that nobody serves yet. Dropped, it answers each call with an error.
 pub struct FuseMount {
     pub(super) device: Device,
-    number: u64,
+    /// None if the kernel does not show it.
+    pub(super) place: Option<MountPlace>,
 }
 
 impl FuseMount {
     /// The kernel's number of the mount.
     pub fn number(&self) -> u64 {
-        self.number
+        self.place.as_ref().map_or(0, |place| place.number)
     }
 }
 
 /// The mount that is on top at a path, in this thread's view.
-struct TopMount {
+pub(super) struct TopMount {
     /// The kernel's number of the mount.
-    number: u64,
+    pub(super) number: u64,
     /// Major and minor number of the file system; copies of a mount share it.
     file_system: Vec<u8>,
+    pub(super) kind: Vec<u8>,
 }
 
 impl TopMount {
-    fn at(path: &Path) -> Option<Self> {
+    pub(super) fn at(path: &Path) -> Option<Self> {
         let mounts = std::fs::read("/proc/thread-self/mountinfo").ok()?;
         let mut found = mounts.split(|byte| *byte == b'\n').filter_map(|line| {
             let mut fields = line.split(|byte| *byte == b' ');
             let number = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
             let file_system = fields.nth(1)?.to_vec();
-            (unescaped(fields.nth(1)?) == path.as_os_str().as_bytes()).then_some(Self { number, file_system })
+            let is_there = unescaped(fields.nth(1)?) == path.as_os_str().as_bytes();
+            let kind = fields.skip_while(|field| *field != b"-").nth(1).unwrap_or_default().to_vec();
+            is_there.then_some(Self { number, file_system, kind })
         });
         found.next_back()
+    }
+
+    /// Major and minor number of the file system, in one.
+    pub(super) fn file_system(&self) -> u64 {
+        let text = std::str::from_utf8(&self.file_system).unwrap_or_default();
+        let (major, minor) = text.split_once(':').unwrap_or_default();
+        major.parse::<u64>().unwrap_or_default() << 32 | minor.parse::<u64>().unwrap_or_default()
     }
 }
 

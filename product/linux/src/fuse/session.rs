@@ -90,10 +90,30 @@ struct Shared {
 }
 
 impl FuseMount {
-    /// Serves the mount. Returns once the kernel and the machine have agreed on the protocol.
+    /// Has the kernel and the machine agree on the protocol, or tells the kernel that the machine goes on with the work of an
+    /// earlier one. Call it once, before [`FuseMount::serve`].
     ///
     /// # Errors
-    /// The host gives no thread or no descriptor, or the mount went away at once.
+    /// The mount is gone.
+    pub fn begin(&self, machine: &dyn MessageMachine) -> io::Result<()> {
+        if let Some(resumption) = machine.resumption() {
+            // Before any thread reads: the kernel would send that thread's requests twice.
+            self.device.write(&resumption);
+            return Ok(());
+        }
+        let mut buffer = vec![0; machine.message_bytes_max()];
+        // The first message is INIT, and no other comes before its answer.
+        let Some(len) = self.device.read(&mut buffer)? else { return Err(io::ErrorKind::NotConnected.into()) };
+        if let Tried::Reply(reply) = machine.try_answer(&buffer[..len]) {
+            self.device.write(&reply);
+        }
+        Ok(())
+    }
+
+    /// Serves the mount from now on.
+    ///
+    /// # Errors
+    /// The host gives no thread or no descriptor.
     pub fn serve(self, platform: &LinuxPlatform, machine: Arc<dyn MessageMachine>) -> io::Result<FuseSession> {
         let shared = Shared {
             platform: platform.clone(),
@@ -103,10 +123,6 @@ impl FuseMount {
             crew: Crew::new(),
             devices: Arc::new(Mutex::new(vec![self.device.clone()])),
         };
-        let mut buffer = shared.buffers.take();
-        // The first message is INIT, and no other comes before its answer.
-        let Some(len) = self.device.read(&mut buffer)? else { return Err(io::ErrorKind::NotConnected.into()) };
-        shared.answer(&self.device, &mut buffer, len);
         let (lives, ended) = mpsc::channel();
         for number in 1..THREADS {
             // Kernels before 4.2 have one descriptor a mount.
@@ -116,6 +132,7 @@ impl FuseMount {
         }
         tell(platform.clone(), Arc::clone(&machine), self.device.clone())?;
         let waiting = Arc::clone(&shared.waiting);
+        let buffer = shared.buffers.take();
         start(0, shared, self.device, buffer, lives)?;
         Ok(FuseSession { machine, waiting, ended: Mutex::new(ended) })
     }

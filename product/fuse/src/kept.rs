@@ -1,0 +1,364 @@
+//! The kernel's numbers and their meaning, in memory that outlives the process.
+//!
+//! Owns: the form of this memory: its header, its tables, the check of each record; the agreement of INIT.
+//! Does not own: the memory (worlds), the meaning of nodes and open files (`nodes`, `open_files`), the calls in it
+//! (`kept::journal`).
+//! Invariants: a record is in the memory before the answer that tells the kernel of its number. A kill between two
+//! stores leaves a record as it was, or as it is to be. A record whose check fails is never used, and its memory neither.
+//! Memory beyond the highest used place of a table is not touched.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use afflux_volume::{FileHandle, HANDLE_BYTES_MAX};
+
+use crate::limits::{NODES_MAX, OPEN_FILES_MAX};
+use crate::slots::{self, Place};
+
+pub(crate) mod journal;
+
+/// Memory as words: all its users read and write it as atomic numbers. A part of a file, say, which a later server finds.
+pub type KeptWords = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"AFXMOUNT");
+/// Another form has another number.
+const FORM: u64 = 1;
+
+const HEADER_WORDS: usize = 64;
+const HANDLE_WORDS: usize = HANDLE_BYTES_MAX / 8;
+/// Grants that are remembered. Fewer are unanswered at a time, unless a thread stands still for so many calls.
+const GRANTS: usize = 4096;
+const GRANT_WORDS: usize = 4;
+/// Changes that are remembered.
+const CHANGES: usize = 1024;
+const CHANGE_WORDS: usize = 4;
+/// State, the handle's length, the handle, lookups.
+const NODE_WORDS: usize = 3 + HANDLE_WORDS;
+/// State, the handle's length, the handle, the node, the process and the user that opened it.
+const FILE_WORDS: usize = 4 + HANDLE_WORDS;
+
+const GRANTS_AT: usize = HEADER_WORDS;
+const CHANGES_AT: usize = GRANTS_AT + GRANTS * GRANT_WORDS;
+const FILES_AT: usize = CHANGES_AT + CHANGES * CHANGE_WORDS;
+const NODES_AT: usize = FILES_AT + OPEN_FILES_MAX * FILE_WORDS;
+
+/// Words for as many nodes as a mount may have.
+pub const KEPT_WORDS: usize = NODES_AT + NODES_MAX * NODE_WORDS;
+/// Fewest words: they hold the root and some nodes more.
+pub const KEPT_WORDS_MIN: usize = NODES_AT + 64 * NODE_WORDS;
+
+/// The places of the header's words.
+mod at {
+    pub(super) const MAGIC: usize = 0;
+    pub(super) const FORM: usize = 1;
+    pub(super) const NODES: usize = 2;
+    /// The check of the words before it.
+    pub(super) const FORM_CHECK: usize = 3;
+    pub(super) const FLAGS: usize = 8;
+    pub(super) const MINOR: usize = 9;
+    /// The check of the agreement, which counts once this is there.
+    pub(super) const AGREED: usize = 10;
+    /// One more than the highest place in use, with its check.
+    pub(super) const FILES_USED: usize = 16;
+    pub(super) const NODES_USED: usize = 17;
+}
+
+/// Why an earlier server's memory cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeptError {
+    /// It is too short, or longer than its header says.
+    #[error("it has {words} words, which is no size of it")]
+    Size {
+        /// The words.
+        words: usize,
+    },
+    /// Another program or another form wrote it.
+    #[error("it is not of this program, or of another version")]
+    Form,
+    /// Its server and the kernel had not agreed yet.
+    #[error("its server had not begun to serve")]
+    NotAgreed,
+    /// A record is in a state that no kill leaves.
+    #[error("its {0} are damaged")]
+    Damaged(&'static str),
+    /// The mount is of another directory.
+    #[error("it is of another directory")]
+    OtherRoot,
+}
+
+/// The agreement of INIT, which the kernel does not repeat.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Agreed {
+    pub(crate) minor: u32,
+    pub(crate) flags: u64,
+}
+
+/// A hash in which each word counts, and its place.
+fn mix(words: impl IntoIterator<Item = u64>) -> u64 {
+    words.into_iter().fold(0x51_7c_c1_b7_27_22_0a_95, |hash, word| {
+        let mixed = (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ mixed >> 32
+    })
+}
+
+/// A table of records with a state of their own in front.
+#[derive(Clone, Copy)]
+struct Table {
+    name: &'static str,
+    at: usize,
+    words: usize,
+    used_at: usize,
+    /// Words behind the state that its check covers. Those after them have checks of their own.
+    covered: usize,
+}
+
+const FILES: Table =
+    Table { name: "open files", at: FILES_AT, words: FILE_WORDS, used_at: at::FILES_USED, covered: FILE_WORDS - 1 };
+const NODES: Table =
+    Table { name: "nodes", at: NODES_AT, words: NODE_WORDS, used_at: at::NODES_USED, covered: NODE_WORDS - 2 };
+
+/// The node's count stands behind its handle.
+const LOOKUPS_AT: usize = NODE_WORDS - 1;
+/// Bits of the check beside a count of lookups.
+const COUNT_CHECK_BITS: u32 = 24;
+
+/// A node in the memory.
+#[derive(Clone, Copy)]
+pub(crate) struct KeptNode {
+    pub(crate) handle: FileHandle,
+    pub(crate) lookups: u64,
+}
+
+/// An open file in the memory.
+#[derive(Clone, Copy)]
+pub(crate) struct KeptFile {
+    pub(crate) handle: FileHandle,
+    pub(crate) node: u64,
+    /// The process that opened it; zero if that was not known.
+    pub(crate) process: u32,
+    pub(crate) user: u32,
+}
+
+/// The generation of a place, and its record.
+pub(crate) type KeptSlot<T> = (u32, Option<T>);
+
+/// The memory of one mount.
+#[derive(Clone)]
+pub struct Kept {
+    words: KeptWords,
+    nodes: usize,
+}
+
+impl Kept {
+    /// Memory that nobody has used: its words are zeros.
+    ///
+    /// # Errors
+    /// It is too short.
+    pub fn fresh(words: KeptWords) -> Result<Self, KeptError> {
+        let kept = Self::sized(words)?;
+        kept.word(at::FORM).store(FORM, Ordering::Relaxed);
+        kept.word(at::NODES).store(kept.nodes as u64, Ordering::Relaxed);
+        kept.word(at::MAGIC).store(MAGIC, Ordering::Relaxed);
+        [FILES, NODES].into_iter().for_each(|table| kept.set_used(table, 0));
+        kept.word(at::FORM_CHECK).store(kept.form_check(), Ordering::Release);
+        Ok(kept)
+    }
+
+    /// Memory of an earlier server, with any bytes.
+    ///
+    /// # Errors
+    /// It is no such memory, or it is damaged.
+    pub fn left(words: KeptWords) -> Result<Self, KeptError> {
+        let kept = Self::sized(words)?;
+        let is_ours = kept.value(at::MAGIC) == MAGIC && kept.value(at::FORM) == FORM;
+        if !is_ours || kept.value(at::FORM_CHECK) != kept.form_check() {
+            return Err(KeptError::Form);
+        }
+        if kept.value(at::NODES) != kept.nodes as u64 {
+            return Err(KeptError::Size { words: kept.all().len() });
+        }
+        kept.agreed().ok_or(KeptError::NotAgreed)?;
+        kept.nodes()?;
+        kept.files()?;
+        Ok(kept)
+    }
+
+    fn sized(words: KeptWords) -> Result<Self, KeptError> {
+        let len = (*words).as_ref().len();
+        if len < KEPT_WORDS_MIN {
+            return Err(KeptError::Size { words: len });
+        }
+        let nodes = ((len - NODES_AT) / NODE_WORDS).min(NODES_MAX);
+        Ok(Self { words, nodes })
+    }
+
+    /// Most nodes that it holds.
+    pub(crate) fn nodes_max(&self) -> usize {
+        self.nodes
+    }
+
+    fn all(&self) -> &[AtomicU64] {
+        (*self.words).as_ref()
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        &self.all()[at]
+    }
+
+    fn value(&self, at: usize) -> u64 {
+        self.word(at).load(Ordering::Acquire)
+    }
+
+    fn form_check(&self) -> u64 {
+        mix((0..at::FORM_CHECK).map(|at| self.value(at)))
+    }
+
+    /// The agreement of INIT, once there is one.
+    pub(crate) fn agreed(&self) -> Option<Agreed> {
+        let (flags, minor) = (self.value(at::FLAGS), self.value(at::MINOR));
+        let agreed = Agreed { minor: u32::try_from(minor).ok()?, flags };
+        (self.value(at::AGREED) == mix([flags, minor])).then_some(agreed)
+    }
+
+    pub(crate) fn note_agreed(&self, agreed: Agreed) {
+        self.word(at::FLAGS).store(agreed.flags, Ordering::Relaxed);
+        self.word(at::MINOR).store(agreed.minor.into(), Ordering::Relaxed);
+        self.word(at::AGREED).store(mix([agreed.flags, agreed.minor.into()]), Ordering::Release);
+    }
+
+    fn record(&self, of: Table, place: usize) -> &[AtomicU64] {
+        let start = of.at + place * of.words;
+        &self.all()[start..start + of.words]
+    }
+
+    /// The generation, whether the record stands, and the check of both and of the words that count with them.
+    fn state(of: Table, place: usize, record: &[AtomicU64], generation: u32, is_there: bool) -> u64 {
+        let covered = if is_there { &record[1..=of.covered] } else { &[] };
+        let head = u64::from(generation) << 1 | u64::from(is_there);
+        let words = covered.iter().map(|word| word.load(Ordering::Relaxed));
+        head << 32 | mix([place as u64, head].into_iter().chain(words)) >> 32
+    }
+
+    /// One more than the highest place in use; none if the word is damaged.
+    fn used(&self, of: Table) -> Option<usize> {
+        let word = self.value(of.used_at);
+        let used = word >> 32;
+        (word == Self::used_word(of, used)).then_some(used as usize)
+    }
+
+    fn set_used(&self, of: Table, used: usize) {
+        self.word(of.used_at).store(Self::used_word(of, used as u64), Ordering::Release);
+    }
+
+    fn used_word(of: Table, used: u64) -> u64 {
+        used << 32 | mix([of.used_at as u64, used]) >> 32
+    }
+
+    /// Writes a record and then, in one store, that it stands.
+    fn put(&self, of: Table, number: u64, body: impl IntoIterator<Item = u64>) {
+        let Some(Place { at: place, generation }) = slots::place(number) else { return };
+        let record = self.record(of, place);
+        if self.used(of).is_none_or(|used| used <= place) {
+            // Each place in use has a state whose check is right, also before its first record.
+            record[0].store(Self::state(of, place, record, 0, false), Ordering::Release);
+            self.set_used(of, place + 1);
+        }
+        record[1..].iter().zip(body).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+        record[0].store(Self::state(of, place, record, generation, true), Ordering::Release);
+    }
+
+    /// The record is gone, in one store: its place has its next generation.
+    fn free(&self, of: Table, number: u64) {
+        let Some(Place { at: place, generation }) = slots::place(number) else { return };
+        let record = self.record(of, place);
+        record[0].store(Self::state(of, place, record, slots::next(generation), false), Ordering::Release);
+    }
+
+    /// All places in use, with the results of `read`.
+    fn slots<T>(
+        &self,
+        of: Table,
+        most: usize,
+        read: impl Fn(usize, u32, &[AtomicU64]) -> Option<T>,
+    ) -> Result<Vec<KeptSlot<T>>, KeptError> {
+        let damaged = KeptError::Damaged(of.name);
+        let used = self.used(of).filter(|used| *used <= most).ok_or(damaged)?;
+        let slot = |place| {
+            let record = self.record(of, place);
+            let state = record[0].load(Ordering::Acquire);
+            let (generation, is_there) = ((state >> 33) as u32, state >> 32 & 1 == 1);
+            if state != Self::state(of, place, record, generation, is_there) {
+                return Err(damaged);
+            }
+            let found = is_there.then(|| read(place, generation, record).ok_or(damaged)).transpose()?;
+            Ok((generation, found))
+        };
+        (0..used).map(slot).collect()
+    }
+
+    pub(crate) fn put_node(&self, number: u64, node: KeptNode) {
+        let Some(Place { at: place, generation }) = slots::place(number) else { return };
+        let count = counted(place, generation, node.lookups);
+        self.put(NODES, number, handle_words(&node.handle).chain([count]));
+    }
+
+    pub(crate) fn set_lookups(&self, number: u64, lookups: u64) {
+        let Some(Place { at: place, generation }) = slots::place(number) else { return };
+        self.record(NODES, place)[LOOKUPS_AT].store(counted(place, generation, lookups), Ordering::Release);
+    }
+
+    pub(crate) fn free_node(&self, number: u64) {
+        self.free(NODES, number);
+    }
+
+    /// All nodes, by their places.
+    pub(crate) fn nodes(&self) -> Result<Vec<KeptSlot<KeptNode>>, KeptError> {
+        self.slots(NODES, self.nodes, |place, generation, record| {
+            let count = record[LOOKUPS_AT].load(Ordering::Relaxed);
+            let lookups = count >> COUNT_CHECK_BITS;
+            let is_right = lookups > 0 && counted(place, generation, lookups) == count;
+            Some(KeptNode { handle: handle_of(&record[1..])?, lookups }).filter(|_| is_right)
+        })
+    }
+
+    pub(crate) fn put_file(&self, number: u64, file: &KeptFile) {
+        let opener = u64::from(file.process) << 32 | u64::from(file.user);
+        self.put(FILES, number, handle_words(&file.handle).chain([file.node, opener]));
+    }
+
+    pub(crate) fn free_file(&self, number: u64) {
+        self.free(FILES, number);
+    }
+
+    /// All open files, by their places.
+    pub(crate) fn files(&self) -> Result<Vec<KeptSlot<KeptFile>>, KeptError> {
+        self.slots(FILES, OPEN_FILES_MAX, |_, _, record| {
+            let rest = &record[2 + HANDLE_WORDS..];
+            let (node, opener) = (rest[0].load(Ordering::Relaxed), rest[1].load(Ordering::Relaxed));
+            let handle = handle_of(&record[1..])?;
+            Some(KeptFile { handle, node, process: (opener >> 32) as u32, user: opener as u32 })
+        })
+    }
+}
+
+/// A count of lookups, with the check of it.
+fn counted(place: usize, generation: u32, lookups: u64) -> u64 {
+    let check = mix([place as u64, generation.into(), lookups]) >> (u64::BITS - COUNT_CHECK_BITS);
+    lookups << COUNT_CHECK_BITS | check
+}
+
+/// The length and the bytes.
+fn handle_words(handle: &FileHandle) -> impl Iterator<Item = u64> {
+    let mut bytes = [0; HANDLE_BYTES_MAX];
+    let len = handle.as_bytes().len();
+    bytes[..len].copy_from_slice(handle.as_bytes());
+    let word = move |at: usize| bytes[at * 8..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+    std::iter::once(len as u64).chain((0..HANDLE_WORDS).map(word))
+}
+
+fn handle_of(words: &[AtomicU64]) -> Option<FileHandle> {
+    let value = |at: usize| words[at].load(Ordering::Relaxed);
+    let bytes: Vec<u8> = (1..=HANDLE_WORDS).flat_map(|at| value(at).to_le_bytes()).collect();
+    FileHandle::from_bytes(bytes.get(..usize::try_from(value(0)).ok()?)?)
+}

@@ -1,0 +1,244 @@
+//! A mount over the memory of a killed server.
+//!
+//! rule: after a kill the successor's nodes, open files and counts of lookups are those that the kernel knows
+//! kept in: `product/fuse/src/kept.rs`, `product/fuse/src/nodes.rs`, `product/fuse/src/mount.rs`
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use afflux_frontend::MessageMachine;
+use afflux_fuse::{KEPT_WORDS_MIN, Kept, KeptError, KeptWords, MountOptions};
+
+use crate::kernel::{Kernel, RESENT, ROOT, content, longs, name, u64_at, words};
+
+const INIT: u32 = 26;
+const EXISTS: i32 = 17;
+const NOT_THERE: i32 = 2;
+const STALE: i32 = 116;
+
+/// A kernel whose mount has memory for a successor.
+fn begun() -> (Kernel, KeptWords) {
+    let memory: KeptWords = Arc::new((0..KEPT_WORDS_MIN).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
+    let kernel = Kernel::keeping(MountOptions::default(), Kept::fresh(Arc::clone(&memory)).unwrap());
+    let offered = words(&[7, 45, 131_072, u32::MAX, u32::MAX]);
+    kernel.call(INIT, 0, &[offered, vec![0; 44]].concat()).unwrap();
+    assert!(kernel.mount.can_outlive());
+    (kernel, memory)
+}
+
+/// The same words in memory of their own.
+fn copied(memory: &KeptWords) -> KeptWords {
+    let words = (**memory).as_ref().iter().map(|word| AtomicU64::new(word.load(Ordering::Relaxed)));
+    Arc::new(words.collect::<Vec<_>>())
+}
+
+/// The server is killed without an answer, and another one goes on.
+fn kill(kernel: &mut Kernel, memory: &KeptWords) {
+    kernel.resume(Kept::left(Arc::clone(memory)).unwrap()).unwrap();
+    let resumption = kernel.mount.resumption().unwrap();
+    assert_eq!(resumption.head()[..16], [words(&[16, 7]), longs(&[0])].concat()[..]);
+}
+
+/// The success of a change is not noted yet.
+fn unnote(memory: &KeptWords, unique: u64) {
+    const DONE: u64 = 2;
+    let words = (**memory).as_ref();
+    let value = |at: usize| words[at].load(Ordering::Relaxed);
+    // A change has a check beside its state; a grant has a node's number there.
+    let is_change = |at: &usize| value(*at) == unique && value(at + 1) & 0xff == DONE && value(at + 1) >> 32 != 0;
+    let state = (0..words.len() - 1).find(is_change).unwrap() + 1;
+    words[state].store(value(state) ^ 3, Ordering::Relaxed);
+}
+
+fn is_directory(kernel: &Kernel, of: &str) -> bool {
+    let found = kernel.look_up(ROOT, of).unwrap();
+    forget(kernel, found.node, 1);
+    found.mode & 0o170_000 == 0o040_000
+}
+
+fn forget(kernel: &Kernel, node: u64, lookups: u64) {
+    assert!(kernel.send(kernel.message(2, node, &longs(&[lookups]))).is_none());
+}
+
+/// Sends a message again, as the kernel does if nobody has answered it.
+fn again(kernel: &Kernel, mut message: Vec<u8>) -> Result<Vec<u8>, i32> {
+    let unique = u64_at(&message, 8) | RESENT;
+    message[8..16].copy_from_slice(&unique.to_ne_bytes());
+    content(kernel.send(message).unwrap(), unique)
+}
+
+#[test]
+fn numbers_mean_the_same_after_a_kill() {
+    let (mut kernel, memory) = begun();
+    let sub = kernel.make_directory(ROOT, "sub").node;
+    let (file, fh) = kernel.create(sub, "file");
+    let (gone, _) = kernel.create(sub, "gone");
+    kernel.look_up(sub, "file").unwrap();
+    kernel.write(fh, 0, b"bytes").unwrap();
+    forget(&kernel, gone, 1);
+    for _ in 0..3 {
+        kill(&mut kernel, &memory);
+        assert_eq!((kernel.mount.nodes(), kernel.mount.open_files()), (3, 3 - 1));
+        assert_eq!(kernel.read(fh, 0, 100).unwrap(), b"bytes");
+        assert!(kernel.attributes(file).is_ok() && kernel.attributes(sub).is_ok());
+        assert_eq!(kernel.attributes(gone), Err(STALE));
+        assert_eq!(kernel.look_up(ROOT, "sub").unwrap().node, sub, "an object has one node");
+        forget(&kernel, sub, 1);
+    }
+    forget(&kernel, file, 1);
+    kill(&mut kernel, &memory);
+    assert!(kernel.attributes(file).is_ok(), "one lookup is left");
+    forget(&kernel, file, 1);
+    kill(&mut kernel, &memory);
+    assert_eq!(kernel.attributes(file), Err(STALE));
+    let new = kernel.look_up(sub, "file").unwrap().node;
+    assert!(new != file && new != gone, "a number is not given to another node");
+    kernel.sync(fh).unwrap();
+}
+
+#[test]
+fn what_was_agreed_stays_agreed() {
+    let (mut kernel, memory) = begun();
+    kill(&mut kernel, &memory);
+    assert!(kernel.mount.can_outlive());
+    // SETXATTR with the fields of SETXATTR_EXT: size, flags, further flags, padding.
+    let body = [words(&[1, 0, 0, 0]), name("user.a"), b"v".to_vec()].concat();
+    kernel.call(21, ROOT, &body).unwrap();
+    let (old, old_memory) = begun();
+    old.call(INIT, 0, &words(&[7, 31, 0, 1 << 3])).unwrap();
+    assert!(!old.mount.can_outlive(), "an older kernel does not send requests again");
+    drop(old_memory);
+}
+
+// rule: a request that the kernel sends again after a kill is carried out once
+// kept in: `product/fuse/src/kept/journal.rs`, `product/fuse/src/operations/repeated.rs`
+#[test]
+fn a_repeated_change_of_names_is_done_once() {
+    let (mut kernel, memory) = begun();
+    let (file, fh) = kernel.create(ROOT, "file");
+    let make = [words(&[0o755, 0]), name("directory")].concat();
+    let excl = [words(&[0o302, 0o100_444, 0, 0]), name("created")].concat();
+    let link = [longs(&[file]), name("linked")].concat();
+    let exchange = [longs(&[ROOT]), words(&[2, 0]), name("linked"), name("directory")].concat();
+    let changes: [(u32, Vec<u8>); 9] = [
+        (9, make),
+        (35, excl),
+        (6, [name("symlink"), name("target")].concat()),
+        (13, link),
+        (45, exchange),
+        (45, [longs(&[ROOT]), words(&[0, 0]), name("created"), name("renamed")].concat()),
+        (10, name("symlink")),
+        (11, name("linked")),
+        (12, [longs(&[ROOT]), name("renamed"), name("last")].concat()),
+    ];
+    for (opcode, body) in changes {
+        let message = kernel.message(opcode, ROOT, &body);
+        let first = content(kernel.send(message.clone()).unwrap(), kernel.last()).unwrap();
+        let (nodes, open) = (kernel.mount.nodes(), kernel.mount.open_files());
+        // The answer reached nobody. The second server was killed before it noted the success.
+        for is_noted in [true, false] {
+            if !is_noted {
+                unnote(&memory, u64_at(&message, 8));
+            }
+            kill(&mut kernel, &memory);
+            let second = again(&kernel, message.clone()).unwrap_or_else(|errno| panic!("{opcode}: {errno}"));
+            assert_eq!(second.len(), first.len(), "{opcode}");
+            assert_eq!((kernel.mount.nodes(), kernel.mount.open_files()), (nodes, open), "{opcode}");
+            let is_exchange = opcode == 45 && body[8] != 0;
+            assert!(!is_exchange || kernel.attributes(file).is_ok() && is_directory(&kernel, "linked"));
+        }
+        // Without an earlier server it is a change of its own.
+        let fresh = kernel.call(opcode, ROOT, &body).map(drop);
+        if opcode != 45 || body[8] == 0 {
+            assert!(matches!(fresh, Err(EXISTS | NOT_THERE)), "{opcode}: {fresh:?}");
+        } else {
+            kernel.call(opcode, ROOT, &body).unwrap();
+        }
+    }
+    let mut names: Vec<String> = kernel.list(ROOT, 4096, false).into_iter().map(|(name, _)| name).collect();
+    names.sort();
+    assert_eq!(names, [".", "..", "directory", "file", "last"]);
+    kernel.write(fh, 0, b"still").unwrap();
+}
+
+#[test]
+fn a_repeated_append_writes_the_same_place() {
+    let (mut kernel, memory) = begun();
+    let (_, fh) = kernel.create(ROOT, "file");
+    let append = [longs(&[fh, 0]), words(&[4, 0, 0, 0, 0o2000, 0]), b"line".to_vec()].concat();
+    for round in 1..4 {
+        let message = kernel.message(16, 0, &append);
+        content(kernel.send(message.clone()).unwrap(), kernel.last()).unwrap();
+        kill(&mut kernel, &memory);
+        again(&kernel, message).unwrap();
+        assert_eq!(kernel.read(fh, 0, 100).unwrap(), b"line".repeat(round));
+    }
+}
+
+#[test]
+fn a_lookup_whose_answer_was_lost_is_counted_once() {
+    let (mut kernel, memory) = begun();
+    let (file, _) = kernel.create(ROOT, "file");
+    let message = kernel.message(1, ROOT, &name("file"));
+    kernel.send(message.clone()).unwrap();
+    let open = kernel.message(14, file, &words(&[0, 0]));
+    kernel.send(open.clone()).unwrap();
+    kill(&mut kernel, &memory);
+    again(&kernel, message).unwrap();
+    again(&kernel, open).unwrap();
+    assert_eq!(kernel.mount.open_files(), 2);
+    forget(&kernel, file, 1);
+    assert!(kernel.attributes(file).is_ok());
+    forget(&kernel, file, 1);
+    assert_eq!(kernel.attributes(file), Err(STALE));
+}
+
+#[test]
+fn memory_of_another_directory_is_refused() {
+    let (mut kernel, memory) = begun();
+    kernel.make_directory(ROOT, "sub");
+    let error = kernel.resume_at("sub", Kept::left(Arc::clone(&memory)).unwrap()).err();
+    assert_eq!(error, Some(KeptError::OtherRoot));
+    kill(&mut kernel, &memory);
+}
+
+/// Damages are found, or change nothing that the kernel knows.
+#[test]
+fn damaged_memory_is_refused_or_harmless() {
+    let (mut kernel, memory) = begun();
+    let (file, fh) = kernel.create(ROOT, "file");
+    kernel.write(fh, 0, b"bytes").unwrap();
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed
+    };
+    // The words in use, and any words.
+    let words = (*memory).as_ref();
+    let used: Vec<usize> = (0..words.len()).filter(|at| words[*at].load(Ordering::Relaxed) != 0).collect();
+    let any = (0..20).map(|_| next() as usize % words.len()).collect::<Vec<_>>();
+    let damaged = copied(&memory);
+    let mut refused = 0;
+    for at in used.into_iter().chain(any) {
+        let word = &(*damaged).as_ref()[at];
+        let before = word.load(Ordering::Relaxed);
+        for value in [next(), before ^ 1 << (next() % 64), 0] {
+            word.store(value, Ordering::Relaxed);
+            let Ok(kept) = Kept::left(Arc::clone(&damaged)) else {
+                refused += 1;
+                continue;
+            };
+            kernel.resume(kept).unwrap();
+            assert_eq!(kernel.read(fh, 0, 100).as_deref(), Ok(&b"bytes"[..]), "word {at}");
+            assert_eq!(kernel.attributes(file).unwrap().0, 5, "word {at}");
+        }
+        word.store(before, Ordering::Relaxed);
+    }
+    assert!(refused > 20, "{refused}");
+    for _ in 0..3 {
+        let noise: Vec<AtomicU64> = (0..KEPT_WORDS_MIN).map(|_| AtomicU64::new(next())).collect();
+        assert!(Kept::left(Arc::new(noise)).is_err());
+    }
+}
