@@ -140,7 +140,7 @@ const WITH_TWO_FORMS: [&str; 2] = ["afflux-object-store", "afflux-command"];
 
 /// Bans of methods and types apply to the code, not to its tests (a test may start a thread).
 const LINTS: [&str; 5] = ["-Dwarnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
-/// What clippy takes for the end of an argument.
+/// Clippy splits its arguments here.
 const BETWEEN_LINTS: &str = "__CLIPPY_HACKERY__";
 
 /// Formatting, lints, then all tests (tidy is one of them). With `--forbid-skips`, no test may be skipped without an excuse.
@@ -170,8 +170,8 @@ fn lint() -> Result<()> {
     step("cargo", &["check", "--package", "afflux"])
 }
 
-/// Has a build of cargo's read the lints of all crates of the workspace: a pass of its own over the same code would take a
-/// fifth of the whole run, and this takes a fiftieth of the build. Warnings are errors.
+/// Has a build of cargo's read the lints of all crates of the workspace. Warnings are errors. A pass of its own over the same
+/// code takes a fifth of the whole run, and this a fiftieth of the build.
 fn linted(cargo: &mut Command) {
     cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
     // As `cargo clippy -- ARGUMENTS` passes its arguments on.
