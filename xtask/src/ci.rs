@@ -223,8 +223,8 @@ fn tested(scope: Scope) -> Result<()> {
     let (first, skipped) = (fresh_seed().to_string(), skips::begin()?);
     let environment = [("AFFLUX_FIRST_SEED", first.as_str()), (SKIPPED, skipped.to_str().context("a path of text")?)];
     let form = if scope.is_for_change { WITH_STORES } else { &[] };
-    let tests = |what: &str| {
-        let arguments = [&["test", "--no-fail-fast", "--workspace", what], form].concat();
+    let tests = |what: &[&str]| {
+        let arguments = [&["test", "--no-fail-fast", "--workspace"], what, form].concat();
         eprintln!("+ AFFLUX_FIRST_SEED={first} cargo {}", arguments.join(" "));
         let mut command = Command::new("cargo");
         command.args(arguments).envs(environment).current_dir(repository::root());
@@ -233,11 +233,11 @@ fn tested(scope: Scope) -> Result<()> {
         }
         command
     };
-    let targets = if scope.is_for_change { "--all-targets" } else { "--tests" };
+    let targets: &[&str] = if scope.is_for_change { &["--tests", "--examples", "--bench", "*"] } else { &["--tests"] };
     let mounted = || if scope.is_gate { mounted_programs(&skipped) } else { Ok(true) };
     let is_right = programs::run(tests(targets), &environment, mounted)?;
     // Without a time limit: if another program started them, examples of the documentation would share a process.
-    let mut examples = tests("--doc");
+    let mut examples = tests(&["--doc"]);
     let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
     if is_right && said.is_empty() && !skipped.exists() {
         return Err(examples.exec()).context("cargo test");

@@ -600,7 +600,10 @@ fn the_last_handle_may_go_with_a_thread() {
 fn a_device_that_vanishes_fails_every_sync_and_the_close_says_what_was_lost() {
     let place = tempfile::tempdir().unwrap();
     let Some(mounted) = Mounted::ext4(place.path()) else { return };
-    let cache = Cache::builder().memory(8 << 20).knob(afflux::Knob::ReserveBytes, 0).build().unwrap();
+    let built = Cache::builder().memory(8 << 20).knob(afflux::Knob::ReserveBytes, 0);
+    // The flusher is not to write and flush pages before the device vanishes.
+    let built = built.knob(afflux::Knob::WritebackCentisecs, 0).knob(afflux::Knob::BackgroundCentisecs, 100);
+    let cache = built.build().unwrap();
     let file = cache.create(mounted.0.join("file")).unwrap();
     let clean = cache.create(mounted.0.join("clean")).unwrap();
     let fine = cache.create(place.path().join("fine")).unwrap();
