@@ -1,8 +1,8 @@
 //! rule: test programs run side by side, each in its package, and every failure is told
 //! kept in: `xtask/src/ci/programs.rs`
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use super::{Program, listed, succeeds};
 
@@ -23,9 +23,12 @@ fn only_test_programs_are_listed_with_their_packages() {
 fn a_program_runs_in_its_package_with_the_environment_and_its_failure_is_seen() {
     let scratch = afflux_scratch::Scratch::new(&std::env::temp_dir(), "programs").unwrap();
     let executable = scratch.path().join("program");
-    std::fs::write(&executable, "#!/bin/sh\ntest \"$PWD:$CARGO_MANIFEST_DIR\" = \"/usr:/usr\" && exit $CODE\n")
-        .unwrap();
-    std::fs::set_permissions(&executable, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let text = "#!/bin/sh\ntest \"$PWD:$CARGO_MANIFEST_DIR\" = \"/usr:/usr\" && exit $CODE\n";
+    // Another process writes it: a child of another test's thread may hold a file that this process writes, and a file that
+    // is open for writing cannot be run.
+    let write = "printf %s \"$TEXT\" > \"$AT\" && chmod +x \"$AT\"";
+    let written = Command::new("sh").args(["-c", write]).env("TEXT", text).env("AT", &executable).status().unwrap();
+    assert!(written.success());
     let program = Program { executable, source: PathBuf::from("x.rs"), package: PathBuf::from("/usr") };
     assert!(succeeds(&program, &[("CODE", "0")]));
     assert!(!succeeds(&program, &[("CODE", "1")]));
