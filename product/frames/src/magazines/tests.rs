@@ -93,7 +93,7 @@ fn every_size_hands_out_every_frame_once() {
     }
 }
 
-/// The frames that this thread can take after another one ended with frames in its magazines.
+/// Lets a thread end with frames in its magazines. Returns the number of frames that the caller can take then.
 fn found_after_a_threads_end() -> u32 {
     let magazines = Magazines::new(FRAMES_WITH_HANDS);
     // This thread has a slot of its own from now on. Otherwise it would take over that of the thread that ends.
