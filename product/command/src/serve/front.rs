@@ -72,6 +72,7 @@ struct PreparedMount {
 /// Memory for a mount that outlives its server.
 struct PreparedMemory {
     memory: MountMemory,
+    contents: Kept,
     /// An earlier server has left it.
     is_left: bool,
 }
@@ -81,7 +82,7 @@ struct PreparedMemory {
 pub(super) struct Separated {
     unmounter: Unmounter,
     own: Option<OwnMounts>,
-    kept: Option<KeptMount>,
+    kept: Option<(KeptMount, Kept)>,
 }
 
 /// A front in use: connections, a mount, or both over one engine.
@@ -294,17 +295,15 @@ impl PreparedMount {
         let options = MountOptions { acts_as_callers: acts_as_others(), ..self.wanted.options };
         let volume_of_mount = Arc::clone(volume);
         let mount = match &self.memory {
-            Some(PreparedMemory { memory, is_left: true }) => {
-                let kept = Kept::left(memory.words()).map_err(|error| failed(&error))?;
-                let resumed = Mount::resumed(volume_of_mount, &root, options, Threads, recording, kept);
+            Some(PreparedMemory { contents, is_left: true, .. }) => {
+                let resumed = Mount::resumed(volume_of_mount, &root, options, Threads, recording, contents.clone());
                 match platform.block_on(resumed) {
                     Ok((mount, lost)) => told(mount, lost),
                     Err(error) => return Err(self.given_up(&error)),
                 }
             }
             memory => {
-                let kept = memory.as_ref().map(|fresh| Kept::fresh(fresh.memory.words())).transpose();
-                let kept = kept.map_err(|error| failed(&error))?;
+                let kept = memory.as_ref().map(|fresh| fresh.contents.clone());
                 Mount::new(volume_of_mount, &root, options, Threads, recording, kept)
             }
         };
@@ -357,9 +356,9 @@ fn forget_mount() {
 fn mounted(wanted: &WantedMount, source: &Path, separated: Option<Separated>, is_kept: bool) -> Outcome<PreparedMount> {
     let Separated { mut unmounter, own, kept } = separated.ok_or_else(|| Failure::failed("nothing unmounts"))?;
     let wanted = wanted.clone();
-    if let Some(kept) = kept {
+    if let Some((kept, contents)) = kept {
         let (mounted, memory) = kept.into_mount();
-        let memory = Some(PreparedMemory { memory, is_left: true });
+        let memory = Some(PreparedMemory { memory, contents, is_left: true });
         return Ok(PreparedMount { mounted, unmounter, wanted, memory });
     }
     let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot mount: {error}"));
@@ -369,7 +368,11 @@ fn mounted(wanted: &WantedMount, source: &Path, separated: Option<Separated>, is
     if let Some(memory) = &memory {
         mounted.keep(memory).map_err(|error| failed(&error))?;
     }
-    let memory = memory.map(|memory| PreparedMemory { memory, is_left: false });
+    let memory = memory.map(|memory| {
+        let contents = Kept::fresh(memory.words()).map_err(|error| failed(&error))?;
+        Ok(PreparedMemory { memory, contents, is_left: false })
+    });
+    let memory = memory.transpose()?;
     Ok(PreparedMount { mounted, unmounter, wanted, memory })
 }
 

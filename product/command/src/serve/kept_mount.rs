@@ -37,7 +37,8 @@ struct LeftMount {
 /// The parts of a mount that this process has already.
 #[derive(Default)]
 pub(super) struct Taken {
-    pub(super) kept: Option<KeptMount>,
+    /// The mount of the earlier server, with the contents of its memory.
+    pub(super) kept: Option<(KeptMount, Kept)>,
     pub(super) unmounter: Option<Unmounter>,
     pub(super) own: Option<OwnMounts>,
 }
@@ -75,13 +76,19 @@ impl Left {
             warn!("the mount point had a mount whose server is dead; it is mounted anew");
         }
         let Some(LeftMount { kept, unmounter, own }) = self.mount else { return Ok((self.store, Taken::default())) };
-        let reason = if !is_kept || point != Some(kept.point()) {
-            Some("these settings have no such mount with `--arena systemd`".to_owned())
+        let contents = if !is_kept || point != Some(kept.point()) {
+            Err("these settings have no such mount with `--arena systemd`".to_owned())
         } else {
-            Kept::left(kept.memory().words()).err().map(|error| format!("its memory: {error}"))
+            Kept::left(kept.memory().words()).map_err(|error| format!("its memory: {error}"))
         };
-        let taken = Taken { kept: Some(kept), unmounter: Some(unmounter), own: Some(own) };
-        Ok((self.store, if let Some(reason) = reason { taken.given_up(&reason)? } else { taken }))
+        let taken = match contents {
+            Ok(contents) => Taken { kept: Some((kept, contents)), unmounter: Some(unmounter), own: Some(own) },
+            Err(reason) => {
+                give_up(&kept, unmounter, &reason)?;
+                Taken { own: Some(own), ..Taken::default() }
+            }
+        };
+        Ok((self.store, taken))
     }
 }
 
@@ -93,22 +100,24 @@ impl Taken {
     /// Ends the mount of the earlier server if the cache's memory did not come with it. Programs would take lost bytes for
     /// written ones.
     pub(super) fn with_cache(self, is_left: bool) -> Outcome<Self> {
-        if is_left { Ok(self) } else { self.given_up("systemd has no cache with it") }
-    }
-
-    /// Unmounts the mount of the earlier server, if there is one.
-    fn given_up(self, reason: &str) -> Outcome<Self> {
-        let (Some(kept), Some(mut unmounter)) = (self.kept, self.unmounter) else {
-            return Ok(Self { kept: None, unmounter: None, own: self.own });
-        };
-        let shown = output::shown(kept.point().display());
-        warn!("the mount {shown} that systemd has is given up: {reason}");
-        if let Err(error) = unmounter.unmount(Unmounting::Lazily) {
-            warn!("{shown} could not be unmounted: {error}");
+        if is_left {
+            return Ok(self);
         }
-        forget()?;
-        Ok(Self { kept: None, unmounter: None, own: self.own })
+        if let (Some((kept, _)), Some(unmounter)) = (self.kept, self.unmounter) {
+            give_up(&kept, unmounter, "systemd has no cache with it")?;
+        }
+        Ok(Self { own: self.own, ..Self::default() })
     }
+}
+
+/// Unmounts the mount of the earlier server.
+fn give_up(kept: &KeptMount, mut unmounter: Unmounter, reason: &str) -> Outcome {
+    let shown = output::shown(kept.point().display());
+    warn!("the mount {shown} that systemd has is given up: {reason}");
+    if let Err(error) = unmounter.unmount(Unmounting::Lazily) {
+        warn!("{shown} could not be unmounted: {error}");
+    }
+    forget()
 }
 
 /// The process that unmounts at the end.
