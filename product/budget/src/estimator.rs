@@ -309,12 +309,12 @@ impl DirectionState {
     }
 
     /// Whether the flusher had too little to write up to now to keep the device at work. The device did the little in a
-    /// moment, and nothing is in flight or nothing more is dirty.
+    /// moment, and nothing is in flight or nothing more is dirty. Or its calls are long, and it had few of them.
     fn is_dry(&self, facts: &Facts, done: &Completion, passed: Elapsed) -> bool {
         let in_flight =
             DirectionWork { runs: done.runs, bytes: done.bytes.saturating_add(facts.write_bytes_in_flight) };
         let little = passed.own_ns < DRY_NS && in_flight.cost_ns(&self.prices) < DRY_NS;
-        little && (facts.write_bytes_in_flight == 0 || !facts.more_to_write)
+        done.starved || little && (facts.write_bytes_in_flight == 0 || !facts.more_to_write)
     }
 
     /// A flush emptied the device's cache. Its time was the writes', unless the flusher had too little to write.

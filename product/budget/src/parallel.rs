@@ -17,7 +17,7 @@
 //! device idles meanwhile: then its bytes look dear, so that less is sent, and they look dearer still.
 //!
 //! A device that is refused requests, because its store gets too many, has p in flight at most. A round with a refusal
-//! counts as slow.
+//! counts as slow, and p does not grow for a second.
 //!
 //! Owns: p, rounds, the latency of an unloaded device, the shortest latency.
 //! Does not own: clocks, the submission of requests.
@@ -31,6 +31,8 @@ use crate::{Cost, MILLISECOND};
 const START: u64 = 4;
 /// How often the latency of an unloaded device is measured, and for how long the shortest is remembered at least.
 const MEASURE_NS: u64 = 10_000 * MILLISECOND;
+/// After a refusal p does not grow for so long: each request too many is refused more than once until it is taken.
+const REFUSED_NS: u64 = 1000 * MILLISECOND;
 /// A measurement is given up after so many rounds in which more are in flight all the time: such requests are cheap,
 /// and p decides nothing.
 const GIVE_UP_ROUNDS: u64 = 4;
@@ -292,7 +294,9 @@ impl Parallelism {
                 self.p * 7 / 8
             }
         };
-        self.p = p.clamp(1, self.depth);
+        let is_refused = now_ns.saturating_add(MEASURE_NS) < self.bound_until_ns.saturating_add(REFUSED_NS);
+        let most = if is_refused { self.p } else { self.depth };
+        self.p = p.clamp(1, most);
     }
 
     fn more(&self) -> u64 {

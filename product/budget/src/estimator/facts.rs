@@ -28,6 +28,8 @@ pub struct Completion {
     pub submitted_ns: u64,
     /// Time before now in which nobody looked for completions.
     pub unwatched_ns: u64,
+    /// The flusher had too little to write for a device whose calls are long and overlap.
+    pub starved: bool,
 }
 
 /// The device at that moment; the completed request is no longer in flight.

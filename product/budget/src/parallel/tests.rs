@@ -182,7 +182,9 @@ fn a_refusal_bounds_the_requests_by_p_and_takes_an_eighth_of_it() {
     assert_eq!(parallel.requests_max(0), 32, "at once");
     (0..31).for_each(|_| parallel.ended(0, L, &fast));
     assert_eq!((parallel.learned(), parallel.requests_max(0)), (28, 28), "once a round");
-    (0..28).for_each(|_| parallel.ended(0, L, &fast));
+    (0..28).for_each(|_| parallel.ended(REFUSED_NS - 1, L, &fast));
+    assert_eq!(parallel.learned(), 28, "the refusal is recent");
+    (0..28).for_each(|_| parallel.ended(REFUSED_NS, L, &fast));
     assert_eq!(parallel.learned(), 31, "it grows by an eighth");
     assert_eq!(parallel.requests_max(MEASURE_NS), 64);
 }

@@ -56,10 +56,10 @@ impl From<&View> for Facts {
 
 impl Completion {
     /// The request that the engine reports now.
-    pub fn reported(view: &View, done: &Completed) -> Self {
+    pub fn reported(view: &View, done: &Completed, starved: bool) -> Self {
         let side = if done.direction == Direction::Read { Side::Read } else { Side::Write };
         let Completed { runs, bytes, latency_ns, unwatched_ns, .. } = *done;
-        Self { side, runs, bytes, submitted_ns: view.now.0.saturating_sub(latency_ns), unwatched_ns }
+        Self { side, runs, bytes, submitted_ns: view.now.0.saturating_sub(latency_ns), unwatched_ns, starved }
     }
 }
 
@@ -142,6 +142,9 @@ impl DeviceMemory {
         // Runs cost nothing where small calls share one: all time is the bytes'.
         let runs = if takes_whole_runs(view) && done.direction == Direction::Write { 0 } else { done.runs };
         let done = &Completed { runs, ..*done };
+        // A lone call lasts as long as one of many.
+        let likes = self.learned(view).parallelism.requests();
+        let starved = takes_whole_runs(view) && !done.held_back && done.in_flight < likes;
         if done.direction == Direction::Write {
             let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
             self.done.add(DirectionWork { runs: done.runs, bytes: done.bytes });
@@ -157,6 +160,6 @@ impl DeviceMemory {
             };
             self.learned(view).parallelism.ended(view.now.0, in_flight_ns, &ended);
         }
-        self.learned(view).estimator.completed(&Facts::from(view), Completion::reported(view, done));
+        self.learned(view).estimator.completed(&Facts::from(view), Completion::reported(view, done, starved));
     }
 }

@@ -279,6 +279,7 @@ impl DevicePolicy for Budget {
             cost_max: Amount(device.read_interference.times(rates.in_flight_ns)),
             request_bytes,
             run_tail_bytes: request_bytes,
+            fills_requests: takes_whole_runs(view),
             slice_align_bytes: SLICE_ALIGN_BYTES,
             sync_lead: Amount(rates.knobs.budget_ns.saturating_mul(SYNC_TIMES)),
             idle: (!takes_whole_runs(view)).then(|| idle::terms(&rates, request_bytes)),

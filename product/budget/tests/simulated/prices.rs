@@ -57,7 +57,7 @@ impl DevicePolicy for Probe {
     }
 
     fn completed(&self, view: &View, done: &Completed, (): &mut (), (): &mut ()) {
-        let completion = Completion::reported(view, done);
+        let completion = Completion::reported(view, done, false);
         self.estimator.lock().unwrap().completed(&Facts::from(view), completion);
     }
 

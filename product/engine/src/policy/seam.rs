@@ -194,6 +194,8 @@ pub struct Flight {
     pub request_bytes: u64,
     /// A turn that has written its slice continues to the end of its run, if at most this many bytes are left.
     pub run_tail_bytes: u64,
+    /// Whether a turn that is not for a sync leaves the rest of a run that fills no request: more may follow it.
+    pub fills_requests: bool,
     /// A slice of at least this many bytes ends at a multiple of it in the file; 0: anywhere. If a device writes whole
     /// blocks of its own, slices that end with a block write none twice.
     pub slice_align_bytes: u64,
@@ -223,6 +225,7 @@ impl Flight {
         cost_max: Cost::MAX,
         request_bytes: u64::MAX,
         run_tail_bytes: 0,
+        fills_requests: false,
         slice_align_bytes: 0,
         sync_lead: Cost::MAX,
         idle: None,

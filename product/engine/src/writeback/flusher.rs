@@ -112,6 +112,9 @@ impl<P: Platform> Writeback<P> {
             if taken.yields_to_sync() {
                 return;
             }
+            if allowed.fills_requests && !taken.is_for_sync() && taken.run_ends_within(allowed.request_bytes) {
+                return;
+            }
             if written < left {
                 left -= written;
             } else {

@@ -126,7 +126,8 @@ impl Speed {
         let doubtful_ns = if was_bottleneck { 0 } else { writes_ns };
         for (side, bytes, unwatched_ns) in [(Side::Read, done.read_bytes, 0), (Side::Write, write_bytes, doubtful_ns)] {
             if bytes > 0 {
-                let completion = Completion { side, runs: 0, bytes, submitted_ns: now_ns, unwatched_ns };
+                let completion =
+                    Completion { side, runs: 0, bytes, submitted_ns: now_ns, unwatched_ns, starved: false };
                 self.estimator.completed(clocks, completion);
             }
         }

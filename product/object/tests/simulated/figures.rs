@@ -152,6 +152,33 @@ fn a_gigabyte_is_135_puts_at_most() {
     });
 }
 
+/// The server gathers whole segments, however slow the client of a stream is.
+#[test]
+fn a_stream_of_a_slow_client_is_written_in_whole_segments() {
+    let mut most = 0;
+    for mb in [10, 40, 100, 200] {
+        let machine = machine(&ObjectContents::default(), store(30, 500));
+        let here = Arc::clone(&machine.here);
+        machine.run(async {
+            let file = here.open(1, 0);
+            // The device is known: a server keeps its prices over restarts.
+            write_all(&here, &file, 0, 512 * MIB as u64).await;
+            here.sync(&file).await;
+            let (file, before) = (here.open(2, 0), here.store.figures().puts);
+            let (data, total) = (vec![7; 256 * KIB], 256 * MIB as u64);
+            for at in (0..total).step_by(256 * KIB) {
+                here.engine.write(&file, at, &data).await.unwrap();
+                here.sleep(256 * KIB as u64 * SECOND / (mb * 1_000_000)).await;
+            }
+            here.sync(&file).await;
+            let puts = here.store.figures().puts - before;
+            println!("a client of {mb} MB/s: {puts} PUTs for 256 MiB");
+            most = most.max(puts);
+        });
+    }
+    assert!(most <= 33, "{most} PUTs");
+}
+
 #[test]
 fn a_small_commit_is_one_round_trip() {
     for round_trip_ms in [30, 100, 150] {
