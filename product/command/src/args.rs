@@ -55,11 +55,13 @@ over the environment, and the environment over the file.";
 const MOUNT_EXAMPLES: &str = "\
 Examples:
   sudo afflux mount /data /data
-  sudo afflux mount /srv/disk /mnt/disk --cache 512MiB --set budget_ms=500";
+  sudo afflux mount /srv/disk /mnt/disk --cache 512MiB --set budget_ms=500
+  sudo afflux mount s3://bucket/home /mnt/home";
 
 const MOUNT_MORE: &str = "\
-DIR is mounted on MOUNTPOINT by FUSE. Mounted over itself, nobody can change it behind the cache: this is the \
-recommended form. Ctrl-C, SIGTERM and umount(8) write everything, then end.
+DIR, a directory or the address of an object store, is mounted on MOUNTPOINT by FUSE. A directory that is mounted over \
+itself cannot be changed behind the cache: this is the recommended form. Ctrl-C, SIGTERM and umount(8) write \
+everything, then end.
 
 Run by root, the mount is for all users, and the kernel checks each user's rights. Run by another user, it is for \
 that user alone, and needs fusermount3 (Debian's fuse3).

@@ -1,10 +1,8 @@
-//! `afflux mount`: a directory as a mount of this host.
+//! `afflux mount`: a directory, or a volume in a store, as a mount of this host.
 //!
 //! Owns: its two paths, the refusal of `serve`'s own settings.
 //! Does not own: everything behind them, which is `serve`'s.
 //! Invariants: a setting that a mount does not obey is refused, not ignored.
-
-use std::path::Path;
 
 use afflux_linux::{HostMemory, MountPoint};
 use afflux_report::failure::{Failure, Outcome};
@@ -12,7 +10,6 @@ use afflux_report::output;
 
 use crate::serve::front::WantedFront;
 use crate::serve::kept_mount::Left;
-use crate::serve::source::is_store;
 use crate::settings::OF_SERVE;
 use crate::{args, configuration, serve};
 
@@ -26,9 +23,6 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let paths = &mut configuration.settings.directories;
     let point = paths.pop().filter(|_| paths.len() == 1);
     let point = point.ok_or_else(|| Failure::wrong_use("two paths are needed: afflux mount DIR MOUNTPOINT"))?;
-    if is_store(Path::new(&paths[0])) {
-        return Err(Failure::wrong_use("a volume in a store cannot be mounted yet; `afflux serve` serves it"));
-    }
     left.clear(&point, &configuration.settings);
     let point = MountPoint::at(&point).map_err(|error| Failure::failed(output::shown(error)))?;
     let wanted = WantedFront::mount(point, &configuration.settings)?;

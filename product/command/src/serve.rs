@@ -75,14 +75,14 @@ use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 use arena::CacheMemory;
 use exports::Export;
-use front::{PreparedFront, WantedFront};
+use front::{OfTree, PreparedFront, WantedFront};
 use kept_mount::{Left, Taken};
 use kept_prices::KeptPrices;
 use prefault::Prefault;
 use reload::Reload;
 use running::{Devices, Running};
 use signals::{Hangup, SignalRequest};
-use source::{Source, is_store};
+use source::Source;
 use state::StateDirectory;
 use upkeep::Upkeep;
 
@@ -99,9 +99,6 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
     let settings = &configuration.settings;
-    if settings.mount.point.is_some() && settings.directories.iter().any(|directory| is_store(directory)) {
-        return Err(Failure::wrong_use("a volume in a store cannot be mounted yet; leave out --mount"));
-    }
     if let Some(point) = &settings.mount.point {
         left.clear(point, settings);
     }
@@ -299,7 +296,8 @@ fn start(
         .iter()
         .try_for_each(ArenaFile::offer)
         .map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))?;
-    let front = front.start(platform, &engine, &volume, rules)?;
+    let of_tree = OfTree { checks_rights: source.checks_rights(), is_sole: source.is_sole() };
+    let front = front.start(platform, &engine, &volume, rules, of_tree)?;
     arena.iter_mut().for_each(ArenaFile::keep);
     arena::adopt_files(&engine, &volume);
     let store = source.store_figures();

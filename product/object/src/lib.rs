@@ -33,6 +33,7 @@ mod ranges;
 mod read;
 mod retry;
 mod seams;
+mod seek;
 mod state;
 #[cfg(test)]
 mod tests;

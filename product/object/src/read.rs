@@ -64,7 +64,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     }
 
     /// The extents of a range with all writes, or nothing if the map must be read.
-    fn view(&self, ino: u64, start: u64, end: u64) -> Option<Vec<Extent>> {
+    pub(crate) fn view(&self, ino: u64, start: u64, end: u64) -> Option<Vec<Extent>> {
         let mut state = self.state();
         let file = state.file(ino);
         if file.map.gap(start, end).is_some() {

@@ -121,9 +121,6 @@ impl<'a> MountedOptions<'a> {
             (_, Some(_)) => bail!("only a gateway can be killed: --kill-every goes with --store radosgw"),
             (_, None) => {}
         }
-        if options.way == Way::Fuse && options.place != Place::Directory {
-            bail!("a volume in a store cannot be mounted yet: --store goes without --fuse");
-        }
         Ok(options)
     }
 }

@@ -32,11 +32,13 @@ impl Volume {
     /// The command with this word, such as `serve`, for the volume.
     pub(super) fn command(&self, afflux: &Path, word: &str) -> Command {
         let mut command = Command::new(afflux);
-        command.arg(word).arg(&self.address);
+        command.arg(word);
         if let Some(bucket) = &self.bucket {
             command.args(["--endpoint", &bucket.endpoint]);
             command.env("AWS_ACCESS_KEY_ID", &bucket.key).env("AWS_SECRET_ACCESS_KEY", &bucket.secret);
         }
+        // A mount's point follows the address.
+        command.arg(&self.address);
         command
     }
 }

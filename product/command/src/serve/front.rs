@@ -55,6 +55,15 @@ struct WantedMount {
     options: MountOptions,
 }
 
+/// The facts about a tree that its mount goes by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfTree {
+    /// The tree checks each user's rights by itself. The server's own rights do not matter.
+    pub(super) checks_rights: bool,
+    /// Only this server changes the tree.
+    pub(super) is_sole: bool,
+}
+
 /// A front that takes no calls yet. It has what takes rights that the process then gives up.
 pub(super) struct PreparedFront {
     nfs: Option<(Listener, SocketAddr)>,
@@ -136,7 +145,8 @@ impl WantedFront {
 
     /// A mount alone.
     pub(crate) fn mount(point: MountPoint, settings: &Settings) -> Outcome<Self> {
-        let directory = settings.directories.first().and_then(|directory| directory.canonicalize().ok());
+        let place = settings.directories.first().map(|place| host_path(place));
+        let directory = place.and_then(|place| place.canonicalize().ok());
         let below = |directory: &PathBuf| point.path().starts_with(directory);
         if !geteuid().is_root() && directory.as_ref().is_some_and(below) {
             return Err(Failure::wrong_use(format!(
@@ -260,6 +270,7 @@ impl PreparedFront {
         engine: &Arc<Engine<LinuxPlatform>>,
         volume: &Arc<Volume<LinuxPlatform>>,
         rules: Rules,
+        tree: OfTree,
     ) -> Outcome<Front> {
         let mut front = Front { nfs: None, mount: None };
         if let Some((listener, listen)) = self.nfs {
@@ -277,7 +288,7 @@ impl PreparedFront {
         }
         if let Some(mount) = self.mount {
             let recording = front.nfs.as_ref().map_or_else(Arc::default, |nfs| Arc::clone(nfs.server.recording()));
-            front.mount = Some(mount.start(platform, volume, recording)?);
+            front.mount = Some(mount.start(platform, volume, recording, tree)?);
         }
         Ok(front)
     }
@@ -289,10 +300,15 @@ impl PreparedMount {
         platform: &LinuxPlatform,
         volume: &Arc<Volume<LinuxPlatform>>,
         recording: Arc<Recording>,
+        tree: OfTree,
     ) -> Outcome<MountFront> {
         let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot serve the mount: {error}"));
         let root = platform.block_on(volume.mount(b"/")).map_err(|error| failed(&error))?;
-        let options = MountOptions { acts_as_callers: acts_as_others(), ..self.wanted.options };
+        let options = MountOptions {
+            acts_as_callers: tree.checks_rights || acts_as_others(),
+            sole: self.wanted.options.sole || tree.is_sole,
+            ..self.wanted.options
+        };
         let volume_of_mount = Arc::clone(volume);
         let mount = match &self.memory {
             Some(PreparedMemory { contents, is_left: true, .. }) => {
@@ -334,6 +350,11 @@ impl PreparedMount {
         forget_mount();
         Failure::failed(reason)
     }
+}
+
+/// The directory of the host behind a served place, if there is one: a store may be one.
+fn host_path(place: &Path) -> &Path {
+    place.to_str().and_then(|address| address.strip_prefix("file://")).map_or(place, Path::new)
 }
 
 /// Reports the open files that ended with the earlier server.

@@ -99,6 +99,20 @@ impl Source {
         }
     }
 
+    /// Whether the tree checks each user's rights by itself. The server's own rights do not matter then.
+    pub(super) fn checks_rights(&self) -> bool {
+        !matches!(self, Self::Host(_))
+    }
+
+    /// Whether nobody changes the tree except through this server.
+    pub(super) fn is_sole(&self) -> bool {
+        match self {
+            Self::Host(_) => false,
+            #[cfg(feature = "object")]
+            Self::Store(volume) => volume.is_written(),
+        }
+    }
+
     /// The key of clients' handles.
     pub(super) fn key(&self, state: &StateDirectory) -> HandleKey {
         #[cfg(feature = "object")]

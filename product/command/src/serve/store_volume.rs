@@ -65,6 +65,11 @@ impl StoreVolume {
         Ok(Self { place, parts, writer: None, notes })
     }
 
+    /// Whether this server is the volume's writer.
+    pub(super) fn is_written(&self) -> bool {
+        self.writer.is_some()
+    }
+
     pub(super) fn notes(&self) -> &[String] {
         &self.notes
     }

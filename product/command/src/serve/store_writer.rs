@@ -54,7 +54,7 @@ pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<(Pa
     let world = Arc::new(platform.clone());
     let watched = WatchedObjects::new(&world, store.objects());
     let fresh = Fresh {
-        header: VolumeHeader { id: new_id(platform), handle_key: *handle_key(None).0.as_bytes() },
+        header: VolumeHeader { id: new_id(platform), handle_key: *handle_key(None).0.as_bytes(), has_xattrs: false },
         verifier: platform.random_u64(),
         is_alone: store.is_locked(),
     };

@@ -42,6 +42,8 @@ mod shutdown;
 #[cfg(feature = "object")]
 mod store_commands;
 #[cfg(feature = "object")]
+mod store_mounts;
+#[cfg(feature = "object")]
 mod stores;
 #[cfg(feature = "object")]
 mod stores_away;

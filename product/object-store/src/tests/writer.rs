@@ -62,7 +62,7 @@ impl Desk {
     pub(super) async fn open(&self, site: &Arc<Site>, is_alone: bool) -> Result<Volume, String> {
         let records = StoreRecords::open(Arc::clone(site)).await.map_err(|error| error.to_string())?;
         let verifier = self.world.world().random.next();
-        let header = VolumeHeader { id: [1; 16], handle_key: [2; 16] };
+        let header = VolumeHeader { id: [1; 16], handle_key: [2; 16], has_xattrs: false };
         let fresh = Fresh { header, verifier, is_alone };
         let limits = Limits { dead_ns: DEAD_NS, ..Limits::default() };
         let objects = StoreObjects { site: Arc::clone(site) };

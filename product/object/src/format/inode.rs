@@ -1,6 +1,6 @@
 //! The record of an inode: all attributes but a file's size.
 //!
-//! Owns: its key and value, the mark of an object without a name.
+//! Owns: its key and value, the mark of an object without a name, the keys of extended attributes.
 //! Does not own: size, used bytes and the time of the last write (the body's record, right behind), the meaning of
 //! modes.
 //! Invariants: a number is never used twice. A symbolic link has its target here, a directory its parent.
@@ -19,6 +19,8 @@ const NUMBER_BITS: u32 = 40;
 const HEAD_BYTES: usize = 1 + 2 + 3 * 4 + 4 * TIME_BYTES + 8;
 const TIME_BYTES: usize = 12;
 const NANOS_MAX: u64 = 999_999_999;
+/// Beside the mode: the object has extended attributes, or had some.
+const WITH_XATTRS: u16 = 1 << 15;
 
 /// The number of the next object that an epoch makes.
 pub(crate) fn number(epoch: u32, count: u64) -> Result<u64, FormatError> {
@@ -104,6 +106,8 @@ pub(crate) struct Inode {
     pub(crate) changed: Timestamp,
     /// Counts the changes of this record.
     pub(crate) changes: u64,
+    /// Extended attributes may follow in records of their own.
+    pub(crate) has_xattrs: bool,
     pub(crate) content: Content,
 }
 
@@ -139,10 +143,31 @@ impl Inode {
         Ok(Fields(&key[1..]).u64())
     }
 
+    /// The key of an extended attribute, behind the inode and the body.
+    pub(crate) fn xattr_key(ino: u64, name: &[u8]) -> Vec<u8> {
+        let mut key = keyed(b'i', ino);
+        key.push(b'x');
+        key.extend_from_slice(name);
+        key
+    }
+
+    /// The keys of all extended attributes of an object.
+    pub(crate) fn xattr_keys(ino: u64) -> (Vec<u8>, Vec<u8>) {
+        let mut end = keyed(b'i', ino);
+        end.push(b'x' + 1);
+        (Self::xattr_key(ino, b""), end)
+    }
+
+    /// The name in the key of an extended attribute.
+    pub(crate) fn xattr_name(key: &[u8]) -> &[u8] {
+        key.get(10..).unwrap_or_default()
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut value = Vec::with_capacity(HEAD_BYTES + 16);
         value.push(kind_number(self.kind()));
-        value.extend_from_slice(&(self.mode as u16).to_be_bytes());
+        let mode = self.mode as u16 | if self.has_xattrs { WITH_XATTRS } else { 0 };
+        value.extend_from_slice(&mode.to_be_bytes());
         for number in [self.links, self.uid, self.gid] {
             value.extend_from_slice(&number.to_be_bytes());
         }
@@ -174,13 +199,14 @@ impl Inode {
         let mut fields = Fields(value);
         let kind = kind_of(fields.u8())?;
         let mode = u16::from_be_bytes(fields.take());
-        let mode = in_range("the mode of an inode", u64::from(mode), 0, 0o7777)? as u32;
+        let has_xattrs = mode & WITH_XATTRS != 0;
+        let mode = in_range("the mode of an inode", u64::from(mode & !WITH_XATTRS), 0, 0o7777)? as u32;
         let (links, uid, gid) = (fields.u32(), fields.u32(), fields.u32());
         let (accessed, modified) = (time(&mut fields)?, time(&mut fields)?);
         let (modified_set, changed) = (time(&mut fields)?, time(&mut fields)?);
         let changes = fields.u64();
         let content = content(kind, fields.rest())?;
-        Ok(Self { mode, links, uid, gid, accessed, modified, modified_set, changed, changes, content })
+        Ok(Self { mode, links, uid, gid, accessed, modified, modified_set, changed, changes, has_xattrs, content })
     }
 }
 

@@ -12,7 +12,9 @@ use super::segment_id::SegmentId;
 pub const VOLUME_FORMAT: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"AFXVOLUM";
-const FEATURES_KNOWN: u64 = 0;
+/// Inodes may say that extended attributes follow.
+const WITH_XATTRS: u64 = 1;
+const FEATURES_KNOWN: u64 = WITH_XATTRS;
 const HEADER_BYTES: usize = 96;
 const LINEAGE_BYTES: usize = 9;
 const SEGMENT_KEY_BYTES: usize = 13;
@@ -25,6 +27,8 @@ pub struct VolumeHeader {
     pub id: [u8; 16],
     /// The key of the handles.
     pub handle_key: [u8; 16],
+    /// Objects may have extended attributes. An earlier version of this crate refuses such a volume.
+    pub has_xattrs: bool,
 }
 
 impl VolumeHeader {
@@ -33,7 +37,8 @@ impl VolumeHeader {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut value = MAGIC.to_vec();
         value.extend_from_slice(&VOLUME_FORMAT.to_be_bytes());
-        value.extend_from_slice(&FEATURES_KNOWN.to_be_bytes());
+        let features = if self.has_xattrs { WITH_XATTRS } else { 0 };
+        value.extend_from_slice(&features.to_be_bytes());
         value.extend_from_slice(&self.id);
         value.extend_from_slice(&self.handle_key);
         value.resize(HEADER_BYTES, 0);
@@ -52,7 +57,8 @@ impl VolumeHeader {
         if features & !FEATURES_KNOWN != 0 {
             return Err(FormatError::Features { found: features, known: FEATURES_KNOWN });
         }
-        Ok(Self { id: fields.take(), handle_key: fields.take() })
+        let has_xattrs = features & WITH_XATTRS != 0;
+        Ok(Self { id: fields.take(), handle_key: fields.take(), has_xattrs })
     }
 }
 

@@ -4,16 +4,16 @@
 //! Does not own: bytes, segments, the writers' fence.
 //! Invariants: those that the seam demands.
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::sync::Arc;
 
 use afflux_engine::Backing;
-use afflux_volume::Joint;
+use afflux_volume::{Joint, Seek, VolumeError};
 
 use super::holders::Held;
 use crate::error::ObjectVolumeError;
 use crate::file::BodyInMemory;
-use crate::format::records::Body;
+use crate::format::records::{Body, VolumeHeader};
 use crate::open::ObjectVolume;
 use crate::seams::{Clock, Objects, Records};
 
@@ -25,8 +25,8 @@ pub trait DataCore: Send + Sync + 'static {
     /// The open database.
     fn records(&self) -> &Self::Records;
 
-    /// The identity of the volume.
-    fn id(&self) -> [u8; 16];
+    /// The header of the volume, as it was at the opening.
+    fn header(&self) -> VolumeHeader;
 
     /// The time of day, since 1970.
     fn wall_ns(&self) -> u64;
@@ -46,6 +46,17 @@ pub trait DataCore: Send + Sync + 'static {
     /// records share none.
     fn join(&self, _ino: u64) -> Option<Joint> {
         None
+    }
+
+    /// The first offset at or after `from` with data, or in a hole; the end of the file counts as a hole. `None` if there
+    /// is none, or if the file ends at or before `from`. `NotSupported` by default: then files have no holes.
+    fn seek(
+        &self,
+        _ino: u64,
+        _from: u64,
+        _wanted: Seek,
+    ) -> impl Future<Output = Result<Option<u64>, VolumeError>> + Send {
+        ready(Err(VolumeError::NotSupported))
     }
 
     /// Removes an object without a name and without a holder: first its bytes, at last its inode, body and mark. The tree
@@ -68,8 +79,8 @@ where
         Self::records(self)
     }
 
-    fn id(&self) -> [u8; 16] {
-        self.header().id
+    fn header(&self) -> VolumeHeader {
+        Self::header(self).clone()
     }
 
     fn wall_ns(&self) -> u64 {
@@ -86,6 +97,10 @@ where
 
     fn join(&self, ino: u64) -> Option<Joint> {
         Some(Joint::by(self.joints.begin(ino)))
+    }
+
+    async fn seek(&self, ino: u64, from: u64, wanted: Seek) -> Result<Option<u64>, VolumeError> {
+        Ok(Self::seek(self, ino, from, wanted).await?)
     }
 
     async fn reap(&self, ino: u64) -> Result<(), ObjectVolumeError> {

@@ -5,11 +5,12 @@
 //! Invariants: every result, also an error, waits until this writer may answer.
 
 use std::future::Future;
+use std::ops::Range;
 
 use afflux_volume::{
     AttributeChange, Changed, Created, Data, Directory, Export, Found, Identified, Identity, Joint, Linked,
-    NAME_BYTES_MAX, Named, New, Node, PathLimits, Pending, Removed, RenameHow, Renamed, Space, Stat, VolumeError,
-    Window,
+    NAME_BYTES_MAX, Named, New, Node, PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space, Stat, Unnamed,
+    VolumeError, Window, XattrChange,
 };
 use bytes::Bytes;
 
@@ -172,6 +173,37 @@ impl<D: DataCore> Directory for ObjectTree<D> {
     fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {
         let (used, directory) = (Used::of(node), Used::of(directory));
         self.answer(async move { self.link(&used, &directory, name, durable).await })
+    }
+
+    fn create_unnamed(&self, directory: &Node, attributes: AttributeChange) -> Pending<'_, Unnamed> {
+        let directory = Used::of(directory);
+        self.answer(async move { self.create_unnamed(&directory, &attributes).await })
+    }
+
+    fn xattr(&self, node: &Node, name: Bytes) -> Pending<'_, Bytes> {
+        let used = Used::of(node);
+        self.answer(async move { self.xattr(&used, &name).await })
+    }
+
+    fn xattrs(&self, node: &Node) -> Pending<'_, Vec<Bytes>> {
+        let used = Used::of(node);
+        self.answer(async move { self.xattrs(&used).await })
+    }
+
+    fn change_xattr(&self, node: &Node, name: Bytes, change: XattrChange, durable: bool) -> Pending<'_, Changed> {
+        let used = Used::of(node);
+        self.answer(async move { self.change_xattr(&used, &name, change, durable).await })
+    }
+
+    fn seek(&self, node: &Node, from: u64, wanted: Seek) -> Pending<'_, Option<u64>> {
+        let used = Used::of(node);
+        self.answer(async move { self.core.seek(used.ino(), from, wanted).await })
+    }
+
+    /// A store lacks no space.
+    fn reserve(&self, _node: &Node, _range: Range<u64>) -> Pending<'_, ()> {
+        let is_read_only = self.core.records().is_read_only();
+        Pending::now(if is_read_only { Err(VolumeError::ReadOnly) } else { Ok(()) })
     }
 
     fn sync(&self, _node: &Node) -> Pending<'_, ()> {

@@ -24,6 +24,8 @@ pub(super) struct Edit {
     batch: Batch,
     inodes: Vec<(Arc<Slot>, Inode)>,
     unnamed: Vec<u64>,
+    /// Objects that get their first name.
+    named: Vec<u64>,
 }
 
 impl Edit {
@@ -40,8 +42,25 @@ impl Edit {
         self.batch.push(Change::Remove(Entry::key(directory, name)));
     }
 
+    /// A record besides inodes and names.
+    pub(super) fn record(&mut self, change: Change) {
+        self.batch.push(change);
+    }
+
     pub(super) fn count_files(&mut self, by: i64) {
         self.batch.push(Change::Add(FILES_KEY.to_vec(), by));
+    }
+
+    /// Marks a new object that has no name. It is no file of the volume yet.
+    pub(super) fn nameless(&mut self, ino: u64) {
+        self.batch.push(Change::Put(Inode::unnamed_key(ino), Vec::new()));
+    }
+
+    /// Gives an object its first name: the mark goes.
+    pub(super) fn first_name(&mut self, ino: u64) {
+        self.batch.push(Change::Remove(Inode::unnamed_key(ino)));
+        self.count_files(1);
+        self.named.push(ino);
     }
 
     /// Takes one name from an object; with the last name, marks it.
@@ -86,6 +105,9 @@ impl<D: DataCore> ObjectTree<D> {
         order.told = order.last;
         for (slot, inode) in edit.inodes {
             slot.set(inode);
+        }
+        for ino in edit.named {
+            self.holders.name(ino);
         }
         for ino in edit.unnamed {
             self.holders.unname(ino);

@@ -18,15 +18,22 @@ const QUEUE_MAX: usize = 16_384;
 #[derive(Debug)]
 pub struct Held {
     ino: u64,
-    /// Its last name is gone.
+    /// It has no name.
     is_unnamed: AtomicBool,
+    /// Nobody has named it yet. It may get its first name.
+    is_nameless: AtomicBool,
     holders: Arc<Holders>,
 }
 
 impl Held {
+    fn new(ino: u64, is_nameless: bool, holders: Arc<Holders>) -> Arc<Self> {
+        let flag = || AtomicBool::new(is_nameless);
+        Arc::new(Self { ino, is_unnamed: flag(), is_nameless: flag(), holders })
+    }
+
     /// A file of a volume without names. It is never reaped.
     pub(crate) fn without_tree(ino: u64) -> Arc<Self> {
-        Arc::new(Self { ino, is_unnamed: AtomicBool::new(false), holders: Arc::default() })
+        Self::new(ino, false, Arc::default())
     }
 
     /// The object's number.
@@ -105,9 +112,31 @@ impl Holders {
         if let Some(held) = inside.held.get(&ino).and_then(Weak::upgrade) {
             return held;
         }
-        let held = Arc::new(Held { ino, is_unnamed: AtomicBool::new(false), holders: Arc::clone(self) });
+        let held = Held::new(ino, false, Arc::clone(self));
         inside.held.insert(ino, Arc::downgrade(&held));
         held
+    }
+
+    /// Holds a new object without a name.
+    pub(super) fn hold_nameless(self: &Arc<Self>, ino: u64) -> Arc<Held> {
+        let held = Held::new(ino, true, Arc::clone(self));
+        self.lock().held.insert(ino, Arc::downgrade(&held));
+        held
+    }
+
+    /// Whether an object has had no name yet.
+    pub(super) fn is_nameless(&self, ino: u64) -> bool {
+        let held = self.lock().held.get(&ino).and_then(Weak::upgrade);
+        held.is_some_and(|held| held.is_nameless.load(Ordering::Acquire))
+    }
+
+    /// An object got its first name. A holder has it.
+    pub(super) fn name(&self, ino: u64) {
+        let held = self.lock().held.get(&ino).and_then(Weak::upgrade);
+        if let Some(held) = held {
+            held.is_nameless.store(false, Ordering::Release);
+            held.is_unnamed.store(false, Ordering::Release);
+        }
     }
 
     /// The last name of an object is gone.

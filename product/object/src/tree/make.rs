@@ -4,8 +4,10 @@
 //! Does not own: rights (`permission`), batches (`edit`).
 //! Invariants: a batch is built on entries that still hold. If the directory changed, the call reads them again.
 
+use std::sync::Arc;
+
 use afflux_volume::{
-    AttributeChange, Change, Changed, Created, Data, Kind, Linked, New, SetTime, SpecialKind, Stat, Timestamp,
+    AttributeChange, Change, Changed, Created, Data, Kind, Linked, New, SetTime, SpecialKind, Stat, Timestamp, Unnamed,
     VolumeError,
 };
 use bytes::Bytes;
@@ -62,6 +64,7 @@ fn new_inode(
         modified_set: now,
         changed: now,
         changes: 0,
+        has_xattrs: false,
         content,
     }
 }
@@ -123,6 +126,34 @@ impl<D: DataCore> ObjectTree<D> {
         Ok(Some(Created { found, data, parent: Change { before, after }, stable }))
     }
 
+    /// Makes a file that gets its name later, if at all ([`Self::link`]).
+    pub(super) async fn create_unnamed(
+        &self,
+        directory: &Used,
+        wanted: &AttributeChange,
+    ) -> Result<Unnamed, VolumeError> {
+        if wanted.size.is_some() {
+            return Err(SIZE_GIVEN);
+        }
+        let (parent, _) = self.directory(directory).await?;
+        let mut order = self.order();
+        let parent = parent.current();
+        permission::may_change_entries(parent.owned(), directory.user())?;
+        let inode = new_inode(&parent, directory.ino(), directory.user(), New::Regular, wanted, self.now());
+        let inode = Inode { links: 0, ..inode };
+        let ino = self.next_number(&mut order)?;
+        let mut edit = Edit::default();
+        edit.inode(&self.cache.slot(ino), inode.clone());
+        edit.nameless(ino);
+        self.apply(&mut order, edit)?;
+        let held = self.holders.hold_nameless(ino);
+        drop(order);
+        let backing = self.core.backing(Arc::clone(&held));
+        let found = self.found(held, &inode, Body::default());
+        let data = Data { backing, stat: found.stat, writable: true };
+        Ok(Unnamed { found, data })
+    }
+
     pub(super) async fn open_data(&self, used: &Used, must_write: bool) -> Result<Data, VolumeError> {
         let view = self.held(used).await?;
         let writable = !self.core.records().is_read_only();
@@ -171,7 +202,7 @@ impl<D: DataCore> ObjectTree<D> {
         permission::may_change_entries(parent.owned(), directory.user())?;
         match inode.links {
             _ if inode.kind() == Kind::Directory => return Err(VolumeError::NotPermitted),
-            0 => return Err(VolumeError::Stale),
+            0 if !self.holders.is_nameless(view.slot.ino) => return Err(VolumeError::Stale),
             u32::MAX => return Err(VolumeError::TooManyLinks),
             links => inode.links = links + 1,
         }
@@ -182,6 +213,9 @@ impl<D: DataCore> ObjectTree<D> {
         let after = self.stat_of(parent_ino, &parent, Body::default());
         let stat = self.stat_of(view.slot.ino, &inode, view.body);
         let mut edit = Edit::default();
+        if inode.links == 1 {
+            edit.first_name(view.slot.ino);
+        }
         edit.name(parent_ino, name, view.slot.ino, &inode);
         edit.inode(&view.slot, inode);
         edit.inode(&parent_view.slot, parent);

@@ -1,7 +1,7 @@
 //! The tree of names of a volume: directories, attributes, links.
 //!
-//! Owns: the calls of a volume on names (`directory`). Reads are in `read` and `entries`, changes in `make`, `remove` and
-//! `rename`, batches in `edit`, rights in `permission`. Inodes in memory are in `cache`, the end of objects in `holders`
+//! Owns: the calls of a volume on names (`directory`). Reads are in `read` and `entries`, changes in `make`, `remove`,
+//! `rename` and `xattrs`, batches in `edit`, rights in `permission`. Inodes in memory are in `cache`, the end of objects in `holders`
 //! and `reaper`.
 //! Does not own: bytes of files (`data_core`), the records' database.
 //! Invariants: one call is one batch, so a crash undoes whole calls, the last ones first. A call that must be durable is
@@ -22,6 +22,7 @@ mod reaper;
 mod remove;
 mod rename;
 mod state;
+mod xattrs;
 
 pub use data_core::DataCore;
 pub use holders::Held;

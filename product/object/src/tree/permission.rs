@@ -30,7 +30,7 @@ pub(super) struct Owned {
 /// The user of a call; none for the server itself.
 pub(super) type User<'a> = Option<&'a Credentials>;
 
-fn is_root(user: User<'_>) -> bool {
+pub(super) fn is_root(user: User<'_>) -> bool {
     user.is_none_or(Credentials::is_root)
 }
 
@@ -72,6 +72,13 @@ pub(super) fn may_change_entries(directory: Owned, user: User<'_>) -> Result<(),
 pub(super) fn may_unname(directory: Owned, object: Owned, user: User<'_>) -> Result<(), VolumeError> {
     may_change_entries(directory, user)?;
     let is_free = directory.mode & STICKY == 0 || owns(user, directory) || owns(user, object);
+    if is_free { Ok(()) } else { Err(VolumeError::NotPermitted) }
+}
+
+/// Refuses a change of a user's extended attribute. In a sticky directory, as of a directory for temporary files, only the
+/// directory's owner may.
+pub(super) fn may_change_xattr(object: Owned, user: User<'_>) -> Result<(), VolumeError> {
+    let is_free = object.kind != Kind::Directory || object.mode & STICKY == 0 || owns(user, object);
     if is_free { Ok(()) } else { Err(VolumeError::NotPermitted) }
 }
 

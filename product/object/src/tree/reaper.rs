@@ -11,11 +11,14 @@ use std::task::{Context, Poll};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
+use super::cache::Cache;
 use super::data_core::DataCore;
 use super::holders::{Due, Holders};
 use super::state::ObjectTree;
+use super::xattrs::remove_xattrs;
 use crate::error::ObjectVolumeError;
 use crate::format::inode::Inode;
+use crate::open::get;
 use crate::seams::{Durability, Records};
 
 /// Most objects that are reaped at once: each may take some round trips.
@@ -30,7 +33,7 @@ enum Step {
 impl<D: DataCore> ObjectTree<D> {
     /// Reaps objects until the tree ends, or the volume is lost to this writer. A task of the world runs it.
     pub fn reaper(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (core, holders) = (Arc::clone(&self.core), Arc::clone(&self.holders));
+        let (core, holders, cache) = (Arc::clone(&self.core), Arc::clone(&self.holders), Arc::clone(&self.cache));
         async move {
             let mut reaping = FuturesUnordered::new();
             loop {
@@ -48,7 +51,7 @@ impl<D: DataCore> ObjectTree<D> {
                 let done = match poll_fn(step).await {
                     Step::Due(Due::Nothing) => return,
                     Step::Due(Due::Object(ino)) => {
-                        reaping.push(reap(&*core, &holders, ino));
+                        reaping.push(reap(&*core, &holders, &cache, ino));
                         continue;
                     }
                     Step::Due(Due::Marks) => read_marks(&*core, &holders).await,
@@ -62,10 +65,27 @@ impl<D: DataCore> ObjectTree<D> {
     }
 }
 
-async fn reap<D: DataCore>(core: &D, holders: &Holders, ino: u64) -> Result<(), ObjectVolumeError> {
-    let done = core.reap(ino).await;
+async fn reap<D: DataCore>(core: &D, holders: &Holders, cache: &Cache, ino: u64) -> Result<(), ObjectVolumeError> {
+    let done = reap_unnamed(core, cache, ino).await;
     holders.reaped(ino);
     done
+}
+
+async fn reap_unnamed<D: DataCore>(core: &D, cache: &Cache, ino: u64) -> Result<(), ObjectVolumeError> {
+    let inode = match cache.slot(ino).inode() {
+        Some(inode) => Some(inode),
+        None => get(core.records(), &Inode::key(ino)).await?.map(|value| Inode::decode(&value)).transpose()?,
+    };
+    if let Some(inode) = inode {
+        // A mark that was read may be older than the object's first name.
+        if inode.links > 0 {
+            return Ok(());
+        }
+        if inode.has_xattrs {
+            remove_xattrs(core, ino).await?;
+        }
+    }
+    core.reap(ino).await
 }
 
 async fn read_marks<D: DataCore>(core: &D, holders: &Holders) -> Result<(), ObjectVolumeError> {

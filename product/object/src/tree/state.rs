@@ -13,7 +13,6 @@ use super::cache::Cache;
 use super::data_core::DataCore;
 use super::holders::{Held, Holders};
 use crate::error::ObjectVolumeError;
-use crate::format::error::FormatError;
 use crate::format::inode::{Content, Inode, ROOT, number};
 use crate::format::records::Body;
 use crate::seams::{Change, Durability, Key, Record, Records, RecordsError, Sequence};
@@ -54,7 +53,7 @@ pub(super) struct Order {
 /// The tree of names of a volume in an object store, exported as "/".
 pub struct ObjectTree<D: DataCore> {
     pub(super) core: Arc<D>,
-    pub(super) cache: Cache,
+    pub(super) cache: Arc<Cache>,
     pub(super) holders: Arc<Holders>,
     pub(super) options: ObjectTreeOptions,
     pub(super) exports: Vec<Export>,
@@ -69,9 +68,9 @@ impl<D: DataCore> ObjectTree<D> {
     /// If a later writer took over, or the root is damaged.
     pub async fn open(core: Arc<D>, options: ObjectTreeOptions) -> Result<Arc<Self>, ObjectVolumeError> {
         let (fsid, _) =
-            core.id().split_first_chunk().map_or((0, &[][..]), |(id, rest)| (u64::from_be_bytes(*id), rest));
+            core.header().id.split_first_chunk().map_or((0, &[][..]), |(id, rest)| (u64::from_be_bytes(*id), rest));
         let mut tree = Self {
-            cache: Cache::new(options.inodes_max),
+            cache: Arc::new(Cache::new(options.inodes_max)),
             holders: Holders::new(),
             options,
             exports: Vec::new(),
@@ -112,6 +111,7 @@ impl<D: DataCore> ObjectTree<D> {
             modified_set: now,
             changed: now,
             changes: 0,
+            has_xattrs: false,
             content,
         }
     }
@@ -129,8 +129,11 @@ impl<D: DataCore> ObjectTree<D> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a new object.
-    pub(super) fn next_number(&self, order: &mut Order) -> Result<u64, FormatError> {
+    /// The number of a new object. A view has none.
+    pub(super) fn next_number(&self, order: &mut Order) -> Result<u64, VolumeError> {
+        if self.core.records().is_read_only() {
+            return Err(VolumeError::ReadOnly);
+        }
         let number = number(self.core.records().epoch(), order.objects)?;
         order.objects += 1;
         Ok(number)

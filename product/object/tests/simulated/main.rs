@@ -8,4 +8,5 @@ mod attributes;
 mod away;
 mod figures;
 mod fixture;
+mod holes;
 mod kills;

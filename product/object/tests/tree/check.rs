@@ -36,6 +36,10 @@ pub(crate) fn unnamed(map: &Map) -> usize {
     let of = |kind: u8| map.range(vec![kind]..vec![kind + 1]);
     let inodes = of(b'i').filter(|(key, _)| key.len() == 9);
     let inodes: BTreeMap<u64, Inode> = inodes.map(|(key, value)| (number(&key[1..]), inode(value))).collect();
+    for (key, _) in of(b'i').filter(|(key, _)| key.len() > 9 && key[9] == b'x') {
+        let of = key[..9].to_vec();
+        assert!(map.get(&of).is_some_and(|inode| inode[1] & 0x80 != 0), "an attribute of no object");
+    }
     let (mut names, mut entries) = (BTreeMap::<u64, Vec<u64>>::new(), BTreeMap::<u64, u64>::new());
     for (key, value) in of(b'd') {
         let (parent, ino) = (number(&key[1..9]), number(&value[..8]));

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use afflux_engine::{Backing, Platform};
-use afflux_object::{Body, BodyInMemory, Change, DataCore, Held, ObjectVolumeError, Records};
+use afflux_object::{Body, BodyInMemory, Change, DataCore, Held, ObjectVolumeError, Records, VolumeHeader};
 use afflux_simulator::{Disk, DiskFileId, SimPlatform};
 
 use crate::records::{MapRecords, ROUND_TRIP_NS};
@@ -79,8 +79,8 @@ impl DataCore for DiskCore {
         &self.records
     }
 
-    fn id(&self) -> [u8; 16] {
-        [7; 16]
+    fn header(&self) -> VolumeHeader {
+        VolumeHeader { id: [7; 16], handle_key: [8; 16], has_xattrs: false }
     }
 
     fn wall_ns(&self) -> u64 {

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::{Nanos, Platform};
 use afflux_object::ObjectTreeOptions;
 use afflux_simulator::Random;
-use afflux_volume::{AttributeChange, Directory, Kind, New, RenameHow, SetTime, Timestamp, VolumeError};
+use afflux_volume::{
+    AttributeChange, Directory, Kind, New, Node, RenameHow, SetTime, Timestamp, VolumeError, XattrChange,
+};
 use bytes::Bytes;
 
 use crate::check;
@@ -112,6 +114,91 @@ fn an_object_without_a_name_lives_as_long_as_a_holder_or_the_process() {
     assert_eq!(check::unnamed(&lab.core.records.map()), 0);
 }
 
+// rule: in an object store a file without a name can get its first one, and none after its last one
+// kept in: `product/object/src/tree/make.rs`
+#[test]
+fn a_file_made_without_a_name_can_get_one_and_else_goes() {
+    let mut lab = lab(7);
+    let root = lab.root();
+    let unnamed = |lab: &Lab| lab.run(lab.tree.create_unnamed(&root, AttributeChange::default())).unwrap().found;
+    let later = |lab: &Lab| lab.run(lab.platform().sleep_until(lab.platform().now().after(Nanos::SECOND)));
+    let (kept, lost) = (unnamed(&lab), unnamed(&lab));
+    assert_eq!((kept.stat.links, check::unnamed(&lab.core.records.map())), (0, 2));
+    let linked = lab.run(lab.tree.link(&kept.node, &root, bytes("kept"), true)).unwrap();
+    assert_eq!(linked.stat.links, 1);
+    let space = lab.run(lab.tree.space(&root)).unwrap();
+    assert_eq!(space.total_files - space.free_files, 1, "one file has a name");
+    drop(lost);
+    later(&lab);
+    assert_eq!(check::unnamed(&lab.core.records.map()), 0);
+    drop(kept);
+    later(&lab);
+    let found = lab.lookup(&root, "kept").unwrap();
+    lab.remove(&root, "kept").unwrap();
+    let again = lab.run(lab.tree.link(&found.node, &root, bytes("again"), true));
+    assert_eq!(again.err(), Some(VolumeError::Stale));
+    drop(found);
+    let _at_the_crash = unnamed(&lab);
+    later(&lab);
+    assert_eq!(check::unnamed(&lab.core.records.map()), 1);
+    lab.crash(lab.core.records.batches(), &ObjectTreeOptions::default());
+    later(&lab);
+    assert_eq!(check::unnamed(&lab.core.records.map()), 0);
+}
+
+// rule: in an object store extended attributes are kept over openings and go with their object
+// kept in: `product/object/src/tree/xattrs.rs`
+#[test]
+fn extended_attributes_are_kept_and_go_with_their_object() {
+    let mut lab = lab(8);
+    let root = lab.root();
+    let file = lab.make(&root, "file", New::Regular);
+    let change = |lab: &Lab, node: &Node, name: &str, change| {
+        lab.run(lab.tree.change_xattr(node, bytes(name), change, true)).map(|changed| changed.stat)
+    };
+    let get = |lab: &Lab, node: &Node, name: &str| lab.run(lab.tree.xattr(node, bytes(name)));
+    let one = || XattrChange::Set(bytes("one"));
+    lab.core.records.take_calls();
+    assert_eq!(get(&lab, &file.node, "user.a"), Err(VolumeError::NoAttribute));
+    assert_eq!(lab.core.records.take_calls().scans, 0, "an object without attributes costs no read");
+    assert_eq!(change(&lab, &file.node, "user.a", XattrChange::Remove), Err(VolumeError::NoAttribute));
+    assert_eq!(change(&lab, &file.node, "user.a", XattrChange::Replace(bytes("x"))), Err(VolumeError::NoAttribute));
+    let changed = change(&lab, &file.node, "user.a", one()).unwrap();
+    assert!(changed.ctime > file.stat.ctime && changed.mtime == file.stat.mtime);
+    assert_eq!(change(&lab, &file.node, "user.a", XattrChange::Create(bytes("x"))), Err(VolumeError::Exists));
+    assert_eq!(change(&lab, &file.node, "other.a", one()), Err(VolumeError::NotSupported));
+    change(&lab, &file.node, "trusted.b", one()).unwrap();
+    let by = file.node.used_by(&serve(&lab).caller(7, 7, &[]));
+    assert_eq!(lab.run(lab.tree.xattrs(&by)).unwrap(), [bytes("user.a")]);
+    assert_eq!(get(&lab, &by, "trusted.b"), Err(VolumeError::NoAttribute));
+    assert_eq!(change(&lab, &by, "trusted.b", one()), Err(VolumeError::NotPermitted));
+    assert_eq!(change(&lab, &by, "user.a", one()), Err(VolumeError::Denied));
+    lab.crash(lab.core.records.batches(), &ObjectTreeOptions::default());
+    let root = lab.root();
+    let file = lab.lookup(&root, "file").unwrap();
+    assert_eq!(get(&lab, &file.node, "user.a").unwrap(), "one");
+    assert_eq!(lab.run(lab.tree.xattrs(&file.node)).unwrap(), [bytes("trusted.b"), bytes("user.a")]);
+    lab.remove(&root, "file").unwrap();
+    change(&lab, &file.node, "user.c", one()).unwrap();
+    drop(file);
+    lab.run(lab.platform().sleep_until(lab.platform().now().after(Nanos::SECOND)));
+    assert_eq!(check::unnamed(&lab.core.records.map()), 0);
+    assert!(!lab.core.records.map().keys().any(|key| key.len() > 9 && key[0] == b'i' && key[9] == b'x'));
+}
+
+#[test]
+fn an_object_has_as_many_attributes_as_can_be_listed() {
+    let lab = lab(9);
+    let root = lab.root();
+    let file = lab.make(&root, "file", New::Regular);
+    let name = |number: u32| Bytes::from(format!("user.{number:0>250}").into_bytes());
+    let full = (0..).find_map(|number| {
+        let set = lab.tree.change_xattr(&file.node, name(number), XattrChange::Set(Bytes::new()), false);
+        lab.run(set).err().map(|error| (number, error))
+    });
+    assert_eq!(full, Some((256, VolumeError::NoSpace)), "256 names of 255 bytes and a zero are 64 KiB");
+}
+
 #[test]
 fn many_removed_objects_are_reaped_side_by_side() {
     let lab = lab(6);
@@ -190,16 +277,27 @@ async fn disturb(tree: Arc<Tree>, mut random: Random) {
         let names = [format!("s{}", random.below(3)), format!("s{}", random.below(3))];
         let [name, other] = names.each_ref().map(|name| bytes(name));
         let how = random.pick(&[RenameHow::Replace, RenameHow::Exchange]);
-        let result = match random.below(8) {
+        let result = match random.below(11) {
             0 | 1 => make(&*tree, &at, &names[0], New::Directory).await.map(drop),
             2 => make(&*tree, &at, &names[0], New::Regular).await.map(drop),
             3 => tree.remove(&at, name, false, true).await.map(drop),
             4 => tree.remove(&at, name, true, true).await.map(drop),
             5 => tree.rename((&at, name), (&root, other), how, true).await.map(drop),
             6 => tree.rename((&root, name), (&at, other), how, true).await.map(drop),
-            _ => match tree.lookup(&root, name).await {
+            7 => match tree.lookup(&root, name).await {
                 Ok(found) => tree.link(&found.node, &at, other, true).await.map(drop),
                 Err(error) => Err(error),
+            },
+            8 | 9 => match tree.lookup(&root, name).await {
+                Ok(found) => {
+                    let change = if random.below(3) > 0 { XattrChange::Set(other) } else { XattrChange::Remove };
+                    tree.change_xattr(&found.node, bytes("user.x"), change, true).await.map(drop)
+                }
+                Err(error) => Err(error),
+            },
+            _ => match tree.create_unnamed(&at, AttributeChange::default()).await {
+                Ok(made) if random.below(2) == 0 => tree.link(&made.found.node, &at, other, true).await.map(drop),
+                made => made.map(drop),
             },
         };
         if let Err(error @ VolumeError::Io { .. }) = result {

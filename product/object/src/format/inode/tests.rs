@@ -12,6 +12,7 @@ fn inode(content: Content) -> Inode {
         modified_set: time(3, 4),
         changed: time(i64::MAX, 5),
         changes: 6,
+        has_xattrs: true,
         content,
     }
 }

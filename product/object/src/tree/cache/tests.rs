@@ -15,6 +15,7 @@ fn inode(changes: u64) -> Inode {
         modified_set: time,
         changed: time,
         changes,
+        has_xattrs: false,
         content: Content::Regular,
     }
 }

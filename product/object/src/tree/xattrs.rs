@@ -1,0 +1,141 @@
+//! Extended attributes.
+//!
+//! Owns: their records, the namespaces, the bound on an object's names.
+//! Does not own: access control lists, which a volume does not have.
+//! Invariants: an inode says whether its object may have attributes, so that others cost no read. The header of the volume
+//! says so before the first attribute is there. Attributes go before their inode.
+
+use afflux_volume::{Changed, Kind, VolumeError, XattrChange};
+use bytes::Bytes;
+
+use super::data_core::DataCore;
+use super::edit::Edit;
+use super::permission::{self, READ, User, WRITE};
+use super::read::{Used, View};
+use super::state::ObjectTree;
+use crate::error::ObjectVolumeError;
+use crate::format::inode::Inode;
+use crate::format::records::VolumeHeader;
+use crate::open::get;
+use crate::seams::{Change, Durability, Records};
+
+/// Most bytes of an object's names, each with a zero behind it: Linux lists no more.
+const NAMES_BYTES_MAX: usize = 65_536;
+
+/// Refuses a name of no namespace that a volume has, and an object or a user that may not have it.
+fn check(view: &View, user: User<'_>, name: &[u8], wanted: u8) -> Result<(), VolumeError> {
+    let (owned, is_root) = (view.current().owned(), permission::is_root(user));
+    if name.starts_with(b"user.") {
+        if !matches!(owned.kind, Kind::Regular | Kind::Directory) {
+            return Err(if wanted == READ { VolumeError::NoAttribute } else { VolumeError::NotPermitted });
+        }
+        if wanted == WRITE {
+            permission::may_change_xattr(owned, user)?;
+        }
+        let has_right = permission::rights(owned, user) & wanted != 0;
+        return if has_right { Ok(()) } else { Err(VolumeError::Denied) };
+    }
+    match (name.starts_with(b"trusted."), name.starts_with(b"security."), wanted) {
+        (true, _, READ) if !is_root => Err(VolumeError::NoAttribute),
+        (true, ..) | (_, true, WRITE) if !is_root => Err(VolumeError::NotPermitted),
+        (true, ..) | (_, true, _) => Ok(()),
+        _ => Err(VolumeError::NotSupported),
+    }
+}
+
+impl<D: DataCore> ObjectTree<D> {
+    pub(super) async fn xattr(&self, used: &Used, name: &[u8]) -> Result<Bytes, VolumeError> {
+        let view = self.held(used).await?;
+        check(&view, used.user(), name, READ)?;
+        self.xattr_of(&view, name).await?.ok_or(VolumeError::NoAttribute)
+    }
+
+    async fn xattr_of(&self, view: &View, name: &[u8]) -> Result<Option<Bytes>, VolumeError> {
+        if !view.current().has_xattrs {
+            return Ok(None);
+        }
+        let key = Inode::xattr_key(view.slot.ino, name);
+        Ok(get(self.core.records(), &key).await?.map(Bytes::from))
+    }
+
+    async fn xattr_names(&self, view: &View) -> Result<Vec<Bytes>, VolumeError> {
+        if !view.current().has_xattrs {
+            return Ok(Vec::new());
+        }
+        let (from, to) = Inode::xattr_keys(view.slot.ino);
+        let found = self.scan(from, to).await?;
+        Ok(found.iter().map(|(key, _)| Bytes::copy_from_slice(Inode::xattr_name(key))).collect())
+    }
+
+    pub(super) async fn xattrs(&self, used: &Used) -> Result<Vec<Bytes>, VolumeError> {
+        let view = self.held(used).await?;
+        let mut names = self.xattr_names(&view).await?;
+        names.retain(|name| permission::is_root(used.user()) || !name.starts_with(b"trusted."));
+        Ok(names)
+    }
+
+    pub(super) async fn change_xattr(
+        &self,
+        used: &Used,
+        name: &[u8],
+        change: XattrChange,
+        durable: bool,
+    ) -> Result<Changed, VolumeError> {
+        loop {
+            let view = self.held(used).await?;
+            check(&view, used.user(), name, WRITE)?;
+            let names = self.xattr_names(&view).await?;
+            let is_there = names.iter().any(|other| other == name);
+            match (&change, is_there) {
+                (XattrChange::Create(_), true) => return Err(VolumeError::Exists),
+                (XattrChange::Replace(_) | XattrChange::Remove, false) => return Err(VolumeError::NoAttribute),
+                _ => {}
+            }
+            let bytes: usize = names.iter().map(|name| name.len() + 1).sum();
+            if !is_there && bytes + name.len() + 1 > NAMES_BYTES_MAX {
+                return Err(VolumeError::NoSpace);
+            }
+            if let Some(changed) = self.change_xattr_now(&view, name, &change, durable)? {
+                return Ok(changed);
+            }
+        }
+    }
+
+    /// Changes an attribute, unless the object changed since its attributes were read.
+    fn change_xattr_now(
+        &self,
+        view: &View,
+        name: &[u8],
+        change: &XattrChange,
+        durable: bool,
+    ) -> Result<Option<Changed>, VolumeError> {
+        let mut order = self.order();
+        let Some(mut inode) = view.unchanged() else { return Ok(None) };
+        let (ino, mut edit) = (view.slot.ino, Edit::default());
+        let key = Inode::xattr_key(ino, name);
+        match change {
+            XattrChange::Set(value) | XattrChange::Create(value) | XattrChange::Replace(value) => {
+                if !inode.has_xattrs {
+                    let header = VolumeHeader { has_xattrs: true, ..self.core.header() };
+                    edit.record(Change::Put(VolumeHeader::KEY.to_vec(), header.encode()));
+                }
+                inode.has_xattrs = true;
+                edit.record(Change::Put(key, value.to_vec()));
+            }
+            XattrChange::Remove => edit.record(Change::Remove(key)),
+        }
+        inode.touch(self.now(), &view.body);
+        let stat = self.stat_of(ino, &inode, view.body);
+        edit.inode(&view.slot, inode);
+        let sequence = self.apply(&mut order, edit)?;
+        Ok(Some(Changed { stat, stable: self.stable(sequence, durable) }))
+    }
+}
+
+/// Removes the attributes of an object that nobody uses.
+pub(super) async fn remove_xattrs<D: DataCore>(core: &D, ino: u64) -> Result<(), ObjectVolumeError> {
+    let (from, to) = Inode::xattr_keys(ino);
+    let found = core.records().scan(from, to, Durability::Applied).await?;
+    core.records().apply(found.into_iter().map(|(key, _)| Change::Remove(key)).collect())?;
+    Ok(())
+}
