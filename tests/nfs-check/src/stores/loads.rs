@@ -31,6 +31,11 @@ pub(super) fn of_server(
     note: &mut Note<'_>,
 ) -> Result<Depths, Failure> {
     server.start(&[])?;
+    if is_first {
+        // A volume after loads has its garbage collected for some ten minutes.
+        thread::sleep(scale.settled);
+        idle(server, scale, note)?;
+    }
     // The device is known: a server keeps its prices over starts.
     stream(server, "warm", scale.warm_bytes)?;
     let write = write_stream(server, scale, note)?;
@@ -41,9 +46,6 @@ pub(super) fn of_server(
     small_files(server, scale, scale.small_files, note)?;
     cold_files(server, scale.small_files, note)?;
     if is_first {
-        // The records of the loads before are flushed and compacted then.
-        thread::sleep(scale.settled);
-        idle(server, scale, note)?;
         untar(server, scale, (Load::Untar, Load::UntarPuts), note)?;
         server.start(&["--async-metadata"])?;
         untar(server, scale, (Load::UntarAsync, Load::UntarAsyncPuts), note)?;

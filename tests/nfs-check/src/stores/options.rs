@@ -38,7 +38,7 @@ pub(super) struct Scale {
     pub(super) small_files: usize,
     /// The same of mounts, each of which takes them many round trips.
     pub(super) small_files_of_mounts: usize,
-    /// The time in which a server's work behind its calls ends.
+    /// The time in which a server's work for its opening ends.
     pub(super) settled: Duration,
     pub(super) idle: Duration,
     pub(super) tree_files: u64,
