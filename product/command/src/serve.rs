@@ -39,6 +39,7 @@ mod store_view;
 mod store_volume;
 #[cfg(feature = "object")]
 mod store_writer;
+mod unnamed_files;
 mod upkeep;
 
 use std::io;
@@ -161,6 +162,7 @@ fn run_over(
     wanted
         .refuse_below(&[("the state directory", state.path()), ("the control socket", settings.control.as_deref())])?;
     let listening = wanted.listening(&settings, &mut store)?;
+    unnamed_files::keep(opened.as_ref().map(|(source, _)| source), &mut store, wanted)?;
     drop(store);
     let listen = listening.as_ref().and_then(Listener::internet_address).unwrap_or(settings.listen);
     let figures = metrics::bind(settings.metrics)?;
@@ -214,6 +216,7 @@ fn run_over(
     }
     drop(prefault);
     let stopped = stop_serving(&running, args.json);
+    unnamed_files::end(&source);
     let ended = stopped.and_then(|()| source.end(&running.volume, &state));
     if ended.is_ok() {
         running.arena.iter().for_each(|file| arena::end(file, &running.engine));
@@ -299,6 +302,7 @@ fn start(
     let of_tree = OfTree { checks_rights: source.checks_rights(), is_sole: source.is_sole() };
     let front = front.start(platform, &engine, &volume, rules, of_tree)?;
     arena.iter_mut().for_each(ArenaFile::keep);
+    unnamed_files::drop_left(source);
     arena::adopt_files(&engine, &volume);
     let store = source.store_figures();
     Ok(Running { engine, volume, devices, exports, since: Instant::now(), front, store, arena })

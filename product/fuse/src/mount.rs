@@ -355,7 +355,7 @@ fn client(process: u32, user: u32) -> Client {
 
 /// A file that an earlier server had open.
 async fn reopened<P: Platform>(volume: &Arc<Volume<P>>, file: &KeptFile) -> Opened<P> {
-    let found = volume.resolve(file.handle.as_bytes()).await.and_then(|inode| volume.hold(&inode));
+    let found = volume.hold_left(file.handle.as_bytes()).await;
     found.map_or(Opened::Lost, |inode| {
         Opened::File(Arc::new(OpenFile { inode, node: file.node, client: client(file.process, file.user) }))
     })

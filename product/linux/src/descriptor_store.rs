@@ -81,6 +81,17 @@ impl DescriptorStore {
         self.left.extract_if(.., |(of, _)| of == name).map(|(_, descriptor)| descriptor).collect()
     }
 
+    /// Takes the descriptors with such a beginning of their names, as [`Self::take`].
+    pub fn take_beginning(&mut self, beginning: &str) -> Vec<(String, OwnedFd)> {
+        self.left.extract_if(.., |(of, _)| of.starts_with(beginning)).collect()
+    }
+
+    /// How many descriptors the manager takes beside so many others, but `at_most` so many. The same if it does not say.
+    pub fn room_beside(&self, others: u64, at_most: usize) -> usize {
+        let room = |allowed: u64| usize::try_from(allowed.saturating_sub(others)).unwrap_or(at_most);
+        self.allowed.map_or(at_most, |allowed| room(allowed).min(at_most))
+    }
+
     /// Leaves a descriptor with the manager. One that it has already is not stored twice.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ mod entries;
 mod filesystems;
 mod identity;
 mod journal;
+mod kept_unnamed;
 mod key;
 mod limits;
 mod listing;
@@ -27,6 +28,7 @@ mod stable;
 mod start;
 mod undo;
 mod unnamed;
+mod unnamed_places;
 mod xattrs;
 
 use std::ops::Range;
@@ -46,6 +48,7 @@ use self::calls::error_of;
 use self::containment::Roots;
 use self::filesystems::FileSystems;
 use self::journal::SyncScope;
+pub use self::kept_unnamed::UNNAMED_FILES_MAX;
 pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
 pub use self::location_file::kept_places;
@@ -53,6 +56,8 @@ use self::marks::Marks;
 use self::node::HostNode;
 pub use self::rescue::RescueFile;
 pub use self::start::{HostError, HostOptions};
+pub use self::unnamed_places::UnkeptFile;
+use self::unnamed_places::UnnamedFiles;
 use crate::platform::LinuxPlatform;
 use crate::pool::{DevicePools, KeptCalls, Lane, Piece, PoolCall, PoolTask};
 use crate::{Caching, HostDevice};
@@ -84,6 +89,8 @@ struct Core {
     subtree_check: bool,
     /// The process's mode mask for new objects, read at the first creation.
     umask: OnceLock<u32>,
+    /// Open files without a name that the service manager keeps, if it does.
+    unnamed: OnceLock<Arc<UnnamedFiles>>,
     file_systems: FileSystems,
     /// Number of system calls made to climb up.
     #[cfg(test)]
@@ -323,6 +330,26 @@ impl Directory for HostTree {
 
     fn create_unnamed(&self, directory: &Node, attributes: AttributeChange) -> Pending<'_, Unnamed> {
         self.acting(directory, move |core, directory, acting| core.create_unnamed(directory, acting, &attributes))
+    }
+
+    fn keeps_unnamed(&self) -> bool {
+        self.core.unnamed.get().is_some()
+    }
+
+    fn keep_unnamed(&self, node: &Node) -> Pending<'_, ()> {
+        if host_node(node).is_kept() {
+            return Pending::now(Ok(()));
+        }
+        self.with(node, |core, node| core.keep_unnamed(node))
+    }
+
+    fn let_go_unnamed(&self, node: &Node) -> Pending<'_, ()> {
+        self.with(node, |_, node| {
+            // The lock is held until the manager is told.
+            let mut kept = node.kept();
+            *kept = None;
+            Ok(())
+        })
     }
 
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {

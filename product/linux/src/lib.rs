@@ -59,8 +59,8 @@ pub use fuse::{
 };
 #[cfg(feature = "server")]
 pub use host::{
-    HostError, HostOptions, HostTree, KeyOrigin, RescueFile, connections_max, handle_key, host_device, host_devices,
-    kept_places,
+    HostError, HostOptions, HostTree, KeyOrigin, RescueFile, UNNAMED_FILES_MAX, UnkeptFile, connections_max,
+    handle_key, host_device, host_devices, kept_places,
 };
 pub use host_memory::HostMemory;
 #[cfg(feature = "server")]

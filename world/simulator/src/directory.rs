@@ -32,11 +32,13 @@ pub struct TreeOptions {
     pub descriptors_max: usize,
     /// Resolution of the clock that stamps objects' times, in nanoseconds.
     pub clock_tick_ns: u64,
+    /// Whether files without a name can outlive a kill.
+    pub keeps_unnamed: bool,
 }
 
 impl Default for TreeOptions {
     fn default() -> Self {
-        Self { by_identity: true, descriptors_max: 100_000, clock_tick_ns: 1 }
+        Self { by_identity: true, descriptors_max: 100_000, clock_tick_ns: 1, keeps_unnamed: false }
     }
 }
 
@@ -82,7 +84,7 @@ impl MemoryTree {
         let shared = Arc::new(Shared {
             platform: Arc::clone(world.platform()),
             disk: Arc::clone(disk),
-            objects: Mutex::new(self.shared.lock().named()),
+            objects: Mutex::new(self.shared.lock().left()),
             clock_tick_ns: options.clock_tick_ns,
         });
         let root = shared.found(&mut shared.lock(), ROOT);
@@ -110,6 +112,11 @@ impl MemoryTree {
     /// The number of objects, including the root.
     pub fn objects(&self) -> usize {
         self.shared.lock().by_number.len()
+    }
+
+    /// The number of objects that would outlive a kill without a name.
+    pub fn kept_unnamed(&self) -> usize {
+        self.shared.lock().by_number.values().filter(|object| object.outlives).count()
     }
 
     fn call<T: Send + 'static>(
@@ -153,7 +160,7 @@ impl Directory for MemoryTree {
         self.call(move |shared| {
             let mut objects = shared.lock();
             let number = identity.bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-            let lives = objects.by_number.get(&number).is_some_and(|object| object.links > 0);
+            let lives = objects.by_number.get(&number).is_some_and(|object| object.links > 0 || object.outlives);
             if !lives || shared.identity(&mut objects, number) != identity {
                 return Err(VolumeError::Stale);
             }
@@ -264,6 +271,24 @@ impl Directory for MemoryTree {
 
     fn create_unnamed(&self, directory: &Node, attributes: AttributeChange) -> Pending<'_, Unnamed> {
         self.with(directory, move |shared, directory| shared.create_unnamed(directory, &attributes))
+    }
+
+    fn keeps_unnamed(&self) -> bool {
+        self.options.keeps_unnamed
+    }
+
+    fn keep_unnamed(&self, node: &Node) -> Pending<'_, ()> {
+        self.with(node, |shared, number| {
+            shared.lock().get(number).outlives = true;
+            Ok(())
+        })
+    }
+
+    fn let_go_unnamed(&self, node: &Node) -> Pending<'_, ()> {
+        self.with(node, |shared, number| {
+            shared.lock().get(number).outlives = false;
+            Ok(())
+        })
     }
 
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, _durable: bool) -> Pending<'_, Removed> {

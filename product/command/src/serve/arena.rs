@@ -31,7 +31,7 @@ const TRY_EVERY_NS: u64 = Nanos::SECOND;
 pub(super) const QUIET_AFTER: Duration = Duration::from_secs(60);
 
 /// Descriptors of the cache's memory in the service manager's store. The front may have more there.
-const MEMORY_IN_STORE: u64 = 1;
+pub(super) const MEMORY_IN_STORE: u64 = 1;
 
 /// The pause after a failed start, if systemd has data for the next server. systemd starts that one at once. After too many starts
 /// in a minute it gives up and drops the data (`packaging/afflux.service`).

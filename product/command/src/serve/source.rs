@@ -91,6 +91,15 @@ impl Source {
         }
     }
 
+    /// The directories of the host, unless a store is served.
+    pub(super) fn host(&self) -> Option<&HostTree> {
+        match self {
+            Self::Host(tree) => Some(tree),
+            #[cfg(feature = "object")]
+            Self::Store(_) => None,
+        }
+    }
+
     pub(super) fn tree(&self) -> Arc<dyn Directory> {
         match self {
             Self::Host(tree) => Arc::clone(tree) as _,

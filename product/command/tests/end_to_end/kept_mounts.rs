@@ -1,15 +1,15 @@
 //! A mount that outlives killed servers (`--arena systemd`). The test is the service manager.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, MetadataExt, symlink};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{AtFlags, CWD, OFlags, RenameFlags, linkat, renameat_with};
 use rustix::process::Signal;
 
 use crate::mounted::{apart, can_mount, is_mounted};
@@ -74,10 +74,16 @@ impl Bench {
         });
     }
 
+    /// Waits until so many open files without a name are in the store.
+    fn has_unnamed(&self, files: usize) {
+        eventually("the store has the files without a name", || self.manager.unnamed() == files);
+    }
+
     fn stop(&mut self) {
         self.server.take().unwrap().stop();
         assert!(!is_mounted(&self.point), "it is still mounted");
         self.has(0);
+        self.has_unnamed(0);
         self.manager.has(0, 0);
     }
 }
@@ -244,12 +250,36 @@ fn names_and_bytes(below: &Path, round: u64, called: &mut dyn FnMut()) {
     called();
     fs::remove_dir(path("gone")).unwrap();
     called();
+    without_a_name(below, &path("unnamed"), &bytes, called);
     if round.is_multiple_of(4) {
         made.sync_all().unwrap();
         called();
     }
     assert_eq!(fs::read_link(path("link")).unwrap(), Path::new("target"));
     assert!(!path("gone").exists() && !path("made").exists());
+    called();
+}
+
+/// A file that is made without a name, gets one, and loses it while it is open.
+fn without_a_name(below: &Path, name: &Path, bytes: &[u8], called: &mut dyn FnMut()) {
+    let unnamed = OFlags::TMPFILE.bits() as i32;
+    let mut file = OpenOptions::new().read(true).write(true).custom_flags(unnamed).open(below).unwrap();
+    called();
+    file.write_all(bytes).unwrap();
+    called();
+    let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+    linkat(CWD, open, CWD, name, AtFlags::SYMLINK_FOLLOW).unwrap();
+    called();
+    assert!(fs::read(name).unwrap() == bytes);
+    called();
+    fs::remove_file(name).unwrap();
+    called();
+    file.write_all(b"end").unwrap();
+    called();
+    let mut read = Vec::new();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file.read_to_end(&mut read).unwrap();
+    assert!(read == [bytes, b"end"].concat() && file.metadata().unwrap().nlink() == 0);
     called();
 }
 
@@ -281,7 +311,8 @@ fn kills_under_programs(is_over_itself: bool) {
     }
     names.goes_on(20);
     let (rounds, lines) = (names.end(), appends.end());
-    assert!(bench.manager.removals().is_empty(), "{}", bench.manager.log());
+    let removals = bench.manager.removals();
+    assert!(removals.iter().all(|name| name.starts_with("unnamed-")), "{}", bench.manager.log());
     check(&bench.path("names"), rounds);
     let (data, log) = (bench.data.clone(), fs::read_to_string(bench.path("log")).unwrap());
     bench.stop();
@@ -355,20 +386,95 @@ fn a_mount_beside_nfs_outlives_its_server_too() {
     bench.stop();
 }
 
-// rule: an open file without a name ends with a killed server: calls on it fail with ESTALE, and the log counts it
+// rule: with `--arena systemd` an open file without a name goes on over kills, with its unwritten bytes
+// kept in: `product/linux/src/host/kept_unnamed.rs`, `product/volume/src/handles/outlive.rs`, `product/command/src/serve/unnamed_files.rs`
+#[test]
+fn an_open_file_without_a_name_goes_on() {
+    let Some(mut bench) = Bench::new(false) else { return };
+    let mut shell = Shell::start(&bench.point);
+    shell.hold("exec 3<>removed 4<removed 5<>replaced 6<replaced; echo first >&3; echo first >&5");
+    assert_eq!(shell.run("rm removed; echo new >new; mv new replaced"), "\ndone\n");
+    for round in ["second", "third"] {
+        bench.has_unnamed(2);
+        bench.replace();
+        for file in [3, 5] {
+            assert_eq!(shell.run(&format!("echo {round} >&{file}")), "\ndone\n", "{}", bench.manager.log());
+        }
+    }
+    bench.replace();
+    for file in [4, 6] {
+        assert_eq!(shell.run(&format!("cat <&{file}")), "first\nsecond\nthird\n\ndone\n");
+    }
+    assert!(!bench.manager.log().contains("without a name"), "{}", bench.manager.log());
+    shell.hold("exec 3>&- 4<&-");
+    bench.has_unnamed(1);
+    assert_eq!(fs::read_to_string(bench.path("replaced")).unwrap(), "new\n");
+    bench.stop();
+}
+
+#[test]
+fn a_bounded_number_of_open_files_without_a_name_is_kept() {
+    const MOST: usize = 64;
+    let Some(mut bench) = Bench::new(false) else { return };
+    let mut shells = Vec::new();
+    for number in 0..10 {
+        let mut shell = Shell::start(&bench.point);
+        let files: Vec<String> = (3..10).map(|file| format!("{file}<>{number}-{file}")).collect();
+        shell.hold(&format!("exec {}; rm {number}-*", files.join(" ")));
+        shells.push(shell);
+    }
+    bench.has_unnamed(MOST);
+    assert_eq!(bench.manager.log().matches("are kept over a kill").count(), 1, "{}", bench.manager.log());
+    drop(shells);
+    bench.has_unnamed(0);
+    bench.stop();
+}
+
+// rule: an open file without a name that nobody kept ends with a killed server: its calls fail with ESTALE, and the log counts it
 // kept in: `product/fuse/src/mount.rs`
 #[test]
-fn an_open_file_without_a_name_is_lost_and_counted() {
+fn an_open_file_without_a_name_that_nobody_kept_is_lost_and_counted() {
     let Some(mut bench) = Bench::new(false) else { return };
     let mut shell = Shell::start(&bench.point);
     shell.hold("exec 3>kept 4<>lost; echo bytes >&4; rm lost");
-    bench.replace();
+    bench.has_unnamed(1);
+    bench.kill();
+    bench.manager.drop_unnamed();
+    bench.start();
     assert_eq!(shell.run("echo bytes >&3"), "\ndone\n");
     let said = shell.run("LC_ALL=C cat <&4");
     assert!(said.contains("Stale"), "{said}");
     assert!(bench.manager.log().contains("1 open files without a name ended"), "{}", bench.manager.log());
     drop(shell);
     assert_eq!(fs::read(bench.path("kept")).unwrap(), b"bytes\n");
+    bench.stop();
+}
+
+// rule: descriptors in the store that are not of the file in their name, or of no open file, leave the store
+// kept in: `product/linux/src/host/kept_unnamed.rs`
+#[test]
+fn descriptors_of_no_open_file_leave_the_store() {
+    let Some(mut bench) = Bench::new(false) else { return };
+    let mut shell = Shell::start(&bench.point);
+    shell.hold("exec 3<>open; rm open");
+    bench.has_unnamed(1);
+    fs::write(bench.data.join("other"), "other").unwrap();
+    bench.kill();
+    let real = bench.manager.first_unnamed();
+    bench.manager.put("unnamed-1-1-1-00", File::open(bench.data.join("other")).unwrap());
+    bench.start();
+    bench.has_unnamed(1);
+    assert_eq!(bench.manager.first_unnamed(), real);
+    assert!(bench.manager.log().contains("1 descriptors in systemd's store"), "{}", bench.manager.log());
+    // The server was killed before the manager was told of the file's end.
+    let name = real.unwrap();
+    let descriptor = bench.manager.stored(&name).remove(0);
+    drop(shell);
+    bench.has_unnamed(0);
+    bench.kill();
+    bench.manager.put(&name, descriptor);
+    bench.start();
+    bench.has_unnamed(0);
     bench.stop();
 }
 

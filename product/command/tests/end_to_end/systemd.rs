@@ -82,6 +82,21 @@ impl Systemd {
         named.map(|(_, descriptor)| descriptor.try_clone().unwrap()).collect()
     }
 
+    /// How many descriptors of open files without a name are stored.
+    pub(crate) fn unnamed(&self) -> usize {
+        self.kept().stored.iter().filter(|(name, _)| name.starts_with("unnamed-")).count()
+    }
+
+    /// The name of the first of them.
+    pub(crate) fn first_unnamed(&self) -> Option<String> {
+        self.kept().stored.iter().map(|(name, _)| name.clone()).find(|name| name.starts_with("unnamed-"))
+    }
+
+    /// Drops the descriptors of open files without a name, as a manager with a lower limit would have.
+    pub(crate) fn drop_unnamed(&self) {
+        self.kept().stored.retain(|(name, _)| !name.starts_with("unnamed-"));
+    }
+
     /// Waits until so many descriptors are stored under the names of memory and socket.
     pub(crate) fn has(&self, arenas: usize, sockets: usize) {
         eventually("the store has what the server left", || {

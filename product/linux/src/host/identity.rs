@@ -233,10 +233,11 @@ impl Core {
         }
     }
 
-    /// Accepts an opened handle if it is the object, lives and, for a directory, is in an export.
+    /// Accepts an opened handle if it is the object, lives and, for a directory, is in an export. A file without a name lives
+    /// if the service manager keeps it.
     fn accept(&self, fd: OwnedFd, identity: &Identity) -> Result<Option<Found>, VolumeError> {
         let found = self.found(fd, false)?;
-        if found.identity != *identity || found.stat.links == 0 {
+        if found.identity != *identity || found.stat.links == 0 && !self.has_kept_unnamed(identity) {
             return Ok(None);
         }
         self.confined(&super::host_node(&found.node))?;

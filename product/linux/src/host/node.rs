@@ -1,19 +1,20 @@
 //! An open object of the host.
 //!
 //! Owns: its descriptor, the place where it was last found below an export, its own group of shared syncs where objects
-//! cannot share syncs with each other.
+//! cannot share syncs with each other, its place among the files that the service manager keeps.
 //! Does not own: names; its identity, which `identity` computes.
 //! Invariants: the thread that drops the last reference to a file never closes it, since the host may take long to
 //! close a file without a name.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use afflux_volume::{DeviceKey, Kind, Stat, VolumeError};
 
 use super::calls;
 use super::stable::Group;
+use super::unnamed_places::KeptUnnamed;
 use crate::pool::WorkerPool;
 use crate::{HostFile, LentDescriptor};
 
@@ -34,6 +35,8 @@ pub(super) struct HostNode {
     depth: AtomicU32,
     /// Changes of this object that share a sync of it alone.
     syncs: OnceLock<Arc<Group<()>>>,
+    /// The service manager keeps it, since it has no name or is about to lose it.
+    kept: Mutex<Option<KeptUnnamed>>,
     /// The pool of its device, where calls about it run.
     pool: WorkerPool,
 }
@@ -51,6 +54,7 @@ impl HostNode {
             data: Mutex::default(),
             depth,
             syncs: OnceLock::new(),
+            kept: Mutex::default(),
             pool,
         }
     }
@@ -115,6 +119,16 @@ impl HostNode {
         self.syncs.get_or_init(|| Arc::new(Group::new()))
     }
 
+    /// The place of its descriptor with the service manager, under a lock that a change of it holds.
+    pub(super) fn kept(&self) -> MutexGuard<'_, Option<KeptUnnamed>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the service manager keeps it. False also while that changes.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept.try_lock().is_ok_and(|kept| kept.is_some())
+    }
+
     pub(super) fn depth(&self) -> Option<u32> {
         Some(self.depth.load(Ordering::Relaxed)).filter(|depth| *depth != UNKNOWN)
     }
@@ -129,8 +143,9 @@ impl Drop for HostNode {
         if self.kind == Kind::Regular
             && let Some(fd) = self.fd.take()
         {
+            let kept = self.kept().take();
             // Bounded by the inodes that the volume keeps.
-            self.pool.post_near(move || drop(fd));
+            self.pool.post_near(move || drop((fd, kept)));
         }
     }
 }

@@ -137,6 +137,7 @@ impl HostTree {
             roots: Roots::new(),
             subtree_check: options.subtree_check,
             umask: OnceLock::new(),
+            unnamed: OnceLock::new(),
             file_systems: FileSystems::new(real.clone()),
             #[cfg(test)]
             climbed: std::sync::atomic::AtomicU64::new(0),

@@ -33,7 +33,13 @@ impl<P: Platform> Volume<P> {
             self.tell_found(inode);
         }
         drop(changing);
-        if stat.links == 0 && self.gone(inode) { Err(VolumeError::Stale) } else { Ok(()) }
+        if stat.links == 0 {
+            if self.gone(inode) {
+                return Err(VolumeError::Stale);
+            }
+            self.keep_unnamed(inode).await;
+        }
+        Ok(())
     }
 
     /// Others changed a file: its cached bytes are void. `size` is the host's size, and `written` the count of the

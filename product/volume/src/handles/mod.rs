@@ -9,5 +9,6 @@ pub(crate) mod adopt;
 mod follow;
 pub(crate) mod hold;
 mod keep;
+mod outlive;
 mod resolve;
 mod search;

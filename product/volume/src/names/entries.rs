@@ -269,8 +269,12 @@ impl<P: Platform> Volume<P> {
     ) -> Outcome<()> {
         let (parent, name) = (Arc::clone(directory), Bytes::copy_from_slice(name));
         let caller = caller.clone();
-        let work =
-            move |volume: Arc<Self>| async move { volume.remove_now(&caller, &parent, name, directory_wanted).await };
+        let work = move |volume: Arc<Self>| async move {
+            let kept = volume.keep_before_removal(&parent, &name).await;
+            let removed = volume.remove_now(&caller, &parent, name, directory_wanted).await;
+            volume.removal_ended(kept).await;
+            removed
+        };
         self.carried_through("remove", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
     }
 
@@ -301,6 +305,7 @@ impl<P: Platform> Volume<P> {
         parent.listed().remove(&name);
         self.name_taken(&identity, stat);
         drop(changing);
+        self.keep_removed(&identity).await;
         self.tell_name(caller, parent, &name, &[identity]);
         Outcome { result: self.made_durable(&[parent], stable).await, consistency }
     }
@@ -332,7 +337,10 @@ impl<P: Platform> Volume<P> {
         let (to, to_name) = (Arc::clone(to), Bytes::copy_from_slice(to_name));
         let caller = caller.clone();
         let work = move |volume: Arc<Self>| async move {
-            volume.rename_now(&caller, (&from, from_name), (&to, to_name), how).await
+            let kept = volume.keep_before_removal(&to, &to_name).await;
+            let renamed = volume.rename_now(&caller, (&from, from_name), (&to, to_name), how).await;
+            volume.removal_ended(kept).await;
+            renamed
         };
         let stopped = || (Outcome::failed(STOPPED), Consistency::default());
         self.carried_through("rename", work).await.unwrap_or_else(stopped)
@@ -395,6 +403,9 @@ impl<P: Platform> Volume<P> {
         }
         self.name_changed(&moved.0, moved.1);
         drop((first, second));
+        if let Some((identity, _)) = &replaced {
+            self.keep_removed(identity).await;
+        }
         self.tell_name(caller, from, &from_name, &[moved.0]);
         self.tell_name(caller, to, &to_name, replaced.map(|(identity, _)| identity).as_slice());
         // The new name first: a crash in between leaves both names, never none.
@@ -463,6 +474,9 @@ impl<P: Platform> Volume<P> {
             self.known_locations.met(&inode.identity);
         }
         drop(changing);
+        if unnamed && self.tree.keeps_unnamed() {
+            let _ = self.tree.let_go_unnamed(&inode.node).await;
+        }
         self.tell_name(caller, parent, &name, &[inode.identity]);
         let result = self.made_durable(&[parent], stable).await;
         Outcome { result: result.map(|()| inode.attributes()), consistency }

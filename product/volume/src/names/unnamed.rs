@@ -56,6 +56,7 @@ impl<P: Platform> Volume<P> {
         let held = self.hold(&inode)?;
         inode.lose_name();
         self.attach_made(&inode, data).await?;
+        self.keep_unnamed(&inode).await;
         let attributes = inode.attributes();
         Ok((held, attributes))
     }

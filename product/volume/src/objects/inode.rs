@@ -288,6 +288,12 @@ impl<P: Platform> Inode<P> {
         Ok(())
     }
 
+    /// Whether it is held, and has at most so many names.
+    pub(crate) fn is_held_with(&self, names: u32) -> bool {
+        let state = self.state();
+        state.holders > 0 && (state.removed || state.stat.links <= names)
+    }
+
     /// Adds a holder to those that there are.
     pub(crate) fn hold_again(&self) {
         self.state().holders += 1;

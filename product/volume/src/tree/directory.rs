@@ -424,6 +424,23 @@ pub trait Directory: Send + Sync + 'static {
         Pending::now(Err(VolumeError::NotSupported))
     }
 
+    /// Whether files without a name can outlive this process.
+    fn keeps_unnamed(&self) -> bool {
+        false
+    }
+
+    /// Has a regular file outlive this process even without a name: the next process opens it by its identity. A second
+    /// call has no further effect. A tree may have room for few such files; then it fails. The file is let go with its
+    /// node.
+    fn keep_unnamed(&self, _node: &Node) -> Pending<'_, ()> {
+        Pending::now(Err(VolumeError::NotSupported))
+    }
+
+    /// A file no longer outlives this process without a name.
+    fn let_go_unnamed(&self, _node: &Node) -> Pending<'_, ()> {
+        Pending::now(Ok(()))
+    }
+
     /// Removes a name: a directory's if `directory_wanted`, otherwise any other object's.
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed>;
 

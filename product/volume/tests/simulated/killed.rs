@@ -12,8 +12,10 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use afflux_engine::{Nanos, Platform, Recovered};
-use afflux_simulator::{Disk, DiskOptions, MemoryTree, Random, Setup, SimMachine, TreeOptions, World, WorldOptions};
-use afflux_volume::{AttributeChange, VolumeError};
+use afflux_simulator::{
+    Disk, DiskOptions, MemoryTree, Random, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
+};
+use afflux_volume::{AttributeChange, Caller, Held, VolumeError};
 use bytes::Bytes;
 
 use crate::client::{Client, Files};
@@ -32,7 +34,7 @@ fn setup() -> Setup {
 fn options(seed: u64) -> TreeOptions {
     // As few descriptors as possible for every other seed: inodes come and go all the time.
     let descriptors_max = if seed.is_multiple_of(2) { 0 } else { 100_000 };
-    TreeOptions { descriptors_max, ..TreeOptions::default() }
+    TreeOptions { descriptors_max, keeps_unnamed: true, ..TreeOptions::default() }
 }
 
 /// One life of a server, up to a kill.
@@ -226,4 +228,124 @@ fn a_file_that_is_gone_is_forgotten_once() {
         assert!(life.volume.engine().found_files().is_empty());
         assert_eq!(life.volume.adopt_found().await, Default::default());
     });
+}
+
+/// A held file with unwritten bytes, and the steps that lead it to no name.
+struct Unnamed {
+    life: Life,
+    handle: Vec<u8>,
+    file: Held<SimPlatform>,
+}
+
+impl Unnamed {
+    fn new(seed: u64) -> Self {
+        let life = Life::first(seed);
+        let (handle, file) = life.run(async {
+            let root = life.volume.mount(b"").await.unwrap();
+            let file = create(&life.volume, &root, b"file").await;
+            create(&life.volume, &root, b"other").await;
+            write(&life.volume, &file, 0, &[7; 5000]).await;
+            (life.volume.handle(&file).as_bytes().to_vec(), life.volume.hold(&file).unwrap())
+        });
+        Self { life, handle, file }
+    }
+
+    /// Takes the name away, for so many steps at most. Returns whether that has ended.
+    fn unname(&self, by_rename: bool, steps: u64) -> bool {
+        let volume = Arc::clone(&self.life.volume);
+        let removal = async move {
+            let root = volume.mount(b"").await.unwrap();
+            match by_rename {
+                true => volume.rename(&root, b"other", &root, b"file").await.0.result.unwrap(),
+                false => volume.remove(&root, b"file").await.result.unwrap(),
+            }
+        };
+        self.life.run(async {
+            let mut removal = Box::pin(removal);
+            for _ in 0..steps {
+                if poll_fn(|context| Poll::Ready(removal.as_mut().poll(context).is_ready())).await {
+                    return true;
+                }
+                self.life.world.platform().preemption_point().await;
+            }
+            false
+        })
+    }
+
+    /// The file in the life after a kill now.
+    fn killed(self, seed: u64) -> (Life, Held<SimPlatform>) {
+        let life = self.life.next(seed, &mut Random::new(seed));
+        let file = life.run(life.volume.hold_left(&self.handle)).unwrap();
+        drop(self.file);
+        (life, file)
+    }
+}
+
+// rule: 12: an open file that loses its last name goes on after a kill at any moment, with its unwritten bytes
+// kept in: `product/volume/src/handles/outlive.rs`
+#[test]
+fn a_held_file_goes_on_without_its_name_after_a_kill_at_any_moment() {
+    for by_rename in [false, true] {
+        let mut has_ended = false;
+        for steps in (1..).take_while(|steps| *steps < 100) {
+            if has_ended {
+                break;
+            }
+            let unnamed = Unnamed::new(steps);
+            has_ended = unnamed.unname(by_rename, steps);
+            let (life, file) = unnamed.killed(steps);
+            life.run(async {
+                assert_eq!(read(&life.volume, &file).await, [7; 5000]);
+                write(&life.volume, &file, 5000, &[8; 10]).await;
+                life.volume.sync(&file, 0, 0).await.result.unwrap();
+                assert_eq!(life.volume.adopt_found().await, Default::default());
+                let objects = life.tree.objects();
+                let is_named = life.volume.attributes(&file).await.unwrap().links > 0;
+                drop(file);
+                assert_eq!(life.tree.objects(), objects - usize::from(!is_named), "it ends with its last holder");
+            });
+        }
+        assert!(has_ended);
+    }
+}
+
+#[test]
+fn a_file_made_without_a_name_gets_one_after_a_kill() {
+    let life = Life::first(1);
+    let (handle, file) = life.run(async {
+        let root = life.volume.mount(b"").await.unwrap();
+        let (file, _) =
+            life.volume.create_unnamed_by(&Caller::SERVER, &root, AttributeChange::default()).await.unwrap();
+        write(&life.volume, &file, 0, &[7; 5000]).await;
+        (life.volume.handle(&file).as_bytes().to_vec(), file)
+    });
+    let (life, file) = Unnamed { life, handle, file }.killed(2);
+    life.run(async {
+        let root = life.volume.mount(b"").await.unwrap();
+        assert_eq!(life.tree.kept_unnamed(), 1);
+        life.volume.link(&file, &root, b"named").await.result.unwrap();
+        assert_eq!(life.tree.kept_unnamed(), 0, "it has a name");
+        drop(file);
+        let (found, attributes) = life.volume.lookup(&root, b"named").await.unwrap();
+        assert_eq!((read(&life.volume, &found).await, attributes.links), (vec![7; 5000], 1));
+    });
+}
+
+#[test]
+fn a_file_that_keeps_a_name_is_not_kept_without_one() {
+    let Unnamed { life, file, handle } = Unnamed::new(1);
+    life.run(async {
+        let root = life.volume.mount(b"").await.unwrap();
+        let refused = life.volume.rename(&root, b"absent", &root, b"file").await.0.result;
+        assert_eq!((refused.err(), life.tree.kept_unnamed()), (Some(VolumeError::NotFound), 0));
+        life.volume.link(&file, &root, b"second").await.result.unwrap();
+        life.volume.remove(&root, b"file").await.result.unwrap();
+        assert_eq!(life.tree.kept_unnamed(), 0, "it has another name");
+        life.volume.remove(&root, b"second").await.result.unwrap();
+        assert_eq!(life.tree.kept_unnamed(), 1);
+        drop(file);
+        assert_eq!(life.tree.kept_unnamed(), 0);
+    });
+    let life = life.next(2, &mut Random::new(2));
+    assert_eq!(life.run(life.volume.hold_left(&handle)).err(), Some(VolumeError::Stale));
 }

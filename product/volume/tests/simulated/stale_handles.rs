@@ -26,7 +26,8 @@ const ENTRIES: u64 = DIRECTORIES + 1 + DIRECTORIES;
 /// The renames may spoil one walk; the next holds them off. The same again for callers that come during the first
 /// walks.
 const ENTRIES_MAX: u64 = 4 * ENTRIES;
-const BY_NAME: TreeOptions = TreeOptions { by_identity: false, descriptors_max: 100_000, clock_tick_ns: 1 };
+const BY_NAME: TreeOptions =
+    TreeOptions { by_identity: false, descriptors_max: 100_000, clock_tick_ns: 1, keeps_unnamed: false };
 
 /// A tree that counts the entries read by walks.
 pub(crate) struct Counting {

@@ -51,6 +51,8 @@ pub(super) struct Object {
     pub(super) xattrs: BTreeMap<Bytes, Bytes>,
     /// It was made without a name and may get one.
     pub(super) linkable: bool,
+    /// It outlives a kill without a name.
+    pub(super) outlives: bool,
     /// Nodes that hold it.
     pub(super) nodes: u32,
 }
@@ -72,6 +74,7 @@ impl Object {
             body,
             xattrs,
             linkable: false,
+            outlives: false,
             nodes: 0,
         }
     }
@@ -106,12 +109,13 @@ impl Drop for MemoryNode {
 }
 
 impl Objects {
-    /// The objects that have names, as the host keeps them when the only process with nodes is killed.
-    pub(super) fn named(&self) -> Self {
-        let named = self.by_number.iter().filter(|(_, object)| object.links > 0);
-        let by_number = named.map(|(number, object)| (*number, Object { nodes: 0, ..object.clone() }));
-        let unnamed = self.by_number.iter().filter(|(_, object)| object.links == 0).map(|(number, _)| *number);
-        let free = self.free.iter().copied().chain(unnamed).collect();
+    /// The objects that have names or a keeper, as the host keeps them when the only process with nodes is killed.
+    pub(super) fn left(&self) -> Self {
+        let stays = |object: &Object| object.links > 0 || object.outlives;
+        let left = self.by_number.iter().filter(|(_, object)| stays(object));
+        let by_number = left.map(|(number, object)| (*number, Object { nodes: 0, ..object.clone() }));
+        let gone = self.by_number.iter().filter(|(_, object)| !stays(object)).map(|(number, _)| *number);
+        let free = self.free.iter().copied().chain(gone).collect();
         Self { by_number: by_number.collect(), free, generations: self.generations }
     }
 

@@ -1,0 +1,133 @@
+//! Open files without a name, of which the service manager keeps a descriptor for the next server.
+//!
+//! Owns: their names in the manager's store, the check of an earlier server's descriptors.
+//! Does not own: which files these are (the volume), the store, their places in it (`unnamed_places`), opening them again
+//! (`identity`).
+//! Invariants: a descriptor only keeps its file alive: the next server opens the file by its handle. So a wrong descriptor
+//! shows nobody another file. The manager drops a descriptor when its file has a name again, or has ended.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use afflux_volume::{Identity, Kind, VolumeError};
+use rustix::fs::OFlags;
+
+use super::node::HostNode;
+use super::unnamed_places::{KeptUnnamed, UnkeptFile, UnnamedFiles};
+use super::{Core, HostTree, calls};
+use crate::descriptor_store::DescriptorStore;
+
+/// Most such files.
+pub const UNNAMED_FILES_MAX: usize = 64;
+
+/// The beginning of their names in the store.
+const IN_STORE: &str = "unnamed-";
+
+/// The name of a file's descriptor in the store.
+fn name_in_store(identity: &Identity) -> String {
+    let mut name = format!("{IN_STORE}{:x}-{}-{}-", identity.fsid(), identity.form(), identity.kind());
+    // A string takes all that is written to it.
+    identity.bytes().iter().for_each(|byte| drop(write!(name, "{byte:02x}")));
+    name
+}
+
+impl Core {
+    /// Has the manager keep a descriptor of a file. Waits while the manager's socket has no room for a message.
+    pub(super) fn keep_unnamed(&self, node: &HostNode) -> Result<(), VolumeError> {
+        let Some(files) = self.unnamed.get() else { return Err(VolumeError::NotSupported) };
+        let mut kept = node.kept();
+        if kept.is_some() {
+            return Ok(());
+        }
+        let stored = self.stored(files, node);
+        if let Err(error) = &stored {
+            files.tell(match error {
+                VolumeError::NoSpace => UnkeptFile::TooMany { most: files.most },
+                error => UnkeptFile::Failed(error.to_string()),
+            });
+        }
+        *kept = Some(stored?);
+        Ok(())
+    }
+
+    fn stored(&self, files: &Arc<UnnamedFiles>, node: &HostNode) -> Result<KeptUnnamed, VolumeError> {
+        let name = name_in_store(&self.identify(node.fd())?.0);
+        let (place, is_left) = files.place(name).ok_or(VolumeError::NoSpace)?;
+        if !is_left {
+            // The manager takes no descriptor that only names its object.
+            let opened = self.reopen(node, OFlags::RDONLY)?;
+            DescriptorStore::put(&place.name, opened.as_fd()).map_err(|error| calls::io_error(&error))?;
+        }
+        Ok(place)
+    }
+
+    /// Whether the manager keeps a file, or has kept it for this server.
+    pub(super) fn has_kept_unnamed(&self, identity: &Identity) -> bool {
+        self.unnamed.get().is_some_and(|files| files.has(&name_in_store(identity)))
+    }
+
+    /// Whether a descriptor of an earlier server is that of the file in its name.
+    fn is_of_name(&self, name: &str, descriptor: &OwnedFd) -> bool {
+        let found = self.identify(descriptor.as_fd());
+        found.is_ok_and(|(identity, stat)| stat.kind == Kind::Regular && name_in_store(&identity) == name)
+    }
+}
+
+impl HostTree {
+    /// Takes the descriptors of files without a name that an earlier server has left. The manager has them further, also
+    /// after a start that fails. Returns how many are none that their names say; these are dropped.
+    ///
+    /// Has the manager keep a descriptor of each open file that loses its last name from now on, as far as there is room
+    /// for `most`. `told` hears of the first file that is not kept. Call it once.
+    pub fn keep_unnamed_files(
+        &self,
+        store: &mut DescriptorStore,
+        most: usize,
+        told: impl FnOnce(UnkeptFile) + Send + 'static,
+    ) -> usize {
+        let mut foreign = 0;
+        let mut left = BTreeSet::new();
+        for (name, descriptor) in store.take_beginning(IN_STORE) {
+            if self.core.is_of_name(&name, &descriptor) {
+                left.insert(name);
+            } else {
+                foreign += 1;
+                // If the manager cannot be told, it has one descriptor too many.
+                let _ = DescriptorStore::remove(&name);
+            }
+        }
+        let _ = self.core.unnamed.set(UnnamedFiles::new(most, left, told));
+        foreign
+    }
+
+    /// Has the manager drop the files of an earlier server that nobody has open. Call it once all open files are back.
+    ///
+    /// # Errors
+    /// The manager cannot be told.
+    pub fn drop_unnamed_left(&self) -> io::Result<()> {
+        let Some(files) = self.core.unnamed.get() else { return Ok(()) };
+        files.take_left().iter().try_for_each(|name| DescriptorStore::remove(name))
+    }
+
+    /// Has the manager drop all such files, and keep no further ones: nobody will go on with them.
+    ///
+    /// # Errors
+    /// The manager cannot be told.
+    pub fn end_unnamed(&self) -> io::Result<()> {
+        let Some(files) = self.core.unnamed.get() else { return Ok(()) };
+        files.end().iter().try_for_each(|name| DescriptorStore::remove(name))
+    }
+
+    /// Takes the descriptors of such files out of the store of a server whose settings keep none. Returns how many there are.
+    ///
+    /// # Errors
+    /// The manager cannot be told.
+    pub fn drop_unnamed_stored(store: &mut DescriptorStore) -> io::Result<usize> {
+        let left = store.take_beginning(IN_STORE);
+        left.iter().try_for_each(|(name, _)| DescriptorStore::remove(name))?;
+        Ok(left.len())
+    }
+}

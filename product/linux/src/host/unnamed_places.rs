@@ -1,0 +1,114 @@
+//! Places of open files without a name in the service manager's store.
+//!
+//! Owns: the places, their bound, the end of each.
+//! Does not own: the files (`kept_unnamed`), the store.
+//! Invariants: no more places are taken than the bound says, but for those of an earlier server. The drop of a place has the
+//! manager drop the descriptor.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::descriptor_store::DescriptorStore;
+
+/// Why a file without a name ends with this server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnkeptFile {
+    /// The store has as many as it may have.
+    #[error("{most} open files without a name are kept over a kill of the server, and further ones are not")]
+    TooMany {
+        /// The bound.
+        most: usize,
+    },
+    /// The file cannot be opened for the manager, or the manager cannot be told.
+    #[error("an open file without a name is not kept over a kill of the server: {0}")]
+    Failed(String),
+}
+
+/// Is told of the first file that is not kept.
+type Told = Box<dyn FnOnce(UnkeptFile) + Send>;
+
+/// The files in the store.
+pub(super) struct UnnamedFiles {
+    pub(super) most: usize,
+    places: Mutex<Places>,
+}
+
+#[derive(Default)]
+struct Places {
+    kept: BTreeSet<String>,
+    /// Files of an earlier server that this one has not opened yet.
+    left: BTreeSet<String>,
+    told: Option<Told>,
+    has_ended: bool,
+}
+
+/// A place in the store. Its drop has the manager drop the descriptor.
+pub(super) struct KeptUnnamed {
+    pub(super) name: String,
+    of: Arc<UnnamedFiles>,
+}
+
+impl UnnamedFiles {
+    /// So many places at most, and those that an earlier server has taken.
+    pub(super) fn new(
+        most: usize,
+        left: BTreeSet<String>,
+        told: impl FnOnce(UnkeptFile) + Send + 'static,
+    ) -> Arc<Self> {
+        let places = Places { left, told: Some(Box::new(told)), ..Places::default() };
+        Arc::new(Self { most, places: Mutex::new(places) })
+    }
+
+    /// Whether a file has a place, or an earlier server gave it one.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let places = self.lock();
+        places.kept.contains(name) || places.left.contains(name)
+    }
+
+    /// Takes the names of an earlier server's files that have no place yet.
+    pub(super) fn take_left(&self) -> BTreeSet<String> {
+        std::mem::take(&mut self.lock().left)
+    }
+
+    /// Takes all names. Nobody gets a place any more.
+    pub(super) fn end(&self) -> BTreeSet<String> {
+        let mut places = self.lock();
+        places.has_ended = true;
+        let mut names = std::mem::take(&mut places.kept);
+        names.append(&mut places.left);
+        names
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a file, and whether an earlier server has stored its descriptor. `None` if all are taken.
+    pub(super) fn place(self: &Arc<Self>, name: String) -> Option<(KeptUnnamed, bool)> {
+        let mut places = self.lock();
+        let is_left = places.left.remove(&name);
+        let is_full = places.kept.len() + places.left.len() >= self.most;
+        if places.has_ended || is_full && !is_left {
+            return None;
+        }
+        places.kept.insert(name.clone());
+        Some((KeptUnnamed { name, of: Arc::clone(self) }, is_left))
+    }
+
+    pub(super) fn tell(&self, why: UnkeptFile) {
+        let told = self.lock().told.take();
+        if let Some(told) = told {
+            told(why);
+        }
+    }
+}
+
+impl Drop for KeptUnnamed {
+    fn drop(&mut self) {
+        if self.of.lock().kept.remove(&self.name) {
+            // If the manager cannot be told, the next server drops it.
+            let _ = DescriptorStore::remove(&self.name);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Held files that outlive the process without a name.
+//!
+//! Owns: which files these are, the moments at which the tree keeps them and lets them go.
+//! Does not own: the means (the tree), holders (`hold`), losing and gaining names (`names`, `coherence`).
+//! Invariants: a held file whose last name is removed by a call of ours is kept before the host removes the name. So a kill at
+//! any moment leaves it a name or a keeper. A file that the tree has no room for ends with the process, as without a tree
+//! that keeps any.
+
+use std::sync::Arc;
+
+use afflux_engine::Platform;
+use bytes::Bytes;
+
+use crate::error::VolumeError;
+use crate::handles::hold::Held;
+use crate::objects::inode::Inode;
+use crate::tree::attributes::Kind;
+use crate::tree::identity::Identity;
+use crate::tree::names;
+use crate::volume::Volume;
+
+impl<P: Platform> Volume<P> {
+    /// Holds an object that an earlier process held, by its handle: also one without a name that was kept. `Stale` if it is
+    /// gone. Waits for the host.
+    pub async fn hold_left(&self, handle: &[u8]) -> Result<Held<P>, VolumeError> {
+        let inode = self.resolve(handle).await?;
+        let held = self.hold(&inode)?;
+        if inode.attributes().links == 0 {
+            inode.lose_name();
+        }
+        self.keep_unnamed(&inode).await;
+        Ok(held)
+    }
+
+    /// Keeps the object of a name before the name is removed, if that may be its last one. The result is for
+    /// [`Volume::removal_ended`].
+    pub(crate) async fn keep_before_removal(&self, directory: &Arc<Inode<P>>, name: &[u8]) -> Option<Arc<Inode<P>>> {
+        if !self.tree.keeps_unnamed() || names::check_entry(name).and(directory.require_directory()).is_err() {
+            return None;
+        }
+        let inode = match self.try_lookup(directory, name) {
+            Some(found) => found.0,
+            // A held object is in memory, so no other is brought there.
+            None => {
+                let found = self.tree.lookup(&directory.node, Bytes::copy_from_slice(name)).await.ok()?;
+                self.table.get(&found.identity)?
+            }
+        };
+        let inode = Some(inode).filter(|inode| inode.kind() == Kind::Regular && inode.is_held_with(1))?;
+        // Without room the file is as one that nobody keeps.
+        let _ = self.tree.keep_unnamed(&inode.node).await;
+        Some(inode)
+    }
+
+    /// The removal of a name of this object was tried: it is let go if it still has a name.
+    pub(crate) async fn removal_ended(&self, kept: Option<Arc<Inode<P>>>) {
+        if let Some(inode) = kept.filter(|inode| !inode.is_removed()) {
+            let _ = self.tree.let_go_unnamed(&inode.node).await;
+        }
+    }
+
+    /// Keeps an object whose last name somebody has removed, if it is held.
+    pub(crate) async fn keep_removed(&self, identity: &Identity) {
+        if self.tree.keeps_unnamed()
+            && let Some(inode) = self.table.get(identity)
+        {
+            self.keep_unnamed(&inode).await;
+        }
+    }
+
+    /// Keeps a held file that has no name.
+    pub(crate) async fn keep_unnamed(&self, inode: &Arc<Inode<P>>) {
+        if self.tree.keeps_unnamed() && inode.kind() == Kind::Regular && inode.is_held_with(0) {
+            let _ = self.tree.keep_unnamed(&inode.node).await;
+        }
+    }
+}
