@@ -22,7 +22,7 @@ pub type KeptWords = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"AFXMOUNT");
 /// Another form has another number.
-const FORM: u64 = 1;
+const FORM: u64 = 2;
 
 const HEADER_WORDS: usize = 64;
 const HANDLE_WORDS: usize = HANDLE_BYTES_MAX / 8;
@@ -34,8 +34,8 @@ const CHANGES: usize = 1024;
 const CHANGE_WORDS: usize = 4;
 /// State, the handle's length, the handle, lookups.
 const NODE_WORDS: usize = 3 + HANDLE_WORDS;
-/// State, the handle's length, the handle, the node, the process and the user that opened it.
-const FILE_WORDS: usize = 4 + HANDLE_WORDS;
+/// State, the handle's length, the handle, the node, the process and the user that opened it, the write verifier.
+const FILE_WORDS: usize = 5 + HANDLE_WORDS;
 
 const GRANTS_AT: usize = HEADER_WORDS;
 const CHANGES_AT: usize = GRANTS_AT + GRANTS * GRANT_WORDS;
@@ -114,14 +114,16 @@ struct Table {
 }
 
 const FILES: Table =
-    Table { name: "open files", at: FILES_AT, words: FILE_WORDS, used_at: at::FILES_USED, covered: FILE_WORDS - 1 };
+    Table { name: "open files", at: FILES_AT, words: FILE_WORDS, used_at: at::FILES_USED, covered: FILE_WORDS - 2 };
 const NODES: Table =
     Table { name: "nodes", at: NODES_AT, words: NODE_WORDS, used_at: at::NODES_USED, covered: NODE_WORDS - 2 };
 
 /// The node's count stands behind its handle.
 const LOOKUPS_AT: usize = NODE_WORDS - 1;
-/// Bits of the check beside a count of lookups.
-const COUNT_CHECK_BITS: u32 = 24;
+/// The write verifier stands behind an open file's opener.
+const VERIFIER_AT: usize = FILE_WORDS - 1;
+/// Bits of the check beside a word that changes alone.
+const WORD_CHECK_BITS: u32 = 24;
 
 /// A node in the memory.
 #[derive(Clone, Copy)]
@@ -138,6 +140,18 @@ pub(crate) struct KeptFile {
     /// The process that opened it; zero if that was not known.
     pub(crate) process: u32,
     pub(crate) user: u32,
+    /// The write verifier under which its program was told of no loss last.
+    pub(crate) verifier: ShortVerifier,
+}
+
+/// As much of a write verifier as the memory has room for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ShortVerifier(u64);
+
+impl ShortVerifier {
+    pub(crate) fn of(verifier: [u8; 8]) -> Self {
+        Self(u64::from_be_bytes(verifier) >> WORD_CHECK_BITS)
+    }
 }
 
 /// The generation of a place, and its record.
@@ -299,13 +313,13 @@ impl Kept {
 
     pub(crate) fn put_node(&self, number: u64, node: KeptNode) {
         let Some(Place { at: place, generation }) = slots::place(number) else { return };
-        let count = counted(place, generation, node.lookups);
+        let count = checked(place, generation, node.lookups);
         self.put(NODES, number, handle_words(&node.handle).chain([count]));
     }
 
     pub(crate) fn set_lookups(&self, number: u64, lookups: u64) {
         let Some(Place { at: place, generation }) = slots::place(number) else { return };
-        self.record(NODES, place)[LOOKUPS_AT].store(counted(place, generation, lookups), Ordering::Release);
+        self.record(NODES, place)[LOOKUPS_AT].store(checked(place, generation, lookups), Ordering::Release);
     }
 
     pub(crate) fn free_node(&self, number: u64) {
@@ -316,15 +330,22 @@ impl Kept {
     pub(crate) fn nodes(&self) -> Result<Vec<KeptSlot<KeptNode>>, KeptError> {
         self.slots(NODES, self.nodes, |place, generation, record| {
             let count = record[LOOKUPS_AT].load(Ordering::Relaxed);
-            let lookups = count >> COUNT_CHECK_BITS;
-            let is_right = lookups > 0 && counted(place, generation, lookups) == count;
+            let lookups = count >> WORD_CHECK_BITS;
+            let is_right = lookups > 0 && checked(place, generation, lookups) == count;
             Some(KeptNode { handle: handle_of(&record[1..])?, lookups }).filter(|_| is_right)
         })
     }
 
     pub(crate) fn put_file(&self, number: u64, file: &KeptFile) {
         let opener = u64::from(file.process) << 32 | u64::from(file.user);
-        self.put(FILES, number, handle_words(&file.handle).chain([file.node, opener]));
+        let Some(Place { at: place, generation }) = slots::place(number) else { return };
+        let verifier = checked(place, generation, file.verifier.0);
+        self.put(FILES, number, handle_words(&file.handle).chain([file.node, opener, verifier]));
+    }
+
+    pub(crate) fn set_verifier(&self, number: u64, verifier: ShortVerifier) {
+        let Some(Place { at: place, generation }) = slots::place(number) else { return };
+        self.record(FILES, place)[VERIFIER_AT].store(checked(place, generation, verifier.0), Ordering::Release);
     }
 
     pub(crate) fn free_file(&self, number: u64) {
@@ -333,19 +354,20 @@ impl Kept {
 
     /// All open files, by their places.
     pub(crate) fn files(&self) -> Result<Vec<KeptSlot<KeptFile>>, KeptError> {
-        self.slots(FILES, OPEN_FILES_MAX, |_, _, record| {
+        self.slots(FILES, OPEN_FILES_MAX, |place, generation, record| {
             let rest = &record[2 + HANDLE_WORDS..];
-            let (node, opener) = (rest[0].load(Ordering::Relaxed), rest[1].load(Ordering::Relaxed));
-            let handle = handle_of(&record[1..])?;
-            Some(KeptFile { handle, node, process: (opener >> 32) as u32, user: opener as u32 })
+            let [node, opener, word] = [0, 1, 2].map(|at: usize| rest[at].load(Ordering::Relaxed));
+            let (handle, verifier) = (handle_of(&record[1..])?, ShortVerifier(word >> WORD_CHECK_BITS));
+            let file = KeptFile { handle, node, process: (opener >> 32) as u32, user: opener as u32, verifier };
+            Some(file).filter(|_| checked(place, generation, verifier.0) == word)
         })
     }
 }
 
-/// A count of lookups, with the check of it.
-fn counted(place: usize, generation: u32, lookups: u64) -> u64 {
-    let check = mix([place as u64, generation.into(), lookups]) >> (u64::BITS - COUNT_CHECK_BITS);
-    lookups << COUNT_CHECK_BITS | check
+/// A count of lookups or a verifier, with the check of it.
+fn checked(place: usize, generation: u32, value: u64) -> u64 {
+    let check = mix([place as u64, generation.into(), value]) >> (u64::BITS - WORD_CHECK_BITS);
+    value << WORD_CHECK_BITS | check
 }
 
 /// The length and the bytes.

@@ -16,11 +16,11 @@ use afflux_volume::{
     WhichKnob,
 };
 
-use crate::abi::init;
+use crate::abi::{UNIQUE_RESENT, init};
 use crate::calls::Calls;
 use crate::interrupts::Interrupts;
-use crate::kept::journal::{Change, Grant, Journal};
-use crate::kept::{Agreed, Kept, KeptError, KeptFile};
+use crate::kept::journal::{Before, Change, Grant, Journal};
+use crate::kept::{Agreed, Kept, KeptError, KeptFile, ShortVerifier};
 use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, OPEN_FILES_MAX};
 use crate::nodes::Nodes;
 use crate::notices::{Notice, Notices};
@@ -293,14 +293,36 @@ impl<P: Platform> Mount<P> {
     pub(crate) fn open(&self, header: &Header, node: u64, inode: Held<P>) -> Result<u64, Errno> {
         let process = self.requesters.process(header.thread).unwrap_or_default();
         let handle = self.volume.handle(&inode);
-        let file = OpenFile { inode, node, client: client(process, header.uid) };
+        let client = client(process, header.uid);
+        let file = OpenFile { inode, node, client, owes_error: AtomicBool::new(false) };
         let fh = lock(&self.open).insert(Opened::File(Arc::new(file))).ok_or(Errno::TOO_MANY_FILES)?;
         if let (Some(journal), Some(kept)) = (&self.journal, &self.kept) {
             // In this order: a file without a grant would stay open.
             journal.grant(header.unique, Grant::File(fh));
-            kept.put_file(fh, &KeptFile { handle, node, process, user: header.uid });
+            kept.put_file(fh, &KeptFile { handle, node, process, user: header.uid, verifier: self.verifier() });
         }
         Ok(fh)
+    }
+
+    fn verifier(&self) -> ShortVerifier {
+        ShortVerifier::of(self.volume.write_verifier())
+    }
+
+    /// A sync of an open file has succeeded. It fails all the same, once, if an earlier server's memory was damaged: bytes
+    /// that the file's program was told are accepted may be lost.
+    pub(crate) fn tell_loss(&self, header: &Header, fh: u64, file: &OpenFile<P>) -> Result<(), Errno> {
+        let owes_error = file.owes_error.swap(false, Ordering::AcqRel);
+        if !owes_error && header.unique & UNIQUE_RESENT == 0 {
+            return Ok(());
+        }
+        let change = self.begin_change(header, 0, 0);
+        if !owes_error && change.before == Before::Nothing {
+            return Ok(());
+        }
+        // The kernel may not get this answer: a repetition finds it as begun.
+        change.keep();
+        self.kept.iter().for_each(|kept| kept.set_verifier(fh, self.verifier()));
+        Err(Errno::IO)
     }
 
     pub(crate) fn close(&self, fh: u64) {
@@ -357,7 +379,8 @@ fn client(process: u32, user: u32) -> Client {
 async fn reopened<P: Platform>(volume: &Arc<Volume<P>>, file: &KeptFile) -> Opened<P> {
     let found = volume.hold_left(file.handle.as_bytes()).await;
     found.map_or(Opened::Lost, |inode| {
-        Opened::File(Arc::new(OpenFile { inode, node: file.node, client: client(file.process, file.user) }))
+        let owes_error = AtomicBool::new(file.verifier != ShortVerifier::of(volume.write_verifier()));
+        Opened::File(Arc::new(OpenFile { inode, node: file.node, client: client(file.process, file.user), owes_error }))
     })
 }
 

@@ -6,6 +6,7 @@
 //! closed by the kernel alone, and lets go of the object then.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use afflux_volume::{Client, Held, Platform};
 
@@ -24,4 +25,6 @@ pub(crate) struct OpenFile<P: Platform> {
     pub(crate) node: u64,
     /// The process that opened it.
     pub(crate) client: Client,
+    /// Bytes that it was told are accepted may be lost, and its next sync has to tell.
+    pub(crate) owes_error: AtomicBool,
 }

@@ -536,6 +536,37 @@ fn damage(memory: &OwnedFd, at: u64) {
     file.write_all_at(&[byte[0] ^ 0x55], at).unwrap();
 }
 
+/// dd with a file of the mount open. It syncs the file at the end of its input.
+fn writer(path: &Path) -> Child {
+    let mut dd = Command::new("dd");
+    dd.args(["bs=5", "conv=fsync,notrunc", "status=none"]).arg(format!("of={}", path.display())).env("LC_ALL", "C");
+    dd.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+// rule: if a killed server's memory was damaged, the next sync of a file that was open at the kill fails with EIO
+// kept in: `product/fuse/src/mount.rs`
+#[test]
+fn pages_put_aside_fail_the_next_sync_of_an_open_file() {
+    let Some(mut bench) = Bench::new(false) else { return };
+    let path = bench.path("file");
+    let mut dd = writer(&path);
+    eventually("dd has opened the file", || path.exists());
+    dd.stdin.as_mut().unwrap().write_all(b"bytes").unwrap();
+    eventually("dd has written", || fs::metadata(&path).unwrap().len() == 5);
+    bench.kill();
+    // The record of the last frame: after the header's and the slots' parts of 2 MiB and 8 MiB.
+    let at = (10 << 20) + ((64 << 20) / 4096 - 1) * 32;
+    File::from(bench.manager.stored("arena").remove(0)).write_all_at(&[0xff; 32], at).unwrap();
+    bench.start();
+    let ended = dd.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(!ended.status.success() && said.contains("fsync") && said.contains("Input/output error"), "{said}");
+    assert!(bench.manager.log().contains("in a state that no kill leaves"), "{}", bench.manager.log());
+    assert!(writer(&path).wait_with_output().unwrap().status.success(), "a file that is opened later has lost nothing");
+    assert_eq!(fs::read(&path).unwrap(), b"bytes");
+    bench.stop();
+}
+
 // rule: a mount whose kept memory is damaged is given up with one line, and mounted anew
 // kept in: `product/fuse/src/kept.rs`, `product/linux/src/fuse/mount_memory.rs`, `product/command/src/serve/kept_mount.rs`
 #[test]

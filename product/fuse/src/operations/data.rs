@@ -6,6 +6,7 @@
 //! durable, and for `fsync` also names and attributes that were changed here.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use afflux_frontend::{RecordedCall, RecordedOperation};
 use afflux_volume::{
@@ -230,19 +231,22 @@ pub(super) async fn allocate<P: Platform>(on: &Mount<P>, fh: u64, (offset, len):
 
 /// Tells an error of earlier writes that is kept; writes nothing.
 pub(super) fn flush<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
-    match on.volume.kept_error(&on.opened(fh)?.inode) {
+    let file = on.opened(fh)?;
+    match on.volume.kept_error(&file.inode) {
         Some(error) => Err(error.into()),
+        None if file.owes_error.load(Ordering::Acquire) => Err(Errno::IO),
         None => Ok(Answer::empty()),
     }
 }
 
-pub(super) async fn sync<P: Platform>(on: &Mount<P>, fh: u64, data_only: bool) -> Outcome {
+pub(super) async fn sync<P: Platform>(on: &Mount<P>, header: &Header, fh: u64, data_only: bool) -> Outcome {
     let file = on.opened(fh)?;
     record(on, &file, RecordedOperation::Sync, 0, 0);
     on.volume.commit_by(&on.own, Some(&file.client), &file.inode, 0, 0).await.result?;
     if !data_only {
         sync_object(on, &file).await?;
     }
+    on.tell_loss(header, fh, &file)?;
     Ok(Answer::empty())
 }
 

@@ -74,7 +74,7 @@ pub(crate) async fn carry_out<P: Platform>(
         Operation::GetXattr { size, name } => xattrs::get(on, header, size, name).await,
         Operation::ListXattrs { size } => xattrs::list(on, header, size).await,
         Operation::RemoveXattr { name } => xattrs::remove(on, header, name).await,
-        Operation::Sync { fh, data_only } => data::sync(on, fh, data_only).await,
+        Operation::Sync { fh, data_only } => data::sync(on, header, fh, data_only).await,
         Operation::SyncDirectory { fh } => data::sync_directory(on, fh).await,
         Operation::List { extent, with_attributes } => listing::list(on, header, extent, with_attributes).await,
         // Those that never wait, and those without a reply.

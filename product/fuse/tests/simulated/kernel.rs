@@ -198,6 +198,10 @@ impl Kernel {
         self.call(20, 0, &[longs(&[fh]), words(&[0, 0])].concat())
     }
 
+    pub(crate) fn flush(&self, fh: u64) -> Result<Vec<u8>, i32> {
+        self.call(25, 0, &longs(&[fh, 0, 0]))
+    }
+
     pub(crate) fn open(&self, node: u64, flags: u32) -> Result<u64, i32> {
         self.call(14, node, &words(&[flags, 0])).map(|answer| u64_at(&answer, 0))
     }

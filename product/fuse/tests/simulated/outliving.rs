@@ -15,6 +15,7 @@ const INIT: u32 = 26;
 const EXISTS: i32 = 17;
 const NOT_THERE: i32 = 2;
 const STALE: i32 = 116;
+const LOST: i32 = 5;
 
 /// A kernel whose mount has memory for a successor.
 fn begun() -> (Kernel, KeptWords) {
@@ -191,6 +192,36 @@ fn a_lookup_whose_answer_was_lost_is_counted_once() {
     assert!(kernel.attributes(file).is_ok());
     forget(&kernel, file, 1);
     assert_eq!(kernel.attributes(file), Err(STALE));
+}
+
+// rule: after a loss of accepted bytes the next sync of each file that was open at the kill fails once, and the program sees it
+// kept in: `product/fuse/src/mount.rs`, `product/fuse/src/kept.rs`
+#[test]
+fn a_loss_fails_the_next_sync_of_each_open_file_once() {
+    let (mut kernel, memory) = begun();
+    let (file, first) = kernel.create(ROOT, "file");
+    let (second, third) = (kernel.open(file, 2).unwrap(), kernel.open(file, 2).unwrap());
+    kernel.write(first, 0, b"bytes").unwrap();
+    kill(&mut kernel, &memory);
+    kernel.sync(first).unwrap();
+    // As the engine does if the memory was damaged.
+    kernel.volume.keep_write_verifier([9; 8]);
+    kill(&mut kernel, &memory);
+    assert_eq!(kernel.flush(second), Err(LOST));
+    assert_eq!(kernel.sync(first), Err(LOST));
+    kernel.sync(first).unwrap();
+    let later = kernel.open(file, 2).unwrap();
+    kernel.sync(later).unwrap();
+    // The error of the second file reached nobody.
+    let message = kernel.message(20, 0, &[longs(&[second]), words(&[0, 0])].concat());
+    assert_eq!(content(kernel.send(message.clone()).unwrap(), kernel.last()), Err(LOST));
+    kill(&mut kernel, &memory);
+    assert_eq!(again(&kernel, message), Err(LOST));
+    kernel.sync(first).unwrap();
+    kernel.sync(second).unwrap();
+    kernel.sync(later).unwrap();
+    assert_eq!(kernel.sync(third), Err(LOST), "a further kill does not take it away");
+    kernel.sync(third).unwrap();
 }
 
 #[test]

@@ -29,8 +29,10 @@ const IN_STORE: &str = "unnamed-";
 /// The name of a file's descriptor in the store.
 fn name_in_store(identity: &Identity) -> String {
     let mut name = format!("{IN_STORE}{:x}-{}-{}-", identity.fsid(), identity.form(), identity.kind());
-    // A string takes all that is written to it.
-    identity.bytes().iter().for_each(|byte| drop(write!(name, "{byte:02x}")));
+    for byte in identity.bytes() {
+        // A string takes all that is written to it.
+        let _ = write!(name, "{byte:02x}");
+    }
     name
 }
 
