@@ -14,8 +14,8 @@ use crate::layout::{HEADER_BYTES, Layout};
 mod tests;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"afflux\0\x01");
-/// Changes with each change of the meaning of a header, a slot or a record.
-const FORM: u64 = 2;
+/// Changes with each change of the meaning of a header, a slot, a record or a reply.
+const FORM: u64 = 3;
 
 /// Places of the words.
 mod at {

@@ -1,4 +1,4 @@
-//! Where the parts of an arena's memory are: header, file slots, page records, frames.
+//! Where the parts of an arena's memory are: header, file slots, page records, kept replies, frames.
 //!
 //! Owns: the sizes that an arena may have, the sizes of the entries, the offsets, the hash of a
 //! form; the error about a size or a mapping.
@@ -59,6 +59,10 @@ pub const HEADER_BYTES: usize = 4096;
 pub const FILE_SLOT_BYTES: usize = 128;
 /// Bytes of a page record.
 pub const PAGE_RECORD_BYTES: usize = 32;
+/// Bytes of a kept reply.
+pub const REPLY_BYTES: usize = 512;
+/// The kept replies of an arena.
+const REPLIES: usize = 4096;
 /// The file slots of an arena, as a rule.
 pub const FILE_SLOTS: u32 = 1 << 16;
 
@@ -77,6 +81,8 @@ pub enum Part {
     Files,
     /// One entry for each frame.
     Records,
+    /// One entry for each of the last calls that clients may repeat.
+    Replies,
 }
 
 impl Layout {
@@ -117,6 +123,7 @@ impl Layout {
         match part {
             Part::Files => (self.files as usize, FILE_SLOT_BYTES),
             Part::Records => (self.frames as usize, PAGE_RECORD_BYTES),
+            Part::Replies => (REPLIES, REPLY_BYTES),
         }
     }
 
@@ -125,6 +132,7 @@ impl Layout {
         let start = match part {
             Part::Files => HUGE_BYTES,
             Part::Records => self.part(Part::Files).end.next_multiple_of(HUGE_BYTES),
+            Part::Replies => self.part(Part::Records).end.next_multiple_of(HUGE_BYTES),
         };
         let (len, bytes) = self.entries(part);
         start..start + len * bytes
@@ -132,7 +140,7 @@ impl Layout {
 
     /// The inaccessible bytes before the frames.
     pub(crate) fn gap(&self) -> Range<usize> {
-        let start = self.part(Part::Records).end.next_multiple_of(HUGE_BYTES);
+        let start = self.part(Part::Replies).end.next_multiple_of(HUGE_BYTES);
         start..start + HUGE_BYTES
     }
 
@@ -156,8 +164,11 @@ impl Layout {
             self.files as usize,
             FILE_SLOT_BYTES,
             PAGE_RECORD_BYTES,
+            REPLIES,
+            REPLY_BYTES,
             self.part(Part::Files).start,
             self.part(Part::Records).start,
+            self.part(Part::Replies).start,
             self.frame_bytes().start,
             self.bytes(),
         ];

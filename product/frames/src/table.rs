@@ -56,6 +56,13 @@ impl<T: AnyBytes> Table<T> {
     }
 }
 
+impl<const N: usize> AsRef<[AtomicU64]> for Table<[AtomicU64; N]> {
+    /// All words of all entries.
+    fn as_ref(&self) -> &[AtomicU64] {
+        self.as_flattened()
+    }
+}
+
 impl<T> Deref for Table<T> {
     type Target = [T];
 

@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::Recording;
 use afflux_volume::{
-    Caller, Client, FileHandle, ForeignChange, ForeignListener, Held, Inode, KnobId, Platform, Volume, VolumeKnob,
-    WhichKnob,
+    Before, Caller, Client, FileHandle, ForeignChange, ForeignListener, Held, Inode, KnobId, Platform, Volume,
+    VolumeKnob, WhichKnob,
 };
 
 use crate::abi::{UNIQUE_RESENT, init};
 use crate::calls::Calls;
 use crate::interrupts::Interrupts;
-use crate::kept::journal::{Before, Change, Grant, Journal};
+use crate::kept::journal::{Change, Grant, Journal};
 use crate::kept::{Agreed, Kept, KeptError, KeptFile, ShortVerifier};
 use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, OPEN_FILES_MAX};
 use crate::nodes::Nodes;

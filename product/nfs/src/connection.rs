@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use afflux_frontend::{Output, Peer, ProtocolError, ProtocolMachine, RecordedCall, RecordedOperation};
-use afflux_volume::Platform;
+use afflux_volume::{Before, Platform, Volume};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -26,6 +26,7 @@ use crate::batch::Batch;
 use crate::callers::Callers;
 use crate::calls::{Event, Tally};
 use crate::client_share::ClientShare;
+use crate::kept_replies::{KeptKey, KeptReplies, Left};
 use crate::limits::{CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT};
 use crate::procedures::{self, OnBehalf, Waiting};
 use crate::reply::{Draft, Reply};
@@ -291,10 +292,14 @@ impl<P: Platform> Connection<P> {
             let whose = CallOwner { party: self.origin.party(), user: known.uid() };
             let key = self.server.replies.key(self.peer, whose, xid, &record);
             let draft = Draft::accepted(xid, Vec::new());
-            self.run_once(key, Waiting { by, record, arguments, draft }, charge);
+            self.run_once(key, Waiting { by, record, arguments, draft, before: Before::Nothing }, charge);
         } else {
             let draft = Draft::accepted(xid, std::mem::take(&mut worker.draft));
-            self.run(worker, WorkerTask::Call(Waiting { by, record, arguments, draft }), charge);
+            self.run(
+                worker,
+                WorkerTask::Call(Waiting { by, record, arguments, draft, before: Before::Nothing }),
+                charge,
+            );
         }
     }
 
@@ -333,10 +338,12 @@ impl<P: Platform> Connection<P> {
         let server = &self.server;
         let start = || -> BoxFuture<'static, KeptReply> {
             let volume = Arc::clone(&server.volume);
+            let kept = server.kept_replies.clone().map(|kept| (kept, server.replies.hashed(&key)));
             Box::pin(async move {
-                let reply = procedures::carry_out(&volume, call).await;
-                let Reply { record, status, data: _ } = reply;
-                KeptReply { record: record.into(), status }
+                match kept {
+                    Some((kept, key)) => kept_reply(&volume, &kept, key, call).await,
+                    None => reply_to(&volume, call).await,
+                }
             })
         };
         let (call, duplicate) = server.replies.find_or_start(key, start);
@@ -447,6 +454,25 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
     fn shrink(&mut self) {
         self.running.shrink();
     }
+}
+
+async fn reply_to<P: Platform>(volume: &Volume<P>, call: Waiting) -> KeptReply {
+    let Reply { record, status, data: _ } = procedures::carry_out(volume, call).await;
+    KeptReply { record: record.into(), status }
+}
+
+/// The reply of an earlier server to the same call, or the reply of a call that a later server finds.
+async fn kept_reply<P: Platform>(volume: &Volume<P>, kept: &KeptReplies, key: KeptKey, mut call: Waiting) -> KeptReply {
+    let now_ns = u64::try_from(volume.engine().platform().wall_clock().0).unwrap_or_default();
+    let renamed = procedures::renamed_number(volume, &call).await;
+    let (entry, left) = kept.begin(key, now_ns, renamed.unwrap_or_default());
+    call.before = match left {
+        Left::Answered(reply) => return reply,
+        Left::Unanswered(before) => before,
+    };
+    let reply = reply_to(volume, call).await;
+    entry.answered(&reply);
+    reply
 }
 
 /// The recorded form of a call that moves bytes or asks for a sync.

@@ -19,6 +19,7 @@ mod callers;
 mod calls;
 mod client_share;
 mod connection;
+mod kept_replies;
 mod knobs;
 pub mod limits;
 mod mount;
@@ -34,6 +35,7 @@ mod xdr;
 
 pub use admission::{Admission, GroupsOf, Network, Rules, Squash};
 pub use connection::Connection;
+pub use kept_replies::ReplyWords;
 pub use knobs::{KNOBS, NfsKnob};
 pub use mount::MOUNTS_MAX;
 pub use record::{FRAGMENTS_MAX, RECORD_BYTES_MAX};

@@ -118,6 +118,12 @@ impl ReplyCache {
         Key { peer, whose, xid, bytes: record.len(), hash: hasher.finish() }
     }
 
+    /// The key as hashes alone.
+    pub(crate) fn hashed(&self, key: &Key) -> [u64; 3] {
+        let call = u64::from(key.xid) << 32 | key.bytes as u64 & u64::from(u32::MAX);
+        [key.hash, call, self.hashes.hash_one((key.peer, key.whose))]
+    }
+
     /// The call kept under `key`, and true; or a new call from `start`, which is then kept, and false. `start` must not
     /// run the call or use this cache.
     pub(crate) fn find_or_start(

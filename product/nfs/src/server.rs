@@ -16,6 +16,7 @@ use crate::callers::Callers;
 use crate::calls::{Calls, Event};
 use crate::client_share::Clients;
 use crate::connection::Connection;
+use crate::kept_replies::{KeptReplies, ReplyWords};
 use crate::knobs::NfsKnob;
 use crate::mount::Mounts;
 use crate::reply_cache::ReplyCache;
@@ -33,6 +34,8 @@ pub struct Server<P: Platform> {
     admission_changes: AtomicU64,
     pub(crate) mounts: Mounts,
     pub(crate) replies: ReplyCache,
+    /// Replies for a later server, if it has the memory.
+    pub(crate) kept_replies: Option<Arc<KeptReplies>>,
     pub(crate) calls: Calls,
     pub(crate) clients: Clients,
     pub(crate) spare_workers: Arc<Spares>,
@@ -46,12 +49,22 @@ impl<P: Platform> Server<P> {
     /// # Panics
     /// When the settings of the volume's engine do not have the front end's [`KNOBS`](crate::KNOBS).
     pub fn new(volume: Arc<Volume<P>>, admission: Admission) -> Arc<Self> {
+        Self::keeping(volume, admission, None)
+    }
+
+    /// [`Server::new`], with memory that a later server finds: a call that changes something, and that a client repeats
+    /// after a kill, gets its first reply there.
+    ///
+    /// # Panics
+    /// As [`Server::new`].
+    pub fn keeping(volume: Arc<Volume<P>>, admission: Admission, words: Option<ReplyWords>) -> Arc<Self> {
         let inflight_bytes = NfsKnob::InflightBytes.id(volume.engine().settings());
         Arc::new(Self {
             admission: RwLock::new(admission),
             admission_changes: AtomicU64::new(0),
             mounts: Mounts::default(),
             replies: ReplyCache::new(volume.hash_key()),
+            kept_replies: words.map(KeptReplies::new).map(Arc::new),
             calls: Calls::new(),
             clients: Clients::default(),
             spare_workers: Arc::default(),

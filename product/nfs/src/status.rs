@@ -110,6 +110,11 @@ impl From<Result<(), VolumeError>> for Status {
 }
 
 impl Status {
+    /// The status with this number.
+    pub(crate) fn from_code(code: u32) -> Option<Self> {
+        Self::ALL.iter().copied().find(|status| status.code() == code)
+    }
+
     /// The nearest code of MOUNT; codes that both have share their number.
     pub(crate) fn mount_code(self) -> u32 {
         match self {

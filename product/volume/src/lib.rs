@@ -31,6 +31,7 @@ pub use handles::hold::Held;
 pub use knobs::{KNOBS, VolumeKnob};
 pub use names::entries::CreateHow;
 pub use names::list::{DirectoryEntry, Listing};
+pub use names::repeated::Before;
 pub use objects::found_files::found_identities;
 pub use objects::handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey, handle_number};
 pub use objects::inode::Inode;

@@ -9,12 +9,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use afflux_engine::{Engine, Nanos, Platform};
+use afflux_frames::Part;
 use afflux_frontend::{Peer, Recording};
 use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters};
 use afflux_linux::{
@@ -279,7 +281,10 @@ impl PreparedFront {
             if self.is_kept {
                 listening::keep(&listener);
             }
-            let server = Server::new(Arc::clone(volume), rules.into());
+            let memory = engine.frames().memory();
+            let replies =
+                memory.outlives_process().then(|| Arc::new(memory.table::<[AtomicU64; 64]>(Part::Replies)) as _);
+            let server = Server::keeping(Arc::clone(volume), rules.into(), replies);
             let machines = Arc::clone(&server);
             let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
             let handle = serve(platform, vec![listener], limits(engine), report_refused(), machine);

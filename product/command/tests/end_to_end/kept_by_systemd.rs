@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -62,6 +63,131 @@ impl Caller {
         self.ended.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
+}
+
+/// Changes names, and repeats a call with its number until it is answered.
+struct Repeater {
+    calls: Arc<AtomicU64>,
+    has_ended: Arc<AtomicBool>,
+    thread: thread::JoinHandle<u64>,
+}
+
+impl Repeater {
+    fn start(port: u16) -> Self {
+        let (calls, has_ended) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
+        let (made, is_over) = (Arc::clone(&calls), Arc::clone(&has_ended));
+        let thread = thread::spawn(move || {
+            let mut connection = Connection::to(port);
+            let mut rounds = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                connection.round(rounds, &made);
+                rounds += 1;
+            }
+            rounds
+        });
+        Self { calls, has_ended, thread }
+    }
+
+    fn goes_on(&self, calls: u64) {
+        let wanted = self.calls.load(Ordering::Relaxed) + calls;
+        eventually("calls are answered", || self.thread.is_finished() || self.calls.load(Ordering::Relaxed) >= wanted);
+    }
+
+    /// Ends it. Returns its rounds.
+    fn end(self) -> u64 {
+        self.has_ended.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+struct Connection {
+    port: u16,
+    xid: u32,
+    client: afflux_nfs_client::Client,
+    root: Vec<u8>,
+}
+
+impl Connection {
+    fn to(port: u16) -> Self {
+        let mut client = afflux_nfs_client::Client::connect(("127.0.0.1", port)).unwrap();
+        let root = client.mount("/").unwrap().to_vec();
+        Self { port, xid: 1000, client, root }
+    }
+
+    /// Makes a call until it has a reply, which must be a success.
+    fn call(
+        &mut self,
+        made: &AtomicU64,
+        mut call: impl FnMut(&mut afflux_nfs_client::Client, &[u8]) -> Result<(), afflux_nfs_client::Error>,
+    ) {
+        self.xid += 1;
+        loop {
+            self.client.set_next_xid(self.xid);
+            match call(&mut self.client, &self.root) {
+                Ok(()) => break,
+                Err(error) if error.status().is_some() => panic!("{error}"),
+                Err(_) => self.client = afflux_nfs_client::Client::connect(("127.0.0.1", self.port)).unwrap(),
+            }
+        }
+        made.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Changes after which the directory `kept` with this number is there, and nothing else of the round.
+    fn round(&mut self, round: u64, made: &AtomicU64) {
+        let name = |of: &str| format!("{of}{round}").into_bytes();
+        let change = afflux_nfs_client::Change::default();
+        self.call(made, |client, root| client.mkdir(root, &name("made"), change).map(drop));
+        self.call(made, |client, root| client.rename((root, &name("made")), (root, &name("kept"))).map(drop));
+        self.call(made, |client, root| client.symlink(root, &name("link"), b"target", change).map(drop));
+        self.call(made, |client, root| client.remove(root, &name("link")).map(drop));
+        self.call(made, |client, root| client.mkdir(root, &name("gone"), change).map(drop));
+        self.call(made, |client, root| client.rmdir(root, &name("gone")).map(drop));
+    }
+}
+
+// rule: an NFS call that changes names, and that a client repeats after a kill, is done once
+// kept in: `product/nfs/src/kept_replies.rs`, `product/volume/src/names/repeated.rs`
+#[test]
+fn calls_repeated_over_kills_are_done_once() {
+    const KILLS: u64 = 12;
+    let Some((place, manager)) = begin() else { return };
+    let mut server = manager.start(&place.data, &KEPT);
+    manager.has(1, 1);
+    let repeater = Repeater::start(server.port());
+    for number in 0..KILLS {
+        repeater.goes_on(10 + number * 7 % 13);
+        kill(server);
+        server = manager.start(&place.data, &KEPT);
+    }
+    repeater.goes_on(10);
+    let rounds = repeater.end();
+    let mut names: Vec<_> = fs::read_dir(&place.data).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    let mut wanted: Vec<_> = (0..rounds).map(|round| std::ffi::OsString::from(format!("kept{round}"))).collect();
+    wanted.sort();
+    assert_eq!(names, wanted);
+    server.stop();
+}
+
+#[test]
+fn a_call_answered_before_a_kill_gets_its_first_reply() {
+    let Some((place, manager)) = begin() else { return };
+    fs::write(place.data.join("file"), "").unwrap();
+    let server = manager.start(&place.data, &KEPT);
+    manager.has(1, 1);
+    let made = AtomicU64::new(0);
+    let mut connection = Connection::to(server.port());
+    connection.call(&made, |client, root| client.remove(root, b"file").map(drop));
+    kill(server);
+    let server = manager.start(&place.data, &KEPT);
+    // Others have made the file anew meanwhile.
+    fs::write(place.data.join("file"), "new").unwrap();
+    connection.xid -= 1;
+    connection.call(&made, |client, root| client.remove(root, b"file").map(drop));
+    assert_eq!(fs::read(place.data.join("file")).unwrap(), b"new");
+    connection.call(&made, |client, root| client.remove(root, b"file").map(drop));
+    assert!(!place.data.join("file").exists());
+    server.stop();
 }
 
 // rule: with `--arena systemd` a killed server's successor has its data, its verifier and its socket

@@ -4,14 +4,14 @@ use super::*;
 fn parts_begin_on_borders_and_do_not_overlap() {
     for (bytes, files) in [(ARENA_BYTES_MIN, 1), (3 << 20, 77), (64 << 20, FILE_SLOTS)] {
         let layout = Layout::new(bytes, files).unwrap();
-        let parts =
-            [0..HEADER_BYTES, layout.part(Part::Files), layout.part(Part::Records), layout.gap(), layout.frame_bytes()];
+        let [files, records, replies] = [Part::Files, Part::Records, Part::Replies].map(|part| layout.part(part));
+        let parts = [0..HEADER_BYTES, files, records, replies, layout.gap(), layout.frame_bytes()];
         for pair in parts.windows(2) {
             assert!(pair[0].end <= pair[1].start, "{parts:?}");
             assert_eq!(pair[1].start % HUGE_BYTES, 0, "{parts:?}");
         }
         assert_eq!(layout.frame_bytes().len() as u64, bytes);
-        assert_eq!(layout.bytes(), parts[4].end);
+        assert_eq!(layout.bytes(), parts[5].end);
     }
 }
 

@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use afflux_volume::Before;
+
 use super::{CHANGE_WORDS, CHANGES, CHANGES_AT, GRANT_WORDS, GRANTS, GRANTS_AT, Kept, mix};
 use crate::abi::UNIQUE_RESENT;
 
@@ -18,22 +20,6 @@ const BEGUN: u64 = 1;
 const DONE: u64 = 2;
 /// The bits of an entry's state that are no check.
 const STATE_BITS: u64 = 0xff;
-
-/// The part of a change that an earlier server had carried out for the same request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Before {
-    /// None: no server has begun it.
-    Nothing,
-    /// The host may have been asked. The value is that of [`Journal::begin`].
-    Begun {
-        /// The value at the beginning.
-        value: u64,
-        /// The number of the object at the beginning; zero if unknown.
-        object: u64,
-    },
-    /// All of it.
-    Done,
-}
 
 /// The journal of a mount.
 pub(crate) struct Journal {

@@ -10,12 +10,13 @@ use std::sync::atomic::Ordering;
 
 use afflux_frontend::{RecordedCall, RecordedOperation};
 use afflux_volume::{
-    AttributeChange, Attributes, FILE_BYTES_MAX, Inode, Platform, ReadBytes, Reserve, Seek, VolumeError, handle_number,
+    AttributeChange, Attributes, Before, FILE_BYTES_MAX, Inode, Platform, ReadBytes, Reserve, Seek, VolumeError,
+    handle_number,
 };
 use bytes::Bytes;
 
 use crate::abi::{falloc, o, open as flag, seek};
-use crate::kept::journal::{Before, Change};
+use crate::kept::journal::Change;
 use crate::limits::DATA_BYTES_MAX;
 use crate::mount::{Mount, Outcome};
 use crate::nodes::Stamp;

@@ -8,12 +8,11 @@
 use std::sync::Arc;
 
 use afflux_volume::{
-    AttributeChange, Attributes, Caller, CreateHow, Held, Inode, Kind, NAME_BYTES_MAX, Platform, RenameHow,
+    AttributeChange, Attributes, Before, Caller, CreateHow, Held, Inode, Kind, NAME_BYTES_MAX, Platform, RenameHow,
     SpecialKind, Use, VolumeError,
 };
 
 use crate::abi::{kind, o};
-use crate::kept::journal::Before;
 use crate::mount::{Mount, Outcome};
 use crate::operations::{data, repeated};
 use crate::reply::{self, Answer, Errno, device_parts};
@@ -288,7 +287,7 @@ pub(super) async fn rename<P: Platform>(
     let (from_directory, to_directory) = (on.object(header.node).await?, on.object(to.0).await?);
     let (old, new) = ((&from_directory, name), (&to_directory, to.1));
     let mut change = repeated::begin_rename(on, header, old).await;
-    if !repeated::is_renamed(on, &change, new).await {
+    if !on.volume.is_renamed(change.before, new).await {
         let renamed = on.volume.rename_how_by(&on.own, old, new, how).await;
         repeated::gone(on, &mut change, &from_directory, renamed.0.result).await?;
     }

@@ -6,11 +6,10 @@
 
 use std::sync::atomic::Ordering;
 
-use afflux_volume::{AttributeChange, Platform, VolumeError, XattrChange};
+use afflux_volume::{AttributeChange, Before, Platform, VolumeError, XattrChange};
 use bytes::Bytes;
 
 use crate::abi::xattr;
-use crate::kept::journal::Before;
 use crate::mount::{Mount, Outcome};
 use crate::reply::{Answer, Errno};
 use crate::request::{self, Header};

@@ -4,7 +4,7 @@
 //! Does not own: the figures (the volume), the sizes announced (`limits`).
 //! Invariants: ACCESS grants only rights that the client asked for.
 
-use afflux_volume::{AttributeChange, FILE_BYTES_MAX, Kind, Platform, Timestamp};
+use afflux_volume::{AttributeChange, FILE_BYTES_MAX, Kind, Platform, Timestamp, VolumeError};
 
 use super::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};
 use super::{check_regular, failed};
@@ -32,7 +32,12 @@ pub(super) async fn set<P: Platform>(
         Err(status) => (status, Default::default()),
         Ok(()) => {
             let outcome = on.volume.set_attributes_by(on.caller, &inode, change, guard).await;
-            (outcome.result.into(), outcome.consistency)
+            let result = match outcome.result {
+                // The guard may be from before the same call, which an earlier server has carried out.
+                Err(VolumeError::NotSynchronised) if on.volume.may_be_done(on.before, &inode).await => Ok(()),
+                result => result,
+            };
+            (result.into(), outcome.consistency)
         }
     };
     let consistency = consistency_now(on, &inode, consistency).await?;

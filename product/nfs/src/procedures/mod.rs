@@ -12,7 +12,7 @@ mod operations;
 
 use std::sync::Arc;
 
-use afflux_volume::{Caller, Client, Inode, Kind, Platform, Volume};
+use afflux_volume::{Before, Caller, Client, Inode, Kind, Platform, Volume};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 
@@ -36,6 +36,8 @@ pub(crate) struct Waiting {
     pub(crate) record: Bytes,
     pub(crate) arguments: Arguments,
     pub(crate) draft: Draft,
+    /// What an earlier server may have done of it.
+    pub(crate) before: Before,
 }
 
 /// Carries out a call and answers it into `batch` if that takes no waiting; otherwise does nothing. The calls that
@@ -73,8 +75,8 @@ pub(crate) fn try_answer<P: Platform>(
 /// Carries out a call that may wait. READ, WRITE and COMMIT, which have to go on where the host has no memory to give,
 /// take none for themselves; others have futures of their own.
 pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, call: Waiting) -> Reply {
-    let Waiting { by: OnBehalf { caller, client }, record, arguments, mut draft } = call;
-    let on = Task { volume, caller: &caller, client: &client, record: &record };
+    let Waiting { by: OnBehalf { caller, client }, record, arguments, mut draft, before } = call;
+    let on = Task { volume, caller: &caller, client: &client, record: &record, before };
     let absent_attributes = arguments.absent_attributes();
     let done = match arguments {
         Arguments::Read(extent) => data::read(&on, &mut draft, extent).await,
@@ -88,6 +90,13 @@ pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, call: Waiting) ->
         Err(Stop::WouldWait) => unreachable!("a call that may wait has stopped instead"),
     }
     draft.finish()
+}
+
+/// The number of the object that a RENAME is about.
+pub(crate) async fn renamed_number<P: Platform>(volume: &Volume<P>, call: &Waiting) -> Option<u64> {
+    let Arguments::Rename { from, .. } = &call.arguments else { return None };
+    let directory = volume.resolve(&call.record[from.directory.range()]).await.ok()?;
+    volume.number_of((&directory, &call.record[from.name.range()])).await
 }
 
 fn other<'a, P: Platform>(on: &'a Task<'a, P>, draft: &'a mut Draft, call: Arguments) -> BoxFuture<'a, Ended> {

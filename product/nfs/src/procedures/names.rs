@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use afflux_volume::{
-    AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, SpecialKind, TARGET_BYTES_MAX,
+    AttributeChange, Attributes, Consistency, CreateHow, Inode, Kind, Outcome, Platform, SpecialKind, TARGET_BYTES_MAX,
     VolumeError,
 };
 
@@ -58,11 +58,15 @@ fn check_new(name: &[u8]) -> Result<(), Status> {
 async fn made<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,
-    directory: &Arc<Inode<P>>,
+    (directory, name): (&Arc<Inode<P>>, &[u8]),
+    kind: Kind,
     outcome: Result<CreateOutcome<P>, Status>,
 ) -> Ended {
     let (result, consistency) = match outcome {
-        Ok(outcome) => (outcome.result.map_err(Status::from), outcome.consistency),
+        Ok(Outcome { result, consistency }) => {
+            let result = on.volume.made_before(on.before, (directory, name), kind, result).await;
+            (result.map_err(Status::from), consistency)
+        }
         Err(status) => (Err(status), Consistency::default()),
     };
     let consistency = consistency_now(on, directory, consistency).await?;
@@ -94,7 +98,7 @@ pub(super) async fn create<P: Platform>(
         Ok(()) => Ok(on.volume.create_by(on.caller, &directory, name, how).await),
         Err(status) => Err(status),
     };
-    made(on, draft, &directory, outcome).await
+    made(on, draft, (&directory, name), Kind::Regular, outcome).await
 }
 
 pub(super) async fn make_directory<P: Platform>(
@@ -108,7 +112,7 @@ pub(super) async fn make_directory<P: Platform>(
         Ok(()) => Ok(on.volume.make_directory_by(on.caller, &directory, name, change).await),
         Err(status) => Err(status),
     };
-    made(on, draft, &directory, outcome).await
+    made(on, draft, (&directory, name), Kind::Directory, outcome).await
 }
 
 pub(super) async fn symlink<P: Platform>(
@@ -129,11 +133,15 @@ pub(super) async fn symlink<P: Platform>(
         Ok(()) => Ok(on.volume.symlink_by(on.caller, &directory, name, target, change).await),
         Err(status) => Err(status),
     };
-    made(on, draft, &directory, outcome).await
+    made(on, draft, (&directory, name), Kind::Symlink, outcome).await
 }
 
 pub(super) async fn make_node<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, place: DirOpArgs, node: Node) -> Ended {
     let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
+    let kind = match &node {
+        Node::Special(kind, _) => kind_of(*kind),
+        Node::OtherKind => Kind::Regular,
+    };
     let outcome = match (check_new(name), node) {
         (_, Node::OtherKind) => Err(Status::BadType),
         (Err(status), _) => Err(status),
@@ -148,16 +156,26 @@ pub(super) async fn make_node<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, 
             Ok(on.volume.make_special_by(on.caller, &directory, name, kind, change).await)
         }
     };
-    made(on, draft, &directory, outcome).await
+    made(on, draft, (&directory, name), kind, outcome).await
 }
 
-/// Writes a status and one directory's consistency data.
-async fn changed<P: Platform>(
+fn kind_of(special: SpecialKind) -> Kind {
+    match special {
+        SpecialKind::Fifo => Kind::Fifo,
+        SpecialKind::Socket => Kind::Socket,
+        SpecialKind::CharDevice { .. } => Kind::CharDevice,
+        SpecialKind::BlockDevice { .. } => Kind::BlockDevice,
+    }
+}
+
+/// Writes the status of a removal and its directory's consistency data.
+async fn removed<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,
     directory: &Arc<Inode<P>>,
-    outcome: Outcome<()>,
+    mut outcome: Outcome<()>,
 ) -> Ended {
+    outcome.result = on.volume.gone_before(on.before, directory, outcome.result).await;
     let consistency = consistency_now(on, directory, outcome.consistency).await?;
     draft.status(outcome.result.into()).consistency(&consistency);
     Ok(())
@@ -166,7 +184,7 @@ async fn changed<P: Platform>(
 pub(super) async fn remove<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, place: DirOpArgs) -> Ended {
     let directory = on.resolve(place.directory).await?;
     let outcome = on.volume.remove_by(on.caller, &directory, on.bytes(place.name)).await;
-    changed(on, draft, &directory, outcome).await
+    removed(on, draft, &directory, outcome).await
 }
 
 pub(super) async fn remove_directory<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, place: DirOpArgs) -> Ended {
@@ -178,14 +196,18 @@ pub(super) async fn remove_directory<P: Platform>(on: &Task<'_, P>, draft: &mut 
         b".." => refused(VolumeError::Exists),
         name => on.volume.remove_directory_by(on.caller, &directory, name).await,
     };
-    changed(on, draft, &directory, outcome).await
+    removed(on, draft, &directory, outcome).await
 }
 
 pub(super) async fn rename<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, from: DirOpArgs, to: DirOpArgs) -> Ended {
     let source = on.resolve(from.directory).await?;
     let target = on.resolve(to.directory).await?;
     let (from, to) = (on.bytes(from.name), on.bytes(to.name));
-    let (outcome, of_target) = on.volume.rename_by(on.caller, &source, from, &target, to).await;
+    let (mut outcome, of_target) = match on.volume.is_renamed(on.before, (&target, to)).await {
+        true => (Outcome { result: Ok(()), consistency: Consistency::default() }, Consistency::default()),
+        false => on.volume.rename_by(on.caller, &source, from, &target, to).await,
+    };
+    outcome.result = on.volume.gone_before(on.before, &source, outcome.result).await;
     let of_source = consistency_now(on, &source, outcome.consistency).await?;
     let of_target = consistency_now(on, &target, of_target).await?;
     let writer = draft.status(outcome.result.into());
@@ -200,8 +222,10 @@ pub(super) async fn link<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, objec
     let (result, consistency) = match check_new(name) {
         Err(status) => (Err(status), Consistency::default()),
         Ok(()) => {
-            let outcome = on.volume.link_by(on.caller, &inode, &directory, name).await;
-            (outcome.result.map_err(Status::from), outcome.consistency)
+            let Outcome { result, consistency } = on.volume.link_by(on.caller, &inode, &directory, name).await;
+            let result = result.map(|attributes| (Arc::clone(&inode), attributes));
+            let result = on.volume.made_before(on.before, (&directory, name), inode.kind(), result).await;
+            (result.map(|(_, attributes)| attributes).map_err(Status::from), consistency)
         }
     };
     let consistency = consistency_now(on, &directory, consistency).await?;

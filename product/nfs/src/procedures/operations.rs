@@ -9,7 +9,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use afflux_volume::{
-    Attributes, Caller, Client, Consistency, Inode, NAME_BYTES_MAX, Outcome, Platform, ReadResult, Use, Volume,
+    Attributes, Before, Caller, Client, Consistency, Inode, NAME_BYTES_MAX, Outcome, Platform, ReadResult, Use, Volume,
 };
 
 use crate::arguments::{Field, Stability};
@@ -140,6 +140,8 @@ pub(super) struct Task<'a, P: Platform> {
     /// The client whose reads and writes these are.
     pub(super) client: &'a Client,
     pub(super) record: &'a [u8],
+    /// What an earlier server may have done of the call.
+    pub(super) before: Before,
 }
 
 impl<P: Platform> Operations<P> for Task<'_, P> {

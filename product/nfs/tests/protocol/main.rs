@@ -8,6 +8,7 @@ mod golden;
 mod listing;
 mod names;
 mod objects;
+mod outliving;
 mod peer;
 mod robustness;
 mod sockets;

@@ -7,4 +7,5 @@
 pub(crate) mod entries;
 pub(crate) mod list;
 mod lookup;
+pub(crate) mod repeated;
 mod unnamed;

@@ -15,7 +15,7 @@ use afflux_engine::{Nanos, Platform, Recovered};
 use afflux_simulator::{
     Disk, DiskOptions, MemoryTree, Random, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
-use afflux_volume::{AttributeChange, Caller, Held, VolumeError};
+use afflux_volume::{AttributeChange, Before, Caller, Held, Kind, VolumeError};
 use bytes::Bytes;
 
 use crate::client::{Client, Files};
@@ -348,4 +348,68 @@ fn a_file_that_keeps_a_name_is_not_kept_without_one() {
     });
     let life = life.next(2, &mut Random::new(2));
     assert_eq!(life.run(life.volume.hold_left(&handle)).err(), Some(VolumeError::Stale));
+}
+
+/// A change of names, on behalf of a call that may have been begun before.
+async fn change(volume: &Arc<Files>, number: usize, before: Before) -> Result<(), VolumeError> {
+    let root = volume.mount(b"").await.unwrap();
+    let name = &b"new"[..];
+    match number {
+        0 => {
+            let made = volume.make_directory(&root, name, AttributeChange::default()).await.result;
+            volume.made_before(before, (&root, name), Kind::Directory, made).await.map(drop)
+        }
+        1 => {
+            let removed = volume.remove(&root, b"file").await.result;
+            volume.gone_before(before, &root, removed).await
+        }
+        _ if volume.is_renamed(before, (&root, name)).await => Ok(()),
+        _ => {
+            let renamed = volume.rename(&root, b"file", &root, name).await.0.result;
+            volume.gone_before(before, &root, renamed).await
+        }
+    }
+}
+
+// rule: a change of names that a client repeats after a kill at any moment succeeds, and is done once
+// kept in: `product/volume/src/names/repeated.rs`
+#[test]
+fn a_change_repeated_after_a_kill_at_any_moment_is_done_once() {
+    for number in 0..3 {
+        let mut has_ended = false;
+        for steps in (1..).take_while(|steps| *steps < 100) {
+            if has_ended {
+                break;
+            }
+            let life = after_kill();
+            let (volume, platform) = (Arc::clone(&life.volume), Arc::clone(life.world.platform()));
+            let before = life.run(async {
+                let root = volume.mount(b"").await.unwrap();
+                let value = u64::try_from(platform.wall_clock().0).unwrap_or_default();
+                Before::Begun { value, object: volume.number_of((&root, b"file")).await.unwrap() }
+            });
+            has_ended = life.run(async {
+                let mut first = Box::pin(change(&volume, number, Before::Nothing));
+                for _ in 0..steps {
+                    if poll_fn(|context| Poll::Ready(first.as_mut().poll(context).is_ready())).await {
+                        return true;
+                    }
+                    platform.preemption_point().await;
+                }
+                false
+            });
+            drop(volume);
+            let life = life.next(steps, &mut Random::new(steps));
+            life.run(async {
+                change(&life.volume, number, before).await.unwrap();
+                let root = life.volume.mount(b"").await.unwrap();
+                let names = life.volume.list(&root, 0, 100, false).await.unwrap().entries;
+                let mut names: Vec<_> = names.iter().map(|entry| String::from_utf8_lossy(&entry.name)).collect();
+                names.sort();
+                let wanted = [". .. file new", ". ..", ". .. new"][number];
+                assert_eq!(names.join(" "), wanted, "change {number} killed after {steps} steps");
+            });
+        }
+        assert!(has_ended);
+    }
 }

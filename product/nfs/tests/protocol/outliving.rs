@@ -1,0 +1,129 @@
+//! Replies that outlive a killed server. A later server is one over the same words, with nothing else of the first.
+//!
+//! rule: a call that changes something, and that a client repeats after a kill, is done once and gets its first reply
+//! kept in: `product/nfs/src/kept_replies.rs`, `product/volume/src/names/repeated.rs`
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use afflux_nfs::{Admission, ReplyWords, Server};
+use nfs3_types::nfs3::{
+    CREATE3args, GETATTR3args, GETATTR3res, LINK3args, MKDIR3args, MKNOD3args, Nfs3Option, REMOVE3args, RENAME3args,
+    RMDIR3args, SETATTR3args, SYMLINK3args, createhow3, diropargs3, mknoddata3, nfs_fh3, nfspath3, sattr3,
+    symlinkdata3,
+};
+use nfs3_types::xdr_codec::Opaque;
+
+use crate::peer::{NFS, Peer, accepted, call_record, marked, packed};
+use crate::world::{CLIENT, World};
+
+const ENTRY_WORDS: usize = 64;
+/// The word that says that an entry has its reply.
+const ANSWERED: usize = 6;
+
+fn memory() -> ReplyWords {
+    Arc::new((0..64 * ENTRY_WORDS).map(|_| AtomicU64::new(0)).collect::<Vec<_>>())
+}
+
+/// The words as a kill leaves them: with the replies, or before one was noted.
+fn after_kill(words: &ReplyWords, is_noted: bool) -> ReplyWords {
+    let kept = |(at, word): (usize, &AtomicU64)| match at % ENTRY_WORDS {
+        ANSWERED if !is_noted => 0,
+        _ => word.load(Ordering::Relaxed),
+    };
+    Arc::new((**words).as_ref().iter().enumerate().map(kept).map(AtomicU64::new).collect::<Vec<_>>())
+}
+
+fn place(dir: &nfs_fh3, name: &[u8]) -> diropargs3<'static> {
+    diropargs3 { dir: nfs_fh3 { data: Opaque::owned(dir.data.to_vec()) }, name: name.to_vec().into() }
+}
+
+/// Sends a record to a new server over these words. Returns the reply.
+fn answered(world: &mut World, words: &ReplyWords, record: &[u8]) -> Vec<u8> {
+    world.server = Server::keeping(Arc::clone(&world.volume), Admission::AnyPeer, Some(Arc::clone(words)));
+    let mut peer = Peer::new(world, CLIENT);
+    peer.send(record).unwrap();
+    peer.replies(1).remove(0)
+}
+
+fn status(reply: &[u8]) -> u32 {
+    u32::from_be_bytes(*accepted(reply).1.first_chunk().unwrap())
+}
+
+/// The procedures with their arguments, in an order in which each succeeds.
+fn changes(world: &World, peer: &mut Peer, root: &nfs_fh3) -> Vec<(u32, Vec<u8>)> {
+    let file = world.create(peer, root, b"file");
+    let GETATTR3res::Ok(found) = peer.nfs(1, &GETATTR3args { object: file.clone() }) else { panic!("no attributes") };
+    let (guard, mode) = (Nfs3Option::Some(found.obj_attributes.ctime), Nfs3Option::Some(0o640));
+    let new_attributes = sattr3 { mode, ..sattr3::default() };
+    let symlink =
+        symlinkdata3 { symlink_attributes: sattr3::default(), symlink_data: nfspath3(Opaque::borrowed(b"target")) };
+    vec![
+        (2, packed(&SETATTR3args { object: file.clone(), new_attributes, guard })),
+        (8, packed(&CREATE3args { where_: place(root, b"new"), how: createhow3::GUARDED(sattr3::default()) })),
+        (9, packed(&MKDIR3args { where_: place(root, b"directory"), attributes: sattr3::default() })),
+        (10, packed(&SYMLINK3args { where_: place(root, b"symlink"), symlink })),
+        (11, packed(&MKNOD3args { where_: place(root, b"pipe"), what: mknoddata3::NF3FIFO(sattr3::default()) })),
+        (15, packed(&LINK3args { file, link: place(root, b"link") })),
+        (14, packed(&RENAME3args { from: place(root, b"new"), to: place(root, b"renamed") })),
+        (12, packed(&REMOVE3args { object: place(root, b"symlink") })),
+        (13, packed(&RMDIR3args { object: place(root, b"directory") })),
+    ]
+}
+
+#[test]
+fn a_call_repeated_after_a_kill_is_done_once() {
+    let mut world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let mut words = memory();
+    for (procedure, arguments) in changes(&world, &mut peer, &root) {
+        let record = marked(&call_record(500 + procedure, NFS, procedure, &arguments));
+        let first = answered(&mut world, &words, &record);
+        assert_eq!(status(&first), 0, "procedure {procedure}");
+        words = after_kill(&words, true);
+        assert_eq!(answered(&mut world, &words, &record), first, "procedure {procedure}: the first reply");
+        for _ in 0..2 {
+            words = after_kill(&words, false);
+            let again = answered(&mut world, &words, &record);
+            assert_eq!(status(&again), 0, "procedure {procedure} had no reply");
+        }
+        assert_ne!(status(&answered(&mut world, &memory(), &record)), 0, "procedure {procedure} as a new call");
+    }
+    let mut names: Vec<_> = std::fs::read_dir(&world.path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["file", "link", "pipe", "renamed"]);
+}
+
+#[test]
+fn a_repeated_rename_does_not_move_another_object() {
+    let mut world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    std::fs::write(world.path.join("old"), "moved").unwrap();
+    let arguments = packed(&RENAME3args { from: place(&root, b"old"), to: place(&root, b"new") });
+    let (record, words) = (marked(&call_record(600, NFS, 14, &arguments)), memory());
+    assert_eq!(status(&answered(&mut world, &words, &record)), 0);
+    world.create(&mut peer, &root, b"old");
+    assert_eq!(status(&answered(&mut world, &after_kill(&words, false), &record)), 0);
+    assert_eq!(std::fs::read(world.path.join("new")).unwrap(), b"moved");
+    assert!(world.path.join("old").exists());
+}
+
+#[test]
+fn other_calls_and_other_clients_get_no_kept_reply() {
+    let mut world = World::new();
+    let root = Peer::new(&world, CLIENT).root();
+    let record = |xid| marked(&call_record(xid, NFS, 12, &packed(&REMOVE3args { object: place(&root, b"file") })));
+    std::fs::write(world.path.join("file"), "").unwrap();
+    let words = memory();
+    let first = answered(&mut world, &words, &record(700));
+    assert_eq!(status(&first), 0);
+    let words = after_kill(&words, true);
+    assert_eq!(status(&answered(&mut world, &words, &record(701))), 2);
+    world.server = Server::keeping(Arc::clone(&world.volume), Admission::AnyPeer, Some(Arc::clone(&words)));
+    let mut stranger = Peer::new(&world, [127, 0, 0, 99]);
+    stranger.send(&record(700)).unwrap();
+    assert_eq!(status(&stranger.replies(1)[0]), 2);
+    assert_eq!(answered(&mut world, &words, &record(700)), first);
+}
