@@ -26,7 +26,7 @@ pub use frames::Frames;
 pub use header::{ArenaState, Header, HeaderBytes, HeaderError};
 pub use layout::{
     ARENA_BYTES_MAX, ARENA_BYTES_MIN, ArenaError, FILE_SLOT_BYTES, FILE_SLOTS, HEADER_BYTES, HUGE_FRAMES, Layout,
-    PAGE_RECORD_BYTES, Part, STAMP_BYTES,
+    PAGE_RECORD_BYTES, Part, REPLY_BYTES, STAMP_BYTES,
 };
 pub use memory::Memory;
 pub use sync::{SpinGuard, SpinLock};

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use afflux_engine::{Engine, Nanos, Platform};
-use afflux_frames::Part;
+use afflux_frames::{Part, REPLY_BYTES};
 use afflux_frontend::{Peer, Recording};
 use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters};
 use afflux_linux::{
@@ -282,8 +282,9 @@ impl PreparedFront {
                 listening::keep(&listener);
             }
             let memory = engine.frames().memory();
-            let replies =
-                memory.outlives_process().then(|| Arc::new(memory.table::<[AtomicU64; 64]>(Part::Replies)) as _);
+            let replies = memory
+                .outlives_process()
+                .then(|| Arc::new(memory.table::<[AtomicU64; REPLY_BYTES / 8]>(Part::Replies)) as _);
             let server = Server::keeping(Arc::clone(volume), rules.into(), replies);
             let machines = Arc::clone(&server);
             let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
