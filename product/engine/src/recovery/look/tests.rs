@@ -41,6 +41,7 @@ impl Arena {
         match part {
             Part::Files => Self::load(&self.memory.table::<[AtomicU64; 16]>(part)),
             Part::Records => Self::load(&self.memory.table::<[AtomicU64; 4]>(part)),
+            Part::Replies => Vec::new(),
         }
     }
 
@@ -52,6 +53,7 @@ impl Arena {
         match part {
             Part::Files => Self::store(&self.memory.table::<[AtomicU64; 16]>(part), next),
             Part::Records => Self::store(&self.memory.table::<[AtomicU64; 4]>(part), next),
+            Part::Replies => {}
         }
     }
 
