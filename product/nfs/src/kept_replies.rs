@@ -7,7 +7,7 @@
 //! check fails is never used. The last calls of all clients together have entries. No number or name of a client stands
 //! there, but hashes with a key that only the server knows.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -54,7 +54,7 @@ struct Places {
     /// The one that has been unused for the longest time comes first.
     unused: VecDeque<usize>,
     /// Calls of earlier servers.
-    left: HashMap<KeptKey, usize>,
+    left: BTreeMap<KeptKey, usize>,
 }
 
 /// What an earlier server has done of a call.
@@ -84,7 +84,7 @@ impl KeptReplies {
     pub(crate) fn new(words: ReplyWords) -> Self {
         let count = (*words).as_ref().len() / ENTRY_WORDS;
         let replies = Self { words, places: Mutex::default() };
-        let (mut unused, mut left) = (VecDeque::with_capacity(count), HashMap::new());
+        let (mut unused, mut left) = (VecDeque::with_capacity(count), BTreeMap::new());
         let mut found = Vec::new();
         for place in 0..count {
             match replies.key(place) {
