@@ -23,6 +23,8 @@ use crate::{open, scratch, url, wait};
 
 /// The first flush of the memtable comes after a minute, and is not idle.
 const SETTLED: Duration = Duration::from_secs(65);
+/// The compactor has more to do after many files were made.
+const SETTLED_AFTER_FILES: Duration = Duration::from_secs(185);
 const MINUTE: Duration = Duration::from_secs(60);
 const ROUND_TRIP: Duration = Duration::from_secs(1);
 const BUCKET: &str = "bucket";
@@ -146,10 +148,10 @@ impl World {
     }
 
     /// The costs of some servers of a role at a time, in which nobody asks for anything.
-    fn idle(&self, role: &str, name: &str, count: u64) -> Idle {
+    fn idle(&self, role: &str, name: &str, count: u64, settled: Duration) -> Idle {
         let (child, relay, _) = self.child(role, name, count, Duration::ZERO);
         let wait_for = |time| assert!(!within(time, || false));
-        wait_for(SETTLED);
+        wait_for(settled);
         let before = relay.asked();
         wait_for(MINUTE);
         Idle { asked: relay.asked().since(before), resident_bytes: child.resident_bytes() }
@@ -165,7 +167,7 @@ impl World {
         let (reader, relay, _) = self.child("reader", &name, 1, Duration::ZERO);
         let resident_bytes_used = reader.resident_bytes();
         drop((reader, relay));
-        let idle = self.idle("writer", &name, 1);
+        let idle = self.idle("writer", &name, 1, SETTLED_AFTER_FILES);
         let grown = Grown {
             files,
             record_bytes,
@@ -239,9 +241,10 @@ pub(crate) fn sections() -> Option<String> {
         let followers = threads.spawn(|| {
             world.make("followed", 1_000);
             let trips = world.trips("follower", "followed");
-            (trips, tables::FOLLOWERS.map(|count| (count, world.idle("follower", "followed", count))))
+            (trips, tables::FOLLOWERS.map(|count| (count, world.idle("follower", "followed", count, SETTLED))))
         });
-        let volumes = tables::VOLUMES.map(|count| (count, world.idle("writer", &format!("of-{count}"), count)));
+        let volumes =
+            tables::VOLUMES.map(|count| (count, world.idle("writer", &format!("of-{count}"), count, SETTLED)));
         let (trips, followers) = followers.join().unwrap();
         let files = files.map(|files| files.join().unwrap());
         let sections = [tables::files(&files), tables::volumes(&volumes), tables::followers(trips, &followers)];
