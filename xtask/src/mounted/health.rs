@@ -9,15 +9,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-/// Parts of harmless messages. The kernel says that a file system or a device comes or goes. It also says that mkfs tries a
-/// call that a loop device over a file server lacks.
-const USUAL: [&str; 11] = [
+/// Parts of harmless messages. The kernel says that a file system or a device comes or goes, or that it says so no more. It
+/// also says that mkfs tries a call that a loop device over a file server lacks.
+const USUAL: [&str; 12] = [
     "mounted filesystem",
     "unmounting filesystem",
     ": Mounting V",
     "Ending clean mount",
     "Unmounting Filesystem",
     "detected capacity change",
+    "set_capacity_and_notify: ",
     "operation not supported error, dev loop",
     "blk_print_req_error",
     "drop_caches:",
