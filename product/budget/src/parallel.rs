@@ -137,8 +137,8 @@ pub struct Parallelism {
     /// The shortest latencies of this period and of the last one.
     shortest_ns: [u64; 2],
     period_ends_ns: u64,
-    /// Until then the device is not to be refused again: no more than p are in flight.
-    bound_until_ns: u64,
+    /// The last refusal.
+    refused_at_ns: Option<u64>,
 }
 
 impl Parallelism {
@@ -158,7 +158,7 @@ impl Parallelism {
             before_ns: 0,
             shortest_ns: [u64::MAX; 2],
             period_ends_ns: 0,
-            bound_until_ns: 0,
+            refused_at_ns: None,
         }
     }
 
@@ -169,7 +169,7 @@ impl Parallelism {
 
     /// The most requests in flight, whatever they cost: p for some time after a refusal.
     pub fn requests_max(&self, now_ns: u64) -> u64 {
-        if now_ns < self.bound_until_ns { self.p } else { self.depth }
+        if self.was_refused(now_ns, MEASURE_NS) { self.p } else { self.depth }
     }
 
     /// p, whether or not it is in force at this moment.
@@ -210,7 +210,7 @@ impl Parallelism {
             return;
         }
         if ended.is_too_many {
-            self.bound_until_ns = now_ns.saturating_add(MEASURE_NS);
+            self.refused_at_ns = Some(now_ns);
         }
         self.measure_at_ns.get_or_insert(now_ns.saturating_add(MEASURE_NS));
         if let Some(left) = self.measuring {
@@ -294,9 +294,13 @@ impl Parallelism {
                 self.p * 7 / 8
             }
         };
-        let is_refused = now_ns.saturating_add(MEASURE_NS) < self.bound_until_ns.saturating_add(REFUSED_NS);
-        let most = if is_refused { self.p } else { self.depth };
+        let most = if self.was_refused(now_ns, REFUSED_NS) { self.p } else { self.depth };
         self.p = p.clamp(1, most);
+    }
+
+    /// Whether the device was refused a request in the last `ns`.
+    fn was_refused(&self, now_ns: u64, ns: u64) -> bool {
+        self.refused_at_ns.is_some_and(|at_ns| now_ns < at_ns.saturating_add(ns))
     }
 
     fn more(&self) -> u64 {

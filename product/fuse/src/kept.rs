@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use afflux_frontend::kept_check;
 use afflux_volume::{FileHandle, HANDLE_BYTES_MAX};
 
 use crate::limits::{NODES_MAX, OPEN_FILES_MAX};
@@ -92,14 +93,6 @@ pub enum KeptError {
 pub(crate) struct Agreed {
     pub(crate) minor: u32,
     pub(crate) flags: u64,
-}
-
-/// A hash in which each word counts, and its place.
-fn mix(words: impl IntoIterator<Item = u64>) -> u64 {
-    words.into_iter().fold(0x51_7c_c1_b7_27_22_0a_95, |hash, word| {
-        let mixed = (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^ mixed >> 32
-    })
 }
 
 /// A table of records with a state of their own in front.
@@ -225,20 +218,20 @@ impl Kept {
     }
 
     fn form_check(&self) -> u64 {
-        mix((0..at::FORM_CHECK).map(|at| self.value(at)))
+        kept_check((0..at::FORM_CHECK).map(|at| self.value(at)))
     }
 
     /// The agreement of INIT, once there is one.
     pub(crate) fn agreed(&self) -> Option<Agreed> {
         let (flags, minor) = (self.value(at::FLAGS), self.value(at::MINOR));
         let agreed = Agreed { minor: u32::try_from(minor).ok()?, flags };
-        (self.value(at::AGREED) == mix([flags, minor])).then_some(agreed)
+        (self.value(at::AGREED) == kept_check([flags, minor])).then_some(agreed)
     }
 
     pub(crate) fn note_agreed(&self, agreed: Agreed) {
         self.word(at::FLAGS).store(agreed.flags, Ordering::Relaxed);
         self.word(at::MINOR).store(agreed.minor.into(), Ordering::Relaxed);
-        self.word(at::AGREED).store(mix([agreed.flags, agreed.minor.into()]), Ordering::Release);
+        self.word(at::AGREED).store(kept_check([agreed.flags, agreed.minor.into()]), Ordering::Release);
     }
 
     fn record(&self, of: Table, place: usize) -> &[AtomicU64] {
@@ -251,7 +244,7 @@ impl Kept {
         let covered = if is_there { &record[1..=of.covered] } else { &[] };
         let head = u64::from(generation) << 1 | u64::from(is_there);
         let words = covered.iter().map(|word| word.load(Ordering::Relaxed));
-        head << 32 | mix([place as u64, head].into_iter().chain(words)) >> 32
+        head << 32 | kept_check([place as u64, head].into_iter().chain(words)) >> 32
     }
 
     /// One more than the highest place in use; none if the word is damaged.
@@ -266,7 +259,7 @@ impl Kept {
     }
 
     fn used_word(of: Table, used: u64) -> u64 {
-        used << 32 | mix([of.used_at as u64, used]) >> 32
+        used << 32 | kept_check([of.used_at as u64, used]) >> 32
     }
 
     /// Writes a record and then, in one store, that it stands.
@@ -366,7 +359,7 @@ impl Kept {
 
 /// A count of lookups or a verifier, with the check of it.
 fn checked(place: usize, generation: u32, value: u64) -> u64 {
-    let check = mix([place as u64, generation.into(), value]) >> (u64::BITS - WORD_CHECK_BITS);
+    let check = kept_check([place as u64, generation.into(), value]) >> (u64::BITS - WORD_CHECK_BITS);
     value << WORD_CHECK_BITS | check
 }
 

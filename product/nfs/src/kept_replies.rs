@@ -1,4 +1,4 @@
-//! Calls that change something and their replies, in memory that outlives the process.
+//! The last calls that changed something, with their replies, in memory that outlives the process.
 //!
 //! Owns: the form of this memory, the check of each entry, the places of entries.
 //! Does not own: the memory (worlds), which calls these are (`arguments`), the judgement of a call that was begun (the
@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use afflux_frontend::kept_check;
 use afflux_volume::Before;
 use bytes::Bytes;
 
@@ -57,7 +58,7 @@ struct Places {
     left: BTreeMap<KeptKey, usize>,
 }
 
-/// What an earlier server has done of a call.
+/// An earlier server's progress with a call.
 pub(crate) enum Left {
     /// It has answered, or was about to.
     Answered(KeptReply),
@@ -69,14 +70,6 @@ pub(crate) enum Left {
 pub(crate) struct KeptCall<'a> {
     of: &'a KeptReplies,
     place: Option<usize>,
-}
-
-/// A hash in which each word counts, and its place.
-fn mix(words: impl IntoIterator<Item = u64>) -> u64 {
-    words.into_iter().fold(0x51_7c_c1_b7_27_22_0a_95, |hash, word| {
-        let mixed = (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^ mixed >> 32
-    })
 }
 
 impl KeptReplies {
@@ -115,7 +108,7 @@ impl KeptReplies {
     }
 
     fn begun_check(&self, place: usize) -> u64 {
-        mix((at::KEY..at::ANSWERED).map(|at| self.get(place, at)))
+        kept_check((at::KEY..at::ANSWERED).map(|at| self.get(place, at)))
     }
 
     /// The key of an entry that counts.
@@ -127,7 +120,7 @@ impl KeptReplies {
 
     fn answered_check(&self, place: usize, bytes: usize) -> u64 {
         let reply = at::REPLY..at::BYTES + bytes.div_ceil(8);
-        mix([self.get(place, at::BEGUN)].into_iter().chain(reply.map(|at| self.get(place, at))))
+        kept_check([self.get(place, at::BEGUN)].into_iter().chain(reply.map(|at| self.get(place, at))))
     }
 
     fn reply(&self, place: usize) -> Option<KeptReply> {

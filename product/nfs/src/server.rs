@@ -52,8 +52,8 @@ impl<P: Platform> Server<P> {
         Self::keeping(volume, admission, None)
     }
 
-    /// [`Server::new`], with memory that a later server finds: a call that changes something, and that a client repeats
-    /// after a kill, gets its first reply there.
+    /// [`Server::new`], with memory that a later server finds. A client that repeats a call after a kill gets the call's
+    /// first reply from there, if the call changes something.
     ///
     /// # Panics
     /// As [`Server::new`].

@@ -59,6 +59,6 @@ fn first(extents: &[Extent], range: std::ops::Range<u64>, wanted: Seek) -> Optio
         }
         end = extent.end;
     }
-    // What another call wrote behind the range belongs to the next part.
+    // A range with data up to its end leaves the answer to the next part.
     (end < range.end).then_some(end)
 }

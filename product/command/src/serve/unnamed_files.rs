@@ -1,6 +1,6 @@
 //! Open files without a name of a mount, over a kill of the server.
 //!
-//! Owns: whether the service manager keeps them, the lines about those that it does not.
+//! Owns: the choice whether the service manager keeps them, the lines about files that the manager does not keep.
 //! Does not own: their descriptors (`afflux_linux`), the mount (`kept_mount`, `front`).
 //! Invariants: a start that fails leaves them. They leave the store with the mount.
 

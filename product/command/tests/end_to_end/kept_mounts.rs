@@ -260,7 +260,7 @@ fn names_and_bytes(below: &Path, round: u64, called: &mut dyn FnMut()) {
     called();
 }
 
-/// A file that is made without a name, gets one, and loses it while it is open.
+/// Makes a file without a name, names it, and removes the name while the file is open.
 fn without_a_name(below: &Path, name: &Path, bytes: &[u8], called: &mut dyn FnMut()) {
     let unnamed = OFlags::TMPFILE.bits() as i32;
     let mut file = OpenOptions::new().read(true).write(true).custom_flags(unnamed).open(below).unwrap();

@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use afflux_frontend::kept_check;
 use afflux_volume::Before;
 
-use super::{CHANGE_WORDS, CHANGES, CHANGES_AT, GRANT_WORDS, GRANTS, GRANTS_AT, Kept, mix};
+use super::{CHANGE_WORDS, CHANGES, CHANGES_AT, GRANT_WORDS, GRANTS, GRANTS_AT, Kept};
 use crate::abi::UNIQUE_RESENT;
 
 const BEGUN: u64 = 1;
@@ -85,7 +86,7 @@ impl Journal {
         words[0].store(0, Ordering::Release);
         words[1].store(node, Ordering::Relaxed);
         words[2].store(file, Ordering::Relaxed);
-        words[3].store(mix([unique, node, file]), Ordering::Relaxed);
+        words[3].store(kept_check([unique, node, file]), Ordering::Relaxed);
         words[0].store(unique, Ordering::Release);
     }
 
@@ -171,13 +172,13 @@ fn words(kept: &Kept, at: usize, len: usize, place: usize) -> &[AtomicU64] {
 fn grant_in(words: &[AtomicU64]) -> Option<(u64, Grant)> {
     let [unique, node, file, check] = [0, 1, 2, 3].map(|at| words[at].load(Ordering::Acquire));
     let grant = if file == 0 { Grant::Node(node) } else { Grant::File(file) };
-    (unique != 0 && check == mix([unique, node, file])).then_some((unique, grant))
+    (unique != 0 && check == kept_check([unique, node, file])).then_some((unique, grant))
 }
 
 /// The request, the state with its check, the value, the object.
 fn write(words: &[AtomicU64], unique: u64, value: u64, object: u64) {
     words[0].store(0, Ordering::Release);
-    words[1].store(mix([unique, value, object]) & !STATE_BITS | BEGUN, Ordering::Relaxed);
+    words[1].store(kept_check([unique, value, object]) & !STATE_BITS | BEGUN, Ordering::Relaxed);
     words[2].store(value, Ordering::Relaxed);
     words[3].store(object, Ordering::Relaxed);
     words[0].store(unique, Ordering::Release);
@@ -185,7 +186,7 @@ fn write(words: &[AtomicU64], unique: u64, value: u64, object: u64) {
 
 fn read(words: &[AtomicU64]) -> Option<(u64, Before)> {
     let [unique, state, value, object] = [0, 1, 2, 3].map(|at| words[at].load(Ordering::Acquire));
-    if unique == 0 || state & !STATE_BITS != mix([unique, value, object]) & !STATE_BITS {
+    if unique == 0 || state & !STATE_BITS != kept_check([unique, value, object]) & !STATE_BITS {
         return None;
     }
     match state & STATE_BITS {

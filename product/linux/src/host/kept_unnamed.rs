@@ -114,7 +114,7 @@ impl HostTree {
         files.take_left().iter().try_for_each(|name| DescriptorStore::remove(name))
     }
 
-    /// Has the manager drop all such files, and keep no further ones: nobody will go on with them.
+    /// Has the manager drop all such files and keep no further ones. No later server will go on with them.
     ///
     /// # Errors
     /// The manager cannot be told.

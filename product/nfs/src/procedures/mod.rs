@@ -36,7 +36,7 @@ pub(crate) struct Waiting {
     pub(crate) record: Bytes,
     pub(crate) arguments: Arguments,
     pub(crate) draft: Draft,
-    /// What an earlier server may have done of it.
+    /// An earlier server's progress with it.
     pub(crate) before: Before,
 }
 

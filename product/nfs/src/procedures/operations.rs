@@ -140,7 +140,7 @@ pub(super) struct Task<'a, P: Platform> {
     /// The client whose reads and writes these are.
     pub(super) client: &'a Client,
     pub(super) record: &'a [u8],
-    /// What an earlier server may have done of the call.
+    /// An earlier server's progress with the call.
     pub(super) before: Before,
 }
 

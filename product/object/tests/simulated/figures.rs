@@ -58,6 +58,13 @@ async fn write_all(here: &Inside, file: &afflux_engine::File, from: u64, bytes: 
     }
 }
 
+/// Writes so many MiB to a file, so that the device is known: a server keeps its prices over restarts.
+async fn know(here: &Inside, ino: u64, mib: u64) {
+    let file = here.open(ino, 0);
+    write_all(here, &file, 0, mib * MIB as u64).await;
+    here.sync(&file).await;
+}
+
 /// Round trips in ms, and the bandwidth in MB/s.
 const STORES: [(u64, u64); 2] = [(150, 300), (100, 100)];
 const OTHER_STORES: [(u64, u64); 2] = [(30, 300), (100, 300)];
@@ -140,10 +147,7 @@ fn a_gigabyte_is_135_puts_at_most() {
     let machine = machine(&ObjectContents::default(), store(30, 500));
     let here = Arc::clone(&machine.here);
     machine.run(async {
-        let file = here.open(1, 0);
-        // The device is known: a server keeps its prices over restarts.
-        write_all(&here, &file, 0, 512 * MIB as u64).await;
-        here.sync(&file).await;
+        know(&here, 1, 512).await;
         let (file, before) = (here.open(2, 0), here.store.figures().puts);
         write_all(&here, &file, 0, 1024 * MIB as u64).await;
         here.sync(&file).await;
@@ -161,10 +165,7 @@ fn a_stream_of_a_slow_client_is_written_in_whole_segments() {
         let machine = machine(&ObjectContents::default(), store(30, 500));
         let here = Arc::clone(&machine.here);
         machine.run(async {
-            let file = here.open(1, 0);
-            // The device is known: a server keeps its prices over restarts.
-            write_all(&here, &file, 0, 512 * MIB as u64).await;
-            here.sync(&file).await;
+            know(&here, 1, 512).await;
             let (file, before) = (here.open(2, 0), here.store.figures().puts);
             let (data, total) = (vec![7; 256 * KIB], 256 * MIB as u64);
             for at in (0..total).step_by(256 * KIB) {

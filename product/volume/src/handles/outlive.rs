@@ -20,8 +20,8 @@ use crate::tree::names;
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {
-    /// Holds an object that an earlier process held, by its handle: also one without a name that was kept. `Stale` if it is
-    /// gone. Waits for the host.
+    /// Holds an object that an earlier process held, by its handle. The object may have no name, if the tree has kept it.
+    /// `Stale` if it is gone. Waits for the host.
     pub async fn hold_left(&self, handle: &[u8]) -> Result<Held<P>, VolumeError> {
         let inode = self.resolve(handle).await?;
         let held = self.hold(&inode)?;
