@@ -69,7 +69,8 @@ counters! {
     DemandAllocFail "demand_alloc_fail" "events" "Of these, those that found no clean page to recycle either, and waited.";
     AllocFail "nr_alloc_fail" "events" "Readahead allocations that failed, cheaply.";
     ReadaheadPages "readahead_pages" "pages" "Pages read before anybody asked for them.";
-    ReadaheadWaste "readahead_waste" "pages" "Of these, pages that nobody asked for until they left the cache, or until 30 to 60 s after they were read. A page counts once, also if it is asked for later.";
+    ReadGapPages "read_gap_pages" "pages" "Cached pages that requests to a store read again: a short gap is cheaper than another request.";
+    ReadaheadWaste "readahead_waste" "pages" "Of the pages read ahead, those that nobody asked for until they left the cache, or until 30 to 60 s after they were read. A page counts once, also if it is asked for later.";
     ThrottlePauses "throttle_pauses" "events" "Times a writer waited for its device's dirty limit.";
     ThrottleNs "throttle_ns" "ns" "Time that writers waited for their devices' dirty limits.";
     BalanceCalls "balance_calls" "events" "Calls that the policy in force answered: the allowance of a writer was used up.";

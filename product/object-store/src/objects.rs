@@ -10,7 +10,9 @@ use std::sync::Arc;
 use afflux_object::{Created, DatedObjects, ObjectError, Objects, Parts};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use object_store::{Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use object_store::{
+    Error, GetOptions, GetRange, GetResultPayload, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+};
 
 use crate::address::Place;
 use crate::failure::Failure;
@@ -52,14 +54,19 @@ impl Objects for StoreObjects {
         .await
     }
 
-    async fn get(&self, name: &str, range: Range<u64>) -> Result<Bytes, ObjectError> {
+    async fn get(&self, name: &str, range: Range<u64>) -> Result<Parts, ObjectError> {
         if range.is_empty() {
-            return Ok(Bytes::new());
+            return Ok(Parts::default());
         }
         let (wire, path) = (Arc::clone(&self.site.wire), self.site.address.path(name));
         self.run(async move {
             let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
-            wire.get_opts(&path, options).await?.bytes().await
+            let found = wire.get_opts(&path, options).await?;
+            match found.payload {
+                GetResultPayload::Stream(pieces) => Ok(Parts(pieces.try_collect().await?)),
+                // A file system is asked once for all of it.
+                GetResultPayload::File(..) => Ok(found.bytes().await?.into()),
+            }
         })
         .await
     }

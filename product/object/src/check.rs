@@ -121,7 +121,7 @@ impl<O: Objects, R: Records, C: Clock> Check<'_, O, R, C> {
         for entry in directory(segment, &object)? {
             let place = Place { segment, offset: entry.offset, skipped: 0, run: entry.bytes };
             let lines = lines(&place, entry.bytes);
-            check_lines(&place, entry.bytes, &object[lines.start as usize..lines.end as usize])?;
+            check_lines(&place, entry.bytes, &object.slice(lines.start as usize..lines.end as usize))?;
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl<O: Objects, R: Records, C: Clock> Check<'_, O, R, C> {
         let name = segment.name();
         match until_answered(self.clock, || self.objects.get(&name, range.clone())).await {
             Err(ObjectError::Missing) => Err(ObjectVolumeError::Missing(segment)),
-            object => object.map_err(refused),
+            object => Ok(object.map_err(refused)?.joined()),
         }
     }
 

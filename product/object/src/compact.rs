@@ -80,7 +80,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         let name = segment.name();
         let object = match until_answered(&self.clock, || self.objects.get(&name, 0..OBJECT_BYTES_MAX)).await {
             Err(ObjectError::Missing) => return Err(ObjectVolumeError::Missing(segment)),
-            object => object.map_err(refused)?,
+            object => object.map_err(refused)?.joined(),
         };
         let mut rescued = Vec::new();
         for entry in directory(segment, &object)? {
@@ -89,8 +89,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
                 let Source::Segment(place) = &extent.source else { continue };
                 if (place.segment, place.offset) == (segment, entry.offset) {
                     let lines = lines(place, extent.bytes() as u32);
-                    let fetched = &object[lines.start as usize..lines.end as usize];
-                    let bytes = Bytes::from(check_lines(place, extent.bytes() as u32, fetched)?);
+                    let fetched = object.slice(lines.start as usize..lines.end as usize);
+                    let bytes = Bytes::from(check_lines(place, extent.bytes() as u32, &fetched)?);
                     rescued.push((entry.ino, extent, bytes));
                 }
             }

@@ -20,17 +20,22 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// # Errors
     /// If the range is longer than 8 MiB, a later writer took over, or the bytes are damaged.
     pub async fn read(&self, ino: u64, start: u64, length: u64) -> Result<Vec<u8>, ObjectVolumeError> {
-        self.read_with(None, ino, start, length).await
+        range("the length of a read", length, 0, u64::from(SEGMENT_BYTES_MAX))?;
+        let mut read = vec![0; length as usize];
+        let mut copy = |at: usize, bytes: &[u8]| read[at..at + bytes.len()].copy_from_slice(bytes);
+        self.read_into(None, ino, (start, length), &mut copy).await?;
+        Ok(read)
     }
 
-    /// As [`Self::read`], with a cache for the lines around small extents.
-    pub(crate) async fn read_with(
+    /// As [`Self::read`], with a cache for the lines around small extents. Calls `copy` with the bytes and their place in
+    /// the range. What was copied holds if the read succeeds.
+    pub(crate) async fn read_into(
         &self,
         cache: Option<&LineCache>,
         ino: u64,
-        start: u64,
-        length: u64,
-    ) -> Result<Vec<u8>, ObjectVolumeError> {
+        (start, length): (u64, u64),
+        copy: &mut (impl FnMut(usize, &[u8]) + Send),
+    ) -> Result<(), ObjectVolumeError> {
         range("the length of a read", length, 0, u64::from(SEGMENT_BYTES_MAX))?;
         range("the start of a read", start, 0, END - length)?;
         drop(self.begin()?);
@@ -40,7 +45,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
                 self.load(ino, start, start + length).await?;
                 continue;
             };
-            match self.fetch_extents(cache, &extents, start..start + length).await {
+            match self.fetch_extents(cache, &extents, start..start + length, copy).await {
                 // The extent was replaced meanwhile, and its segment deleted. A second time means damage.
                 Err(ObjectVolumeError::Missing(segment)) if missing != Some(segment) => {
                     missing = Some(segment);
@@ -55,9 +60,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
                         // A successor deletes segments that a fenced writer still names: no damage.
                         self.records.prove().await?;
                     }
-                    let bytes = read?;
-                    self.may_answer().await?;
-                    return Ok(bytes);
+                    read?;
+                    return self.may_answer().await;
                 }
             }
         }

@@ -39,7 +39,7 @@ pub enum Created {
     Present,
 }
 
-/// The bytes of an object in pieces, which are sent one after another. So nobody copies them into one buffer first.
+/// Bytes of an object in pieces, as they are sent or came one after another. So nobody copies them into one buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts(pub Vec<Bytes>);
 
@@ -68,7 +68,7 @@ pub trait Objects: Send + Sync {
         parts: impl Into<Parts> + Send,
     ) -> impl Future<Output = Result<Created, ObjectError>> + Send;
     /// A part of an object.
-    fn get(&self, name: &str, range: Range<u64>) -> impl Future<Output = Result<Bytes, ObjectError>> + Send;
+    fn get(&self, name: &str, range: Range<u64>) -> impl Future<Output = Result<Parts, ObjectError>> + Send;
     /// The names with a prefix.
     fn list(&self, prefix: &str) -> impl Future<Output = Result<Vec<String>, ObjectError>> + Send;
     /// Removes an object. A missing one is no error.

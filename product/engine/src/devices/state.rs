@@ -142,6 +142,12 @@ impl<F> DeviceState<F> {
         Pages::whole_in(u64::from(self.limits().request_bytes_max)).0
     }
 
+    /// The most cached pages between absent ones that a request reads again. Only a store gains by that: its requests are
+    /// dear. A disk takes the same time for a short gap as for a leap, and its bytes would be more.
+    pub(crate) fn read_through_pages(&self) -> u64 {
+        if self.limits().is_store() { self.figures.read_windows().gap } else { 0 }
+    }
+
     /// Bytes that can still be allocated on the device, as far as it knows.
     pub(crate) fn free_bytes_hint(&self) -> u64 {
         self.device.free_bytes_hint()

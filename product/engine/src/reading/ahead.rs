@@ -196,11 +196,21 @@ impl<P: Platform> Reading<P> {
         (!hand.try_slot(left)).then_some(ReadaheadEnd::NoRequest(0))
     }
 
-    /// The first run of absent pages in the range, with the file's lock held.
+    /// The first run of absent pages in the range, with the file's lock held. At a store, short gaps
+    /// of cached pages belong to it.
     pub(super) fn absent_run(&self, file: &FileInner, pages: Range<u64>) -> Range<u64> {
         let cached = CachedPages(&self.base.cache, &file.pages);
         let start = pages.clone().find(|page| !cached.has(*page)).unwrap_or(pages.end);
-        start..(start..pages.end).find(|page| cached.has(*page)).unwrap_or(pages.end)
+        let gap_most = file.device.read_through_pages();
+        let mut end = start;
+        for page in start..pages.end {
+            if !cached.has(page) {
+                end = page + 1;
+            } else if page - end >= gap_most {
+                break;
+            }
+        }
+        start..end
     }
 
     /// A caller's advice on how a range, or the file, will be read.

@@ -258,8 +258,6 @@ impl<P: Platform> Reading<P> {
         hand.has_slot = false;
         state.flight.read_begins(pieces.len() as u64);
         let room = ReadRoom::of(file, std::mem::take(&mut hand.room), pieces.len() as u64);
-        let end = first + pieces.len() as u64;
-        self.base.local().count(Counter::ReadaheadPages, end.saturating_sub(first.max(demanded_end)));
         let sent = Sent::now(file, first, pieces.len(), now);
         let answer = (demanded_end > 0).then(Answer::new);
         let ends = FillEnds { reading: Arc::clone(self), room, answer: answer.clone(), demanded_end, sent };
@@ -277,7 +275,8 @@ impl<P: Platform> Reading<P> {
         file.device.submit(Request::new(ends, file.backing.clone(), operation, Some(memory)));
     }
 
-    /// The pieces to read and the first of their pages.
+    /// The pieces to read and the first of their pages. A store also sends short gaps of cached pages, into frames
+    /// that go at the end.
     fn occupy_absent(
         &self,
         state: &mut FileState,
@@ -290,12 +289,22 @@ impl<P: Platform> Reading<P> {
         if state.is_held() || state.is_discarded() {
             return (pieces, first);
         }
+        let gap_most = file.device.read_through_pages();
+        // Cached pages since the last absent one; absent pages that nobody waits for.
+        let (mut gap, mut ahead) = (0, 0);
         for page in pages {
             if cache.frame_at(&file.pages, page).is_some() {
-                if pieces.is_empty() { continue } else { break }
+                if pieces.is_empty() {
+                    continue;
+                }
+                gap += 1;
+                if gap > gap_most { break } else { continue }
             }
             let index = &file.pages.index;
             let Some(room) = index.room_for(&cache.nodes, page, || spare.take_for_index()) else { break };
+            if spare.len() as u64 <= gap {
+                break;
+            }
             let Some(frame) = spare.take() else { break };
             let identity = file.pages.identity(page);
             cache.pages.set_dirty(frame, Sectors::NONE);
@@ -315,9 +324,26 @@ impl<P: Platform> Reading<P> {
             if pieces.is_empty() {
                 first = page;
             }
+            self.read_again(file, page - gap..page, spare, &mut pieces);
+            pieces.push(Piece { frame, start: 0, len: FRAME_BYTES as u16 });
+            (gap, ahead) = (0, ahead + u64::from(page >= demanded_end));
+        }
+        self.base.local().count(Counter::ReadaheadPages, ahead);
+        (pieces, first)
+    }
+
+    /// Adds cached pages to a request. Their frames are in no index, so the request's end frees them.
+    fn read_again(&self, file: &FileInner, pages: Range<u64>, spare: &mut SpareFrames<'_>, pieces: &mut Pieces) {
+        let cache = &self.base.cache;
+        self.base.local().count(Counter::ReadGapPages, pages.end - pages.start);
+        for page in pages {
+            let Some(frame) = spare.take() else { unreachable!("the caller has looked") };
+            cache.pages.set_dirty(frame, Sectors::NONE);
+            cache.pages.set_sectors(frame, Sectors::NONE);
+            cache.pages.occupy(frame, file.pages.identity(page), PRESENT | READING);
+            cache.pages.detach(frame);
             pieces.push(Piece { frame, start: 0, len: FRAME_BYTES as u16 });
         }
-        (pieces, first)
     }
 
     /// Why a page comes into the cache; a page that nobody waits for counts as unread from now on.

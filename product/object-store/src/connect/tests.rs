@@ -52,6 +52,20 @@ fn region_and_endpoint_have_the_same_order() {
     assert_eq!(endpoint(&options).as_deref(), Some("http://o"));
 }
 
+// rule: A signature covers the body unless TLS guards it, or a variable says otherwise.
+#[test]
+fn bodies_are_signed_where_nothing_else_guards_them() {
+    let unsigned = |endpoint: Option<&str>, variables: &[(&str, &str)]| {
+        let options = Options { endpoint: endpoint.map(str::to_owned), ..Options::default() };
+        value(&built(&options, CREDENTIALS, variables).unwrap(), AmazonS3ConfigKey::UnsignedPayload).unwrap()
+    };
+    assert_eq!(unsigned(None, &[]), "true");
+    assert_eq!(unsigned(Some("https://o"), &[]), "true");
+    assert_eq!(unsigned(Some("http://o"), &[]), "false");
+    assert_eq!(unsigned(Some("http://o"), &[("AWS_UNSIGNED_PAYLOAD", "true")]), "true");
+    assert_eq!(unsigned(None, &[("AWS_UNSIGNED_PAYLOAD", "false")]), "false");
+}
+
 #[test]
 fn keys_from_another_program_are_refused_with_advice() {
     let error = built(&Options::default(), "[default]\ncredential_process = x\n", &[]).map(drop).unwrap_err();

@@ -2,21 +2,22 @@
 //!
 //! Owns: which lines one GET fetches: those of a segment that lie together, in parts of 4 MiB, all parts at once.
 //! Does not own: the map of the file (`read`), checksums (`format::segment`).
-//! Invariants: bytes are returned only after their checksums matched.
+//! Invariants: bytes are copied out of the pieces that the store sent, once, and after their checksums matched.
 
 use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use super::line_cache::{LineCache, PART_BYTES};
 use crate::error::ObjectVolumeError;
 use crate::format::extent::{Extent, Place, Source};
+use crate::format::pieces::Pieces;
 use crate::format::segment;
 use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
 use crate::retry::until_answered;
-use crate::seams::{Clock, ObjectError, Objects, Records};
+use crate::seams::{Clock, ObjectError, Objects, Parts, Records};
 
 /// The most bytes of a GET.
 const GET_BYTES: u64 = 4 << 20;
@@ -24,6 +25,8 @@ const GET_BYTES: u64 = 4 << 20;
 const GAP_BYTES: u64 = 256 << 10;
 /// A run below this size takes its neighbours along.
 const SMALL_RUN_BYTES: u32 = 256 << 10;
+/// The bytes of a hole.
+const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
 
 /// Bytes of a segment that extents need.
 struct Span {
@@ -55,65 +58,91 @@ fn spans(extents: &[Extent]) -> Vec<Span> {
     spans
 }
 
+/// What was fetched of a segment.
+struct Fetched {
+    span: Span,
+    pieces: Vec<Bytes>,
+}
+
+impl Fetched {
+    /// The lines at this place, and all that is behind them.
+    fn lines_from(&self, offset: u64) -> Pieces<'_> {
+        Pieces::behind(&self.pieces, (offset - self.span.bytes.start) as usize)
+    }
+}
+
 impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
-    /// The bytes of a range that these extents lie in; the rest are zeros.
+    /// Calls `copy` with the bytes of a range and their place in it. The extents lie in the range, and the rest is zeros.
     pub(crate) async fn fetch_extents(
         &self,
         cache: Option<&LineCache>,
         extents: &[Extent],
         range: Range<u64>,
-    ) -> Result<Vec<u8>, ObjectVolumeError> {
-        let spans = spans(extents);
-        let fetched = try_join_all(spans.iter().map(|span| self.fetch_span(cache, span))).await?;
-        let mut bytes = vec![0; (range.end - range.start) as usize];
+        copy: &mut (impl FnMut(usize, &[u8]) + Send),
+    ) -> Result<(), ObjectVolumeError> {
+        let fetched = try_join_all(spans(extents).into_iter().map(|span| self.fetch_span(cache, span))).await?;
+        let mut at = range.start;
         for extent in extents {
-            let into = &mut bytes[(extent.start - range.start) as usize..(extent.end - range.start) as usize];
+            zeros(&(at - range.start..extent.start - range.start), copy);
+            at = extent.end;
+            let into = (extent.start - range.start) as usize;
             match &extent.source {
-                Source::Inline(inline) => into.copy_from_slice(inline),
+                Source::Inline(inline) => copy(into, inline),
                 Source::Segment(place) => {
                     let lines = segment::lines(place, extent.bytes() as u32);
-                    let holds = |span: &Span| span.segment == place.segment && span.bytes.contains(&lines.start);
-                    let at = spans.iter().position(holds).ok_or(ObjectVolumeError::Missing(place.segment))?;
-                    let from = ((lines.start - spans[at].bytes.start) as usize).min(fetched[at].len());
-                    let to = ((lines.end - spans[at].bytes.start) as usize).min(fetched[at].len());
-                    into.copy_from_slice(&segment::check_lines(place, extent.bytes() as u32, &fetched[at][from..to])?);
+                    let holds = |fetched: &&Fetched| {
+                        fetched.span.segment == place.segment && fetched.span.bytes.contains(&lines.start)
+                    };
+                    let fetched = fetched.iter().find(holds).ok_or(ObjectVolumeError::Missing(place.segment))?;
+                    let lines = fetched.lines_from(lines.start);
+                    segment::copy_lines(place, extent.bytes() as u32, lines, |at, bytes| copy(into + at, bytes))?;
                 }
             }
         }
-        Ok(bytes)
+        zeros(&(at - range.start..range.end - range.start), copy);
+        Ok(())
     }
 
-    async fn fetch_span(&self, cache: Option<&LineCache>, span: &Span) -> Result<Bytes, ObjectVolumeError> {
+    async fn fetch_span(&self, cache: Option<&LineCache>, span: Span) -> Result<Fetched, ObjectVolumeError> {
+        let pieces = match cache.filter(|_| span.is_small && span.bytes.end - span.bytes.start <= PART_BYTES) {
+            Some(cache) => self.cached_pieces(cache, &span).await,
+            None => self.pieces(&span).await,
+        };
+        Ok(Fetched { pieces: pieces.map_err(|error| failed(span.segment, error))?, span })
+    }
+
+    async fn pieces(&self, span: &Span) -> Result<Vec<Bytes>, ObjectError> {
         let Range { start, end } = span.bytes;
-        if let Some(cache) = cache.filter(|_| span.is_small && end - start <= PART_BYTES) {
-            let numbers = start / PART_BYTES..end.div_ceil(PART_BYTES);
-            let first = numbers.start * PART_BYTES;
-            let parts = numbers.map(|number| {
-                let bytes = number * PART_BYTES..(number + 1) * PART_BYTES;
-                cache.part(span.segment, number, self.get(span.segment, bytes))
-            });
-            let bytes = joined(try_join_all(parts).await.map_err(|error| failed(span.segment, error))?);
-            let length = bytes.len() as u64;
-            return Ok(bytes.slice((start - first).min(length) as usize..(end - first).min(length) as usize));
-        }
         let starts = (start..end).step_by(GET_BYTES as usize);
         let gets = starts.map(|from| self.get(span.segment, from..end.min(from + GET_BYTES)));
-        Ok(joined(try_join_all(gets).await.map_err(|error| failed(span.segment, error))?))
+        Ok(try_join_all(gets).await?.into_iter().flat_map(|parts| parts.0).collect())
     }
 
-    async fn get(&self, segment: SegmentId, bytes: Range<u64>) -> Result<Bytes, ObjectError> {
+    async fn cached_pieces(&self, cache: &LineCache, span: &Span) -> Result<Vec<Bytes>, ObjectError> {
+        let Range { start, end } = span.bytes;
+        let numbers = start / PART_BYTES..end.div_ceil(PART_BYTES);
+        let parts = numbers.clone().map(|number| {
+            let bytes = number * PART_BYTES..(number + 1) * PART_BYTES;
+            cache.part(span.segment, number, async { Ok(self.get(span.segment, bytes).await?.joined()) })
+        });
+        let mut pieces = try_join_all(parts).await?;
+        if let Some(first) = pieces.first_mut() {
+            *first = first.slice(((start % PART_BYTES) as usize).min(first.len())..);
+        }
+        Ok(pieces)
+    }
+
+    async fn get(&self, segment: SegmentId, bytes: Range<u64>) -> Result<Parts, ObjectError> {
         let name = segment.name();
         until_answered(&self.clock, || self.objects.get(&name, bytes.clone())).await
     }
 }
 
-fn joined(mut parts: Vec<Bytes>) -> Bytes {
-    if parts.len() == 1 {
-        return parts.remove(0);
+/// Copies zeros to a range.
+fn zeros(range: &Range<u64>, copy: &mut impl FnMut(usize, &[u8])) {
+    for at in range.clone().step_by(ZEROS.len()) {
+        copy(at as usize, &ZEROS[..(range.end - at).min(ZEROS.len() as u64) as usize]);
     }
-    let mut all = BytesMut::with_capacity(parts.iter().map(Bytes::len).sum());
-    parts.iter().for_each(|part| all.extend_from_slice(part));
-    all.freeze()
 }
 
 fn failed(segment: SegmentId, error: ObjectError) -> ObjectVolumeError {

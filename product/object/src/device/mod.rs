@@ -152,11 +152,9 @@ impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform
     }
 
     async fn read(&self, ino: u64, offset: u64, length: u64, mut request: Request) {
-        let read = self.volume.read_with(Some(&self.lines), ino, offset, length).await;
-        if let Ok(bytes) = &read {
-            request.copy_in(0, bytes);
-        }
-        answer(request, read.map(drop));
+        let mut copy = |at: usize, bytes: &[u8]| request.copy_in(at, bytes);
+        let read = self.volume.read_into(Some(&self.lines), ino, (offset, length), &mut copy).await;
+        answer(request, read);
     }
 
     async fn sync(&self, ino: u64, request: Request) {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_engine::{Nanos, Platform};
-use bytes::Bytes;
 
 use crate::seams::{Created, ObjectError, Objects, Parts};
 
@@ -65,7 +64,7 @@ impl<O: Objects, P: Platform> Objects for WatchedObjects<O, P> {
         self.watch(self.objects.create(name, parts)).await
     }
 
-    async fn get(&self, name: &str, range: Range<u64>) -> Result<Bytes, ObjectError> {
+    async fn get(&self, name: &str, range: Range<u64>) -> Result<Parts, ObjectError> {
         self.watch(self.objects.get(name, range)).await
     }
 

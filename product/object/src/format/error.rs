@@ -86,3 +86,8 @@ pub(crate) fn exactly(field: &'static str, bytes: &[u8], expected: usize) -> Res
     let found = bytes.len();
     if found == expected { Ok(()) } else { Err(FormatError::Length { field, found, least: expected, most: expected }) }
 }
+
+/// Checks that a part has at least so many bytes.
+pub(crate) fn at_least(field: &'static str, found: usize, least: usize) -> Result<(), FormatError> {
+    if found >= least { Ok(()) } else { Err(FormatError::Length { field, found, least, most: usize::MAX }) }
+}

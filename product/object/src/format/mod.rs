@@ -9,6 +9,7 @@ pub(crate) mod error;
 pub(crate) mod extent;
 pub(crate) mod fields;
 pub(crate) mod inode;
+pub(crate) mod pieces;
 pub(crate) mod records;
 pub(crate) mod segment;
 pub(crate) mod segment_id;

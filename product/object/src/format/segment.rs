@@ -11,9 +11,10 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-use super::error::{FormatError, exactly, in_range};
+use super::error::{FormatError, at_least, exactly, in_range};
 use super::extent::Place;
 use super::fields::Fields;
+use super::pieces::Pieces;
 use super::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
 use crate::seams::Parts;
 
@@ -77,7 +78,7 @@ impl SegmentWriter {
         self.entries.push(DirectoryEntry { ino, start, bytes: bytes as u32, offset });
         while !run.is_empty() {
             let line = run.split_to(run.len().min(LINE_BYTES as usize));
-            let checksum = line_checksum(self.id, self.length as u32, &line);
+            let checksum = crc32c::crc32c_append(place_checksum(self.id, self.length as u32), &line);
             self.append(line);
             self.copy(&checksum.to_be_bytes());
         }
@@ -122,11 +123,11 @@ impl SegmentWriter {
     }
 }
 
-fn line_checksum(id: SegmentId, offset: u32, line: &[u8]) -> u32 {
+/// The beginning of a line's checksum.
+fn place_checksum(id: SegmentId, offset: u32) -> u32 {
     let place = crc32c::crc32c(&id.epoch.to_be_bytes());
     let place = crc32c::crc32c_append(place, &id.number.to_be_bytes());
-    let place = crc32c::crc32c_append(place, &offset.to_be_bytes());
-    crc32c::crc32c_append(place, line)
+    crc32c::crc32c_append(place, &offset.to_be_bytes())
 }
 
 /// The runs of a segment, from the whole object.
@@ -183,20 +184,53 @@ pub(crate) fn lines(place: &Place, bytes: u32) -> Range<u64> {
 }
 
 /// Checks the lines that were fetched from `lines(place, bytes)`, and returns the extent's bytes.
-pub(crate) fn check_lines(place: &Place, bytes: u32, fetched: &[u8]) -> Result<Vec<u8>, FormatError> {
+pub(crate) fn check_lines(place: &Place, bytes: u32, fetched: &Bytes) -> Result<Vec<u8>, FormatError> {
+    let mut payload = Vec::with_capacity(bytes as usize);
+    copy_lines(place, bytes, Pieces::behind(std::slice::from_ref(fetched), 0), |_, bytes| {
+        payload.extend_from_slice(bytes);
+    })?;
+    Ok(payload)
+}
+
+/// Checks the lines that lie at the front of what was fetched. Calls `copy` with the extent's bytes and their place in
+/// the extent, line by line and each after its check.
+pub(crate) fn copy_lines(
+    place: &Place,
+    bytes: u32,
+    mut fetched: Pieces<'_>,
+    mut copy: impl FnMut(usize, &[u8]),
+) -> Result<(), FormatError> {
     let span = lines(place, bytes);
-    exactly("the lines of a run", fetched, (span.end - span.start) as usize)?;
-    let whole = (LINE_BYTES + CHECKSUM_BYTES) as usize;
-    let mut payload = Vec::with_capacity(fetched.len());
-    for (index, line) in fetched.chunks(whole).enumerate() {
-        let offset = span.start + (index * whole) as u64;
-        let (line, stored) = line.split_at(line.len() - CHECKSUM_BYTES as usize);
-        let (stored, computed) = (Fields(stored).u32(), line_checksum(place.segment, offset as u32, line));
-        if stored != computed {
-            return Err(FormatError::Checksum { field: "a line", offset, stored, computed });
-        }
-        payload.extend_from_slice(line);
-    }
+    let (length, whole) = ((span.end - span.start) as usize, (LINE_BYTES + CHECKSUM_BYTES) as usize);
+    at_least("the lines of a run", fetched.left(), length)?;
+    // The extent's part of the lines.
     let from = (place.skipped % LINE_BYTES) as usize;
-    Ok(payload[from..from + bytes as usize].to_vec())
+    let wanted = from..from + bytes as usize;
+    let mut at = 0;
+    for start in (0..length).step_by(whole) {
+        let line_bytes = whole.min(length - start) - CHECKSUM_BYTES as usize;
+        let mut line = fetched.clone();
+        check_line(place.segment, span.start + start as u64, line_bytes, &mut fetched)?;
+        line.take(line_bytes, |piece| {
+            let part = wanted.start.max(at)..wanted.end.min(at + piece.len());
+            if !part.is_empty() {
+                copy(part.start - wanted.start, &piece[part.start - at..part.end - at]);
+            }
+            at += piece.len();
+        });
+    }
+    Ok(())
+}
+
+/// Compares the next line with the checksum behind it.
+fn check_line(id: SegmentId, offset: u64, bytes: usize, fetched: &mut Pieces<'_>) -> Result<(), FormatError> {
+    let mut computed = place_checksum(id, offset as u32);
+    fetched.take(bytes, |piece| computed = crc32c::crc32c_append(computed, piece));
+    let (mut stored, mut at) = ([0; CHECKSUM_BYTES as usize], 0);
+    fetched.take(stored.len(), |piece| {
+        stored[at..at + piece.len()].copy_from_slice(piece);
+        at += piece.len();
+    });
+    let stored = u32::from_be_bytes(stored);
+    if stored == computed { Ok(()) } else { Err(FormatError::Checksum { field: "a line", offset, stored, computed }) }
 }

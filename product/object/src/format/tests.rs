@@ -4,8 +4,11 @@ use bytes::Bytes;
 
 use super::error::FormatError;
 use super::extent::{Extent, Place, Source};
+use super::pieces::Pieces;
 use super::records::{Lineage, SegmentRecord, VOLUME_FORMAT, VolumeHeader};
-use super::segment::{DIRECTORY_ENTRY_BYTES, FOOTER_BYTES, LINE_BYTES, SegmentWriter, check_lines, directory, lines};
+use super::segment::{
+    DIRECTORY_ENTRY_BYTES, FOOTER_BYTES, LINE_BYTES, SegmentWriter, check_lines, copy_lines, directory, lines,
+};
 use super::segment_id::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
 
 fn id() -> SegmentId {
@@ -45,14 +48,39 @@ fn parts_of_runs_are_read_as_written() {
     {
         let place = Place { segment: id(), offset, skipped, run: long.len() as u32 };
         let span = lines(&place, bytes);
-        let fetched = &object[span.start as usize..span.end as usize];
+        let fetched = object.slice(span.start as usize..span.end as usize);
         let expected = &long[skipped as usize..(skipped + bytes) as usize];
-        assert_eq!(check_lines(&place, bytes, fetched).unwrap(), expected);
-        assert!(check_lines(&place, bytes, &fetched[1..]).is_err());
+        assert_eq!(check_lines(&place, bytes, &fetched).unwrap(), expected);
+        assert!(check_lines(&place, bytes, &fetched.slice(1..)).is_err());
     }
     let entries = directory(id(), &object).unwrap();
     assert_eq!(entries.len(), 2);
     assert_eq!((entries[1].ino, entries[1].start, entries[1].bytes), (2, 4096, long.len() as u32));
+}
+
+// rule: Lines are read out of pieces that end anywhere, also in a checksum.
+#[test]
+fn pieces_may_end_anywhere() {
+    let mut writer = SegmentWriter::new(id());
+    let long = run(LINE_BYTES + 10);
+    writer.push(1, 0, long.clone().into()).unwrap();
+    let object = writer.finish().joined();
+    let place = Place { segment: id(), offset: 0, skipped: LINE_BYTES - 1, run: long.len() as u32 };
+    let behind = LINE_BYTES as usize;
+    for cut in [0, 1, behind - 1, behind, behind + 1, behind + 3, behind + 4, behind + 14, behind + 17, behind + 18] {
+        let pieces = [object.slice(..cut), object.slice(cut..cut + 1), object.slice(cut + 1..)];
+        let mut read = [0; 5];
+        let copy = |at: usize, bytes: &[u8]| read[at..at + bytes.len()].copy_from_slice(bytes);
+        copy_lines(&place, 5, Pieces::behind(&pieces, 0), copy).unwrap();
+        assert_eq!(read, long[behind - 1..behind + 4], "cut at {cut}");
+        let skipped = Pieces::behind(&pieces, behind + 4);
+        assert_eq!(skipped.left(), object.len() - behind - 4);
+        let last = Place { skipped: LINE_BYTES, ..place };
+        let mut read = Vec::new();
+        copy_lines(&last, 10, skipped, |_, bytes| read.extend_from_slice(bytes)).unwrap();
+        assert_eq!(read, long[behind..], "cut at {cut}");
+    }
+    assert_eq!(Pieces::behind(&[object], 1 << 20).left(), 0);
 }
 
 // rule: The whole lines of a segment are sent from the memory that holds them.
@@ -78,12 +106,12 @@ fn each_damaged_byte_is_noticed() {
     for at in 0..object.len() {
         let mut damaged = object.to_vec();
         damaged[at] ^= 1;
-        let is_line = check_lines(&place, 100, &damaged[..104]).is_ok();
+        let is_line = check_lines(&place, 100, &Bytes::from(damaged[..104].to_vec())).is_ok();
         assert_eq!(is_line, at >= 104, "byte {at}");
         assert_eq!(directory(id(), &damaged).is_ok(), at < 104, "byte {at}");
     }
     let other = SegmentId { number: 301, ..id() };
-    assert!(check_lines(&Place { segment: other, ..place }, 100, &object[..104]).is_err());
+    assert!(check_lines(&Place { segment: other, ..place }, 100, &object.slice(..104)).is_err());
     assert!(directory(other, &object).is_err());
     for length in 0..object.len() {
         assert!(directory(id(), &object[..length]).is_err(), "{length} bytes");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_engine::Platform;
+use afflux_engine::{Advice, Platform};
 use afflux_object::Objects;
 use afflux_simulator::{ObjectContents, ObjectStore, StoreOptions, World, WorldOptions};
 use bytes::Bytes;
@@ -140,6 +140,39 @@ fn a_stream_is_read(stores: [(u64, u64); 2], least_percent: u128) {
         println!("R {round_trip_ms} ms, {mb} MB/s: {} of {} MB/s, {side_by_side}", rate / 1_000_000, raw / 1_000_000);
         assert!(rate * 100 >= u128::from(raw) * least_percent, "R {round_trip_ms} ms, {mb} MB/s: {rate} of {raw}");
     }
+}
+
+// rule: A stream reads through cached pages that lie scattered in its way.
+// kept in: `product/engine/src/reading/fill.rs`
+#[test]
+fn a_stream_past_scattered_pages_needs_few_gets() {
+    let (contents, pages) = (ObjectContents::default(), 16 << 10);
+    let writer = machine(&contents, store(30, 500));
+    let here = Arc::clone(&writer.here);
+    writer.run(async {
+        know(&here, 1, pages * 4 / KIB as u64).await;
+        here.volume.close().await.unwrap();
+    });
+    drop(writer);
+    let reader = machine(&contents, store(30, 500));
+    let here = Arc::clone(&reader.here);
+    reader.run(async {
+        let file = here.open(1, pages * 4 * KIB as u64);
+        here.engine.advise(&file, 0..u64::MAX, Advice::Random);
+        for page in (0..pages).step_by(16) {
+            assert_eq!(here.engine.read(&file, page * 4 * KIB as u64, &mut [0; 4 * KIB]).await, Ok(4 * KIB));
+        }
+        here.engine.advise(&file, 0..u64::MAX, Advice::Normal);
+        let (before, began, mut data) = (here.store.figures().gets, here.now_ns(), vec![0; MIB]);
+        for at in (0..pages * 4 * KIB as u64).step_by(MIB) {
+            assert_eq!(here.engine.read(&file, at, &mut data).await, Ok(MIB));
+            assert_eq!(data, vec![7; MIB]);
+        }
+        let (gets, ms) = (here.store.figures().gets - before, (here.now_ns() - began) / MILLISECOND);
+        println!("{gets} GETs, {ms} ms");
+        // Without gaps it is one GET for each cached page, of which the stream needs more than a thousand.
+        assert!(gets <= 60 && ms <= 1000, "{gets} GETs, {ms} ms");
+    });
 }
 
 #[test]

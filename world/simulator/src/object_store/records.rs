@@ -95,7 +95,7 @@ impl LogReader<'_> {
     async fn entry(&self, number: u64) -> Result<Entry, RecordsError> {
         let name = name(number);
         let bytes = self.again(|| self.store.get(&name, 0..u64::MAX)).await.map_err(|error| closed(&error))?;
-        Entry::decode(&bytes).ok_or_else(|| RecordsError::Closed(format!("{name} is no entry")))
+        Entry::decode(&bytes.joined()).ok_or_else(|| RecordsError::Closed(format!("{name} is no entry")))
     }
 
     async fn entries(&self) -> Result<Vec<Entry>, RecordsError> {

@@ -11,7 +11,6 @@ use std::task::Poll;
 
 use afflux_engine::{Nanos, Platform};
 use afflux_object::{Created, ObjectError, Objects, Parts};
-use bytes::Bytes;
 
 use super::contents::{ObjectChange, ObjectContents};
 use super::wire::Wire;
@@ -341,7 +340,7 @@ impl Objects for ObjectStore {
         self.change(ObjectChange::Create(name.to_owned(), bytes), length).await
     }
 
-    async fn get(&self, name: &str, range: Range<u64>) -> Result<Bytes, ObjectError> {
+    async fn get(&self, name: &str, range: Range<u64>) -> Result<Parts, ObjectError> {
         self.state().figures.gets += 1;
         let found = self.ask(
             |contents| {
@@ -351,7 +350,7 @@ impl Objects for ObjectStore {
             },
             |bytes| bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
         );
-        found.await?.ok_or(ObjectError::Missing)
+        Ok(found.await?.ok_or(ObjectError::Missing)?.into())
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>, ObjectError> {
