@@ -148,10 +148,11 @@ impl Arguments {
 /// The description of `mount`: that of `serve`, with two paths and without what is NFS's.
 fn mounting(serve: clap::Command) -> clap::Command {
     let without = settings::OF_SERVE.iter().fold(serve, |command, name| command.mut_arg(name, |arg| arg.hide(true)));
-    without.mut_arg("directories", |paths| {
+    without.override_usage("afflux mount [OPTIONS] <DIR> <MOUNTPOINT>").mut_arg("directories", |paths| {
         paths
             .value_names(["DIR", "MOUNTPOINT"])
-            .num_args(2)
+            // A path at a time, so that flags may stand between the two.
+            .num_args(1..=2)
             .required(true)
             .help("The directory to mount, and where")
             .long_help("The directory to mount, and where. Both may be the same.")

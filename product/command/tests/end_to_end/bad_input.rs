@@ -169,6 +169,22 @@ fn a_name_that_is_nearly_right_is_answered_with_the_right_one() {
 }
 
 #[test]
+fn a_mount_takes_two_paths_with_flags_between_them() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let (data, none) = (data.to_str().unwrap(), scratch.path().join("none"));
+    let point = none.to_str().unwrap();
+    for paths in [&[data, point, "--cache", "16MiB"][..], &[data, "--cache", "16MiB", point]] {
+        let (code, said) = outcome(&scratch, &[&["mount"], paths].concat());
+        assert_eq!((code, said.contains("none: No such file")), (1, true), "{said}");
+    }
+    let (code, said) = outcome(&scratch, &["mount", data]);
+    assert_eq!((code, said.contains("two paths are needed: afflux mount DIR MOUNTPOINT")), (2, true), "{said}");
+    let (code, said) = outcome(&scratch, &["mount", data, "--cache", "16MiB", point, point]);
+    assert_eq!((code, said.contains("two paths are needed")), (2, true), "{said}");
+}
+
+#[test]
 fn the_environment_and_the_file_are_checked_too() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
