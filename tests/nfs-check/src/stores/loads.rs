@@ -54,6 +54,31 @@ pub(super) fn of_server(
     Ok(Depths { write, read })
 }
 
+/// The loads that another server can do.
+pub(super) fn of_other_server(
+    server: &mut Participant<'_>,
+    scale: &Scale,
+    is_first: bool,
+    note: &mut Note<'_>,
+) -> Result<(), Failure> {
+    server.start(&[])?;
+    if is_first {
+        thread::sleep(scale.settled);
+        idle(server, scale, note)?;
+    }
+    write_stream(server, scale, note)?;
+    read_stream(server, scale, note)?;
+    commits(server, scale, note)?;
+    commits_of_many(server, scale, note)?;
+    commits_beside_a_stream(server, scale, note)?;
+    small_files(server, scale, scale.small_files, note)?;
+    cold_files(server, scale.small_files, note)?;
+    if is_first {
+        untar(server, scale, (Load::Untar, Load::UntarPuts), note)?;
+    }
+    Ok(())
+}
+
 /// The loads that a mount can do.
 pub(super) fn of_mount(
     mount: &mut Participant<'_>,

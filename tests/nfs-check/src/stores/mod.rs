@@ -1,4 +1,5 @@
-//! A comparison of ways to files in an object store: this server over NFS, s3fs, rclone, and plain requests. Each reaches
+//! A comparison of ways to files in an object store: this server and ZeroFS over NFS, s3fs, rclone, and plain
+//! requests. Each reaches
 //! the same Ceph through its own relay, which makes each answer late and counts requests.
 //!
 //! Owns: the order of participants, the rounds, the time.
@@ -65,6 +66,7 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
             match who {
                 Who::Raw => raw::run(&mut participant, &scale, depths, &mut note)?,
                 Who::Afflux => depths = loads::of_server(&mut participant, &scale, round == 0, &mut note)?,
+                Who::Zerofs => loads::of_other_server(&mut participant, &scale, round == 0, &mut note)?,
                 Who::S3fs | Who::Rclone => loads::of_mount(&mut participant, &scale, round == 0, &mut note)?,
             }
             drop(participant);

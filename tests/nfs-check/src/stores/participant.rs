@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -29,20 +29,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) enum Who {
     Afflux,
     Raw,
+    Zerofs,
     S3fs,
     Rclone,
 }
 
 impl Who {
     /// In the order of their first turns.
-    pub(super) fn all() -> [Self; 4] {
-        [Self::Afflux, Self::Raw, Self::S3fs, Self::Rclone]
+    pub(super) fn all() -> [Self; 5] {
+        [Self::Afflux, Self::Raw, Self::Zerofs, Self::S3fs, Self::Rclone]
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Afflux => "afflux",
             Self::Raw => "raw",
+            Self::Zerofs => "zerofs",
             Self::S3fs => "s3fs",
             Self::Rclone => "rclone",
         }
@@ -52,7 +54,7 @@ impl Who {
     pub(super) fn is_there(self, only: &[String]) -> bool {
         let is_installed = match self {
             Self::Afflux | Self::Raw => true,
-            Self::S3fs | Self::Rclone => Path::new("/usr/bin").join(self.name()).exists(),
+            Self::Zerofs | Self::S3fs | Self::Rclone => program(self.name()).is_some(),
         };
         is_installed && (only.is_empty() || only.iter().any(|name| name == self.name()))
     }
@@ -97,6 +99,7 @@ impl<'a> Participant<'a> {
         let relay = self.relay()?;
         let running = match self.who {
             Who::Afflux => self.serve(&relay, arguments)?,
+            Who::Zerofs => self.serve_zerofs(&relay)?,
             _ => self.mount(&relay)?,
         };
         self.running = Some((relay, running));
@@ -184,6 +187,30 @@ impl<'a> Participant<'a> {
         Ok(Running::Server { child, address: SocketAddr::from(([127, 0, 0, 1], port)), path })
     }
 
+    /// ZeroFS encrypts and compresses all bytes, which it cannot leave.
+    fn serve_zerofs(&self, relay: &Relay) -> Result<Running, Failure> {
+        let home = self.options.directory.join("zerofs");
+        fs::create_dir_all(&home).map_err(host("zerofs"))?;
+        let address = free_address().map_err(host("a port"))?;
+        let settings = [
+            format!("[cache]\ndir = \"{}/cache\"\ndisk_size_gb = 4.0\nmemory_size_gb = 1.0", home.display()),
+            format!("[storage]\nurl = \"s3://{}/home\"\nencryption_password = \"a password\"", self.bucket),
+            format!("[servers.nfs]\naddresses = [\"{address}\"]"),
+            format!("[aws]\naccess_key_id = \"{KEY}\"\nsecret_access_key = \"{SECRET}\""),
+            format!("endpoint = \"{}\"\nallow_http = \"true\"\nunsigned_payload = \"true\"", relay.endpoint()),
+        ];
+        fs::write(home.join("settings.toml"), settings.join("\n")).map_err(host("zerofs"))?;
+        let log = fs::File::create(home.join("log")).map_err(host("zerofs"))?;
+        let mut command = Self::with_keys("zerofs");
+        command.args(["run", "-c"]).arg(home.join("settings.toml")).stdout(Stdio::null()).stderr(log);
+        let child = command.spawn().map_err(host("zerofs"))?;
+        let running = Running::Server { child, address, path: "/".to_owned() };
+        if within(PATIENCE, || connect(address, "/").is_ok()) {
+            return Ok(running);
+        }
+        Err(Failure::Server(format!("zerofs does not start; its log is in {}", home.display())))
+    }
+
     fn mount(&self, relay: &Relay) -> Result<Running, Failure> {
         let (name, point) = (self.who.name(), self.options.directory.join(self.who.name()));
         fs::create_dir_all(&point).map_err(host(name))?;
@@ -209,6 +236,16 @@ impl Drop for Participant<'_> {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Where an installed program is.
+fn program(name: &str) -> Option<PathBuf> {
+    let folders = ["/usr/bin", "/usr/local/bin"].map(Path::new).into_iter();
+    folders.map(|folder| folder.join(name)).find(|path| path.exists())
+}
+
+fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind("127.0.0.1:0")?.local_addr()
 }
 
 fn connect(address: SocketAddr, path: &str) -> Result<Session, afflux_nfs_client::Error> {

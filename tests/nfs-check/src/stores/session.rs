@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use afflux_nfs_client::{Client, Handle, Stability};
+use afflux_reference::pattern;
 
 pub(super) type Called<T> = Result<T, afflux_nfs_client::Error>;
 
@@ -58,7 +59,9 @@ impl Session {
 
     /// Writes a new file from its begin to its end, or until `ends`.
     pub(super) fn write_stream(&mut self, name: &str, bytes: u64, ends: &AtomicBool) -> Called<()> {
-        let part = vec![7; PART_BYTES.min(bytes) as usize];
+        // Bytes that no participant can compress.
+        let mut part = vec![0; PART_BYTES.min(bytes) as usize];
+        pattern(7, 0, &mut part);
         let parts = (0..bytes).step_by(part.len()).take_while(|_| !ends.load(Ordering::Relaxed));
         match self {
             Self::Nfs { client, root } => {

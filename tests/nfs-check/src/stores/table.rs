@@ -161,21 +161,16 @@ pub(super) fn markdown(figures: &Figures) -> String {
     let mut text = format!(
         "Medians (least–most) of rounds that alternate. *Raw* has as many requests side by side as afflux had. R is the \
          round trip of a PUT of 4 KiB: {round_trip} ms. Peers have no COMMIT: theirs is a file of 4 KiB that is written, \
-         synced and closed. Their counts of small files are computed from a part.\n\n| load | unit | raw | afflux \
-         | s3fs | rclone | as its goal sees afflux | goal |\n|-|-|-|-|-|-|-|-|\n"
+         synced and closed. Their counts of small files are computed from a part.\n\n| load | unit | afflux | raw \
+         | zerofs | s3fs | rclone | as its goal sees afflux | goal |\n|-|-|-|-|-|-|-|-|-|\n"
     );
     for load in ALL {
         let (name, unit, goal) = load.row();
-        let [raw, afflux, s3fs, rclone] =
-            [Who::Raw, Who::Afflux, Who::S3fs, Who::Rclone].map(|who| shown(figures.of(load, who)));
+        let shown_all = Who::all().map(|who| shown(figures.of(load, who))).join(" | ");
         let compared = figures.compared(load, goal);
         let middle = median_and_range(compared.clone()).map(|(middle, ..)| middle);
         let missed = if middle.is_some_and(|value| goal.is_reached(value)) { "" } else { ", missed" };
-        text += &format!(
-            "| {name} | {unit} | {raw} | {afflux} | {s3fs} | {rclone} | {} | {}{missed} |\n",
-            shown(&compared),
-            goal.words()
-        );
+        text += &format!("| {name} | {unit} | {shown_all} | {} | {}{missed} |\n", shown(&compared), goal.words());
     }
     text
 }
