@@ -412,6 +412,46 @@ fn an_open_file_without_a_name_goes_on() {
     bench.stop();
 }
 
+// rule: with `--arena systemd` an open directory without a name gives the host's answers over kills
+// kept in: `product/linux/src/host/kept_unnamed.rs`, `product/volume/src/handles/outlive.rs`
+#[test]
+fn an_open_directory_without_a_name_answers_as_the_hosts() {
+    let Some(mut bench) = Bench::new(false) else { return };
+    fs::create_dir(bench.path("host")).unwrap();
+    let begun = |at: &Path| {
+        let mut shell = Shell::start(at);
+        shell.hold(
+            "export LC_ALL=C; mkdir removed replaced new; exec 3<removed 4<replaced; rmdir removed; mv -T new replaced",
+        );
+        shell
+    };
+    let mut host = begun(&bench.data.join("host"));
+    let mut shell = begun(&bench.point);
+    for mode in [711, 750, 705] {
+        for directory in [3, 4] {
+            let at = format!("/dev/fd/{directory}");
+            // A change asks the server, whatever the kernel knows.
+            for line in [
+                format!("chmod {mode} {at} && stat -L -c '%a %h %F' {at}"),
+                format!("sync {at} && ls -a {at}/"),
+                format!("mkdir {at}/below; echo new >{at}/new"),
+                format!("cat {at}/absent"),
+            ] {
+                let told = shell.run(&line);
+                assert_eq!(told, host.run(&line), "{line}: {}", bench.manager.log());
+            }
+        }
+        bench.has_unnamed(2);
+        bench.replace();
+    }
+    assert!(!bench.manager.log().contains("without a name"), "{}", bench.manager.log());
+    shell.hold("exec 3<&-");
+    bench.has_unnamed(1);
+    assert!(bench.path("replaced").exists());
+    drop(host);
+    bench.stop();
+}
+
 #[test]
 fn a_bounded_number_of_open_files_without_a_name_is_kept() {
     const MOST: usize = 64;

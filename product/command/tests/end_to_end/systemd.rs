@@ -82,7 +82,7 @@ impl Systemd {
         named.map(|(_, descriptor)| descriptor.try_clone().unwrap()).collect()
     }
 
-    /// How many descriptors of open files without a name are stored.
+    /// How many descriptors of open files and directories without a name are stored.
     pub(crate) fn unnamed(&self) -> usize {
         self.kept().stored.iter().filter(|(name, _)| name.starts_with("unnamed-")).count()
     }
@@ -176,12 +176,14 @@ impl Systemd {
         let (mut takes, mut others) = (String::new(), Vec::new());
         // A shell has no descriptor 3 of its own.
         for (number, (_, descriptor)) in (3..).zip(&kept.stored) {
-            let is_file = FileType::from_raw_mode(fstat(descriptor).unwrap().st_mode) == FileType::RegularFile;
-            let from = if is_file {
-                format!("<>/proc/{}/fd/{}", std::process::id(), descriptor.as_raw_fd())
-            } else {
-                others.push(descriptor.try_clone().unwrap());
-                ["<&0", "<&2"][others.len() - 1].to_owned()
+            let path = format!("/proc/{}/fd/{}", std::process::id(), descriptor.as_raw_fd());
+            let from = match FileType::from_raw_mode(fstat(descriptor).unwrap().st_mode) {
+                FileType::RegularFile => format!("<>{path}"),
+                FileType::Directory => format!("<{path}"),
+                _ => {
+                    others.push(descriptor.try_clone().unwrap());
+                    ["<&0", "<&2"][others.len() - 1].to_owned()
+                }
             };
             takes += &format!(" {number}{from}");
         }

@@ -233,7 +233,7 @@ impl Core {
         }
     }
 
-    /// Accepts an opened handle if it is the object, lives and, for a directory, is in an export. A file without a name lives
+    /// Accepts an opened handle if it is the object, lives and, for a directory, is in an export. An object without a name lives
     /// if the service manager keeps it.
     fn accept(&self, fd: OwnedFd, identity: &Identity) -> Result<Option<Found>, VolumeError> {
         let found = self.found(fd, false)?;

@@ -1,10 +1,10 @@
-//! Open files without a name, of which the service manager keeps a descriptor for the next server.
+//! Open files and directories without a name, of which the service manager keeps a descriptor for the next server.
 //!
 //! Owns: their names in the manager's store, the check of an earlier server's descriptors.
 //! Does not own: which files these are (the volume), the store, their places in it (`unnamed_places`), opening them again
 //! (`identity`).
-//! Invariants: a descriptor only keeps its file alive: the next server opens the file by its handle. So a wrong descriptor
-//! shows nobody another file. The manager drops a descriptor when its file has a name again, or has ended.
+//! Invariants: a descriptor only keeps its object alive: the next server opens the object by its handle. So a wrong descriptor
+//! shows nobody another object. The manager drops a descriptor when its object has a name again, or has ended.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -37,7 +37,7 @@ fn name_in_store(identity: &Identity) -> String {
 }
 
 impl Core {
-    /// Has the manager keep a descriptor of a file. Waits while the manager's socket has no room for a message.
+    /// Has the manager keep a descriptor of a file or a directory. Waits while the manager's socket has no room for a message.
     pub(super) fn keep_unnamed(&self, node: &HostNode) -> Result<(), VolumeError> {
         let Some(files) = self.unnamed.get() else { return Err(VolumeError::NotSupported) };
         let mut kept = node.kept();
@@ -60,7 +60,10 @@ impl Core {
         let (place, is_left) = files.place(name).ok_or(VolumeError::NoSpace)?;
         if !is_left {
             // The manager takes no descriptor that only names its object.
-            let opened = self.reopen(node, OFlags::RDONLY)?;
+            let opened = match node.kind() {
+                Kind::Directory => calls::open_directory(node.fd())?,
+                _ => self.reopen(node, OFlags::RDONLY)?,
+            };
             DescriptorStore::put(&place.name, opened.as_fd()).map_err(|error| calls::io_error(&error))?;
         }
         Ok(place)
@@ -71,10 +74,10 @@ impl Core {
         self.unnamed.get().is_some_and(|files| files.has(&name_in_store(identity)))
     }
 
-    /// Whether a descriptor of an earlier server is that of the file in its name.
+    /// Whether a descriptor of an earlier server is that of the object in its name.
     fn is_of_name(&self, name: &str, descriptor: &OwnedFd) -> bool {
-        let found = self.identify(descriptor.as_fd());
-        found.is_ok_and(|(identity, stat)| stat.kind == Kind::Regular && name_in_store(&identity) == name)
+        let Ok((identity, stat)) = self.identify(descriptor.as_fd()) else { return false };
+        matches!(stat.kind, Kind::Regular | Kind::Directory) && name_in_store(&identity) == name
     }
 }
 

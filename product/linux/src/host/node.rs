@@ -4,7 +4,7 @@
 //! cannot share syncs with each other, its place among the files that the service manager keeps.
 //! Does not own: names; its identity, which `identity` computes.
 //! Invariants: the thread that drops the last reference to a file never closes it, since the host may take long to
-//! close a file without a name.
+//! close a file without a name. Nor does that thread tell the service manager.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -140,10 +140,10 @@ impl HostNode {
 
 impl Drop for HostNode {
     fn drop(&mut self) {
-        if self.kind == Kind::Regular
+        let kept = self.kept.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if (self.kind == Kind::Regular || kept.is_some())
             && let Some(fd) = self.fd.take()
         {
-            let kept = self.kept().take();
             // Bounded by the inodes that the volume keeps.
             self.pool.post_near(move || drop((fd, kept)));
         }

@@ -1,9 +1,9 @@
-//! Held files that outlive the process without a name.
+//! Held files and directories that outlive the process without a name.
 //!
-//! Owns: which files these are, the moments at which the tree keeps them and lets them go.
+//! Owns: which objects these are, the moments at which the tree keeps them and lets them go.
 //! Does not own: the means (the tree), holders (`hold`), losing and gaining names (`names`, `coherence`).
-//! Invariants: a held file whose last name is removed by a call of ours is kept before the host removes the name. So a kill at
-//! any moment leaves it a name or a keeper. A file that the tree has no room for ends with the process, as without a tree
+//! Invariants: a held object whose last name is removed by a call of ours is kept before the host removes the name. So a kill
+//! at any moment leaves it a name or a keeper. An object that the tree has no room for ends with the process, as without a tree
 //! that keeps any.
 
 use std::sync::Arc;
@@ -46,8 +46,8 @@ impl<P: Platform> Volume<P> {
                 self.table.get(&found.identity)?
             }
         };
-        let inode = Some(inode).filter(|inode| inode.kind() == Kind::Regular && inode.is_held_with(1))?;
-        // Without room the file is as one that nobody keeps.
+        let inode = Some(inode).filter(|inode| can_outlive(inode.kind()) && inode.is_held_by_a_last_name())?;
+        // Without room the object is as one that nobody keeps.
         let _ = self.tree.keep_unnamed(&inode.node).await;
         Some(inode)
     }
@@ -68,10 +68,15 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Keeps a held file that has no name.
+    /// Keeps a held object that has no name.
     pub(crate) async fn keep_unnamed(&self, inode: &Arc<Inode<P>>) {
-        if self.tree.keeps_unnamed() && inode.kind() == Kind::Regular && inode.is_held_with(0) {
+        if self.tree.keeps_unnamed() && can_outlive(inode.kind()) && inode.is_held_without_name() {
             let _ = self.tree.keep_unnamed(&inode.node).await;
         }
     }
+}
+
+/// Whether such objects have users beyond their last name. Programs have others open by their names alone.
+fn can_outlive(kind: Kind) -> bool {
+    matches!(kind, Kind::Regular | Kind::Directory)
 }

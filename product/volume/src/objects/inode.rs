@@ -288,10 +288,16 @@ impl<P: Platform> Inode<P> {
         Ok(())
     }
 
-    /// Whether it is held, and has at most so many names.
-    pub(crate) fn is_held_with(&self, names: u32) -> bool {
+    /// Whether it is held, and has no name.
+    pub(crate) fn is_held_without_name(&self) -> bool {
         let state = self.state();
-        state.holders > 0 && (state.removed || state.stat.links <= names)
+        state.holders > 0 && (state.removed || state.stat.links == 0)
+    }
+
+    /// Whether it is held, and may lose its last name with the next one. A directory has one name, whatever its links.
+    pub(crate) fn is_held_by_a_last_name(&self) -> bool {
+        let state = self.state();
+        state.holders > 0 && (state.removed || self.kind == Kind::Directory || state.stat.links <= 1)
     }
 
     /// Adds a holder to those that there are.

@@ -424,19 +424,19 @@ pub trait Directory: Send + Sync + 'static {
         Pending::now(Err(VolumeError::NotSupported))
     }
 
-    /// Whether files without a name can outlive this process.
+    /// Whether files and directories without a name can outlive this process.
     fn keeps_unnamed(&self) -> bool {
         false
     }
 
-    /// Has a regular file outlive this process even without a name: the next process opens it by its identity. A second
-    /// call has no further effect. A tree may have room for few such files; then it fails. The file is let go with its
-    /// node.
+    /// Has a regular file or a directory outlive this process even without a name: the next process opens it by its identity.
+    /// A second call has no further effect. A tree may have room for few such objects; then it fails. The object is let go
+    /// with its node.
     fn keep_unnamed(&self, _node: &Node) -> Pending<'_, ()> {
         Pending::now(Err(VolumeError::NotSupported))
     }
 
-    /// A file no longer outlives this process without a name.
+    /// An object no longer outlives this process without a name.
     fn let_go_unnamed(&self, _node: &Node) -> Pending<'_, ()> {
         Pending::now(Ok(()))
     }

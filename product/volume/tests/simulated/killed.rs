@@ -309,6 +309,74 @@ fn a_held_file_goes_on_without_its_name_after_a_kill_at_any_moment() {
     }
 }
 
+/// A held directory, whose name is removed for so many steps at most. Returns whether that has ended.
+fn unname_directory(life: &Life, steps: u64) -> (bool, Vec<u8>, Held<SimPlatform>) {
+    let (volume, platform) = (Arc::clone(&life.volume), life.world.platform());
+    life.run(async {
+        let root = volume.mount(b"").await.unwrap();
+        let made = volume.make_directory(&root, b"directory", AttributeChange::default()).await.result.unwrap().0;
+        let (handle, held) = (volume.handle(&made).as_bytes().to_vec(), volume.hold(&made).unwrap());
+        let mut removal = Box::pin(volume.remove_directory(&root, b"directory"));
+        for _ in 0..steps {
+            if poll_fn(|context| Poll::Ready(removal.as_mut().poll(context).is_ready())).await {
+                return (true, handle, held);
+            }
+            platform.preemption_point().await;
+        }
+        (false, handle, held)
+    })
+}
+
+// rule: 12: an open directory that loses its name goes on after a kill at any moment
+// kept in: `product/volume/src/handles/outlive.rs`
+#[test]
+fn a_held_directory_goes_on_without_its_name_after_a_kill_at_any_moment() {
+    let mut has_ended = false;
+    for steps in (1..).take_while(|steps| *steps < 100) {
+        if has_ended {
+            break;
+        }
+        let life = Life::first(steps);
+        let (ended, handle, held) = unname_directory(&life, steps);
+        has_ended = ended;
+        let life = life.next(steps, &mut Random::new(steps));
+        let directory = life.run(life.volume.hold_left(&handle)).unwrap();
+        drop(held);
+        life.run(async {
+            let change = AttributeChange { mode: Some(0o700), ..AttributeChange::default() };
+            life.volume.set_attributes(&directory, change, None).await.result.unwrap();
+            let attributes = life.volume.attributes(&directory).await.unwrap();
+            assert_eq!(attributes.mode & 0o777, 0o700);
+            let objects = life.tree.objects();
+            drop(directory);
+            assert_eq!(
+                life.tree.objects(),
+                objects - usize::from(attributes.links == 0),
+                "it ends with its last holder"
+            );
+        });
+    }
+    assert!(has_ended);
+}
+
+#[test]
+fn a_directory_that_keeps_its_name_is_not_kept_without_one() {
+    let life = Life::first(1);
+    life.run(async {
+        let root = life.volume.mount(b"").await.unwrap();
+        let made = life.volume.make_directory(&root, b"full", AttributeChange::default()).await.result.unwrap().0;
+        let held = life.volume.hold(&made).unwrap();
+        create(&life.volume, &held, b"below").await;
+        let refused = life.volume.remove_directory(&root, b"full").await.result;
+        assert_eq!((refused.err(), life.tree.kept_unnamed()), (Some(VolumeError::NotEmpty), 0));
+        life.volume.remove(&held, b"below").await.result.unwrap();
+        life.volume.remove_directory(&root, b"full").await.result.unwrap();
+        assert_eq!(life.tree.kept_unnamed(), 1);
+        drop((held, made));
+        assert_eq!(life.tree.kept_unnamed(), 0);
+    });
+}
+
 #[test]
 fn a_file_made_without_a_name_gets_one_after_a_kill() {
     let life = Life::first(1);
