@@ -14,7 +14,8 @@ use crate::layout::{HEADER_BYTES, Layout};
 mod tests;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"afflux\0\x01");
-/// Changes with each change of the meaning of a header, a slot, a record or a reply.
+/// Changes with each change of the meaning of a header, a slot, a record or a reply. Readers of the forms since 3 stay
+/// (`docs/decisions/durable.md`).
 const FORM: u64 = 3;
 
 /// Places of the words.

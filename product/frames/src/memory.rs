@@ -170,21 +170,32 @@ impl Memory {
     /// # Errors
     /// The kernel refuses the mapping.
     pub fn copy(&self) -> Result<Arc<Self>, ArenaError> {
-        let copy = Self::anonymous(self.layout)?;
-        for part in [0..self.layout.gap().start, self.layout.frame_bytes()] {
-            for at in part.step_by(FRAME_BYTES) {
-                self.copy_page(&copy, at);
-            }
-        }
-        Ok(copy)
+        Self::of_words(self.layout, self.used_words())
     }
 
-    /// Copies a page of the host, unless it is all zeros.
-    fn copy_page(&self, to: &Self, at: usize) {
-        let (from, to) = (self.words(at), to.words(at));
-        if from.iter().any(|word| word.load(Ordering::Relaxed) != 0) {
-            from.iter().zip(to).for_each(|(from, to)| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed));
+    /// All words that are not zero, each with its offset in bytes.
+    pub fn used_words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let parts = [0..self.layout.gap().start, self.layout.frame_bytes()];
+        let pages = parts.into_iter().flat_map(|part| part.step_by(FRAME_BYTES));
+        let used = |at: usize| self.words(at).iter().enumerate().map(move |(word, value)| (at + word * 8, value));
+        pages.flat_map(used).map(|(at, word)| (at, word.load(Ordering::Relaxed))).filter(|(_, word)| *word != 0)
+    }
+
+    /// Anonymous memory with these words at their offsets in bytes, and zeros. For simulations and samples.
+    ///
+    /// # Errors
+    /// The kernel refuses the mapping.
+    ///
+    /// # Panics
+    /// If an offset is outside the parts.
+    pub fn of_words(layout: Layout, words: impl IntoIterator<Item = (usize, u64)>) -> Result<Arc<Self>, ArenaError> {
+        let memory = Self::mapped(layout, None)?;
+        for (at, word) in words {
+            let is_inside = at < layout.gap().start || layout.frame_bytes().contains(&at);
+            assert!(is_inside && at.is_multiple_of(8), "offset {at} of {layout:?}");
+            memory.words(at - at % FRAME_BYTES)[at % FRAME_BYTES / 8].store(word, Ordering::Relaxed);
         }
+        Ok(memory)
     }
 }
 

@@ -137,7 +137,7 @@ impl ArenaFile {
     /// cannot be used is `refused`, and leaves the store. Waits as [`Self::open`].
     ///
     /// # Errors
-    /// A server that runs uses the memory, or the host refuses.
+    /// A server that runs uses the memory, another version made it, or the host refuses.
     pub fn in_store(
         store: &mut DescriptorStore,
         layout: Layout,
@@ -184,6 +184,8 @@ impl ArenaFile {
         lock(&opened.file, told)?;
         match opened.left(boot) {
             Ok(Some(memory)) => Ok(Some((opened, memory))),
+            // Its data is for that version.
+            Err(error) if error.is_of_another_version() => Err(error),
             nothing => {
                 memory_file::give_back(&opened.file);
                 nothing.map(|_| None)

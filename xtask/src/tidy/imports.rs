@@ -76,7 +76,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "fuse",
         ours: &["frontend", "volume"],
-        ours_in_tests: &["engine", "scratch", "simulator"],
+        ours_in_tests: &["engine", "frames", "scratch", "simulator"],
         others: Some(&["bytes", "futures-util", "thiserror"]),
     },
     Row {

@@ -81,7 +81,12 @@ impl CacheMemory {
                 ArenaFile::in_store(store, layout, &mut told, &mut refused)
             }
         };
-        let opened = opened.map_err(|error| Failure::failed(format!("{name}: {error}")))?;
+        let opened = opened.map_err(|error| {
+            if *place == ArenaPlace::Systemd && error.is_of_another_version() {
+                pause_before_next_start();
+            }
+            Failure::failed(format!("{name}: {error}"))
+        })?;
         Ok(Self { bytes, arena: Some(opened) })
     }
 

@@ -344,6 +344,40 @@ fn forged_memory_is_made_anew_with_one_line() {
     assert_eq!(fs::read(place.data.join("f")).unwrap(), b"bytes");
 }
 
+fn crc32c(bytes: &[u8]) -> u32 {
+    let bit = |crc: u32| crc >> 1 ^ (0x82f6_3b78 & (crc & 1).wrapping_neg());
+    !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| bit(crc)))
+}
+
+// rule: memory that another version left with the service manager is not dropped: the server does not start, and takes its time
+// kept in: `product/linux/src/arena_file/error.rs`, `product/command/src/serve/arena.rs`
+#[test]
+fn memory_of_another_version_is_left_to_it() {
+    let Some((place, manager)) = begin() else { return };
+    let server = manager.start(&place.data, &lazy());
+    manager.has(1, 1);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file_uncommitted(&root, "f", b"accepted");
+    kill(server);
+    let memory = File::from(manager.stored("arena").remove(0));
+    let own = first_bytes(&manager.stored("arena")[0], 56);
+    // The form is the second word, and the checksum of the words before it the seventh.
+    let mut later = own.clone();
+    later[8] += 1;
+    let check = u64::from(crc32c(&later[..48]));
+    later[48..].copy_from_slice(&check.to_le_bytes());
+    memory.write_all_at(&later, 0).unwrap();
+    let removals = manager.removals().len();
+    manager.refused(&place.data, &KEPT);
+    let log = manager.log();
+    assert!(log.contains("and this version reads form") && log.contains("this one ends in"), "{log}");
+    assert_eq!(manager.removals().len(), removals, "{log}");
+    memory.write_all_at(&own, 0).unwrap();
+    manager.start(&place.data, &KEPT).stop();
+    assert_eq!(fs::read(place.data.join("f")).unwrap(), b"accepted", "{}", manager.log());
+}
+
 #[test]
 fn a_socket_that_does_not_fit_is_made_anew_with_one_line() {
     let Some((place, manager)) = begin() else { return };

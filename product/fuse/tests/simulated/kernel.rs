@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use std::task::{Context, Poll, Waker};
 
+use afflux_engine::Recovered;
 use afflux_frontend::{MessageMachine, MessageReply, Segment, Tried};
 use afflux_fuse::{Kept, KeptError, Mount, MountOptions, Requesters};
 use afflux_simulator::{
-    Disk, DiskOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
+    Disk, DiskOptions, Memory, MemoryTree, Random, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
 
 pub(crate) const ROOT: u64 = 1;
@@ -116,6 +117,22 @@ impl Kernel {
         assert_eq!(lost, 0);
         self.mount = mount;
         Ok(())
+    }
+
+    /// With the host's files as they are now, and a server that goes on with what an earlier one left.
+    pub(crate) fn after_kill(self, recovered: Recovered, kept: Kept) -> Self {
+        let world = World::new(WorldOptions::seed(2));
+        let disk = Disk::new(&world, 0, DiskOptions::default());
+        disk.restore(self.disk.files_after_kill(&mut Random::new(1)));
+        let tree = self.tree.after_kill(&world, &disk, TreeOptions::default());
+        let volume = SimMachine::recover(&world, recovered, 1, Setup::default()).add_tree("disk", &tree).unwrap();
+        assert_eq!(volume.found_elsewhere(), 0);
+        let root = world.run(volume.mount(b"/")).unwrap().unwrap();
+        let own = Arc::clone(&volume);
+        let resumed = Mount::resumed(own, &root, MountOptions::default(), Hundreds, Arc::default(), kept);
+        let (mount, lost) = world.run(resumed).unwrap().unwrap();
+        assert_eq!(lost, 0);
+        Self { world, disk, tree, mount, volume, ..self }
     }
 
     pub(crate) fn of(options: MountOptions, disk: DiskOptions, memory: Memory, setup: Setup) -> Self {

@@ -12,5 +12,6 @@ mod names;
 mod nodes;
 mod notices;
 mod outliving;
+mod samples;
 mod start;
 mod xattrs;

@@ -18,7 +18,7 @@ const STALE: i32 = 116;
 const LOST: i32 = 5;
 
 /// A kernel whose mount has memory for a successor.
-fn begun() -> (Kernel, KeptWords) {
+pub(crate) fn begun() -> (Kernel, KeptWords) {
     let memory: KeptWords = Arc::new((0..KEPT_WORDS_MIN).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
     let kernel = Kernel::keeping(MountOptions::default(), Kept::fresh(Arc::clone(&memory)).unwrap());
     let offered = words(&[7, 45, 131_072, u32::MAX, u32::MAX]);
@@ -62,7 +62,7 @@ fn forget(kernel: &Kernel, node: u64, lookups: u64) {
 }
 
 /// Sends a message again, as the kernel does if nobody has answered it.
-fn again(kernel: &Kernel, mut message: Vec<u8>) -> Result<Vec<u8>, i32> {
+pub(crate) fn again(kernel: &Kernel, mut message: Vec<u8>) -> Result<Vec<u8>, i32> {
     let unique = u64_at(&message, 8) | RESENT;
     message[8..16].copy_from_slice(&unique.to_ne_bytes());
     content(kernel.send(message).unwrap(), unique)

@@ -2,7 +2,7 @@
 //!
 //! Owns: the reasons, their words, which of them are the file's own.
 //! Does not own: the checks.
-//! Invariants: an error of the file itself also holds at the next try.
+//! Invariants: an error of the file itself also holds at the next try. Another version's memory is never dropped.
 
 use std::io;
 
@@ -67,9 +67,18 @@ pub enum ArenaFileError {
 }
 
 impl ArenaFileError {
-    /// Whether the file itself cannot be used, now or later.
+    /// Whether nobody can use the file, now or later.
     pub(super) fn is_of_file(&self) -> bool {
-        matches!(self, Self::Unfit(_) | Self::Owner { .. } | Self::Mode { .. } | Self::Header(_) | Self::Length { .. })
+        match self {
+            Self::Header(_) => !self.is_of_another_version(),
+            Self::Unfit(_) | Self::Owner { .. } | Self::Mode { .. } | Self::Length { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the file has the memory of another version. That version, or a later one than both, can write its data home.
+    pub fn is_of_another_version(&self) -> bool {
+        matches!(self, Self::Header(HeaderError::Form { .. }))
     }
 }
 

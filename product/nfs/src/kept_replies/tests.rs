@@ -32,6 +32,28 @@ fn a_successor_finds_calls_and_their_replies() {
     assert_eq!(answered(&KeptReplies::new(words), KEY), Some(reply(308)));
 }
 
+/// A sample of form 3 of the cache's memory, of which these entries are a part. A new form gets a reader of this one.
+// rule: each version reads the replies that a killed server of any form since the first release left
+// kept in: `product/nfs/src/kept_replies.rs`
+#[test]
+fn a_reply_of_the_first_release_is_found() {
+    let words = memory(1);
+    let sample = [
+        0x47dd_fce1_fa1d_f6a2,
+        1,
+        2,
+        3,
+        8,
+        9,
+        0x2b12_c9c2_95ea_b7ec,
+        0x0000_0011_0000_000c,
+        0x0707_0707_0707_0707,
+        0x0707_0707_u64,
+    ];
+    sample.iter().zip((*words).as_ref()).for_each(|(value, word)| word.store(*value, Ordering::Relaxed));
+    assert_eq!(answered(&KeptReplies::new(words), KEY), Some(reply(12)));
+}
+
 #[test]
 fn the_oldest_call_is_forgotten_first_and_a_long_reply_is_not_kept() {
     let words = memory(2);

@@ -15,6 +15,25 @@ fn a_place_is_found_by_the_next_server() {
     assert_eq!((*left.words()).as_ref()[99].load(Ordering::Relaxed), 5);
 }
 
+/// A sample of form 2 of a mount's memory, of which the place is the first part. A new form gets a reader of this one.
+// rule: each version finds the mount that a killed server of any form since the first release left
+// kept in: `product/linux/src/fuse/mount_memory.rs`
+#[test]
+fn a_place_of_the_first_release_is_found() {
+    let memory = MountMemory::made(1).unwrap();
+    let sample = [
+        (0, 0x4543_414c_5058_4641),
+        (1, 77),
+        (2, 57),
+        (3, 12),
+        (8, 0x7020_612f_7672_732f),
+        (9, 0x746e_696f),
+        (520, 0xc3da_52c0_090b_34f1),
+    ];
+    sample.into_iter().for_each(|(at, word): (usize, u64)| memory.all()[at].store(word, Ordering::Relaxed));
+    assert_eq!(memory.place(), Some(place()));
+}
+
 #[test]
 fn a_damaged_place_is_none() {
     let memory = MountMemory::made(1).unwrap();
