@@ -25,7 +25,7 @@ trap at_the_end EXIT
 state() {
     echo "-- the processes that wait, the server's words and figures, the kernel's last words"
     ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'
-    timeout 10 journalctl -q -u served -u afflux -n 20 -o cat
+    timeout 10 journalctl -q -u served -u afflux -u 'afflux-mount@*' -n 20 -o cat
     timeout 10 afflux stat --control /run/served.sock --verbose
     timeout 10 afflux delays --control /run/served.sock
     dmesg | tail -n 15

@@ -53,6 +53,8 @@ const STEPS: &[Step] = &[
     step("xtask sanitize address"),
     step("xtask sanitize thread"),
     step("xtask guest"),
+    // The Linux of the other release is too old for a mount that outlives its server.
+    step("xtask guest --suite trixie arena-mount"),
 ];
 
 /// Runs all steps.
