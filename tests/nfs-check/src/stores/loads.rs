@@ -71,12 +71,11 @@ pub(super) fn of_other_server(
     commits(server, scale, note)?;
     commits_of_many(server, scale, note)?;
     commits_beside_a_stream(server, scale, note)?;
-    small_files(server, scale, scale.small_files, note)?;
-    cold_files(server, scale.small_files, note)?;
     if is_first {
         untar(server, scale, (Load::Untar, Load::UntarPuts), note)?;
     }
-    Ok(())
+    small_files(server, scale, scale.small_files, note)?;
+    cold_files(server, scale.small_files, note)
 }
 
 /// The loads that a mount can do.

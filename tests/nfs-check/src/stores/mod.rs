@@ -63,11 +63,17 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
                 figures.note(load, who, value);
             };
             let mut participant = Participant::new(who, options, &ceph, bucket.clone());
-            match who {
-                Who::Raw => raw::run(&mut participant, &scale, depths, &mut note)?,
-                Who::Afflux => depths = loads::of_server(&mut participant, &scale, round == 0, &mut note)?,
-                Who::Zerofs => loads::of_other_server(&mut participant, &scale, round == 0, &mut note)?,
-                Who::S3fs | Who::Rclone => loads::of_mount(&mut participant, &scale, round == 0, &mut note)?,
+            let done = match who {
+                Who::Raw => raw::run(&mut participant, &scale, depths, &mut note),
+                Who::Afflux => loads::of_server(&mut participant, &scale, round == 0, &mut note)
+                    .map(|its_depths| depths = its_depths),
+                Who::Zerofs => loads::of_other_server(&mut participant, &scale, round == 0, &mut note),
+                Who::S3fs | Who::Rclone => loads::of_mount(&mut participant, &scale, round == 0, &mut note),
+            };
+            match done {
+                // A peer that fails has no figures from there on.
+                Err(failure) if who.is_peer() => told(format!("{} ended: {failure}", who.name())),
+                done => done?,
             }
             drop(participant);
             ceph.remove_bucket(&bucket).map_err(host(bucket.as_str()))?;

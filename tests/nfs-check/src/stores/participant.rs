@@ -50,6 +50,10 @@ impl Who {
         }
     }
 
+    pub(super) fn is_peer(self) -> bool {
+        !matches!(self, Self::Afflux | Self::Raw)
+    }
+
     /// Its program is installed, and the user wants it.
     pub(super) fn is_there(self, only: &[String]) -> bool {
         let is_installed = match self {

@@ -1,11 +1,12 @@
 //! Plain requests: the speed of the store itself.
 //!
-//! Owns: streams of objects of 8 MiB by some connections, the round trip of a small object.
+//! Owns: streams of objects of 8 MiB by some connections, the round trip of a small object, alone and beside a stream.
 //! Does not own: the requests (`http`).
 //! Invariants: as many requests are side by side as this server had in its newest streams.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::iter;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -51,13 +52,28 @@ pub(super) fn run(
     )
     .map_err(host("plain GETs"))?;
     note(Load::StreamRead, rate(scale.stream_bytes, begin));
-    let mut connection = Connection::open(address).map_err(host("a plain connection"))?;
-    let times = (0..scale.commits).map(|_| {
+    let small = |connection: &mut Connection| {
         let begin = Instant::now();
         connection.put(&format!("{bucket}/small"), &body[..SMALL_BYTES]).map(|()| begin.elapsed())
+    };
+    let mut connection = Connection::open(address).map_err(host("a plain connection"))?;
+    let times: io::Result<Vec<_>> = (0..scale.commits).map(|_| small(&mut connection)).collect();
+    note(Load::Commit, median_ms(times.map_err(host("small PUTs"))?));
+    let ends = AtomicBool::new(false);
+    let large = |connection: &mut Connection, at| match ends.load(Ordering::Relaxed) {
+        true => Ok(()),
+        false => connection.put(&path(at), &body),
+    };
+    let stream = || side_by_side(depths.write, objects * 4, || Connection::open(address), large);
+    let times: io::Result<Vec<_>> = thread::scope(|threads| {
+        let stream = threads.spawn(stream);
+        thread::sleep(scale.steady / 3);
+        let end = Instant::now() + scale.steady;
+        let times = iter::repeat_with(|| small(&mut connection)).take_while(|_| Instant::now() < end).collect();
+        ends.store(true, Ordering::Relaxed);
+        stream.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked"))).and(times)
     });
-    let times: Vec<_> = times.collect::<io::Result<_>>().map_err(host("small PUTs"))?;
-    note(Load::Commit, median_ms(times));
+    note(Load::CommitBesideStream, median_ms(times.map_err(host("small PUTs beside large ones"))?));
     Ok(())
 }
 
