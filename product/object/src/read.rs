@@ -28,7 +28,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     }
 
     /// As [`Self::read`], with a cache for the lines around small extents. Calls `copy` with the bytes and their place in
-    /// the range. What was copied holds if the read succeeds.
+    /// the range. The copied bytes hold if the read succeeds.
     pub(crate) async fn read_into(
         &self,
         cache: Option<&LineCache>,

@@ -53,7 +53,7 @@ fn killed() -> Killed {
     Killed { kernel, mount, unwritten, rewritten, last }
 }
 
-/// What programs were told that the files hold.
+/// The contents of the files, as programs know them.
 fn accepted() -> [Vec<u8>; 2] {
     let mut rewritten = vec![b'1'; 1500];
     rewritten[600..605].copy_from_slice(b"later");

@@ -58,7 +58,7 @@ fn spans(extents: &[Extent]) -> Vec<Span> {
     spans
 }
 
-/// What was fetched of a segment.
+/// The fetched bytes of a span.
 struct Fetched {
     span: Span,
     pieces: Vec<Bytes>,

@@ -192,7 +192,7 @@ pub(crate) fn check_lines(place: &Place, bytes: u32, fetched: &Bytes) -> Result<
     Ok(payload)
 }
 
-/// Checks the lines that lie at the front of what was fetched. Calls `copy` with the extent's bytes and their place in
+/// Checks the lines at the front of the fetched bytes. Calls `copy` with the extent's bytes and their place in
 /// the extent, line by line and each after its check.
 pub(crate) fn copy_lines(
     place: &Place,
