@@ -2,13 +2,20 @@
 //!
 //! Owns: the search in /proc.
 //! Does not own: the reaction.
-//! Invariants: nothing is guessed that /proc does not show to this user.
+//! Invariants: nothing is guessed that /proc does not show to this user. The search ends in time: the kernel shows no
+//! descriptors of a process in execve, and that process may wait for a mount that this server is about to serve.
 
 #[cfg(test)]
 mod tests;
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// The longest search.
+const SEARCH_MAX: Duration = Duration::from_secs(1);
 
 /// A program that listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,9 +33,17 @@ pub(crate) fn of(wanted: SocketAddr) -> Option<Holder> {
     if sockets.is_empty() {
         return None;
     }
+    let (found, search) = mpsc::channel();
+    // The thread of a search that takes longer stays until the kernel answers, or the process ends.
+    thread::Builder::new().name("port holder".to_owned()).spawn(move || found.send(with_any(&sockets))).ok()?;
+    search.recv_timeout(SEARCH_MAX).ok()?
+}
+
+/// The program that has any of these sockets. Waits for processes in execve.
+fn with_any(sockets: &[String]) -> Option<Holder> {
     let processes = fs::read_dir("/proc").ok()?;
     let mut numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    let process = numbers.find(|process| holds(*process, &sockets))?;
+    let process = numbers.find(|process| holds(*process, sockets))?;
     let program = fs::read(format!("/proc/{process}/comm")).ok()?;
     Some(Holder { process, program: String::from_utf8_lossy(&program).trim_end().to_owned() })
 }

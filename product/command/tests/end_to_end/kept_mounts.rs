@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -143,6 +144,9 @@ impl Program {
 fn program() {
     let value = |name| std::env::var(name).map(PathBuf::from);
     let (Ok(kind), Ok(control), Ok(at)) = (std::env::var(KIND), value(CONTROL), value(AT)) else { return };
+    if kind == "begins" {
+        begin_another(&control, &at);
+    }
     let (mut rounds, mut calls, mut longest, mut since) = (0, 0_u64, Duration::ZERO, Instant::now());
     let mut log = (kind == "appends").then(|| OpenOptions::new().append(true).create(true).open(&at).unwrap());
     while !control.join("end").exists() {
@@ -164,6 +168,14 @@ fn program() {
     }
     println!("{kind}: {rounds} rounds, {calls} calls, the longest took {} ms", longest.as_millis());
     fs::write(control.join("rounds"), rounds.to_string()).unwrap();
+}
+
+/// Becomes another program once it is told to end, with a file open until then.
+fn begin_another(control: &Path, at: &Path) {
+    let _open = OpenOptions::new().write(true).open(at).unwrap();
+    fs::write(control.join("calls"), "1").unwrap();
+    eventually("the program is to begin", || control.join("end").exists());
+    panic!("{}", Command::new("true").exec());
 }
 
 /// A shell that holds files of the mount open. It carries out lines.
@@ -550,6 +562,32 @@ fn a_start_that_fails_leaves_the_mount() {
     assert_eq!((bench.manager.removals().len(), is_mounted(&bench.point)), (removals, true));
     bench.start();
     assert_eq!(fs::read_to_string(bench.path("file")).unwrap(), "bytes");
+    bench.stop();
+}
+
+// rule: a start that looks for the holder of a port does not wait for a program in execve, which may wait for the server
+// kept in: `product/command/src/port_holder.rs`
+#[test]
+fn a_start_that_fails_waits_for_no_program_that_begins() {
+    let Some(mut bench) = Bench::new(false) else { return };
+    fs::write(bench.path("open"), "bytes").unwrap();
+    let mut program = Program::start("begins", &bench, &bench.path("open"));
+    program.goes_on(1);
+    bench.has(1);
+    bench.kill();
+    // The kernel closes the program's file at execve, which waits for the next server.
+    fs::write(program.control.join("end"), "").unwrap();
+    thread::sleep(Duration::from_millis(300));
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let metrics = taken.local_addr().unwrap().to_string();
+    // A search goes by numbers of processes, so it comes to the program first.
+    let mut holder = Command::new("sleep").arg("1000").stdin(OwnedFd::from(taken)).spawn().unwrap();
+    bench.manager.mount_refused(&bench.data, &bench.point, &[&KEPT[..], &["--metrics", &metrics]].concat());
+    assert!(bench.manager.log().contains(&metrics), "{}", bench.manager.log());
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    bench.start();
+    assert!(program.child.wait().unwrap().success());
     bench.stop();
 }
 
