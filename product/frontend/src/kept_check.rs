@@ -1,7 +1,7 @@
 //! The check of records in memory that outlives the process.
 //!
 //! Owns: the hash.
-//! Does not own: the forms of records, and what follows from a check that fails (front ends).
+//! Does not own: the forms of records, the reaction to a failed check (front ends).
 //! Invariants: each word counts, and its place. The hash is part of the forms: another hash is another form.
 
 /// The check of some words.

@@ -1,4 +1,4 @@
-//! The last calls that changed something, with their replies, in memory that outlives the process.
+//! The newest changing calls with their replies, in memory that outlives the process.
 //!
 //! Owns: the form of this memory, the check of each entry, the places of entries.
 //! Does not own: the memory (worlds), which calls these are (`arguments`), the judgement of a call that was begun (the

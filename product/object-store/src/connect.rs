@@ -109,7 +109,7 @@ fn s3(url: &str, bucket: &str, options: &Options, variables: &Variables) -> Resu
     if let Some(endpoint) = &endpoint {
         builder = builder.with_endpoint(endpoint);
     }
-    // A connection with TLS checks each byte, so the signature need not cover the body: its hash takes a third of a
+    // A connection with TLS checks each byte, so the signature need not cover the body: its hash takes 30 % of a
     // writer's processor time.
     if !has("AWS_UNSIGNED_PAYLOAD") {
         builder = builder.with_unsigned_payload(!is_plain(endpoint.as_deref()));

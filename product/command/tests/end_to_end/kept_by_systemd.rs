@@ -344,11 +344,6 @@ fn forged_memory_is_made_anew_with_one_line() {
     assert_eq!(fs::read(place.data.join("f")).unwrap(), b"bytes");
 }
 
-fn crc32c(bytes: &[u8]) -> u32 {
-    let bit = |crc: u32| crc >> 1 ^ (0x82f6_3b78 & (crc & 1).wrapping_neg());
-    !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| bit(crc)))
-}
-
 // rule: memory that another version left with the service manager is not dropped: the server does not start, and takes its time
 // kept in: `product/linux/src/arena_file/error.rs`, `product/command/src/serve/arena.rs`
 #[test]
@@ -365,7 +360,7 @@ fn memory_of_another_version_is_left_to_it() {
     // The form is the second word, and the checksum of the words before it the seventh.
     let mut later = own.clone();
     later[8] += 1;
-    let check = u64::from(crc32c(&later[..48]));
+    let check = u64::from(crc32c::crc32c(&later[..48]));
     later[48..].copy_from_slice(&check.to_le_bytes());
     memory.write_all_at(&later, 0).unwrap();
     let removals = manager.removals().len();

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, CWD, OFlags, RenameFlags, linkat, renameat_with};
+use rustix::fs::{AtFlags, CWD, FlockOperation, OFlags, RenameFlags, flock, linkat, renameat_with};
 use rustix::process::Signal;
 
 use crate::mounted::{apart, can_mount, is_mounted};
@@ -172,6 +172,9 @@ fn program() {
 
 /// Becomes another program once it is told to end, with a file open until then.
 fn begin_another(control: &Path, at: &Path) {
+    // The kernel closes files in their order at execve, so the lock ends just before the wait for the mount begins.
+    let lock = File::create(control.join("lock")).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
     let _open = OpenOptions::new().write(true).open(at).unwrap();
     fs::write(control.join("calls"), "1").unwrap();
     eventually("the program is to begin", || control.join("end").exists());
@@ -442,7 +445,7 @@ fn an_open_directory_without_a_name_answers_as_the_hosts() {
     for mode in [711, 750, 705] {
         for directory in [3, 4] {
             let at = format!("/dev/fd/{directory}");
-            // A change asks the server, whatever the kernel knows.
+            // The kernel passes each change to the server. It may answer other calls from its own memory.
             for line in [
                 format!("chmod {mode} {at} && stat -L -c '%a %h %F' {at}"),
                 format!("sync {at} && ls -a {at}/"),
@@ -577,7 +580,8 @@ fn a_start_that_fails_waits_for_no_program_that_begins() {
     bench.kill();
     // The kernel closes the program's file at execve, which waits for the next server.
     fs::write(program.control.join("end"), "").unwrap();
-    thread::sleep(Duration::from_millis(300));
+    let lock = File::open(program.control.join("lock")).unwrap();
+    eventually("the program is in execve", || flock(&lock, FlockOperation::NonBlockingLockShared).is_ok());
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let metrics = taken.local_addr().unwrap().to_string();
     // A search goes by numbers of processes, so it comes to the program first.

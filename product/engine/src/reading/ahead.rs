@@ -196,8 +196,8 @@ impl<P: Platform> Reading<P> {
         (!hand.try_slot(left)).then_some(ReadaheadEnd::NoRequest(0))
     }
 
-    /// The first run of absent pages in the range, with the file's lock held. At a store, short gaps
-    /// of cached pages belong to it.
+    /// The first run of absent pages in the range, with the file's lock held. At a store, short gaps of cached pages
+    /// belong to it.
     pub(super) fn absent_run(&self, file: &FileInner, pages: Range<u64>) -> Range<u64> {
         let cached = CachedPages(&self.base.cache, &file.pages);
         let start = pages.clone().find(|page| !cached.has(*page)).unwrap_or(pages.end);

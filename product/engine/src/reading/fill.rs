@@ -276,7 +276,7 @@ impl<P: Platform> Reading<P> {
     }
 
     /// The pieces to read and the first of their pages. A store also sends short gaps of cached pages, into frames
-    /// that go at the end.
+    /// that the request's end frees.
     fn occupy_absent(
         &self,
         state: &mut FileState,

@@ -119,7 +119,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// With the host's files as they are now, and a server that goes on with what an earlier one left.
+    /// Keeps the host's files, and starts a server over the memory of an earlier one.
     pub(crate) fn after_kill(self, recovered: Recovered, kept: Kept) -> Self {
         let world = World::new(WorldOptions::seed(2));
         let disk = Disk::new(&world, 0, DiskOptions::default());

@@ -309,7 +309,7 @@ fn a_held_file_goes_on_without_its_name_after_a_kill_at_any_moment() {
     }
 }
 
-/// A held directory, whose name is removed for so many steps at most. Returns whether that has ended.
+/// Removes the name of a held directory, for so many steps at most. Returns whether the removal has ended.
 fn unname_directory(life: &Life, steps: u64) -> (bool, Vec<u8>, Held<SimPlatform>) {
     let (volume, platform) = (Arc::clone(&life.volume), life.world.platform());
     life.run(async {

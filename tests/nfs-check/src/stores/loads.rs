@@ -30,19 +30,10 @@ pub(super) fn of_server(
     is_first: bool,
     note: &mut Note<'_>,
 ) -> Result<Depths, Failure> {
-    server.start(&[])?;
-    if is_first {
-        // A volume after loads has its garbage collected for some ten minutes.
-        thread::sleep(scale.settled);
-        idle(server, scale, note)?;
-    }
+    begin(server, scale, is_first, note)?;
     // The device is known: a server keeps its prices over starts.
     stream(server, "warm", scale.warm_bytes)?;
-    let write = write_stream(server, scale, note)?;
-    let read = read_stream(server, scale, note)?;
-    commits(server, scale, note)?;
-    commits_of_many(server, scale, note)?;
-    commits_beside_a_stream(server, scale, note)?;
+    let depths = streams_and_commits(server, scale, note)?;
     small_files(server, scale, scale.small_files, note)?;
     cold_files(server, scale.small_files, note)?;
     if is_first {
@@ -51,7 +42,7 @@ pub(super) fn of_server(
         untar(server, scale, (Load::UntarAsync, Load::UntarAsyncPuts), note)?;
         take_over(server, scale, note)?;
     }
-    Ok(Depths { write, read })
+    Ok(depths)
 }
 
 /// The loads that another server can do.
@@ -61,21 +52,33 @@ pub(super) fn of_other_server(
     is_first: bool,
     note: &mut Note<'_>,
 ) -> Result<(), Failure> {
-    server.start(&[])?;
-    if is_first {
-        thread::sleep(scale.settled);
-        idle(server, scale, note)?;
-    }
-    write_stream(server, scale, note)?;
-    read_stream(server, scale, note)?;
-    commits(server, scale, note)?;
-    commits_of_many(server, scale, note)?;
-    commits_beside_a_stream(server, scale, note)?;
+    begin(server, scale, is_first, note)?;
+    streams_and_commits(server, scale, note)?;
     if is_first {
         untar(server, scale, (Load::Untar, Load::UntarPuts), note)?;
     }
     small_files(server, scale, scale.small_files, note)?;
     cold_files(server, scale.small_files, note)
+}
+
+/// Starts a server. In the first round it rests.
+fn begin(server: &mut Participant<'_>, scale: &Scale, is_first: bool, note: &mut Note<'_>) -> Result<(), Failure> {
+    server.start(&[])?;
+    if is_first {
+        // A volume after loads has its garbage collected for some ten minutes.
+        thread::sleep(scale.settled);
+        idle(server, scale, note)?;
+    }
+    Ok(())
+}
+
+fn streams_and_commits(server: &mut Participant<'_>, scale: &Scale, note: &mut Note<'_>) -> Result<Depths, Failure> {
+    let write = write_stream(server, scale, note)?;
+    let read = read_stream(server, scale, note)?;
+    commits(server, scale, note)?;
+    commits_of_many(server, scale, note)?;
+    commits_beside_a_stream(server, scale, note)?;
+    Ok(Depths { write, read })
 }
 
 /// The loads that a mount can do.
