@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, CWD, FlockOperation, OFlags, RenameFlags, flock, linkat, renameat_with};
+use rustix::fs::{AtFlags, CWD, FlockOperation, OFlags, RenameFlags, fcntl_lock, linkat, renameat_with};
 use rustix::process::Signal;
 
 use crate::mounted::{apart, can_mount, is_mounted};
@@ -172,9 +172,10 @@ fn program() {
 
 /// Becomes another program once it is told to end, with a file open until then.
 fn begin_another(control: &Path, at: &Path) {
-    // The kernel closes files in their order at execve, so the lock ends just before the wait for the mount begins.
+    // The kernel closes files in their order at execve, so the lock ends just before the wait for the mount begins. It is a
+    // lock of POSIX: the kernel ends one of flock only once execve has returned.
     let lock = File::create(control.join("lock")).unwrap();
-    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    fcntl_lock(&lock, FlockOperation::LockExclusive).unwrap();
     let _open = OpenOptions::new().write(true).open(at).unwrap();
     fs::write(control.join("calls"), "1").unwrap();
     eventually("the program is to begin", || control.join("end").exists());
@@ -581,7 +582,7 @@ fn a_start_that_fails_waits_for_no_program_that_begins() {
     // The kernel closes the program's file at execve, which waits for the next server.
     fs::write(program.control.join("end"), "").unwrap();
     let lock = File::open(program.control.join("lock")).unwrap();
-    eventually("the program is in execve", || flock(&lock, FlockOperation::NonBlockingLockShared).is_ok());
+    eventually("the program is in execve", || fcntl_lock(&lock, FlockOperation::NonBlockingLockShared).is_ok());
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let metrics = taken.local_addr().unwrap().to_string();
     // A search goes by numbers of processes, so it comes to the program first.
