@@ -81,6 +81,13 @@ impl<P: Platform> Reclaim<P> {
         Evicted { pages: gone.len(), scanned: scan.scanned }
     }
 
+    /// Evicts until readahead can take so many frames, or until no page goes.
+    pub(crate) fn evict_for_ahead(&self, count: u64) {
+        let frames = &self.base.cache.frames;
+        let is_enough = || u64::from(frames.shared_free_count()) >= u64::from(frames.watermarks().low) + count;
+        while !is_enough() && self.evict(SCAN_MAX as usize).pages > 0 {}
+    }
+
     /// If most of the pages that would have gone are dirty, their devices write, ahead of other work. Each page is met
     /// once, so that no device is pressed again for the same dirty pages.
     #[cold]

@@ -98,6 +98,7 @@ struct Open {
     operation: Operation,
     memory: Option<FrameMemory>,
     is_for_sync: bool,
+    is_ahead: bool,
 }
 
 impl Request {
@@ -107,7 +108,7 @@ impl Request {
         operation: Operation,
         memory: Option<FrameMemory>,
     ) -> Self {
-        Self { open: Some(Open { sink, backing, operation, memory, is_for_sync: false }) }
+        Self { open: Some(Open { sink, backing, operation, memory, is_for_sync: false, is_ahead: false }) }
     }
 
     /// Sets whether a caller waits for the written data to be durable ([`Request::is_for_sync`]).
@@ -115,6 +116,15 @@ impl Request {
     pub fn for_sync(mut self, is_for_sync: bool) -> Self {
         if let Some(open) = &mut self.open {
             open.is_for_sync = is_for_sync;
+        }
+        self
+    }
+
+    /// Sets whether no caller waits for the bytes as the read begins ([`Request::is_ahead`]).
+    #[must_use]
+    pub fn ahead(mut self, is_ahead: bool) -> Self {
+        if let Some(open) = &mut self.open {
+            open.is_ahead = is_ahead;
         }
         self
     }
@@ -192,6 +202,11 @@ impl Request {
     /// write, unless it fails. A device may leave more of the work, and the report of errors, to the sync.
     pub fn is_for_sync(&self) -> bool {
         self.open().is_for_sync
+    }
+
+    /// For a read: whether no caller waits for the bytes as it begins. A device may begin reads with a waiting caller first.
+    pub fn is_ahead(&self) -> bool {
+        self.open().is_ahead
     }
 
     /// The number of separate pieces of memory with the data; 0 for operations without data.

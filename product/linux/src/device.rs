@@ -382,7 +382,7 @@ unsafe fn perform(io: &Io) -> i32 {
         Io::Allocate { fd, mode, offset, len } => {
             nothing(fallocate(file(fd), FallocateFlags::from_bits_retain(mode), offset, len))
         }
-        Io::Accept { .. } | Io::Receive { .. } | Io::Send { .. } => unreachable!("not a file operation"),
+        Io::WaitReadable { .. } | Io::Receive { .. } | Io::Send { .. } => unreachable!("not a file operation"),
     };
     match result {
         Ok(count) => count as i32,

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use afflux_object::{Created, DatedObjects, ObjectError, Objects, Parts};
+use afflux_object::{Arrivals, Created, DatedObjects, ObjectError, Objects, Parts};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::{
@@ -54,16 +54,18 @@ impl Objects for StoreObjects {
         .await
     }
 
-    async fn get(&self, name: &str, range: Range<u64>) -> Result<Parts, ObjectError> {
+    async fn get_counted(&self, name: &str, range: Range<u64>, arrivals: &Arrivals) -> Result<Parts, ObjectError> {
         if range.is_empty() {
             return Ok(Parts::default());
         }
-        let (wire, path) = (Arc::clone(&self.site.wire), self.site.address.path(name));
+        let (wire, path, arrivals) = (Arc::clone(&self.site.wire), self.site.address.path(name), arrivals.clone());
         self.run(async move {
             let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
             let found = wire.get_opts(&path, options).await?;
             match found.payload {
-                GetResultPayload::Stream(pieces) => Ok(Parts(pieces.try_collect().await?)),
+                GetResultPayload::Stream(pieces) => {
+                    Ok(Parts(pieces.inspect_ok(|piece| arrivals.note(piece.len() as u64)).try_collect().await?))
+                }
                 // A file system is asked once for all of it.
                 GetResultPayload::File(..) => Ok(found.bytes().await?.into()),
             }

@@ -53,8 +53,8 @@ pub use holder::Holder;
 pub use open::{Fresh, ObjectVolume};
 pub use paths::paths;
 pub use seams::{
-    Batch, Change, Checkpoint, Clock, Created, DatedObjects, Durability, Key, Manifest, ObjectError, Objects, Parts,
-    Record, Records, RecordsError, Sequence, Value,
+    Arrivals, Batch, Change, Checkpoint, Clock, Created, DatedObjects, Durability, Key, Manifest, ObjectError, Objects,
+    Parts, Record, Records, RecordsError, Sequence, Value,
 };
 pub use state::Limits;
 pub use tree::{DataCore, Held, ObjectTree, ObjectTreeOptions};

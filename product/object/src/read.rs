@@ -5,7 +5,7 @@
 //! Invariants: a read sees one state of the map. Bytes are returned only after their checksums matched.
 
 use crate::commit::range;
-use crate::device::LineCache;
+use crate::device::Via;
 use crate::error::ObjectVolumeError;
 use crate::extents::{ExtentMap, MapChanges};
 use crate::file::END;
@@ -23,15 +23,15 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         range("the length of a read", length, 0, u64::from(SEGMENT_BYTES_MAX))?;
         let mut read = vec![0; length as usize];
         let mut copy = |at: usize, bytes: &[u8]| read[at..at + bytes.len()].copy_from_slice(bytes);
-        self.read_into(None, ino, (start, length), &mut copy).await?;
+        self.read_into(Via::PLAIN, ino, (start, length), &mut copy).await?;
         Ok(read)
     }
 
-    /// As [`Self::read`], with a cache for the lines around small extents. Calls `copy` with the bytes and their place in
+    /// As [`Self::read`], on a way of its own. Calls `copy` with the bytes and their place in
     /// the range. The copied bytes hold if the read succeeds.
     pub(crate) async fn read_into(
         &self,
-        cache: Option<&LineCache>,
+        via: Via<'_>,
         ino: u64,
         (start, length): (u64, u64),
         copy: &mut (impl FnMut(usize, &[u8]) + Send),
@@ -45,7 +45,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
                 self.load(ino, start, start + length).await?;
                 continue;
             };
-            match self.fetch_extents(cache, &extents, start..start + length, copy).await {
+            match self.fetch_extents(via, &extents, start..start + length, copy).await {
                 // The extent was replaced meanwhile, and its segment deleted. A second time means damage.
                 Err(ObjectVolumeError::Missing(segment)) if missing != Some(segment) => {
                     missing = Some(segment);

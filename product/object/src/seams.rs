@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -68,11 +69,41 @@ pub trait Objects: Send + Sync {
         parts: impl Into<Parts> + Send,
     ) -> impl Future<Output = Result<Created, ObjectError>> + Send;
     /// A part of an object.
-    fn get(&self, name: &str, range: Range<u64>) -> impl Future<Output = Result<Parts, ObjectError>> + Send;
+    fn get(&self, name: &str, range: Range<u64>) -> impl Future<Output = Result<Parts, ObjectError>> + Send {
+        self.get_counted(name, range, Arrivals::NONE)
+    }
+    /// The same. The caller learns of each piece as it comes.
+    fn get_counted(
+        &self,
+        name: &str,
+        range: Range<u64>,
+        arrivals: &Arrivals,
+    ) -> impl Future<Output = Result<Parts, ObjectError>> + Send;
     /// The names with a prefix.
     fn list(&self, prefix: &str) -> impl Future<Output = Result<Vec<String>, ObjectError>> + Send;
     /// Removes an object. A missing one is no error.
     fn delete(&self, name: &str) -> impl Future<Output = Result<(), ObjectError>> + Send;
+}
+
+/// A caller's account of the bytes of a GET that have come so far. A retry counts anew.
+#[derive(Clone)]
+pub struct Arrivals(Option<Arc<dyn Fn(u64) + Send + Sync>>);
+
+impl Arrivals {
+    /// No account.
+    pub const NONE: &'static Self = &Self(None);
+
+    /// Calls `note` with the number of bytes of each piece.
+    pub fn to(note: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(note)))
+    }
+
+    /// So many bytes have come.
+    pub fn note(&self, bytes: u64) {
+        if let Some(note) = &self.0 {
+            note(bytes);
+        }
+    }
 }
 
 /// Objects that are overwritten, with their times by the store's clock. Only the holder (`holder`) needs them.

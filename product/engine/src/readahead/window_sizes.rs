@@ -24,7 +24,7 @@ const MOST_PAGES: u64 = 32_768;
 const PAGES_A_MIB: u64 = 256;
 /// A window lasts for so many calls of a store.
 const CALLS: u64 = 2;
-/// The most pages of a window of a store, 32 MiB: a stream has two ahead of it.
+/// The most pages of a window of a store, 32 MiB: a stream has three ahead of it.
 const EARLY_PAGES_MAX: u64 = 8192;
 
 /// Windows on a device, in pages.
@@ -36,8 +36,8 @@ pub(crate) struct WindowSizes {
     pub(crate) first: u64,
     /// A gap that is cheaper to read than to leap over.
     pub(crate) gap: u64,
-    /// A window is requested when the reader is a window away from it. All requests of a window may end together, and
-    /// a store would idle for a round trip.
+    /// A window is requested when the reader is two windows away from it. The store then always has a request that waits for
+    /// its turn, and begins it as bytes of others come.
     pub(crate) early: bool,
 }
 

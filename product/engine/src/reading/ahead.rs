@@ -131,6 +131,10 @@ impl<P: Platform> Reading<P> {
         let (mut from, mut evicted) = (pages.start, false);
         while from < last {
             let end = (from + request_pages).min(last);
+            if file.device.limits().is_store() {
+                // Its requests are dear, so none is smaller for want of frames.
+                self.reclaim.evict_for_ahead(end - from);
+            }
             let mut hand = Hand::empty(&self.base.cache, &file.device);
             let (absent, begun) = {
                 let state = &mut *lock(&file.state);

@@ -265,14 +265,15 @@ impl<P: Platform> Reading<P> {
     }
 
     pub(super) fn send(&self, file: &Arc<FileInner>, sending: Sending) {
-        let Sending { first, pieces, ends, at, .. } = sending;
+        let Sending { first, pieces, ends, at, answer } = sending;
         let bytes = pieces.len() * FRAME_BYTES;
         self.base.local().count(Counter::ReadRequests, 1);
         self.base.local().count(Counter::PageIn, bytes as u64);
         let operation = Operation::Read { offset: first * PAGE_BYTES, len: bytes as u32 };
         let memory = FrameMemory::new(Arc::clone(&self.arena), pieces);
         self.base.trace_file(at, file, None, || Event::Submitted { operation });
-        file.device.submit(Request::new(ends, file.backing.clone(), operation, Some(memory)));
+        let request = Request::new(ends, file.backing.clone(), operation, Some(memory));
+        file.device.submit(request.ahead(answer.is_none()));
     }
 
     /// The pieces to read and the first of their pages. A store also sends short gaps of cached pages, into frames

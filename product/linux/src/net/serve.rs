@@ -21,13 +21,14 @@ use std::task::{Poll, Waker};
 use afflux_engine::{Nanos, Platform};
 use afflux_frontend::{Party, Peer, ProtocolMachine};
 use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with};
 
 use super::connection::Connection;
 use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose};
 use super::listener::{Listener, accepted};
 use super::origin::Origins;
 use super::room::{Room, RoomShare, UNIT_BYTES};
-use super::socket::accept;
+use super::socket::connection_waits;
 use crate::clock;
 use crate::platform::LinuxPlatform;
 use crate::reactor::{Mail, Reactor, Sleep};
@@ -253,10 +254,8 @@ pub fn serve(
         origins: Mutex::new(Origins::new()),
     });
     for listener in listeners {
-        if !platform.uses_ring() {
-            // Between poll(2) and accept a peer may have gone; a ring waits by itself.
-            let _ = rustix::io::ioctl_fionbio(&listener.fd, true);
-        }
+        // Between a wait and the accept a peer may have gone.
+        let _ = rustix::io::ioctl_fionbio(&listener.fd, true);
         let service = Arc::clone(&service);
         let start = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| {
             reactor.add_task("accept", Box::pin(accept_all(service, listener)));
@@ -553,16 +552,16 @@ impl Service {
 
 async fn accept_all(service: Arc<Service>, listener: Listener) {
     loop {
-        let mut accepting = accept(&listener.fd);
-        let accepted = poll_fn(|cx| {
+        let mut waits = connection_waits(&listener.fd);
+        let waited = poll_fn(|cx| {
             service.keep_other(cx.waker());
-            if service.is_accepting() { accepting.poll(cx).map(Some) } else { Poll::Ready(None) }
+            if service.is_accepting() { waits.poll(cx).map(Some) } else { Poll::Ready(None) }
         });
-        match accepted.await {
-            None => return,
-            Some(Ok(socket)) if !listener.has_client(&socket) => {}
-            Some(Ok(socket)) => service.admit(socket).await,
-            Some(Err(error)) => {
+        let Some(waited) = waited.await else { return };
+        match waited.and_then(|()| accept_with(&listener.fd, SocketFlags::CLOEXEC)) {
+            Ok(socket) if !listener.has_client(&socket) => {}
+            Ok(socket) => service.admit(socket).await,
+            Err(error) => {
                 let short = matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM);
                 if short {
                     let until = clock::monotonic().after(SHORTAGE_PAUSE_NS);

@@ -140,16 +140,14 @@ impl<M, T, H> Drop for Pending<M, T, H> {
     }
 }
 
-/// Accepts a connection.
-pub(super) fn accept(listener: &Arc<OwnedFd>) -> Pending<(), Result<OwnedFd, Errno>, Arc<OwnedFd>> {
-    let io = Io::Accept { fd: listener.as_raw_fd() };
+/// Waits until there is a connection to accept.
+///
+/// An accept of io_uring would wait by itself. But the kernel wakes only the first of those that wait so, and the ring of
+/// a killed predecessor may be one: it ends a little later than its process, and takes the wake-up with it.
+pub(super) fn connection_waits(listener: &Arc<OwnedFd>) -> Pending<(), Result<(), Errno>, Arc<OwnedFd>> {
+    let io = Io::WaitReadable { fd: listener.as_raw_fd() };
     // SAFETY: the operation points to nothing, and the descriptor is held.
-    unsafe {
-        Pending::start(None, io, (), Arc::clone(listener), |(), result| {
-            // SAFETY: the kernel has just made this descriptor for us, and no other code knows it.
-            result.map(|fd| OwnedFd::from_raw_fd(fd as i32))
-        })
-    }
+    unsafe { Pending::start(None, io, (), Arc::clone(listener), |(), result| result.map(drop)) }
 }
 
 /// The outcome of a receive: the buffer, longer by the received bytes (none at the stream's end).

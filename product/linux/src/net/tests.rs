@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use afflux_engine::{Nanos, Platform};
 use afflux_frontend::{Output, ProtocolError, ProtocolMachine, Segment};
 use bytes::{Buf, Bytes, BytesMut};
+use rustix::event::epoll;
+use rustix::process::Pid;
 
 use super::*;
 use crate::platform::{IoChoice, LinuxPlatform, Reactors};
@@ -845,6 +847,53 @@ fn a_client_that_has_gone_is_seen_on_a_socket_of_an_earlier_server() {
     assert!(taken.has_client(&connection) && first.has_client(&connection));
     client.shutdown(std::net::Shutdown::Write).unwrap();
     assert!(!taken.has_client(&connection) && first.has_client(&connection));
+}
+
+fn waits_for_epoll(thread: Pid) -> bool {
+    let call = std::fs::read_to_string(format!("/proc/self/task/{}/syscall", thread.as_raw_nonzero())).unwrap();
+    let number = call.split(' ').next().and_then(|number| number.parse().ok());
+    number.is_some_and(|number| [libc::SYS_epoll_wait, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2].contains(&number))
+}
+
+// rule: a connection is taken though another waiter at the socket takes the kernel's wake-up
+// kept in: `product/linux/src/net/socket.rs`
+#[test]
+fn a_waiter_before_the_server_keeps_no_connection_from_it() {
+    for choice in CHOICES {
+        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.internet_address().unwrap();
+        let waiter = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
+        epoll::add(&waiter, listener.descriptor(), epoll::EventData::new_u64(0), flags).unwrap();
+        let (reactors, gate) = (Reactors::start(1, choice).unwrap(), Arc::new(Gate::default()));
+        let handle = serve_echo(&reactors.platform(), listener, 5, &gate);
+        let calls = || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            exchange(&mut stream, 1, &bytes(1, 1000));
+        };
+        // From here on the server waits, behind the other.
+        calls();
+        let (told, heard) = std::sync::mpsc::channel();
+        let ended = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&ended);
+        let other = std::thread::spawn(move || {
+            told.send(rustix::thread::gettid()).unwrap();
+            while !until.load(Ordering::SeqCst) {
+                let mut events = [epoll::Event { flags, data: epoll::EventData::new_u64(0) }];
+                let most = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
+                epoll::wait(&waiter, &mut events[..], Some(&most)).unwrap();
+            }
+        });
+        let other_thread = heard.recv().unwrap();
+        while !waits_for_epoll(other_thread) {
+            std::thread::yield_now();
+        }
+        calls();
+        ended.store(true, Ordering::SeqCst);
+        other.join().unwrap();
+        handle.stop_accepting();
+    }
 }
 
 /// A copy of the socket is the service manager's.

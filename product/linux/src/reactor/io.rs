@@ -55,15 +55,51 @@ impl Message {
 /// cache, which drops the pages once they are on the device ([`RWF_DONTCACHE`]).
 #[derive(Clone, Copy)]
 pub(crate) enum Io {
-    ReadV { fd: RawFd, iovecs: *const IoVec, count: u32, offset: u64 },
-    WriteV { fd: RawFd, iovecs: *const IoVec, count: u32, offset: u64 },
-    WriteUncached { fd: RawFd, iovecs: *const IoVec, count: u32, offset: u64 },
-    Sync { fd: RawFd, data_only: bool },
-    SetSize { fd: RawFd, size: u64 },
-    Allocate { fd: RawFd, mode: u32, offset: u64, len: u64 },
-    Accept { fd: RawFd },
-    Receive { fd: RawFd, start: *mut u8, len: u32 },
-    Send { fd: RawFd, message: *const Message },
+    ReadV {
+        fd: RawFd,
+        iovecs: *const IoVec,
+        count: u32,
+        offset: u64,
+    },
+    WriteV {
+        fd: RawFd,
+        iovecs: *const IoVec,
+        count: u32,
+        offset: u64,
+    },
+    WriteUncached {
+        fd: RawFd,
+        iovecs: *const IoVec,
+        count: u32,
+        offset: u64,
+    },
+    Sync {
+        fd: RawFd,
+        data_only: bool,
+    },
+    SetSize {
+        fd: RawFd,
+        size: u64,
+    },
+    Allocate {
+        fd: RawFd,
+        mode: u32,
+        offset: u64,
+        len: u64,
+    },
+    /// Until the descriptor has something to read, or a connection to accept.
+    WaitReadable {
+        fd: RawFd,
+    },
+    Receive {
+        fd: RawFd,
+        start: *mut u8,
+        len: u32,
+    },
+    Send {
+        fd: RawFd,
+        message: *const Message,
+    },
 }
 
 /// Keeps an operation's memory and descriptor, and gets its outcome.

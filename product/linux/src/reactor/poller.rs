@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, accept_with, recv, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 use super::io::Io;
 
@@ -25,7 +25,7 @@ pub(super) struct Poller {
 
 impl Poller {
     pub(super) fn takes(&self, io: &Io) -> bool {
-        matches!(io, Io::Accept { .. } | Io::Receive { .. } | Io::Send { .. })
+        matches!(io, Io::WaitReadable { .. } | Io::Receive { .. } | Io::Send { .. })
     }
 
     /// Starts an operation.
@@ -110,7 +110,7 @@ impl Poller {
 fn interest(io: &Io) -> (RawFd, PollFlags) {
     match *io {
         Io::Send { fd, .. } => (fd, PollFlags::OUT),
-        Io::Accept { fd } | Io::Receive { fd, .. } => (fd, PollFlags::IN),
+        Io::WaitReadable { fd } | Io::Receive { fd, .. } => (fd, PollFlags::IN),
         _ => unreachable!("file operations are not started here"),
     }
 }
@@ -125,7 +125,11 @@ unsafe fn attempt(io: &Io) -> Option<i32> {
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     loop {
         let outcome = match *io {
-            Io::Accept { .. } => accept_with(fd, SocketFlags::CLOEXEC).map(|fd| fd.into_raw_fd() as usize),
+            Io::WaitReadable { .. } => {
+                let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+                let ready = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&at_once));
+                ready.and_then(|ready| if ready > 0 { Ok(0) } else { Err(Errno::AGAIN) })
+            }
             Io::Receive { start, len, .. } => {
                 // SAFETY: the caller's promise.
                 let memory = unsafe { std::slice::from_raw_parts_mut(start.cast::<MaybeUninit<u8>>(), len as usize) };

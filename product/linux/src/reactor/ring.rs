@@ -12,8 +12,9 @@ use std::time::Duration;
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, opcode};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{SendFlags, SocketFlags};
+use rustix::net::SendFlags;
 
 use super::io::{Io, RWF_DONTCACHE};
 
@@ -58,7 +59,7 @@ impl RingAbility {
             ("readv", opcode::Readv::CODE),
             ("writev", opcode::Writev::CODE),
             ("fsync", opcode::Fsync::CODE),
-            ("accept", opcode::Accept::CODE),
+            ("poll", opcode::PollAdd::CODE),
             ("recv", opcode::Recv::CODE),
             ("sendmsg", opcode::SendMsg::CODE),
             ("cancel", opcode::AsyncCancel::CODE),
@@ -277,9 +278,7 @@ fn entry(io: &Io) -> Entry {
         Io::Allocate { fd, mode, offset, len } => {
             opcode::Fallocate::new(Fd(fd), len).offset(offset).mode(mode as i32).build()
         }
-        Io::Accept { fd } => opcode::Accept::new(Fd(fd), std::ptr::null_mut(), std::ptr::null_mut())
-            .flags(SocketFlags::CLOEXEC.bits() as i32)
-            .build(),
+        Io::WaitReadable { fd } => opcode::PollAdd::new(Fd(fd), u32::from(PollFlags::IN.bits())).build(),
         Io::Receive { fd, start, len } => opcode::Recv::new(Fd(fd), start, len).build(),
         Io::Send { fd, message } => {
             opcode::SendMsg::new(Fd(fd), message.cast()).flags(SendFlags::NOSIGNAL.bits()).build()

@@ -17,7 +17,7 @@ use crate::format::segment;
 use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
 use crate::retry::until_answered;
-use crate::seams::{Clock, ObjectError, Objects, Parts, Records};
+use crate::seams::{Arrivals, Clock, ObjectError, Objects, Parts, Records};
 
 /// The most bytes of a GET.
 const GET_BYTES: u64 = 4 << 20;
@@ -27,6 +27,20 @@ const GAP_BYTES: u64 = 256 << 10;
 const SMALL_RUN_BYTES: u32 = 256 << 10;
 /// The bytes of a hole.
 const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
+
+/// The way of a read's GETs.
+#[derive(Clone, Copy)]
+pub(crate) struct Via<'a> {
+    /// For the lines around small extents.
+    pub(crate) cache: Option<&'a LineCache>,
+    /// Learns of the bytes as they come.
+    pub(crate) arrivals: &'a Arrivals,
+}
+
+impl Via<'_> {
+    /// GETs for this read alone.
+    pub(crate) const PLAIN: Self = Self { cache: None, arrivals: Arrivals::NONE };
+}
 
 /// Bytes of a segment that extents need.
 struct Span {
@@ -75,12 +89,12 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// Calls `copy` with the bytes of a range and their place in it. The extents lie in the range, and the rest is zeros.
     pub(crate) async fn fetch_extents(
         &self,
-        cache: Option<&LineCache>,
+        via: Via<'_>,
         extents: &[Extent],
         range: Range<u64>,
         copy: &mut (impl FnMut(usize, &[u8]) + Send),
     ) -> Result<(), ObjectVolumeError> {
-        let fetched = try_join_all(spans(extents).into_iter().map(|span| self.fetch_span(cache, span))).await?;
+        let fetched = try_join_all(spans(extents).into_iter().map(|span| self.fetch_span(via, span))).await?;
         let mut at = range.start;
         for extent in extents {
             zeros(&(at - range.start..extent.start - range.start), copy);
@@ -103,18 +117,18 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         Ok(())
     }
 
-    async fn fetch_span(&self, cache: Option<&LineCache>, span: Span) -> Result<Fetched, ObjectVolumeError> {
-        let pieces = match cache.filter(|_| span.is_small && span.bytes.end - span.bytes.start <= PART_BYTES) {
+    async fn fetch_span(&self, via: Via<'_>, span: Span) -> Result<Fetched, ObjectVolumeError> {
+        let pieces = match via.cache.filter(|_| span.is_small && span.bytes.end - span.bytes.start <= PART_BYTES) {
             Some(cache) => self.cached_pieces(cache, &span).await,
-            None => self.pieces(&span).await,
+            None => self.pieces(&span, via.arrivals).await,
         };
         Ok(Fetched { pieces: pieces.map_err(|error| failed(span.segment, error))?, span })
     }
 
-    async fn pieces(&self, span: &Span) -> Result<Vec<Bytes>, ObjectError> {
+    async fn pieces(&self, span: &Span, arrivals: &Arrivals) -> Result<Vec<Bytes>, ObjectError> {
         let Range { start, end } = span.bytes;
         let starts = (start..end).step_by(GET_BYTES as usize);
-        let gets = starts.map(|from| self.get(span.segment, from..end.min(from + GET_BYTES)));
+        let gets = starts.map(|from| self.get(span.segment, from..end.min(from + GET_BYTES), arrivals));
         Ok(try_join_all(gets).await?.into_iter().flat_map(|parts| parts.0).collect())
     }
 
@@ -123,7 +137,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         let numbers = start / PART_BYTES..end.div_ceil(PART_BYTES);
         let parts = numbers.clone().map(|number| {
             let bytes = number * PART_BYTES..(number + 1) * PART_BYTES;
-            cache.part(span.segment, number, async { Ok(self.get(span.segment, bytes).await?.joined()) })
+            cache
+                .part(span.segment, number, async { Ok(self.get(span.segment, bytes, Arrivals::NONE).await?.joined()) })
         });
         let mut pieces = try_join_all(parts).await?;
         if let Some(first) = pieces.first_mut() {
@@ -132,9 +147,9 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         Ok(pieces)
     }
 
-    async fn get(&self, segment: SegmentId, bytes: Range<u64>) -> Result<Parts, ObjectError> {
+    async fn get(&self, segment: SegmentId, bytes: Range<u64>, arrivals: &Arrivals) -> Result<Parts, ObjectError> {
         let name = segment.name();
-        until_answered(&self.clock, || self.objects.get(&name, bytes.clone())).await
+        until_answered(&self.clock, || self.objects.get_counted(&name, bytes.clone(), arrivals)).await
     }
 }
 

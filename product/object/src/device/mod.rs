@@ -8,6 +8,7 @@
 //! Invariants: a write is complete when its segment was PUT, or when its sync carries its bytes. Bytes that wait for a
 //! sync are bounded.
 
+mod ahead;
 mod clock;
 mod error;
 mod fetch;
@@ -23,15 +24,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_engine::{Backing, Device, DeviceReport, FILE_BYTES_MAX, Limits, Nanos, Operation, Platform, Request};
 use bytes::Bytes;
 
+use self::ahead::{ReadsAhead, Turn};
 pub use self::clock::PlatformClock;
 use self::error::device_error;
+pub(crate) use self::fetch::Via;
 use self::inline::InlineBytes;
-pub(crate) use self::line_cache::LineCache;
+use self::line_cache::LineCache;
 pub use self::watched::WatchedObjects;
 use crate::error::ObjectVolumeError;
 use crate::format::segment_id::SEGMENT_BYTES_MAX;
 use crate::open::ObjectVolume;
-use crate::seams::{Clock, Objects, Records};
+use crate::seams::{Arrivals, Clock, Objects, Records};
 use crate::tree::Held;
 
 /// The most requests in flight. The policy learns how many the store likes.
@@ -54,6 +57,7 @@ struct Core<O, R, C, P: Platform> {
     volume: Arc<DeviceVolume<O, R, C, P>>,
     platform: Arc<P>,
     lines: LineCache,
+    reads_ahead: Arc<ReadsAhead>,
     inline: Mutex<InlineBytes>,
 }
 
@@ -69,8 +73,13 @@ impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform
             readable_before_flush: true,
             request_bytes_preferred: Some(OWN_SEGMENT_BYTES as u32),
         };
-        let core =
-            Core { volume, platform: Arc::clone(platform), lines: LineCache::default(), inline: Mutex::default() };
+        let core = Core {
+            volume,
+            platform: Arc::clone(platform),
+            lines: LineCache::default(),
+            reads_ahead: Arc::default(),
+            inline: Mutex::default(),
+        };
         Arc::new(Self { limits, core: Arc::new(core) })
     }
 
@@ -152,8 +161,11 @@ impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform
     }
 
     async fn read(&self, ino: u64, offset: u64, length: u64, mut request: Request) {
+        let turn = if request.is_ahead() { Some(self.reads_ahead.turn(length).await) } else { None };
+        let counted = turn.as_ref().map(Turn::arrivals);
+        let via = Via { cache: Some(&self.lines), arrivals: counted.as_ref().unwrap_or(Arrivals::NONE) };
         let mut copy = |at: usize, bytes: &[u8]| request.copy_in(at, bytes);
-        let read = self.volume.read_into(Some(&self.lines), ino, (offset, length), &mut copy).await;
+        let read = self.volume.read_into(via, ino, (offset, length), &mut copy).await;
         answer(request, read);
     }
 

@@ -1,5 +1,9 @@
 //! Tests of the device's parts.
 
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::ahead::ReadsAhead;
 use super::inline::InlineBytes;
 use super::line_cache::LineCache;
 use crate::format::segment_id::SegmentId;
@@ -18,6 +22,41 @@ fn bytes_that_wait_for_a_sync_are_bounded() {
     assert!(inline.take(1, 0) && !inline.take(17, 1), "the bytes wait until the sync has ended");
     inline.sync_ends(carried);
     assert!(inline.take(17, 64 << 10) && inline.syncs() == 0);
+}
+
+fn waits(turn: &mut Pin<Box<impl Future>>) -> bool {
+    turn.as_mut().now_or_never().is_none()
+}
+
+#[test]
+fn reads_ahead_begin_in_their_order_as_others_end() {
+    let reads = Arc::new(ReadsAhead::default());
+    let alone = reads.turn(100 << 20).now_or_never();
+    assert!(alone.is_some(), "a read alone has room");
+    let [mut second, mut third, mut large, mut small] = [63, 1, 8, 1].map(|mib| Box::pin(reads.turn(mib << 20)));
+    assert!(waits(&mut second) && waits(&mut third) && waits(&mut large) && waits(&mut small));
+    drop(alone);
+    let (second, third) = (second.now_or_never(), third.now_or_never());
+    assert!(second.is_some() && third.is_some(), "both have room");
+    drop(third);
+    assert!(waits(&mut large) && waits(&mut small), "a small read does not overtake the large one");
+    let second = second.unwrap();
+    second.arrivals().note(7 << 20);
+    assert!(!waits(&mut large), "bytes that have come make room");
+}
+
+#[test]
+fn bytes_that_come_again_make_no_room() {
+    let reads = Arc::new(ReadsAhead::default());
+    let (first, mut second) = (reads.turn(64 << 20).now_or_never().unwrap(), Box::pin(reads.turn(64 << 20)));
+    let mut third = Box::pin(reads.turn(1 << 20));
+    assert!(waits(&mut second) && waits(&mut third));
+    (0..2).for_each(|_| first.arrivals().note(64 << 20));
+    drop(first);
+    let second = second.now_or_never();
+    assert!(second.is_some() && waits(&mut third));
+    drop(second);
+    assert!(!waits(&mut third));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_engine::{Nanos, Platform};
 
-use crate::seams::{Created, ObjectError, Objects, Parts};
+use crate::seams::{Arrivals, Created, ObjectError, Objects, Parts};
 
 /// A store that fails for so long is away.
 const AWAY_NS: u64 = 5 * Nanos::SECOND;
@@ -64,8 +64,8 @@ impl<O: Objects, P: Platform> Objects for WatchedObjects<O, P> {
         self.watch(self.objects.create(name, parts)).await
     }
 
-    async fn get(&self, name: &str, range: Range<u64>) -> Result<Parts, ObjectError> {
-        self.watch(self.objects.get(name, range)).await
+    async fn get_counted(&self, name: &str, range: Range<u64>, arrivals: &Arrivals) -> Result<Parts, ObjectError> {
+        self.watch(self.objects.get_counted(name, range, arrivals)).await
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>, ObjectError> {

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use super::checker::Checker;
 use super::log::Entry;
 use super::random::Random;
-use crate::{Checkpoint, Clock, Created, DatedObjects, ObjectError, Objects, Parts};
+use crate::{Arrivals, Checkpoint, Clock, Created, DatedObjects, ObjectError, Objects, Parts};
 
 pub(super) const MS: u64 = 1_000_000;
 const TIMEOUT_NS: u64 = 2_000 * MS;
@@ -202,7 +202,7 @@ impl Objects for Store {
         self.request(act).await
     }
 
-    async fn get(&self, name: &str, range: Range<u64>) -> Result<Parts, ObjectError> {
+    async fn get_counted(&self, name: &str, range: Range<u64>, _arrivals: &Arrivals) -> Result<Parts, ObjectError> {
         let name = name.to_owned();
         let found = self.request(move |world| world.objects.get(&name).cloned()).await?;
         let bytes = found.ok_or(ObjectError::Missing)?;

@@ -98,17 +98,16 @@ fn a_stream_is_written(stores: [(u64, u64); 2]) {
 
 #[test]
 fn a_stream_is_read_at_the_stores_bandwidth() {
-    a_stream_is_read(STORES, 85);
+    a_stream_is_read(STORES);
 }
 
 #[test]
 #[ignore = "other stores: some twenty seconds"]
 fn a_stream_is_read_at_other_stores_bandwidth() {
-    // The goal is 85, too. At 100 ms the calls ahead keep in step, and 77 was measured (`notebook/store-streams.md`).
-    a_stream_is_read(OTHER_STORES, 75);
+    a_stream_is_read(OTHER_STORES);
 }
 
-fn a_stream_is_read(stores: [(u64, u64); 2], least_percent: u128) {
+fn a_stream_is_read(stores: [(u64, u64); 2]) {
     for (round_trip_ms, mb) in stores {
         let (options, contents) = (store(round_trip_ms, mb), ObjectContents::default());
         let size = 6 * mb * 1_000_000 / MIB as u64 * MIB as u64;
@@ -125,20 +124,23 @@ fn a_stream_is_read(stores: [(u64, u64); 2], least_percent: u128) {
         let here = Arc::clone(&reader.here);
         let (rate, side_by_side) = reader.run(async {
             let (file, mut data) = (here.open(1, size), vec![0; MIB]);
-            let mut began = here.now_ns();
+            let (mut began, mut ended) = (0, 0);
+            // As much is read ahead at the end of the measured part as at its beginning.
             for at in (0..size).step_by(MIB) {
-                if at < size / 6 * 4 {
-                    began = here.now_ns();
+                for (sixths, instant) in [(2, &mut began), (4, &mut ended)] {
+                    if at <= size / 6 * sixths {
+                        *instant = here.now_ns();
+                    }
                 }
                 assert_eq!(here.engine.read(&file, at, &mut data).await, Ok(MIB));
                 assert_eq!(data, vec![7; MIB]);
             }
-            let rate = u128::from(size / 6 * 2) * u128::from(SECOND) / u128::from(here.now_ns() - began);
+            let rate = u128::from(size / 6 * 2) * u128::from(SECOND) / u128::from(ended - began);
             (rate, here.store.figures().requests_max)
         });
         let raw = raw(options, side_by_side, true).min(mb * 1_000_000);
         println!("R {round_trip_ms} ms, {mb} MB/s: {} of {} MB/s, {side_by_side}", rate / 1_000_000, raw / 1_000_000);
-        assert!(rate * 100 >= u128::from(raw) * least_percent, "R {round_trip_ms} ms, {mb} MB/s: {rate} of {raw}");
+        assert!(rate * 100 >= u128::from(raw) * 85, "R {round_trip_ms} ms, {mb} MB/s: {rate} of {raw}");
     }
 }
 
@@ -172,6 +174,33 @@ fn a_stream_past_scattered_pages_needs_few_gets() {
         println!("{gets} GETs, {ms} ms");
         // Without gaps it is one GET for each cached page, of which the stream needs more than a thousand.
         assert!(gets <= 60 && ms <= 1000, "{gets} GETs, {ms} ms");
+    });
+}
+
+// rule: A stream's requests at a store are whole, also while the cache is full.
+// kept in: `product/engine/src/reading/ahead.rs`
+#[test]
+fn a_stream_larger_than_the_cache_needs_few_gets() {
+    let (contents, mib) = (ObjectContents::default(), 512);
+    let writer = machine(&contents, store(30, 500));
+    let here = Arc::clone(&writer.here);
+    writer.run(async {
+        know(&here, 1, mib).await;
+        here.volume.close().await.unwrap();
+    });
+    drop(writer);
+    let options = MachineOptions { memory: 128 * MIB, store: store(30, 500), ..MachineOptions::default() };
+    let reader = Machine::new(&contents, options);
+    let here = Arc::clone(&reader.here);
+    reader.run(async {
+        let (file, before, mut data) = (here.open(1, mib * MIB as u64), here.store.figures().gets, vec![0; MIB]);
+        for at in (0..mib * MIB as u64).step_by(MIB) {
+            assert_eq!(here.engine.read(&file, at, &mut data).await, Ok(MIB));
+        }
+        let gets = here.store.figures().gets - before;
+        println!("{gets} GETs");
+        // Requests of 1 MiB, of which the cache always has the frames, would be 512.
+        assert!(gets <= 256, "{gets} GETs");
     });
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 
 use afflux_engine::{Nanos, Platform};
-use afflux_object::{Created, ObjectError, Objects, Parts};
+use afflux_object::{Arrivals, Created, ObjectError, Objects, Parts};
 
 use super::contents::{ObjectChange, ObjectContents};
 use super::wire::Wire;
@@ -18,6 +18,7 @@ use crate::random::Random;
 use crate::world::{SimPlatform, World};
 
 /// The longest time after which an unanswered change takes effect.
+const PIECE_BYTES: u64 = 256 << 10;
 const LATE_NS_MAX: u64 = 30 * Nanos::SECOND;
 
 /// The fates of requests, each in 1,000.
@@ -254,6 +255,7 @@ impl ObjectStore {
         &self,
         look: impl FnOnce(&ObjectContents) -> T + Send,
         bytes: impl FnOnce(&T) -> u64 + Send,
+        arrivals: &Arrivals,
     ) -> Result<T, ObjectError>
     where
         T: Send,
@@ -271,8 +273,14 @@ impl ObjectStore {
             Fate::Answered => {
                 self.sleep_ns(round_trip_ns / 2).await;
                 let answer = look(&self.0.contents);
-                self.transfer(bytes(&answer)).await;
                 self.answer(round_trip_ns - round_trip_ns / 2).await?;
+                let mut left = bytes(&answer);
+                while left > 0 {
+                    let piece = left.min(PIECE_BYTES);
+                    self.transfer(piece).await;
+                    arrivals.note(piece);
+                    left -= piece;
+                }
                 Ok(answer)
             }
         }
@@ -340,7 +348,7 @@ impl Objects for ObjectStore {
         self.change(ObjectChange::Create(name.to_owned(), bytes), length).await
     }
 
-    async fn get(&self, name: &str, range: Range<u64>) -> Result<Parts, ObjectError> {
+    async fn get_counted(&self, name: &str, range: Range<u64>, arrivals: &Arrivals) -> Result<Parts, ObjectError> {
         self.state().figures.gets += 1;
         let found = self.ask(
             |contents| {
@@ -349,13 +357,14 @@ impl Objects for ObjectStore {
                 Some(bytes.slice(range.start.min(end) as usize..end as usize))
             },
             |bytes| bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
+            arrivals,
         );
         Ok(found.await?.ok_or(ObjectError::Missing)?.into())
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>, ObjectError> {
         self.state().figures.others += 1;
-        self.ask(|contents| contents.names(prefix), |_| 0).await
+        self.ask(|contents| contents.names(prefix), |_| 0, Arrivals::NONE).await
     }
 
     async fn delete(&self, name: &str) -> Result<(), ObjectError> {
