@@ -200,8 +200,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let had_ended = self.child.try_wait();
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            let said = self.stderr.take().map(|reader| reader.join());
+            eprintln!("the server of the failed test had ended: {had_ended:?}; it said: {said:?}");
+        }
     }
 }
 

@@ -85,16 +85,17 @@ impl<P: Platform> Volume<P> {
         if let Err(error) = known {
             return Outcome::failed(error);
         }
-        if let Err(error) = self.may_set(caller, inode, &change).await {
-            return Outcome { result: Err(error), consistency: inode.unchanged() };
-        }
+        let node = match self.may_set(caller, inode, &change).await {
+            Ok(node) => node,
+            Err(error) => return Outcome { result: Err(error), consistency: inode.unchanged() },
+        };
         let changing = inode.changing.lock().await;
         // It ends after the change is durable: both have the same request.
         let _joint = self.hand_bytes(inode, &change).await;
         let (mut changed, mut stable) = (None, Stable::not_begun());
         let result = match guard {
             Some(expected) if inode.change_time() != expected => Err(VolumeError::NotSynchronised),
-            _ => self.apply(caller, inode, change, &mut changed).await.map(|begun| stable = begun),
+            _ => self.apply(&node, caller, inode, change, &mut changed).await.map(|begun| stable = begun),
         };
         // Others may have written since: the answer shows the moment of the change.
         let consistency = changed.unwrap_or_else(|| inode.unchanged());
@@ -111,26 +112,30 @@ impl<P: Platform> Volume<P> {
         Outcome { result, consistency }
     }
 
-    /// Refuses changes that the host does not check: the engine sets sizes, with the server's rights.
+    /// Refuses changes that the host does not check: the engine sets sizes, with the server's rights. Returns the node for
+    /// the rest, which acts as the caller's user or as the server. A client may set one time to the present if its user may
+    /// write. The host lets such a user set only both.
     async fn may_set(
         &self,
         caller: &Caller,
         inode: &Arc<Inode<P>>,
         change: &AttributeChange,
-    ) -> Result<(), VolumeError> {
+    ) -> Result<Node, VolumeError> {
         if *change != AttributeChange::default() {
             self.may_change(caller)?;
         }
-        match change.size {
-            Some(_) => self.permit(inode, caller, Use::Write).await,
-            None => Ok(()),
+        if change.size.is_some() {
+            self.permit(inode, caller, Use::Write).await?;
         }
+        let by_server = change.only_touches() && self.permit(inode, caller, Use::Write).await.is_ok();
+        Ok(if by_server { inode.node.clone() } else { inode.node.used_by(caller) })
     }
 
-    /// Applies a change with `changing` held. `changed` becomes the object before and after the applied part of the
+    /// Applies a change with `changing` held, by a node that may. `changed` becomes the object before and after the applied part of the
     /// change, also after an error. Returns the sync of the whole change, if the tree began one.
     async fn apply(
         &self,
+        node: &Node,
         caller: &Caller,
         inode: &Arc<Inode<P>>,
         change: AttributeChange,
@@ -150,8 +155,7 @@ impl<P: Platform> Volume<P> {
         let told = inode.change_time();
         // A new size becomes durable with the file.
         let begins = self.names_durable() && change.size.is_none();
-        let node = inode.node.used_by(caller);
-        let Changed { stat, stable } = self.set_past(&node, rest, begins, |stat| stat.ctime > told).await?;
+        let Changed { stat, stable } = self.set_past(node, rest, begins, |stat| stat.ctime > told).await?;
         let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
         let set = inode.changed(stat, self.now(), times, Some(&look));
         self.settle_later(inode);

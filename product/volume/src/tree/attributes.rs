@@ -219,6 +219,13 @@ pub struct AttributeChange {
 }
 
 impl AttributeChange {
+    /// Whether it sets times to the server's present, and nothing else but the size.
+    pub(crate) fn only_touches(&self) -> bool {
+        let rest = Self { atime: SetTime::Keep, mtime: SetTime::Keep, size: None, ..*self };
+        let is_present = |time| matches!(time, SetTime::Keep | SetTime::ServerNow);
+        rest == Self::default() && is_present(self.atime) && is_present(self.mtime)
+    }
+
     /// Refuses values that no object can have. The caller checks a size, since it knows the object.
     pub(crate) fn check(&self) -> Result<(), VolumeError> {
         if self.mode.is_some_and(|mode| mode > 0o7777) {
