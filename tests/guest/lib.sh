@@ -143,6 +143,26 @@ all_mounted() {
     later "rm -rf $WORK"
 }
 
+# A program overwrites a file with these bytes, and the client sends them, but no COMMIT. The program keeps the file open, because the
+# client commits at a close. It is the process WRITER: sent_uncommitted FILE BYTES
+sent_uncommitted() {
+    rm -f $WORK/sent
+    python3 - "$1" "$2" $WORK/sent <<'P' &
+import ctypes, os, signal, sys
+file, content, sent = sys.argv[1:]
+descriptor = os.open(file, os.O_WRONLY)
+os.write(descriptor, open(content, "rb").read())
+ctypes.CDLL(None).sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), 7)
+open(sent, "w").close()
+signal.pause()
+P
+    WRITER=$!
+    later "kill $WRITER"
+    eventually 50 test -e $WORK/sent
+}
+# WRITE calls that the client has sent over all mounts.
+writes_sent() { awk '$1 == "WRITE:" { writes += $2 } END { print writes }' /proc/self/mountstats; }
+
 # Our own mount of a folder, in a unit of its own: mount_own FOLDER POINT [FLAGS]
 mount_own() {
     mkdir -p /var/tmp/state "$2"
