@@ -6,7 +6,8 @@ size=$(blockdev --getsz /dev/vdc)
 dmsetup create hanging --table "0 $size linear /dev/vdc 0"
 later "dmsetup resume hanging; umount -l $DATA; dmsetup remove --retry hanging"
 disk /dev/mapper/hanging $DATA
-arena() { serve $DATA --arena /dev/shm/arena; }
+# A disk of 3 MB/s, as of a busy machine, would otherwise have too small a budget for the bytes.
+arena() { serve $DATA --arena /dev/shm/arena --set budget_ms=60000; }
 later "rm -f /dev/shm/arena"
 arena
 mounted /mnt/a
