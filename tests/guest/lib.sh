@@ -24,10 +24,15 @@ trap at_the_end EXIT
 # What a reader of a wrong case's log wants to know.
 state() {
     echo "-- the processes that wait, the server's words and figures, the kernel's last words"
-    ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'
+    ps -eLo pid,lwp,stat,comm,args | awk '$3 ~ /^D/' | while read -r pid lwp rest; do
+        echo "$pid $lwp $rest"
+        sed 's/^/    /' "/proc/$pid/task/$lwp/stack"
+    done
     timeout 10 journalctl -q -u served -u afflux -u 'afflux-mount@*' -n 20 -o cat
-    timeout 10 afflux stat --control /run/served.sock --verbose
-    timeout 10 afflux delays --control /run/served.sock
+    for socket in /run/served.sock /run/afflux/*.sock; do
+        [ ! -S $socket ] || timeout 10 afflux stat --control $socket --verbose
+        [ ! -S $socket ] || timeout 10 afflux delays --control $socket
+    done
     dmesg | tail -n 15
     echo "--"
 }
@@ -114,12 +119,16 @@ killed() {
 }
 control() { afflux "$1" --control /run/served.sock "${@:2}"; }
 
-# Linux's own server of the same folder.
+# Linux's own server of the same folders: knfsd FOLDER...
 knfsd() {
+    local folder fsid=7
     mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
     # The start of the service takes away exports that are in no file.
     systemctl start nfs-server
-    exportfs -o rw,sync,no_root_squash,no_subtree_check,insecure,fsid=7 "127.0.0.1:$1"
+    for folder; do
+        exportfs -o "rw,sync,no_root_squash,no_subtree_check,insecure,fsid=$fsid" "127.0.0.1:$folder"
+        fsid=$((fsid + 1))
+    done
     later "exportfs -ua; systemctl stop nfs-server nfs-mountd rpcbind rpcbind.socket"
 }
 
@@ -142,6 +151,26 @@ all_mounted() {
     mkdir -p $WORK
     later "rm -rf $WORK"
 }
+
+# A program overwrites a file with these bytes, and the client sends them, but no COMMIT. The program keeps the file open, because the
+# client commits at a close. It is the process WRITER: sent_uncommitted FILE BYTES
+sent_uncommitted() {
+    rm -f $WORK/sent
+    python3 - "$1" "$2" $WORK/sent <<'P' &
+import ctypes, os, signal, sys
+file, content, sent = sys.argv[1:]
+descriptor = os.open(file, os.O_WRONLY)
+os.write(descriptor, open(content, "rb").read())
+ctypes.CDLL(None).sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), 7)
+open(sent, "w").close()
+signal.pause()
+P
+    WRITER=$!
+    later "kill $WRITER"
+    eventually 50 test -e $WORK/sent
+}
+# WRITE calls that the client has sent over all mounts.
+writes_sent() { awk '$1 == "WRITE:" { writes += $2 } END { print writes }' /proc/self/mountstats; }
 
 # Our own mount of a folder, in a unit of its own: mount_own FOLDER POINT [FLAGS]
 mount_own() {

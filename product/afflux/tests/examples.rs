@@ -1,6 +1,8 @@
 //! The examples do what they say.
 #![allow(clippy::unwrap_used, dead_code, missing_docs, unreachable_pub, reason = "a test")]
 
+#[path = "../examples/append_lines.rs"]
+mod append_lines;
 #[path = "../examples/copy.rs"]
 mod copy;
 #[path = "../examples/serve_files.rs"]
@@ -9,7 +11,7 @@ mod serve_files;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use afflux::Cache;
+use afflux::{Cache, DeviceError, Faults, RequestKind};
 
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at % 253) as u8).collect()
@@ -67,4 +69,24 @@ fn a_server_sends_what_is_asked_for_and_nothing_else() {
     assert!(ask("../secret 0 6").unwrap_err().contains("NAME OFFSET LENGTH"));
     assert!(ask("nonsense").is_err());
     assert_eq!(ask("a file 1 2").unwrap(), bytes(3)[1..], "it goes on after errors");
+}
+
+#[test]
+fn a_line_that_the_disk_refuses_is_answered_with_the_error_and_is_there_later() {
+    let (place, faults) = (tempfile::tempdir().unwrap(), Faults::new());
+    let path = place.path().join("lines");
+    let cache = Cache::builder().memory(4 << 20).faults(&faults).build().unwrap();
+    let file = cache.create(&path).unwrap();
+    let answer = |line: &str| {
+        let mut answers = Vec::new();
+        append_lines::append_lines(&file, line.as_bytes(), &mut answers).unwrap();
+        String::from_utf8(answers).unwrap()
+    };
+    assert_eq!(answer("one\n"), "durable\n");
+    faults.fail(RequestKind::Write, 0, u64::MAX, DeviceError::Io { errno: 5 });
+    assert!(answer("two\n").contains("input/output error"));
+    assert_eq!(std::fs::read(&path).unwrap(), b"one\n");
+    faults.heal();
+    assert_eq!(answer("three\n"), "durable\n");
+    assert_eq!(std::fs::read(&path).unwrap(), b"one\ntwo\nthree\n");
 }

@@ -29,7 +29,7 @@ impl Kit {
         let bin = kit.folder.join("bin");
         fs::create_dir_all(&bin).context("the kit")?;
         copy_all(&folder().join("cases"), &kit.folder.join("cases"))?;
-        for name in ["run", "lib.sh"] {
+        for name in ["run", "lib.sh", "xfstests"] {
             fs::copy(folder().join(name), kit.folder.join(name)).context(name)?;
         }
         kit.package(options)?;
@@ -40,6 +40,12 @@ impl Kit {
         if wants("protocol-check") {
             let built = repository::build("dev", &["-p", "afflux-nfs-client"])?;
             fs::copy(built.join("protocol-check"), bin.join("protocol-check")).context("protocol-check")?;
+        }
+        if wants("library") {
+            kit.example("append_lines")?;
+        }
+        if let Some(suite) = options.xfstests.filter(|_| wants("xfstests")) {
+            kit.xfstests(Path::new(suite))?;
         }
         Ok(kit)
     }
@@ -58,6 +64,31 @@ impl Kit {
                pack \"$1\" \"$0/kit/afflux-older.deb\"",
             &[self.scratch(), &tree],
         )
+    }
+
+    /// The suite, without what its build leaves and without debugging symbols; and the libraries that the guest has not.
+    fn xfstests(&self, suite: &Path) -> Result<()> {
+        ensure!(suite.join("ltp/fsstress").exists(), "xfstests is not built: make -C {}", suite.display());
+        shell(
+            "mkdir \"$1\"
+               tar -C \"$0\" --exclude='*.o' --exclude='*.lo' --exclude='*.c' --exclude=.libs --exclude=.git -cf - . | tar -C \"$1\" -xf -
+               find \"$1/src\" \"$1/ltp\" -type f -perm -100 -exec strip {} + 2> /dev/null || true
+               mkdir \"$1/libraries\"
+               find \"$1/src\" \"$1/ltp\" -type f -perm -100 -exec ldd {} + 2> /dev/null |
+                   sed -nE 's|.* => (/.*/lib(uring\\|aio\\|gdbm)[^ ]*) .*|\\1|p' | sort -u | xargs -r cp -L -t \"$1/libraries\"",
+            &[suite, &self.folder.join("suite")],
+        )
+    }
+
+    /// An example of the library, static as the programs of others.
+    fn example(&self, name: &str) -> Result<()> {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--quiet", "-p", "afflux", "--example", name, "--target", TARGET]);
+        cargo.env("RUSTFLAGS", STATIC).current_dir(repository::root());
+        ensure!(cargo.status().context("cargo build")?.success(), "the example {name} cannot be built");
+        let built = repository::target().join(TARGET).join("debug/examples").join(name);
+        fs::copy(built, self.folder.join("bin").join(name)).with_context(|| name.to_owned())?;
+        Ok(())
     }
 
     fn scratch(&self) -> &Path {

@@ -12,8 +12,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::repository;
 
-pub(super) const USAGE: &str = "usage: cargo xtask guest [--quick] [--list] [--suite NAME] [--deb FILE] [--profile NAME] \
-                                [--cpus N] [--memory MIB] [--rebuild] [--json] [CASE...]";
+pub(super) const USAGE: &str = "usage: cargo xtask guest [--quick] [--list] [--suite NAME] [--deb FILE] [--xfstests DIR] \
+                                [--profile NAME] [--cpus N] [--memory MIB] [--rebuild] [--json] [CASE...]";
 
 /// The time of a case that names none.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -24,6 +24,8 @@ pub(super) struct GuestOptions<'a> {
     pub(super) suite: &'a str,
     /// A package that is there already.
     pub(super) deb: Option<&'a str>,
+    /// A built xfstests; without it the cases that run it are left out.
+    pub(super) xfstests: Option<&'a str>,
     pub(super) profile: &'a str,
     pub(super) cpus: u64,
     pub(super) memory_mib: u64,
@@ -53,6 +55,7 @@ impl<'a> GuestOptions<'a> {
         let mut options = Self {
             suite: "bookworm",
             deb: None,
+            xfstests: None,
             profile: "demo",
             cpus: 1,
             memory_mib: 1024,
@@ -69,6 +72,7 @@ impl<'a> GuestOptions<'a> {
                 "--list" => options.list = true,
                 "--suite" => options.suite = value()?,
                 "--deb" => options.deb = Some(value()?),
+                "--xfstests" => options.xfstests = Some(value()?),
                 "--profile" => options.profile = value()?,
                 "--cpus" => options.cpus = value()?.parse().context(USAGE)?,
                 "--memory" => options.memory_mib = value()?.parse().context(USAGE)?,

@@ -1,0 +1,52 @@
+# The tests of xfstests that `tests/guest/xfstests` names, over Linux's client, with the verdict that the list has for this server:
+# xfstests, or xfstests:NUMBER,NUMBER... for a few. The list also says where knfsd differs from ours, and why a test fails.
+# limit: 5400
+[ -d /kit/suite ] || skip "xfstests is not in the kit: --xfstests DIR"
+disk /dev/vdc $DATA
+disk /dev/vdd /srv/other
+case $SERVER in
+    afflux) serve $DATA /srv/other; tests=/data scratch=/other options=$OPTIONS,port=$PORT,mountport=$PORT,mountproto=tcp ;;
+    knfsd) knfsd $DATA /srv/other; tests=$DATA scratch=/srv/other options=$OPTIONS ;;
+esac
+mkdir -p $WORK/upper $WORK/work $WORK/suite /mnt/a /mnt/b
+later "rm -rf $WORK"
+mount -t overlay -o lowerdir=/kit/suite,upperdir=$WORK/upper,workdir=$WORK/work overlay $WORK/suite
+later "umount -f -l /mnt/a /mnt/b; umount -l $WORK/suite"
+for user in fsgqa fsgqa2 123456-fsgqa; do
+    ! grep -q "^$user:" /etc/passwd || continue
+    number=$((61000 + $(wc -l < /etc/passwd)))
+    echo "$user:*:$number:$number::/tmp:/bin/bash" >> /etc/passwd
+    echo "$user:*:$number:" >> /etc/group
+done
+cat > $WORK/config <<C
+export FSTYP=nfs NFS_MOUNT_OPTIONS="-o $options" RESULT_BASE=$WORK/results
+export TEST_DEV=127.0.0.1:$tests TEST_DIR=/mnt/a SCRATCH_DEV=127.0.0.1:$scratch SCRATCH_MNT=/mnt/b
+C
+if [ -n "$ARG" ]; then
+    for number in ${ARG//,/ }; do grep "^generic/$number" /kit/xfstests || echo "generic/$number"; done > $WORK/list
+else
+    grep '^generic/' /kit/xfstests > $WORK/list
+fi
+cd $WORK/suite
+# A test that does not end is a failure, and the next one goes on.
+sed -i 's|exec ./$seq|exec timeout -k 10 240 ./$seq|' check
+grep -q 'timeout -k 10 240' check
+# One of the tests prints the number of a descriptor, so none of ours may be open.
+LD_LIBRARY_PATH=$WORK/suite/libraries HOST_OPTIONS=$WORK/config ./check -nfs $(cut -d ' ' -f 1 $WORK/list) 3>&- 2>&1 | tee $WORK/out || true
+cd /
+[ $SERVER != afflux ] || alive
+awk -v server=$SERVER '
+    FNR == NR { told[$1] = /\[not run\]/ ? "left-out" : / [0-9]+s$/ ? "passes" : "fails"; next }
+    {
+        test = $1; ours = $2 ? $2 : "passes"; knfsd = $3 ? $3 : "passes"
+        $1 = $2 = $3 = ""
+        wanted = server == "knfsd" ? knfsd : ours
+        verdict = test in told ? told[test] : "not-reached"
+        count[verdict]++
+        if (verdict != wanted) { wrong++; print "= " test " " verdict ", not " wanted }
+        if (ours != knfsd) print "= differs: " test ": ours " ours ", knfsd " knfsd ":" $0
+    }
+    END {
+        printf "= %d pass, %d fail, %d do not apply, %d not reached\n", count["passes"], count["fails"], count["left-out"], count["not-reached"]
+        exit wrong > 0
+    }' $WORK/out $WORK/list || wrong "verdicts that the list does not have"
