@@ -1,6 +1,6 @@
 //! Files beside those of an initrd.
 //!
-//! The kernel unpacks archives that stand one after the other, and a later file replaces an earlier one.
+//! The kernel unpacks several archives in a row. A later file replaces an earlier one of the same name.
 //!
 //! Owns: the format, cpio's "newc". Does not own: the files.
 //! Invariants: an archive begins at a multiple of four bytes.

@@ -1,9 +1,9 @@
 //! A recorded run of a real Linux 6.1: the table that `cargo xtask guest-law` prints.
 //!
-//! Owns: the tables that are kept here, their reading, the figures that the simulated machine takes from them.
+//! Owns: the kept tables, their reading, the figures for the simulated machine.
 //! Does not own: the guest (`tests/guest/law`).
-//! Invariants: what is taken is the machine's and not the law's: the disk's rate by its own counter, memory's limits, the
-//! time of a call that does not wait.
+//! Invariants: these figures describe the machine and not the law: the disk's rate by its own counter, memory's limits, the
+//! time of a call without a wait.
 
 use super::second::Second;
 

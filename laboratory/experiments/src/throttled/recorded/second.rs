@@ -1,4 +1,4 @@
-//! A run by seconds: what both sides of the case `recorded` are compared by.
+//! A run by seconds: the compared figures of the case `recorded`.
 //!
 //! Owns: the figures of a second, the distance of two runs.
 //! Does not own: the runs (`recording`, `simulated`).
