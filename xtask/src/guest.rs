@@ -3,12 +3,14 @@
 //! Owns: the order of a run, the verdicts.
 //! Does not own: the options (`options`), the Debian (`root`), the disk with programs and scripts (`kit`). Nor the emulated
 //! machine (`machine`), its messages (`talk`), the server on this host (`host_server`), their end with this process (`tied`),
-//! the cases (`tests/guest`).
+//! the cases (`tests/guest`), the run in instruction time (`law`).
 //! Invariants: a case that ends its guest is wrong. The cases after a wrong one get a fresh guest. The root's image is never
 //! changed. Every case gets one verdict. A killed run leaves no process and no image behind.
 
+mod archive;
 mod host_server;
 mod kit;
+pub(crate) mod law;
 mod machine;
 mod options;
 mod root;

@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|race-mount|race-stores|mounted|guest|deb|install-c|fio-engine|sanitize|tidy|docs|ci|nightly>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|race-mount|race-stores|mounted|guest|guest-law|deb|install-c|fio-engine|sanitize|tidy|docs|ci|nightly>`.
 //!
 //! Owns: the words that name a task, and the exit code.
 //! Does not own: the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `race_mount`,
@@ -73,6 +73,8 @@ const USAGE: &str = "usage: cargo xtask <task>
                    under systemd, failing disks; without names all of them, for hours; --quick: those of two minutes;
                    CASE@knfsd: beside Linux's own server; --xfstests: the case of this name runs a built xfstests; a package, a
                    Debian and an emulator are made or installed
+  guest-law [--dirty-bytes N] [--seconds N] [--memory MIB] [--request-ns N]
+                   the dirty pages and pauses of a real Linux 6.1 in instruction time, second by second: docs/guest.md
   deb [--profile NAME]
                    build for use, and make a Debian package of it in target/deb
   install-c [--prefix DIR] [--destdir DIR] [--profile NAME]
@@ -106,6 +108,7 @@ fn main() -> ExitCode {
         ["race-stores", ..] => race_stores::run(&words[1..]),
         ["mounted", ..] => mounted::run(&words[1..]),
         ["guest", ..] => guest::run(&words[1..]),
+        ["guest-law", ..] => guest::law::run(&words[1..]),
         ["deb", ..] => deb::run(&words[1..]),
         ["install-c", ..] => c_library::install(&words[1..]),
         ["fio-engine", ..] => fio_engine::run(&words[1..]),

@@ -321,6 +321,8 @@ pub struct DeviceSample {
     pub moved_bytes: (u64, u64),
     /// Bytes accepted from writers since the last sample.
     pub accepted_bytes: u64,
+    /// Pauses of writers since the last sample, those to other devices included: number, total time.
+    pub pauses: (u64, u64),
     /// Share of the time since the last sample with a request in flight, in thousandths.
     pub busy_per_mille: u32,
 }

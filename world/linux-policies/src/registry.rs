@@ -70,15 +70,13 @@ pub fn policy(name: &str) -> Result<Policy, UnknownPolicy> {
             Era::V3_6,
             Learns::Passes,
         ),
-        "linux-3.6-completions" => (
-            "linux-3.6, but bandwidth is learned at each completed write, as since 5.16",
-            Era::V3_6,
-            Learns::Completions,
-        ),
+        "linux-3.6-completions" => {
+            ("linux-3.6, but bandwidth is also learned at each completed write", Era::V3_6, Learns::Completions)
+        }
         _ => (
             "the same ten years later: strict limits, minimum and maximum in bytes; linux-6.1@250: with 250 ticks a second",
             Era::V6_1,
-            Learns::Completions,
+            Learns::Slices,
         ),
     };
     let policies = Policies {

@@ -157,7 +157,7 @@ const OPTIONAL: &[Row] = &[
         name: "object",
         ours: &["engine", "volume"],
         ours_in_tests: &["budget", "frames", "reference", "simulator"],
-        others: Some(&["bytes", "crc32c", "futures-util", "thiserror"]),
+        others: Some(&["bytes", "crc32c", "futures-channel", "futures-util", "thiserror"]),
     },
     Row { name: "object-store", ours: &["object"], ours_in_tests: &["gateway", "scratch", "volume"], others: None },
     Row { name: "page-check", ours: &["scratch"], ours_in_tests: &[], others: None },

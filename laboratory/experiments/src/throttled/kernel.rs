@@ -90,7 +90,7 @@ fn given(request: &Request, seconds: u64) -> Result<Surroundings, LabError> {
 }
 
 /// A writer at full speed.
-fn writer(name: &str, seconds: u64) -> Job {
+pub(super) fn writer(name: &str, seconds: u64) -> Job {
     let mut job = Job::named(name);
     (job.pattern.reads, job.pattern.writes) = (false, true);
     job.block_bytes = [BlockSizes { min: BLOCK_BYTES, max: BLOCK_BYTES }; 2];

@@ -1,8 +1,8 @@
 //! The simulator against the real machine: the same jobs on a throttled disk, simulated and measured; and `linux-6.1`
-//! in the simulator against the kernel of this machine.
+//! in the simulator against the kernel of this machine and against a recorded 6.1.
 //!
 //! Owns: the list of cases.
-//! Does not own: the options (`options`), the cases (`jobs`, `kernel`), their worlds (`simulated`, `real`), the slow
+//! Does not own: the options (`options`), the cases (`jobs`, `kernel`, `recorded`), their worlds (`simulated`, `real`), the slow
 //! disk (`hardware`).
 //! Invariants: both sides run the same operations in the same order, from the same seed.
 
@@ -14,6 +14,7 @@ mod options;
 mod plain_writer;
 mod plan;
 mod real;
+mod recorded;
 mod simulated;
 mod surroundings;
 mod written;
@@ -42,5 +43,6 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     match options::CASE.value(request)? {
         options::Case::Jobs => jobs::run(request, watch),
         options::Case::Kernel => kernel::run(request, watch),
+        options::Case::Recorded => recorded::run(watch),
     }
 }

@@ -16,6 +16,7 @@ const BYTES_MAX: u64 = 1_000_000_000_000;
 pub(super) enum Case {
     Jobs,
     Kernel,
+    Recorded,
 }
 
 /// The setup of the machine in the case `kernel`.
@@ -31,10 +32,10 @@ pub(super) const CASE: TypedOption<Case> = options::choice(
         name: "case",
         value: "NAME",
         default: "jobs",
-        doc: "jobs: the engine's runs; kernel: linux-6.1 against this machine's kernel",
+        doc: "jobs: the engine's runs; kernel: linux-6.1 against this machine's kernel; recorded: against a recorded 6.1",
     },
-    &[("jobs", Case::Jobs), ("kernel", Case::Kernel)],
-    "neither 'jobs' nor 'kernel'",
+    &[("jobs", Case::Jobs), ("kernel", Case::Kernel), ("recorded", Case::Recorded)],
+    "none of 'jobs', 'kernel' and 'recorded'",
 );
 pub(super) const RATES: TypedOption<u64> = options::rate(
     OptionInfo {

@@ -89,6 +89,7 @@ fn device() -> DeviceOutcome {
         moved_bytes: (if at < 40 { 102_400 } else { 0 }, if at > 2 { 12_500_000 } else { 0 }),
         accepted_bytes: if at < 80 { 12_500_000 } else { 0 },
         busy_per_mille: 1000,
+        ..DeviceSample::default()
     };
     let offset = |at: u64| OffsetSample {
         at_ns: at * 44 * SECOND / 3_000,

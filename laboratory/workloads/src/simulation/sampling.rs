@@ -7,7 +7,8 @@
 
 use std::sync::atomic::Ordering;
 
-use afflux_engine::EngineStatus;
+use afflux_engine::counters::Counter;
+use afflux_engine::{EngineStatus, Platform};
 
 use crate::outcome::DeviceSample;
 use crate::simulated::SimulatedSite;
@@ -23,6 +24,7 @@ struct Totals {
     read_bytes: u64,
     written_bytes: u64,
     accepted_bytes: u64,
+    pauses: (u64, u64),
     busy_ns: u64,
     queue_depth: u32,
 }
@@ -101,6 +103,7 @@ impl Sampler {
             queue_depth: totals.queue_depth,
             moved_bytes: (totals.read_bytes - last.read_bytes, totals.written_bytes - last.written_bytes),
             accepted_bytes: totals.accepted_bytes - last.accepted_bytes,
+            pauses: (totals.pauses.0 - last.pauses.0, totals.pauses.1 - last.pauses.1),
             busy_per_mille: busy_per_mille.min(1000) as u32,
         });
         device.dirty_bytes + machine.volumes[at].disk.volatile_bytes()
@@ -119,6 +122,7 @@ impl Series {
                         first.moved_bytes.1 + second.moved_bytes.1,
                     ),
                     accepted_bytes: first.accepted_bytes + second.accepted_bytes,
+                    pauses: (first.pauses.0 + second.pauses.0, first.pauses.1 + second.pauses.1),
                     busy_per_mille: ((ns(first) + ns(second)) / 2) as u32,
                     ..*second
                 }
@@ -132,10 +136,12 @@ impl Series {
 fn totals(machine: &SimulatedSite, at: usize) -> Totals {
     let volume = &machine.volumes[at];
     let figures = volume.disk.figures();
+    let counters = machine.platform.counters();
     Totals {
         read_bytes: figures.bytes.0,
         written_bytes: figures.bytes.1,
         accepted_bytes: volume.accepted_bytes.load(Ordering::Relaxed),
+        pauses: (counters.get(Counter::ThrottlePauses), counters.get(Counter::ThrottleNs)),
         busy_ns: figures.busy_ns,
         queue_depth: figures.depth as u32,
     }

@@ -65,6 +65,7 @@ fn a_stream_moves_its_bytes_at_the_rate_of_the_disk() {
     let sum = |of: fn(&afflux_workloads::simulation::DeviceSample) -> u64| device.samples.iter().map(of).sum::<u64>();
     assert_eq!(sum(|sample| sample.accepted_bytes), 16 << 20);
     assert_eq!(sum(|sample| sample.moved_bytes.1), 16 << 20);
+    assert_eq!(sum(|sample| sample.pauses.0), outcome.engine.pauses[0].1);
     let dirty = device.samples.iter().map(|sample| sample.dirty_bytes + sample.writeback_bytes).max().unwrap_or(0);
     assert!(dirty > 1 << 20 && dirty <= 2 << 20, "at most half of the cache is dirty: {dirty}");
     assert!(outcome.at_risk_bytes_max > dirty, "the disk's own cache is at risk too");

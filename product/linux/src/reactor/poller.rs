@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

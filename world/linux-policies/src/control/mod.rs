@@ -4,7 +4,7 @@
 //! a writer that has used up its allowance sleeps until it dirties no faster than its rate: the device's rate limit
 //! (`rate`) times the factor of its position (`position`). Time spent elsewhere since its last pause counts as sleep,
 //! and a sleep beyond the longest is carried on as debt (`pauses`). Estimates are updated at most every 200 ms, by
-//! throttled writers and by completed writes (in 3.6: by passes of the flusher). A device's share of the limit is its
+//! throttled writers and by ends of a file's writeback (in 3.6: by passes of the flusher). A device's share of the limit is its
 //! fraction of recent completions (`proportions::flexible`). The limit itself falls slowly (`hard_limit`).
 //!
 //! Sources: Linux 6.1, `mm/page-writeback.c` and `fs/fs-writeback.c`; for 3.6 the
@@ -60,9 +60,14 @@ pub(crate) enum Learns {
     /// update, and the last update was before the flusher's run began. Pages that a sync writes count only at the next
     /// such event. As posted for Linux 3.2, and so until 5.15 (`__bdi_update_bandwidth`, from memory).
     Passes,
-    /// Each completed write, a sync's included. Time is idle if no write was in flight for more than a second. So since
-    /// Linux 5.16.
+    /// Throttled writers and each completed write, a sync's included. Time is idle if no write was in flight for more than
+    /// a second. No kernel learns so.
     Completions,
+    /// Throttled writers and the flusher at the end of a slice, each if more than 200 ms have passed; and 200 ms after the
+    /// last write in flight. Time is idle as for `Completions`. So since Linux 5.16 (`balance_dirty_pages`,
+    /// `do_writepages`, `wb_inode_writeback_end`; a file is a device here). Traced in 6.1: a rate limit moves every 204 ms
+    /// with ticks of 4 ms.
+    Slices,
 }
 
 /// The law.
@@ -93,6 +98,8 @@ pub(crate) struct Device {
     dirty_exceeded: bool,
     /// Begin of the flusher's run, in ticks, if it is in one.
     run_began: Option<u64>,
+    /// The tick of the update after the last write in flight.
+    update_due: Option<u64>,
 }
 
 /// The memory of all devices.
@@ -180,7 +187,7 @@ impl Control {
     fn update(&self, now: &Now, view: &View, position: Option<&Position>, device: &mut Device, shared: &mut Shared) {
         let hz = self.ticks.a_second();
         let elapsed = now.ticks.saturating_sub(device.updated);
-        if elapsed < hz / 5 {
+        if elapsed < hz / 5 || self.learns == Learns::Slices && elapsed == hz / 5 {
             return;
         }
         // The call of a writer begins with this decision.
@@ -217,6 +224,17 @@ impl Control {
             Era::V3_6 => self.ticks.ns(pause),
             Era::V6_1 => self.ticks.until(view.now, self.ticks.at(view.now) + pause + 1),
         }
+    }
+
+    /// Makes up for the update that was due 200 ms after the last write in flight. The device has done nothing since
+    /// then, so the present counts are right.
+    fn update_late(&self, view: &View, device: &mut Device) {
+        let (now, hz) = (self.ticks.at(view.now), self.ticks.a_second());
+        let Some(due) = device.update_due.filter(|due| *due <= now) else { return };
+        device.update_due = None;
+        let elapsed = due.saturating_sub(device.updated).max(1);
+        device.bandwidth.update(hz, elapsed, view.device().written.saturating_sub(device.written));
+        device.begins_anew(due, view);
     }
 
     /// Leaves idle time out: after more than a second without a write in flight, the estimates start afresh.
@@ -301,10 +319,16 @@ struct Plan {
 impl Control {
     /// Counts completed writes of the device.
     fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
+        self.update_late(view, device);
         let largest = flexible::WHOLE * view.knobs.own.get(KernelKnob::MaxRatio) / 100;
         shared.completions.add(&mut device.completions, pages, largest, view.now);
-        if self.learns == Learns::Completions {
-            self.update(&Now::of(self.ticks.at(view.now)), view, None, device, shared);
+        let now = self.ticks.at(view.now);
+        match self.learns {
+            Learns::Completions => self.update(&Now::of(now), view, None, device, shared),
+            Learns::Slices if view.device().writeback == 0 => {
+                device.update_due.get_or_insert(now + self.ticks.a_second() / 5);
+            }
+            Learns::Slices | Learns::Passes => {}
         }
     }
 }
@@ -331,7 +355,7 @@ impl DevicePolicy for Control {
     fn name(&self) -> &'static str {
         match (self.era, self.learns) {
             (Era::V3_6, Learns::Passes) => "linux-3.6",
-            (Era::V3_6, Learns::Completions) => "linux-3.6-completions",
+            (Era::V3_6, Learns::Completions | Learns::Slices) => "linux-3.6-completions",
             (Era::V6_1, _) => "linux-6.1",
         }
     }
@@ -359,6 +383,7 @@ impl DevicePolicy for Control {
 
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
         let Memory { payer: task, device, shared, pace } = memory;
+        self.update_late(view, device);
         let (now, hz) = (self.now(view), self.ticks.a_second());
         let limits = now.limits;
         pace.old_kernel.cpu_pages = (limits.dirty / (32 * view.cpus.max(1))).max(16);
@@ -434,6 +459,11 @@ impl DevicePolicy for Control {
         match self.learns {
             Learns::Passes => self.passes(view, device, shared),
             Learns::Completions => self.skip_idle(view, device),
+            Learns::Slices => {
+                self.update_late(view, device);
+                self.skip_idle(view, device);
+                self.update(&Now::of(self.ticks.at(view.now)), view, None, device, shared);
+            }
         }
         let limit = shared.hard_limit.pages(self.limits_now(view).dirty);
         pauses::chunk_pages(device.bandwidth.average, limit, u64::MAX).saturating_mul(PAGE_BYTES)

@@ -31,7 +31,8 @@ struct Kept {
 
 impl Kept {
     fn new(era: Era) -> Self {
-        let law = Control { era, learns: Learns::Completions, ticks: TickRate::DEFAULT };
+        let learns = if era == Era::V6_1 { Learns::Slices } else { Learns::Completions };
+        let law = Control { era, learns, ticks: TickRate::DEFAULT };
         let pace = DevicePolicy::start(&law, 1_000_000, 1);
         Self { law, task: Task::default(), device: Device::default(), shared: Shared::default(), pace }
     }
@@ -114,17 +115,54 @@ fn pauses_are_whole_ticks() {
     }
 }
 
+/// 200 ms are 50 ticks of 4 ms. `time_is_before_jiffies` is strict, so the trace of a 6.1 with such ticks has 204 ms.
 #[test]
-fn estimates_are_updated_every_200_ms_whatever_the_ticks() {
+fn estimates_are_updated_a_tick_after_200_ms_whatever_the_ticks() {
     for hz in TickRate::BUILT {
         let mut kept = Kept::owning(Era::V6_1);
         kept.law.ticks = TickRate::built(hz).unwrap();
-        for (ms, updated) in [(190, false), (200, true)] {
+        for (ticks, updated) in [(hz / 5, false), (hz / 5 + 1, true)] {
+            let mut view = view(0, 0, DeviceCounts { written: 1280, writeback: 32, ..DeviceCounts::default() }, 0);
+            view.now = Nanos(kept.law.ticks.until(Nanos(0), ticks));
             let Kept { law, device, shared, .. } = &mut kept;
-            law.wrote(&view(ms, 0, DeviceCounts { written: 1280, ..DeviceCounts::default() }, 0), 0, device, shared);
-            assert_eq!(device.bandwidth != Bandwidth::default(), updated, "{hz} ticks a second, {ms} ms");
+            law.slice_bytes(&view, device, shared);
+            assert_eq!(device.bandwidth != Bandwidth::default(), updated, "{hz} ticks a second, {ticks}");
         }
     }
+}
+
+/// If completed writes updated the estimates, writers would mostly come too early, and rate limits would hardly move.
+#[test]
+fn in_6_1_a_completed_write_leaves_the_update_to_the_next_writer() {
+    let mut kept = Kept::owning(Era::V6_1);
+    let device = DeviceCounts {
+        reclaimable: 180_000,
+        writeback: 2048,
+        dirtied: 15_360,
+        written: 1280,
+        ..DeviceCounts::default()
+    };
+    let now = view(300, 182_048, device, 32);
+    let Kept { law, device, shared, .. } = &mut kept;
+    law.wrote(&now, 32, device, shared);
+    assert_eq!((device.updated, device.rate), (0, RateLimit::default()));
+    kept.decide(&now);
+    // 51,200 pages a second were dirtied, twice the bandwidth. The factor is below 1, so less than half of 25,601 is balanced.
+    assert_eq!(kept.device.updated, 300);
+    assert!((12_000..12_800).contains(&kept.device.rate.balanced), "{:?}", kept.device.rate);
+}
+
+/// The last write ends at 300 ms, so the update is due at 500: (1,280 × 1000 + 25,600 × (4096 − 500))/4096 = 22,787. The
+/// time from there to 5 s is idle and counts for nothing.
+#[test]
+fn in_6_1_the_last_write_in_flight_counts_200_ms_later() {
+    let mut kept = Kept::owning(Era::V6_1);
+    let Kept { law, device, shared, .. } = &mut kept;
+    law.wrote(&written(300, 1280), 1280, device, shared);
+    assert_eq!(device.bandwidth, Bandwidth::default());
+    law.slice_bytes(&written(5000, 1280), device, shared);
+    assert_eq!(device.bandwidth, Bandwidth { now: 22_787, average: 25_600 });
+    assert_eq!((device.updated, device.written), (5000, 1280));
 }
 
 #[test]
@@ -237,7 +275,7 @@ fn background_by_time_by_table() {
             assert_eq!(kept.pace.old_kernel.start_background, over, "a writer below the ceiling asks for it too");
             let Kept { device, shared, .. } = &mut kept;
             assert!(
-                !Control { era: Era::V6_1, learns: Learns::Completions, ticks: TickRate::DEFAULT }
+                !Control { era: Era::V6_1, learns: Learns::Slices, ticks: TickRate::DEFAULT }
                     .over_background(&view, device, shared),
                 "it was never merged"
             );

@@ -1,0 +1,124 @@
+//! Rows and the table of the case `recorded`.
+//!
+//! Owns: the two sides beside each other, the sentence of each load.
+//! Does not own: the runs, the distance.
+//! Invariants: a distance above the goal carries a mark.
+
+use afflux_report::{Align, Axis, Cell, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
+
+use super::recording::Recording;
+use super::second::{PAGE_BYTES, Second, apart};
+use super::simulated::Simulated;
+use crate::experiment::{Findings, Watch};
+use crate::prose::{paragraph, section};
+
+/// Largest distance in any second.
+const GOAL: f64 = 0.05;
+/// Seconds at the start in which memory fills and the law finds the rate.
+const FILLING_S: usize = 4;
+/// The seconds that the table shows.
+const SHOWN_S: usize = 5;
+
+#[derive(Default)]
+pub(super) struct RecordedPage {
+    answers: Vec<String>,
+    findings: Findings,
+}
+
+fn whole(rows: &[Second], of: fn(&Second) -> f64) -> Vec<u64> {
+    rows.iter().map(|second| of(second).round() as u64).collect()
+}
+
+impl RecordedPage {
+    pub(super) fn add(&mut self, name: &str, real: &Recording, simulated: &Simulated, watch: &mut dyn Watch) {
+        watch.row(&row(name, real, &real.rows, real.sync_s, Source::Measured));
+        watch.row(&row(name, real, &simulated.rows, simulated.sync_s, Source::Simulated));
+        self.answers.push(answer(name, real, simulated));
+        self.findings.tables.push(table(name, real, simulated));
+        self.findings.figures.push(plot(name, real, simulated).into());
+    }
+
+    pub(super) fn findings(mut self) -> Findings {
+        self.findings.answer = self.answers.join(" ");
+        self.findings.says.push(paragraph(section(include_str!("page.md"), "the guest")));
+        self.findings
+    }
+}
+
+fn row(name: &str, real: &Recording, rows: &[Second], sync_s: f64, source: Source) -> Row {
+    let metrics = Fields::new()
+        .with("dirty_pages", whole(rows, |second| second.dirty))
+        .with("accepted_pages", whole(rows, |second| second.accepted))
+        .with("written_pages", whole(rows, |second| second.written))
+        .with("pauses", whole(rows, |second| second.pauses))
+        .with("sync_s", sync_s);
+    Row {
+        experiment: "throttled".to_owned(),
+        variant: format!("recorded-{name}"),
+        params: Fields::new()
+            .with("seconds", real.seconds)
+            .with("hz", real.hz)
+            .with("limit_pages", real.limit_pages)
+            .with("background_pages", real.background_pages)
+            .with("disk_pages_per_s", real.disk_pages_per_s)
+            .with("call_ns", real.call_ns),
+        metrics,
+        published: Fields::new(),
+        source,
+    }
+}
+
+fn answer(name: &str, real: &Recording, simulated: &Simulated) -> String {
+    let seconds = FILLING_S..real.seconds as usize;
+    let percent = |of| 100.0 * apart(&real.rows, &simulated.rows, seconds.clone(), of);
+    format!(
+        "{name}: from second {FILLING_S} on the dirty pages are at most {:.1} % apart, the accepted ones {:.1} %; the fsync takes \
+         {:.2} s, and {:.2} in the real kernel.",
+        percent(|second| second.dirty),
+        percent(|second| second.accepted),
+        simulated.sync_s,
+        real.sync_s
+    )
+}
+
+fn table(name: &str, real: &Recording, simulated: &Simulated) -> Table {
+    let columns = ["second", "dirty", "simulated", "off", "accepted", "simulated", "off", "pauses", "simulated"];
+    let columns = columns.map(|column| (column, Align::Right));
+    let mut table = Table::new(format!("Linux 6.1 and linux-6.1, pages: {name}"), &columns);
+    let shown = real.rows.iter().zip(&simulated.rows).enumerate().skip(FILLING_S);
+    for (second, (real, simulated)) in shown.filter(|(second, _)| second % SHOWN_S == 0 || *second == FILLING_S) {
+        let pair = |of: fn(&Second) -> f64| [format!("{:.0}", of(real)).into(), format!("{:.0}", of(simulated)).into()];
+        let off = |of: fn(&Second) -> f64| {
+            let share = of(simulated) / of(real) - 1.0;
+            let text = format!("{:+.1} %", 100.0 * share);
+            if share.abs() > GOAL { Cell::flagged(text) } else { text.into() }
+        };
+        let [real_dirty, dirty] = pair(|second| second.dirty);
+        let [real_accepted, accepted] = pair(|second| second.accepted);
+        let [real_pauses, pauses] = pair(|second| second.pauses);
+        let (dirty_off, accepted_off) = (off(|second| second.dirty), off(|second| second.accepted));
+        let at = second.to_string().into();
+        table.row(vec![at, real_dirty, dirty, dirty_off, real_accepted, accepted, accepted_off, real_pauses, pauses]);
+    }
+    table.note(format!(
+        "Put in: the limit ({} pages), the disk ({:.0} pages/s), a call ({} µs), {} ticks a second. Predicted: all of the \
+         table. The fsync took {:.2} s in the real kernel and takes {:.2} s.",
+        real.limit_pages,
+        real.disk_pages_per_s,
+        real.call_ns / 1000,
+        real.hz,
+        real.sync_s,
+        simulated.sync_s
+    ));
+    table
+}
+
+fn plot(name: &str, real: &Recording, simulated: &Simulated) -> Plot {
+    let axes = (Axis::new("time", Quantity::Time), Axis::new("dirty", Quantity::Memory));
+    let mut plot = Plot::new(format!("Dirty bytes: {name}"), axes.0, axes.1);
+    for (side, rows) in [("Linux 6.1", &real.rows), ("simulated", &simulated.rows)] {
+        let points = rows.iter().enumerate().map(|(at, second)| (at as f64, second.dirty * PAGE_BYTES as f64));
+        plot = plot.with(Series::new(side, Shape::Line, points.collect()));
+    }
+    plot
+}

@@ -1,0 +1,29 @@
+//! A run by seconds: the compared figures of the case `recorded`.
+//!
+//! Owns: the figures of a second, the distance of two runs.
+//! Does not own: the runs (`recording`, `simulated`).
+//! Invariants: a distance is a share of the real figure.
+
+use std::ops::Range;
+
+/// Bytes of the kernel's page.
+pub(super) const PAGE_BYTES: u64 = 4096;
+
+/// A side at a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Second {
+    /// Pages dirty or under writeback.
+    pub(super) dirty: f64,
+    /// Pages accepted from the writer since its start.
+    pub(super) accepted: f64,
+    /// Pages that the disk has written since then.
+    pub(super) written: f64,
+    /// Pauses of the writer in the second that begins.
+    pub(super) pauses: f64,
+}
+
+/// The largest distance of the two sides in any second from `from` to `until`, as a share of the real figure.
+pub(super) fn apart(real: &[Second], simulated: &[Second], seconds: Range<usize>, of: fn(&Second) -> f64) -> f64 {
+    let pairs = real.iter().zip(simulated).take(seconds.end).skip(seconds.start);
+    pairs.map(|(real, simulated)| (of(simulated) / of(real) - 1.0).abs()).fold(0.0, f64::max)
+}
