@@ -79,8 +79,20 @@ impl Client {
         let reply = self.receive()?;
         let piece = in_flight.remove(&reply.xid).ok_or(Error::Unasked { xid: reply.xid })?;
         let mut results = Results(&reply.results);
-        check_status("WRITE", &mut results)?;
+        if let Err(refused) = check_status("WRITE", &mut results) {
+            self.take_rest(in_flight)?;
+            return Err(refused);
+        }
         Ok((piece, write_results(&mut results)?))
+    }
+
+    /// Takes the replies to the other pieces of a transfer that ends early, so that the next call does not meet them.
+    fn take_rest(&mut self, in_flight: &mut HashMap<u32, Piece>) -> Result<(), Error> {
+        while !in_flight.is_empty() {
+            let xid = self.receive()?.xid;
+            in_flight.remove(&xid).ok_or(Error::Unasked { xid })?;
+        }
+        Ok(())
     }
 
     /// Reads `len` bytes from `offset` on with READs of `block` bytes, `window` of them in flight. Returns fewer if the
@@ -134,7 +146,10 @@ impl Client {
         let reply = self.receive()?;
         let piece = in_flight.remove(&reply.xid).ok_or(Error::Unasked { xid: reply.xid })?;
         let mut results = Results(&reply.results);
-        check_status("READ", &mut results)?;
+        if let Err(refused) = check_status("READ", &mut results) {
+            self.take_rest(in_flight)?;
+            return Err(refused);
+        }
         Ok((piece, read_results(&mut results)?))
     }
 }
