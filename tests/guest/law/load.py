@@ -91,7 +91,6 @@ def main():
     paths = '/proc/vmstat', '/sys/block/slow/stat', '/sys/kernel/debug/bdi/%s/stats' % number
     files = [os.open(path, os.O_RDONLY) for path in paths]
     stream = os.open('/tmp/mnt/stream', os.O_WRONLY | os.O_CREAT, 0o600)
-    first = look(*files)
     os.system('sync')
     time.sleep(2)
     first = look(*files)

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use crate::connection::{Client, Error, NFS};
+use crate::connection::{Client, Error, NFS, Reply};
 use crate::procedures::{check_status, read_arguments, read_results, write_arguments, write_results};
 use crate::results::{ReadData, Stability, Written};
 use crate::wire::Results;
@@ -76,23 +76,31 @@ impl Client {
     }
 
     fn receive_written(&mut self, in_flight: &mut HashMap<u32, Piece>) -> Result<(Piece, Written), Error> {
-        let reply = self.receive()?;
-        let piece = in_flight.remove(&reply.xid).ok_or(Error::Unasked { xid: reply.xid })?;
+        let (piece, reply) = self.receive_piece(in_flight)?;
         let mut results = Results(&reply.results);
-        if let Err(refused) = check_status("WRITE", &mut results) {
-            self.take_rest(in_flight)?;
-            return Err(refused);
-        }
+        self.check_piece("WRITE", &mut results, in_flight)?;
         Ok((piece, write_results(&mut results)?))
     }
 
-    /// Takes the replies to the other pieces of a transfer that ends early, so that the next call does not meet them.
-    fn take_rest(&mut self, in_flight: &mut HashMap<u32, Piece>) -> Result<(), Error> {
-        while !in_flight.is_empty() {
-            let xid = self.receive()?.xid;
-            in_flight.remove(&xid).ok_or(Error::Unasked { xid })?;
+    fn receive_piece(&mut self, in_flight: &mut HashMap<u32, Piece>) -> Result<(Piece, Reply), Error> {
+        let reply = self.receive()?;
+        let piece = in_flight.remove(&reply.xid).ok_or(Error::Unasked { xid: reply.xid })?;
+        Ok((piece, reply))
+    }
+
+    /// Reads a piece's status. A refusal ends the transfer, so the replies to its other pieces are taken: the next call must
+    /// not meet them.
+    fn check_piece(
+        &mut self,
+        procedure: &'static str,
+        results: &mut Results<'_>,
+        in_flight: &mut HashMap<u32, Piece>,
+    ) -> Result<(), Error> {
+        let checked = check_status(procedure, results);
+        while checked.is_err() && !in_flight.is_empty() {
+            self.receive_piece(in_flight)?;
         }
-        Ok(())
+        checked
     }
 
     /// Reads `len` bytes from `offset` on with READs of `block` bytes, `window` of them in flight. Returns fewer if the
@@ -143,13 +151,9 @@ impl Client {
     }
 
     fn receive_read(&mut self, in_flight: &mut HashMap<u32, Piece>) -> Result<(Piece, ReadData), Error> {
-        let reply = self.receive()?;
-        let piece = in_flight.remove(&reply.xid).ok_or(Error::Unasked { xid: reply.xid })?;
+        let (piece, reply) = self.receive_piece(in_flight)?;
         let mut results = Results(&reply.results);
-        if let Err(refused) = check_status("READ", &mut results) {
-            self.take_rest(in_flight)?;
-            return Err(refused);
-        }
+        self.check_piece("READ", &mut results, in_flight)?;
         Ok((piece, read_results(&mut results)?))
     }
 }

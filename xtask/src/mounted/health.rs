@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 /// Parts of harmless messages. The kernel says that a file system or a device comes or goes, or that it says so no more. Tests
 /// beside the run break their loop devices on purpose, and the kernel complains of these.
-const USUAL: [&str; 14] = [
+const USUAL: [&str; 16] = [
     "mounted filesystem",
     "unmounting filesystem",
     ": Mounting V",
@@ -19,9 +19,11 @@ const USUAL: [&str; 14] = [
     "Unmounting Filesystem",
     "detected capacity change",
     "set_capacity_and_notify: ",
-    " loop",
+    "dev loop",
+    "device loop",
     "(loop",
-    "callbacks suppressed",
+    "superblock for loop",
+    "buffer_io_error: ",
     "blk_print_req_error",
     "drop_caches:",
     "Attempt to set a LOCK_MAND lock",

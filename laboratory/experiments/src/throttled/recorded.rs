@@ -4,8 +4,8 @@
 //! are the same on every machine, and are kept here.
 //!
 //! Owns: the order of the runs.
-//! Does not own: the recorded tables (`recording`), the simulated machine (`simulated`), the compared figures (`second`), rows
-//! and sentences (`page`).
+//! Does not own: the recorded tables (`recording`), the simulated machine (`simulated`), the compared figures (`second`),
+//! rows and sentences (`page`).
 //! Invariants: each recorded table is simulated once.
 
 mod page;

@@ -7,7 +7,8 @@
 //! were read for nothing, it is no larger than the file's credit, or than a small part of the consumption. A stream opens at the
 //! file's start, on exact succession, or where the pages before are cached. A read elsewhere is read exactly, and
 //! closes the stream. At most two windows are ahead: the next is read when the reader enters the last.
-//! On a store there are three, one of which may wait for its turn: the next is read when the reader is two away from the end.
+//! On a store there are three, one of which may wait for its turn: the next is read when the reader is two away from the
+//! end.
 //!
 //! Random reads succeed each other by chance, often so in a small file. So reads elsewhere raise a doubt, which limits
 //! a chance opening to a smaller part of the file. A stream that goes on lowers the doubt again.

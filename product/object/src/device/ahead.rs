@@ -1,13 +1,13 @@
 //! The turn of reads ahead at the store.
 //!
-//! Calls that begin together share the bandwidth, so they also end together. If their reader alone began the next ones, the
-//! store would idle for a round trip after each such end. Therefore more is read ahead than is in flight, and each piece that
-//! comes makes room for the next call. So calls begin as evenly as bytes come.
+//! Calls that begin together share the bandwidth, so they also end together. If their reader alone began the next ones,
+//! the store would idle for a round trip after each such end. Therefore more is read ahead than is in flight, and each
+//! piece that comes makes room for the next call. So calls begin as evenly as bytes come.
 //!
 //! Owns: how many bytes are read ahead at once, and the order of those that wait.
 //! Does not own: how far ahead of a reader is read (the engine).
-//! Invariants: reads ahead begin in their order. A read for which a caller waits does not come here. A read that waits is not
-//! given up: its place would be lost.
+//! Invariants: reads ahead begin in their order. A read for which a caller waits does not come here. A read that waits is
+//! not given up: its place would be lost.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -131,8 +131,8 @@ impl<P: Platform> Volume<P> {
         Ok(if by_server { inode.node.clone() } else { inode.node.used_by(caller) })
     }
 
-    /// Applies a change with `changing` held, by a node that may. `changed` becomes the object before and after the applied part of the
-    /// change, also after an error. Returns the sync of the whole change, if the tree began one.
+    /// Applies a change with `changing` held, by a node that may. `changed` becomes the object before and after the applied
+    /// part of the change, also after an error. Returns the sync of the whole change, if the tree began one.
     async fn apply(
         &self,
         node: &Node,

@@ -294,7 +294,8 @@ impl<P: Platform> Inode<P> {
         state.holders > 0 && (state.removed || state.stat.links == 0)
     }
 
-    /// Whether it is held, and may lose its last name with the next one. A directory has one name, and its links count its subdirectories.
+    /// Whether it is held, and may lose its last name with the next one. A directory has one name, and its links count its
+    /// subdirectories.
     pub(crate) fn is_held_by_a_last_name(&self) -> bool {
         let state = self.state();
         state.holders > 0 && (state.removed || self.kind == Kind::Directory || state.stat.links <= 1)

@@ -222,8 +222,8 @@ impl AttributeChange {
     /// Whether it sets times to the server's present, and nothing else but the size.
     pub(crate) fn only_touches(&self) -> bool {
         let rest = Self { atime: SetTime::Keep, mtime: SetTime::Keep, size: None, ..*self };
-        let is_present = |time| matches!(time, SetTime::Keep | SetTime::ServerNow);
-        rest == Self::default() && is_present(self.atime) && is_present(self.mtime)
+        let touches = |one, other| one == SetTime::ServerNow && matches!(other, SetTime::Keep | SetTime::ServerNow);
+        rest == Self::default() && (touches(self.atime, self.mtime) || touches(self.mtime, self.atime))
     }
 
     /// Refuses values that no object can have. The caller checks a size, since it knows the object.

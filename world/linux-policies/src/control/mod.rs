@@ -4,8 +4,8 @@
 //! a writer that has used up its allowance sleeps until it dirties no faster than its rate: the device's rate limit
 //! (`rate`) times the factor of its position (`position`). Time spent elsewhere since its last pause counts as sleep,
 //! and a sleep beyond the longest is carried on as debt (`pauses`). Estimates are updated at most every 200 ms, by
-//! throttled writers and by ends of a file's writeback (in 3.6: by passes of the flusher). A device's share of the limit is its
-//! fraction of recent completions (`proportions::flexible`). The limit itself falls slowly (`hard_limit`).
+//! throttled writers and by ends of a file's writeback (in 3.6: by passes of the flusher). A device's share of the limit is
+//! its fraction of recent completions (`proportions::flexible`). The limit itself falls slowly (`hard_limit`).
 //!
 //! Sources: Linux 6.1, `mm/page-writeback.c` and `fs/fs-writeback.c`; for 3.6 the
 //! same functions under their older names, from memory. `linux-3.6` has the knob of seed S4: background writeback also

@@ -17,8 +17,9 @@ use super::wire::Wire;
 use crate::random::Random;
 use crate::world::{SimPlatform, World};
 
-/// The longest time after which an unanswered change takes effect.
+/// The most bytes of an answer that come at a time.
 const PIECE_BYTES: u64 = 256 << 10;
+/// The longest time after which an unanswered change takes effect.
 const LATE_NS_MAX: u64 = 30 * Nanos::SECOND;
 
 /// The fates of requests, each in 1,000.

@@ -22,7 +22,7 @@ pub(super) struct Second {
     pub(super) pauses: f64,
 }
 
-/// The largest distance of the two sides in any second from `from` to `until`, as a share of the real figure.
+/// The largest distance of the two sides in any of these seconds, as a share of the real figure.
 pub(super) fn apart(real: &[Second], simulated: &[Second], seconds: Range<usize>, of: fn(&Second) -> f64) -> f64 {
     let pairs = real.iter().zip(simulated).take(seconds.end).skip(seconds.start);
     pairs.map(|(real, simulated)| (of(simulated) / of(real) - 1.0).abs()).fold(0.0, f64::max)
