@@ -37,7 +37,7 @@ const STEPS: &[Step] = &[
     step("test -p afflux-nfs-check --test simulated --test fair -- --ignored"),
     step("test -p afflux-object --test simulated -- --ignored"),
     step("test -p afflux-object-store --features stores -- --ignored"),
-    step("xtask mounted --fuse --minutes 30 --seeds 20 --operations 500000"),
+    step("xtask mounted --fuse --minutes 30 --seeds 500 --operations 20000"),
     Step {
         words: "test -p afflux-linux --test real engine_threads",
         environment: &[("AFFLUX_STRESS_STEPS", "100000")],

@@ -4,12 +4,13 @@
 //! guess at the free space.
 //! Does not own: names (the volume), the choice of writes (the engine).
 //! Invariants: `submit` never blocks. A request submitted on a reactor, or by a thread that waits in `block_on`, is
-//! done on that thread's own ring. Other threads hand theirs to a reactor. A reservation is done on the device's own
-//! threads: a frozen file system holds it until the thaw, and the caller need not wait so long. The memory of a request
-//! belongs to the reactor until the kernel has reported.
+//! done on that thread's own ring. Other threads hand theirs to a reactor. No reactor that others share is held by a slow
+//! disk: the device's own threads do reservations, and the reads and writes that the host may hold (`pace`). The memory
+//! of a request belongs to the reactor until the kernel has reported.
 
 mod file;
 mod flight;
+mod pace;
 mod probe;
 mod turns;
 
@@ -24,6 +25,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 pub use self::file::{HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors};
 use self::flight::{Flight, Step};
+use self::pace::Pace;
 use self::probe::Access;
 use crate::clock;
 use crate::platform::LinuxPlatform;
@@ -86,6 +88,7 @@ struct Core {
     /// The host may take uncached writes; the first such write finds out.
     takes_uncached: AtomicBool,
     pool: WorkerPool,
+    pace: Pace,
     free_bytes: AtomicU64,
     free_asked: AtomicU64,
     free_asking: AtomicBool,
@@ -161,6 +164,7 @@ impl HostDevice {
             access,
             memory_align: memory_align as usize,
             pool: WorkerPool::new("afflux-io", THREADS_MAX, 2 * DEPTH as usize),
+            pace: Pace::default(),
             free_bytes: AtomicU64::new(place.free_bytes),
             free_asked: AtomicU64::new(clock::monotonic().0),
             free_asking: AtomicBool::new(false),
@@ -299,6 +303,9 @@ fn go_on(reactor: &Reactor, mut flight: Box<Flight>) {
     match flight.next(false) {
         Step::Answer(result) => answer(flight, result),
         Step::Block => block(flight),
+        Step::Do(Io::ReadV { .. } | Io::WriteV { .. }) if reactor.stays() && flight.core().pace.holds_submitters() => {
+            block(flight);
+        }
         Step::Do(io) => {
             let is_large = flight.moves_bytes() >= AT_ONCE_BYTES;
             // SAFETY: `io` points into the flight's own vectors, they into the request's memory, and

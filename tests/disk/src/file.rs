@@ -64,6 +64,16 @@ impl DiskFile {
         self.parts.clock.set(rates);
     }
 
+    /// Answers no request from now on, until [`DiskFile::go_on`].
+    pub fn hang(&self) {
+        self.parts.clock.hang(true);
+    }
+
+    /// Ends a hang: the requests that waited are answered.
+    pub fn go_on(&self) {
+        self.parts.clock.hang(false);
+    }
+
     /// Every request for these bytes fails from now on. Whole sectors of [`SECTOR_BYTES`] count.
     pub fn damage(&self, bytes: Range<u64>) {
         self.parts.medium().damage(bytes.start / SECTOR_BYTES..bytes.end.div_ceil(SECTOR_BYTES));

@@ -3,8 +3,8 @@
 //! Owns: the law of service, the thread that answers requests when they are due.
 //! Does not own: the bytes (`medium`).
 //! Invariants: bytes move one request at a time, at the rate of their kind. At most `queue` requests are worked on at
-//! once, and each has the latency. Requests are answered in the order of their due times. Every request is answered,
-//! also when the disk ends.
+//! once, and each has the latency. Requests are answered in the order of their due times. A disk that hangs answers
+//! nothing. Every request is answered in the end, also when the disk ends.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -83,7 +83,16 @@ struct Waiting {
     /// Answers by their due times; the number keeps requests apart that are due at once.
     answers: BTreeMap<(Instant, u64), Answer>,
     last: u64,
+    hangs: bool,
     ends: bool,
+}
+
+impl Waiting {
+    /// When the next answer is due, if the disk answers at all.
+    fn due(&self) -> Option<Instant> {
+        let first = self.answers.first_key_value().map(|((due, _), _)| *due);
+        first.filter(|_| !self.hangs || self.ends)
+    }
 }
 
 struct Shared {
@@ -106,7 +115,7 @@ pub(crate) struct Clock {
 impl Clock {
     pub(crate) fn start(rates: Rates) -> Self {
         let service = Service::new(Instant::now());
-        let waiting = Waiting { rates, service, answers: BTreeMap::new(), last: 0, ends: false };
+        let waiting = Waiting { rates, service, answers: BTreeMap::new(), last: 0, hangs: false, ends: false };
         let shared = Arc::new(Shared { waiting: Mutex::new(waiting), changed: Condvar::new() });
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::spawn(move || answer_in_time(&of_thread));
@@ -118,13 +127,19 @@ impl Clock {
         self.shared.lock().rates = rates;
     }
 
+    /// Answers no request from now on (`true`), or goes on.
+    pub(crate) fn hang(&self, hangs: bool) {
+        self.shared.lock().hangs = hangs;
+        self.shared.changed.notify_one();
+    }
+
     /// Calls `answer` when a request that comes now is done.
     pub(crate) fn when_done(&self, kind: Kind, bytes: u64, answer: impl FnOnce() + Send + 'static) {
         let now = Instant::now();
         let mut waiting = self.shared.lock();
         let rates = waiting.rates;
         let due = waiting.service.take_on(&rates, kind, bytes, now);
-        if due <= now {
+        if due <= now && !waiting.hangs {
             drop(waiting);
             return answer();
         }
@@ -147,8 +162,7 @@ fn answer_in_time(shared: &Shared) {
     let mut waiting = shared.lock();
     loop {
         let now = Instant::now();
-        let due = waiting.answers.first_key_value().map(|((due, _), _)| *due);
-        waiting = match due {
+        waiting = match waiting.due() {
             Some(due) if due <= now || waiting.ends => {
                 let answer = waiting.answers.pop_first();
                 drop(waiting);

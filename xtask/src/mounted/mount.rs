@@ -114,6 +114,7 @@ impl Mount {
         shell.args(["-c", &script, "sh"]).arg(here).arg(beside).arg(self.way.word());
         shell.arg(options.operations.to_string()).arg(options.place.word());
         shell.arg(options.seeds.to_string()).arg(options.lasts.as_secs().to_string());
+        shell.arg(options.first_seed.to_string());
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = std::env::join_paths(std::env::split_paths(&path).chain([ci::own_tools()])).context("PATH")?;
         let status = shell.env("PATH", path).status().context("sh")?;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 pub(super) const USAGE: &str = "usage: cargo xtask mounted [--fuse] [--store file|radosgw [--kill-every SECONDS]] \
-                                [--operations N] [--seeds N] [--minutes N] [--dir DIR] [--built DIR] [--profile NAME] \
-                                [--keep] [NAME...]\n   \
+                                [--operations N] [--seeds N] [--first-seed N] [--minutes N] [--dir DIR] [--built DIR] \
+                                [--profile NAME] [--keep] [NAME...]\n   \
                                 or: cargo xtask mounted --xfstests DIR [--dir DIR] [--built DIR] [--profile NAME] \
                                 [--keep] [NAME...]";
 /// Seconds of a load whose length is free.
@@ -62,6 +62,7 @@ pub(super) struct MountedOptions<'a> {
     pub(super) operations: u64,
     /// Seeds of fsx.
     pub(super) seeds: u64,
+    pub(super) first_seed: u64,
     /// How long a load lasts whose length is free.
     pub(super) lasts: Duration,
     /// The parent of the directory with all files; none: cargo's own.
@@ -85,6 +86,7 @@ impl<'a> MountedOptions<'a> {
             place,
             operations: 20_000,
             seeds: 1,
+            first_seed: 1,
             lasts: Duration::from_secs(SECONDS),
             directory: None,
             built: None,
@@ -104,6 +106,7 @@ impl<'a> MountedOptions<'a> {
                 "--store" => options.place = store(value()?)?,
                 "--operations" => options.operations = at_least_one(value()?)?,
                 "--seeds" => options.seeds = at_least_one(value()?)?,
+                "--first-seed" => options.first_seed = at_least_one(value()?)?,
                 "--minutes" => options.lasts = Duration::from_secs(60 * at_least_one(value()?)?),
                 "--dir" => options.directory = Some(value()?.into()),
                 "--built" => options.built = Some(value()?.into()),

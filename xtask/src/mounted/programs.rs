@@ -6,7 +6,7 @@
 
 /// One program as a script: `$1` is its folder on the mount, `$2` its folder on the host, `$3` the way of the mount,
 /// `$4` the number of fsx's operations by each seed, `$5` the place of its files, `$6` the number of fsx's seeds, `$7` the
-/// seconds of a load whose length is free.
+/// seconds of a load whose length is free, `$8` fsx's first seed.
 pub(super) struct Program {
     pub(super) name: &'static str,
     /// The package or program that it needs.
@@ -72,9 +72,9 @@ pub(super) const PROGRAMS: &[Program] = &[
         // kernel's limit of mappings: many seeds of 20,000 do more in the same time.
         script: "echo '[opsize]\nmax = 65536\n[weights]' > \"$2/fsx.toml\"; [ $3 = fuse ] && echo 'punch_hole = 1\n\
                  copy_file_range = 1' >> \"$2/fsx.toml\" || echo 'mapread = 0\nmapwrite = 0\npunch_hole = 0\n\
-                 posix_fallocate = 0' >> \"$2/fsx.toml\"; seed=1; while [ $seed -le $6 ]; do rm -f \"$1/file\"; \
+                 posix_fallocate = 0' >> \"$2/fsx.toml\"; seed=$8; while [ $seed -lt $(($8 + $6)) ]; do rm -f \"$1/file\"; \
                  fsx -f \"$2/fsx.toml\" -N $4 -S $seed \"$1/file\" > \"$2/out\" || { tail -n 30 \"$2/out\"; echo \"seed $seed\"; \
-                 exit 1; }; seed=$((seed + 1)); done",
+                 exit 1; }; [ $((seed % 10)) -ne 0 ] || echo \"         fsx: seed $seed\"; seed=$((seed + 1)); done",
     },
     Program {
         name: "pjdfstest",

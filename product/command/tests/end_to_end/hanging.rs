@@ -5,10 +5,16 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
+use afflux_disk::Rates;
+use afflux_nfs_client::{Change, Stability};
 use serde_json::Value;
 
 use crate::client::Client;
+use crate::mount_shares::slow_disk;
 use crate::scratch::{Bytes, Mount, Scratch};
 use crate::server::{Server, eventually, text};
 
@@ -177,5 +183,65 @@ fn what_waits_for_a_disk_that_hangs_is_parked_and_the_rest_of_its_connection_goe
     calls.sort_unstable();
     answered.sort_unstable();
     assert_eq!(answered, calls);
+    server.stop();
+}
+
+/// Writes and commits a file of `/data` until the end: one that grows, whose syncs are commits of the host's journal, or one
+/// whose bytes are overwritten.
+fn write_and_commit(port: u16, name: &[u8], grows: bool, ended: &AtomicBool, calls: &AtomicU64) {
+    let mut client = afflux_nfs_client::Client::connect(("127.0.0.1", port)).unwrap();
+    let root = client.mount("/data").unwrap();
+    let file = client.create_empty(&root, name).unwrap();
+    let bytes = [1; 8192];
+    let blocks = if grows { 1024 } else { 8 };
+    for at in (0..blocks).cycle().take_while(|_| !ended.load(Ordering::Relaxed)) {
+        if at == 0 && grows {
+            client.setattr(&file, Change { size: Some(0), ..Change::default() }, None).unwrap();
+        }
+        client.write(&file, at * bytes.len() as u64, &bytes, Stability::Unstable).unwrap();
+        if at % 4 == 3 {
+            client.commit(&file, 0, 0).unwrap();
+        }
+        calls.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A host's write may wait for the journal of its file system, and the journal for the disk.
+// rule: 6: a disk that hangs beside syncs holds up no connection that asks for others
+// kept in: `product/linux/src/device/pace.rs`
+#[test]
+fn a_disk_that_hangs_beside_syncs_holds_up_no_other_connection() {
+    const ROUNDS: u64 = 20;
+    const CALLS_A_ROUND: u64 = 20;
+    let scratch = Scratch::new();
+    let (data, well) = (scratch.directory("data"), scratch.directory("well"));
+    let Some(slow) = slow_disk(&scratch, &data, 50_000_000) else { return };
+    let disk = &slow.1;
+    // So commits of the journal are under way most of the time.
+    disk.set_rates(Rates { latency: Duration::from_millis(5), ..Rates::default() });
+    let server = Server::start(scratch.path(), &[&data, &well], &["--set", NO_RESERVE]);
+    let (ended, calls) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut answered = 0;
+    thread::scope(|threads| {
+        for (name, grows) in [(b"a", true), (b"b", false), (b"c", true), (b"d", false)] {
+            let (port, ended, calls) = (server.port(), &ended, &calls);
+            threads.spawn(move || write_and_commit(port, name, grows, ended, calls));
+        }
+        let connect = |_| afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
+        let mut others: Vec<_> = (0..8).map(connect).collect();
+        for round in 1..=ROUNDS {
+            eventually("the clients have made their calls", || calls.load(Ordering::Relaxed) >= round * CALLS_A_ROUND);
+            disk.hang();
+            // Time for the clients' next writes, which the host may hold.
+            thread::park_timeout(Duration::from_millis(100));
+            for other in &mut others {
+                other.set_timeout(Some(Duration::from_secs(10))).unwrap();
+                answered += u64::from(other.null().is_ok());
+            }
+            disk.go_on();
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(answered, ROUNDS * 8, "calls beside the disk that hung");
     server.stop();
 }

@@ -91,6 +91,7 @@ impl Flight {
     pub(super) fn new(request: Request, core: Arc<Core>) -> Box<Self> {
         let path = if core.is_direct() { Path::Direct } else { Path::Buffered };
         let mut flight = core.spare_flights.take().unwrap_or_default();
+        core.pace.begin(request.operation() == Operation::Sync);
         *flight = Self {
             request: Some(request),
             core: Some(core),
@@ -181,6 +182,7 @@ impl Flight {
         if let (Some(wanted), Some(file), Ok(())) = (self.wholly, self.file(), result) {
             file.note_metadata_synced(wanted);
         }
+        self.core().pace.end(self.operation() == Operation::Sync);
         if let Some(request) = self.request.take() {
             request.complete(result);
         }
