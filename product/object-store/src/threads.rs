@@ -5,8 +5,10 @@
 //! Invariants: a future that `run` returns works on any executor. A task goes on when its future is dropped. The runtime
 //! ends with its last owner and waits for nobody.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Context;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -53,6 +55,17 @@ impl Threads {
     #[cfg(test)]
     pub(crate) fn of(handle: Handle) -> Self {
         Self(Arc::new(Ending { runtime: None, handle }))
+    }
+
+    /// Runs a task on the calling thread, for a task that mostly ends without a wait. It may use the runtime. A dropped future
+    /// ends it.
+    pub(crate) async fn here<T>(&self, task: impl Future<Output = T>) -> T {
+        let mut task = pin!(task);
+        let poll = |context: &mut Context<'_>| {
+            let _inside = self.0.handle.enter();
+            task.as_mut().poll(context)
+        };
+        poll_fn(poll).await
     }
 
     /// Runs a task. Its result arrives through the returned future.

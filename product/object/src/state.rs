@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::control::{Broken, Rule};
 use crate::file::{Cut, END, File, Unnamed, Write};
 use crate::format::extent::{Extent, Source};
+use crate::format::records::Body;
 use crate::format::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
 use crate::retry::OnWay;
 use crate::seams::Sequence;
@@ -114,6 +115,14 @@ impl State {
         file
     }
 
+    /// A new file: no record has anything of it.
+    pub(crate) fn begin_file(&mut self, ino: u64, limits: &Limits, durable: Sequence) {
+        let file = self.file(ino);
+        file.body = Some(Body::default());
+        file.map.learn(0, Vec::new(), true);
+        self.trim(limits, durable);
+    }
+
     pub(crate) fn stamp(&mut self, ino: u64) -> Stamp {
         (self.file(ino).last_batch, self.forgotten)
     }
@@ -216,3 +225,6 @@ impl State {
         waiting
     }
 }
+
+#[cfg(test)]
+mod tests;

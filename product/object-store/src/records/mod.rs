@@ -1,12 +1,13 @@
 //! `Records` over SlateDB.
 //!
 //! Owns: the opening, which fences; the numbers of batches; scans.
-//! Does not own: the loops behind it (`tasks`, `log`), the values of settings (`settings`).
+//! Does not own: the loops behind it (`tasks`, `log`), changes on their way (`pending`), the values of settings (`settings`).
 //! Invariants: batches have the numbers of their calls, and become durable in that order. After the end of the records no
 //! batch is taken.
 
 mod compactor;
 mod log;
+mod pending;
 mod settings;
 mod sum;
 mod tasks;
@@ -28,9 +29,10 @@ use tokio::sync::watch;
 
 use self::compactor::{Compaction, compactor};
 use self::log::Demand;
+use self::pending::{Given, Pending};
 use self::settings::{BLOCK, settings};
 use self::sum::Sum;
-use self::tasks::{Progress, Tasks, reason};
+use self::tasks::{Progress, Sent, Tasks, reason};
 pub use self::view::{StoreView, View};
 use crate::address::Place;
 use crate::error::StoreError;
@@ -46,16 +48,16 @@ const SHORT: usize = 64;
 /// The records of a volume, open for writing. When the value is dropped, the database ends without a flush.
 pub struct StoreRecords {
     tasks: Arc<Tasks>,
-    given: Mutex<Given>,
+    taking: Mutex<Taking>,
     epoch: u32,
     fenced_at_ns: Option<u64>,
     site: Arc<Site>,
 }
 
 /// The batches that callers gave. The waits of these callers bound the queue.
-struct Given {
+struct Taking {
     last: Sequence,
-    queue: UnboundedSender<(Sequence, WriteBatch)>,
+    queue: UnboundedSender<Sent>,
     is_closing: bool,
 }
 
@@ -91,7 +93,14 @@ impl StoreRecords {
         let logs = site.wire.log_number().saturating_sub(db.manifest().replay_after_wal_id());
         let (progress, _) = watch::channel(Progress { unfenced_at_ns, logs, ..Progress::default() });
         let (demand, _) = watch::channel(Demand::default());
-        let tasks = Arc::new(Tasks { db, now_ns: site.time.now_ns, progress, demand, compaction: Compaction::new() });
+        let tasks = Arc::new(Tasks {
+            db,
+            now_ns: site.time.now_ns,
+            progress,
+            demand,
+            compaction: Compaction::new(),
+            pending: Pending::default(),
+        });
         // They end with the records; nobody waits for them.
         drop(site.threads.run(Arc::clone(&tasks).write(batches)));
         drop(site.threads.run(Arc::clone(&tasks).log()));
@@ -99,8 +108,8 @@ impl StoreRecords {
         drop(site.threads.run(Arc::clone(&tasks).poll()));
         drop(site.threads.run(Arc::clone(&tasks).watch()));
         let fenced_at_ns = Some(site.wire.log_made_ns()).filter(|made_ns| *made_ns > unfenced_at_ns);
-        let given = Mutex::new(Given { last: Sequence(0), queue, is_closing: false });
-        Ok(Self { tasks, given, epoch, fenced_at_ns, site })
+        let taking = Mutex::new(Taking { last: Sequence(0), queue, is_closing: false });
+        Ok(Self { tasks, taking, epoch, fenced_at_ns, site })
     }
 
     /// Makes all batches durable and ends the database, so that the next opening reads no log. Batches are refused from
@@ -110,9 +119,9 @@ impl StoreRecords {
     /// If the records had ended.
     pub async fn close(&self) -> Result<(), RecordsError> {
         let last = {
-            let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-            given.is_closing = true;
-            given.last
+            let mut taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
+            taking.is_closing = true;
+            taking.last
         };
         self.durable(last).await?;
         let tasks = Arc::clone(&self.tasks);
@@ -136,7 +145,7 @@ impl StoreRecords {
     }
 
     fn last_given(&self) -> Sequence {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner).last
+        self.taking.lock().unwrap_or_else(PoisonError::into_inner).last
     }
 
     /// Waits until a batch is in the database, or for the end.
@@ -147,6 +156,21 @@ impl StoreRecords {
             Ok(true) => Ok(()),
             _ => self.reaches(|_| false).await,
         }
+    }
+
+    /// The record of one key, with all batches given. It waits for none of those that leave the key alone.
+    async fn find(&self, key: Key) -> Result<Vec<Record>, RecordsError> {
+        match self.tasks.pending.get(&key) {
+            Some(Given::Value(value)) => return Ok(vec![(key, value.into())]),
+            Some(Given::Removed) => return Ok(Vec::new()),
+            Some(Given::Sum) => self.written(self.last_given()).await?,
+            None => (),
+        }
+        // A filter tells most files without the key.
+        let options = ReadOptions::default().with_durability_filter(DurabilityLevel::Memory);
+        let read = self.site.threads.here(self.tasks.db.get_with_options(&key, &options)).await;
+        let value = read.map_err(|error| reason(&error))?;
+        Ok(value.map(|value| (key, value.into())).into_iter().collect())
     }
 
     /// Waits for progress, or for the end.
@@ -168,17 +192,19 @@ impl Records for StoreRecords {
 
     fn apply(&self, batch: Batch) -> Result<Sequence, RecordsError> {
         let ended = || self.tasks.progress.borrow().ended.clone();
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
         let refused = || ended().unwrap_or_else(|| RecordsError::Closed("the records were closed".to_owned()));
-        if given.is_closing || ended().is_some() {
+        if taking.is_closing || ended().is_some() {
             return Err(refused());
         }
         if batch.is_empty() {
-            return Ok(given.last);
+            return Ok(taking.last);
         }
-        let sequence = Sequence(given.last.0 + 1);
-        given.queue.send((sequence, as_batch(batch))).map_err(|_| refused())?;
-        given.last = sequence;
+        let sequence = Sequence(taking.last.0 + 1);
+        let (batch, changes) = as_batch(batch);
+        let keys = self.tasks.pending.give(sequence, changes);
+        taking.queue.send((sequence, batch, keys)).map_err(|_| refused())?;
+        taking.last = sequence;
         Ok(sequence)
     }
 
@@ -198,9 +224,11 @@ impl Records for StoreRecords {
         durability: Durability,
         most: usize,
     ) -> Result<Vec<Record>, RecordsError> {
-        let given = self.last_given();
+        if durability == Durability::Applied && is_one_key(&from, &to) && most > 0 {
+            return self.find(from).await;
+        }
         if durability == Durability::Applied {
-            self.written(given).await?;
+            self.written(self.last_given()).await?;
         }
         let tasks = Arc::clone(&self.tasks);
         self.run(async move {
@@ -251,16 +279,26 @@ impl fmt::Debug for StoreRecords {
     }
 }
 
-fn as_batch(changes: Batch) -> WriteBatch {
+/// A batch as the database takes it, and the changes in it.
+fn as_batch(changes: Batch) -> (WriteBatch, Vec<(Bytes, Given)>) {
     let mut batch = WriteBatch::new();
-    for change in changes {
-        match change {
-            Change::Put(key, value) => batch.put_bytes(key.into(), value.into()),
-            Change::Remove(key) => batch.delete(key),
-            Change::Add(key, by) => batch.merge(key, by.to_be_bytes()),
+    let mut take = |change| match change {
+        Change::Put(key, value) => {
+            let (key, value) = (Bytes::from(key), Bytes::from(value));
+            batch.put_bytes(key.clone(), value.clone());
+            (key, Given::Value(value))
         }
-    }
-    batch
+        Change::Remove(key) => {
+            batch.delete(&key);
+            (key.into(), Given::Removed)
+        }
+        Change::Add(key, by) => {
+            batch.merge(&key, by.to_be_bytes());
+            (key.into(), Given::Sum)
+        }
+    };
+    let changes = changes.into_iter().map(&mut take).collect();
+    (batch, changes)
 }
 
 fn shown(manifest: &VersionedManifest) -> Manifest {

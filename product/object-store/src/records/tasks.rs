@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use super::compactor::{self, Compaction};
 use super::log::{Caller, Demand, log};
+use super::pending::{Keys, Pending};
 use super::settings::{FLUSH_EVERY, LOGS_MAX, MANIFEST_POLL, UNCOMPACTED_MIN};
 
 /// The progress of all tasks.
@@ -36,9 +37,11 @@ pub(super) struct Tasks {
     pub(super) progress: watch::Sender<Progress>,
     pub(super) demand: watch::Sender<Demand>,
     pub(super) compaction: Compaction,
+    pub(super) pending: Pending,
 }
 
-pub(super) type Queue = UnboundedReceiver<(Sequence, WriteBatch)>;
+/// A batch on its way to the database.
+pub(super) type Sent = (Sequence, WriteBatch, Keys);
 
 impl Tasks {
     /// A caller waits for a batch while the value lives.
@@ -47,14 +50,17 @@ impl Tasks {
     }
 
     /// Gives batches to the database.
-    pub(super) async fn write(self: Arc<Self>, mut queue: Queue) {
-        while let Some((sequence, batch)) = queue.recv().await {
+    pub(super) async fn write(self: Arc<Self>, mut queue: UnboundedReceiver<Sent>) {
+        while let Some((sequence, batch, keys)) = queue.recv().await {
             let began_ns = (self.now_ns)();
             match self.db.write(batch).await {
-                Ok(_) => self.demand.send_modify(|demand| {
-                    demand.written = sequence;
-                    demand.written_ns = began_ns;
-                }),
+                Ok(_) => {
+                    self.pending.taken(sequence, &keys);
+                    self.demand.send_modify(|demand| {
+                        demand.written = sequence;
+                        demand.written_ns = began_ns;
+                    });
+                }
                 Err(error) => return self.end(reason(&error)),
             }
         }

@@ -186,5 +186,5 @@ fn a_store_that_creates_twice_is_noticed() {
 
 #[test]
 fn a_store_that_forgets_is_noticed() {
-    is_noticed(Broken::KeepObjects, &["was answered", "the last writer", "upkeep", "torn"]);
+    is_noticed(Broken::KeepObjects, &["was answered", "the last writer", "upkeep", "torn", "is missing"]);
 }

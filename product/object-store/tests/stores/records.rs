@@ -18,6 +18,7 @@ fn a_directory_keeps_the_contract_of_records() {
 
 pub(crate) fn contract(store: &Store) {
     changes(store);
+    reads_of_one_key(store);
     durability(store);
     sums(store);
     reopening(store);
@@ -70,6 +71,19 @@ fn changes(store: &Store) {
     assert_eq!(scan(&records, "c", "e", Durability::Applied), pairs([("d", "2")]));
     assert_eq!(records.apply(Vec::new()), Ok(third));
     wait(records.durable(third)).unwrap();
+}
+
+/// A read of one key sees the batches given before, whether or not the database has taken them.
+fn reads_of_one_key(store: &Store) {
+    let records = records(store);
+    for at in 0..200 {
+        let value = at.to_string();
+        records.apply(vec![put("k", &value)]).unwrap();
+        assert_eq!(scan(&records, "k", "k\0", Durability::Applied), pairs([("k", value.as_str())]));
+        assert_eq!(scan(&records, "other", "other\0", Durability::Applied), []);
+        records.apply(vec![Change::Remove("k".into())]).unwrap();
+        assert_eq!(scan(&records, "k", "k\0", Durability::Applied), []);
+    }
 }
 
 /// The durable scan sees no batch before it is durable, and then sees all of it.

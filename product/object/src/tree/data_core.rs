@@ -37,6 +37,9 @@ pub trait DataCore: Send + Sync + 'static {
     /// The newest body of a file, also with writes that wait for its record to be read.
     fn body(&self, ino: u64) -> impl Future<Output = Result<Body, ObjectVolumeError>> + Send;
 
+    /// The tree made a file of this number. It has no bytes yet, so nothing has to be read for it.
+    fn begin_file(&self, _ino: u64) {}
+
     /// The device's name for a file. It must keep `held` if the file may be used through it.
     fn backing(&self, held: Arc<Held>) -> Backing {
         Backing::new(held)
@@ -93,6 +96,10 @@ where
 
     async fn body(&self, ino: u64) -> Result<Body, ObjectVolumeError> {
         Self::body(self, ino).await
+    }
+
+    fn begin_file(&self, ino: u64) {
+        self.state().begin_file(ino, &self.limits, self.records.durable_through());
     }
 
     fn join(&self, ino: u64) -> Option<Joint> {

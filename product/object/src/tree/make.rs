@@ -117,6 +117,9 @@ impl<D: DataCore> ObjectTree<D> {
         edit.inode(&view.slot, parent);
         edit.count_files(1);
         let sequence = self.apply(&mut order, edit)?;
+        if inode.kind() == Kind::Regular {
+            self.core.begin_file(ino);
+        }
         let held = self.holders.hold(ino);
         drop(order);
         let data = (inode.kind() == Kind::Regular).then(|| self.core.backing(held.clone()));
@@ -146,6 +149,7 @@ impl<D: DataCore> ObjectTree<D> {
         edit.inode(&self.cache.slot(ino), inode.clone());
         edit.nameless(ino);
         self.apply(&mut order, edit)?;
+        self.core.begin_file(ino);
         let held = self.holders.hold_nameless(ino);
         drop(order);
         let backing = self.core.backing(Arc::clone(&held));

@@ -1,0 +1,23 @@
+use super::*;
+
+fn key(text: &'static str) -> Bytes {
+    Bytes::from_static(text.as_bytes())
+}
+
+fn value(text: &'static str) -> Given {
+    Given::Value(key(text))
+}
+
+// rule: a read of a key sees what callers gave before, also while the database has not taken it yet
+#[test]
+fn the_newest_change_stays_until_the_database_has_its_batch() {
+    let pending = Pending::default();
+    let first = pending.give(Sequence(1), vec![(key("a"), value("1")), (key("b"), Given::Removed)]);
+    let second = pending.give(Sequence(2), vec![(key("a"), value("2")), (key("c"), Given::Sum)]);
+    assert_eq!((first.len(), second.len()), (2, 2));
+    pending.taken(Sequence(1), &first);
+    assert_eq!(pending.get(b"a"), Some(value("2")), "the first batch takes nothing of the second one away");
+    assert_eq!((pending.get(b"b"), pending.get(b"c")), (None, Some(Given::Sum)));
+    pending.taken(Sequence(2), &second);
+    assert_eq!((pending.get(b"a"), pending.get(b"c")), (None, None));
+}
