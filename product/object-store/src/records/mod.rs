@@ -44,6 +44,9 @@ const READ_AHEAD_BYTES: usize = 1 << 20;
 const FETCHES: usize = 4;
 /// A scan for fewer records reads nothing ahead.
 const SHORT: usize = 64;
+/// A reader waits while the database has to take more batches than this. Otherwise callers whose changes need not be durable
+/// would fill the memory while the database waits for its compactor.
+const BEHIND_MAX: u64 = 1_024;
 
 /// The records of a volume, open for writing. When the value is dropped, the database ends without a flush.
 pub struct StoreRecords {
@@ -158,8 +161,13 @@ impl StoreRecords {
         }
     }
 
-    /// The record of one key, with all batches given. It waits for none of those that leave the key alone.
+    /// The record of one key, with all batches given. It waits for none of the last ones that leave the key alone.
     async fn find(&self, key: Key) -> Result<Vec<Record>, RecordsError> {
+        let needed = Sequence(self.last_given().0.saturating_sub(BEHIND_MAX));
+        let is_behind = self.tasks.demand.borrow().written < needed;
+        if is_behind {
+            self.written(needed).await?;
+        }
         match self.tasks.pending.get(&key) {
             Some(Given::Value(value)) => return Ok(vec![(key, value.into())]),
             Some(Given::Removed) => return Ok(Vec::new()),
@@ -347,3 +355,6 @@ async fn read(
 fn is_one_key(from: &[u8], to: &[u8]) -> bool {
     to.strip_prefix(from) == Some(&[0])
 }
+
+#[cfg(test)]
+mod tests;
