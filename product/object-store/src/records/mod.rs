@@ -23,16 +23,16 @@ use bytes::Bytes;
 use object_store::ObjectStore;
 use slatedb::config::{CloseOptions, DurabilityLevel, ReadOptions, ScanOptions};
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
-use slatedb::{Db, DbReadOps, VersionedManifest, WriteBatch};
+use slatedb::{Db, DbReadOps, VersionedManifest};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
 use self::compactor::{Compaction, compactor};
 use self::log::Demand;
-use self::pending::{Given, Pending};
+use self::pending::{Given, Pending, Sent};
 use self::settings::{BLOCK, settings};
 use self::sum::Sum;
-use self::tasks::{Progress, Sent, Tasks, reason};
+use self::tasks::{Progress, Tasks, reason};
 pub use self::view::{StoreView, View};
 use crate::address::Place;
 use crate::error::StoreError;
@@ -171,7 +171,7 @@ impl StoreRecords {
         match self.tasks.pending.get(&key) {
             Some(Given::Value(value)) => return Ok(vec![(key, value.into())]),
             Some(Given::Removed) => return Ok(Vec::new()),
-            Some(Given::Sum) => self.written(self.last_given()).await?,
+            Some(Given::Sum(_)) => self.written(self.last_given()).await?,
             None => (),
         }
         // A filter tells most files without the key.
@@ -209,9 +209,9 @@ impl Records for StoreRecords {
             return Ok(taking.last);
         }
         let sequence = Sequence(taking.last.0 + 1);
-        let (batch, changes) = as_batch(batch);
-        let keys = self.tasks.pending.give(sequence, changes);
-        taking.queue.send((sequence, batch, keys)).map_err(|_| refused())?;
+        let batch = (sequence, batch.into_iter().map(given).collect());
+        self.tasks.pending.give(&batch);
+        taking.queue.send(batch).map_err(|_| refused())?;
         taking.last = sequence;
         Ok(sequence)
     }
@@ -287,26 +287,12 @@ impl fmt::Debug for StoreRecords {
     }
 }
 
-/// A batch as the database takes it, and the changes in it.
-fn as_batch(changes: Batch) -> (WriteBatch, Vec<(Bytes, Given)>) {
-    let mut batch = WriteBatch::new();
-    let mut take = |change| match change {
-        Change::Put(key, value) => {
-            let (key, value) = (Bytes::from(key), Bytes::from(value));
-            batch.put_bytes(key.clone(), value.clone());
-            (key, Given::Value(value))
-        }
-        Change::Remove(key) => {
-            batch.delete(&key);
-            (key.into(), Given::Removed)
-        }
-        Change::Add(key, by) => {
-            batch.merge(&key, by.to_be_bytes());
-            (key.into(), Given::Sum)
-        }
-    };
-    let changes = changes.into_iter().map(&mut take).collect();
-    (batch, changes)
+fn given(change: Change) -> (Bytes, Given) {
+    match change {
+        Change::Put(key, value) => (key.into(), Given::Value(value.into())),
+        Change::Remove(key) => (key.into(), Given::Removed),
+        Change::Add(key, by) => (key.into(), Given::Sum(by)),
+    }
 }
 
 fn shown(manifest: &VersionedManifest) -> Manifest {

@@ -11,17 +11,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use afflux_object::Sequence;
 use bytes::Bytes;
 
-/// The value that a key will have.
+/// The change of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Given {
     Value(Bytes),
     Removed,
-    /// The database has to add up.
-    Sum,
+    /// The database adds it up.
+    Sum(i64),
 }
 
-/// The keys of one batch.
-pub(super) type Keys = Vec<Bytes>;
+/// The changes of one batch, with its number.
+pub(super) type Sent = (Sequence, Vec<(Bytes, Given)>);
 
 #[derive(Debug, Default)]
 pub(super) struct Pending(Mutex<BTreeMap<Bytes, (Sequence, Given)>>);
@@ -32,20 +32,16 @@ impl Pending {
     }
 
     /// Takes the changes of a batch that is about to be sent.
-    pub(super) fn give(&self, sequence: Sequence, changes: Vec<(Bytes, Given)>) -> Keys {
+    pub(super) fn give(&self, (sequence, changes): &Sent) {
         let mut pending = self.lock();
-        let take = |(key, given): (Bytes, Given)| {
-            pending.insert(key.clone(), (sequence, given));
-            key
-        };
-        changes.into_iter().map(take).collect()
+        changes.iter().for_each(|(key, given)| _ = pending.insert(key.clone(), (*sequence, given.clone())));
     }
 
     /// The database has taken a batch.
-    pub(super) fn taken(&self, sequence: Sequence, keys: &[Bytes]) {
+    pub(super) fn taken(&self, (sequence, changes): &Sent) {
         let mut pending = self.lock();
-        for key in keys {
-            if pending.get(key).is_some_and(|(last, _)| *last <= sequence) {
+        for (key, _) in changes {
+            if pending.get(key).is_some_and(|(last, _)| last <= sequence) {
                 pending.remove(key);
             }
         }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::compactor::{self, Compaction};
 use super::log::{Caller, Demand, log};
-use super::pending::{Keys, Pending};
+use super::pending::{Given, Pending, Sent};
 use super::settings::{FLUSH_EVERY, LOGS_MAX, MANIFEST_POLL, UNCOMPACTED_MIN};
 
 /// The progress of all tasks.
@@ -40,9 +40,6 @@ pub(super) struct Tasks {
     pub(super) pending: Pending,
 }
 
-/// A batch on its way to the database.
-pub(super) type Sent = (Sequence, WriteBatch, Keys);
-
 impl Tasks {
     /// A caller waits for a batch while the value lives.
     pub(super) fn waits(&self, sequence: Sequence) -> Caller<'_> {
@@ -51,18 +48,16 @@ impl Tasks {
 
     /// Gives batches to the database.
     pub(super) async fn write(self: Arc<Self>, mut queue: UnboundedReceiver<Sent>) {
-        while let Some((sequence, batch, keys)) = queue.recv().await {
+        while let Some(sent) = queue.recv().await {
             let began_ns = (self.now_ns)();
-            match self.db.write(batch).await {
-                Ok(_) => {
-                    self.pending.taken(sequence, &keys);
-                    self.demand.send_modify(|demand| {
-                        demand.written = sequence;
-                        demand.written_ns = began_ns;
-                    });
-                }
-                Err(error) => return self.end(reason(&error)),
+            if let Err(error) = self.db.write(as_batch(&sent)).await {
+                return self.end(reason(&error));
             }
+            self.pending.taken(&sent);
+            self.demand.send_modify(|demand| {
+                demand.written = sent.0;
+                demand.written_ns = began_ns;
+            });
         }
     }
 
@@ -178,6 +173,18 @@ impl Tasks {
         self.demand.send_modify(|demand| demand.is_ended = true);
         self.compaction.end();
     }
+}
+
+fn as_batch((_, changes): &Sent) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    for (key, given) in changes {
+        match given {
+            Given::Value(value) => batch.put_bytes(key.clone(), value.clone()),
+            Given::Removed => batch.delete(key),
+            Given::Sum(by) => batch.merge(key, by.to_be_bytes()),
+        }
+    }
+    batch
 }
 
 /// The meaning of an error of the database. It retries for itself, so each is an end.
