@@ -1,8 +1,8 @@
 //! Builds the comparison of killed servers, runs it in its own network namespace, and writes the table.
 //!
 //! Owns: the arguments, the programs that are built.
-//! Does not own: the comparison itself (`tests/nfs-check/src/kills`), the namespaces (`race_nfs`), the kernel's server,
-//! whose end is that of its kernel (`guest`, case `resets`).
+//! Does not own: the comparison itself (`tests/nfs-check/src/kills`), the namespaces (`race_nfs`). The kernel's
+//! server ends only with its kernel: case `resets` of `guest`.
 //! Invariants: the files are in a new directory inside the named one, and nothing else is removed.
 
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Kills servers under one load, in a separate network that `cargo xtask race-kills` sets up, or loads one that its
-//! caller kills.
+//! Kills servers under one load in a separate network, which `cargo xtask race-kills` sets up. With `--asking` the caller
+//! kills the server.
 //!
 //! Owns: its arguments, the output. Does not own: the comparison (`afflux_nfs_check::kills`).
 //! Invariants: standard output has only the figures, and `kill` where the caller kills.

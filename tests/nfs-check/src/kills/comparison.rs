@@ -50,8 +50,8 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
     Ok(if options.json { report::lines(&all) } else { report::table(&Which::ALL.map(Which::name), &all) })
 }
 
-/// The same load on a server that somebody else kills when this program prints `kill`. The answer is a line, after which
-/// the server is gone. Returns the figures as JSON, in one line.
+/// Runs the same load on a server of the caller. The caller kills it when this program prints `kill`, and then answers
+/// with a line. Returns the figures as JSON, in one line.
 ///
 /// # Errors
 /// When the server does not come back or a call fails.

@@ -14,7 +14,7 @@ pub(super) struct Figures {
     /// Without a COMMIT at the kill.
     pub(super) unstable: u64,
     pub(super) committed: u64,
-    /// Of these, missing or wrong in what the successor shows.
+    /// Missing or wrong bytes among these after the restart.
     pub(super) lost: Lost,
     /// Missing or wrong on the disk between the end and the start; `None` if nobody could look.
     pub(super) off_disk: Option<Lost>,

@@ -20,7 +20,7 @@ pub struct Server {
     pub path: String,
 }
 
-/// A kill, whose successor has been started.
+/// A kill. A successor has been started since.
 pub(super) struct Killed {
     pub(super) at: Instant,
     /// Time between the end and the start that this program took for its own looks.

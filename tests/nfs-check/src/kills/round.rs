@@ -1,4 +1,4 @@
-//! One round: new files, a load, a kill, and what the client finds afterwards.
+//! One round: new files, a load, a kill, and the comparison after it.
 //!
 //! Owns: the steps, the waits for the successor.
 //! Does not own: the load (`load`), the acknowledged bytes (`acknowledged`), the kill (`killed`).
