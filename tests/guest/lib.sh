@@ -5,6 +5,9 @@
 SERVER=${SERVER:-afflux}
 [ -n "$SERVER" ] || SERVER=afflux
 PORT=3049
+# The address of our server, and that of the client which knfsd serves.
+LISTEN=127.0.0.1
+CLIENT=127.0.0.1
 DATA=/srv/data
 WORK=/var/tmp/work
 OPTIONS=vers=3,tcp,hard,nolock
@@ -61,10 +64,15 @@ host() {
     case $said in ok*) printf '%s\n' "${said#ok }" ;; *) wrong "host: $said" ;; esac
 }
 
-# The machine is reset as by its button; the case goes on with the next STAGE.
-reset() {
+# After a reset the case goes on with the next STAGE.
+next_stage() {
     echo $((STAGE + 1)) > "/var/lib/guest/$CASE.stage"
     sync -f /var/lib/guest
+}
+
+# The machine is reset as by its button.
+reset() {
+    next_stage
     printf '@reset\n' > /dev/ttyS1
     sleep 60
 }
@@ -106,12 +114,12 @@ resume() {
 serve() {
     mkdir -p /var/tmp/state
     systemd-run -q --unit=served --property=KillMode=process --property=LimitMEMLOCK=infinity --property=LimitCORE=0 \
-        afflux serve "$@" --listen 127.0.0.1:$PORT --cache "${CACHE:-64MiB}" --state /var/tmp/state --control /run/served.sock
+        afflux serve "$@" --listen $LISTEN:$PORT --cache "${CACHE:-64MiB}" --state /var/tmp/state --control /run/served.sock
     later "journalctl -q -u served -n 40 -o cat > /var/tmp/served.log; systemctl stop served; systemctl reset-failed served"
     answers
 }
 served_pid() { systemctl show -P MainPID served; }
-answers() { eventually 60 bash -c "exec 9<> /dev/tcp/127.0.0.1/$PORT"; }
+answers() { eventually 60 bash -c "exec 9<> /dev/tcp/$LISTEN/$PORT"; }
 killed() {
     kill -9 "$(served_pid)"
     eventually 10 bash -c '! systemctl -q is-active served'
@@ -126,7 +134,7 @@ knfsd() {
     # The start of the service takes away exports that are in no file.
     systemctl start nfs-server
     for folder; do
-        exportfs -o "rw,sync,no_root_squash,no_subtree_check,insecure,fsid=$fsid" "127.0.0.1:$folder"
+        exportfs -o "rw,sync,no_root_squash,no_subtree_check,insecure,fsid=$fsid" "$CLIENT:$folder"
         fsid=$((fsid + 1))
     done
     later "exportfs -ua; systemctl stop nfs-server nfs-mountd rpcbind rpcbind.socket"

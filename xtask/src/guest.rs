@@ -2,12 +2,14 @@
 //!
 //! Owns: the order of a run, the verdicts.
 //! Does not own: the options (`options`), the Debian (`root`), the disk with programs and scripts (`kit`). Nor the emulated
-//! machine (`machine`), its messages (`talk`), the server on this host (`host_server`), their end with this process (`tied`),
+//! machine (`machine`), its messages (`talk`), the server and the client on this host (`host_server`,
+//! `host_load`), their end with this process (`tied`),
 //! the cases (`tests/guest`), the run in instruction time (`law`).
 //! Invariants: a case that ends its guest is wrong. The cases after a wrong one get a fresh guest. The root's image is never
 //! changed. Every case gets one verdict. A killed run leaves no process and no image behind.
 
 mod archive;
+mod host_load;
 mod host_server;
 mod kit;
 pub(crate) mod law;
@@ -26,6 +28,7 @@ use afflux_scratch::Scratch;
 use anyhow::{Context, Result, ensure};
 
 use crate::{ci, repository};
+use host_load::HostLoad;
 use host_server::HostServer;
 use kit::Kit;
 use machine::{Answer, Machine};
@@ -86,7 +89,7 @@ impl Run<'_> {
     fn boot(&mut self, mut machine: Machine, server: &mut HostServer<'_>, cases: &[Case]) -> Result<()> {
         let first = self.outcomes.len();
         let (mut began, mut log, mut lines) = (Instant::now(), None::<File>, Vec::new());
-        let mut limit = BOOT_MAX;
+        let (mut limit, mut load) = (BOOT_MAX, HostLoad::new(repository::built("dev").join("kill-race")));
         loop {
             let left = limit.saturating_sub(began.elapsed());
             let event = match machine.hear(left)? {
@@ -118,6 +121,7 @@ impl Run<'_> {
                 }
                 Event::Monitor(words) => machine.tell(&machine.monitor(&words)?)?,
                 Event::Server(word) => machine.tell(&server.obey(&word))?,
+                Event::Load(words) => load.go_on(&words, &machine)?,
                 Event::Reset => machine.reset()?,
                 Event::All => return Ok(()),
                 Event::Text(line) => {

@@ -1,8 +1,8 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|race-mount|race-stores|mounted|guest|guest-law|deb|install-c|fio-engine|sanitize|tidy|docs|ci|nightly>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|race-kills|race-mount|race-stores|mounted|guest|guest-law|deb|install-c|fio-engine|sanitize|tidy|docs|ci|nightly>`.
 //!
 //! Owns: the words that name a task, and the exit code.
-//! Does not own: the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `race_mount`,
-//! `race_stores`, `mounted`, `guest`, `deb`, `c_library`, `fio_engine`, `sanitize`, `nightly`).
+//! Does not own: the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `race_kills`,
+//! `race_mount`, `race_stores`, `mounted`, `guest`, `deb`, `c_library`, `fio_engine`, `sanitize`, `nightly`).
 //! Invariants: a task that finds faults prints every one and exits with 1; wrong usage exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
@@ -19,6 +19,7 @@ mod mounted;
 mod nightly;
 mod pages;
 mod race;
+mod race_kills;
 mod race_mount;
 mod race_nfs;
 mod race_stores;
@@ -48,6 +49,10 @@ const USAGE: &str = "usage: cargo xtask <task>
                    race the server with nfs-ganesha on an idle machine of two CPUs, as root, for about six minutes,
                    and write the table to target/race-nfs.md; --quick only to see that it works; its files are in a new
                    directory inside DIR
+  race-kills [--rounds N] [--json] [--profile NAME] [--built DIR] [--dir DIR]
+                   kill the server and nfs-ganesha under one load by turns, as root, and write what their clients lost,
+                   must send again and waited for to target/race-kills.md, or print it as JSON; --built: the
+                   programs are there
   race-mount [--quick] [--rounds N] [--only WORDS]... [--all-cpus] [--libfuse DIR] [--profile NAME] [--dir DIR]
                    race the mount with the host, a bare FUSE server, libfuse's passthrough_ll and passthrough_hp,
                    mergerfs and NFS by a bridge on an idle machine, as root, for about six minutes, and write the
@@ -103,6 +108,7 @@ fn main() -> ExitCode {
         ["test", "--with-browser"] => ci::test(true),
         ["pages", ..] => pages::check(&words[1..]),
         ["race", ..] => race::run(&words[1..]),
+        ["race-kills", ..] => race_kills::run(&words[1..]),
         ["race-mount", ..] => race_mount::run(&words[1..]),
         ["race-nfs", ..] => race_nfs::run(&words[1..]),
         ["race-stores", ..] => race_stores::run(&words[1..]),

@@ -70,12 +70,18 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// A command that runs its arguments in an isolated network where ganesha starts.
+pub(crate) fn in_own_network() -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SCRIPT, "sh"]);
+    command
+}
+
 /// Races in a new directory inside the requested one. After a failure the new directory stays, with its logs.
 fn table(programs: &Programs, wanted: &RaceNfsOptions) -> Result<String> {
     fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
     let scratch = Scratch::new(&wanted.directory, "race-nfs")?;
-    let mut command = Command::new("unshare");
-    command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SCRIPT, "sh"]);
+    let mut command = in_own_network();
     command.arg(&programs.race).arg(scratch.path()).arg(&programs.afflux).arg("--bridge").arg(&programs.bridge);
     for words in &wanted.only {
         command.arg("--only").arg(words);

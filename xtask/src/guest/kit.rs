@@ -41,6 +41,9 @@ impl Kit {
             let built = repository::build("dev", &["-p", "afflux-nfs-client"])?;
             fs::copy(built.join("protocol-check"), bin.join("protocol-check")).context("protocol-check")?;
         }
+        if wants("resets") {
+            repository::build("dev", &["-p", "afflux-nfs-check"])?;
+        }
         if wants("library") {
             kit.example("append_lines")?;
         }

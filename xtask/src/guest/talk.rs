@@ -14,6 +14,8 @@ pub(super) enum Event {
     Monitor(String),
     /// A word for the server on this host.
     Server(String),
+    /// The server in the guest answers the client on this host.
+    Load(String),
     /// The machine is to be reset.
     Reset,
     /// All cases have ended.
@@ -33,6 +35,7 @@ fn order(line: &str) -> Option<Event> {
         ("@end", Some((_, code))) => code.parse().ok().map(Event::End),
         ("@host", Some(("monitor", command))) => Some(Event::Monitor(command.to_owned())),
         ("@host", Some(("server", word))) => Some(Event::Server(word.to_owned())),
+        ("@host", Some(("load", words))) => Some(Event::Load(words.to_owned())),
         ("@reset", None) => Some(Event::Reset),
         ("@all", None) => Some(Event::All),
         _ => None,

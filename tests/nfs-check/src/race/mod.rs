@@ -16,7 +16,7 @@ mod servers;
 mod tree;
 
 pub(crate) use report::median_and_range;
-pub(crate) use servers::field;
+pub(crate) use servers::{field, ganesha_configuration};
 pub(crate) use tree::archive;
 
 use std::path::PathBuf;

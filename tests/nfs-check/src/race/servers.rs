@@ -222,7 +222,8 @@ pub(crate) fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     Some(rest.split(['"', ',', '}']).next()?.trim())
 }
 
-fn ganesha_configuration(export: &Path) -> String {
+/// The configuration of one export over NFSv3 alone.
+pub(crate) fn ganesha_configuration(export: &Path) -> String {
     format!(
         "NFS_CORE_PARAM {{ Protocols = 3; NFS_Port = 2049; MNT_Port = 20048; Enable_NLM = false; Enable_RQUOTA = false;
   Bind_addr = 127.0.0.1; mount_path_pseudo = false; }}

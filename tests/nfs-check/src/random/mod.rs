@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use afflux_nfs_client::{Answer, Call, Envelope, Error, NFS, Reply};
 use afflux_reference::{ChangeId, Stamp};
 
-use draw::Random;
+pub(crate) use draw::Random;
 pub use drive::{Connections, Outcome, drive, load};
 use file::File;
 

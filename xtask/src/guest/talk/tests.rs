@@ -9,6 +9,7 @@ fn orders_are_lines_of_their_own_and_all_else_is_text() {
         ("@end fsx", text("@end fsx")),
         ("@host monitor device_del disk-vdd", Event::Monitor("device_del disk-vdd".to_owned())),
         ("@host server start", Event::Server("start".to_owned())),
+        ("@host load knfsd 2049 20048 /srv 3", Event::Load("knfsd 2049 20048 /srv 3".to_owned())),
         ("@reset", Event::Reset),
         ("@all", Event::All),
         (" @all", text(" @all")),
