@@ -1,6 +1,6 @@
 //! The log: which batches share a PUT.
 //!
-//! Owns: the callers that wait, the moment of each log PUT.
+//! Owns: the callers and readers that wait, the moment of each log PUT.
 //! Does not own: the PUT itself, the way of batches into the database (`tasks`).
 //! Invariants: one log PUT runs at a time. It begins with all batches that callers waited for. It waits for more
 //! callers for half of the last PUT's time at most. A batch that nobody waits for begins no PUT for a second.
@@ -34,12 +34,24 @@ pub(super) struct Demand {
     durable: Sequence,
     /// The newest batch that a caller waited for.
     wanted: Sequence,
+    /// The newest batch that a reader waits for.
+    read: Sequence,
     /// How many callers wait for each batch that is not durable.
     callers: BTreeMap<Sequence, u64>,
     pub(super) is_ended: bool,
 }
 
 impl Demand {
+    /// Whether somebody waits for a batch, or for a later one.
+    pub(super) fn is_needed(&self, sequence: Sequence) -> bool {
+        self.is_ended || self.wanted.max(self.read) >= sequence
+    }
+
+    /// A reader waits for a batch.
+    pub(super) fn reads(&mut self, sequence: Sequence) {
+        self.read = self.read.max(sequence);
+    }
+
     fn callers(&self) -> u64 {
         self.callers.values().sum()
     }

@@ -153,6 +153,11 @@ impl StoreRecords {
 
     /// Waits until a batch is in the database, or for the end.
     async fn written(&self, sequence: Sequence) -> Result<(), RecordsError> {
+        self.tasks.demand.send_if_modified(|demand| {
+            let waits = demand.written < sequence;
+            demand.reads(sequence);
+            waits
+        });
         let mut seen = self.tasks.demand.subscribe();
         let is_written = seen.wait_for(|demand| demand.is_ended || demand.written >= sequence).await;
         match is_written.map(|demand| demand.written >= sequence) {

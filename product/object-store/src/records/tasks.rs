@@ -2,13 +2,14 @@
 //!
 //! Owns: their loops and their common state.
 //! Does not own: the seam (`records`), the moments of log PUTs (`log`).
-//! Invariants: batches reach the database in the order of their numbers. The first error ends all tasks.
+//! Invariants: batches reach the database in the order of their numbers, each as a whole. The first error ends all tasks.
 
 use afflux_object::{RecordsError, Sequence};
 use slatedb::compactor::Compactor;
 use slatedb::config::{FlushOptions, FlushType};
 use slatedb::{CloseReason, Db, Error, ErrorKind, WriteBatch};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -17,6 +18,11 @@ use super::compactor::{self, Compaction};
 use super::log::{Caller, Demand, log};
 use super::pending::{Given, Pending, Sent};
 use super::settings::{FLUSH_EVERY, LOGS_MAX, MANIFEST_POLL, UNCOMPACTED_MIN};
+
+/// Batches that nobody waits for gather so long on their way to the database.
+const GATHERED_FOR: Duration = Duration::from_millis(2);
+/// Most batches that go together.
+const TOGETHER: usize = 256;
 
 /// The progress of all tasks.
 #[derive(Clone, Debug, Default)]
@@ -46,16 +52,27 @@ impl Tasks {
         Caller::waits(&self.demand, sequence)
     }
 
-    /// Gives batches to the database.
+    /// Gives batches to the database. Each time costs four wakes of threads, more than the changes of a call. So batches go
+    /// together, as one, until somebody waits for them.
     pub(super) async fn write(self: Arc<Self>, mut queue: UnboundedReceiver<Sent>) {
-        while let Some(sent) = queue.recv().await {
+        let (mut seen, mut sent) = (self.demand.subscribe(), Vec::with_capacity(TOGETHER));
+        while queue.recv_many(&mut sent, TOGETHER).await > 0 {
+            let first = sent.first().map_or(Sequence::default(), |(sequence, _)| *sequence);
+            // The end of the wait matters, not its kind.
+            let _ = timeout(GATHERED_FOR, seen.wait_for(|demand| demand.is_needed(first))).await.map(drop);
+            while sent.len() < TOGETHER
+                && let Ok(more) = queue.try_recv()
+            {
+                sent.push(more);
+            }
             let began_ns = (self.now_ns)();
-            if let Err(error) = self.db.write(as_batch(&sent)).await {
+            if let Err(error) = self.db.write(as_one(&sent)).await {
                 return self.end(reason(&error));
             }
-            self.pending.taken(&sent);
+            let last = sent.last().map_or(first, |(sequence, _)| *sequence);
+            sent.drain(..).for_each(|batch| self.pending.taken(&batch));
             self.demand.send_modify(|demand| {
-                demand.written = sent.0;
+                demand.written = last;
                 demand.written_ns = began_ns;
             });
         }
@@ -175,9 +192,9 @@ impl Tasks {
     }
 }
 
-fn as_batch((_, changes): &Sent) -> WriteBatch {
+fn as_one(sent: &[Sent]) -> WriteBatch {
     let mut batch = WriteBatch::new();
-    for (key, given) in changes {
+    for (key, given) in sent.iter().flat_map(|(_, changes)| changes) {
         match given {
             Given::Value(value) => batch.put_bytes(key.clone(), value.clone()),
             Given::Removed => batch.delete(key),

@@ -198,3 +198,19 @@ fn a_caller_that_gave_up_is_not_waited_for() {
         },
     );
 }
+
+// rule: batches gather on their way to the database only while nobody waits for them
+// kept in: `product/object-store/src/records/log.rs`, `product/object-store/src/records/tasks.rs`
+#[test]
+fn a_batch_is_needed_by_readers_callers_and_the_end() {
+    let demand = Sender::new(Demand::default());
+    let is_needed = |sequence| demand.borrow().is_needed(Sequence(sequence));
+    assert!(!is_needed(1));
+    demand.send_modify(|demand| demand.reads(Sequence(3)));
+    assert!(is_needed(3) && !is_needed(4), "a reader waits for the third");
+    let caller = Caller::waits(&demand, Sequence(5));
+    assert!(is_needed(5) && !is_needed(6), "a caller waits until the fifth is durable");
+    drop(caller);
+    demand.send_modify(|demand| demand.is_ended = true);
+    assert!(is_needed(6), "nothing gathers at the end");
+}
