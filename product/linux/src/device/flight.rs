@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use afflux_engine::{DeviceError, FILE_BYTES_MAX, Operation, Request};
+use afflux_engine::{DeviceError, FILE_BYTES_MAX, Nanos, Operation, Request};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
@@ -36,6 +36,8 @@ pub(super) const UNCACHED_BYTES_MAX: u32 = 128 << 10;
 pub(super) struct Flight {
     request: Option<Request>,
     core: Option<Arc<Core>>,
+    /// When the request came.
+    began: Nanos,
     /// Bytes done; for operations without data, 1 once done.
     done: u64,
     retries: u32,
@@ -60,6 +62,7 @@ impl Default for Flight {
         Self {
             request: None,
             core: None,
+            began: Nanos::default(),
             done: 0,
             retries: 0,
             space_retries: 0,
@@ -91,10 +94,11 @@ impl Flight {
     pub(super) fn new(request: Request, core: Arc<Core>) -> Box<Self> {
         let path = if core.is_direct() { Path::Direct } else { Path::Buffered };
         let mut flight = core.spare_flights.take().unwrap_or_default();
-        core.pace.begin(request.operation() == Operation::Sync);
+        let began = core.pace.begin(request.operation() == Operation::Sync);
         *flight = Self {
             request: Some(request),
             core: Some(core),
+            began,
             iovecs: std::mem::take(&mut flight.iovecs),
             path,
             ..Self::default()
@@ -182,7 +186,7 @@ impl Flight {
         if let (Some(wanted), Some(file), Ok(())) = (self.wholly, self.file(), result) {
             file.note_metadata_synced(wanted);
         }
-        self.core().pace.end(self.operation() == Operation::Sync);
+        self.core().pace.end(self.operation() == Operation::Sync, self.began);
         if let Some(request) = self.request.take() {
             request.complete(result);
         }

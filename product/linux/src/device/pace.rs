@@ -5,7 +5,7 @@
 //! as long as the device: milliseconds on a slow one, for ever on one that hangs. The thread's other connections and
 //! devices would wait, too.
 //!
-//! Owns: the number of requests and syncs in flight, the time of the device's last sign of life.
+//! Owns: the number of requests and syncs in flight, the times of the device's signs of life.
 //! Does not own: requests (`flight`), the threads that may wait (`pool`).
 //! Invariants: the answer needs no lock. A request that nobody completes, since its platform has stopped, stays counted.
 
@@ -15,51 +15,84 @@ use afflux_engine::Nanos;
 
 use crate::clock;
 
-/// A quick device completes some request within this time. Two hand-overs between threads are short beside it.
+/// A quick device completes some request within this time, and a sync. Two hand-overs between threads are short beside it.
 const QUICK_NS: u64 = 2 * Nanos::MILLISECOND;
 
 /// The pace of one device.
 #[derive(Default)]
 pub(super) struct Pace {
-    in_flight: AtomicU32,
-    syncs: AtomicU32,
-    /// When the device last completed a request, or got one while it had none; in nanoseconds.
+    all: InFlight,
+    syncs: InFlight,
+    /// How long the last sync took.
+    sync_ns: AtomicU64,
+}
+
+/// Requests in flight.
+#[derive(Default)]
+struct InFlight {
+    count: AtomicU32,
+    /// When one of them was last completed, or came while there was none; in nanoseconds.
     moved: AtomicU64,
 }
 
+impl InFlight {
+    fn begin(&self, now: Nanos) {
+        if self.count.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.moved.store(now.0, Ordering::Relaxed);
+        }
+    }
+
+    fn end(&self, now: Nanos) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        self.moved.store(now.0, Ordering::Relaxed);
+    }
+
+    fn any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    fn is_stuck(&self, now: Nanos) -> bool {
+        self.any() && now.since(Nanos(self.moved.load(Ordering::Relaxed))) > QUICK_NS
+    }
+}
+
 impl Pace {
-    /// A request comes.
-    pub(super) fn begin(&self, is_sync: bool) {
-        self.begin_at(is_sync, clock::monotonic());
+    /// A request comes. Returns the time.
+    pub(super) fn begin(&self, is_sync: bool) -> Nanos {
+        let now = clock::monotonic();
+        self.begin_at(is_sync, now);
+        now
     }
 
-    /// A request is completed, with or without an error.
-    pub(super) fn end(&self, is_sync: bool) {
-        self.end_at(is_sync, clock::monotonic());
+    /// A request that came at `began` is completed, with or without an error.
+    pub(super) fn end(&self, is_sync: bool, began: Nanos) {
+        self.end_at(is_sync, began, clock::monotonic());
     }
 
-    /// Whether a system call that submits a read or write may wait for the device: a sync is in flight, or the device has
-    /// completed nothing for a while.
+    /// Whether a system call that submits a read or write may wait for the device. Either a sync is in flight and the last
+    /// one took long, or the device has completed no request or no sync for a while.
     pub(super) fn holds_submitters(&self) -> bool {
         self.holds_submitters_at(clock::monotonic())
     }
 
     fn begin_at(&self, is_sync: bool, now: Nanos) {
-        self.syncs.fetch_add(u32::from(is_sync), Ordering::Relaxed);
-        if self.in_flight.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.moved.store(now.0, Ordering::Relaxed);
+        self.all.begin(now);
+        if is_sync {
+            self.syncs.begin(now);
         }
     }
 
-    fn end_at(&self, is_sync: bool, now: Nanos) {
-        self.syncs.fetch_sub(u32::from(is_sync), Ordering::Relaxed);
-        self.in_flight.fetch_sub(1, Ordering::Relaxed);
-        self.moved.store(now.0, Ordering::Relaxed);
+    fn end_at(&self, is_sync: bool, began: Nanos, now: Nanos) {
+        self.all.end(now);
+        if is_sync {
+            self.sync_ns.store(now.since(began), Ordering::Relaxed);
+            self.syncs.end(now);
+        }
     }
 
     fn holds_submitters_at(&self, now: Nanos) -> bool {
-        let moved = Nanos(self.moved.load(Ordering::Relaxed));
-        self.syncs.load(Ordering::Relaxed) > 0 || now.since(moved) > QUICK_NS
+        let syncs_slowly = self.syncs.any() && self.sync_ns.load(Ordering::Relaxed) > QUICK_NS;
+        syncs_slowly || self.all.is_stuck(now) || self.syncs.is_stuck(now)
     }
 }
 
