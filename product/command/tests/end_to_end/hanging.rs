@@ -186,8 +186,8 @@ fn what_waits_for_a_disk_that_hangs_is_parked_and_the_rest_of_its_connection_goe
     server.stop();
 }
 
-/// Writes and commits a file of `/data` until the end: one that grows, whose syncs are commits of the host's journal, or one
-/// whose bytes are overwritten.
+/// Writes and commits a file of `/data` until the end. The syncs of a file that grows are commits of the host's journal. In
+/// another file the same bytes are written again and again.
 fn write_and_commit(port: u16, name: &[u8], grows: bool, ended: &AtomicBool, calls: &AtomicU64) {
     let mut client = afflux_nfs_client::Client::connect(("127.0.0.1", port)).unwrap();
     let root = client.mount("/data").unwrap();
@@ -206,7 +206,7 @@ fn write_and_commit(port: u16, name: &[u8], grows: bool, ended: &AtomicBool, cal
     }
 }
 
-/// A host's write may wait for the journal of its file system, and the journal for the disk.
+/// A write on the host may wait for the journal of its file system. The journal waits for the disk.
 // rule: 6: a disk that hangs beside syncs holds up no connection that asks for others
 // kept in: `product/linux/src/device/pace.rs`
 #[test]

@@ -167,23 +167,20 @@ impl StoreRecords {
     }
 
     /// The record of one key, with all batches given. It waits for none of the last ones that leave the key alone.
-    async fn find(&self, key: Key) -> Result<Vec<Record>, RecordsError> {
+    async fn find(&self, from: Key, to: Key) -> Result<Vec<Record>, RecordsError> {
         let needed = Sequence(self.last_given().0.saturating_sub(BEHIND_MAX));
         let is_behind = self.tasks.demand.borrow().written < needed;
         if is_behind {
             self.written(needed).await?;
         }
-        match self.tasks.pending.get(&key) {
-            Some(Given::Value(value)) => return Ok(vec![(key, value.into())]),
+        match self.tasks.pending.get(&from) {
+            Some(Given::Value(value)) => return Ok(vec![(from, value.into())]),
             Some(Given::Removed) => return Ok(Vec::new()),
             Some(Given::Sum(_)) => self.written(self.last_given()).await?,
             None => (),
         }
-        // A filter tells most files without the key.
-        let options = ReadOptions::default().with_durability_filter(DurabilityLevel::Memory);
-        let read = self.site.threads.here(self.tasks.db.get_with_options(&key, &options)).await;
-        let value = read.map_err(|error| reason(&error))?;
-        Ok(value.map(|value| (key, value.into())).into_iter().collect())
+        let read = read(&self.tasks.db, from, to, Durability::Applied, 1);
+        self.site.threads.here(read).await.map_err(|error| reason(&error))
     }
 
     /// Waits for progress, or for the end.
@@ -238,7 +235,7 @@ impl Records for StoreRecords {
         most: usize,
     ) -> Result<Vec<Record>, RecordsError> {
         if durability == Durability::Applied && is_one_key(&from, &to) && most > 0 {
-            return self.find(from).await;
+            return self.find(from, to).await;
         }
         if durability == Durability::Applied {
             self.written(self.last_given()).await?;

@@ -47,7 +47,7 @@ impl Pending {
         }
     }
 
-    /// What a caller gave for a key, if the database may not show it yet.
+    /// The newest change of a key, if the database may not show it yet.
     pub(super) fn get(&self, key: &[u8]) -> Option<Given> {
         self.lock().get(key).map(|(_, given)| given.clone())
     }
