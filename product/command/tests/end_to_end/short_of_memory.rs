@@ -14,7 +14,7 @@ use crate::server::{Server, afflux, eventually};
 
 const CACHE_BYTES: u64 = 32 << 20;
 /// The group's limit: the cache, the server's other memory, and little for the other programs.
-const GROUP_BYTES: u64 = 72 << 20;
+const GROUP_BYTES: u64 = 80 << 20;
 
 /// A control group with a memory limit, and programs in it that always want more than the limit.
 struct Group {
@@ -39,9 +39,10 @@ impl Group {
         command
     }
 
+    /// Runs a script. When the group's memory runs out, the kernel ends such programs before the server.
     fn runs(&mut self, script: &str, argument: &Path) {
         let mut command = self.command("sh");
-        command.args(["-c", script, "sh"]).arg(argument);
+        command.args(["-c", &format!("echo 1000 > /proc/self/oom_score_adj; {script}"), "sh"]).arg(argument);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         self.others.push(command.spawn().unwrap());
     }
@@ -49,11 +50,7 @@ impl Group {
     /// Takes all but a few MiB of the group's memory, and reads and writes far more than fits there, again and again,
     /// so that the kernel reclaims other programs' memory.
     fn gets_short(&mut self, folder: &Path) {
-        // These programs are the host's first victims when memory runs out.
-        self.runs(
-            "echo 1000 > /proc/self/oom_score_adj; while :; do head -c 14m /dev/zero | tail -c 14m | sleep 100; done",
-            folder,
-        );
+        self.runs("while :; do head -c 14m /dev/zero | tail -c 14m | sleep 100; done", folder);
         self.runs("cd \"$1\"; while :; do dd if=/dev/zero of=churn bs=1M count=128; cat churn; done", folder);
     }
 
