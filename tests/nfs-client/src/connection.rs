@@ -5,7 +5,8 @@
 //! Invariants: numbers start at random, as in real clients, so that a server does not take two runs of a test for one
 //! client that repeats its calls.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, IoSlice, Read, Write};
+use std::mem;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,7 +20,8 @@ pub const MOUNT: (u32, u32) = (100_005, 3);
 /// Longer replies are refused.
 const REPLY_BYTES_MAX: usize = 80 << 20;
 const LAST_FRAGMENT: u32 = 1 << 31;
-const READ_BYTES: usize = 256 << 10;
+/// Small replies come together in one read. Longer ones pass this buffer by.
+const READ_BYTES: usize = 16 << 10;
 
 /// The reason that a call has no results.
 #[derive(Debug, thiserror::Error)]
@@ -122,12 +124,18 @@ impl Envelope {
 
     /// The number of a call, and the call as a whole record with its mark.
     pub fn record(&mut self, program: (u32, u32), procedure: u32, arguments: &[u8]) -> (u32, Vec<u8>) {
+        self.head(program, procedure, arguments, 0)
+    }
+
+    /// The number of a call, and its record up to its first arguments. So many more bytes of arguments follow.
+    fn head(&mut self, program: (u32, u32), procedure: u32, first: &[u8], more: usize) -> (u32, Vec<u8>) {
         const CALL: u32 = 0;
         const RPC_VERSION: u32 = 2;
         let xid = self.xid;
         self.xid = xid.wrapping_add(1);
-        let body = 24 + self.credential.len() + 8 + arguments.len();
-        let header = Fields(Vec::with_capacity(4 + body))
+        let head = 24 + self.credential.len() + 8 + first.len();
+        let body = head + more;
+        let header = Fields(Vec::with_capacity(4 + head))
             .u32(LAST_FRAGMENT | body as u32)
             .u32(xid)
             .u32(CALL)
@@ -138,17 +146,17 @@ impl Envelope {
             .fixed(&self.credential)
             .u32(0)
             .u32(0);
-        (xid, header.fixed(arguments).0)
+        (xid, header.fixed(first).0)
     }
 }
 
 /// A connection to a server of NFS and MOUNT on one port.
 pub struct Client {
-    pub(crate) socket: TcpStream,
+    pub(crate) socket: BufReader<TcpStream>,
     envelope: Envelope,
-    received: Vec<u8>,
-    /// Room for one read. A Vec that grows for each read fills its new part byte by byte where nothing is optimized.
-    incoming: Box<[u8]>,
+    /// The bytes of the next reply that have come: its mark, and its record. A receive that ends early leaves them here.
+    mark: Vec<u8>,
+    record: Vec<u8>,
 }
 
 impl Client {
@@ -163,7 +171,8 @@ impl Client {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let seed = now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32;
         let xid = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
-        Ok(Self { socket, envelope: Envelope::new(xid), received: Vec::new(), incoming: vec![0; READ_BYTES].into() })
+        let socket = BufReader::with_capacity(READ_BYTES, socket);
+        Ok(Self { socket, envelope: Envelope::new(xid), mark: Vec::new(), record: Vec::new() })
     }
 
     /// Sets the caller of further calls; `None` is AUTH_NONE.
@@ -183,12 +192,12 @@ impl Client {
 
     /// The socket, for callers that wait for several.
     pub fn socket(&self) -> &TcpStream {
-        &self.socket
+        self.socket.get_ref()
     }
 
     /// Sets the longest wait of a receive; `None` is for ever.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
-        Ok(self.socket.set_read_timeout(timeout)?)
+        Ok(self.socket().set_read_timeout(timeout)?)
     }
 
     /// The number of the next call. A call is sent again by setting its number again.
@@ -209,13 +218,35 @@ impl Client {
     /// Sends a call without waiting for its reply. Returns its number.
     pub fn send(&mut self, program: (u32, u32), procedure: u32, arguments: &[u8]) -> Result<u32, Error> {
         let (xid, record) = self.record(program, procedure, arguments);
-        self.socket.write_all(&record)?;
+        self.send_raw(&record)?;
+        Ok(xid)
+    }
+
+    /// Like [`Client::send`]. The arguments end with the bytes of `data`, which are not copied.
+    pub(crate) fn send_data(
+        &mut self,
+        program: (u32, u32),
+        procedure: u32,
+        arguments: &[u8],
+        data: &[u8],
+    ) -> Result<u32, Error> {
+        let padding = &[0; 4][..data.len().wrapping_neg() & 3];
+        let (xid, head) = self.envelope.head(program, procedure, arguments, data.len() + padding.len());
+        let mut parts = &mut [&head[..], data, padding].map(IoSlice::new)[..];
+        while parts.iter().any(|part| !part.is_empty()) {
+            match self.socket.get_mut().write_vectored(parts) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                Ok(bytes) => IoSlice::advance_slices(&mut parts, bytes),
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.into()),
+                Err(_) => {}
+            }
+        }
         Ok(xid)
     }
 
     /// Sends bytes unchanged.
     pub fn send_raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        Ok(self.socket.write_all(bytes)?)
+        Ok(self.socket.get_mut().write_all(bytes)?)
     }
 
     /// Receives the next reply, to any call.
@@ -226,27 +257,16 @@ impl Client {
 
     /// Receives the next reply's record without its mark.
     pub fn receive_raw(&mut self) -> Result<Vec<u8>, Error> {
-        loop {
-            if let Some((mark, rest)) = self.received.split_first_chunk() {
-                let mark = u32::from_be_bytes(*mark);
-                let len = (mark & !LAST_FRAGMENT) as usize;
-                if mark & LAST_FRAGMENT == 0 || len > REPLY_BYTES_MAX {
-                    return Err(Malformed { what: "a reply in fragments, or a huge one" }.into());
-                }
-                if rest.len() >= len {
-                    let record = rest[..len].to_vec();
-                    self.received.drain(..4 + len);
-                    return Ok(record);
-                }
-            }
-            match self.socket.read(&mut self.incoming) {
-                Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                Ok(bytes) => self.received.extend_from_slice(&self.incoming[..bytes]),
-                // An interrupted read, such as after a stop of this process, is repeated.
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.into()),
-                Err(_) => {}
-            }
+        fill(&mut self.socket, &mut self.mark, 4)?;
+        let mark = self.mark.first_chunk().map_or(0, |mark| u32::from_be_bytes(*mark));
+        let len = (mark & !LAST_FRAGMENT) as usize;
+        if mark & LAST_FRAGMENT == 0 || len > REPLY_BYTES_MAX {
+            return Err(Malformed { what: "a reply in fragments, or a huge one" }.into());
         }
+        self.record.reserve_exact(len - self.record.len());
+        fill(&mut self.socket, &mut self.record, len)?;
+        self.mark.clear();
+        Ok(mem::take(&mut self.record))
     }
 
     /// Calls and waits for the results.
@@ -258,6 +278,13 @@ impl Client {
         }
         Ok(reply.results)
     }
+}
+
+/// Reads until there are `len` bytes. After an error the bytes before it are there.
+fn fill(socket: &mut BufReader<TcpStream>, bytes: &mut Vec<u8>, len: usize) -> io::Result<()> {
+    let missing = len - bytes.len();
+    let read = socket.take(missing as u64).read_to_end(bytes)?;
+    if read < missing { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
 }
 
 /// Takes the first record, without its mark, from the front of the received bytes, if it is complete. Fragmented
@@ -278,6 +305,12 @@ pub fn take_record(received: &mut Vec<u8>) -> Option<Vec<u8>> {
 /// # Errors
 /// When it is not a reply, or refuses its call.
 pub fn read_reply(record: &[u8]) -> Result<Reply, Error> {
+    let (xid, results) = split_reply(record)?;
+    Ok(Reply { xid, results: results.to_vec() })
+}
+
+/// The number of a reply, and its results.
+pub(crate) fn split_reply(record: &[u8]) -> Result<(u32, &[u8]), Error> {
     const REPLY: u32 = 1;
     const ACCEPTED: u32 = 0;
     const SUCCESS: u32 = 0;
@@ -299,5 +332,5 @@ pub fn read_reply(record: &[u8]) -> Result<Reply, Error> {
     if results.u32()? != SUCCESS {
         return Err(refusal(ACCEPTED, rest));
     }
-    Ok(Reply { xid, results: results.0.to_vec() })
+    Ok((xid, results.0))
 }

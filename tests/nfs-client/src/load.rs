@@ -272,9 +272,9 @@ impl Client {
     /// counts from the instant at which it was due, so that a server's pause counts for every call due in it. Needs a
     /// processor of its own, since it waits by polling.
     pub fn load_at_rate(&mut self, file: &[u8], load: &Load, calls_per_s: f64) -> Result<Report, Error> {
-        self.socket.set_nonblocking(true)?;
+        self.socket().set_nonblocking(true)?;
         let paced = self.run_paced(file, load, calls_per_s);
-        self.socket.set_nonblocking(false)?;
+        self.socket().set_nonblocking(false)?;
         paced
     }
 
@@ -295,10 +295,10 @@ impl Client {
             while sent < total && due_ns(sent) <= now_ns && output.is_empty() && sent - answered < WINDOW_MAX as u64 {
                 calls.append_next(&mut output);
                 sent += 1;
-                write_some(&mut self.socket, &mut output)?;
+                write_some(self.socket.get_mut(), &mut output)?;
             }
-            write_some(&mut self.socket, &mut output)?;
-            match self.socket.read(&mut input[filled..]) {
+            write_some(self.socket.get_mut(), &mut output)?;
+            match self.socket.get_mut().read(&mut input[filled..]) {
                 Ok(0) => return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
                 Ok(got) => filled += got,
                 Err(error) if is_later(&error) => continue,
@@ -337,7 +337,7 @@ impl Client {
                 break;
             }
             let got = loop {
-                match self.socket.read(&mut input[filled..]) {
+                match self.socket.get_mut().read(&mut input[filled..]) {
                     Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                     other => break other?,
                 }
@@ -373,11 +373,11 @@ impl Client {
             started[calls.next as usize % WINDOW_MAX] = now_ns;
             calls.append_next(output);
             if sending == Sending::Plain {
-                self.socket.write_all(output)?;
+                self.socket.get_mut().write_all(output)?;
                 output.clear();
             }
         }
-        Ok(self.socket.write_all(output)?)
+        Ok(self.socket.get_mut().write_all(output)?)
     }
 }
 

@@ -106,15 +106,26 @@ pub(crate) fn write_arguments(file: &[u8], offset: u64, data: &[u8], stability: 
     extent(file, offset, data.len() as u32).u32(stability as u32).opaque(data)
 }
 
+/// The arguments of a WRITE up to its data.
+pub(crate) fn write_head(file: &[u8], offset: u64, len: u32, stability: Stability) -> Fields {
+    extent(file, offset, len).u32(stability as u32).u32(len)
+}
+
 pub(crate) fn read_results(results: &mut Results<'_>) -> Result<ReadData, Malformed> {
+    let (attributes, end_of_file, data) = read_parts(results)?;
+    Ok(ReadData { attributes, end_of_file, data: data.to_vec() })
+}
+
+/// READ's attributes, whether the file ends there, and its data.
+pub(crate) fn read_parts<'a>(results: &mut Results<'a>) -> Result<(Option<Attributes>, bool, &'a [u8]), Malformed> {
     let attributes = results.post_op()?;
     let count = results.u32()?;
     let end_of_file = results.bool()?;
-    let data = results.opaque()?.to_vec();
+    let data = results.opaque()?;
     if data.len() != count as usize {
         return Err(Malformed { what: "a count that is not the length of the data" });
     }
-    Ok(ReadData { attributes, end_of_file, data })
+    Ok((attributes, end_of_file, data))
 }
 
 pub(crate) fn write_results(results: &mut Results<'_>) -> Result<Written, Malformed> {

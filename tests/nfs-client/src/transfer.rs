@@ -7,10 +7,11 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 
-use crate::connection::{Client, Error, NFS, Reply};
-use crate::procedures::{check_status, read_arguments, read_results, write_arguments, write_results};
-use crate::results::{ReadData, Stability, Written};
+use crate::connection::{Client, Error, NFS, split_reply};
+use crate::procedures::{check_status, read_arguments, read_parts, write_head, write_results};
+use crate::results::{Stability, Written};
 use crate::wire::Results;
 
 const READ: u32 = 6;
@@ -58,8 +59,8 @@ impl Client {
             while sent < data.len() && in_flight.len() < window.max(1) {
                 let len = block.max(1).min(data.len() - sent);
                 let at = offset + sent as u64;
-                let arguments = write_arguments(file, at, &data[sent..sent + len], Stability::Unstable);
-                let xid = self.send(NFS, WRITE, &arguments.0)?;
+                let arguments = write_head(file, at, len as u32, Stability::Unstable);
+                let xid = self.send_data(NFS, WRITE, &arguments.0, &data[sent..sent + len])?;
                 in_flight.insert(xid, Piece { offset: at, len: len as u32 });
                 sent += len;
             }
@@ -76,16 +77,10 @@ impl Client {
     }
 
     fn receive_written(&mut self, in_flight: &mut HashMap<u32, Piece>) -> Result<(Piece, Written), Error> {
-        let (piece, reply) = self.receive_piece(in_flight)?;
-        let mut results = Results(&reply.results);
+        let record = self.receive_raw()?;
+        let (piece, mut results) = answered(&record, in_flight)?;
         self.check_piece("WRITE", &mut results, in_flight)?;
         Ok((piece, write_results(&mut results)?))
-    }
-
-    fn receive_piece(&mut self, in_flight: &mut HashMap<u32, Piece>) -> Result<(Piece, Reply), Error> {
-        let reply = self.receive()?;
-        let piece = in_flight.remove(&reply.xid).ok_or(Error::Unasked { xid: reply.xid })?;
-        Ok((piece, reply))
     }
 
     /// Reads a piece's status. A refusal ends the transfer, so the replies to its other pieces are taken: the next call must
@@ -98,7 +93,7 @@ impl Client {
     ) -> Result<(), Error> {
         let checked = check_status(procedure, results);
         while checked.is_err() && !in_flight.is_empty() {
-            self.receive_piece(in_flight)?;
+            answered(&self.receive_raw()?, in_flight)?;
         }
         checked
     }
@@ -114,34 +109,51 @@ impl Client {
         window: usize,
     ) -> Result<Vec<u8>, Error> {
         let mut data = vec![0; len];
-        let mut end = len;
-        let mut asked = 0;
+        let end = self.read_each(file, offset..offset + len as u64, block, window, |at, bytes| {
+            let at = (at - offset) as usize;
+            data[at..at + bytes.len()].copy_from_slice(bytes);
+        })?;
+        data.truncate((end - offset) as usize);
+        Ok(data)
+    }
+
+    /// Reads a range like [`Client::read_all`] and calls `each` with the bytes and their offset, in any order. Returns the
+    /// end of the range, or of the file if that is earlier.
+    pub fn read_each(
+        &mut self,
+        file: &[u8],
+        range: Range<u64>,
+        block: usize,
+        window: usize,
+        mut each: impl FnMut(u64, &[u8]),
+    ) -> Result<u64, Error> {
+        let Range { start: mut asked, mut end } = range;
         let mut in_flight: HashMap<u32, Piece> = HashMap::new();
         while asked < end || !in_flight.is_empty() {
             while asked < end && in_flight.len() < window.max(1) {
-                let count = block.max(1).min(end - asked);
-                let piece = Piece { offset: offset + asked as u64, len: count as u32 };
-                self.ask(file, piece, &mut in_flight)?;
-                asked += count;
+                let len = (block.max(1) as u64).min(end - asked) as u32;
+                self.ask(file, Piece { offset: asked, len }, &mut in_flight)?;
+                asked += u64::from(len);
             }
-            let (piece, read) = self.receive_read(&mut in_flight)?;
-            let at = (piece.offset - offset) as usize;
-            let got = read.data.len();
-            if got > piece.len as usize {
+            let record = self.receive_raw()?;
+            let (piece, mut results) = answered(&record, &mut in_flight)?;
+            self.check_piece("READ", &mut results, &mut in_flight)?;
+            let (_, is_end, data) = read_parts(&mut results)?;
+            let got = data.len() as u32;
+            if got > piece.len {
                 return Err(io::Error::other("more bytes than asked for").into());
             }
-            data[at..at + got].copy_from_slice(&read.data);
-            if read.end_of_file {
-                end = end.min(at + got);
+            each(piece.offset, data);
+            if is_end {
+                end = end.min(piece.offset + u64::from(got));
             } else if got == 0 {
                 return Err(io::Error::other("no bytes, and not the end of the file").into());
-            } else if got < piece.len as usize {
-                let rest = Piece { offset: piece.offset + got as u64, len: piece.len - got as u32 };
+            } else if got < piece.len {
+                let rest = Piece { offset: piece.offset + u64::from(got), len: piece.len - got };
                 self.ask(file, rest, &mut in_flight)?;
             }
         }
-        data.truncate(end);
-        Ok(data)
+        Ok(end)
     }
 
     fn ask(&mut self, file: &[u8], piece: Piece, in_flight: &mut HashMap<u32, Piece>) -> Result<(), Error> {
@@ -149,11 +161,11 @@ impl Client {
         in_flight.insert(xid, piece);
         Ok(())
     }
+}
 
-    fn receive_read(&mut self, in_flight: &mut HashMap<u32, Piece>) -> Result<(Piece, ReadData), Error> {
-        let (piece, reply) = self.receive_piece(in_flight)?;
-        let mut results = Results(&reply.results);
-        self.check_piece("READ", &mut results, in_flight)?;
-        Ok((piece, read_results(&mut results)?))
-    }
+/// The piece that a reply answers, and the reply's results.
+fn answered<'a>(record: &'a [u8], in_flight: &mut HashMap<u32, Piece>) -> Result<(Piece, Results<'a>), Error> {
+    let (xid, results) = split_reply(record)?;
+    let piece = in_flight.remove(&xid).ok_or(Error::Unasked { xid })?;
+    Ok((piece, Results(results)))
 }

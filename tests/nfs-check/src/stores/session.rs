@@ -6,7 +6,7 @@
 //! close.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, BufReader, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -86,13 +86,19 @@ impl Session {
         match self {
             Self::Nfs { client, root } => {
                 let file = client.lookup(root, name.as_bytes())?.0;
-                client.read_all(&file, 0, bytes as usize, BLOCK, WINDOW).map(drop)
+                let mut read = 0;
+                client.read_each(&file, 0..bytes, BLOCK, WINDOW, |_, part| read += part.len() as u64)?;
+                complete(name, read, bytes)
             }
             Self::Mounted { point } => {
-                let (mut file, mut part) = (File::open(point.join(name))?, vec![0; BLOCK]);
-                while file.read(&mut part)? > 0 {}
-                Ok(())
+                let read =
+                    io::copy(&mut BufReader::with_capacity(BLOCK, File::open(point.join(name))?), &mut io::sink())?;
+                complete(name, read, bytes)
             }
         }
     }
+}
+
+fn complete(name: &str, read: u64, bytes: u64) -> Called<()> {
+    if read == bytes { Ok(()) } else { Err(io::Error::other(format!("{name} has {read} bytes of {bytes}")).into()) }
 }
