@@ -20,8 +20,8 @@ const SCRIPT: &str = "set -e; ip link set lo up; exec \"$@\"";
 const PROGRAMS: [&str; 6] =
     ["-p", "afflux-command", "-p", "afflux-nfs-check", "--features", "afflux-command/object,afflux-nfs-check/fuse"];
 
-pub(crate) const USAGE: &str = "usage: cargo xtask race-stores [--quick] [--delay-ms N] [--minutes N] [--only NAME]... \
-                                [--profile NAME] [--dir DIR]";
+pub(crate) const USAGE: &str = "usage: cargo xtask race-stores [--quick] [--delay-ms N] [--network-mbit-per-s N] \
+                                [--minutes N] [--only NAME]... [--profile NAME] [--dir DIR]";
 
 struct RaceStoresOptions {
     /// All participants, in full length.
@@ -48,7 +48,9 @@ fn wanted(words: &[&str]) -> Result<RaceStoresOptions> {
                 wanted.whole = false;
                 wanted.passed_on.push((*word).to_owned());
             }
-            "--delay-ms" | "--minutes" => wanted.passed_on.extend([*word, *value()?].map(str::to_owned)),
+            "--delay-ms" | "--network-mbit-per-s" | "--minutes" => {
+                wanted.passed_on.extend([*word, *value()?].map(str::to_owned))
+            }
             "--only" => {
                 wanted.whole = false;
                 wanted.passed_on.extend([*word, *value()?].map(str::to_owned));

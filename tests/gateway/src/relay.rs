@@ -1,12 +1,14 @@
-//! A relay of HTTP to a store: it delays each answer, counts each request, and refuses some as a store under load does.
+//! A relay of HTTP to a store: it delays each answer, counts each request, and refuses some as a store under load does. It
+//! can also be as slow as a network.
 //!
 //! Owns: the delay, the heads of requests, the counts, the refusals.
-//! Does not own: the store; anything in a body.
+//! Does not own: the store, the bandwidth (`link`); anything in a body.
 //! Invariants: bytes pass unchanged and in order. An answer's bytes leave a fixed time after they came, so the delay
 //! costs latency and no bandwidth. A body's length comes from its head alone. No byte of a refused request reaches the
-//! store. A client sends its next request after an answer.
+//! store. A client sends its next request after an answer. The end of a connection passes on, too.
 
 mod head;
+mod link;
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -17,6 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use head::{Head, Kind};
+use link::Link;
 
 const BUFFER_BYTES: usize = 64 << 10;
 /// Parts of answers on their way on one connection.
@@ -74,16 +77,27 @@ struct Counters {
 }
 
 /// The treatment of requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Treatment {
+    /// Each answer is so late.
+    pub delay: Duration,
+    /// All connections together have so many bytes a second in each direction; 0 is no bound.
+    pub bandwidth_bytes_per_s: u64,
+    /// One of so many requests is refused with 503; 0 refuses none.
+    pub refuse_one_in: u64,
+}
+
+/// The common state of a relay's connections.
 #[derive(Debug)]
-struct Treatment {
-    delay: Duration,
-    /// One of so many requests is refused; 0 refuses none.
-    refuse_one_in: u64,
+struct Shared {
+    treatment: Treatment,
+    to_store: Link,
+    from_store: Link,
     seen: AtomicU64,
     counters: Arc<Counters>,
 }
 
-/// A part of an answer, and the time to hand it on.
+/// A part of an answer, and the time to hand it on. An empty part is the end.
 type Part = (Instant, Vec<u8>);
 
 /// A relay on a port of its own. It ends with the process.
@@ -99,25 +113,27 @@ impl Relay {
     /// # Errors
     /// If there is no free port.
     pub fn start(target: SocketAddr, delay: Duration) -> io::Result<Self> {
-        Self::refusing(target, delay, 0)
+        Self::treating(target, Treatment { delay, ..Treatment::default() })
     }
 
-    /// Starts a relay that also refuses one of so many requests with 503.
+    /// Starts a relay to `target`.
     ///
     /// # Errors
     /// If there is no free port.
-    pub fn refusing(target: SocketAddr, delay: Duration, refuse_one_in: u64) -> io::Result<Self> {
+    pub fn treating(target: SocketAddr, treatment: Treatment) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let (address, counters) = (listener.local_addr()?, Arc::<Counters>::default());
         let of_relay = Arc::clone(&counters);
-        let treatment = Arc::new(Treatment { delay, refuse_one_in, seen: AtomicU64::new(0), counters });
+        let link = || Link::new(treatment.bandwidth_bytes_per_s);
+        let shared = Shared { treatment, to_store: link(), from_store: link(), seen: AtomicU64::new(0), counters };
+        let shared = Arc::new(shared);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let treatment = Arc::clone(&treatment);
+                let shared = Arc::clone(&shared);
                 thread::spawn(move || {
                     if let Ok(server) = TcpStream::connect(target) {
                         // A connection that breaks ends; its client connects again.
-                        drop(connection(&client, &server, &treatment));
+                        drop(connection(&client, &server, &shared));
                         let _ = client.shutdown(Shutdown::Both);
                         let _ = server.shutdown(Shutdown::Both);
                     }
@@ -155,11 +171,11 @@ impl Relay {
     }
 }
 
-impl Treatment {
+impl Shared {
     /// Whether the next request is refused.
     fn refuses(&self) -> bool {
         let seen = self.seen.fetch_add(1, Ordering::Relaxed) + 1;
-        self.refuse_one_in > 0 && seen.is_multiple_of(self.refuse_one_in)
+        self.treatment.refuse_one_in > 0 && seen.is_multiple_of(self.treatment.refuse_one_in)
     }
 
     fn note(&self, kind: Kind, waits: &AtomicBool) {
@@ -179,23 +195,23 @@ impl Treatment {
 }
 
 /// Relays one connection until a side ends it.
-fn connection(client: &TcpStream, server: &TcpStream, treatment: &Treatment) -> io::Result<()> {
+fn connection(client: &TcpStream, server: &TcpStream, shared: &Shared) -> io::Result<()> {
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (sender, receiver) = sync_channel(PARTS);
     let (of_answers, waits) = (sender.clone(), AtomicBool::new(false));
     thread::scope(|threads| {
         threads.spawn(|| {
-            drop(receive(server, treatment, &of_answers));
-            drop(of_answers);
+            drop(receive(server, shared, &of_answers));
+            let _ = of_answers.send((Instant::now() + shared.treatment.delay, Vec::new()));
         });
         threads.spawn(|| {
-            deliver(client, &receiver, &waits, &treatment.counters);
+            deliver(client, &receiver, &waits, &shared.counters);
             drop(receiver);
             let _ = client.shutdown(Shutdown::Both);
             let _ = server.shutdown(Shutdown::Both);
         });
-        let passed = pass(client, server, treatment, &waits, &sender);
+        let passed = pass(client, server, shared, &waits, &sender);
         drop(sender);
         let _ = server.shutdown(Shutdown::Write);
         passed
@@ -206,7 +222,7 @@ fn connection(client: &TcpStream, server: &TcpStream, treatment: &Treatment) -> 
 fn pass(
     mut client: &TcpStream,
     mut server: &TcpStream,
-    treatment: &Treatment,
+    shared: &Shared,
     waits: &AtomicBool,
     answers: &SyncSender<Part>,
 ) -> io::Result<()> {
@@ -222,6 +238,7 @@ fn pass(
             if body_left > 0 {
                 let (of_body, next) = rest.split_at(usize::try_from(body_left).unwrap_or(usize::MAX).min(rest.len()));
                 if refusal.is_none() {
+                    shared.to_store.carry(of_body.len());
                     server.write_all(of_body)?;
                 }
                 (rest, body_left) = (next, body_left - of_body.len() as u64);
@@ -233,10 +250,11 @@ fn pass(
                 }
                 let parsed = Head::parse(&head)?;
                 body_left = parsed.body_bytes;
-                refusal = treatment.refuses().then(|| parsed.refusal());
+                refusal = shared.refuses().then(|| parsed.refusal());
                 if refusal.is_none() {
-                    treatment.counters.sent_bytes.fetch_add(head.len() as u64 + body_left, Ordering::Relaxed);
-                    treatment.note(parsed.kind, waits);
+                    shared.counters.sent_bytes.fetch_add(head.len() as u64 + body_left, Ordering::Relaxed);
+                    shared.note(parsed.kind, waits);
+                    shared.to_store.carry(head.len());
                     server.write_all(&head)?;
                 }
                 head.clear();
@@ -244,34 +262,36 @@ fn pass(
             if body_left == 0
                 && let Some(refusal) = refusal.take()
             {
-                treatment.counters.refused.fetch_add(1, Ordering::Relaxed);
-                answers.send((Instant::now() + treatment.delay, refusal)).map_err(io::Error::other)?;
+                shared.counters.refused.fetch_add(1, Ordering::Relaxed);
+                answers.send((Instant::now() + shared.treatment.delay, refusal)).map_err(io::Error::other)?;
             }
         }
     }
 }
 
 /// Receives parts of answers.
-fn receive(mut server: &TcpStream, treatment: &Treatment, parts: &SyncSender<Part>) -> io::Result<()> {
+fn receive(mut server: &TcpStream, shared: &Shared, parts: &SyncSender<Part>) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         let bytes = server.read(&mut buffer)?;
-        treatment.counters.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        let part = (Instant::now() + treatment.delay, buffer[..bytes].to_vec());
+        shared.from_store.carry(bytes);
+        shared.counters.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let part = (Instant::now() + shared.treatment.delay, buffer[..bytes].to_vec());
         if bytes == 0 || parts.send(part).is_err() {
             return Ok(());
         }
     }
 }
 
-/// Hands the parts on when each is due.
+/// Hands the parts on when each is due, until the end. A client that kept its connection would wait for an answer that
+/// cannot come.
 fn deliver(mut client: &TcpStream, parts: &Receiver<Part>, waits: &AtomicBool, counters: &Counters) {
     for (due, part) in parts {
         thread::sleep(due.saturating_duration_since(Instant::now()));
         if waits.swap(false, Ordering::Relaxed) {
             counters.waiting.fetch_sub(1, Ordering::Relaxed);
         }
-        if client.write_all(&part).is_err() {
+        if part.is_empty() || client.write_all(&part).is_err() {
             return;
         }
     }

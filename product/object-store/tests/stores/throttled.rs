@@ -5,9 +5,8 @@
 //! Invariants: a refused request never reaches the store, so each commit needs repetitions.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use afflux_gateway::{KEY, Relay, SECRET};
+use afflux_gateway::{KEY, Relay, SECRET, Treatment};
 use afflux_object_store::{Keys, Options, Store};
 use bytes::Bytes;
 
@@ -20,7 +19,7 @@ const FILES: u64 = 8;
 
 /// Refused requests are repeated, and fail no call.
 pub(crate) fn contract(target: SocketAddr, url: &str) {
-    let relay = Relay::refusing(target, Duration::ZERO, REFUSE_ONE_IN).unwrap();
+    let relay = Relay::treating(target, Treatment { refuse_one_in: REFUSE_ONE_IN, ..Treatment::default() }).unwrap();
     let endpoint = relay.endpoint();
     let open = |endpoint: &str| {
         let keys = Keys { id: KEY.to_owned(), secret: SECRET.to_owned() };

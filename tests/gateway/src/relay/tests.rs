@@ -33,9 +33,35 @@ fn requests_pass_are_counted_and_answered_late() {
 }
 
 #[test]
+fn a_connection_that_the_store_ends_also_ends_for_its_client() {
+    let request = b"GET / HTTP/1.1\r\n\r\n";
+    let relay = Relay::start(server(1, request.len()), Duration::from_millis(1)).unwrap();
+    let mut client = TcpStream::connect(relay.address()).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    client.write_all(request).unwrap();
+    let mut answers = Vec::new();
+    client.read_to_end(&mut answers).unwrap();
+    assert_eq!(answers, b"ok");
+}
+
+#[test]
+fn a_link_carries_no_more_than_its_bandwidth() {
+    let request = [&b"PUT /b/a HTTP/1.1\r\nContent-Length: 400000\r\n\r\n"[..], &[0; 400_000]].concat();
+    let treatment = Treatment { bandwidth_bytes_per_s: 2_000_000, ..Treatment::default() };
+    let relay = Relay::treating(server(1, request.len()), treatment).unwrap();
+    let mut client = TcpStream::connect(relay.address()).unwrap();
+    let began = Instant::now();
+    client.write_all(&request).unwrap();
+    client.read_exact(&mut [0; 2]).unwrap();
+    // 200 ms, less what a late caller gets back.
+    assert!(began.elapsed() >= Duration::from_millis(190));
+}
+
+#[test]
 fn a_refused_request_does_not_reach_the_store() {
     let request = b"PUT /bucket/name HTTP/1.1\r\nContent-Length: 4\r\n\r\nGET ";
-    let relay = Relay::refusing(server(4, request.len()), Duration::ZERO, 3).unwrap();
+    let relay =
+        Relay::treating(server(5, request.len()), Treatment { refuse_one_in: 3, ..Treatment::default() }).unwrap();
     let mut client = TcpStream::connect(relay.address()).unwrap();
     for at in 1..=6 {
         // Two parts: a body may come later than its head.

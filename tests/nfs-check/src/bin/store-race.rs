@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use afflux_nfs_check::stores::{Options, run};
 
-const USAGE: &str = "usage: store-race DIR AFFLUX BRIDGE [--quick] [--delay-ms N] [--minutes N] [--only NAME]...";
+const USAGE: &str = "usage: store-race DIR AFFLUX BRIDGE [--quick] [--delay-ms N] [--network-mbit-per-s N] [--minutes N] \
+                     [--only NAME]...";
 
 fn options(arguments: &[String]) -> Option<Options> {
     let [directory, afflux, bridge, rest @ ..] = arguments else { return None };
@@ -21,6 +22,7 @@ fn options(arguments: &[String]) -> Option<Options> {
         afflux: PathBuf::from(afflux),
         bridge: PathBuf::from(bridge),
         delay: Duration::from_millis(30),
+        bandwidth_bytes_per_s: 0,
         time: Duration::from_secs(7 * 60),
         quick: false,
         only: Vec::new(),
@@ -30,6 +32,9 @@ fn options(arguments: &[String]) -> Option<Options> {
         match word.as_str() {
             "--quick" => options.quick = true,
             "--delay-ms" => options.delay = Duration::from_millis(rest.next()?.parse().ok()?),
+            "--network-mbit-per-s" => {
+                options.bandwidth_bytes_per_s = rest.next()?.parse::<u64>().ok()?.checked_mul(1_000_000 / 8)?;
+            }
             "--minutes" => options.time = Duration::from_secs(rest.next()?.parse::<u64>().ok()?.checked_mul(60)?),
             "--only" => options.only.push(rest.next()?.clone()),
             _ => return None,

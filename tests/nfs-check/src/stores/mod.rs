@@ -83,7 +83,12 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
             break;
         }
     }
-    let head = format!("Each answer is {} ms late. {}\n\n", options.delay.as_millis(), remark(processors.stolen()));
+    let network = match options.bandwidth_bytes_per_s {
+        0 => String::new(),
+        bytes => format!("The network has {:.1} MB/s in each direction. ", bytes as f64 / 1e6),
+    };
+    let late = options.delay.as_millis();
+    let head = format!("Each answer is {late} ms late. {network}{}\n\n", remark(processors.stolen()));
     Ok(head + &table::markdown(&figures))
 }
 

@@ -18,6 +18,8 @@ pub struct Options {
     pub bridge: PathBuf,
     /// The delay of each answer.
     pub delay: Duration,
+    /// The bandwidth of the network to the store, in each direction; 0 is no bound.
+    pub bandwidth_bytes_per_s: u64,
     /// The time for all rounds.
     pub time: Duration,
     /// A short run as a smoke test, whose speeds mean nothing.

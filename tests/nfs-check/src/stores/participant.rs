@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use afflux_gateway::{Asked, Gateway, KEY, Relay, SECRET};
+use afflux_gateway::{Asked, Gateway, KEY, Relay, SECRET, Treatment};
 use afflux_nfs_client::Client;
 use afflux_scratch::within;
 use rustix::process::{Pid, Signal, kill_process};
@@ -94,7 +94,9 @@ impl<'a> Participant<'a> {
 
     /// A new relay to the store.
     pub(super) fn relay(&self) -> Result<Relay, Failure> {
-        Relay::start(self.ceph.address(), self.options.delay).map_err(host("a relay"))
+        let Options { delay, bandwidth_bytes_per_s, .. } = *self.options;
+        let treatment = Treatment { delay, bandwidth_bytes_per_s, ..Treatment::default() };
+        Relay::treating(self.ceph.address(), treatment).map_err(host("a relay"))
     }
 
     /// Ends a running program and starts a new one, whose memory is empty.
