@@ -5,6 +5,7 @@
 //! Invariants: cheap calls (`try_…`, status, knobs) never wait; everything else may.
 
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
 
 use afflux_frames::{ArenaState, Frames};
@@ -397,7 +398,7 @@ impl<P: Platform> Engine<P> {
     pub async fn write_for(&self, client: Option<&Client>, file: &File, offset: u64, from: &[u8]) -> Result<(), Error> {
         let hang = &file.0.device.hang();
         hang.takes_work()?;
-        hang.unless_refused(self.writing.write(&file.0, client, offset, from)).await
+        hang.unless_refused(pin!(self.writing.write(&file.0, client, offset, from))).await
     }
 
     /// Makes every byte of `range` that was written before the call durable, with the file's size.
@@ -412,7 +413,7 @@ impl<P: Platform> Engine<P> {
     /// [`Engine::sync`] for a client: waits are reported as its own.
     pub async fn sync_for(&self, client: Option<&Client>, file: &File, range: Range<u64>) -> Result<(), Error> {
         // A sync without work succeeds even if the device hangs.
-        file.0.device.hang().unless_refused(self.writeback.sync(&file.0, client, range)).await
+        file.0.device.hang().unless_refused(pin!(self.writeback.sync(&file.0, client, range))).await
     }
 
     /// Keeps dirty bytes of a range off the device until the result is dropped, also bytes that are written later. The
@@ -657,7 +658,7 @@ impl<P: Platform> Engine<P> {
                     }
                     if file.0.withholds() { self.writeback.sync(&file.0, None, 0..u64::MAX).await } else { Ok(()) }
                 };
-                if let Err(error) = device.hang().unless_refused(ended).await {
+                if let Err(error) = device.hang().unless_refused(pin!(ended)).await {
                     failed.push((file.clone(), error));
                 }
             }

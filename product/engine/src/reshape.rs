@@ -9,6 +9,7 @@
 //! because the device hangs has one more outcome: a change already requested is made when the device goes on.
 
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -147,7 +148,7 @@ impl<P: Platform> Reshaping<P> {
             told.give(result);
         });
         // The task stays. It does not call the device any more, unless it has done so already.
-        let result = hang.unless_refused(answer.wait()).await;
+        let result = hang.unless_refused(pin!(answer.wait())).await;
         if result == Err(DeviceError::Hung.into()) {
             refused.store(true, Ordering::Relaxed);
         }

@@ -5,6 +5,7 @@
 //! Invariants: an interrupted call ends soon ([`Mount::has_waited`]); a change that it had begun runs to its end. The
 //! mount takes back the nodes and the file of an answer that comes too late.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
@@ -55,7 +56,7 @@ impl<P: Platform> Mount<P> {
             let is_ours = self.has_waited(unique).await && self.interrupts.interrupt(unique);
             return is_ours.then(|| self.reply(Err(Errno::INTERRUPTED), unique));
         }
-        let call = operations::carry_out(self, &header, operation, message);
+        let call = pin!(operations::carry_out(self, &header, operation, message));
         match self.interrupts.run(header.unique, header.thread, call).await {
             Ended::Itself(outcome) => Some(self.reply(outcome, header.unique)),
             Ended::Interrupted => Some(self.reply(Err(Errno::INTERRUPTED), header.unique)),

@@ -6,7 +6,7 @@
 //! answer: its own, or the interrupter's if a thread was inside the call then.
 
 use std::collections::BTreeMap;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -46,12 +46,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Interrupts {
-    /// Runs a call of a program's thread, until it is interrupted.
-    pub(crate) async fn run<T>(&self, unique: u64, requester: u32, call: impl Future<Output = T>) -> Ended<T> {
+    /// Runs a call of a program's thread, until it is interrupted. The caller pins the call: an async function that pins an
+    /// argument keeps room for it twice.
+    pub(crate) async fn run<T>(
+        &self,
+        unique: u64,
+        requester: u32,
+        mut call: Pin<&mut impl Future<Output = T>>,
+    ) -> Ended<T> {
         let listed = Arc::new(Call { requester, stage: Mutex::new(Stage::Polled) });
         lock(&self.0).insert(unique, Arc::clone(&listed));
         let _listed = Listed { interrupts: self, unique };
-        let mut call = pin!(call);
         poll_fn(|cx| poll_staged(&listed.stage, cx, |cx| call.as_mut().poll(cx))).await
     }
 

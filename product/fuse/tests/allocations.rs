@@ -9,6 +9,8 @@
 #[path = "simulated/kernel.rs"]
 mod kernel;
 
+use std::sync::Arc;
+
 use afflux_frontend::{MessageMachine, Tried};
 
 use kernel::{Kernel, ROOT, longs, name, words};
@@ -49,4 +51,16 @@ fn calls_of_the_reclaim_path_allocate_nothing() {
         ("FORGET", of_a_call(&kernel, 2, file, &longs(&[0]))),
     ];
     assert!(rows.iter().all(|(_, allocations)| *allocations == 0), "allocations of {ROUNDS} calls: {rows:?}");
+}
+
+// rule: a call of a mount that waits moves and takes at most 3 KiB
+// kept in: `product/fuse/src/operations/mod.rs`, `product/fuse/src/interrupts.rs`
+#[test]
+fn a_call_that_waits_is_small() {
+    let kernel = Kernel::new();
+    let message = kernel.message(1, ROOT, &name("absent"));
+    let answering = Arc::clone(&kernel.mount).answer(Box::new(message));
+    // 18 KiB while an interruptible call was held twice and each call had room for a walk through the exports.
+    let bytes = size_of_val(&*answering);
+    assert!(bytes <= 3 << 10, "{bytes} bytes");
 }

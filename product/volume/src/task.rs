@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use afflux_engine::Platform;
+use futures_util::FutureExt;
 
 enum Slot<T> {
     Empty(Option<Waker>),
@@ -57,17 +58,21 @@ impl<T> Future for Receiver<T> {
     }
 }
 
-/// Runs `work` as a task of its own and waits for its result: `None` if the platform dropped it.
-pub(crate) async fn to_the_end<P: Platform, T: Send + 'static>(
+/// Runs `work` as a task of its own, from the call on. The result is its result: `None` if the platform dropped it.
+///
+/// The work is moved once, to the task: a future that waits for its result has no room for it.
+pub(crate) fn to_the_end<P, T, F>(
     platform: &P,
     name: &'static str,
-    work: impl Future<Output = T> + Send + 'static,
-) -> Option<T> {
+    work: F,
+) -> impl Future<Output = Option<T>> + Send + use<P, T, F>
+where
+    P: Platform,
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
     let slot = Arc::new(Mutex::new(Slot::Empty(None)));
     let sender = Sender(Arc::clone(&slot));
-    platform.spawn_near(name, async move {
-        let value = work.await;
-        sender.put(Slot::Full(value));
-    });
-    Receiver(slot).await
+    platform.spawn_near(name, work.map(move |value| sender.put(Slot::Full(value))));
+    Receiver(slot)
 }

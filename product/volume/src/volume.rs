@@ -203,14 +203,19 @@ impl<P: Platform> Volume<P> {
         self.engine.platform().spawn(name, work);
     }
 
-    /// Completes `work` even if the caller is dropped.
-    pub(crate) async fn carried_through<T, F>(&self, name: &'static str, work: impl FnOnce(Arc<Self>) -> F) -> Option<T>
+    /// Begins `work` and completes it, even if the caller is dropped.
+    pub(crate) fn carried_through<T, F, W>(
+        &self,
+        name: &'static str,
+        work: W,
+    ) -> impl Future<Output = Option<T>> + Send + use<P, T, F, W>
     where
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
+        W: FnOnce(Arc<Self>) -> F,
     {
-        let volume = self.me.upgrade()?;
-        task::to_the_end(&**self.engine.platform(), name, work(volume)).await
+        let begun = self.me.upgrade().map(|volume| task::to_the_end(&**self.engine.platform(), name, work(volume)));
+        async move { begun?.await }
     }
 }
 

@@ -5,7 +5,7 @@
 //! Invariants: any completion resets the state, in the same step. A refusal drops nothing: dirty data stays dirty.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -93,9 +93,13 @@ impl HangState {
         if self.refuses() { Err(DeviceError::Hung.into()) } else { Ok(()) }
     }
 
-    /// Does the work as far as it does not wait, and the rest unless the device refuses work meanwhile.
-    pub(crate) async fn unless_refused<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let (mut work, mut refusal) = (pin!(work), pin!(self.refused.until(|| self.takes_work().err())));
+    /// Does the work as far as it does not wait, and the rest unless the device refuses work meanwhile. The caller pins the
+    /// work: an async function that pins an argument keeps room for it twice.
+    pub(crate) async fn unless_refused<T>(
+        &self,
+        mut work: Pin<&mut impl Future<Output = Result<T, Error>>>,
+    ) -> Result<T, Error> {
+        let mut refusal = pin!(self.refused.until(|| self.takes_work().err()));
         poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(result) => Poll::Ready(result),
             Poll::Pending => refusal.as_mut().poll(cx).map(Err),

@@ -14,7 +14,8 @@ fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
 #[test]
 fn a_call_that_waits_answers_its_interrupt_itself() {
     let interrupts = Interrupts::default();
-    let mut call = pin!(interrupts.run(1, 0, pending::<()>()));
+    let mut never = pin!(pending::<()>());
+    let mut call = pin!(interrupts.run(1, 0, never.as_mut()));
     let mut cx = Context::from_waker(Waker::noop());
     assert_eq!(call.as_mut().poll(&mut cx), Poll::Pending);
     assert!(!interrupts.interrupt(1), "the call answers");
@@ -31,18 +32,18 @@ fn a_call_whose_thread_is_inside_it_is_answered_by_the_interrupter_once() {
         assert!(!interrupts.interrupt(1), "it is answered once");
         Poll::Ready("made")
     });
-    assert_eq!(poll(interrupts.run(1, 0, stuck)), Poll::Ready(Ended::Late(Some("made"))));
+    assert_eq!(poll(interrupts.run(1, 0, pin!(stuck))), Poll::Ready(Ended::Late(Some("made"))));
     let stuck = poll_fn(|_| {
         assert!(interrupts.interrupt(2));
         Poll::<()>::Pending
     });
-    assert_eq!(poll(interrupts.run(2, 0, stuck)), Poll::Ready(Ended::Late(None)), "it is given up");
+    assert_eq!(poll(interrupts.run(2, 0, pin!(stuck))), Poll::Ready(Ended::Late(None)), "it is given up");
 }
 
 #[test]
 fn a_call_that_has_ended_is_not_interrupted() {
     let interrupts = Interrupts::default();
-    assert_eq!(poll(interrupts.run(1, 0, async { 7 })), Poll::Ready(Ended::Itself(7)));
+    assert_eq!(poll(interrupts.run(1, 0, pin!(async { 7 }))), Poll::Ready(Ended::Itself(7)));
     assert!(!interrupts.interrupt(1));
     assert_eq!(interrupts.len(), 0);
 }

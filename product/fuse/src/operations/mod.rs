@@ -41,7 +41,8 @@ pub(crate) fn at_once<P: Platform>(on: &Mount<P>, header: &Header, operation: &O
     }
 }
 
-/// The outcome of an operation that was tried and waits.
+/// The outcome of an operation that was tried and waits. The largest futures have boxes of their own: each call moves as
+/// many bytes as the largest one of the others takes.
 pub(crate) async fn carry_out<P: Platform>(
     on: &Mount<P>,
     header: &Header,
@@ -63,11 +64,11 @@ pub(crate) async fn carry_out<P: Platform>(
         Operation::RemoveDirectory { name } => names::remove(on, header, name, true).await,
         Operation::Rename { to, flags, name, new_name } => names::rename(on, header, name, (to, new_name), flags).await,
         Operation::Link { target, name } => names::link(on, header, target, name).await,
-        Operation::Open { flags } => data::open(on, header, flags).await,
+        Operation::Open { flags } => Box::pin(data::open(on, header, flags)).await,
         Operation::OpenDirectory => listing::open(on, header).await,
-        Operation::Read(extent) => data::read(on, extent).await,
-        Operation::Write { extent, data, append } => data::write(on, header, extent, data, append).await,
-        Operation::Copy { from, to, len } => data::copy(on, from, to, len).await,
+        Operation::Read(extent) => Box::pin(data::read(on, extent)).await,
+        Operation::Write { extent, data, append } => Box::pin(data::write(on, header, extent, data, append)).await,
+        Operation::Copy { from, to, len } => Box::pin(data::copy(on, from, to, len)).await,
         Operation::Allocate { fh, offset, len, mode } => data::allocate(on, fh, (offset, len), mode).await,
         Operation::Seek { fh, offset, whence } => data::seek(on, fh, offset, whence).await,
         Operation::SetXattr { size, flags, rest } => xattrs::set(on, header, size, flags, rest).await,
@@ -76,7 +77,9 @@ pub(crate) async fn carry_out<P: Platform>(
         Operation::RemoveXattr { name } => xattrs::remove(on, header, name).await,
         Operation::Sync { fh, data_only } => data::sync(on, header, fh, data_only).await,
         Operation::SyncDirectory { fh } => data::sync_directory(on, fh).await,
-        Operation::List { extent, with_attributes } => listing::list(on, header, extent, with_attributes).await,
+        Operation::List { extent, with_attributes } => {
+            Box::pin(listing::list(on, header, extent, with_attributes)).await
+        }
         // Those that never wait, and those without a reply.
         _ => Err(Errno::NO_OPERATION),
     }

@@ -32,6 +32,9 @@ const LOOKUPS_MAX: u32 = 20;
 impl Core {
     /// Whether the directory is below an export now. `Stale` if not.
     pub(super) fn contained(&self, directory: &HostNode) -> Result<(), VolumeError> {
+        if self.roots.is_root_node(directory) {
+            return Ok(());
+        }
         if let Some(depth) = directory.depth() {
             let there = self.above(directory.fd(), depth).and_then(|above| above.stat());
             if there.is_ok_and(|stat| self.roots.is_root(&stat)) {
@@ -84,7 +87,7 @@ impl Core {
 
     /// The directory above `directory`, if it is below an export.
     pub(super) fn parent(&self, directory: &HostNode) -> Result<Found, VolumeError> {
-        if self.roots.is_root(&directory.stat()?) {
+        if self.roots.is_root_node(directory) {
             return Err(VolumeError::Invalid { what: "an export's root has no parent" });
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

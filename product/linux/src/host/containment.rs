@@ -57,7 +57,16 @@ impl Roots {
     }
 
     pub(super) fn is_root(&self, stat: &Stat) -> bool {
-        self.roots.iter().any(|root| root.key == (stat.device.0, stat.fileid))
+        self.has((stat.device.0, stat.fileid))
+    }
+
+    /// Whether an open directory is a root. An open directory keeps its number, so the host is not asked.
+    pub(super) fn is_root_node(&self, node: &HostNode) -> bool {
+        self.has((node.device().0, node.fileid()))
+    }
+
+    fn has(&self, key: (u64, u64)) -> bool {
+        self.roots.iter().any(|root| root.key == key)
     }
 
     fn has_above(&self, path: &[u8]) -> bool {

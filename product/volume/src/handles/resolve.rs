@@ -80,10 +80,16 @@ impl<P: Platform> Volume<P> {
         } else if self.known_locations.is_gone(&identity) {
             return Err(VolumeError::Stale);
         }
-        if let Followed::Found(inode) = self.follow(identity, export).await {
-            return Ok(inode);
+        Box::pin(self.find_again(identity, export)).await
+    }
+
+    /// An object that left memory, of a tree that opens nothing by identity. This is rare: callers box the future, which
+    /// would be the largest part of each call's.
+    async fn find_again(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {
+        match self.follow(identity, export).await {
+            Followed::Found(inode) => Ok(inode),
+            Followed::Unknown | Followed::Misled => self.search(identity, export).await,
         }
-        self.search(identity, export).await
     }
 }
 
