@@ -119,9 +119,14 @@ impl<P: Platform> Table<P> {
         self.is_above(INODES_MAX, self.descriptors_max)
     }
 
-    /// Whether the table is full, and a search may find inodes to drop.
+    /// Whether the table is full, and a search may find inodes to drop. A lack of descriptors is worth each search:
+    /// without a free one the call may fail.
     pub(crate) fn is_worth_a_search(&self) -> bool {
-        self.is_full() && !self.pause.covers_one()
+        self.is_full() && (self.lacks_descriptors() || !self.pause.covers_one())
+    }
+
+    fn lacks_descriptors(&self) -> bool {
+        self.descriptors.load(Ordering::Relaxed) >= self.descriptors_max
     }
 
     /// A search has left the table full.
