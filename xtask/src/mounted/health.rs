@@ -10,8 +10,9 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 /// Parts of harmless messages. The kernel says that a file system or a device comes or goes, or that it says so no more. Tests
-/// beside the run break their loop devices on purpose, and the kernel complains of these.
-const USUAL: [&str; 16] = [
+/// beside the run break their loop devices on purpose, and the kernel complains of these. It also tells programs that they may not
+/// look at a device or swap to a sparse file, which stress-ng and xfstests try.
+const USUAL: [&str; 20] = [
     "mounted filesystem",
     "unmounting filesystem",
     ": Mounting V",
@@ -28,6 +29,10 @@ const USUAL: [&str; 16] = [
     "drop_caches:",
     "Attempt to set a LOCK_MAND lock",
     "run fstests",
+    "swapon: swapfile has holes",
+    "Lockdown: ",
+    "lockdown_is_locked_down: ",
+    "is using deprecated sysctl",
 ];
 /// The most that a server takes beside its cache: a fortieth of the cache, and buffers.
 const CACHE_PART: u64 = 40;

@@ -1,8 +1,8 @@
 //! Attacks on a mount: a full disk, a kill under load, a host that swaps names, many processes.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{FileExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -176,4 +176,90 @@ fn hundreds_of_processes_at_once_end_and_leave_nothing_open() {
     }
     mounted.stop();
     assert_eq!(fs::read_to_string(data.join("all")).unwrap().lines().count(), 300);
+}
+
+/// The largest offset that a seek in this file reaches.
+fn largest_offset(file: &File) -> u64 {
+    let (mut reached, mut refused) = (0, 1 << 63);
+    while refused - reached > 1 {
+        let middle = reached + (refused - reached) / 2;
+        match rustix::fs::seek(file, rustix::fs::SeekFrom::Start(middle)) {
+            Ok(_) => reached = middle,
+            Err(_) => refused = middle,
+        }
+    }
+    reached
+}
+
+// rule: writes, copies and holes at the largest offset of the host's files end as on the host itself
+#[test]
+fn the_largest_offset_of_the_host_bounds_a_mount_as_the_host() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    // Large enough for blocks of a page: the last block that is smaller is never used.
+    let Some(_disk) = Mount::ext4(&scratch.path().join("image"), &data, 640 << 20) else { return };
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    let new = |path| OpenOptions::new().read(true).write(true).create_new(true).open(path).unwrap();
+    let files = [new(mounted.path("file")), new(data.join("beside"))];
+    let max = largest_offset(&files[1]);
+    let bytes = Bytes::new(7).vec(9000);
+    let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let calls: [(&str, &dyn Fn(&File) -> Result<usize, Errno>); 7] = [
+        ("a write across", &|file| rustix::io::pwrite(file, &bytes, max - 3)),
+        ("a write up to it", &|file| rustix::io::pwrite(file, &bytes, max - 9000)),
+        ("a write at it", &|file| rustix::io::pwrite(file, &bytes, max)),
+        ("a write past it", &|file| rustix::io::pwrite(file, &bytes, max + 5000)),
+        ("a copy across", &|file| {
+            rustix::fs::copy_file_range(file, Some(&mut (max - 9000)), file, Some(&mut (max - 1000)), 2000)
+        }),
+        ("a hole across", &|file| fallocate(file, punch, max - 8000, 16_384).map(|()| 0)),
+        ("a hole up to it", &|file| fallocate(file, punch, max - 8192, 8192).map(|()| 0)),
+    ];
+    for (what, call) in calls {
+        let [here, beside] = [0, 1].map(|at| call(&files[at]));
+        assert_eq!(here, beside, "{what}");
+        let [here, beside] = [0, 1].map(|at| {
+            let mut read = vec![0; 10_000];
+            let length = files[at].read_at(&mut read, max - 9500).unwrap();
+            (files[at].metadata().unwrap().len(), length, read)
+        });
+        assert!(here == beside, "the file after {what}");
+    }
+    drop(files);
+    mounted.stop();
+}
+
+// rule: a kernel that keeps modes for an hour shows none of the setuid bits that a write has taken
+#[test]
+fn a_setuid_bit_that_a_write_took_is_shown_no_more() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mounted = Mounted::start_with(scratch.path(), &data, &point, &["--sole"]);
+    let path = mounted.path("program");
+    let file = File::create(&path).unwrap();
+    let mode = || {
+        // A question for the mode alone, as of `stat -c %a`: the kernel need not ask for it.
+        let asked = rustix::fs::StatxFlags::MODE;
+        rustix::fs::statx(rustix::fs::CWD, &path, rustix::fs::AtFlags::empty(), asked).unwrap().stx_mode & 0o7777
+    };
+    let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let changes: [(&str, &dyn Fn()); 3] = [
+        ("a write", &|| file.write_all_at(b"bytes", 0).unwrap()),
+        ("space", &|| fallocate(&file, FallocateFlags::empty(), 0, 10_000).unwrap()),
+        ("a hole", &|| fallocate(&file, punch, 0, 4096).unwrap()),
+    ];
+    for (what, change) in changes {
+        fs::set_permissions(&path, Permissions::from_mode(0o6755)).unwrap();
+        assert_eq!(mode(), 0o6755, "before {what}");
+        change();
+        afflux_scratch::eventually(&format!("the bits go with {what}"), || mode() == 0o755);
+    }
+    drop(file);
+    mounted.stop();
 }

@@ -177,11 +177,29 @@ pub(super) async fn write<P: Platform>(
         check_end(extent)?;
     }
     record(on, &file, RecordedOperation::Write, extent.offset, data.len() as u64);
-    let (inode, client) = (&file.inode, Some(&file.client));
-    on.volume.write_by(&on.own, client, inode, extent.offset, data).await.result?;
+    let fits = write_fitting(on, &file, extent.offset, data).await?;
     // It stays begun until the kernel has the answer: a repetition writes the same bytes to the same place.
     appending.into_iter().for_each(Change::keep);
-    Ok(written(data.len()))
+    Ok(written(fits))
+}
+
+/// Writes the bytes, or those below the largest offset that the host has, as its own file system does. Returns how many.
+async fn write_fitting<P: Platform>(
+    on: &Mount<P>,
+    file: &OpenFile<P>,
+    offset: u64,
+    data: &[u8],
+) -> Result<usize, Errno> {
+    let (inode, client) = (&file.inode, Some(&file.client));
+    match on.volume.write_by(&on.own, client, inode, offset, data).await.result {
+        Err(VolumeError::TooLarge) => {
+            let room = on.volume.file_bytes_max(inode).saturating_sub(offset);
+            let fits = data.get(..room as usize).filter(|fits| !fits.is_empty()).ok_or(VolumeError::TooLarge)?;
+            on.volume.write_by(&on.own, client, inode, offset, fits).await.result?;
+            Ok(fits.len())
+        }
+        outcome => Ok(outcome.map(|()| data.len())?),
+    }
 }
 
 /// COPY_FILE_RANGE: from one open file to another, at most as much as a WRITE has. The kernel asks for the rest.
@@ -197,8 +215,7 @@ pub(super) async fn copy<P: Platform>(on: &Mount<P>, from: (u64, u64), to: (u64,
         ReadBytes::Pages(pages) => Bytes::from(pages.slices().collect::<Vec<_>>().concat()),
     };
     record(on, &target, RecordedOperation::Write, to.1, copied.len() as u64);
-    on.volume.write_by(&on.own, Some(&target.client), &target.inode, to.1, &copied).await.result?;
-    Ok(written(copied.len()))
+    Ok(written(write_fitting(on, &target, to.1, &copied).await?))
 }
 
 /// LSEEK: where the file has data or a hole. The kernel does the other kinds of lseek(2) itself.

@@ -76,7 +76,7 @@ impl<P: Platform> Volume<P> {
     ) -> Result<Consistency, VolumeError> {
         inode.require_regular()?;
         self.permit(inode, caller, Use::Write).await?;
-        if range.end > FILE_BYTES_MAX {
+        if range.end > self.file_bytes_max(inode) {
             return Err(VolumeError::TooLarge);
         }
         if inode.has_ended() {

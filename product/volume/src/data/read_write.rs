@@ -242,8 +242,19 @@ impl<P: Platform> Volume<P> {
             return Ok(None);
         }
         let told = inode.mode_and_owner();
-        inode.observe_rights(&self.tree.stat(&inode.node).await?);
+        let taken = self.take_seen_privileges(inode, durable).await;
+        // Also its own callers' kernel: it asks for no mode after a write.
         self.tell_if_others(inode, told);
+        taken
+    }
+
+    /// As [`Self::take_privileges`] for the bits that the host shows now.
+    async fn take_seen_privileges(
+        &self,
+        inode: &Arc<Inode<P>>,
+        durable: bool,
+    ) -> Result<Option<(Consistency, Stable)>, VolumeError> {
+        inode.observe_rights(&self.tree.stat(&inode.node).await?);
         let Some(mode) = inode.without_privileges() else {
             return Ok(None);
         };

@@ -62,11 +62,11 @@ impl<P: Platform> Volume<P> {
     /// Drops idle inodes while there are too many. If that is not enough, it makes some dirty ones clean, which waits
     /// for the devices.
     pub(crate) async fn make_room(&self) {
-        if !self.table.is_full() {
+        if !self.table.is_worth_a_search() {
             return;
         }
         let _one_at_a_time = self.sweeping.lock().await;
-        if !self.table.is_full() {
+        if !self.table.is_worth_a_search() {
             return;
         }
         let sweep = self.table.sweep(|inode| self.known_locations.remember(inode));
@@ -80,5 +80,8 @@ impl<P: Platform> Volume<P> {
             }
         }
         drop(self.table.sweep(|inode| self.known_locations.remember(inode)).dropped);
+        if self.table.is_full() {
+            self.table.searched_in_vain();
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The inodes in memory: one for each host object, found by identity, dropped when idle.
 //!
-//! Owns: the sharded map, the count against the descriptors that may be held.
+//! Owns: the sharded map, the count against the descriptors that may be held, the pause after a search in vain.
 //! Does not own: finding objects outside it (`handles`), making dirty ones clean.
 //! Invariants: an identity has at most one inode that can be found. An inode is dropped only if it has no other holder
 //! and all of its state is on the host.
@@ -21,6 +21,11 @@ const INODES_MAX: usize = 65_536;
 /// Fewest descriptors, so that deep trees and many clients still work with a tiny limit.
 const DESCRIPTORS_MIN: usize = 128;
 
+/// After a search in vain, so many new inodes come without one: this part of those in the table.
+const VAIN_PART: usize = 16;
+/// Tables below this size are always searched.
+const SMALL: usize = 1024;
+
 /// Most dirty inodes that are made clean at a time when room is needed.
 const CLEAN_BATCH: usize = 32;
 
@@ -32,6 +37,24 @@ pub(crate) struct Table<P: Platform> {
     descriptors_max: usize,
     /// The shard where the next search starts.
     hand: AtomicUsize,
+    pause: Pause,
+}
+
+/// The time until the next search of a table whose inodes are all in use. A search looks at every inode, and holds up all
+/// callers that wait for room: programs that keep many files open must not make each new inode that dear.
+#[derive(Default)]
+struct Pause(AtomicUsize);
+
+impl Pause {
+    /// A search of so many inodes was in vain.
+    fn begin(&self, inodes: usize) {
+        self.0.store(if inodes < SMALL { 0 } else { inodes / VAIN_PART }, Ordering::Relaxed);
+    }
+
+    /// Whether this caller goes without a search.
+    fn covers_one(&self) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
 }
 
 /// The result of a search for inodes to drop.
@@ -50,6 +73,7 @@ impl<P: Platform> Table<P> {
             descriptors: Arc::default(),
             descriptors_max: descriptors_max.max(DESCRIPTORS_MIN),
             hand: AtomicUsize::new(0),
+            pause: Pause::default(),
         }
     }
 
@@ -93,6 +117,21 @@ impl<P: Platform> Table<P> {
 
     pub(crate) fn is_full(&self) -> bool {
         self.is_above(INODES_MAX, self.descriptors_max)
+    }
+
+    /// Whether the table is full, and a search may find inodes to drop. A lack of descriptors is worth each search:
+    /// without a free one the call may fail.
+    pub(crate) fn is_worth_a_search(&self) -> bool {
+        self.is_full() && (self.lacks_descriptors() || !self.pause.covers_one())
+    }
+
+    fn lacks_descriptors(&self) -> bool {
+        self.descriptors.load(Ordering::Relaxed) >= self.descriptors_max
+    }
+
+    /// A search has left the table full.
+    pub(crate) fn searched_in_vain(&self) {
+        self.pause.begin(self.len());
     }
 
     fn is_above(&self, inodes: usize, descriptors: usize) -> bool {
@@ -164,3 +203,6 @@ impl<P: Platform> Table<P> {
         sweep
     }
 }
+
+#[cfg(test)]
+mod tests;
