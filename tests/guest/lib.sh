@@ -175,7 +175,7 @@ signal.pause()
 P
     WRITER=$!
     later "kill $WRITER"
-    eventually 50 test -e $WORK/sent
+    eventually 500 test -e $WORK/sent
 }
 # WRITE calls that the client has sent over all mounts.
 writes_sent() { awk '$1 == "WRITE:" { writes += $2 } END { print writes }' /proc/self/mountstats; }

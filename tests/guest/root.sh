@@ -6,6 +6,10 @@ suite=$1 folder=$2
 root=$folder/root
 here=$(dirname "$0")
 
+# A power cut may spoil what is made here, so dpkg need not wait for the disk after each file.
+mkdir -p "$root/etc/dpkg/dpkg.cfg.d"
+echo force-unsafe-io > "$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
+
 debootstrap --variant=minbase --include="systemd-sysv,udev,kmod,iproute2,procps,busybox-static,cpio,ca-certificates,\
 nfs-common,nfs-kernel-server,rpcbind,e2fsprogs,xfsprogs,dmsetup,thin-provisioning-tools,fio,git,sqlite3,rsync,strace,\
 python3-minimal,attr,acl,bc,gawk,perl,file,fuse3,libnfs-utils" "$suite" "$root" 1>&2
@@ -47,7 +51,7 @@ chroot "$root" systemctl --quiet mask getty@tty1.service serial-getty@ttyS0.serv
     dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer systemd-timesyncd.service \
     systemd-networkd-wait-online.service systemd-random-seed.service systemd-pstore.service
 chroot "$root" systemctl --quiet disable nfs-server.service rpcbind.service rpcbind.socket nfs-client.target fio.service || true
-rm -rf "$root/usr/share/doc"/* "$root/usr/share/locale"/* "$root/usr/share/man"/* "$root/var/lib/apt/lists"/* "$root/dev"/*
+rm -rf "$root/etc/dpkg/dpkg.cfg.d/unsafe-io" "$root/usr/share/doc"/* "$root/usr/share/locale"/* "$root/usr/share/man"/* "$root/var/lib/apt/lists"/* "$root/dev"/*
 
 rm -f "$folder/root.img"
 truncate -s 4G "$folder/root.img"

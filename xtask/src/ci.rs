@@ -3,22 +3,22 @@
 //! Owns: the order of the steps, the Debian packages that the tests use.
 //! Does not own: the tests.
 //! Invariants: the tools' output is passed through unchanged, and that of each test program in one piece. The first failing step ends the run, but a package that
-//! cannot be installed ends no step that works without it. Packages are installed beside the lints, before the tests.
+//! cannot be installed ends no step that works without it. Packages are installed beside the lints, before the tests. The Debian of a
+//! guest is made beside everything else.
 //! Skipped steps are listed at the end; if there are none, the last lines of a test run are cargo's own.
 
-use std::fs::File;
-use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use afflux_scratch::SKIPPED;
 use anyhow::{Context, Result, bail};
 
-use crate::{fio_engine, limited, repository, skips};
+use crate::{fio_engine, repository, skips};
 
+mod own;
 mod programs;
 #[cfg(test)]
 mod tests;
@@ -118,8 +118,10 @@ const MOUNTS_OF_STORES: &[Tool] = &[
 const MOUNTED: &[&str] = &["fio", "git", "sqlite", "sqlite-wal", "fsx"];
 /// The exerciser of file systems, from crates.io.
 const FSX: &str = "fsx@0.3.2";
+/// Cases in a guest for each change: the bytes of Linux's own NFS client arrive, and none is lost with a killed server.
+const CASES: &[&str] = &["mounts", "verifier"];
 const IN_A_GUEST: &str = "the cases in a guest";
-/// The cases in a guest run these programs.
+/// The cases in a guest run these programs. An emulated machine is many megabytes, so only a gate installs it.
 const GUEST: &[Tool] = &[
     Tool { program: "qemu-system-x86_64", package: "qemu-system-x86", without: IN_A_GUEST },
     Tool { program: "debootstrap", package: "debootstrap", without: IN_A_GUEST },
@@ -150,13 +152,18 @@ pub(crate) fn all(options: &[&str]) -> Result<()> {
     }
     let has = |option: &str| options.contains(&option);
     let scope = Scope { with_browser: has("--with-browser"), is_for_change: true, is_gate: has("--forbid-skips") };
-    // The packages come over the network while the first lints keep the cores busy.
+    // The packages come over the network while the first lints keep the cores busy, and a Debian of its own while cargo compiles.
     thread::scope(|threads| {
-        let prepared = threads.spawn(|| prepare(scope));
+        let prepared = threads.spawn(move || {
+            install(scope)?;
+            let debian = scope.is_gate.then(|| threads.spawn(debian));
+            prepare(scope)?;
+            Ok(debian)
+        });
         lint()?;
-        prepared.join().unwrap_or_else(|panic| resume_unwind(panic))
-    })?;
-    tested(scope)
+        let debian: Result<_> = prepared.join().unwrap_or_else(|panic| resume_unwind(panic));
+        tested(scope, debian?)
+    })
 }
 
 /// The lints of the code as others build it. The build of the tests reads those of everything else ([`linted`]).
@@ -200,13 +207,18 @@ fn crates_with_bans() -> Result<Vec<String>> {
 /// already, or on request.
 pub(crate) fn test(with_browser: bool) -> Result<()> {
     let scope = Scope { with_browser, is_for_change: false, is_gate: false };
+    install(scope)?;
     prepare(scope)?;
-    tested(scope)
+    tested(scope, None)
 }
 
 /// Installs what the tests use.
+fn install(scope: Scope) -> Result<()> {
+    install_missing(&if scope.is_gate { [TOOLS, SERVERS, STORE, GUEST].concat() } else { TOOLS.to_vec() })
+}
+
+/// Gets what some tests use, and none needs.
 fn prepare(scope: Scope) -> Result<()> {
-    install_missing(&if scope.is_gate { [TOOLS, SERVERS, STORE].concat() } else { TOOLS.to_vec() })?;
     if scope.with_browser {
         browser()?;
     }
@@ -216,7 +228,8 @@ fn prepare(scope: Scope) -> Result<()> {
     Ok(())
 }
 
-fn tested(scope: Scope) -> Result<()> {
+/// Runs the tests. A gate also runs what is beside them, with the Debian that this thread makes.
+fn tested(scope: Scope, debian: Option<ScopedJoinHandle<'_, Result<()>>>) -> Result<()> {
     let store = if scope.is_for_change { STORE } else { &[] };
     let used = [TOOLS, SERVERS, store, &[BROWSER, PROMTOOL]].concat();
     let left_out = used.into_iter().filter(|tool| !is_there(tool)).collect::<Vec<_>>();
@@ -234,8 +247,8 @@ fn tested(scope: Scope) -> Result<()> {
         command
     };
     let targets: &[&str] = if scope.is_for_change { &["--tests", "--examples", "--bench", "*"] } else { &["--tests"] };
-    let mounted = || if scope.is_gate { mounted_programs(&skipped) } else { Ok(true) };
-    let is_right = programs::run(tests(targets), &environment, mounted)?;
+    let beside = || debian.map_or(Ok(true), |debian| beside(&skipped, debian));
+    let is_right = programs::run(tests(targets), &environment, beside)?;
     // Without a time limit: if another program started them, examples of the documentation would share a process.
     let mut examples = tests(&["--doc"]);
     let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
@@ -251,24 +264,40 @@ fn tested(scope: Scope) -> Result<()> {
     skips
 }
 
-/// Runs the short forms of the programs on a mount, with the server that the tests have built, and prints their output in one
-/// piece. Returns whether all were right. Where they cannot run, they count as a skipped test.
+/// Makes the Debian of the cases in a guest, if this machine can and has none.
+fn debian() -> Result<()> {
+    if !is_root()? || !GUEST.iter().all(is_there) {
+        return Ok(());
+    }
+    own::succeeds(&["guest", "--debian"])
+}
+
+/// Runs programs on a mount and cases in a guest, one after the other, with the server that the tests have built. Returns
+/// whether all were right. What cannot run counts as a skipped test.
+fn beside(skipped: &Path, debian: ScopedJoinHandle<'_, Result<()>>) -> Result<bool> {
+    let is_right = mounted_programs(skipped)?;
+    let debian = debian.join().unwrap_or_else(|panic| resume_unwind(panic));
+    Ok(guest_cases(skipped, debian)? && is_right)
+}
+
 fn mounted_programs(skipped: &Path) -> Result<bool> {
     let obstacle = match is_root()? {
         false => Some("only root is sure to be allowed to mount"),
         true if !Path::new("/dev/fuse").exists() => Some("/dev/fuse is not there"),
         true => (!has_fsx()?).then_some("fsx cannot be installed"),
     };
-    if let Some(obstacle) = obstacle {
-        let line = format!("xtask\tprograms on a mount\t{obstacle}\n");
-        File::options().append(true).create(true).open(skipped)?.write_all(line.as_bytes())?;
-        return Ok(true);
-    }
-    let mut command = Command::new(std::env::current_exe().context("this program's path")?);
-    command.args(["mounted", "--fuse", "--built"]).arg(repository::built("test")).args(MOUNTED);
-    let (is_right, output) = limited::run(command).context("cargo xtask mounted")?;
-    println!("     Ran the programs on a mount\n{output}");
-    Ok(is_right)
+    let obstacle = obstacle.map(str::to_owned);
+    own::with_built("programs on a mount", obstacle, skipped, &["mounted", "--fuse"], MOUNTED)
+}
+
+fn guest_cases(skipped: &Path, debian: Result<()>) -> Result<bool> {
+    let absent = GUEST.iter().find(|tool| !is_there(tool));
+    let obstacle = match (is_root()?, absent) {
+        (false, _) => Some("only root can make a Debian for a guest".to_owned()),
+        (true, Some(tool)) => Some(format!("{} is not installed (Debian package {})", tool.program, tool.package)),
+        (true, None) => debian.err().map(|error| format!("{error:#}; perhaps nothing may be mounted")),
+    };
+    own::with_built("cases in a guest", obstacle, skipped, &["guest"], CASES)
 }
 
 /// Installs fsx if it is not there: without optimization, which takes longer than its run.

@@ -113,25 +113,48 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
 
 /// Builds one program and its package. Returns the package's file.
 pub(crate) fn package(name: &str, profile: &str) -> Result<PathBuf> {
-    PACKAGES.iter().find(|package| package.name == name).context("there is no such package")?.build(profile)
+    named(name)?.build(profile)
+}
+
+/// Packs a program that is in `folder`, without its symbols and without compression: for a test. Returns the package's file,
+/// which is below `place`.
+pub(crate) fn packed(name: &str, folder: &Path, place: &Path) -> Result<PathBuf> {
+    let strip = |program: &Path| succeeds(Command::new("strip").arg(program));
+    named(name)?.pack(folder, place, "-Znone", strip)
+}
+
+fn named(name: &str) -> Result<&'static Package> {
+    PACKAGES.iter().find(|package| package.name == name).context("there is no such package")
 }
 
 impl Package {
     /// Builds the program and the package. Returns the package's file.
     fn build(&self, profile: &str) -> Result<PathBuf> {
+        let Self { krate, features, .. } = *self;
+        cargo(&["build", "--profile", profile, "-p", krate, "--features", features])?;
+        self.pack(&repository::built(profile), &repository::target().join("deb"), "-Zxz", |_| Ok(()))
+    }
+
+    /// Packs the program that is in `folder`, after `change` of its copy. Returns the package's file, which is below `place`.
+    fn pack(
+        &self,
+        folder: &Path,
+        place: &Path,
+        compression: &str,
+        change: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<PathBuf> {
         for tool in ["dpkg-deb", "dpkg-shlibdeps", "gzip"] {
             if !ci::on_path(tool) {
                 bail!("{tool} is not there: apt-get install dpkg-dev");
             }
         }
-        let Self { name, krate, features, .. } = *self;
-        cargo(&["build", "--profile", profile, "-p", krate, "--features", features])?;
-        let place = repository::target().join("deb");
+        let name = self.name;
         let tree = place.join(name);
         if tree.exists() {
             fs::remove_dir_all(&tree)?;
         }
-        put(&repository::built(profile).join(name), &tree.join("usr/bin"), name, 0o755)?;
+        put(&folder.join(name), &tree.join("usr/bin"), name, 0o755)?;
+        change(&tree.join("usr/bin").join(name))?;
         let top = tree.to_str().context("the build's folder has an odd name")?;
         self.describe(&tree)?;
         for (from, directory, name) in self.files {
@@ -142,7 +165,7 @@ impl Package {
         fs::write(tree.join("usr/share/doc").join(name).join("changelog"), self.changelog()?)?;
         self.compress(&tree)?;
 
-        let depends = libraries(&place, &tree.join("usr/bin").join(name))?;
+        let depends = libraries(place, &tree.join("usr/bin").join(name))?;
         let architecture = output("dpkg", &["--print-architecture"])?;
         let control = tree.join("DEBIAN");
         fs::create_dir_all(&control)?;
@@ -160,7 +183,7 @@ impl Package {
         let file = package.to_str().context("the build's folder has an odd name")?;
         let date = output("git", &["log", "-1", "--format=%ct"])?;
         let mut build = Command::new("dpkg-deb");
-        build.args(["--root-owner-group", "-Zxz", "--build", top, file]).env("SOURCE_DATE_EPOCH", date);
+        build.args(["--root-owner-group", compression, "--build", top, file]).env("SOURCE_DATE_EPOCH", date);
         succeeds(&mut build)?;
         let (binary, whole) = (fs::metadata(tree.join("usr/bin").join(name))?.len(), fs::metadata(&package)?.len());
         println!("{file}: {whole} bytes, the binary in it {binary}");

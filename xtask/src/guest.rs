@@ -61,6 +61,9 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     }
     ci::install_guest()?;
     let root = root::made(options.suite, options.rebuild)?;
+    if options.only_debian {
+        return Ok(());
+    }
     let scratch = Scratch::guarded(&repository::target(), "guest")?;
     let kit = Kit::made(&options, scratch.path())?;
     let logs = repository::target().join("guest").join("logs");

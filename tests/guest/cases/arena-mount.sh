@@ -2,7 +2,7 @@
 # A program writes and syncs through the mount while the server is killed again and again, also by an open file and an open directory
 # without a name. It sees no error, and each byte is right. The write verifier stays: an NFS client sends no WRITE again. A stop empties
 # the store.
-# limit: 900
+# limit: 2400
 [ $SERVER = afflux ] || skip "this is about our service"
 [ "$(printf '6.9\n%s\n' "$(uname -r)" | sort -V | head -n 1)" = 6.9 ] || skip "a mount outlives its server from Linux 6.9 on"
 unit=afflux-mount@srv-unit
@@ -92,7 +92,7 @@ done
 eventually 100 goes_on $(($(rounds) + 2))
 touch $WORK/end
 wait $program || wrong "the program"
-timeout 120 sync /mnt/a/nfs || wrong "the sync"
+timeout 600 sync /mnt/a/nfs || wrong "the sync"
 same "$(writes_sent)" "$writes" "WRITEs after the kills"
 kill $WRITER
 eventually 20 has_stored 4

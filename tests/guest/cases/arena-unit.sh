@@ -1,7 +1,7 @@
 # systemd keeps the cache and the socket of the packaged service. Its server dies with bytes that it had answered and not written: the
 # next one, which systemd starts at once, writes them. The client sends nothing twice, and no connection is refused. Then the server is
 # killed under load. A stop empties the store.
-# limit: 900
+# limit: 2400
 [ $SERVER = afflux ] || skip "this is about our service"
 size=$(blockdev --getsz /dev/vdc)
 dmsetup create hanging --table "0 $size linear /dev/vdc 0"
@@ -30,14 +30,14 @@ head -c 8000000 /dev/urandom > $WORK/bytes
 head -c 8000000 /dev/zero > /mnt/a/file
 sync /mnt/a/file
 # The disk takes nothing.
-hang hanging 60
+hang hanging 600
 sent_uncommitted /mnt/a/file $WORK/bytes
 writes=$(writes_sent)
 before=$(main_pid)
 kill -9 "$before"
 resume hanging
 eventually 60 follows "$before"
-timeout 120 sync /mnt/a/file || wrong "the sync"
+timeout 600 sync /mnt/a/file || wrong "the sync"
 cmp $WORK/bytes /mnt/a/file
 same "$(writes_sent)" "$writes" "WRITEs after the kill"
 same "$(stored)" 2 "descriptors in the store"

@@ -1,6 +1,6 @@
 # The server keeps its cache in a file that outlives it. It dies with bytes that it had answered and not written: the next one
 # writes them, and the client sends nothing twice. Then it is killed under load, again and again.
-# limit: 900
+# limit: 2400
 [ $SERVER = afflux ] || skip "only our server has an arena"
 size=$(blockdev --getsz /dev/vdc)
 dmsetup create hanging --table "0 $size linear /dev/vdc 0"
@@ -17,17 +17,17 @@ head -c 8000000 /dev/urandom > $WORK/bytes
 head -c 8000000 /dev/zero > /mnt/a/file
 sync /mnt/a/file
 # The disk takes nothing.
-hang hanging 60
+hang hanging 600
 sent_uncommitted /mnt/a/file $WORK/bytes
 writes=$(writes_sent)
 kill -9 "$(served_pid)"
 resume hanging
-eventually 30 bash -c '! systemctl -q is-active served'
+eventually 120 bash -c '! systemctl -q is-active served'
 systemctl reset-failed served 2> /dev/null || true
 lost=$(cmp $WORK/bytes $DATA/file 2>&1 | head -n 1 || true)
 [ -n "$lost" ] || wrong "no byte was missing, so this shows nothing"
 arena
-timeout 120 sync /mnt/a/file || wrong "the sync"
+timeout 600 sync /mnt/a/file || wrong "the sync"
 cmp $WORK/bytes $DATA/file
 same "$(writes_sent)" "$writes" "WRITEs after the kill"
 echo "= missing at the kill: $lost; WRITEs before and after: $writes, $(writes_sent)"
@@ -54,5 +54,5 @@ done
 diff -r /kit/cases /mnt/a/cases
 echo "= $kills kills"
 systemctl stop served
-eventually 30 bash -c '! systemctl -q is-active served'
+eventually 120 bash -c '! systemctl -q is-active served'
 [ ! -e /dev/shm/arena ] || wrong "a stop in order leaves the file"

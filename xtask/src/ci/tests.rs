@@ -1,6 +1,6 @@
 use std::process::Command;
 
-use super::{BROWSER, FIO, demo_cache, linted, other_compiler, said_at_the_end};
+use super::{BROWSER, CASES, FIO, demo_cache, linted, other_compiler, said_at_the_end};
 use crate::repository;
 
 #[test]
@@ -10,6 +10,16 @@ fn what_was_left_out_is_said_with_the_reason_and_nothing_if_nothing_was() {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], "Left out: the tests beside the real fio (fio is not installed, Debian package fio).");
     assert!(lines[1].contains("in a browser") && lines[1].contains("cargo xtask test --with-browser"), "{said}");
+}
+
+/// A renamed case would fail the gate after all its tests.
+#[test]
+fn the_cases_of_a_gate_are_there() {
+    for name in CASES {
+        let script = name.split(':').next().unwrap();
+        let file = repository::root().join("tests/guest/cases").join(format!("{script}.sh"));
+        assert!(file.is_file(), "{}", file.display());
+    }
 }
 
 #[test]

@@ -18,6 +18,8 @@ const OTHERS: [&str; 2] = ["fsx", "pjdfstest"];
 const STATIC: &str = "-C target-feature=+crt-static";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
+const PACK: &str = "dpkg-deb --root-owner-group -Znone -b";
+
 pub(super) struct Kit {
     folder: PathBuf,
 }
@@ -37,6 +39,9 @@ impl Kit {
         for name in OTHERS.into_iter().filter(|name| wants(name)) {
             other(name, &bin)?;
         }
+        if wants("package") {
+            kit.older_package()?;
+        }
         if wants("protocol-check") {
             let built = repository::build("dev", &["-p", "afflux-nfs-client"])?;
             fs::copy(built.join("protocol-check"), bin.join("protocol-check")).context("protocol-check")?;
@@ -53,19 +58,27 @@ impl Kit {
         Ok(kit)
     }
 
-    /// The package, and the same one with an older version, to upgrade from. Both are packed without compression: an
-    /// emulated processor unpacks slowly.
+    /// The package. It is packed without compression: an emulated processor unpacks slowly.
     fn package(&self, options: &GuestOptions<'_>) -> Result<()> {
-        let package = options.deb.map_or_else(|| deb::package("afflux", options.profile), |file| Ok(file.into()))?;
+        let package = match (options.deb, options.built) {
+            (Some(file), _) => file.into(),
+            (None, Some(folder)) => deb::packed("afflux", Path::new(folder), &self.scratch().join("deb"))?,
+            (None, None) => deb::package("afflux", options.profile)?,
+        };
         fs::copy(&package, self.folder.join("afflux.deb")).with_context(|| package.display().to_string())?;
-        let tree = self.tree();
         shell(
-            "dpkg-deb -R \"$0/kit/afflux.deb\" \"$1\"
-               pack() { dpkg-deb --root-owner-group -Znone -b \"$1\" \"$2\" > /dev/null; }
-               pack \"$1\" \"$0/kit/afflux.deb\"
-               sed -i 's/^Version: .*/Version: 0.0.1/' \"$1/DEBIAN/control\"
-               pack \"$1\" \"$0/kit/afflux-older.deb\"",
-            &[self.scratch(), &tree],
+            &format!("dpkg-deb -R \"$0/afflux.deb\" \"$1\"; {PACK} \"$1\" \"$0/afflux.deb\" > /dev/null"),
+            &[&self.folder, &self.tree()],
+        )
+    }
+
+    /// The same package with an older version, to upgrade from.
+    fn older_package(&self) -> Result<()> {
+        shell(
+            &format!(
+                "sed -i 's/^Version: .*/Version: 0.0.1/' \"$1/DEBIAN/control\"; {PACK} \"$1\" \"$0/afflux-older.deb\" > /dev/null"
+            ),
+            &[&self.folder, &self.tree()],
         )
     }
 

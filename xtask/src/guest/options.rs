@@ -12,8 +12,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::repository;
 
-pub(super) const USAGE: &str = "usage: cargo xtask guest [--quick] [--list] [--suite NAME] [--deb FILE] [--xfstests DIR] \
-                                [--profile NAME] [--cpus N] [--memory MIB] [--rebuild] [--json] [CASE...]";
+pub(super) const USAGE: &str = "usage: cargo xtask guest [--quick] [--list] [--suite NAME] [--deb FILE | --built DIR] \
+                                [--xfstests DIR] [--profile NAME] [--cpus N] [--memory MIB] [--rebuild] [--debian] [--json] [CASE...]";
 
 /// The time of a case that names none.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -24,6 +24,8 @@ pub(super) struct GuestOptions<'a> {
     pub(super) suite: &'a str,
     /// A package that is there already.
     pub(super) deb: Option<&'a str>,
+    /// A folder of programs that are there already, for a package of them.
+    pub(super) built: Option<&'a str>,
     /// A built xfstests; without it the cases that run it are left out.
     pub(super) xfstests: Option<&'a str>,
     pub(super) profile: &'a str,
@@ -31,6 +33,8 @@ pub(super) struct GuestOptions<'a> {
     pub(super) memory_mib: u64,
     /// The Debian is made anew.
     pub(super) rebuild: bool,
+    /// No case is wanted, only the Debian.
+    pub(super) only_debian: bool,
     pub(super) json: bool,
     /// Only the names of cases are wanted.
     pub(super) list: bool,
@@ -55,11 +59,13 @@ impl<'a> GuestOptions<'a> {
         let mut options = Self {
             suite: "bookworm",
             deb: None,
+            built: None,
             xfstests: None,
             profile: "demo",
             cpus: 1,
             memory_mib: 1024,
             rebuild: false,
+            only_debian: false,
             json: false,
             list: false,
             cases: Vec::new(),
@@ -72,11 +78,13 @@ impl<'a> GuestOptions<'a> {
                 "--list" => options.list = true,
                 "--suite" => options.suite = value()?,
                 "--deb" => options.deb = Some(value()?),
+                "--built" => options.built = Some(value()?),
                 "--xfstests" => options.xfstests = Some(value()?),
                 "--profile" => options.profile = value()?,
                 "--cpus" => options.cpus = value()?.parse().context(USAGE)?,
                 "--memory" => options.memory_mib = value()?.parse().context(USAGE)?,
                 "--rebuild" => options.rebuild = true,
+                "--debian" => options.only_debian = true,
                 "--json" => options.json = true,
                 unknown if unknown.starts_with('-') => bail!("{USAGE}"),
                 name => names.push(name.to_owned()),
