@@ -72,8 +72,8 @@ const USAGE: &str = "usage: cargo xtask <task>
                    pjdfstest`
   mounted --xfstests DIR [--dir DIR] [--built DIR] [--profile NAME] [--keep] [NAME...]
                    run the quick group of a built xfstests, or the named tests, on `afflux mount`, as root, for an hour
-  guest [--quick] [--list] [--suite NAME] [--deb FILE] [--xfstests DIR] [--profile NAME] [--cpus N] [--memory MIB]
-        [--rebuild] [--json] [CASE...]
+  guest [--quick] [--list] [--suite NAME] [--deb FILE | --built DIR] [--xfstests DIR] [--profile NAME] [--cpus N]
+        [--memory MIB] [--rebuild] [--debian] [--json] [CASE...]
                    run the cases of tests/guest in a Debian under QEMU, as root: Linux's own NFS client, the package
                    under systemd, failing disks; without names all of them, for hours; --quick: those of two minutes;
                    CASE@knfsd: beside Linux's own server; --xfstests: the case of this name runs a built xfstests; a package, a
