@@ -207,7 +207,8 @@ fn the_largest_offset_of_the_host_bounds_a_mount_as_the_host() {
     let max = largest_offset(&files[1]);
     let bytes = Bytes::new(7).vec(9000);
     let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    let calls: [(&str, &dyn Fn(&File) -> Result<usize, Errno>); 7] = [
+    type Call<'a> = &'a dyn Fn(&File) -> Result<usize, Errno>;
+    let calls: [(&str, Call<'_>); 7] = [
         ("a write across", &|file| rustix::io::pwrite(file, &bytes, max - 3)),
         ("a write up to it", &|file| rustix::io::pwrite(file, &bytes, max - 9000)),
         ("a write at it", &|file| rustix::io::pwrite(file, &bytes, max)),

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afflux_engine::{FILE_BYTES_MAX, Platform};
+use afflux_engine::Platform;
 
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
