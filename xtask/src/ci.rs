@@ -273,7 +273,7 @@ fn debian() -> Result<()> {
 }
 
 /// Runs programs on a mount and cases in a guest, one after the other, with the server that the tests have built. Returns
-/// whether all were right. What cannot run counts as a skipped test.
+/// whether all were right. A part that cannot run counts as a skipped test.
 fn beside(skipped: &Path, debian: ScopedJoinHandle<'_, Result<()>>) -> Result<bool> {
     let is_right = mounted_programs(skipped)?;
     let debian = debian.join().unwrap_or_else(|panic| resume_unwind(panic));

@@ -22,7 +22,7 @@ pub(super) fn succeeds(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command with what the tests have built and these names, unless there is an obstacle. Returns whether it succeeded.
+/// Runs a command for these names, with the programs of the tests, unless there is an obstacle. Returns whether it succeeded.
 pub(super) fn with_built(
     what: &str,
     obstacle: Option<String>,

@@ -3,8 +3,8 @@
 //! Owns: who is told, of what, and when.
 //! Does not own: finding others' changes (`check`, `settle`), the front end's answer: what its kernel or client forgets.
 //! Invariants: the listener is told after the change can be seen in the volume, and before the reply to the call that
-//! made it or found it. It is told of no change that its own callers asked for
-//! ([`Caller::listening`]); the setuid bits that a write takes are none of these.
+//! made it or found it. It does not hear of changes that its own callers asked for
+//! ([`Caller::listening`]). It does hear of setuid bits that a write takes.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl<P: Platform> Volume<P> {
         });
     }
 
-    /// Tells that the mode or the owner is another one than those told before, if it is.
+    /// Tells the listener if the mode or the owner differs from the last ones it was told.
     pub(crate) fn tell_if_others(&self, inode: &Inode<P>, told: (u32, u32, u32)) {
         if inode.mode_and_owner() != told {
             self.tell_attributes(&Caller::SERVER, inode);

@@ -21,7 +21,7 @@ const INODES_MAX: usize = 65_536;
 /// Fewest descriptors, so that deep trees and many clients still work with a tiny limit.
 const DESCRIPTORS_MIN: usize = 128;
 
-/// After a search in vain, so many new inodes come without one: this part of those in the table.
+/// After a vain search this part of the table's inodes may come anew before the next search.
 const VAIN_PART: usize = 16;
 /// Tables below this size are always searched.
 const SMALL: usize = 1024;
