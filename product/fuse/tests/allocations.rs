@@ -53,7 +53,7 @@ fn calls_of_the_reclaim_path_allocate_nothing() {
     assert!(rows.iter().all(|(_, allocations)| *allocations == 0), "allocations of {ROUNDS} calls: {rows:?}");
 }
 
-// rule: a call of a mount that waits moves and takes at most 3 KiB
+// rule: a call of a mount that waits moves at most 3 KiB
 // kept in: `product/fuse/src/operations/mod.rs`, `product/fuse/src/interrupts.rs`
 #[test]
 fn a_call_that_waits_is_small() {

@@ -1,8 +1,8 @@
 //! Whether a device is quick enough for a reactor's thread to submit its reads and writes.
 //!
-//! A host's file system may hold a read or write in the system call that submits it, although the ring asks it not to wait.
-//! ext4 first updates the times of the file. If a commit of its journal is writing the same inodes, ext4 waits for that
-//! commit. A commit takes milliseconds on a slow device and does not end on a hung one. The thread's other connections and
+//! The ring asks the host's file system not to wait. The file system may still hold a read or write in the system call that
+//! submits it. ext4, for one, updates the times of the file there. If a commit of its journal is writing the same inodes, ext4
+//! waits for that commit. A commit takes milliseconds on a slow device and does not end on a hung one. The thread's other connections and
 //! devices would wait, too.
 //!
 //! Owns: the number of requests and syncs in flight, the times of the device's signs of life.

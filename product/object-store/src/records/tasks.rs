@@ -52,8 +52,8 @@ impl Tasks {
         Caller::waits(&self.demand, sequence)
     }
 
-    /// Gives batches to the database. Each time wakes its threads, which costs more than the changes of a call. So batches
-    /// gather until somebody waits for one of them, and go together as one.
+    /// Gives batches to the database. Each time wakes its threads, which costs more than the changes of a call. So the task
+    /// gathers batches until a caller waits for one of them, and gives them as one batch.
     pub(super) async fn write(self: Arc<Self>, mut queue: UnboundedReceiver<Sent>) {
         let (mut seen, mut sent) = (self.demand.subscribe(), Vec::with_capacity(TOGETHER));
         while queue.recv_many(&mut sent, TOGETHER).await > 0 {

@@ -23,8 +23,6 @@ const DESCRIPTORS_MIN: usize = 128;
 
 /// After a vain search this part of the table's inodes may come anew before the next search.
 const VAIN_PART: usize = 16;
-/// Tables below this size are always searched.
-const SMALL: usize = 1024;
 
 /// Most dirty inodes that are made clean at a time when room is needed.
 const CLEAN_BATCH: usize = 32;
@@ -48,7 +46,7 @@ struct Pause(AtomicUsize);
 impl Pause {
     /// A search of so many inodes was in vain.
     fn begin(&self, inodes: usize) {
-        self.0.store(if inodes < SMALL { 0 } else { inodes / VAIN_PART }, Ordering::Relaxed);
+        self.0.store(inodes / VAIN_PART, Ordering::Relaxed);
     }
 
     /// Whether this caller goes without a search.
@@ -122,11 +120,8 @@ impl<P: Platform> Table<P> {
     /// Whether the table is full, and a search may find inodes to drop. A lack of descriptors is worth each search:
     /// without a free one the call may fail.
     pub(crate) fn is_worth_a_search(&self) -> bool {
-        self.is_full() && (self.lacks_descriptors() || !self.pause.covers_one())
-    }
-
-    fn lacks_descriptors(&self) -> bool {
-        self.descriptors.load(Ordering::Relaxed) >= self.descriptors_max
+        let lacks_descriptors = self.is_above(usize::MAX, self.descriptors_max);
+        lacks_descriptors || self.is_full() && !self.pause.covers_one()
     }
 
     /// A search has left the table full.
