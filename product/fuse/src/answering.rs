@@ -49,6 +49,15 @@ impl<P: Platform> Mount<P> {
         }
     }
 
+    /// Why an operation is not even tried.
+    fn refusal(&self, header: &Header, operation: &Operation<'_>) -> Option<Errno> {
+        if self.refuses.load(Ordering::Acquire) {
+            return Some(Errno::NOT_CONNECTED);
+        }
+        // Before it makes or truncates a file that it then could not open.
+        (operation.opens() && !self.may_open_one_more(header)).then_some(Errno::TOO_MANY_FILES)
+    }
+
     async fn carried_out(&self, message: &[u8]) -> Option<MessageReply> {
         let header = Header::decode(message).ok()?;
         let operation = request::decode(&header, message).ok()?;
@@ -109,10 +118,10 @@ impl<P: Platform> MessageMachine for Mount<P> {
                 request::forgotten(count, pairs).for_each(|(node, lookups)| nodes.forget(node, lookups));
                 return Tried::Nothing;
             }
-            _ if self.refuses.load(Ordering::Acquire) => {
-                return Tried::Reply(self.reply(Err(Errno::NOT_CONNECTED), header.unique));
-            }
             _ => {}
+        }
+        if let Some(errno) = self.refusal(&header, &operation) {
+            return Tried::Reply(self.reply(Err(errno), header.unique));
         }
         match self.at_once(&header, &operation) {
             Some(outcome) => Tried::Reply(self.reply(outcome, header.unique)),

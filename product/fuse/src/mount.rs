@@ -21,13 +21,12 @@ use crate::calls::Calls;
 use crate::interrupts::Interrupts;
 use crate::kept::journal::{Change, Grant, Journal};
 use crate::kept::{Agreed, Kept, KeptError, KeptFile, ShortVerifier};
-use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, OPEN_FILES_MAX};
+use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX};
 use crate::nodes::Nodes;
 use crate::notices::{Notice, Notices};
-use crate::open_files::{OpenFile, Opened};
+use crate::open_files::{OpenFile, OpenFiles, Opened};
 use crate::reply::{Answer, Errno, Granted, Validity};
 use crate::request::{self, Header};
-use crate::slots::Slots;
 
 /// Facts about the threads whose requests come.
 pub trait Requesters: Send + Sync + 'static {
@@ -57,7 +56,7 @@ const SOLE_NS: u64 = 3_600_000_000_000;
 pub struct Mount<P: Platform> {
     pub(crate) volume: Arc<Volume<P>>,
     nodes: Mutex<Nodes>,
-    open: Mutex<Slots<Opened<P>>>,
+    open: Mutex<OpenFiles<P>>,
     /// Memory for a later server.
     kept: Option<Kept>,
     journal: Option<Journal>,
@@ -100,7 +99,7 @@ impl<P: Platform> Mount<P> {
     ) -> Arc<Self> {
         let nodes_max = kept.as_ref().map_or(NODES_MAX, Kept::nodes_max);
         let nodes = Nodes::new(volume.handle(root), nodes_max, kept.clone());
-        let open = Slots::new(OPEN_FILES_MAX);
+        let open = OpenFiles::new(volume.open_files_max());
         Arc::new(Self::of(volume, (nodes, open), options, Box::new(requesters), recording, kept))
     }
 
@@ -127,13 +126,13 @@ impl<P: Platform> Mount<P> {
         let (mut open, mut lost) = (Vec::new(), 0);
         for (generation, file) in kept.files()? {
             let opened = match file {
-                Some(file) => Some(reopened(&volume, &file).await),
+                Some(file) => Some((file.user, reopened(&volume, &file).await)),
                 None => None,
             };
-            lost += usize::from(matches!(opened, Some(Opened::Lost)));
+            lost += usize::from(matches!(opened, Some((_, Opened::Lost))));
             open.push((generation, opened));
         }
-        let open = Slots::restored(open, OPEN_FILES_MAX);
+        let open = OpenFiles::restored(open, volume.open_files_max());
         let mut mount = Self::of(volume, (nodes, open), options, Box::new(requesters), recording, Some(kept));
         mount.resumes = true;
         mount.xattr_extended = AtomicBool::new(agreed.flags & init::SETXATTR_EXT != 0);
@@ -142,7 +141,7 @@ impl<P: Platform> Mount<P> {
 
     fn of(
         volume: Arc<Volume<P>>,
-        (nodes, open): (Nodes, Slots<Opened<P>>),
+        (nodes, open): (Nodes, OpenFiles<P>),
         options: MountOptions,
         requesters: Box<dyn Requesters>,
         recording: Arc<Recording>,
@@ -289,13 +288,18 @@ impl<P: Platform> Mount<P> {
         }
     }
 
+    /// Whether the requester may open one more file. A mount for one user needs no bound for each.
+    pub(crate) fn may_open_one_more(&self, header: &Header) -> bool {
+        !self.options.acts_as_callers || lock(&self.open).has_room(header.uid)
+    }
+
     /// Opens an object for the requester. Returns its number.
     pub(crate) fn open(&self, header: &Header, node: u64, inode: Held<P>) -> Result<u64, Errno> {
         let process = self.requesters.process(header.thread).unwrap_or_default();
         let handle = self.volume.handle(&inode);
         let client = client(process, header.uid);
         let file = OpenFile { inode, node, client, owes_error: AtomicBool::new(false) };
-        let fh = lock(&self.open).insert(Opened::File(Arc::new(file))).ok_or(Errno::TOO_MANY_FILES)?;
+        let fh = lock(&self.open).insert(header.uid, Opened::File(Arc::new(file))).ok_or(Errno::TOO_MANY_FILES)?;
         if let (Some(journal), Some(kept)) = (&self.journal, &self.kept) {
             // In this order: a file without a grant would stay open.
             journal.grant(header.unique, Grant::File(fh));

@@ -206,6 +206,13 @@ pub(crate) enum Operation<'a> {
     Unknown,
 }
 
+impl Operation<'_> {
+    /// Whether its answer is an open file or directory.
+    pub(crate) fn opens(&self) -> bool {
+        matches!(self, Self::Open { .. } | Self::OpenDirectory | Self::Create { .. } | Self::MakeUnnamed { .. })
+    }
+}
+
 /// The kernel's offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Init {

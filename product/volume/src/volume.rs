@@ -164,6 +164,11 @@ impl<P: Platform> Volume<P> {
         self.engine.set_write_verifier(u64::from_be_bytes(kept));
     }
 
+    /// Files that may be open at a time. Each may take several of the host's descriptors.
+    pub fn open_files_max(&self) -> usize {
+        self.table.open_files_max()
+    }
+
     /// The engine below.
     pub fn engine(&self) -> &Arc<Engine<P>> {
         &self.engine

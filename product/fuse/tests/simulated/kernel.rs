@@ -79,6 +79,12 @@ pub(crate) fn name(name: &str) -> Vec<u8> {
     [name.as_bytes(), b"\0"].concat()
 }
 
+/// A message of this user.
+pub(crate) fn of_user(user: u32, mut message: Vec<u8>) -> Vec<u8> {
+    message[24..28].copy_from_slice(&user.to_ne_bytes());
+    message
+}
+
 fn entry_of(bytes: Vec<u8>) -> Entry {
     Entry {
         node: u64_at(&bytes, 0),
@@ -100,7 +106,13 @@ impl Kernel {
 
     /// With memory that outlives the server.
     pub(crate) fn keeping(options: MountOptions, kept: Kept) -> Self {
-        Self::over(options, DiskOptions::default(), Memory::Whole(4 << 20), Setup::default(), Some(kept))
+        Self::over(
+            options,
+            DiskOptions::default(),
+            TreeOptions::default(),
+            (Memory::Whole(4 << 20), Setup::default()),
+            Some(kept),
+        )
     }
 
     /// The server is gone, and another one goes on with its memory.
@@ -136,13 +148,25 @@ impl Kernel {
     }
 
     pub(crate) fn of(options: MountOptions, disk: DiskOptions, memory: Memory, setup: Setup) -> Self {
-        Self::over(options, disk, memory, setup, None)
+        Self::over(options, disk, TreeOptions::default(), (memory, setup), None)
     }
 
-    fn over(options: MountOptions, disk: DiskOptions, memory: Memory, setup: Setup, kept: Option<Kept>) -> Self {
+    /// Over a host that gives the server few descriptors.
+    pub(crate) fn with_few_descriptors(descriptors_max: usize, options: MountOptions) -> Self {
+        let tree = TreeOptions { descriptors_max, ..TreeOptions::default() };
+        Self::over(options, DiskOptions::default(), tree, (Memory::Whole(4 << 20), Setup::default()), None)
+    }
+
+    fn over(
+        options: MountOptions,
+        disk: DiskOptions,
+        tree: TreeOptions,
+        (memory, setup): (Memory, Setup),
+        kept: Option<Kept>,
+    ) -> Self {
         let world = World::new(WorldOptions::seed(1));
         let disk = Disk::new(&world, 0, disk);
-        let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
+        let tree = MemoryTree::new(&world, &disk, tree);
         let volume = SimMachine::new(&world, memory, setup).unwrap().add_tree("disk", &tree).unwrap();
         volume.set_names_durable(false);
         let root = world.run(volume.mount(b"/")).unwrap().unwrap();

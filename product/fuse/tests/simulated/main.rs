@@ -14,4 +14,5 @@ mod notices;
 mod outliving;
 mod samples;
 mod start;
+mod users;
 mod xattrs;

@@ -29,6 +29,8 @@ use crate::tree::listed::Listing;
 /// Most descriptors of a file's bytes beside the object's own: the one it was opened with, one past the host's cache,
 /// and one through that cache.
 const DESCRIPTORS_PER_FILE: usize = 3;
+/// The same with the object's own.
+pub(crate) const DESCRIPTORS_OF_FILE: usize = 1 + DESCRIPTORS_PER_FILE;
 
 const PAGE_BYTES: u64 = 4096;
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_engine::Platform;
 
-use crate::objects::inode::Inode;
+use crate::objects::inode::{DESCRIPTORS_OF_FILE, Inode};
 use crate::tree::identity::{Identity, IdentityMap};
 
 const SHARDS: usize = 64;
@@ -127,6 +127,11 @@ impl<P: Platform> Table<P> {
     /// A search has left the table full.
     pub(crate) fn searched_in_vain(&self) {
         self.pause.begin(self.len());
+    }
+
+    /// Files that may be open at a time: each may take all descriptors that a file can have.
+    pub(crate) fn open_files_max(&self) -> usize {
+        self.descriptors_max / DESCRIPTORS_OF_FILE
     }
 
     fn is_above(&self, inodes: usize, descriptors: usize) -> bool {
