@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 
 use afflux_frontend::{Answering, MessageMachine, MessageReply, Tried};
 use afflux_volume::Platform;
+use futures_channel::oneshot::Receiver;
 
 use crate::abi;
 use crate::interrupts::Ended;
@@ -21,6 +22,7 @@ use crate::mount::{Mount, Outcome};
 use crate::operations;
 use crate::reply::{self, Answer, Errno};
 use crate::request::{self, Header, Init, Operation};
+use crate::waiting::{Holding, SHORT_BYTES_MAX};
 use crate::wire::Put;
 
 impl<P: Platform> Mount<P> {
@@ -56,6 +58,25 @@ impl<P: Platform> Mount<P> {
         }
         // Before it makes or truncates a file that it then could not open.
         (operation.opens() && !self.may_open_one_more(header)).then_some(Errno::TOO_MANY_FILES)
+    }
+
+    /// Counts a message that waits, if it is long and a program's. Without memory for it, the error has its header.
+    fn hold(&self, message: &[u8]) -> Result<Option<Holding>, (Header, Receiver<()>)> {
+        let Ok(header) = Header::decode(message) else { return Ok(None) };
+        let is_kernels = matches!(request::decode(&header, message), Ok(Operation::Write { is_kernels: true, .. }));
+        if message.len() <= SHORT_BYTES_MAX || is_kernels {
+            return Ok(None);
+        }
+        let is_bound = self.options.acts_as_callers && header.uid != 0;
+        self.waiting.hold(header.uid, is_bound, message.len()).map(Some).map_err(|turn| (header, turn))
+    }
+
+    /// Lets the program try again once there may be memory for its message. Until then the program keeps the bytes.
+    async fn put_off(&self, header: &Header, turn: Receiver<()>) -> Option<MessageReply> {
+        match self.interrupts.run(header.unique, header.thread, pin!(turn)).await {
+            Ended::Itself(_) | Ended::Interrupted => Some(self.reply(Err(Errno::INTERRUPTED), header.unique)),
+            Ended::Late(_) => None,
+        }
     }
 
     async fn carried_out(&self, message: &[u8]) -> Option<MessageReply> {
@@ -130,7 +151,17 @@ impl<P: Platform> MessageMachine for Mount<P> {
     }
 
     fn answer(self: Arc<Self>, message: Box<dyn AsRef<[u8]> + Send + Sync>) -> Answering {
-        Box::pin(async move { self.carried_out((*message).as_ref()).await })
+        let holding = match self.hold((*message).as_ref()) {
+            Ok(holding) => holding,
+            Err((header, turn)) => {
+                drop(message);
+                return Box::pin(async move { self.put_off(&header, turn).await });
+            }
+        };
+        Box::pin(async move {
+            let _holding = holding;
+            self.carried_out((*message).as_ref()).await
+        })
     }
 }
 

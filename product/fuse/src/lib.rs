@@ -28,7 +28,9 @@ mod open_files;
 mod operations;
 mod reply;
 mod request;
+mod shares;
 mod slots;
+mod waiting;
 mod wire;
 
 pub use connection::Connection;

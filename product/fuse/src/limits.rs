@@ -15,6 +15,8 @@ pub const OPEN_FILES_MAX: usize = 1 << 16;
 /// Most calls of a [`Connection`](crate::Connection) that wait at a time.
 pub const CALLS_MAX: usize = 1024;
 
+/// Least memory that messages of waiting calls may take. In a larger cache they may take as much as it has.
+pub(crate) const WAITING_BYTES_MIN: usize = 256 << 20;
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// Most background requests (readahead, mapped pages) that the kernel may have sent and not got answered.
 pub(crate) const BACKGROUND_MAX: u16 = 64;

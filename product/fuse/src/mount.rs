@@ -21,12 +21,13 @@ use crate::calls::Calls;
 use crate::interrupts::Interrupts;
 use crate::kept::journal::{Change, Grant, Journal};
 use crate::kept::{Agreed, Kept, KeptError, KeptFile, ShortVerifier};
-use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX};
+use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, PAGE_BYTES};
 use crate::nodes::Nodes;
 use crate::notices::{Notice, Notices};
 use crate::open_files::{OpenFile, OpenFiles, Opened};
 use crate::reply::{Answer, Errno, Granted, Validity};
 use crate::request::{self, Header};
+use crate::waiting::Waiting;
 
 /// Facts about the threads whose requests come.
 pub trait Requesters: Send + Sync + 'static {
@@ -63,6 +64,7 @@ pub struct Mount<P: Platform> {
     /// An earlier server has agreed with the kernel already.
     pub(crate) resumes: bool,
     pub(crate) interrupts: Interrupts,
+    pub(crate) waiting: Arc<Waiting>,
     pub(crate) calls: Calls,
     recording: Arc<Recording>,
     requesters: Box<dyn Requesters>,
@@ -155,6 +157,7 @@ impl<P: Platform> Mount<P> {
             kept,
             resumes: false,
             interrupts: Interrupts::default(),
+            waiting: Waiting::new(volume.engine().frames().total() as usize * PAGE_BYTES),
             calls: Calls::new(),
             recording,
             requesters,
@@ -291,6 +294,11 @@ impl<P: Platform> Mount<P> {
     /// Whether the requester may open one more file. A mount for one user needs no bound for each.
     pub(crate) fn may_open_one_more(&self, header: &Header) -> bool {
         !self.options.acts_as_callers || lock(&self.open).has_room(header.uid)
+    }
+
+    /// Memory of messages that wait, in bytes.
+    pub fn waiting_bytes(&self) -> usize {
+        self.waiting.bytes()
     }
 
     /// Opens an object for the requester. Returns its number.

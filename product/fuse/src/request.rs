@@ -141,6 +141,8 @@ pub(crate) enum Operation<'a> {
         data: &'a [u8],
         /// At the file's end, wherever the kernel takes that to be.
         append: bool,
+        /// The kernel's own, of pages that a program has mapped.
+        is_kernels: bool,
     },
     Copy {
         from: (u64, u64),
@@ -328,9 +330,10 @@ fn write<'a>(it: &mut Reader<'a>) -> Result<Operation<'a>, WireError> {
     skip_words(it, 2)?;
     let flags = it.u32()?;
     skip_words(it, 1)?;
-    let append = flags & abi::o::APPEND != 0 && kind & abi::WRITE_CACHE == 0;
+    let is_kernels = kind & abi::WRITE_CACHE != 0;
+    let append = flags & abi::o::APPEND != 0 && !is_kernels;
     let data = it.rest().get(..extent.size as usize).ok_or(WireError::Truncated)?;
-    Ok(Operation::Write { extent, data, append })
+    Ok(Operation::Write { extent, data, append, is_kernels })
 }
 
 fn set_attributes(it: &mut Reader<'_>) -> Result<SetAttributes, WireError> {

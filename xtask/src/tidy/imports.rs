@@ -77,7 +77,7 @@ const TABLE: &[Row] = &[
         name: "fuse",
         ours: &["frontend", "volume"],
         ours_in_tests: &["engine", "frames", "scratch", "simulator"],
-        others: Some(&["bytes", "futures-util", "thiserror"]),
+        others: Some(&["bytes", "futures-channel", "futures-util", "thiserror"]),
     },
     Row {
         name: "command",

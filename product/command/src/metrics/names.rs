@@ -154,6 +154,8 @@ figures! { MOUNT of MountHolds, "A mount's figures":
         |it| count(it.open_files as u64);
     Gauge "afflux_fuse_calls_waiting" "Calls that wait."
         |it| count(it.calls_waiting as u64);
+    Gauge "afflux_fuse_waiting_bytes" "Memory of messages that wait, but for short ones and the kernel's own."
+        |it| count(it.waiting_bytes as u64);
 }
 
 families! { MOUNTED "Figures of a mount with labels of their own":

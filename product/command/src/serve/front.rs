@@ -126,6 +126,8 @@ pub(crate) struct MountHolds {
     pub(crate) nodes: usize,
     pub(crate) open_files: usize,
     pub(crate) calls_waiting: usize,
+    /// Memory of their messages.
+    pub(crate) waiting_bytes: usize,
 }
 
 impl WantedFront {
@@ -492,7 +494,12 @@ impl MountFront {
     /// What the kernel holds of it, and what waits.
     pub(super) fn held(&self) -> MountHolds {
         let mount = &self.mount;
-        MountHolds { nodes: mount.nodes(), open_files: mount.open_files(), calls_waiting: mount.calls_waiting() }
+        MountHolds {
+            nodes: mount.nodes(),
+            open_files: mount.open_files(),
+            calls_waiting: mount.calls_waiting(),
+            waiting_bytes: mount.waiting_bytes(),
+        }
     }
 
     /// Unmounts, which also writes mapped pages to the server. If programs use the mount, their further calls fail.

@@ -26,7 +26,7 @@ pub(crate) fn at_once<P: Platform>(on: &Mount<P>, header: &Header, operation: &O
         Operation::Open { flags } => data::try_open(on, header, flags),
         Operation::OpenDirectory => listing::try_open(on, header),
         Operation::Read(extent) => data::try_read(on, extent),
-        Operation::Write { extent, data, append } => data::try_write(on, extent, data, append),
+        Operation::Write { extent, data, append, .. } => data::try_write(on, extent, data, append),
         Operation::GetXattr { name, .. } => xattrs::try_get(on, header, name),
         Operation::Flush { fh } => Some(data::flush(on, fh)),
         Operation::Release { fh } => {
@@ -67,7 +67,7 @@ pub(crate) async fn carry_out<P: Platform>(
         Operation::Open { flags } => Box::pin(data::open(on, header, flags)).await,
         Operation::OpenDirectory => listing::open(on, header).await,
         Operation::Read(extent) => Box::pin(data::read(on, extent)).await,
-        Operation::Write { extent, data, append } => Box::pin(data::write(on, header, extent, data, append)).await,
+        Operation::Write { extent, data, append, .. } => Box::pin(data::write(on, header, extent, data, append)).await,
         Operation::Copy { from, to, len } => Box::pin(data::copy(on, from, to, len)).await,
         Operation::Allocate { fh, offset, len, mode } => data::allocate(on, fh, (offset, len), mode).await,
         Operation::Seek { fh, offset, whence } => data::seek(on, fh, offset, whence).await,

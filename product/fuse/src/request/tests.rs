@@ -42,7 +42,7 @@ fn a_write_has_all_the_bytes_that_it_names() {
     body.raw(b"12345+");
     let whole = message(op::WRITE, &body, &[]);
     let header = Header::decode(&whole).unwrap();
-    let Ok(Operation::Write { extent, data, append }) = decode(&header, &whole) else { panic!() };
+    let Ok(Operation::Write { extent, data, append, .. }) = decode(&header, &whole) else { panic!() };
     assert_eq!((extent.fh, extent.offset, data, append), (3, 4096, &b"12345"[..], false));
     let cut = &whole[..whole.len() - 2];
     assert_eq!(decode(&Header::decode(cut).unwrap(), cut), Err(WireError::Truncated));

@@ -3,13 +3,12 @@
 //! Owns: a thread's buffer, the messages that calls take along, the spare buffers.
 //! Does not own: when a call waits (`session`).
 //! Invariants: a short message is copied, so that its call holds little. At most [`SPARES_MAX`] buffers wait for use.
-//! Any other buffer holds a large message that waits. Such a message is of a thread of its own, or it is one of the
-//! background requests, and INIT bounds their number.
+//! Any other buffer holds a large message that waits, and the machine bounds their bytes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Messages up to this length are copied.
-const COPY_BYTES_MAX: usize = 8 << 10;
+use afflux_frontend::MESSAGE_COPIED_MAX;
+
 const SPARES_MAX: usize = 8;
 
 /// Buffers of one size.
@@ -30,7 +29,7 @@ impl Buffers {
 
     /// The first `len` bytes of a thread's buffer, for a call that outlives the thread's turn.
     pub(super) fn message(self: &Arc<Self>, buffer: &mut Vec<u8>, len: usize) -> Message {
-        if len <= COPY_BYTES_MAX {
+        if len <= MESSAGE_COPIED_MAX {
             return Message { buffer: buffer[..len].to_vec(), len, of: None };
         }
         let full = std::mem::replace(buffer, self.take());
