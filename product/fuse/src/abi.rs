@@ -176,6 +176,10 @@ pub(crate) mod seek {
 pub(crate) mod notify {
     pub(crate) const INVAL_INODE: i32 = 2;
     pub(crate) const INVAL_ENTRY: i32 = 3;
+    /// The kernel forgets nodes that no program uses.
+    pub(crate) const PRUNE: i32 = 9;
+    /// The first minor version with PRUNE.
+    pub(crate) const MINOR_OF_PRUNE: u32 = 45;
     /// The kernel sends again the requests that a server has taken and not answered.
     pub(crate) const RESEND: i32 = 7;
 }

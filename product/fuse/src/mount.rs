@@ -16,7 +16,7 @@ use afflux_volume::{
     VolumeKnob, WhichKnob,
 };
 
-use crate::abi::{UNIQUE_RESENT, init};
+use crate::abi::{UNIQUE_RESENT, init, notify};
 use crate::calls::Calls;
 use crate::interrupts::Interrupts;
 use crate::kept::journal::{Change, Grant, Journal};
@@ -76,6 +76,8 @@ pub struct Mount<P: Platform> {
     pub(crate) refuses: AtomicBool,
     /// The kernel's SETXATTR has the fields of SETXATTR_EXT.
     pub(crate) xattr_extended: AtomicBool,
+    /// The kernel forgets unused nodes that are named to it.
+    prunes: AtomicBool,
 }
 
 /// The outcome of an operation.
@@ -137,7 +139,7 @@ impl<P: Platform> Mount<P> {
         let open = OpenFiles::restored(open, volume.open_files_max());
         let mut mount = Self::of(volume, (nodes, open), options, Box::new(requesters), recording, Some(kept));
         mount.resumes = true;
-        mount.xattr_extended = AtomicBool::new(agreed.flags & init::SETXATTR_EXT != 0);
+        mount.take_over(agreed);
         Ok((Arc::new(mount), lost))
     }
 
@@ -167,6 +169,7 @@ impl<P: Platform> Mount<P> {
             notices: Notices::default(),
             refuses: AtomicBool::new(false),
             xattr_extended: AtomicBool::new(false),
+            prunes: AtomicBool::new(false),
             volume,
         }
     }
@@ -187,10 +190,16 @@ impl<P: Platform> Mount<P> {
 
     /// Notes the agreement of INIT.
     pub(crate) fn agree(&self, agreed: Agreed) {
-        self.xattr_extended.store(agreed.flags & init::SETXATTR_EXT != 0, Ordering::Relaxed);
+        self.take_over(agreed);
         if let Some(kept) = &self.kept {
             kept.note_agreed(agreed);
         }
+    }
+
+    /// The form of later messages.
+    fn take_over(&self, agreed: Agreed) {
+        self.xattr_extended.store(agreed.flags & init::SETXATTR_EXT != 0, Ordering::Relaxed);
+        self.prunes.store(agreed.minor >= notify::MINOR_OF_PRUNE, Ordering::Relaxed);
     }
 
     /// Begins a change of names, or another change that must not happen twice. Comes before the host is asked. `value`
@@ -206,7 +215,14 @@ impl<P: Platform> Mount<P> {
 
     /// Counts a lookup of an object for the answer to a request; none if there are too many nodes.
     pub(crate) fn look_up(&self, unique: u64, object: FileHandle) -> Option<u64> {
-        let node = self.known().look_up(object)?;
+        let (node, surplus) = {
+            let mut nodes = self.known();
+            let node = nodes.look_up(object)?;
+            (node, if self.prunes.load(Ordering::Relaxed) { nodes.surplus() } else { Vec::new() })
+        };
+        if !surplus.is_empty() {
+            self.notices.note(Notice::Unused(surplus));
+        }
         if let Some(journal) = &self.journal {
             journal.grant(unique, Grant::Node(node));
         }

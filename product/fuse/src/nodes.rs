@@ -1,11 +1,12 @@
 //! The objects that the kernel knows, as nodes.
 //!
-//! Owns: each node's number and count of lookups; whether its attributes changed since the last fsync. The size and
+//! Owns: each node's number and count of lookups; the nodes that are too many; whether its attributes changed since the last fsync. The size and
 //! times that a file had at its last opening. Whether a directory gives its default access control list to new objects, and
 //! whether an object has no capabilities for sure.
 //! Does not own: objects in memory (the volume), open files (`open_files`), the memory for a later server (`kept`).
 //! Invariants: an object has one node while the kernel knows it. So all names of a file share one inode there. A node
-//! holds no descriptor: it is the handle of an object. The root's node is never forgotten.
+//! holds no descriptor: it is the handle of an object. The root's node is never forgotten. While there are more nodes than
+//! usual, two nodes are named to the kernel for each one that is made.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use afflux_volume::{Attributes, FileHandle, Timestamp, handle_number};
 
 use crate::abi::ROOT;
 use crate::kept::{Kept, KeptError, KeptNode};
-use crate::slots::{Slots, number};
+use crate::limits::NODES_USUAL;
+use crate::slots::{Slots, number, place};
 
 /// What a file's bytes are known by: another write gives another stamp.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,9 +53,27 @@ impl Node {
 pub(crate) struct Nodes {
     slots: Slots<Node>,
     by_handle: BTreeMap<u64, u64>,
+    surplus: Surplus,
     /// Memory for a later server.
     kept: Option<Kept>,
 }
+
+/// The way to fewer nodes, once there are many.
+struct Surplus {
+    /// Nodes that are not too many.
+    usual: usize,
+    /// Nodes that were made since nodes were named last.
+    made: usize,
+    /// The place after the node that was named last.
+    hand: usize,
+}
+
+impl Surplus {
+    const NONE: Self = Self { usual: NODES_USUAL, made: 0, hand: 0 };
+}
+
+/// Nodes that are named to the kernel at a time: twice as many as were made since.
+const NAMED: usize = 64;
 
 fn key(handle: &FileHandle) -> u64 {
     handle_number(handle.as_bytes()).unwrap_or_default()
@@ -62,7 +82,7 @@ fn key(handle: &FileHandle) -> u64 {
 impl Nodes {
     /// The root alone.
     pub(crate) fn new(root: FileHandle, most: usize, kept: Option<Kept>) -> Self {
-        let mut nodes = Self { slots: Slots::new(most), by_handle: BTreeMap::new(), kept };
+        let mut nodes = Self { slots: Slots::new(most), by_handle: BTreeMap::new(), surplus: Surplus::NONE, kept };
         let number = nodes.look_up(root);
         debug_assert_eq!(number, Some(ROOT));
         nodes
@@ -81,7 +101,9 @@ impl Nodes {
         }
         let slots = Slots::restored(slots, kept.nodes_max());
         match slots.get(ROOT) {
-            Some(node) if node.handle == root => Ok(Self { slots, by_handle, kept: Some(kept) }),
+            Some(node) if node.handle == root => {
+                Ok(Self { slots, by_handle, surplus: Surplus::NONE, kept: Some(kept) })
+            }
             _ => Err(KeptError::OtherRoot),
         }
     }
@@ -97,11 +119,25 @@ impl Nodes {
             return Some(number);
         }
         let number = self.slots.insert(Node::new(handle, 1))?;
+        self.surplus.made += 1;
         self.by_handle.insert(key(&handle), number);
         if let Some(kept) = &self.kept {
             kept.put_node(number, KeptNode { handle, lookups: 1 });
         }
         Some(number)
+    }
+
+    /// Nodes that the kernel should forget if no program uses them; mostly none. All nodes have their turn: the kernel
+    /// alone knows which are in use.
+    pub(crate) fn surplus(&mut self) -> Vec<u64> {
+        if self.surplus.made < NAMED / 2 || self.slots.len() <= self.surplus.usual {
+            return Vec::new();
+        }
+        self.surplus.made = 0;
+        let named: Vec<u64> = self.slots.numbers_from(self.surplus.hand).filter(|it| *it != ROOT).take(NAMED).collect();
+        let last = named.last().and_then(|last| place(*last));
+        self.surplus.hand = last.map_or(0, |last| last.at + 1);
+        named
     }
 
     /// The object of a node.
@@ -180,3 +216,6 @@ impl Nodes {
         self.slots.len()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 //! Does not own: the finding of changes (the volume), the sending (worlds).
 //! Invariants: noting a change waits for nothing and calls nobody but the sender's waker. At most [`OBJECTS_MAX`] objects
 //! and [`NAMES_MAX`] names wait. Further ones are dropped: the
-//! kernel asks again by itself after its short time.
+//! kernel asks again by itself after its short time. Changes are told before unused nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,10 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 
-use crate::limits::NODES_MAX;
-
-const OBJECTS_MAX: usize = NODES_MAX;
+const OBJECTS_MAX: usize = 1 << 20;
 const NAMES_MAX: usize = 4096;
+/// Unused nodes are named again later, so few wait.
+const UNUSED_MAX: usize = 1024;
 
 /// The kernel forgets its copy.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +27,8 @@ pub(crate) enum Notice {
     Bytes(u64),
     /// A name in the directory of a node.
     Name(u64, Bytes),
+    /// Those of these nodes that no program uses: the kernel forgets them.
+    Unused(Vec<u64>),
 }
 
 #[derive(Default)]
@@ -34,6 +36,7 @@ struct Waiting {
     /// Whether the bytes changed, too.
     objects: BTreeMap<u64, bool>,
     names: BTreeSet<(u64, Bytes)>,
+    unused: Vec<u64>,
     closed: bool,
 }
 
@@ -50,6 +53,11 @@ impl Notices {
             Notice::Name(node, name) => {
                 if waiting.names.len() < NAMES_MAX {
                     waiting.names.insert((node, name));
+                }
+            }
+            Notice::Unused(nodes) => {
+                if waiting.unused.len() < UNUSED_MAX {
+                    waiting.unused.extend(nodes);
                 }
             }
             Notice::Attributes(node) | Notice::Bytes(node) => {
@@ -84,7 +92,8 @@ impl Notices {
         match waiting.objects.pop_first() {
             Some((node, true)) => Poll::Ready(Some(Notice::Bytes(node))),
             Some((node, false)) => Poll::Ready(Some(Notice::Attributes(node))),
-            None => Poll::Pending,
+            None if waiting.unused.is_empty() => Poll::Pending,
+            None => Poll::Ready(Some(Notice::Unused(std::mem::take(&mut waiting.unused)))),
         }
     }
 

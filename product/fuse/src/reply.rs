@@ -159,6 +159,13 @@ pub(crate) fn notice(of: Notice) -> MessageReply {
             message.head.u32(0);
             (notify::INVAL_ENTRY, Some(Segment::Bytes([&name[..], b"\0"].concat().into())))
         }
+        Notice::Unused(nodes) => {
+            message.head.u32(nodes.len() as u32);
+            message.head.u32(0);
+            message.head.u64(0);
+            let nodes: Vec<u8> = nodes.into_iter().flat_map(u64::to_ne_bytes).collect();
+            (notify::PRUNE, Some(Segment::Bytes(nodes.into())))
+        }
     };
     let len = message.head.len + data.as_ref().map_or(0, Segment::len);
     write_header(&mut message.head.bytes, len, code, 0);

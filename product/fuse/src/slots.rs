@@ -79,6 +79,12 @@ impl<T> Slots<T> {
         Some(value)
     }
 
+    /// The numbers of values from a place on, in turn, each once.
+    pub(crate) fn numbers_from(&self, from: usize) -> impl Iterator<Item = u64> {
+        let places = (from..self.slots.len()).chain(0..from.min(self.slots.len()));
+        places.filter_map(|at| self.slots[at].1.as_ref().map(|_| number(at, self.slots[at].0)))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

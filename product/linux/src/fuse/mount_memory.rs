@@ -29,7 +29,7 @@ const PATH_AT: usize = 8;
 /// The place counts once its check is there.
 const CHECK_AT: usize = PATH_AT + PATH_BYTES_MAX / 8;
 /// More bytes than any server makes.
-const BYTES_MAX: u64 = 1 << 30;
+const BYTES_MAX: u64 = 1 << 32;
 
 /// A mount of the host's kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,0 +1,40 @@
+//! rule: with many nodes, the kernel is asked to forget two for each new one, and all have their turn
+
+use super::*;
+
+fn handle(number: u64) -> FileHandle {
+    FileHandle::from_bytes(&number.to_be_bytes()).unwrap()
+}
+
+fn many(count: u64, usual: usize) -> Nodes {
+    let mut nodes = Nodes::new(handle(0), 1 << 20, None);
+    nodes.surplus.usual = usual;
+    for at in 1..count {
+        nodes.look_up(handle(at)).unwrap();
+    }
+    nodes
+}
+
+#[test]
+fn few_nodes_are_never_too_many() {
+    let mut nodes = many(1000, 1000);
+    assert_eq!(nodes.surplus(), Vec::<u64>::new());
+    nodes.look_up(handle(1000)).unwrap();
+    assert_eq!(nodes.surplus().len(), NAMED);
+}
+
+#[test]
+fn all_nodes_but_the_root_are_named_in_turn() {
+    let mut nodes = many(100, 10);
+    let mut named = Vec::new();
+    while named.len() < 2 * 99 {
+        nodes.surplus.made = NAMED / 2;
+        named.extend(nodes.surplus());
+        assert_eq!(nodes.surplus(), Vec::<u64>::new(), "no node was made since");
+    }
+    for at in 1..100 {
+        let number = nodes.known(&handle(at)).unwrap();
+        assert!((2..4).contains(&named.iter().filter(|named| **named == number).count()), "{number}");
+    }
+    assert!(!named.contains(&ROOT));
+}
