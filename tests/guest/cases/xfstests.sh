@@ -1,6 +1,6 @@
 # The tests of xfstests that `tests/guest/xfstests` names, over Linux's client, with the verdict that the list has for this server:
 # xfstests, or xfstests:NUMBER,NUMBER... for a few. The list also says where knfsd differs from ours, and why a test fails.
-# limit: 5400
+# limit: 7200
 [ -d /kit/suite ] || skip "xfstests is not in the kit: --xfstests DIR"
 disk /dev/vdc $DATA
 disk /dev/vdd /srv/other
@@ -28,9 +28,9 @@ else
     grep '^generic/' /kit/xfstests > $WORK/list
 fi
 cd $WORK/suite
-# A test that does not end is a failure, and the next one goes on.
-sed -i 's|exec ./$seq|exec timeout -k 10 240 ./$seq|' check
-grep -q 'timeout -k 10 240' check
+# A test that does not end is a failure, and the next one goes on. Some make thousands of files.
+sed -i 's,exec ./$seq,exec timeout -k 10 $(case $seq in */471 | */676 | */736) echo 1500 ;; *) echo 240 ;; esac) ./$seq,' check
+grep -q 'echo 1500' check
 # One of the tests prints the number of a descriptor, so none of ours may be open.
 LD_LIBRARY_PATH=$WORK/suite/libraries HOST_OPTIONS=$WORK/config ./check -nfs $(cut -d ' ' -f 1 $WORK/list) 3>&- 2>&1 | tee $WORK/out || true
 cd /
@@ -43,9 +43,10 @@ awk -v server=$SERVER '
         wanted = server == "knfsd" ? knfsd : ours
         verdict = test in told ? told[test] : "not-reached"
         count[verdict]++
-        if (wanted == "unknown") print "= " test " " verdict ", which the list does not know"
+        by_chance = wanted == "either" && (verdict == "passes" || verdict == "fails")
+        if (by_chance) print "= " test " " verdict ", by chance"
         else if (verdict != wanted) { wrong++; print "= " test " " verdict ", not " wanted }
-        if (ours != knfsd && ours != "unknown" && knfsd != "unknown") print "= differs: " test ": ours " ours ", knfsd " knfsd ":" $0
+        if (ours != knfsd) print "= differs: " test ": ours " ours ", knfsd " knfsd ":" $0
     }
     END {
         printf "= %d pass, %d fail, %d do not apply, %d not reached\n", count["passes"], count["fails"], count["left-out"], count["not-reached"]
