@@ -106,6 +106,8 @@ pub(crate) struct Device {
     /// The tick of the update after the last write in flight.
     update_due: Option<u64>,
     periodic: Periodic,
+    /// A writer has asked for background writeback since the flusher last looked.
+    woken: bool,
 }
 
 /// The memory of all devices.
@@ -286,7 +288,7 @@ impl Control {
             dirty_since: files.dirty_since(true).filter(|_| files.any()),
             expire_ns: view.knobs.expire_ns,
             pages_and_inodes: now.reclaimable + view.knobs.own.get(KernelKnob::InodesInUse),
-            woken: now.reclaimable > now.limits.background || now.dirty > now.limits.freerun(),
+            woken: std::mem::take(&mut device.woken),
         };
         match device.periodic.step(&seen) {
             Step::SleepUntil(instant) => Next::WaitUntil(instant),
@@ -434,6 +436,8 @@ impl DevicePolicy for Control {
             (now.dirty, limits.dirty, limits.freerun())
         };
         self.start_background_if_over(view, &now, device, pace);
+        pace.old_kernel.start_background |= dirty > freerun && !view.device().flushing;
+        device.woken |= pace.old_kernel.start_background;
         if dirty <= freerun {
             task.paused_when = now.ticks;
             pace.unpaid_pages = 0;
@@ -442,7 +446,6 @@ impl DevicePolicy for Control {
             device.dirty_exceeded = false;
             return Admission::Enter;
         }
-        pace.old_kernel.start_background |= !view.device().flushing;
         let device_dirty = of_device.unwrap_or_else(|| device_dirty(view));
         let position = self.position(view, &now, device_dirty, device, shared);
         device.dirty_exceeded = device_dirty > position.share && (now.dirty > limits.dirty || strict);

@@ -339,12 +339,8 @@ fn by_passes_time_is_idle_only_if_the_run_began_after_the_last_update() {
 /// The estimate of a steady device then goes in steps, as traced beside ext4.
 #[test]
 fn a_page_counts_as_under_writeback_until_its_extent_ends() {
-    let table = [
-        (Era::V6_1, 100, 2048, 952),
-        (Era::V6_1, 0, 2048, 0),
-        (Era::V6_1, 100, 2047, 0),
-        (Era::V3_6, 100, 2048, 0),
-    ];
+    let table =
+        [(Era::V6_1, 100, 2048, 952), (Era::V6_1, 0, 2048, 0), (Era::V6_1, 100, 2047, 0), (Era::V3_6, 100, 2048, 0)];
     for (era, writeback, reclaimable, unended) in table {
         let device = DeviceCounts { writeback, reclaimable, written: 3000, ..DeviceCounts::default() };
         let mut view = view(0, 0, device, 0);

@@ -39,7 +39,7 @@ fn is_near(name: &str, filled: usize, most: f64) -> [Side; 2] {
     let accepted = |from, until| apart(&real.side.rows, &simulated.rows, from..until, |second| second.accepted);
     let mean = (filled..end).map(|second| dirty(second, second + 1)).sum::<f64>() / (end - filled) as f64;
     let worst = dirty(filled, end);
-    assert!(worst < most && mean < 0.012, "dirty pages: {worst} at worst, {mean} in the mean");
+    assert!(worst < most && mean < most / 3.0, "dirty pages: {worst} at worst, {mean} in the mean");
     let (worst, in_all) = (accepted(filled, end), accepted(end, end + 1));
     assert!(worst < 0.025 && in_all < 0.005, "accepted: {worst} at worst, {in_all} in all");
     let number = pauses(&simulated.rows) / pauses(&real.side.rows) - 1.0;
@@ -73,19 +73,18 @@ fn a_small_files_syncs_beside_a_stream_are_as_long_as_the_real_ones() {
     }
 }
 
-/// The bursts themselves are up to a third longer or shorter than the real ones.
+/// The bursts themselves are up to a fifth longer or shorter than the real ones.
 #[test]
 fn bursts_to_another_disk_leave_the_stream_what_the_real_ones_do() {
-    let [real, simulated] = is_near("burst", 2, 0.05).map(|side| side.bursts_s);
+    let [real, simulated] = is_near("burst", 2, 0.06).map(|side| side.bursts_s);
     assert_eq!((real.len(), simulated.len()), (6, 6));
     for (real, simulated) in real.chunks(2).zip(simulated.chunks(2)) {
         let [real, simulated] = [real, simulated].map(|parts| parts.iter().sum::<f64>());
-        assert!((simulated / real - 1.0).abs() < 0.3, "{simulated} for {real}");
+        assert!((simulated / real - 1.0).abs() < 0.2, "{simulated} for {real}");
     }
 }
 
-/// Without the rule about used-up slices, the flusher would write at the background threshold alone, and the dirty pages
-/// would be twice the real ones in some seconds.
+/// Without the rule about used-up slices, the flusher would write at the background threshold alone.
 #[test]
 fn below_the_disks_rate_the_flusher_runs_as_the_real_one() {
     let real = recorded("at-rate");
