@@ -2,7 +2,7 @@
 //!
 //! An instruction takes a nanosecond of the guest's time, and idle time takes none of ours. So a figure depends neither on
 //! this machine nor on its load, and a disk's rate is exact. The table goes to the standard output; the laboratory keeps
-//! two of them and compares the simulator with them (`afflux-lab run throttled --case recorded`).
+//! some of them and compares the simulator with them (`afflux-lab run throttled --case recorded`).
 //!
 //! Owns: the words of `cargo xtask guest-law`, the emulated machine.
 //! Does not own: the Debian (`root`), the disk and the load (`tests/guest/law`).
