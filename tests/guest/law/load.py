@@ -1,4 +1,8 @@
-"""A writer of 64 KiB at a time at full speed, and an fsync; the kernel's counters and its own decisions, second by second.
+"""A load beside the kernel's counters and its own decisions, second by second.
+
+`stream` writes 64 KiB at a time at full speed, and ends with an fsync. `at-rate` does so at a rate. `small-sync` has a second
+process from second 10 on: it writes 4 KiB to a small file and syncs it, again and again. `burst` has a second process, too: it
+writes to another, faster disk, and syncs each burst.
 
 Prints lines `# NAME: VALUE` and a table. A line of the table has the state at a second and what the kernel decided in the
 second that follows. Pages: dirty or under writeback, accepted and written since the start. The disk's pages are exact; `written`
@@ -8,8 +12,10 @@ import os
 import sys
 import time
 
-SECONDS = int(sys.argv[1])
+LOAD, SECONDS, RATE, HZ = sys.argv[1], *map(int, sys.argv[2:5])
 BLOCK = 65536
+FILL, REST = 10, 0.1
+BURST_BYTES, BURSTS_AT = 104857600, (15, 25, 35)
 TRACE = '/sys/kernel/tracing/'
 EVENTS = ('balance_dirty_pages', 'bdi_dirty_ratelimit')
 now = time.monotonic
@@ -42,26 +48,91 @@ def look(vmstat, disk, bdi):
     }
 
 
-def write(file, begin, pipe):
-    """Runs in a process of its own and never returns."""
+def ticks():
+    """The kernel's count of ticks: timers of seconds fire at multiples of 64."""
+    with open('/proc/timer_list') as file:
+        return next(int(line.split()[1]) for line in file if line.startswith('jiffies:'))
+
+
+def until(instant):
+    time.sleep(max(0, instant - now()))
+
+
+def opened(path):
+    return os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+
+
+def synced(file):
+    began = now()
+    os.fsync(file)
+    return now() - began
+
+
+def stream(file, begin):
     block, offset, took = b'Z' * BLOCK, 0, []
-    time.sleep(max(0, begin - now()))
+    until(begin)
     busy, began = time.process_time(), now()
     while began < begin + SECONDS:
         os.pwrite(file, block, offset)
         offset += BLOCK
         end = now()
         took.append(end - began)
+        if RATE:
+            until(begin + offset / RATE)
+            end = now()
         began = end
     busy = time.process_time() - busy
-    began = now()
-    os.fsync(file)
-    sync = now() - began
+    sync = synced(file)
     took.sort()
     call = took[len(took) // 10]
     lines = 'accepted_bytes: %d\nsync_ms: %.1f\ncall_us: %.0f\nlongest_call_ms: %.1f\nwriter_cpu_percent: %.1f\n'
-    os.write(pipe, (lines % (offset, 1e3 * sync, 1e6 * call, 1e3 * took[-1], 100 * busy / SECONDS)).encode())
-    os._exit(0)
+    return lines % (offset, 1e3 * sync, 1e6 * call, 1e3 * took[-1], 100 * busy / SECONDS)
+
+
+def small_syncs(file, begin):
+    times = []
+    until(begin + FILL)
+    while now() < begin + SECONDS:
+        began = now()
+        os.pwrite(file, b'Z' * 4096, len(times) * 4096)
+        os.fsync(file)
+        times.append('%.0f' % (1e3 * (now() - began)))
+        time.sleep(REST)
+    return 'small_syncs_ms: %s\n' % ' '.join(times)
+
+
+def idle():
+    """Seconds that the processor has been idle."""
+    with open('/proc/stat') as file:
+        return sum(map(int, file.readline().split()[4:6])) / 100
+
+
+def bursts(files, begin):
+    times, rests, block = [], [], b'Z' * BLOCK
+    for file, at in zip(files, BURSTS_AT):
+        until(begin + at)
+        rested = idle()
+        for offset in range(0, BURST_BYTES, BLOCK):
+            os.pwrite(file, block, offset)
+        times.append('%.0f' % (1e3 * (now() - begin - at)))
+        rests.append('%.0f' % (1e3 * (idle() - rested)))
+        times.append('%.0f' % (1e3 * synced(file)))
+    return 'bursts_and_syncs_ms: %s\nidle_in_bursts_ms: %s\n' % (' '.join(times), ' '.join(rests))
+
+
+def started(program, file, begin, pipe):
+    """Runs in a process of its own, whose words go to the pipe."""
+    child = os.fork()
+    if child == 0:
+        os.write(pipe, program(file, begin).encode())
+        os._exit(0)
+    return child
+
+
+def has_ended(children):
+    while children and os.waitpid(children[0], os.WNOHANG)[0]:
+        children.pop(0)
+    return not children
 
 
 def decisions(begin):
@@ -90,22 +161,31 @@ def main():
     number = open('/sys/block/dm-0/dev').read().strip()
     paths = '/proc/vmstat', '/sys/block/slow/stat', '/sys/kernel/debug/bdi/%s/stats' % number
     files = [os.open(path, os.O_RDONLY) for path in paths]
-    stream = os.open('/tmp/mnt/stream', os.O_WRONLY | os.O_CREAT, 0o600)
-    os.system('sync')
-    time.sleep(2)
+    programs = [(stream, opened('/tmp/slow/stream'))]
+    if LOAD == 'small-sync':
+        programs.append((small_syncs, opened('/tmp/slow/small')))
+    if LOAD == 'burst':
+        programs.append((bursts, [opened('/tmp/faster/%d' % at) for at in BURSTS_AT]))
+    # The second cleans what the first dirtied. The rest is longer than the flusher's period, so that its first run comes 5 s
+    # after the first write.
+    for rest in 1, 6:
+        os.system('sync')
+        time.sleep(rest)
+    inodes, unused = map(int, open('/proc/sys/fs/inode-nr').read().split()[:2])
+    print('# inodes: %d' % (inodes - unused))
     first = look(*files)
     reader, pipe = os.pipe()
     switch('1')
     begin = float(int(now()) + 1)
-    child = os.fork()
-    if child == 0:
-        write(stream, begin, pipe)
+    until(begin - 0.1)
+    print('# ticks_at_begin: %d' % (ticks() + HZ * (begin - now())))
+    children = [started(program, file, begin, pipe) for program, file in programs]
     rows = []
-    while not rows or not os.waitpid(child, os.WNOHANG)[0]:
-        time.sleep(max(0, begin + len(rows) - now()))
+    while not rows or not has_ended(children):
+        until(begin + len(rows))
         rows.append(look(*files))
     switch('0')
-    for line in os.read(reader, 1000).decode().splitlines():
+    for line in os.read(reader, 65536).decode().splitlines():
         print('#', line)
     decided = decisions(begin)
     print('second dirty accepted written disk limit background bandwidth pauses pause_ms updates rate')

@@ -26,7 +26,12 @@ const MAX_BYTES: IgnoredKnob = IgnoredKnob { name: "max_bytes", instead: "max_ra
 const STRICT_LIMIT: IgnoredKnob = IgnoredKnob { name: "strict_limit", instead: "max_ratio" };
 const CENTISECS: IgnoredKnob = IgnoredKnob { name: "dirty_background_centisecs", instead: "dirty_background_bytes" };
 
+const EXTENT: IgnoredKnob =
+    IgnoredKnob { name: "extent_pages", instead: "none: each request ends the writeback of its pages" };
+const INODES: IgnoredKnob =
+    IgnoredKnob { name: "inodes_in_use", instead: "none: its periodic writeback goes by age alone" };
+
 /// The knobs that 3.6 lacks.
-pub(crate) const LACKING_IN_3_6: &[IgnoredKnob] = &[SLICE, MIN_BYTES, MAX_BYTES, STRICT_LIMIT];
+pub(crate) const LACKING_IN_3_6: &[IgnoredKnob] = &[SLICE, MIN_BYTES, MAX_BYTES, STRICT_LIMIT, EXTENT, INODES];
 /// The knobs that 6.1 lacks.
 pub(crate) const LACKING_IN_6_1: &[IgnoredKnob] = &[SLICE, CENTISECS];

@@ -4,10 +4,12 @@
 //! are the same on every machine, and are kept here.
 //!
 //! Owns: the order of the runs.
-//! Does not own: the recorded tables (`recording`), the simulated machine (`simulated`), the compared figures (`second`),
-//! rows and sentences (`page`).
+//! Does not own: the recorded tables (`recording`), the simulated machine (`simulated`, `disk`), what it runs (`load`), the
+//! compared figures (`second`), rows and sentences (`page`).
 //! Invariants: each recorded table is simulated once.
 
+mod disk;
+mod load;
 mod page;
 mod recording;
 mod second;

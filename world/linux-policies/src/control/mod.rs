@@ -13,6 +13,8 @@
 //! (the seed's `over_dirty_bground_time`). `linux-6.1` has strict limits, and minimum and maximum in bytes as in later
 //! kernels.
 //!
+//! Under `linux-6.1` the flusher runs as the kernel's does (`periodic`).
+//!
 //! Not modelled: memory cgroups, real-time writers, pages that exiting writers left unpaid, the local
 //! throttle of loop devices and servers. A writer is an open file.
 //!
@@ -23,16 +25,19 @@
 mod bandwidth;
 mod hard_limit;
 mod pauses;
+mod periodic;
 mod position;
 mod rate;
 
+use afflux_engine::Nanos;
 use afflux_engine::old_kernels::{AfterPause, Global, WriterPace, WriterPause};
 use afflux_engine::policy::{
-    Admission, Completed, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Room, View,
+    Admission, Completed, DevicePolicy, DirtyFiles, LimitPages, Memory, Needs, Next, Pace, PauseCause, Room, Turn, View,
 };
 
 use self::bandwidth::Bandwidth;
 use self::hard_limit::HardLimit;
+use self::periodic::{Periodic, Seen, Step};
 use self::position::{NeverZero, Position};
 use self::rate::{Observed, RateLimit};
 use crate::jiffies::{TickRate, log2};
@@ -100,6 +105,9 @@ pub(crate) struct Device {
     run_began: Option<u64>,
     /// The tick of the update after the last write in flight.
     update_due: Option<u64>,
+    periodic: Periodic,
+    /// A writer has asked for background writeback since the flusher last looked.
+    woken: bool,
 }
 
 /// The memory of all devices.
@@ -126,8 +134,17 @@ impl Control {
         if self.era == Era::V3_6 {
             reclaimable += view.read(Global::Unstable);
         }
-        let dirty = reclaimable + view.read(Global::Writeback);
+        let dirty = reclaimable + view.read(Global::Writeback) + self.unended(view);
         Now { ticks: self.ticks.at(view.now), limits: self.limits_now(view), reclaimable, dirty }
+    }
+
+    /// Pages that the device has written and that still count as under writeback: the file system ends that of a whole
+    /// extent at once. ext4 does so for new blocks (Linux 6.1, `mpage_map_and_submit_extent`, `ext4_end_bio`). Extents are
+    /// full only while the flusher has enough to write.
+    fn unended(&self, view: &View) -> u64 {
+        let (device, extent) = (view.device(), view.knobs.own.get(KernelKnob::ExtentPages));
+        let full = self.era == Era::V6_1 && device.writeback > 0 && device.reclaimable >= extent.max(1);
+        if full { device.written % extent.max(1) } else { 0 }
     }
 
     fn limits_now(&self, view: &View) -> Limits {
@@ -196,7 +213,7 @@ impl Control {
             device.begins_anew(now.ticks, view);
             return;
         }
-        let (dirtied, written) = (view.device().dirtied, view.device().written);
+        let (dirtied, written) = (view.device().dirtied, view.device().written - self.unended(view));
         if let Some(position) = position {
             shared.hard_limit.update(now.limits.dirty, now.dirty, now.ticks, hz / 5);
             let (dirty, setpoint) = match position.strict {
@@ -260,6 +277,26 @@ impl Control {
 
     fn over_time(&self, view: &View, device: &Device) -> bool {
         self.time_pages(view, device).is_some_and(|pages| view.device().reclaimable > pages)
+    }
+
+    /// The next step of the flusher's run.
+    fn next_of_run(&self, view: &View, files: &dyn DirtyFiles, device: &mut Device, shared: &mut Shared) -> Next {
+        let now = self.now(view);
+        let seen = Seen {
+            now: view.now,
+            ticks: self.ticks,
+            dirty_since: files.dirty_since(true).filter(|_| files.any()),
+            expire_ns: view.knobs.expire_ns,
+            pages_and_inodes: now.reclaimable + view.knobs.own.get(KernelKnob::InodesInUse),
+            woken: std::mem::take(&mut device.woken),
+        };
+        match device.periodic.step(&seen) {
+            Step::SleepUntil(instant) => Next::WaitUntil(instant),
+            Step::GoOn => Next::Turn(Turn::InTurn),
+            Step::Expired => Next::Turn(Turn::Old { before: Nanos(view.now.0.saturating_sub(view.knobs.expire_ns)) }),
+            Step::Background if self.over_background(view, device, shared) => Next::Turn(Turn::InTurn),
+            Step::Background => Next::WaitUntil(device.periodic.ends(self.ticks, view.now)),
+        }
     }
 
     fn start_background_if_over(&self, view: &View, now: &Now, device: &Device, pace: &mut Pace) {
@@ -389,7 +426,7 @@ impl DevicePolicy for Control {
         pace.old_kernel.cpu_pages = (limits.dirty / (32 * view.cpus.max(1))).max(16);
         let strict = self.strict(view);
         // The counters are read in the kernel's order; those of the device only if they are needed.
-        let device_dirty = |view: &View| view.device_reclaimable() + view.device_writeback();
+        let device_dirty = |view: &View| view.device_reclaimable() + view.device_writeback() + self.unended(view);
         let mut of_device = None;
         let (dirty, thresh, freerun) = if strict {
             let share = self.share(view, limits.dirty, limits, device, shared);
@@ -399,6 +436,8 @@ impl DevicePolicy for Control {
             (now.dirty, limits.dirty, limits.freerun())
         };
         self.start_background_if_over(view, &now, device, pace);
+        pace.old_kernel.start_background |= dirty > freerun && !view.device().flushing;
+        device.woken |= pace.old_kernel.start_background;
         if dirty <= freerun {
             task.paused_when = now.ticks;
             pace.unpaid_pages = 0;
@@ -407,7 +446,6 @@ impl DevicePolicy for Control {
             device.dirty_exceeded = false;
             return Admission::Enter;
         }
-        pace.old_kernel.start_background |= !view.device().flushing;
         let device_dirty = of_device.unwrap_or_else(|| device_dirty(view));
         let position = self.position(view, &now, device_dirty, device, shared);
         device.dirty_exceeded = device_dirty > position.share && (now.dirty > limits.dirty || strict);
@@ -455,6 +493,17 @@ impl DevicePolicy for Control {
         over
     }
 
+    fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut Device, shared: &mut Shared) -> Next {
+        if self.era == Era::V6_1 {
+            return self.next_of_run(view, files, device, shared);
+        }
+        if files.any() && self.over_background(view, device, shared) {
+            Next::Turn(Turn::InTurn)
+        } else {
+            Next::write_expired(view, files)
+        }
+    }
+
     fn slice_bytes(&self, view: &View, device: &mut Device, shared: &mut Shared) -> u64 {
         match self.learns {
             Learns::Passes => self.passes(view, device, shared),
@@ -466,7 +515,9 @@ impl DevicePolicy for Control {
             }
         }
         let limit = shared.hard_limit.pages(self.limits_now(view).dirty);
-        pauses::chunk_pages(device.bandwidth.average, limit, u64::MAX).saturating_mul(PAGE_BYTES)
+        let pages = pauses::chunk_pages(device.bandwidth.average, limit, device.periodic.asked());
+        device.periodic.slice(pages, view.device().reclaimable);
+        pages.saturating_mul(PAGE_BYTES)
     }
 
     fn limits(&self, view: &View, device: &mut Device, shared: &mut Shared) -> LimitPages {

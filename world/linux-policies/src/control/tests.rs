@@ -335,3 +335,18 @@ fn by_passes_time_is_idle_only_if_the_run_began_after_the_last_update() {
     law.slice_bytes(&written(4400, 2000), &mut device, &mut shared);
     assert_eq!((device.bandwidth, device.updated, device.written), (slow, 4400, 2000));
 }
+
+/// The estimate of a steady device then goes in steps, as traced beside ext4.
+#[test]
+fn a_page_counts_as_under_writeback_until_its_extent_ends() {
+    let table =
+        [(Era::V6_1, 100, 2048, 952), (Era::V6_1, 0, 2048, 0), (Era::V6_1, 100, 2047, 0), (Era::V3_6, 100, 2048, 0)];
+    for (era, writeback, reclaimable, unended) in table {
+        let device = DeviceCounts { writeback, reclaimable, written: 3000, ..DeviceCounts::default() };
+        let mut view = view(0, 0, device, 0);
+        assert_eq!(Kept::new(era).law.unended(&view), 0, "each request ends by itself");
+        view.knobs.own = view.knobs.own.with(KernelKnob::ExtentPages, 2048);
+        assert_eq!(Kept::new(era).law.unended(&view), unended);
+        assert_eq!(Kept::new(era).law.now(&view).dirty, unended);
+    }
+}

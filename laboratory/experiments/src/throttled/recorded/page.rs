@@ -7,8 +7,7 @@
 use afflux_report::{Align, Axis, Cell, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
 
 use super::recording::Recording;
-use super::second::{PAGE_BYTES, Second, apart};
-use super::simulated::Simulated;
+use super::second::{PAGE_BYTES, Second, Side, apart};
 use crate::experiment::{Findings, Watch};
 use crate::prose::{paragraph, section};
 
@@ -30,9 +29,9 @@ fn whole(rows: &[Second], of: fn(&Second) -> f64) -> Vec<u64> {
 }
 
 impl RecordedPage {
-    pub(super) fn add(&mut self, name: &str, real: &Recording, simulated: &Simulated, watch: &mut dyn Watch) {
-        watch.row(&row(name, real, &real.rows, real.sync_s, Source::Measured));
-        watch.row(&row(name, real, &simulated.rows, simulated.sync_s, Source::Simulated));
+    pub(super) fn add(&mut self, name: &str, real: &Recording, simulated: &Side, watch: &mut dyn Watch) {
+        watch.row(&row(name, real, &real.side, Source::Measured));
+        watch.row(&row(name, real, simulated, Source::Simulated));
         self.answers.push(answer(name, real, simulated));
         self.findings.tables.push(table(name, real, simulated));
         self.findings.figures.push(plot(name, real, simulated).into());
@@ -45,13 +44,16 @@ impl RecordedPage {
     }
 }
 
-fn row(name: &str, real: &Recording, rows: &[Second], sync_s: f64, source: Source) -> Row {
+fn row(name: &str, real: &Recording, side: &Side, source: Source) -> Row {
+    let Side { rows, sync_s, small_syncs_s, bursts_s } = side;
     let metrics = Fields::new()
         .with("dirty_pages", whole(rows, |second| second.dirty))
         .with("accepted_pages", whole(rows, |second| second.accepted))
         .with("written_pages", whole(rows, |second| second.written))
         .with("pauses", whole(rows, |second| second.pauses))
-        .with("sync_s", sync_s);
+        .with("sync_s", *sync_s)
+        .with("small_syncs_s", small_syncs_s.clone())
+        .with("bursts_s", bursts_s.clone());
     Row {
         experiment: "throttled".to_owned(),
         variant: format!("recorded-{name}"),
@@ -68,24 +70,36 @@ fn row(name: &str, real: &Recording, rows: &[Second], sync_s: f64, source: Sourc
     }
 }
 
-fn answer(name: &str, real: &Recording, simulated: &Simulated) -> String {
+fn answer(name: &str, real: &Recording, simulated: &Side) -> String {
     let seconds = FILLING_S..real.seconds as usize;
-    let percent = |of| 100.0 * apart(&real.rows, &simulated.rows, seconds.clone(), of);
+    let percent = |of| 100.0 * apart(&real.side.rows, &simulated.rows, seconds.clone(), of);
     format!(
         "{name}: from second {FILLING_S} on the dirty pages are at most {:.1} % apart, the accepted ones {:.1} %; the fsync takes \
-         {:.2} s, and {:.2} in the real kernel.",
+         {:.2} s, and {:.2} in the real kernel.{}",
         percent(|second| second.dirty),
         percent(|second| second.accepted),
         simulated.sync_s,
-        real.sync_s
+        real.side.sync_s,
+        others(&real.side, simulated)
     )
 }
 
-fn table(name: &str, real: &Recording, simulated: &Simulated) -> Table {
+/// The syncs of a small file, and the bursts to another disk; nothing if there are none.
+fn others(real: &Side, simulated: &Side) -> String {
+    let in_words = |seconds: &[f64]| seconds.iter().map(|second| format!("{second:.2}")).collect::<Vec<_>>().join(", ");
+    let sentence = |what: &str, of: fn(&Side) -> &[f64]| match of(real) {
+        [] => String::new(),
+        seconds => format!(" {what}: {} s, and {} in the real kernel.", in_words(of(simulated)), in_words(seconds)),
+    };
+    let small = sentence("A small file's fsyncs beside the stream", |side| &side.small_syncs_s);
+    small + &sentence("Bursts to another disk, and the fsync after each", |side| &side.bursts_s)
+}
+
+fn table(name: &str, real: &Recording, simulated: &Side) -> Table {
     let columns = ["second", "dirty", "simulated", "off", "accepted", "simulated", "off", "pauses", "simulated"];
     let columns = columns.map(|column| (column, Align::Right));
     let mut table = Table::new(format!("Linux 6.1 and linux-6.1, pages: {name}"), &columns);
-    let shown = real.rows.iter().zip(&simulated.rows).enumerate().skip(FILLING_S);
+    let shown = real.side.rows.iter().zip(&simulated.rows).enumerate().skip(FILLING_S);
     for (second, (real, simulated)) in shown.filter(|(second, _)| second % SHOWN_S == 0 || *second == FILLING_S) {
         let pair = |of: fn(&Second) -> f64| [format!("{:.0}", of(real)).into(), format!("{:.0}", of(simulated)).into()];
         let off = |of: fn(&Second) -> f64| {
@@ -102,21 +116,22 @@ fn table(name: &str, real: &Recording, simulated: &Simulated) -> Table {
     }
     table.note(format!(
         "Put in: the limit ({} pages), the disk ({:.0} pages/s), a call ({} µs), {} ticks a second. Predicted: all of the \
-         table. The fsync took {:.2} s in the real kernel and takes {:.2} s.",
+         table. The fsync took {:.2} s in the real kernel and takes {:.2} s.{}",
         real.limit_pages,
         real.disk_pages_per_s,
         real.call_ns / 1000,
         real.hz,
-        real.sync_s,
-        simulated.sync_s
+        real.side.sync_s,
+        simulated.sync_s,
+        others(&real.side, simulated)
     ));
     table
 }
 
-fn plot(name: &str, real: &Recording, simulated: &Simulated) -> Plot {
+fn plot(name: &str, real: &Recording, simulated: &Side) -> Plot {
     let axes = (Axis::new("time", Quantity::Time), Axis::new("dirty", Quantity::Memory));
     let mut plot = Plot::new(format!("Dirty bytes: {name}"), axes.0, axes.1);
-    for (side, rows) in [("Linux 6.1", &real.rows), ("simulated", &simulated.rows)] {
+    for (side, rows) in [("Linux 6.1", &real.side.rows), ("simulated", &simulated.rows)] {
         let points = rows.iter().enumerate().map(|(at, second)| (at as f64, second.dirty * PAGE_BYTES as f64));
         plot = plot.with(Series::new(side, Shape::Line, points.collect()));
     }

@@ -1,30 +1,39 @@
 //! A recorded run of a real Linux 6.1: the table that `cargo xtask guest-law` prints.
 //!
 //! Owns: the kept tables, their reading, the figures for the simulated machine.
-//! Does not own: the guest (`tests/guest/law`).
+//! Does not own: the guest (`tests/guest/law`), what a load does (`load`).
 //! Invariants: these figures describe the machine and not the law: the disk's rate by its own counter, memory's limits, the
 //! time of a call without a wait.
 
-use super::second::Second;
+use super::load::Load;
+use super::second::{Second, Side};
 
 /// The recorded runs, by name.
-pub(super) const ALL: [(&str, &str); 2] =
-    [("bytes", include_str!("bytes.txt")), ("default", include_str!("default.txt"))];
-
-/// Seconds until the disk is certainly busy.
-const BUSY_S: usize = 5;
+pub(super) const ALL: [(&str, &str); 5] = [
+    ("bytes", include_str!("bytes.txt")),
+    ("default", include_str!("default.txt")),
+    ("at-rate", include_str!("at_rate.txt")),
+    ("small-sync", include_str!("small_sync.txt")),
+    ("burst", include_str!("burst.txt")),
+];
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recording {
+    pub(super) load: Load,
     pub(super) seconds: u64,
     pub(super) hz: u64,
     /// Means over the writer's time.
     pub(super) limit_pages: u64,
     pub(super) background_pages: u64,
     pub(super) disk_pages_per_s: f64,
+    /// Time of the disk's timer for a request.
+    pub(super) request_ns: u64,
     pub(super) call_ns: u64,
-    pub(super) sync_s: f64,
-    pub(super) rows: Vec<Second>,
+    /// Inodes in use on the machine.
+    pub(super) inodes: u64,
+    /// The kernel's count of ticks at the begin.
+    pub(super) ticks_at_begin: u64,
+    pub(super) side: Side,
 }
 
 impl Recording {
@@ -46,7 +55,10 @@ impl Recording {
         let seconds = number("seconds")? as u64;
         let during = |values: &[f64]| values.iter().take(seconds as usize).sum::<f64>() / seconds as f64;
         let (disk, pauses) = (column("disk")?, column("pauses")?);
-        let busy = seconds as usize - BUSY_S;
+        let seconds_of = |name: &str| {
+            let each = head(name).unwrap_or_default().split_whitespace();
+            each.map(|ms| Some(ms.parse::<f64>().ok()? / 1e3)).collect::<Option<Vec<f64>>>()
+        };
         let all = column("dirty")?.into_iter().zip(column("accepted")?).zip(disk.iter().zip(&pauses));
         let rows = all.map(|((dirty, accepted), (written, pauses))| Second {
             dirty,
@@ -54,15 +66,25 @@ impl Recording {
             written: *written,
             pauses: *pauses,
         });
+        // The disk is busy from the begin of the last fsync until the second before its end.
+        let (from, until) = (seconds as usize, disk.len() - 2);
         Some(Self {
+            load: Load::named(head("load")?, number("rate")? as u64)?,
             seconds,
             hz: number("hz")? as u64,
             limit_pages: during(&column("limit")?) as u64,
             background_pages: during(&column("background")?) as u64,
-            disk_pages_per_s: (disk.get(seconds as usize)? - disk.get(BUSY_S)?) / busy as f64,
+            disk_pages_per_s: (disk.get(until)? - disk.get(from)?) / until.checked_sub(from)? as f64,
+            request_ns: number("request_ns")? as u64,
             call_ns: number("call_us")? as u64 * 1000,
-            sync_s: number("sync_ms")? / 1e3,
-            rows: rows.collect(),
+            inodes: number("inodes")? as u64,
+            ticks_at_begin: number("ticks_at_begin")? as u64,
+            side: Side {
+                rows: rows.collect(),
+                sync_s: number("sync_ms")? / 1e3,
+                small_syncs_s: seconds_of("small_syncs_ms")?,
+                bursts_s: seconds_of("bursts_and_syncs_ms")?,
+            },
         })
     }
 }

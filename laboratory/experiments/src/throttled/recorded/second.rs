@@ -1,6 +1,6 @@
 //! A run by seconds: the compared figures of the case `recorded`.
 //!
-//! Owns: the figures of a second, the distance of two runs.
+//! Owns: the figures of a second and of a run, the distance of two runs.
 //! Does not own: the runs (`recording`, `simulated`).
 //! Invariants: a distance is a share of the real figure.
 
@@ -20,6 +20,18 @@ pub(super) struct Second {
     pub(super) written: f64,
     /// Pauses of the writer in the second that begins.
     pub(super) pauses: f64,
+}
+
+/// A side's run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Side {
+    pub(super) rows: Vec<Second>,
+    /// The writer's fsync at its end.
+    pub(super) sync_s: f64,
+    /// The times of a small file's syncs, in order.
+    pub(super) small_syncs_s: Vec<f64>,
+    /// The times of bursts to another disk and of the sync after each, in turns.
+    pub(super) bursts_s: Vec<f64>,
 }
 
 /// The largest distance of the two sides in any of these seconds, as a share of the real figure.

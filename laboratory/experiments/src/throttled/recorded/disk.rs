@@ -1,0 +1,39 @@
+//! The guest's disks for the simulator: null_blk, one request at a time.
+//!
+//! Owns: the disk's figures.
+//! Does not own: its rate (`recording`), the guest's disk (`tests/guest/law/run.sh`).
+//! Invariants: each request takes as long, however short it is.
+
+use std::sync::Arc;
+
+use afflux_simulator::catalogue;
+use afflux_workloads::simulation::DeviceChoice;
+
+use crate::experiment::LabError;
+
+/// The guest's disk takes one request at a time, and each takes as long as 128 KiB. Its queue is sorted, as the guest's is.
+const DISK: [(&str, &str); 11] = [
+    ("request_bytes_max", "128 KiB"),
+    ("nr_requests", "64"),
+    ("device_depth", "1"),
+    ("dies", "1"),
+    ("page_bytes", "128 KiB"),
+    ("fresh_bytes", "64 GiB"),
+    ("interface_bytes_per_second", "1000 GB"),
+    ("command_ns", "0 ns"),
+    ("volatile", "0"),
+    ("memory_bytes", "0"),
+    ("flush_ns", "0 ns"),
+];
+/// A disk with this time for a request, for a directory or for all other paths.
+pub(super) fn device(request_ns: u64, directory: Option<&str>) -> Result<DeviceChoice, LabError> {
+    let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
+    let choice = catalogue::DeviceChoice { name: "sata-ssd".to_owned(), overrides: Vec::new() };
+    let mut model = choice.model(None).map_err(|error| failed(&error))?;
+    let request = ("program_ns", &*format!("{request_ns} ns"));
+    for (key, value) in DISK.into_iter().chain([request]) {
+        model.set(key, value).map_err(|error| failed(&error))?;
+    }
+    let make = Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model)));
+    Ok(DeviceChoice { directory: directory.map(str::to_owned), model: "the guest's disk".to_owned(), make })
+}
