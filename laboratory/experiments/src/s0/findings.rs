@@ -61,7 +61,7 @@ const VIEW: View = View {
         .only(&[("case", "others")]),
         TableView::of(
             "Reads of shared counters in one call, by path",
-            &["path"],
+            &["path", "device_reads_per_call"],
             &[
                 ("calls", "calls", 0),
                 ("global", "global_reads_per_call", 0),
@@ -69,8 +69,7 @@ const VIEW: View = View {
                 ("of these dirty", "dirty_reads_per_call", 0),
                 ("kernel's code", "kernel_code_dirty_reads", 0),
                 ("of these always 0 here", "always_zero_reads_per_call", 0),
-                ("device", "device_reads_per_call", 0),
-                ("kernel's code", "kernel_code_device_reads", 0),
+                ("device, kernel's code", "kernel_code_device_reads", 0),
             ],
             "C: let through; W: wrote one chunk; f: while the flusher is at work. Always 0 here: anonymous memory, pages \
              written through a copy, pages unstable on a server. Kernel's code: counted by hand; July's, of which there is no \

@@ -38,8 +38,12 @@ pub(super) fn text(value: &Value) -> String {
     }
 }
 
+/// A parameter, or else a figure that tells rows apart.
 fn param(row: &Row, name: &str) -> Option<String> {
-    if name == "variant" { Some(row.variant.clone()) } else { row.params.get(name).map(text) }
+    if name == "variant" {
+        return Some(row.variant.clone());
+    }
+    row.params.get(name).or_else(|| row.metrics.get(name)).map(text)
 }
 
 /// The lines of all rows from a source that fit, and have any of the figures.
@@ -70,7 +74,7 @@ impl Line<'_> {
         }
     }
 
-    /// A figure of the rows, or else a parameter.
+    /// A figure of the rows.
     pub(super) fn figure(&self, name: &str) -> Option<LineFigure> {
         Self::of(self.rows.iter().filter_map(|row| row.metrics.get(name)))
     }
@@ -79,9 +83,10 @@ impl Line<'_> {
         Self::of(self.rows.iter().filter_map(|row| row.published.get(name)))
     }
 
-    /// Our figure's distance from the published one.
+    /// Our figure's distance from the published one; a percentage is itself one.
     pub(super) fn off(&self, name: &str) -> String {
-        match (self.figure(name), self.published(name)) {
+        let is_distance = name.contains("percent");
+        match (self.figure(name).filter(|_| !is_distance), self.published(name)) {
             (Some(LineFigure::Number([own, ..])), Some(LineFigure::Number([published, ..]))) if published != 0.0 => {
                 units::change((own / published - 1.0) * 100.0)
             }
