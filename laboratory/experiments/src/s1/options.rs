@@ -24,6 +24,10 @@ const CASE: TypedOption<Case> = options::choice(
     ],
     "there is no case '{value}'; there are {default}",
 );
+const SIZE: TypedOption<u64> = options::size(
+    info("size", "SIZE", "", "Of each file of two-writers (32 GB; with --quick 1 GB)"),
+    1_000_000_000..=1_000_000_000_000,
+);
 const AT_SUBMISSION: TypedOption<bool> = options::choice(
     info(
         "allocate-at-submission",
@@ -42,7 +46,7 @@ const SEED: TypedOption<u64> =
     options::number(info("seed", "NUMBER", "1", "What everything is drawn from"), 0..=u64::MAX);
 
 /// All of them.
-pub(super) const ALL: &[OptionInfo] = &[CASE.info, AT_SUBMISSION.info, BATCH.info, SEED.info];
+pub(super) const ALL: &[OptionInfo] = &[CASE.info, SIZE.info, AT_SUBMISSION.info, BATCH.info, SEED.info];
 
 /// A part of the experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +65,8 @@ pub(super) struct SharedOptions {
     pub(super) cases: Vec<Case>,
     pub(super) quick: bool,
     pub(super) seed: u64,
+    /// `None` for the value of the case.
+    pub(super) file_bytes: Option<u64>,
     pub(super) at_submission: bool,
     pub(super) batch: u64,
 }
@@ -75,6 +81,7 @@ impl SharedOptions {
             cases: CASE.list(request)?,
             quick: request.quick,
             seed: SEED.value(request)?,
+            file_bytes: SIZE.value_if_given(request)?,
             batch: BATCH.value(request)?,
             at_submission: AT_SUBMISSION.value(request)?,
         })

@@ -124,7 +124,7 @@ fn read_back(machine: &Machine, files: &[OwnFile], file_bytes: u64) -> Result<[T
 
 /// The parameters of all runs.
 fn settings(common: &SharedOptions) -> Vec<Setting> {
-    let file_bytes = if common.quick { 1_000_000_000 } else { 32_000_000_000 };
+    let file_bytes = common.file_bytes.unwrap_or(if common.quick { 1_000_000_000 } else { 32_000_000_000 });
     // A slower CPU changes how full the queue is, and hardly the throughput.
     let cpus_ms_per_mb = if common.quick { &[1.0][..] } else { &[1.0, 2.5] };
     let mut settings = Vec::new();

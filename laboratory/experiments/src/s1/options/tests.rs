@@ -17,6 +17,7 @@ fn all_cases_unless_some_are_named() {
 fn what_cannot_be_used_is_said() {
     for (name, value, says) in [
         ("case", "three-writers", "two-writers"),
+        ("size", "much", "not a size"),
         ("request-batch", "0", "1 to 1024"),
         ("allocate-at-submission", "maybe", "yes and no"),
         ("seed", "-1", "number from 0"),
