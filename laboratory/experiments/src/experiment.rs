@@ -106,6 +106,13 @@ pub enum LabError {
     Failed(String),
 }
 
+impl LabError {
+    /// A part of the run failed for this reason.
+    pub(crate) fn failed(error: impl fmt::Display) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
 /// The origins of an experiment's figures, each in a part of a line.
 #[derive(Clone, Copy, Debug)]
 pub struct Labels {
@@ -210,4 +217,4 @@ impl Request {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -81,7 +81,7 @@ impl KernelMachine {
             disks: hardware.disks.iter().map(disk).collect(),
         };
         let kernel = Kernel::boot(&hardware.platform, options.release, machine);
-        let kernel = kernel.map_err(|error| LabError::Failed(error.to_string()))?;
+        let kernel = kernel.map_err(LabError::failed)?;
         let mounted = |disk| (0..options.partitions).map(|_| kernel.mount(disk)).collect();
         let supers = (0..options.disks.len()).map(mounted).collect();
         Ok(Self { hardware, kernel, supers })

@@ -1,7 +1,7 @@
 //! The experiments: their runs, the published figures, the results.
 //!
 //! Owns: a module for each experiment, and the shared parts. These are the description (`experiment`), a simulated machine of
-//! 2009 (`machine`), typed options (`options`), fixed prose (`prose`) and the confidence in a mean (`statistics`).
+//! 2009 (`machine`), typed options (`options`), what is shown of rows (`views`), fixed prose (`prose`) and the confidence in a mean (`statistics`).
 //! Measured runs share slow hardware (`hardware`), the host's memory and load (`host_memory`, `host_load`) and files
 //! written side by side (`contenders`).
 //! Does not own: the engine, the simulator, the drawing of rows and plots (`report`).
@@ -31,6 +31,7 @@ mod s3;
 mod s4;
 pub mod statistics;
 mod throttled;
+mod views;
 mod writeback_real;
 
 pub use experiment::{Experiment, Findings, LabError, Labels, OptionInfo, Request, SWITCH_ON, Watch};

@@ -165,11 +165,10 @@ impl Device for WatchedDisk {
 
 /// A built-in disk with changes.
 pub(crate) fn model(name: &str, changes: &[(&str, String)]) -> Result<Model, LabError> {
-    let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
     let choice = DeviceChoice { name: name.to_owned(), overrides: Vec::new() };
-    let mut model = choice.model(None).map_err(|error| failed(&error))?;
+    let mut model = choice.model(None).map_err(LabError::failed)?;
     for (key, value) in changes {
-        model.set(key, value).map_err(|error| failed(&error))?;
+        model.set(key, value).map_err(LabError::failed)?;
     }
     Ok(model)
 }
@@ -222,15 +221,14 @@ impl ExperimentMachine {
     }
 
     fn with(options: MachineOptions, flushes: bool) -> Result<Self, LabError> {
-        let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
         let Queue { nr_requests, batch, .. } = options.queue;
         let queue = [format!("writeback_depth={nr_requests}"), format!("writeback_request_batch={batch}")];
         let setup = options.setup.with_knobs(&options.knobs);
-        let setup = setup.and_then(|setup| setup.with_knobs(&queue)).map_err(|error| failed(&error))?;
+        let setup = setup.and_then(|setup| setup.with_knobs(&queue)).map_err(LabError::failed)?;
         let hardware = Hardware::new(options.seed, options.cpus, options.costs, &options.disks, flushes);
         let memory = Memory::Stamped(options.memory_bytes);
         let parts = SimMachine::new(&hardware.world, memory, setup);
-        let mut parts = parts.map_err(|error| failed(&error))?;
+        let mut parts = parts.map_err(LabError::failed)?;
         for watched in &hardware.disks {
             parts.add_behind("disk", Arc::clone(&watched.disk), Arc::clone(watched) as Arc<dyn Device>);
         }
@@ -289,7 +287,7 @@ impl Hardware {
 
     /// Runs until `future` is done.
     pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output, LabError> {
-        self.world.run(future).map_err(|error| LabError::Failed(error.to_string()))
+        self.world.run(future).map_err(LabError::failed)
     }
 
     pub(crate) fn now_ns(&self) -> u64 {

@@ -11,6 +11,16 @@ use afflux_simulator::catalogue::Unit;
 
 use crate::experiment::{LabError, OptionInfo, Request};
 
+/// The name, kind of value, default and help of an option.
+pub(crate) const fn info(
+    name: &'static str,
+    value: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> OptionInfo {
+    OptionInfo { name, value, default, doc }
+}
+
 /// An option, and how to read its value.
 pub(crate) struct TypedOption<T: 'static> {
     pub(crate) info: OptionInfo,

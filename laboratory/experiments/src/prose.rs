@@ -2,9 +2,9 @@
 //!
 //! The text is in a Markdown file beside the module that uses it, one paragraph under each heading.
 //!
-//! Owns: finding a paragraph, filling in the values of a run.
+//! Owns: finding a paragraph.
 //! Does not own: the texts, and the choice of texts for a page (the experiments).
-//! Invariants: a missing paragraph fails the build; sentences about results are made by code, from the rows.
+//! Invariants: a missing paragraph fails the build.
 
 /// The start of a heading's line.
 const HEADING: &[u8] = b"\n## ";
@@ -44,27 +44,6 @@ const fn begins(bytes: &[u8], at: usize, with: &[u8]) -> bool {
 /// A paragraph of the file, its lines joined.
 pub(crate) fn paragraph(section: &str) -> String {
     section.lines().map(str::trim).collect::<Vec<_>>().join(" ")
-}
-
-/// A paragraph with each `{name}` replaced by its value.
-///
-/// # Panics
-/// If a name in the paragraph has no value, or a value has no place in the paragraph.
-pub(crate) fn filled(section: &str, values: &[(&str, &str)]) -> String {
-    let (text, mut result) = (paragraph(section), String::new());
-    let mut rest = text.as_str();
-    while let Some((before, after)) = rest.split_once('{') {
-        let (name, after) = after.split_once('}').unwrap_or((after, ""));
-        let value = values.iter().find(|(known, _)| *known == name);
-        let (_, value) = value.unwrap_or_else(|| panic!("there is no value for {{{name}}} in: {section}"));
-        result.push_str(before);
-        result.push_str(value);
-        rest = after;
-    }
-    result.push_str(rest);
-    let unused = values.iter().find(|(name, _)| !text.contains(&format!("{{{name}}}")));
-    assert!(unused.is_none(), "there is no place for {unused:?} in: {section}");
-    result
 }
 
 #[cfg(test)]

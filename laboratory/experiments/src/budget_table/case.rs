@@ -21,7 +21,6 @@ pub(super) enum Load {
     BurstFull,
     BurstHung,
     Rewrite(u64),
-    Nfs(u64),
 }
 
 /// All loads, by their names in options and rows.
@@ -38,8 +37,6 @@ pub(super) const LOADS: &[(&str, Load)] = &[
     ("burst-beside-hung", Load::BurstHung),
     ("rewrite-0.8s", Load::Rewrite(800)),
     ("rewrite-8s", Load::Rewrite(8000)),
-    ("nfs-100Mbit", Load::Nfs(100)),
-    ("nfs-1Gbit", Load::Nfs(1000)),
 ];
 
 /// One cell of the table.
@@ -69,10 +66,9 @@ impl Load {
             Self::Both => &["hdd", "usb", "ssd-stalls", "object"],
             Self::SyncBeside => &["25MB/s", "hdd", "usb", "ssd-stalls", "nvme", "object"],
             Self::Light => &["25MB/s", "hang"],
-            Self::Sizes | Self::Nfs(100) => &["25MB/s"],
+            Self::Sizes => &["25MB/s"],
             Self::BurstFull | Self::BurstHung => &["ssd"],
             Self::Rewrite(_) => &["ssd", "nvme"],
-            Self::Nfs(_) => &["200MB/s"],
         }
     }
 }

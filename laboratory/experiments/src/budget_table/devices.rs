@@ -7,7 +7,6 @@
 use afflux_engine::Nanos;
 use afflux_simulator::catalogue::{DeviceChoice, Model};
 
-use super::failure::failed;
 use crate::experiment::LabError;
 
 /// Stalls and hangs on top of the device's model.
@@ -83,7 +82,6 @@ pub(super) const DEVICES: &[Device] = &[
     plain("nvme", "nvme-ssd", (5, 2)),
     plain("object", "object-store", (20, 8)),
     plain("ssd", "sata-ssd", (20, 8)),
-    plain("200MB/s", "throttled,rate=200MB,capacity_bytes=1 TB,longer_alone=0,journal_bytes=0,commit_bytes=0", (20, 8)),
 ];
 
 /// The device called `name`.
@@ -96,7 +94,7 @@ pub(super) fn device(name: &str) -> Result<&'static Device, String> {
 
 impl Device {
     pub(super) fn model(&self) -> Result<Model, LabError> {
-        DeviceChoice::parse(self.choice).and_then(|choice| choice.model(None)).map_err(failed)
+        DeviceChoice::parse(self.choice).and_then(|choice| choice.model(None)).map_err(LabError::failed)
     }
 }
 

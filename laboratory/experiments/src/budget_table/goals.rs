@@ -81,18 +81,11 @@ fn of_backlog(cell: &Cell) -> Option<Row> {
     Some(goal_row(load, device, "backlog_s", (AtMost, bound), Some(found), found <= bound))
 }
 
-/// The bound of a copy is the link's.
-fn of_copy(cell: &Cell) -> Option<Row> {
-    let (found, bound) = (figure(&cell.row, "mb_per_s")?, figure(&cell.row, "wanted_mb_per_s")?);
-    let (load, device) = (text(&cell.row, "load"), text(&cell.row, "device"));
-    Some(goal_row(load, device, "mb_per_s", (AtLeast, bound), Some(found), found >= bound))
-}
-
 /// All goals that the cells of this run can decide.
 pub(super) fn rows(cells: &[Cell]) -> Vec<Row> {
-    let own = || cells.iter().filter(|cell| cell.row.variant == Law::Budget.name());
+    let own = cells.iter().filter(|cell| cell.row.variant == Law::Budget.name());
     let fixed = GOALS.iter().filter_map(|goal| of_goal(cells, goal));
-    fixed.chain(own().filter_map(of_copy)).chain(own().filter_map(of_backlog)).collect()
+    fixed.chain(own.filter_map(of_backlog)).collect()
 }
 
 #[cfg(test)]

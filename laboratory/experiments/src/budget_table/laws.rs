@@ -16,7 +16,6 @@ use afflux_simulator::{OWN_POLICY, Setup};
 
 use self::hard_limit::HardLimit;
 use self::zfs_like::ZfsLike;
-use super::failure::failed;
 use crate::experiment::LabError;
 
 /// Centiseconds after which a transaction group is written, however little is dirty (OpenZFS: `zfs_txg_timeout`, 5 s).
@@ -47,12 +46,12 @@ impl Law {
             ..Setup::default()
         };
         match self {
-            Self::Budget => Setup::of(OWN_POLICY).map_err(failed),
-            Self::Linux => Setup::of(self.name()).map_err(failed),
+            Self::Budget => Setup::of(OWN_POLICY).map_err(LabError::failed),
+            Self::Linux => Setup::of(self.name()).map_err(LabError::failed),
             Self::HardLimit => Ok(of(Arc::new(HardLimit))),
             Self::ZfsLike => {
                 let mut setup = of(Arc::new(ZfsLike));
-                setup.settings.set(Knob::ExpireCentisecs, GROUP_CENTISECS).map_err(failed)?;
+                setup.settings.set(Knob::ExpireCentisecs, GROUP_CENTISECS).map_err(LabError::failed)?;
                 Ok(setup)
             }
         }

@@ -1,7 +1,7 @@
 //! Carries out the loads: starts the writers of each, and computes its figures.
 //!
 //! Owns: the definition of each load.
-//! Does not own: the list of loads (`case`), the writers (`rig`), copies over NFS (`copy`).
+//! Does not own: the list of loads (`case`), the writers (`rig`).
 //! Invariants: all writers begin at once, on an empty machine; a device's throughput counts the writes of its disk.
 
 use std::collections::BTreeMap;
@@ -12,9 +12,7 @@ use afflux_engine::counters::Counter;
 use afflux_report::Fields;
 
 use super::case::{Case, Load};
-use super::copy;
 use super::devices::{Device, device};
-use super::failure::failed;
 use super::figures::{backlogs_ns, bytes, jain, ms, percentile, seconds, sorted, written_between};
 use super::raw::{self, PLACES, RawOrder};
 use super::rig::{Order, Rig, Teller, Writing, lock};
@@ -76,7 +74,6 @@ impl Case {
             Load::Sizes => self.three_sizes(),
             Load::BurstFull | Load::BurstHung => self.burst().map(alone),
             Load::Rewrite(ms) => self.rewritten(ms),
-            Load::Nfs(mbit) => copy::run(self, mbit).map(alone),
         }
     }
 
@@ -182,7 +179,7 @@ impl Case {
     }
 
     fn burst_s(&self, beside: bool) -> Result<Option<f64>, LabError> {
-        let slow = device("25MB/s").map_err(failed)?;
+        let slow = device("25MB/s").map_err(LabError::failed)?;
         let rig = self.rig(&[slow, self.device])?;
         if beside {
             rig.write(&rig.file(0), Writing::onward(CALL_BYTES, FOR_EVER_NS));

@@ -1,14 +1,12 @@
 //! Experiment budget: the flush budget beside three other laws, on every kind of device, under every kind of load.
 //!
 //! Owns: running the cells, and their rows.
-//! Does not own: the choice of cells (`plan`, `case`), the machine (`rig`), the loads (`loads`, `copy`), the laws
-//! (`laws`), the devices (`devices`, `raw`), the goals (`goals`), tables and sentences (`findings`).
+//! Does not own: the choice of cells (`plan`, `case`), the machine (`rig`), the loads (`loads`), the laws
+//! (`laws`), the devices (`devices`, `raw`), the goals (`goals`), what is shown (`findings`).
 //! Invariants: each row is one cell, simulated by the engine; whether a goal is met is computed from rows.
 
 mod case;
-mod copy;
 mod devices;
-mod failure;
 mod figures;
 mod findings;
 mod goals;

@@ -8,49 +8,32 @@ use super::case::{Case, LOADS, Load};
 use super::devices::{self, Device};
 use super::laws::{LAWS, Law};
 use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, TypedOption};
+use crate::options::{self, TypedOption, info};
 
 const LAWS_OPTION: TypedOption<Law> = options::choice(
-    OptionInfo {
-        name: "laws",
-        value: "LIST",
-        default: "budget,linux-6.1,zfs-like,hard",
-        doc: "the laws that are compared",
-    },
+    info("laws", "LIST", "budget,linux-6.1,zfs-like,hard", "the laws that are compared"),
     LAWS,
     "'{value}' is none of {known}",
 );
-const LOADS_OPTION: TypedOption<Load> = options::choice(
-    OptionInfo { name: "loads", value: "LIST", default: "", doc: "the loads; all unless given" },
-    LOADS,
-    "'{value}' is none of {known}",
-);
+const LOADS_OPTION: TypedOption<Load> =
+    options::choice(info("loads", "LIST", "", "the loads; all unless given"), LOADS, "'{value}' is none of {known}");
 const DEVICES_OPTION: TypedOption<&'static Device> = options::parsed(
-    OptionInfo {
-        name: "devices",
-        value: "LIST",
-        default: "",
-        doc: "the devices, or 'each' for those of each load [each; with --quick the first of each load]",
-    },
+    info(
+        "devices",
+        "LIST",
+        "",
+        "the devices, or 'each' for those of each load [each; with --quick the first of each load]",
+    ),
     devices::device,
 );
 const SECONDS: TypedOption<u64> = options::number(
-    OptionInfo {
-        name: "seconds",
-        value: "NUMBER",
-        default: "0",
-        doc: "for how long writers write, in virtual time; 0: as long as suits the device",
-    },
+    info("seconds", "NUMBER", "0", "for how long writers write, in virtual time; 0: as long as suits the device"),
     0..=3600,
 );
-const MEMORY: TypedOption<u64> = options::size(
-    OptionInfo { name: "memory", value: "SIZE", default: "4GiB", doc: "memory of the machine, all of it cache" },
-    256 << 20..=64 << 30,
-);
-const SEED: TypedOption<u64> = options::number(
-    OptionInfo { name: "seed", value: "NUMBER", default: "1", doc: "what everything is drawn from" },
-    0..=u64::MAX,
-);
+const MEMORY: TypedOption<u64> =
+    options::size(info("memory", "SIZE", "4GiB", "memory of the machine, all of it cache"), 256 << 20..=64 << 30);
+const SEED: TypedOption<u64> =
+    options::number(info("seed", "NUMBER", "1", "what everything is drawn from"), 0..=u64::MAX);
 
 pub(super) const OPTIONS: &[OptionInfo] =
     &[LAWS_OPTION.info, LOADS_OPTION.info, DEVICES_OPTION.info, SECONDS.info, MEMORY.info, SEED.info];

@@ -12,7 +12,6 @@ use afflux_frames::Frames;
 use afflux_simulator::{Disk, DiskFileId, SimPlatform};
 
 use super::devices::Device;
-use super::failure::failed;
 use super::rig::{disk, world};
 use crate::experiment::LabError;
 use crate::machine::PAGE_BYTES;
@@ -88,7 +87,7 @@ pub(super) fn bytes_per_s(device: &Device, order: RawOrder, seconds: u64) -> Res
     }
     let raw = Arc::new(Raw {
         platform: Arc::clone(world.platform()),
-        frames: Arc::new(Frames::new_stamped(memory_bytes).map_err(failed)?),
+        frames: Arc::new(Frames::new_stamped(memory_bytes).map_err(LabError::failed)?),
         zeros: vec![0; bytes as usize],
         until_ns: seconds * Nanos::SECOND,
         next: AtomicU64::new(0),
@@ -104,7 +103,7 @@ pub(super) fn bytes_per_s(device: &Device, order: RawOrder, seconds: u64) -> Res
             }
             raw.platform.sleep_until(Nanos(raw.until_ns)).await;
         })
-        .map_err(failed)?;
+        .map_err(LabError::failed)?;
     Ok(raw.disk.figures().bytes.1 as f64 / seconds as f64)
 }
 

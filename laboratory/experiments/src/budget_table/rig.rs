@@ -11,7 +11,6 @@ use afflux_simulator::{CpuOptions, Disk, Memory, Random, SimPlatform, World, Wor
 use serde_json::Value;
 
 use super::devices::{Device, Script};
-use super::failure::failed;
 use super::laws::Law;
 use crate::delays::delays;
 use crate::experiment::LabError;
@@ -126,8 +125,8 @@ impl Rig {
 
     pub(super) fn new(law: Law, devices: &[&Device], memory_bytes: u64, seed: u64) -> Result<Self, LabError> {
         let world = world(seed);
-        let mut parts =
-            afflux_simulator::SimMachine::new(&world, Memory::Stamped(memory_bytes), law.setup()?).map_err(failed)?;
+        let mut parts = afflux_simulator::SimMachine::new(&world, Memory::Stamped(memory_bytes), law.setup()?)
+            .map_err(LabError::failed)?;
         for (number, device) in devices.iter().enumerate() {
             parts.add(device.name, disk(&world, number as u64, device)?);
         }
@@ -177,9 +176,9 @@ impl Rig {
 
     /// Lets time pass until `at_ns`.
     pub(super) fn until(&self, at_ns: u64) -> Result<(), LabError> {
-        self.world.run(self.platform.sleep_until(Nanos(at_ns))).map_err(failed)?;
+        self.world.run(self.platform.sleep_until(Nanos(at_ns))).map_err(LabError::failed)?;
         let failure = lock(&self.tellers).iter().find_map(|teller| lock(teller).failed.clone());
-        failure.map_or(Ok(()), |what| Err(failed(what)))
+        failure.map_or(Ok(()), |what| Err(LabError::failed(what)))
     }
 
     /// Lets time pass until `holds` is true, for at most `at_most_ns`; returns whether it is.

@@ -2,42 +2,23 @@
 
 use super::findings::{figure, text};
 use super::*;
+use crate::experiment::tests::{Reported, given};
 
-/// Keeps the rows of a run.
-#[derive(Default)]
-struct CollectedRows {
-    rows: Vec<Row>,
-    done: Vec<f64>,
-}
-
-impl Watch for CollectedRows {
-    fn row(&mut self, row: &Row) {
-        self.rows.push(row.clone());
-    }
-    fn step(&mut self, _: &str, done: f64) {
-        self.done.push(done);
-    }
-}
-
-fn run(pairs: &[(&str, &str)]) -> (CollectedRows, Findings) {
-    let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let request = Request { quick: true, given, ..Request::default() };
-    let mut kept = CollectedRows::default();
+fn run(pairs: &[(&str, &str)]) -> (Reported, Findings) {
+    let request = Request { quick: true, ..given(pairs) };
+    let mut kept = Reported::default();
     let findings = BUDGET_TABLE.run(&request, &mut kept).unwrap();
     (kept, findings)
 }
 
-fn of(kept: &CollectedRows, law: &str, metric: &str) -> f64 {
+fn of(kept: &Reported, law: &str, metric: &str) -> f64 {
     let row = kept.rows.iter().find(|row| row.experiment == "budget" && row.variant == law).unwrap();
     figure(row, metric).unwrap()
 }
 
 #[test]
 fn a_quick_run_has_two_laws_and_the_first_device_of_each_load() {
-    let cases = |given: &[(&str, &str)]| {
-        let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Plan::read(&Request { quick: true, given, ..Request::default() }).unwrap().cases.len()
-    };
+    let cases = |pairs: &[(&str, &str)]| Plan::read(&Request { quick: true, ..given(pairs) }).unwrap().cases.len();
     assert_eq!((cases(&[("loads", "stream")]), cases(&[("loads", "stream"), ("devices", "each")])), (2, 2 * 8));
     assert_eq!(cases(&[("loads", "stream"), ("laws", "budget")]), 1);
 }
@@ -61,8 +42,8 @@ fn a_stream_has_a_row_a_law_and_limits_are_what_they_say() {
     assert!((2.3..=3.0).contains(&of(&kept, "hard", "sync_all_s")));
     assert!(kept.rows.iter().any(|row| row.experiment == "budget-goals" && text(row, "metric") == "write_p999_ms"));
     assert!(kept.done.is_sorted() && kept.done.last() == Some(&1.0));
-    assert!(findings.tables.len() >= 3 && findings.figures.len() == 3 && findings.says.len() >= 2);
-    assert!(findings.answer.contains("goals of the flush budget"), "{}", findings.answer);
+    assert_eq!((findings.tables.len(), findings.figures.len(), findings.says.len()), (2, 3, 2));
+    assert!(findings.answer.starts_with("Goals of the flush budget"), "{}", findings.answer);
 }
 
 #[test]
@@ -78,8 +59,7 @@ fn what_is_not_known_is_refused_with_what_is() {
     for (option, value, wanted) in
         [("laws", "bsd", "zfs-like"), ("loads", "noise", "three-sizes"), ("devices", "tape", "usb")]
     {
-        let request = Request { given: vec![(option.to_owned(), value.to_owned())], ..Request::default() };
-        let error = BUDGET_TABLE.run(&request, &mut CollectedRows::default()).unwrap_err().to_string();
+        let error = BUDGET_TABLE.run(&given(&[(option, value)]), &mut Reported::default()).unwrap_err().to_string();
         assert!(error.contains(value) && error.contains(wanted), "{error}");
     }
 }

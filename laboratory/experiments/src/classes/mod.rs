@@ -5,12 +5,12 @@
 //! are from another machine and have a table of their own. Nothing is chosen to match, and nothing is predicted.
 //!
 //! Owns: the order of runs, the rows.
-//! Does not own: the options (`plan`), a run (`load`), tables and sentences (`html`), the published figures
+//! Does not own: the options (`plan`), a run (`load`), what is shown (`findings`), the published figures
 //! (`published`).
 //! Invariants: in each repeat all contenders take turns on every place; every run writes new files, and its time
 //! includes their sync.
 
-mod html;
+mod findings;
 mod load;
 mod plan;
 mod published;
@@ -23,7 +23,8 @@ use afflux_scratch::Scratch;
 use crate::contenders::KernelWay;
 use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
 use crate::hardware::{KernelDebug, MemoryDisk};
-use html::ClassesPage;
+use crate::host_load;
+use crate::views::KeptRows;
 use load::{Class, Ran};
 use plan::{FileMedium, Load, Plan, Way};
 
@@ -57,7 +58,7 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     left_out.iter().for_each(|what| watch.remark(what));
     let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s()));
     watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
-    let mut page = ClassesPage::new(&plan, left_out);
+    let (mut watch, host_load) = (KeptRows::new(watch), host_load::load());
     let total = plan.repeats as usize * ways.len() * plan.loads.len();
     let mut done = 0;
     for repeat in 1..=plan.repeats {
@@ -74,14 +75,13 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
                     let ran = load::run(&plan, *load, classes, stage.directory(*place), stage.debug.as_ref());
                     let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
                     watch.row(&row(&plan, (*place, *load), classes, repeat, &ran));
-                    page.add((*place, *load), classes, ran);
                 }
                 done += 1;
             }
         }
     }
     drop(stage);
-    Ok(page.findings())
+    Ok(findings::findings(&plan, watch.rows, host_load))
 }
 
 /// Where the runs take place. Fields are dropped in this order: the mounts are inside the directory.
@@ -102,7 +102,7 @@ impl Stage {
 
 /// Sets up the places of the plan. Removes an unavailable place from the plan, and reports the reason.
 fn stage(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Stage, LabError> {
-    let scratch = Scratch::guarded(&plan.directory, "classes").map_err(|error| LabError::Failed(error.to_string()))?;
+    let scratch = Scratch::guarded(&plan.directory, "classes").map_err(LabError::failed)?;
     let mut stage = Stage { debug: KernelDebug::new(scratch.path()).ok(), memory: None, scratch };
     if plan.places.contains(&FileMedium::Memory) {
         match MemoryDisk::new(stage.scratch.path(), plan.memory_disk_bytes()) {

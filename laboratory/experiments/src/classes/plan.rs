@@ -10,7 +10,7 @@ use super::load::Class;
 use crate::contenders::engine_options::{KNOBS, MEMORY, POLICY, directory, engines};
 use crate::contenders::{EngineSetup, KernelWay};
 use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, TypedOption};
+use crate::options::{self, TypedOption, info};
 
 /// Files that are written at the same time in the third load.
 const FILES: u64 = 32;
@@ -30,16 +30,6 @@ impl Load {
 
     pub(super) fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, load)| *load == self).map_or("", |(name, _)| name)
-    }
-
-    /// The label in a table.
-    pub(super) fn about(self) -> &'static str {
-        match self {
-            Self::One => "one writer",
-            Self::Four => "four writers, a file each",
-            Self::Files => "32 files, a writer each",
-            Self::Competing => "two writers of different classes",
-        }
     }
 
     /// The runs of this load: for each, its classes of writers.
@@ -87,36 +77,26 @@ pub(super) enum Way {
 }
 
 const LOADS: TypedOption<Load> = options::choice(
-    OptionInfo { name: "loads", value: "LIST", default: "one,four,files,competing", doc: "which loads" },
+    info("loads", "LIST", "one,four,files,competing", "which loads"),
     Load::ALL,
     "'{value}' is none of {known}",
 );
 const PLACES: TypedOption<FileMedium> = options::choice(
-    OptionInfo {
-        name: "places",
-        value: "LIST",
-        default: "disk,memory",
-        doc: "disk: --directory; memory: a loop device over a tmpfs (root)",
-    },
+    info("places", "LIST", "disk,memory", "disk: --directory; memory: a loop device over a tmpfs (root)"),
     FileMedium::ALL,
     "'{value}' is none of {known}",
 );
-const SIZE: TypedOption<u64> = options::size(
-    OptionInfo { name: "size", value: "SIZE", default: "2GB", doc: "what is written in a run, by all together" },
-    4 << 20..=100_000_000_000,
+const SIZE: TypedOption<u64> =
+    options::size(info("size", "SIZE", "2GB", "what is written in a run, by all together"), 4 << 20..=100_000_000_000);
+const BLOCK: TypedOption<u64> =
+    options::size(info("block", "SIZE", "64KiB", "a write, in whole pages"), 4096..=4 << 20);
+const REPEATS: TypedOption<u64> = options::number(info("repeats", "N", "3", "how often each is run"), 1..=20);
+const DIRECTORY: OptionInfo = info(
+    "directory",
+    "DIR",
+    "",
+    "where files are made, on a disk file system (default: the temporary directory, or /var/tmp if that is in memory)",
 );
-const BLOCK: TypedOption<u64> = options::size(
-    OptionInfo { name: "block", value: "SIZE", default: "64KiB", doc: "a write, in whole pages" },
-    4096..=4 << 20,
-);
-const REPEATS: TypedOption<u64> =
-    options::number(OptionInfo { name: "repeats", value: "N", default: "3", doc: "how often each is run" }, 1..=20);
-const DIRECTORY: OptionInfo = OptionInfo {
-    name: "directory",
-    value: "DIR",
-    default: "",
-    doc: "where files are made, on a disk file system (default: the temporary directory, or /var/tmp if that is in memory)",
-};
 /// All of them.
 pub(super) const OPTIONS: &[OptionInfo] =
     &[LOADS.info, PLACES.info, POLICY, KNOBS, SIZE.info, BLOCK.info, REPEATS.info, MEMORY.info, DIRECTORY];
@@ -134,7 +114,6 @@ pub(super) struct Plan {
     pub(super) directory: PathBuf,
     /// The kernel's release, as `6.18.44`.
     pub(super) release: String,
-    pub(super) quick: bool,
 }
 
 impl Plan {
@@ -154,7 +133,6 @@ impl Plan {
             memory_bytes,
             directory: directory(request, &DIRECTORY)?,
             release: rustix::system::uname().release().to_string_lossy().into_owned(),
-            quick: request.quick,
         };
         if plan.bytes < FILES * plan.block_bytes {
             let least = afflux_report::units::memory(FILES * plan.block_bytes);

@@ -32,6 +32,20 @@ pub(super) enum Form {
 }
 
 impl Form {
+    /// What it means for a run.
+    pub(super) fn about(self) -> &'static str {
+        match self {
+            Self::None => "This kernel is older than RWF_DONTCACHE (6.14).",
+            Self::Old => {
+                "This kernel has the old form of DONTCACHE, in which the writer itself submits the pages that it wrote. The published \
+                 change (7.2) removed this, so the figures here do not apply to a kernel with the change."
+            }
+            Self::New => {
+                "This kernel has the form of DONTCACHE in which the flusher is woken for as many bytes as were written."
+            }
+        }
+    }
+
     /// By the name of the release, as `6.18.44`; `None` if the name has no version.
     pub(super) fn of(release: &str) -> Option<Self> {
         let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse::<u32>);

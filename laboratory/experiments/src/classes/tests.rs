@@ -2,32 +2,15 @@
 
 use super::*;
 use crate::contenders::engine_options::temporary_on_a_disk;
-
-#[derive(Default)]
-struct CollectedRows {
-    rows: Vec<Row>,
-    remarks: Vec<String>,
-}
-
-impl Watch for CollectedRows {
-    fn row(&mut self, row: &Row) {
-        self.rows.push(row.clone());
-    }
-    fn step(&mut self, _: &str, _: f64) {}
-    fn remark(&mut self, what: &str) {
-        self.remarks.push(what.to_owned());
-    }
-}
+use crate::experiment::tests::{Reported, given};
 
 /// Runs in a directory of the test's own, so that a leftover would be seen.
-fn run(pairs: &[(&str, &str)]) -> (CollectedRows, Findings) {
+fn run(pairs: &[(&str, &str)]) -> (Reported, Findings) {
     let own = Scratch::new(&temporary_on_a_disk(), "classes-test").unwrap();
     let place = own.path().to_string_lossy().into_owned();
-    let directory = [("directory", place.as_str())];
-    let given = pairs.iter().chain(&directory);
-    let given = given.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let mut kept = CollectedRows::default();
-    let findings = CLASSES.run(&Request { given, quick: true, ..Request::default() }, &mut kept).unwrap();
+    let request = given(&[pairs, &[("directory", place.as_str())]].concat());
+    let mut kept = Reported::default();
+    let findings = CLASSES.run(&Request { quick: true, ..request }, &mut kept).unwrap();
     assert_eq!(std::fs::read_dir(own.path()).unwrap().count(), 0, "something was left behind");
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
     assert!(!mounts.contains(&place), "{mounts}");
@@ -63,6 +46,16 @@ fn every_load_is_run_in_every_way_and_on_every_place_there_is() {
         assert!(number(row, "mb_per_s") > 0.0 && number(row, "write_p999_ms") > 0.0, "{row}");
         assert_eq!(row.metrics.get("second_accepted_mb_per_s").is_some(), row.variant.contains('+'), "{row}");
     }
-    // One table for each load on each place, and one for the published figures; rates by place.
-    assert_eq!((findings.tables.len(), findings.figures.len()), (4 * places + 1, places));
+    // All loads, the competing ones, and the published figures.
+    assert_eq!((findings.tables.len(), findings.figures.len()), (3, 3));
+}
+
+#[test]
+fn releases_have_their_form() {
+    use super::published::Form;
+    assert_eq!(Form::of("6.13.9"), Some(Form::None));
+    assert_eq!(Form::of("6.14-rc1"), Some(Form::Old));
+    assert_eq!(Form::of("7.1.12"), Some(Form::Old));
+    assert_eq!((Form::of("7.2"), Form::of("10.0.1")), (Some(Form::New), Some(Form::New)));
+    assert_eq!((Form::of(""), Form::of("next")), (None, None));
 }

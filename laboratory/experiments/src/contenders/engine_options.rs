@@ -8,23 +8,16 @@ use std::path::{Path, PathBuf};
 
 use super::EngineSetup;
 use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, TypedOption};
+use crate::options::{self, TypedOption, info};
 
 /// The option for the engine's policies.
-pub(crate) const POLICY: OptionInfo = OptionInfo {
-    name: "policy",
-    value: "LIST",
-    default: "",
-    doc: "the engine's policies, by name, each a contender (default: what an engine has)",
-};
+pub(crate) const POLICY: OptionInfo =
+    info("policy", "LIST", "", "the engine's policies, by name, each a contender (default: what an engine has)");
 /// The option for its knobs.
-pub(crate) const KNOBS: OptionInfo =
-    OptionInfo { name: "knobs", value: "LIST", default: "", doc: "knobs of the engine, each as KNOB=VALUE" };
+pub(crate) const KNOBS: OptionInfo = info("knobs", "LIST", "", "knobs of the engine, each as KNOB=VALUE");
 /// The option for its memory.
-pub(crate) const MEMORY: TypedOption<u64> = options::size(
-    OptionInfo { name: "memory", value: "SIZE", default: "2GiB", doc: "page memory of the engine" },
-    16 << 20..=64 << 30,
-);
+pub(crate) const MEMORY: TypedOption<u64> =
+    options::size(info("memory", "SIZE", "2GiB", "page memory of the engine"), 16 << 20..=64 << 30);
 
 /// File systems in memory (`linux/magic.h`).
 const TMPFS_MAGIC: u32 = 0x0102_1994;

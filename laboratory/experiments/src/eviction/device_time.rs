@@ -80,10 +80,6 @@ struct Counts {
 const COUNTED: [Counter; 5] =
     [Counter::ReadMissPages, Counter::ReadHitPages, Counter::ThrottleNs, Counter::PagesDirtied, Counter::AllocStall];
 
-fn failed(error: impl std::fmt::Display) -> LabError {
-    LabError::Failed(error.to_string())
-}
-
 impl Case {
     pub(super) fn run(
         device: &str,
@@ -93,11 +89,11 @@ impl Case {
         seed: u64,
     ) -> Result<Self, LabError> {
         let world = World::new(WorldOptions::machine(seed, CpuOptions::count(CPUS)));
-        let setup = Setup::of(OWN_POLICY).map_err(failed)?.with_eviction(Some(kind));
+        let setup = Setup::of(OWN_POLICY).map_err(LabError::failed)?.with_eviction(Some(kind));
         let memory = Memory::Stamped(sizes.frames * PAGE_BYTES);
-        let mut machine = afflux_simulator::SimMachine::new(&world, memory, setup).map_err(failed)?;
-        let choice = DeviceChoice::parse(device).map_err(failed)?;
-        machine.add(device, catalogue::make(&world, 0, &choice.model(None).map_err(failed)?));
+        let mut machine = afflux_simulator::SimMachine::new(&world, memory, setup).map_err(LabError::failed)?;
+        let choice = DeviceChoice::parse(device).map_err(LabError::failed)?;
+        machine.add(device, catalogue::make(&world, 0, &choice.model(None).map_err(LabError::failed)?));
         let sequence = generator.sequence(sizes, seed);
         let (engine, disk) = (Arc::clone(&machine.engine), Arc::clone(&machine.disks[0]));
         let files = files(&sequence, &disk, |backing, bytes| engine.open(machine.devices[0], backing, bytes));
@@ -106,8 +102,8 @@ impl Case {
         for _ in 0..CLIENTS {
             world.spawn("client", client(Arc::clone(&shared)));
         }
-        let ended_ns = world.run(shared.all_ended()).map_err(failed)?.map_err(failed)?;
-        world.run(shared.sync()).map_err(failed)?.map_err(failed)?;
+        let ended_ns = world.run(shared.all_ended()).map_err(LabError::failed)?.map_err(LabError::failed)?;
+        world.run(shared.sync()).map_err(LabError::failed)?.map_err(LabError::failed)?;
         let cost = shared.cost(ended_ns)?;
         let (device, part) = (device.to_owned(), sizes.pages / sizes.frames);
         let delays = delays(&shared.engine, &machine.devices);
@@ -190,7 +186,7 @@ impl Shared {
     }
 
     fn cost(&self, ended_ns: u64) -> Result<Cost, LabError> {
-        let warm = lock(&self.warm).ok_or_else(|| failed("a sequence without touches"))?;
+        let warm = lock(&self.warm).ok_or_else(|| LabError::failed("a sequence without touches"))?;
         let now = self.counts();
         let requests = (self.sequence.touches.len() - self.sequence.touches.len() / 4) as f64;
         let moved = |at: usize| (now.values[at] - warm.values[at]) as f64;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the options, the order of the parts, the rows.
 //! Does not own: the engine's policies, those for comparison (`references`), the generators
-//! (`afflux_workloads::touches`), the traces (`traces`), tables and sentences (`findings`).
+//! (`afflux_workloads::touches`), the traces (`traces`), what is shown (`findings`).
 //! Invariants: the engine's policies run as its own code with its own page states (`ours`), or in the whole engine
 //! (`device_time`); nothing was chosen to match anything published.
 
@@ -15,13 +15,13 @@ mod references;
 mod tests;
 mod traces;
 
-use afflux_engine::eviction::EvictionKind;
 use afflux_report::{Fields, Row, Source};
 use afflux_simulator::catalogue;
 use afflux_workloads::touches::{GENERATORS, Generator, Sizes, generator_named};
 
 use crate::experiment::{Experiment, Findings, LabError, Labels, OptionInfo, Request, Watch};
-use crate::options::{self, TypedOption};
+use crate::options::{self, TypedOption, info};
+use crate::views::KeptRows;
 use device_time::Case;
 use ratios::{Cell, ENGINES, POLICIES};
 use traces::{RealTrace, TRACES, TraceRow};
@@ -31,32 +31,24 @@ const SEED: u64 = 1;
 /// In the second part, a cache holds a 16th or a quarter of the pages.
 const DEVICE_PARTS: [u64; 2] = [16, 4];
 
-const PARTS: TypedOption<u64> = options::number(
-    OptionInfo { name: "parts", value: "LIST", default: "64,16,4", doc: "Caches of 1/N of the pages" },
-    2..=1024,
-);
-const PAGES: TypedOption<u64> = options::number(
-    OptionInfo { name: "pages", value: "N", default: "65536", doc: "Pages that a generator touches; --quick: 16384" },
-    1024..=4_194_304,
-);
-const TOUCHES: TypedOption<u64> = options::number(
-    OptionInfo { name: "touches", value: "N", default: "400000", doc: "Touches of a generator; --quick: 100000" },
-    1000..=1_000_000_000,
-);
-const WHICH: TypedOption<Vec<&'static Generator>> = options::parsed(
-    OptionInfo { name: "generators", value: "LIST", default: "all", doc: "Names of generators, or all" },
-    |name| match name {
+const PARTS: TypedOption<u64> =
+    options::number(info("parts", "LIST", "64,16,4", "Caches of 1/N of the pages"), 2..=1024);
+const PAGES: TypedOption<u64> =
+    options::number(info("pages", "N", "65536", "Pages that a generator touches; --quick: 16384"), 1024..=4_194_304);
+const TOUCHES: TypedOption<u64> =
+    options::number(info("touches", "N", "400000", "Touches of a generator; --quick: 100000"), 1000..=1_000_000_000);
+const WHICH: TypedOption<Vec<&'static Generator>> =
+    options::parsed(info("generators", "LIST", "all", "Names of generators, or all"), |name| match name {
         "all" => Ok(GENERATORS.iter().collect()),
         name => generator_named(name).map(|generator| vec![generator]),
-    },
-);
+    });
 const DEVICES: TypedOption<Option<String>> = options::parsed(
-    OptionInfo {
-        name: "devices",
-        value: "LIST",
-        default: "disk,sata-ssd,nvme-ssd",
-        doc: "Devices of the second part, by names of the catalogue; none leaves it out",
-    },
+    info(
+        "devices",
+        "LIST",
+        "disk,sata-ssd,nvme-ssd",
+        "Devices of the second part, by names of the catalogue; none leaves it out",
+    ),
     |name| match name {
         "none" => Ok(None),
         name if catalogue::names().contains(&name) => Ok(Some(name.to_owned())),
@@ -64,22 +56,15 @@ const DEVICES: TypedOption<Option<String>> = options::parsed(
     },
 );
 const DEVICE_PAGES: TypedOption<u64> = options::number(
-    OptionInfo {
-        name: "device-pages",
-        value: "N",
-        default: "8192",
-        doc: "Pages in the second part, touched three times as often; --quick: 2048",
-    },
+    info("device-pages", "N", "8192", "Pages in the second part, touched three times as often; --quick: 2048"),
     1024..=4_194_304,
 );
-const WHICH_TRACES: TypedOption<Vec<&'static RealTrace>> = options::parsed(
-    OptionInfo { name: "traces", value: "LIST", default: "all", doc: "Recorded traces by name, all, or none" },
-    |name| match name {
+const WHICH_TRACES: TypedOption<Vec<&'static RealTrace>> =
+    options::parsed(info("traces", "LIST", "all", "Recorded traces by name, all, or none"), |name| match name {
         "all" => Ok(TRACES.iter().collect()),
         "none" => Ok(Vec::new()),
         name => traces::named(name).map(|trace| vec![trace]),
-    },
-);
+    });
 const OPTIONS: &[OptionInfo] =
     &[PARTS.info, PAGES.info, TOUCHES.info, WHICH.info, DEVICES.info, DEVICE_PAGES.info, WHICH_TRACES.info];
 
@@ -104,6 +89,7 @@ pub(crate) static EVICTION: Experiment = Experiment {
 fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
     let asked = EvictionOptions::read(request)?;
     let all = asked.runs() as f64;
+    let mut watch = KeptRows::new(watch);
     let mut cells = Vec::new();
     for generator in &asked.generators {
         for part in &asked.parts {
@@ -139,7 +125,7 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
             rows.push(found);
         }
     }
-    Ok(findings::findings(&cells, &cases, &rows))
+    Ok(findings::findings(&cells, &cases, &rows, &watch.rows))
 }
 
 /// The options of a run.
@@ -228,9 +214,4 @@ fn row(variant: &str, params: Fields, metrics: Fields) -> Row {
         published: Fields::new(),
         source: Source::Simulated,
     }
-}
-
-/// The policy of an engine unless a setting names another.
-fn default_policy() -> &'static str {
-    EvictionKind::default().name()
 }

@@ -8,11 +8,10 @@ use afflux_engine::eviction::EvictionKind;
 use afflux_workloads::touches::{Generator, Sequence, Sizes};
 
 use super::ours::Ours;
-use super::references::{Arc, Belady, Cache, Counts, Dueling, Fifo, Lru, S3Fifo, Sieve, run};
+use super::references::{Arc, Belady, Cache, Counts, Fifo, Lru, S3Fifo, Sieve, run};
 
 /// Policies, in the order of all tables.
-pub(super) const POLICIES: &[&str] =
-    &["fifo", "lru", "arc", "two-list", "s3-fifo", "sieve", "s3-window", "dueling", "belady"];
+pub(super) const POLICIES: &[&str] = &["fifo", "lru", "arc", "two-list", "s3-fifo", "sieve", "s3-window", "belady"];
 
 /// The engine's policies.
 pub(super) const ENGINES: [EvictionKind; 2] = EvictionKind::ALL;
@@ -24,7 +23,6 @@ const MARGIN: f64 = 0.01;
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) generator: &'static str,
-    pub(super) scans: bool,
     /// The cache holds one `part`-th of the pages.
     pub(super) part: u64,
     /// In the order of [`POLICIES`]; `None` for a policy that did not run.
@@ -46,7 +44,7 @@ impl Cell {
             counts.push(count);
         }
         let part = sizes.pages / sizes.frames;
-        Self { generator: generator.name, scans: generator.scans, part, counts, looks }
+        Self { generator: generator.name, part, counts, looks }
     }
 
     pub(super) fn hit_ratio(&self, policy: &str) -> f64 {
@@ -89,7 +87,6 @@ pub(super) fn cache(policy: &str, frames: usize, sequence: &Sequence) -> Box<dyn
         "arc" => Box::new(Arc::new(frames, pages)),
         "s3-fifo" => Box::new(S3Fifo::new(frames, pages)),
         "sieve" => Box::new(Sieve::new(frames, pages)),
-        "dueling" => Box::new(Dueling::new(frames, pages)),
         "belady" => Box::new(Belady::new(frames, pages, &sequence.touches)),
         engines => {
             let kind = EvictionKind::from_name(engines).expect("the others are the engine's");

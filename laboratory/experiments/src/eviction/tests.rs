@@ -1,23 +1,15 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use afflux_report::terminal::Terminal;
+
 use super::*;
 use crate::eviction::ratios::Spread;
-
-#[derive(Default)]
-struct Rows(Vec<serde_json::Value>);
-
-impl Watch for Rows {
-    fn row(&mut self, row: &Row) {
-        self.0.push(serde_json::from_str(&row.to_string()).unwrap());
-    }
-    fn step(&mut self, _: &str, _: f64) {}
-}
+use crate::experiment::tests::{Reported, given};
 
 fn run(options: &[(&str, &str)]) -> Result<(Vec<serde_json::Value>, Findings), LabError> {
-    let given = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let mut rows = Rows::default();
-    let findings = EVICTION.run(&Request { quick: true, given, ..Request::default() }, &mut rows)?;
-    Ok((rows.0, findings))
+    let mut kept = Reported::default();
+    let findings = EVICTION.run(&Request { quick: true, ..given(options) }, &mut kept)?;
+    Ok((kept.json(), findings))
 }
 
 #[test]
@@ -58,16 +50,19 @@ fn hit_ratios_are_those_of_the_first_study() {
         assert!(ratios.is_sorted() && ratios[3] < ratios[4], "{generator}: {ratios:?}");
     }
     assert_eq!(rows.len(), 2 * 3 * POLICIES.len());
-    assert_eq!(findings.tables.len(), 2);
-    assert!(findings.says.iter().any(|said| said.contains("In 6 of 6 rows s3-window")), "{:?}", findings.says);
+    assert_eq!((findings.tables.len(), findings.details.len()), (2, 1));
+    assert!(findings.tables[0].text(Terminal::PLAIN).contains("6 of 6 rows"), "{:?}", findings.tables[0]);
 }
 
 #[test]
 fn a_scan_costs_the_default_less_than_the_kernels_lists() {
-    let (rows, findings) =
-        run(&[("generators", "scan-hot,small-reads"), ("devices", "none"), ("traces", "none")]).unwrap();
-    assert_eq!(rows.len(), 2 * 3 * POLICIES.len());
-    assert!(findings.says.iter().any(|said| said.contains("above two-list in 6 of 6 rows")), "{:?}", findings.says);
+    let (rows, _) = run(&[("generators", "scan-hot,small-reads"), ("devices", "none"), ("traces", "none")]).unwrap();
+    let hits = |policy: &str| -> Vec<f64> {
+        let own = rows.iter().filter(|row| row["variant"] == policy);
+        own.map(|row| row["metrics"]["hit_ratio"].as_f64().unwrap()).collect()
+    };
+    let (own, kernel) = (hits("s3-window"), hits("two-list"));
+    assert!(own.len() == 6 && own.iter().zip(&kernel).all(|(own, kernel)| own > kernel), "{own:?} {kernel:?}");
 }
 
 #[test]
@@ -94,8 +89,7 @@ fn the_engine_on_a_device_is_told_by_its_costs() {
         let read = &row["metrics"]["delays"]["0"]["read"];
         assert!(read["count"].as_u64() > Some(0) && read["max_ms"].as_f64() >= read["average_ms"].as_f64(), "{row}");
     }
-    assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (3, 1, 2));
-    assert!(findings.answer.contains(" rows it is at most a point behind"), "{}", findings.answer);
+    assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (3, 2, 2));
     assert_eq!(run(&options).unwrap().0, rows, "the same again");
 }
 

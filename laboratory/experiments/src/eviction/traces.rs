@@ -88,11 +88,11 @@ impl TraceRow {
         Ok(Self { trace: trace.name, held_out: trace.held_out, part, misses, disk_bytes })
     }
 
-    /// Pages that the default reads, for each page that the best of the others reads. Belady's knows the future, and
-    /// dueling is a trial: neither is another.
+    /// Pages that the default reads, for each page that the best of the others reads. Belady's knows the future, so it is
+    /// no other.
     pub(super) fn to_best(&self) -> f64 {
         let of = |policy: &&str| self.misses[POLICIES.iter().position(|name| name == policy).unwrap_or(0)];
-        let others = POLICIES.iter().filter(|policy| !["belady", "dueling", default_policy()].contains(policy));
+        let others = POLICIES.iter().filter(|policy| !["belady", default_policy()].contains(policy));
         of(&default_policy()) as f64 / others.map(of).min().unwrap_or(0).max(1) as f64
     }
 

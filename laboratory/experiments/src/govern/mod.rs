@@ -2,10 +2,10 @@
 //!
 //! Owns: the order of runs, the rows.
 //! Does not own: the options (`plan`), a run in virtual time under `linux-6.1` (`simulated`) or on a throttled disk
-//! (`measured`), tables and sentences (`html`).
+//! (`measured`), what is shown (`findings`).
 //! Invariants: the simulated governor decides by the same code as the measured one, which is the command's.
 
-mod html;
+mod findings;
 mod measured;
 mod plan;
 mod simulated;
@@ -13,7 +13,8 @@ mod simulated;
 use afflux_report::{Fields, Row, Source};
 
 use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
-use html::GovernPage;
+use crate::host_load::load;
+use crate::views::KeptRows;
 use plan::{GovernRace, Plan, Subject};
 
 /// The experiment.
@@ -35,7 +36,8 @@ pub(crate) static GOVERN: Experiment = Experiment {
 
 fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
-    let mut page = GovernPage::new(&plan, request.measured);
+    let load = request.measured.then(load).flatten();
+    let (mut watch, mut all) = (KeptRows::new(watch), Vec::new());
     let mut jobs: Vec<(Source, GovernRace, Subject)> = Vec::new();
     if !plan.measured_only {
         jobs.extend(plan.simulated().into_iter().map(|(race, subject)| (Source::Simulated, race, subject)));
@@ -45,7 +47,7 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
         jobs.extend(plan.measured().into_iter().map(|(race, subject)| (Source::Measured, race, subject)));
     }
     for (at, (source, race, subject)) in jobs.iter().copied().enumerate() {
-        let what = format!("{}: {}, {}", html::said(source), race.name(), subject.name());
+        let what = format!("{}: {}, {}", findings::said(source), race.name(), subject.name());
         watch.step(&what, at as f64 / jobs.len() as f64);
         let ran = match (&stage, source) {
             (Some(stage), Source::Measured) => measured::run(stage, race, subject),
@@ -53,15 +55,15 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
         };
         let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
         watch.row(&row(&plan, source, race, subject, &ran));
-        page.add(source, race, subject, ran);
+        all.push((source, race, subject, ran));
     }
-    Ok(page.findings())
+    Ok(findings::findings(&plan, &all, &watch.rows, load))
 }
 
 /// The results of a run.
 #[derive(Debug, Default)]
 struct Ran {
-    /// By name, as listed in `html`.
+    /// By name, as listed in `findings`.
     metrics: Vec<(&'static str, f64)>,
     looks: Vec<Look>,
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::contenders::engine_options::directory;
 use crate::experiment::{LabError, OptionInfo, Request, SWITCH_ON};
-use crate::options::{self, TypedOption};
+use crate::options::{self, TypedOption, info};
 
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
@@ -61,60 +61,50 @@ impl Subject {
     }
 }
 
-const RATE: TypedOption<u64> = options::rate(
-    OptionInfo { name: "rate", value: "RATE", default: "25MB", doc: "bytes a second of the disk" },
-    1_000_000..=1_000_000_000,
-);
-const SLOW_RATE: TypedOption<u64> = options::rate(
-    OptionInfo { name: "slow-rate", value: "RATE", default: "5MB", doc: "slower: what its rate becomes" },
-    1_000_000..=1_000_000_000,
-);
+const RATE: TypedOption<u64> =
+    options::rate(info("rate", "RATE", "25MB", "bytes a second of the disk"), 1_000_000..=1_000_000_000);
+const SLOW_RATE: TypedOption<u64> =
+    options::rate(info("slow-rate", "RATE", "5MB", "slower: what its rate becomes"), 1_000_000..=1_000_000_000);
 const FAST_RATE: TypedOption<u64> = options::rate(
-    OptionInfo { name: "fast-rate", value: "RATE", default: "200MB", doc: "burst: bytes a second of the fast disk" },
+    info("fast-rate", "RATE", "200MB", "burst: bytes a second of the fast disk"),
     1_000_000..=10_000_000_000,
 );
-const BURST: TypedOption<u64> = options::size(
-    OptionInfo { name: "burst", value: "SIZE", default: "150MB", doc: "burst: what is written to the fast disk" },
-    1_000_000..=4_000_000_000,
-);
-const SECONDS: TypedOption<u64> =
-    options::number(OptionInfo { name: "seconds", value: "N", default: "45", doc: "how long is written" }, 2..=600);
-const BUDGET: TypedOption<u64> = options::number(
-    OptionInfo { name: "budget-ms", value: "N", default: "1000", doc: "the budget of each disk, in milliseconds" },
-    10..=60_000,
-);
+const BURST: TypedOption<u64> =
+    options::size(info("burst", "SIZE", "150MB", "burst: what is written to the fast disk"), 1_000_000..=4_000_000_000);
+const SECONDS: TypedOption<u64> = options::number(info("seconds", "N", "45", "how long is written"), 2..=600);
+const BUDGET: TypedOption<u64> =
+    options::number(info("budget-ms", "N", "1000", "the budget of each disk, in milliseconds"), 10..=60_000);
 const RACES: TypedOption<GovernRace> = options::choice(
-    OptionInfo { name: "races", value: "LIST", default: "full-speed,paced,slower,burst", doc: "which races" },
+    info("races", "LIST", "full-speed,paced,slower,burst", "which races"),
     GovernRace::ALL,
     "'{value}' is none of {known}",
 );
 const SUBJECTS: TypedOption<Subject> = options::choice(
-    OptionInfo {
-        name: "subjects",
-        value: "LIST",
-        default: "kernel,by-hand,governed",
-        doc: "who holds the disk to what: nobody, max_bytes set once and right, the governor",
-    },
+    info(
+        "subjects",
+        "LIST",
+        "kernel,by-hand,governed",
+        "who holds the disk to what: nobody, max_bytes set once and right, the governor",
+    ),
     Subject::ASKED,
     "'{value}' is none of {known}",
 );
 const REPEATS: TypedOption<u64> = options::number(
-    OptionInfo {
-        name: "repeats",
-        value: "N",
-        default: "3",
-        doc: "measured: how often each is run; the kernel by itself once, which takes as long as all others",
-    },
+    info(
+        "repeats",
+        "N",
+        "3",
+        "measured: how often each is run; the kernel by itself once, which takes as long as all others",
+    ),
     1..=20,
 );
-const ONLY: OptionInfo =
-    OptionInfo { name: "measured-only", value: "", default: "", doc: "with --measured: leave the simulated part out" };
-const DIRECTORY: OptionInfo = OptionInfo {
-    name: "directory",
-    value: "DIR",
-    default: "",
-    doc: "measured: where the disks' images are made, on a disk file system (default: the temporary directory, or /var/tmp if that is in memory)",
-};
+const ONLY: OptionInfo = info("measured-only", "", "", "with --measured: leave the simulated part out");
+const DIRECTORY: OptionInfo = info(
+    "directory",
+    "DIR",
+    "",
+    "measured: where the disks' images are made, on a disk file system (default: the temporary directory, or /var/tmp if that is in memory)",
+);
 /// All of them.
 pub(super) const OPTIONS: &[OptionInfo] = &[
     RATE.info,

@@ -48,7 +48,7 @@ pub(super) fn run(plan: &Plan, race: GovernRace, subject: Subject) -> Result<Ran
             [(KernelKnob::MaxBytes, bytes.unwrap_or(0)), (KernelKnob::StrictLimit, u64::from(bytes.is_some()))]
         {
             let set = machine.engine.set_device_knob(device, knob, value);
-            set.map_err(|error| LabError::Failed(error.to_string()))?;
+            set.map_err(LabError::failed)?;
         }
         Ok(())
     };
@@ -95,7 +95,7 @@ pub(super) fn run(plan: &Plan, race: GovernRace, subject: Subject) -> Result<Ran
     }
     let (accepted, began) = (writer.accepted_bytes.load(Ordering::Relaxed), machine.now_ns());
     let synced = machine.run(machine.engine.sync(&file, 0..u64::MAX))?;
-    synced.map_err(|error| LabError::Failed(error.to_string()))?;
+    synced.map_err(LabError::failed)?;
     let sync_s = (machine.now_ns() - began) as f64 / 1e9;
     let calls = writer.calls.lock().unwrap_or_else(PoisonError::into_inner);
     let mut metrics = vec![
@@ -113,13 +113,12 @@ pub(super) fn run(plan: &Plan, race: GovernRace, subject: Subject) -> Result<Ran
 }
 
 fn machine(plan: &Plan) -> Result<ExperimentMachine, LabError> {
-    let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
     ExperimentMachine::new(MachineOptions {
         seed: SEED,
         cpus: CPUS,
         costs: CostTable::new("none", Vec::new()),
         memory_bytes: plan.memory_bytes,
-        setup: Setup::of("linux-6.1").map_err(|error| failed(&error))?,
+        setup: Setup::of("linux-6.1").map_err(LabError::failed)?,
         knobs: Vec::new(),
         disks: vec![model("throttled", &[("write_bytes_per_second", plan.rate_bytes_per_s.to_string())])?],
         queue: QUEUE,

@@ -6,25 +6,16 @@ use super::plan::OPTIONS;
 use super::*;
 use crate::contenders::engine_options::temporary_on_a_disk;
 use crate::experiment::SWITCH_ON;
+use crate::experiment::tests::{Reported, given};
 use crate::hardware::{DiskRates, SlowDisk};
-
-#[derive(Default)]
-struct CollectedRows(Vec<Row>);
-
-impl Watch for CollectedRows {
-    fn row(&mut self, row: &Row) {
-        self.0.push(row.clone());
-    }
-    fn step(&mut self, _: &str, _: f64) {}
-}
 
 fn number(row: &Row, name: &str) -> f64 {
     row.metrics.get(name).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{name}: {row}"))
 }
 
-fn row<'a>(kept: &'a CollectedRows, race: &str, variant: &str) -> &'a Row {
+fn row<'a>(kept: &'a Reported, race: &str, variant: &str) -> &'a Row {
     let is = |row: &&Row| row.variant == variant && row.params.get("race") == Some(&race.into());
-    kept.0.iter().find(is).unwrap_or_else(|| panic!("no {race}, {variant}"))
+    kept.rows.iter().find(is).unwrap_or_else(|| panic!("no {race}, {variant}"))
 }
 
 #[test]
@@ -33,9 +24,8 @@ fn each_option_that_is_asked_for_is_listed_and_chooses_what_is_run() {
     for name in ["races", "subjects", "repeats", "measured-only"] {
         assert!(listed(name), "{name}");
     }
-    let given = [("races", "full-speed,slower"), ("subjects", "kernel,governed"), ("repeats", "2")];
-    let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    let plan = Plan::read(&Request { given, ..Request::default() }).unwrap();
+    let pairs = [("races", "full-speed,slower"), ("subjects", "kernel,governed"), ("repeats", "2")];
+    let plan = Plan::read(&given(&pairs)).unwrap();
     let (full, slower) = (GovernRace::FullSpeed, GovernRace::Slower);
     let governed = Subject::Governed;
     assert_eq!(plan.simulated(), [(full, Subject::Kernel), (full, governed), (slower, governed)]);
@@ -46,9 +36,8 @@ fn each_option_that_is_asked_for_is_listed_and_chooses_what_is_run() {
 /// In virtual time: exact, and the same everywhere.
 #[test]
 fn under_linux_6_1_a_governed_disk_owes_its_budget_and_is_as_fast() {
-    let given = [("seconds", "20")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let mut kept = CollectedRows::default();
-    let mut plan = Plan::read(&Request { given: given.to_vec(), ..Request::default() }).unwrap();
+    let mut kept = Reported::default();
+    let mut plan = Plan::read(&given(&[("seconds", "20")])).unwrap();
     plan.memory_bytes = 512 << 20;
     for (race, subject) in plan.simulated() {
         let ran = simulated::run(&plan, race, subject).unwrap();
@@ -72,15 +61,14 @@ fn every_race_is_run_on_a_throttled_disk_and_nothing_is_left_behind() {
         return afflux_scratch::skipped!("{why}");
     }
     let place = scratch.path().to_string_lossy().into_owned();
-    let given = [("directory", place.as_str()), ("measured-only", SWITCH_ON), ("races", "full-speed,slower,burst")];
-    let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    let request = Request { given, quick: true, measured: true };
-    let mut kept = CollectedRows::default();
+    let pairs = [("directory", place.as_str()), ("measured-only", SWITCH_ON), ("races", "full-speed,slower,burst")];
+    let request = Request { quick: true, measured: true, ..given(&pairs) };
+    let mut kept = Reported::default();
     let findings = GOVERN.run(&request, &mut kept).unwrap();
-    assert_eq!(kept.0.len(), 8, "three subjects in two races, and two whose disk gets slower");
+    assert_eq!(kept.rows.len(), 8, "three subjects in two races, and two whose disk gets slower");
     assert!(number(row(&kept, "full-speed", "governed"), "end_to_end_mb_per_s") > 0.0);
     assert!(number(row(&kept, "burst", "governed"), "alone_ms") > 0.0);
-    assert_eq!((findings.tables.len(), findings.figures.len()), (1, 2));
+    assert_eq!((findings.tables.len(), findings.figures.len()), (4, 2));
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "something was left behind");
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
     assert!(!mounts.contains(&place), "{mounts}");

@@ -1,22 +1,21 @@
 //! A disk with a byte rate: a loop device over a file with that rate.
 //!
-//! The file is that of a FUSE server in this process (`afflux-disk`). The alternative is a second loop device that the
-//! kernel's block layer throttles; version 1 of its controller is gone from most hosts. The throttle keeps its requests
-//! in a list without a bound, which no disk has. So there is a form with a queue of few and small requests.
+//! The file is that of a FUSE server in this process (`afflux-disk`). There is a form with a queue of few and small
+//! requests, as in a disk.
 //!
 //! Owns: the loop device, the ext4, the mount, the queue.
-//! Does not own: the data on it, the file with the rate (`rated_file`).
+//! Does not own: the data on it, the file with the rate (`afflux_disk`).
 //! Invariants: the rate is lifted before the unmount, which would otherwise take as long as the remaining writes. If
 //! the process dies, a shell that waits for its end takes everything down. The file with the rate has a shell of its own.
 
 use std::path::{Path, PathBuf};
 
+use afflux_disk::{DiskFile, DiskOptions, Rates};
 use afflux_scratch::{Guard, Scratch};
 
 use super::command::{run, run_down};
 use super::error::HardwareError;
 use super::loop_device::{REMOVE_LOOP, attach, attach_fresh, number_of};
-use super::rated_file::{DiskRates, RatedFile};
 
 /// Arguments of the script: number of the mounted device, mount, device, and the number of a loop device to remove or an
 /// empty text, and the program to remove it.
@@ -28,6 +27,15 @@ if [ -n "$4" ]; then perl -e "$5" "$4"; fi"#;
 
 /// The queue of a disk: 64 requests of 128 KiB, so at most 8 MiB are in flight.
 const QUEUE: [(&str, &str); 3] = [("scheduler", "mq-deadline"), ("nr_requests", "64"), ("max_sectors_kb", "128")];
+
+/// Bytes a second; `None` for the speed of the host.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiskRates {
+    /// For reads.
+    pub read_bytes_per_s: Option<u64>,
+    /// For writes.
+    pub write_bytes_per_s: Option<u64>,
+}
 
 /// The free bytes on the file system of a directory.
 ///
@@ -45,8 +53,6 @@ struct Form {
     /// The block device did not exist before.
     is_fresh: bool,
     has_queue: bool,
-    /// The kernel's block layer holds the rate.
-    is_throttled: bool,
 }
 
 /// A mounted slow disk.
@@ -60,7 +66,7 @@ pub struct SlowDisk {
     number: String,
     guard: Option<Guard>,
     /// Dropped after the device over it.
-    file: RatedFile,
+    file: DiskFile,
     /// The directory with the file and the mount. Dropped last.
     _scratch: Scratch,
 }
@@ -81,7 +87,7 @@ impl SlowDisk {
     /// # Errors
     /// As [`SlowDisk::new`].
     pub fn fresh(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        Self::over(directory, bytes, rates, Form { is_fresh: true, ..Form::default() })
+        Self::over(directory, bytes, rates, Form { is_fresh: true, has_queue: false })
     }
 
     /// As [`SlowDisk::fresh`], with a queue of requests before the rate, as in a disk.
@@ -89,15 +95,7 @@ impl SlowDisk {
     /// # Errors
     /// As [`SlowDisk::new`].
     pub fn queued(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        Self::over(directory, bytes, rates, Form { is_fresh: true, has_queue: true, ..Form::default() })
-    }
-
-    /// As [`SlowDisk::queued`], with the rate held by the kernel's block layer.
-    ///
-    /// # Errors
-    /// As [`SlowDisk::new`], and without the throttle.
-    pub fn throttled(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        Self::over(directory, bytes, rates, Form { is_fresh: true, has_queue: true, is_throttled: true })
+        Self::over(directory, bytes, rates, Form { is_fresh: true, has_queue: true })
     }
 
     /// Checks for the requirements of a slow disk, before anything is set up.
@@ -120,10 +118,9 @@ impl SlowDisk {
         Self::probe()?;
         let scratch = Scratch::guarded(directory, "disk")?;
         let mount = scratch.path().join("slow");
-        let file = match form.is_throttled {
-            true => RatedFile::throttled(scratch.path(), bytes)?,
-            false => RatedFile::served(scratch.path(), bytes)?,
-        };
+        // No power is cut here, so a volatile cache would only cost time.
+        let options = DiskOptions { cache_bytes: 0, ..DiskOptions::new(bytes.next_multiple_of(4096)) };
+        let file = DiskFile::new(scratch.path(), options)?;
         // From here on a drop takes down every part that exists.
         let mut disk = Self {
             mount,
@@ -180,9 +177,14 @@ impl SlowDisk {
     /// Sets the rates; takes effect at once.
     ///
     /// # Errors
-    /// When the block controller refuses them.
+    /// None today: a file of our own server takes any rate.
     pub fn throttle(&self, rates: DiskRates) -> Result<(), HardwareError> {
-        self.file.set(rates)
+        self.file.set_rates(Rates {
+            read_bytes_per_s: rates.read_bytes_per_s.unwrap_or(0),
+            write_bytes_per_s: rates.write_bytes_per_s.unwrap_or(0),
+            ..Rates::default()
+        });
+        Ok(())
     }
 
     /// The name of the block device, as `loop0`.

@@ -1,7 +1,7 @@
 //! Results of s0's runs: a cell for each law, machine and size, and the paths of calls.
 //!
 //! Owns: a cell's figures over its runs.
-//! Does not own: the runs (`mapped_writes`), the form of figures (`tables`, `findings`).
+//! Does not own: the runs (`mapped_writes`), what is shown of figures (`findings`).
 //! Invariants: a cell has at least three runs, and the mean of its speed leaves out the fastest and the slowest.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use afflux_kernels::Path;
 
 use super::mapped_writes::{MEMORY_MIB, Ran};
-use super::parts::{self, AS_IT_IS, Change};
+use super::parts::{AS_IT_IS, Change};
 use super::plan::Case;
 use super::published::{Line, SPEEDS};
 use crate::machine::PAGE_BYTES;
@@ -43,17 +43,6 @@ impl Cell {
     /// Whether more than one run counts, so that there is a deviation.
     pub(super) fn has_scatter(&self) -> bool {
         self.speed.samples > 1
-    }
-
-    /// The speed, with the deviation if there is one.
-    pub(super) fn speed_text(&self) -> String {
-        let scatter = if self.has_scatter() { format!(" ({:.2})", self.speed.sd) } else { String::new() };
-        format!("{:.1}{scatter}", self.speed.mean)
-    }
-
-    /// The name in tables with all sizes.
-    pub(super) fn name(&self) -> &'static str {
-        if self.is_changed() { parts::UNASSIGNED_NAME } else { self.variant() }
     }
 
     /// The mean of a figure over the runs.

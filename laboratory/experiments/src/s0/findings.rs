@@ -1,70 +1,120 @@
-//! The reads by path beside the kernel's code, the seed's perf stat, the plots; all findings together.
+//! The findings of s0: what is shown of its rows, the seed's perf stat, the check of reads.
 //!
-//! Owns: their arrangement.
-//! Does not own: the runs, the expected reads (`kernel_reads`), the tables of speeds (`tables`), the sentences
-//! (`conclusions`).
-//! Invariants: a figure shown is one of a row.
+//! Owns: the columns.
+//! Does not own: the runs, the expected reads (`kernel_reads`).
+//! Invariants: a gain is against the unchanged `linux-2.6.31`, at the same size on the same machine.
 
-use afflux_kernels::Reads;
-use afflux_report::{Align, Axis, Cell as Text, Figure, Plot, Quantity, Series, Shape, Table};
+use afflux_report::{Align, Cell as Text, Quantity, Row, Table};
 
-use super::cell::{Cell, PathsOf};
+use super::cell::PathsOf;
 use super::kernel_reads::{expected, is_shown, read_on};
-use super::parts::BASE;
-use super::plan::Case;
-use super::published::{PERF, SPEEDS};
-use super::tables::{self, of_case};
+use super::published::PERF;
 use crate::experiment::Findings;
+use crate::views::{Along, ChartView, Check, Column, Pick, TableView, View, Within, add_checks};
 
-fn reads(paths: &PathsOf) -> Table {
-    let right = Align::Right;
-    let mut table = Table::new(
-        "Reads of shared counters in one call, by path",
-        &[
-            ("variant", Align::Left),
-            ("path", Align::Left),
-            ("calls", right),
-            ("global", right),
-            ("of these dirty", right),
-            ("of these always 0 here", right),
-            ("device", right),
-            ("kernel's code", right),
-        ],
-    )
-    .named_by(2);
-    for (variant, paths) in paths {
-        for (path, calls) in paths.iter().filter(|(path, _)| is_shown(path)) {
-            let name = if path.0.starts_with('C') { "let through" } else { "wrote one chunk" };
-            let name = format!("{name}{}", if path.0.ends_with('f') { " while the flusher is at work" } else { "" });
-            let Reads { global, dirty, device, absent } = path.1;
-            let kernel = expected(variant, path).map_or_else(String::new, |[a, b, c]| format!("{a} / {b} / {c}"));
-            let same = expected(variant, path) == Some(read_on(path));
-            table.row([
-                Text::from(*variant),
-                Text::from(name),
-                Text::from(afflux_report::units::count(*calls)),
-                Text::from(global.to_string()),
-                Text::from(dirty.to_string()),
-                Text::from(absent.to_string()),
-                Text::from(device.to_string()),
-                if same { Text::from(kernel) } else { Text::flagged(kernel) },
-            ]);
-        }
-    }
-    table.note(
-        "Always 0 here: anonymous memory, pages written through a copy, pages unstable on a server, which no \
-         experiment here has. They are read as the kernel's are, and cost as much; they decide nothing.",
-    );
-    table.note(
-        "Kernel's code: counted by hand; July's, of which there is no copy, as August's. The merged form's two rows are \
-         below the half-way mark between background and limit, and above it. Before the patch two more are read on the way \
-         out unless writeback of the device is in progress.",
-    );
-    table.note(
-        "Chunks come from runs with a queue of 4 requests: with 128, what is in the queue keeps a device's dirty pages \
-         below its share. August's and September's forms go round once more after a chunk: two passes of 9, 4 and 2 each.",
-    );
-    table
+const SPEED: &[Column] = &[
+    ("MiB/s", "mib_per_s_mean", 1),
+    ("deviation", "mib_per_s_sd", 2),
+    ("gain, %", "gain_percent", 1),
+    ("waited, s", "pause_s", 2),
+    ("calls", "calls", 0),
+];
+/// What happened in a run, in the mean.
+const COURSE: &[Column] = &[
+    ("MiB/s", "mib_per_s_mean", 1),
+    ("gain, %", "gain_percent", 1),
+    ("passes", "passes", 1),
+    ("waits", "pauses", 1),
+    ("waited, s", "pause_s", 3),
+    ("first, MiB", "first_pause_mib", 1),
+    ("flushing, s", "background_asked_s", 3),
+    ("own pages", "written_by_writer_pages", 0),
+];
+const LEGEND: &str = "First: what the disk had dirty and under writeback when the writer first waited, in the runs in which it \
+                      did. Flushing: when background writeback was first asked for. Own pages: written back by the writer. A \
+                      published gain is that of the whole patch.";
+
+const fn speed_chart(title: &'static str, rows: Pick) -> ChartView {
+    let along = Along::Line("size_mib", Quantity::Plain("MiB"), &["change"]);
+    let (quantity, figure) = (Quantity::Plain("MiB/s"), ("mib_per_s_mean", 1.0));
+    ChartView { title, rows, label: "speed", quantity, figure, within: Within::Rows, along }
+}
+
+const VIEW: View = View {
+    tables: &[
+        TableView::of(
+            "Speed of storing, and by how much the patch is faster",
+            &["size_mib", "change", "runs"],
+            SPEED,
+            "Published: 2.6.31-rc3, ten runs, fastest and slowest dropped; patched there is the July form. s0-august with its \
+             device not tested: what August's code does if the variable that it tests before assigning it is 0.",
+        )
+        .only(&[("case", "speeds")]),
+        TableView::of("One part of the law changed at a time", &["change", "size_mib", "runs"], COURSE, LEGEND)
+            .only(&[("case", "parts")]),
+        TableView::of(
+            "600 MiB beside dirty pages for another, slow disk",
+            &["others_mib", "change", "runs"],
+            COURSE,
+            "Here the clip, which the patch drops, takes from the share what others have.",
+        )
+        .only(&[("case", "others")]),
+        TableView::of(
+            "Reads of shared counters in one call, by path",
+            &["path", "device_reads_per_call"],
+            &[
+                ("calls", "calls", 0),
+                ("global", "global_reads_per_call", 0),
+                ("kernel's code", "kernel_code_global_reads", 0),
+                ("of these dirty", "dirty_reads_per_call", 0),
+                ("kernel's code", "kernel_code_dirty_reads", 0),
+                ("of these always 0 here", "always_zero_reads_per_call", 0),
+                ("device, kernel's code", "kernel_code_device_reads", 0),
+            ],
+            "C: let through; W: wrote one chunk; f: while the flusher is at work. Always 0 here: anonymous memory, pages \
+             written through a copy, pages unstable on a server. Kernel's code: counted by hand; July's, of which there is no \
+             copy, as August's. Chunks come from runs with a queue of 4 requests.",
+        )
+        .only(&[("path", "")]),
+        TableView::of(
+            "Reading dirty counters that lie on one line, in the groups of each form",
+            &["threads_beside"],
+            &[("ns", "ns_median", 0), ("from", "ns_lower", 0), ("to", "ns_upper", 0), ("rounds", "rounds", 0)],
+            "Median, and within which half of the rounds lie; rounds: in which the threads beside got on.",
+        ),
+    ],
+    charts: &[
+        speed_chart("Speed by size before the patch", &[("case", "speeds"), ("variant", "linux-2.6.31")]),
+        speed_chart("Speed by size, merged", &[("case", "speeds"), ("variant", "s0-merged")]),
+        speed_chart("Speed by size, August's form", &[("case", "speeds"), ("variant", "s0-august")]),
+        speed_chart("Speed near the limit", &[("case", "near")]),
+        ChartView {
+            title: "Reading the dirty counters of one call",
+            rows: &[],
+            label: "time",
+            quantity: Quantity::Time,
+            figure: ("ns_median", 1e-9),
+            within: Within::Ends("ns_lower", "ns_upper"),
+            along: Along::Groups(&["threads_beside"]),
+        },
+    ],
+    text: include_str!("findings.md"),
+};
+
+/// Figures from the kernels and laws alone have no cell.
+pub(super) fn findings(rows: &[Row], paths: &PathsOf) -> Findings {
+    let mut findings = VIEW.findings(rows);
+    findings.details.push(perf());
+    let shown: Vec<_> = paths.iter().flat_map(|(variant, paths)| paths.keys().map(|path| (*variant, path))).collect();
+    let shown: Vec<_> = shown.into_iter().filter(|(_, path)| is_shown(path)).collect();
+    let same = shown.iter().filter(|(variant, path)| expected(variant, path) == Some(read_on(path))).count();
+    let check = Check {
+        what: "each path reads as many shared counters as the kernel's code".to_owned(),
+        found: format!("{same} of {}", shown.len()),
+        met: same == shown.len(),
+    };
+    add_checks(&mut findings, "Reads by path", if shown.is_empty() { &[] } else { std::slice::from_ref(&check) });
+    findings
 }
 
 fn perf() -> Table {
@@ -78,57 +128,4 @@ fn perf() -> Table {
         table.row([Text::from(what), Text::from(number(base)), Text::from(number(patched)), Text::from(said)]);
     }
     table
-}
-
-fn lines<'a>(plot: Plot, cells: &[&'a Cell], name: impl Fn(&'a Cell) -> String) -> Plot {
-    let mut names: Vec<String> = Vec::new();
-    for cell in cells {
-        let own = name(cell);
-        if !names.contains(&own) {
-            names.push(own);
-        }
-    }
-    names.into_iter().fold(plot, |plot, own| {
-        let points = cells.iter().filter(|cell| name(cell) == own);
-        let points = points.map(|cell| (cell.size_mib as f64, cell.speed.mean)).collect();
-        plot.with(Series::new(own, Shape::Line, points))
-    })
-}
-
-fn new_plot(title: &str) -> Plot {
-    let axis = |label: &str, unit| Axis::new(label, Quantity::Plain(unit));
-    Plot::new(title, axis("size", "MiB").near_data(), axis("speed", "MiB/s"))
-}
-
-fn plots(cells: &[Cell]) -> Vec<Figure> {
-    let mut figures = Vec::new();
-    // The unchanged forms have the same speed, so one line stands for all of them.
-    let shown = |cell: &&Cell| cell.is_changed() || [BASE, "s0-merged"].contains(&cell.variant());
-    let speeds: Vec<&Cell> = of_case(cells, Case::Speeds).filter(shown).collect();
-    if !speeds.is_empty() {
-        let mut plot = lines(new_plot("Speed by size"), &speeds, |cell| cell.name().to_owned());
-        let of_seed = if speeds.iter().any(|cell| cell.published().is_some()) { &SPEEDS[..] } else { &[] };
-        for (name, column) in [("published, 2.6.31-rc3", 0), ("published, patched", 1)].into_iter().take(of_seed.len())
-        {
-            let points = of_seed.iter().map(|line| (line.0 as f64, if column == 0 { line.1[0] } else { line.2[0] }));
-            plot = plot.with(Series::new(name, Shape::Line, points.collect()));
-        }
-        figures.push(Figure::Plot(plot));
-    }
-    let near: Vec<&Cell> = of_case(cells, Case::Near).collect();
-    if !near.is_empty() {
-        let name = |cell: &Cell| format!("{}, {}", cell.variant(), cell.change.label);
-        figures.push(Figure::Plot(lines(new_plot("Speed near the limit"), &near, name)));
-    }
-    figures
-}
-
-/// All findings of the experiment.
-pub(super) fn findings(cells: &[Cell], paths: &PathsOf) -> Findings {
-    let mut all = tables::tables(cells);
-    if !paths.is_empty() {
-        all.push(reads(paths));
-    }
-    let (answer, says) = (super::conclusions::answer(cells, paths), super::conclusions::conclusions(cells, paths));
-    Findings { answer, tables: all, details: vec![perf()], figures: plots(cells), says }
 }

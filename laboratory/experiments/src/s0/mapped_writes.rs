@@ -90,7 +90,7 @@ impl Rig {
 
 fn machine(variant: Variant, rig: Rig) -> Result<KernelMachine, LabError> {
     let queue = Queue { nr_requests: rig.nr_requests, ..QUEUE };
-    let release = release(variant.name).map_err(|error| LabError::Failed(error.to_string()))?;
+    let release = release(variant.name).map_err(LabError::failed)?;
     let disk = |rate| {
         let mut disk = queued_model("disk-82", queue)?;
         disk.zones = vec![(1000, rate)];
@@ -100,7 +100,7 @@ fn machine(variant: Variant, rig: Rig) -> Result<KernelMachine, LabError> {
     if rig.others_mib > 0 {
         let mut other = disk(OTHER_DISK_RATE)?;
         // A cache would take in most of it at once.
-        other.set("write_cache_bytes", "0").map_err(|error| LabError::Failed(error.to_string()))?;
+        other.set("write_cache_bytes", "0").map_err(LabError::failed)?;
         disks.push(other);
     }
     let machine = KernelMachine::boot(KernelMachineOptions {

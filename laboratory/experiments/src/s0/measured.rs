@@ -5,7 +5,7 @@
 //! dirty counters. Between groups it does some arithmetic, during which another thread may take the line away. The cost
 //! of the arithmetic alone is subtracted.
 //!
-//! Owns: the measurement, its rows and findings. Does not own: the laws.
+//! Owns: the measurement, its rows. Does not own: the laws.
 //! Invariants: threads end before this returns. A figure is the median of short rounds, with its quartiles, since a
 //! round in which the thread lost its CPU is one of thousands. With threads beside, a round counts only if they made
 //! progress in it: with too few CPUs, or on a busy machine, they do not run all the time.
@@ -14,15 +14,10 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
-use afflux_report::{Align, Bar, Bars, Cell as Text, Fields, Quantity, Row, Source, Table};
+use afflux_report::{Fields, Row, Source};
 
-use crate::experiment::{Findings, Watch};
+use crate::experiment::Watch;
 use crate::machine::rounded;
-use crate::prose::{paragraph, section};
-
-const TEXT: &str = include_str!("measured.md");
-const A_LINE: &str = section(TEXT, "a line that others write");
-const NOT_SHOWN: &str = section(TEXT, "not shown");
 
 const ROUNDS: usize = 2001;
 /// Most rounds made for each round that counts.
@@ -133,8 +128,10 @@ impl HotLine {
     }
 }
 
-pub(super) fn measure(watch: &mut dyn Watch) -> Vec<Row> {
-    [0, 2].into_iter().flat_map(|threads| lines(threads, watch)).collect()
+pub(super) fn measure(watch: &mut dyn Watch) {
+    for threads in [0, 2] {
+        lines(threads, watch);
+    }
 }
 
 fn row(variant: &str, params: Fields, ns: Quartiles) -> Row {
@@ -154,7 +151,7 @@ fn row(variant: &str, params: Fields, ns: Quartiles) -> Row {
     }
 }
 
-fn lines(threads: usize, watch: &mut dyn Watch) -> Vec<Row> {
+fn lines(threads: usize, watch: &mut dyn Watch) {
     watch.step(&format!("words of a hot line beside {threads} threads"), 0.9);
     let (line, beside) = (HotLine::default(), NeighbourLoad::new(threads));
     let measured = std::thread::scope(|scope| {
@@ -166,83 +163,7 @@ fn lines(threads: usize, watch: &mut dyn Watch) -> Vec<Row> {
         measured
     });
     let params = || Fields::new().with("what", "hot line").with("threads_beside", threads);
-    let rows: Vec<Row> = measured.into_iter().map(|(name, ns)| row(name, params(), ns)).collect();
-    rows.iter().for_each(|row| watch.row(row));
-    rows
-}
-
-fn number(row: &Row, name: &str) -> f64 {
-    row.metrics.get(name).and_then(serde_json::Value::as_f64).unwrap_or_default()
-}
-
-fn of<'a>(rows: &'a [Row], what: &'a str, threads: u64) -> impl Iterator<Item = &'a Row> {
-    rows.iter().filter(move |row| {
-        let is = |name, value: serde_json::Value| row.params.get(name) == Some(&value);
-        is("what", what.into()) && is("threads_beside", threads.into())
-    })
-}
-
-fn table(rows: &[Row], title: &str, what: &str) -> Table {
-    let right = Align::Right;
-    let columns = [("", Align::Left), ("alone, ns", right), ("beside two threads, ns", right), ("rounds", right)];
-    let mut table = Table::new(title, &columns);
-    for alone in of(rows, what, 0) {
-        let beside = of(rows, what, 2).find(|row| row.variant == alone.variant);
-        let text = |row: &Row| {
-            let [median, lower, upper] = ["ns_median", "ns_lower", "ns_upper"].map(|name| number(row, name));
-            format!("{median:.0} ({lower:.0} to {upper:.0})")
-        };
-        table.row([
-            Text::from(alone.variant.clone()),
-            Text::from(text(alone)),
-            Text::from(beside.map_or_else(String::new, text)),
-            Text::from(beside.map_or_else(String::new, |row| number(row, "rounds").to_string())),
-        ]);
-    }
-    table.note("Median, and within which half of the rounds lie; rounds: in which the threads beside got on.");
-    table
-}
-
-/// The results and the conclusions.
-pub(super) fn findings(rows: &[Row]) -> Findings {
-    let line = table(rows, "Reading dirty counters that lie on one line, in the groups of each form", "hot line");
-    let lines: Vec<String> =
-        of(rows, "hot line", 2).map(|row| format!("{} ({:.0} ns)", row.variant, number(row, "ns_median"))).collect();
-    let says = vec![
-        format!(
-            "What S0 saved a kernel is the reading of a line that others write: {}. {}",
-            lines.join(", "),
-            paragraph(A_LINE)
-        ),
-        paragraph(NOT_SHOWN),
-    ];
-    let figures = vec![bars(rows, "Reading the dirty counters of one call", "hot line").into()];
-    Findings { answer: answer(rows), tables: vec![line], figures, says, ..Findings::default() }
-}
-
-/// The cost of reading beside other threads, before the patch and after it.
-fn answer(rows: &[Row]) -> String {
-    let beside = |at: usize| of(rows, "hot line", 2).nth(at).map(|row| number(row, "ns_median"));
-    match (beside(0), beside(1)) {
-        (Some(before), Some(after)) => format!(
-            "Beside two threads that write to the same line, reading the dirty counters of one call costs {before:.0} ns in the \
-             groups of before the patch and {after:.0} ns in those after it."
-        ),
-        _ => "Nothing was measured.".to_owned(),
-    }
-}
-
-fn bars(rows: &[Row], title: &str, what: &str) -> Bars {
-    let bar = |row: &Row| {
-        let [median, lower, upper] = ["ns_median", "ns_lower", "ns_upper"].map(|name| number(row, name) * 1e-9);
-        Bar::new(median).within(lower, upper)
-    };
-    let bars = Bars::new(title, "time", Quantity::Time, ["alone", "beside two threads"])
-        .note("Medians, and within which half of the rounds lie.");
-    of(rows, what, 0).fold(bars, |bars, alone| {
-        let beside = of(rows, what, 2).find(|row| row.variant == alone.variant);
-        bars.group(alone.variant.as_str(), vec![Some(bar(alone)), beside.map(bar)])
-    })
+    measured.into_iter().for_each(|(name, ns)| watch.row(&row(name, params(), ns)));
 }
 
 #[cfg(test)]

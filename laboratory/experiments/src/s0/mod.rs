@@ -5,7 +5,6 @@
 //! Invariants: rows come from runs; published figures are shown beside them.
 
 mod cell;
-mod conclusions;
 mod findings;
 mod kernel_reads;
 mod mapped_writes;
@@ -13,18 +12,18 @@ mod measured;
 mod parts;
 mod plan;
 mod published;
-mod tables;
 
 use afflux_kernels::{Path, Reads};
 use afflux_report::{Fields, Row};
 
 use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
 use crate::machine::{rounded, row};
+use crate::views::KeptRows;
 use cell::{Cell, PathsOf, middle};
 use mapped_writes::{Ran, Rig, Variant, run_many};
-use parts::AS_IT_IS;
+use parts::{AS_IT_IS, BASE};
 use plan::{Case, Plan, Planned};
-use published::Line;
+use published::{Line, gain};
 
 /// The experiment.
 pub(crate) static S0: Experiment = Experiment {
@@ -46,19 +45,22 @@ pub(crate) static S0: Experiment = Experiment {
 
 fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
+    let mut watch = KeptRows::new(watch);
     if request.measured {
-        return Ok(measured::findings(&measured::measure(watch)));
+        measured::measure(&mut watch);
+        return Ok(findings::findings(&watch.rows, &PathsOf::new()));
     }
-    let (cells, paths) = run_all(&plan, watch)?;
+    let (_, paths) = run_all(&plan, &mut watch)?;
     for (variant, paths) in paths.iter().filter(|_| plan.has(Case::Reads)) {
         for (path, calls) in paths.iter().filter(|(path, _)| kernel_reads::is_shown(path)) {
             watch.row(&path_row(variant, path, *calls));
         }
     }
-    Ok(findings::findings(&cells, &paths))
+    Ok(findings::findings(&watch.rows, &paths))
 }
 
-fn speed_row(cell: &Cell) -> Row {
+/// The row of a cell; `base` is the speed of the unchanged law before the patch under the same circumstances.
+fn speed_row(cell: &Cell, base: Option<f64>) -> Row {
     let Cell { size_mib, speed, runs, .. } = cell;
     let per_call = |at: usize| {
         let (reads, calls) = runs.iter().fold((0, 0), |sum, run| (sum.0 + run.reads[at], sum.1 + run.calls));
@@ -66,6 +68,7 @@ fn speed_row(cell: &Cell) -> Row {
     };
     let metrics = Fields::new()
         .with("mib_per_s_mean", rounded(speed.mean, 3))
+        .with("gain_percent", base.map(|base| rounded((speed.mean / base - 1.0) * 100.0, 1)))
         .with("mib_per_s_sd", cell.has_scatter().then(|| rounded(speed.sd, 3)))
         .with("calls", rounded(cell.mean(|run| run.calls as f64), 1))
         .with("global_reads_per_call", per_call(0))
@@ -79,24 +82,27 @@ fn speed_row(cell: &Cell) -> Row {
         .with("background_asked_s", cell.background_s().map(|s| rounded(s, 3)))
         .with("trace_hash", format!("{:016x}", runs[0].trace_hash))
         .with("kernel", runs[0].kernel.clone());
-    let column = |line: &Line| match cell.variant() {
-        _ if cell.case != Case::Speeds || cell.is_changed() => None,
-        "linux-2.6.31" => Some(line.1),
-        "s0-july" => Some(line.2),
-        _ => None,
-    };
-    let published = cell
-        .published()
-        .and_then(column)
-        .map_or_else(Fields::new, |[mean, sd]| Fields::new().with("mib_per_s_mean", mean).with("mib_per_s_sd", sd));
-    let mut params = Fields::new().with("size_mib", *size_mib).with("runs", runs.len());
+    let mut params = Fields::new().with("case", cell.case.name()).with("size_mib", *size_mib).with("runs", runs.len());
     if cell.is_changed() {
         params = params.with("change", cell.change.label);
     }
     if cell.others_mib > 0 {
         params = params.with("others_mib", cell.others_mib);
     }
-    row("s0", cell.variant(), params, metrics, published)
+    row("s0", cell.variant(), params, metrics, cell.published().map_or_else(Fields::new, |line| published(cell, line)))
+}
+
+/// The published figures beside a cell: its own column, and the gain of the patch.
+fn published(cell: &Cell, line: &Line) -> Fields {
+    let patched = cell.variant() == "s0-july" || cell.is_changed();
+    let [mean, sd] = match cell.case {
+        Case::Speeds if patched => line.2,
+        Case::Speeds if cell.variant() == BASE => line.1,
+        Case::Parts if cell.is_changed() => return Fields::new().with("gain_percent", rounded(gain(line), 1)),
+        _ => return Fields::new(),
+    };
+    let fields = Fields::new().with("mib_per_s_mean", mean).with("mib_per_s_sd", sd);
+    if patched { fields.with("gain_percent", rounded(gain(line), 1)) } else { fields }
 }
 
 /// The row for one path of one variant.
@@ -127,6 +133,14 @@ fn add_paths(paths: &mut PathsOf, variant: &'static str, runs: &[Ran]) {
     }
 }
 
+/// The speed of the unchanged law before the patch in the same case, unless the cell is that itself.
+fn base_of(cells: &[Cell], cell: &Cell) -> Option<f64> {
+    let is_base = |other: &&Cell| other.variant() == BASE && !other.is_changed();
+    let same =
+        |other: &&Cell| (other.case, other.size_mib, other.others_mib) == (cell.case, cell.size_mib, cell.others_mib);
+    cells.iter().filter(is_base).find(same).map(|base| base.speed.mean)
+}
+
 fn run_all(plan: &Plan, watch: &mut dyn Watch) -> Result<(Vec<Cell>, PathsOf), LabError> {
     let (mut cells, mut paths) = (Vec::new(), PathsOf::new());
     let all = plan.cells();
@@ -147,7 +161,7 @@ fn run_all(plan: &Plan, watch: &mut dyn Watch) -> Result<(Vec<Cell>, PathsOf), L
             speed: middle(&runs),
             runs,
         };
-        watch.row(&speed_row(&cell));
+        watch.row(&speed_row(&cell, base_of(&cells, &cell)));
         cells.push(cell);
     }
     if plan.has(Case::Reads) {

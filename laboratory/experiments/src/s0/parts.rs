@@ -62,9 +62,6 @@ pub(super) const UNASSIGNED: Change = CHANGES[12];
 /// The changes to run at sizes near the limit.
 pub(super) const NEAR: [Change; 4] = [CHANGES[0], CHANGES[1], CHANGES[2], UNASSIGNED];
 
-/// The name of [`UNASSIGNED`] in tables.
-pub(super) const UNASSIGNED_NAME: &str = "s0-august, untested";
-
 /// The sizes for all changes: below the limit, near it, above it.
 pub(super) const SIZES_MIB: [u64; 3] = [500, 600, 700];
 

@@ -8,57 +8,47 @@ use super::mapped_writes::{MEMORY_MIB, Rig, Variant};
 use super::parts::{self, AS_IT_IS, Change};
 use super::published::SPEEDS;
 use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, TypedOption};
+use crate::options::{self, TypedOption, info};
 
 /// The base, then the forms of the patch in the order of time.
 pub(super) const VARIANTS: [&str; 6] = ["linux-2.6.31", "s0-july", "s0-seed", "s0-august", "s0-september", "s0-merged"];
 
 const VARIANT: TypedOption<&'static str> = options::parsed(
-    OptionInfo {
-        name: "variant",
-        value: "LIST",
-        default: "linux-2.6.31,s0-july,s0-seed,s0-august,s0-september,s0-merged",
-        doc: "Which laws, separated by commas",
-    },
+    info(
+        "variant",
+        "LIST",
+        "linux-2.6.31,s0-july,s0-seed,s0-august,s0-september,s0-merged",
+        "Which laws, separated by commas",
+    ),
     variant,
 );
 const SIZE_MIB: TypedOption<u64> = options::number(
-    OptionInfo {
-        name: "size-mib",
-        value: "LIST",
-        default: "",
-        doc: "How much is stored (400,500,600,700,800,900; with --quick 400,600,900), each 1 to 2000",
-    },
+    info(
+        "size-mib",
+        "LIST",
+        "",
+        "How much is stored (400,500,600,700,800,900; with --quick 400,600,900), each 1 to 2000",
+    ),
     1..=2000,
 );
 const RUNS: TypedOption<u64> = options::number(
-    OptionInfo {
-        name: "runs",
-        value: "NUMBER",
-        default: "",
-        doc: "Of each, 3 to 100 (10; with --quick 3); the fastest and the slowest are dropped",
-    },
+    info("runs", "NUMBER", "", "Of each, 3 to 100 (10; with --quick 3); the fastest and the slowest are dropped"),
     3..=100,
 );
 
 const CASE: TypedOption<Case> = options::choice(
-    OptionInfo {
-        name: "case",
-        value: "LIST",
-        default: "",
-        doc: "speeds: all variants and sizes; parts: one part of the law changed at a time; near: sizes near the limit; \
+    info(
+        "case",
+        "LIST",
+        "",
+        "speeds: all variants and sizes; parts: one part of the law changed at a time; near: sizes near the limit; \
           others: beside dirty pages for another disk; reads: counter reads by path (all; with --quick speeds,reads)",
-    },
+    ),
     &Case::NAMES,
     "there is no case '{value}'; there are {known}",
 );
 const MEMORY: TypedOption<u64> = options::number(
-    OptionInfo {
-        name: "memory-mib",
-        value: "NUMBER",
-        default: "",
-        doc: "What the page cache has (2755), 1300 to 16000; a fifth of it may be dirty",
-    },
+    info("memory-mib", "NUMBER", "", "What the page cache has (2755), 1300 to 16000; a fifth of it may be dirty"),
     1300..=16_000,
 );
 
@@ -76,6 +66,10 @@ pub(super) enum Case {
 }
 
 impl Case {
+    pub(super) fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, case)| *case == self).map_or("", |(name, _)| name)
+    }
+
     const NAMES: [(&'static str, Self); 5] = [
         ("speeds", Self::Speeds),
         ("parts", Self::Parts),

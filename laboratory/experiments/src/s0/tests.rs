@@ -1,8 +1,11 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use afflux_kernels::{Part, Reads};
 
 use super::mapped_writes::CPUS;
 use super::plan::VARIANTS;
 use super::*;
+use crate::experiment::tests::{Reported, given};
 
 /// A tenth of the machine with a tenth of the queue: the limit is 55 MiB, and the disk's cache takes 8 MiB more. The
 /// next size above both is 70 MiB.
@@ -130,29 +133,35 @@ fn options_that_cannot_be_used_are_said() {
         ("runs", "2", "3 to 100"),
         ("memory-mib", "1000", "1300 to 16000"),
     ] {
-        let given = vec![(name.to_owned(), value.to_owned())];
-        let error = Plan::read(&Request { given, ..Request::default() }).err().unwrap().to_string();
+        let error = Plan::read(&given(&[(name, value)])).err().unwrap().to_string();
         assert!(error.contains(says) && error.contains(value), "{error}");
     }
 }
 
 #[test]
-fn one_run_that_counts_has_no_deviation_and_shows_nothing() {
-    let given = [("case", "speeds"), ("size-mib", "400"), ("variant", "linux-2.6.31,s0-merged"), ("runs", "3")];
-    let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    let (cells, paths) = run_all(&Plan::read(&Request { given, ..Request::default() }).unwrap(), &mut Silent).unwrap();
-    assert!(cells.iter().all(|cell| !cell.has_scatter() && !cell.speed_text().contains('(')));
-    assert_eq!(speed_row(&cells[0]).metrics.get("mib_per_s_sd"), Some(&serde_json::Value::Null));
-    let says = findings::findings(&cells, &paths).says;
-    assert!(says[0].contains("nothing is concluded"), "{says:?}");
-    assert!(!says.iter().any(|said| said.contains("form of the patch") || said.contains("fastest form")), "{says:?}");
-}
-
-struct Silent;
-
-impl Watch for Silent {
-    fn row(&mut self, _: &Row) {}
-    fn step(&mut self, _: &str, _: f64) {}
+fn a_row_has_its_gain_and_the_published_figures_of_the_seeds_memory_alone() {
+    let rows = |memory: &str| {
+        let pairs = [
+            ("case", "speeds"),
+            ("size-mib", "400"),
+            ("variant", "linux-2.6.31,s0-july"),
+            ("runs", "3"),
+            ("memory-mib", memory),
+        ];
+        let mut kept = Reported::default();
+        let plan = Plan::read(&given(&pairs)).unwrap();
+        run_all(&plan, &mut kept).unwrap();
+        kept.rows
+    };
+    let published = |row: &Row| row.published.get("mib_per_s_mean").and_then(serde_json::Value::as_f64);
+    let own = rows("2755");
+    assert_eq!(own.iter().map(published).collect::<Vec<_>>(), [Some(374.75), Some(382.575), Some(382.575)]);
+    assert!(
+        own[0].metrics.get("gain_percent").unwrap().is_null() && own[1].metrics.get("gain_percent").unwrap().is_f64()
+    );
+    // One run counts, since the fastest and the slowest are dropped.
+    assert!(own[0].metrics.get("mib_per_s_sd").unwrap().is_null());
+    assert!(rows("4000").iter().all(|row| published(row).is_none()));
 }
 
 /// The headline: figures before the patch, to which parameters were chosen, and the form chosen for the patched column.

@@ -52,7 +52,7 @@ fn write_blocking(machine: &KernelMachine, name: &'static str) {
 /// With `rival`, the rival starts once the pool is at work, and so does a flusher beside it. Without it the pool has
 /// the disk alone.
 fn run_one(beside: RivalWriteback, rival: bool, queue: Queue, seed: u64) -> Result<Row, LabError> {
-    let release = release("linux-2.6.31").map_err(|error| LabError::Failed(error.to_string()))?;
+    let release = release("linux-2.6.31").map_err(LabError::failed)?;
     let machine = KernelMachine::boot(KernelMachineOptions {
         seed,
         cpus: CPUS,
@@ -102,17 +102,14 @@ fn run_one(beside: RivalWriteback, rival: bool, queue: Queue, seed: u64) -> Resu
 }
 
 /// The case, for the experiment.
-pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
-    let mut rows = Vec::new();
-    for nr_requests in [128, 2048] {
+pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), LabError> {
+    for (at, nr_requests) in [128, 2048].into_iter().enumerate() {
+        watch.step("blocking-rival", at as f64 / 2.0);
         for beside in [RivalWriteback::Pool, RivalWriteback::BlockingFlusher] {
-            watch.step("blocking-rival", rows.len() as f64 / 4.0);
-            let row = run_one(beside, true, common.queue(nr_requests, common.request_kib.unwrap_or(64)), common.seed)?;
-            watch.row(&row);
-            rows.push(row);
+            watch.row(&run_one(beside, true, common.queue(nr_requests, 64), common.seed)?);
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
 #[cfg(test)]

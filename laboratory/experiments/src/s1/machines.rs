@@ -1,6 +1,7 @@
 //! The kernels, disks and costs of s1's cases, and the machine of a run.
 //!
-//! Owns: the variants, the disk with its queue and cache, CPU time of a step; a machine with a kernel or with the engine.
+//! Owns: the variants, the disk with its queue and cache, CPU time of a step; a machine with a kernel or with the
+//! engine; the steps and rows of a case.
 //! Does not own: the hardware (`machine`), the kernels (`kernels`), the engine's policies, the cases.
 //! Invariants: two variants of kernels differ in their release and in the end of its waits alone.
 
@@ -12,11 +13,12 @@ use afflux_engine::settings::{Knob, Settings};
 use afflux_engine::{Device, Engine, File, Policies};
 use afflux_frames::Frames;
 use afflux_kernels::{InodeId, Part, Release, Sysctl, Task, release};
+use afflux_report::Row;
 use afflux_simulator::catalogue::Model;
 use afflux_simulator::{CostOf, CostTable, DiskFileId, OWN_POLICY, Setup};
 use serde_json::Value;
 
-use crate::experiment::LabError;
+use crate::experiment::{LabError, Watch};
 use crate::kernel_machine::{KernelCosts, KernelMachine, KernelMachineOptions};
 use crate::machine::{
     ExperimentMachine, Hardware, MachineOptions, PAGE_BYTES, Progress, Queue, Tally, costs, queued_model,
@@ -58,7 +60,7 @@ impl Variant {
     }
 
     fn release(&self, name: &str) -> Result<Release, LabError> {
-        let release = release(name).map_err(|error| LabError::Failed(error.to_string()))?.changed(self.parts);
+        let release = release(name).map_err(LabError::failed)?.changed(self.parts);
         Ok(if self.plain_waits { release.with_plain_waits() } else { release })
     }
 }
@@ -74,7 +76,7 @@ const DIRTY_PAGE_NS: u64 = 1500;
 pub(super) fn disk(name: &str, queue: Queue, cache_kib: u64) -> Result<Model, LabError> {
     let mut model = queued_model(name, queue)?;
     let set = model.set("write_cache_bytes", &format!("{cache_kib} KiB"));
-    set.map_err(|error| LabError::Failed(error.to_string()))?;
+    set.map_err(LabError::failed)?;
     Ok(model)
 }
 
@@ -156,7 +158,7 @@ impl Machine {
     pub(super) fn new(variant: &Variant, parameters: Parameters) -> Result<Self, LabError> {
         let Parameters { seed, cpus, cpu_ms_per_mb, memory_bytes, sysctl, disks, queue, partitions } = parameters;
         let Some(kernel) = variant.kernel else {
-            let setup = Setup::of(OWN_POLICY).map_err(|error| LabError::Failed(error.to_string()))?;
+            let setup = Setup::of(OWN_POLICY).map_err(LabError::failed)?;
             let (costs, knobs) = (engine_costs(cpu_ms_per_mb), Vec::new());
             let options = MachineOptions { seed, cpus, costs, memory_bytes, setup, knobs, disks, queue };
             let machine = Self::Engine(ExperimentMachine::without_flushes(options)?);
@@ -209,7 +211,7 @@ impl Machine {
                 for (knob, value, initial) in changes(&sysctl) {
                     if value != initial {
                         let set = machine.engine.set_knob(knob, value);
-                        set.map_err(|error| LabError::Failed(error.to_string()))?;
+                        set.map_err(LabError::failed)?;
                     }
                 }
             }
@@ -227,7 +229,7 @@ impl Machine {
             (Self::Engine(machine), SoftwareFile::Engine(file)) => {
                 let piece = vec![0; (pages * PAGE_BYTES) as usize];
                 let written = machine.run(machine.engine.write(file, first * PAGE_BYTES, &piece))?;
-                written.map(|_| ()).map_err(|error| LabError::Failed(error.to_string()))
+                written.map(|_| ()).map_err(LabError::failed)
             }
             _ => unreachable!("a file belongs to the machine that made it"),
         }
@@ -246,7 +248,7 @@ impl Machine {
     /// Reads a part of each file from the first disk, one after the other, through an engine that has none of their pages
     /// in memory. Their layout shows in its reads. Returns the tallies before and after.
     pub(super) fn read(&self, files: &[OwnFile], part: Range<u64>, call_bytes: u64) -> Result<[Tally; 2], LabError> {
-        let frames = Frames::new_stamped(READER_BYTES).map_err(|error| LabError::Failed(error.to_string()))?;
+        let frames = Frames::new_stamped(READER_BYTES).map_err(LabError::failed)?;
         let engine = Engine::with_policies(Arc::clone(&self.platform), Settings::new(), frames, Policies::default());
         let disk = &self.disks[0];
         let device = engine.add_device("disk", Arc::clone(disk) as Arc<dyn Device>);
@@ -260,7 +262,7 @@ impl Machine {
                 }
                 Ok::<(), afflux_engine::Error>(())
             };
-            self.run(reading)?.map_err(|error| LabError::Failed(error.to_string()))?;
+            self.run(reading)?.map_err(LabError::failed)?;
         }
         Ok([from, self.hardware_tally()])
     }
@@ -277,4 +279,19 @@ impl Machine {
     fn hardware_tally(&self) -> Tally {
         Hardware::tally(self, std::collections::BTreeMap::new(), Value::Null)
     }
+}
+
+/// Makes all runs of a case, each with its variant and setting.
+pub(super) fn each<T>(
+    watch: &mut dyn Watch,
+    case: &str,
+    runs: Vec<(&'static Variant, T)>,
+    mut run: impl FnMut(&Variant, T) -> Result<Row, LabError>,
+) -> Result<(), LabError> {
+    let all = runs.len() as f64;
+    for (at, (variant, setting)) in runs.into_iter().enumerate() {
+        watch.step(&format!("{case}: {}", variant.name), at as f64 / all);
+        watch.row(&run(variant, setting)?);
+    }
+    Ok(())
 }

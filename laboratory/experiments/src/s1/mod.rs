@@ -15,7 +15,7 @@ mod two_superblocks;
 mod two_writers;
 
 use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
-use findings::{Rows, findings};
+use crate::views::KeptRows;
 use options::{Case, SharedOptions};
 
 /// The experiment.
@@ -38,16 +38,16 @@ pub(crate) static S1: Experiment = Experiment {
 
 fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
     let common = SharedOptions::read(request)?;
-    let (mut rows, mut plotted) = (Rows::default(), Vec::new());
+    let (mut watch, mut plotted) = (KeptRows::new(watch), Vec::new());
     for case in &common.cases {
         match case {
-            Case::TwoWriters => (rows.two_writers, plotted) = two_writers::run(&common, watch)?,
-            Case::PoolAlone => rows.pool_alone = pool_alone::run(&common, watch)?,
-            Case::TwoSuperblocks => rows.two_superblocks = two_superblocks::run(&common, watch)?,
-            Case::SyncOfTwo => rows.sync_of_two = sync_of_two::run(&common, watch)?,
-            Case::TwelveDisks => rows.twelve_disks = twelve_disks::run(&common, watch)?,
-            Case::BlockingRival => rows.blocking_rival = blocking_rival::run(&common, watch)?,
+            Case::TwoWriters => plotted = two_writers::run(&common, &mut watch)?,
+            Case::PoolAlone => pool_alone::run(&common, &mut watch)?,
+            Case::TwoSuperblocks => two_superblocks::run(&common, &mut watch)?,
+            Case::SyncOfTwo => sync_of_two::run(&common, &mut watch)?,
+            Case::TwelveDisks => twelve_disks::run(&common, &mut watch)?,
+            Case::BlockingRival => blocking_rival::run(&common, &mut watch)?,
         }
     }
-    Ok(findings(&rows, &plotted))
+    Ok(findings::findings(&watch.rows, &plotted))
 }

@@ -9,7 +9,7 @@
 use afflux_engine::Nanos;
 use afflux_report::{Fields, Row};
 
-use super::machines::{DISK_CACHE_KIB, Machine, Parameters, Variant, disk};
+use super::machines::{DISK_CACHE_KIB, Machine, Parameters, Variant, disk, each};
 use super::options::SharedOptions;
 use super::two_superblocks::{LAST_PAGES, NOTHING_WRITTEN, WritingTrigger, begin};
 use crate::experiment::{LabError, Watch};
@@ -76,29 +76,21 @@ pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u6
 }
 
 /// The case, for the experiment.
-pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
-    let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 24], |kib| vec![kib]);
-    let caches: Vec<u64> = common.cache_kib.map_or_else(|| vec![DISK_CACHE_KIB, 0], |kib| vec![kib]);
+pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), LabError> {
     let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];
-    let queues = if common.quick { &[128][..] } else { &[2048, 128] };
-    let all = queues.len() * requests.len() * caches.len() * variants.len();
-    let pages = if common.quick { QUICK_PAGES } else { PAGES };
-    let mut rows = Vec::new();
+    let (queues, pages) = if common.quick { (&[128][..], QUICK_PAGES) } else { (&[2048, 128][..], PAGES) };
+    let mut runs = Vec::new();
     for &nr_requests in queues {
-        for request_kib in &requests {
-            for cache_kib in &caches {
-                for variant in variants {
-                    let what = format!("pool-alone, {nr_requests} x {request_kib} KB: {}", variant.name);
-                    watch.step(&what, rows.len() as f64 / all as f64);
-                    let queue = common.queue(nr_requests, *request_kib);
-                    let row = run_one(variant, queue, *cache_kib, pages, common.seed)?;
-                    watch.row(&row);
-                    rows.push(row);
-                }
+        for request_kib in [64, 24] {
+            for cache_kib in [DISK_CACHE_KIB, 0] {
+                let setting = (common.queue(nr_requests, request_kib), cache_kib);
+                runs.extend(variants.map(|variant| (variant, setting)));
             }
         }
     }
-    Ok(rows)
+    each(watch, "pool-alone", runs, |variant, (queue, cache_kib)| {
+        run_one(variant, queue, cache_kib, pages, common.seed)
+    })
 }
 
 #[cfg(test)]

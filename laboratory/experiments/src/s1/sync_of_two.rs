@@ -15,7 +15,7 @@ use afflux_kernels::Task;
 use afflux_report::{Fields, Row};
 use serde_json::Value;
 
-use super::machines::{DISK_CACHE_KIB, Machine, OwnFile, Parameters, Variant, disk};
+use super::machines::{DISK_CACHE_KIB, Machine, OwnFile, Parameters, Variant, disk, each};
 use super::options::SharedOptions;
 use super::two_superblocks::{NOTHING_WRITTEN, seconds};
 use crate::delays::delays;
@@ -75,7 +75,7 @@ fn sync_files(machine: &ExperimentMachine, files: [&File; 2], passes: Passes) ->
         let [Some(a), Some(b)] = ended else { return Poll::Pending };
         Poll::Ready(a.and_then(|a| Ok(vec![a, b?])))
     });
-    machine.run(both)?.map_err(|error| LabError::Failed(error.to_string()))
+    machine.run(both)?.map_err(LabError::failed)
 }
 
 pub(super) fn run_one(variant: &Variant, passes: Passes, queue: Queue, pages: u64, seed: u64) -> Result<Row, LabError> {
@@ -109,18 +109,12 @@ pub(super) fn run_one(variant: &Variant, passes: Passes, queue: Queue, pages: u6
 }
 
 /// The case, for the experiment.
-pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
-    let mut rows = Vec::new();
-    let all = 2 * VARIANTS.len();
-    for passes in [Passes::One, Passes::Two] {
-        for variant in VARIANTS {
-            watch.step(&format!("sync-of-two: {}", variant.name), rows.len() as f64 / all as f64);
-            let row = run_one(variant, passes, common.queue(128, 512), PAGES, common.seed)?;
-            watch.row(&row);
-            rows.push(row);
-        }
-    }
-    Ok(rows)
+pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), LabError> {
+    let runs = [Passes::One, Passes::Two].into_iter();
+    let runs = runs.flat_map(|passes| VARIANTS.map(|variant| (variant, passes))).collect();
+    each(watch, "sync-of-two", runs, |variant, passes| {
+        run_one(variant, passes, common.queue(128, 512), PAGES, common.seed)
+    })
 }
 
 #[cfg(test)]

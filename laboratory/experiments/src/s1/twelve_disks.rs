@@ -12,7 +12,7 @@ use afflux_engine::Nanos;
 use afflux_kernels::Sysctl;
 use afflux_report::{Fields, Row};
 
-use super::machines::{DISK_CACHE_KIB, Machine, Parameters, Variant, disk};
+use super::machines::{DISK_CACHE_KIB, Machine, Parameters, Variant, disk, each};
 use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{PAGE_BYTES, Queue, Span, rounded, row};
@@ -153,39 +153,16 @@ const RIGS: &[Rig] = &[
 ];
 
 /// The case, for the experiment.
-pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), LabError> {
     let size = if common.quick { Size::QUICK } else { Size::WHOLE };
-    // An option may replace a parameter that differs between rigs, so some runs would be equal.
-    let mut runs: Vec<(Setting, &Variant)> = Vec::new();
-    for rig in RIGS.iter().filter(|rig| !common.quick || rig.in_quick) {
-        let setting = Setting {
-            queue: common.queue(rig.nr_requests, rig.request_kib),
-            cache_kib: common.cache_kib.unwrap_or(DISK_CACHE_KIB),
-            disk_rate: common.disk_rate.unwrap_or(DISK_RATE),
-            memory_bytes: common.memory_bytes.unwrap_or(rig.memory_bytes),
-        };
-        for variant in rig.variants {
-            if !runs.iter().any(|(other, named)| *other == setting && named.name == variant.name) {
-                runs.push((setting, variant));
-            }
-        }
-    }
-    let mut rows = Vec::new();
-    for (setting, variant) in &runs {
-        let Setting { queue, memory_bytes, .. } = setting;
-        let what = format!(
-            "twelve-disks, {} x {} KB, {} MiB: {}",
-            queue.nr_requests,
-            queue.request_kib,
-            memory_bytes >> 20,
-            variant.name
-        );
-        watch.step(&what, rows.len() as f64 / runs.len() as f64);
-        let row = run_one(variant, size, *setting, common.seed)?;
-        watch.row(&row);
-        rows.push(row);
-    }
-    Ok(rows)
+    let rigs = RIGS.iter().filter(|rig| !common.quick || rig.in_quick);
+    let runs = rigs.flat_map(|rig| {
+        let queue = common.queue(rig.nr_requests, rig.request_kib);
+        let setting =
+            Setting { queue, cache_kib: DISK_CACHE_KIB, disk_rate: DISK_RATE, memory_bytes: rig.memory_bytes };
+        rig.variants.iter().map(move |variant| (*variant, setting))
+    });
+    each(watch, "twelve-disks", runs.collect(), |variant, setting| run_one(variant, size, setting, common.seed))
 }
 
 #[cfg(test)]

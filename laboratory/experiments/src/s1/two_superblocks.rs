@@ -11,7 +11,7 @@ use afflux_engine::Nanos;
 use afflux_kernels::Sysctl;
 use afflux_report::{Fields, Row};
 
-use super::machines::{DISK_CACHE_KIB, Machine, OwnFile, Parameters, Variant, disk};
+use super::machines::{DISK_CACHE_KIB, Machine, OwnFile, Parameters, Variant, disk, each};
 use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{PAGE_BYTES, Queue, Span, rounded, row};
@@ -143,32 +143,25 @@ pub(super) fn run_one(
 }
 
 /// The case, for the experiment.
-pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
-    let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 512], |kib| vec![kib]);
-    let cache_kib = common.cache_kib.unwrap_or(DISK_CACHE_KIB);
-    let mut asked = Vec::new();
+pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), LabError> {
+    let mut runs = Vec::new();
+    let mut add = |queue: Queue, cache_kib: u64, begun| {
+        runs.extend(VARIANTS.map(|variant| (variant, (queue, cache_kib, begun))));
+    };
     for nr_requests in [128, 2048] {
-        for request_kib in &requests {
+        for request_kib in [64, 512] {
             for begun in [WritingTrigger::Background, WritingTrigger::Periodic] {
-                asked.push((common.queue(nr_requests, *request_kib), cache_kib, begun));
+                add(common.queue(nr_requests, request_kib), DISK_CACHE_KIB, begun);
             }
         }
     }
     // A queue that lasts a third of a sleep.
-    if common.request_kib.is_none() && common.cache_kib.is_none() {
-        asked.extend([cache_kib, 0].map(|cache_kib| (common.queue(128, 24), cache_kib, WritingTrigger::Background)));
+    for cache_kib in [DISK_CACHE_KIB, 0] {
+        add(common.queue(128, 24), cache_kib, WritingTrigger::Background);
     }
-    let mut rows = Vec::new();
-    let all = asked.len() * VARIANTS.len();
-    for (queue, cache_kib, begun) in asked {
-        for variant in VARIANTS {
-            watch.step(&format!("two-superblocks: {}", variant.name), rows.len() as f64 / all as f64);
-            let row = run_one(variant, begun, queue, cache_kib, PAGES, common.seed)?;
-            watch.row(&row);
-            rows.push(row);
-        }
-    }
-    Ok(rows)
+    each(watch, "two-superblocks", runs, |variant, (queue, cache_kib, begun)| {
+        run_one(variant, begun, queue, cache_kib, PAGES, common.seed)
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use afflux_kernels::Sysctl;
 use afflux_report::{Fields, Row};
 use afflux_simulator::OffsetSample;
 
-use super::machines::{DISK_CACHE_KIB, Machine, OwnFile, Parameters, Variant, disk};
+use super::machines::{DISK_CACHE_KIB, Machine, OwnFile, Parameters, Variant, disk, each};
 use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{PAGE_BYTES, Queue, Sample, Span, Tally, row};
@@ -122,47 +122,39 @@ fn read_back(machine: &Machine, files: &[OwnFile], file_bytes: u64) -> Result<[T
     machine.read(files, first..first + READ_BYTES_MAX.min(file_bytes / 2), CALL_BYTES)
 }
 
-/// The case, for the experiment; also returns the runs at 2048 requests of 64 KB for plots.
-pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(Vec<Row>, Vec<Ran>), LabError> {
+/// The parameters of all runs.
+fn settings(common: &SharedOptions) -> Vec<Setting> {
     let file_bytes = common.file_bytes.unwrap_or(if common.quick { 1_000_000_000 } else { 32_000_000_000 });
-    let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 24], |kib| vec![kib]);
-    let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];
+    // A slower CPU changes how full the queue is, and hardly the throughput.
+    let cpus_ms_per_mb = if common.quick { &[1.0][..] } else { &[1.0, 2.5] };
     let mut settings = Vec::new();
     for nr_requests in [2048, 128] {
-        for request_kib in &requests {
-            // A slower CPU changes how full the queue is, and hardly the throughput.
-            let cpus_ms_per_mb = if common.quick { &[1.0][..] } else { &[1.0, 2.5] };
+        for request_kib in [64, 24] {
             for &cpu_ms_per_mb in cpus_ms_per_mb {
-                let queue = common.queue(nr_requests, *request_kib);
-                let cache_kib = common.cache_kib.unwrap_or(DISK_CACHE_KIB);
-                settings.push(Setting { queue, cache_kib, cpu_ms_per_mb, file_bytes });
-            }
-        }
-        // The disks' caches hide a sleep that outlasts the queue, so these settings also run without caches.
-        if nr_requests == 128 && common.cache_kib.is_none() {
-            let shortest = requests.iter().copied().min().unwrap_or(24);
-            let queue = common.queue(nr_requests, shortest);
-            settings.push(Setting { queue, cache_kib: 0, cpu_ms_per_mb: 1.0, file_bytes });
-        }
-    }
-    let all = settings.len() * variants.len();
-    let (mut rows, mut plotted) = (Vec::new(), Vec::new());
-    for setting in settings {
-        let Setting { queue, cache_kib, cpu_ms_per_mb, .. } = setting;
-        let (nr_requests, request_kib) = (queue.nr_requests, queue.request_kib);
-        for variant in variants {
-            let name = variant.name;
-            let what = format!("two-writers, {nr_requests} x {request_kib} KB, {cpu_ms_per_mb} ms/MB: {name}");
-            watch.step(&what, rows.len() as f64 / all as f64);
-            let ran = run_one(variant, setting, common.seed)?;
-            watch.row(&ran.row);
-            rows.push(ran.row.clone());
-            if nr_requests == 2048 && request_kib == requests[0] && cpu_ms_per_mb == 1.0 && cache_kib > 0 {
-                plotted.push(ran);
+                let queue = common.queue(nr_requests, request_kib);
+                settings.push(Setting { queue, cache_kib: DISK_CACHE_KIB, cpu_ms_per_mb, file_bytes });
             }
         }
     }
-    Ok((rows, plotted))
+    // The disks' caches hide a sleep that outlasts the queue, so this setting also runs without caches.
+    settings.push(Setting { queue: common.queue(128, 24), cache_kib: 0, cpu_ms_per_mb: 1.0, file_bytes });
+    settings
+}
+
+/// The case, for the experiment; returns the runs of the first setting for plots.
+pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<Vec<Ran>, LabError> {
+    let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];
+    let runs = settings(common).into_iter().flat_map(|setting| variants.map(|variant| (variant, setting)));
+    let mut plotted = Vec::new();
+    each(watch, "two-writers", runs.collect(), |variant, setting| {
+        let ran = run_one(variant, setting, common.seed)?;
+        let row = ran.row.clone();
+        if plotted.len() < variants.len() {
+            plotted.push(ran);
+        }
+        Ok(row)
+    })?;
+    Ok(plotted)
 }
 
 #[cfg(test)]

@@ -96,31 +96,17 @@ const fn vector(
     Vector { contents, list_per_class, batched, shortcut, empty_first }
 }
 
-/// One drain.
-pub(super) struct Drain {
-    pub(super) contents: String,
-    pub(super) count: u32,
-    pub(super) variant: &'static str,
-    pub(super) drained: Drained,
-    /// The count from the kernels' sources, made by hand.
-    pub(super) by_sources: Option<u64>,
-}
-
 /// Drains lists of these contents, or of the known ones, by every form.
-pub(super) fn run(given: Option<&[Contents]>, counts: &[u32], watch: &mut dyn Watch) -> Vec<Drain> {
+pub(super) fn run(given: Option<&[Contents]>, counts: &[u32], watch: &mut dyn Watch) {
     let known: Vec<Contents> = VECTORS.iter().map(|vector| Contents(vector.contents)).collect();
-    let mut all = Vec::new();
     for contents in given.unwrap_or(&known) {
         for count in counts {
             for (variant, drain) in FORMS {
-                let drained = drain(*contents, *count);
-                let (by_sources, inner) = by_sources(*contents, *count, variant);
-                watch.row(&row(*contents, *count, variant, &drained, (by_sources, inner)));
-                all.push(Drain { contents: contents.text(), count: *count, variant, drained, by_sources });
+                let by_sources = by_sources(*contents, *count, variant);
+                watch.row(&row(*contents, *count, variant, &drain(*contents, *count), by_sources));
             }
         }
     }
-    all
 }
 
 fn row(
@@ -148,7 +134,7 @@ fn row(
 }
 
 /// The classes in the order in which frames left, one letter each.
-pub(super) fn order(drained: &Drained) -> String {
+fn order(drained: &Drained) -> String {
     drained.1.iter().map(|class| ["U", "R", "M"][class.index()]).collect()
 }
 

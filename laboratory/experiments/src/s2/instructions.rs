@@ -10,17 +10,11 @@ use std::process::Command;
 
 use super::loops::{Load, LoopKind};
 use super::variants::variants_of;
-use crate::experiment::OptionInfo;
-use crate::options::{self, TypedOption};
+use crate::options::{self, TypedOption, info};
 
 /// The option with which this program runs itself again.
 pub(super) const COUNT: TypedOption<(Load, usize)> = options::parsed(
-    OptionInfo {
-        name: "count",
-        value: "LOOP:VARIANT:N",
-        default: "",
-        doc: "Run a loop N times and say nothing: what callgrind looks at",
-    },
+    info("count", "LOOP:VARIANT:N", "", "Run a loop N times and say nothing: what callgrind looks at"),
     read_load,
 );
 

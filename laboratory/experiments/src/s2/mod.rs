@@ -7,10 +7,10 @@
 //! loop requests nothing larger.
 //!
 //! The parts: `drains` (exact counts), `loops` (CPU time, by S2's statistics), `instructions` (callgrind), `published`
-//! (S2's figures), `found` (tables, bars, sentences).
+//! (S2's figures), `findings` (what is shown).
 
 mod drains;
-mod found;
+mod findings;
 mod instructions;
 mod loops;
 mod published;
@@ -21,47 +21,41 @@ mod variants;
 use afflux_report::{Fields, Row, Source};
 
 use crate::experiment::{Experiment, Findings, LabError, Labels, OptionInfo, Request, Watch};
-use crate::options::{self, TypedOption};
+use crate::options::{self, TypedOption, info};
 use crate::statistics::{Repetition, compare};
+use crate::views::KeptRows;
 use drains::Contents;
 use instructions::COUNT;
 use loops::{Load, LoopKind, Memory};
 use variants::{Measured, VARIANTS, variants_of};
 
 const CONTENTS: TypedOption<Contents> = options::parsed(
-    OptionInfo {
-        name: "contents",
-        value: "U/R/M,...",
-        default: "",
-        doc: "Drain lists of these contents, and nothing else [the published ones, and the loops]",
-    },
+    info(
+        "contents",
+        "U/R/M,...",
+        "",
+        "Drain lists of these contents, and nothing else [the published ones, and the loops]",
+    ),
     Contents::read,
 );
-const DRAIN: TypedOption<u64> = options::number(
-    OptionInfo { name: "drain", value: "N,...", default: "31", doc: "How many frames a drain takes" },
-    1..=drains::FRAMES_MAX as u64,
-);
+const DRAIN: TypedOption<u64> =
+    options::number(info("drain", "N,...", "31", "How many frames a drain takes"), 1..=drains::FRAMES_MAX as u64);
 const LOOPS: TypedOption<Vec<LoopKind>> = options::parsed(
-    OptionInfo {
-        name: "loops",
-        value: "LIST",
-        default: "all",
-        doc: "page_test, brk_test, netperf, hackbench, kernbench, all or none",
-    },
+    info("loops", "LIST", "all", "page_test, brk_test, netperf, hackbench, kernbench, all or none"),
     LoopKind::named,
 );
 const THREADS: TypedOption<usize> = options::choice(
-    OptionInfo { name: "threads", value: "LIST", default: "1,2", doc: "Threads, 1 or 2" },
+    info("threads", "LIST", "1,2", "Threads, 1 or 2"),
     &[("1", 1), ("2", 2)],
     "1 or 2, or both with a comma",
 );
 const INSTRUCTIONS: TypedOption<Option<bool>> = options::choice(
-    OptionInfo {
-        name: "instructions",
-        value: "auto|on|off",
-        default: "auto",
-        doc: "Count them with callgrind where valgrind is installed; auto: not with --quick",
-    },
+    info(
+        "instructions",
+        "auto|on|off",
+        "auto",
+        "Count them with callgrind where valgrind is installed; auto: not with --quick",
+    ),
     &[("auto", None), ("on", Some(true)), ("off", Some(false))],
     "auto, on or off",
 );
@@ -90,8 +84,9 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
         (VARIANTS[variant].run)(&load, &Memory::new()).map_err(LabError::Failed)?;
         return Ok(Findings::default());
     }
-    let before = found::machine();
-    let drained = drains::run(asked.contents.as_deref(), &asked.drain, watch);
+    let before = findings::machine();
+    let mut watch = KeptRows::new(watch);
+    drains::run(asked.contents.as_deref(), &asked.drain, &mut watch);
     let mut counter = if asked.count && !asked.works.is_empty() {
         instructions::Counter::found()
     } else {
@@ -100,18 +95,18 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     let memory = Memory::new();
     let repetition = if request.quick { Repetition::QUICK } else { Repetition::PUBLISHED };
     let all = asked.works.len() * asked.threads.len();
-    let mut measured = Vec::new();
+    let mut measured = 0;
     for work in &asked.works {
         for threads in &asked.threads {
-            let done = measured.len() as f64 / all as f64;
+            let done = f64::from(measured) / all as f64;
             watch.step(&format!("{}, {threads} at once", work.name()), done);
             let load = Load { work: *work, threads: *threads, operations: work.operations(request.quick), timed: true };
             let one = measure(load, repetition, &memory, &mut counter)?;
             (0..one.estimates.len()).for_each(|variant| watch.row(&row(&one, variant)));
-            measured.push(one);
+            measured += 1;
         }
     }
-    Ok(found::findings(&drained, &measured, repetition, &before, counter.said()))
+    Ok(findings::findings(&watch.rows, before, counter.said()))
 }
 
 /// The options of a run.
@@ -158,7 +153,7 @@ fn measure(
         vec![None; variants.len()]
     };
     let estimates = compared.variants.iter().map(|samples| samples.estimate()).collect();
-    Ok(Measured { work: load.work, threads: load.threads, estimates, sure: compared.sure, instructions })
+    Ok(Measured { work: load.work, threads: load.threads, estimates, instructions })
 }
 
 fn row(measured: &Measured, variant: usize) -> Row {
@@ -179,6 +174,9 @@ fn row(measured: &Measured, variant: usize) -> Row {
     if variant > 0 {
         metrics.push("gain_percent", measured.gain_percent(variant));
         metrics.push("significant", measured.gain_percent(variant).is_some());
+    }
+    if name == "ZoneTunables" {
+        metrics.push("agrees_with_published", published::agreement(measured.work, measured.gain_percent(variant)));
     }
     Row {
         experiment: "s2".to_owned(),

@@ -1,26 +1,16 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-
-#[derive(Default)]
-struct Rows(Vec<serde_json::Value>);
-
-impl Watch for Rows {
-    fn row(&mut self, row: &Row) {
-        self.0.push(serde_json::from_str(&row.to_string()).unwrap());
-    }
-    fn step(&mut self, _: &str, _: f64) {}
-}
+use crate::experiment::tests::{Reported, given};
 
 fn request(options: &[(&str, &str)]) -> Request {
-    let given = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Request { quick: true, given, ..Request::default() }
+    Request { quick: true, ..given(options) }
 }
 
 fn rows(options: &[(&str, &str)]) -> (Vec<serde_json::Value>, Findings) {
-    let mut rows = Rows::default();
-    let findings = S2.run(&request(options), &mut rows).unwrap();
-    (rows.0, findings)
+    let mut kept = Reported::default();
+    let findings = S2.run(&request(options), &mut kept).unwrap();
+    (kept.json(), findings)
 }
 
 #[test]
@@ -41,8 +31,8 @@ fn drains_come_out_exactly_as_the_kernels_sources_give_them() {
     }
     // Heads: 8 of patch 1, 16 of patch 2, 7 with the shortcut, 2 of Linux 6.1; inner looks: 14 and 7.
     assert_eq!(compared, 8 + 16 + 7 + 2 + 14 + 7);
-    assert_eq!(findings.says[0], "Of 33 counts of list heads that the kernels' sources give, 33 came out exactly.");
-    assert_eq!(findings.says.len(), 2);
+    let table = findings.tables[0].text(afflux_report::terminal::Terminal::PLAIN);
+    assert!(table.contains("33 of 33") && findings.answer == "Counts: 1 of 1 are met.", "{table} {}", findings.answer);
 }
 
 #[test]
@@ -89,15 +79,14 @@ fn every_loop_gives_a_row_for_each_variant() {
             "{row}"
         );
     }
-    assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (2, 1, 2));
-    assert!(findings.answer.ends_with("came out exactly."), "{}", findings.answer);
+    assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (3, 1, 2));
 }
 
 #[test]
 fn values_that_cannot_be_used_are_said_with_what_can() {
     let refused = |name: &str, value: &str, part: &str| {
         let error =
-            S2.run(&request(&[("loops", "none"), (name, value)]), &mut Rows::default()).err().unwrap().to_string();
+            S2.run(&request(&[("loops", "none"), (name, value)]), &mut Reported::default()).err().unwrap().to_string();
         assert!(error.contains(&format!("--{name} {value}")) && error.contains(part), "{error}");
     };
     for contents in ["1/2", "1/2/3/4", "a/b/c", "-1/0/0", "0/0/0", "70000/0/0", "1/2/3,4"] {
@@ -145,22 +134,6 @@ fn gains_agree_with_what_was_said_by_their_sign() {
 #[test]
 fn what_a_run_takes_beside_its_operations_is_not_counted() {
     assert_eq!(instructions::each((100, 5_000 + 100 * 7), (300, 5_000 + 300 * 7)), 7.0);
-}
-
-#[test]
-fn the_answer_names_the_loop_that_gains_most() {
-    use crate::statistics::{Estimate, Repetition};
-    let measured = |work, series_ns: f64| {
-        let estimate = |mean| Estimate { mean, half_width: 1.0, sd: 1.0, samples: 5 };
-        // The whole series is the fourth variant.
-        let estimates = [100.0, 100.0, 100.0, series_ns, 100.0].map(estimate).to_vec();
-        Measured { work, threads: 1, estimates, sure: true, instructions: vec![None; VARIANTS.len()] }
-    };
-    let works = [LoopKind::PageTest, LoopKind::BrkTest, LoopKind::Kernbench];
-    let all: Vec<Measured> = works.into_iter().zip([80.0, 50.0, 100.5]).map(|(work, ns)| measured(work, ns)).collect();
-    let answer = found::findings(&[], &all, Repetition::QUICK, "", "").answer;
-    let said = "gains most in the loop like brk_test, +100.0 % with 1 thread; in 1 of 3 loops there is no significant";
-    assert!(answer.contains(said), "{answer}");
 }
 
 #[test]

@@ -75,8 +75,6 @@ pub(super) struct Measured {
     pub(super) work: LoopKind,
     pub(super) threads: usize,
     pub(super) estimates: Vec<Estimate>,
-    /// Whether each interval was within the wanted share of its mean.
-    pub(super) sure: bool,
     pub(super) instructions: Vec<Option<f64>>,
 }
 

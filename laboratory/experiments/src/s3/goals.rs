@@ -7,14 +7,7 @@
 use super::cell::Cell;
 use super::plan::OWN;
 use super::published;
-
-/// A goal of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Goal {
-    pub(super) what: String,
-    pub(super) found: String,
-    pub(super) met: bool,
-}
+use crate::views::Check;
 
 /// Forms by published failures, most first; the last two count as one form here.
 const BY_FAILURES: [&str; 5] = ["base", "time-limit-20ms", "time-limit-100ms", "wmark-min", "wmark-high"];
@@ -23,16 +16,16 @@ pub(super) fn find<'a>(cells: &'a [Cell], variant: &str) -> Option<&'a Cell> {
     cells.iter().find(|cell| cell.variant == variant)
 }
 
-pub(super) fn goals(cells: &[Cell]) -> Vec<Goal> {
+pub(super) fn goals(cells: &[Cell]) -> Vec<Check> {
     let all = [stalls(cells), delays(cells), kswapd(cells), failures(cells), own(cells)];
     all.into_iter().flatten().collect()
 }
 
-fn goal(what: impl Into<String>, found: String, met: bool) -> Goal {
-    Goal { what: what.into(), found, met }
+fn goal(what: impl Into<String>, found: String, met: bool) -> Check {
+    Check { what: what.into(), found, met }
 }
 
-fn stalls(cells: &[Cell]) -> Vec<Goal> {
+fn stalls(cells: &[Cell]) -> Vec<Check> {
     let of = |variant: &str| {
         let cell = find(cells, variant)?;
         let published = published::of(variant, &cell.load)?.stalls()?;
@@ -43,7 +36,7 @@ fn stalls(cells: &[Cell]) -> Vec<Goal> {
     ["base", "wmark-min", "wmark-high"].into_iter().filter_map(of).collect()
 }
 
-fn delays(cells: &[Cell]) -> Vec<Goal> {
+fn delays(cells: &[Cell]) -> Vec<Check> {
     let mean = |variant: &str| find(cells, variant).map(|cell| cell.reclaim().mean_ms);
     let (Some(base), Some(high)) = (mean("base"), mean("wmark-high")) else { return Vec::new() };
     if base == 0.0 || high == 0.0 {
@@ -64,7 +57,7 @@ fn delays(cells: &[Cell]) -> Vec<Goal> {
 }
 
 /// kswapd is a task like others, so it does about as much under each form.
-fn kswapd(cells: &[Cell]) -> Vec<Goal> {
+fn kswapd(cells: &[Cell]) -> Vec<Check> {
     let of = |variant: &str| {
         let cell = find(cells, variant)?;
         let steal = published::of(variant, &cell.load)?.counter("kswapd_steal")?;
@@ -75,7 +68,7 @@ fn kswapd(cells: &[Cell]) -> Vec<Goal> {
     published::PUBLISHED.iter().filter_map(|it| of(it.variant)).collect()
 }
 
-fn failures(cells: &[Cell]) -> Vec<Goal> {
+fn failures(cells: &[Cell]) -> Vec<Check> {
     let found: Vec<f64> =
         BY_FAILURES.iter().filter_map(|variant| find(cells, variant)).map(|cell| cell.count("nr_alloc_fail")).collect();
     if found.len() < BY_FAILURES.len() {
@@ -88,7 +81,7 @@ fn failures(cells: &[Cell]) -> Vec<Goal> {
     vec![goal(what, counts.join(", "), met)]
 }
 
-fn own(cells: &[Cell]) -> Vec<Goal> {
+fn own(cells: &[Cell]) -> Vec<Check> {
     let Some(own) = find(cells, OWN) else { return Vec::new() };
     let waits = own.reclaim();
     let mut goals = vec![

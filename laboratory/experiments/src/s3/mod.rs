@@ -6,14 +6,12 @@
 //!
 //! Owns: the order of the parts.
 //! Does not own: the options (`plan`), the load on the kernel (`run`) and on the engine (`own`), a run's figures
-//! (`cell`), the published figures (`published`), the goals (`goals`), plots, tables and sentences (`findings`), real
-//! threads (`measured`).
+//! (`cell`), the published figures (`published`), the goals (`goals`), what is shown (`findings`).
 //! Invariants: rows come from runs.
 
 mod cell;
 mod findings;
 mod goals;
-mod measured;
 mod own;
 mod plan;
 mod published;
@@ -22,6 +20,7 @@ mod run;
 mod tests;
 
 use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
+use crate::views::KeptRows;
 use cell::Cell;
 use plan::Plan;
 
@@ -39,7 +38,7 @@ pub(crate) static S3: Experiment = Experiment {
          Wu Fengguang, linux-kernel, 28 and 29 April 2011",
     words: include_str!("words.md"),
     options: plan::OPTIONS,
-    can_measure: true,
+    can_measure: false,
     run: run_experiment,
 };
 
@@ -51,22 +50,14 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
             "One {part}th of each file is read, and counts are multiplied by {part}; --full reads all."
         ));
     }
-    let share = if request.measured { SIMULATED_SHARE } else { 1.0 };
+    let mut watch = KeptRows::new(watch);
     let mut cells = Vec::with_capacity(plan.variants.len());
     for variant in &plan.variants {
-        watch.step(variant.name(), share * cells.len() as f64 / plan.variants.len() as f64);
+        watch.step(variant.name(), cells.len() as f64 / plan.variants.len() as f64);
         let cell = Cell::run(&plan, *variant)?;
         watch.row(&cell.row());
         cells.push(cell);
     }
-    let mut findings = findings::of_simulated(&plan, &cells);
-    if request.measured {
-        let measured = measured::run(&plan, request.quick, watch)?;
-        findings::add_measured(&mut findings, &measured);
-    }
     watch.step("done", 1.0);
-    Ok(findings)
+    Ok(findings::findings(&cells, &watch.rows))
 }
-
-/// The simulated part's share of the time, in a run with a measured part.
-const SIMULATED_SHARE: f64 = 0.9;

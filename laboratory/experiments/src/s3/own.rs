@@ -24,7 +24,7 @@ use crate::delays::delays;
 const CALL_PAGES: u64 = 8;
 
 /// A device of holes: reads complete at once.
-pub(super) struct Holes(pub(super) Limits);
+struct Holes(Limits);
 
 impl Device for Holes {
     fn limits(&self) -> &Limits {

@@ -9,112 +9,66 @@ use afflux_kernels::mm::{FORMS, Form, form};
 use super::published::{CPUS, FILE_BYTES, READERS, START_S};
 use super::run::{Load, Order, Start};
 use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, TypedOption};
+use crate::options::{self, TypedOption, info};
 
 /// The name of the engine's own reclaim.
 pub(super) const OWN: &str = "afflux";
 
-const READERS_OPTION: TypedOption<u64> = options::number(
-    OptionInfo { name: "readers", value: "N", default: "1000", doc: "tasks that read a file each, from end to end" },
-    1..=10_000,
-);
-const FILE_SIZE: TypedOption<u64> = options::size(
-    OptionInfo { name: "file-size", value: "SIZE", default: "1GiB", doc: "bytes of each file, all of it a hole" },
-    1 << 20..=1 << 40,
-);
-const MEMORY: TypedOption<u64> = options::size(
-    OptionInfo { name: "memory", value: "SIZE", default: "3GiB", doc: "memory of the machine" },
-    64 << 20..=64 << 30,
-);
-const CPUS_OPTION: TypedOption<u64> =
-    options::number(OptionInfo { name: "cpus", value: "N", default: "8", doc: "CPUs of the machine" }, 1..=32);
-const VARIANTS: TypedOption<Variant> = options::parsed(
-    OptionInfo {
-        name: "variants",
-        value: "LIST",
-        default: "all",
-        doc: "forms of reclaim by name, afflux, all of these",
-    },
-    Variant::read,
-);
+const READERS_OPTION: TypedOption<u64> =
+    options::number(info("readers", "N", "1000", "tasks that read a file each, from end to end"), 1..=10_000);
+const FILE_SIZE: TypedOption<u64> =
+    options::size(info("file-size", "SIZE", "1GiB", "bytes of each file, all of it a hole"), 1 << 20..=1 << 40);
+const MEMORY: TypedOption<u64> =
+    options::size(info("memory", "SIZE", "3GiB", "memory of the machine"), 64 << 20..=64 << 30);
+const CPUS_OPTION: TypedOption<u64> = options::number(info("cpus", "N", "8", "CPUs of the machine"), 1..=32);
+const VARIANTS: TypedOption<Variant> =
+    options::parsed(info("variants", "LIST", "all", "forms of reclaim by name, afflux, all of these"), Variant::read);
 const FULL: TypedOption<bool> = options::choice(
-    OptionInfo {
-        name: "full",
-        value: "",
-        default: "no",
-        doc: "read all of each file [an eighth, and counts are scaled]",
-    },
-    &[("no", false), ("yes", true)],
-    "yes or no",
-);
-const DIPS: TypedOption<bool> = options::choice(
-    OptionInfo {
-        name: "dips",
-        value: "yes|no",
-        default: "yes",
-        doc: "the patched forms try again down to a quarter below the min mark, as posted",
-    },
+    info("full", "", "no", "read all of each file [an eighth, and counts are scaled]"),
     &[("no", false), ("yes", true)],
     "yes or no",
 );
 const DRIFT: TypedOption<u64> = options::number(
-    OptionInfo {
-        name: "drift",
-        value: "FRAMES",
-        default: "",
-        doc: "how far the free count of each CPU may lag [by the kernel's formula]",
-    },
+    info("drift", "FRAMES", "", "how far the free count of each CPU may lag [by the kernel's formula]"),
     0..=125,
 );
 const START: TypedOption<StartOption> = options::choice(
-    OptionInfo {
-        name: "start",
-        value: "HOW",
-        default: "",
-        doc: "shell: the seed's script, in its turns; evenly: over the published share of the time; one-task: one reads \
+    info(
+        "start",
+        "HOW",
+        "",
+        "shell: the seed's script, in its turns; evenly: over the published share of the time; one-task: one reads \
               all files in turn [shell with --full, else evenly]",
-    },
+    ),
     &[("shell", StartOption::Shell), ("evenly", StartOption::Evenly), ("one-task", StartOption::OneTask)],
     "'{value}' is none of: {known}",
 );
 const SCHEDULER: TypedOption<bool> = options::choice(
-    OptionInfo {
-        name: "scheduler",
-        value: "fair|queue",
-        default: "fair",
-        doc: "who gets a CPU next: the task with the least CPU time, as in the kernel; the one that waits longest",
-    },
+    info(
+        "scheduler",
+        "fair|queue",
+        "fair",
+        "who gets a CPU next: the task with the least CPU time, as in the kernel; the one that waits longest",
+    ),
     &[("fair", true), ("queue", false)],
     "fair or queue",
 );
 const AHEAD: TypedOption<Ahead> = options::choice(
-    OptionInfo {
-        name: "ahead",
-        value: "LIST",
-        default: "afflux",
-        doc: "controls: background tasks that get a CPU before all others: afflux, kswapd, none",
-    },
+    info(
+        "ahead",
+        "LIST",
+        "afflux",
+        "controls: background tasks that get a CPU before all others: afflux, kswapd, none",
+    ),
     &[("afflux", Ahead::Afflux), ("kswapd", Ahead::Kswapd), ("none", Ahead::Nobody)],
     "'{value}' is none of: {known}",
 );
 const DIRTY: TypedOption<u64> = options::number(
-    OptionInfo {
-        name: "dirty",
-        value: "PERCENT",
-        default: "0",
-        doc: "pages that stay dirty for the whole run, so that no scan can free them",
-    },
+    info("dirty", "PERCENT", "0", "pages that stay dirty for the whole run, so that no scan can free them"),
     0..=45,
 );
-const MAPPED: TypedOption<u64> = options::number(
-    OptionInfo {
-        name: "mapped",
-        value: "PERCENT",
-        default: "0",
-        doc: "pages that a process has mapped and uses all the time",
-    },
-    0..=45,
-);
+const MAPPED: TypedOption<u64> =
+    options::number(info("mapped", "PERCENT", "0", "pages that a process has mapped and uses all the time"), 0..=45);
 
 pub(super) const OPTIONS: &[OptionInfo] = &[
     READERS_OPTION.info,
@@ -123,7 +77,6 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     CPUS_OPTION.info,
     VARIANTS.info,
     FULL.info,
-    DIPS.info,
     DRIFT.info,
     START.info,
     SCHEDULER.info,
@@ -188,15 +141,10 @@ impl Plan {
         let (readers, cpus) = (READERS_OPTION.value(request)?, CPUS_OPTION.value(request)?);
         let file_bytes = FILE_SIZE.value(request)? / 4096 * 4096;
         let full = FULL.value(request)?;
-        let dips = DIPS.value(request)?;
         let variants = VARIANTS.list(request)?.into_iter().flat_map(|variant| match variant {
             Variant::All => FORMS.map(Variant::Kernel).into_iter().chain([Variant::Own]).collect(),
             one => vec![one],
         });
-        let dipping = |variant| match variant {
-            Variant::Kernel(form) => Variant::Kernel(form.dipping(dips && form.dips)),
-            other => other,
-        };
         let ahead = AHEAD.list(request)?;
         let load = Load {
             seed: 1,
@@ -219,7 +167,7 @@ impl Plan {
             (false, false) => 8,
             (false, true) => 64,
         };
-        Ok(Self { load, part, variants: variants.map(dipping).collect() })
+        Ok(Self { load, part, variants: variants.collect() })
     }
 
     /// The load of the runs: a part of each file.

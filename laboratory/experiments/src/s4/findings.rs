@@ -1,287 +1,185 @@
-//! The findings of s4: tables beside the published one, plots, and conclusions.
+//! The findings of s4: what is shown of its rows, and the course of a copy.
 //!
-//! Owns: their arrangement and wording; fixed paragraphs are in `findings.md`.
-//! Does not own: the figures; the measured part (`measured`).
-//! Invariants: a sentence that names a figure takes it from the rows.
+//! Owns: the columns, the mean of each column, the thread's later hold-out, the plots over time.
+//! Does not own: the figures (`simulated`, `measured`).
+//! Invariants: a mean is over the records of a run.
 
-mod columns;
-mod measured;
-
-use afflux_report::{Align, Axis, Bar, Bars, Plot, Quantity, Series, Shape, Table};
+use afflux_report::{Axis, Fields, Plot, Quantity, Row, Series, Shape};
 
 use super::formula;
+use super::measured::Measured;
 use super::plan::{Plan, Threshold};
 use super::published;
 use super::simulated::Cell;
 use crate::experiment::Findings;
-use crate::prose::{paragraph, section};
-use columns::{column_title, table};
-pub(super) use measured::add_measured;
+use crate::machine::{rounded, row};
+use crate::views::{Along, ChartView, Column, TableView, View, Within};
 
-const TEXT: &str = include_str!("findings.md");
-const AFFLUX: &str = section(TEXT, "afflux");
-const NOT_SHOWN: &str = section(TEXT, "not shown");
+const NAMES: &[&str] = &["centisecs", "background_bytes", "tuned"];
+const RATE: Column = ("MB/s", "rate_mb_per_s", 3);
+const COMMIT: Column = ("COMMIT, ms", "commit_wait_ms_mean", 0);
 
-const BY_COMPLETIONS: &str = "linux-3.6-completions";
-const BY_COMPLETIONS_KEPT: &str = "linux-3.6-completions-kept";
+const VIEW: View = View {
+    tables: &[
+        TableView::of(
+            "Copies on this machine",
+            &["centisecs", "size_bytes", "link_bits_per_s", "disk_bytes_per_s", "client_window_bytes"],
+            &[RATE, COMMIT],
+            "Median of the copies. Published is the seed's kernel at that threshold, on its own machine.",
+        )
+        .only(&[("sample", "")]),
+        TableView::of(
+            "Copies by threshold, mean of the records",
+            NAMES,
+            &[RATE, COMMIT, ("first write at MB", "starts_at_mb_first", 0), ("last at MB", "starts_at_mb_last", 0)],
+            "300 centisecs: the server begins to write when it has as much dirty as its disk writes in 3 s. 0: without that \
+             knob. First and last: what was dirty when writing began, in the first and the last window of the copies. \
+             The formula has nothing chosen to match: a window comes over the link, and the rest of it goes to the disk.",
+        )
+        .only(&[("records", "")]),
+        TableView::of(
+            "Hold-out: gain of a threshold in bytes over none",
+            &["clients", "background_bytes"],
+            &[("gain, %", "gain_percent", 2)],
+            "The thread's later machine; its file, windows and memory are not known.",
+        ),
+        TableView::of("Each record", &["centisecs", "background_bytes", "tuned", "record_bytes"], &[RATE, COMMIT], "")
+            .only(&[("record_bytes", "")])
+            .detail(),
+    ],
+    charts: &[ChartView {
+        title: "Rate of a copy by threshold",
+        rows: &[("records", "")],
+        label: "rate",
+        quantity: Quantity::DataRate,
+        figure: ("rate_mb_per_s", 1e6),
+        within: Within::Rows,
+        along: Along::Groups(NAMES),
+    }],
+    text: include_str!("findings.md"),
+};
 
 /// The threshold that the seed advises.
 const SECOND: Threshold = Threshold::Centisecs(100);
+const PLOTTED: [&str; 4] = ["linux-3.6", "linux-3.6-kept", "linux-3.6-completions", "linux-3.6-completions-kept"];
 
-/// A figure of a cell, to take means of.
-type Metric = fn(&Cell) -> f64;
-
-fn rate(cell: &Cell) -> f64 {
-    cell.copy.rate_mb_per_s()
+pub(super) fn findings(plan: &Plan, cells: &[Cell], measured: &[Measured], rows: &[Row]) -> Findings {
+    let means = plan.variants.iter().flat_map(|variant| columns(plan, cells, variant.name));
+    let formula = plan.columns.iter().filter_map(|threshold| of_formula(plan, *threshold));
+    let all: Vec<Row> = rows.iter().cloned().chain(formula).chain(means).chain(gain_by_clients(plan, cells)).collect();
+    let mut findings = VIEW.findings(&all);
+    let plots = [measured_plot(measured), dirty_plot(cells), starts_plot(cells)];
+    findings.figures.extend(plots.into_iter().flatten().map(Into::into));
+    findings
 }
 
-fn commit_wait(cell: &Cell) -> f64 {
-    cell.copy.commit_wait_ms()
-}
-
-/// The mean of a column of a variant.
-fn mean(cells: &[Cell], variant: &str, threshold: Threshold, metric: Metric) -> Option<f64> {
-    let of_column = |cell: &&Cell| cell.variant == variant && cell.threshold == threshold;
-    let values: Vec<f64> = cells.iter().filter(of_column).map(metric).collect();
+fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+fn of_column<'a>(cells: &'a [Cell], variant: &str, threshold: Threshold) -> Vec<&'a Cell> {
+    cells.iter().filter(|cell| cell.variant == variant && cell.threshold == threshold).collect()
+}
+
+fn params(plan: &Plan, threshold: Threshold) -> Fields {
+    let bytes = if let Threshold::Bytes(bytes) = threshold { Some(bytes) } else { None };
+    let centisecs = if let Threshold::Centisecs(centisecs) = threshold { Some(centisecs) } else { None };
+    Fields::new()
+        .with("records", plan.records.len())
+        .with("centisecs", centisecs)
+        .with("background_bytes", bytes)
+        .with("tuned", threshold == Threshold::Tuned)
+}
+
 /// The published mean of a column, if the plan is the seed's.
-fn published_mean(plan: &Plan, threshold: Threshold) -> Option<f64> {
-    published::of(threshold, |centisecs| published::mean(centisecs, &plan.records)).filter(|_| plan.is_published)
+fn published_rate(plan: &Plan, threshold: Threshold) -> Fields {
+    let mean = published::of(threshold, |centisecs| published::mean(centisecs, &plan.records));
+    mean.filter(|_| plan.is_published).map_or_else(Fields::new, |mean| Fields::new().with("rate_mb_per_s", mean))
 }
 
-/// Our figure, and its deviation from the published one.
-fn with_published(ours: f64, published: Option<f64>) -> String {
-    match published {
-        Some(published) => format!("{ours:.3} ({:+.1} %)", (ours / published - 1.0) * 100.0),
-        None => format!("{ours:.3}"),
-    }
-}
-
-pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
-    let mut findings = Findings { tables: vec![means(plan, cells)], ..Findings::default() };
-    findings.tables.push(commit_waits(plan, cells));
-    findings.details.extend(plan.variants.iter().map(|variant| by_record(plan, cells, variant.name)));
-    findings.figures.push(rates_bars(plan, cells).into());
-    // The plot shows columns that a list of other thresholds lacks.
-    findings
-        .figures
-        .extend([Threshold::OFF, SECOND].iter().any(|it| plan.columns.contains(it)).then(|| dirty_plot(cells).into()));
-    findings.figures.extend(starts_plot(cells).map(Into::into));
-    findings.answer = answer(cells);
-    findings.says = says(plan, cells);
-    findings
-}
-
-/// The gain of the knob.
-fn answer(cells: &[Cell]) -> String {
-    let of = |variant, threshold| mean(cells, variant, threshold, rate);
-    let own = of("afflux", Threshold::OFF)
-        .map(|own| format!(" The flush budget of this project, with nothing set, copies at {own:.2} MB/s."))
-        .unwrap_or_default();
-    let gain = ["linux-3.6", BY_COMPLETIONS].map(|variant| Some((of(variant, Threshold::OFF)?, of(variant, SECOND)?)));
-    let [Some((off, second)), by_completions] = gain else {
-        return format!("The run has no copies with a threshold of 100 cs and without one to compare.{own}");
+/// The mean of each column of a variant.
+fn columns(plan: &Plan, cells: &[Cell], variant: &str) -> Vec<Row> {
+    let of = |threshold: &Threshold| {
+        let cells = of_column(cells, variant, *threshold);
+        let rates: Vec<f64> = cells.iter().map(|cell| cell.copy.rate_mb_per_s()).collect();
+        let waits: Vec<f64> = cells.iter().map(|cell| cell.copy.commit_wait_ms()).collect();
+        let starts: Vec<u64> = cells.iter().flat_map(|cell| cell.copy.first_writes_bytes()).collect();
+        let mb = |bytes: Option<&u64>| bytes.map(|bytes| *bytes as f64 / 1e6);
+        let metrics = Fields::new()
+            .with("rate_mb_per_s", mean(&rates)?)
+            .with("commit_wait_ms_mean", mean(&waits)?)
+            .with("starts_at_mb_first", mb(starts.first()))
+            .with("starts_at_mb_last", mb(starts.last()));
+        Some(row("s4", variant, params(plan, *threshold), metrics, published_rate(plan, *threshold)))
     };
-    let percent = |(off, second): (f64, f64)| format!("{:+.1} %", (second / off - 1.0) * 100.0);
-    let learned = by_completions.map(|pair| {
-        format!(
-            ", and at {:.2} MB/s ({}) where it learns the disk's speed at each write that ends",
-            pair.1,
-            percent(pair)
-        )
-    });
-    format!(
-        "A server told to begin writing at a second's worth of its disk (100 cs) takes a copy at {second:.2} MB/s, {} \
-         against {off:.2} without{}.{own}",
-        percent((off, second)),
-        learned.unwrap_or_default(),
-    )
+    plan.columns.iter().filter_map(of).collect()
 }
 
-fn means(plan: &Plan, cells: &[Cell]) -> Table {
-    let distance = if plan.is_published { ", and how far from the published mean" } else { "" };
-    let mut table = table(plan, &format!("Mean of the records, MB/s{distance}"), "server", Align::Left);
-    let of = |threshold: &Threshold| published_mean(plan, *threshold);
-    if plan.is_published {
-        let row = plan.columns.iter().map(|column| of(column).map_or(String::new(), |mean| format!("{mean:.3}")));
-        table.row(std::iter::once("published".to_owned()).chain(row));
-    }
-    let formula = plan
-        .columns
-        .iter()
-        .map(|column| formula::mb_per_s(plan, *column).map_or(String::new(), |rate| with_published(rate, of(column))));
-    table.row(std::iter::once("the seed's formula".to_owned()).chain(formula));
-    for variant in &plan.variants {
-        let row = plan.columns.iter().map(|column| {
-            mean(cells, variant.name, *column, rate).map_or(String::new(), |ours| with_published(ours, of(column)))
-        });
-        table.row(std::iter::once(variant.name.to_owned()).chain(row));
-    }
-    table.note(
-        "The seed's formula has nothing chosen to match: a window comes over the link, and what is left of it goes to the disk.",
-    );
-    table.note("300 cs: the server begins to write when it has as much dirty as its disk writes in 3 s. Off: without that knob.");
-    if !plan.is_published {
-        table.note("Not what the seed measured, so its figures do not stand beside these.");
-    }
-    table
+fn of_formula(plan: &Plan, threshold: Threshold) -> Option<Row> {
+    let metrics = Fields::new().with("rate_mb_per_s", formula::mb_per_s(plan, threshold)?);
+    Some(row("s4", "the seed's formula", params(plan, threshold), metrics, published_rate(plan, threshold)))
 }
 
-fn by_record(plan: &Plan, cells: &[Cell], variant: &str) -> Table {
-    let behind = if plan.is_published { ": ours, and the published cell behind it" } else { "" };
-    let caption = format!("{variant}, MB/s{behind}");
-    let mut table = table(plan, &caption, "record bytes", Align::Right);
-    for &record in &plan.records {
-        let row = plan.columns.iter().map(|&threshold| {
-            let same = |cell: &&Cell| (cell.variant, cell.threshold, cell.record_bytes) == (variant, threshold, record);
-            let Some(ours) = cells.iter().find(same).map(rate) else { return String::new() };
-            match published::of(threshold, |cs| published::rate(cs, record)).filter(|_| plan.is_published) {
-                Some(published) => format!("{ours:.2} / {published:.2} {:+.1} %", (ours / published - 1.0) * 100.0),
-                None => format!("{ours:.2}"),
-            }
-        });
-        table.row(std::iter::once(record.to_string()).chain(row));
-    }
-    table
-}
-
-fn commit_waits(plan: &Plan, cells: &[Cell]) -> Table {
-    let mut table = table(plan, "How long the client waits for a COMMIT, mean, ms", "server", Align::Left);
-    for variant in &plan.variants {
-        let row = plan.columns.iter().map(|&threshold| {
-            mean(cells, variant.name, threshold, commit_wait).map_or(String::new(), |ms| format!("{ms:.0}"))
-        });
-        table.row(std::iter::once(variant.name.to_owned()).chain(row));
-    }
-    table
-}
-
-fn rates_bars(plan: &Plan, cells: &[Cell]) -> Bars {
-    let published = plan.is_published.then_some("published");
-    let series = published.into_iter().chain(plan.variants.iter().map(|variant| variant.name));
-    let bars = Bars::new("Rate of a copy by threshold", "rate", Quantity::DataRate, series).note(
-        "Mean of the records. The smaller the threshold (300 cs: 3 s of the disk's time), the less is left to be written when \
-         the client commits.",
-    );
-    plan.columns.iter().fold(bars, |bars, &threshold| {
-        let bar = |mb: Option<f64>| mb.map(|mb| Bar::new(mb * 1e6));
-        let of_seed = published.map(|_| bar(published_mean(plan, threshold)));
-        let ours = plan.variants.iter().map(|variant| bar(mean(cells, variant.name, threshold, rate)));
-        bars.group(column_title(threshold), of_seed.into_iter().chain(ours).collect())
-    })
-}
-
-fn dirty_plot(cells: &[Cell]) -> Plot {
-    let (x, y) = (Axis::new("time since the copy began", Quantity::Time), Axis::new("dirty", Quantity::Data));
-    let plot = Plot::new("Dirty data on the server during one copy, linux-3.6", x, y).note(
-        "Without a threshold in time it grows until the ordinary background limit, 10 percent of memory; \
-               each fall to nothing is a COMMIT.",
-    );
-    [Threshold::OFF, SECOND].into_iter().fold(plot, |plot, threshold| {
-        let cell = cells.iter().find(|cell| cell.variant == "linux-3.6" && cell.threshold == threshold);
-        let Some(cell) = cell else { return plot };
-        let began = cell.copy.looks.first().map_or(0, |look| look.at_ns);
-        let looks = cell.copy.looks.iter();
-        let points = looks.map(|look| ((look.at_ns - began) as f64 / 1e9, look.dirty_bytes as f64)).collect();
-        plot.with(Series::new(column_title(threshold), Shape::Line, points))
-    })
-}
-
-/// Starts of writing over the windows of all copies; `None` for a single window, which makes no line.
-fn starts_plot(cells: &[Cell]) -> Option<Plot> {
-    let starts = |variant: &str| -> Vec<(f64, f64)> {
-        let of_variant = cells.iter().filter(|cell| cell.variant == variant && cell.threshold == SECOND);
-        let starts = of_variant.flat_map(|cell| cell.copy.first_writes_bytes());
-        starts.enumerate().map(|(at, bytes)| (at as f64 + 1.0, bytes as f64)).collect()
-    };
-    if starts("linux-3.6").len() < 2 {
-        return None;
-    }
-    let x = Axis::new("window of the client, over all copies of the column", Quantity::Count);
-    let y = Axis::new("dirty when the server begins to write", Quantity::Data);
-    let plot = Plot::new("Where writing begins at 100 centiseconds", x, y)
-        .note("The estimate of the disk's bandwidth starts at 100 MiB/s. A new server begins there for each copy.");
-    let variants = ["linux-3.6", "linux-3.6-kept", BY_COMPLETIONS, BY_COMPLETIONS_KEPT];
-    let add = |plot: Plot, variant| plot.with(Series::new(variant, Shape::Line, starts(variant)));
-    Some(variants.into_iter().fold(plot, add))
-}
-
-/// The first and the last amount of a column at which writing begins, in MB.
-fn starts_mb(cells: &[Cell], variant: &str, threshold: Threshold) -> Option<(f64, f64)> {
-    let of_column = |cell: &&Cell| cell.variant == variant && cell.threshold == threshold;
-    let starts: Vec<u64> = cells.iter().filter(of_column).flat_map(|cell| cell.copy.first_writes_bytes()).collect();
-    Some((*starts.first()? as f64 / 1e6, *starts.last()? as f64 / 1e6))
-}
-
-fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
-    let mut says = Vec::new();
-    if let (Some(off), Some(second)) =
-        (mean(cells, "linux-3.6", Threshold::OFF, rate), mean(cells, "linux-3.6", SECOND, rate))
-    {
-        says.push(format!(
-            "Shown: a server that begins to write while it receives takes {:+.1} % more at 100 centiseconds than \
-             without a threshold in time ({second:.2} against {off:.2} MB/s).",
-            (second / off - 1.0) * 100.0
-        ));
-    }
-    if let Some((first, last)) = starts_mb(cells, "linux-3.6", Threshold::OFF) {
-        says.push(format!(
-            "Without a threshold in time the server begins to write at {first:.0} MB dirty in the first window (a \
-             device that has completed nothing has no share of the background limit, so that the flusher's look every \
-             five seconds starts it) and at {last:.0} MB in the last: the ordinary background limit, 10 percent of \
-             {:.0} MB. Where that is below the client's window it is worth part of the gain.",
-            plan.memory_bytes as f64 / 1e6
-        ));
-    }
-    // A single copy leaves nothing for a next one to keep.
-    let several = plan.records.len() > 1;
-    if several
-        && let (Some(fresh), Some(kept)) =
-            (starts_mb(cells, BY_COMPLETIONS, SECOND), starts_mb(cells, BY_COMPLETIONS_KEPT, SECOND))
-    {
-        let kept_rate = mean(cells, BY_COMPLETIONS_KEPT, SECOND, rate).unwrap_or_default();
-        says.push(format!(
-            "An estimate that is kept and learned at each completed write, as later kernels do it, ends lower than the disk's \
-             speed: at 100 centiseconds writing begins at {:.0} MB \
-             in the first window and at {:.0} MB in the last of a server that goes on, so that it copies at \
-             {kept_rate:.2} MB/s; a new server gets from {:.0} to {:.0} MB in one copy. Idle time between \
-             writes counts as slowness of the disk: what is measured once writing keeps up is the network.",
-            kept.0, kept.1, fresh.0, fresh.1
-        ));
-    }
-    if several
-        && let (Some(fresh), Some(kept)) =
-            (starts_mb(cells, "linux-3.6", SECOND), starts_mb(cells, "linux-3.6-kept", SECOND))
-    {
-        says.push(format!(
-            "As the posted kernels learn it, from the flusher's passes alone, writing begins at {:.0} MB in the first \
-             window and at {:.0} MB in the last of a server that goes on, and from {:.0} to {:.0} MB in one copy of a new \
-             one.",
-            kept.0, kept.1, fresh.0, fresh.1
-        ));
-    }
-    says.extend(gain_by_clients(plan, cells));
-    says.push(paragraph(AFFLUX));
-    says.push(paragraph(NOT_SHOWN));
-    says
-}
-
-/// The gain of a threshold in bytes on the thread's later machine: a hold-out.
-fn gain_by_clients(plan: &Plan, cells: &[Cell]) -> Option<String> {
+/// The gain of a threshold in bytes on the thread's later machine.
+fn gain_by_clients(plan: &Plan, cells: &[Cell]) -> Option<Row> {
     let (link, disk, bytes) = published::GAINS_OF;
     let published = published::gain_percent(plan.clients)?;
     if (plan.link.bits_per_second, plan.disk_bytes_per_s) != (link, disk) {
         return None;
     }
-    let of = |threshold| mean(cells, "linux-3.6", threshold, rate);
-    let (off, on) = (of(Threshold::OFF)?, of(Threshold::Bytes(bytes))?);
-    Some(format!(
-        "Hold-out: with {} clients the thread printed {published:+.2} % for dirty_background_bytes of {}; here it is \
-         {:+.2} %. The thread's file, windows and memory are not known.",
-        plan.clients,
-        afflux_report::units::data(bytes),
-        (on / off - 1.0) * 100.0,
-    ))
+    let of = |threshold| {
+        let cells = of_column(cells, PLOTTED[0], threshold);
+        mean(&cells.iter().map(|cell| cell.copy.rate_mb_per_s()).collect::<Vec<_>>())
+    };
+    let gain = (of(Threshold::Bytes(bytes))? / of(Threshold::OFF)? - 1.0) * 100.0;
+    let params = Fields::new().with("clients", plan.clients).with("background_bytes", bytes);
+    let fields = |gain: f64| Fields::new().with("gain_percent", gain);
+    Some(row("s4", PLOTTED[0], params, fields(rounded(gain, 2)), fields(published)))
+}
+
+fn dirty_over_time(of: &str) -> Plot {
+    let (x, y) = (Axis::new("time since the copy began", Quantity::Time), Axis::new("dirty", Quantity::Data));
+    Plot::new(format!("Dirty data on the server during one copy, {of}"), x, y)
+}
+
+fn title(threshold: Threshold) -> String {
+    if threshold == Threshold::OFF { "off".to_owned() } else { format!("{} cs", threshold.centisecs()) }
+}
+
+/// The first copy of each server that reports.
+fn measured_plot(measured: &[Measured]) -> Option<Plot> {
+    let shown: Vec<&Measured> = measured
+        .iter()
+        .filter(|copy| copy.sample() == 1 && matches!(copy.centisecs(), Some(0 | 100)) && !copy.dirty().is_empty())
+        .collect();
+    let name = |copy: &Measured| title(Threshold::Centisecs(copy.centisecs().unwrap_or_default()));
+    let with = |plot: Plot, copy: &&Measured| plot.with(Series::new(name(copy), Shape::Line, copy.dirty()));
+    (!shown.is_empty()).then(|| shown.iter().fold(dirty_over_time("measured"), with))
+}
+
+fn dirty_plot(cells: &[Cell]) -> Option<Plot> {
+    let shown: Vec<&Cell> =
+        [Threshold::OFF, SECOND].iter().filter_map(|it| of_column(cells, PLOTTED[0], *it).first().copied()).collect();
+    let with = |plot: Plot, cell: &&Cell| {
+        let began = cell.copy.looks.first().map_or(0, |look| look.at_ns);
+        let looks = cell.copy.looks.iter();
+        let points = looks.map(|look| ((look.at_ns - began) as f64 / 1e9, look.dirty_bytes as f64)).collect();
+        plot.with(Series::new(title(cell.threshold), Shape::Line, points))
+    };
+    (!shown.is_empty()).then(|| shown.iter().fold(dirty_over_time(PLOTTED[0]), with))
+}
+
+/// Starts of writing over the windows of all copies; `None` for a single window, which makes no line.
+fn starts_plot(cells: &[Cell]) -> Option<Plot> {
+    let starts = |variant: &str| -> Vec<(f64, f64)> {
+        let starts = of_column(cells, variant, SECOND).into_iter().flat_map(|cell| cell.copy.first_writes_bytes());
+        starts.enumerate().map(|(at, bytes)| (at as f64 + 1.0, bytes as f64)).collect()
+    };
+    if starts(PLOTTED[0]).len() < 2 {
+        return None;
+    }
+    let x = Axis::new("window of the client, over all copies of the column", Quantity::Count);
+    let y = Axis::new("dirty when the server begins to write", Quantity::Data);
+    let plot = Plot::new("Where writing begins at 100 centiseconds", x, y);
+    Some(PLOTTED.into_iter().fold(plot, |plot, variant| plot.with(Series::new(variant, Shape::Line, starts(variant)))))
 }

@@ -7,7 +7,7 @@
 //!
 //! Owns: the order of the parts.
 //! Does not own: the options (`plan`), the seed's arithmetic (`formula`), the variants (`variants`), the simulated server (`server`) and its rows (`simulated`), the published
-//! figures (`published`), tables and sentences (`findings`), the measured part (`measured`).
+//! figures (`published`), what is shown (`findings`), the measured part (`measured`).
 //! Invariants: rows come from runs.
 
 mod findings;
@@ -20,6 +20,7 @@ mod simulated;
 mod variants;
 
 use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
+use crate::views::KeptRows;
 use plan::Plan;
 
 /// The experiment.
@@ -43,14 +44,11 @@ pub(crate) static S4: Experiment = Experiment {
 fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
     let share = if request.measured { SIMULATED_SHARE } else { 1.0 };
-    let cells = simulated::run(&plan, watch, share)?;
-    let mut findings = findings::of_simulated(&plan, &cells);
-    if request.measured {
-        let measured = measured::run(&plan, request.quick, watch, share)?;
-        findings::add_measured(&mut findings, &plan, &measured);
-    }
-    watch.step("done", 1.0);
-    Ok(findings)
+    let mut kept = KeptRows::new(watch);
+    let cells = simulated::run(&plan, &mut kept, share)?;
+    let copies = if request.measured { measured::run(&plan, request.quick, &mut kept, share)? } else { Vec::new() };
+    kept.step("done", 1.0);
+    Ok(findings::findings(&plan, &cells, &copies, &kept.rows))
 }
 
 /// The simulated part's share of the time, in a run with a measured part.

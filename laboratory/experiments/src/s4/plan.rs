@@ -10,119 +10,82 @@ use afflux_simulator::catalogue::{DeviceChoice, Model};
 
 use super::variants::{self, Variant};
 use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, TypedOption};
+use crate::options::{self, TypedOption, info};
 
 const LINK: TypedOption<LinkOptions> = options::parsed(
-    OptionInfo {
-        name: "link",
-        value: "RATE",
-        default: "100Mbit",
-        doc: "rate of the network, Ethernet's overhead included; delay=, loss= and others behind a comma",
-    },
+    info(
+        "link",
+        "RATE",
+        "100Mbit",
+        "rate of the network, Ethernet's overhead included; delay=, loss= and others behind a comma",
+    ),
     link,
 );
-const DISK_RATE: TypedOption<u64> = options::rate(
-    OptionInfo { name: "disk-rate", value: "RATE", default: "25MB", doc: "bytes a second of the server's disk" },
-    1_000_000..=500_000_000,
-);
-const SIZE: TypedOption<u64> = options::size(
-    OptionInfo { name: "size", value: "SIZE", default: "1GB", doc: "bytes of the file" },
-    4_096..=100_000_000_000,
-);
+const DISK_RATE: TypedOption<u64> =
+    options::rate(info("disk-rate", "RATE", "25MB", "bytes a second of the server's disk"), 1_000_000..=500_000_000);
+const SIZE: TypedOption<u64> = options::size(info("size", "SIZE", "1GB", "bytes of the file"), 4_096..=100_000_000_000);
 const WINDOW: TypedOption<u64> = options::size(
-    OptionInfo {
-        name: "client-window",
-        value: "SIZE",
-        default: "100MB",
-        doc: "what the client keeps dirty before it commits",
-    },
+    info("client-window", "SIZE", "100MB", "what the client keeps dirty before it commits"),
     1_000_000..=100_000_000_000,
 );
-const CENTISECS: TypedOption<u64> = options::parsed(
-    OptionInfo {
-        name: "centisecs",
-        value: "LIST",
-        default: "0,300,200,100",
-        doc: "values of dirty_background_centisecs",
-    },
-    centisecs,
-);
+const CENTISECS: TypedOption<u64> =
+    options::parsed(info("centisecs", "LIST", "0,300,200,100", "values of dirty_background_centisecs"), centisecs);
 const BACKGROUND_BYTES: TypedOption<u64> = options::size(
-    OptionInfo {
-        name: "background-bytes",
-        value: "LIST",
-        default: "25MB",
-        doc: "values of dirty_background_bytes in place of a time, a column each; simulated only",
-    },
+    info(
+        "background-bytes",
+        "LIST",
+        "25MB",
+        "values of dirty_background_bytes in place of a time, a column each; simulated only",
+    ),
     4_096..=100_000_000_000,
 );
-const TUNED: OptionInfo = OptionInfo {
-    name: "tuned",
-    value: "",
-    default: "",
-    doc: "a column more: the machine's knobs as the thread's reviewer asked, background 5 %, limit 10 %, expiry 1,000 cs, \
+const TUNED: OptionInfo = info(
+    "tuned",
+    "",
+    "",
+    "a column more: the machine's knobs as the thread's reviewer asked, background 5 %, limit 10 %, expiry 1,000 cs, \
           interval 1 cs; simulated only",
-};
+);
 const CLIENTS: TypedOption<u64> = options::number(
-    OptionInfo {
-        name: "clients",
-        value: "NUMBER",
-        default: "1",
-        doc: "clients that copy at once, each its part of the size to a file of its own, with a window of its own",
-    },
+    info(
+        "clients",
+        "NUMBER",
+        "1",
+        "clients that copy at once, each its part of the size to a file of its own, with a window of its own",
+    ),
     1..=100,
 );
 const RECORD: TypedOption<u64> = options::size(
-    OptionInfo {
-        name: "record",
-        value: "LIST",
-        default: "10485760,1048576,524288,262144,131072,65536,32768,16384,8192,4096",
-        doc: "bytes of one write of the client's program",
-    },
+    info(
+        "record",
+        "LIST",
+        "10485760,1048576,524288,262144,131072,65536,32768,16384,8192,4096",
+        "bytes of one write of the client's program",
+    ),
     512..=1 << 30,
 );
 const WRITE_SIZE: TypedOption<Option<u32>> = options::parsed(
-    OptionInfo {
-        name: "write-size",
-        value: "SIZE",
-        default: "32KiB",
-        doc: "bytes of one WRITE on the wire, or 'record': no gathering, a record a WRITE, up to 1 MiB",
-    },
+    info(
+        "write-size",
+        "SIZE",
+        "32KiB",
+        "bytes of one WRITE on the wire, or 'record': no gathering, a record a WRITE, up to 1 MiB",
+    ),
     write_size,
 );
 const MEMORY: TypedOption<u64> = options::size(
-    OptionInfo {
-        name: "memory",
-        value: "SIZE",
-        default: "900MB",
-        doc: "memory of the server that may become dirty: its thresholds are 20 and 10 percent of it",
-    },
+    info(
+        "memory",
+        "SIZE",
+        "900MB",
+        "memory of the server that may become dirty: its thresholds are 20 and 10 percent of it",
+    ),
     16_000_000..=64_000_000_000,
 );
-const VARIANTS: TypedOption<Variant> = options::parsed(
-    OptionInfo { name: "variants", value: "LIST", default: variants::ALL, doc: "servers that are simulated" },
-    Variant::read,
-);
-const SAMPLES: TypedOption<u64> = options::number(
-    OptionInfo {
-        name: "samples",
-        value: "NUMBER",
-        default: "3",
-        doc: "measured copies of each server; one with --quick",
-    },
-    1..=20,
-);
-const LIMITERS: TypedOption<Limiters> = options::choice(
-    OptionInfo {
-        name: "limiters",
-        value: "auto|kernel|process",
-        default: "auto",
-        doc: "who slows disk and network down where it is measured: the kernel (needs root) or this process",
-    },
-    &[("auto", Limiters::Auto), ("kernel", Limiters::Kernel), ("process", Limiters::Process)],
-    "'{value}' is none of {known}",
-);
-
+const VARIANTS: TypedOption<Variant> =
+    options::parsed(info("variants", "LIST", variants::ALL, "servers that are simulated"), Variant::read);
+const SAMPLES: TypedOption<u64> =
+    options::number(info("samples", "NUMBER", "3", "measured copies of each server; one with --quick"), 1..=20);
 pub(super) const OPTIONS: &[OptionInfo] = &[
     LINK.info,
     DISK_RATE.info,
@@ -137,17 +100,7 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     MEMORY.info,
     VARIANTS.info,
     SAMPLES.info,
-    LIMITERS.info,
 ];
-
-/// The limiters of disk and network.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Limiters {
-    /// The kernel, or this process if the kernel's are not available.
-    Auto,
-    Kernel,
-    Process,
-}
 
 /// The model disk: bytes of one command, and the fixed time of a command.
 const DISK: &str = "usb2-disk";
@@ -213,7 +166,6 @@ pub(super) struct Plan {
     pub(super) variants: Vec<Variant>,
     /// Measured copies of each server.
     pub(super) samples: u64,
-    pub(super) limiters: Limiters,
     /// Whether the parameters are the seed's, so that its figures can be compared.
     pub(super) is_published: bool,
 }
@@ -250,7 +202,6 @@ impl Plan {
             memory_bytes: MEMORY.value(&request)? / frame * frame,
             variants: VARIANTS.list(&request)?,
             samples: SAMPLES.value(&request)?,
-            limiters: LIMITERS.value(&request)?,
             is_published: false,
         };
         plan.check(&request)?;

@@ -72,10 +72,6 @@ pub(super) struct ServerMachine {
     looks: Arc<Mutex<Vec<Look>>>,
 }
 
-fn failed(error: impl std::fmt::Display) -> LabError {
-    LabError::Failed(error.to_string())
-}
-
 impl ServerMachine {
     pub(super) fn new(plan: &Plan, law: Law, threshold: Threshold, seed: u64) -> Result<Self, LabError> {
         let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(seed) });
@@ -86,14 +82,14 @@ impl ServerMachine {
             Law::LinuxByCompletions => "linux-3.6-completions",
             Law::Afflux => OWN_POLICY,
         };
-        let mut setup = Setup::of(policy).map_err(failed)?;
+        let mut setup = Setup::of(policy).map_err(LabError::failed)?;
         setup.settings.add(&afflux_nfs::KNOBS);
         for (knob, value) in threshold.knobs() {
-            setup.settings.set_text(&format!("{knob}={value}")).map_err(failed)?;
+            setup.settings.set_text(&format!("{knob}={value}")).map_err(LabError::failed)?;
         }
         let memory = Memory::Stamped(plan.memory_bytes);
-        let mut parts = afflux_simulator::SimMachine::new(&world, memory, setup).map_err(failed)?;
-        let volume = parts.add_tree("disk", &tree).map_err(failed)?;
+        let mut parts = afflux_simulator::SimMachine::new(&world, memory, setup).map_err(LabError::failed)?;
+        let volume = parts.add_tree("disk", &tree).map_err(LabError::failed)?;
         let (engine, devices) = (parts.engine, parts.devices);
         let link = Link::new(&world, 0, plan.link.clone());
         let entry = NfsEntry::new(world.platform(), link, Server::new(volume, Admission::AnyPeer));
@@ -144,8 +140,8 @@ impl ServerMachine {
         let clients = names.iter().zip(&models).map(|(name, model)| {
             NfsClient::new(self.world.platform(), &self.entry, options(name), Arc::clone(model)).run()
         });
-        let clients = self.world.run(all(clients.collect())).map_err(failed)?;
-        let client = together(clients.into_iter().collect::<Result<_, _>>().map_err(failed)?);
+        let clients = self.world.run(all(clients.collect())).map_err(LabError::failed)?;
+        let client = together(clients.into_iter().collect::<Result<_, _>>().map_err(LabError::failed)?);
         let looks = std::mem::take(&mut *self.looks.lock().unwrap_or_else(PoisonError::into_inner));
         for (name, model) in names.iter().zip(&models) {
             self.check_disk(plan, name, model)?;
@@ -165,16 +161,19 @@ impl ServerMachine {
 
     /// Checks the committed file on the disk: its length, and the pages of one MiB in [`CHECKED_MIB_IN`].
     fn check_disk(&self, plan: &Plan, name: &str, model: &Mutex<StampModel>) -> Result<(), LabError> {
-        let file = self.tree.file_at(&[name]).ok_or_else(|| failed(format!("{name}: the file is not there")))?;
+        let file =
+            self.tree.file_at(&[name]).ok_or_else(|| LabError::failed(format!("{name}: the file is not there")))?;
         let durable = self.disk.durable_size(file);
         let bytes = plan.file_bytes_each();
         if durable != bytes {
-            return Err(failed(format!("{name}: of {bytes} bytes {durable} are durable")));
+            return Err(LabError::failed(format!("{name}: of {bytes} bytes {durable} are durable")));
         }
         let model = model.lock().unwrap_or_else(PoisonError::into_inner);
         for offset in (0..bytes).step_by(CHECKED_MIB_IN << 20) {
             let bytes = (bytes - offset).min(1 << 20) as usize;
-            model.check_crashed(offset, &self.disk.durable_bytes(file, offset, bytes)).map_err(|it| failed(it.what))?;
+            model
+                .check_crashed(offset, &self.disk.durable_bytes(file, offset, bytes))
+                .map_err(|it| LabError::failed(it.what))?;
         }
         Ok(())
     }

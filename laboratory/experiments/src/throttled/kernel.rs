@@ -6,7 +6,7 @@
 //!
 //! Owns: the simulated machine that stands for this one.
 //! Does not own: the writer on the kernel's side (`plain_writer`), its surroundings (`surroundings`), the compared
-//! figures (`written`), rows, tables and plots (`kernel_html`), the policy.
+//! figures (`written`), rows and what is shown (`kernel_findings`), the policy.
 //! Invariants: in a measured run, the simulated machine has all known properties of this one. Only the law and the disk
 //! differ, and they are compared.
 
@@ -17,7 +17,7 @@ use afflux_workloads::simulation::{DeviceChoice, Simulation};
 use afflux_workloads::{BlockSizes, Job, Workload};
 
 use super::compare::Look;
-use super::kernel_html::{self, Compared};
+use super::kernel_findings::{Compared, KernelFindings};
 use super::options::{DIRTYABLE, FORMS, FormKind, LIMIT_BYTES, MAX_BYTES, OTHERS_RATE, TICKS, WRITER_SECONDS};
 use super::plain_writer;
 use super::plan::{Rate, directory, model, rates};
@@ -42,7 +42,7 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     let given = given(request, seconds)?;
     // The kernel's side takes minutes at each rate, so only the first rate is run.
     let rate = &rates(request)?[0];
-    let mut page = kernel_html::KernelPage::new(rate, seconds);
+    let mut page = KernelFindings::new(rate, seconds);
     for (done, form) in forms.iter().enumerate() {
         let done = done as f64 / forms.len() as f64;
         let mut surroundings = given.clone();

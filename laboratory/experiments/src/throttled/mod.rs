@@ -9,7 +9,7 @@
 mod compare;
 mod jobs;
 mod kernel;
-mod kernel_html;
+mod kernel_findings;
 mod options;
 mod plain_writer;
 mod plan;

@@ -3,14 +3,14 @@
 //!
 //! Owns: the order of the runs, the rows.
 //! Does not own: the options (`plan`), disks and contenders (`stage`), the races (`full_speed`, `small_sync`, `burst`,
-//! `direct`), goals and the page (`html`).
+//! `direct`), goals and what is shown (`findings`).
 //! Invariants: in each repeat every contender runs every race, in turns; each run has a disk that the kernel has not
 //! seen before. A race that is impossible on a machine is left out, with a remark.
 
 mod burst;
 mod direct;
+mod findings;
 mod full_speed;
-mod html;
 mod plan;
 mod small_sync;
 mod stage;
@@ -19,7 +19,8 @@ use afflux_report::{Fields, Row, Source};
 use serde_json::Value;
 
 use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
-use html::WritebackPage;
+use crate::host_load::load;
+use crate::views::KeptRows;
 use plan::{Plan, Subject, WritebackRace};
 use stage::Stage;
 
@@ -56,7 +57,7 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     left_out.iter().for_each(|what| watch.remark(what));
     let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s(&races)));
     watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
-    let mut page = WritebackPage::new(&plan, left_out);
+    let (mut watch, mut full_speed, load) = (KeptRows::new(watch), Vec::new(), load());
     let stage = Stage::new(&plan).map_err(LabError::Failed)?;
     let total = (plan.repeats as usize * races.len()) as f64;
     for repeat in 1..=plan.repeats {
@@ -73,18 +74,20 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
                 let ran = run(&stage, *race, subject, repeat);
                 let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
                 watch.row(&row(&plan, *race, subject, repeat, &ran));
-                page.add(*race, subject, ran);
+                if *race == WritebackRace::FullSpeed {
+                    full_speed.push((subject.name(), ran));
+                }
             }
         }
     }
     drop(stage);
-    Ok(page.findings())
+    Ok(findings::findings(watch.rows, &full_speed, left_out, load))
 }
 
 /// The results of a run.
 #[derive(Default)]
 struct Ran {
-    /// By name, as listed in `html`.
+    /// By name, as listed in `findings`.
     metrics: Vec<(&'static str, f64)>,
     looks: Vec<Look>,
     /// The waits of calls; `None` for the kernel, which does not report them.

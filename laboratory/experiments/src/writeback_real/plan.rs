@@ -58,10 +58,6 @@ impl Subject {
             Self::Ours(_, name) => name.clone(),
         }
     }
-
-    pub(super) fn is_ours(&self) -> bool {
-        matches!(self, Self::Ours(..))
-    }
 }
 
 impl WritebackRace {
@@ -75,17 +71,6 @@ impl WritebackRace {
 
     pub(super) fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, race)| *race == self).map_or("", |(name, _)| name)
-    }
-
-    /// The label in a table.
-    pub(super) fn about(self) -> &'static str {
-        match self {
-            Self::FullSpeed => "a writer at full speed",
-            Self::AtRate => "a writer at the disk's rate",
-            Self::SmallSync => "beside a writer at full speed",
-            Self::Burst => "a burst to a fast disk, beside a writer to a slow one",
-            Self::Direct => "a writer to the real disk",
-        }
     }
 
     /// The reason why this machine cannot run the race, if there is one.

@@ -125,12 +125,6 @@ pub(super) struct Progress {
 }
 
 impl Form {
-    /// The same form with or without the dip below the min mark, which the seed's patches have.
-    #[must_use]
-    pub const fn dipping(self, dips: bool) -> Self {
-        Self { dips, ..self }
-    }
-
     /// `nr_to_reclaim` of a direct reclaim.
     pub(super) fn nr_to_reclaim(&self, marks: &Watermarks) -> u64 {
         let wanted = match self.target {

@@ -14,22 +14,12 @@ pub(crate) struct PermittedCircle {
 pub(super) const KEPT: &[PermittedCircle] = &[
     PermittedCircle {
         name: "laboratory/experiments",
-        files: &["classes", "classes/html"],
-        reason: "the page is drawn from the result that the experiment declares and hands to it",
-    },
-    PermittedCircle {
-        name: "laboratory/experiments",
         files: &["classes/load", "classes/plan"],
         reason: "a plan names classes of writers, and a run takes a plan",
     },
     PermittedCircle {
         name: "laboratory/experiments",
-        files: &["eviction", "eviction/findings"],
-        reason: "findings are made from the rows that the root declares",
-    },
-    PermittedCircle {
-        name: "laboratory/experiments",
-        files: &["govern", "govern/html", "govern/measured", "govern/simulated"],
+        files: &["govern", "govern/findings", "govern/measured", "govern/simulated"],
         reason: "the root declares the races, which its parts run and draw",
     },
     PermittedCircle {
@@ -38,8 +28,8 @@ pub(super) const KEPT: &[PermittedCircle] = &[
             "writeback_real",
             "writeback_real/burst",
             "writeback_real/direct",
+            "writeback_real/findings",
             "writeback_real/full_speed",
-            "writeback_real/html",
             "writeback_real/small_sync",
         ],
         reason: "the root declares the contenders and runs each race with them",

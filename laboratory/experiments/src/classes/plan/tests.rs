@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
+use crate::experiment::tests::given;
 
 fn plan(pairs: &[(&str, &str)], quick: bool) -> Result<Plan, String> {
-    let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Plan::read(&Request { given, quick, ..Request::default() }).map_err(|error| error.to_string())
+    Plan::read(&Request { quick, ..given(pairs) }).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -1,13 +1,11 @@
-//! Policies for comparison that run in this study only: FIFO, LRU, ARC, S3-FIFO, SIEVE, Belady's, and a trial,
-//! `dueling`.
+//! Policies for comparison that run in this study only: FIFO, LRU, ARC, S3-FIFO, SIEVE, Belady's.
 //!
-//! Owns: the study's cache trait and these seven. Does not own: the policies of the engine (`ours`).
+//! Owns: the study's cache trait and these six. Does not own: the policies of the engine (`ours`).
 //! Invariants: a cache never holds more pages than it has frames. As in the engine, the first touch of a page read
 //! ahead is the use that the readahead was for, and says nothing about the page's popularity.
 
 mod arc;
 mod belady;
-mod dueling;
 mod fifo;
 mod lists;
 mod lru;
@@ -18,7 +16,6 @@ use afflux_workloads::touches::Touch;
 
 pub(super) use arc::Arc;
 pub(super) use belady::Belady;
-pub(super) use dueling::Dueling;
 pub(super) use fifo::Fifo;
 pub(super) use lru::Lru;
 pub(super) use s3_fifo::S3Fifo;

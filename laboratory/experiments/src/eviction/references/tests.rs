@@ -95,7 +95,6 @@ fn nobody_has_more_pages_than_frames_or_more_hits_than_belady() {
             ("arc", Box::new(Arc::new(64, pages))),
             ("s3-fifo", Box::new(S3Fifo::new(64, pages))),
             ("sieve", Box::new(Sieve::new(64, pages))),
-            ("dueling", Box::new(Dueling::new(64, pages))),
         ];
         let most = run(&mut Belady::new(64, pages, &sequence.touches), &sequence.touches).hits;
         for (name, cache) in &mut caches {
@@ -106,26 +105,4 @@ fn nobody_has_more_pages_than_frames_or_more_hits_than_belady() {
             assert!(held <= 64 && found <= bound, "{name}, {}: {held} held, {found} of {most}", generator.name);
         }
     }
-}
-
-/// Hits in percent of 4,096 frames over 65,536 pages: of s3-window and of dueling; and whether the followers grow.
-fn plain_and_dueling(name: &str) -> (f64, f64, bool) {
-    let sizes = Sizes { pages: 65_536, frames: 4096, touches: 400_000 };
-    let sequence = afflux_workloads::touches::generator_named(name).unwrap().sequence(sizes, 1);
-    let pages = sequence.pages() as usize;
-    let percent = |counts: Counts| 100.0 * counts.hit_ratio();
-    let mut plain =
-        crate::eviction::ours::Ours::new(afflux_engine::eviction::EvictionKind::S3Window, sizes.frames as usize, pages);
-    let mut dueling = Dueling::new(sizes.frames as usize, pages);
-    let plain = percent(run(&mut plain, &sequence.touches));
-    (plain, percent(run(&mut dueling, &sequence.touches)), dueling.grows())
-}
-
-#[test]
-fn probation_grows_for_a_working_set_that_returns_and_not_for_a_loop() {
-    let (plain, dueling, grows) = plain_and_dueling("shifting");
-    assert!(grows && dueling > plain + 4.0, "{plain} {dueling}");
-    let (plain, dueling, grows) = plain_and_dueling("loop");
-    // The growing leader pays a part of this difference.
-    assert!(!grows && dueling > plain - 1.5, "{plain} {dueling}");
 }

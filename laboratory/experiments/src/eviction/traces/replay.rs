@@ -21,21 +21,17 @@ const PAGES_A_NODE: u64 = 32;
 /// Frames that an engine has besides: it reads and frees several pages at a time.
 const FRAMES_MORE: u64 = 64;
 
-fn failed(error: impl std::fmt::Display) -> LabError {
-    LabError::Failed(error.to_string())
-}
-
 /// Bytes that the device reads in all calls.
 pub(super) fn bytes_read(calls: &[Call], frames: u64, kind: EvictionKind, ahead: bool) -> Result<u64, LabError> {
     let world = World::new(WorldOptions::machine(SEED, CpuOptions::count(2)));
-    let mut setup = Setup::of(OWN_POLICY).map_err(failed)?.with_eviction(Some(kind));
+    let mut setup = Setup::of(OWN_POLICY).map_err(LabError::failed)?.with_eviction(Some(kind));
     if !ahead {
-        setup = setup.with_knobs(&["readahead_bytes_max=0"]).map_err(failed)?;
+        setup = setup.with_knobs(&["readahead_bytes_max=0"]).map_err(LabError::failed)?;
     }
     let memory = Memory::Stamped((frames + frames / PAGES_A_NODE + FRAMES_MORE) * PAGE_BYTES);
-    let mut machine = SimMachine::new(&world, memory, setup).map_err(failed)?;
-    let choice = DeviceChoice::parse(DEVICE).map_err(failed)?;
-    machine.add(DEVICE, catalogue::make(&world, 0, &choice.model(None).map_err(failed)?));
+    let mut machine = SimMachine::new(&world, memory, setup).map_err(LabError::failed)?;
+    let choice = DeviceChoice::parse(DEVICE).map_err(LabError::failed)?;
+    machine.add(DEVICE, catalogue::make(&world, 0, &choice.model(None).map_err(LabError::failed)?));
     let (engine, disk, device) = (Arc::clone(&machine.engine), Arc::clone(&machine.disks[0]), machine.devices[0]);
     let files: Vec<File> = file_bytes(calls)
         .into_iter()
@@ -61,7 +57,7 @@ pub(super) fn bytes_read(calls: &[Call], frames: u64, kind: EvictionKind, ahead:
         }
         Ok::<(), Error>(())
     };
-    world.run(replay).map_err(failed)?.map_err(failed)?;
+    world.run(replay).map_err(LabError::failed)?.map_err(LabError::failed)?;
     Ok(disk.figures().bytes.0)
 }
 

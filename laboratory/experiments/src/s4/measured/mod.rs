@@ -6,7 +6,6 @@
 //! before the next.
 
 mod client;
-mod in_process;
 mod reports;
 mod servers;
 mod stage;
@@ -17,10 +16,11 @@ use afflux_report::{Fields, Row, Source};
 use afflux_scratch::Scratch;
 
 use super::plan::Plan;
+use super::published;
 use crate::experiment::{LabError, Watch};
 use crate::machine::rounded;
 use client::{CopyOf, Times, copy};
-use reports::{Counts, Look};
+use reports::{Counts, Look, during, look};
 use stage::{Stage, Subject};
 
 /// The engine's counters in a row.
@@ -31,7 +31,6 @@ const COUNTERS: [&str; 6] =
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     subject: Subject,
-    limiters: &'static str,
     sample: u64,
     file_bytes: u64,
     times: Times,
@@ -40,45 +39,21 @@ pub(super) struct Measured {
     counted: Vec<(&'static str, u64)>,
 }
 
-/// The measured copies, and the reasons for missing ones.
-#[derive(Default)]
-pub(super) struct Outcome {
-    pub(super) copies: Vec<Measured>,
-    pub(super) notes: Vec<String>,
-}
-
 impl Measured {
-    pub(super) fn server(&self) -> &'static str {
-        self.subject.name()
-    }
-
-    pub(super) fn is_ganesha(&self) -> bool {
-        self.subject == Subject::Ganesha
-    }
-
     pub(super) fn centisecs(&self) -> Option<u64> {
         self.subject.centisecs()
     }
 
-    pub(super) fn limiters(&self) -> &'static str {
-        self.limiters
+    pub(super) fn sample(&self) -> u64 {
+        self.sample
     }
 
-    pub(super) fn file_bytes(&self) -> u64 {
-        self.file_bytes
-    }
-
-    /// Whether both are of the same server with the same knob.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
-        self.subject == other.subject
-    }
-
-    pub(super) fn rate_mb_per_s(&self) -> f64 {
+    fn rate_mb_per_s(&self) -> f64 {
         self.file_bytes as f64 / 1e6 / self.times.elapsed.as_secs_f64()
     }
 
     /// The mean wait for a COMMIT, in milliseconds.
-    pub(super) fn commit_wait_ms(&self) -> f64 {
+    fn commit_wait_ms(&self) -> f64 {
         let waits = self.times.commits.iter().map(|commit| commit.wait.as_secs_f64());
         waits.sum::<f64>() * 1e3 / self.times.commits.len().max(1) as f64
     }
@@ -111,21 +86,26 @@ impl Measured {
         metrics = self.counted.iter().fold(metrics, |metrics, (name, count)| metrics.with(*name, *count));
         Row {
             experiment: "s4".to_owned(),
-            variant: self.server().to_owned(),
+            variant: self.subject.name().to_owned(),
             params: Fields::new()
                 .with("centisecs", self.centisecs())
                 .with("sample", self.sample)
-                .with("limiters", self.limiters)
                 .with("write_bytes", write_bytes(plan))
                 .with("size_bytes", self.file_bytes)
                 .with("client_window_bytes", plan.window_bytes)
                 .with("link_bits_per_s", plan.link.bits_per_second)
                 .with("disk_bytes_per_s", plan.disk_bytes_per_s),
             metrics,
-            published: Fields::new(),
+            published: self.centisecs().map_or_else(Fields::new, |centisecs| published_rate(plan, centisecs)),
             source: Source::Measured,
         }
     }
+}
+
+/// The seed's figure at a threshold, if the plan is the seed's.
+fn published_rate(plan: &Plan, centisecs: u64) -> Fields {
+    let mean = published::mean(centisecs, &plan.records).filter(|_| plan.is_published);
+    mean.map_or_else(Fields::new, |mean| Fields::new().with("rate_mb_per_s", mean))
 }
 
 /// The size of a WRITE: the same for all records, since the client gathers.
@@ -133,20 +113,15 @@ fn write_bytes(plan: &Plan) -> u32 {
     plan.write_bytes.unwrap_or(32 << 10)
 }
 
-fn failed(error: impl std::fmt::Display) -> LabError {
-    LabError::Failed(error.to_string())
-}
-
 /// Measures all servers, as often as the plan says. Every other time the order is reversed, so that a drift affects all
 /// of them. `quick`: a window in place of the whole file.
-pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) -> Result<Outcome, LabError> {
+pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) -> Result<Vec<Measured>, LabError> {
     let file_bytes = if quick { plan.window_bytes } else { plan.file_bytes };
-    let scratch = Scratch::guarded(&std::env::temp_dir(), "s4").map_err(failed)?;
-    let mut outcome = Outcome::default();
-    let stage = Stage::new(plan, file_bytes, scratch.path(), &mut outcome.notes)?;
+    let scratch = Scratch::guarded(&std::env::temp_dir(), "s4").map_err(LabError::failed)?;
+    let mut copies = Vec::new();
+    let stage = Stage::new(plan, file_bytes, scratch.path())?;
     let knobs = plan.centisecs.iter().map(|&centisecs| Subject::Knob(centisecs));
     let mut subjects: Vec<Subject> = std::iter::once(Subject::Ganesha).chain(knobs).chain([Subject::Plain]).collect();
-    subjects.retain(|subject| stage.has(*subject));
     let (mut done, all) = (0, plan.samples as usize * subjects.len());
     let mut missing = None;
     for sample in 1..=plan.samples {
@@ -162,18 +137,18 @@ pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) ->
                 Ok(server) => {
                     let measured = one(plan, &stage, (subject, &server), sample, file_bytes)?;
                     watch.row(&measured.row(plan));
-                    outcome.copies.push(measured);
+                    copies.push(measured);
                 }
                 Err(why) if subject == Subject::Ganesha => {
-                    outcome.notes.push(format!("{} was not measured: {why}.", subject.name()));
+                    watch.remark(&format!("{} was not measured: {why}.", subject.name()));
                     missing = Some(subject);
                 }
-                Err(why) => return Err(failed(why)),
+                Err(why) => return Err(LabError::failed(why)),
             }
         }
         subjects.reverse();
     }
-    Ok(outcome)
+    Ok(copies)
 }
 
 /// One copy to a new server.
@@ -185,13 +160,13 @@ fn one(
     file_bytes: u64,
 ) -> Result<Measured, LabError> {
     let what = CopyOf { file_bytes, window_bytes: plan.window_bytes, write_bytes: write_bytes(plan) };
-    let (at, asked) = (stage.at(server), server.report_source());
-    let before = asked.look().map(|(_, counts)| counts).unwrap_or_default();
-    let (copied, looks) = stage.as_client(|| asked.during(|| copy(&at, what)))?;
-    let times = copied.map_err(|error| failed(format!("{}: {error}", subject.name())))?;
-    let after = asked.look().map(|(_, counts)| counts);
-    let counted = after.map_or_else(Vec::new, |after| moved(&before, &after));
-    Ok(Measured { subject, limiters: stage.limiters(), sample, file_bytes, times, looks, counted })
+    let (at, control) = (stage.at(server), server.control());
+    let counts = || control.and_then(look).map(|(_, counts)| counts);
+    let before = counts().unwrap_or_default();
+    let (copied, looks) = stage.as_client(|| during(control, || copy(&at, what)))?;
+    let times = copied.map_err(|error| LabError::failed(format!("{}: {error}", subject.name())))?;
+    let counted = counts().map_or_else(Vec::new, |after| moved(&before, &after));
+    Ok(Measured { subject, sample, file_bytes, times, looks, counted })
 }
 
 fn moved(before: &Counts, after: &Counts) -> Vec<(&'static str, u64)> {

@@ -1,20 +1,16 @@
 //! Status reports of our server during a measured copy.
 //!
-//! Owns: requests by the control socket or directly, and their repetition during a copy.
+//! Owns: requests by the control socket, and their repetition during a copy.
 //! Does not own: the server.
 //! Invariants: if a server does not answer, the reports are missing, but the copy goes on.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use afflux_engine::counters::COUNTERS;
-use afflux_engine::{Engine, Platform};
-use afflux_linux::LinuxPlatform;
 use serde_json::Value;
 
 /// Time between two looks.
@@ -38,47 +34,27 @@ pub(super) struct Look {
 /// The engine's counters, by name.
 pub(super) type Counts = BTreeMap<String, u64>;
 
-/// The source of the reports.
-pub(super) enum ReportSource {
-    /// A process, by the path of its control socket.
-    Socket(PathBuf),
-    /// An engine in this process.
-    Engine(Arc<Engine<LinuxPlatform>>),
-    /// A server without reports.
-    Nobody,
+/// Runs `work`, with looks at the server of a control socket meanwhile.
+pub(super) fn during<T>(control: Option<&Path>, work: impl FnOnce() -> T) -> (T, Vec<Look>) {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let looking = scope.spawn(|| {
+            let mut looks = Vec::new();
+            while !over.load(Ordering::Relaxed) && looks.len() < LOOKS_MAX {
+                looks.extend(control.and_then(look).map(|(look, _)| look));
+                std::thread::sleep(EVERY);
+            }
+            looks
+        });
+        let done = work();
+        over.store(true, Ordering::Relaxed);
+        (done, looking.join().unwrap_or_default())
+    })
 }
 
-impl ReportSource {
-    /// A look at the only device, and the counters. `None` while the server has no device.
-    pub(super) fn look(&self) -> Option<(Look, Counts)> {
-        match self {
-            Self::Socket(path) => by_socket(path),
-            Self::Engine(engine) => of_engine(engine),
-            Self::Nobody => None,
-        }
-    }
-
-    /// Runs `work`, with looks meanwhile.
-    pub(super) fn during<T: Send>(&self, work: impl FnOnce() -> T) -> (T, Vec<Look>) {
-        let over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let looking = scope.spawn(|| {
-                let mut looks = Vec::new();
-                while !over.load(Ordering::Relaxed) && looks.len() < LOOKS_MAX {
-                    looks.extend(self.look().map(|(look, _)| look));
-                    std::thread::sleep(EVERY);
-                }
-                looks
-            });
-            let done = work();
-            over.store(true, Ordering::Relaxed);
-            (done, looking.join().unwrap_or_default())
-        })
-    }
-}
-
-fn by_socket(path: &PathBuf) -> Option<(Look, Counts)> {
-    let mut stream = UnixStream::connect(path).ok()?;
+/// A look at the only device, and the counters. `None` while the server has no device.
+pub(super) fn look(control: &Path) -> Option<(Look, Counts)> {
+    let mut stream = UnixStream::connect(control).ok()?;
     stream.set_read_timeout(Some(SILENCE)).ok()?;
     stream.set_write_timeout(Some(SILENCE)).ok()?;
     stream.write_all(b"{\"do\":\"stat\"}\n").ok()?;
@@ -98,16 +74,4 @@ pub(super) fn of_report(report: &Value) -> Option<(Look, Counts)> {
     };
     let counters = report["counters"].as_object()?.iter();
     Some((look, counters.filter_map(|(name, value)| Some((name.clone(), value.as_u64()?))).collect()))
-}
-
-fn of_engine(engine: &Arc<Engine<LinuxPlatform>>) -> Option<(Look, Counts)> {
-    let device = engine.status().devices.into_iter().next()?;
-    let look = Look {
-        at: Instant::now(),
-        dirty_bytes: device.dirty_bytes,
-        background_threshold_bytes: device.background_threshold_bytes,
-        write_bandwidth_bytes_per_s: device.write_bandwidth_bytes_per_s,
-    };
-    let sums = engine.platform().counters().sum();
-    Some((look, COUNTERS.iter().zip(sums).map(|(info, value)| (info.name.to_owned(), value)).collect()))
 }

@@ -64,14 +64,14 @@ impl Running {
     /// The port of NFS and MOUNT.
     pub(super) const PORT: u16 = 20_490;
 
-    /// Starts this program as `serve`, with these knobs or none, and waits until it is ready.
+    /// Starts `afflux serve`, with these knobs or none, and waits until it is ready.
     pub(super) fn afflux(
         network: &SlowNetwork,
         scratch: &Path,
         export: &Path,
         knobs: Option<Knobs>,
     ) -> Result<Self, String> {
-        let program = std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))?;
+        let program = Self::program()?;
         let mut command = network.on_server(&program.to_string_lossy());
         let control = scratch.join("control");
         command.arg("serve").arg(export).args(["--json", "--control"]).arg(&control);
@@ -97,6 +97,15 @@ impl Running {
         let ready: serde_json::Value = serde_json::from_str(&ready).unwrap_or_default();
         let export = ready["serving"][0]["export"].as_str().ok_or("the server does not say what it serves")?;
         Ok(Self { _process: process, export: export.to_owned(), control })
+    }
+
+    /// The command `afflux`: beside this program, or else in the search path.
+    fn program() -> Result<PathBuf, String> {
+        let beside = std::env::current_exe().ok().map(|own| own.with_file_name("afflux"));
+        beside
+            .filter(|path| path.is_file())
+            .or_else(|| find("afflux"))
+            .ok_or_else(|| "the command afflux is neither beside this program nor in the search path".to_owned())
     }
 }
 

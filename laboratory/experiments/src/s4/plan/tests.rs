@@ -1,11 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-
-fn given(pairs: &[(&str, &str)]) -> Request {
-    let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Request { given, ..Request::default() }
-}
+use crate::experiment::tests::given;
 
 #[test]
 fn the_defaults_are_what_the_seed_measured() {
@@ -81,7 +77,6 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             "a window of 2.00 GB is more than a client's file has (1.00 GB, --size and --clients)",
         ),
         ("samples", "0", "1 to 20"),
-        ("limiters", "none", "auto, kernel, process"),
         ("memory", "1MB", "16 MB to 64 GB"),
     ] {
         let error = Plan::read(&given(&[(name, value)])).unwrap_err().to_string();

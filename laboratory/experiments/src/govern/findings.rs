@@ -1,0 +1,147 @@
+//! What is shown of the races, the goals, and dirty bytes over time.
+//!
+//! Owns: the columns, the goals of figures.
+//! Does not own: the figures (`simulated`, `measured`).
+//! Invariants: only the governor has goals; a goal that compares uses figures of the same series of runs.
+
+use afflux_report::{Axis, Plot, Quantity, Row, Series, Shape, Source};
+
+use super::plan::{GovernRace, Plan, Subject};
+use super::{Look, Ran};
+use crate::experiment::Findings;
+use crate::host_load::busy;
+use crate::statistics::median_and_range;
+use crate::views::{Check, Column, Pick, TableView, View, add_checks};
+
+const WRITES: &[Column] = &[
+    ("fsync at the end, s", "sync_s", 2),
+    ("until all is on the disk, MB/s", "end_to_end_mb_per_s", 2),
+    ("a write, p99, ms", "write_p99_ms", 1),
+    ("p99.9, ms", "write_p999_ms", 1),
+    ("longest, ms", "write_max_ms", 0),
+    ("followed after, s", "followed_s", 1),
+    ("the governor, of a CPU, %", "cpu_percent", 3),
+];
+
+const fn race(caption: &'static str, rows: Pick) -> TableView {
+    TableView::of(caption, &["rate_bytes_per_s", "budget_ms", "seconds"], WRITES, "").only(rows)
+}
+
+const VIEW: View = View {
+    tables: &[
+        race("A writer at full speed", &[("race", "full-speed")]),
+        race("A writer that need not wait", &[("race", "paced")]),
+        race("A disk that gets slower", &[("race", "slower")]),
+        TableView::of(
+            "A burst to another disk",
+            &["rate_bytes_per_s"],
+            &[
+                ("alone, ms", "alone_ms", 0),
+                ("beside the writer, ms", "beside_ms", 0),
+                ("times alone", "beside_by_alone", 2),
+            ],
+            "",
+        ),
+    ],
+    charts: &[],
+    text: include_str!("findings.md"),
+};
+
+/// The bound of a figure of the governor.
+#[derive(Clone, Copy)]
+enum Goal {
+    AtMost(f64),
+    /// At most this many times the budget, in seconds.
+    Budgets(f64),
+    /// At least this share of the ungoverned kernel's figure.
+    OfKernel(f64),
+    /// At most the figure with the limit set by hand, to the precision of percentiles: a 32nd.
+    AsByHand,
+}
+
+const GOALS: [(GovernRace, &str, Goal); 7] = [
+    (GovernRace::FullSpeed, "sync_s", Goal::Budgets(1.3)),
+    (GovernRace::FullSpeed, "end_to_end_mb_per_s", Goal::OfKernel(0.99)),
+    (GovernRace::FullSpeed, "write_p999_ms", Goal::AsByHand),
+    (GovernRace::FullSpeed, "cpu_percent", Goal::AtMost(0.1)),
+    (GovernRace::Paced, "sync_s", Goal::Budgets(1.3)),
+    (GovernRace::Slower, "followed_s", Goal::AtMost(10.0)),
+    (GovernRace::Slower, "sync_s", Goal::Budgets(1.3)),
+];
+
+/// A run with its series.
+pub(super) type RanRace = (Source, GovernRace, Subject, Ran);
+
+/// The word for the source of a figure.
+pub(super) fn said(source: Source) -> &'static str {
+    if source == Source::Measured { "measured" } else { "simulated" }
+}
+
+pub(super) fn findings(plan: &Plan, all: &[RanRace], rows: &[Row], load: Option<(f64, usize)>) -> Findings {
+    let mut findings = VIEW.findings(rows);
+    for source in [Source::Measured, Source::Simulated] {
+        findings.figures.extend(dirty_plot(all, source, GovernRace::FullSpeed).map(Into::into));
+        findings.figures.extend(dirty_plot(all, source, GovernRace::Slower).map(Into::into));
+    }
+    let checks = [Source::Measured, Source::Simulated].into_iter().flat_map(|source| checks(plan, all, source));
+    add_checks(&mut findings, "Goals of the governor", &checks.collect::<Vec<_>>());
+    findings.says.extend(busy(load));
+    findings
+}
+
+/// The median of a figure.
+fn value(all: &[RanRace], source: Source, race: GovernRace, subject: Subject, metric: &str) -> Option<f64> {
+    let own = all.iter().filter(|(from, own, who, _)| *from == source && *own == race && *who == subject);
+    let found = own.filter_map(|(.., ran)| ran.metrics.iter().find(|(name, _)| *name == metric));
+    median_and_range(found.map(|(_, value)| *value).collect()).map(|[median, ..]| median)
+}
+
+fn checks(plan: &Plan, all: &[RanRace], source: Source) -> Vec<Check> {
+    let of = |(race, metric, goal): &(GovernRace, &str, Goal)| {
+        let found = value(all, source, *race, Subject::Governed, metric)?;
+        let other = |subject| value(all, source, *race, subject, metric);
+        let (bound, met) = match goal {
+            Goal::AtMost(most) => (*most, found <= *most),
+            Goal::Budgets(times) => {
+                let most = times * plan.budget_ms as f64 / 1e3;
+                (most, found <= most)
+            }
+            Goal::OfKernel(share) => {
+                let least = share * other(Subject::Kernel)?;
+                (least, found >= least)
+            }
+            Goal::AsByHand => {
+                let most = other(Subject::ByHand)? / 32.0 * 33.0;
+                (most, found <= most)
+            }
+        };
+        let side = if matches!(goal, Goal::OfKernel(_)) { "at least" } else { "at most" };
+        let what = format!("{}, {}: {metric} {side} {bound:.3}", said(source), race.name());
+        Some(Check { what, found: format!("{found:.3}"), met })
+    };
+    GOALS.iter().filter_map(of).collect()
+}
+
+/// Dirty bytes of the first run of each subject. The kernel comes last: it does not run the race with a disk that gets
+/// slower, and each subject should look the same in both drawings.
+fn dirty_plot(all: &[RanRace], source: Source, race: GovernRace) -> Option<Plot> {
+    let y = Axis::new("dirty", Quantity::Data).log();
+    let title = format!("Dirty bytes, {}, {}", race.name(), said(source));
+    let mut plot = Plot::new(title, Axis::new("time", Quantity::Time), y).note("The first run of each.");
+    let mut is_empty = true;
+    for subject in [Subject::ByHand, Subject::Governed, Subject::Kernel] {
+        let is_its = |run: &&RanRace| (run.0, run.1, run.2) == (source, race, subject);
+        let Some((.., ran)) = all.iter().find(is_its) else { continue };
+        // A logarithmic axis has no zero.
+        let points = |of: fn(&Look) -> u64| {
+            let shown = ran.looks.iter().filter(move |look| of(look) > 0);
+            shown.map(move |look| (look.at_s, of(look) as f64)).collect::<Vec<_>>()
+        };
+        plot = plot.with(Series::new(subject.name(), Shape::Line, points(|look| look.dirty_bytes)));
+        if race == GovernRace::Slower && subject == Subject::Governed {
+            plot = plot.with(Series::new("the governor's limit", Shape::Line, points(|look| look.limit_bytes)));
+        }
+        is_empty = false;
+    }
+    (!is_empty).then_some(plot)
+}

@@ -1,0 +1,180 @@
+//! Tables, charts and checks of an experiment's rows, by lists of columns.
+//!
+//! Owns: what an experiment shows of its rows, as data; the paragraphs below; the table of checks.
+//! Does not own: the rows (the experiments), lines of a table (`lines`), charts (`charts`), their drawing (`report`).
+//! Invariants: a figure is one of a row, or of rows that are alike in all named parameters. A published figure stands
+//! beside the row that has it.
+
+mod charts;
+mod lines;
+
+use afflux_report::{Align, Cell, Row, Source, Table};
+
+use crate::experiment::{Findings, Watch};
+pub(crate) use charts::{Along, ChartView, Within};
+pub(crate) use lines::Pick;
+use lines::{Line, lines};
+
+/// The title of a column, the figure's name in the rows, and digits after the point.
+pub(crate) type Column = (&'static str, &'static str, usize);
+
+/// What an experiment shows of its rows.
+pub(crate) struct View {
+    pub(crate) tables: &'static [TableView],
+    pub(crate) charts: &'static [ChartView],
+    /// What was run, what follows and what is not shown: paragraphs below headings, as Markdown.
+    pub(crate) text: &'static str,
+}
+
+/// A table of those rows that have any of its figures.
+pub(crate) struct TableView {
+    pub(crate) caption: &'static str,
+    pub(crate) rows: Pick,
+    /// Parameters that name a line, after the variant. Rows that are alike in all of them are one line.
+    pub(crate) names: &'static [&'static str],
+    pub(crate) columns: &'static [Column],
+    pub(crate) note: &'static str,
+    /// Whether the page folds it.
+    pub(crate) is_detail: bool,
+}
+
+impl TableView {
+    /// A table of all rows that have the figures.
+    pub(crate) const fn of(
+        caption: &'static str,
+        names: &'static [&'static str],
+        columns: &'static [Column],
+        note: &'static str,
+    ) -> Self {
+        Self { caption, rows: &[], names, columns, note, is_detail: false }
+    }
+
+    /// The same of fewer rows.
+    pub(crate) const fn only(self, rows: Pick) -> Self {
+        Self { rows, ..self }
+    }
+
+    /// The same, for few readers.
+    pub(crate) const fn detail(self) -> Self {
+        Self { is_detail: true, ..self }
+    }
+}
+
+impl View {
+    /// All that is shown of these rows.
+    pub(crate) fn findings(&self, rows: &[Row]) -> Findings {
+        let mut findings = Findings::default();
+        for view in self.tables {
+            for source in [Source::Measured, Source::Simulated] {
+                let found = table(view, &lines(rows, source, view.rows, view.names, &names_of(view.columns)), source);
+                if view.is_detail { findings.details.extend(found) } else { findings.tables.extend(found) }
+            }
+        }
+        findings.figures = self.charts.iter().flat_map(|view| charts::figures(view, rows)).collect();
+        findings.says = afflux_report::entries(self.text).into_iter().map(|(_, paragraph)| paragraph).collect();
+        findings
+    }
+}
+
+fn names_of(columns: &[Column]) -> Vec<&'static str> {
+    columns.iter().map(|(_, name, _)| *name).collect()
+}
+
+fn table(view: &TableView, lines: &[Line<'_>], source: Source) -> Option<Table> {
+    if lines.is_empty() {
+        return None;
+    }
+    let measured = if source == Source::Measured { "measured" } else { "simulated" };
+    // What is equal in all lines is said once.
+    let (same, differ): (Vec<usize>, Vec<usize>) = (0..view.names.len())
+        .partition(|at| lines.len() > 1 && lines.iter().all(|line| line.names[*at] == lines[0].names[*at]));
+    let mut columns = vec![(String::new(), Align::Left)];
+    columns.extend(differ.iter().map(|at| (view.names[*at].replace('_', " "), Align::Right)));
+    let mut has = Vec::new();
+    for (title, name, _) in view.columns {
+        let own = lines.iter().any(|line| line.figure(name).is_some());
+        let published = lines.iter().any(|line| line.published(name).is_some());
+        has.push(published);
+        columns.push(((*title).to_owned(), Align::Right));
+        if published {
+            let title = if own { "published" } else { title };
+            columns.extend([(title.to_owned(), Align::Right), (String::from("off"), Align::Right)]);
+        }
+    }
+    let columns: Vec<(&str, Align)> = columns.iter().map(|(title, align)| (title.as_str(), *align)).collect();
+    let mut table = Table::new(format!("{}, {measured}", view.caption), &columns).named_by(1 + differ.len());
+    for line in lines {
+        let mut cells = vec![line.variant.to_owned()];
+        cells.extend(differ.iter().map(|at| line.names[*at].clone()));
+        for ((_, name, places), published) in view.columns.iter().zip(&has) {
+            cells.push(line.figure(name).map_or(String::new(), |figure| figure.text(*places)));
+            if *published {
+                cells.push(line.published(name).map_or(String::new(), |figure| figure.text(*places)));
+                cells.push(line.off(name));
+            }
+        }
+        table.row(cells);
+    }
+    let said = |at: &usize| format!("{} {}", view.names[*at].replace('_', " "), lines[0].names[*at]);
+    let said: Vec<String> = same.iter().filter(|at| !lines[0].names[**at].is_empty()).map(said).collect();
+    if !said.is_empty() {
+        table.note(format!("In all: {}.", said.join(", ")));
+    }
+    if !view.note.is_empty() {
+        table.note(view.note);
+    }
+    Some(table)
+}
+
+/// A bound of a figure, and whether it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Check {
+    pub(crate) what: String,
+    pub(crate) found: String,
+    pub(crate) met: bool,
+}
+
+/// Adds a table of checks as the first, and how many of them hold as the answer.
+pub(crate) fn add_checks(findings: &mut Findings, caption: &str, checks: &[Check]) {
+    if checks.is_empty() {
+        return;
+    }
+    let mut table = Table::new(caption, &[("goal", Align::Left), ("found", Align::Left), ("met?", Align::Left)]);
+    for Check { what, found, met } in checks {
+        let met = if *met { Cell::from("met") } else { Cell::flagged("missed") };
+        table.row([Cell::from(what.as_str()), Cell::from(found.as_str()), met]);
+    }
+    let held = checks.iter().filter(|check| check.met).count();
+    findings.answer = format!("{caption}: {held} of {} are met.", checks.len());
+    findings.tables.insert(0, table);
+}
+
+/// Keeps the rows that it passes on.
+pub(crate) struct KeptRows<'a> {
+    pub(crate) rows: Vec<Row>,
+    watch: &'a mut dyn Watch,
+}
+
+impl<'a> KeptRows<'a> {
+    pub(crate) fn new(watch: &'a mut dyn Watch) -> Self {
+        Self { rows: Vec::new(), watch }
+    }
+}
+
+impl Watch for KeptRows<'_> {
+    fn row(&mut self, row: &Row) {
+        self.rows.push(row.clone());
+        self.watch.row(row);
+    }
+
+    fn step(&mut self, what: &str, done: f64) {
+        self.watch.step(what, done);
+    }
+
+    fn remark(&mut self, what: &str) {
+        self.watch.remark(what);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Lines of a table: rows that are alike in all named parameters.
+//!
+//! Owns: the choice of rows, the figure of several rows, figures as text.
+//! Does not own: the table (`views`).
+//! Invariants: several numbers are shown by their median, with the least and the most of them.
+
+use afflux_report::{Row, Source, units};
+use serde_json::Value;
+
+use crate::statistics::median_and_range;
+
+/// Parameters, and the value that each has; an empty value stands for any. `variant` is one of them.
+pub(crate) type Pick = &'static [(&'static str, &'static str)];
+
+/// Rows that are alike.
+pub(super) struct Line<'a> {
+    pub(super) variant: &'a str,
+    pub(super) names: Vec<String>,
+    rows: Vec<&'a Row>,
+}
+
+/// A figure of a line.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum LineFigure {
+    /// Median, least and most.
+    Number([f64; 3]),
+    Text(String),
+}
+
+/// A value in a cell: nothing for `null` and for `false`.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Bool(false) => String::new(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(all) => all.iter().map(text).collect::<Vec<_>>().join(", "),
+        other => other.as_u64().map_or_else(|| other.to_string(), |count| count.to_string()),
+    }
+}
+
+/// A parameter, or else a figure that tells rows apart.
+fn param(row: &Row, name: &str) -> Option<String> {
+    if name == "variant" {
+        return Some(row.variant.clone());
+    }
+    row.params.get(name).or_else(|| row.metrics.get(name)).map(text)
+}
+
+/// The lines of all rows from a source that fit, and have any of the figures.
+pub(super) fn lines<'a>(rows: &'a [Row], from: Source, pick: Pick, names: &[&str], figures: &[&str]) -> Vec<Line<'a>> {
+    let fits = |row: &&Row| {
+        let has = |name: &&str| row.metrics.get(name).or_else(|| row.published.get(name)).is_some();
+        let is = |(name, value): &(&str, &str)| param(row, name).is_some_and(|own| value.is_empty() || own == *value);
+        row.source == from && figures.iter().any(has) && pick.iter().all(is)
+    };
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for row in rows.iter().filter(fits) {
+        let own: Vec<String> = names.iter().map(|name| param(row, name).unwrap_or_default()).collect();
+        match lines.iter_mut().find(|line| line.variant == row.variant && line.names == own) {
+            Some(line) => line.rows.push(row),
+            None => lines.push(Line { variant: &row.variant, names: own, rows: vec![row] }),
+        }
+    }
+    lines
+}
+
+impl Line<'_> {
+    fn of<'b>(values: impl Iterator<Item = &'b Value>) -> Option<LineFigure> {
+        let values: Vec<&Value> = values.filter(|value| !value.is_null()).collect();
+        let numbers: Vec<f64> = values.iter().filter_map(|value| value.as_f64()).collect();
+        match median_and_range(numbers) {
+            Some(number) => Some(LineFigure::Number(number)),
+            None => values.first().map(|value| LineFigure::Text(text(value))),
+        }
+    }
+
+    /// A figure of the rows.
+    pub(super) fn figure(&self, name: &str) -> Option<LineFigure> {
+        Self::of(self.rows.iter().filter_map(|row| row.metrics.get(name)))
+    }
+
+    pub(super) fn published(&self, name: &str) -> Option<LineFigure> {
+        Self::of(self.rows.iter().filter_map(|row| row.published.get(name)))
+    }
+
+    /// Our figure's distance from the published one; a percentage is itself one.
+    pub(super) fn off(&self, name: &str) -> String {
+        let is_distance = name.contains("percent");
+        match (self.figure(name).filter(|_| !is_distance), self.published(name)) {
+            (Some(LineFigure::Number([own, ..])), Some(LineFigure::Number([published, ..]))) if published != 0.0 => {
+                units::change((own / published - 1.0) * 100.0)
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+impl LineFigure {
+    pub(super) fn number(&self) -> Option<[f64; 3]> {
+        if let Self::Number(number) = self { Some(*number) } else { None }
+    }
+
+    pub(super) fn text(&self, places: usize) -> String {
+        let one = |value: f64| match places {
+            0 if value >= 0.0 => units::count(value.round() as u64),
+            _ => format!("{value:.places$}"),
+        };
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number([middle, least, most]) if least < most => {
+                format!("{} ({} to {})", one(*middle), one(*least), one(*most))
+            }
+            Self::Number([middle, ..]) => one(*middle),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+use afflux_report::terminal::Terminal;
+use afflux_report::{Fields, Quantity};
+
+use super::*;
+
+const VIEW: View = View {
+    tables: &[
+        TableView::of("Rates", &["size", "seed"], &[("MB/s", "rate", 1), ("waits", "waits", 0)], "")
+            .only(&[("case", "one")]),
+        TableView::of("Others", &[], &[("found", "found", 0)], "").detail(),
+    ],
+    charts: &[ChartView {
+        title: "Rates",
+        rows: &[],
+        label: "written",
+        quantity: Quantity::DataRate,
+        figure: ("rate", 1e6),
+        within: Within::Rows,
+        along: Along::Groups(&["size"]),
+    }],
+    text: "# Text\n\n## first\n\nOne\nline.\n",
+};
+
+fn row(variant: &str, case: &str, size: u64, rate: f64, published: Option<f64>) -> Row {
+    let params = Fields::new().with("case", case).with("size", size).with("seed", 1);
+    let printed = published.map_or_else(Fields::new, |rate| Fields::new().with("rate", rate));
+    crate::machine::row("test", variant, params, Fields::new().with("rate", rate), printed)
+}
+
+#[test]
+fn rows_that_are_alike_are_a_line_and_the_published_figure_stands_beside_it() {
+    let rows = [
+        row("old", "one", 4, 10.0, Some(8.0)),
+        row("old", "one", 4, 20.0, Some(8.0)),
+        row("old", "one", 4, 12.0, Some(8.0)),
+        row("new", "one", 4, 9.0, None),
+        row("new", "one", 8, 9.5, None),
+        row("new", "two", 4, 1.0, None),
+    ];
+    let findings = VIEW.findings(&rows);
+    let text = findings.tables[0].text(Terminal::PLAIN);
+    assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (1, 0, 1));
+    assert_eq!(findings.says, ["One line."]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[2].contains("12.0 (10.0 to 20.0)") && lines[2].contains("8.0") && lines[2].contains("+50.0"),
+        "{text}"
+    );
+    assert_eq!(lines.len(), 6, "a caption, titles, three lines, and what is equal in all: {text}");
+    assert!(!text.contains("waits") && lines[5].contains("In all: seed 1."), "{text}");
+}
+
+#[test]
+fn goals_are_counted_in_the_answer() {
+    let check = |met| Check { what: "is one".to_owned(), found: "1".to_owned(), met };
+    let mut findings = Findings::default();
+    add_checks(&mut findings, "Goals", &[check(true), check(false)]);
+    assert_eq!(findings.answer, "Goals: 1 of 2 are met.");
+    let text = findings.tables[0].text(Terminal::PLAIN);
+    assert!(text.contains("missed*"), "{text}");
+}
