@@ -28,6 +28,10 @@ const SIZE: TypedOption<u64> = options::size(
     info("size", "SIZE", "", "Of each file of two-writers (32 GB; with --quick 1 GB)"),
     1_000_000_000..=1_000_000_000_000,
 );
+const DISK_RATE: TypedOption<u64> = options::rate(
+    info("disk-rate", "RATE", "", "What each of twelve-disks writes in a second (60 MB)"),
+    1_000_000..=10_000_000_000,
+);
 const AT_SUBMISSION: TypedOption<bool> = options::choice(
     info(
         "allocate-at-submission",
@@ -46,7 +50,8 @@ const SEED: TypedOption<u64> =
     options::number(info("seed", "NUMBER", "1", "What everything is drawn from"), 0..=u64::MAX);
 
 /// All of them.
-pub(super) const ALL: &[OptionInfo] = &[CASE.info, SIZE.info, AT_SUBMISSION.info, BATCH.info, SEED.info];
+pub(super) const ALL: &[OptionInfo] =
+    &[CASE.info, SIZE.info, DISK_RATE.info, AT_SUBMISSION.info, BATCH.info, SEED.info];
 
 /// A part of the experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +72,7 @@ pub(super) struct SharedOptions {
     pub(super) seed: u64,
     /// `None` for the value of the case.
     pub(super) file_bytes: Option<u64>,
+    pub(super) disk_rate: Option<u64>,
     pub(super) at_submission: bool,
     pub(super) batch: u64,
 }
@@ -82,6 +88,7 @@ impl SharedOptions {
             quick: request.quick,
             seed: SEED.value(request)?,
             file_bytes: SIZE.value_if_given(request)?,
+            disk_rate: DISK_RATE.value_if_given(request)?,
             batch: BATCH.value(request)?,
             at_submission: AT_SUBMISSION.value(request)?,
         })

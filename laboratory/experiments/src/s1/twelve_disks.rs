@@ -158,8 +158,12 @@ pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), L
     let rigs = RIGS.iter().filter(|rig| !common.quick || rig.in_quick);
     let runs = rigs.flat_map(|rig| {
         let queue = common.queue(rig.nr_requests, rig.request_kib);
-        let setting =
-            Setting { queue, cache_kib: DISK_CACHE_KIB, disk_rate: DISK_RATE, memory_bytes: rig.memory_bytes };
+        let setting = Setting {
+            queue,
+            cache_kib: DISK_CACHE_KIB,
+            disk_rate: common.disk_rate.unwrap_or(DISK_RATE),
+            memory_bytes: rig.memory_bytes,
+        };
         rig.variants.iter().map(move |variant| (*variant, setting))
     });
     each(watch, "twelve-disks", runs.collect(), |variant, setting| run_one(variant, size, setting, common.seed))

@@ -18,6 +18,7 @@ fn what_cannot_be_used_is_said() {
     for (name, value, says) in [
         ("case", "three-writers", "two-writers"),
         ("size", "much", "not a size"),
+        ("disk-rate", "1", "1 MB/s"),
         ("request-batch", "0", "1 to 1024"),
         ("allocate-at-submission", "maybe", "yes and no"),
         ("seed", "-1", "number from 0"),
