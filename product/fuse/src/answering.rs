@@ -62,9 +62,11 @@ impl<P: Platform> Mount<P> {
 
     /// Counts a message that waits, if it is long and a program's. Without memory for it, the error has its header.
     fn hold(&self, message: &[u8]) -> Result<Option<Holding>, (Header, Receiver<()>)> {
+        if message.len() <= SHORT_BYTES_MAX {
+            return Ok(None);
+        }
         let Ok(header) = Header::decode(message) else { return Ok(None) };
-        let is_kernels = matches!(request::decode(&header, message), Ok(Operation::Write { is_kernels: true, .. }));
-        if message.len() <= SHORT_BYTES_MAX || is_kernels {
+        if let Ok(Operation::Write { is_kernels: true, .. }) = request::decode(&header, message) {
             return Ok(None);
         }
         let is_bound = self.options.acts_as_callers && header.uid != 0;
