@@ -50,10 +50,11 @@ impl Mapping {
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), self.page(number), PAGE) }
     }
 
-    /// Reads a word of the page in place.
-    pub(super) fn word(&self, number: u64) -> u64 {
-        // SAFETY: these are the first bytes of a page of the mapping, which is aligned.
-        unsafe { self.page(number).cast::<u64>().read_volatile() }
+    /// Reads a byte of the page in place.
+    pub(super) fn byte(&self, number: u64, at: usize) -> u8 {
+        assert!(at < PAGE, "{at} is not in a page");
+        // SAFETY: the byte is in a page of the mapping.
+        unsafe { self.page(number).add(at).read_volatile() }
     }
 }
 
