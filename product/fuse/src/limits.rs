@@ -11,7 +11,7 @@ pub const MESSAGE_BYTES_MAX: usize = DATA_BYTES_MAX + PAGE_BYTES;
 /// Most nodes that the kernel may hold: some 130 bytes each, and 90 for a later server. The kernel itself takes about
 /// 1 KiB for each. Above the limit, names that are new to the kernel are refused.
 pub const NODES_MAX: usize = 1 << 24;
-/// Above so many nodes, the kernel is asked to let go of those that no program uses, if it takes such notices.
+/// Above so many nodes the mount asks the kernel to forget unused ones, if the kernel takes such notices.
 pub(crate) const NODES_USUAL: usize = 1 << 20;
 /// Most files and directories that may be open at a time.
 pub const OPEN_FILES_MAX: usize = 1 << 16;

@@ -3,8 +3,8 @@
 //! Owns: the changes that wait to be told, each once.
 //! Does not own: the finding of changes (the volume), the sending (worlds).
 //! Invariants: noting a change waits for nothing and calls nobody but the sender's waker. At most [`OBJECTS_MAX`] objects
-//! and [`NAMES_MAX`] names wait. Further ones are dropped: the
-//! kernel asks again by itself after its short time. Changes are told before unused nodes.
+//! and [`NAMES_MAX`] names wait. Further ones are dropped: the kernel asks again by itself after its short time. Changes
+//! are told before unused nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ pub(crate) enum Notice {
     Bytes(u64),
     /// A name in the directory of a node.
     Name(u64, Bytes),
-    /// Those of these nodes that no program uses: the kernel forgets them.
+    /// Nodes. The kernel forgets those of them that no program uses.
     Unused(Vec<u64>),
 }
 

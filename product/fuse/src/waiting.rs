@@ -4,9 +4,10 @@
 //! Does not own: the messages (the server), interrupts of their calls (`interrupts`).
 //! Invariants: messages of the kernel's own are not counted, since INIT bounds their number. Short messages are not
 //! either: they are as small as the rest of a call. A call without its message has its turn after the end of a message,
-//! and at once if no message is left.
+//! and at once if no message is left. A call is woken outside the lock. Calls that were given up take bounded memory.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::MESSAGE_COPIED_MAX;
@@ -44,6 +45,9 @@ impl Waiting {
         let has_room = if is_bound { state.shares.has_room(user) } else { state.shares.left() > 0 };
         if !has_room {
             let (turn, told) = oneshot::channel();
+            if state.put_off.len() == state.put_off.capacity() {
+                state.put_off.retain(|turn| !turn.is_canceled());
+            }
             state.put_off.push_back(turn);
             return Err(told);
         }
@@ -59,13 +63,18 @@ impl Waiting {
 }
 
 impl State {
-    /// Gives a turn to the oldest call that still waits. Without other messages, all such calls get one.
-    fn give_turns(&mut self) {
+    /// The calls that have their turn after the end of a message: the oldest one that still waits, or all of them if no
+    /// message is left.
+    fn next(&mut self) -> VecDeque<Sender<()>> {
+        if self.shares.taken() == 0 {
+            return mem::take(&mut self.put_off);
+        }
         while let Some(turn) = self.put_off.pop_front() {
-            if turn.send(()).is_ok() && self.shares.taken() > 0 {
-                return;
+            if !turn.is_canceled() {
+                return VecDeque::from([turn]);
             }
         }
+        VecDeque::new()
     }
 }
 
@@ -78,8 +87,17 @@ pub(crate) struct Holding {
 
 impl Drop for Holding {
     fn drop(&mut self) {
-        let mut state = self.waiting.lock();
-        state.shares.give_back(self.user, self.bytes);
-        state.give_turns();
+        let next = {
+            let mut state = self.waiting.lock();
+            state.shares.give_back(self.user, self.bytes);
+            state.next()
+        };
+        for turn in next {
+            // An error: the call was given up meanwhile.
+            let _ = turn.send(());
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,7 +53,7 @@ impl Tasks {
     }
 
     /// Gives batches to the database. Each time wakes its threads, which costs more than the changes of a call. So the task
-    /// gathers batches until a caller waits for one of them, and gives them as one batch.
+    /// gathers batches until a caller waits for one. Then it gives them as one batch.
     pub(super) async fn write(self: Arc<Self>, mut queue: UnboundedReceiver<Sent>) {
         let (mut seen, mut sent) = (self.demand.subscribe(), Vec::with_capacity(TOGETHER));
         while queue.recv_many(&mut sent, TOGETHER).await > 0 {

@@ -1,0 +1,49 @@
+use std::pin::pin;
+use std::task::{Context, Wake, Waker};
+
+use super::*;
+
+const USER: u32 = 1;
+
+/// Messages of a user until there is no room, and the turn of the last one.
+fn full(waiting: &Arc<Waiting>) -> (Vec<Holding>, Receiver<()>) {
+    let mut held = Vec::new();
+    loop {
+        match waiting.hold(USER, true, MESSAGE_BYTES_MAX) {
+            Ok(holding) => held.push(holding),
+            Err(turn) => return (held, turn),
+        }
+    }
+}
+
+/// Looks whether the lock is free when it is called.
+struct Looks(Arc<Waiting>);
+
+impl Wake for Looks {
+    fn wake(self: Arc<Self>) {
+        assert!(self.0.0.try_lock().is_ok(), "a call is woken under the lock");
+    }
+}
+
+#[test]
+fn a_call_is_woken_outside_the_lock() {
+    let waiting = Waiting::new(0);
+    let (mut held, turn) = full(&waiting);
+    let (waker, mut turn) = (Waker::from(Arc::new(Looks(Arc::clone(&waiting)))), pin!(turn));
+    let mut context = Context::from_waker(&waker);
+    assert!(turn.as_mut().poll(&mut context).is_pending());
+    held.pop();
+    assert!(turn.as_mut().poll(&mut context).is_ready());
+}
+
+#[test]
+fn calls_that_were_given_up_are_not_kept() {
+    let waiting = Waiting::new(0);
+    let (held, turn) = full(&waiting);
+    for _ in 0..1000 {
+        assert!(waiting.hold(USER, true, MESSAGE_BYTES_MAX).is_err());
+    }
+    assert!(waiting.lock().put_off.len() < 10);
+    drop(held);
+    assert_eq!(futures_util::FutureExt::now_or_never(turn), Some(Ok(())));
+}
