@@ -1,6 +1,6 @@
 //! Tables, charts and checks of an experiment's rows, by lists of columns.
 //!
-//! Owns: what an experiment shows of its rows, as data; the paragraphs below; the table of checks.
+//! Owns: the tables and charts of an experiment, as data; the paragraphs below; the table of checks.
 //! Does not own: the rows (the experiments), lines of a table (`lines`), charts (`charts`), their drawing (`report`).
 //! Invariants: a figure is one of a row, or of rows that are alike in all named parameters. A published figure stands
 //! beside the row that has it.
@@ -18,11 +18,11 @@ use lines::{Line, lines};
 /// The title of a column, the figure's name in the rows, and digits after the point.
 pub(crate) type Column = (&'static str, &'static str, usize);
 
-/// What an experiment shows of its rows.
+/// The tables, charts and paragraphs of an experiment.
 pub(crate) struct View {
     pub(crate) tables: &'static [TableView],
     pub(crate) charts: &'static [ChartView],
-    /// What was run, what follows and what is not shown: paragraphs below headings, as Markdown.
+    /// Paragraphs below headings, as Markdown: the runs, the conclusions, the gaps.
     pub(crate) text: &'static str,
 }
 
@@ -61,7 +61,7 @@ impl TableView {
 }
 
 impl View {
-    /// All that is shown of these rows.
+    /// The tables, charts and paragraphs of these rows.
     pub(crate) fn findings(&self, rows: &[Row]) -> Findings {
         let mut findings = Findings::default();
         for view in self.tables {
@@ -85,7 +85,7 @@ fn table(view: &TableView, lines: &[Line<'_>], source: Source) -> Option<Table> 
         return None;
     }
     let measured = if source == Source::Measured { "measured" } else { "simulated" };
-    // What is equal in all lines is said once.
+    // A parameter that is equal in all lines stands below the table, once.
     let (same, differ): (Vec<usize>, Vec<usize>) = (0..view.names.len())
         .partition(|at| lines.len() > 1 && lines.iter().all(|line| line.names[*at] == lines[0].names[*at]));
     let mut columns = vec![(String::new(), Align::Left)];

@@ -1,4 +1,4 @@
-//! The findings of the table: what is shown of its rows, and the backlog over time.
+//! The findings of the table: the tables and charts of its rows, and the backlog over time.
 //!
 //! Owns: the columns of each load, the plots. Does not own: the figures, the goals.
 //! Invariants: a figure has the same title under all loads.

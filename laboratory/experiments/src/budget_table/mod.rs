@@ -2,7 +2,7 @@
 //!
 //! Owns: running the cells, and their rows.
 //! Does not own: the choice of cells (`plan`, `case`), the machine (`rig`), the loads (`loads`), the laws
-//! (`laws`), the devices (`devices`, `raw`), the goals (`goals`), what is shown (`findings`).
+//! (`laws`), the devices (`devices`, `raw`), the goals (`goals`), tables and charts (`findings`).
 //! Invariants: each row is one cell, simulated by the engine; whether a goal is met is computed from rows.
 
 mod case;

@@ -1,4 +1,4 @@
-//! What is shown of the four loads.
+//! The tables and charts of the four loads.
 //!
 //! Owns: the columns, a run beside the buffered one of its repeat.
 //! Does not own: the figures (`load`), the published ones (`published`).

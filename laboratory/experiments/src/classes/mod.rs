@@ -5,7 +5,7 @@
 //! are from another machine and have a table of their own. Nothing is chosen to match, and nothing is predicted.
 //!
 //! Owns: the order of runs, the rows.
-//! Does not own: the options (`plan`), a run (`load`), what is shown (`findings`), the published figures
+//! Does not own: the options (`plan`), a run (`load`), tables and charts (`findings`), the published figures
 //! (`published`).
 //! Invariants: in each repeat all contenders take turns on every place; every run writes new files, and its time
 //! includes their sync.

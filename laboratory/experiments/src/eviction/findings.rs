@@ -1,4 +1,4 @@
-//! The findings of the experiment: what is shown of its rows, and figures over all of them.
+//! The findings of the experiment: the tables and charts of its rows, and figures over all of them.
 //!
 //! Owns: the columns, a row for each load with all policies, means over loads, the goals.
 //! Does not own: the figures of single runs.

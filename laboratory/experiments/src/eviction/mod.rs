@@ -2,7 +2,7 @@
 //!
 //! Owns: the options, the order of the parts, the rows.
 //! Does not own: the engine's policies, those for comparison (`references`), the generators
-//! (`afflux_workloads::touches`), the traces (`traces`), what is shown (`findings`).
+//! (`afflux_workloads::touches`), the traces (`traces`), tables and charts (`findings`).
 //! Invariants: the engine's policies run as its own code with its own page states (`ours`), or in the whole engine
 //! (`device_time`); nothing was chosen to match anything published.
 

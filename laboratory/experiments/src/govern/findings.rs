@@ -1,4 +1,4 @@
-//! What is shown of the races, the goals, and dirty bytes over time.
+//! The tables and charts of the races, the goals, and dirty bytes over time.
 //!
 //! Owns: the columns, the goals of figures.
 //! Does not own: the figures (`simulated`, `measured`).

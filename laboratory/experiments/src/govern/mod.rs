@@ -2,7 +2,7 @@
 //!
 //! Owns: the order of runs, the rows.
 //! Does not own: the options (`plan`), a run in virtual time under `linux-6.1` (`simulated`) or on a throttled disk
-//! (`measured`), what is shown (`findings`).
+//! (`measured`), tables and charts (`findings`).
 //! Invariants: the simulated governor decides by the same code as the measured one, which is the command's.
 
 mod findings;

@@ -1,7 +1,7 @@
 //! Results of s0's runs: a cell for each law, machine and size, and the paths of calls.
 //!
 //! Owns: a cell's figures over its runs.
-//! Does not own: the runs (`mapped_writes`), what is shown of figures (`findings`).
+//! Does not own: the runs (`mapped_writes`), the tables of figures (`findings`).
 //! Invariants: a cell has at least three runs, and the mean of its speed leaves out the fastest and the slowest.
 
 use std::collections::BTreeMap;

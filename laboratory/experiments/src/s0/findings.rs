@@ -1,4 +1,4 @@
-//! The findings of s0: what is shown of its rows, the seed's perf stat, the check of reads.
+//! The findings of s0: the tables and charts of its rows, the seed's perf stat, the check of reads.
 //!
 //! Owns: the columns.
 //! Does not own: the runs, the expected reads (`kernel_reads`).

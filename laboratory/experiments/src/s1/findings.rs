@@ -1,4 +1,4 @@
-//! The findings of s1: what is shown of its rows, and the course of two writers.
+//! The findings of s1: the tables and charts of its rows, and the course of two writers.
 //!
 //! Owns: the columns of each case; the plots over time.
 //! Does not own: the runs.

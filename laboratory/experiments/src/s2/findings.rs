@@ -1,4 +1,4 @@
-//! The findings of s2: what is shown of its rows, the check of counts, a description of this machine.
+//! The findings of s2: the tables and charts of its rows, the check of counts, a description of this machine.
 //!
 //! Owns: the columns. Does not own: the figures.
 //! Invariants: if the intervals overlap, there is no gain.

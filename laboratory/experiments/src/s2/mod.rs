@@ -7,7 +7,7 @@
 //! loop requests nothing larger.
 //!
 //! The parts: `drains` (exact counts), `loops` (CPU time, by S2's statistics), `instructions` (callgrind), `published`
-//! (S2's figures), `findings` (what is shown).
+//! (S2's figures), `findings` (tables and charts).
 
 mod drains;
 mod findings;

@@ -1,4 +1,4 @@
-//! The findings of s3: what is shown of its rows, and the delays of single tasks.
+//! The findings of s3: the tables and charts of its rows, and the delays of single tasks.
 //!
 //! Owns: the columns; the rows of `getdelays`.
 //! Does not own: the figures (`cell`), the goals (`goals`).

@@ -6,7 +6,7 @@
 //!
 //! Owns: the order of the parts.
 //! Does not own: the options (`plan`), the load on the kernel (`run`) and on the engine (`own`), a run's figures
-//! (`cell`), the published figures (`published`), the goals (`goals`), what is shown (`findings`).
+//! (`cell`), the published figures (`published`), the goals (`goals`), tables and charts (`findings`).
 //! Invariants: rows come from runs.
 
 mod cell;

@@ -1,4 +1,4 @@
-//! The findings of s4: what is shown of its rows, and the course of a copy.
+//! The findings of s4: the tables and charts of its rows, and the course of a copy.
 //!
 //! Owns: the columns, the mean of each column, the thread's later hold-out, the plots over time.
 //! Does not own: the figures (`simulated`, `measured`).

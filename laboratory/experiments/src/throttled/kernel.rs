@@ -6,7 +6,7 @@
 //!
 //! Owns: the simulated machine that stands for this one.
 //! Does not own: the writer on the kernel's side (`plain_writer`), its surroundings (`surroundings`), the compared
-//! figures (`written`), rows and what is shown (`kernel_findings`), the policy.
+//! figures (`written`), rows and tables and charts (`kernel_findings`), the policy.
 //! Invariants: in a measured run, the simulated machine has all known properties of this one. Only the law and the disk
 //! differ, and they are compared.
 

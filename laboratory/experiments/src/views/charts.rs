@@ -21,7 +21,7 @@ pub(crate) struct ChartView {
     pub(crate) along: Along,
 }
 
-/// What it is drawn along.
+/// The axis of the chart.
 pub(crate) enum Along {
     /// A group of bars for each value of these parameters.
     Groups(&'static [&'static str]),

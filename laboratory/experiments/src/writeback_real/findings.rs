@@ -1,4 +1,4 @@
-//! What is shown of the races, the goals, and a writer's course over time.
+//! The tables and charts of the races, the goals, and a writer's course over time.
 //!
 //! Owns: the columns, the goals of figures, shares of O_DIRECT.
 //! Does not own: the figures (`full_speed`, `small_sync`, `burst`, `direct`).

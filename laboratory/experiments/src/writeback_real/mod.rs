@@ -3,7 +3,7 @@
 //!
 //! Owns: the order of the runs, the rows.
 //! Does not own: the options (`plan`), disks and contenders (`stage`), the races (`full_speed`, `small_sync`, `burst`,
-//! `direct`), goals and what is shown (`findings`).
+//! `direct`), goals and tables and charts (`findings`).
 //! Invariants: in each repeat every contender runs every race, in turns; each run has a disk that the kernel has not
 //! seen before. A race that is impossible on a machine is left out, with a remark.
 

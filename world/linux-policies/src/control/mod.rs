@@ -138,8 +138,8 @@ impl Control {
         Now { ticks: self.ticks.at(view.now), limits: self.limits_now(view), reclaimable, dirty }
     }
 
-    /// Pages that the device has written and that still count as under writeback: the file system ends that of a whole
-    /// extent at once. ext4 does so for new blocks (Linux 6.1, `mpage_map_and_submit_extent`, `ext4_end_bio`). Extents are
+    /// Pages that still count as under writeback after the device has written them. A file system may end the writeback of
+    /// a whole extent at once. ext4 does so for new blocks (Linux 6.1, `mpage_map_and_submit_extent`, `ext4_end_bio`). Extents are
     /// full only while the flusher has enough to write.
     fn unended(&self, view: &View) -> u64 {
         let (device, extent) = (view.device(), view.knobs.own.get(KernelKnob::ExtentPages));

@@ -47,7 +47,7 @@ pub(crate) struct Periodic {
     begins: bool,
 }
 
-/// What a step of a run depends on.
+/// The facts that a step of a run depends on.
 pub(crate) struct Seen {
     pub(crate) now: Nanos,
     pub(crate) ticks: TickRate,
@@ -64,7 +64,7 @@ pub(crate) struct Seen {
 /// The next step of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A slice of the file that is next in turn, whatever its age.
+    /// A slice of the next file in turn, of any age.
     GoOn,
     /// A slice of a file that has expired.
     Expired,
@@ -120,7 +120,7 @@ impl Periodic {
         Nanos(self.wakes_at)
     }
 
-    /// The pages that the turn asks for: a slice of old data is cut to what may still be written.
+    /// The pages that the turn asks for. A slice of old data has at most the pages that the run may still write.
     pub(crate) fn asked(&self) -> u64 {
         match self.part {
             Part::Old { left } if self.begins => left,
