@@ -5,8 +5,8 @@
 //! Does not own: names (the volume), the choice of writes (the engine).
 //! Invariants: `submit` never blocks. A request submitted on a reactor, or by a thread that waits in `block_on`, is
 //! done on that thread's own ring. Other threads hand theirs to a reactor. No reactor that others share is held by a slow
-//! disk: the device's own threads do reservations, and the reads and writes that the host may hold (`pace`). The memory
-//! of a request belongs to the reactor until the kernel has reported.
+//! disk. The device's own threads do reservations, and the kernel's threads begin writes and those reads that the host may
+//! hold (`pace`). The memory of a request belongs to the reactor until the kernel has reported.
 
 mod file;
 mod flight;
@@ -303,10 +303,10 @@ fn go_on(reactor: &Reactor, mut flight: Box<Flight>) {
     match flight.next(false) {
         Step::Answer(result) => answer(flight, result),
         Step::Block => block(flight),
-        Step::Do(Io::ReadV { .. } | Io::WriteV { .. }) if reactor.stays() && flight.core().pace.holds_submitters() => {
-            block(flight);
-        }
-        Step::Do(io) => {
+        Step::Do(mut io) => {
+            if let Io::ReadV { may_wait, .. } = &mut io {
+                *may_wait = reactor.stays() && flight.read_may_wait();
+            }
             let is_large = flight.moves_bytes() >= AT_ONCE_BYTES;
             // SAFETY: `io` points into the flight's own vectors, they into the request's memory, and
             // its descriptor is kept by the flight.
@@ -366,7 +366,7 @@ unsafe fn perform(io: &Io) -> i32 {
     let file = |fd: RawFd| unsafe { BorrowedFd::borrow_raw(fd) };
     let nothing = |result: Result<(), Errno>| result.map(|()| 0);
     let result = match *io {
-        Io::ReadV { fd, iovecs, count, offset } => {
+        Io::ReadV { fd, iovecs, count, offset, .. } => {
             // SAFETY: the caller's promise. The kernel's vector, ours and the standard library's have one layout. The
             // call fills the memory before it is read.
             let slices = unsafe { slices_of::<std::io::IoSliceMut<'_>>(iovecs, count) };

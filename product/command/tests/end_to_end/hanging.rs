@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use afflux_disk::Rates;
 use afflux_nfs_client::{Change, Stability};
@@ -239,6 +239,76 @@ fn a_disk_that_hangs_beside_syncs_holds_up_no_other_connection() {
                 answered += u64::from(other.null().is_ok());
             }
             disk.go_on();
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(answered, ROUNDS * 8, "calls beside the disk that hung");
+    server.stop();
+}
+
+/// Changes and syncs files until the end, and counts the syncs.
+fn change_and_sync(files: &[fs::File; 2], ended: &AtomicBool, syncs: &AtomicU64) {
+    while !ended.load(Ordering::Relaxed) {
+        files.iter().for_each(|file| file.set_modified(SystemTime::now()).unwrap());
+        files[0].sync_all().unwrap();
+        syncs.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A write on the host may wait for a commit of the journal, which another program has caused. So may the first read after
+/// a write.
+// rule: 6: a disk that hangs beside another program's syncs holds up no connection that asks for others
+// kept in: `product/linux/src/reactor/ring.rs`
+#[test]
+fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection() {
+    const ROUNDS: u64 = 20;
+    const READ: u32 = 6;
+    let scratch = Scratch::new();
+    let (data, well) = (scratch.directory("data"), scratch.directory("well"));
+    let Some(slow) = slow_disk(&scratch, &data, 50_000_000) else { return };
+    let disk = &slow.1;
+    // A block of inodes has our file and one of the others at least.
+    let created = ["before", "ours", "behind"].map(|name| fs::File::create(data.join(name)).unwrap());
+    fs::write(data.join("ours"), vec![1; 4 << 20]).unwrap();
+    created[1].sync_all().unwrap();
+    let [before, _, behind] = created;
+    let theirs = [before, behind];
+    disk.set_rates(Rates { latency: Duration::from_millis(5), ..Rates::default() });
+    let server = Server::start(scratch.path(), &[&data, &well], &["--set", NO_RESERVE]);
+    let connect = || afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
+    let mut client = connect();
+    let root = client.mount("/data").unwrap();
+    let (ours, _) = client.lookup(&root, b"ours").unwrap();
+    let (ended, syncs) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut answered = 0;
+    thread::scope(|threads| {
+        threads.spawn(|| change_and_sync(&theirs, &ended, &syncs));
+        let mut others: Vec<_> = (0..8).map(|_| connect()).collect();
+        for round in 0..ROUNDS {
+            // The file's descriptors are open.
+            client.write(&ours, 0, &[2; 8192], Stability::Unstable).unwrap();
+            client.commit(&ours, 0, 0).unwrap();
+            let before = syncs.load(Ordering::Relaxed);
+            eventually("the other program syncs", || syncs.load(Ordering::Relaxed) >= before + 3);
+            disk.hang();
+            let offset = (1 << 20) + (round << 17);
+            let read = round % 2 == 0;
+            if read {
+                let range = [offset.to_be_bytes().to_vec(), 4096_u32.to_be_bytes().to_vec()].concat();
+                client.send(afflux_nfs_client::NFS, READ, &[opaque(&ours), range].concat()).unwrap();
+            } else {
+                client.write(&ours, 0, &[3; 8192], Stability::Unstable).unwrap();
+            }
+            // Time for the flusher, which the host may hold.
+            thread::park_timeout(Duration::from_millis(400));
+            for other in &mut others {
+                other.set_timeout(Some(Duration::from_secs(10))).unwrap();
+                answered += u64::from(other.null().is_ok());
+            }
+            disk.go_on();
+            if read {
+                assert_eq!(client.receive().unwrap().results[..4], [0; 4]);
+            }
         }
         ended.store(true, Ordering::Relaxed);
     });

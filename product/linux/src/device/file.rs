@@ -65,6 +65,8 @@ pub struct HostFile {
     /// The host's file has at least this size, unless another program cut it.
     size_seen: AtomicU64,
     growth_refused: AtomicBool,
+    /// It has been read since its last write.
+    was_read: AtomicBool,
     /// Requests so far to make times and mode durable with the bytes.
     wholly_wanted: AtomicU64,
     /// The last of these requests that a sync has fulfilled.
@@ -205,6 +207,7 @@ impl HostFile {
             carries: AtomicU8::new(CARRIES_NONE),
             size_seen: AtomicU64::new(0),
             growth_refused: AtomicBool::new(false),
+            was_read: AtomicBool::new(false),
             wholly_wanted: AtomicU64::new(0),
             wholly_synced: AtomicU64::new(0),
         }
@@ -326,6 +329,19 @@ impl HostFile {
 
     pub(super) fn turns(&self) -> &Arc<Turns> {
         &self.turns
+    }
+
+    /// Whether this is the first read since the last write. For such a read the host changes the file's access time, and
+    /// looks up where the file's blocks are.
+    pub(super) fn first_read(&self) -> bool {
+        !self.was_read.load(Ordering::Relaxed) && !self.was_read.swap(true, Ordering::Relaxed)
+    }
+
+    /// A write begins.
+    pub(super) fn written(&self) {
+        if self.was_read.load(Ordering::Relaxed) {
+            self.was_read.store(false, Ordering::Relaxed);
+        }
     }
 
     /// The effect of a write up to `end` on the file's size. Asks the host, without blocking, if the file is not known

@@ -111,6 +111,7 @@ impl Flight {
         let file = self.file()?;
         match self.operation() {
             Operation::Write { offset, len } if self.core().is_direct() => {
+                file.written();
                 let end = offset.saturating_add(u64::from(len));
                 let whole =
                     len.is_multiple_of(self.core().limits.block_bytes) && file.path(Path::Direct) == Path::Direct;
@@ -147,6 +148,11 @@ impl Flight {
     pub(super) fn has_turn(&mut self, turn: Turn, begins: Begins) {
         self.turn = Some(turn);
         self.grows_to = if let Begins::Leads(size) = begins { Some(size) } else { None };
+    }
+
+    /// Whether the thread that begins this read may have to wait for the device.
+    pub(super) fn read_may_wait(&self) -> bool {
+        self.file().is_some_and(HostFile::first_read) || self.core().pace.is_slow()
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
@@ -251,7 +257,7 @@ impl Flight {
         let done = self.done;
         let punch = FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE;
         Ok(Step::Do(match operation {
-            Operation::Read { offset, .. } => Io::ReadV { fd, iovecs, count, offset: offset + done },
+            Operation::Read { offset, .. } => Io::ReadV { fd, iovecs, count, offset: offset + done, may_wait: false },
             Operation::Write { offset, .. } if self.uncached => {
                 Io::WriteUncached { fd, iovecs, count, offset: offset + done }
             }

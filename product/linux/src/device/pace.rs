@@ -1,12 +1,12 @@
-//! Whether a device is quick enough for a reactor's thread to submit its reads and writes.
+//! Whether a device is quick enough for a reactor's thread to begin its reads.
 //!
-//! The ring asks the host's file system not to wait. The file system may still hold a read or write in the system call that
-//! submits it. ext4, for one, updates the times of the file there. If a commit of its journal is writing the same inodes, ext4
-//! waits for that commit. A commit takes milliseconds on a slow device and does not end on a hung one. The thread's other connections and
-//! devices would wait, too.
+//! The ring asks the host's file system not to wait. The file system may still hold a read in the system call that begins
+//! it. It may have to read where the file's blocks are, or wait for its journal to change the access time. On a hung device
+//! such a wait does not end. The thread's other connections and devices would wait, too. So a thread of the kernel begins
+//! the reads of a slow device, the first read after a write, and all writes.
 //!
 //! Owns: the number of requests and syncs in flight, the times of the device's signs of life.
-//! Does not own: requests (`flight`), the threads that may wait (`pool`).
+//! Does not own: requests (`flight`), the threads that may wait (`reactor::ring`).
 //! Invariants: the answer needs no lock. A request that nobody completes, since its platform has stopped, stays counted.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -69,10 +69,10 @@ impl Pace {
         self.end_at(is_sync, began, clock::monotonic());
     }
 
-    /// Whether a system call that submits a read or write may wait for the device. Either a sync is in flight and the last
-    /// one took long, or the device has completed no request or no sync for a while.
-    pub(super) fn holds_submitters(&self) -> bool {
-        self.holds_submitters_at(clock::monotonic())
+    /// Whether a system call that begins a read may wait long for the device. Either a sync is in flight and the last one
+    /// took long, or the device has completed no request or no sync for a while.
+    pub(super) fn is_slow(&self) -> bool {
+        self.is_slow_at(clock::monotonic())
     }
 
     fn begin_at(&self, is_sync: bool, now: Nanos) {
@@ -90,7 +90,7 @@ impl Pace {
         }
     }
 
-    fn holds_submitters_at(&self, now: Nanos) -> bool {
+    fn is_slow_at(&self, now: Nanos) -> bool {
         let syncs_slowly = self.syncs.any() && self.sync_ns.load(Ordering::Relaxed) > QUICK_NS;
         syncs_slowly || self.all.is_stuck(now) || self.syncs.is_stuck(now)
     }

@@ -51,8 +51,9 @@ impl Message {
     }
 }
 
-/// One operation. Descriptors and pointers belong to its [`Owner`]. An uncached write goes through the host's page
-/// cache, which drops the pages once they are on the device ([`RWF_DONTCACHE`]).
+/// One operation. Descriptors and pointers belong to its [`Owner`]. A read that `may_wait` is begun by a thread of the
+/// kernel. An uncached write goes through the host's page cache, which drops the pages once they are on the device
+/// ([`RWF_DONTCACHE`]).
 #[derive(Clone, Copy)]
 pub(crate) enum Io {
     ReadV {
@@ -60,6 +61,7 @@ pub(crate) enum Io {
         iovecs: *const IoVec,
         count: u32,
         offset: u64,
+        may_wait: bool,
     },
     WriteV {
         fd: RawFd,

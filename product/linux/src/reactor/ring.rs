@@ -23,11 +23,17 @@ use super::io::{Io, RWF_DONTCACHE};
 const ENTRIES: u32 = 256;
 const COMPLETIONS: u32 = 4096;
 /// Threads of the kernel for a ring's file operations that wait. The kernel's own number is four for each processor: as
-/// many files whose locks local programs hold would stop all others. Twice a device's slots: the engine may set that many
-/// requests aside that do not end.
-const WORKERS_MAX: u32 = 128;
+/// many files whose locks local programs hold would stop all others. Twice a device's slots for each of eight hung
+/// devices: the engine may set that many requests aside that do not end. The kernel starts a thread only when all others
+/// wait.
+const WORKERS_MAX: u32 = 1024;
 /// The same as [`ENTRIES`] for a thread that waits for its own reads and readahead: each of many threads has a ring.
 const ENTRIES_OF_ONE_WAIT: u32 = 64;
+
+/// A thread of the kernel begins the operation. A host file system may hold the thread that begins a write, although the
+/// ring asks it not to wait. ext4, for one, updates the file's times there. If a commit of its journal is writing the same
+/// inodes, ext4 waits for that commit, which takes milliseconds on a slow disk and does not end on a hung one.
+const MAY_WAIT: Flags = Flags::ASYNC;
 
 /// The token of no operation: its completion is ignored.
 const NOBODY: u64 = u64::MAX;
@@ -258,17 +264,16 @@ fn builder() -> Builder {
 
 fn entry(io: &Io) -> Entry {
     match *io {
-        Io::ReadV { fd, iovecs, count, offset } => {
-            opcode::Readv::new(Fd(fd), iovecs.cast(), count).offset(offset).build()
+        Io::ReadV { fd, iovecs, count, offset, may_wait } => {
+            let flags = if may_wait { MAY_WAIT } else { Flags::empty() };
+            opcode::Readv::new(Fd(fd), iovecs.cast(), count).offset(offset).build().flags(flags)
         }
         Io::WriteV { fd, iovecs, count, offset } => {
-            opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset).build()
+            opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset).build().flags(MAY_WAIT)
         }
         Io::WriteUncached { fd, iovecs, count, offset } => {
             let write = opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset);
-            // The thread that makes the call also begins the write to the device, and this may wait. So one of the
-            // kernel's threads makes it.
-            write.rw_flags(RWF_DONTCACHE as i32).build().flags(Flags::ASYNC)
+            write.rw_flags(RWF_DONTCACHE as i32).build().flags(MAY_WAIT)
         }
         Io::Sync { fd, data_only } => {
             let flags = if data_only { FsyncFlags::DATASYNC } else { FsyncFlags::empty() };

@@ -4,35 +4,35 @@ const fn ms(ms: u64) -> Nanos {
     Nanos(10 * Nanos::SECOND + ms * Nanos::MILLISECOND)
 }
 
-// rule: a device's own threads submit its reads and writes while it syncs slowly, or completes nothing
+// rule: the kernel's threads begin the reads of a device while it syncs slowly, or completes nothing
 #[test]
-fn a_device_that_completes_nothing_holds_submitters() {
+fn a_device_that_completes_nothing_is_slow() {
     let pace = Pace::default();
     pace.begin_at(false, ms(0));
-    assert!(!pace.holds_submitters_at(ms(0)), "the idle time before is none of the request's");
+    assert!(!pace.is_slow_at(ms(0)), "the idle time before is none of the request's");
     pace.begin_at(false, ms(3));
-    assert!(pace.holds_submitters_at(ms(3)), "nothing was completed for 3 ms");
+    assert!(pace.is_slow_at(ms(3)), "nothing was completed for 3 ms");
     pace.end_at(false, ms(0), ms(4));
-    assert!(!pace.holds_submitters_at(ms(5)));
+    assert!(!pace.is_slow_at(ms(5)));
     pace.end_at(false, ms(3), ms(5));
-    assert!(!pace.holds_submitters_at(ms(100)), "nothing is in flight");
+    assert!(!pace.is_slow_at(ms(100)), "nothing is in flight");
 }
 
 #[test]
-fn a_device_holds_submitters_in_a_sync_that_takes_long_or_follows_such_a_one() {
+fn a_device_is_slow_in_a_sync_that_takes_long_or_follows_such_a_one() {
     let pace = Pace::default();
     pace.begin_at(true, ms(0));
     for at in 0..3 {
         pace.begin_at(false, ms(at));
         pace.end_at(false, ms(at), ms(at));
     }
-    assert!(!pace.holds_submitters_at(ms(2)), "a first sync may be quick");
-    assert!(pace.holds_submitters_at(ms(3)), "it is not, although writes are completed");
+    assert!(!pace.is_slow_at(ms(2)), "a first sync may be quick");
+    assert!(pace.is_slow_at(ms(3)), "it is not, although writes are completed");
     pace.end_at(true, ms(0), ms(4));
-    assert!(!pace.holds_submitters_at(ms(4)), "no sync is in flight");
+    assert!(!pace.is_slow_at(ms(4)), "no sync is in flight");
     pace.begin_at(true, ms(5));
-    assert!(pace.holds_submitters_at(ms(5)), "the last one took long");
+    assert!(pace.is_slow_at(ms(5)), "the last one took long");
     pace.end_at(true, ms(5), ms(6));
     pace.begin_at(true, ms(7));
-    assert!(!pace.holds_submitters_at(ms(8)), "the last one was quick");
+    assert!(!pace.is_slow_at(ms(8)), "the last one was quick");
 }
