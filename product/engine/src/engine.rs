@@ -646,6 +646,16 @@ impl<P: Platform> Engine<P> {
         };
         let _ends = device.agenda().drain();
         let mut failed = Vec::new();
+        // A caller that was refused beside a hang left its change of shape behind. Once made, it owes a flush.
+        for file in device.agenda().reshaped_files() {
+            let ended = async {
+                file.reshaped().await;
+                Ok(())
+            };
+            if let Err(error) = device.hang().unless_refused(pin!(ended)).await {
+                failed.push((File(Arc::clone(&file)), error));
+            }
+        }
         let files: Vec<File> = device.agenda().files_to_drain().into_iter().map(File).collect();
         for some in files.chunks(DRAIN_TOGETHER) {
             // Requested together, so that the host can join their flushes.

@@ -1,6 +1,6 @@
 # Callers from another machine: refused without --allow; root squashed; `=ro` reads only; ports above 1023 refused; other users
 # have their own rights; Kerberos and NFSv4 are refused politely.
-# limit: 300
+# limit: 600
 [ $SERVER = afflux ] || skip "these are our flags"
 disk /dev/vdc $DATA
 chmod 755 $DATA

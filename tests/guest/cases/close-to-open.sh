@@ -1,6 +1,6 @@
 # Close-to-open between two clients: bytes, sizes, names and times of one are seen by an open of the other, at once:
 # close-to-open:ROUNDS, or close-to-open
-# limit: 300
+# limit: 600
 all_mounted nosharecache
 mounted /mnt/b nosharecache
 rounds=${ARG:-40}

@@ -1,6 +1,6 @@
 # `afflux eject` has a server on the disk write everything, and names it. It unmounts no disk that a server or a program uses,
 # and names the user. It releases a free disk; after that the disk is unplugged, and a file system on it is whole.
-# limit: 300
+# limit: 600
 [ $SERVER = afflux ] || skip "this is our command"
 disk /dev/vdd /srv/stick
 mkdir -p $WORK

@@ -1,6 +1,6 @@
 # Writes fail for a while (dm-flakey), and then for ever (dm-error): committed bytes are there, lost bytes are reported to the
 # program that wrote them, and the server lives: failing-disk:serve, failing-disk:mount
-# limit: 300
+# limit: 600
 [ $SERVER = afflux ] || skip "this is about our server"
 size=$(blockdev --getsz /dev/vdc)
 dmsetup create failing --table "0 $size linear /dev/vdc 0"

@@ -1,6 +1,6 @@
 # A program with the library on a disk whose writes fail for a while (dm-flakey), and then for ever (dm-error). Each line that the program
 # calls durable is on the disk, each failure is answered, and its end names the bytes that it could not write.
-# limit: 300
+# limit: 600
 [ $SERVER = afflux ] || skip "this is about our library"
 size=$(blockdev --getsz /dev/vdc)
 dmsetup create failing --table "0 $size linear /dev/vdc 0"

@@ -1,5 +1,5 @@
 # afflux-mount@.service: started, killed and started again, stopped with unwritten bytes, and gone with the package.
-# limit: 300
+# limit: 600
 [ $SERVER = afflux ] || skip "this is about our service"
 disk /dev/vdd /srv/unit
 mkdir -p $WORK

@@ -1,5 +1,5 @@
 # Linux's client mounts, writes, reads back after a new mount, and lists; the server's disk has the same bytes.
-# limit: 120
+# limit: 600
 all_mounted
 head -c 3000000 /dev/urandom > $WORK/bytes
 cp $WORK/bytes /mnt/a/file

@@ -1,6 +1,6 @@
 # The server's machine is reset under load, with its client: committed bytes, names and attributes are there afterwards, and
 # the file system is whole.
-# limit: 300
+# limit: 600
 [ $SERVER = afflux ] || skip "this is about our server"
 mkdir -p $DATA
 if [ $STAGE = 1 ]; then

@@ -1,6 +1,6 @@
 # The disk is pulled out under load. The server lives, reports the loss, serves its other disk; bytes that were committed are on
 # the disk when it is plugged in again.
-# limit: 300
+# limit: 600
 [ $SERVER = afflux ] || skip "this is about our server"
 disk /dev/vdd /srv/pulled -o errors=remount-ro
 disk /dev/vdc /srv/other

@@ -1,6 +1,6 @@
 # The client's machine is reset under load: the server on the host goes on, what the client had committed is there, and the
 # client mounts again and writes at once.
-# limit: 300
+# limit: 600
 host server start > /dev/null
 mount_host() {
     mkdir -p /mnt/a

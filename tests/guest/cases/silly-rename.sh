@@ -1,5 +1,5 @@
 # A file that is removed while it is open keeps its bytes until its close, and leaves no name and no space behind.
-# limit: 120
+# limit: 600
 all_mounted nosharecache
 mounted /mnt/b nosharecache
 head -c 2000000 /dev/urandom > $WORK/bytes

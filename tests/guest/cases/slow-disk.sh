@@ -1,5 +1,5 @@
 # A disk that takes 200 ms for each write (dm-delay): programs on the other disk do not wait for it.
-# limit: 300
+# limit: 600
 [ $SERVER = afflux ] || skip "this is about our server"
 two_disks slow delay "0 /dev/vdc 0 200"
 head -c 30000000 /dev/urandom > $WORK/bytes

@@ -1,6 +1,6 @@
 # A thin volume that is full: writes that find no space are reported, committed bytes stay, and after more space the server
 # goes on.
-# limit: 300
+# limit: 600
 [ $SERVER = afflux ] || skip "this is about our server"
 dd if=/dev/zero of=/dev/vdd bs=1M count=8 status=none conv=fsync
 meta=8192 data=131072

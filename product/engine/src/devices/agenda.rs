@@ -5,6 +5,7 @@
 //! Invariants: every file with dirty pages is kept until they are written. The lists' lock comes after a file's. A
 //! caller that changes a file's place holds the file's lock.
 
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -110,6 +111,27 @@ impl<F> Agenda<F> {
         let mut lists = lock(&self.lists);
         lists.unflushed.remove(&slot);
         lists.flushing.remove(&slot);
+    }
+
+    /// A change of the file's shape begins. It will owe a flush.
+    pub(super) fn reshape_begins(&self, slot: u32, file: &Arc<F>) {
+        lock(&self.lists).reshaped.entry(slot).or_insert_with(|| (Arc::clone(file), 0)).1 += 1;
+    }
+
+    /// A change of the file's shape has ended. The caller has a reference to the file.
+    pub(super) fn reshape_ends(&self, slot: u32) {
+        let mut lists = lock(&self.lists);
+        if let Entry::Occupied(mut found) = lists.reshaped.entry(slot) {
+            found.get_mut().1 -= 1;
+            if found.get().1 == 0 {
+                found.remove();
+            }
+        }
+    }
+
+    /// Files with changes of shape under way.
+    pub(crate) fn reshaped_files(&self) -> Vec<Arc<F>> {
+        lock(&self.lists).reshaped.values().map(|(file, _)| Arc::clone(file)).collect()
     }
 
     /// Files that a drain has to sync: with dirty pages, or with a flush owed.

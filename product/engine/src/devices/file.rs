@@ -16,7 +16,7 @@ mod rounds;
 mod withheld;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::pass::Position;
@@ -65,8 +65,9 @@ pub(crate) struct FileInner {
     pub(crate) queue: WaitQueue,
     /// One change of shape (size, holes) at a time.
     pub(crate) reshaping: Permits,
-    /// Changes of shape requested and not yet ended.
-    reshapes: AtomicU32,
+    /// Changes of shape requested so far, and those of them that have ended.
+    reshapes_begun: AtomicU64,
+    reshapes_ended: AtomicU64,
     /// Pages that a stream has passed leave the cache.
     pub(crate) no_reuse: AtomicBool,
     /// The file as a payer, if the policy asks about payers.
@@ -140,7 +141,8 @@ impl FileInner {
             state: Mutex::new(state),
             queue: WaitQueue::new(),
             reshaping: Permits::new(1),
-            reshapes: AtomicU32::new(0),
+            reshapes_begun: AtomicU64::new(0),
+            reshapes_ended: AtomicU64::new(0),
             no_reuse: AtomicBool::new(false),
             payer: Payer::default(),
             unclean: AtomicBool::new(false),
@@ -154,23 +156,34 @@ impl FileInner {
 
     /// Whether nothing is dirty or being written, and no change of shape is under way. Takes no lock.
     pub(crate) fn is_settled(&self) -> bool {
-        !self.unclean.load(Ordering::Acquire) && self.reshapes.load(Ordering::Acquire) == 0
+        !self.unclean.load(Ordering::Acquire) && !self.is_reshaping()
     }
 
     /// A change of shape was requested.
-    pub(crate) fn reshape_begins(&self) {
-        self.reshapes.fetch_add(1, Ordering::AcqRel);
+    pub(crate) fn reshape_begins(self: &Arc<Self>) {
+        self.device.agenda().reshape_begins(self.pages.slot, self);
+        self.reshapes_begun.fetch_add(1, Ordering::AcqRel);
     }
 
     /// A change of shape has ended, with success or not.
     pub(crate) fn reshape_ends(&self) {
-        let before = self.reshapes.fetch_sub(1, Ordering::AcqRel);
-        assert!(before > 0, "a change of shape ends that nobody asked for");
+        let before = self.reshapes_ended.fetch_add(1, Ordering::AcqRel);
+        assert!(before < self.reshapes_begun.load(Ordering::Acquire), "a change of shape ends that nobody asked for");
+        self.device.agenda().reshape_ends(self.pages.slot);
+        self.queue.wake_all();
     }
 
     /// Whether a change of shape is under way.
     pub(crate) fn is_reshaping(&self) -> bool {
-        self.reshapes.load(Ordering::Acquire) > 0
+        let ended = self.reshapes_ended.load(Ordering::Acquire);
+        self.reshapes_begun.load(Ordering::Acquire) > ended
+    }
+
+    /// Waits until the changes of shape under way have ended, but not for later ones.
+    pub(crate) async fn reshaped(&self) {
+        let begun = self.reshapes_begun.load(Ordering::Acquire);
+        let ended = || self.reshapes_ended.load(Ordering::Acquire) >= begun;
+        self.queue.until(|| ended().then_some(())).await;
     }
 
     /// Pages that a byte range touches.

@@ -44,6 +44,8 @@ pub(super) struct Lists<F> {
     pub(super) unflushed: BTreeMap<u32, Unflushed<F>>,
     /// Files that the flusher took for a flush, until one succeeds.
     pub(super) flushing: BTreeMap<u32, Arc<F>>,
+    /// Files with changes of shape under way, and how many.
+    pub(super) reshaped: BTreeMap<u32, (Arc<F>, u32)>,
     /// How often a file was put among the files that may be written.
     pub(super) listed: u64,
     /// Until when the flusher sleeps, if it wants to be woken for files to look at before that.
@@ -61,6 +63,7 @@ impl<F> Default for Lists<F> {
             unclean: BTreeMap::new(),
             unflushed: BTreeMap::new(),
             flushing: BTreeMap::new(),
+            reshaped: BTreeMap::new(),
             listed: 0,
             sleeps_until: None,
         }

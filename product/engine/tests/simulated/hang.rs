@@ -3,8 +3,10 @@
 //! rule: 6: a device that hangs refuses its own writers alone, after the time of its knob, and loses nothing
 //! kept in: `product/engine/src/devices/hang.rs`
 
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 
 use afflux_budget::BudgetKnob;
 use afflux_engine::policy::PauseCause;
@@ -244,4 +246,20 @@ fn changes_of_shape_are_refused_as_writes_are_and_one_that_was_not_begun_is_neve
         lab.here.engine.set_size(&files[2].file, 0).await.unwrap();
     });
     assert_eq!((files[0].file.size(), files[2].file.size()), (4 * BYTES, 0));
+}
+
+/// A change goes on although its caller was refused, or has left. It owes a flush after that.
+#[test]
+fn a_drain_waits_for_a_change_of_shape_whose_caller_has_left() {
+    let lab = lab(1 << 30, &[disk(SLOW)]);
+    let file = lab.file(0, 0, 0);
+    lab.run(async {
+        lab.here.write(&file, 0, 8 * PAGE, 1).await.unwrap();
+        lab.here.sync(&file).await.unwrap();
+        let mut change = Box::pin(lab.here.engine.set_size(&file.file, 0));
+        assert!(poll_fn(|cx| Poll::Ready(change.as_mut().poll(cx).is_pending())).await, "it takes a while");
+        drop(change);
+        assert!(lab.here.engine.drain(file.file.device()).await.is_empty());
+        assert_eq!((file.file.size(), file.file.awaits_flush()), (0, false));
+    });
 }
