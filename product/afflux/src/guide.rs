@@ -23,8 +23,8 @@
 //! synced, which is faster; the host does not keep these pages. Programs on the host see writes once they have been
 //! written back.
 //!
-//! **Blocking and async.** A call without `_async` blocks its thread, and uses the thread's own ring for its reads: the
-//! shortest way to the disk. A call with `_async` is a future. It needs no particular runtime, and starts nothing
+//! **Blocking and async.** A call without `_async` blocks its thread, which does its reads itself: the shortest way to
+//! the disk. A call with `_async` is a future. It needs no particular runtime, and starts nothing
 //! before it is polled. Both may be mixed on one file. Do not block a thread of an async runtime for long; a hit does
 //! not.
 //!

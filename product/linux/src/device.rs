@@ -4,9 +4,10 @@
 //! guess at the free space.
 //! Does not own: names (the volume), the choice of writes (the engine).
 //! Invariants: `submit` never blocks. A request submitted on a reactor, or by a thread that waits in `block_on`, is
-//! done on that thread's own ring. Other threads hand theirs to a reactor. No reactor that others share is held by a slow
-//! disk. The device's own threads do reservations, and the kernel's threads begin writes and those reads that the host may
-//! hold (`pace`). The memory of a request belongs to the reactor until the kernel has reported.
+//! done by that thread: on its ring, or by a system call if it waits for nothing else. Other threads hand theirs to a
+//! reactor. No reactor that others share is held by a slow disk. The device's own threads do reservations, and the
+//! kernel's threads begin writes and those reads that the host may hold (`pace`). The memory of a request belongs to the
+//! reactor until the kernel has reported.
 
 mod file;
 mod flight;
@@ -14,14 +15,14 @@ mod pace;
 mod probe;
 mod turns;
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use afflux_engine::{Device, DeviceError, DeviceReport, Limits, Nanos, Operation, Recycler, Request};
-use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, fsync, ftruncate};
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::fs::fstatvfs;
+use rustix::io::Errno;
 
 pub use self::file::{HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors};
 use self::flight::{Flight, Step};
@@ -30,7 +31,7 @@ use self::probe::Access;
 use crate::clock;
 use crate::platform::LinuxPlatform;
 use crate::pool::{Job, Underway, WorkerPool};
-use crate::reactor::io::{Io, IoVec, Owner, RWF_DONTCACHE};
+use crate::reactor::io::{Io, Owner};
 use crate::reactor::{Mail, Reactor};
 use crate::watch::ReportedLook;
 
@@ -329,7 +330,7 @@ fn block(mut flight: Box<Flight>) {
                 Step::Block => unreachable!("blocking is allowed here"),
                 Step::Do(io) => {
                     // SAFETY: as in `go_on`; the call ends before the flight goes on.
-                    let result = unsafe { perform(&io) };
+                    let result = unsafe { io.perform() };
                     if let Err(error) = flight.advance(result) {
                         break Err(error);
                     }
@@ -355,57 +356,6 @@ impl Owner for Flight {
             Err(error) => answer(self, Err(error)),
         }
     }
-}
-
-/// Does a file operation with a system call that blocks. The result is as io_uring's.
-///
-/// # Safety
-/// The pointers in `io` are valid and its descriptor is open.
-unsafe fn perform(io: &Io) -> i32 {
-    // SAFETY: the caller's promise, for each of the descriptors below.
-    let file = |fd: RawFd| unsafe { BorrowedFd::borrow_raw(fd) };
-    let nothing = |result: Result<(), Errno>| result.map(|()| 0);
-    let result = match *io {
-        Io::ReadV { fd, iovecs, count, offset, .. } => {
-            // SAFETY: the caller's promise. The kernel's vector, ours and the standard library's have one layout. The
-            // call fills the memory before it is read.
-            let slices = unsafe { slices_of::<std::io::IoSliceMut<'_>>(iovecs, count) };
-            rustix::io::preadv(file(fd), slices, offset)
-        }
-        Io::WriteV { fd, iovecs, count, offset } => {
-            // SAFETY: as above.
-            let slices = unsafe { slices_of::<std::io::IoSlice<'_>>(iovecs, count) };
-            rustix::io::pwritev(file(fd), slices, offset)
-        }
-        Io::WriteUncached { fd, iovecs, count, offset } => {
-            // SAFETY: as above.
-            let slices = unsafe { slices_of::<std::io::IoSlice<'_>>(iovecs, count) };
-            let flags = ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
-            rustix::io::pwritev2(file(fd), slices, offset, flags)
-        }
-        Io::Sync { fd, data_only: true } => nothing(fdatasync(file(fd))),
-        Io::Sync { fd, data_only: false } => nothing(fsync(file(fd))),
-        Io::SetSize { fd, size } => nothing(ftruncate(file(fd), size)),
-        Io::Allocate { fd, mode, offset, len } => {
-            nothing(fallocate(file(fd), FallocateFlags::from_bits_retain(mode), offset, len))
-        }
-        Io::WaitReadable { .. } | Io::Receive { .. } | Io::Send { .. } => unreachable!("not a file operation"),
-    };
-    match result {
-        Ok(count) => count as i32,
-        Err(error) => -error.raw_os_error(),
-    }
-}
-
-/// # Safety
-/// `iovecs` are `count` valid vectors, `S` is the standard library's form of them, and no other code uses the vectors
-/// while the result lives.
-unsafe fn slices_of<'a, S>(iovecs: *const IoVec, count: u32) -> &'a mut [S] {
-    const {
-        assert!(size_of::<S>() == size_of::<IoVec>() && align_of::<S>() == align_of::<IoVec>());
-    }
-    // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts_mut(iovecs.cast_mut().cast::<S>(), count as usize) }
 }
 
 /// A host's error number as the engine knows it.

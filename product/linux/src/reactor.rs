@@ -4,7 +4,8 @@
 //! Does not own: threads (`platform` starts them), the meaning of operations (devices, connections).
 //! Invariants: only its own thread uses a reactor, except for its `Remote`. An operation's owner lives until the kernel
 //! has reported it. Nothing of the reactor is borrowed while a task is polled or an owner gets its outcome. A wake on
-//! the reactor's own thread makes no system call.
+//! the reactor's own thread makes no system call. A thread that waits for one file operation alone, and does not stay,
+//! makes the call itself.
 
 pub(crate) mod io;
 mod poller;
@@ -70,6 +71,8 @@ pub(crate) struct Reactor {
     /// Made when first needed.
     driver: RefCell<Option<Driver>>,
     operations: RefCell<Slots<Box<dyn Owner>>>,
+    /// The only operation of a thread that waits for it, not begun yet, and its key.
+    lone: Cell<Option<(usize, Io)>>,
     reaped: RefCell<VecDeque<(u64, i32)>>,
     mail: RefCell<Vec<Mail>>,
     tasks: RefCell<Slots<Task>>,
@@ -131,6 +134,7 @@ impl Reactor {
             spare,
             driver: RefCell::new(None),
             operations: RefCell::new(Slots::new()),
+            lone: Cell::new(None),
             reaped: RefCell::default(),
             mail: RefCell::default(),
             tasks: RefCell::new(Slots::new()),
@@ -215,26 +219,61 @@ impl Reactor {
     /// # Safety
     /// The pointers in `io`, and its descriptor, are `owner`'s and stay valid while it lives.
     pub(crate) unsafe fn start<O: Owner + 'static>(&self, io: Io, owner: Box<O>) -> Result<Token, Box<O>> {
-        let mut driver = self.driver();
-        let driver = driver.get_or_insert_with(|| {
-            // A thread whose ring is refused does without.
-            self.make_driver().unwrap_or_else(|_| Driver::Poller(Poller::default()))
-        });
-        if !driver.takes(&io) {
-            return Err(owner);
-        }
         if self.is_idle() {
             self.looked.set(clock::monotonic());
+            if self.may_do_alone(&io) {
+                let key = self.operations.borrow_mut().insert(owner);
+                self.lone.set(Some((key, io)));
+                return Ok(Token(key));
+            }
         }
+        if !self.made_driver().takes(&io) {
+            return Err(owner);
+        }
+        self.queue_lone();
         let token = self.operations.borrow_mut().insert(owner);
         // SAFETY: the owner stays in `operations` until the token is reported.
-        unsafe { driver.start(token as u64, &io) };
+        unsafe { self.made_driver().start(token as u64, &io) };
         Ok(Token(token))
+    }
+
+    /// Whether this thread may do the operation with a system call, once it has nothing else to do: nothing else may need
+    /// the thread before the operation has ended.
+    fn may_do_alone(&self, io: &Io) -> bool {
+        !self.stays()
+            && io.is_about_a_file()
+            && self.timers.borrow().earliest().is_none()
+            && self.tasks.borrow().len() == 0
+    }
+
+    /// Leaves the lone operation to the driver. Returns whether there was one that the driver takes.
+    fn queue_lone(&self) -> bool {
+        let Some((key, io)) = self.lone.take() else { return false };
+        let mut driver = self.made_driver();
+        let takes = driver.takes(&io);
+        if takes {
+            // SAFETY: as in `start`.
+            unsafe { driver.start(key as u64, &io) };
+        } else {
+            self.lone.set(Some((key, io)));
+        }
+        takes
+    }
+
+    /// Does the lone operation, if there is one. A system call takes the kernel less than a ring does, as long as there is
+    /// one operation.
+    fn do_lone(&self) -> bool {
+        let Some((key, io)) = self.lone.take() else { return false };
+        // SAFETY: the owner, which has the pointers and the descriptor, is in `operations` until the key is reported.
+        let result = unsafe { io.perform() };
+        self.reaped.borrow_mut().push_back((key as u64, result));
+        true
     }
 
     /// Submits started operations now, not at the end of the turn: for operations that take the kernel long while this
     /// thread computes.
     pub(crate) fn submit(&self) {
+        self.queue_lone();
         if let Some(driver) = self.driver().as_mut() {
             driver.submit();
         }
@@ -258,6 +297,12 @@ impl Reactor {
 
     fn driver(&self) -> std::cell::RefMut<'_, Option<Driver>> {
         self.driver.borrow_mut()
+    }
+
+    fn made_driver(&self) -> std::cell::RefMut<'_, Driver> {
+        // A thread whose ring is refused does without.
+        let made = || self.make_driver().unwrap_or_else(|_| Driver::Poller(Poller::default()));
+        std::cell::RefMut::map(self.driver(), |driver| driver.get_or_insert_with(made))
     }
 
     fn make_driver(&self) -> std::io::Result<Driver> {
@@ -441,9 +486,13 @@ impl Reactor {
     /// Submits, waits, and takes completions.
     fn look(&self, wait: Option<Duration>) {
         let is_idle = self.is_idle();
+        let waits = wait != Some(Duration::ZERO);
+        // A timer does not wait for the lone operation.
+        let left_lone = waits && wait.is_some() && self.queue_lone();
         let were_there = match self.driver().as_mut() {
+            _ if waits && !left_lone && self.do_lone() => false,
             Some(driver) => driver.turn(&self.remote, wait, &mut self.reaped.borrow_mut()),
-            None if wait == Some(Duration::ZERO) => false,
+            None if !waits => false,
             None => {
                 self.wait_without_driver(wait);
                 false

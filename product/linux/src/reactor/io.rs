@@ -5,7 +5,10 @@
 //! Invariants: an owner gets the outcome once, on the thread that started the operation, with nothing of the reactor
 //! borrowed.
 
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
+
+use rustix::fs::{FallocateFlags, fallocate, fdatasync, fsync, ftruncate};
+use rustix::io::{Errno, ReadWriteFlags};
 
 /// One piece of memory, as the kernel's `struct iovec`.
 #[derive(Clone, Copy)]
@@ -102,6 +105,66 @@ pub(crate) enum Io {
         fd: RawFd,
         message: *const Message,
     },
+}
+
+impl Io {
+    /// Whether it is about a file, so that a system call may do it and wait.
+    pub(super) fn is_about_a_file(&self) -> bool {
+        !matches!(self, Self::WaitReadable { .. } | Self::Receive { .. } | Self::Send { .. })
+    }
+
+    /// Does a file operation with a system call that blocks. The result is as io_uring's.
+    ///
+    /// # Safety
+    /// The pointers in `io` are valid and its descriptor is open.
+    pub(crate) unsafe fn perform(&self) -> i32 {
+        // SAFETY: the caller's promise, for each of the descriptors below.
+        let file = |fd: RawFd| unsafe { BorrowedFd::borrow_raw(fd) };
+        let nothing = |result: Result<(), Errno>| result.map(|()| 0);
+        let result = match *self {
+            Self::ReadV { fd, iovecs, count, offset, .. } => {
+                // SAFETY: the caller's promise. The kernel's vector, ours and the standard library's have one layout. The
+                // call fills the memory before it is read.
+                let slices = unsafe { slices_of::<std::io::IoSliceMut<'_>>(iovecs, count) };
+                rustix::io::preadv(file(fd), slices, offset)
+            }
+            Self::WriteV { fd, iovecs, count, offset } => {
+                // SAFETY: as above.
+                let slices = unsafe { slices_of::<std::io::IoSlice<'_>>(iovecs, count) };
+                rustix::io::pwritev(file(fd), slices, offset)
+            }
+            Self::WriteUncached { fd, iovecs, count, offset } => {
+                // SAFETY: as above.
+                let slices = unsafe { slices_of::<std::io::IoSlice<'_>>(iovecs, count) };
+                let flags = ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
+                rustix::io::pwritev2(file(fd), slices, offset, flags)
+            }
+            Self::Sync { fd, data_only: true } => nothing(fdatasync(file(fd))),
+            Self::Sync { fd, data_only: false } => nothing(fsync(file(fd))),
+            Self::SetSize { fd, size } => nothing(ftruncate(file(fd), size)),
+            Self::Allocate { fd, mode, offset, len } => {
+                nothing(fallocate(file(fd), FallocateFlags::from_bits_retain(mode), offset, len))
+            }
+            Self::WaitReadable { .. } | Self::Receive { .. } | Self::Send { .. } => {
+                unreachable!("not a file operation")
+            }
+        };
+        match result {
+            Ok(count) => count as i32,
+            Err(error) => -error.raw_os_error(),
+        }
+    }
+}
+
+/// # Safety
+/// `iovecs` are `count` valid vectors, `S` is the standard library's form of them, and no other code uses the vectors
+/// while the result lives.
+unsafe fn slices_of<'a, S>(iovecs: *const IoVec, count: u32) -> &'a mut [S] {
+    const {
+        assert!(size_of::<S>() == size_of::<IoVec>() && align_of::<S>() == align_of::<IoVec>());
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(iovecs.cast_mut().cast::<S>(), count as usize) }
 }
 
 /// Keeps an operation's memory and descriptor, and gets its outcome.

@@ -244,3 +244,48 @@ fn the_ring_of_a_thread_that_ends_is_the_next_ones() {
     std::thread::scope(|scope| scope.spawn(|| wait_with(&spare, ability)).join()).unwrap();
     assert_eq!(spare.count(), 0);
 }
+
+/// Starts a flush of a file.
+fn start_sync(reactor: &Reactor, told: &Arc<AtomicUsize>) {
+    let file = rustix::fs::memfd_create("synced", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    let owner = Box::new(DropCounter(Arc::clone(told), Box::new(0), file));
+    let io = Io::Sync { fd: std::os::fd::AsRawFd::as_raw_fd(&owner.2), data_only: true };
+    // SAFETY: the descriptor is the owner's.
+    assert!(unsafe { reactor.start(io, owner) }.is_ok());
+}
+
+#[test]
+fn a_thread_that_waits_for_one_file_operation_makes_the_call_itself() {
+    let ability = RingAbility::probe().ok();
+    let told = Arc::new(AtomicUsize::new(0));
+    let waiting = || Reactor::new(0, Remote::new(), ability, Some(Weak::new())).unwrap();
+    let uses_driver = |reactor: &Reactor| reactor.driver().is_some();
+
+    let reactor = waiting();
+    start_sync(&reactor, &told);
+    reactor.drive(Some(Duration::ZERO));
+    assert_eq!(told.load(Ordering::SeqCst), 0, "this may not wait");
+    reactor.drain();
+    assert_eq!((told.load(Ordering::SeqCst), uses_driver(&reactor)), (1, false));
+    if ability.is_none() {
+        return;
+    }
+    // Two at once, one for which the caller does not wait yet, and one beside a timer.
+    start_sync(&reactor, &told);
+    start_sync(&reactor, &told);
+    reactor.drain();
+    assert_eq!((told.load(Ordering::SeqCst), uses_driver(&reactor)), (3, true));
+    let reactor = waiting();
+    start_sync(&reactor, &told);
+    reactor.submit();
+    reactor.drain();
+    assert_eq!((told.load(Ordering::SeqCst), uses_driver(&reactor)), (4, true));
+    let reactor = waiting();
+    let entered = reactor.enter();
+    let mut sleep = Box::pin(Sleep::new(clock::monotonic().after(1_000 * Nanos::SECOND), Remote::new()));
+    assert!(poll_once(sleep.as_mut()).is_pending());
+    start_sync(&reactor, &told);
+    reactor.drain();
+    assert_eq!((told.load(Ordering::SeqCst), uses_driver(&reactor)), (5, true));
+    drop((sleep, entered));
+}

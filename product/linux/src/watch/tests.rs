@@ -22,13 +22,14 @@ fn all_completions_of_a_look_are_told_the_same_and_others_nothing() {
 }
 
 #[test]
-fn a_delay_is_told_once() {
-    let before = run_delay_ns();
-    drop((ReportedLook::after(0), unwatched_ns()));
-    {
-        let _telling = ReportedLook::after(0);
-        // It is more only if the test itself waits for a CPU meanwhile.
-        assert!(unwatched_ns() <= run_delay_ns().saturating_sub(before));
+fn looks_between_two_readings_share_their_delay() {
+    let at = |ms: u64| Nanos(Nanos::SECOND + ms * Nanos::MILLISECOND);
+    let mut delays = RunDelays { total_ns: 0, read: Nanos(0), looks: 0, mean_ns: 0 };
+    assert_eq!(delays.of_look(at(0), || 700), 700, "all that a new thread has waited");
+    assert_eq!(delays.of_look(at(10), || 900), 200, "a look as late as a reading has its own delay");
+    for ms in [11, 12, 19] {
+        assert_eq!(delays.of_look(at(ms), || panic!("read again after {ms} ms")), 200, "as the last ones");
     }
-    assert!(DELAY_NS.get() >= before);
+    assert_eq!(delays.of_look(at(21), || 1_300), 100, "four looks waited 400 ns");
+    assert_eq!(delays.of_look(at(40), || 1_300), 0, "the delay is told once");
 }
