@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use afflux_disk::Rates;
 use afflux_nfs_client::{Change, Stability};
+use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
 use crate::client::Client;
@@ -309,6 +310,80 @@ fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection(
             if read {
                 assert_eq!(client.receive().unwrap().results[..4], [0; 4]);
             }
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(answered, ROUNDS * 8, "calls beside the disk that hung");
+    server.stop();
+}
+
+/// Gives a file a megabyte and takes it back, and counts the syncs, until the end. So commits of the journal contain the
+/// bitmap of free blocks.
+fn allocate_and_free(file: &fs::File, ended: &AtomicBool, syncs: &AtomicU64) {
+    const BYTES: u64 = 1 << 20;
+    let punch = FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE;
+    while !ended.load(Ordering::Relaxed) {
+        for how in [FallocateFlags::empty(), punch] {
+            fallocate(file, how, 0, BYTES).unwrap();
+            file.sync_all().unwrap();
+        }
+        syncs.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The host frees the blocks of an object without a name in the close of its last descriptor, and may wait for a commit of
+/// the journal there.
+// rule: 6: an object that was removed from a disk that hangs holds up no connection that asks for others
+// kept in: `product/linux/src/host/node.rs`
+#[test]
+fn an_object_removed_from_a_disk_that_hangs_holds_up_no_other_connection() {
+    const KINDS: usize = 3;
+    const ROUNDS: usize = 5 * KINDS;
+    const REMOVE: u32 = 12;
+    const RMDIR: u32 = 13;
+    let scratch = Scratch::new();
+    let (data, well) = (scratch.directory("data"), scratch.directory("well"));
+    let Some(slow) = slow_disk(&scratch, &data, 50_000_000) else { return };
+    let disk = &slow.1;
+    let theirs = fs::File::create(data.join("theirs")).unwrap();
+    // A block of inodes with none of ours.
+    (0..32).for_each(|number| drop(fs::File::create(data.join(format!("between{number}"))).unwrap()));
+    disk.set_rates(Rates { latency: Duration::from_millis(5), ..Rates::default() });
+    let server = Server::start(scratch.path(), &[&data, &well], &["--set", NO_RESERVE]);
+    let connect = || afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
+    let mut client = connect();
+    let root = client.mount("/data").unwrap();
+    for round in 0..ROUNDS {
+        let name = format!("ours{round}").into_bytes();
+        match round % KINDS {
+            0 => {
+                let file = client.create_empty(&root, &name).unwrap();
+                client.write(&file, 0, &[1; 65536], Stability::FileSync).unwrap();
+            }
+            1 => drop(client.mkdir(&root, &name, Change::default()).unwrap()),
+            _ => drop(client.symlink(&root, &name, &[b'a'; 200], Change::default()).unwrap()),
+        }
+    }
+    let (ended, syncs) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut answered = 0;
+    thread::scope(|threads| {
+        threads.spawn(|| allocate_and_free(&theirs, &ended, &syncs));
+        let mut others: Vec<_> = (0..8).map(|_| connect()).collect();
+        for round in 0..ROUNDS {
+            let before = syncs.load(Ordering::Relaxed);
+            eventually("the other program syncs", || syncs.load(Ordering::Relaxed) >= before + 3);
+            disk.hang();
+            let place = [opaque(&root), opaque(format!("ours{round}").as_bytes())].concat();
+            let procedure = if round % KINDS == 1 { RMDIR } else { REMOVE };
+            client.send(afflux_nfs_client::NFS, procedure, &place).unwrap();
+            // Time for the end of the object.
+            thread::park_timeout(Duration::from_millis(400));
+            for other in &mut others {
+                other.set_timeout(Some(Duration::from_secs(10))).unwrap();
+                answered += usize::from(other.null().is_ok());
+            }
+            disk.go_on();
+            assert_eq!(client.receive().unwrap().results[..4], [0; 4]);
         }
         ended.store(true, Ordering::Relaxed);
     });

@@ -4,7 +4,8 @@
 //! descriptors that the files of a pool have opened.
 //! Does not own: names and identity (the opener of the file), the bytes to read or write.
 //! Invariants: the first write to a file opens it for writing. A descriptor in use by the kernel stays open, since the
-//! request holds a reference. A descriptor that a writer has kept stays open, too.
+//! request holds a reference. A descriptor that a writer has kept stays open, too. The last user of a tree's file never
+//! closes its descriptors.
 
 mod spare_descriptors;
 
@@ -20,6 +21,7 @@ pub use self::spare_descriptors::SpareDescriptors;
 use self::spare_descriptors::SpareMember;
 use super::error_of;
 use super::turns::Turns;
+use crate::pool::WorkerPool;
 use crate::reopen::open_without_waiting;
 
 const PAGE_BYTES: u64 = 4096;
@@ -59,6 +61,8 @@ pub struct HostFile {
     descriptors: Mutex<Descriptors>,
     /// The pool that counts the descriptors this file opens itself.
     spare: Option<SpareMember>,
+    /// Its threads close the descriptors of a file that goes away, if there is one.
+    closes: Option<WorkerPool>,
     turns: Arc<Turns>,
     /// The writes that are possible whatever happens to the process's other descriptors.
     carries: AtomicU8,
@@ -185,24 +189,26 @@ impl HostFile {
     /// The regular file behind `fd`, which may be open in any way, also with O_PATH. Other
     /// descriptors for it are opened through /proc when requests need them.
     pub fn new(fd: OwnedFd) -> Self {
-        Self::sharing(Arc::new(fd))
+        Self::with(Some(LentDescriptor::of_others(fd)), None, None)
     }
 
-    /// As [`HostFile::new`], with a descriptor that others use, too.
-    pub(crate) fn sharing(fd: Arc<OwnedFd>) -> Self {
-        Self::with(Some(LentDescriptor::of_others(fd)), None)
+    /// As [`HostFile::new`], with a descriptor that others use, too. The last user of the file may be a thread that must not
+    /// wait for the host.
+    pub(crate) fn closed_on(pool: &WorkerPool, fd: Arc<OwnedFd>) -> Self {
+        Self::with(Some(LentDescriptor::of_others(fd)), None, Some(pool.clone()))
     }
 
     /// A file without a descriptor; [`HostFile::lend`] gives it one. `pool` counts the descriptors that the file opens
     /// itself, and closes some when there are too many.
     pub fn pooled(pool: &Arc<SpareDescriptors>) -> Arc<Self> {
-        Arc::new_cyclic(|me: &Weak<Self>| Self::with(None, Some(SpareMember::new(pool, me.clone()))))
+        Arc::new_cyclic(|me: &Weak<Self>| Self::with(None, Some(SpareMember::new(pool, me.clone())), None))
     }
 
-    fn with(lent: Option<LentDescriptor>, spare: Option<SpareMember>) -> Self {
+    fn with(lent: Option<LentDescriptor>, spare: Option<SpareMember>, closes: Option<WorkerPool>) -> Self {
         Self {
             descriptors: Mutex::new(lent.map(Descriptors::of).unwrap_or_default()),
             spare,
+            closes,
             turns: Arc::default(),
             carries: AtomicU8::new(CARRIES_NONE),
             size_seen: AtomicU64::new(0),
@@ -501,7 +507,11 @@ impl HostFile {
 
 impl Drop for HostFile {
     fn drop(&mut self) {
-        let count = self.lock().spare_count();
-        self.closed(count);
+        let descriptors = std::mem::take(&mut *self.lock());
+        self.closed(descriptors.spare_count());
+        if let Some(pool) = &self.closes {
+            // Bounded by the inodes that the volume keeps.
+            pool.post_near(move || drop(descriptors));
+        }
     }
 }

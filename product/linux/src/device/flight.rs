@@ -193,14 +193,22 @@ impl Flight {
             file.note_metadata_synced(wanted);
         }
         self.core().pace.end(self.operation() == Operation::Sync, self.began);
+        self.let_go_descriptor();
         if let Some(request) = self.request.take() {
             request.complete(result);
         }
         self.turn = None;
-        self.fd = None;
         if let Some(core) = self.core.take() {
             self.iovecs.clear();
             core.spare_flights.keep(self);
+        }
+    }
+
+    /// Ends the use of the descriptor while the request still has the file. The file may have got another descriptor
+    /// meanwhile: then this was the last use, and the device's own threads close it.
+    fn let_go_descriptor(&mut self) {
+        if let Some(last) = self.fd.take().and_then(Arc::into_inner) {
+            self.core().pool.post(move || drop(last));
         }
     }
 
@@ -391,6 +399,7 @@ impl Flight {
         };
         self.path = path;
         let number = fd.as_raw_fd();
+        self.let_go_descriptor();
         self.fd = Some(fd);
         Ok(Some(number))
     }

@@ -3,8 +3,9 @@
 //! Owns: its descriptor, the place where it was last found below an export, its own group of shared syncs where objects
 //! cannot share syncs with each other, its place among the files that the service manager keeps.
 //! Does not own: names; its identity, which `identity` computes.
-//! Invariants: the thread that drops the last reference to a file never closes it, since the host may take long to
-//! close a file without a name. Nor does that thread tell the service manager.
+//! Invariants: the thread that drops the last reference to an object never closes it: if the object has no name any more,
+//! the host frees its blocks in the close, and may wait for its journal there. Nor does that thread tell the service
+//! manager.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -104,7 +105,7 @@ impl HostNode {
                 file
             }
             None => {
-                let file = Arc::new(HostFile::sharing(fd));
+                let file = Arc::new(HostFile::closed_on(&self.pool, fd));
                 *data = Arc::downgrade(&file);
                 file
             }
@@ -141,9 +142,7 @@ impl HostNode {
 impl Drop for HostNode {
     fn drop(&mut self) {
         let kept = self.kept.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if (self.kind == Kind::Regular || kept.is_some())
-            && let Some(fd) = self.fd.take()
-        {
+        if let Some(fd) = self.fd.take() {
             // Bounded by the inodes that the volume keeps.
             self.pool.post_near(move || drop((fd, kept)));
         }
