@@ -187,6 +187,24 @@ fn what_waits_for_a_disk_that_hangs_is_parked_and_the_rest_of_its_connection_goe
     server.stop();
 }
 
+const OTHERS: usize = 8;
+
+/// Connections that ask for nothing of the disk that hangs.
+fn others(server: &Server) -> Vec<afflux_nfs_client::Client> {
+    let connect = |_| afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
+    (0..OTHERS).map(connect).collect()
+}
+
+/// How many of them get an answer.
+fn answering(others: &mut [afflux_nfs_client::Client]) -> usize {
+    let mut count = 0;
+    for other in others {
+        other.set_timeout(Some(Duration::from_secs(10))).unwrap();
+        count += usize::from(other.null().is_ok());
+    }
+    count
+}
+
 /// Writes and commits a file of `/data` until the end. The syncs of a file that grows are commits of the host's journal. In
 /// another file the same bytes are written again and again.
 fn write_and_commit(port: u16, name: &[u8], grows: bool, ended: &AtomicBool, calls: &AtomicU64) {
@@ -228,22 +246,18 @@ fn a_disk_that_hangs_beside_syncs_holds_up_no_other_connection() {
             let (port, ended, calls) = (server.port(), &ended, &calls);
             threads.spawn(move || write_and_commit(port, name, grows, ended, calls));
         }
-        let connect = |_| afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
-        let mut others: Vec<_> = (0..8).map(connect).collect();
+        let mut others = others(&server);
         for round in 1..=ROUNDS {
             eventually("the clients have made their calls", || calls.load(Ordering::Relaxed) >= round * CALLS_A_ROUND);
             disk.hang();
             // Time for the clients' next writes, which the host may hold.
             thread::park_timeout(Duration::from_millis(100));
-            for other in &mut others {
-                other.set_timeout(Some(Duration::from_secs(10))).unwrap();
-                answered += u64::from(other.null().is_ok());
-            }
+            answered += answering(&mut others);
             disk.go_on();
         }
         ended.store(true, Ordering::Relaxed);
     });
-    assert_eq!(answered, ROUNDS * 8, "calls beside the disk that hung");
+    assert_eq!(answered, ROUNDS as usize * OTHERS, "calls beside the disk that hung");
     server.stop();
 }
 
@@ -276,15 +290,14 @@ fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection(
     let theirs = [before, behind];
     disk.set_rates(Rates { latency: Duration::from_millis(5), ..Rates::default() });
     let server = Server::start(scratch.path(), &[&data, &well], &["--set", NO_RESERVE]);
-    let connect = || afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
-    let mut client = connect();
+    let mut client = afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
     let root = client.mount("/data").unwrap();
     let (ours, _) = client.lookup(&root, b"ours").unwrap();
     let (ended, syncs) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut answered = 0;
     thread::scope(|threads| {
         threads.spawn(|| change_and_sync(&theirs, &ended, &syncs));
-        let mut others: Vec<_> = (0..8).map(|_| connect()).collect();
+        let mut others = others(&server);
         for round in 0..ROUNDS {
             // The file's descriptors are open.
             client.write(&ours, 0, &[2; 8192], Stability::Unstable).unwrap();
@@ -302,10 +315,7 @@ fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection(
             }
             // Time for the flusher, which the host may hold.
             thread::park_timeout(Duration::from_millis(400));
-            for other in &mut others {
-                other.set_timeout(Some(Duration::from_secs(10))).unwrap();
-                answered += u64::from(other.null().is_ok());
-            }
+            answered += answering(&mut others);
             disk.go_on();
             if read {
                 assert_eq!(client.receive().unwrap().results[..4], [0; 4]);
@@ -313,7 +323,7 @@ fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection(
         }
         ended.store(true, Ordering::Relaxed);
     });
-    assert_eq!(answered, ROUNDS * 8, "calls beside the disk that hung");
+    assert_eq!(answered, ROUNDS as usize * OTHERS, "calls beside the disk that hung");
     server.stop();
 }
 
@@ -331,8 +341,8 @@ fn allocate_and_free(file: &fs::File, ended: &AtomicBool, syncs: &AtomicU64) {
     }
 }
 
-/// The host frees the blocks of an object without a name in the close of its last descriptor, and may wait for a commit of
-/// the journal there.
+/// The host frees the blocks of an object without a name when its last descriptor is closed. That close may wait for a
+/// commit of the journal.
 // rule: 6: an object that was removed from a disk that hangs holds up no connection that asks for others
 // kept in: `product/linux/src/host/node.rs`
 #[test]
@@ -350,8 +360,7 @@ fn an_object_removed_from_a_disk_that_hangs_holds_up_no_other_connection() {
     (0..32).for_each(|number| drop(fs::File::create(data.join(format!("between{number}"))).unwrap()));
     disk.set_rates(Rates { latency: Duration::from_millis(5), ..Rates::default() });
     let server = Server::start(scratch.path(), &[&data, &well], &["--set", NO_RESERVE]);
-    let connect = || afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
-    let mut client = connect();
+    let mut client = afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
     let root = client.mount("/data").unwrap();
     for round in 0..ROUNDS {
         let name = format!("ours{round}").into_bytes();
@@ -368,7 +377,7 @@ fn an_object_removed_from_a_disk_that_hangs_holds_up_no_other_connection() {
     let mut answered = 0;
     thread::scope(|threads| {
         threads.spawn(|| allocate_and_free(&theirs, &ended, &syncs));
-        let mut others: Vec<_> = (0..8).map(|_| connect()).collect();
+        let mut others = others(&server);
         for round in 0..ROUNDS {
             let before = syncs.load(Ordering::Relaxed);
             eventually("the other program syncs", || syncs.load(Ordering::Relaxed) >= before + 3);
@@ -378,15 +387,12 @@ fn an_object_removed_from_a_disk_that_hangs_holds_up_no_other_connection() {
             client.send(afflux_nfs_client::NFS, procedure, &place).unwrap();
             // Time for the end of the object.
             thread::park_timeout(Duration::from_millis(400));
-            for other in &mut others {
-                other.set_timeout(Some(Duration::from_secs(10))).unwrap();
-                answered += usize::from(other.null().is_ok());
-            }
+            answered += answering(&mut others);
             disk.go_on();
             assert_eq!(client.receive().unwrap().results[..4], [0; 4]);
         }
         ended.store(true, Ordering::Relaxed);
     });
-    assert_eq!(answered, ROUNDS * 8, "calls beside the disk that hung");
+    assert_eq!(answered, ROUNDS * OTHERS, "calls beside the disk that hung");
     server.stop();
 }

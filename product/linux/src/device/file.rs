@@ -61,7 +61,7 @@ pub struct HostFile {
     descriptors: Mutex<Descriptors>,
     /// The pool that counts the descriptors this file opens itself.
     spare: Option<SpareMember>,
-    /// Its threads close the descriptors of a file that goes away, if there is one.
+    /// The pool whose threads close the descriptors after the last use; none lets the last user close them.
     closes: Option<WorkerPool>,
     turns: Arc<Turns>,
     /// The writes that are possible whatever happens to the process's other descriptors.

@@ -109,9 +109,11 @@ impl Flight {
     /// The turns of the file and this flight's share in them; none if it needs no turn.
     pub(super) fn share(&mut self) -> Option<(Arc<Turns>, WriteSharing)> {
         let file = self.file()?;
+        if let Operation::Write { .. } = self.operation() {
+            file.written();
+        }
         match self.operation() {
             Operation::Write { offset, len } if self.core().is_direct() => {
-                file.written();
                 let end = offset.saturating_add(u64::from(len));
                 let whole =
                     len.is_multiple_of(self.core().limits.block_bytes) && file.path(Path::Direct) == Path::Direct;
