@@ -3,6 +3,7 @@
 //! rule: 6: a device that hangs refuses its own writers alone, after the time of its knob, and loses nothing
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -271,12 +272,12 @@ fn change_and_sync(files: &[fs::File; 2], ended: &AtomicBool, syncs: &AtomicU64)
 }
 
 /// A write on the host may wait for a commit of the journal, which another program has caused. So may the first read after
-/// a write.
+/// a write, or after the other program has changed the file's attributes.
 // rule: 6: a disk that hangs beside another program's syncs holds up no connection that asks for others
 // kept in: `product/linux/src/reactor/ring.rs`
 #[test]
 fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection() {
-    const ROUNDS: u64 = 20;
+    const ROUNDS: u64 = 21;
     const READ: u32 = 6;
     let scratch = Scratch::new();
     let (data, well) = (scratch.directory("data"), scratch.directory("well"));
@@ -302,12 +303,15 @@ fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection(
             // The file's descriptors are open.
             client.write(&ours, 0, &[2; 8192], Stability::Unstable).unwrap();
             client.commit(&ours, 0, 0).unwrap();
+            let (offset, is_write) = ((1 << 20) + (round << 16), round % 3 == 1);
+            if round % 3 == 2 {
+                client.read(&ours, offset + (1 << 15), 4096).unwrap();
+                fs::set_permissions(data.join("ours"), fs::Permissions::from_mode(0o644)).unwrap();
+            }
             let before = syncs.load(Ordering::Relaxed);
             eventually("the other program syncs", || syncs.load(Ordering::Relaxed) >= before + 3);
             disk.hang();
-            let offset = (1 << 20) + (round << 17);
-            let read = round % 2 == 0;
-            if read {
+            if !is_write {
                 let range = [offset.to_be_bytes().to_vec(), 4096_u32.to_be_bytes().to_vec()].concat();
                 client.send(afflux_nfs_client::NFS, READ, &[opaque(&ours), range].concat()).unwrap();
             } else {
@@ -317,7 +321,7 @@ fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection(
             thread::park_timeout(Duration::from_millis(400));
             answered += answering(&mut others);
             disk.go_on();
-            if read {
+            if !is_write {
                 assert_eq!(client.receive().unwrap().results[..4], [0; 4]);
             }
         }

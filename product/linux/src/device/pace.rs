@@ -3,11 +3,11 @@
 //! The ring asks the host's file system not to wait. The file system may still hold a read in the system call that begins
 //! it. It may have to read where the file's blocks are, or wait for its journal to change the access time. On a hung device
 //! such a wait does not end. The thread's other connections and devices would wait, too. So a thread of the kernel begins
-//! the reads of a slow device, the first read after a write, and all writes.
+//! the reads of a device that has not completed a request just now, the first read after a write, and all writes.
 //!
-//! Owns: the number of requests and syncs in flight, the times of the device's signs of life.
+//! Owns: the time of the device's last completion, the number of its syncs in flight and their times.
 //! Does not own: requests (`flight`), the threads that may wait (`reactor::ring`).
-//! Invariants: the answer needs no lock. A request that nobody completes, since its platform has stopped, stays counted.
+//! Invariants: the answer needs no lock. A sync that nobody completes, since its platform has stopped, stays counted.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -15,19 +15,21 @@ use afflux_engine::Nanos;
 
 use crate::clock;
 
-/// A quick device completes some request within this time, and a sync. Two hand-overs between threads are short beside it.
+/// A quick device completes a sync within this time. It has completed some request within this time while it is busy. A
+/// longer pause makes two hand-overs between threads cheap.
 const QUICK_NS: u64 = 2 * Nanos::MILLISECOND;
 
 /// The pace of one device.
 #[derive(Default)]
 pub(super) struct Pace {
-    all: InFlight,
+    /// When a request was last completed, in nanoseconds.
+    completed: AtomicU64,
     syncs: InFlight,
     /// How long the last sync took.
     sync_ns: AtomicU64,
 }
 
-/// Requests in flight.
+/// Syncs in flight.
 #[derive(Default)]
 struct InFlight {
     count: AtomicU32,
@@ -52,8 +54,12 @@ impl InFlight {
     }
 
     fn is_stuck(&self, now: Nanos) -> bool {
-        self.any() && now.since(Nanos(self.moved.load(Ordering::Relaxed))) > QUICK_NS
+        self.any() && is_long_ago(&self.moved, now)
     }
+}
+
+fn is_long_ago(time: &AtomicU64, now: Nanos) -> bool {
+    now.since(Nanos(time.load(Ordering::Relaxed))) > QUICK_NS
 }
 
 impl Pace {
@@ -69,21 +75,20 @@ impl Pace {
         self.end_at(is_sync, began, clock::monotonic());
     }
 
-    /// Whether a system call that begins a read may wait long for the device. Either a sync is in flight and the last one
-    /// took long, or the device has completed no request or no sync for a while.
+    /// Whether a system call that begins a read may wait long for the device. Either the device has completed no request
+    /// for a while, or a sync is in flight that takes long or follows such a one.
     pub(super) fn is_slow(&self) -> bool {
         self.is_slow_at(clock::monotonic())
     }
 
     fn begin_at(&self, is_sync: bool, now: Nanos) {
-        self.all.begin(now);
         if is_sync {
             self.syncs.begin(now);
         }
     }
 
     fn end_at(&self, is_sync: bool, began: Nanos, now: Nanos) {
-        self.all.end(now);
+        self.completed.store(now.0, Ordering::Relaxed);
         if is_sync {
             self.sync_ns.store(now.since(began), Ordering::Relaxed);
             self.syncs.end(now);
@@ -92,7 +97,7 @@ impl Pace {
 
     fn is_slow_at(&self, now: Nanos) -> bool {
         let syncs_slowly = self.syncs.any() && self.sync_ns.load(Ordering::Relaxed) > QUICK_NS;
-        syncs_slowly || self.all.is_stuck(now) || self.syncs.is_stuck(now)
+        syncs_slowly || self.syncs.is_stuck(now) || is_long_ago(&self.completed, now)
     }
 }
 

@@ -4,25 +4,26 @@ const fn ms(ms: u64) -> Nanos {
     Nanos(10 * Nanos::SECOND + ms * Nanos::MILLISECOND)
 }
 
-// rule: the kernel's threads begin the reads of a device while it syncs slowly, or completes nothing
+// rule: the kernel's threads begin the reads of a device while it syncs slowly, or has completed nothing just now
 #[test]
-fn a_device_that_completes_nothing_is_slow() {
+fn a_device_is_quick_for_a_moment_after_each_completion() {
     let pace = Pace::default();
-    pace.begin_at(false, ms(0));
-    assert!(!pace.is_slow_at(ms(0)), "the idle time before is none of the request's");
-    pace.begin_at(false, ms(3));
-    assert!(pace.is_slow_at(ms(3)), "nothing was completed for 3 ms");
-    pace.end_at(false, ms(0), ms(4));
-    assert!(!pace.is_slow_at(ms(5)));
-    pace.end_at(false, ms(3), ms(5));
-    assert!(!pace.is_slow_at(ms(100)), "nothing is in flight");
+    assert!(pace.is_slow_at(ms(0)), "it has completed nothing yet");
+    let began = ms(0);
+    pace.begin_at(false, began);
+    assert!(pace.is_slow_at(ms(1)), "a request alone says nothing of the device");
+    pace.end_at(false, began, ms(4));
+    assert!(!pace.is_slow_at(ms(6)));
+    assert!(pace.is_slow_at(ms(7)), "another program may have made it hang since");
+    pace.begin_at(false, ms(7));
+    assert!(pace.is_slow_at(ms(7)));
 }
 
 #[test]
 fn a_device_is_slow_in_a_sync_that_takes_long_or_follows_such_a_one() {
     let pace = Pace::default();
     pace.begin_at(true, ms(0));
-    for at in 0..3 {
+    for at in 0..4 {
         pace.begin_at(false, ms(at));
         pace.end_at(false, ms(at), ms(at));
     }
