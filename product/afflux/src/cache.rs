@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -74,7 +75,7 @@ impl Cache {
     pub fn open(&self, path: impl AsRef<Path>, options: OpenOptions) -> io::Result<File> {
         let core = self.core();
         core.gate.check()?;
-        core.block(0, core.make_room())?;
+        core.block(0, pin!(core.make_room()))?;
         let entered = core.take_in(core.open_path(path.as_ref(), &options)?)?;
         self.opened(entered, &options)
     }
@@ -82,7 +83,7 @@ impl Cache {
     fn opened(&self, entered: Entered, options: &OpenOptions) -> io::Result<File> {
         let (file, stamp) = File::new(&self.life, entered);
         let stripe = file.stripe();
-        self.core().block(stripe, file.begin(stamp, options.truncate))?;
+        self.core().block(stripe, pin!(file.begin(stamp, options.truncate)))?;
         Ok(file)
     }
 
@@ -93,7 +94,7 @@ impl Cache {
     /// As [`Cache::open`].
     pub async fn open_async(&self, path: impl AsRef<Path>, options: OpenOptions) -> io::Result<File> {
         let core = self.core();
-        core.pass(0, core.make_room()).await?;
+        core.pass(0, pin!(core.make_room())).await?;
         let (own, path, asked) = (Arc::clone(core), path.as_ref().to_owned(), options.clone());
         let entered = move || own.take_in(own.open_path(&path, &asked)?);
         self.entered_async(entered, options.truncate).await
@@ -108,9 +109,9 @@ impl Cache {
         let life = Arc::clone(&self.life);
         // The pool's thread makes the handle, so that the file is given back if nobody waits for it any more.
         let enter = move || enter().map(|entered| File::new(&life, entered));
-        let entered = core.pass(0, async { Ok(core.work.run(enter).await) }).await?;
+        let entered = core.pass(0, pin!(async { Ok(core.work.run(enter).await) })).await?;
         let (file, stamp) = entered?;
-        core.pass(file.stripe(), file.begin(stamp, truncate)).await?;
+        core.pass(file.stripe(), pin!(file.begin(stamp, truncate))).await?;
         Ok(file)
     }
 
@@ -140,7 +141,7 @@ impl Cache {
     pub fn open_fd(&self, fd: impl Into<OwnedFd>) -> io::Result<File> {
         let core = self.core();
         core.gate.check()?;
-        core.block(0, core.make_room())?;
+        core.block(0, pin!(core.make_room()))?;
         let entering: Entering = Core::open_fd(fd.into())?;
         self.opened(core.take_in(entering)?, &OpenOptions::new())
     }
@@ -223,7 +224,7 @@ impl Cache {
     /// # Errors
     /// Those of the first file that could not be written; the others were tried. Bytes that failed stay dirty.
     pub fn drain(&self) -> io::Result<()> {
-        Ok(self.core().block(0, self.core().drain())?)
+        Ok(self.core().block(0, pin!(self.core().drain()))?)
     }
 
     /// [`Cache::drain`], without blocking the thread. If it is dropped before it ends, some files are durable and some
@@ -232,7 +233,7 @@ impl Cache {
     /// # Errors
     /// As [`Cache::drain`].
     pub async fn drain_async(&self) -> io::Result<()> {
-        Ok(self.core().pass(0, self.core().drain()).await?)
+        Ok(self.core().pass(0, pin!(self.core().drain())).await?)
     }
 
     /// Ends the cache for all its handles: calls in progress and later ones fail, everything dirty is written, its
@@ -286,7 +287,7 @@ impl Cache {
             answer.1 = Some(cx.waker().clone());
             answer.0.take().map_or(Poll::Pending, Poll::Ready)
         });
-        platform.for_foreign_task(closed).await
+        platform.for_foreign_task(pin!(closed)).await
     }
 }
 

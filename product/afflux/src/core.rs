@@ -4,6 +4,7 @@
 //! Does not own: the parts; the work of a call (`file`), the beginning (`builder`) and the end (`ending`).
 //! Invariants: every call that may wait goes past the gate. Tasks of the cache's own keep it only weakly.
 
+use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -47,12 +48,20 @@ impl Core {
     }
 
     /// Runs work on a file that a task of the caller awaits.
-    pub(crate) async fn pass<T>(&self, stripe: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        self.platform().for_foreign_task(self.gate.pass(stripe, work)).await
+    pub(crate) async fn pass<T>(
+        &self,
+        stripe: u64,
+        work: Pin<&mut impl Future<Output = Result<T, Error>>>,
+    ) -> Result<T, Error> {
+        self.platform().for_foreign_task(pin!(self.gate.pass(stripe, work))).await
     }
 
     /// Runs work on a file that may wait, on this thread.
-    pub(crate) fn block<T>(&self, stripe: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    pub(crate) fn block<T>(
+        &self,
+        stripe: u64,
+        work: Pin<&mut impl Future<Output = Result<T, Error>>>,
+    ) -> Result<T, Error> {
         // Declared first and dropped last: a waker may close the cache, which waits for the calls inside.
         let _held = DeferredWakes::new();
         // This covers the whole call, at whose end the requests of this thread's ring have completed.

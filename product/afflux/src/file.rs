@@ -14,6 +14,7 @@ use std::fmt;
 use std::io::{self, ErrorKind, IoSlice};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use afflux_engine::Engine;
@@ -130,13 +131,13 @@ impl File {
         if it_may { Ok(()) } else { Err(Error::NotOpenedFor { path: self.path(), wanted }) }
     }
 
-    fn block<T>(&self, work: impl Future<Output = Result<T, Error>>) -> io::Result<T> {
+    fn block<T>(&self, work: Pin<&mut impl Future<Output = Result<T, Error>>>) -> io::Result<T> {
         // A forked child leaves before its first write to memory.
         self.0.gate.check()?;
         Ok(self.core().block(self.stripe(), work)?)
     }
 
-    async fn pass<T>(&self, work: impl Future<Output = Result<T, Error>>) -> io::Result<T> {
+    async fn pass<T>(&self, work: Pin<&mut impl Future<Output = Result<T, Error>>>) -> io::Result<T> {
         Ok(self.core().pass(self.stripe(), work).await?)
     }
 
@@ -213,7 +214,7 @@ impl File {
     pub fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         match self.read_hit(into, offset)? {
             Some(count) => Ok(count),
-            None => self.block(self.read_work(into, offset)),
+            None => self.block(pin!(self.read_work(into, offset))),
         }
     }
 
@@ -225,7 +226,7 @@ impl File {
     pub async fn read_at_async(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         match self.read_hit(into, offset)? {
             Some(count) => Ok(count),
-            None => self.pass(self.read_work(into, offset)).await,
+            None => self.pass(pin!(self.read_work(into, offset))).await,
         }
     }
 
@@ -305,7 +306,7 @@ impl File {
         let len = self.pinned_len(&range)?;
         match self.pinned_hit(range.start, len) {
             Some(pages) => Ok(pages),
-            None => self.pass(self.pinned_work(range.start, len)).await,
+            None => self.pass(pin!(self.pinned_work(range.start, len))).await,
         }
     }
 
@@ -322,7 +323,7 @@ impl File {
     /// In a box, since a pointer is returned in a register: so the caller's pages of a hit need no memory.
     #[cold]
     fn read_pinned_blocking(&self, offset: u64, len: usize) -> io::Result<Box<Pages>> {
-        self.block(self.pinned_work(offset, len)).map(Box::new)
+        self.block(pin!(self.pinned_work(offset, len))).map(Box::new)
     }
 
     async fn pinned_work(&self, offset: u64, len: usize) -> Result<Pages, Error> {
@@ -375,7 +376,7 @@ impl File {
     /// closed cache. A prefix of the bytes may have been written then.
     #[inline]
     pub fn write_at(&self, from: &[u8], offset: u64) -> io::Result<()> {
-        if self.write_hit(from, offset)? { Ok(()) } else { self.block(self.write_work(from, offset)) }
+        if self.write_hit(from, offset)? { Ok(()) } else { self.block(pin!(self.write_work(from, offset))) }
     }
 
     /// [`File::write_at`], awaited. If it is dropped before it ends, a prefix of the bytes may have been written; the
@@ -384,7 +385,7 @@ impl File {
     /// # Errors
     /// As [`File::write_at`].
     pub async fn write_at_async(&self, from: &[u8], offset: u64) -> io::Result<()> {
-        if self.write_hit(from, offset)? { Ok(()) } else { self.pass(self.write_work(from, offset)).await }
+        if self.write_hit(from, offset)? { Ok(()) } else { self.pass(pin!(self.write_work(from, offset))).await }
     }
 
     /// Whether all bytes were in dirty pages, and are overwritten.
@@ -432,7 +433,7 @@ impl File {
     /// tried again, and every sync fails until they are durable. So an error is never lost, and a later sync that
     /// succeeds can be trusted.
     pub fn sync_data(&self) -> io::Result<()> {
-        self.block(self.core().sync(&self.0.file))
+        self.block(pin!(self.core().sync(&self.0.file)))
     }
 
     /// [`File::sync_data`], awaited. If it is dropped before it ends, durability is unknown; the writing goes on.
@@ -440,7 +441,7 @@ impl File {
     /// # Errors
     /// As [`File::sync_data`].
     pub async fn sync_data_async(&self) -> io::Result<()> {
-        self.pass(self.core().sync(&self.0.file)).await
+        self.pass(pin!(self.core().sync(&self.0.file))).await
     }
 
     /// [`File::sync_data`], and the file's times and mode with it: `fsync`.
@@ -450,7 +451,7 @@ impl File {
     /// # Errors
     /// As [`File::sync_data`].
     pub fn sync_all(&self) -> io::Result<()> {
-        self.block(self.sync_all_work())
+        self.block(pin!(self.sync_all_work()))
     }
 
     /// [`File::sync_all`], awaited. If it is dropped before it ends, durability is unknown.
@@ -458,7 +459,7 @@ impl File {
     /// # Errors
     /// As [`File::sync_data`].
     pub async fn sync_all_async(&self) -> io::Result<()> {
-        self.pass(self.sync_all_work()).await
+        self.pass(pin!(self.sync_all_work())).await
     }
 
     async fn sync_all_work(&self) -> Result<(), Error> {
@@ -473,7 +474,7 @@ impl File {
     /// # Errors
     /// As [`File::sync_data`]; also for bytes outside of the range.
     pub fn sync_range(&self, range: Range<u64>) -> io::Result<()> {
-        self.block(self.sync_range_work(range))
+        self.block(pin!(self.sync_range_work(range)))
     }
 
     /// [`File::sync_range`], awaited. If it is dropped before it ends, durability is unknown.
@@ -481,7 +482,7 @@ impl File {
     /// # Errors
     /// As [`File::sync_range`].
     pub async fn sync_range_async(&self, range: Range<u64>) -> io::Result<()> {
-        self.pass(self.sync_range_work(range)).await
+        self.pass(pin!(self.sync_range_work(range))).await
     }
 
     async fn sync_range_work(&self, range: Range<u64>) -> Result<(), Error> {

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::num::NonZeroU32;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -112,8 +112,12 @@ impl Gate {
     }
 
     /// Does the work unless the gate closes meanwhile.
-    pub(crate) async fn pass<T>(&self, stripe: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let (mut work, mut waiter) = (pin!(work), Waiter { stripe: self.stripe(stripe), ticket: None });
+    pub(crate) async fn pass<T>(
+        &self,
+        stripe: u64,
+        mut work: Pin<&mut impl Future<Output = Result<T, Error>>>,
+    ) -> Result<T, Error> {
+        let mut waiter = Waiter { stripe: self.stripe(stripe), ticket: None };
         poll_fn(|cx| {
             let _inside = match self.enter(stripe) {
                 Ok(inside) => inside,

@@ -59,11 +59,17 @@ impl<'a> Call<'a> {
         CallWait { call: self, base, delay: waits_for.delay(), began, before_ns, listed }
     }
 
-    /// Does the work, and notes how long it waited, except for waits that are noted separately meanwhile.
-    pub(crate) async fn waits<P: Platform, T>(&self, base: &Base<P>, delay: Delay, work: impl Future<Output = T>) -> T {
+    /// Does the work, and notes how long it waited, except for waits that are noted separately meanwhile. The work is made
+    /// in its place: as an argument it would take its memory twice.
+    pub(crate) async fn waits<P: Platform, W: Future>(
+        &self,
+        base: &Base<P>,
+        delay: Delay,
+        work: impl FnOnce() -> W,
+    ) -> W::Output {
         // Dropped after the work, which may note a wait of its own when it is dropped.
         let mut noted = None;
-        let mut work = pin!(work);
+        let mut work = pin!(work());
         poll_fn(|cx| {
             let before_ns = self.in_all_ns();
             let done = work.as_mut().poll(cx);

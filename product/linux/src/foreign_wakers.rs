@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -188,8 +188,11 @@ impl Drop for ForeignWaker {
 }
 
 /// Does work that a foreign task awaits. The work never sees the task's waker.
-pub(crate) async fn awaited<T>(work: impl Future<Output = T>, elsewhere: impl Fn() -> Arc<dyn WakeThread>) -> T {
-    let (mut work, mut foreign) = (pin!(work), None);
+pub(crate) async fn awaited<T>(
+    mut work: Pin<&mut impl Future<Output = T>>,
+    elsewhere: impl Fn() -> Arc<dyn WakeThread>,
+) -> T {
+    let mut foreign = None;
     poll_fn(|cx| {
         let _held = DeferredWakes::new();
         // Most work ends at once. Then it needs no waker and no memory.

@@ -282,7 +282,7 @@ impl LinuxPlatform {
 
     /// Does work that a task of another program awaits. The work never sees the task's waker: the waker is called where
     /// no lock is held, and a panic in it ends there.
-    pub async fn for_foreign_task<T>(&self, work: impl Future<Output = T>) -> T {
+    pub async fn for_foreign_task<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> T {
         foreign_wakers::awaited(work, || -> Arc<dyn WakeThread> { Arc::<Remote>::clone(self.next_reactor()) }).await
     }
 

@@ -69,7 +69,8 @@ fn of_two_that_end_a_cache_one_reports() {
     file.write_at(&[1; 1 << 20], 0).unwrap();
     let core = Arc::clone(file.core_of_tests());
     let waker = Waker::from(Arc::new(Ends(Arc::clone(&core))));
-    let mut waits = pin!(core.pass(0, pending::<Result<(), Error>>()));
+    let mut forever = pin!(pending::<Result<(), Error>>());
+    let mut waits = pin!(core.pass(0, forever.as_mut()));
     assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     core.end_with_report();
     // The device may have been so fast that nothing is lost.

@@ -5,6 +5,7 @@
 //! Invariants: the size is the cache's, everything else the host's.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -70,10 +71,10 @@ impl File {
         let before = self.0.file.before_look();
         let host = self.looked()?;
         if let Some(foreign) = self.0.file.seen(&before, Stamp::from(&host)) {
-            self.block(async {
+            self.block(pin!(async {
                 self.0.engine.invalidate(&self.0.pages, foreign.size, foreign.seen).await;
                 Ok(())
-            })?;
+            }))?;
         }
         Ok(Metadata { len: self.len(), host })
     }
@@ -85,11 +86,11 @@ impl File {
     pub async fn metadata_async(&self) -> io::Result<Metadata> {
         let before = self.0.file.before_look();
         let own = self.clone();
-        let host = self.pass(async { Ok(self.0.file.device.calls.run(move || own.looked()).await) }).await??;
-        self.pass(async {
+        let host = self.pass(pin!(async { Ok(self.0.file.device.calls.run(move || own.looked()).await) })).await??;
+        self.pass(pin!(async {
             self.core().take_note(&self.0.file, &before, Stamp::from(&host)).await;
             Ok(())
-        })
+        }))
         .await?;
         Ok(Metadata { len: self.len(), host })
     }

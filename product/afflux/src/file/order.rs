@@ -7,6 +7,7 @@
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::pin::pin;
 
 use afflux_linux::DeferredWakes;
 
@@ -66,7 +67,7 @@ impl File {
     /// A range that ends before it begins; a handle that was not opened for writing; [`Error::TooManyWithheld`] if 4,096
     /// ranges of the file are withheld; a closed cache.
     pub fn withhold(&self, range: Range<u64>) -> io::Result<Withheld> {
-        self.block(self.withhold_work(range))
+        self.block(pin!(self.withhold_work(range)))
     }
 
     /// [`File::withhold`], awaited. If it is dropped before it ends, nothing is withheld.
@@ -74,7 +75,7 @@ impl File {
     /// # Errors
     /// As [`File::withhold`].
     pub async fn withhold_async(&self, range: Range<u64>) -> io::Result<Withheld> {
-        self.pass(self.withhold_work(range)).await
+        self.pass(pin!(self.withhold_work(range))).await
     }
 
     async fn withhold_work(&self, range: Range<u64>) -> Result<Withheld, Error> {
@@ -111,7 +112,7 @@ impl File {
     /// [`Error::OrderCycle`] if the earlier bytes wait for the range themselves; a file of another cache; otherwise as
     /// [`File::withhold`].
     pub fn order_after(&self, range: Range<u64>, first: &Self, earlier: Range<u64>) -> io::Result<()> {
-        self.block(self.order_work(range, first, earlier))
+        self.block(pin!(self.order_work(range, first, earlier)))
     }
 
     /// [`File::order_after`], awaited. If it is dropped before it ends, the order may hold or not.
@@ -119,7 +120,7 @@ impl File {
     /// # Errors
     /// As [`File::order_after`].
     pub async fn order_after_async(&self, range: Range<u64>, first: &Self, earlier: Range<u64>) -> io::Result<()> {
-        self.pass(self.order_work(range, first, earlier)).await
+        self.pass(pin!(self.order_work(range, first, earlier))).await
     }
 
     async fn order_work(&self, range: Range<u64>, first: &Self, earlier: Range<u64>) -> Result<(), Error> {

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::pin::pin;
 
 use afflux_engine::Advice;
 
@@ -19,7 +20,7 @@ impl File {
     /// # Errors
     /// The device's; a size above the largest. Nothing has changed then.
     pub fn set_len(&self, len: u64) -> io::Result<()> {
-        self.block(self.set_len_work(len))
+        self.block(pin!(self.set_len_work(len)))
     }
 
     /// [`File::set_len`], awaited. If it is dropped before it ends, the size is the old one or the new.
@@ -27,7 +28,7 @@ impl File {
     /// # Errors
     /// As [`File::set_len`].
     pub async fn set_len_async(&self, len: u64) -> io::Result<()> {
-        self.pass(self.set_len_work(len)).await
+        self.pass(pin!(self.set_len_work(len))).await
     }
 
     pub(crate) async fn set_len_work(&self, len: u64) -> Result<(), Error> {
@@ -49,7 +50,7 @@ impl File {
     /// # Errors
     /// The device's.
     pub fn punch_hole(&self, range: Range<u64>) -> io::Result<()> {
-        self.block(self.punch_work(range))
+        self.block(pin!(self.punch_work(range)))
     }
 
     /// [`File::punch_hole`], awaited. If it is dropped before it ends, the range reads as zeros or as before; from the
@@ -58,7 +59,7 @@ impl File {
     /// # Errors
     /// As [`File::punch_hole`].
     pub async fn punch_hole_async(&self, range: Range<u64>) -> io::Result<()> {
-        self.pass(self.punch_work(range)).await
+        self.pass(pin!(self.punch_work(range))).await
     }
 
     async fn punch_work(&self, range: Range<u64>) -> Result<(), Error> {

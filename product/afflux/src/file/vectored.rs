@@ -5,6 +5,7 @@
 //! Invariants: the bytes are those of the buffers joined, in the file's order.
 
 use std::io::{self, IoSlice, IoSliceMut};
+use std::pin::pin;
 
 use super::File;
 use crate::error::Error;
@@ -17,7 +18,11 @@ impl File {
     /// As [`File::read_at`].
     pub fn read_vectored_at(&self, into: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
         let (done, left) = self.read_hits(into, offset)?;
-        if left.is_empty() { Ok(done) } else { Ok(done + self.block(self.read_slices(left, offset + done as u64))?) }
+        if left.is_empty() {
+            Ok(done)
+        } else {
+            Ok(done + self.block(pin!(self.read_slices(left, offset + done as u64)))?)
+        }
     }
 
     /// [`File::read_vectored_at`], awaited. If it is dropped, the effect is that of [`File::read_at_async`].
@@ -29,7 +34,7 @@ impl File {
         if left.is_empty() {
             Ok(done)
         } else {
-            Ok(done + self.pass(self.read_slices(left, offset + done as u64)).await?)
+            Ok(done + self.pass(pin!(self.read_slices(left, offset + done as u64))).await?)
         }
     }
 
@@ -73,7 +78,7 @@ impl File {
     /// As [`File::write_at`].
     pub fn write_vectored_at(&self, from: &[IoSlice<'_>], offset: u64) -> io::Result<()> {
         let (done, left) = self.write_hits(from, offset)?;
-        if left.is_empty() { Ok(()) } else { self.block(self.write_slices(left, offset + done)) }
+        if left.is_empty() { Ok(()) } else { self.block(pin!(self.write_slices(left, offset + done))) }
     }
 
     /// [`File::write_vectored_at`], awaited. If it is dropped, the effect is that of [`File::write_at_async`].
@@ -82,7 +87,7 @@ impl File {
     /// As [`File::write_at`].
     pub async fn write_vectored_at_async(&self, from: &[IoSlice<'_>], offset: u64) -> io::Result<()> {
         let (done, left) = self.write_hits(from, offset)?;
-        if left.is_empty() { Ok(()) } else { self.pass(self.write_slices(left, offset + done)).await }
+        if left.is_empty() { Ok(()) } else { self.pass(pin!(self.write_slices(left, offset + done))).await }
     }
 
     /// Overwrites dirty bytes in the cache. Returns the number of bytes, and the buffers from the first one on that has
@@ -114,7 +119,7 @@ impl File {
     /// # Errors
     /// As [`File::append`].
     pub fn append_vectored(&self, from: &[IoSlice<'_>]) -> io::Result<u64> {
-        self.block(self.append_work(from))
+        self.block(pin!(self.append_work(from)))
     }
 
     /// [`File::append_vectored`], awaited. If it is dropped, the effect is that of [`File::append_async`].
@@ -122,7 +127,7 @@ impl File {
     /// # Errors
     /// As [`File::append`].
     pub async fn append_vectored_async(&self, from: &[IoSlice<'_>]) -> io::Result<u64> {
-        self.pass(self.append_work(from)).await
+        self.pass(pin!(self.append_work(from))).await
     }
 
     pub(super) async fn append_work(&self, from: &[IoSlice<'_>]) -> Result<u64, Error> {

@@ -29,7 +29,8 @@ fn nobody_comes_in_once_it_is_closed_and_those_inside_are_waited_for() {
 #[test]
 fn who_waits_inside_leaves_when_it_closes() {
     let gate = Gate::new().unwrap();
-    let mut waits = pin!(gate.pass::<()>(5, std::future::pending()));
+    let mut forever = pin!(std::future::pending());
+    let mut waits = pin!(gate.pass::<()>(5, forever.as_mut()));
     let mut context = Context::from_waker(Waker::noop());
     assert!(waits.as_mut().poll(&mut context).is_pending());
     assert!(gate.wait_until_empty(Instant::now()), "who waits is not inside");
@@ -48,7 +49,8 @@ fn who_waits_is_woken() {
     let gate = Gate::new().unwrap();
     let (told, hears) = std::sync::mpsc::channel();
     let waker = Arc::new(DropNotice(told)).into();
-    let mut waits = Box::pin(gate.pass::<()>(5, std::future::pending()));
+    let mut forever = pin!(std::future::pending());
+    let mut waits = Box::pin(gate.pass::<()>(5, forever.as_mut()));
     assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     gate.poison("flusher", "a test");
     hears.recv().unwrap();
@@ -64,7 +66,8 @@ fn who_waits_is_woken() {
 fn who_goes_away_leaves_no_waker() {
     let gate = Gate::new().unwrap();
     {
-        let mut waits = pin!(gate.pass::<()>(5, std::future::pending()));
+        let mut forever = pin!(std::future::pending());
+        let mut waits = pin!(gate.pass::<()>(5, forever.as_mut()));
         assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         assert_eq!(gate.stripe(5).waiting().wakers.len(), 1);
     }

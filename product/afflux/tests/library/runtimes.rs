@@ -133,3 +133,34 @@ fn appends_never_overlap() {
     let total: u64 = (0..100).map(|number| 100 + number).sum::<u64>() * 4;
     assert_eq!(file.len(), total);
 }
+
+// rule: an awaited call of the library takes at most 4 KiB, which a program keeps for each of its tasks
+// kept in: `product/afflux/src/file.rs`, `product/afflux/src/core.rs`, `product/engine/src/call.rs`
+#[test]
+fn an_awaited_call_is_small() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::builder().memory(4 << 20).build().unwrap();
+    let file = cache.open(place.path().join("a"), options()).unwrap();
+    let mut into = [0; 16];
+    // Reads and writes took 32 and 35 KiB while each layer of a call had its work as an argument and in its place.
+    let calls = [
+        ("open", size_of_val(&cache.open_async(place.path(), options()))),
+        ("drain", size_of_val(&cache.drain_async())),
+        ("read", size_of_val(&file.read_exact_at_async(&mut into, 0))),
+        ("pinned read", size_of_val(&file.read_pinned_async(0..1))),
+        ("vectored read", size_of_val(&file.read_vectored_at_async(&mut [], 0))),
+        ("write", size_of_val(&file.write_at_async(&[], 0))),
+        ("vectored write", size_of_val(&file.write_vectored_at_async(&[], 0))),
+        ("append", size_of_val(&file.append_async(&[]))),
+        ("vectored append", size_of_val(&file.append_vectored_async(&[]))),
+        ("set_len", size_of_val(&file.set_len_async(0))),
+        ("punch_hole", size_of_val(&file.punch_hole_async(0..1))),
+        ("sync_data", size_of_val(&file.sync_data_async())),
+        ("sync_all", size_of_val(&file.sync_all_async())),
+        ("sync_range", size_of_val(&file.sync_range_async(0..1))),
+        ("metadata", size_of_val(&file.metadata_async())),
+        ("withhold", size_of_val(&file.withhold_async(0..1))),
+        ("order_after", size_of_val(&file.order_after_async(0..1, &file, 0..1))),
+    ];
+    assert!(calls.iter().all(|(_, bytes)| *bytes <= 4 << 10), "{calls:?}");
+}

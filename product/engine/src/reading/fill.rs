@@ -164,7 +164,7 @@ impl<P: Platform> Reading<P> {
         }
         if hand.frames() < demanded {
             let missing = (demanded - hand.frames()) as usize;
-            let spare = call.waits(&self.base, Delay::Reclaim, self.reclaim.take_frames(missing)).await;
+            let spare = call.waits(&self.base, Delay::Reclaim, || self.reclaim.take_frames(missing)).await;
             hand.spare.join(spare);
         }
         self.base.rare_yield().await;
@@ -361,7 +361,7 @@ impl<P: Platform> Reading<P> {
         let file = call.file;
         file.device.read_frames().take(1).await;
         let room = ReadRoom::of(file, 1, 1);
-        let mut spare = call.waits(&self.base, Delay::Reclaim, self.reclaim.take_frames(1)).await;
+        let mut spare = call.waits(&self.base, Delay::Reclaim, || self.reclaim.take_frames(1)).await;
         file.device.slots().take(1).await;
         let answer = Answer::new();
         let side = {

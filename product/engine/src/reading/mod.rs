@@ -189,7 +189,7 @@ impl<P: Platform> Reading<P> {
                 let first = (offset + done as u64) / PAGE_BYTES;
                 let end = (offset + want as u64).div_ceil(PAGE_BYTES);
                 found.get_or_insert_with(|| self.look_for(file, first - offset / PAGE_BYTES, first..end));
-                call.waits(&self.base, Delay::Read, self.fetch(&call, first..end)).await?;
+                call.waits(&self.base, Delay::Read, || self.fetch(&call, first..end)).await?;
             }
         }
     }
@@ -217,7 +217,7 @@ impl<P: Platform> Reading<P> {
             found.get_or_insert_with(|| self.look_for(file, 0, pages.clone()));
             let missing = pages.clone().find(|page| !self.is_there(file, *page));
             match missing {
-                Some(page) => call.waits(&self.base, Delay::Read, self.fetch(&call, page..pages.end)).await?,
+                Some(page) => call.waits(&self.base, Delay::Read, || self.fetch(&call, page..pages.end)).await?,
                 None => self.base.pass().await,
             }
         }

@@ -168,7 +168,7 @@ impl<P: Platform> Writing<P> {
                 // A part of the cache at a time, so that many writers in a small one all make progress.
                 _ => {
                     let most = lacking.min((self.base.cache.total_pages() / 16).max(1) as usize);
-                    payer.call.waits(&self.base, Delay::Reclaim, self.reclaim.take_frames(most)).await
+                    payer.call.waits(&self.base, Delay::Reclaim, || self.reclaim.take_frames(most)).await
                 }
             };
             spare.expect_copy();
@@ -187,8 +187,8 @@ impl<P: Platform> Writing<P> {
                 PieceEnd::Frames if done > 0 => break,
                 PieceEnd::Frames => frames_min = 1,
                 PieceEnd::Page(page) => {
-                    let brings = self.reading.of(payer.call.file).fetch(&payer.call, page..page + 1);
-                    payer.call.waits(&self.base, Delay::Read, brings).await?;
+                    let reading = self.reading.of(payer.call.file);
+                    payer.call.waits(&self.base, Delay::Read, || reading.fetch(&payer.call, page..page + 1)).await?;
                     brought = true;
                 }
                 PieceEnd::Cutting => file.queue.until(|| (!lock(&file.state).host.is_cutting()).then_some(())).await,

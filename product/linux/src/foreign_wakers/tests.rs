@@ -2,12 +2,13 @@
 //! kept in: `product/linux/src/foreign_wakers.rs`
 
 use std::panic::catch_unwind;
+use std::pin::pin;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::{RawWaker, RawWakerVTable};
 
 use super::*;
-use crate::{IoChoice, Reactors};
+use crate::{IoChoice, LinuxPlatform, Reactors};
 
 fn reactors() -> Reactors {
     Reactors::start(1, IoChoice::Syscalls).unwrap()
@@ -66,11 +67,15 @@ impl Drop for DropsBadly {
     }
 }
 
+async fn awaited<T>(platform: &LinuxPlatform, work: impl Future<Output = T>) -> T {
+    platform.for_foreign_task(pin!(work)).await
+}
+
 #[test]
 fn work_that_ends_at_once_never_clones_the_waker() {
     let (reactors, waker) = (reactors(), clones_badly());
     let platform = reactors.platform();
-    let mut work = pin!(platform.for_foreign_task(async { 5 }));
+    let mut work = pin!(awaited(&platform, async { 5 }));
     assert_eq!(work.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Ready(5));
 }
 
@@ -78,7 +83,7 @@ fn work_that_ends_at_once_never_clones_the_waker() {
 fn a_foreign_waker_is_woken_without_the_lock_that_its_waking_is_noted_under() {
     let (reactors, waits, locked) = (reactors(), Waits::default(), Arc::new(Mutex::new(())));
     let platform = reactors.platform();
-    let mut work = pin!(platform.for_foreign_task(waits.until_over()));
+    let mut work = pin!(awaited(&platform, waits.until_over()));
     let (told, woken) = channel();
     let own = Arc::clone(&locked);
     // Under the lock this would never end.
@@ -100,7 +105,7 @@ fn a_foreign_waker_is_woken_without_the_lock_that_its_waking_is_noted_under() {
 fn held_wakes_are_made_on_their_own_thread_when_the_outermost_part_of_the_call_ends() {
     let (reactors, waits) = (reactors(), Waits::default());
     let platform = reactors.platform();
-    let mut work = pin!(platform.for_foreign_task(waits.until_over()));
+    let mut work = pin!(awaited(&platform, waits.until_over()));
     let (told, woken): (_, Receiver<_>) = channel();
     let waker = does(move || told.send(std::thread::current().id()).unwrap());
     assert!(!polled(work.as_mut(), &waker));
@@ -117,7 +122,7 @@ fn held_wakes_are_made_on_their_own_thread_when_the_outermost_part_of_the_call_e
 fn a_panic_in_a_wake_reaches_nobody() {
     let (reactors, waits) = (reactors(), Waits::default());
     let platform = reactors.platform();
-    let mut work = pin!(platform.for_foreign_task(waits.until_over()));
+    let mut work = pin!(awaited(&platform, waits.until_over()));
     let (told, woken) = channel();
     let waker = does(move || {
         told.send(()).unwrap();
@@ -137,7 +142,7 @@ fn a_panic_in_a_drop_reaches_nobody_and_queues_drop_no_foreign_waker() {
     let platform = reactors.platform();
     let (told, dropped) = channel();
     let bad = || Waker::from(Arc::new(DropsBadly(told.clone())));
-    let mut work = Box::pin(platform.for_foreign_task(waits.until_over()));
+    let mut work = Box::pin(awaited(&platform, waits.until_over()));
     let one = bad();
     assert!(!polled(work.as_mut(), &one));
     // Nothing is dropped yet: `one` is not the last waker, and replacing a waker by itself drops nothing.
@@ -159,7 +164,7 @@ fn a_panic_in_a_drop_reaches_nobody_and_queues_drop_no_foreign_waker() {
 fn a_panic_in_a_clone_is_the_pollers() {
     let (reactors, waits) = (reactors(), Waits::default());
     let platform = reactors.platform();
-    let mut work = Box::pin(platform.for_foreign_task(waits.until_over()));
+    let mut work = Box::pin(awaited(&platform, waits.until_over()));
     let waker = clones_badly();
     let poll = AssertUnwindSafe(|| polled(work.as_mut(), &waker));
     assert!(catch_unwind(poll).is_err());
@@ -173,7 +178,7 @@ fn a_panic_in_a_clone_is_the_pollers() {
 fn a_wake_is_made_once_for_each_poll() {
     let (reactors, waits) = (reactors(), Waits::default());
     let platform = reactors.platform();
-    let mut work = pin!(platform.for_foreign_task(waits.until_over()));
+    let mut work = pin!(awaited(&platform, waits.until_over()));
     let count = Arc::new(AtomicUsize::new(0));
     let own = Arc::clone(&count);
     let waker = does(move || {
@@ -195,7 +200,7 @@ fn a_wake_is_made_once_for_each_poll() {
 fn a_platform_that_has_ended_wakes_all_the_same() {
     let (reactors, waits) = (reactors(), Waits::default());
     let platform = reactors.platform();
-    let mut work = pin!(platform.for_foreign_task(waits.until_over()));
+    let mut work = pin!(awaited(&platform, waits.until_over()));
     let (told, woken) = channel();
     let waker = does(move || told.send(()).unwrap());
     assert!(!polled(work.as_mut(), &waker));
