@@ -109,7 +109,7 @@ pub(crate) struct Device {
     update_due: Option<u64>,
     periodic: Periodic,
     extents: Extents,
-    /// Pages that the device has written and whose extents have not ended.
+    /// Written pages of extents that have not ended.
     unended: u64,
     /// A writer has asked for background writeback since the flusher last looked.
     woken: bool,
