@@ -13,7 +13,7 @@
 //! (the seed's `over_dirty_bground_time`). `linux-6.1` has strict limits, and minimum and maximum in bytes as in later
 //! kernels.
 //!
-//! Under `linux-6.1` the flusher runs as the kernel's does (`periodic`).
+//! Under `linux-6.1` the flusher runs as the kernel's does (`periodic`), and writeback ends by extents (`extents`).
 //!
 //! Not modelled: memory cgroups, real-time writers, pages that exiting writers left unpaid, the local
 //! throttle of loop devices and servers. A writer is an open file.
