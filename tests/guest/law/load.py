@@ -7,8 +7,14 @@ writes to another, faster disk, and syncs each burst.
 Prints lines `# NAME: VALUE` and a table. A line of the table has the state at a second and what the kernel decided in the
 second that follows. Pages: dirty or under writeback, accepted and written since the start. The disk's pages are exact; `written`
 follows in steps, because ext4 ends the writeback of a whole extent at once.
+
+Some lines are for the simulator: processor time of the kernel's workers for a page, and of a burst's writer for a call; with
+`small-sync` the files' places.
 """
+import fcntl
+import glob
 import os
+import struct
 import sys
 import time
 
@@ -52,6 +58,31 @@ def ticks():
     """The kernel's count of ticks: timers of seconds fire at multiples of 64."""
     with open('/proc/timer_list') as file:
         return next(int(line.split()[1]) for line in file if line.startswith('jiffies:'))
+
+
+def workers_ns():
+    """Processor time of the kernel's workers. Flushers are workers, and so are the threads that end ext4's writeback."""
+    taken = 0
+    for path in glob.glob('/proc/[0-9]*/comm'):
+        with open(path) as comm, open(path[:-4] + 'schedstat') as times:
+            if comm.read().startswith('kworker/'):
+                taken += int(times.read().split()[0])
+    return taken
+
+
+def places(file):
+    """The pieces of a file on the disk by FIEMAP, as `PAGE_OF_FILE PAGE_OF_DISK PAGES`. Adjoining extents are one piece."""
+    count = 512
+    asked = bytearray(struct.pack('=QQIIII', 0, 2**64 - 1, 0, 0, count, 0) + bytes(56 * count))
+    fcntl.ioctl(file, 0xC020660B, asked)
+    found = []
+    for at in range(struct.unpack_from('=I', asked, 20)[0]):
+        page, place, pages = (value // 4096 for value in struct.unpack_from('=QQQ', asked, 32 + 56 * at))
+        if found and (page, place) == (found[-1][0] + found[-1][2], found[-1][1] + found[-1][2]):
+            found[-1][2] += pages
+        else:
+            found.append([page, place, pages])
+    return ', '.join('%d %d %d' % tuple(piece) for piece in found)
 
 
 def until(instant):
@@ -108,16 +139,19 @@ def idle():
 
 
 def bursts(files, begin):
-    times, rests, block = [], [], b'Z' * BLOCK
+    times, rests, busy, block = [], [], 0, b'Z' * BLOCK
     for file, at in zip(files, BURSTS_AT):
         until(begin + at)
-        rested = idle()
+        rested, busy = idle(), busy - time.process_time()
         for offset in range(0, BURST_BYTES, BLOCK):
             os.pwrite(file, block, offset)
         times.append('%.0f' % (1e3 * (now() - begin - at)))
+        busy += time.process_time()
         rests.append('%.0f' % (1e3 * (idle() - rested)))
         times.append('%.0f' % (1e3 * synced(file)))
-    return 'bursts_and_syncs_ms: %s\nidle_in_bursts_ms: %s\n' % (' '.join(times), ' '.join(rests))
+    call = busy * BLOCK / (BURST_BYTES * len(files))
+    lines = 'bursts_and_syncs_ms: %s\nidle_in_bursts_ms: %s\nburst_call_us: %.0f\n'
+    return lines % (' '.join(times), ' '.join(rests), 1e6 * call)
 
 
 def started(program, file, begin, pipe):
@@ -179,12 +213,18 @@ def main():
     begin = float(int(now()) + 1)
     until(begin - 0.1)
     print('# ticks_at_begin: %d' % (ticks() + HZ * (begin - now())))
+    worked = workers_ns()
     children = [started(program, file, begin, pipe) for program, file in programs]
     rows = []
     while not rows or not has_ended(children):
         until(begin + len(rows))
         rows.append(look(*files))
+    worked = workers_ns() - worked
     switch('0')
+    print('# worker_ns_per_page: %d' % (worked / (rows[-1]['written'] - first['written'])))
+    if LOAD == 'small-sync':
+        for program, file in programs:
+            print('# places_of_%s: %s' % (program.__name__, places(file)))
     for line in os.read(reader, 65536).decode().splitlines():
         print('#', line)
     decided = decisions(begin)

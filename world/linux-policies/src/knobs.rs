@@ -18,7 +18,7 @@ afflux_engine::knobs! {
     StrictLimit "strict_limit" 0 in 0..=1 "0 or 1" Device AtOnce
         "Under linux-6.1: hold the device to its own share even while the others leave room.";
     ExtentPages "extent_pages" 1 in 1..=1048576 "pages" Device AtOnce
-        "Under linux-6.1: pages whose writeback the file system ends at once. ext4 has 2048 in new blocks.";
+        "Under linux-6.1: most pages whose writeback the file system ends at once. ext4 has 2048 in new blocks.";
     InodesInUse "inodes_in_use" 0 in 0..=1099511627776 "inodes" Device AtOnce
         "Under linux-6.1: inodes in use on the machine; periodic writeback writes as many pages more.";
 }

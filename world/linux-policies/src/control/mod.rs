@@ -13,7 +13,7 @@
 //! (the seed's `over_dirty_bground_time`). `linux-6.1` has strict limits, and minimum and maximum in bytes as in later
 //! kernels.
 //!
-//! Under `linux-6.1` the flusher runs as the kernel's does (`periodic`).
+//! Under `linux-6.1` the flusher runs as the kernel's does (`periodic`), and writeback ends by extents (`extents`).
 //!
 //! Not modelled: memory cgroups, real-time writers, pages that exiting writers left unpaid, the local
 //! throttle of loop devices and servers. A writer is an open file.
@@ -23,6 +23,7 @@
 //! call.
 
 mod bandwidth;
+mod extents;
 mod hard_limit;
 mod pauses;
 mod periodic;
@@ -36,6 +37,7 @@ use afflux_engine::policy::{
 };
 
 use self::bandwidth::Bandwidth;
+use self::extents::Extents;
 use self::hard_limit::HardLimit;
 use self::periodic::{Periodic, Seen, Step};
 use self::position::{NeverZero, Position};
@@ -106,6 +108,9 @@ pub(crate) struct Device {
     /// The tick of the update after the last write in flight.
     update_due: Option<u64>,
     periodic: Periodic,
+    extents: Extents,
+    /// Written pages of extents that have not ended.
+    unended: u64,
     /// A writer has asked for background writeback since the flusher last looked.
     woken: bool,
 }
@@ -115,6 +120,8 @@ pub(crate) struct Device {
 pub(crate) struct Shared {
     hard_limit: HardLimit,
     completions: flexible::Global,
+    /// The unended pages of all devices. They are part of the kernel's NR_WRITEBACK.
+    unended: u64,
 }
 
 /// The counts for a decision.
@@ -129,22 +136,22 @@ struct Now {
 
 impl Control {
     /// Reads the shared counters: three for the limits; two more, in 3.6 three.
-    fn now(&self, view: &View) -> Now {
+    fn now(&self, view: &View, shared: &Shared) -> Now {
         let mut reclaimable = view.read(Global::Dirty);
         if self.era == Era::V3_6 {
             reclaimable += view.read(Global::Unstable);
         }
-        let dirty = reclaimable + view.read(Global::Writeback) + self.unended(view);
+        let dirty = reclaimable + view.read(Global::Writeback) + shared.unended;
         Now { ticks: self.ticks.at(view.now), limits: self.limits_now(view), reclaimable, dirty }
     }
 
-    /// Pages that still count as under writeback after the device has written them. A file system may end the writeback of
-    /// a whole extent at once. ext4 does so for new blocks (Linux 6.1, `mpage_map_and_submit_extent`, `ext4_end_bio`). Extents are
-    /// full only while the flusher has enough to write.
-    fn unended(&self, view: &View) -> u64 {
-        let (device, extent) = (view.device(), view.knobs.own.get(KernelKnob::ExtentPages));
-        let full = self.era == Era::V6_1 && device.writeback > 0 && device.reclaimable >= extent.max(1);
-        if full { device.written % extent.max(1) } else { 0 }
+    /// Counts the device's unended pages after a write.
+    fn count_unended(&self, view: &View, device: &mut Device, shared: &mut Shared) {
+        let under_way = self.era == Era::V6_1 && view.device().writeback > 0;
+        let longest = view.knobs.own.get(KernelKnob::ExtentPages).max(1);
+        let unended = if under_way { device.extents.unended(view.device().written, longest) } else { 0 };
+        shared.unended = shared.unended + unended - device.unended;
+        device.unended = unended;
     }
 
     fn limits_now(&self, view: &View) -> Limits {
@@ -213,7 +220,7 @@ impl Control {
             device.begins_anew(now.ticks, view);
             return;
         }
-        let (dirtied, written) = (view.device().dirtied, view.device().written - self.unended(view));
+        let (dirtied, written) = (view.device().dirtied, view.device().written - device.unended);
         if let Some(position) = position {
             shared.hard_limit.update(now.limits.dirty, now.dirty, now.ticks, hz / 5);
             let (dirty, setpoint) = match position.strict {
@@ -281,7 +288,7 @@ impl Control {
 
     /// The next step of the flusher's run.
     fn next_of_run(&self, view: &View, files: &dyn DirtyFiles, device: &mut Device, shared: &mut Shared) -> Next {
-        let now = self.now(view);
+        let now = self.now(view, shared);
         let seen = Seen {
             now: view.now,
             ticks: self.ticks,
@@ -421,12 +428,13 @@ impl DevicePolicy for Control {
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
         let Memory { payer: task, device, shared, pace } = memory;
         self.update_late(view, device);
-        let (now, hz) = (self.now(view), self.ticks.a_second());
+        let (now, hz) = (self.now(view, shared), self.ticks.a_second());
         let limits = now.limits;
         pace.old_kernel.cpu_pages = (limits.dirty / (32 * view.cpus.max(1))).max(16);
         let strict = self.strict(view);
         // The counters are read in the kernel's order; those of the device only if they are needed.
-        let device_dirty = |view: &View| view.device_reclaimable() + view.device_writeback() + self.unended(view);
+        let unended = device.unended;
+        let device_dirty = |view: &View| view.device_reclaimable() + view.device_writeback() + unended;
         let mut of_device = None;
         let (dirty, thresh, freerun) = if strict {
             let share = self.share(view, limits.dirty, limits, device, shared);
@@ -473,13 +481,14 @@ impl DevicePolicy for Control {
     }
 
     fn completed(&self, view: &View, done: &Completed, device: &mut Device, shared: &mut Shared) {
+        self.count_unended(view, device, shared);
         if done.pages > 0 {
             self.wrote(view, done.pages, device, shared);
         }
     }
 
     fn over_background(&self, view: &View, device: &mut Device, shared: &mut Shared) -> bool {
-        let now = self.now(view);
+        let now = self.now(view, shared);
         let of_device = self.share(view, now.limits.background, now.limits, device, shared);
         if self.learns == Learns::Passes && device.run_began.is_some() {
             self.passes(view, device, shared);
@@ -517,6 +526,7 @@ impl DevicePolicy for Control {
         let limit = shared.hard_limit.pages(self.limits_now(view).dirty);
         let pages = pauses::chunk_pages(device.bandwidth.average, limit, device.periodic.asked());
         device.periodic.slice(pages, view.device().reclaimable);
+        device.extents.slice_begins(view.device().written + view.device().writeback);
         pages.saturating_mul(PAGE_BYTES)
     }
 

@@ -339,14 +339,49 @@ fn by_passes_time_is_idle_only_if_the_run_began_after_the_last_update() {
 /// The estimate of a steady device then goes in steps, as traced beside ext4.
 #[test]
 fn a_page_counts_as_under_writeback_until_its_extent_ends() {
-    let table =
-        [(Era::V6_1, 100, 2048, 952), (Era::V6_1, 0, 2048, 0), (Era::V6_1, 100, 2047, 0), (Era::V3_6, 100, 2048, 0)];
-    for (era, writeback, reclaimable, unended) in table {
-        let device = DeviceCounts { writeback, reclaimable, written: 3000, ..DeviceCounts::default() };
-        let mut view = view(0, 0, device, 0);
-        assert_eq!(Kept::new(era).law.unended(&view), 0, "each request ends by itself");
-        view.knobs.own = view.knobs.own.with(KernelKnob::ExtentPages, 2048);
-        assert_eq!(Kept::new(era).law.unended(&view), unended);
-        assert_eq!(Kept::new(era).law.now(&view).dirty, unended);
+    for (era, writeback, longest, unended) in
+        [(Era::V6_1, 100, 2048, 952), (Era::V6_1, 100, 1, 0), (Era::V6_1, 0, 2048, 0), (Era::V3_6, 100, 2048, 0)]
+    {
+        let mut view = view(0, 0, DeviceCounts { writeback, written: 3000, ..DeviceCounts::default() }, 0);
+        view.knobs.own = view.knobs.own.with(KernelKnob::ExtentPages, longest);
+        let Kept { law, mut device, mut shared, .. } = Kept::new(era);
+        law.completed(&view, &Completed::default(), &mut device, &mut shared);
+        assert_eq!(
+            (device.unended, law.now(&view, &shared).dirty),
+            (unended, unended),
+            "{era:?} {writeback} {longest}"
+        );
     }
+}
+
+/// A device beside ext4.
+fn writes(ms: u64, written: u64, writeback: u64) -> View {
+    let mut view = view(ms, 0, DeviceCounts { writeback, written, ..DeviceCounts::default() }, 0);
+    view.knobs.own = view.knobs.own.with(KernelKnob::ExtentPages, 2048);
+    view
+}
+
+/// The slice begins after 2,600 pages. The bandwidth's update leaves unended pages out, as `wb_update_bandwidth` does: it counts
+/// `WB_WRITTEN`.
+#[test]
+fn an_extent_ends_with_the_flushers_slice() {
+    let Kept { law, mut device, mut shared, .. } = Kept::new(Era::V6_1);
+    law.slice_bytes(&writes(0, 2500, 100), &mut device, &mut shared);
+    law.completed(&writes(0, 3000, 100), &Completed::default(), &mut device, &mut shared);
+    assert_eq!(device.unended, 400);
+    law.slice_bytes(&writes(300, 3000, 100), &mut device, &mut shared);
+    assert_eq!((device.updated, device.written), (300, 2600));
+}
+
+/// NR_WRITEBACK is one count for the machine.
+#[test]
+fn the_machines_dirty_pages_have_the_unended_ones_of_all_devices() {
+    let Kept { law, mut shared, mut device, .. } = Kept::new(Era::V6_1);
+    let mut other = Device::default();
+    let done = Completed::default();
+    law.completed(&writes(0, 3000, 100), &done, &mut device, &mut shared);
+    law.completed(&writes(0, 500, 100), &done, &mut other, &mut shared);
+    assert_eq!(law.now(&writes(0, 500, 100), &shared).dirty, 952 + 500);
+    law.completed(&writes(0, 3100, 0), &done, &mut device, &mut shared);
+    assert_eq!(law.now(&writes(0, 500, 100), &shared).dirty, 500);
 }

@@ -134,6 +134,18 @@ impl Layout {
         self.fill(file, start, offset.saturating_add(len).div_ceil(UNIT_BYTES).saturating_mul(UNIT_BYTES));
     }
 
+    /// Gives a range of a file this place, which is free. The next allocation looks behind it.
+    pub(crate) fn place(&mut self, file: u64, offset: u64, position: u64, len: u64) {
+        let before = self.free.range(..=position).next_back().map(|(start, free)| (*start, start + free));
+        if let Some((start, end)) = before.filter(|before| before.1 >= position + len) {
+            self.free.remove(&start);
+            let rests = [(start, position - start), (position + len, end - position - len)];
+            self.free.extend(rests.into_iter().filter(|rest| rest.1 > 0));
+        }
+        self.files.entry(file).or_default().insert(offset, Extent { len, position });
+        self.cursor = position + len;
+    }
+
     fn fill(&mut self, file: u64, start: u64, end: u64) {
         while let Some((from, until)) = self.files.entry(file).or_default().first_hole(start, end) {
             let extent = self.take(from, until - from);

@@ -314,6 +314,12 @@ impl Disk {
         self.lock().service.lay_out(file, 0, bytes);
     }
 
+    /// Gives a range of a file this place on the medium, before any of it is written or laid out. The place is free, and no
+    /// file needs to exist. Without a medium this does nothing.
+    pub fn place(&self, file: DiskFileId, offset: u64, position: u64, len: u64) {
+        self.lock().service.place(file, offset, position, len);
+    }
+
     /// Written bytes that no sync of their file has made durable. Bytes written twice count twice. 0 without a volatile
     /// cache.
     pub fn volatile_bytes(&self) -> u64 {

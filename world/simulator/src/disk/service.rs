@@ -196,6 +196,12 @@ impl Service {
         }
     }
 
+    pub(super) fn place(&mut self, file: DiskFileId, offset: u64, position: u64, len: u64) {
+        if let Some(layout) = &mut self.layout {
+            layout.place(file.0, offset, position, len);
+        }
+    }
+
     /// Power was lost.
     pub(super) fn clear(&mut self, now_ns: u64) {
         self.statistics.depth(now_ns, 0);

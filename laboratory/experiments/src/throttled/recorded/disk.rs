@@ -1,14 +1,16 @@
 //! The guest's disks for the simulator: null_blk, one request at a time.
 //!
 //! Owns: the disk's figures.
-//! Does not own: its rate (`recording`), the guest's disk (`tests/guest/law/run.sh`).
-//! Invariants: each request takes as long, however short it is.
+//! Does not own: its rate and the places of files (`recording`), the guest's disk (`tests/guest/law/run.sh`).
+//! Invariants: each request takes as long, however short it is. A file with recorded places has those.
 
 use std::sync::Arc;
 
-use afflux_simulator::catalogue;
+use afflux_simulator::{DiskFileId, catalogue};
 use afflux_workloads::simulation::DeviceChoice;
 
+use super::recording::Piece;
+use super::second::PAGE_BYTES;
 use crate::experiment::LabError;
 
 /// The guest's disk takes one request at a time, and each takes as long as 128 KiB. Its queue is sorted, as the guest's is.
@@ -25,8 +27,14 @@ const DISK: [(&str, &str); 11] = [
     ("memory_bytes", "0"),
     ("flush_ns", "0 ns"),
 ];
-/// A disk with this time for a request, for a directory or for all other paths.
-pub(super) fn device(request_ns: u64, directory: Option<&str>) -> Result<DeviceChoice, LabError> {
+
+/// A disk with this time for a request, for a directory or for all other paths. Its files have numbers in the order of their
+/// names.
+pub(super) fn device(
+    request_ns: u64,
+    directory: Option<&str>,
+    places: &[Vec<Piece>],
+) -> Result<DeviceChoice, LabError> {
     let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
     let choice = catalogue::DeviceChoice { name: "sata-ssd".to_owned(), overrides: Vec::new() };
     let mut model = choice.model(None).map_err(|error| failed(&error))?;
@@ -34,6 +42,15 @@ pub(super) fn device(request_ns: u64, directory: Option<&str>) -> Result<DeviceC
     for (key, value) in DISK.into_iter().chain([request]) {
         model.set(key, value).map_err(|error| failed(&error))?;
     }
-    let make = Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model)));
+    let places = places.to_vec();
+    let make = Arc::new(move |world: &_, number| {
+        let disk = catalogue::make(world, number, &model);
+        for (file, pieces) in (0..).map(DiskFileId).zip(&places) {
+            for Piece { page, place, pages } in pieces {
+                disk.place(file, page * PAGE_BYTES, place * PAGE_BYTES, pages * PAGE_BYTES);
+            }
+        }
+        Ok(disk)
+    });
     Ok(DeviceChoice { directory: directory.map(str::to_owned), model: "the guest's disk".to_owned(), make })
 }

@@ -63,7 +63,8 @@ fn row(name: &str, real: &Recording, side: &Side, source: Source) -> Row {
             .with("limit_pages", real.limit_pages)
             .with("background_pages", real.background_pages)
             .with("disk_pages_per_s", real.disk_pages_per_s)
-            .with("call_ns", real.call_ns),
+            .with("call_ns", real.call_ns)
+            .with("worker_ns_per_page", real.worker_ns_per_page),
         metrics,
         published: Fields::new(),
         source,
@@ -115,11 +116,12 @@ fn table(name: &str, real: &Recording, simulated: &Side) -> Table {
         table.row(vec![at, real_dirty, dirty, dirty_off, real_accepted, accepted, accepted_off, real_pauses, pauses]);
     }
     table.note(format!(
-        "Put in: the limit ({} pages), the disk ({:.0} pages/s), a call ({} µs), {} ticks a second. Predicted: all of the \
-         table. The fsync took {:.2} s in the real kernel and takes {:.2} s.{}",
+        "Put in: the limit ({} pages), the disk ({:.0} pages/s), a call ({} µs), the flusher's work for a page ({} ns), {} ticks a \
+         second. Predicted: all of the table. The fsync took {:.2} s in the real kernel and takes {:.2} s.{}",
         real.limit_pages,
         real.disk_pages_per_s,
         real.call_ns / 1000,
+        real.worker_ns_per_page,
         real.hz,
         real.side.sync_s,
         simulated.sync_s,

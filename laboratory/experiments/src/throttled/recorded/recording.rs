@@ -3,7 +3,7 @@
 //! Owns: the kept tables, their reading, the figures for the simulated machine.
 //! Does not own: the guest (`tests/guest/law`), what a load does (`load`).
 //! Invariants: these figures describe the machine and not the law: the disk's rate by its own counter, memory's limits, the
-//! time of a call without a wait.
+//! processor's time of a call without a wait and of a written page, the places of files.
 
 use super::load::Load;
 use super::second::{Second, Side};
@@ -17,6 +17,14 @@ pub(super) const ALL: [(&str, &str); 5] = [
     ("burst", include_str!("burst.txt")),
 ];
 
+/// A piece of a file on the disk, in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) page: u64,
+    pub(super) place: u64,
+    pub(super) pages: u64,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recording {
     pub(super) load: Load,
@@ -28,7 +36,12 @@ pub(super) struct Recording {
     pub(super) disk_pages_per_s: f64,
     /// Time of the disk's timer for a request.
     pub(super) request_ns: u64,
+    /// A call that does not wait; with bursts, the mean processor time of a call in them.
     pub(super) call_ns: u64,
+    /// Processor time of the kernel's workers for a written page: of its flushers, and of the ends of its writes.
+    pub(super) worker_ns_per_page: u64,
+    /// The pieces of the files on the slow disk, in the order of their names; none if they were not recorded.
+    pub(super) places: Vec<Vec<Piece>>,
     /// Inodes in use on the machine.
     pub(super) inodes: u64,
     /// The kernel's count of ticks at the begin.
@@ -76,7 +89,13 @@ impl Recording {
             background_pages: during(&column("background")?) as u64,
             disk_pages_per_s: (disk.get(until)? - disk.get(from)?) / until.checked_sub(from)? as f64,
             request_ns: number("request_ns")? as u64,
-            call_ns: number("call_us")? as u64 * 1000,
+            call_ns: number("burst_call_us").or_else(|| number("call_us"))? as u64 * 1000,
+            worker_ns_per_page: number("worker_ns_per_page")? as u64,
+            places: ["small_syncs", "stream"]
+                .into_iter()
+                .filter_map(|file| head(&format!("places_of_{file}")))
+                .map(pieces)
+                .collect::<Option<_>>()?,
             inodes: number("inodes")? as u64,
             ticks_at_begin: number("ticks_at_begin")? as u64,
             side: Side {
@@ -87,4 +106,14 @@ impl Recording {
             },
         })
     }
+}
+
+/// `PAGE PLACE PAGES, PAGE PLACE PAGES`
+fn pieces(text: &str) -> Option<Vec<Piece>> {
+    let piece = |text: &str| {
+        let numbers: Vec<u64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [page, place, pages] = numbers.try_into().ok()?;
+        Some(Piece { page, place, pages })
+    };
+    text.split(',').map(piece).collect()
 }

@@ -2,8 +2,11 @@
 //!
 //! Owns: its limits, its figures at whole seconds.
 //! Does not own: the policy, its disks (`disk`), the jobs (`load`), the recorded figures (`recording`).
-//! Invariants: both sides have the same disk, limits, ticks and time of a call; only the law is compared.
+//! Invariants: both sides have the same disk, limits, ticks, places, and times of a call and of a written page; only the law
+//! is compared.
 
+use afflux_engine::counters::Counter;
+use afflux_simulator::{Cost, CostOf, CostTable};
 use afflux_workloads::Workload;
 use afflux_workloads::simulation::{DeviceOutcome, DeviceSample, Simulation};
 
@@ -30,13 +33,14 @@ const MEMORY_BYTES: u64 = 4 << 30;
 pub(super) fn simulate(real: &Recording) -> Result<Side, LabError> {
     let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
     let request_ns = (REQUEST_PAGES / real.disk_pages_per_s * 1e9) as u64;
-    let mut simulation = Simulation::new(SEED, disk::device(request_ns, None)?);
+    let mut simulation = Simulation::new(SEED, disk::device(request_ns, None, &real.places)?);
     if real.load == Load::Burst {
         // The guest's own part of a request's time is the same.
         let faster_ns = request_ns - real.request_ns * (FASTER_BY - 1) / FASTER_BY;
-        simulation.devices.push(disk::device(faster_ns, Some(FASTER))?);
+        simulation.devices.push(disk::device(faster_ns, Some(FASTER), &[])?);
     }
     (simulation.cpus, simulation.call_ns, simulation.memory_bytes) = (1, real.call_ns, MEMORY_BYTES);
+    simulation.costs = costs(real);
     simulation.policy = format!("linux-6.1@{}", real.hz);
     simulation.knobs = vec![
         "nr_requests=64".to_owned(),
@@ -67,6 +71,13 @@ pub(super) fn simulate(real: &Recording) -> Result<Side, LabError> {
         small_syncs_s: logged.map(|call| call.took_ns as f64 / 1e9).collect(),
         bursts_s: parts.map(|ns| ns as f64 / 1e9).collect(),
     })
+}
+
+/// The flushers' processor time. All other work of the kernel is in the time of a call.
+fn costs(real: &Recording) -> CostTable {
+    let ps = real.worker_ns_per_page * 1000 / PAGE_BYTES;
+    let source = "the recorded time of the kernel's workers".to_owned();
+    CostTable::new("the guest", vec![Cost { of: CostOf::Counter(Counter::PageOut), ps, source }])
 }
 
 /// The writer's start. It is as far from a timer's tick as in the guest.

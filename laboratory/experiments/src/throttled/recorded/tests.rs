@@ -1,4 +1,5 @@
 use super::load::Load;
+use super::recording::Piece;
 use super::second::{Second, Side, apart};
 use super::simulated::{EXTENT_PAGES, at, before_ns, simulate};
 use super::*;
@@ -16,22 +17,27 @@ fn pauses(rows: &[Second]) -> f64 {
     rows.iter().map(|second| second.pauses).sum()
 }
 
-/// By hand from the file: the disk wrote 267,616 pages until second 45 and 352,576 until 59. Tick 4,294,895,488 is a multiple
-/// of 64, and so is 512.
+/// By hand from the file: the disk wrote 267,648 pages until second 45 and 352,672 until 59. Tick 4,294,895,239 is the 7th
+/// after a multiple of 64, and so is 519.
 #[test]
 fn the_machine_is_taken_from_the_table() {
     let real = recorded("bytes");
     assert_eq!((real.seconds, real.hz, real.limit_pages, real.background_pages), (45, 250, 97_657, 48_829));
-    assert_eq!((real.call_ns, real.inodes, real.side.sync_s), (266_000, 10_746, 14.2466));
-    assert!((real.disk_pages_per_s - 6068.6).abs() < 0.1, "{}", real.disk_pages_per_s);
-    assert_eq!(real.side.rows[1], Second { dirty: 57_918.0, accepted: 57_931.0, written: 960.0, pauses: 30.0 });
-    assert_eq!((real.load, before_ns(&real)), (Load::Stream, 2_048_000_000));
+    assert_eq!((real.call_ns, real.inodes, real.side.sync_s), (266_000, 10_784, 14.3189));
+    assert_eq!((real.worker_ns_per_page, real.places.len()), (2994, 0));
+    assert!((real.disk_pages_per_s - 6073.1).abs() < 0.1, "{}", real.disk_pages_per_s);
+    assert_eq!(real.side.rows[1], Second { dirty: 57_928.0, accepted: 57_928.0, written: 960.0, pauses: 29.0 });
+    assert_eq!((real.load, before_ns(&real)), (Load::Stream, 2_076_000_000));
     assert_eq!(recorded("at-rate").load, Load::AtRate { bytes_per_s: 20_000_000 });
+    let small = recorded("small-sync").places;
+    assert_eq!(small[0], [Piece { page: 0, place: 34_304, pages: 8 }]);
+    assert_eq!((small.len(), small[1][1]), (2, Piece { page: 32_768, place: 2_031_616, pages: 32_768 }));
+    assert_eq!(recorded("burst").call_ns, 274_000);
     assert!(Recording::read("second dirty\n0 x\n").is_none());
 }
 
 /// Holds the simulated law to a recorded run from second `filled` on, when memory has filled.
-fn is_near(name: &str, filled: usize, most: f64) -> [Side; 2] {
+fn is_near(name: &str, filled: usize) -> [Side; 2] {
     let real = recorded(name);
     let simulated = simulate(&real).unwrap();
     let end = real.seconds as usize;
@@ -39,7 +45,7 @@ fn is_near(name: &str, filled: usize, most: f64) -> [Side; 2] {
     let accepted = |from, until| apart(&real.side.rows, &simulated.rows, from..until, |second| second.accepted);
     let mean = (filled..end).map(|second| dirty(second, second + 1)).sum::<f64>() / (end - filled) as f64;
     let worst = dirty(filled, end);
-    assert!(worst < most && mean < most / 3.0, "dirty pages: {worst} at worst, {mean} in the mean");
+    assert!(worst < 0.05 && mean < 0.02, "dirty pages: {worst} at worst, {mean} in the mean");
     let (worst, in_all) = (accepted(filled, end), accepted(end, end + 1));
     assert!(worst < 0.025 && in_all < 0.005, "accepted: {worst} at worst, {in_all} in all");
     let number = pauses(&simulated.rows) / pauses(&real.side.rows) - 1.0;
@@ -55,32 +61,34 @@ fn is_near(name: &str, filled: usize, most: f64) -> [Side; 2] {
 /// An update at each completed write would give 361,680 accepted pages for 354,709.
 #[test]
 fn with_limits_in_bytes_linux_6_1_is_near_the_real_one_in_every_second() {
-    is_near("bytes", 2, 0.03);
+    is_near("bytes", 2);
 }
 
 #[test]
 fn with_the_kernels_ratios_linux_6_1_is_near_the_real_one_in_every_second() {
-    is_near("default", 4, 0.03);
+    is_near("default", 4);
 }
 
-/// Each sync but the first waits until the elevator's deadline for writes: the stream's requests have later places.
+/// The first sync waits until the stream's piece of the disk ends behind it, and the elevator jumps back. Each later one waits
+/// for the elevator's deadline for writes: the stream's requests have later places.
 #[test]
 fn a_small_files_syncs_beside_a_stream_are_as_long_as_the_real_ones() {
-    let [real, simulated] = is_near("small-sync", 2, 0.03).map(|side| side.small_syncs_s);
+    let [real, simulated] = is_near("small-sync", 2).map(|side| side.small_syncs_s);
     assert_eq!(real.len(), simulated.len());
-    for (real, simulated) in real.iter().zip(&simulated).skip(1) {
-        assert!((simulated / real - 1.0).abs() < 0.01, "{simulated} for {real}");
+    for (real, simulated) in real.iter().zip(&simulated) {
+        assert!((simulated / real - 1.0).abs() < 0.05, "{simulated} for {real}");
     }
 }
 
-/// The bursts themselves are up to a fifth longer or shorter than the real ones.
+/// If the flushers took no processor time, the first burst would take 0.48 s.
 #[test]
-fn bursts_to_another_disk_leave_the_stream_what_the_real_ones_do() {
-    let [real, simulated] = is_near("burst", 2, 0.06).map(|side| side.bursts_s);
+fn bursts_to_another_disk_are_as_long_as_the_real_ones() {
+    let [real, simulated] = is_near("burst", 2).map(|side| side.bursts_s);
     assert_eq!((real.len(), simulated.len()), (6, 6));
     for (real, simulated) in real.chunks(2).zip(simulated.chunks(2)) {
+        assert!((simulated[0] / real[0] - 1.0).abs() < 0.05, "a burst of {} s for {}", simulated[0], real[0]);
         let [real, simulated] = [real, simulated].map(|parts| parts.iter().sum::<f64>());
-        assert!((simulated / real - 1.0).abs() < 0.2, "{simulated} for {real}");
+        assert!((simulated / real - 1.0).abs() < 0.1, "{simulated} s with its sync for {real}");
     }
 }
 

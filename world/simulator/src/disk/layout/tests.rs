@@ -56,6 +56,20 @@ fn what_was_never_written_has_no_place_and_what_was_there_is_in_one_piece() {
 }
 
 #[test]
+fn a_given_place_is_kept_and_the_next_file_lies_behind_the_last_one() {
+    let mut layout = delayed();
+    layout.place(1, 0, 40 * CHUNK, CHUNK);
+    layout.place(1, CHUNK, 0, CHUNK);
+    layout.place(0, 0, 8 * CHUNK, 4096);
+    check(&layout);
+    layout.allocate(1, 0, 2 * CHUNK);
+    assert_eq!(find(&layout, 1, 0, 2 * CHUNK), [(40 * CHUNK, CHUNK), (0, CHUNK)]);
+    layout.allocate(2, 0, CHUNK);
+    assert_eq!(find(&layout, 2, 0, CHUNK), [(8 * CHUNK + 4096, CHUNK)]);
+    check(&layout);
+}
+
+#[test]
 fn freed_space_is_used_again_and_a_full_medium_shares_places() {
     let mut layout = delayed();
     (0..4).for_each(|file| layout.lay_out(file, 0, 16 * CHUNK));
