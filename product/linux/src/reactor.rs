@@ -246,6 +246,17 @@ impl Reactor {
             && self.tasks.borrow().len() == 0
     }
 
+    /// Whether this thread can only wait for its lone operation.
+    fn has_only_lone(&self) -> bool {
+        let lone = self.lone.take();
+        let has_lone = lone.is_some();
+        self.lone.set(lone);
+        has_lone
+            && !self.root_ready.get()
+            && self.ready.borrow().is_empty()
+            && self.timers.borrow().earliest().is_none()
+    }
+
     /// Leaves the lone operation to the driver. Returns whether there was one that the driver takes.
     fn queue_lone(&self) -> bool {
         let Some((key, io)) = self.lone.take() else { return false };
@@ -332,8 +343,12 @@ impl Reactor {
             if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
                 return output;
             }
-            while !self.root_ready.get() {
-                self.turn();
+            // At least once: a future that wakes itself waits for tasks, timers and operations, too.
+            loop {
+                self.step();
+                if self.root_ready.get() {
+                    break;
+                }
             }
         }
     }
@@ -367,6 +382,16 @@ impl Reactor {
     pub(crate) fn drain(self: &Rc<Self>) {
         while !self.is_idle() {
             self.drive(None);
+        }
+    }
+
+    /// A turn, or the lone operation alone.
+    fn step(self: &Rc<Self>) {
+        if self.has_only_lone() {
+            make_wakes();
+            self.drive(None);
+        } else {
+            self.turn();
         }
     }
 
@@ -430,6 +455,9 @@ impl Reactor {
     /// Records that a task of this reactor was woken on its own thread. If a task wakes itself, sockets and files are
     /// looked at before its next poll.
     fn woken(&self, wake: Arc<TaskWake>) {
+        if wake.key == ROOT {
+            return self.root_ready.set(true);
+        }
         let queue = if self.polled.get() == Some(wake.key) { &self.again } else { &self.ready };
         queue.borrow_mut().push_back(wake);
     }

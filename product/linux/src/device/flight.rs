@@ -36,8 +36,8 @@ pub(super) const UNCACHED_BYTES_MAX: u32 = 128 << 10;
 pub(super) struct Flight {
     request: Option<Request>,
     core: Option<Arc<Core>>,
-    /// When the request came.
-    began: Nanos,
+    /// When the request came, if it is a sync.
+    sync_began: Option<Nanos>,
     /// Bytes done; for operations without data, 1 once done.
     done: u64,
     retries: u32,
@@ -62,7 +62,7 @@ impl Default for Flight {
         Self {
             request: None,
             core: None,
-            began: Nanos::default(),
+            sync_began: None,
             done: 0,
             retries: 0,
             space_retries: 0,
@@ -94,11 +94,11 @@ impl Flight {
     pub(super) fn new(request: Request, core: Arc<Core>) -> Box<Self> {
         let path = if core.is_direct() { Path::Direct } else { Path::Buffered };
         let mut flight = core.spare_flights.take().unwrap_or_default();
-        let began = core.pace.begin(request.operation() == Operation::Sync);
+        let sync_began = (request.operation() == Operation::Sync).then(|| core.pace.sync_begins());
         *flight = Self {
             request: Some(request),
             core: Some(core),
-            began,
+            sync_began,
             iovecs: std::mem::take(&mut flight.iovecs),
             path,
             ..Self::default()
@@ -194,7 +194,7 @@ impl Flight {
         if let (Some(wanted), Some(file), Ok(())) = (self.wholly, self.file(), result) {
             file.note_metadata_synced(wanted);
         }
-        self.core().pace.end(self.operation() == Operation::Sync, self.began);
+        self.core().pace.end(self.sync_began);
         self.let_go_descriptor();
         if let Some(request) = self.request.take() {
             request.complete(result);

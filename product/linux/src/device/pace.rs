@@ -63,16 +63,16 @@ fn is_long_ago(time: &AtomicU64, now: Nanos) -> bool {
 }
 
 impl Pace {
-    /// A request comes. Returns the time.
-    pub(super) fn begin(&self, is_sync: bool) -> Nanos {
+    /// A sync comes. Returns the time.
+    pub(super) fn sync_begins(&self) -> Nanos {
         let now = clock::monotonic();
-        self.begin_at(is_sync, now);
+        self.syncs.begin(now);
         now
     }
 
-    /// A request that came at `began` is completed, with or without an error.
-    pub(super) fn end(&self, is_sync: bool, began: Nanos) {
-        self.end_at(is_sync, began, clock::monotonic());
+    /// A request is completed, with or without an error; a sync came at `sync_began`.
+    pub(super) fn end(&self, sync_began: Option<Nanos>) {
+        self.end_at(sync_began, clock::monotonic());
     }
 
     /// Whether a system call that begins a read may wait long for the device. Either the device has completed no request
@@ -81,15 +81,9 @@ impl Pace {
         self.is_slow_at(clock::monotonic())
     }
 
-    fn begin_at(&self, is_sync: bool, now: Nanos) {
-        if is_sync {
-            self.syncs.begin(now);
-        }
-    }
-
-    fn end_at(&self, is_sync: bool, began: Nanos, now: Nanos) {
+    fn end_at(&self, sync_began: Option<Nanos>, now: Nanos) {
         self.completed.store(now.0, Ordering::Relaxed);
-        if is_sync {
+        if let Some(began) = sync_began {
             self.sync_ns.store(now.since(began), Ordering::Relaxed);
             self.syncs.end(now);
         }

@@ -79,6 +79,22 @@ fn what_a_task_wakes_is_polled_in_the_same_turn_and_one_that_wakes_itself_in_the
 }
 
 #[test]
+fn a_future_that_wakes_itself_leaves_turns_to_tasks() {
+    let reactor = reactor();
+    let entered = reactor.enter();
+    let (ended, mut polls) = (Rc::new(Cell::new(false)), 0);
+    let own = Rc::clone(&ended);
+    reactor.add_task("ends", Box::pin(async move { own.set(true) }));
+    reactor.block_on(std::future::poll_fn(|cx| {
+        polls += 1;
+        assert!(polls < 10, "no turn has polled the task");
+        cx.waker().wake_by_ref();
+        if ended.get() { Poll::Ready(()) } else { Poll::Pending }
+    }));
+    drop(entered);
+}
+
+#[test]
 fn tasks_that_wake_each_other_leave_the_turn_an_end() {
     let reactor = reactor();
     let entered = reactor.enter();

@@ -9,31 +9,25 @@ const fn ms(ms: u64) -> Nanos {
 fn a_device_is_quick_for_a_moment_after_each_completion() {
     let pace = Pace::default();
     assert!(pace.is_slow_at(ms(0)), "it has completed nothing yet");
-    let began = ms(0);
-    pace.begin_at(false, began);
-    assert!(pace.is_slow_at(ms(1)), "a request alone says nothing of the device");
-    pace.end_at(false, began, ms(4));
+    pace.end_at(None, ms(4));
     assert!(!pace.is_slow_at(ms(6)));
     assert!(pace.is_slow_at(ms(7)), "another program may have made it hang since");
-    pace.begin_at(false, ms(7));
-    assert!(pace.is_slow_at(ms(7)));
 }
 
 #[test]
 fn a_device_is_slow_in_a_sync_that_takes_long_or_follows_such_a_one() {
     let pace = Pace::default();
-    pace.begin_at(true, ms(0));
+    pace.syncs.begin(ms(0));
     for at in 0..4 {
-        pace.begin_at(false, ms(at));
-        pace.end_at(false, ms(at), ms(at));
+        pace.end_at(None, ms(at));
     }
     assert!(!pace.is_slow_at(ms(2)), "a first sync may be quick");
     assert!(pace.is_slow_at(ms(3)), "it is not, although writes are completed");
-    pace.end_at(true, ms(0), ms(4));
+    pace.end_at(Some(ms(0)), ms(4));
     assert!(!pace.is_slow_at(ms(4)), "no sync is in flight");
-    pace.begin_at(true, ms(5));
+    pace.syncs.begin(ms(5));
     assert!(pace.is_slow_at(ms(5)), "the last one took long");
-    pace.end_at(true, ms(5), ms(6));
-    pace.begin_at(true, ms(7));
+    pace.end_at(Some(ms(5)), ms(6));
+    pace.syncs.begin(ms(7));
     assert!(!pace.is_slow_at(ms(8)), "the last one was quick");
 }
