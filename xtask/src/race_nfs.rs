@@ -22,6 +22,9 @@ const SCRIPT: &str = "set -e; ip link set lo up; ip addr add 192.0.2.1/32 dev lo
 pub(crate) const PROGRAMS: [&str; 6] =
     ["-p", "afflux-command", "-p", "afflux-nfs-check", "--features", "afflux-nfs-check/fuse"];
 
+/// The loop beside which cold reads are measured.
+const BARE_LOOP: [&str; 4] = ["-p", "afflux-linux", "--example", "bare_reads"];
+
 pub(crate) const USAGE: &str = "usage: cargo xtask race-nfs [--quick] [--only WORDS]... [--profile NAME] [--dir DIR]";
 
 struct RaceNfsOptions {
@@ -83,6 +86,7 @@ fn table(programs: &Programs, wanted: &RaceNfsOptions) -> Result<String> {
     let scratch = Scratch::new(&wanted.directory, "race-nfs")?;
     let mut command = in_own_network();
     command.arg(&programs.race).arg(scratch.path()).arg(&programs.afflux).arg("--bridge").arg(&programs.bridge);
+    command.arg("--bare").arg(&programs.bare);
     for words in &wanted.only {
         command.arg("--only").arg(words);
     }
@@ -101,11 +105,18 @@ struct Programs {
     afflux: PathBuf,
     race: PathBuf,
     bridge: PathBuf,
+    bare: PathBuf,
 }
 
 fn build(profile: &str) -> Result<Programs> {
     let folder = repository::build(profile, &PROGRAMS)?;
-    Ok(Programs { afflux: folder.join("afflux"), race: folder.join("nfs-race"), bridge: folder.join("fuse-bridge") })
+    repository::build(profile, &BARE_LOOP)?;
+    Ok(Programs {
+        afflux: folder.join("afflux"),
+        race: folder.join("nfs-race"),
+        bridge: folder.join("fuse-bridge"),
+        bare: folder.join("examples/bare_reads"),
+    })
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ fn whatever_else_is_in_the_named_directory_survives_a_race() {
     fs::create_dir(&named).unwrap();
     fs::write(named.join("photos"), "dear").unwrap();
     let wanted = wanted(&["--dir", named.to_str().unwrap()]).unwrap();
-    let programs = |race: &str| Programs { afflux: race.into(), race: race.into(), bridge: race.into() };
+    let programs =
+        |race: &str| Programs { afflux: race.into(), race: race.into(), bridge: race.into(), bare: race.into() };
     let ended = table(&programs("true"), &wanted).is_ok();
     let error = table(&programs("false"), &wanted).unwrap_err().to_string();
     assert_eq!(fs::read_to_string(named.join("photos")).unwrap(), "dear");

@@ -14,7 +14,7 @@ use afflux_nfs_check::race::{Options, run};
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [directory, afflux, rest @ ..] = &arguments[..] else {
-        eprintln!("usage: nfs-race DIR AFFLUX [--quick] [--bridge PROGRAM] [--only WORDS]...");
+        eprintln!("usage: nfs-race DIR AFFLUX [--quick] [--bridge PROGRAM] [--bare PROGRAM] [--only WORDS]...");
         return ExitCode::from(2);
     };
     let after = |option: &str| -> Vec<String> {
@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         directory: PathBuf::from(directory),
         afflux: PathBuf::from(afflux),
         bridge: after("--bridge").pop().map(PathBuf::from),
+        bare: after("--bare").pop().map(PathBuf::from),
         quick: rest.iter().any(|argument| argument == "--quick"),
         only: after("--only"),
     };

@@ -123,8 +123,8 @@ impl Case {
         matches!(self.what, CaseKind::Names(_, 1) | CaseKind::Cold)
     }
 
-    /// Whether it is compared with the host's own rate.
-    pub(super) fn is_against_host(&self) -> bool {
+    /// Whether it reads cold data, and is compared with a bare loop.
+    pub(super) fn is_cold(&self) -> bool {
         matches!(self.what, CaseKind::Cold)
     }
 
@@ -166,7 +166,7 @@ impl Case {
     /// Changes of names by a program on the host, each made durable.
     fn run_on_host(&self, servers: &Servers, scale: &Scale, round: usize) -> Result<Figure, Failure> {
         if matches!(self.what, CaseKind::Cold) {
-            return cold::run_on_host(servers, scale, round).map_err(host("fio"));
+            return cold::run_bare(servers, scale, round).map_err(call("the bare loop"));
         }
         let CaseKind::Names(step, _) = self.what else {
             return Err(Failure::Server("nothing for the host".to_owned()));
@@ -194,23 +194,25 @@ fn rate(count: u64, elapsed: Duration) -> f64 {
     count as f64 / elapsed.as_secs_f64().max(1e-9)
 }
 
-/// The start of a measurement: its time, and the CPU time used by the server and by this process.
+/// The start of a measurement: its time, and the CPU time used by a server's process and by this process.
 pub(super) struct MeasurementStart {
     at: Instant,
+    process: u32,
     cpu_ns: u64,
     client_ns: u64,
 }
 
 impl MeasurementStart {
-    pub(super) fn now(servers: &Servers, which: Running) -> Called<Self> {
-        Ok(Self { cpu_ns: servers.cpu_ns(which)?, client_ns: cpu_ns(std::process::id())?, at: Instant::now() })
+    pub(super) fn of(process: u32) -> Called<Self> {
+        let (cpu_ns, client_ns) = (cpu_ns(process)?, cpu_ns(std::process::id())?);
+        Ok(Self { process, cpu_ns, client_ns, at: Instant::now() })
     }
 
     /// The figure for `count` of the case's unit, done by `calls` calls.
-    pub(super) fn end(self, servers: &Servers, which: Running, count: u64, calls: u64) -> Called<Figure> {
+    pub(super) fn end(self, count: u64, calls: u64) -> Called<Figure> {
         let elapsed = self.at.elapsed();
         let a_call = |ns: u64| ns as f64 / 1e3 / calls.max(1) as f64;
-        let cpu_us = a_call(servers.cpu_ns(which)?.saturating_sub(self.cpu_ns));
+        let cpu_us = a_call(cpu_ns(self.process)?.saturating_sub(self.cpu_ns));
         let client_us = a_call(cpu_ns(std::process::id())?.saturating_sub(self.client_ns));
         Ok(Figure { cpu_us, client_us, ..Figure::of_rate(rate(count, elapsed)) })
     }
@@ -260,9 +262,9 @@ fn steady(
         )?;
     }
     client.load(&file, &load(kind, window, false, scale.steady / 8))?;
-    let begun = MeasurementStart::now(servers, which)?;
+    let begun = MeasurementStart::of(servers.process(which))?;
     let report = client.load(&file, &load(kind, window, false, scale.steady))?;
-    let figure = begun.end(servers, which, report.calls, report.calls)?;
+    let figure = begun.end(report.calls, report.calls)?;
     if matches!(kind, Kind::Write(..)) {
         client.commit(&file, 0, 0)?;
     }
@@ -289,9 +291,9 @@ fn half_load(servers: &mut Servers, which: Running, kind: Kind, scale: &Scale) -
         duration: 2 * scale.steady,
         seed: 9,
     };
-    let begun = MeasurementStart::now(servers, which)?;
+    let begun = MeasurementStart::of(servers.process(which))?;
     let report = client.load_at_rate(&file, &load, most / 2.0)?;
-    let figure = begun.end(servers, which, report.calls, report.calls)?;
+    let figure = begun.end(report.calls, report.calls)?;
     if matches!(kind, Kind::Write(..)) {
         client.commit(&file, 0, 0)?;
     }
@@ -315,12 +317,12 @@ fn sequential(servers: &mut Servers, which: Running, block: u32, write: bool, sc
         client.setattr(&file, Change { size: Some(0), ..Change::default() }, None)?;
         client.commit(&file, 0, 0)?;
     }
-    let begun = MeasurementStart::now(servers, which)?;
+    let begun = MeasurementStart::of(servers.process(which))?;
     client.load_at_most(&file, &load, calls)?;
     if write {
         client.commit(&file, 0, 0)?;
     }
-    begun.end(servers, which, scale.sequential_bytes >> 20, calls)
+    begun.end(scale.sequential_bytes >> 20, calls)
 }
 
 /// Keeps calls in flight on one connection until `count` are answered.
@@ -350,7 +352,7 @@ fn look_up_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<
     let (mut client, root) = servers.connect(which)?;
     let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
     let mut handles = vec![Vec::new(); scale.many_files as usize];
-    let begun = MeasurementStart::now(servers, which)?;
+    let begun = MeasurementStart::of(servers.process(which))?;
     let look = |at: u64| Call::Lookup { directory: many.clone(), name: host::many_name(at).into_bytes() };
     pipeline(&mut client, scale.many_files, look, |at, answer| {
         if let Answer::Found(handle) = answer {
@@ -359,13 +361,13 @@ fn look_up_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<
     })?;
     let get = |at: u64| Call::GetAttributes { object: handles[at as usize].clone() };
     pipeline(&mut client, scale.many_files, get, |_, _| {})?;
-    begun.end(servers, which, 2 * scale.many_files, 2 * scale.many_files)
+    begun.end(2 * scale.many_files, 2 * scale.many_files)
 }
 
 fn list_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Figure> {
     let (mut client, root) = servers.connect(which)?;
     let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
-    let begun = MeasurementStart::now(servers, which)?;
+    let begun = MeasurementStart::of(servers.process(which))?;
     let (mut cookie, mut verifier, mut entries, mut calls) = (0, [0; 8], 0, 0);
     loop {
         let piece = client.readdirplus(&many, cookie, verifier, LISTING_BYTES, LISTING_BYTES)?;
@@ -377,7 +379,7 @@ fn list_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Fig
             _ => break,
         }
     }
-    let figure = begun.end(servers, which, entries, calls)?;
+    let figure = begun.end(entries, calls)?;
     if entries < scale.many_files {
         let error = std::io::Error::other(format!("{entries} entries of {}", scale.many_files));
         return Err(error.into());

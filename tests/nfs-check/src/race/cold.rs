@@ -1,16 +1,17 @@
-//! Random 4 KiB reads of data in no cache: through a server, and by io_uring with O_DIRECT on the host.
+//! Random 4 KiB reads of data in no cache: through a server, and through a bare loop over io_uring.
 //!
-//! Owns: the files, their absence from caches, fio's part.
-//! Does not own: the load (`nfs-client`).
+//! Owns: the files, their absence from caches, the bare loop's process.
+//! Does not own: the load (`nfs-client`), the loop (`product/linux/examples/bare_reads.rs`).
 //! Invariants: each run has its own file, created on the host and dropped from its cache; each page is read once. The
-//! host's loop keeps as many reads in flight and runs on the servers' CPU.
+//! loop gets the same calls from the same client and runs on the servers' CPU.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use afflux_nfs_client::{Kind, Load, Sending};
+use afflux_nfs_client::{Client, Kind, Load, Sending};
 use rustix::fs::{Advice, fadvise};
 
 use super::cases::{Called, MeasurementStart};
@@ -19,8 +20,6 @@ use super::{Figure, Scale};
 
 const BLOCK: u32 = 4096;
 const WINDOW: usize = 64;
-/// Index of the reads per second in fio's terse format, version 3.
-const TERSE_READ_IOPS: usize = 7;
 
 /// Creates a file that is on the disk and in no cache.
 fn made(export: &Path, name: &str, bytes: u64) -> io::Result<PathBuf> {
@@ -36,12 +35,8 @@ fn made(export: &Path, name: &str, bytes: u64) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-pub(super) fn run(servers: &mut Servers, which: Running, scale: &Scale, round: usize) -> Called<Figure> {
-    let name = format!("cold-{}-{round}", which.name());
-    let path = made(servers.export(), &name, scale.cold_bytes)?;
-    let (mut client, root) = servers.connect(which)?;
-    let (file, _) = client.lookup(&root, name.as_bytes())?;
-    let load = Load {
+fn load(scale: &Scale) -> Load {
+    Load {
         kind: Kind::Read(BLOCK),
         window: WINDOW,
         sending: Sending::Plain,
@@ -49,24 +44,58 @@ pub(super) fn run(servers: &mut Servers, which: Running, scale: &Scale, round: u
         sequential: false,
         duration: Duration::MAX,
         seed: 5,
-    };
-    let begun = MeasurementStart::now(servers, which)?;
-    let report = client.load_each_once(&file, &load, scale.cold_calls)?;
-    let figure = begun.end(servers, which, report.calls, report.calls)?;
+    }
+}
+
+pub(super) fn run(servers: &mut Servers, which: Running, scale: &Scale, round: usize) -> Called<Figure> {
+    let name = format!("cold-{}-{round}", which.name());
+    let path = made(servers.export(), &name, scale.cold_bytes)?;
+    let (mut client, root) = servers.connect(which)?;
+    let (file, _) = client.lookup(&root, name.as_bytes())?;
+    let begun = MeasurementStart::of(servers.process(which))?;
+    let report = client.load_each_once(&file, &load(scale), scale.cold_calls)?;
+    let figure = begun.end(report.calls, report.calls)?;
     fs::remove_file(path)?;
     Ok(figure.timed(&report))
 }
 
-pub(super) fn run_on_host(servers: &Servers, scale: &Scale, round: usize) -> io::Result<Figure> {
-    let path = made(servers.export(), &format!("cold-host-{round}"), scale.cold_bytes)?;
-    let mut fio = on_first_cpu("fio");
-    fio.args(["--name=cold", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=io_uring", "--iodepth=64"]);
-    fio.args(["--output-format=terse", "--terse-version=3"]).arg(format!("--filename={}", path.display()));
-    fio.arg(format!("--io_size={}", scale.cold_calls * u64::from(BLOCK)));
-    let output = fio.output()?;
+/// The same calls to the bare loop.
+pub(super) fn run_bare(servers: &Servers, scale: &Scale, round: usize) -> Called<Figure> {
+    let path = made(servers.export(), &format!("cold-bare-{round}"), scale.cold_bytes)?;
+    let mut loops = BareLoop::start(servers, &path)?;
+    let mut client = Client::connect(("127.0.0.1", loops.port))?;
+    let begun = MeasurementStart::of(loops.child.id())?;
+    let report = client.load_each_once(&[0; 32], &load(scale), scale.cold_calls)?;
+    let figure = begun.end(report.calls, report.calls)?;
+    drop(client);
+    loops.child.wait()?;
     fs::remove_file(path)?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().find(|line| line.starts_with("3;"));
-    let rate = line.and_then(|line| line.split(';').nth(TERSE_READ_IOPS)?.parse().ok());
-    rate.map(Figure::of_rate).ok_or_else(|| io::Error::other(format!("fio says no rate: {text}")))
+    Ok(figure.timed(&report))
+}
+
+/// The bare loop's process. It ends with its connection.
+struct BareLoop {
+    child: Child,
+    port: u16,
+}
+
+impl BareLoop {
+    fn start(servers: &Servers, path: &Path) -> io::Result<Self> {
+        let program = servers.bare().ok_or_else(|| io::Error::other("there is no bare loop"))?;
+        let mut command = on_first_cpu(&program.display().to_string());
+        let mut child = command.arg(path).stdout(Stdio::piped()).spawn()?;
+        let mut said = String::new();
+        child.stdout.take().map_or(Ok(0), |out| BufReader::new(out).read_line(&mut said))?;
+        match said.trim().parse() {
+            Ok(port) => Ok(Self { child, port }),
+            Err(_) => Err(io::Error::other(format!("the bare loop says no port: '{said}'"))),
+        }
+    }
+}
+
+impl Drop for BareLoop {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }

@@ -78,6 +78,8 @@ pub struct Options {
     pub afflux: PathBuf,
     /// The program that mounts a server; without it no case uses a mount.
     pub bridge: Option<PathBuf>,
+    /// The bare loop that reads cold data; without it no case reads cold data.
+    pub bare: Option<PathBuf>,
     /// A short run as a smoke test, with meaningless figures.
     pub quick: bool,
     /// Only cases whose names contain one of these words; all cases if empty.
@@ -88,7 +90,7 @@ impl Options {
     /// Whether a case is requested and can run.
     fn wants(&self, case: &Case, servers: &Servers) -> bool {
         let asked = self.only.is_empty() || self.only.iter().any(|word| case.name.contains(word.as_str()));
-        asked && (!case.needs_mount() || servers.can_mount())
+        asked && (!case.needs_mount() || servers.can_mount()) && (!case.is_cold() || servers.bare().is_some())
     }
 }
 

@@ -64,6 +64,8 @@ pub(super) struct Servers {
     export: PathBuf,
     /// The program that mounts a server.
     bridge: Option<PathBuf>,
+    /// The program of the bare loop.
+    bare: Option<PathBuf>,
 }
 
 impl Drop for Servers {
@@ -102,6 +104,7 @@ impl Servers {
             unsynced,
             export: export.to_path_buf(),
             bridge: options.bridge.clone(),
+            bare: options.bare.clone(),
         };
         servers.wait_for_ganesha()?;
         Ok(servers)
@@ -141,6 +144,10 @@ impl Servers {
         self.bridge.is_some()
     }
 
+    pub(super) fn bare(&self) -> Option<&Path> {
+        self.bare.as_deref()
+    }
+
     /// The command that mounts a server.
     pub(super) fn bridge(&self, which: Running, point: &Path) -> io::Result<Command> {
         let bridge = self.bridge.as_ref().ok_or_else(|| io::Error::other("there is no bridge"))?;
@@ -168,9 +175,9 @@ impl Servers {
         Ok((client, root))
     }
 
-    /// CPU time used by a server.
-    pub(super) fn cpu_ns(&self, which: Running) -> io::Result<u64> {
-        cpu_ns(self.server(which).child.id())
+    /// The number of a server's process.
+    pub(super) fn process(&self, which: Running) -> u32 {
+        self.server(which).child.id()
     }
 }
 

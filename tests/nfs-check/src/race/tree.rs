@@ -71,8 +71,8 @@ pub(super) fn run(servers: &Servers, which: Running, scale: &Scale, round: usize
     let mounted = mounted(servers, which, &place)?;
     let into = mounted.point.join(format!("tree-{}-{round}", which.name()));
     fs::create_dir(&into)?;
-    let begun = MeasurementStart::now(servers, which)?;
+    let begun = MeasurementStart::of(servers.process(which))?;
     let status = Command::new("tar").arg("-C").arg(&into).arg("-xf").arg(archive).status()?;
-    let figure = begun.end(servers, which, scale.tree_files, scale.tree_files)?;
+    let figure = begun.end(scale.tree_files, scale.tree_files)?;
     if status.success() { Ok(figure) } else { Err(io::Error::other("tar fails on the mount").into()) }
 }
