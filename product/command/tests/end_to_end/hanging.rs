@@ -396,3 +396,53 @@ fn an_object_removed_from_a_disk_that_hangs_holds_up_no_other_connection() {
     assert_eq!(answered, ROUNDS * OTHERS, "calls beside the disk that hung");
     server.stop();
 }
+
+/// At its first opening, the server finds out what a file system can do by a file without a name. On a file system that is
+/// frozen the making of that file waits.
+// rule: 6: a file system below an export that hangs when it is first opened holds up no connection that asks for others
+// kept in: `product/volume/src/objects/devices.rs`
+#[test]
+fn a_file_system_that_hangs_at_its_first_opening_holds_up_no_other_connection() {
+    const READ: u32 = 6;
+    const FSINFO: u32 = 19;
+    const FIRST_OPENINGS: usize = 8;
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let below = scratch.directory("data/below");
+    let Some(mount) = Mount::ext4(&scratch.path().join("image"), &below, 64 << 20) else { return };
+    fs::write(below.join("file"), b"bytes").unwrap();
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let connect = || afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
+    let mut first = connect();
+    let root = first.mount("/").unwrap();
+    let (directory, _) = first.lookup(&root, b"below").unwrap();
+    let (file, _) = first.lookup(&directory, b"file").unwrap();
+    let range = [0_u64.to_be_bytes().to_vec(), 4096_u32.to_be_bytes().to_vec()].concat();
+    let read = [opaque(&file), range].concat();
+    let mut others = others(&server);
+    let Some(frozen) = Frozen::freeze(&below) else { return };
+    let mut openers: Vec<_> = (0..FIRST_OPENINGS).map(|_| connect()).collect();
+    for opener in &mut openers {
+        opener.send(afflux_nfs_client::NFS, READ, &read).unwrap();
+        opener.send(afflux_nfs_client::NFS, FSINFO, &opaque(&directory)).unwrap();
+    }
+    // Time for the calls to come to the host.
+    thread::park_timeout(Duration::from_millis(400));
+    // The clients of half of the calls go away.
+    openers.truncate(FIRST_OPENINGS / 2);
+    let answered = answering(&mut others);
+    let devices = server.stat()["devices"].as_array().unwrap().len();
+    drop(frozen);
+    assert_eq!((answered, devices), (OTHERS, 1), "calls beside the file system that hung, and devices");
+    for opener in &mut openers {
+        for _ in 0..2 {
+            assert_eq!(opener.receive().unwrap().results[..4], [0; 4]);
+        }
+    }
+    let name = mount.device().trim_start_matches("/dev/");
+    let devices = server.stat()["devices"].as_array().unwrap().clone();
+    let met: Vec<_> = devices.iter().map(|device| device["name"].as_str().unwrap()).collect();
+    assert_eq!(met.len(), 2, "{met:?}");
+    assert_eq!(met[1], name);
+    server.stop();
+}
