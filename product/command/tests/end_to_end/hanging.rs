@@ -3,6 +3,7 @@
 //! rule: 6: a device that hangs refuses its own writers alone, after the time of its knob, and loses nothing
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -444,5 +445,64 @@ fn a_file_system_that_hangs_at_its_first_opening_holds_up_no_other_connection() 
     let met: Vec<_> = devices.iter().map(|device| device["name"].as_str().unwrap()).collect();
     assert_eq!(met.len(), 2, "{met:?}");
     assert_eq!(met[1], name);
+    server.stop();
+}
+
+/// Whether a thread of the process waits in the kernel, where no signal ends the wait.
+fn waits_in_the_kernel(process: u32, thread: &str) -> bool {
+    let stat = |task: fs::DirEntry| fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+    let mut tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+    tasks.any(|task| stat(task).contains(&format!("({thread}) D")))
+}
+
+/// The kernel takes a notice about a file's bytes after it has the answers to its reads of them.
+// rule: a mount tells its kernel of changes to other files while a file that was changed is read from a disk that hangs
+// kept in: `product/linux/src/fuse/session.rs`
+#[test]
+fn a_disk_that_hangs_under_a_read_holds_up_no_notice_about_others() {
+    if !crate::mounted::can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = (scratch.directory("data"), scratch.directory("point"));
+    let below = scratch.directory("data/below");
+    let Some(slow) = slow_disk(&scratch, &below, 50_000_000) else { return };
+    let disk = &slow.1;
+    fs::write(below.join("file"), vec![1; 4 << 20]).unwrap();
+    fs::File::open(below.join("file")).unwrap().sync_all().unwrap();
+    // The kernel keeps bytes, and uses names until it is told.
+    let arguments = ["--mount", point.to_str().unwrap(), "--sole", "--kernel-cache", "--set", NO_RESERVE];
+    let server = Server::start(scratch.path(), &[&data], &arguments);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let directory = client.lookup(&root, "below");
+    let file = client.lookup(&directory, "file");
+    client.write_at(&file, 0, &[2; 8192]);
+    client.commit(&file);
+    let opened = fs::File::open(point.join("below/file")).unwrap();
+    // The host has changed the access time since the write.
+    opened.read_exact_at(&mut [0; 4096], 8192).unwrap();
+    let new = point.join("new");
+    fs::metadata(&new).unwrap_err();
+    let reads = || server.stat()["nfs"]["calls"]["fuse_read"].as_u64().unwrap();
+    let before = reads();
+    disk.hang();
+    let told = thread::scope(|threads| {
+        threads.spawn(|| opened.read_exact_at(&mut [0; 4096], 3 << 20).unwrap());
+        eventually("a program reads", || reads() > before);
+        client.try_write_at(&file, 0, &[3; 8192]).unwrap();
+        eventually("a notice waits", || waits_in_the_kernel(server.process(), "fuse-notices"));
+        client.write_file(&root, "new", b"bytes");
+        let is_told = |_| {
+            thread::park_timeout(Duration::from_millis(100));
+            fs::metadata(&new).is_ok()
+        };
+        let told = (0..100).any(is_told);
+        disk.go_on();
+        told
+    });
+    assert!(told, "the kernel was not told of a name on another disk");
+    drop(opened);
+    assert!(Command::new("umount").arg(&point).status().unwrap().success());
     server.stop();
 }
