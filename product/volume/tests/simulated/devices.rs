@@ -1,4 +1,4 @@
-//! The first opening of a file on a device: how often the device is made, while the host keeps the making waiting.
+//! Files of two devices while the host keeps calls waiting: how often a device is made, and who waits for it.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use afflux_engine::settings::Settings;
-use afflux_engine::{Engine, Platform};
+use afflux_engine::{Engine, Nanos, Platform};
 use afflux_frames::Frames;
 use afflux_simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
 use afflux_volume::{AttributeChange, CreateHow, DeviceFactory, HandleKey, Inode, NewDevice, Volume, VolumeError};
+use bytes::Bytes;
 
 use crate::stale_handles::{BELOW, Counting, DEVICE_BELOW, Lists, serve};
 
@@ -57,6 +58,17 @@ impl Fixture {
         let root = world.run(volume.mount(b"/")).unwrap().unwrap();
         let file = world.run(volume.lookup(&root, BELOW)).unwrap().unwrap().0;
         Self { world, volume, host, file, asked, refuses }
+    }
+
+    /// A file on the first device.
+    fn other(&self) -> Arc<Inode<SimPlatform>> {
+        self.world
+            .run(async {
+                let root = self.volume.mount(b"/").await.unwrap();
+                let how = CreateHow::Guarded(AttributeChange::default());
+                self.volume.create(&root, b"other", how).await.result.unwrap().0
+            })
+            .unwrap()
     }
 
     /// How often the world was asked for the second device, and how many devices the engine has.
@@ -148,4 +160,22 @@ fn a_device_that_could_not_be_made_is_tried_again() {
     lab.refuses.store(false, Ordering::Relaxed);
     lab.world.run(lab.volume.read(&lab.file, 0, 1)).unwrap().unwrap();
     assert_eq!(lab.counts(), (2, 2));
+}
+
+// rule: 6: a device that hangs keeps no file of another from the times that clients were told
+// kept in: `product/volume/src/objects/settling.rs`
+#[test]
+fn a_device_that_hangs_keeps_no_file_of_another_from_its_times() {
+    let lab = Fixture::new();
+    let other = lab.other();
+    for file in [&lab.file, &other] {
+        lab.world.run(lab.volume.write(file, 0, Bytes::from_static(b"bytes"))).unwrap().result.unwrap();
+    }
+    lab.host.hold(true);
+    let platform = Arc::clone(lab.world.platform());
+    lab.world.run(platform.sleep_until(platform.now().after(120 * Nanos::SECOND))).unwrap();
+    assert_eq!(lab.host.waiting(), 1, "the host sets the time of one file");
+    assert_eq!(lab.host.sets.load(Ordering::Relaxed), 2, "and has set that of the other");
+    lab.host.hold(false);
+    lab.pass();
 }

@@ -47,6 +47,8 @@ pub(crate) struct Lists {
     pub(crate) count: AtomicU64,
     held: AtomicBool,
     waiting: Mutex<Vec<Waker>>,
+    /// Changes of attributes that have begun. The first one can be held.
+    pub(crate) sets: AtomicU64,
 }
 
 impl Lists {
@@ -124,7 +126,14 @@ impl Directory for Counting {
         self.tree.stat_all(nodes)
     }
     fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
-        self.tree.set(node, change, durable)
+        let set = self.tree.set(node, change, durable);
+        let (lists, is_first) = (Arc::clone(&self.lists), self.lists.sets.fetch_add(1, Ordering::Relaxed) == 0);
+        Pending::by(async move {
+            if is_first {
+                std::future::poll_fn(|cx| lists.poll_go(cx)).await;
+            }
+            set.await
+        })
     }
     fn access(&self, node: &Node) -> Pending<'_, u8> {
         self.tree.access(node)
