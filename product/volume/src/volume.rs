@@ -49,7 +49,7 @@ pub struct Volume<P: Platform> {
     pub(crate) key: HandleKey,
     pub(crate) table: Table<P>,
     pub(crate) exports: Vec<ExportRoot<P>>,
-    devices: Devices,
+    pub(crate) devices: Devices,
     pub(crate) known_locations: KnownLocations,
     /// Files that an earlier process left in the engine's memory.
     pub(crate) found_files: FoundFiles,

@@ -1,6 +1,6 @@
 //! The engine's devices of a volume.
 //!
-//! Owns: the map from the host's devices to the engine's; the turn of those who want a new one.
+//! Owns: the map from the host's devices to the engine's; turns: to add one, and to look after its unused objects.
 //! Does not own: the making of a device (the world's factory), the thread for that (the tree), its work (the engine).
 //! Invariants: a device of the host is added once, with the first object on it. The making may wait for the host: no lock
 //! but the device's turn is held meanwhile. A making that has begun ends, even without a waiter. An error is not kept.
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use afflux_engine::{DeviceId, Engine, Platform};
-use futures_util::lock::Mutex as TaskMutex;
+use futures_util::lock::{Mutex as TaskMutex, OwnedMutexGuard};
 
 use crate::error::VolumeError;
 use crate::lock::lock;
@@ -28,6 +28,8 @@ struct Met {
     added: OnceLock<DeviceId>,
     /// Held while it is made.
     turn: Arc<TaskMutex<()>>,
+    /// Held while unused objects of it are looked after.
+    tended: Arc<TaskMutex<()>>,
 }
 
 impl Met {
@@ -43,6 +45,11 @@ impl Devices {
 
     fn met(&self, key: DeviceKey) -> Arc<Met> {
         Arc::clone(lock(&self.met).entry(key).or_default())
+    }
+
+    /// The turn to look after unused objects of a device; none while somebody else has it.
+    pub(crate) fn turn_to_tend(&self, key: DeviceKey) -> Option<OwnedMutexGuard<()>> {
+        Arc::clone(&self.met(key).tended).try_lock_owned()
     }
 
     /// Adds the device of an export, on this thread. The volume serves nothing yet.

@@ -179,3 +179,38 @@ fn a_device_that_hangs_keeps_no_file_of_another_from_its_times() {
     lab.host.hold(false);
     lab.pass();
 }
+
+// rule: 6: a device that hangs keeps no object of another from being looked after
+// kept in: `product/volume/src/coherence/upkeep.rs`
+#[test]
+fn a_device_that_hangs_keeps_no_unused_object_of_another_from_being_looked_after() {
+    const ROUNDS: u64 = 5;
+    let lab = Fixture::new();
+    drop(lab.other());
+    let Fixture { world, volume, host, file, .. } = lab;
+    drop(file);
+    host.hold(true);
+    volume.upkeep_every(Nanos::SECOND);
+    let platform = Arc::clone(world.platform());
+    let wait = |ns| world.run(platform.sleep_until(platform.now().after(ns))).unwrap();
+    let looks_in_rounds = || {
+        let before = host.looks.load(Ordering::Relaxed);
+        wait(ROUNDS * Nanos::SECOND);
+        host.looks.load(Ordering::Relaxed) - before
+    };
+    // A first round finds the objects used. From here on the end of a wait lies between two rounds.
+    wait(Nanos::SECOND * 5 / 2);
+    assert_eq!(host.waiting(), 1, "a look at the first device waits");
+    assert_eq!(looks_in_rounds(), ROUNDS, "each round looks at the device below");
+    // The device that hangs has one more unused object.
+    let make = async {
+        let root = volume.mount(b"/").await.unwrap();
+        let how = CreateHow::Guarded(AttributeChange::default());
+        drop(volume.create(&root, b"one more", how).await.result.unwrap());
+    };
+    world.run(make).unwrap();
+    assert_eq!(looks_in_rounds(), ROUNDS, "one round at a time looks at the device that hangs");
+    host.hold(false);
+    wait(Nanos::SECOND);
+    assert_eq!(looks_in_rounds(), 2 * ROUNDS, "both devices are looked at again");
+}

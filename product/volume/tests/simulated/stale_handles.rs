@@ -49,6 +49,8 @@ pub(crate) struct Lists {
     waiting: Mutex<Vec<Waker>>,
     /// Changes of attributes that have begun. The first one can be held.
     pub(crate) sets: AtomicU64,
+    /// Looks at several objects that have begun. The first one can be held.
+    pub(crate) looks: AtomicU64,
 }
 
 impl Lists {
@@ -57,7 +59,7 @@ impl Lists {
         self.waiting.lock().unwrap().drain(..).for_each(Waker::wake);
     }
 
-    /// How many wait.
+    /// How many tasks wait.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.lock().unwrap().len()
     }
@@ -66,7 +68,10 @@ impl Lists {
         if !self.held.load(Ordering::Relaxed) {
             return Poll::Ready(());
         }
-        self.waiting.lock().unwrap().push(cx.waker().clone());
+        let mut waiting = self.waiting.lock().unwrap();
+        if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            waiting.push(cx.waker().clone());
+        }
         Poll::Pending
     }
 }
@@ -123,7 +128,14 @@ impl Directory for Counting {
         self.tree.stat(node)
     }
     fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
-        self.tree.stat_all(nodes)
+        let stats = self.tree.stat_all(nodes);
+        let (lists, is_first) = (Arc::clone(&self.lists), self.lists.looks.fetch_add(1, Ordering::Relaxed) == 0);
+        Pending::by(async move {
+            if is_first {
+                std::future::poll_fn(|cx| lists.poll_go(cx)).await;
+            }
+            stats.await
+        })
     }
     fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
         let set = self.tree.set(node, change, durable);
