@@ -345,12 +345,11 @@ fn host_devices(platform: LinuxPlatform, devices: Arc<Devices>, kept: Arc<Mutex<
     Box::new(move |key: DeviceKey, node: &Node| {
         let device = host_device(&platform, node, Caching::Auto)?;
         let label = device_label::of(key.0);
-        let name = device_label::unused(&label.name, &devices.names());
         let identity = device_identity::of(key.0, device.file_system_id());
         let remembered = identity.as_ref().map(|identity| lock(&kept).of(identity)).unwrap_or_default();
         let described = device.describe();
         let described = label.attached_by.map_or_else(|| described.to_string(), |by| format!("{by}, {described}"));
-        devices.add(name.clone(), described, identity);
+        let name = devices.add(&label.name, described, identity);
         debug!("{} is a device now, {}", output::shown(&name), output::shown(device.describe()));
         Ok(NewDevice { name, device, remembered })
     })

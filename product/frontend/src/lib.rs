@@ -18,5 +18,5 @@ pub mod trace;
 pub use caller::{Claim, GROUPS_MAX, Origin, Party, Peer};
 pub use kept_check::kept_check;
 pub use machine::{Lent, LentBytes, Output, ProtocolError, ProtocolMachine, Segment};
-pub use message::{Answering, HEAD_BYTES_MAX, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Tried};
+pub use message::{Answering, HEAD_BYTES_MAX, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Notice, Tried};
 pub use recording::{CALLS_KEPT, RecordedCall, RecordedOperation, Recording, RecordingReader};

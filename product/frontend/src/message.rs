@@ -3,7 +3,7 @@
 //! Owns: the interface of such a machine, the form of its replies.
 //! Does not own: any protocol (front ends), threads and descriptors (worlds); streams ([`crate::ProtocolMachine`]).
 //! Invariants: a machine never blocks. A message that needs a wait is given back, to be answered by a future. Notices are
-//! taken by one task, which answers no message: their receiver may wait for answers while it takes a notice.
+//! written by threads that answer no message: their receiver may wait for answers while it takes a notice.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -54,6 +54,14 @@ impl MessageReply {
     }
 }
 
+/// A message that is no reply. Its receiver may wait for a disk before it takes it.
+pub struct Notice {
+    /// The number of the disk.
+    pub disk: u64,
+    /// The message.
+    pub message: MessageReply,
+}
+
 /// The outcome of a message that must not wait.
 #[allow(clippy::large_enum_variant, reason = "a box would be an allocation for each reply")]
 pub enum Tried {
@@ -82,10 +90,14 @@ pub trait MessageMachine: Send + Sync + 'static {
         None
     }
 
-    /// The next message that is no reply; none once the machine refuses calls. If several tasks ask, the last one is woken.
-    fn poll_notice(&self, _cx: &mut Context<'_>) -> Poll<Option<MessageReply>> {
+    /// The next notice; none once the machine refuses calls. A disk's next one comes after
+    /// [`MessageMachine::notice_taken`]. If several tasks ask, the last one is woken.
+    fn poll_notice(&self, _cx: &mut Context<'_>) -> Poll<Option<Notice>> {
         Poll::Ready(None)
     }
+
+    /// The receiver has taken the last notice of this disk.
+    fn notice_taken(&self, _disk: u64) {}
 
     /// Answers a message, if that needs no wait.
     fn try_answer(&self, message: &[u8]) -> Tried;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use afflux_frontend::{Answering, MessageMachine, MessageReply, Tried};
+use afflux_frontend::{Answering, MessageMachine, MessageReply, Notice, Tried};
 use afflux_volume::Platform;
 use futures_channel::oneshot::Receiver;
 
@@ -112,8 +112,13 @@ impl<P: Platform> MessageMachine for Mount<P> {
         self.notices.close();
     }
 
-    fn poll_notice(&self, cx: &mut Context<'_>) -> Poll<Option<MessageReply>> {
-        self.notices.poll(cx).map(|notice| notice.map(reply::notice))
+    fn poll_notice(&self, cx: &mut Context<'_>) -> Poll<Option<Notice>> {
+        let message = |(disk, change)| Notice { disk, message: reply::notice(change) };
+        self.notices.poll(cx).map(|next| next.map(message))
+    }
+
+    fn notice_taken(&self, disk: u64) {
+        self.notices.taken(disk);
     }
 
     fn resumption(&self) -> Option<MessageReply> {

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::Recording;
 use afflux_volume::{
-    Before, Caller, Client, FileHandle, ForeignChange, ForeignListener, Held, Inode, KnobId, Platform, Volume,
-    VolumeKnob, WhichKnob,
+    Before, Caller, Client, DeviceKey, FileHandle, ForeignChange, ForeignListener, Held, Inode, KnobId, Platform,
+    Volume, VolumeKnob, WhichKnob,
 };
 
 use crate::abi::{UNIQUE_RESENT, init, notify};
@@ -23,7 +23,7 @@ use crate::kept::journal::{Change, Grant, Journal};
 use crate::kept::{Agreed, Kept, KeptError, KeptFile, ShortVerifier};
 use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, PAGE_BYTES};
 use crate::nodes::Nodes;
-use crate::notices::{Notice, Notices};
+use crate::notices::{NO_DISK, Notice, Notices};
 use crate::open_files::{OpenFile, OpenFiles, Opened};
 use crate::reply::{Answer, Errno, Granted, Validity};
 use crate::request::{self, Header};
@@ -221,7 +221,7 @@ impl<P: Platform> Mount<P> {
             (node, if self.prunes.load(Ordering::Relaxed) { nodes.surplus() } else { Vec::new() })
         };
         if !surplus.is_empty() {
-            self.notices.note(Notice::Unused(surplus));
+            self.notices.note(NO_DISK, Notice::Unused(surplus));
         }
         if let Some(journal) = &self.journal {
             journal.grant(unique, Grant::Node(node));
@@ -413,7 +413,7 @@ async fn reopened<P: Platform>(volume: &Arc<Volume<P>>, file: &KeptFile) -> Open
 }
 
 impl<P: Platform> ForeignListener for Mount<P> {
-    fn changed(&self, change: ForeignChange) {
+    fn changed(&self, device: DeviceKey, change: ForeignChange) {
         let node = |handle| self.known().known(handle);
         let notice = match change {
             ForeignChange::Bytes(file) => {
@@ -426,7 +426,7 @@ impl<P: Platform> ForeignListener for Mount<P> {
             ForeignChange::Name { directory, name } => node(&directory).map(|directory| Notice::Name(directory, name)),
         };
         if let Some(notice) = notice {
-            self.notices.note(notice);
+            self.notices.note(device.0, notice);
         }
     }
 }

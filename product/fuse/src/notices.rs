@@ -2,9 +2,9 @@
 //!
 //! Owns: the changes that wait to be told, each once.
 //! Does not own: the finding of changes (the volume), the sending (worlds).
-//! Invariants: noting a change waits for nothing and calls nobody but the sender's waker. At most [`OBJECTS_MAX`] objects
-//! and [`NAMES_MAX`] names wait. Further ones are dropped: the kernel asks again by itself after its short time. Changes
-//! are told before unused nodes.
+//! Invariants: noting a change waits for nothing and calls nobody but the sender's waker. Of each disk at most
+//! [`OBJECTS_MAX`] objects and [`NAMES_MAX`] names wait. Further ones are dropped: the kernel asks again by itself after its
+//! short time. The kernel may wait for a disk while it takes a notice, so each disk has at most one under way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,9 @@ const OBJECTS_MAX: usize = 1 << 20;
 const NAMES_MAX: usize = 4096;
 /// Unused nodes are named again later, so few wait.
 const UNUSED_MAX: usize = 1024;
+
+/// The number of no disk: unused nodes are of any.
+pub(crate) const NO_DISK: u64 = u64::MAX;
 
 /// The kernel forgets its copy.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,11 +36,55 @@ pub(crate) enum Notice {
 
 #[derive(Default)]
 struct Waiting {
+    disks: BTreeMap<u64, OfDisk>,
+    closed: bool,
+}
+
+/// The notices of one disk.
+#[derive(Default)]
+struct OfDisk {
     /// Whether the bytes changed, too.
     objects: BTreeMap<u64, bool>,
     names: BTreeSet<(u64, Bytes)>,
     unused: Vec<u64>,
-    closed: bool,
+    /// The kernel has not taken the last one yet.
+    is_under_way: bool,
+}
+
+impl OfDisk {
+    fn note(&mut self, notice: Notice) {
+        match notice {
+            Notice::Name(node, name) => {
+                if self.names.len() < NAMES_MAX {
+                    self.names.insert((node, name));
+                }
+            }
+            Notice::Unused(nodes) => {
+                if self.unused.len() < UNUSED_MAX {
+                    self.unused.extend(nodes);
+                }
+            }
+            Notice::Attributes(node) | Notice::Bytes(node) => {
+                let bytes = matches!(notice, Notice::Bytes(_));
+                if let Some(noted) = self.objects.get_mut(&node) {
+                    *noted |= bytes;
+                } else if self.objects.len() < OBJECTS_MAX {
+                    self.objects.insert(node, bytes);
+                }
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<Notice> {
+        if let Some((node, name)) = self.names.pop_first() {
+            return Some(Notice::Name(node, name));
+        }
+        match self.objects.pop_first() {
+            Some((node, true)) => Some(Notice::Bytes(node)),
+            Some((node, false)) => Some(Notice::Attributes(node)),
+            None => Some(std::mem::take(&mut self.unused)).filter(|nodes| !nodes.is_empty()).map(Notice::Unused),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -47,29 +94,8 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    pub(crate) fn note(&self, notice: Notice) {
-        let mut waiting = self.lock();
-        match notice {
-            Notice::Name(node, name) => {
-                if waiting.names.len() < NAMES_MAX {
-                    waiting.names.insert((node, name));
-                }
-            }
-            Notice::Unused(nodes) => {
-                if waiting.unused.len() < UNUSED_MAX {
-                    waiting.unused.extend(nodes);
-                }
-            }
-            Notice::Attributes(node) | Notice::Bytes(node) => {
-                let bytes = matches!(notice, Notice::Bytes(_));
-                if let Some(noted) = waiting.objects.get_mut(&node) {
-                    *noted |= bytes;
-                } else if waiting.objects.len() < OBJECTS_MAX {
-                    waiting.objects.insert(node, bytes);
-                }
-            }
-        }
-        drop(waiting);
+    pub(crate) fn note(&self, disk: u64, notice: Notice) {
+        self.lock().disks.entry(disk).or_default().note(notice);
         self.sender.wake();
     }
 
@@ -79,22 +105,29 @@ impl Notices {
         self.sender.wake();
     }
 
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<Notice>> {
+    /// The next notice of a disk that has none under way.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<(u64, Notice)>> {
         // Registered before the look, so that no change in between is missed.
         self.sender.register(cx.waker());
         let mut waiting = self.lock();
         if waiting.closed {
             return Poll::Ready(None);
         }
-        if let Some((node, name)) = waiting.names.pop_first() {
-            return Poll::Ready(Some(Notice::Name(node, name)));
+        for (disk, of_disk) in waiting.disks.iter_mut().filter(|(_, of_disk)| !of_disk.is_under_way) {
+            if let Some(notice) = of_disk.next() {
+                of_disk.is_under_way = true;
+                return Poll::Ready(Some((*disk, notice)));
+            }
         }
-        match waiting.objects.pop_first() {
-            Some((node, true)) => Poll::Ready(Some(Notice::Bytes(node))),
-            Some((node, false)) => Poll::Ready(Some(Notice::Attributes(node))),
-            None if waiting.unused.is_empty() => Poll::Pending,
-            None => Poll::Ready(Some(Notice::Unused(std::mem::take(&mut waiting.unused)))),
+        Poll::Pending
+    }
+
+    /// The kernel has taken the notice of this disk.
+    pub(crate) fn taken(&self, disk: u64) {
+        if let Some(of_disk) = self.lock().disks.get_mut(&disk) {
+            of_disk.is_under_way = false;
         }
+        self.sender.wake();
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {

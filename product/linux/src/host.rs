@@ -37,8 +37,8 @@ use std::sync::{Arc, OnceLock};
 
 use afflux_volume::{
     AttributeChange, Changed, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked,
-    Named, New, NewDevice, Node, PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space, Stable, Stat, Unnamed,
-    VolumeError, Window, XattrChange,
+    MakeDevice, Named, New, NewDevice, Node, PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space, Stable,
+    Stat, Unnamed, VolumeError, Window, XattrChange,
 };
 use bytes::Bytes;
 use rustix::fs::{fsync, syncfs};
@@ -413,6 +413,10 @@ impl Directory for HostTree {
             }
             Ok(())
         })
+    }
+
+    fn make_device(&self, node: &Node, make: MakeDevice) -> Pending<'static, NewDevice> {
+        self.with(node, |_, _| make())
     }
 
     fn space(&self, node: &Node) -> Pending<'_, Space> {

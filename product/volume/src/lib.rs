@@ -43,8 +43,8 @@ pub use tree::attributes::{
 };
 pub use tree::caller::{Caller, Credentials};
 pub use tree::directory::{
-    Change, Changed, Created, Data, DeviceFactory, DeviceKey, Directory, Export, Found, Identified, Linked, Named, New,
-    NewDevice, Node, PathLimits, Removed, Renamed, Seek, Space, SpecialKind, Stable, Stat, Unnamed,
+    Change, Changed, Created, Data, DeviceFactory, DeviceKey, Directory, Export, Found, Identified, Linked, MakeDevice,
+    Named, New, NewDevice, Node, PathLimits, Removed, Renamed, Seek, Space, SpecialKind, Stable, Stat, Unnamed,
 };
 pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
 pub use tree::joint::Joint;

@@ -49,7 +49,7 @@ pub struct Volume<P: Platform> {
     pub(crate) key: HandleKey,
     pub(crate) table: Table<P>,
     pub(crate) exports: Vec<ExportRoot<P>>,
-    devices: Devices,
+    pub(crate) devices: Devices,
     pub(crate) known_locations: KnownLocations,
     /// Files that an earlier process left in the engine's memory.
     pub(crate) found_files: FoundFiles,
@@ -131,7 +131,7 @@ impl<P: Platform> Volume<P> {
             attributes_idle,
         });
         for export in &volume.exports {
-            volume.device(export.root.device, &export.root.node)?;
+            volume.devices.add_now(&volume.engine, export.root.device, &export.root.node)?;
         }
         Ok(volume)
     }
@@ -199,8 +199,8 @@ impl<P: Platform> Volume<P> {
     }
 
     /// The engine's device for a device of the host; added on first use.
-    pub(crate) fn device(&self, key: DeviceKey, node: &Node) -> Result<DeviceId, VolumeError> {
-        self.devices.get_or_add(&self.engine, key, node)
+    pub(crate) async fn device(&self, key: DeviceKey, node: &Node) -> Result<DeviceId, VolumeError> {
+        self.devices.get_or_add(&self.engine, &self.tree, key, node).await.unwrap_or(Err(STOPPED))
     }
 
     /// Runs `work` to its end in the world, for a front end whose connection ends before its calls.

@@ -20,7 +20,7 @@ use tracing::info;
 
 use super::exports::Export;
 use super::front::Front;
-use super::{event_stream, gauges};
+use super::{device_label, event_stream, gauges};
 use crate::control::listener::Responder;
 use crate::control::messages::{
     CacheGauges, DeviceGauges, Drained, NfsGauges, Progress, Reply, Report, Request, Served, StoreGauges, Unwritten,
@@ -47,14 +47,13 @@ struct ServedDevice {
 }
 
 impl Devices {
-    /// Adds a device under its name, with its description and its identity.
-    pub(crate) fn add(&self, name: String, described: String, identity: Option<String>) {
-        self.lock().push(ServedDevice { name, described, identity });
-    }
-
-    /// The names in use.
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.lock().iter().map(|met| met.name.clone()).collect()
+    /// Adds a device with its description and its identity. Returns its name: the label, or another if that is in use.
+    pub(crate) fn add(&self, label: &str, described: String, identity: Option<String>) -> String {
+        let mut devices = self.lock();
+        let used: Vec<_> = devices.iter().map(|met| met.name.clone()).collect();
+        let name = device_label::unused(label, &used);
+        devices.push(ServedDevice { name: name.clone(), described, identity });
+        name
     }
 
     /// Name and description of each.

@@ -96,8 +96,8 @@ impl StoreVolume {
         let (device, url) = (Arc::clone(&self.parts.device), self.place.url.clone());
         let remembered = kept.of(&url);
         Box::new(move |_, _| {
-            devices.add(DEVICE.to_owned(), url.clone(), Some(url.clone()));
-            Ok(NewDevice { name: DEVICE.to_owned(), device: Arc::clone(&device), remembered: remembered.clone() })
+            let name = devices.add(DEVICE, url.clone(), Some(url.clone()));
+            Ok(NewDevice { name, device: Arc::clone(&device), remembered: remembered.clone() })
         })
     }
 

@@ -3,7 +3,7 @@
 //! rule: 6: a device that hangs refuses its own writers alone, after the time of its knob, and loses nothing
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -398,5 +398,114 @@ fn an_object_removed_from_a_disk_that_hangs_holds_up_no_other_connection() {
         ended.store(true, Ordering::Relaxed);
     });
     assert_eq!(answered, ROUNDS * OTHERS, "calls beside the disk that hung");
+    server.stop();
+}
+
+/// At its first opening, the server finds out what a file system can do by a file without a name. On a file system that is
+/// frozen the making of that file waits.
+// rule: 6: a file system below an export that hangs when it is first opened holds up no connection that asks for others
+// kept in: `product/volume/src/objects/devices.rs`
+#[test]
+fn a_file_system_that_hangs_at_its_first_opening_holds_up_no_other_connection() {
+    const READ: u32 = 6;
+    const FSINFO: u32 = 19;
+    const FIRST_OPENINGS: usize = 8;
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let below = scratch.directory("data/below");
+    let Some(mount) = Mount::ext4(&scratch.path().join("image"), &below, 64 << 20) else { return };
+    fs::write(below.join("file"), b"bytes").unwrap();
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let connect = || afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
+    let mut first = connect();
+    let root = first.mount("/").unwrap();
+    let (directory, _) = first.lookup(&root, b"below").unwrap();
+    let (file, _) = first.lookup(&directory, b"file").unwrap();
+    let range = [0_u64.to_be_bytes().to_vec(), 4096_u32.to_be_bytes().to_vec()].concat();
+    let read = [opaque(&file), range].concat();
+    let mut others = others(&server);
+    let Some(frozen) = Frozen::freeze(&below) else { return };
+    let mut openers: Vec<_> = (0..FIRST_OPENINGS).map(|_| connect()).collect();
+    for opener in &mut openers {
+        opener.send(afflux_nfs_client::NFS, READ, &read).unwrap();
+        opener.send(afflux_nfs_client::NFS, FSINFO, &opaque(&directory)).unwrap();
+    }
+    // Time for the calls to come to the host.
+    thread::park_timeout(Duration::from_millis(400));
+    // The clients of half of the calls go away.
+    openers.truncate(FIRST_OPENINGS / 2);
+    let answered = answering(&mut others);
+    let devices = server.stat()["devices"].as_array().unwrap().len();
+    drop(frozen);
+    assert_eq!((answered, devices), (OTHERS, 1), "calls beside the file system that hung, and devices");
+    for opener in &mut openers {
+        for _ in 0..2 {
+            assert_eq!(opener.receive().unwrap().results[..4], [0; 4]);
+        }
+    }
+    let name = mount.device().trim_start_matches("/dev/");
+    let devices = server.stat()["devices"].as_array().unwrap().clone();
+    let met: Vec<_> = devices.iter().map(|device| device["name"].as_str().unwrap()).collect();
+    assert_eq!(met.len(), 2, "{met:?}");
+    assert_eq!(met[1], name);
+    server.stop();
+}
+
+/// Whether a thread of the process waits in the kernel, where no signal ends the wait.
+fn waits_in_the_kernel(process: u32, thread: &str) -> bool {
+    let stat = |task: fs::DirEntry| fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+    let mut tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+    tasks.any(|task| stat(task).contains(&format!("({thread}) D")))
+}
+
+/// The kernel takes a notice about a file's bytes after it has the answers to its reads of them.
+// rule: a mount tells its kernel of changes to other files while a file that was changed is read from a disk that hangs
+// kept in: `product/linux/src/fuse/session.rs`
+#[test]
+fn a_disk_that_hangs_under_a_read_holds_up_no_notice_about_others() {
+    if !crate::mounted::can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = (scratch.directory("data"), scratch.directory("point"));
+    let below = scratch.directory("data/below");
+    let Some(slow) = slow_disk(&scratch, &below, 50_000_000) else { return };
+    let disk = &slow.1;
+    fs::write(below.join("file"), vec![1; 4 << 20]).unwrap();
+    fs::File::open(below.join("file")).unwrap().sync_all().unwrap();
+    // The kernel keeps bytes, and uses names until it is told.
+    let arguments = ["--mount", point.to_str().unwrap(), "--sole", "--kernel-cache", "--set", NO_RESERVE];
+    let server = Server::start(scratch.path(), &[&data], &arguments);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let directory = client.lookup(&root, "below");
+    let file = client.lookup(&directory, "file");
+    client.write_at(&file, 0, &[2; 8192]);
+    client.commit(&file);
+    let opened = fs::File::open(point.join("below/file")).unwrap();
+    // The host has changed the access time since the write.
+    opened.read_exact_at(&mut [0; 4096], 8192).unwrap();
+    let new = point.join("new");
+    fs::metadata(&new).unwrap_err();
+    let reads = || server.stat()["nfs"]["calls"]["fuse_read"].as_u64().unwrap();
+    let before = reads();
+    disk.hang();
+    let told = thread::scope(|threads| {
+        threads.spawn(|| opened.read_exact_at(&mut [0; 4096], 3 << 20).unwrap());
+        eventually("a program reads", || reads() > before);
+        client.try_write_at(&file, 0, &[3; 8192]).unwrap();
+        eventually("a notice waits", || waits_in_the_kernel(server.process(), "fuse-notices"));
+        client.write_file(&root, "new", b"bytes");
+        let is_told = |_| {
+            thread::park_timeout(Duration::from_millis(100));
+            fs::metadata(&new).is_ok()
+        };
+        let told = (0..100).any(is_told);
+        disk.go_on();
+        told
+    });
+    assert!(told, "the kernel was not told of a name on another disk");
+    drop(opened);
+    assert!(Command::new("umount").arg(&point).status().unwrap().success());
     server.stop();
 }

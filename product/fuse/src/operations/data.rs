@@ -193,7 +193,7 @@ async fn write_fitting<P: Platform>(
     let (inode, client) = (&file.inode, Some(&file.client));
     match on.volume.write_by(&on.own, client, inode, offset, data).await.result {
         Err(VolumeError::TooLarge) => {
-            let room = on.volume.file_bytes_max(inode).saturating_sub(offset);
+            let room = on.volume.file_bytes_max(inode).await.saturating_sub(offset);
             let fits = data.get(..room as usize).filter(|fits| !fits.is_empty()).ok_or(VolumeError::TooLarge)?;
             on.volume.write_by(&on.own, client, inode, offset, fits).await.result?;
             Ok(fits.len())

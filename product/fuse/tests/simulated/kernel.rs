@@ -291,7 +291,8 @@ impl Kernel {
         let mut context = Context::from_waker(Waker::noop());
         let mut notices = Vec::new();
         while let Poll::Ready(Some(notice)) = self.mount.poll_notice(&mut context) {
-            let bytes = bytes_of(&notice);
+            let bytes = bytes_of(&notice.message);
+            self.mount.notice_taken(notice.disk);
             assert_eq!((u32_at(&bytes, 0) as usize, u64_at(&bytes, 8)), (bytes.len(), 0));
             notices.push((u32_at(&bytes, 4), u64_at(&bytes, 16), bytes[24..].to_vec()));
         }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use afflux_frontend::MessageMachine;
-use afflux_volume::{AttributeChange, Caller, CreateHow, XattrChange};
+use afflux_volume::{AttributeChange, Caller, CreateHow, DeviceKey, ForeignChange, ForeignListener, XattrChange};
 use bytes::Bytes;
 
 use crate::kernel::{Kernel, ROOT, longs, name, words};
@@ -78,6 +78,37 @@ fn others_changes_are_told_once_and_only_of_what_the_kernel_knows() {
         })
         .unwrap();
     assert_eq!(kernel.notices(), [name_in(ROOT, "file"), attributes_of(file)]);
+}
+
+/// The kernel may wait for a disk before it takes a notice.
+// rule: a mount tells the kernel of one change of a disk at a time, and waits for no disk with those of others
+#[test]
+fn a_notice_that_the_kernel_does_not_take_holds_up_its_own_disk_alone() {
+    let kernel = Kernel::new();
+    kernel.create(ROOT, "file");
+    let handles = async {
+        let root = kernel.volume.mount(b"").await.unwrap();
+        let file = kernel.volume.lookup(&root, b"file").await.unwrap().0;
+        [kernel.volume.handle(&root), kernel.volume.handle(&file)]
+    };
+    let [root, file] = kernel.world.run(handles).unwrap();
+    let next = || {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match kernel.mount.poll_notice(&mut context) {
+            std::task::Poll::Ready(notice) => notice.map(|notice| notice.disk),
+            std::task::Poll::Pending => None,
+        }
+    };
+    let change = |disk, of| kernel.mount.changed(DeviceKey(disk), of);
+    change(1, ForeignChange::Bytes(file));
+    change(1, ForeignChange::Attributes(root));
+    assert_eq!((next(), next()), (Some(1), None));
+    change(2, ForeignChange::Attributes(root));
+    assert_eq!((next(), next()), (Some(2), None));
+    kernel.mount.notice_taken(1);
+    assert_eq!((next(), next()), (Some(1), None));
+    kernel.mount.notice_taken(1);
+    assert_eq!(next(), None);
 }
 
 #[test]

@@ -4,8 +4,8 @@
 //! Does not own: answers (the machine), mounting (`mounting`), which threads rest (`resting`).
 //! Invariants: a call that waits is on a reactor, which polls it anew. A thread makes a call's first host calls itself,
 //! unless no other thread is there for the device (`resting`): so one always comes back, whatever hangs. The
-//! session is over once the mount is gone. Notices have a thread of their own: the kernel may wait for a reply while it
-//! takes one.
+//! session is over once the mount is gone. Notices of each disk have a thread of their own: the kernel may wait
+//! for a reply while it takes one.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use afflux_engine::Platform;
 use afflux_frontend::{Answering, MessageMachine, MessageReply, Tried};
+use afflux_volume::DeviceKey;
 
 use super::buffers::Buffers;
 use super::device::{Device, Written};
@@ -24,6 +25,7 @@ use super::mounting::FuseMount;
 use super::resting::{Crew, Member, Rhythm};
 use crate::in_place::InPlace;
 use crate::platform::LinuxPlatform;
+use crate::pool::{DevicePools, WorkerPool};
 
 /// The threads of a session: one that always comes back, and some that may block in the host. More would only pass the
 /// calls of one program around. With fewer, a program finds the others at the ends of its earlier calls.
@@ -130,7 +132,7 @@ impl FuseMount {
             shared.devices().push(device.clone());
             start(number, shared.clone(), device, shared.buffers.take(), lives.clone())?;
         }
-        tell(platform.clone(), Arc::clone(&machine), self.device.clone())?;
+        tell(platform, Arc::clone(&machine), self.device.clone());
         let waiting = Arc::clone(&shared.waiting);
         let buffer = shared.buffers.take();
         start(0, shared, self.device, buffer, lives)?;
@@ -149,14 +151,19 @@ fn start(number: usize, shared: Shared, device: Device, mut buffer: Vec<u8>, liv
 }
 
 /// Sends the machine's notices, until it refuses calls.
-fn tell(platform: LinuxPlatform, machine: Arc<dyn MessageMachine>, device: Device) -> io::Result<()> {
-    thread::Builder::new().name("fuse-notices".to_owned()).spawn(move || {
-        while let Some(notice) = platform.block_on(poll_fn(|cx| machine.poll_notice(cx))) {
-            // The kernel refuses a notice about what it has forgotten already.
-            device.write(&notice);
+fn tell(platform: &LinuxPlatform, machine: Arc<dyn MessageMachine>, device: Device) {
+    // A disk has one notice under way, so one thread is enough.
+    let pools = DevicePools::new(&WorkerPool::new("fuse-notices", 1, 1));
+    platform.spawn("fuse notices", async move {
+        while let Some(notice) = poll_fn(|cx| machine.poll_notice(cx)).await {
+            let (machine, device) = (Arc::clone(&machine), device.clone());
+            pools.of(DeviceKey(notice.disk)).post(move || {
+                // The kernel refuses a notice about what it has forgotten already.
+                device.write(&notice.message);
+                machine.notice_taken(notice.disk);
+            });
         }
-    })?;
-    Ok(())
+    });
 }
 
 impl Shared {

@@ -3,15 +3,18 @@
 //! Owns: an id for each file system, which survives restarts where the host gives one; a descriptor
 //! on each, for opening handles and for syncs.
 //! Does not own: devices of the engine (the volume makes one when it meets a file system).
-//! Invariants: two file systems that are known at a time have different ids.
+//! Invariants: two file systems that are known at a time have different ids. A file system that hangs keeps no other from
+//! being met.
 
 use std::fs;
+use std::future::poll_fn;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use afflux_volume::{DeviceKey, Kind, VolumeError};
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstatvfs, major, minor, openat, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstatvfs, major, makedev, minor, openat, openat2};
 
 use super::Core;
 use super::calls::{self, error_of};
@@ -124,42 +127,69 @@ impl FileSystem {
     }
 }
 
+/// A place below an export where a file system is mounted.
+pub(super) struct MountPoint {
+    device: DeviceKey,
+    export: PathBuf,
+    below: PathBuf,
+}
+
 impl Core {
-    /// Meets the file systems that are mounted below the exports now.
-    pub(super) fn meet_mounts(&self) {
+    /// The places below the exports where file systems are mounted now that were not met yet. Asks no file system.
+    fn unmet_mounts(&self) -> Vec<MountPoint> {
         let Ok(table) = fs::read("/proc/self/mountinfo") else {
+            return Vec::new();
+        };
+        let points = table.split(|&byte| byte == b'\n').filter_map(mount_point);
+        let unmet = points.filter(|(device, _)| self.file_systems.known_id(*device).is_none());
+        let below = unmet.flat_map(|(device, point)| {
+            self.file_systems.paths.iter().filter_map(move |export| {
+                let below = point.strip_prefix(export).ok().filter(|below| !below.as_os_str().is_empty())?;
+                Some(MountPoint { device, export: export.clone(), below: below.to_owned() })
+            })
+        });
+        below.collect()
+    }
+
+    /// Meets a file system. One that cannot be met now is met by a later lookup.
+    fn meet(&self, at: &MountPoint) {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+        let root = openat(rustix::fs::CWD, &at.export, flags, Mode::empty());
+        let Ok(fd) = root.and_then(|root| openat2(&root, &at.below, flags, Mode::empty(), resolve)) else {
             return;
         };
-        let points: Vec<_> = table.split(|&byte| byte == b'\n').filter_map(mount_point).collect();
-        for path in &self.file_systems.paths {
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let Ok(root) = openat(rustix::fs::CWD, path, flags, Mode::empty()) else {
-                continue;
-            };
-            for point in &points {
-                let Ok(below) = point.strip_prefix(path) else {
-                    continue;
-                };
-                if below.as_os_str().is_empty() {
-                    continue;
-                }
-                let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
-                let Ok(fd) = openat2(&root, below, flags, Mode::empty(), resolve) else {
-                    continue;
-                };
-                if let Ok(stat) = calls::stat(fd.as_fd(), "") {
-                    // A file system that cannot be met now is met by a later lookup.
-                    let _ = self.file_systems.id(stat.device, fd.as_fd(), stat.kind);
-                }
-            }
+        if let Ok(stat) = calls::stat(fd.as_fd(), "") {
+            let _ = self.file_systems.id(stat.device, fd.as_fd(), stat.kind);
         }
     }
 }
 
-/// The mount point in a line of mountinfo: its fifth field, with octal escapes.
-fn mount_point(line: &[u8]) -> Option<PathBuf> {
+/// Meets the file systems below the exports, each on the threads of its device, until one has this id. Returns descriptors
+/// on that one, and its devices.
+pub(super) async fn meet_mounts(core: &Arc<Core>, id: u64) -> Vec<(DeviceKey, Arc<OwnedFd>)> {
+    let looking = Arc::clone(core);
+    let unmet = core.pools.common().run(move || looking.unmet_mounts()).await;
+    let meetings = unmet.into_iter().map(|at| {
+        let meeting = Arc::clone(core);
+        Box::pin(core.pools.of(at.device).run(move || meeting.meet(&at)))
+    });
+    let mut meetings: Vec<_> = meetings.collect();
+    poll_fn(|cx| {
+        meetings.retain_mut(|meeting| meeting.as_mut().poll(cx).is_pending());
+        let found = core.file_systems.mounts(id);
+        if found.is_empty() && !meetings.is_empty() { Poll::Pending } else { Poll::Ready(found) }
+    })
+    .await
+}
+
+/// The device and the mount point in a line of mountinfo: its third and its fifth field, this with octal escapes.
+fn mount_point(line: &[u8]) -> Option<(DeviceKey, PathBuf)> {
     use std::os::unix::ffi::OsStringExt;
-    let field = line.split(|&byte| byte == b' ').nth(4)?;
+    let mut fields = line.split(|&byte| byte == b' ');
+    let (major, minor) = str::from_utf8(fields.nth(2)?).ok()?.split_once(':')?;
+    let device = DeviceKey(makedev(major.parse().ok()?, minor.parse().ok()?));
+    let field = fields.nth(1)?;
     let mut path = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((&first, tail)) = rest.split_first() {
@@ -176,7 +206,7 @@ fn mount_point(line: &[u8]) -> Option<PathBuf> {
             }
         }
     }
-    Some(PathBuf::from(std::ffi::OsString::from_vec(path)))
+    Some((device, PathBuf::from(std::ffi::OsString::from_vec(path))))
 }
 
 /// A device's name for people: the host's name if there is one, else the numbers.

@@ -18,6 +18,7 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 use super::Core;
 use super::calls::{self, error_of};
 use super::climb::check_entry;
+use super::filesystems::meet_mounts;
 use super::node::HostNode;
 
 /// The origin of an identity's bytes.
@@ -158,9 +159,7 @@ pub(super) async fn open_identity(core: Arc<Core>, identity: Identity) -> Result
     }
     let mut mounts = core.file_systems.mounts(identity.fsid());
     if mounts.is_empty() {
-        let meeting = Arc::clone(&core);
-        core.pools.common().run(move || meeting.meet_mounts()).await;
-        mounts = core.file_systems.mounts(identity.fsid());
+        mounts = meet_mounts(&core, identity.fsid()).await;
     }
     if mounts.is_empty() {
         // It may be a part of a known file system, under an id of its own (a subvolume).

@@ -117,6 +117,7 @@ pub(super) async fn information<P: Platform>(on: &Task<'_, P>, draft: &mut Draft
     const HOMOGENEOUS: u32 = 0x08;
     const CAN_SET_TIME: u32 = 0x10;
     let inode = on.resolve(object).await?;
+    let file_bytes_max = on.volume.file_bytes_max(&inode).await.min(FILE_BYTES_MAX);
     let attributes = attributes_if_any(on, &inode).await?;
     let writer = draft.status(Status::Ok);
     writer.post_op(attributes.as_ref());
@@ -130,7 +131,7 @@ pub(super) async fn information<P: Platform>(on: &Task<'_, P>, draft: &mut Draft
         LISTING_BYTES_MAX,
     ];
     sizes.iter().for_each(|&size| writer.u32(size));
-    writer.u64(on.volume.file_bytes_max(&inode).min(FILE_BYTES_MAX));
+    writer.u64(file_bytes_max);
     // Times are kept to 0 seconds and 1 nanosecond.
     writer.u32(0);
     writer.u32(1);

@@ -175,7 +175,8 @@ fn describes_the_file_system() {
     let FSINFO3res::Ok(info) = peer.nfs(19, &FSINFO3args { fsroot: root.clone() }) else { panic!() };
     assert_eq!((info.rtmax, info.wtmax), (1 << 20, 1 << 20));
     assert!(info.rtpref <= info.rtmax && info.wtpref <= info.wtmax && info.dtpref == 65_536);
-    assert_eq!(info.maxfilesize, world.volume.file_bytes_max(&world.volume.try_resolve(&root.data).unwrap()));
+    let inode = world.volume.try_resolve(&root.data).unwrap();
+    assert_eq!(info.maxfilesize, world.platform.block_on(world.volume.file_bytes_max(&inode)));
     assert!(info.maxfilesize > 1 << 40 && info.maxfilesize.is_multiple_of(4096), "{}", info.maxfilesize);
     assert_eq!(info.time_delta, nfstime3 { seconds: 0, nseconds: 1 });
     assert_eq!(info.properties, FSF3_LINK | FSF3_SYMLINK | FSF3_HOMOGENEOUS | FSF3_CANSETTIME);

@@ -1,9 +1,9 @@
 //! Giving written files the times that clients were told.
 //!
-//! Owns: the task that corrects the modification time on the host, once a file is clean.
+//! Owns: the tasks that correct the modification time on the host, once a file is clean: one for each device.
 //! Does not own: the values of the times (`objects::inode`), which files wait (`objects::settling`).
-//! Invariants: a file with unwritten data or a time to set is in the queue. The task ends when the queue is empty, and
-//! holds no volume alive while it sleeps.
+//! Invariants: a file with unwritten data or a time to set is in the queue of its device. A task ends when its queue is
+//! empty, and holds no volume alive while it sleeps. A device that hangs stops its own task alone.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use afflux_engine::{Nanos, Platform};
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Seen};
 use crate::tree::attributes::{AttributeChange, SetTime};
-use crate::tree::directory::Stat;
+use crate::tree::directory::{DeviceKey, Stat};
 use crate::volume::Volume;
 
 /// The interval of the passes through the queue.
@@ -33,29 +33,29 @@ impl<P: Platform> Volume<P> {
         if !self.settling.push(inode) {
             return;
         }
-        let (me, platform) = (self.me.clone(), Arc::clone(self.engine.platform()));
+        let (me, platform, device) = (self.me.clone(), Arc::clone(self.engine.platform()), inode.device);
         self.engine.platform().spawn("settle file times", async move {
             loop {
                 platform.sleep_until(platform.now().after(ROUND_NS)).await;
                 let Some(volume) = me.upgrade() else { return };
-                if !volume.settle_round().await {
+                if !volume.settle_round(device).await {
                     return;
                 }
             }
         });
     }
 
-    /// Goes through the queue once. False if it is empty: the next file queued starts a new task.
-    async fn settle_round(&self) -> bool {
-        for _ in 0..self.settling.len() {
-            let Some(inode) = self.settling.pop() else {
+    /// Goes through a device's queue once. False if it is empty: the next file queued starts a new task.
+    async fn settle_round(&self, device: DeviceKey) -> bool {
+        for _ in 0..self.settling.len(device) {
+            let Some(inode) = self.settling.pop(device) else {
                 continue;
             };
             if !inode.has_ended() && !self.settle(&inode).await {
                 self.queue(&inode);
             }
         }
-        self.settling.has_more()
+        self.settling.has_more(device)
     }
 
     /// Sets a clean file's modification time on the host, and takes over the host's attributes. False if it has to be

@@ -24,17 +24,17 @@ impl<P: Platform> Volume<P> {
         self.listener.set(listener);
     }
 
-    /// Tells of a change by a caller.
+    /// Tells of a change by a caller on the device of this object.
     #[inline]
-    pub(crate) fn tell(&self, caller: &Caller, change: impl FnOnce() -> ForeignChange) {
+    pub(crate) fn tell(&self, caller: &Caller, inode: &Inode<P>, change: impl FnOnce() -> ForeignChange) {
         if self.listener.is_taken() && !caller.is_listening() {
-            self.listener.tell(change());
+            self.listener.tell(inode.device, change());
         }
     }
 
     /// Tells that a look at the host found an object changed.
     pub(crate) fn tell_found(&self, inode: &Inode<P>) {
-        self.tell(&Caller::SERVER, || match inode.kind() {
+        self.tell(&Caller::SERVER, inode, || match inode.kind() {
             Kind::Regular => ForeignChange::Bytes(inode.handle),
             Kind::Directory => ForeignChange::Names(inode.handle),
             _ => ForeignChange::Attributes(inode.handle),
@@ -49,18 +49,19 @@ impl<P: Platform> Volume<P> {
     }
 
     pub(crate) fn tell_bytes(&self, caller: &Caller, inode: &Inode<P>) {
-        self.tell(caller, || ForeignChange::Bytes(inode.handle));
+        self.tell(caller, inode, || ForeignChange::Bytes(inode.handle));
     }
 
     pub(crate) fn tell_attributes(&self, caller: &Caller, inode: &Inode<P>) {
-        self.tell(caller, || ForeignChange::Attributes(inode.handle));
+        self.tell(caller, inode, || ForeignChange::Attributes(inode.handle));
     }
 
     /// Tells of a changed name, and of the objects whose number of names or place that changed.
     pub(crate) fn tell_name(&self, caller: &Caller, directory: &Inode<P>, name: &Bytes, objects: &[Identity]) {
-        self.tell(caller, || ForeignChange::Name { directory: directory.handle, name: name.clone() });
+        self.tell(caller, directory, || ForeignChange::Name { directory: directory.handle, name: name.clone() });
         for object in objects {
-            self.tell(caller, || ForeignChange::Attributes(self.key.seal(object, self.export_of(directory))));
+            let changed = || ForeignChange::Attributes(self.key.seal(object, self.export_of(directory)));
+            self.tell(caller, directory, changed);
         }
     }
 }

@@ -222,8 +222,8 @@ impl<P: Platform> Volume<P> {
     }
 
     /// The largest size of a file on this object's file system; adds its device if needed.
-    pub fn file_bytes_max(&self, inode: &Arc<Inode<P>>) -> u64 {
-        let device = self.device(inode.device, &inode.node).ok();
+    pub async fn file_bytes_max(&self, inode: &Arc<Inode<P>>) -> u64 {
+        let device = self.device(inode.device, &inode.node).await.ok();
         device.and_then(|id| self.engine.file_bytes_max(id)).unwrap_or(FILE_BYTES_MAX)
     }
 

@@ -76,7 +76,7 @@ impl<P: Platform> Volume<P> {
     ) -> Result<Consistency, VolumeError> {
         inode.require_regular()?;
         self.permit(inode, caller, Use::Write).await?;
-        if range.end > self.file_bytes_max(inode) {
+        if range.end > self.file_bytes_max(inode).await {
             return Err(VolumeError::TooLarge);
         }
         if inode.has_ended() {
@@ -128,7 +128,7 @@ impl<P: Platform> Volume<P> {
         if range.is_empty() {
             return Err(VolumeError::Invalid { what: "an empty range" });
         }
-        if range.end > self.file_bytes_max(inode) {
+        if range.end > self.file_bytes_max(inode).await {
             return Err(VolumeError::TooLarge);
         }
         if inode.has_ended() {

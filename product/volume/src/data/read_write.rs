@@ -324,7 +324,7 @@ impl<P: Platform> Volume<P> {
         let data = self.open_data(&inode.node.used_by(caller), must_write).await?;
         let (stat, writable) = (data.stat, data.writable);
         if inode.file().is_none() {
-            self.attach(inode, data)?;
+            self.attach(inode, data).await?;
             // If others changed the file meanwhile, the engine starts with its new contents.
             if inode.observe(stat, &look, self.now()) == Seen::Foreign {
                 self.tell_found(inode);
@@ -354,15 +354,15 @@ impl<P: Platform> Volume<P> {
     pub(crate) async fn attach_made(&self, inode: &Arc<Inode<P>>, data: Data) -> Result<(), VolumeError> {
         let _opening = inode.opening.lock().await;
         if inode.file().is_none() {
-            self.attach(inode, data)?;
+            self.attach(inode, data).await?;
             inode.allow_writing();
         }
         Ok(())
     }
 
     /// Gives an inode its engine file.
-    fn attach(&self, inode: &Arc<Inode<P>>, data: Data) -> Result<(), VolumeError> {
-        let device = self.device(inode.device, &inode.node)?;
+    async fn attach(&self, inode: &Arc<Inode<P>>, data: Data) -> Result<(), VolumeError> {
+        let device = self.device(inode.device, &inode.node).await?;
         let size = data.stat.size;
         let file = match key_of(&inode.identity, self.export_of(inode)) {
             Some(key) => self.engine.open_kept(device, data.backing, &key, size),

@@ -107,7 +107,10 @@ impl<P: Platform> Volume<P> {
     /// order.
     pub(crate) async fn made_durable(&self, changed: &[&Arc<Inode<P>>], begun: Stable) -> Result<(), VolumeError> {
         let device = changed.first().filter(|_| self.names_durable());
-        let device = device.and_then(|inode| self.device(inode.device, &inode.node).ok());
+        let device = match device {
+            Some(inode) => self.device(inode.device, &inode.node).await.ok(),
+            None => None,
+        };
         let _first = device.and_then(|device| self.engine.prioritize_names(device));
         if let Some(sync) = begun.into_begun() {
             return sync.await;

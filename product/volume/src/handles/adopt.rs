@@ -90,7 +90,7 @@ impl<P: Platform> Volume<P> {
             }
             Err(error) => return Err(error),
         };
-        let device = self.device(data.stat.device, &node)?;
+        let device = self.device(data.stat.device, &node).await?;
         let adopted = self.engine.adopt(device, data.backing, &file.key, data.stat.size).await;
         let handle = self.key.seal(&identity, file.export);
         let make = || Inode::new(&self.engine, identity, handle, node, data.stat, self.now(), &self.table.descriptors);

@@ -1,41 +1,96 @@
 //! The engine's devices of a volume.
 //!
-//! Owns: the map from the host's devices to the engine's.
-//! Does not own: the making of a device (the world's factory), its work (the engine).
-//! Invariants: a device of the host is added once, with the first object on it.
+//! Owns: the map from the host's devices to the engine's; turns: to add one, and to look after its unused objects.
+//! Does not own: the making of a device (the world's factory), the thread for that (the tree), its work (the engine).
+//! Invariants: a device of the host is added once, with the first object on it. The making may wait for the host: no lock
+//! but the device's turn is held meanwhile. A making that has begun ends, even without a waiter. An error is not kept.
 
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use afflux_engine::{DeviceId, Engine, Platform};
+use futures_util::lock::{Mutex as TaskMutex, OwnedMutexGuard};
 
 use crate::error::VolumeError;
 use crate::lock::lock;
-use crate::tree::directory::{DeviceFactory, DeviceKey, Node};
+use crate::task;
+use crate::tree::directory::{DeviceFactory, DeviceKey, Directory, NewDevice, Node};
 
 pub(crate) struct Devices {
-    factory: DeviceFactory,
-    met: Mutex<Vec<(DeviceKey, DeviceId)>>,
+    factory: Arc<DeviceFactory>,
+    met: Mutex<BTreeMap<DeviceKey, Arc<Met>>>,
+}
+
+/// A device of the host.
+#[derive(Default)]
+struct Met {
+    /// The engine's, once it is added.
+    added: OnceLock<DeviceId>,
+    /// Held while it is made.
+    turn: Arc<TaskMutex<()>>,
+    /// Held while unused objects of it are looked after.
+    tended: Arc<TaskMutex<()>>,
+}
+
+impl Met {
+    fn add<P: Platform>(&self, engine: &Arc<Engine<P>>, new: NewDevice) -> DeviceId {
+        *self.added.get_or_init(|| engine.add_known_device(&new.name, new.device, &new.remembered))
+    }
 }
 
 impl Devices {
     pub(crate) fn new(factory: DeviceFactory) -> Self {
-        Self { factory, met: Mutex::new(Vec::new()) }
+        Self { factory: Arc::new(factory), met: Mutex::default() }
     }
 
-    /// The engine's device for a device of the host, on which `node` is; added on first use.
-    pub(crate) fn get_or_add<P: Platform>(
+    fn met(&self, key: DeviceKey) -> Arc<Met> {
+        Arc::clone(lock(&self.met).entry(key).or_default())
+    }
+
+    /// The turn to look after unused objects of a device; none while somebody else has it.
+    pub(crate) fn turn_to_tend(&self, key: DeviceKey) -> Option<OwnedMutexGuard<()>> {
+        Arc::clone(&self.met(key).tended).try_lock_owned()
+    }
+
+    /// Adds the device of an export, on this thread. The volume serves nothing yet.
+    pub(crate) fn add_now<P: Platform>(
         &self,
         engine: &Arc<Engine<P>>,
         key: DeviceKey,
         node: &Node,
-    ) -> Result<DeviceId, VolumeError> {
-        let mut met = lock(&self.met);
-        if let Some((_, id)) = met.iter().find(|(known, _)| *known == key) {
-            return Ok(*id);
+    ) -> Result<(), VolumeError> {
+        let met = self.met(key);
+        if met.added.get().is_none() {
+            met.add(engine, (self.factory)(key, node)?);
         }
-        let new = (self.factory)(key, node)?;
-        let id = engine.add_known_device(&new.name, new.device, &new.remembered);
-        met.push((key, id));
-        Ok(id)
+        Ok(())
+    }
+
+    /// The engine's device for a device of the host, on which `node` is; added on first use. `None` if the world dropped
+    /// the task that was to add it.
+    pub(crate) async fn get_or_add<P: Platform>(
+        &self,
+        engine: &Arc<Engine<P>>,
+        tree: &Arc<dyn Directory>,
+        key: DeviceKey,
+        node: &Node,
+    ) -> Option<Result<DeviceId, VolumeError>> {
+        let met = self.met(key);
+        if let Some(id) = met.added.get() {
+            return Some(Ok(*id));
+        }
+        let turn = Arc::clone(&met.turn).lock_owned().await;
+        if let Some(id) = met.added.get() {
+            return Some(Ok(*id));
+        }
+        let (factory, on) = (Arc::clone(&self.factory), node.clone());
+        let making = tree.make_device(node, Box::new(move || factory(key, &on)));
+        let for_engine = Arc::clone(engine);
+        let work = async move {
+            let added = making.await.map(|new| met.add(&for_engine, new));
+            drop(turn);
+            added
+        };
+        task::to_the_end(&**engine.platform(), "device", work).await
     }
 }

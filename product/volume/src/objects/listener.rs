@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use crate::lock::lock;
 use crate::objects::handle::FileHandle;
+use crate::tree::directory::DeviceKey;
 
 /// A change that was not made through the listener's front end: by a client of another one, or by a program of the host
 /// as a look at the host showed. What it says is known to be old now; the same change may be told more than once.
@@ -33,9 +34,9 @@ pub enum ForeignChange {
 
 /// A front end whose kernel or clients keep copies: it has to hear of others' changes.
 pub trait ForeignListener: Send + Sync + 'static {
-    /// Others changed something. Must not wait and must not call the volume: locks may be held. Most changes concern
+    /// Others changed something on this device. Must not wait and must not call the volume: locks may be held. Most changes concern
     /// objects that the front end never gave out.
-    fn changed(&self, change: ForeignChange);
+    fn changed(&self, device: DeviceKey, change: ForeignChange);
 }
 
 /// The place of the one listener.
@@ -60,10 +61,10 @@ impl ListenerPlace {
     }
 
     #[cold]
-    pub(crate) fn tell(&self, change: ForeignChange) {
+    pub(crate) fn tell(&self, device: DeviceKey, change: ForeignChange) {
         let listener = lock(&self.listener).clone();
         if let Some(listener) = listener {
-            listener.changed(change);
+            listener.changed(device, change);
         }
     }
 }

@@ -487,6 +487,11 @@ pub trait Directory: Send + Sync + 'static {
     /// Makes every earlier change of names and attributes durable, on all file systems.
     fn sync_everything(&self) -> Pending<'_, ()>;
 
+    /// Makes a device for the node's file system, where calls that may wait for this file system are made.
+    fn make_device(&self, _node: &Node, make: MakeDevice) -> Pending<'static, NewDevice> {
+        Pending::by(async { make() })
+    }
+
     /// The space of the object's file system.
     fn space(&self, node: &Node) -> Pending<'_, Space>;
 
@@ -511,6 +516,9 @@ impl NewDevice {
     }
 }
 
-/// Makes the engine's device for a newly met device of the host, from its key and an object on it. Called once a key,
-/// on a thread of the world; may block shortly.
+/// Makes a device; may wait for the host.
+pub type MakeDevice = Box<dyn FnOnce() -> Result<NewDevice, VolumeError> + Send>;
+
+/// Makes the engine's device for a newly met device of the host, from its key and an object on it. Called until it
+/// succeeds, in turn for each key; may wait for the host ([`Directory::make_device`]).
 pub type DeviceFactory = Box<dyn Fn(DeviceKey, &Node) -> Result<NewDevice, VolumeError> + Send + Sync>;

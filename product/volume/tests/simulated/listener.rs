@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::{Nanos, Platform};
 use afflux_simulator::TreeOptions;
 use afflux_volume::{
-    AttributeChange, Caller, ForeignChange, ForeignListener, RenameHow, SetTime, Timestamp, XattrChange,
+    AttributeChange, Caller, DeviceKey, ForeignChange, ForeignListener, RenameHow, SetTime, Timestamp, XattrChange,
 };
 use bytes::Bytes;
 
@@ -16,7 +16,7 @@ use crate::held::{create, write};
 struct Told(Mutex<Vec<ForeignChange>>);
 
 impl ForeignListener for Told {
-    fn changed(&self, change: ForeignChange) {
+    fn changed(&self, _device: DeviceKey, change: ForeignChange) {
         self.0.lock().unwrap().push(change);
     }
 }

@@ -4,6 +4,7 @@
 
 mod client;
 mod clients;
+mod devices;
 mod held;
 mod holes;
 mod killed;

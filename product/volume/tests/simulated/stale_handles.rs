@@ -10,9 +10,9 @@ use afflux_engine::{Engine, Nanos, Platform};
 use afflux_frames::Frames;
 use afflux_simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
 use afflux_volume::{
-    AttributeChange, Changed, CreateHow, Created, Data, Directory, Export, Found, HandleKey, Identified, Identity,
-    Inode, Linked, LocationStore, Named, New, NewDevice, Node, PathLimits, Pending, Removed, RenameHow, Renamed, Space,
-    Stat, Volume, VolumeError, Window,
+    AttributeChange, Changed, CreateHow, Created, Data, DeviceKey, Directory, Export, Found, HandleKey, Identified,
+    Identity, Inode, Linked, LocationStore, MakeDevice, Named, New, NewDevice, Node, PathLimits, Pending, Removed,
+    RenameHow, Renamed, Space, Stat, Volume, VolumeError, Window,
 };
 use bytes::Bytes;
 
@@ -29,6 +29,11 @@ const ENTRIES_MAX: u64 = 4 * ENTRIES;
 const BY_NAME: TreeOptions =
     TreeOptions { by_identity: false, descriptors_max: 100_000, clock_tick_ns: 1, keeps_unnamed: false };
 
+/// An object of this name has a device of its own.
+pub(crate) const BELOW: &[u8] = b"below";
+/// That device.
+pub(crate) const DEVICE_BELOW: DeviceKey = DeviceKey(77);
+
 /// A tree that counts the entries read by walks.
 pub(crate) struct Counting {
     pub(crate) tree: Arc<MemoryTree>,
@@ -36,12 +41,16 @@ pub(crate) struct Counting {
     pub(crate) lists: Arc<Lists>,
 }
 
-/// Counts listings of directories, and can hold them.
+/// Counts listings of directories, and can hold them and the making of devices.
 #[derive(Default)]
 pub(crate) struct Lists {
     pub(crate) count: AtomicU64,
     held: AtomicBool,
     waiting: Mutex<Vec<Waker>>,
+    /// Changes of attributes that have begun. The first one can be held.
+    pub(crate) sets: AtomicU64,
+    /// Looks at several objects that have begun. The first one can be held.
+    pub(crate) looks: AtomicU64,
 }
 
 impl Lists {
@@ -50,11 +59,19 @@ impl Lists {
         self.waiting.lock().unwrap().drain(..).for_each(Waker::wake);
     }
 
+    /// How many tasks wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.lock().unwrap().len()
+    }
+
     fn poll_go(&self, cx: &Context<'_>) -> Poll<()> {
         if !self.held.load(Ordering::Relaxed) {
             return Poll::Ready(());
         }
-        self.waiting.lock().unwrap().push(cx.waker().clone());
+        let mut waiting = self.waiting.lock().unwrap();
+        if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            waiting.push(cx.waker().clone());
+        }
         Poll::Pending
     }
 }
@@ -82,7 +99,15 @@ impl Directory for Counting {
         self.tree.open_identity(identity)
     }
     fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
-        self.tree.lookup(directory, name)
+        let below = name == BELOW;
+        let found = self.tree.lookup(directory, name);
+        Pending::by(async move {
+            let mut found = found.await?;
+            if below {
+                found.stat.device = DEVICE_BELOW;
+            }
+            Ok(found)
+        })
     }
     fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>> {
         self.tree.name_all(directory, names)
@@ -103,10 +128,24 @@ impl Directory for Counting {
         self.tree.stat(node)
     }
     fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
-        self.tree.stat_all(nodes)
+        let stats = self.tree.stat_all(nodes);
+        let (lists, is_first) = (Arc::clone(&self.lists), self.lists.looks.fetch_add(1, Ordering::Relaxed) == 0);
+        Pending::by(async move {
+            if is_first {
+                std::future::poll_fn(|cx| lists.poll_go(cx)).await;
+            }
+            stats.await
+        })
     }
     fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
-        self.tree.set(node, change, durable)
+        let set = self.tree.set(node, change, durable);
+        let (lists, is_first) = (Arc::clone(&self.lists), self.lists.sets.fetch_add(1, Ordering::Relaxed) == 0);
+        Pending::by(async move {
+            if is_first {
+                std::future::poll_fn(|cx| lists.poll_go(cx)).await;
+            }
+            set.await
+        })
     }
     fn access(&self, node: &Node) -> Pending<'_, u8> {
         self.tree.access(node)
@@ -141,6 +180,13 @@ impl Directory for Counting {
     }
     fn sync_everything(&self) -> Pending<'_, ()> {
         self.tree.sync_everything()
+    }
+    fn make_device(&self, _node: &Node, make: MakeDevice) -> Pending<'static, NewDevice> {
+        let lists = Arc::clone(&self.lists);
+        Pending::by(async move {
+            std::future::poll_fn(|cx| lists.poll_go(cx)).await;
+            make()
+        })
     }
     fn space(&self, node: &Node) -> Pending<'_, Space> {
         self.tree.space(node)

@@ -55,7 +55,7 @@ fn ranges_past_the_file_systems_largest_file_are_refused() {
     let made = kinds.into_iter().filter_map(|(kind, bytes)| Some((kind, Scratch::mounted(kind, bytes, "")?)));
     for (kind, scratch) in made.chain([("the usual place", Scratch::new())]) {
         let world = World::on(Arc::new(scratch), HostOptions::default());
-        let max = world.volume.file_bytes_max(&world.root());
+        let max = world.run(world.volume.file_bytes_max(&world.root()));
         println!("{kind}: {max}");
         let host = std::fs::File::create(world.host("probe")).unwrap();
         host.set_len(max).unwrap();

@@ -202,6 +202,68 @@ fn a_frozen_file_system_does_not_hold_up_another() {
     });
 }
 
+/// A mount whose server answers nothing. Gone when dropped, and calls that wait for it fail.
+struct Silent(PathBuf);
+
+impl Silent {
+    fn mounted(mount: PathBuf) -> Result<Self, String> {
+        std::fs::create_dir(&mount).unwrap();
+        let device = std::fs::File::options().read(true).write(true).open("/dev/fuse");
+        let device = device.map_err(|error| format!("/dev/fuse: {error}"))?;
+        // The command passes its standard input to the kernel.
+        let mut command = Command::new("mount");
+        command.args(["-i", "-t", "fuse", "-o", "fd=0,rootmode=40000,user_id=0,group_id=0,allow_other", "silent"]);
+        let output = command.arg(&mount).stdin(device.try_clone().unwrap()).output();
+        // The mount lives as long as somebody has the device.
+        std::mem::forget(device);
+        match output {
+            Ok(output) if output.status.success() => Ok(Self(mount)),
+            Ok(output) => Err(format!("mount: {}", String::from_utf8_lossy(&output.stderr))),
+            Err(error) => Err(format!("mount: {error}")),
+        }
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        let _ = run("umount", &["-f".as_ref(), "-l".as_ref(), &self.0]);
+    }
+}
+
+/// A new server looks for the file system of a handle among those that are mounted below the exports.
+// rule: a handle of an earlier server waits for no other file system than its own
+// kept in: `product/linux/src/host/filesystems.rs`
+#[test]
+fn a_handle_is_found_beside_a_mount_that_does_not_answer() {
+    if !is_root() {
+        afflux_scratch::skipped!("mounting takes root");
+        return;
+    }
+    let scratch = Arc::new(Scratch::new());
+    let export = scratch.path().join("export");
+    std::fs::create_dir(&export).unwrap();
+    let made = Silent::mounted(export.join("a silent one"))
+        .and_then(|silent| Ok((silent, Loop::made(&export.join("well"), IMAGE_BYTES, &["mkfs.ext4", "-q", "-F"])?)));
+    let (silent, well) = match made {
+        Ok(made) => made,
+        Err(error) => return afflux_scratch::skipped!("{error}"),
+    };
+    std::fs::write(well.mount.join("file"), b"bytes").unwrap();
+    let world = World::on(scratch, HostOptions::default());
+    let directory = world.lookup(&world.root(), "well").unwrap().0;
+    let file = world.lookup(&directory, "file").unwrap().0;
+    let handle = world.volume.handle(&file);
+    drop((directory, file));
+    let world = world.restarted();
+    let (told, tells) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| told.send(world.run(world.volume.resolve(handle.as_bytes())).map(drop)));
+        let found = tells.recv_timeout(FROZEN_MAX);
+        drop(silent);
+        assert_eq!(found, Ok(Ok(())), "the handle's own file system answers");
+    });
+}
+
 /// Whether a thread of this process waits for the disk in an uninterruptible call.
 fn waits(name: &str) -> bool {
     std::fs::read_dir("/proc/self/task").unwrap().flatten().any(|task| {
