@@ -34,8 +34,8 @@ pub enum ForeignChange {
 
 /// A front end whose kernel or clients keep copies: it has to hear of others' changes.
 pub trait ForeignListener: Send + Sync + 'static {
-    /// Others changed something on this device. Must not wait and must not call the volume: locks may be held. Most changes concern
-    /// objects that the front end never gave out.
+    /// Others changed something on this device. Must not wait and must not call the volume: locks may be held. Most
+    /// changes concern objects that the front end never gave out.
     fn changed(&self, device: DeviceKey, change: ForeignChange);
 }
 
