@@ -143,6 +143,13 @@ fn stable_write(file: &[u8], offset: u64, data: &[u8]) -> Vec<u8> {
     [opaque(file), offset.to_be_bytes().to_vec(), words, opaque(data)].concat()
 }
 
+const READ: u32 = 6;
+
+/// The arguments of a READ of 4 KiB.
+fn page_read(file: &[u8], offset: u64) -> Vec<u8> {
+    [opaque(file), offset.to_be_bytes().to_vec(), 4096_u32.to_be_bytes().to_vec()].concat()
+}
+
 /// Bytes with their length, in XDR.
 fn opaque(bytes: &[u8]) -> Vec<u8> {
     let mut field = (bytes.len() as u32).to_be_bytes().to_vec();
@@ -278,7 +285,6 @@ fn change_and_sync(files: &[fs::File; 2], ended: &AtomicBool, syncs: &AtomicU64)
 #[test]
 fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection() {
     const ROUNDS: u64 = 21;
-    const READ: u32 = 6;
     let scratch = Scratch::new();
     let (data, well) = (scratch.directory("data"), scratch.directory("well"));
     let Some(slow) = slow_disk(&scratch, &data, 50_000_000) else { return };
@@ -312,8 +318,7 @@ fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection(
             eventually("the other program syncs", || syncs.load(Ordering::Relaxed) >= before + 3);
             disk.hang();
             if !is_write {
-                let range = [offset.to_be_bytes().to_vec(), 4096_u32.to_be_bytes().to_vec()].concat();
-                client.send(afflux_nfs_client::NFS, READ, &[opaque(&ours), range].concat()).unwrap();
+                client.send(afflux_nfs_client::NFS, READ, &page_read(&ours, offset)).unwrap();
             } else {
                 client.write(&ours, 0, &[3; 8192], Stability::Unstable).unwrap();
             }
@@ -345,8 +350,8 @@ fn allocate_and_free(file: &fs::File, ended: &AtomicBool, syncs: &AtomicU64) {
     }
 }
 
-/// The host frees the blocks of an object without a name when its last descriptor is closed. That close may wait for a
-/// commit of the journal.
+/// The last close of an object without a name frees its blocks. The host may keep the closing thread until a commit of the
+/// journal ends.
 // rule: 6: an object that was removed from a disk that hangs holds up no connection that asks for others
 // kept in: `product/linux/src/host/node.rs`
 #[test]
@@ -401,13 +406,12 @@ fn an_object_removed_from_a_disk_that_hangs_holds_up_no_other_connection() {
     server.stop();
 }
 
-/// At its first opening, the server finds out what a file system can do by a file without a name. On a file system that is
-/// frozen the making of that file waits.
+/// The server makes a file without a name when it first opens a file system, to find out what that can do. On a frozen
+/// file system this call waits.
 // rule: 6: a file system below an export that hangs when it is first opened holds up no connection that asks for others
 // kept in: `product/volume/src/objects/devices.rs`
 #[test]
 fn a_file_system_that_hangs_at_its_first_opening_holds_up_no_other_connection() {
-    const READ: u32 = 6;
     const FSINFO: u32 = 19;
     const FIRST_OPENINGS: usize = 8;
     let scratch = Scratch::new();
@@ -421,8 +425,7 @@ fn a_file_system_that_hangs_at_its_first_opening_holds_up_no_other_connection() 
     let root = first.mount("/").unwrap();
     let (directory, _) = first.lookup(&root, b"below").unwrap();
     let (file, _) = first.lookup(&directory, b"file").unwrap();
-    let range = [0_u64.to_be_bytes().to_vec(), 4096_u32.to_be_bytes().to_vec()].concat();
-    let read = [opaque(&file), range].concat();
+    let read = page_read(&file, 0);
     let mut others = others(&server);
     let Some(frozen) = Frozen::freeze(&below) else { return };
     let mut openers: Vec<_> = (0..FIRST_OPENINGS).map(|_| connect()).collect();
@@ -458,7 +461,7 @@ fn waits_in_the_kernel(process: u32, thread: &str) -> bool {
     tasks.any(|task| stat(task).contains(&format!("({thread}) D")))
 }
 
-/// The kernel takes a notice about a file's bytes after it has the answers to its reads of them.
+/// The kernel first waits for its own reads of a file. Then it takes the notice that the file's bytes have changed.
 // rule: a mount tells its kernel of changes to other files while a file that was changed is read from a disk that hangs
 // kept in: `product/linux/src/fuse/session.rs`
 #[test]

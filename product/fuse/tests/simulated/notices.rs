@@ -80,7 +80,7 @@ fn others_changes_are_told_once_and_only_of_what_the_kernel_knows() {
     assert_eq!(kernel.notices(), [name_in(ROOT, "file"), attributes_of(file)]);
 }
 
-/// The kernel may wait for a disk before it takes a notice.
+/// The kernel may keep a thread that sends a notice until a disk answers.
 // rule: a mount tells the kernel of one change of a disk at a time, and waits for no disk with those of others
 #[test]
 fn a_notice_that_the_kernel_does_not_take_holds_up_its_own_disk_alone() {

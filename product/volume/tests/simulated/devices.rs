@@ -1,4 +1,5 @@
-//! Files of two devices while the host keeps calls waiting: how often a device is made, and who waits for it.
+//! Files of two devices. The host keeps calls about one device waiting. The tests count how often the volume makes this
+//! device, and see that calls about the other one end.
 
 use std::future::poll_fn;
 use std::pin::Pin;

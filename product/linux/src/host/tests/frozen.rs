@@ -230,7 +230,7 @@ impl Drop for Silent {
     }
 }
 
-/// A new server looks for the file system of a handle among those that are mounted below the exports.
+/// A handle names its file system. A new server looks at all mounts below the exports to find it.
 // rule: a handle of an earlier server waits for no other file system than its own
 // kept in: `product/linux/src/host/filesystems.rs`
 #[test]
