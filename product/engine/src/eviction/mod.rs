@@ -94,13 +94,14 @@ impl Scan {
     }
 }
 
-/// Whether a page that the policy is told of is clean, so that it may be put on a queue.
+/// Whether a page that the policy is told of is clean, so that it may be put on a queue. The end of a read tells of its
+/// page: before that, a page that comes was not admitted.
 pub(crate) fn is_clean(pages: &PageTable, frame: FrameId) -> bool {
     let word = pages.word(frame);
     // Once a page is out of the index, a late reader may free its frame, and the frame may hold another file's page. A queue
     // would then have a page whose file's lock nobody holds.
     debug_assert!(word.has(PRESENT), "the eviction policy is told of {frame:?}, which holds no page of the cache");
-    !word.any(DIRTY)
+    !word.any(DIRTY | READING)
 }
 
 /// Decides which clean pages go. Called with a file's lock held, or with none; its own lock is the last in the order.

@@ -9,6 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, DeviceError, Engine, Error};
@@ -109,6 +110,8 @@ fn what_a_sync_could_not_bring_to_the_disk_is_told_and_written_again() {
         drop(file);
         drop(engine);
         drop(reactors);
+        // Its threads may still ask for the free space.
+        assert!(host_device.stop_within(Duration::from_secs(60)));
         drop(host_device);
         disk.is_mounted_again();
         assert!(fs::read(&path).unwrap() == bytes, "{choice:?}");

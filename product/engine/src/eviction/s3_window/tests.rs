@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::eviction::Admitted;
-use crate::page::{Identity, PIN, PRESENT, UPTODATE, WRITEBACK};
+use crate::page::{Identity, PIN, PRESENT, READING, UPTODATE, WRITEBACK};
 
 /// A policy and its frame table: page `n` is in frame `n`.
 struct World {
@@ -300,4 +300,19 @@ fn a_cache_of_eight_frames_evicts_whatever_is_in_it() {
     let world = World::new(8);
     (0..8).for_each(|number| world.come(number, Admitted::Ahead));
     assert_eq!(world.evict(8).len(), 8);
+}
+
+#[test]
+fn a_page_that_is_being_read_is_on_no_queue() {
+    let world = World::new(100);
+    let frame = FrameId::new(0);
+    world.pages.occupy(frame, Identity { file: 0, index: 0 }, PRESENT | READING);
+    // An eviction had chosen the same page in the same frame. The page went and comes again, so it cannot go after all.
+    world.policy.cleaned(&world.pages, &mut std::iter::once(frame));
+    world.pages.change(frame, READING, UPTODATE);
+    world.policy.admitted(&world.pages, &[Arrival { frame, key: World::key(0), why: Admitted::Demand }]);
+    (1..30).for_each(|number| world.read_in(number));
+    let gone = world.evict(30);
+    assert_eq!(gone.iter().filter(|number| **number == 0).count(), 1);
+    assert_eq!(gone.len(), 30);
 }
