@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use afflux_engine::Engine;
+use afflux_engine::{Engine, Platform};
 use afflux_linux::{DeferredWakes, LinuxPlatform, Reactors, WorkerPool};
 
 use crate::coherence::{EngineSnapshot, Stamp};

@@ -83,6 +83,12 @@ pub trait Platform: Send + Sync + Sized + 'static {
         std::future::ready(())
     }
 
+    /// Whether the present call blocks its thread, which carries out the call's requests. Then the engine does work in the
+    /// call that a task would do otherwise: no other thread has to be woken.
+    fn waits_on_this_thread(&self) -> bool {
+        false
+    }
+
     /// How long before now nobody had looked for the completions that this thread reports: each may have come that much
     /// earlier. A policy that learns from times must not count this time as the device's. 0 where completions are
     /// noticed as they come. Called once for each completion, on the thread that reports it.

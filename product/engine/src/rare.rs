@@ -28,6 +28,8 @@ named! {
     NoFrameAhead "no_frame_ahead";
     /// A request slot that was free is taken by somebody else for a moment.
     SlotTaken "slot_taken";
+    /// A sync's caller runs the sync itself, as a blocked thread does.
+    SyncInCall "sync_in_call";
     /// Everybody who waits for pages or memory wakes for nothing.
     SpuriousWake "spurious_wake";
     /// Clean pages are evicted though frames are free.

@@ -305,8 +305,10 @@ fn go_on(reactor: &Reactor, mut flight: Box<Flight>) {
         Step::Answer(result) => answer(flight, result),
         Step::Block => block(flight),
         Step::Do(mut io) => {
-            if let Io::ReadV { may_wait, .. } = &mut io {
-                *may_wait = reactor.stays() && flight.read_may_wait();
+            match &mut io {
+                Io::ReadV { may_wait, .. } => *may_wait = reactor.stays() && flight.read_may_wait(),
+                Io::WriteV { may_wait, .. } | Io::WriteUncached { may_wait, .. } => *may_wait = reactor.stays(),
+                _ => {}
             }
             let is_large = flight.moves_bytes() >= AT_ONCE_BYTES;
             // SAFETY: `io` points into the flight's own vectors, they into the request's memory, and

@@ -298,11 +298,6 @@ impl LinuxPlatform {
         drop(mine);
     }
 
-    /// Whether this thread waits in [`LinuxPlatform::block_on`], so that it may also wait for the host.
-    pub fn waits_on_this_thread(&self) -> bool {
-        self.current_reactor().is_some_and(|reactor| !reactor.stays())
-    }
-
     /// Whether this thread is one of its reactors, or waits in [`LinuxPlatform::block_on`].
     pub fn drives_this_thread(&self) -> bool {
         self.current_reactor().is_some()
@@ -424,6 +419,11 @@ impl Platform for LinuxPlatform {
 
     fn preemption_point(&self) -> impl Future<Output = ()> + Send + 'static {
         YieldOnce { yielded: false }
+    }
+
+    /// Whether this thread waits in [`LinuxPlatform::block_on`], so that it may also wait for the host.
+    fn waits_on_this_thread(&self) -> bool {
+        self.current_reactor().is_some_and(|reactor| !reactor.stays())
     }
 
     fn unwatched_ns(&self) -> u64 {

@@ -40,6 +40,7 @@ use flushes::Flushes;
 use host::HostFile;
 use marks::Marks;
 use rounds::Rounds;
+pub(crate) use rounds::{RoundAnswer, SyncRound};
 use withheld::Withheld;
 pub(crate) use withheld::{RangeNumber, overlap};
 

@@ -98,7 +98,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Writes a slice of the file and a short rest of the run. Less if there is no more, or a sync waits.
-    async fn write_slice(self: &Arc<Self>, taken: &mut FileTurn) {
+    pub(super) async fn write_slice(self: &Arc<Self>, taken: &mut FileTurn) {
         let device = taken.state_of_device();
         let slice = self.base.ask(device, |policy, view, own, shared| policy.slice_bytes(view, own, shared));
         let allowed = device.in_flight.allowed();

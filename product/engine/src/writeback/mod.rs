@@ -12,6 +12,7 @@ mod complete;
 mod flusher;
 mod hang_watch;
 mod idle;
+mod in_call;
 pub(crate) mod ordering;
 mod overdue;
 mod recycled;

@@ -5,17 +5,18 @@
 //! Does not own: the writing (`flusher`), device time spent on it.
 //! Invariants: one round a file at a time; a caller that comes while it runs gets the next, so no sync waits for more
 //! than two. A page dirtied after the mark is not in the round, so a rewriter cannot prolong it. A separate task runs
-//! the round (`round_tasks`): callers that go away strand nobody.
+//! the round (`round_tasks`), or a blocked caller does (`in_call`): callers that go away strand nobody.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::Writeback;
+use super::in_call::RoundInCall;
 use crate::cache::nodes::Tag;
 use crate::call::Call;
 use crate::client::Client;
 use crate::counters::Counter;
-use crate::devices::file::{FileInner, FileState};
+use crate::devices::file::{FileInner, FileState, RoundAnswer, SyncRound};
 use crate::devices::waits::WaitsFor;
 use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
@@ -24,7 +25,7 @@ use crate::platform::Platform;
 use crate::request::Operation;
 use crate::trace::Event;
 use crate::units::PAGE_BYTES;
-use crate::wait::{Answer, lock};
+use crate::wait::lock;
 
 /// The most pages marked in one hold of the file's lock.
 const MARK_PAGES: u64 = 4096;
@@ -43,33 +44,47 @@ impl<P: Platform> Writeback<P> {
     ) -> Result<(), Error> {
         loop {
             // A range that is withheld from here on leaves the round its pages.
-            let joined = self.join_round(file, range.clone());
-            if file.withholds() && self.clears_way(file, client, &range).await? {
+            let joined = self.ask_for_round(file, range.clone());
+            let withholds = file.withholds();
+            let in_call = match &joined {
+                Some((_, true)) if !withholds && self.syncs_in_call(file) => true,
+                Some((_, true)) => {
+                    self.start_rounds(file);
+                    false
+                }
+                _ => false,
+            };
+            if withholds && self.clears_way(file, client, &range).await? {
                 continue;
             }
-            let Some(answer) = joined else { return Ok(()) };
+            let Some((answer, _)) = joined else { return Ok(()) };
             let call = Call::new(file, client);
             let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
+            if in_call {
+                RoundInCall::begins(self, file).await;
+            }
             return answer.wait().await;
         }
     }
 
     /// The answer to wait for; `None` if all is durable.
-    pub(crate) fn join_round(
-        self: &Arc<Self>,
-        file: &Arc<FileInner>,
-        range: Range<u64>,
-    ) -> Option<Arc<Answer<Result<(), Error>>>> {
+    pub(crate) fn join_round(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Option<RoundAnswer> {
+        let (answer, is_first) = self.ask_for_round(file, range)?;
+        if is_first {
+            self.start_rounds(file);
+        }
+        Some(answer)
+    }
+
+    /// As [`Writeback::join_round`]; also returns whether no rounds were running, so that the caller has to run them or to
+    /// start a task that does.
+    fn ask_for_round(&self, file: &FileInner, range: Range<u64>) -> Option<(RoundAnswer, bool)> {
         let mut state = lock(&file.state);
         if state.is_discarded() || (state.is_durable() && !state.rounds.are_running()) {
             return None;
         }
         let answer = state.rounds.join(range, || self.spare.round_answer());
-        if state.rounds.start() {
-            drop(state);
-            self.start_rounds(file);
-        }
-        Some(answer)
+        Some((answer, state.rounds.start()))
     }
 
     /// Runs one round after the other, until no caller asks for one.
@@ -77,16 +92,21 @@ impl<P: Platform> Writeback<P> {
         loop {
             let next = lock(&file.state).rounds.take_next();
             let Some(round) = next else { return };
-            let last_later = lock(&file.state).withheld.last_later();
-            let result = self.round(&file, &round.range).await;
-            if let (Some(last), Ok(())) = (last_later, &result) {
-                self.let_go_later(&file, last, &round.range);
-            }
-            round.answer.give(result);
+            self.run_round(&file, round, false).await;
         }
     }
 
-    async fn round(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
+    /// Runs a round, and answers its callers.
+    pub(super) async fn run_round(self: &Arc<Self>, file: &Arc<FileInner>, round: SyncRound, in_call: bool) {
+        let last_later = lock(&file.state).withheld.last_later();
+        let result = self.round(file, &round.range, in_call).await;
+        if let (Some(last), Ok(())) = (last_later, &result) {
+            self.let_go_later(file, last, &round.range);
+        }
+        round.answer.give(result);
+    }
+
+    async fn round(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>, in_call: bool) -> Result<(), Error> {
         // Other requests may pass earlier writes in the device, just as they may pass the round's.
         let _waits = file.device.in_flight.sync_waits(file.pages.slot);
         let failures_before = lock(&file.state).failures.count();
@@ -94,7 +114,7 @@ impl<P: Platform> Writeback<P> {
         let sequence = loop {
             {
                 let mut state = lock(&file.state);
-                if mark(file, &mut unmarked) {
+                if mark(file, &mut unmarked) && !in_call {
                     file.queue_sync(&mut state);
                 }
                 if unmarked.is_empty() {
@@ -105,6 +125,9 @@ impl<P: Platform> Writeback<P> {
             }
             self.base.pass().await;
         };
+        if in_call {
+            self.write_marked(file).await;
+        }
         if file.device.in_flight.allowed().syncs_pass {
             file.device.requests().write_ended().wake_all();
         }

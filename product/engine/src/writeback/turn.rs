@@ -162,23 +162,22 @@ impl<P: Platform> Writeback<P> {
     /// Gives the next file of the reason's list its turn.
     pub(crate) fn take(&self, device: &Arc<DeviceState>, turn: Turn) -> Option<FileTurn> {
         let file = self.next_file(device, turn)?;
-        self.base.local().count(Counter::FlusherTurns, 1);
-        device.agenda().turn_begins();
         match turn {
             Turn::Sync => lock(&file.state).marks.sync_begins(),
             Turn::Retry => lock(&file.state).marks.retry_begins(),
             // These keep their mark until the turn ends.
             Turn::InTurn | Turn::Largest { .. } | Turn::Old { .. } | Turn::Oldest { .. } | Turn::Idle { .. } => {}
         }
-        Some(FileTurn {
-            open: Some(file),
-            device: Arc::clone(device),
-            turn,
-            left: Left::More,
-            taken_at: self.base.now(),
-            pages: 0,
-            batch: Batch::default(),
-        })
+        Some(self.begin_turn(file, turn))
+    }
+
+    /// Gives a file a turn that is in no list for it.
+    pub(super) fn begin_turn(&self, file: Arc<FileInner>, turn: Turn) -> FileTurn {
+        let device = Arc::clone(&file.device);
+        self.base.local().count(Counter::FlusherTurns, 1);
+        device.agenda().turn_begins();
+        let (left, taken_at, batch) = (Left::More, self.base.now(), Batch::default());
+        FileTurn { open: Some(file), device, turn, left, taken_at, pages: 0, batch }
     }
 
     /// The next file for a turn. A file that no longer meets the reason is listed again: a sync wrote it since it was

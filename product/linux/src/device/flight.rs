@@ -269,9 +269,9 @@ impl Flight {
         Ok(Step::Do(match operation {
             Operation::Read { offset, .. } => Io::ReadV { fd, iovecs, count, offset: offset + done, may_wait: false },
             Operation::Write { offset, .. } if self.uncached => {
-                Io::WriteUncached { fd, iovecs, count, offset: offset + done }
+                Io::WriteUncached { fd, iovecs, count, offset: offset + done, may_wait: true }
             }
-            Operation::Write { offset, .. } => Io::WriteV { fd, iovecs, count, offset: offset + done },
+            Operation::Write { offset, .. } => Io::WriteV { fd, iovecs, count, offset: offset + done, may_wait: true },
             Operation::Sync => Io::Sync { fd, data_only: self.wholly.is_none() },
             Operation::SetSize { size } => Io::SetSize { fd, size },
             Operation::Punch { offset, len } => Io::Allocate { fd, mode: punch.bits(), offset, len },

@@ -54,7 +54,7 @@ impl Message {
     }
 }
 
-/// One operation. Descriptors and pointers belong to its [`Owner`]. A read that `may_wait` is begun by a thread of the
+/// One operation. Descriptors and pointers belong to its [`Owner`]. A transfer that `may_wait` is begun by a thread of the
 /// kernel. An uncached write goes through the host's page cache, which drops the pages once they are on the device
 /// ([`RWF_DONTCACHE`]).
 #[derive(Clone, Copy)]
@@ -71,12 +71,14 @@ pub(crate) enum Io {
         iovecs: *const IoVec,
         count: u32,
         offset: u64,
+        may_wait: bool,
     },
     WriteUncached {
         fd: RawFd,
         iovecs: *const IoVec,
         count: u32,
         offset: u64,
+        may_wait: bool,
     },
     Sync {
         fd: RawFd,
@@ -128,12 +130,12 @@ impl Io {
                 let slices = unsafe { slices_of::<std::io::IoSliceMut<'_>>(iovecs, count) };
                 rustix::io::preadv(file(fd), slices, offset)
             }
-            Self::WriteV { fd, iovecs, count, offset } => {
+            Self::WriteV { fd, iovecs, count, offset, .. } => {
                 // SAFETY: as above.
                 let slices = unsafe { slices_of::<std::io::IoSlice<'_>>(iovecs, count) };
                 rustix::io::pwritev(file(fd), slices, offset)
             }
-            Self::WriteUncached { fd, iovecs, count, offset } => {
+            Self::WriteUncached { fd, iovecs, count, offset, .. } => {
                 // SAFETY: as above.
                 let slices = unsafe { slices_of::<std::io::IoSlice<'_>>(iovecs, count) };
                 let flags = ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);

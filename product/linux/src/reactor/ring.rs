@@ -262,18 +262,21 @@ fn builder() -> Builder {
     IoUring::builder()
 }
 
+fn begun_by(may_wait: bool) -> Flags {
+    if may_wait { MAY_WAIT } else { Flags::empty() }
+}
+
 fn entry(io: &Io) -> Entry {
     match *io {
         Io::ReadV { fd, iovecs, count, offset, may_wait } => {
-            let flags = if may_wait { MAY_WAIT } else { Flags::empty() };
-            opcode::Readv::new(Fd(fd), iovecs.cast(), count).offset(offset).build().flags(flags)
+            opcode::Readv::new(Fd(fd), iovecs.cast(), count).offset(offset).build().flags(begun_by(may_wait))
         }
-        Io::WriteV { fd, iovecs, count, offset } => {
-            opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset).build().flags(MAY_WAIT)
+        Io::WriteV { fd, iovecs, count, offset, may_wait } => {
+            opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset).build().flags(begun_by(may_wait))
         }
-        Io::WriteUncached { fd, iovecs, count, offset } => {
+        Io::WriteUncached { fd, iovecs, count, offset, may_wait } => {
             let write = opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset);
-            write.rw_flags(RWF_DONTCACHE as i32).build().flags(MAY_WAIT)
+            write.rw_flags(RWF_DONTCACHE as i32).build().flags(begun_by(may_wait))
         }
         Io::Sync { fd, data_only } => {
             let flags = if data_only { FsyncFlags::DATASYNC } else { FsyncFlags::empty() };

@@ -8,3 +8,4 @@ mod failing_disk;
 mod pieces;
 mod races;
 mod streams;
+mod sync_in_call;

@@ -41,6 +41,12 @@ impl Marks {
         self.sync_queued = false;
     }
 
+    /// A sync's caller gives the file its turn: until [`Marks::sync_begins`] nobody lists the file for a sync. Returns false
+    /// if it is listed already.
+    pub(crate) fn keeps_off_list_for_sync(&mut self) -> bool {
+        !std::mem::replace(&mut self.sync_queued, true)
+    }
+
     /// The flusher has come back to the file.
     pub(crate) fn retry_begins(&mut self) {
         self.retry_queued = false;

@@ -10,7 +10,7 @@ use super::overlap;
 use crate::error::Error;
 use crate::wait::Answer;
 
-type RoundAnswer = Arc<Answer<Result<(), Error>>>;
+pub(crate) type RoundAnswer = Arc<Answer<Result<(), Error>>>;
 
 #[derive(Default)]
 pub(crate) struct Rounds {
@@ -54,6 +54,14 @@ impl Rounds {
     /// Rounds have to run; returns whether the caller has to start them.
     pub(crate) fn start(&mut self) -> bool {
         !std::mem::replace(&mut self.running, true)
+    }
+
+    /// A round has ended, and its runner runs no other. Returns whether there is another, for somebody else; rounds are still
+    /// running then.
+    pub(crate) fn ends_one(&mut self) -> bool {
+        self.running = self.next.is_some();
+        self.now = 0..0;
+        self.running
     }
 
     /// The next round; without one, rounds run no more.

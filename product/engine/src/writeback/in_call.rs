@@ -1,0 +1,107 @@
+//! Rounds inside the call of a blocked caller: its thread writes and flushes, and no other thread has to be woken.
+//!
+//! Owns: when a caller does so, its first requests, the handover of its round.
+//! Does not own: the steps of a round (`sync`), the tasks that run all other rounds (`round_tasks`).
+//! Invariants: a caller runs its own round only; a task runs the rounds that others ask for meanwhile. If the caller goes
+//! away, a task goes on with its round. The caller gives the file one turn, as the flusher would, if a request is free. The
+//! flusher writes the rest. A caller that may be refused while the device hangs runs no round.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::Writeback;
+use crate::cache::nodes::Tag;
+use crate::devices::DeviceState;
+use crate::devices::file::FileInner;
+use crate::platform::Platform;
+use crate::policy::Turn;
+use crate::rare::Rare;
+use crate::wait::lock;
+
+/// A round that its caller polls.
+pub(super) struct RoundInCall<P: Platform> {
+    writeback: Arc<Writeback<P>>,
+    /// None while it is polled, and once it has ended.
+    round: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl<P: Platform> RoundInCall<P> {
+    /// The next round of the file. The caller has begun the file's rounds, and nobody else runs them.
+    pub(super) fn begins(writeback: &Arc<Writeback<P>>, file: &Arc<FileInner>) -> Self {
+        let round = run_one(Arc::clone(writeback), Arc::clone(file));
+        Self { writeback: Arc::clone(writeback), round: Some(Box::pin(round)) }
+    }
+}
+
+impl<P: Platform> Future for RoundInCall<P> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(mut round) = self.round.take() else { return Poll::Ready(()) };
+        let polled = round.as_mut().poll(cx);
+        if polled.is_pending() {
+            self.round = Some(round);
+        }
+        polled
+    }
+}
+
+impl<P: Platform> Drop for RoundInCall<P> {
+    fn drop(&mut self) {
+        if let Some(round) = self.round.take() {
+            self.writeback.base.platform.spawn("sync", round);
+        }
+    }
+}
+
+async fn run_one<P: Platform>(writeback: Arc<Writeback<P>>, file: Arc<FileInner>) {
+    let next = lock(&file.state).rounds.take_next();
+    if let Some(round) = next {
+        writeback.run_round(&file, round, true).await;
+    }
+    let another = lock(&file.state).rounds.ends_one();
+    if another {
+        writeback.start_rounds(&file);
+    }
+}
+
+impl<P: Platform> Writeback<P> {
+    /// Whether this caller of a sync runs the round itself.
+    pub(super) fn syncs_in_call(&self, file: &FileInner) -> bool {
+        let base = &self.base;
+        let waits = base.platform.waits_on_this_thread() || base.cache.rare.is_forced(Rare::SyncInCall);
+        // A thread in a system call cannot go.
+        waits && base.ask(&file.device, |policy, view, own, _| policy.hang_limits(view, own)).refused_ns == u64::MAX
+    }
+
+    /// Gives the file a turn to write marked pages; the flusher writes the rest.
+    pub(super) async fn write_marked(self: &Arc<Self>, file: &Arc<FileInner>) {
+        if self.may_write_in_call(&file.device) {
+            let kept_off = lock(&file.state).marks.keeps_off_list_for_sync();
+            let mut turn = self.begin_turn(Arc::clone(file), Turn::Sync);
+            self.write_slice(&mut turn).await;
+            if kept_off {
+                lock(&file.state).marks.sync_begins();
+            }
+            self.put_back(turn);
+        }
+        // What is left, or waited for a request that has ended meanwhile.
+        let mut state = lock(&file.state);
+        if file.has_tagged(Tag::ToWrite) {
+            file.queue_sync(&mut state);
+        }
+    }
+
+    /// Whether a caller may write beside the flusher: a request is free, and no other writes go before syncs.
+    fn may_write_in_call(&self, device: &DeviceState) -> bool {
+        if device.in_flight.is_sync_ahead() {
+            if device.requests().writes() > 0 {
+                return false;
+            }
+            device.in_flight.nothing_but_syncs();
+        }
+        device.has_room(self.base.settings())
+    }
+}
