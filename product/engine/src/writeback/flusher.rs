@@ -110,7 +110,7 @@ impl<P: Platform> Writeback<P> {
         loop {
             let Some(wrote) = self.write_run(taken, u64::MAX).await else { return };
             let written = wrote.bytes;
-            if taken.yields_to_sync() {
+            if taken.yields_to_sync() || taken.ends_if_written() {
                 return;
             }
             if allowed.fills_requests && !taken.is_for_sync() && taken.run_ends_within(allowed.request_bytes) {

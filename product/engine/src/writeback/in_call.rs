@@ -87,7 +87,7 @@ impl<P: Platform> Writeback<P> {
             }
             self.put_back(turn);
         }
-        // What is left, or waited for a request that has ended meanwhile.
+        // The flusher writes marked pages that are left. They may have waited for a request that has ended meanwhile.
         let mut state = lock(&file.state);
         if file.has_tagged(Tag::ToWrite) {
             file.queue_sync(&mut state);

@@ -58,6 +58,17 @@ impl FileTurn {
         self.turn != Turn::Sync && self.device.sync_goes_first()
     }
 
+    /// Ends a sync's turn if no marked page is left, without waiting for a request. Returns whether it does.
+    pub(super) fn ends_if_written(&mut self) -> bool {
+        let Some(file) = self.open.as_ref().filter(|_| self.turn == Turn::Sync) else { return false };
+        let _state = lock(&file.state);
+        let has_all = !file.has_tagged(Tag::ToWrite);
+        if has_all {
+            self.left = Left::Nothing;
+        }
+        has_all
+    }
+
     /// Whether the turn's present run goes on, for at most `bytes` bytes.
     pub(super) fn run_ends_within(&self, bytes: u64) -> bool {
         let Some(file) = &self.open else { return false };
