@@ -80,7 +80,7 @@ counters! {
     BalanceDeviceReads "balance_device_reads" "reads" "Reads of one device's counters that the policy made in such calls.";
     SyncCalls "sync_calls" "events" "Calls of sync.";
     SyncNs "sync_ns" "ns" "Time that callers of sync waited.";
-    FlusherTurns "flusher_turns" "events" "Turns that flushers gave to files.";
+    FlusherTurns "flusher_turns" "events" "Turns that flushers and blocked callers of syncs gave to files.";
     ReadRaces "read_races" "events" "Lookups that found a frame that had just become another page.";
 }
 

@@ -1,7 +1,7 @@
 //! Sync: data dirty at the call is durable on return.
 //!
-//! Owns: rounds. A round marks the dirty pages, has the flusher write them, and waits for them and for earlier writes
-//! in flight. It then flushes the device, and answers all callers that asked for it.
+//! Owns: rounds. A round marks the dirty pages, has them written, and waits for them and for earlier writes in flight.
+//! It then flushes the device, and answers all callers that asked for it.
 //! Does not own: the writing (`flusher`), device time spent on it.
 //! Invariants: one round a file at a time; a caller that comes while it runs gets the next, so no sync waits for more
 //! than two. A page dirtied after the mark is not in the round, so a rewriter cannot prolong it. A separate task runs
@@ -46,14 +46,11 @@ impl<P: Platform> Writeback<P> {
             // A range that is withheld from here on leaves the round its pages.
             let joined = self.ask_for_round(file, range.clone());
             let withholds = file.withholds();
-            let in_call = match &joined {
-                Some((_, true)) if !withholds && self.syncs_in_call(file) => true,
-                Some((_, true)) => {
-                    self.start_rounds(file);
-                    false
-                }
-                _ => false,
-            };
+            let is_first = matches!(joined, Some((_, true)));
+            let in_call = is_first && !withholds && self.syncs_in_call(file);
+            if is_first && !in_call {
+                self.start_rounds(file);
+            }
             if withholds && self.clears_way(file, client, &range).await? {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! Syncs that their callers run themselves.
 
-//! rule: a caller that runs its sync itself strands nobody when it goes away, and runs no round of others
+//! rule: when a caller that runs its own sync goes away, a task goes on with the round; the caller runs no other round
 //! kept in: `product/engine/src/writeback/in_call.rs`
 
 use std::future::poll_fn;

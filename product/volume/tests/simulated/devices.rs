@@ -1,5 +1,5 @@
-//! Files of two devices. The host keeps calls about one device waiting. The tests count how often the volume makes this
-//! device, and see that calls about the other one end.
+//! Files of two devices. The host keeps calls about one device waiting. The volume makes this device
+//! once, which the tests count. Calls about the other device end.
 
 use std::future::poll_fn;
 use std::pin::Pin;
