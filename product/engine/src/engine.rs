@@ -664,7 +664,7 @@ impl<P: Platform> Engine<P> {
             for (file, round) in rounds {
                 let ended = async {
                     if let Some(round) = round {
-                        round.wait().await?;
+                        round.result.wait().await?;
                     }
                     if file.0.withholds() { self.writeback.sync(&file.0, None, 0..u64::MAX).await } else { Ok(()) }
                 };

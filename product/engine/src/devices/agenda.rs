@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, Weak};
 use super::lists::{Later, Lists, Unflushed};
 use super::ready::{ListPosition, ListedFiles, ReadyEntry, ReadyPosition, Size};
 use crate::platform::Nanos;
-use crate::policy::{DirtyFiles, Turn};
+use crate::policy::{DirtyFiles, Next, Turn};
 use crate::wait::{Signal, lock};
 
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +47,8 @@ pub(crate) struct Agenda<F> {
     drains: AtomicU32,
     /// Turns of files under way.
     turns: AtomicU32,
+    /// The flusher has other work than syncs, as far as its last choices show.
+    others_due: AtomicBool,
 }
 
 /// Files that are kept.
@@ -58,6 +60,7 @@ impl<F> Agenda<F> {
             memory_short: AtomicBool::new(false),
             drains: AtomicU32::new(0),
             turns: AtomicU32::new(0),
+            others_due: AtomicBool::new(false),
         }
     }
 
@@ -270,6 +273,21 @@ impl<F> Agenda<F> {
         self.drains.fetch_add(1, Ordering::Relaxed);
         self.flusher.raise();
         Draining(&self.drains)
+    }
+
+    /// The flusher has made a choice. While syncs go first, a turn for one says nothing about other work.
+    pub(crate) fn note_choice(&self, choice: Next, sync_ahead: bool) {
+        let others_due = match choice {
+            Next::WaitUntil(_) => false,
+            Next::Turn(Turn::Sync) if !sync_ahead => return,
+            Next::Turn(turn) => turn != Turn::Sync,
+        };
+        self.others_due.store(others_due, Ordering::Relaxed);
+    }
+
+    /// Whether the flusher has other work than syncs, as of its last choice.
+    pub(crate) fn others_are_due(&self) -> bool {
+        self.others_due.load(Ordering::Relaxed)
     }
 
     /// A file has its turn.

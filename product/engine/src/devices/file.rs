@@ -40,7 +40,7 @@ use flushes::Flushes;
 use host::HostFile;
 use marks::Marks;
 use rounds::Rounds;
-pub(crate) use rounds::{RoundAnswer, SyncRound};
+pub(crate) use rounds::{NextRunner, Part, SharedRound, SyncRound};
 use withheld::Withheld;
 pub(crate) use withheld::{RangeNumber, overlap};
 

@@ -183,10 +183,16 @@ struct AnswerState<T> {
     wakers: Wakers,
 }
 
+impl<T> Default for Answer<T> {
+    fn default() -> Self {
+        let state = Mutex::new(AnswerState { value: None, wakers: Wakers::default() });
+        Self { state, given: AtomicBool::new(false) }
+    }
+}
+
 impl<T: Clone> Answer<T> {
     pub(crate) fn new() -> Arc<Self> {
-        let state = Mutex::new(AnswerState { value: None, wakers: Wakers::default() });
-        Arc::new(Self { state, given: AtomicBool::new(false) })
+        Arc::default()
     }
 
     /// Resets the answer for reuse.

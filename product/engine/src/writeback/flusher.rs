@@ -36,7 +36,9 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
         let now = base.now();
         let view = device.flusher_view(now, base.devices.look_ns().unwrap_or(u64::MAX));
         let look_at = |(at, more): (Nanos, bool)| at.after(if more { FORGOTTEN_NS } else { view.interval_ns });
-        match writeback.choose(&device, &view) {
+        let next = writeback.choose(&device, &view);
+        device.agenda().note_choice(next, view.sync_ahead);
+        match next {
             Next::WaitUntil(deadline) => {
                 // Written pages that cannot be read back before a flush hold their frames until then.
                 if device.agenda().end_reclaim_writes() && !device.limits().readable_before_flush {

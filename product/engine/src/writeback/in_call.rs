@@ -1,8 +1,9 @@
 //! Rounds inside the call of a blocked caller: its thread writes and flushes, and no other thread has to be woken.
 //!
 //! Owns: when a caller does so, its first requests, the handover of its round.
-//! Does not own: the steps of a round (`sync`), the tasks that run all other rounds (`round_tasks`).
-//! Invariants: a caller runs its own round only; a task runs the rounds that others ask for meanwhile. If the caller goes
+//! Does not own: the steps of a round (`sync`), the tasks that run all other rounds (`round_tasks`), the choice of a
+//! runner (`devices::file::rounds`).
+//! Invariants: a caller runs its own round only; the first caller of the next round runs that, if it may. If a caller goes
 //! away, a task goes on with its round. The caller gives the file one turn, as the flusher would, if a request is free. The
 //! flusher writes the rest. A caller that may be refused while the device hangs runs no round.
 
@@ -14,24 +15,57 @@ use std::task::{Context, Poll};
 use super::Writeback;
 use crate::cache::nodes::Tag;
 use crate::devices::DeviceState;
-use crate::devices::file::FileInner;
+use crate::devices::file::{FileInner, Part, SharedRound};
 use crate::platform::Platform;
 use crate::policy::Turn;
 use crate::rare::Rare;
 use crate::wait::lock;
 
-/// A round that its caller polls.
-pub(super) struct RoundInCall<P: Platform> {
+/// A caller's own round, which it has not begun. If the caller goes away, a task runs it.
+pub(super) struct OwnRound<'a, P: Platform> {
+    writeback: &'a Arc<Writeback<P>>,
+    file: &'a Arc<FileInner>,
+    round: &'a Arc<SharedRound>,
+    part: Part,
+}
+
+impl<P: Platform> OwnRound<'_, P> {
+    /// Waits for its turn, then runs the round.
+    pub(super) async fn runs(self) {
+        if self.part == Part::Leads {
+            self.round.turn.wait().await;
+        }
+        let (writeback, file) = (Arc::clone(self.writeback), Arc::clone(self.file));
+        std::mem::forget(self);
+        RoundInCall::begins(writeback, file).await;
+    }
+}
+
+impl<P: Platform> Drop for OwnRound<'_, P> {
+    fn drop(&mut self) {
+        if self.part == Part::Starts || lock(&self.file.state).rounds.step_down(self.round) {
+            self.writeback.start_rounds(self.file);
+        }
+    }
+}
+
+/// A round that its caller polls. If the caller goes away, a task polls it.
+struct RoundInCall<P: Platform> {
     writeback: Arc<Writeback<P>>,
     /// None while it is polled, and once it has ended.
     round: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl<P: Platform> RoundInCall<P> {
-    /// The next round of the file. The caller has begun the file's rounds, and nobody else runs them.
-    pub(super) fn begins(writeback: &Arc<Writeback<P>>, file: &Arc<FileInner>) -> Self {
-        let round = run_one(Arc::clone(writeback), Arc::clone(file));
-        Self { writeback: Arc::clone(writeback), round: Some(Box::pin(round)) }
+    /// The next round of the file, which nobody else runs.
+    fn begins(writeback: Arc<Writeback<P>>, file: Arc<FileInner>) -> Self {
+        let running = Arc::clone(&writeback);
+        let round = async move {
+            if running.run_next_round(&file, true).await {
+                running.start_rounds(&file);
+            }
+        };
+        Self { writeback, round: Some(Box::pin(round)) }
     }
 }
 
@@ -56,17 +90,6 @@ impl<P: Platform> Drop for RoundInCall<P> {
     }
 }
 
-async fn run_one<P: Platform>(writeback: Arc<Writeback<P>>, file: Arc<FileInner>) {
-    let next = lock(&file.state).rounds.take_next();
-    if let Some(round) = next {
-        writeback.run_round(&file, round, true).await;
-    }
-    let another = lock(&file.state).rounds.ends_one();
-    if another {
-        writeback.start_rounds(&file);
-    }
-}
-
 impl<P: Platform> Writeback<P> {
     /// Whether this caller of a sync runs the round itself.
     pub(super) fn syncs_in_call(&self, file: &FileInner) -> bool {
@@ -74,6 +97,18 @@ impl<P: Platform> Writeback<P> {
         let waits = base.platform.waits_on_this_thread() || base.cache.rare.is_forced(Rare::SyncInCall);
         // A thread in a system call cannot go.
         waits && base.ask(&file.device, |policy, view, own, _| policy.hang_limits(view, own)).refused_ns == u64::MAX
+    }
+
+    /// The round that falls to a caller of it, if `runs_itself`. Otherwise a task runs it.
+    pub(super) fn own_round<'a>(
+        self: &'a Arc<Self>,
+        file: &'a Arc<FileInner>,
+        round: &'a Arc<SharedRound>,
+        part: Part,
+        runs_itself: bool,
+    ) -> Option<OwnRound<'a, P>> {
+        let own = (part != Part::Follows).then(|| OwnRound { writeback: self, file, round, part });
+        own.filter(|_| runs_itself)
     }
 
     /// Gives the file a turn to write marked pages; the flusher writes the rest.
@@ -97,7 +132,7 @@ impl<P: Platform> Writeback<P> {
     /// Whether a caller may write beside the flusher: a request is free, and no other writes go before syncs.
     fn may_write_in_call(&self, device: &DeviceState) -> bool {
         if device.in_flight.is_sync_ahead() {
-            if device.requests().writes() > 0 {
+            if device.agenda().others_are_due() {
                 return false;
             }
             device.in_flight.nothing_but_syncs();

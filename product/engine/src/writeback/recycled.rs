@@ -1,6 +1,6 @@
 //! Memory of ended requests and syncs, for reuse by the next ones.
 //!
-//! Owns: empty boxes of requests' ends, answers of syncs and calls, [`KEPT`] of each at most.
+//! Owns: empty boxes of requests' ends, answers of rounds and of calls, [`KEPT`] of each at most.
 //! Does not own: the work of an end (`complete`, `requests`), the waiters for an answer, the choice of one to use again
 //! (`recycler`).
 //! Invariants: kept memory holds no file and no engine.
@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use super::complete::WriteEnds;
 use super::requests::CallEnds;
-use crate::error::{DeviceError, Error};
+use crate::devices::file::SharedRound;
+use crate::error::DeviceError;
 use crate::platform::Platform;
 use crate::recycler::{Recycler, SharedRecycler};
 use crate::wait::Answer;
@@ -22,7 +23,7 @@ pub(super) struct RecycledMemory<P: Platform> {
     pub(super) writes: Recycler<Box<Boxed<WriteEnds<P>>>>,
     pub(super) calls: Recycler<Box<Boxed<CallEnds<P>>>>,
     call_answers: SharedRecycler<Answer<Result<(), DeviceError>>>,
-    round_answers: SharedRecycler<Answer<Result<(), Error>>>,
+    rounds: SharedRecycler<SharedRound>,
 }
 
 impl<P: Platform> RecycledMemory<P> {
@@ -31,9 +32,13 @@ impl<P: Platform> RecycledMemory<P> {
         self.call_answers.take((), |answer, ()| answer.renew(), |()| Answer::new())
     }
 
-    /// An answer of a round, not given yet.
-    pub(super) fn round_answer(&self) -> Arc<Answer<Result<(), Error>>> {
-        self.round_answers.take((), |answer, ()| answer.renew(), |()| Answer::new())
+    /// A round, not begun yet.
+    pub(super) fn round(&self) -> Arc<SharedRound> {
+        let renew = |round: &mut SharedRound, ()| {
+            round.result.renew();
+            round.turn.renew();
+        };
+        self.rounds.take((), renew, |()| Arc::default())
     }
 }
 
@@ -43,7 +48,7 @@ impl<P: Platform> Default for RecycledMemory<P> {
             writes: Recycler::new(KEPT),
             calls: Recycler::new(KEPT),
             call_answers: SharedRecycler::new(KEPT),
-            round_answers: SharedRecycler::new(KEPT),
+            rounds: SharedRecycler::new(KEPT),
         }
     }
 }

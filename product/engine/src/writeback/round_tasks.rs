@@ -38,7 +38,8 @@ impl<P: Platform> Writeback<P> {
 async fn run_rounds_of_files<P: Platform>(writeback: Arc<Writeback<P>>, mut file: Arc<FileInner>) {
     let desk = Arc::new(Desk::default());
     loop {
-        writeback.run_rounds(file).await;
+        while writeback.run_next_round(&file, false).await {}
+        drop(file);
         if !writeback.idle_tasks.keep(Arc::clone(&desk)) {
             return;
         }

@@ -11,12 +11,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Writeback;
-use super::in_call::RoundInCall;
 use crate::cache::nodes::Tag;
 use crate::call::Call;
 use crate::client::Client;
 use crate::counters::Counter;
-use crate::devices::file::{FileInner, FileState, RoundAnswer, SyncRound};
+use crate::devices::file::{FileInner, FileState, NextRunner, Part, SharedRound, SyncRound};
 use crate::devices::waits::WaitsFor;
 use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
@@ -43,64 +42,67 @@ impl<P: Platform> Writeback<P> {
         range: Range<u64>,
     ) -> Result<(), Error> {
         loop {
+            let runs_itself = self.syncs_in_call(file);
+            let joined = self.ask_for_round(file, range.clone(), runs_itself);
             // A range that is withheld from here on leaves the round its pages.
-            let joined = self.ask_for_round(file, range.clone());
             let withholds = file.withholds();
-            let is_first = matches!(joined, Some((_, true)));
-            let in_call = is_first && !withholds && self.syncs_in_call(file);
-            if is_first && !in_call {
-                self.start_rounds(file);
-            }
+            let own =
+                joined.as_ref().and_then(|(round, part)| self.own_round(file, round, *part, runs_itself && !withholds));
             if withholds && self.clears_way(file, client, &range).await? {
                 continue;
             }
-            let Some((answer, _)) = joined else { return Ok(()) };
+            let Some((round, _)) = &joined else { return Ok(()) };
             let call = Call::new(file, client);
             let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
-            if in_call {
-                RoundInCall::begins(self, file).await;
+            if let Some(own) = own {
+                own.runs().await;
             }
-            return answer.wait().await;
+            return round.result.wait().await;
         }
     }
 
-    /// The answer to wait for; `None` if all is durable.
-    pub(crate) fn join_round(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Option<RoundAnswer> {
-        let (answer, is_first) = self.ask_for_round(file, range)?;
-        if is_first {
+    /// The round to wait for; `None` if all is durable.
+    pub(crate) fn join_round(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Option<Arc<SharedRound>> {
+        let (round, part) = self.ask_for_round(file, range, false)?;
+        if part == Part::Starts {
             self.start_rounds(file);
         }
-        Some(answer)
+        Some(round)
     }
 
-    /// As [`Writeback::join_round`]; also returns whether no rounds were running, so that the caller has to run them or to
-    /// start a task that does.
-    fn ask_for_round(&self, file: &FileInner, range: Range<u64>) -> Option<(RoundAnswer, bool)> {
+    /// As [`Writeback::join_round`]; the caller does its part in the round afterwards.
+    fn ask_for_round(&self, file: &FileInner, range: Range<u64>, may_lead: bool) -> Option<(Arc<SharedRound>, Part)> {
         let mut state = lock(&file.state);
         if state.is_discarded() || (state.is_durable() && !state.rounds.are_running()) {
             return None;
         }
-        let answer = state.rounds.join(range, || self.spare.round_answer());
-        Some((answer, state.rounds.start()))
+        Some(state.rounds.join(range, may_lead, || self.spare.round()))
     }
 
-    /// Runs one round after the other, until no caller asks for one.
-    pub(super) async fn run_rounds(self: &Arc<Self>, file: Arc<FileInner>) {
-        loop {
-            let next = lock(&file.state).rounds.take_next();
-            let Some(round) = next else { return };
-            self.run_round(&file, round, false).await;
+    /// Runs the file's next round, and answers its callers. Returns whether a task has to run another one.
+    pub(super) async fn run_next_round(self: &Arc<Self>, file: &Arc<FileInner>, in_call: bool) -> bool {
+        let next = lock(&file.state).rounds.take_next();
+        if let Some(round) = next {
+            self.run_round(file, round, in_call).await;
+        }
+        let runner = lock(&file.state).rounds.ends_one();
+        match runner {
+            NextRunner::Nobody => false,
+            NextRunner::Task => true,
+            NextRunner::Caller(round) => {
+                round.turn.give(());
+                false
+            }
         }
     }
 
-    /// Runs a round, and answers its callers.
-    pub(super) async fn run_round(self: &Arc<Self>, file: &Arc<FileInner>, round: SyncRound, in_call: bool) {
+    async fn run_round(self: &Arc<Self>, file: &Arc<FileInner>, round: SyncRound, in_call: bool) {
         let last_later = lock(&file.state).withheld.last_later();
         let result = self.round(file, &round.range, in_call).await;
         if let (Some(last), Ok(())) = (last_later, &result) {
             self.let_go_later(file, last, &round.range);
         }
-        round.answer.give(result);
+        round.shared.result.give(result);
     }
 
     async fn round(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>, in_call: bool) -> Result<(), Error> {

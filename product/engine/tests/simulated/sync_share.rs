@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
 use afflux_engine::policy::{Cost, Flight};
+use afflux_engine::rare::Rare;
 use afflux_engine::{Device, Operation, Platform, Request};
 use afflux_frames::Frames;
 use afflux_simulator::{Disk, DiskOptions, World, WorldOptions};
@@ -56,13 +57,14 @@ fn a_sync_of_a_page_waits_for_what_is_in_flight_and_not_for_what_another_file_ow
     }
 }
 
-/// Four tasks sync a page each, over and over, beside a stream. Returns the stream's bytes in ten seconds, and the
-/// syncs.
-fn storm(sync_lead: Cost) -> (u64, u64) {
+/// Four tasks sync a page each, over and over, beside a stream; `in_call` lets them run their syncs themselves. Returns the
+/// stream's bytes in ten seconds, and the syncs.
+fn storm(sync_lead: Cost, in_call: bool) -> (u64, u64) {
     let disk = DiskOptions { latency_ns: 8 * MILLISECOND, depth: 1, ..slow() };
     let terms = Terms::of(8 * MILLISECOND, 25_000_000);
     let flight = Flight { sync_lead, requests: 1, ..terms.flight };
     let (lab, _) = lab(disk, Terms { flight, ..terms }, &[]);
+    assert!(lab.here.engine.force_rare(Rare::SyncInCall, if in_call { 1000 } else { 0 }));
     let large = lab.file(0, 0, 0);
     stream(&lab, &large, 0);
     let syncs = Arc::new(AtomicU64::new(0));
@@ -82,14 +84,16 @@ fn storm(sync_lead: Cost) -> (u64, u64) {
 
 #[test]
 fn syncs_that_used_more_than_their_lead_share_the_device_with_the_rest_by_cost() {
-    let (starved, alone) = storm(Cost::MAX);
-    let (bytes, syncs) = storm(Cost(SECOND / 4));
-    eprintln!("{starved} bytes beside {alone} syncs; with a lead {bytes} beside {syncs}");
-    // A sync pays for two runs and 0.2 ms of bytes. So in 10 s each side has some 5 s: 310 syncs and 125 MB. With an
-    // unlimited lead the stream gets only the time that syncs' flushes leave.
+    let (starved, alone) = storm(Cost::MAX, false);
+    // With an unlimited lead the stream gets only the time that syncs' flushes leave.
     assert!(starved < 80_000_000, "{starved} bytes of the stream beside syncs that always go first");
-    assert!((110_000_000..140_000_000).contains(&bytes), "{bytes} bytes of the stream");
-    assert!((310..500).contains(&syncs), "{syncs} syncs");
+    for in_call in [false, true] {
+        let (bytes, syncs) = storm(Cost(SECOND / 4), in_call);
+        eprintln!("{starved} bytes beside {alone} syncs; with a lead {bytes} beside {syncs}");
+        // A sync pays for two runs and 0.2 ms of bytes. So in 10 s each side has some 5 s: 310 syncs and 125 MB.
+        assert!((110_000_000..140_000_000).contains(&bytes), "{bytes} bytes of the stream");
+        assert!((310..500).contains(&syncs), "{syncs} syncs");
+    }
 }
 
 /// Writes a page and syncs, over and over, at the disk itself; returns the duration.

@@ -62,3 +62,17 @@ fn the_flusher_sleeps_only_if_no_file_was_listed_since_its_look() {
     agenda.list_dirty(entry(&file, Nanos(49)));
     assert_eq!(lock(&agenda.lists).sleeps_until, None, "the flusher is awake");
 }
+
+#[test]
+fn others_are_due_until_the_flusher_finds_nothing_but_syncs() {
+    let agenda = Agenda::<u32>::new();
+    let (sync, other, rest) = (Next::Turn(Turn::Sync), Next::Turn(Turn::InTurn), Next::WaitUntil(Nanos::NEVER));
+    let mut dues = Vec::new();
+    for (choice, sync_ahead) in
+        [(other, true), (sync, false), (sync, true), (sync, false), (other, false), (rest, false)]
+    {
+        agenda.note_choice(choice, sync_ahead);
+        dues.push(agenda.others_are_due());
+    }
+    assert_eq!(dues, [true, true, false, false, true, false]);
+}

@@ -1,7 +1,8 @@
 //! The syncs of a file: they run one round at a time, and syncs that arrive meanwhile share the next.
 //!
-//! Owns: whether rounds run, the next round. Does not own: the steps of a round (`writeback::sync`).
-//! Invariants: a round that callers share covers the ranges of all of them.
+//! Owns: whether rounds run, the next round, the choice of its runner. Does not own: the steps of a round (`writeback::sync`).
+//! Invariants: a round that callers share covers the ranges of all of them. The next round has a caller that will run it, or
+//! a task gets it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +11,13 @@ use super::overlap;
 use crate::error::Error;
 use crate::wait::Answer;
 
-pub(crate) type RoundAnswer = Arc<Answer<Result<(), Error>>>;
+/// The answers that callers of a round share.
+#[derive(Default)]
+pub(crate) struct SharedRound {
+    pub(crate) result: Answer<Result<(), Error>>,
+    /// Given to the caller that runs the round, when the round before has ended.
+    pub(crate) turn: Answer<()>,
+}
 
 #[derive(Default)]
 pub(crate) struct Rounds {
@@ -23,7 +30,30 @@ pub(crate) struct Rounds {
 /// One round: its pages and its waiters.
 pub(crate) struct SyncRound {
     pub(crate) range: Range<u64>,
-    pub(crate) answer: RoundAnswer,
+    pub(crate) shared: Arc<SharedRound>,
+    /// A caller of the round waits for its turn to run it.
+    is_led: bool,
+}
+
+/// A caller's part in the round that it joined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    /// No rounds were running: the caller runs it, or starts a task that does.
+    Starts,
+    /// The caller runs it, once it has its turn. A caller that cannot steps down ([`Rounds::step_down`]).
+    Leads,
+    /// Somebody else runs it.
+    Follows,
+}
+
+/// The runner of the round after one that has ended.
+pub(crate) enum NextRunner {
+    /// There is none.
+    Nobody,
+    /// A task, to be started unless it runs already.
+    Task,
+    /// A caller of the round, to be given its turn.
+    Caller(Arc<SharedRound>),
 }
 
 impl Rounds {
@@ -36,38 +66,48 @@ impl Rounds {
         overlap(&self.now, bytes) || self.next.as_ref().is_some_and(|next| overlap(&next.range, bytes))
     }
 
-    /// A caller joins the next round; returns its answer, which is `new` for the first caller.
-    pub(crate) fn join(&mut self, range: Range<u64>, new: impl FnOnce() -> RoundAnswer) -> RoundAnswer {
-        match &mut self.next {
-            Some(next) => {
-                next.range = next.range.start.min(range.start)..next.range.end.max(range.end);
-                Arc::clone(&next.answer)
-            }
-            none => {
-                let answer = new();
-                *none = Some(SyncRound { range, answer: Arc::clone(&answer) });
-                answer
-            }
+    /// A caller joins the next round, whose memory is `new` for the first caller. Rounds run from here on.
+    pub(crate) fn join(
+        &mut self,
+        range: Range<u64>,
+        may_lead: bool,
+        new: impl FnOnce() -> Arc<SharedRound>,
+    ) -> (Arc<SharedRound>, Part) {
+        if let Some(next) = &mut self.next {
+            next.range = next.range.start.min(range.start)..next.range.end.max(range.end);
+            return (Arc::clone(&next.shared), Part::Follows);
+        }
+        let part = match (std::mem::replace(&mut self.running, true), may_lead) {
+            (false, _) => Part::Starts,
+            (true, true) => Part::Leads,
+            (true, false) => Part::Follows,
+        };
+        let shared = new();
+        self.next = Some(SyncRound { range, shared: Arc::clone(&shared), is_led: part == Part::Leads });
+        (shared, part)
+    }
+
+    /// The caller that leads this round will not run it. Returns whether the caller had its turn already. If so, it has to
+    /// start a task.
+    pub(crate) fn step_down(&mut self, shared: &Arc<SharedRound>) -> bool {
+        let next = self.next.as_mut().filter(|next| Arc::ptr_eq(&next.shared, shared));
+        next.is_some_and(|next| !std::mem::replace(&mut next.is_led, false))
+    }
+
+    /// A round has ended. If there is another, rounds are still running.
+    pub(crate) fn ends_one(&mut self) -> NextRunner {
+        self.running = self.next.is_some();
+        self.now = 0..0;
+        let Some(next) = &mut self.next else { return NextRunner::Nobody };
+        match std::mem::replace(&mut next.is_led, false) {
+            true => NextRunner::Caller(Arc::clone(&next.shared)),
+            false => NextRunner::Task,
         }
     }
 
-    /// Rounds have to run; returns whether the caller has to start them.
-    pub(crate) fn start(&mut self) -> bool {
-        !std::mem::replace(&mut self.running, true)
-    }
-
-    /// A round has ended, and its runner runs no other. Returns whether there is another, for somebody else; rounds are still
-    /// running then.
-    pub(crate) fn ends_one(&mut self) -> bool {
-        self.running = self.next.is_some();
-        self.now = 0..0;
-        self.running
-    }
-
-    /// The next round; without one, rounds run no more.
+    /// The next round, for its runner.
     pub(crate) fn take_next(&mut self) -> Option<SyncRound> {
         let next = self.next.take();
-        self.running = next.is_some();
         self.now = next.as_ref().map_or(0..0, |next| next.range.clone());
         next
     }
