@@ -4,17 +4,24 @@
 //! Does not own: the table and its bounds (`objects::table`), making dirty files clean (`data::sync`).
 //! Invariants: an inode is dropped only if it has no other users and all of it is on the host.
 
+use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afflux_engine::Platform;
+use afflux_engine::{Nanos, Platform};
+use futures_util::future::{join_all, select};
 
 use crate::error::VolumeError;
 use crate::objects::handle;
 use crate::objects::inode::Inode;
 use crate::objects::location::Location;
-use crate::tree::directory::Found;
+use crate::task::to_the_end;
+use crate::tree::directory::{DeviceKey, Found};
 use crate::volume::Volume;
+
+/// The longest wait for inodes to become clean. Then the caller's comes beside them.
+const ROOM_NS: u64 = Nanos::SECOND;
 
 impl<P: Platform> Volume<P> {
     /// The export in an object's handle.
@@ -59,8 +66,8 @@ impl<P: Platform> Volume<P> {
         Ok(inode)
     }
 
-    /// Drops idle inodes while there are too many. If that is not enough, it makes some dirty ones clean, which waits
-    /// for the devices.
+    /// Drops idle inodes while there are too many. If that is not enough, tasks make some dirty ones clean. The caller waits
+    /// for these tasks at most [`ROOM_NS`].
     pub(crate) async fn make_room(&self) {
         if !self.table.is_worth_a_search() {
             return;
@@ -74,14 +81,31 @@ impl<P: Platform> Volume<P> {
         if !self.table.is_full() {
             return;
         }
-        for inode in sweep.unwritten {
-            if self.clean(&inode).await {
-                inode.recent.store(false, Ordering::Relaxed);
-            }
-        }
+        self.clean_unused(sweep.unwritten).await;
         drop(self.table.sweep(|inode| self.known_locations.remember(inode)).dropped);
         if self.table.is_full() {
             self.table.searched_in_vain();
+        }
+    }
+
+    /// Has unused inodes made clean, those of each device by a task. A device that hangs keeps its task, so the next search
+    /// passes it over.
+    async fn clean_unused(&self, unwritten: BTreeMap<DeviceKey, Vec<Arc<Inode<P>>>>) {
+        let platform = self.engine.platform();
+        let tasks = unwritten.into_iter().filter_map(|(device, inodes)| {
+            let (turn, volume) = (self.devices.turn_to_clean(device)?, self.me.upgrade()?);
+            Some(to_the_end(&**platform, "make room", async move {
+                for inode in inodes {
+                    if volume.clean(&inode).await {
+                        inode.recent.store(false, Ordering::Relaxed);
+                    }
+                }
+                drop(turn);
+            }))
+        });
+        let tasks: Vec<_> = tasks.collect();
+        if !tasks.is_empty() {
+            select(join_all(tasks), pin!(platform.sleep_until(platform.now().after(ROOM_NS)))).await;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The engine's devices of a volume.
 //!
-//! Owns: the map from the host's devices to the engine's; turns: to add one, and to look after its unused objects.
+//! Owns: the map from the host's devices to the engine's; turns: to add one, to look after its unused objects, and to
+//! make these clean.
 //! Does not own: the making of a device (the world's factory), the thread for that (the tree), its work (the engine).
 //! Invariants: a device of the host is added once, with the first object on it. The making may wait for the host: no lock
 //! but the device's turn is held meanwhile. A making that has begun ends, even without a waiter. An error is not kept.
@@ -30,6 +31,8 @@ struct Met {
     turn: Arc<TaskMutex<()>>,
     /// Held while unused objects of it are looked after.
     tended: Arc<TaskMutex<()>>,
+    /// Held while unused objects of it are made clean.
+    cleaned: Arc<TaskMutex<()>>,
 }
 
 impl Met {
@@ -50,6 +53,11 @@ impl Devices {
     /// The turn to look after unused objects of a device; none while somebody else has it.
     pub(crate) fn turn_to_tend(&self, key: DeviceKey) -> Option<OwnedMutexGuard<()>> {
         Arc::clone(&self.met(key).tended).try_lock_owned()
+    }
+
+    /// The turn to make unused objects of a device clean; none while somebody else has it.
+    pub(crate) fn turn_to_clean(&self, key: DeviceKey) -> Option<OwnedMutexGuard<()>> {
+        Arc::clone(&self.met(key).cleaned).try_lock_owned()
     }
 
     /// Adds the device of an export, on this thread. The volume serves nothing yet.

@@ -5,12 +5,14 @@
 //! Invariants: an identity has at most one inode that can be found. An inode is dropped only if it has no other holder
 //! and all of its state is on the host.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_engine::Platform;
 
 use crate::objects::inode::{DESCRIPTORS_OF_FILE, Inode};
+use crate::tree::directory::DeviceKey;
 use crate::tree::identity::{Identity, IdentityMap};
 
 const SHARDS: usize = 64;
@@ -24,7 +26,7 @@ const DESCRIPTORS_MIN: usize = 128;
 /// After a vain search this part of the table's inodes may come anew before the next search.
 const VAIN_PART: usize = 16;
 
-/// Most dirty inodes that are made clean at a time when room is needed.
+/// Most dirty inodes of a device that are made clean at a time when room is needed.
 const CLEAN_BATCH: usize = 32;
 
 pub(crate) struct Table<P: Platform> {
@@ -59,8 +61,8 @@ impl Pause {
 pub(crate) struct Sweep<P: Platform> {
     /// Removed from the table; the caller drops them outside any lock.
     pub(crate) dropped: Vec<Arc<Inode<P>>>,
-    /// Unused, but partly unwritten.
-    pub(crate) unwritten: Vec<Arc<Inode<P>>>,
+    /// Unused, but partly unwritten; some of each device.
+    pub(crate) unwritten: BTreeMap<DeviceKey, Vec<Arc<Inode<P>>>>,
 }
 
 impl<P: Platform> Table<P> {
@@ -172,7 +174,7 @@ impl<P: Platform> Table<P> {
     /// Drops inodes until an eighth of the room is free. An inode used since the last look is passed over once. Calls
     /// `remember` for each one right before it leaves the table.
     pub(crate) fn sweep(&self, remember: impl Fn(&Arc<Inode<P>>)) -> Sweep<P> {
-        let mut sweep = Sweep { dropped: Vec::new(), unwritten: Vec::new() };
+        let mut sweep = Sweep { dropped: Vec::new(), unwritten: BTreeMap::new() };
         let (mut inodes, mut descriptors) = (self.len(), self.descriptors.load(Ordering::Relaxed));
         for _ in 0..2 * SHARDS {
             if inodes <= INODES_MAX / 8 * 7 && descriptors <= self.descriptors_max / 8 * 7 {
@@ -193,8 +195,9 @@ impl<P: Platform> Table<P> {
                     sweep.dropped.push(Arc::clone(inode));
                     return false;
                 }
-                if sweep.unwritten.len() < CLEAN_BATCH {
-                    sweep.unwritten.push(Arc::clone(inode));
+                let unwritten = sweep.unwritten.entry(inode.device).or_default();
+                if unwritten.len() < CLEAN_BATCH {
+                    unwritten.push(Arc::clone(inode));
                 }
                 true
             });

@@ -30,16 +30,20 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
+        Self::on(TreeOptions::default())
+    }
+
+    fn on(options: TreeOptions) -> Self {
         let world = World::new(WorldOptions::seed(1));
         let disk = Disk::new(&world, 0, DiskOptions::default());
-        let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
+        let tree = MemoryTree::new(&world, &disk, options.clone());
         let earlier = serve(&world, Arc::clone(&tree) as _, &tree);
         let create = async {
             let root = earlier.mount(b"/").await.unwrap();
             earlier.create(&root, BELOW, CreateHow::Guarded(AttributeChange::default())).await.result.unwrap();
         };
         world.run(create).unwrap();
-        let tree = tree.reopened(TreeOptions::default());
+        let tree = tree.reopened(options);
         let (asked, refuses) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
         let (count, refused) = (Arc::clone(&asked), Arc::clone(&refuses));
         let factory: DeviceFactory = Box::new(move |key, _| {
@@ -214,4 +218,36 @@ fn a_device_that_hangs_keeps_no_unused_object_of_another_from_being_looked_after
     host.hold(false);
     wait(Nanos::SECOND);
     assert_eq!(looks_in_rounds(), 2 * ROUNDS, "both devices are looked at again");
+}
+
+// rule: 6: devices that hang keep no object from being opened, however many objects wait to be made clean
+// kept in: `product/volume/src/handles/admit.rs`
+#[test]
+fn devices_that_hang_keep_no_object_from_being_opened() {
+    const FILES: u64 = 200;
+    // As few descriptors as there can be.
+    let lab = Fixture::on(TreeOptions { descriptors_max: 0, ..TreeOptions::default() });
+    let Fixture { world, volume, host, file, .. } = lab;
+    let bytes = || Bytes::from_static(b"bytes");
+    world.run(volume.write(&file, 0, bytes())).unwrap().result.unwrap();
+    drop(file);
+    host.holds_all_sets.store(true, Ordering::Relaxed);
+    host.hold(true);
+    let platform = Arc::clone(world.platform());
+    let began = platform.now();
+    let opened = async {
+        let root = volume.mount(b"/").await.unwrap();
+        for number in 0..FILES {
+            let how = CreateHow::Guarded(AttributeChange::default());
+            let created = volume.create(&root, format!("f{number}").as_bytes(), how).await;
+            let (file, _) = created.result.unwrap();
+            volume.write(&file, 0, bytes()).await.result.unwrap();
+        }
+    };
+    world.run(opened).unwrap();
+    assert!(platform.now().since(began) < 3 * Nanos::SECOND, "one caller waits for each device");
+    assert!((1..=2).contains(&host.waiting()), "one task makes the objects of a device clean");
+    host.hold(false);
+    world.run(platform.sleep_until(platform.now().after(Nanos::SECOND))).unwrap();
+    assert_eq!(host.waiting(), 0);
 }

@@ -47,8 +47,9 @@ pub(crate) struct Lists {
     pub(crate) count: AtomicU64,
     held: AtomicBool,
     waiting: Mutex<Vec<Waker>>,
-    /// Changes of attributes that have begun. The first one can be held.
+    /// Changes of attributes that have begun. The first one can be held, or all.
     pub(crate) sets: AtomicU64,
+    pub(crate) holds_all_sets: AtomicBool,
     /// Looks at several objects that have begun. The first one can be held.
     pub(crate) looks: AtomicU64,
 }
@@ -140,8 +141,9 @@ impl Directory for Counting {
     fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
         let set = self.tree.set(node, change, durable);
         let (lists, is_first) = (Arc::clone(&self.lists), self.lists.sets.fetch_add(1, Ordering::Relaxed) == 0);
+        let may_be_held = is_first || lists.holds_all_sets.load(Ordering::Relaxed);
         Pending::by(async move {
-            if is_first {
+            if may_be_held {
                 std::future::poll_fn(|cx| lists.poll_go(cx)).await;
             }
             set.await
