@@ -45,8 +45,8 @@ mod upkeep;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use std::{process, thread};
 
@@ -226,7 +226,7 @@ fn run_over(
 }
 
 /// The disks' prices from earlier runs. A failure to keep them is only reported.
-fn kept_prices(state: &StateDirectory) -> Arc<Mutex<KeptPrices>> {
+fn kept_prices(state: &StateDirectory) -> Arc<KeptPrices> {
     let (kept, warnings) = KeptPrices::read(state.prices_path());
     for warning in warnings {
         warn!("{warning}");
@@ -237,7 +237,7 @@ fn kept_prices(state: &StateDirectory) -> Arc<Mutex<KeptPrices>> {
             output::shown(why)
         );
     }
-    Arc::new(Mutex::new(kept))
+    Arc::new(kept)
 }
 
 fn start_reactors(io: IoChoice) -> Outcome<Reactors> {
@@ -261,7 +261,7 @@ fn policies(settings: &Settings) -> Policies {
 fn start(
     platform: &LinuxPlatform,
     configuration: &Configuration,
-    (state, kept): (&StateDirectory, &Arc<Mutex<KeptPrices>>),
+    (state, kept): (&StateDirectory, &Arc<KeptPrices>),
     rules: Rules,
     (source, exports): (&Source, Vec<Export>),
     (memory, front): (CacheMemory, PreparedFront),
@@ -332,32 +332,27 @@ fn device_factory(
     source: &Source,
     platform: &LinuxPlatform,
     devices: &Arc<Devices>,
-    kept: &Arc<Mutex<KeptPrices>>,
+    kept: &Arc<KeptPrices>,
 ) -> DeviceFactory {
     match source {
         Source::Host(_) => host_devices(platform.clone(), Arc::clone(devices), Arc::clone(kept)),
         #[cfg(feature = "object")]
-        Source::Store(volume) => volume.device_factory(Arc::clone(devices), &lock(kept)),
+        Source::Store(volume) => volume.device_factory(Arc::clone(devices), kept),
     }
 }
 
-fn host_devices(platform: LinuxPlatform, devices: Arc<Devices>, kept: Arc<Mutex<KeptPrices>>) -> DeviceFactory {
+fn host_devices(platform: LinuxPlatform, devices: Arc<Devices>, kept: Arc<KeptPrices>) -> DeviceFactory {
     Box::new(move |key: DeviceKey, node: &Node| {
         let device = host_device(&platform, node, Caching::Auto)?;
         let label = device_label::of(key.0);
         let identity = device_identity::of(key.0, device.file_system_id());
-        let remembered = identity.as_ref().map(|identity| lock(&kept).of(identity)).unwrap_or_default();
+        let remembered = identity.as_ref().map(|identity| kept.of(identity)).unwrap_or_default();
         let described = device.describe();
         let described = label.attached_by.map_or_else(|| described.to_string(), |by| format!("{by}, {described}"));
         let name = devices.add(&label.name, described, identity);
         debug!("{} is a device now, {}", output::shown(&name), output::shown(device.describe()));
         Ok(NewDevice { name, device, remembered })
     })
-}
-
-/// No thread panics while it holds this lock.
-fn lock(kept: &Mutex<KeptPrices>) -> MutexGuard<'_, KeptPrices> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A control socket that is removed when the server ends in order.

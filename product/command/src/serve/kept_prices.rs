@@ -6,7 +6,7 @@
 //! Owns: the file, the choice of disks to forget.
 //! Does not own: the meaning of the numbers (the policy), when the file is written.
 //! Invariants: the file is replaced whole or not at all. Entries that other servers wrote stay. A server ignores
-//! entries that make no sense, and reports them.
+//! entries that make no sense, and reports them. No lock is held while the file is read or written.
 
 #[cfg(test)]
 mod tests;
@@ -14,6 +14,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use afflux_budget::RememberedPrices;
@@ -64,45 +65,51 @@ pub(crate) struct Learned {
 /// The entries, and the file's path.
 pub(crate) struct KeptPrices {
     path: Option<PathBuf>,
-    disks: BTreeMap<String, Disk>,
+    disks: Mutex<BTreeMap<String, Disk>>,
 }
 
 impl KeptPrices {
     /// Reads the file, if it exists; returns defects in it as warnings.
     pub(crate) fn read(path: Option<PathBuf>) -> (Self, Vec<String>) {
-        let Some(path) = path else { return (Self { path: None, disks: BTreeMap::new() }, Vec::new()) };
+        let Some(path) = path else { return (Self { path: None, disks: Mutex::default() }, Vec::new()) };
         let shown = output::shown(path.display());
         match document(&path) {
             Ok(document) => {
                 let (disks, refused) = sensible(document.disks);
                 let refused = refused.into_iter().map(|why| format!("{shown}: {why}"));
                 let warnings = refused.collect();
-                (Self { path: Some(path), disks }, warnings)
+                (Self { path: Some(path), disks: Mutex::new(disks) }, warnings)
             }
             Err(LoadFailure::Newer(version)) => {
                 let why = format!("{shown} has version {version}, and this program knows {VERSION}");
                 (
-                    Self { path: None, disks: BTreeMap::new() },
+                    Self { path: None, disks: Mutex::default() },
                     vec![format!("{why}: the file is neither used nor changed")],
                 )
             }
             Err(LoadFailure::Nonsense(why)) => {
                 let why = format!("{shown} is not used ({why}); it will be written anew");
-                (Self { path: Some(path), disks: BTreeMap::new() }, vec![why])
+                (Self { path: Some(path), disks: Mutex::default() }, vec![why])
             }
         }
     }
 
     /// The prices of a disk from earlier runs.
     pub(crate) fn of(&self, identity: &str) -> Remembered {
-        self.disks.get(identity).map(|disk| disk.prices.clone()).unwrap_or_default()
+        self.disks().get(identity).map(|disk| disk.prices.clone()).unwrap_or_default()
     }
 
-    /// Writes the current prices, beside entries that other servers have written since.
+    /// No thread panics while it holds this lock.
+    fn disks(&self) -> MutexGuard<'_, BTreeMap<String, Disk>> {
+        self.disks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the current prices, beside entries that other servers have written since. One thread at a time calls it, and
+    /// waits for the file's disk.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn keep(&mut self, learned: Vec<Learned>) -> io::Result<()> {
+    pub(crate) fn keep(&self, learned: Vec<Learned>) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let served_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let mut disks = match document(path) {
@@ -126,7 +133,7 @@ impl KeptPrices {
             let document = Document { version: VERSION, disks: disks.clone() };
             state::replace(path, &serde_json::to_string_pretty(&document)?)?;
         }
-        self.disks = disks;
+        *self.disks() = disks;
         Ok(())
     }
 }

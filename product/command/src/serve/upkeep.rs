@@ -1,23 +1,23 @@
 //! A server's upkeep: it saves the disks' prices, and reports devices that hang, stores that are away, many small files.
 //!
-//! Owns: the thread, when it looks.
+//! Owns: the threads, when they work.
 //! Does not own: the saved state (`kept_prices`), when a device counts as hung (the policy), the test for many small
 //! files (`small_files`).
-//! Invariants: only the server's end waits for it, for one look at most. A failure to save is reported once.
+//! Invariants: only the server's end waits for them, for one look and one save at most. A failure to save is reported once. A
+//! state directory on a hung disk keeps no report back: another thread saves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use afflux_engine::{DeviceId, DeviceStatus};
 use tracing::{info, warn};
 
 use super::arena::{QUIET_AFTER, forget_recoveries};
 use super::kept_prices::{KeptPrices, Learned};
-use super::lock;
 use super::running::Running;
 use super::small_files::{Counts, SmallFiles, WITHIN};
 use afflux_report::{output, units};
@@ -28,62 +28,77 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Between two saves of prices; a killed server loses at most this much.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// The thread. When dropped, it saves the prices and ends.
+/// The threads. When dropped, it saves the prices, and they end.
 pub(super) struct Upkeep {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    stops: Vec<Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Upkeep {
-    pub(super) fn start(running: &Arc<Running>, kept: Arc<Mutex<KeptPrices>>) -> io::Result<Self> {
-        let (stop, stopped) = mpsc::channel::<()>();
-        let small_files = SmallFiles::default();
-        let mut looks = UpkeepState {
-            running: Arc::clone(running),
-            kept,
-            said: false,
-            hung: BTreeMap::new(),
-            hung_for_names: BTreeSet::new(),
-            away: BTreeSet::new(),
-            small_files,
-        };
-        let body = move || {
-            let mut kept_at = Instant::now();
-            let mut is_quiet = false;
-            while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
-                looks.report_hung_disks();
-                looks.report_hung_names();
-                looks.report_stores_away();
-                looks.say_many_small_files();
-                if !is_quiet && looks.running.since.elapsed() >= QUIET_AFTER {
-                    forget_recoveries(&looks.running.engine);
-                    is_quiet = true;
-                }
-                if kept_at.elapsed() >= KEEP_EVERY {
-                    looks.keep();
-                    kept_at = Instant::now();
-                }
+    pub(super) fn start(running: &Arc<Running>, kept: Arc<KeptPrices>) -> io::Result<Self> {
+        let mut looks = UpkeepState::new(running);
+        let mut prices = SavedPrices { running: Arc::clone(running), kept, said: false };
+        let looking = move |stopped: Receiver<()>| {
+            while goes_on(&stopped, LOOK_EVERY) {
+                looks.look();
             }
-            looks.keep();
         };
-        let thread = thread::Builder::new().name("upkeep".to_owned()).spawn(body)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+        let saving = move |stopped: Receiver<()>| {
+            while goes_on(&stopped, KEEP_EVERY) {
+                prices.keep();
+            }
+            prices.keep();
+        };
+        let mut upkeep = Self { stops: Vec::new(), threads: Vec::new() };
+        upkeep.add("upkeep", looking)?;
+        upkeep.add("prices", saving)?;
+        Ok(upkeep)
+    }
+
+    fn add(&mut self, name: &str, body: impl FnOnce(Receiver<()>) + Send + 'static) -> io::Result<()> {
+        let (stop, stopped) = mpsc::channel();
+        self.threads.push(thread::Builder::new().name(name.to_owned()).spawn(move || body(stopped))?);
+        self.stops.push(stop);
+        Ok(())
     }
 }
 
 impl Drop for Upkeep {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        // A panic of the thread was already reported.
-        let _ = self.thread.take().map(JoinHandle::join);
+        self.stops.clear();
+        // A panic of a thread was already reported.
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// Waits so long; false as soon as the end is asked for.
+fn goes_on(stopped: &Receiver<()>, time: Duration) -> bool {
+    stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
+}
+
+struct SavedPrices {
+    running: Arc<Running>,
+    kept: Arc<KeptPrices>,
+    /// Whether a failure to save was reported.
+    said: bool,
+}
+
+impl SavedPrices {
+    fn keep(&mut self) {
+        let devices = self.running.engine.status().devices;
+        let learned = devices.into_iter().filter_map(|DeviceStatus { id, name, .. }| {
+            let identity = self.running.devices.identity(&name)?;
+            Some(Learned { identity, name, prices: self.running.engine.remembered(id) })
+        });
+        if let (Err(error), false) = (self.kept.keep(learned.collect()), self.said) {
+            warn!("the disks' measured speeds could not be kept: {error}");
+            self.said = true;
+        }
     }
 }
 
 struct UpkeepState {
     running: Arc<Running>,
-    kept: Arc<Mutex<KeptPrices>>,
-    /// Whether a failure to save was reported.
-    said: bool,
     /// Devices that were reported as hung, and whether their writers are refused.
     hung: BTreeMap<DeviceId, bool>,
     /// Devices that were reported to hang for names.
@@ -91,19 +106,30 @@ struct UpkeepState {
     /// Devices whose stores were reported as away.
     away: BTreeSet<DeviceId>,
     small_files: SmallFiles,
+    /// Whether old recoveries were forgotten.
+    is_quiet: bool,
 }
 
 impl UpkeepState {
-    fn keep(&mut self) {
-        let devices = self.running.engine.status().devices;
-        let learned = devices.into_iter().filter_map(|DeviceStatus { id, name, .. }| {
-            let identity = self.running.devices.identity(&name)?;
-            Some(Learned { identity, name, prices: self.running.engine.remembered(id) })
-        });
-        let learned = learned.collect();
-        if let (Err(error), false) = (lock(&self.kept).keep(learned), self.said) {
-            warn!("the disks' measured speeds could not be kept: {error}");
-            self.said = true;
+    fn new(running: &Arc<Running>) -> Self {
+        Self {
+            running: Arc::clone(running),
+            hung: BTreeMap::new(),
+            hung_for_names: BTreeSet::new(),
+            away: BTreeSet::new(),
+            small_files: SmallFiles::default(),
+            is_quiet: false,
+        }
+    }
+
+    fn look(&mut self) {
+        self.report_hung_disks();
+        self.report_hung_names();
+        self.report_stores_away();
+        self.say_many_small_files();
+        if !self.is_quiet && self.running.since.elapsed() >= QUIET_AFTER {
+            forget_recoveries(&self.running.engine);
+            self.is_quiet = true;
         }
     }
 

@@ -83,11 +83,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
         reason: "the policy's methods stand with the state that they change; a device's state takes the policy's types",
     },
     PermittedCircle {
-        name: "product/command",
-        files: &["serve", "serve/upkeep"],
-        reason: "upkeep runs beside the server, and takes the server's own parts",
-    },
-    PermittedCircle {
         name: "product/engine",
         files: &["cache", "cache/file_pages"],
         reason: "pages of a file are found through the cache, which hands them out",

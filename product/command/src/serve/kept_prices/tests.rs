@@ -1,7 +1,10 @@
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use afflux_engine::policy::Remembered;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::{DISKS_MAX, KeptPrices, Learned};
 
@@ -26,9 +29,9 @@ fn read(path: &Path) -> (KeptPrices, Vec<String>) {
 #[test]
 fn what_is_kept_is_there_at_the_next_start_beside_what_others_kept() {
     let path = place("there");
-    let (mut kept, warnings) = read(&path);
+    let (kept, warnings) = read(&path);
     assert!(warnings.is_empty() && kept.of("a").is_empty(), "{warnings:?}");
-    let (mut other, _) = read(&path);
+    let (other, _) = read(&path);
     kept.keep(vec![learned("a", 50_000), Learned { prices: Remembered::new(), ..learned("cold", 1) }]).unwrap();
     other.keep(vec![learned("b", 60_000)]).unwrap();
     let (kept, warnings) = read(&path);
@@ -36,6 +39,27 @@ fn what_is_kept_is_there_at_the_next_start_beside_what_others_kept() {
     assert_eq!((kept.of("a"), kept.of("b"), kept.of("cold")), (prices(50_000), prices(60_000), Remembered::new()));
     let names: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["disks.json"], "nothing else is left");
+    fs::remove_dir_all(path.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn prices_are_known_while_the_file_s_disk_keeps_a_save_waiting() {
+    let path = place("waits");
+    let (kept, _) = read(&path);
+    kept.keep(vec![learned("a", 50_000)]).unwrap();
+    let text = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    // A pipe's reader waits as that of a file on a hung disk does.
+    mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    thread::scope(|scope| {
+        let saving = scope.spawn(|| kept.keep(vec![learned("b", 60_000)]));
+        let mut pipe = OpenOptions::new().write(true).open(&path).unwrap();
+        assert_eq!((kept.of("a"), kept.of("b")), (prices(50_000), Remembered::new()));
+        pipe.write_all(&text).unwrap();
+        drop(pipe);
+        saving.join().unwrap().unwrap();
+    });
+    assert_eq!((kept.of("a"), kept.of("b")), (prices(50_000), prices(60_000)));
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }
 
@@ -68,7 +92,7 @@ fn nonsense_is_refused_with_the_reason_and_replaced() {
     ] {
         let path = place("nonsense");
         fs::write(&path, &text).unwrap();
-        let (mut kept, warnings) = read(&path);
+        let (kept, warnings) = read(&path);
         let [said] = &warnings[..] else { panic!("{text:.80}: {warnings:?}") };
         assert!(said.contains(why) && said.contains("disks.json"), "{said}");
         assert!(kept.of("x").is_empty());
@@ -83,7 +107,7 @@ fn a_newer_form_is_left_alone() {
     let path = place("newer");
     let text = r#"{"version":2,"disks":[]}"#;
     fs::write(&path, text).unwrap();
-    let (mut kept, warnings) = read(&path);
+    let (kept, warnings) = read(&path);
     assert!(warnings[0].contains("has version 2, and this program knows 1"), "{warnings:?}");
     kept.keep(vec![learned("a", 50_000)]).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
@@ -111,7 +135,7 @@ fn of_many_disks_those_served_last_are_kept() {
 fn a_place_that_cannot_be_written_is_an_error_and_leaves_what_was() {
     let path = place("unwritable");
     read(&path).0.keep(vec![learned("a", 50_000)]).unwrap();
-    let (mut kept, _) = KeptPrices::read(Some(path.join("below-a-file.json")));
+    let (kept, _) = KeptPrices::read(Some(path.join("below-a-file.json")));
     assert!(kept.keep(vec![learned("b", 50_000)]).is_err());
     assert_eq!(read(&path).0.of("a"), prices(50_000));
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
