@@ -1,11 +1,15 @@
 //! The same cache from tokio, smol, and threads without a runtime, at once.
 
+use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::thread;
 
 use afflux::{Cache, File, OpenOptions};
 
 const BLOCK: usize = 10_000;
 const BLOCKS: u64 = 150;
+const PAGE: u64 = 4096;
 
 fn options() -> OpenOptions {
     OpenOptions::new().read(true).write(true).create(true)
@@ -163,4 +167,31 @@ fn an_awaited_call_is_small() {
         ("order_after", size_of_val(&file.order_after_async(0..1, &file, 0..1))),
     ];
     assert!(calls.iter().all(|(_, bytes)| *bytes <= 4 << 10), "{calls:?}");
+}
+
+#[test]
+fn bytes_of_callers_that_sync_one_file_are_on_the_host_after_each_sync() {
+    const BLOCKED: u64 = 6;
+    const CALLERS: u64 = BLOCKED + 2;
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("shared");
+    let cache = Cache::builder().memory(8 << 20).build().unwrap();
+    let file = cache.open(&path, options()).unwrap();
+    file.set_len(CALLERS * PAGE).unwrap();
+    let host = fs::File::open(&path).unwrap();
+    let caller = |number: u64| {
+        for round in 1..=100 {
+            file.write_at(&[round; PAGE as usize], number * PAGE).unwrap();
+            if number < BLOCKED {
+                file.sync_data().unwrap();
+            } else {
+                smol::block_on(file.sync_data_async()).unwrap();
+            }
+            let mut bytes = [0; PAGE as usize];
+            host.read_exact_at(&mut bytes, number * PAGE).unwrap();
+            assert_eq!(bytes, [round; PAGE as usize], "caller {number}");
+        }
+    };
+    let caller = &caller;
+    thread::scope(|scope| (0..CALLERS).for_each(|number| drop(scope.spawn(move || caller(number)))));
 }
