@@ -99,7 +99,7 @@ impl<P: Platform> Writeback<P> {
         waits && base.ask(&file.device, |policy, view, own, _| policy.hang_limits(view, own)).refused_ns == u64::MAX
     }
 
-    /// The round that falls to a caller of it, if `runs_itself`. Otherwise a task runs it.
+    /// The round that falls to a caller of it, if `runs_itself`. Otherwise its drop leaves it to a task.
     pub(super) fn own_round<'a>(
         self: &'a Arc<Self>,
         file: &'a Arc<FileInner>,
