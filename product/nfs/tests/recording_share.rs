@@ -10,9 +10,10 @@ use counted::{build, can_count, instructions};
 const BATCHES: u64 = 200;
 /// Pairs of the number of calls that a server finds at a time, and the largest share of recording in a call's own cost.
 /// Measured: for one call 152 of 2,954 instructions (5.1 %), since it bears the clock and the lock alone; for each of 64
-/// calls 53.5 of 1,994.5 (2.7 %). The share of a READ's whole cost is a third of that: the kernel takes two thirds of the
+/// calls 53.5 of 1,994.5 (2.7 %), and from 1.9 to 3.5 % on other runs: the engine reads the clock, so its own work depends on the
+/// speed of the machine. The share of a READ's whole cost is a third of that: the kernel takes two thirds of the
 /// server's time, to move the data through a socket (notebook/nfs.md).
-const SHARES_MAX: [(u32, f64); 2] = [(1, 0.056), (64, 0.03)];
+const SHARES_MAX: [(u32, f64); 2] = [(1, 0.056), (64, 0.045)];
 
 #[test]
 fn recording_takes_little_of_a_cached_read() {
