@@ -57,7 +57,7 @@ fn a_user_who_asks_much_has_no_call_of_another_run_twice() {
 
 /// Data that the kernel does not buffer for a connection, where the client's buffer has [`CLIENT_BUFFER`].
 const UNBUFFERED: usize = 8 << 20;
-/// Without it the kernel's guess counts, and that follows its memory of earlier connections to this host.
+/// The kernel would choose another size otherwise. It remembers earlier connections to this host.
 const CLIENT_BUFFER: usize = 64 << 10;
 
 /// Asks for more data than the kernel buffers, and reads a byte of it.

@@ -66,7 +66,7 @@ impl Rounds {
         overlap(&self.now, bytes) || self.next.as_ref().is_some_and(|next| overlap(&next.range, bytes))
     }
 
-    /// A caller joins the next round, whose memory is `new` for the first caller. Rounds run from here on.
+    /// A caller joins the next round. The first caller makes its memory with `new`. Rounds run from here on.
     pub(crate) fn join(
         &mut self,
         range: Range<u64>,
