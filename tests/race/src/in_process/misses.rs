@@ -1,13 +1,13 @@
 //! Pages not in memory: every read is a read of the disk, and evicts another page.
 //!
-//! Owns: the case, the order of places, from which no cache of this size can profit.
+//! Owns: the case, the order of places, from which no cache of this size can profit; the least that a cache does.
 //! Does not own: the contenders.
 //! Invariants: no page is read again before all others.
 
 use std::hint::black_box;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux::Advice;
@@ -19,7 +19,8 @@ use crate::rounds::{PAGE, Subject, Worker};
 
 pub(super) const WORDS: &str = "Nanoseconds on the clock, of each thread, for a 4 KiB read at random that is not cached: a \
     file of 16 times the cache, no page twice. *kernel*: `pread`, its pages forgotten before each run, so that it finds \
-    memory without evicting; *direct*: `pread` with O_DIRECT and no cache at all; the caches of objects read so what they \
+    memory without evicting; *direct*: `pread` with O_DIRECT into one page, and no cache at all; *floor*: the same into \
+    frames of an arena as large as the cache, taken at random, with a copy of the page: what any cache has to do; the caches of objects read so what they \
     miss, copy it to a new page and keep that.";
 
 const PAGE_BYTES: u64 = PAGE as u64;
@@ -42,6 +43,28 @@ impl Places {
     fn next(&self) -> u64 {
         let step = (self.pages / 1000 * 618) | 1;
         self.next.fetch_add(1, Ordering::Relaxed).wrapping_mul(step) % self.pages
+    }
+}
+
+/// A frame, at an address that O_DIRECT takes.
+#[repr(align(4096))]
+struct Frame([u8; PAGE]);
+
+/// The least that a cache does for a miss: the disk's bytes come into a frame of it, and are copied to the reader.
+struct Floor(Vec<Mutex<Box<Frame>>>);
+
+impl Floor {
+    fn new(frames: u64) -> Self {
+        Self((0..frames).map(|_| Mutex::new(Box::new(Frame([1; PAGE])))).collect())
+    }
+
+    fn read(&self, direct: &std::fs::File, number: u64, into: &mut [u8; PAGE]) -> io::Result<()> {
+        // Frames far from each other, as those that an eviction frees.
+        let at = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let mut frame = self.0[(at % self.0.len() as u64) as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        direct.read_exact_at(&mut frame.0, number * PAGE_BYTES)?;
+        into.copy_from_slice(black_box(&frame.0));
+        Ok(())
     }
 }
 
@@ -71,7 +94,8 @@ pub(super) fn run(stage: &mut Stage<'_>) -> io::Result<()> {
     own.advise(0..u64::MAX, Advice::Random)?;
     let room = cached / PAGE_BYTES;
     let (quick, foyer, moka) = (QuickCache::with_room(room), Foyer::with_room(room), Moka::with_room(room));
-    let places: [Places; 6] = std::array::from_fn(|_| Places::new(pages));
+    let floor = Floor::new(room);
+    let places: [Places; 7] = std::array::from_fn(|_| Places::new(pages));
     for threads in [1, 2, 64] {
         let own = Subject::new("afflux", |worker: &mut Worker| {
             let at = places[0].next() * PAGE_BYTES;
@@ -85,10 +109,14 @@ pub(super) fn run(stage: &mut Stage<'_>) -> io::Result<()> {
             let at = places[2].next() * PAGE_BYTES;
             direct.read_exact_at(black_box(worker.page()), at)
         });
+        let least = Subject::new("floor", |worker: &mut Worker| {
+            floor.read(&direct, places[6].next(), black_box(worker.page()))
+        });
         let subjects = [
             own.after(|| Ok(()), COUNT_MAX),
             pread.after(|| kernel.forget(), COUNT_MAX),
             by_hand.after(|| Ok(()), COUNT_MAX),
+            least.after(|| Ok(()), COUNT_MAX),
             through(&quick, &direct, &places[3]),
             through(&foyer, &direct, &places[4]),
             through(&moka, &direct, &places[5]),
