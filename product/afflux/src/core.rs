@@ -62,12 +62,38 @@ impl Core {
         stripe: u64,
         work: Pin<&mut impl Future<Output = Result<T, Error>>>,
     ) -> Result<T, Error> {
+        self.enter(stripe, || self.wait(stripe, work))
+    }
+
+    /// Waits inside a call, on this thread.
+    fn wait<T>(&self, stripe: u64, work: Pin<&mut impl Future<Output = Result<T, Error>>>) -> Result<T, Error> {
+        self.platform().try_block_on(self.gate.pass(stripe, work)).unwrap_or(Err(Error::WaitInside))
+    }
+
+    /// Reads on this thread, which may wait in the host. The engine's own error is the inner one.
+    pub(crate) fn read_here(
+        &self,
+        stripe: u64,
+        pages: &afflux_engine::File,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<Result<usize, afflux_engine::Error>, Error> {
+        if self.platform().drives_this_thread() {
+            return Err(Error::WaitInside);
+        }
+        self.enter(stripe, || {
+            self.engine.read_here(pages, offset, into, |work| self.wait(stripe, pin!(async { Ok(work.await) })))
+        })
+    }
+
+    /// Does a call that may wait on this thread, if the gate is open.
+    fn enter<T>(&self, stripe: u64, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         // Declared first and dropped last: a waker may close the cache, which waits for the calls inside.
         let _held = DeferredWakes::new();
         // This covers the whole call, at whose end the requests of this thread's ring have completed.
         let inside = self.gate.enter(stripe);
         let result = match &inside {
-            Ok(_) => self.platform().try_block_on(self.gate.pass(stripe, work)).unwrap_or(Err(Error::WaitInside)),
+            Ok(_) => call(),
             Err(error) => Err(error.clone()),
         };
         if inside.is_err() && !self.gate.is_forked() {

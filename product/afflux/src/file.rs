@@ -214,8 +214,13 @@ impl File {
     pub fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         match self.read_hit(into, offset)? {
             Some(count) => Ok(count),
-            None => self.block(pin!(self.read_work(into, offset))),
+            None => self.read_blocking(into, offset),
         }
+    }
+
+    fn read_blocking(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.core().read_here(self.stripe(), &self.0.pages, offset, into)?;
+        Ok(read.map_err(|error| self.said(error))?)
     }
 
     /// [`File::read_at`], awaited. If it is dropped before it ends, `into` may have some of the bytes, and the pages

@@ -59,6 +59,11 @@ impl<'a> Call<'a> {
         CallWait { call: self, base, delay: waits_for.delay(), began, before_ns, listed }
     }
 
+    /// Notes a wait that has ended. Nothing else notes it.
+    pub(crate) fn waited(&self, delay: Delay, ns: u64) {
+        self.waited_ns[delay as usize].fetch_add(ns, Ordering::Relaxed);
+    }
+
     /// Does the work, and notes how long it waited, except for waits that are noted separately meanwhile. The work is made
     /// in its place: as an argument it would take its memory twice.
     pub(crate) async fn waits<P: Platform, W: Future>(
@@ -109,7 +114,7 @@ impl<P: Platform> Drop for CallWait<'_, P> {
         let Self { call, base, delay, began, before_ns, listed } = *self;
         let (now, within_ns) = (base.now(), call.in_all_ns() - before_ns);
         let ns = now.since(began).saturating_sub(within_ns);
-        call.waited_ns[delay as usize].fetch_add(ns, Ordering::Relaxed);
+        call.waited(delay, ns);
         if let Some((waits_for, number)) = listed {
             call.file.device.waits.ends(number, ns);
             base.local().count(counters(waits_for).1, ns);

@@ -5,7 +5,7 @@
 //! Invariants: cheap calls (`try_…`, status, knobs) never wait; everything else may.
 
 use std::ops::Range;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use afflux_frames::{ArenaState, Frames};
@@ -27,7 +27,7 @@ use crate::platform::{Device, Nanos, Platform};
 use crate::policy::{ActivePolicy, AnyPolicy, EqualParts, IgnoredKnob, Needs, Remembered};
 use crate::rare::Rare;
 use crate::readahead::{Advice, Readahead};
-use crate::reading::{self, Readings};
+use crate::reading::{self, Readings, Waiting};
 use crate::reclaim::{Dropped, Reclaim};
 use crate::recovery::found::Unadopted;
 use crate::recovery::{FileKey, Recovered};
@@ -337,6 +337,19 @@ impl<P: Platform> Engine<P> {
         into: &mut [u8],
     ) -> Result<usize, Error> {
         self.reading.of(&file.0).read(client, &file.0, offset, into).await
+    }
+
+    /// [`Engine::read`] for a thread that may block in the host: where the device allows it, the thread itself reads the
+    /// absent pages. What it cannot do so is a future, which `wait` runs to its end. An error of `wait` itself ends the
+    /// read. Call it on a thread that drives no task of the engine.
+    pub fn read_here<E>(
+        &self,
+        file: &File,
+        offset: u64,
+        into: &mut [u8],
+        wait: impl FnMut(Pin<&mut Waiting<'_>>) -> Result<Result<(), Error>, E>,
+    ) -> Result<Result<usize, Error>, E> {
+        self.reading.of(&file.0).read_here(&file.0, offset, into, wait)
     }
 
     /// As [`Engine::try_read`], without the copy. `None` also if guards hold too much already.

@@ -53,10 +53,11 @@ pub use engine::{Engine, EngineStatus, File, NamesPriority, Policies, Withheld};
 pub use error::{DeviceError, Error};
 pub use platform::{Device, DeviceReport, Limits, Nanos, Platform, WallNanos};
 pub use readahead::{Advice, Readahead};
+pub use reading::Waiting;
 pub use reclaim::Dropped;
 pub use recovery::{FILE_KEY_BYTES_MAX, FileKey, Quarantined, Recovered, RescuedFile};
 pub use recycler::{Recycler, SharedRecycler};
-pub use request::{Backing, Operation, PastCache, ProbeMemory, Request};
+pub use request::{Backing, Operation, PastCache, ProbeMemory, ReadHere, Request};
 
 /// The largest size a file can have: 2^63 - 1, the largest signed offset of a host.
 pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;

@@ -9,7 +9,8 @@ use std::future::Future;
 
 use crate::FILE_BYTES_MAX;
 use crate::counters::{Counters, Local};
-use crate::request::Request;
+use crate::error::DeviceError;
+use crate::request::{ReadHere, Request};
 
 /// Nanoseconds on the world's monotonic clock, from an arbitrary start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
@@ -182,6 +183,12 @@ pub trait Device: Send + Sync + 'static {
     /// Takes the request. Never blocks; may complete the request before returning. The engine keeps at most
     /// [`Limits::depth`] data requests in flight, and as many that do not end for long. It holds no lock during the call.
     fn submit(&self, request: Request);
+
+    /// Reads on the calling thread, which waits for the host. The engine calls it for a caller that blocks anyway. `None`
+    /// if this device or this read needs a request: the memory may then hold some of the bytes.
+    fn read_here(&self, _read: &ReadHere<'_>) -> Option<Result<(), DeviceError>> {
+        None
+    }
 
     /// Bytes that can still be allocated to files, as far as is known without blocking. Once this gets small, the
     /// engine has writers make a real reservation.

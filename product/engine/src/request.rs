@@ -312,6 +312,38 @@ impl<F: FnOnce(Result<(), DeviceError>, Option<ProbeMemory>) + Send> Completion 
     }
 }
 
+/// A read of whole pages that a device may carry out on the calling thread
+/// ([`Device::read_here`](crate::Device::read_here)). Its memory stays valid while it lives.
+pub struct ReadHere<'a> {
+    backing: &'a Backing,
+    offset: u64,
+    memory: &'a FrameMemory,
+}
+
+impl<'a> ReadHere<'a> {
+    pub(crate) fn new(backing: &'a Backing, offset: u64, memory: &'a FrameMemory) -> Self {
+        Self { backing, offset, memory }
+    }
+
+    /// The device's name for the file.
+    pub fn backing(&self) -> &Backing {
+        self.backing
+    }
+
+    /// The first byte: a multiple of 4096.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The pieces of memory, in the order of the file's bytes, as address and length in bytes. Each is a whole page.
+    ///
+    /// # Panics
+    /// If its memory does not keep whole pages.
+    pub fn segments(&self) -> impl Iterator<Item = (*mut u8, usize)> + '_ {
+        self.memory.segments()
+    }
+}
+
 /// The memory of a request without an engine, after its end. Its frames go back when it is dropped.
 pub struct ProbeMemory(Option<FrameMemory>);
 

@@ -13,6 +13,7 @@ mod file;
 mod flight;
 mod pace;
 mod probe;
+mod read_here;
 mod turns;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use afflux_engine::{Device, DeviceError, DeviceReport, Limits, Nanos, Operation, Recycler, Request};
+use afflux_engine::{Device, DeviceError, DeviceReport, Limits, Nanos, Operation, ReadHere, Recycler, Request};
 use rustix::fs::fstatvfs;
 use rustix::io::Errno;
 
@@ -224,6 +225,10 @@ impl Device for HostDevice {
             Some((turns, share)) => turns.enter(share, flight).into_iter().for_each(launch),
             None => launch(flight),
         }
+    }
+
+    fn read_here(&self, read: &ReadHere<'_>) -> Option<Result<(), DeviceError>> {
+        read_here::read(&self.core, read)
     }
 
     fn free_bytes_hint(&self) -> u64 {

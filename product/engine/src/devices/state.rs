@@ -25,7 +25,7 @@ use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
 use crate::platform::{Device, DeviceReport, Limits, Nanos};
 use crate::policy::{DeviceMemory, KnobValues};
-use crate::request::Request;
+use crate::request::{ReadHere, Request};
 use crate::settings::{DeviceSettings, PageKnob, Settings, WhichKnob};
 use crate::units::Pages;
 use crate::wait::{Permits, Signal, lock};
@@ -162,6 +162,11 @@ impl<F> DeviceState<F> {
     pub(crate) fn sends_too_many(&self) -> bool {
         let reported = self.device.report().too_many;
         self.too_many.swap(reported, Ordering::Relaxed) < reported
+    }
+
+    /// Reads on this thread, if the device can ([`Device::read_here`]). No lock is held.
+    pub(crate) fn read_here(&self, read: &ReadHere<'_>) -> Option<Result<(), DeviceError>> {
+        self.device.read_here(read)
     }
 
     /// Hands a request over. No lock is held: it may complete at once.

@@ -86,6 +86,10 @@ impl FrameMemory {
         &self.pieces
     }
 
+    pub(crate) fn into_pieces(self) -> Pieces {
+        self.pieces
+    }
+
     pub(crate) fn segment_count(&self) -> usize {
         self.pieces.len()
     }

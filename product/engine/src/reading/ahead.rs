@@ -147,17 +147,17 @@ impl<P: Platform> Reading<P> {
                     (absent, Err(came))
                 } else {
                     let filled = absent.start..absent.start + hand.frames();
-                    let sending = self.begin(file, state, &mut hand, filled.clone(), 0);
+                    let begun = self.begin(file, state, &mut hand, filled.clone(), 0);
                     // The index takes some of the frames, so a request may end early: the next one begins there.
-                    let end = sending.as_ref().map_or(filled.end, |sending| sending.pages().end);
-                    (absent, Ok((sending, end)))
+                    let end = begun.as_ref().map_or(filled.end, |begun| begun.pages().end);
+                    (absent, Ok((begun, end)))
                 }
             };
             self.reclaim.look_ahead();
             match begun {
-                Ok((sending, end)) => {
-                    if let Some(sending) = sending {
-                        self.send(file, sending);
+                Ok((begun, end)) => {
+                    if let Some(begun) = begun {
+                        self.send_ahead(file, begun);
                     }
                     from = end;
                 }

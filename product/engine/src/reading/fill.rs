@@ -91,21 +91,51 @@ impl Drop for Hand<'_> {
 }
 
 /// The work of a miss: a reader waits for an absent page.
-pub(super) struct Miss {
+pub(super) struct Miss<P: Platform> {
     /// The pages asked for.
     pages: Range<u64>,
     /// Pages to read in addition.
-    ahead: Ahead,
+    pub(super) ahead: Ahead,
     /// Absent pages from the first on, as far as a request may go.
     absent: u64,
     /// Frames that the reader waits for; it takes further frames only if they are free.
     demanded: u64,
-    /// The request, if it has begun already.
-    sending: Option<Sending>,
+    /// The read, if it has begun already.
+    pub(super) begun: Option<Begun<P>>,
+}
+
+/// A read that has begun: its pages are in the index as being read. It is carried out once the file's lock is free.
+pub(super) struct Begun<P: Platform> {
+    pub(super) first: u64,
+    pub(super) pieces: Pieces,
+    pub(super) ends: FillEnds<P>,
+}
+
+impl<P: Platform> Begun<P> {
+    pub(super) fn pages(&self) -> Range<u64> {
+        self.first..self.first + self.pieces.len() as u64
+    }
+
+    pub(super) fn operation(&self) -> Operation {
+        operation(self.first, self.pieces.len())
+    }
+
+    /// When it began.
+    pub(super) fn at(&self) -> Nanos {
+        self.ends.sent.at
+    }
+
+    /// The request that carries it out; with an answer for a reader that waits.
+    fn by_request(mut self) -> Sending {
+        let answer = (self.ends.demanded_end > 0).then(Answer::new);
+        self.ends.answer.clone_from(&answer);
+        let (first, pieces, at) = (self.first, self.pieces, self.ends.sent.at);
+        Sending { first, pieces, ends: Box::new(self.ends), at, answer }
+    }
 }
 
 /// A request to submit once the file's lock is free.
-pub(super) struct Sending {
+struct Sending {
     first: u64,
     pieces: Pieces,
     ends: Box<dyn Completion>,
@@ -113,10 +143,9 @@ pub(super) struct Sending {
     answer: Option<Arc<Answer<Result<(), DeviceError>>>>,
 }
 
-impl Sending {
-    pub(super) fn pages(&self) -> Range<u64> {
-        self.first..self.first + self.pieces.len() as u64
-    }
+/// The reading of so many whole pages.
+fn operation(first: u64, count: usize) -> Operation {
+    Operation::Read { offset: first * PAGE_BYTES, len: (count * FRAME_BYTES) as u32 }
 }
 
 impl<P: Platform> Reading<P> {
@@ -127,7 +156,7 @@ impl<P: Platform> Reading<P> {
         state: &mut FileState,
         pages: &Range<u64>,
         hand: &mut Hand<'a>,
-    ) -> Miss {
+    ) -> Miss<P> {
         let suspect = state.suspect.contains(&pages.start);
         let pages = pages.start..if suspect { pages.start + 1 } else { pages.end };
         let ahead = if suspect { Ahead::NONE } else { self.missed(file, state, &pages) };
@@ -139,16 +168,16 @@ impl<P: Platform> Reading<P> {
             if single { 1 } else { self.absent_run(file, pages.start..end).end.max(pages.start + 1) - pages.start };
         let most = (self.base.cache.total_pages() / 16).max(1);
         let demanded = (pages.end - pages.start).min(absent).min(most);
-        let mut miss = Miss { pages, ahead, absent, demanded, sending: None };
+        let mut miss = Miss { pages, ahead, absent, demanded, begun: None };
         let strikes = self.base.cache.rare.is_forced(Rare::Yield);
         if !strikes && self.has_all_at_once(&miss, hand) {
-            miss.sending = self.begin_miss(file, state, hand, &miss);
+            miss.begun = self.begin_miss(file, state, hand, &miss);
         }
         miss
     }
 
     /// Takes all resources of the miss, if they are free now.
-    fn has_all_at_once(&self, miss: &Miss, hand: &mut Hand<'_>) -> bool {
+    fn has_all_at_once(&self, miss: &Miss<P>, hand: &mut Hand<'_>) -> bool {
         if !hand.try_room(miss.demanded) {
             return false;
         }
@@ -180,8 +209,8 @@ impl<P: Platform> Reading<P> {
         file: &Arc<FileInner>,
         state: &mut FileState,
         hand: &mut Hand<'_>,
-        miss: &Miss,
-    ) -> Option<Sending> {
+        miss: &Miss<P>,
+    ) -> Option<Begun<P>> {
         if miss.absent > miss.demanded {
             hand.grow_room(miss.absent - miss.demanded, state.flight.reading_pages());
             hand.spare.grow(hand.room() as usize, Effort::NoRetry);
@@ -195,26 +224,25 @@ impl<P: Platform> Reading<P> {
     pub(super) async fn fill<'a>(
         self: &'a Arc<Self>,
         call: &Call<'a>,
-        mut miss: Miss,
+        mut miss: Miss<P>,
         mut hand: Hand<'a>,
     ) -> Result<(), Error> {
         let file = call.file;
         // Not where the frames were taken: it may start a task, and the file's lock was held there.
         self.reclaim.look_ahead();
-        if miss.sending.is_none() {
+        if miss.begun.is_none() {
             self.take_all(call, miss.demanded, &mut hand).await;
-            miss.sending = self.begin_miss(file, &mut lock(&file.state), &mut hand, &miss);
+            miss.begun = self.begin_miss(file, &mut lock(&file.state), &mut hand, &miss);
         }
         drop(hand);
-        let Some(sending) = miss.sending.take() else {
+        let Some(begun) = miss.begun.take() else {
             if miss.ahead.count > 0 {
                 self.note_readahead_end(file, ReadaheadEnd::NoRequest(miss.pages.start));
             }
             return Ok(());
         };
-        let (answer, request) = (sending.answer.clone(), sending.pages());
-        self.send(file, sending);
-        let Some(answer) = answer else { return Ok(()) };
+        let request = begun.pages();
+        let Some(answer) = self.send(file, begun.by_request()) else { return Ok(()) };
         if miss.ahead.count > 0 {
             // A device that has answered already is as fast as memory. Readahead now might evict the very page that the
             // reader has yet to see.
@@ -226,7 +254,16 @@ impl<P: Platform> Reading<P> {
             }
         }
         self.reclaim.make_up_for(request.end - request.start);
-        let result = answer.wait().await;
+        self.filled(file, request, answer.wait().await)
+    }
+
+    /// What the end of a read of these pages is for the reader that asked for it.
+    pub(super) fn filled(
+        &self,
+        file: &FileInner,
+        request: Range<u64>,
+        result: Result<(), DeviceError>,
+    ) -> Result<(), Error> {
         if result.is_err() && request.end - request.start > 1 {
             // A bad sector must not keep its neighbours from being read: each page is requested separately.
             let mut state = lock(&file.state);
@@ -246,7 +283,7 @@ impl<P: Platform> Reading<P> {
         hand: &mut Hand<'_>,
         pages: Range<u64>,
         demanded_end: u64,
-    ) -> Option<Sending> {
+    ) -> Option<Begun<P>> {
         let now = self.base.now();
         if pages.end > demanded_end {
             self.base.cache.pages.unread.age(now);
@@ -259,21 +296,36 @@ impl<P: Platform> Reading<P> {
         state.flight.read_begins(pieces.len() as u64);
         let room = ReadRoom::of(file, std::mem::take(&mut hand.room), pieces.len() as u64);
         let sent = Sent::now(file, first, pieces.len(), now);
-        let answer = (demanded_end > 0).then(Answer::new);
-        let ends = FillEnds { reading: Arc::clone(self), room, answer: answer.clone(), demanded_end, sent };
-        Some(Sending { first, pieces, ends: Box::new(ends), at: sent.at, answer })
+        let ends = FillEnds { reading: Arc::clone(self), room, answer: None, demanded_end, sent };
+        Some(Begun { first, pieces, ends })
     }
 
-    pub(super) fn send(&self, file: &Arc<FileInner>, sending: Sending) {
+    /// Submits a request for pages that nobody waits for yet.
+    pub(super) fn send_ahead(&self, file: &Arc<FileInner>, begun: Begun<P>) {
+        self.send(file, begun.by_request());
+    }
+
+    /// Submits a request. Returns its answer, if a reader waits for it.
+    fn send(&self, file: &Arc<FileInner>, sending: Sending) -> Option<Arc<Answer<Result<(), DeviceError>>>> {
         let Sending { first, pieces, ends, at, answer } = sending;
-        let bytes = pieces.len() * FRAME_BYTES;
-        self.base.local().count(Counter::ReadRequests, 1);
-        self.base.local().count(Counter::PageIn, bytes as u64);
-        let operation = Operation::Read { offset: first * PAGE_BYTES, len: bytes as u32 };
-        let memory = FrameMemory::new(Arc::clone(&self.arena), pieces);
-        self.base.trace_file(at, file, None, || Event::Submitted { operation });
+        let operation = operation(first, pieces.len());
+        self.note_sent(file, operation, at);
+        let memory = self.memory(pieces);
         let request = Request::new(ends, file.backing.clone(), operation, Some(memory));
         file.device.submit(request.ahead(answer.is_none()));
+        answer
+    }
+
+    /// Counts a read that is about to be carried out.
+    pub(super) fn note_sent(&self, file: &Arc<FileInner>, operation: Operation, at: Nanos) {
+        let Operation::Read { len, .. } = operation else { unreachable!("a read") };
+        self.base.local().count(Counter::ReadRequests, 1);
+        self.base.local().count(Counter::PageIn, u64::from(len));
+        self.base.trace_file(at, file, None, || Event::Submitted { operation });
+    }
+
+    pub(super) fn memory(&self, pieces: Pieces) -> FrameMemory {
+        FrameMemory::new(Arc::clone(&self.arena), pieces)
     }
 
     /// The pieces to read and the first of their pages. A store also sends short gaps of cached pages, into frames
@@ -393,7 +445,7 @@ impl<P: Platform> Reading<P> {
         operation: Operation,
         (sent, was_aside): (Sent, bool),
         result: Result<(), DeviceError>,
-    ) {
+    ) -> Nanos {
         if result.is_err() {
             self.base.local().count(Counter::ReadErrors, 1);
         }
@@ -410,6 +462,7 @@ impl<P: Platform> Reading<P> {
         let changed = Changed::now();
         file.queue.wake_for(&changed);
         file.cache.memory_queue.wake_for(&changed);
+        now
     }
 
     /// Tells the device's figures and its policy of a read that has moved so many bytes; 0 if it failed.
@@ -473,8 +526,8 @@ impl Drop for ReadRoom {
     }
 }
 
-/// The end of a request that reads whole pages.
-struct FillEnds<P: Platform> {
+/// The end of a read of whole pages.
+pub(super) struct FillEnds<P: Platform> {
     reading: Arc<Reading<P>>,
     room: ReadRoom,
     answer: Option<Arc<Answer<Result<(), DeviceError>>>>,
@@ -487,13 +540,11 @@ impl<P: Platform> FillEnds<P> {
     fn why(&self, page: u64) -> Admitted {
         if page < self.demanded_end { Admitted::Demand } else { Admitted::Ahead }
     }
-}
 
-impl<P: Platform> Completion for FillEnds<P> {
-    fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
+    /// The read has ended: its pages are there, or gone again. Returns the instant.
+    pub(super) fn end(self, operation: Operation, pieces: &[Piece], result: Result<(), DeviceError>) -> Nanos {
         let (reading, file) = (&self.reading, &self.room.file);
         let cache = &reading.base.cache;
-        let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
         let was_aside = file.request_ended(self.sent.place);
         {
             let mut state = lock(&file.state);
@@ -527,7 +578,13 @@ impl<P: Platform> Completion for FillEnds<P> {
             answer.give(result);
         }
         cache.rare_wake();
-        reading.read_ended(file, operation, (self.sent, was_aside), result);
+        reading.read_ended(file, operation, (self.sent, was_aside), result)
+    }
+}
+
+impl<P: Platform> Completion for FillEnds<P> {
+    fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
+        (*self).end(operation, memory.as_ref().map_or(&[][..], FrameMemory::pieces), result);
     }
 }
 

@@ -1,12 +1,13 @@
 //! Reading: hits at once, misses by bringing pages in.
 //!
 //! Owns: the loop from miss to hit.
-//! Does not own: the copy (`cache::hit`), read requests (`fill`), readahead (`ahead`), frames (`reclaim`).
+//! Does not own: the copy (`cache::hit`), read requests (`fill`), misses on a blocked caller's thread (`here`), readahead (`ahead`), frames (`reclaim`).
 //! Invariants: a page being read is in the index, so that one request serves all its readers. When a read fails, the
 //! reader that asked for it gets the error; others ask anew. Nobody waits for a read that was not submitted.
 
 mod ahead;
 mod fill;
+mod here;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use std::sync::atomic::Ordering;
 
 use afflux_frames::{FRAME_BYTES, FrameId};
 
-use self::fill::Hand;
+use self::fill::{Hand, Miss};
+pub use self::here::Waiting;
 use crate::FILE_BYTES_MAX;
 use crate::base::Base;
 use crate::cache::PinnedPages;
@@ -110,6 +112,15 @@ struct Found {
     joined: u64,
 }
 
+/// How far a read has come.
+#[derive(Default)]
+struct Progress {
+    /// Bytes copied.
+    done: usize,
+    /// The pages, once one was missing.
+    found: Option<Found>,
+}
+
 /// Copies up to the first absent page; returns the number of bytes. Counts the pages as found if all were copied.
 #[inline]
 pub(crate) fn copy_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: &mut [u8]) -> usize {
@@ -171,25 +182,40 @@ impl<P: Platform> Reading<P> {
         into: &mut [u8],
     ) -> Result<usize, Error> {
         check_range(offset, into.len(), FILE_BYTES_MAX)?;
-        let call = Call::new(file, client);
-        let (mut done, mut found) = (0, None);
+        let (call, mut progress) = (Call::new(file, client), Progress::default());
+        while let Some(pages) = self.copy_on(file, offset, into, &mut progress) {
+            call.waits(&self.base, Delay::Read, || self.fetch(&call, pages)).await?;
+        }
+        Ok(progress.done)
+    }
+
+    /// Copies as far as pages are there. Returns the pages that are still wanted; the first of them is absent. `None` once
+    /// all bytes are copied and counted.
+    fn copy_on(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        offset: u64,
+        into: &mut [u8],
+        progress: &mut Progress,
+    ) -> Option<Range<u64>> {
         loop {
             let want = available(file, offset, into.len());
-            if done >= want {
-                self.end_read(file, offset, want, found);
-                return Ok(want);
+            if progress.done >= want {
+                progress.done = want;
+                self.end_read(file, offset, want, progress.found.take());
+                return None;
             }
-            let (at, left) = (offset + done as u64, &mut into[done..want]);
-            done += if found.is_none() {
+            let (at, left) = (offset + progress.done as u64, &mut into[progress.done..want]);
+            progress.done += if progress.found.is_none() {
                 copy_hits(&self.base, file, at, left)
             } else {
                 copy_pages(&self.base, file, at, left).0
             };
-            if done < want {
-                let first = (offset + done as u64) / PAGE_BYTES;
+            if progress.done < want {
+                let first = (offset + progress.done as u64) / PAGE_BYTES;
                 let end = (offset + want as u64).div_ceil(PAGE_BYTES);
-                found.get_or_insert_with(|| self.look_for(file, first - offset / PAGE_BYTES, first..end));
-                call.waits(&self.base, Delay::Read, || self.fetch(&call, first..end)).await?;
+                progress.found.get_or_insert_with(|| self.look_for(file, first - offset / PAGE_BYTES, first..end));
+                return Some(first..end);
             }
         }
     }
@@ -270,23 +296,29 @@ impl<P: Platform> Reading<P> {
 
     /// Brings the first page in, or completes it, and waits for that. The caller looks again afterwards.
     pub(crate) async fn fetch(self: &Arc<Self>, call: &Call<'_>, pages: Range<u64>) -> Result<(), Error> {
-        let file = call.file;
-        let mut hand = Hand::empty(&self.base.cache, &file.device);
-        let found = {
-            let mut state = lock(&file.state);
-            if state.is_discarded() {
-                return Err(Error::Discarded);
-            }
-            match self.obstacle(&state, file, pages.start) {
-                // Mostly all resources of a miss are free: then one look at the file is enough.
-                Obstacle::Absent => Ok(self.miss(file, &mut state, &pages, &mut hand)),
-                obstacle => Err(obstacle),
-            }
-        };
-        match found {
+        let mut hand = Hand::empty(&self.base.cache, &call.file.device);
+        match self.look(call.file, &pages, &mut hand)? {
             Ok(miss) => self.fill(call, miss, hand).await,
             Err(obstacle) => self.overcome(call, pages.start, obstacle).await,
         }
+    }
+
+    /// Looks why the first page cannot be copied. If it is absent, begins its request with the resources that are free.
+    fn look<'a>(
+        self: &Arc<Self>,
+        file: &'a Arc<FileInner>,
+        pages: &Range<u64>,
+        hand: &mut Hand<'a>,
+    ) -> Result<Result<Miss<P>, Obstacle>, Error> {
+        let mut state = lock(&file.state);
+        if state.is_discarded() {
+            return Err(Error::Discarded);
+        }
+        Ok(match self.obstacle(&state, file, pages.start) {
+            // Mostly all resources of a miss are free: then one look at the file is enough.
+            Obstacle::Absent => Ok(self.miss(file, &mut state, pages, hand)),
+            obstacle => Err(obstacle),
+        })
     }
 
     async fn overcome(self: &Arc<Self>, call: &Call<'_>, page: u64, obstacle: Obstacle) -> Result<(), Error> {

@@ -7,5 +7,6 @@ mod engine_threads;
 mod failing_disk;
 mod pieces;
 mod races;
+mod read_in_call;
 mod streams;
 mod sync_in_call;
