@@ -1,15 +1,18 @@
 //! The MOUNT program (RFC 1813, appendix I), which gives clients their first handle.
 //!
 //! Owns: its procedures, and the list of mounts, which is only for people.
-//! Does not own: exports and paths (the volume).
+//! Does not own: exports and paths (the volume), the exports' paths on the host (`places`).
 //! Invariants: the list has at most [`MOUNTS_MAX`] lines, and no code relies on it: a handle is valid whether or not it
 //! is in the list.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::net::IpAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use afflux_volume::{Caller, MOUNT_PATH_BYTES_MAX, Platform};
+use afflux_volume::{Caller, Inode, MOUNT_PATH_BYTES_MAX, Platform, VolumeError};
 
 use crate::reply::{Draft, Reply};
 use crate::rpc;
@@ -127,8 +130,21 @@ pub(crate) async fn answer<P: Platform>(
     draft.finish()
 }
 
+/// The directory at a mount path: below an export's name, or else at a served path of the host.
+async fn found<P: Platform>(server: &Server<P>, caller: &Caller, path: &[u8]) -> Result<Arc<Inode<P>>, VolumeError> {
+    let found = server.volume.mount_by(caller, path).await;
+    if !matches!(found, Err(VolumeError::NotFound | VolumeError::NotDirectory)) {
+        return found;
+    }
+    let place = server.places.get().and_then(|places| places.named(Path::new(OsStr::from_bytes(path))));
+    match place {
+        Some(named) => server.volume.mount_by(caller, named.as_os_str().as_bytes()).await,
+        None => found,
+    }
+}
+
 async fn mount<P: Platform>(server: &Server<P>, client: IpAddr, caller: &Caller, draft: &mut Draft, path: Vec<u8>) {
-    match server.volume.mount_by(caller, &path).await.map_err(Status::from) {
+    match found(server, caller, &path).await.map_err(Status::from) {
         Err(status) => {
             draft.note(status);
             draft.writer.u32(status.mount_code());

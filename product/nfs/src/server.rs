@@ -6,7 +6,7 @@
 //! Invariants: everything here is bounded, and no lock is held while a call waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use afflux_frontend::{Peer, Recording};
 use afflux_volume::{Client, KnobId, Platform, Volume, WhichKnob};
@@ -19,6 +19,7 @@ use crate::connection::Connection;
 use crate::kept_replies::{KeptReplies, ReplyWords};
 use crate::knobs::NfsKnob;
 use crate::mount::Mounts;
+use crate::places::Places;
 use crate::reply_cache::ReplyCache;
 use crate::workers::Spares;
 
@@ -33,6 +34,8 @@ pub struct Server<P: Platform> {
     /// Number of changes of `admission`.
     admission_changes: AtomicU64,
     pub(crate) mounts: Mounts,
+    /// The exports' paths on the host, if it has any.
+    pub(crate) places: OnceLock<Places>,
     pub(crate) replies: ReplyCache,
     /// Replies for a later server, if it has the memory.
     pub(crate) kept_replies: Option<Arc<KeptReplies>>,
@@ -63,6 +66,7 @@ impl<P: Platform> Server<P> {
             admission: RwLock::new(admission),
             admission_changes: AtomicU64::new(0),
             mounts: Mounts::default(),
+            places: OnceLock::new(),
             replies: ReplyCache::new(volume.hash_key()),
             kept_replies: words.map(KeptReplies::new).map(Arc::new),
             calls: Calls::new(),
@@ -72,6 +76,11 @@ impl<P: Platform> Server<P> {
             recording: Arc::default(),
             volume,
         })
+    }
+
+    /// Clients may mount the exports by these paths, too. To be called once, before the first connection.
+    pub fn name_places(&self, places: Places) {
+        self.places.get_or_init(|| places);
     }
 
     /// From now on, answers the peers that `admission` allows; open connections follow with their next call. Calls that

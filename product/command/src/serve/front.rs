@@ -23,13 +23,14 @@ use afflux_linux::{
     DescriptorStore, FuseMount, FuseSession, KeptMount, LinuxPlatform, Listener, MOUNT_DESCRIPTORS, MountMemory,
     MountPoint, OwnMounts, ServeHandle, acts_as_others, connections_max, is_killed, process_of, serve,
 };
-use afflux_nfs::{Rules, Server};
+use afflux_nfs::{Places, Rules, Server};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::Volume;
 use rustix::process::geteuid;
 use tracing::{info, warn};
 
+use super::exports::Export;
 use super::kept_mount::{Taken, unmounter};
 use super::listening::{self, cannot_listen, limits, report_refused};
 use super::own_clients;
@@ -262,6 +263,14 @@ impl WantedFront {
     }
 }
 
+/// The paths of the exports: without symbolic links, and as the user gave them.
+fn places(exports: &[Export]) -> Places {
+    Places::new(exports.iter().flat_map(|export| {
+        let given = std::path::absolute(&export.given).unwrap_or_else(|_| export.given.clone());
+        [export.directory.clone(), given].map(|path| (path, export.path.clone()))
+    }))
+}
+
 impl PreparedFront {
     pub(super) fn has_nfs(&self) -> bool {
         self.nfs.is_some()
@@ -275,6 +284,7 @@ impl PreparedFront {
         volume: &Arc<Volume<LinuxPlatform>>,
         rules: Rules,
         tree: OfTree,
+        exports: &[Export],
     ) -> Outcome<Front> {
         let mut front = Front { nfs: None, mount: None };
         if let Some((listener, listen)) = self.nfs {
@@ -288,6 +298,7 @@ impl PreparedFront {
                 .outlives_process()
                 .then(|| Arc::new(memory.table::<[AtomicU64; REPLY_BYTES / 8]>(Part::Replies)) as _);
             let server = Server::keeping(Arc::clone(volume), rules.into(), replies);
+            server.name_places(places(exports));
             let machines = Arc::clone(&server);
             let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
             let handle = serve(platform, vec![listener], limits(engine), report_refused(), machine);

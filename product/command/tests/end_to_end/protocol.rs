@@ -54,3 +54,32 @@ fn the_server_keeps_every_rule_of_the_protocol_check() {
     is_confined(&server);
     server.stop();
 }
+
+#[test]
+fn an_export_is_mounted_by_its_path_on_the_host_too() {
+    let scratch = Scratch::new();
+    let (first, second) = (scratch.directory("first"), scratch.directory("second"));
+    fs::create_dir(second.join("below")).unwrap();
+    std::os::unix::fs::symlink(&second, scratch.path().join("link")).unwrap();
+    let link = scratch.path().join("link");
+    for (served, other) in [(vec![first.as_path()], "/"), (vec![&first, &link], "/link")] {
+        let server = Server::start(scratch.path(), &served, &[]);
+        let mut client = afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
+        let root = |name: &str| if served.len() == 1 { "/".to_owned() } else { format!("/{name}") };
+        let by_name = client.mount(&root("first")).unwrap();
+        assert_eq!(client.mount(first.to_str().unwrap()).unwrap(), by_name);
+        let by_name = client.mount(other).unwrap();
+        let of_other = if served.len() == 1 { vec![&first] } else { vec![&link, &second] };
+        for path in of_other {
+            assert_eq!(client.mount(path.to_str().unwrap()).unwrap(), by_name, "{}", path.display());
+        }
+        if served.len() > 1 {
+            let below = client.mount("/link/below").unwrap();
+            assert_eq!(client.mount(second.join("below").to_str().unwrap()).unwrap(), below);
+        }
+        for path in [scratch.path(), &scratch.path().join("first/../second")] {
+            client.mount(path.to_str().unwrap()).unwrap_err();
+        }
+        server.stop();
+    }
+}
