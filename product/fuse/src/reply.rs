@@ -52,6 +52,8 @@ impl From<VolumeError> for Errno {
             VolumeError::NotEmpty => 39,
             VolumeError::Denied => 13,
             VolumeError::NotPermitted => 1,
+            // The kernel never again sends an operation that ends with this number, and takes a sync for done.
+            VolumeError::Io { errno: 38 } => return Self::IO,
             VolumeError::Io { errno: errno @ 1..=511 } => errno,
             VolumeError::NoSpace => 28,
             VolumeError::Quota => 122,

@@ -155,6 +155,33 @@ impl Arguments {
         }
     }
 
+    /// The number of the procedure.
+    pub(crate) fn procedure(&self) -> u32 {
+        match self {
+            Self::Null => 0,
+            Self::GetAttributes { .. } => 1,
+            Self::SetAttributes { .. } => 2,
+            Self::Lookup(_) => 3,
+            Self::Access { .. } => 4,
+            Self::ReadLink { .. } => 5,
+            Self::Read(_) => 6,
+            Self::Write { .. } => 7,
+            Self::Create { .. } => 8,
+            Self::MakeDirectory { .. } => 9,
+            Self::Symlink { .. } => 10,
+            Self::MakeNode { .. } => 11,
+            Self::Remove(_) => 12,
+            Self::RemoveDirectory(_) => 13,
+            Self::Rename { .. } => 14,
+            Self::Link { .. } => 15,
+            Self::List(request) => 16 + u32::from(request.with_attributes),
+            Self::FileSystemSpace { .. } => 18,
+            Self::FileSystemInformation { .. } => 19,
+            Self::PathLimits { .. } => 20,
+            Self::Commit(_) => 21,
+        }
+    }
+
     /// The number of optional attributes in the results of a call that failed before it read any.
     pub(crate) fn absent_attributes(&self) -> usize {
         match self {

@@ -23,6 +23,7 @@ mod kept_replies;
 mod knobs;
 pub mod limits;
 mod mount;
+mod permitted;
 mod places;
 mod procedures;
 mod record;

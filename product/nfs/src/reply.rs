@@ -87,6 +87,19 @@ impl Draft {
         &mut self.writer
     }
 
+    /// Has the results start with the status that stands in for the one written, if the procedure may not return that.
+    pub(crate) fn permit(&mut self, procedure: u32) {
+        self.status = self.status.permitted(procedure);
+        let at = self.start + record::MARK_BYTES + rpc::ACCEPTED_BYTES;
+        self.writer.patch_u32(at, self.status.code());
+    }
+
+    /// The status that was written last.
+    #[inline]
+    pub(crate) fn written(&self) -> Status {
+        self.status
+    }
+
     /// Notes the status of a call whose results have it in another form.
     pub(crate) fn note(&mut self, status: Status) {
         self.status = status;

@@ -1,7 +1,7 @@
 //! Status codes of NFSv3 (RFC 1813, section 2.6) and of MOUNT (section 5.1.5).
 //!
 //! Owns: the codes, their names for counters, and the code of each error of a volume.
-//! Does not own: errors themselves, and when they happen.
+//! Does not own: errors themselves, and when they happen; which procedure may return a code (`permitted`).
 //! Invariants: a call that cannot run now waits; the client is not told to come back (libnfs fails, Finder blocks).
 //! `JUKEBOX` is used only if a program of the host keeps a lease on the file, which may last long and delay other
 //! calls. No error is silently a success.

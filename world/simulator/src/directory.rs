@@ -1,11 +1,12 @@
 //! A tree of names in memory, for volumes in virtual time.
 //!
 //! Owns: a volume's calls on the tree; other tasks may run before and after each call.
-//! Does not own: the objects (`objects`); file bytes and sizes, which a simulated disk keeps.
+//! Does not own: the objects (`objects`); which calls fail (`refusals`); file bytes and sizes, which a simulated disk keeps.
 //! Invariants: the result of a call depends only on the calls before it and on the disk. An object lives while it has a
 //! name or a node. Names are durable at once.
 
 mod objects;
+mod refusals;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,6 +21,7 @@ use afflux_volume::{
 use bytes::Bytes;
 
 use self::objects::{Body, MemoryNode, Object, ROOT, Shared};
+use self::refusals::Refusals;
 use crate::disk::{Disk, DiskFileId};
 use crate::world::World;
 
@@ -47,6 +49,7 @@ pub struct MemoryTree {
     shared: Arc<Shared>,
     exports: Vec<Export>,
     options: TreeOptions,
+    refusals: Arc<Refusals>,
 }
 
 fn number_of(node: &Node) -> u64 {
@@ -68,14 +71,18 @@ impl MemoryTree {
         let number = shared.lock().add(Object::new(0, 0o755, now, body));
         assert_eq!(number, ROOT);
         let root = shared.found(&mut shared.lock(), ROOT);
-        Arc::new(Self { shared, exports: vec![Export { path: "/".to_owned(), root }], options })
+        Self::of(shared, root, options)
+    }
+
+    fn of(shared: Arc<Shared>, root: Found, options: TreeOptions) -> Arc<Self> {
+        let exports = vec![Export { path: "/".to_owned(), root }];
+        Arc::new(Self { shared, exports, options, refusals: Arc::default() })
     }
 
     /// The same tree for another server, as a restarted server finds it.
     pub fn reopened(&self, options: TreeOptions) -> Arc<Self> {
         let root = self.shared.found(&mut self.shared.lock(), ROOT);
-        let exports = vec![Export { path: "/".to_owned(), root }];
-        Arc::new(Self { shared: Arc::clone(&self.shared), exports, options })
+        Self::of(Arc::clone(&self.shared), root, options)
     }
 
     /// The same names in another world, after the server is killed: its disk has the files of this tree's
@@ -88,7 +95,7 @@ impl MemoryTree {
             clock_tick_ns: options.clock_tick_ns,
         });
         let root = shared.found(&mut shared.lock(), ROOT);
-        Arc::new(Self { shared, exports: vec![Export { path: "/".to_owned(), root }], options })
+        Self::of(shared, root, options)
     }
 
     /// The disk with its files' bytes.
@@ -119,14 +126,25 @@ impl MemoryTree {
         self.shared.lock().by_number.values().filter(|object| object.outlives).count()
     }
 
+    /// Has the calls with these numbers fail, and do nothing else. The next call has the number 0. A later range replaces
+    /// this one.
+    pub fn refuse(&self, calls: Range<u64>, error: VolumeError) {
+        self.refusals.refuse(calls, error);
+    }
+
+    /// No call fails any more. Returns how many have been made since [`MemoryTree::refuse`].
+    pub fn refuse_nothing(&self) -> u64 {
+        self.refusals.refuse_nothing()
+    }
+
     fn call<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Arc<Shared>) -> Result<T, VolumeError> + Send + 'static,
     ) -> Pending<'static, T> {
-        let shared = Arc::clone(&self.shared);
+        let (shared, refusals) = (Arc::clone(&self.shared), Arc::clone(&self.refusals));
         Pending::by(async move {
             shared.platform.preemption_point().await;
-            let result = call(&shared);
+            let result = refusals.next().and_then(|()| call(&shared));
             shared.platform.preemption_point().await;
             result
         })

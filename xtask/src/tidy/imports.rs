@@ -70,7 +70,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "nfs",
         ours: &["frontend", "volume"],
-        ours_in_tests: &["engine", "frames", "linux", "nfs-client", "scratch"],
+        ours_in_tests: &["engine", "frames", "linux", "nfs-client", "scratch", "simulator"],
         others: Some(&["bytes", "futures-util", "siphasher", "thiserror"]),
     },
     Row {

@@ -5,6 +5,7 @@
 
 mod appends;
 mod data;
+mod failing;
 mod fairness;
 mod kept;
 mod kernel;

@@ -1,7 +1,8 @@
 //! The procedures of NFSv3, each from its arguments to its reply, over the volume.
 //!
 //! Owns: the results of each procedure, on success and on failure.
-//! Does not own: decoding (`arguments`), the volume's rules, when a call runs (`connection`).
+//! Does not own: decoding (`arguments`), the volume's rules, when a call runs (`connection`), the statuses that a
+//! procedure may return (`permitted`).
 //! Invariants: a failure carries every available attribute that RFC 1813 allows; nothing is kept between calls.
 
 mod attributes;
@@ -69,6 +70,9 @@ pub(crate) fn try_answer<P: Platform>(
             return None;
         }
     }
+    if draft.written() != Status::Ok {
+        draft.permit(arguments.procedure());
+    }
     Some(batch.end(draft))
 }
 
@@ -77,7 +81,7 @@ pub(crate) fn try_answer<P: Platform>(
 pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, call: Waiting) -> Reply {
     let Waiting { by: OnBehalf { caller, client }, record, arguments, mut draft, before } = call;
     let on = Task { volume, caller: &caller, client: &client, record: &record, before };
-    let absent_attributes = arguments.absent_attributes();
+    let (absent_attributes, procedure) = (arguments.absent_attributes(), arguments.procedure());
     let done = match arguments {
         Arguments::Read(extent) => data::read(&on, &mut draft, extent).await,
         Arguments::Write { extent, stability, data } => data::write(&on, &mut draft, extent, stability, data).await,
@@ -88,6 +92,9 @@ pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, call: Waiting) ->
         Ok(()) => {}
         Err(Stop::Failed(status)) => draft.failed(status, absent_attributes),
         Err(Stop::WouldWait) => unreachable!("a call that may wait has stopped instead"),
+    }
+    if draft.written() != Status::Ok {
+        draft.permit(procedure);
     }
     draft.finish()
 }
