@@ -6,12 +6,13 @@ use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use afflux_disk::Rates;
 use afflux_nfs_client::{Change, Stability};
+use afflux_scratch::within;
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
@@ -213,9 +214,30 @@ fn answering(others: &mut [afflux_nfs_client::Client]) -> usize {
     count
 }
 
+/// The longest wait for a thread of the server to come to the disk that hangs. Meanwhile nothing may panic: the disk goes on
+/// first.
+const COMES_WITHIN: Duration = Duration::from_secs(60);
+
+/// Whether a thread of the process waits in the kernel, where no signal ends the wait.
+fn waits_in_the_kernel(process: u32, is_meant: impl Fn(&str) -> bool) -> bool {
+    let mut tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+    tasks.any(|task| {
+        let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        let (before, state) = stat.rsplit_once(") ").unwrap_or_default();
+        state.starts_with('D') && before.split_once(" (").is_some_and(|(_, name)| is_meant(name))
+    })
+}
+
+/// Whether a call of the server waits for a disk: a thread of it is in the kernel, or a request is on its way.
+fn waits_for_the_disk(server: &Server, mount: &str) -> bool {
+    let devices = server.stat()["devices"].as_array().unwrap().clone();
+    let is_on_its_way = |device: &Value| device["name"] == mount && device["in_flight"].as_u64() > Some(0);
+    waits_in_the_kernel(server.process(), |_| true) || devices.iter().any(is_on_its_way)
+}
+
 /// Writes and commits a file of `/data` until the end. The syncs of a file that grows are commits of the host's journal. In
-/// another file the same bytes are written again and again.
-fn write_and_commit(port: u16, name: &[u8], grows: bool, ended: &AtomicBool, calls: &AtomicU64) {
+/// another file the same bytes are written again and again. `durable` counts the calls that end on the disk.
+fn write_and_commit(port: u16, name: &[u8], grows: bool, ended: &AtomicBool, calls: &AtomicU64, durable: &AtomicUsize) {
     let mut client = afflux_nfs_client::Client::connect(("127.0.0.1", port)).unwrap();
     let root = client.mount("/data").unwrap();
     let file = client.create_empty(&root, name).unwrap();
@@ -223,11 +245,15 @@ fn write_and_commit(port: u16, name: &[u8], grows: bool, ended: &AtomicBool, cal
     let blocks = if grows { 1024 } else { 8 };
     for at in (0..blocks).cycle().take_while(|_| !ended.load(Ordering::Relaxed)) {
         if at == 0 && grows {
+            durable.fetch_add(1, Ordering::SeqCst);
             client.setattr(&file, Change { size: Some(0), ..Change::default() }, None).unwrap();
+            durable.fetch_sub(1, Ordering::SeqCst);
         }
         client.write(&file, at * bytes.len() as u64, &bytes, Stability::Unstable).unwrap();
         if at % 4 == 3 {
+            durable.fetch_add(1, Ordering::SeqCst);
             client.commit(&file, 0, 0).unwrap();
+            durable.fetch_sub(1, Ordering::SeqCst);
         }
         calls.fetch_add(1, Ordering::Relaxed);
     }
@@ -240,6 +266,7 @@ fn write_and_commit(port: u16, name: &[u8], grows: bool, ended: &AtomicBool, cal
 fn a_disk_that_hangs_beside_syncs_holds_up_no_other_connection() {
     const ROUNDS: u64 = 20;
     const CALLS_A_ROUND: u64 = 20;
+    const CLIENTS: [(&[u8], bool); 4] = [(b"a", true), (b"b", false), (b"c", true), (b"d", false)];
     let scratch = Scratch::new();
     let (data, well) = (scratch.directory("data"), scratch.directory("well"));
     let Some(slow) = slow_disk(&scratch, &data, 50_000_000) else { return };
@@ -247,25 +274,28 @@ fn a_disk_that_hangs_beside_syncs_holds_up_no_other_connection() {
     // So commits of the journal are under way most of the time.
     disk.set_rates(Rates { latency: Duration::from_millis(5), ..Rates::default() });
     let server = Server::start(scratch.path(), &[&data, &well], &["--set", NO_RESERVE]);
-    let (ended, calls) = (AtomicBool::new(false), AtomicU64::new(0));
-    let mut answered = 0;
+    let (ended, calls, durable) = (AtomicBool::new(false), AtomicU64::new(0), AtomicUsize::new(0));
+    let (mut answered, mut held) = (0, 0);
     thread::scope(|threads| {
-        for (name, grows) in [(b"a", true), (b"b", false), (b"c", true), (b"d", false)] {
-            let (port, ended, calls) = (server.port(), &ended, &calls);
-            threads.spawn(move || write_and_commit(port, name, grows, ended, calls));
+        for (name, grows) in CLIENTS {
+            let (port, ended, calls, durable) = (server.port(), &ended, &calls, &durable);
+            threads.spawn(move || write_and_commit(port, name, grows, ended, calls, durable));
         }
         let mut others = others(&server);
         for round in 1..=ROUNDS {
             eventually("the clients have made their calls", || calls.load(Ordering::Relaxed) >= round * CALLS_A_ROUND);
             disk.hang();
-            // Time for the clients' next writes, which the host may hold.
-            thread::park_timeout(Duration::from_millis(100));
+            // Each client has written what it writes before its next commit, and the host holds the server's thread.
+            let are_held =
+                || durable.load(Ordering::SeqCst) == CLIENTS.len() && waits_in_the_kernel(server.process(), |_| true);
+            held += u64::from(within(COMES_WITHIN, are_held));
             answered += answering(&mut others);
             disk.go_on();
         }
         ended.store(true, Ordering::Relaxed);
     });
     assert_eq!(answered, ROUNDS as usize * OTHERS, "calls beside the disk that hung");
+    assert_eq!(held, ROUNDS, "rounds in which each client waited for the disk");
     server.stop();
 }
 
@@ -301,7 +331,8 @@ fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection(
     let root = client.mount("/data").unwrap();
     let (ours, _) = client.lookup(&root, b"ours").unwrap();
     let (ended, syncs) = (AtomicBool::new(false), AtomicU64::new(0));
-    let mut answered = 0;
+    let (mut answered, mut held) = (0, 0);
+    let name = slow.1.device().trim_start_matches("/dev/").to_owned();
     thread::scope(|threads| {
         threads.spawn(|| change_and_sync(&theirs, &ended, &syncs));
         let mut others = others(&server);
@@ -322,8 +353,8 @@ fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection(
             } else {
                 client.write(&ours, 0, &[3; 8192], Stability::Unstable).unwrap();
             }
-            // Time for the flusher, which the host may hold.
-            thread::park_timeout(Duration::from_millis(400));
+            // Of a write, that is the flusher's.
+            held += u64::from(within(COMES_WITHIN, || waits_for_the_disk(&server, &name)));
             answered += answering(&mut others);
             disk.go_on();
             if !is_write {
@@ -333,6 +364,7 @@ fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection(
         ended.store(true, Ordering::Relaxed);
     });
     assert_eq!(answered, ROUNDS as usize * OTHERS, "calls beside the disk that hung");
+    assert_eq!(held, ROUNDS, "rounds in which the server waited for the disk");
     server.stop();
 }
 
@@ -383,7 +415,7 @@ fn an_object_removed_from_a_disk_that_hangs_holds_up_no_other_connection() {
         }
     }
     let (ended, syncs) = (AtomicBool::new(false), AtomicU64::new(0));
-    let mut answered = 0;
+    let (mut answered, mut held) = (0, 0);
     thread::scope(|threads| {
         threads.spawn(|| allocate_and_free(&theirs, &ended, &syncs));
         let mut others = others(&server);
@@ -394,8 +426,7 @@ fn an_object_removed_from_a_disk_that_hangs_holds_up_no_other_connection() {
             let place = [opaque(&root), opaque(format!("ours{round}").as_bytes())].concat();
             let procedure = if round % KINDS == 1 { RMDIR } else { REMOVE };
             client.send(afflux_nfs_client::NFS, procedure, &place).unwrap();
-            // Time for the end of the object.
-            thread::park_timeout(Duration::from_millis(400));
+            held += usize::from(within(COMES_WITHIN, || waits_in_the_kernel(server.process(), |_| true)));
             answered += answering(&mut others);
             disk.go_on();
             assert_eq!(client.receive().unwrap().results[..4], [0; 4]);
@@ -403,6 +434,7 @@ fn an_object_removed_from_a_disk_that_hangs_holds_up_no_other_connection() {
         ended.store(true, Ordering::Relaxed);
     });
     assert_eq!(answered, ROUNDS * OTHERS, "calls beside the disk that hung");
+    assert_eq!(held, ROUNDS, "rounds in which the removal waited for the disk");
     server.stop();
 }
 
@@ -433,14 +465,19 @@ fn a_file_system_that_hangs_at_its_first_opening_holds_up_no_other_connection() 
         opener.send(afflux_nfs_client::NFS, READ, &read).unwrap();
         opener.send(afflux_nfs_client::NFS, FSINFO, &opaque(&directory)).unwrap();
     }
-    // Time for the calls to come to the host.
-    thread::park_timeout(Duration::from_millis(400));
+    let calls = || {
+        let calls = server.stat()["nfs"]["calls"].clone();
+        ["nfs_read", "nfs_fsinfo"].map(|name| calls[name].as_u64().unwrap_or_default())
+    };
+    let have_come = || calls() == [FIRST_OPENINGS as u64; 2] && waits_in_the_kernel(server.process(), |_| true);
+    let have_come = within(COMES_WITHIN, have_come);
     // The clients of half of the calls go away.
     openers.truncate(FIRST_OPENINGS / 2);
     let answered = answering(&mut others);
     let devices = server.stat()["devices"].as_array().unwrap().len();
     drop(frozen);
     assert_eq!((answered, devices), (OTHERS, 1), "calls beside the file system that hung, and devices");
+    assert!(have_come, "the calls have come to the host");
     for opener in &mut openers {
         for _ in 0..2 {
             assert_eq!(opener.receive().unwrap().results[..4], [0; 4]);
@@ -452,13 +489,6 @@ fn a_file_system_that_hangs_at_its_first_opening_holds_up_no_other_connection() 
     assert_eq!(met.len(), 2, "{met:?}");
     assert_eq!(met[1], name);
     server.stop();
-}
-
-/// Whether a thread of the process waits in the kernel, where no signal ends the wait.
-fn waits_in_the_kernel(process: u32, thread: &str) -> bool {
-    let stat = |task: fs::DirEntry| fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-    let mut tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
-    tasks.any(|task| stat(task).contains(&format!("({thread}) D")))
 }
 
 /// The kernel first waits for its own reads of a file. Then it takes the notice that the file's bytes have changed.
@@ -497,13 +527,9 @@ fn a_disk_that_hangs_under_a_read_holds_up_no_notice_about_others() {
         threads.spawn(|| opened.read_exact_at(&mut [0; 4096], 3 << 20).unwrap());
         eventually("a program reads", || reads() > before);
         client.try_write_at(&file, 0, &[3; 8192]).unwrap();
-        eventually("a notice waits", || waits_in_the_kernel(server.process(), "fuse-notices"));
+        eventually("a notice waits", || waits_in_the_kernel(server.process(), |name| name == "fuse-notices"));
         client.write_file(&root, "new", b"bytes");
-        let is_told = |_| {
-            thread::park_timeout(Duration::from_millis(100));
-            fs::metadata(&new).is_ok()
-        };
-        let told = (0..100).any(is_told);
+        let told = within(COMES_WITHIN, || fs::metadata(&new).is_ok());
         disk.go_on();
         told
     });
