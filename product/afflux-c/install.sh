@@ -1,9 +1,10 @@
 #!/bin/sh
-# Installs the C interface: header, shared and static library, pkg-config file.
+# Installs the C interface: header, shared and static library, pkg-config file, and the notices of the crates in them.
 #
 #     install.sh LIBRARIES PREFIX [DESTDIR]
 #
-# LIBRARIES is the directory in which cargo left libafflux_c.so and libafflux_c.a. `cargo xtask install-c` builds them and calls this.
+# LIBRARIES is the directory in which cargo left libafflux_c.so and libafflux_c.a. `cargo xtask install-c` builds them, writes the
+# notices there, and calls this.
 set -eu
 if [ $# -lt 2 ] || [ $# -gt 3 ]; then
     echo "usage: install.sh LIBRARIES PREFIX [DESTDIR]" >&2
@@ -23,3 +24,8 @@ ln -sf "libafflux.so.$version" "$to/lib/libafflux.so.0"
 ln -sf libafflux.so.0 "$to/lib/libafflux.so"
 sed -e "s|@PREFIX@|$prefix|" -e "s|@VERSION@|$version|" "$here/afflux.pc.in" > "$to/lib/pkgconfig/afflux.pc"
 chmod 644 "$to/lib/pkgconfig/afflux.pc"
+# A build without `cargo xtask` has none.
+if [ -f "$libraries/NOTICES" ]; then
+    mkdir -p "$to/share/doc/afflux-c"
+    install -m 644 "$libraries/NOTICES" "$to/share/doc/afflux-c/NOTICES"
+fi

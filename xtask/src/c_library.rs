@@ -4,12 +4,13 @@
 //! Does not own: which file goes where (`product/afflux-c/install.sh`), the header (`product/afflux-c/tests/header.rs`).
 //! Invariants: nothing is written outside of the build's folder and the prefix.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::repository;
+use crate::{notices, repository};
 
 const USAGE: &str = "usage: cargo xtask install-c [--prefix DIR] [--destdir DIR] [--profile NAME]";
 
@@ -28,6 +29,7 @@ pub(crate) fn install(arguments: &[&str]) -> Result<()> {
         }
     }
     let libraries = build(profile)?;
+    fs::write(libraries.join("NOTICES"), notices::of("afflux-c", "")?)?;
     let script = repository::root().join("product/afflux-c/install.sh");
     succeeds(Command::new(script).arg(&libraries).args([prefix, destdir]))?;
     println!("installed below {destdir}{prefix}; `pkg-config --cflags --libs afflux` says how to compile against it");

@@ -1,7 +1,8 @@
 //! The Debian packages: `afflux` and `afflux-lab`.
 //!
 //! Owns: the files of each package with their places, its dependencies, its control data.
-//! Does not own: the files of `packaging/`; manuals and completions, which each command writes itself.
+//! Does not own: the files of `packaging/`; manuals and completions, which each command writes itself; the links of documents
+//! (`links`), the notices of others' crates (`notices`).
 //! Invariants: the same sources give the same package, to the byte, with the same tools. Nothing is written outside of
 //! the build's folder.
 
@@ -12,7 +13,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{ci, repository};
+use crate::{ci, notices, repository};
+
+mod links;
 
 const USAGE: &str = "usage: cargo xtask deb [--profile NAME]";
 
@@ -157,12 +160,17 @@ impl Package {
         change(&tree.join("usr/bin").join(name))?;
         let top = tree.to_str().context("the build's folder has an odd name")?;
         self.describe(&tree)?;
-        for (from, directory, name) in self.files {
-            let from = repository::root().join(from);
+        for (source, directory, name) in self.files {
+            let from = repository::root().join(source);
             let is_program = fs::metadata(&from).is_ok_and(|found| found.permissions().mode() & 0o100 != 0);
             put(&from, &tree.join(directory), name, if is_program { 0o755 } else { 0o644 })?;
+            if name.ends_with(".md") {
+                self.keep_links(source, &tree.join(directory).join(name))?;
+            }
         }
-        fs::write(tree.join("usr/share/doc").join(name).join("changelog"), self.changelog()?)?;
+        let documents = tree.join("usr/share/doc").join(name);
+        fs::write(documents.join("changelog"), self.changelog()?)?;
+        fs::write(documents.join("NOTICES"), notices::of(self.krate, self.features)?)?;
         self.compress(&tree)?;
 
         let depends = libraries(place, &tree.join("usr/bin").join(name))?;
@@ -188,6 +196,13 @@ impl Package {
         let (binary, whole) = (fs::metadata(tree.join("usr/bin").join(name))?.len(), fs::metadata(&package)?.len());
         println!("{file}: {whole} bytes, the binary in it {binary}");
         Ok(package)
+    }
+
+    /// Leaves the links of an installed document that lead to others.
+    fn keep_links(&self, source: &str, document: &Path) -> Result<()> {
+        let text = fs::read_to_string(document)?;
+        let is_installed = |path: &str| self.files.iter().any(|(from, ..)| *from == path);
+        Ok(fs::write(document, links::kept(&text, source, is_installed))?)
     }
 
     /// Has the program write its manual pages and completions below `tree`.
@@ -221,9 +236,10 @@ impl Package {
         ))
     }
 
-    /// Manuals and the changelog, as Debian has them.
+    /// Manuals, notices and the changelog, as Debian has them.
     fn compress(&self, tree: &Path) -> Result<()> {
-        let mut files = vec![tree.join("usr/share/doc").join(self.name).join("changelog")];
+        let documents = tree.join("usr/share/doc").join(self.name);
+        let mut files = ["changelog", "NOTICES"].map(|name| documents.join(name)).to_vec();
         for page in fs::read_dir(tree.join(MANUALS))? {
             files.push(page?.path());
         }

@@ -1,12 +1,13 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|race-kills|race-mount|race-stores|mounted|guest|guest-law|deb|install-c|fio-engine|sanitize|tidy|docs|ci|nightly>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|race-kills|race-mount|race-stores|mounted|guest|guest-law|deb|install-c|fio-engine|sanitize|advisories|tidy|docs|ci|nightly>`.
 //!
 //! Owns: the words that name a task, and the exit code.
 //! Does not own: the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `race_kills`,
-//! `race_mount`, `race_stores`, `mounted`, `guest`, `deb`, `c_library`, `fio_engine`, `sanitize`, `nightly`).
+//! `race_mount`, `race_stores`, `mounted`, `guest`, `deb`, `c_library`, `fio_engine`, `sanitize`, `advisories`, `nightly`).
 //! Invariants: a task that finds faults prints every one and exits with 1; wrong usage exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
 
+mod advisories;
 mod c_library;
 mod ci;
 mod deb;
@@ -17,6 +18,7 @@ mod limited;
 mod measured;
 mod mounted;
 mod nightly;
+mod notices;
 mod pages;
 mod race;
 mod race_kills;
@@ -89,11 +91,14 @@ const USAGE: &str = "usage: cargo xtask <task>
   sanitize address|thread [...]
                    run tests with the AddressSanitizer or the ThreadSanitizer, or what `cargo test` is given: minutes to
                    build; docs/concurrency.md says what they see
+  advisories       check the licences, sources and known faults of others' crates with cargo-deny, which is installed
+                   below target if it is not there
   soak [...]       run many random scenarios in the simulator; --help says more
   ci [--with-browser] [--forbid-skips]
                    formatting, lints, and all tests; with --forbid-skips, fails for a skipped test unless
                    xtask/src/skips.rs excuses it
-  nightly          the long checks, for hours: large soaks, tests of minutes, loom's models, both sanitizers";
+  nightly          the long checks, for hours: large soaks, tests of minutes, loom's models, both sanitizers,
+                   the licences and known faults of others' crates";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -119,6 +124,7 @@ fn main() -> ExitCode {
         ["install-c", ..] => c_library::install(&words[1..]),
         ["fio-engine", ..] => fio_engine::run(&words[1..]),
         ["sanitize", ..] => sanitize::run(&words[1..]),
+        ["advisories"] => advisories::check(),
         ["soak", ..] => ci::soak(&words[1..]),
         ["serve", _, ..] => ci::serve(&words[1..]),
         ["help" | "--help" | "-h"] => {

@@ -26,6 +26,7 @@ const fn step(words: &'static str) -> Step {
 const LOOM: &[(&str, &str)] = &[("RUSTFLAGS", "--cfg loom")];
 
 const STEPS: &[Step] = &[
+    step("xtask advisories"),
     step("xtask soak --seeds 20000 --keep-going"),
     step("xtask soak --seeds 20000 --keep-going --policy afflux"),
     step("xtask soak --scopes 4"),

@@ -1,0 +1,54 @@
+//! The licences, sources and known faults of others' crates, by `cargo deny`.
+//!
+//! Owns: getting that program, the order of its checks, the words where the list of faults is not reachable.
+//! Does not own: which licences and sources are right (`deny.toml`).
+//! Invariants: a list of faults that cannot be read is a failure: nobody takes it for an empty one.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::c_library::succeeds;
+use crate::{ci, repository};
+
+const PROGRAM: &str = "cargo-deny@0.20.2";
+const FAULTS: &str = "https://github.com/RustSec/advisory-db";
+
+/// Checks licences and sources, then known faults.
+pub(crate) fn check() -> Result<()> {
+    let program = program()?;
+    let deny = |what: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg("check").args(what).current_dir(repository::root());
+        succeeds(&mut command)
+    };
+    let terms = deny(&["licenses", "bans", "sources"]);
+    if !is_reachable() {
+        terms?;
+        bail!("known faults of others' crates were not checked: {FAULTS} cannot be reached from here");
+    }
+    terms.and(deny(&["advisories"]))
+}
+
+/// The program, from the path or from crates.io: without optimization, which takes longer than its run.
+fn program() -> Result<PathBuf> {
+    let own = ci::own_tools().join("cargo-deny");
+    if ci::on_path("cargo-deny") && !own.exists() {
+        return Ok("cargo-deny".into());
+    }
+    if !own.exists() {
+        let root = own.parent().and_then(|folder| folder.parent()).context("a folder of tools")?;
+        let mut cargo = Command::new("cargo");
+        cargo.args(["install", "--quiet", "--locked", "--debug", "--root"]).arg(root).arg(PROGRAM);
+        succeeds(&mut cargo)?;
+    }
+    Ok(own)
+}
+
+fn is_reachable() -> bool {
+    let mut probe = Command::new("git");
+    probe.args(["ls-remote", FAULTS, "HEAD"]).env("GIT_TERMINAL_PROMPT", "0");
+    probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
+}
