@@ -14,12 +14,13 @@ use std::process::{Command, Stdio};
 use std::thread::{self, ScopedJoinHandle};
 
 use afflux_scratch::SKIPPED;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::{fio_engine, repository, skips};
 
 mod own;
 mod programs;
+mod registries;
 #[cfg(test)]
 mod tests;
 
@@ -105,6 +106,13 @@ const TOOLS: &[Tool] = &[
 const STORE: &[Tool] = &[CEPH_MON, CEPH_OSD, RADOSGW, CURL];
 /// A server to compare with. Its packages start services that go on running, so only a gate installs them.
 const SERVERS: &[Tool] = &[GANESHA, PORT_MAPPER];
+
+const BESIDE_SMALL_STORES: &str = "the tests on a moto and an Azurite";
+/// What installs programs of other registries.
+const INSTALLERS: &[Tool] = &[
+    Tool { program: "virtualenv", package: "virtualenv", without: BESIDE_SMALL_STORES },
+    Tool { program: "npm", package: "npm", without: BESIDE_SMALL_STORES },
+];
 
 const BESIDE_OTHERS: &str = "a column of the comparison of ways to an object store";
 /// The comparison's other participants. The comparison runs without a missing one.
@@ -212,9 +220,16 @@ pub(crate) fn test(with_browser: bool) -> Result<()> {
     tested(scope, None)
 }
 
-/// Installs what the tests use.
+/// Installs what the tests use. Without the programs of other registries, a gate fails for the tests that are skipped.
 fn install(scope: Scope) -> Result<()> {
-    install_missing(&if scope.is_gate { [TOOLS, SERVERS, STORE, GUEST].concat() } else { TOOLS.to_vec() })
+    if !scope.is_gate {
+        return install_missing(TOOLS);
+    }
+    install_missing(&[TOOLS, SERVERS, STORE, GUEST, INSTALLERS].concat())?;
+    if let Err(error) = registries::install() {
+        eprintln!("warning: going on without programs of other registries ({error:#})");
+    }
+    Ok(())
 }
 
 /// Gets what some tests use, and none needs.
@@ -234,7 +249,9 @@ fn tested(scope: Scope, debian: Option<ScopedJoinHandle<'_, Result<()>>>) -> Res
     let used = [TOOLS, SERVERS, store, &[BROWSER, PROMTOOL]].concat();
     let left_out = used.into_iter().filter(|tool| !is_there(tool)).collect::<Vec<_>>();
     let (first, skipped) = (fresh_seed().to_string(), skips::begin()?);
-    let environment = [("AFFLUX_FIRST_SEED", first.as_str()), (SKIPPED, skipped.to_str().context("a path of text")?)];
+    let path = registries::path()?.into_string().map_err(|_| anyhow!("the path is no text"))?;
+    let skipped_name = skipped.to_str().context("a path of text")?;
+    let environment = [("AFFLUX_FIRST_SEED", first.as_str()), (SKIPPED, skipped_name), ("PATH", path.as_str())];
     let form = if scope.is_for_change { WITH_STORES } else { &[] };
     let tests = |what: &[&str]| {
         let arguments = [&["test", "--no-fail-fast", "--workspace"], what, form].concat();

@@ -3,7 +3,7 @@
 //! Owns: the file to which the tests write their skips, the reasons that a gate accepts.
 //! Does not own: the line of a test (`afflux_scratch::skipped!`), whether this machine has an ability (`ability`).
 //! Invariants: each run begins with an empty file. A gate fails for a skipped test whose reason is not in the table, and for
-//! one that this machine has the ability to run.
+//! one that this machine has the ability to run. Each excuse names an ability, and each ability has a probe.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,6 @@ const fn excused(reason: &'static str, because: &'static str, needs: Ability) ->
 }
 
 const PROMETHEUS: &str = "the package starts a service, so it is never installed";
-const UNPACKAGED: &str = "Debian has no package of it";
 const THROTTLE: &str = "only control groups of version 1 have this throttle";
 const ROOT: &str = "this user is not root";
 const MOUNTS: &str = "a container may not mount or freeze a file system";
@@ -40,12 +39,10 @@ const SECCOMP: &str = "a kernel may be built without seccomp";
 const UNCACHED: &str = "Linux has RWF_DONTCACHE since 6.14, on some file systems";
 
 const EXCUSED: &[Excused] = &[
-    excused("root reads every directory", "the other tests need root", Ability::Varying),
-    excused("Debian package prometheus", PROMETHEUS, Ability::Varying),
-    excused("Debian's prometheus", PROMETHEUS, Ability::Varying),
-    excused("moto_server is not on the path", UNPACKAGED, Ability::Varying),
-    excused("azurite-blob is not on the path", UNPACKAGED, Ability::Varying),
-    excused("the file system is in memory", "the temporary directory may be in memory", Ability::Varying),
+    excused("root reads every directory", "the other tests need root", Ability::OrdinaryUser),
+    excused("Debian package prometheus", PROMETHEUS, Ability::Prometheus),
+    excused("Debian's prometheus", PROMETHEUS, Ability::Prometheus),
+    excused("the file system is in memory", "the temporary directory may be in memory", Ability::DiskForScratch),
     excused("blkio", THROTTLE, Ability::Throttle),
     excused("no throttled disk can be made", THROTTLE, Ability::Throttle),
     excused(
@@ -53,20 +50,18 @@ const EXCUSED: &[Excused] = &[
         "containers have no control groups of their own",
         Ability::MemoryGroups,
     ),
-    excused("no uncached writes", UNCACHED, Ability::Varying),
-    excused("DontCache", UNCACHED, Ability::Varying),
-    excused("kernel takes no filter", SECCOMP, Ability::Varying),
-    excused("kernel has no filters", SECCOMP, Ability::Varying),
-    excused("/dev/fuse", "a kernel or a container may have no FUSE", Ability::Varying),
-    excused("no io_uring here", "a kernel or a container may refuse io_uring", Ability::Varying),
-    excused("no number was used twice", "the file system chooses the numbers of inodes", Ability::Varying),
-    excused("no address but loopback's", "a network name space may have no other address", Ability::Varying),
-    excused("opened by its handle", "some file systems, such as a container's, have no handles", Ability::Varying),
-    excused("no access control lists", "some file systems have no access control lists", Ability::Varying),
-    excused("may not be traced", "a container may not trace processes", Ability::Varying),
-    excused("userfaultfd", "a container or a user may not handle page faults", Ability::Varying),
-    excused("SIGHUP is ignored", "nohup and some services ignore it", Ability::Varying),
-    excused("beside one", "two sanitizers do not run in one process", Ability::Varying),
+    excused("no uncached writes", UNCACHED, Ability::UncachedWrites),
+    excused("DontCache", UNCACHED, Ability::UncachedWrites),
+    excused("kernel takes no filter", SECCOMP, Ability::Filters),
+    excused("kernel has no filters", SECCOMP, Ability::Filters),
+    excused("no number was used twice", "the file system chooses the numbers of inodes", Ability::NumbersUsedTwice),
+    excused("no address but loopback's", "a network name space may have no other address", Ability::Addresses),
+    excused("opened by its handle", "some file systems, such as a container's, have no handles", Ability::Handles),
+    excused("no access control lists", "some file systems have no access control lists", Ability::AccessLists),
+    excused("may not be traced", "a container may not trace processes", Ability::Tracing),
+    excused("userfaultfd", "a container or a user may not handle page faults", Ability::PageFaults),
+    excused("SIGHUP is ignored", "nohup and some services ignore it", Ability::HangUps),
+    excused("/dev/fuse", ROOT, Ability::Root),
     excused("only root", ROOT, Ability::Root),
     excused("takes root", ROOT, Ability::Root),
     excused("needs root", ROOT, Ability::Root),

@@ -11,8 +11,10 @@ mod english;
 mod imports;
 mod lexer;
 mod modules;
+mod mounts;
 mod sources;
 mod violation;
+mod waits;
 
 #[cfg(test)]
 mod tests;
@@ -43,12 +45,18 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     let mut violations = imports::check(&metadata()?)?;
     let files = repository::files(&paths, "rs")?;
     files.iter().for_each(|file| violations.extend(sources::check(file)));
+    files.iter().for_each(|file| violations.extend(waits::check(file)));
+    violations.extend(waits::absent(&paths));
     violations.extend(circles::check(&files));
     violations.extend(tests_of_rules(&files)?);
     // Pages of the notebook are never edited: they name files as these were called then.
     let mut documents = repository::files(&paths, "md")?;
     documents.retain(|file| !file.path.starts_with("notebook/"));
     documents.iter().for_each(|file| violations.extend(documents::missing_paths(file, &paths)));
+    [files.as_slice(), &documents, &repository::files(&paths, "sh")?]
+        .concat()
+        .iter()
+        .for_each(|file| violations.extend(mounts::incomplete(file)));
     violations.extend(english::check(&[files, documents].concat(), &written(english::LIST)?)?);
     Ok(violations)
 }

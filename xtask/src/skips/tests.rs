@@ -1,4 +1,4 @@
-use super::ability::Ability;
+use super::ability::{Ability, of_this_machine};
 use super::{EXCUSED, end, excuse, listed, not_excused};
 
 const LIST: &str = "a\tt\tfio is not installed\na\tt\tfio is not installed\nb\tu\tfio is not installed\n\
@@ -42,6 +42,26 @@ fn a_machine_that_has_the_ability_has_no_excuse() {
         assert!(excuse(reason, &|ability| ability == needs).is_none(), "{reason}");
     }
     assert!(excuse("fio is not installed", &|_| false).is_none());
-    let varying = |row: &&super::Excused| row.needs == Ability::Varying;
-    assert!(EXCUSED.iter().filter(varying).all(|row| row.because != super::MOUNTS && row.because != super::ROOT));
+}
+
+/// Every machine that runs the gate as root has these.
+#[test]
+fn a_gate_without_fuse_or_io_uring_fails() {
+    let is_root = |ability| ability == Ability::Root;
+    for reason in ["/dev/fuse: No such file or directory (os error 2)", "/dev/fuse is not there"] {
+        assert!(excuse(reason, &is_root).is_none() && excuse(reason, &|_| false).is_some(), "{reason}");
+    }
+    for reason in ["no io_uring here; worker threads go on by themselves", "moto_server is not on the path"] {
+        assert!(excuse(reason, &|_| false).is_none(), "{reason}");
+    }
+}
+
+#[test]
+fn each_probe_answers_twice_the_same() {
+    let has = of_this_machine();
+    let abilities: Vec<Ability> = EXCUSED.iter().map(|row| row.needs).collect();
+    for ability in abilities {
+        assert_eq!(has(ability), of_this_machine()(ability), "{ability:?}");
+    }
+    assert_ne!(has(Ability::Root), has(Ability::OrdinaryUser));
 }

@@ -120,10 +120,6 @@ const TABLE: &[Row] = &[
     },
     // Each `cargo xtask` builds this crate first, so the build must take seconds only.
     Row { name: "xtask", ours: &["scratch"], ours_in_tests: &[], others: Some(&["anyhow", "serde_json"]) },
-];
-
-/// Rows of crates that may be absent.
-const OPTIONAL: &[Row] = &[
     Row {
         name: "afflux",
         ours: &["budget", "engine", "frames", "linux"],
@@ -214,7 +210,7 @@ pub(crate) fn check(metadata: &Value) -> Result<Vec<Violation>> {
     }
     for package in packages {
         let name = package["name"].as_str().context("a package has no name")?;
-        let row = TABLE.iter().chain(OPTIONAL).find(|row| row.name == short(name));
+        let row = TABLE.iter().find(|row| row.name == short(name));
         let Some(row) = row else {
             violations.push(Violation::new(name, RULE, "has no row in the import table of tidy"));
             continue;
@@ -240,6 +236,18 @@ fn edge_violation(row: &Row, workspace: &[&str], dependency: &Value) -> Option<V
         let place = format!("{} -> {target}", row.name);
         Violation::new(place, RULE, format!("{} {what} {target}", row.name))
     })
+}
+
+/// The names of the rows.
+#[cfg(test)]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|row| row.name)
+}
+
+/// The package of a row.
+#[cfg(test)]
+pub(super) fn package(name: &str) -> String {
+    if name == "afflux" || name == "xtask" { name.to_owned() } else { format!("afflux-{name}") }
 }
 
 /// The name of one of our packages without its prefix.

@@ -1,8 +1,7 @@
 //! Rules about one source file at a time.
 //!
-//! Owns: module headers, names, the places of `unsafe`, the tests that may sleep, the parts of the world that a crate may
-//! use.
-//! Does not own: crate edges (`imports`), the reading of Rust (`lexer`).
+//! Owns: module headers, names, the places of `unsafe`, the parts of the world that a crate may use.
+//! Does not own: crate edges (`imports`), the waits of tests (`waits`), the reading of Rust (`lexer`).
 //! Invariants: tests, benchmarks, examples and binaries may use the world; nothing else is exempt by place.
 
 use super::lexer::{self, CodePath, Token};
@@ -82,20 +81,11 @@ const UNSAFE_CRATES: &[&str] =
 
 const BAG_NAMES: &[&str] = &["util", "utils", "common", "misc", "helper", "helpers", "manager", "handler", "handlers"];
 
-/// Tests in which real time is the thing under test, with the reason.
-const SLEEPING_TESTS: &[(&str, &str)] = &[
-    ("product/afflux/tests/kills.rs", "the instant of a kill is random"),
-    ("product/command/tests/end_to_end/random_operations.rs", "a server that stands still for a while is the fault"),
-    ("product/afflux/tests/redb.rs", "the instant of a kill is random"),
-    ("product/govern/tests/throttled.rs", "the governor samples the speed of a real disk"),
-];
-
 /// Violations of one Rust file.
 pub(crate) fn check(file: &TextFile) -> Vec<Violation> {
     let tokens = lexer::tokens(&file.text);
     let mut violations = bag_names(file, &tokens);
     violations.extend(unsafe_places(file, &tokens));
-    violations.extend(sleeping_tests(file, &lexer::paths(&tokens)));
     if !is_test(&file.path) {
         violations.extend(header(file));
         violations.extend(inline_tests(file, &tokens));
@@ -149,20 +139,6 @@ fn forbids_unsafe(file: &TextFile) -> Vec<Violation> {
         return Vec::new();
     }
     vec![at(file, 1, "unsafe", "the crate's root lacks `#![forbid(unsafe_code)]`")]
-}
-
-/// A test that sleeps is slow on a quiet machine and fails on a busy one. Benchmarks measure real time.
-fn sleeping_tests(file: &TextFile, paths: &[CodePath<'_>]) -> Vec<Violation> {
-    let excused = SLEEPING_TESTS.iter().any(|(path, _)| *path == file.path);
-    let sleeps: Vec<_> = paths.iter().filter(|path| path.parts.ends_with(&["thread", "sleep"])).collect();
-    if excused && sleeps.is_empty() {
-        return vec![at(file, 1, "no-sleep", "the file is in the table of tests that sleep, and does not")];
-    }
-    if excused || !is_test(&file.path) || file.path.contains("/benches/") {
-        return Vec::new();
-    }
-    let text = "a test waits for a condition: afflux_scratch::eventually, an event, or virtual time";
-    sleeps.into_iter().map(|path| at(file, path.line, "no-sleep", text)).collect()
 }
 
 fn bag_names(file: &TextFile, tokens: &[Token<'_>]) -> Vec<Violation> {

@@ -105,18 +105,6 @@ fn unsafe_stands_in_its_places_alone() {
 }
 
 #[test]
-fn a_test_sleeps_only_where_real_time_is_under_test() {
-    for text in ["fn f() { std::thread::sleep(d) }", "use std::thread::{self, sleep};", "fn f() { thread::sleep(d) }"] {
-        assert_eq!(rules("product/command/tests/a.rs", text)[0].0, "no-sleep", "{text}");
-        assert_eq!(rules("product/linux/src/net/tests.rs", text)[0].0, "no-sleep", "{text}");
-        assert!(rules("product/afflux/tests/kills.rs", text).is_empty());
-        assert!(rules("product/linux/benches/a.rs", text).is_empty());
-    }
-    assert!(rules("product/command/tests/a.rs", "fn f() { platform.sleep(d); lab.thread.sleep(1) }").is_empty());
-    assert_eq!(rules("product/afflux/tests/kills.rs", "fn f() {}")[0].0, "no-sleep", "a stale exception");
-}
-
-#[test]
 fn a_root_without_unsafe_forbids_it() {
     assert_eq!(rules("product/volume/src/lib.rs", "")[0].0, "unsafe");
     assert!(rules("product/volume/src/lib.rs", "#![forbid(unsafe_code)]").is_empty());
@@ -144,32 +132,10 @@ fn package(name: &str, edges: &[(&str, Option<&str>)]) -> Value {
     json!({ "name": name, "dependencies": edges })
 }
 
-/// The crates that the table insists on, but for the engine.
-const OTHERS: [&str; 14] = [
-    "frames",
-    "volume",
-    "frontend",
-    "linux",
-    "linux-policies",
-    "simulator",
-    "reference",
-    "workloads",
-    "experiments",
-    "checker",
-    "nfs",
-    "fuse",
-    "command",
-    "lab",
-];
-
 /// The violations of a workspace that is complete except for one crate's edges.
 fn edges(name: &str, edges: &[(&str, Option<&str>)]) -> Vec<Violation> {
-    let names: Vec<&str> = OTHERS.iter().copied().chain(["engine"]).collect();
-    let mut packages: Vec<Value> = names
-        .iter()
-        .map(|other| package(&format!("afflux-{other}"), if *other == name { edges } else { &[] }))
-        .collect();
-    packages.push(package("xtask", &[]));
+    let row = |other: &str| package(&imports::package(other), if other == name { edges } else { &[] });
+    let packages: Vec<Value> = imports::names().map(row).collect();
     imports::check(&json!({ "packages": packages })).unwrap()
 }
 
@@ -223,8 +189,8 @@ fn allowed_edges_pass() {
 fn what_only_the_model_checker_imports_is_for_tests() {
     let edge = |target: &str| json!({ "name": "loom", "kind": null, "target": target });
     let check = |target: &str| {
-        let mut packages: Vec<Value> = OTHERS.iter().map(|name| package(&format!("afflux-{name}"), &[])).collect();
-        packages.push(package("xtask", &[]));
+        let others = imports::names().filter(|name| *name != "engine");
+        let mut packages: Vec<Value> = others.map(|name| package(&imports::package(name), &[])).collect();
         packages.push(json!({ "name": "afflux-engine", "dependencies": [edge(target)] }));
         imports::check(&json!({ "packages": packages })).unwrap().len()
     };
@@ -236,7 +202,9 @@ fn what_only_the_model_checker_imports_is_for_tests() {
 fn a_crate_without_a_row_and_a_row_without_a_crate_are_violations() {
     let found = imports::check(&json!({ "packages": [package("afflux-stray", &[])] })).unwrap();
     assert!(found.iter().any(|violation| violation.place == "afflux-stray"));
-    assert!(found.iter().any(|violation| violation.place == "engine"));
+    for name in imports::names() {
+        assert!(found.iter().any(|violation| violation.place == name), "{name}");
+    }
 }
 
 #[test]

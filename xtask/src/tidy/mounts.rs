@@ -1,0 +1,48 @@
+//! Rules about options of mounts, wherever they are printed, documented or used.
+//!
+//! Owns: the words that a mount of this server needs.
+//! Does not own: what the server prints (`product/command/src/serve/banner.rs`), what the documents say about each word.
+//! Invariants: options that name the version and a port have every word. Without one of them the mount fails, or programs hang on
+//! locks.
+
+use super::violation::Violation;
+use crate::repository::TextFile;
+
+/// The alternatives for each word.
+const WORDS: &[&[&str]] = &[
+    // A number, or the server's own in code.
+    &["tcp", "proto=tcp6", "{protocol}"],
+    &["nolock", "local_lock=all", "locallocks"],
+    &["port="],
+    &["mountport="],
+];
+
+/// Violations for options of mounts that lack a word. Those over UDP are refused by the server, which tests show.
+pub(crate) fn incomplete(file: &TextFile) -> Vec<Violation> {
+    // The tests of this rule have incomplete ones.
+    if file.path.ends_with("tidy/mounts/tests.rs") {
+        return Vec::new();
+    }
+    let mut violations = Vec::new();
+    for (at, line) in file.text.lines().enumerate() {
+        for options in line.split(|letter: char| letter.is_whitespace() || "\"'`|".contains(letter)) {
+            let words: Vec<&str> = options.split(',').collect();
+            let is_a_mount = words.contains(&"vers=3") && words.iter().any(|word| word.contains("port="));
+            if !is_a_mount || words.contains(&"udp") {
+                continue;
+            }
+            let has = |word: &&str| {
+                words.iter().any(|there| if word.ends_with('=') { there.starts_with(word) } else { there == word })
+            };
+            let lacks = WORDS.iter().filter(|alternatives| !alternatives.iter().any(|word| has(word)));
+            violations.extend(lacks.map(|alternatives| {
+                let text = format!("a mount needs {}: {options}", alternatives.join(" or "));
+                Violation::new(format!("{}:{}", file.path, at + 1), "mount-words", text)
+            }));
+        }
+    }
+    violations
+}
+
+#[cfg(test)]
+mod tests;
