@@ -35,6 +35,20 @@ fn through(total: u64, each: usize) {
     server.stop();
 }
 
+/// README.md and docs/install.md.
+#[test]
+fn the_memory_that_the_documents_name_beside_the_cache_is_enough() {
+    const NAMED_MIB: u64 = 288;
+    for document in [include_str!("../../../../README.md"), include_str!("../../../../docs/install.md")] {
+        assert!(document.contains(&format!("{NAMED_MIB} MiB")));
+    }
+    let scratch = Scratch::new();
+    let server = Server::start(scratch.path(), &[&scratch.directory("data")], &["--cache", "64MiB"]);
+    let requests = server.stat()["knobs"]["nfs_request_bytes_max"].as_u64().unwrap();
+    assert!(requests + BESIDE_BYTES.min(32 << 20) <= NAMED_MIB << 20, "{requests} bytes of requests");
+    server.stop();
+}
+
 #[test]
 fn a_64_mib_cache_holds_while_256_mib_go_through() {
     through(256 << 20, 32 << 20);
