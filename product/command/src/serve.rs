@@ -32,6 +32,10 @@ pub(crate) mod state;
 #[cfg(feature = "object")]
 mod store_claim;
 #[cfg(feature = "object")]
+mod store_end;
+#[cfg(feature = "object")]
+mod store_last;
+#[cfg(feature = "object")]
 mod store_place;
 #[cfg(feature = "object")]
 mod store_view;
@@ -215,7 +219,9 @@ fn run_over(
         loaded.again(&running);
     }
     drop(prefault);
-    let stopped = stop_serving(&running, args.json);
+    #[cfg(feature = "object")]
+    store_end::watch(&running, &source, &control.0, args.json);
+    let stopped = stop_serving(&running, &source, args.json);
     unnamed_files::end(&source);
     let ended = stopped.and_then(|()| source.end(&running.volume, &state));
     if ended.is_ok() {
@@ -424,7 +430,7 @@ fn print_json(reply: &Reply) {
 }
 
 /// Takes no more calls, writes everything, and reports the outcome.
-fn stop_serving(running: &Running, json: bool) -> Outcome {
+fn stop_serving(running: &Running, source: &Source, json: bool) -> Outcome {
     output::remark("Stopping: writing all dirty pages (a second signal gives up).");
     service::notify_stopping();
     let finished = running.front.finish(running.engine.platform());
@@ -442,6 +448,9 @@ fn stop_serving(running: &Running, json: bool) -> Outcome {
     display.finish();
     drained.written_bytes += first.written_bytes;
     drained.elapsed_ns += first.elapsed_ns;
+    if drained.failed.is_empty() {
+        source.close_store()?;
+    }
     if json {
         print_json(&Reply::Drained(drained.clone()));
     } else if drained.failed.is_empty() {

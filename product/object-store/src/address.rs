@@ -1,12 +1,13 @@
 //! The URL of a volume.
 //!
-//! Owns: its parts.
+//! Owns: its parts, their spelling.
 //! Does not own: connections.
-//! Invariants: a prefix has no empty, `.` or `..` part, so all names below it are the volume's own.
+//! Invariants: a prefix has no empty, `.` or `..` part, so all names below it are the volume's own. The address of a path leads
+//! to that path again.
 
 use std::path::PathBuf;
 
-use object_store::path::Path;
+use object_store::path::{Error, Path};
 use url::Url;
 
 use crate::error::StoreError;
@@ -37,11 +38,23 @@ pub(crate) struct Address {
     pub(crate) prefix: Path,
 }
 
+/// A store takes names of 1,024 bytes. The volume's own part of a name is shorter than the rest.
+const PREFIX_BYTES_MAX: usize = 900;
+
 impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self, StoreError> {
-        let wrong = |why: &str| StoreError::Address { url: text.to_owned(), why: why.to_owned() };
+        let wrong = |why: &str| StoreError::Address { url: shown(text), why: why.to_owned() };
+        if text.chars().any(char::is_control) {
+            return Err(wrong("it has a control character, which no name of a store may have"));
+        }
+        if text.trim() != text {
+            return Err(wrong("it begins or ends with a blank; write a blank of the name as %20"));
+        }
         let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
-        if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.port().is_some() {
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(wrong("'?' and '#' have a meaning in an address; write those of a name as %3F and %23"));
+        }
+        if !url.username().is_empty() || url.password().is_some() || url.port().is_some() {
             return Err(wrong("it has a part that is neither a bucket nor a prefix"));
         }
         let bucket = || url.host_str().map(str::to_owned).ok_or_else(|| wrong("it names no bucket"));
@@ -50,21 +63,33 @@ impl Address {
             "gs" => Place::Google { bucket: bucket()? },
             "az" => Place::Azure { container: bucket()? },
             "file" => {
-                let directory = url.to_file_path().map_err(|()| wrong("it names no local directory"))?;
+                let directory = directory(text).map_err(wrong)?;
                 return Ok(Self { place: Place::Directory(directory), prefix: Path::default() });
             }
             "memory" if url.path().is_empty() => return Ok(Self { place: Place::Memory, prefix: Path::default() }),
             "memory" => return Err(wrong("memory: takes no name")),
             _ => return Err(wrong("its kind is unknown")),
         };
-        let prefix = url.path().trim_matches('/');
-        let prefix = Path::from_url_path(prefix).map_err(|error| wrong(&error.to_string()))?;
+        let prefix = prefix(name_of(text)).map_err(|why| wrong(&why))?;
         Ok(Self { place, prefix })
     }
 
     /// The path of a name of the volume.
     pub(crate) fn path(&self, name: &str) -> Path {
         name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
+    }
+
+    /// The address of a path in the place.
+    pub(crate) fn url(&self, path: &Path) -> String {
+        let kind = match self.place {
+            Place::S3 { .. } => "s3",
+            Place::Google { .. } => "gs",
+            Place::Azure { .. } => "az",
+            Place::Directory(_) => "file",
+            Place::Memory => return "memory:".to_owned(),
+        };
+        let (bucket, path) = (written(&self.bucket()), written(path.as_ref()));
+        if path.is_empty() { format!("{kind}://{bucket}") } else { format!("{kind}://{bucket}/{path}") }
     }
 
     /// The bucket, or another word for the place.
@@ -75,6 +100,62 @@ impl Address {
             Place::Memory => "memory".to_owned(),
         }
     }
+}
+
+/// An address as an error shows it.
+fn shown(text: &str) -> String {
+    let shown = |char: char| if char.is_control() { char.escape_default().to_string() } else { char.to_string() };
+    text.chars().map(shown).collect()
+}
+
+/// A name as an address has it.
+fn written(name: &str) -> String {
+    let written = |char: char| match char {
+        '%' | '?' | '#' | '\\' | ' ' => format!("%{:02X}", u32::from(char)),
+        char => char.to_string(),
+    };
+    name.chars().map(written).collect()
+}
+
+/// The part of an address behind its bucket or host. It is read as it was written: a parser of URLs resolves `..`.
+fn name_of(text: &str) -> &str {
+    let behind = text.split_once("://").map_or("", |(_, behind)| behind);
+    behind.split_once('/').map_or("", |(_, name)| name)
+}
+
+/// The prefix of a volume. One slash may stand at its end.
+fn prefix(name: &str) -> Result<Path, String> {
+    let name = name.strip_suffix('/').unwrap_or(name);
+    if name.is_empty() {
+        return Ok(Path::default());
+    }
+    if name.split('/').any(str::is_empty) {
+        return Err("two slashes stand side by side; write one".to_owned());
+    }
+    let decoded = Path::from_url_path(name).map_err(|error| match error {
+        Error::EmptySegment { .. } => "it has a part without a name".to_owned(),
+        Error::BadSegment { .. } => "it has a part '.' or '..', or a control character".to_owned(),
+        Error::NonUnicode { .. } => "its bytes are no UTF-8".to_owned(),
+        error => error.to_string(),
+    })?;
+    if decoded.as_ref().chars().any(char::is_control) {
+        return Err("it has a control character, which no name of a store may have".to_owned());
+    }
+    let bytes = decoded.as_ref().len();
+    if bytes > PREFIX_BYTES_MAX {
+        return Err(format!("its prefix has {bytes} bytes instead of at most {PREFIX_BYTES_MAX}"));
+    }
+    Ok(decoded)
+}
+
+/// The directory of a volume.
+fn directory(text: &str) -> Result<PathBuf, &'static str> {
+    if name_of(text).split('/').any(|part| [".", ".."].contains(&&*part.to_ascii_lowercase().replace("%2e", "."))) {
+        return Err("it has a part '.' or '..'; write the directory that you mean");
+    }
+    // A parser of URLs takes a backslash for a slash.
+    let url = Url::parse(&text.replace('\\', "%5C")).map_err(|_| "it names no local directory")?;
+    url.to_file_path().map_err(|()| "it names no local directory")
 }
 
 #[cfg(test)]

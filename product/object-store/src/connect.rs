@@ -17,6 +17,7 @@ use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 use crate::address::{Address, Place};
 use crate::error::StoreError;
 use crate::options::{Keys, Options};
+use crate::private::Private;
 use crate::profile::{Profile, Variables};
 
 /// A segment of 8 MiB passes in this time at 140 kB/s.
@@ -69,7 +70,7 @@ pub(crate) fn connect(
         }
         Place::Directory(directory) => {
             let store = LocalFileSystem::new_with_prefix(directory).map_err(settings)?;
-            Arc::new(store.with_fsync(true))
+            Arc::new(Private::new(store.with_fsync(true)).map_err(settings)?)
         }
         Place::Memory => Arc::new(InMemory::new()),
     })

@@ -51,6 +51,17 @@ pub enum StoreError {
         /// The URL.
         url: String,
     },
+    /// No volume can be opened, and the place is not free for a new one.
+    #[error(
+        "{url}: there are objects but no manifest of a volume (records/manifest): {found}, …; for a new volume take a prefix \
+         with nothing below it; if a volume was here, bring its manifests back from a copy or from the bucket's older versions"
+    )]
+    Occupied {
+        /// The URL.
+        url: String,
+        /// Names of some objects.
+        found: String,
+    },
     /// The bucket is in another region.
     #[error("{url}: the bucket is in another region ({why}); set AWS_REGION")]
     Region {

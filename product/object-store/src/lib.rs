@@ -14,21 +14,26 @@
 
 mod access;
 mod address;
+mod advice;
 mod clock;
 mod connect;
 mod directory;
 mod error;
 mod failure;
+mod folders;
 mod objects;
 mod options;
+mod private;
 mod probe;
 mod profile;
 mod records;
 mod site;
 mod snapshot;
+mod split;
 mod store;
 #[cfg(test)]
 mod tests;
+mod there;
 mod threads;
 mod volumes;
 mod wire;

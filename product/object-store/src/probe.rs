@@ -127,13 +127,13 @@ async fn get(store: &Wire, name: &Path) -> Result<Bytes, Failure> {
 }
 
 /// The last answer to a request.
-struct Tried<T> {
-    answer: Result<T, Error>,
+pub(crate) struct Tried<T> {
+    pub(crate) answer: Result<T, Error>,
     was_repeated: bool,
 }
 
 /// Repeats a request that failed for a while.
-async fn repeated<T, F: Future<Output = Result<T, Error>>>(mut request: impl FnMut() -> F) -> Tried<T> {
+pub(crate) async fn repeated<T, F: Future<Output = Result<T, Error>>>(mut request: impl FnMut() -> F) -> Tried<T> {
     let mut pause = FIRST_PAUSE;
     for at in 0.. {
         match request().await {

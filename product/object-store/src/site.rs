@@ -1,23 +1,30 @@
 //! The place of an open volume, with the means to reach it.
 //!
-//! Owns: the parts that all adapters share, the connection.
+//! Owns: the parts that all adapters share, the connection, the store as the database sees it.
 //! Does not own: the first request (`store`).
-//! Invariants: the lock of a directory lives as long as its last adapter.
+//! Invariants: the lock of a directory lives as long as its last adapter. The database never sees a volume's prefix: it encodes
+//! some characters of a path, so that its names would begin with another prefix.
 
 use std::ffi::OsString;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use object_store::ObjectStore;
+use object_store::path::Path;
+use object_store::prefix::PrefixStore;
 
 use crate::address::Address;
 use crate::clock::Time;
 use crate::connect::connect;
 use crate::directory::Lock;
 use crate::error::StoreError;
+use crate::folders::RECORDS;
 use crate::options::Options;
 use crate::threads::Threads;
 use crate::wire::Wire;
 
-/// The folder of the database of records. A volume has it.
-pub(crate) const FOLDER: &str = "records";
+/// The store as the database sees it.
+pub(crate) type Rooted = Arc<dyn ObjectStore>;
 
 /// A place that was opened.
 #[derive(Debug)]
@@ -28,6 +35,7 @@ pub(crate) struct Site {
     pub(crate) wire: Arc<Wire>,
     pub(crate) lock: Option<Lock>,
     pub(crate) time: Time,
+    pub(crate) is_split: AtomicBool,
 }
 
 impl Site {
@@ -43,6 +51,24 @@ impl Site {
         let variables = std::env::vars_os().filter_map(text).collect();
         let time = Time::of_host();
         let wire = Arc::new(Wire::new(connect(url, &address, options, &variables)?, time.now_ns));
-        Ok(Self { url: url.to_owned(), address, threads, wire, lock, time })
+        Ok(Self { url: url.to_owned(), address, threads, wire, lock, time, is_split: AtomicBool::new(false) })
+    }
+
+    /// The database's folder, and the store that has it.
+    pub(crate) fn root(&self) -> (Path, Rooted) {
+        let wire: Arc<dyn ObjectStore> = self.wire.clone();
+        if self.is_split() {
+            return (self.address.path(RECORDS), wire);
+        }
+        (Path::from(RECORDS), Arc::new(PrefixStore::new(wire, self.address.prefix.clone())))
+    }
+
+    /// Whether an earlier version put a part of the database below another prefix.
+    pub(crate) fn is_split(&self) -> bool {
+        self.is_split.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_split(&self, is_split: bool) {
+        self.is_split.store(is_split, Ordering::Relaxed);
     }
 }

@@ -6,14 +6,13 @@
 
 use std::sync::Arc;
 
-use object_store::ObjectStore;
 use object_store::path::Path;
 use slatedb::Checkpoint;
 use slatedb::admin::{Admin, AdminBuilder};
 use slatedb::config::CheckpointOptions;
 
 use crate::error::StoreError;
-use crate::site::{FOLDER, Site};
+use crate::site::{Rooted, Site};
 
 const NAME_BYTES_MAX: usize = 64;
 
@@ -54,8 +53,8 @@ pub(crate) fn find(url: &str, name: &str, there: Vec<Checkpoint>) -> Result<Chec
 }
 
 /// The volume's records, for changes of its checkpoints.
-pub(crate) fn admin(path: &Path, wire: &Arc<dyn ObjectStore>) -> Admin {
-    AdminBuilder::new(path.clone(), Arc::clone(wire)).build()
+pub(crate) fn admin((folder, store): &(Path, Rooted)) -> Admin {
+    AdminBuilder::new(folder.clone(), Arc::clone(store)).build()
 }
 
 pub(crate) async fn make(site: &Site, name: &str) -> Result<(), StoreError> {
@@ -89,8 +88,7 @@ async fn run<T: Send + 'static, F>(site: &Site, call: impl FnOnce(Admin) -> F + 
 where
     F: Future<Output = Result<T, slatedb::Error>> + Send + 'static,
 {
-    let wire: Arc<dyn ObjectStore> = site.wire.clone();
-    let admin = admin(&site.address.path(FOLDER), &wire);
+    let admin = admin(&site.root());
     let called = site.threads.run(async move { call(admin).await }).await;
     let called = called.map_err(|_| StoreError::Threads { why: "they ended".to_owned() })?;
     called.map_err(|error| StoreError::of_records(&site.url, &error))

@@ -9,27 +9,26 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-use futures_util::StreamExt;
-use object_store::ObjectStore;
+use futures_util::future::try_join;
 
 use crate::access::Access;
 use crate::address::{Address, Place};
+use crate::advice::advice;
 use crate::clock::StoreClock;
 use crate::directory::Lock;
 use crate::error::StoreError;
 use crate::failure::Failure;
+use crate::folders::PROBES;
 use crate::objects::StoreObjects;
 use crate::options::Options;
 use crate::probe::probe;
 use crate::records::{StoreRecords, StoreView, View};
 use crate::site::Site;
 use crate::snapshot::{self, Snapshot};
+use crate::split;
+use crate::there::{self, There, occupied};
+use crate::threads::Gone;
 use crate::wire::{Requests, Trouble};
-
-/// The folder of the probes.
-const PROBES: &str = "probe";
-/// A volume has objects in this folder.
-const MANIFESTS: &str = "records/manifest";
 
 /// A store with the place of one volume. Clones are the same store.
 #[derive(Clone, Debug)]
@@ -60,11 +59,14 @@ impl Store {
             let wire = Arc::clone(&site.wire);
             site.threads.run(async move { probe(&wire, names, can_update).await })
         };
-        let access = match probing.await {
-            Ok(probed) => probed.map_err(|failure| advice(url, &site.address, failure))?,
+        let (access, there) = match try_join(probing, look(&site)).await {
+            Ok((probed, there)) => (probed.map_err(|failure| advice(url, &site.address, failure))?, there),
             Err(gone) => return Err(StoreError::Threads { why: format!("{gone:?}") }),
         };
-        Ok(Self { site: Arc::new(site), access })
+        match there.map_err(|failure| advice(url, &site.address, failure))? {
+            There::Objects(names) => Err(occupied(url, &names)),
+            There::Volume | There::Nothing => Ok(Self { site: Arc::new(site), access }),
+        }
     }
 
     /// Connects to a volume that is there, for reading. Nothing is locked, and nothing is written.
@@ -73,12 +75,11 @@ impl Store {
     /// As [`Self::open`], or if there is no volume.
     pub async fn open_to_read(url: &str, options: &Options) -> Result<Self, StoreError> {
         let site = Site::reach(url, Address::parse(url)?, options, None)?;
-        let (wire, folder) = (Arc::clone(&site.wire), site.address.path(MANIFESTS));
-        let found = site.threads.run(async move { wire.list(Some(&folder)).next().await.transpose() }).await;
-        match found.map_err(|gone| StoreError::Threads { why: format!("{gone:?}") })? {
-            Ok(Some(_)) => {}
-            Ok(None) => return Err(StoreError::NoVolume { url: url.to_owned() }),
-            Err(error) => return Err(advice(url, &site.address, Failure::of(&error))),
+        let there = look(&site).await.map_err(|gone| StoreError::Threads { why: format!("{gone:?}") })?;
+        match there.map_err(|failure| advice(url, &site.address, failure))? {
+            There::Volume => {}
+            There::Nothing => return Err(StoreError::NoVolume { url: url.to_owned() }),
+            There::Objects(names) => return Err(occupied(url, &names)),
         }
         let why = "it was opened for reading".to_owned();
         Ok(Self { site: Arc::new(site), access: Access::ReadOnly { why } })
@@ -102,7 +103,15 @@ impl Store {
         if let Access::ReadOnly { why } = self.access() {
             return Err(StoreError::ReadOnly { url: self.site.url.clone(), why: why.clone() });
         }
+        split::mend(&self.site).await?;
         StoreRecords::open(Arc::clone(&self.site)).await
+    }
+
+    /// Where an earlier version put the log and the tables of the volume, if elsewhere than the rest. [`Self::records`] moves
+    /// them to the rest.
+    pub fn other_place(&self) -> Option<String> {
+        let folder = split::other_folder(&self.site.address).filter(|_| self.site.is_split())?;
+        Some(self.site.address.url(&folder))
     }
 
     /// Opens the records for reading.
@@ -148,6 +157,11 @@ impl Store {
         self.site.lock.is_some()
     }
 
+    /// What other users of this machine may do to the volume, if its directory lets them.
+    pub fn warning(&self) -> Option<&str> {
+        self.site.lock.as_ref()?.warning.as_deref()
+    }
+
     /// The requests since the opening, those of the probe and of the records too.
     pub fn requests(&self) -> Requests {
         self.site.wire.requests()
@@ -170,21 +184,20 @@ impl fmt::Display for Store {
     }
 }
 
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
+/// Looks at the place of the volume.
+async fn look(site: &Site) -> Result<Result<There, Failure>, Gone> {
+    let (wire, address) = (Arc::clone(&site.wire), site.address.clone());
+    let looked = site.threads.run(async move {
+        let there = there::look(&wire, &address).await?;
+        let is_split = matches!(there, There::Volume) && split::is_split(&wire, &address).await?;
+        Ok((there, is_split))
+    });
+    Ok(looked.await?.map(|(there, is_split)| {
+        site.set_split(is_split);
+        there
+    }))
 }
 
-pub(crate) fn advice(url: &str, address: &Address, failure: Failure) -> StoreError {
-    let url = url.to_owned();
-    match failure {
-        // The last source of keys is the instance's own address, which nothing answers elsewhere.
-        Failure::Busy(why) | Failure::Unknown(why) if why.contains("169.254.169.254") => {
-            StoreError::Denied { url, why: "there are no keys".to_owned() }
-        }
-        Failure::Busy(why) | Failure::Unknown(why) => StoreError::Unreachable { url, why },
-        Failure::Missing | Failure::NoBucket => StoreError::NoBucket { url, bucket: address.bucket() },
-        Failure::Denied(why) => StoreError::Denied { url, why },
-        Failure::Region(why) => StoreError::Region { url, why },
-        Failure::Refused(why) => StoreError::Refused { url, why },
-    }
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use object_store::ObjectStore;
 use object_store::path::Path;
 
-use crate::address::{Address, Place};
+use crate::address::Address;
+use crate::advice::advice;
 use crate::error::StoreError;
 use crate::failure::Failure;
+use crate::folders::RECORDS;
 use crate::options::Options;
-use crate::site::{FOLDER, Site};
-use crate::store::{Store, advice};
+use crate::site::Site;
+use crate::store::Store;
 
 /// Most folders that are looked into.
 const FOLDERS_MAX: usize = 100_000;
@@ -44,7 +46,7 @@ async fn search(store: &dyn ObjectStore, prefix: Path) -> Result<Vec<Path>, Fail
             return Err(Failure::Refused(why));
         }
         let listed = store.list_with_delimiter(Some(&folder)).await.map_err(|error| Failure::of(&error))?;
-        if listed.common_prefixes.iter().any(|path| path.filename() == Some(FOLDER)) {
+        if listed.common_prefixes.iter().any(|path| path.filename() == Some(RECORDS)) {
             volumes.push(folder);
         } else {
             left.extend(listed.common_prefixes);
@@ -52,19 +54,4 @@ async fn search(store: &dyn ObjectStore, prefix: Path) -> Result<Vec<Path>, Fail
     }
     volumes.sort();
     Ok(volumes)
-}
-
-impl Address {
-    /// The URL of a path in the place.
-    fn url(&self, path: &Path) -> String {
-        let kind = match self.place {
-            Place::S3 { .. } => "s3",
-            Place::Google { .. } => "gs",
-            Place::Azure { .. } => "az",
-            Place::Directory(_) => "file",
-            Place::Memory => return "memory:".to_owned(),
-        };
-        let (bucket, path) = (self.bucket(), path.as_ref());
-        if path.is_empty() { format!("{kind}://{bucket}") } else { format!("{kind}://{bucket}/{path}") }
-    }
 }

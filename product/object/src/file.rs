@@ -126,6 +126,12 @@ pub(crate) struct File {
 }
 
 impl File {
+    /// The bytes of writes that no batch names.
+    pub(crate) fn unnamed_bytes(&self) -> u64 {
+        let bytes = |write: &&Write| matches!(write.content, Unnamed::Buffered(_) | Unnamed::Segment(..));
+        self.writes.iter().filter(bytes).map(|write| write.end - write.start).sum()
+    }
+
     pub(crate) fn push(&mut self, write: Write) {
         self.ahead.data_bytes += write.data_bytes();
         self.ahead.changed_ns = write.at_ns;

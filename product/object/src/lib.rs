@@ -50,7 +50,7 @@ pub use format::segment::{DIRECTORY_ENTRY_BYTES, DirectoryEntry, FOOTER_BYTES, L
 pub use format::segment::{SegmentWriter, directory};
 pub use format::segment_id::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
 pub use holder::Holder;
-pub use open::{Fresh, ObjectVolume};
+pub use open::{EndedWriter, Fresh, ObjectVolume};
 pub use paths::paths;
 pub use seams::{
     Arrivals, Batch, Change, Checkpoint, Clock, Created, DatedObjects, Durability, Key, Manifest, ObjectError, Objects,

@@ -5,6 +5,8 @@
 //! Invariants: a writer answers only within [`ANSWER_NS`] after a time at which it was not fenced. A successor answers
 //! [`SUCCESSOR_NS`] after its fence, unless the last writer has surely ended. A verifier outlives only a clean end.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::TryStreamExt;
@@ -19,8 +21,11 @@ use crate::joints::Joints;
 use crate::seams::{Change, Clock, Durability, Objects, Records, Value};
 use crate::state::{Limits, State};
 
-const ANSWER_NS: u64 = 10_000_000_000;
-const SUCCESSOR_NS: u64 = 11_000_000_000;
+const ANSWER_NS: u64 = 2_500_000_000;
+/// The clocks of two hosts may run apart by a fifth.
+const SUCCESSOR_NS: u64 = 3_000_000_000;
+/// A writer that answers proves so often that it is not fenced, unless the log has just shown it.
+const PROOF_NS: u64 = ANSWER_NS / 4;
 /// Files that an end makes durable at a time.
 const DRAINED_MAX: usize = 256;
 
@@ -35,6 +40,15 @@ pub struct Fresh {
     pub is_alone: bool,
 }
 
+/// A writer that has surely ended. Before its end it gave its first answer, so no earlier writer answers either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedWriter {
+    /// The epoch of its opening.
+    pub epoch: u32,
+    /// Its write verifier.
+    pub verifier: u64,
+}
+
 /// A volume open for writing.
 #[derive(Debug)]
 pub struct ObjectVolume<O, R, C> {
@@ -47,6 +61,9 @@ pub struct ObjectVolume<O, R, C> {
     header: VolumeHeader,
     verifier: u64,
     state: Mutex<State>,
+    /// A call was answered since the last look of [`Self::keep_answering`].
+    is_asked: AtomicBool,
+    had_waited: bool,
 }
 
 impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
@@ -62,7 +79,23 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         limits: Limits,
         fresh: Fresh,
     ) -> Result<Self, ObjectVolumeError> {
-        Self::open_broken(objects, records, clock, limits, fresh, Broken::default()).await
+        Self::open_after(objects, records, clock, limits, fresh, |_| None).await
+    }
+
+    /// As [`Self::open`]. `ended` names a writer of the volume that has surely ended. If it was the last one, the opening waits for
+    /// no answer of it.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_after(
+        objects: O,
+        records: R,
+        clock: C,
+        limits: Limits,
+        fresh: Fresh,
+        ended: impl FnOnce(&VolumeHeader) -> Option<EndedWriter> + Send,
+    ) -> Result<Self, ObjectVolumeError> {
+        Self::open_broken(objects, records, clock, limits, fresh, Broken::default(), ended).await
     }
 
     /// Opens a volume that may break a rule, which only tests do.
@@ -73,6 +106,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         limits: Limits,
         fresh: Fresh,
         broken: Broken,
+        ended: impl FnOnce(&VolumeHeader) -> Option<EndedWriter> + Send,
     ) -> Result<Self, ObjectVolumeError> {
         let fenced_at_ns = records.fenced_at_ns().unwrap_or_else(|| clock.now_ns());
         let (header, lineage) = try_join(get(&records, VolumeHeader::KEY), get(&records, Lineage::KEY)).await?;
@@ -90,12 +124,23 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             }
         };
         records.durable(records.apply(batch)?).await?;
-        let had_ended = is_new || fresh.is_alone || last.is_some_and(|last| last.is_clean);
+        let is_last = |writer: EndedWriter| {
+            let is_before = writer.epoch.checked_add(1) == Some(records.epoch());
+            is_before && last.is_some_and(|last| last.verifier == writer.verifier)
+        };
+        let had_ended = is_new
+            || fresh.is_alone
+            || last.is_some_and(|last| last.is_clean)
+            || ended(&header).is_some_and(is_last);
         let state = Mutex::new(State::new(broken));
         let joints = Arc::default();
-        let volume = Self { objects, records, clock, limits, broken, joints, header, verifier, state };
+        let is_asked = AtomicBool::new(false);
+        let had_waited = false;
+        let mut volume =
+            Self { objects, records, clock, limits, broken, joints, header, verifier, state, is_asked, had_waited };
         volume.resume_cuts().await?;
         if !had_ended && !broken.is(Rule::SuccessorWaits) {
+            volume.had_waited = true;
             volume.clock.sleep_until_ns(fenced_at_ns.saturating_add(SUCCESSOR_NS)).await;
         }
         Ok(volume)
@@ -111,7 +156,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         let lineage = get(&records, Lineage::KEY).await?.ok_or(ObjectVolumeError::NoVolume)?;
         let verifier = Lineage::decode(&lineage)?.verifier;
         let (broken, joints, state) = (Broken::default(), Arc::default(), Mutex::default());
-        Ok(Self { objects, records, clock, limits, broken, joints, header, verifier, state })
+        let (is_asked, had_waited) = (AtomicBool::new(false), false);
+        Ok(Self { objects, records, clock, limits, broken, joints, header, verifier, state, is_asked, had_waited })
     }
 
     /// Forgets the maps of all files, since a view moved on.
@@ -134,6 +180,11 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// The identity of the volume and the key of its handles.
     pub fn header(&self) -> &VolumeHeader {
         &self.header
+    }
+
+    /// Whether the opening waited until no earlier writer may answer.
+    pub fn had_waited(&self) -> bool {
+        self.had_waited
     }
 
     /// The write verifier. It stays the same only if no acknowledged write was lost.
@@ -174,11 +225,20 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         Ok(())
     }
 
+    /// The files with writes that no durable record names, and their bytes. Writes that a batch on its way names do not
+    /// count.
+    pub fn unnamed_bytes(&self) -> BTreeMap<u64, u64> {
+        let state = self.state();
+        let unnamed = state.files.iter().map(|(ino, file)| (*ino, file.unnamed_bytes()));
+        unnamed.filter(|(_, bytes)| *bytes > 0).collect()
+    }
+
     /// Waits until this writer may answer a call.
     ///
     /// # Errors
     /// If a later writer took over, or the volume was closed.
     pub async fn may_answer(&self) -> Result<(), ObjectVolumeError> {
+        self.is_asked.store(true, Ordering::Relaxed);
         loop {
             if self.state().is_closed {
                 return Err(ObjectVolumeError::Closed);
@@ -189,6 +249,22 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             }
             self.records.prove().await?;
         }
+    }
+
+    /// Proves ahead of the calls that this writer is not fenced, as long as there are calls. So a busy writer's answers wait
+    /// for no proof, and an idle writer sends nothing. Exactly one task of a volume runs it.
+    ///
+    /// # Errors
+    /// If a later writer took over, or the volume was closed.
+    pub async fn keep_answering(&self) -> Result<(), ObjectVolumeError> {
+        while !self.state().is_closed {
+            self.clock.sleep_until_ns(self.clock.now_ns().saturating_add(PROOF_NS)).await;
+            let is_due = self.clock.now_ns() >= self.records.unfenced_at_ns().saturating_add(PROOF_NS);
+            if self.is_asked.swap(false, Ordering::Relaxed) && is_due {
+                self.records.prove().await?;
+            }
+        }
+        Err(ObjectVolumeError::Closed)
     }
 
     /// The records. Batches of names and attributes go through them.

@@ -18,6 +18,8 @@ use super::exports::{self, Export};
 use super::running::StoreFigures;
 use super::state::StateDirectory;
 #[cfg(feature = "object")]
+use super::store_end::LeftBehind;
+#[cfg(feature = "object")]
 use super::store_volume::StoreVolume;
 use super::{kept_verifier, rescue};
 use crate::settings::Settings;
@@ -155,11 +157,28 @@ impl Source {
         }
     }
 
+    /// The volume in a store that this server writes, as its end needs it.
+    #[cfg(feature = "object")]
+    pub(super) fn left_behind(&self) -> Option<LeftBehind> {
+        match self {
+            Self::Host(_) => None,
+            Self::Store(volume) => volume.left_behind(),
+        }
+    }
+
+    /// Closes a volume in a store. Everything is written then.
+    pub(super) fn close_store(&self) -> Outcome {
+        match self {
+            Self::Host(_) => Ok(()),
+            #[cfg(feature = "object")]
+            Self::Store(store) => store.close(),
+        }
+    }
+
     /// The end of a server that has written everything.
     pub(super) fn end(&self, volume: &Volume<LinuxPlatform>, state: &StateDirectory) -> Outcome {
-        #[cfg(feature = "object")]
-        if let Self::Store(store) = self {
-            return store.close();
+        if self.host().is_none() {
+            return Ok(());
         }
         if let Some(path) = state.verifier_path()
             && let Err(error) = kept_verifier::keep(&path, volume.write_verifier())

@@ -14,6 +14,7 @@ use afflux_volume::{DeviceFactory, NewDevice};
 
 use super::kept_prices::KeptPrices;
 use super::running::{Devices, StoreFigures};
+use super::store_end::LeftBehind;
 use super::store_place::{Parts, StorePlace};
 use super::store_view;
 use super::store_writer::{self, Writer};
@@ -58,7 +59,8 @@ impl StoreVolume {
         };
         let Some((view, why)) = wanted.or(refused) else {
             let (parts, writer) = store_writer::open(&place, settings).await?;
-            return Ok(Self { place, parts, writer: Some(writer), notes: Vec::new() });
+            let notes = place.store.warning().map(str::to_owned).into_iter().collect();
+            return Ok(Self { place, parts, writer: Some(writer), notes });
         };
         let parts = store_view::open(&place, &view).await?;
         let notes = vec![format!("every change is refused: {why}")];
@@ -98,6 +100,16 @@ impl StoreVolume {
         Box::new(move |_, _| {
             let name = devices.add(DEVICE, url.clone(), Some(url.clone()));
             Ok(NewDevice { name, device: Arc::clone(&device), remembered: remembered.clone() })
+        })
+    }
+
+    /// The view of the end of this server.
+    pub(super) fn left_behind(&self) -> Option<LeftBehind> {
+        let writer = self.writer.as_ref()?;
+        Some(LeftBehind {
+            place: self.place.clone(),
+            volume: Arc::clone(&writer.volume),
+            tree: Arc::clone(&writer.tree),
         })
     }
 

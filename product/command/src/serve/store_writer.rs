@@ -11,7 +11,7 @@ use std::sync::Arc;
 use afflux_engine::Platform;
 use afflux_linux::{LinuxPlatform, handle_key};
 use afflux_object::{
-    DeviceVolume, Fresh, Holder, Limits, ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume, ObjectVolumeError,
+    DeviceVolume, EndedWriter, Fresh, Holder, Limits, ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume, ObjectVolumeError,
     Records, VolumeHeader, WatchedObjects,
 };
 use afflux_object_store::{StoreClock, StoreObjects, StoreRecords};
@@ -20,19 +20,23 @@ use afflux_report::output;
 use afflux_volume::HandleKey;
 use rustix::process::{getegid, geteuid};
 use rustix::system::uname;
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
+use super::state::StateDirectory;
 use super::store_claim::Claim;
+use super::store_last::LastWriter;
 use super::store_place::{Parts, StorePlace};
 use crate::settings::Settings;
 
-type OpenVolume = DeviceVolume<StoreObjects, StoreRecords, StoreClock, LinuxPlatform>;
+pub(super) type OpenVolume = DeviceVolume<StoreObjects, StoreRecords, StoreClock, LinuxPlatform>;
 
 /// The volume, open for writing.
 pub(super) struct Writer {
-    volume: Arc<OpenVolume>,
+    pub(super) volume: Arc<OpenVolume>,
+    pub(super) tree: Arc<ObjectTree<OpenVolume>>,
     holder: Holder,
     _claim: Option<Claim>,
+    _last: Option<LastWriter>,
 }
 
 pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<(Parts, Writer)> {
@@ -49,6 +53,14 @@ pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<(Pa
         let own = claim.is_some().then_some(host.as_str());
         wait_for_others(place, own, settings.store.standby).await?;
     }
+    if let Some(other) = store.other_place() {
+        output::remark(format_args!(
+            "{}: an earlier version of Afflux put the log and the tables to {}. They are moved to the rest of the volume now, \
+             so earlier versions cannot open it any more.",
+            output::shown(&place.url),
+            output::shown(other)
+        ));
+    }
     let records = store.records().await.map_err(|error| Failure::failed(output::shown(error)))?;
     let holder = Holder { host, epoch: records.epoch() };
     let world = Arc::new(platform.clone());
@@ -58,8 +70,21 @@ pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<(Pa
         verifier: platform.random_u64(),
         is_alone: store.is_locked(),
     };
-    let volume = ObjectVolume::open(watched, records, store.clock(), Limits::default(), fresh);
+    let state = StateDirectory::made(settings.state.as_deref());
+    let mut last = None;
+    let ended = |header: &VolumeHeader| {
+        last = LastWriter::take(&state, header);
+        last.as_ref().and_then(LastWriter::ended)
+    };
+    let epoch = records.epoch();
+    let volume = ObjectVolume::open_after(watched, records, store.clock(), Limits::default(), fresh, ended);
     let volume = Arc::new(volume.await.map_err(failed)?);
+    if volume.had_waited() {
+        info!(
+            "{}: the last writer may have lived on another host, so this start waited until its last answer was over",
+            output::shown(&place.url)
+        );
+    }
     let options = ObjectTreeOptions {
         async_metadata: settings.at_once.async_metadata,
         owner: (geteuid().as_raw(), getegid().as_raw()),
@@ -70,12 +95,17 @@ pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<(Pa
     let parts = Parts {
         key: HandleKey::new(volume.header().handle_key),
         verifier: volume.verifier().to_be_bytes(),
-        tree,
+        tree: Arc::clone(&tree) as _,
         device: ObjectDevice::new(&world, Arc::clone(&volume)),
     };
     // A process of this host that lost the volume has ended by now.
     let claim = if claim.is_some() { claim } else { take_claim()? };
-    let writer = Writer { volume, holder, _claim: claim };
+    // From now on the next writer need not wait for this one's last answer, once this process has ended.
+    let last = last.or_else(|| LastWriter::take(&state, volume.header()));
+    if let Some(last) = &last {
+        last.note(EndedWriter { epoch, verifier: volume.verifier() });
+    }
+    let writer = Writer { volume, tree, holder, _claim: claim, _last: last };
     writer.start_tasks(place);
     Ok((parts, writer))
 }
@@ -116,6 +146,9 @@ impl Writer {
             // The loss of the volume ends the process in another task.
             drop(volume.upkeep(failed).await);
         });
+        let volume = Arc::clone(&self.volume);
+        // The loss of the volume ends the process in another task.
+        platform.spawn("store proofs", async move { drop(volume.keep_answering().await) });
         let (volume, of_end) = (Arc::clone(&self.volume), place.clone());
         platform.spawn("store end", async move {
             let ended = volume.records().ended().await;

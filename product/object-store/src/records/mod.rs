@@ -20,7 +20,6 @@ use afflux_object::{
     Batch, Change, Checkpoint, Durability, EPOCH_MAX, Key, Manifest, Record, Records, RecordsError, Sequence,
 };
 use bytes::Bytes;
-use object_store::ObjectStore;
 use slatedb::config::{CloseOptions, DurabilityLevel, ReadOptions, ScanOptions};
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use slatedb::{Db, DbReadOps, VersionedManifest};
@@ -30,13 +29,14 @@ use tokio::sync::watch;
 use self::compactor::{Compaction, compactor};
 use self::log::Demand;
 use self::pending::{Given, Pending, Sent};
+pub(crate) use self::settings::of_flush;
 use self::settings::{BLOCK, settings};
-use self::sum::Sum;
+pub(crate) use self::sum::Sum;
 use self::tasks::{Progress, Tasks, reason};
 pub use self::view::{StoreView, View};
 use crate::address::Place;
 use crate::error::StoreError;
-use crate::site::{FOLDER, Site};
+use crate::site::Site;
 
 const BLOCK_CACHE_BYTES: u64 = 128 << 20;
 /// A scan reads ahead so far: a cold listing is a few requests.
@@ -66,11 +66,10 @@ struct Taking {
 
 impl StoreRecords {
     pub(crate) async fn open(site: Arc<Site>) -> Result<Self, StoreError> {
-        let wire: Arc<dyn ObjectStore> = site.wire.clone();
+        let (path, store) = site.root();
         let has_updates = !matches!(site.address.place, Place::Directory(_));
         let cache = MokaCacheOptions { max_capacity: BLOCK_CACHE_BYTES, ..MokaCacheOptions::default() };
-        let path = site.address.path(FOLDER);
-        let mut builder = Db::builder(path.clone(), Arc::clone(&wire))
+        let mut builder = Db::builder(path.clone(), Arc::clone(&store))
             .with_settings(settings(has_updates))
             .with_merge_operator(Arc::new(Sum))
             .with_sst_block_size(BLOCK)
@@ -81,7 +80,7 @@ impl StoreRecords {
         let time = site.time.clone();
         let opening = async move {
             let sent_ns = (time.now_ns)();
-            (builder.build().await, sent_ns, compactor(path, wire, &time))
+            (builder.build().await, sent_ns, compactor(path, store, &time))
         };
         let ended = |why: &str| StoreError::Threads { why: why.to_owned() };
         let (db, unfenced_at_ns, compactor) = site.threads.run(opening).await.map_err(|_| ended("they ended"))?;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use slatedb::{MergeOperator, MergeOperatorError};
 
 /// Adds numbers of 8 big-endian bytes.
-pub(super) struct Sum;
+pub(crate) struct Sum;
 
 impl MergeOperator for Sum {
     fn merge(&self, key: &Bytes, existing: Option<Bytes>, operand: Bytes) -> Result<Bytes, MergeOperatorError> {

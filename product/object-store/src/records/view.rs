@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afflux_object::{Batch, Durability, Key, Manifest, Record, Records, RecordsError, Sequence};
-use object_store::ObjectStore;
 use slatedb::config::DbReaderOptions;
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use slatedb::{DbReader, DbReaderMode};
@@ -18,7 +17,7 @@ use super::sum::Sum;
 use super::tasks::{of_close, reason};
 use super::{BLOCK_CACHE_BYTES, read, shown};
 use crate::error::StoreError;
-use crate::site::{FOLDER, Site};
+use crate::site::Site;
 use crate::snapshot::{admin, find};
 
 /// A view looks so often for what the writer made durable. Each look is about ten requests, also at an idle volume. Clients of
@@ -46,21 +45,20 @@ pub struct StoreView {
 
 impl StoreView {
     pub(crate) async fn open(site: Arc<Site>, view: &View) -> Result<Self, StoreError> {
-        let wire: Arc<dyn ObjectStore> = site.wire.clone();
-        let path = site.address.path(FOLDER);
+        let root = site.root();
         let (poll, url, view) = (if *view == View::Following { POLL } else { NEVER }, site.url.clone(), view.clone());
         let opening = async move {
             let mode = match view {
                 View::Following | View::Fixed => DbReaderMode::FollowLatest,
                 View::Snapshot(name) => {
-                    let there = admin(&path, &wire).list_checkpoints(None).await;
+                    let there = admin(&root).list_checkpoints(None).await;
                     let there = there.map_err(|error| StoreError::of_records(&url, &error))?;
                     DbReaderMode::Checkpoint(find(&url, &name, there)?.id)
                 }
             };
             let options = DbReaderOptions { manifest_poll_interval: poll, ..DbReaderOptions::default() };
             let cache = MokaCacheOptions { max_capacity: BLOCK_CACHE_BYTES, ..MokaCacheOptions::default() };
-            let builder = DbReader::builder(path, wire).with_reader_mode(mode).with_options(options);
+            let builder = DbReader::builder(root.0, root.1).with_reader_mode(mode).with_options(options);
             let builder = builder.with_merge_operator(Arc::new(Sum));
             let builder = builder.with_db_cache(Arc::new(MokaCache::new_with_opts(cache)), 0);
             builder.build().await.map_err(|error| StoreError::of_records(&url, &error))

@@ -55,6 +55,7 @@ impl Desk {
             wire: Arc::new(Wire::new(Arc::new(store), now_ns)),
             lock: None,
             time: Time { now_ns, replay: Some((Arc::new(SimClock), seed)) },
+            is_split: AtomicBool::new(false),
         })
     }
 

@@ -15,6 +15,7 @@ mod kills;
 mod moto;
 mod objects;
 mod opening;
+mod prefixes;
 mod radosgw;
 mod records;
 mod scripted;

@@ -4,6 +4,7 @@ use afflux_gateway::{KEY, Moto, SECRET};
 use afflux_object_store::{Access, Keys, Options, Store};
 use afflux_scratch::skipped;
 
+use crate::prefixes::{self, Bucket};
 use crate::{objects, records, throttled, volume, wait};
 
 const BUCKET: &str = "bucket";
@@ -41,4 +42,11 @@ fn a_moto_keeps_all_contracts() {
 fn a_moto_that_refuses_a_third_of_all_requests_loses_no_acknowledged_byte() {
     let Some(moto) = start() else { return };
     throttled::contract(moto.address(), &format!("s3://{BUCKET}/throttled"));
+}
+
+#[test]
+fn a_moto_has_each_object_of_a_volume_below_its_prefix() {
+    let Some(moto) = start() else { return };
+    moto.make_bucket("prefixes").unwrap();
+    prefixes::contract(&Bucket::of(&format!("http://{}", moto.address()), "prefixes"));
 }

@@ -1,6 +1,12 @@
 //! Openings of directories, and records that cannot be read.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
 use afflux_object_store::{Access, Store, StoreError};
+use rustix::fs::Mode;
+use rustix::process::umask;
 
 use crate::child::{Process, say, work};
 use crate::{open, scratch, url, wait};
@@ -66,4 +72,61 @@ fn clones_of_a_store_are_the_same_store() {
     let objects = store.clone().objects();
     wait(afflux_object::Objects::create(&objects, "data/x", bytes::Bytes::from_static(b"x"))).unwrap();
     assert_eq!(wait(afflux_object::Objects::list(&store.objects(), "data/")).unwrap(), ["data/x"]);
+}
+
+/// The modes of a directory's own entries and of all below, but for the directory itself.
+fn modes(directory: &Path) -> Vec<(PathBuf, u32)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+        let metadata = fs::symlink_metadata(&entry).unwrap();
+        found.push((entry.clone(), metadata.permissions().mode() & 0o7777));
+        if metadata.is_dir() {
+            found.extend(modes(&entry));
+        }
+    }
+    found
+}
+
+fn are_private(directory: &Path) {
+    let found = modes(directory);
+    assert!(found.iter().any(|(path, _)| path.to_string_lossy().contains("/data/")), "{found:?}");
+    let open: Vec<_> = found.iter().filter(|(_, mode)| mode & 0o077 != 0).collect();
+    assert!(open.is_empty(), "{open:?}");
+}
+
+/// The child: writes a volume, with the mask of a server.
+#[test]
+fn writer_without_a_mask() {
+    let Some(url) = work() else { return };
+    umask(Mode::empty());
+    let store = open(&url).unwrap();
+    let volume = crate::volume::volume(&store, 1);
+    volume.write(1, 0, bytes::Bytes::from(vec![7; 200_000])).unwrap();
+    wait(volume.commit(1)).unwrap();
+    wait(afflux_object::DatedObjects::put(&store.objects(), "holder", "x".into())).unwrap();
+    wait(volume.close()).unwrap();
+    wait(volume.records().close()).unwrap();
+    say(store.warning().unwrap_or("quiet"));
+}
+
+// rule: Other users can neither read nor change the objects of a volume in a directory.
+#[test]
+fn the_objects_of_a_directory_are_private_whatever_its_mode_and_the_mask() {
+    let scratch = scratch();
+    let write = || Process::start("opening::writer_without_a_mask", &url(&scratch), &[]).hear().unwrap();
+    let set = |path: &Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    set(scratch.path(), 0o755);
+    assert_eq!(write(), "quiet");
+    are_private(scratch.path());
+    // A volume of an earlier version: its folders become private, which closes all below.
+    for (path, mode) in modes(scratch.path()) {
+        set(&path, mode | 0o066 | if path.is_dir() { 0o011 } else { 0 });
+    }
+    set(scratch.path(), 0o777);
+    let said = write();
+    assert!(said.contains("other users may replace the folders") && said.contains("chmod go-w"), "{said}");
+    let folders = ["data", "records", "probe"].map(|folder| fs::metadata(scratch.path().join(folder)).unwrap());
+    assert!(folders.iter().all(|folder| folder.permissions().mode() & 0o7777 == 0o700), "{folders:?}");
+    let top = fs::metadata(scratch.path()).unwrap().permissions().mode();
+    assert_eq!(top & 0o7777, 0o777, "the user's own directory keeps its mode");
 }

@@ -4,6 +4,7 @@ use afflux_gateway::{Gateway, KEY, SECRET};
 use afflux_object_store::{Access, Keys, Options, Store, StoreError};
 use afflux_scratch::skipped;
 
+use crate::prefixes::{self, Bucket};
 use crate::{kills, objects, records, throttled, volume, wait};
 
 const BUCKET: &str = "bucket";
@@ -44,6 +45,8 @@ fn a_ceph_keeps_all_contracts() {
     objects::contract(&store);
     records::contract(&open_at("records"));
     volume::contract(&open_at("volume"));
+    ceph.make_bucket("prefixes", false).unwrap();
+    prefixes::contract(&Bucket::of(&ceph.endpoint(), "prefixes"));
     kills::rounds(&url("kills"), &variables(&ceph.endpoint()), 16);
     throttled::contract(ceph.address(), &url("throttled"));
     let error = open(&ceph, "s3://absent/x", SECRET).map(drop).unwrap_err();

@@ -4,14 +4,16 @@
 //! Does not own: crashes and races (`scenarios`).
 //! Invariants: none besides those of the world.
 
+use std::pin::pin;
+
 use bytes::Bytes;
 use futures_util::future::{Either, join_all, select};
 
 use super::log::Log;
-use super::run::{LIMITS, Volume, open, open_beside};
+use super::run::{LIMITS, Volume, open, open_after, open_beside};
 use super::store::{MS, Store};
 use crate::format::extent::{Extent, Source};
-use crate::{CheckReport, Clock, FileRange, Holder, ObjectVolumeError, Records, RecordsError, check};
+use crate::{CheckReport, Clock, EndedWriter, FileRange, Holder, ObjectVolumeError, Records, RecordsError, check};
 
 /// The checker of the world leaves this file alone.
 const INO: u64 = 100;
@@ -54,10 +56,52 @@ fn a_successor_waits_unless_a_lock_shows_that_the_last_writer_is_gone() {
         let began_ns = store.now_ns();
         drop(store.finish(open_beside(&store, None, is_alone)).unwrap());
         let took_ns = store.now_ns() - began_ns;
-        assert_eq!(took_ns >= 11 * SECOND, waits);
+        assert_eq!(took_ns >= 3 * SECOND, waits);
         // What an opening reads, it reads during the wait, which begins with the fence.
-        assert!(!waits || store.now_ns() == store.world().fenced_at_ns + 11 * SECOND, "{took_ns} ns");
+        assert!(!waits || store.now_ns() == store.world().fenced_at_ns + 3 * SECOND, "{took_ns} ns");
     }
+}
+
+// rule: A successor waits for no answer of a writer that has surely ended.
+#[test]
+fn a_successor_that_knows_the_end_of_the_last_writer_does_not_wait() {
+    let (store, first) = new_volume();
+    let ended = |volume: &Volume| EndedWriter { epoch: volume.records().epoch(), verifier: volume.verifier() };
+    let opens = |known: EndedWriter, waits: bool| {
+        let began_ns = store.now_ns();
+        let volume = store.finish(open_after(&store, None, false, Some(known))).unwrap();
+        assert_eq!(store.now_ns() - began_ns >= 3 * SECOND, waits, "{known:?}");
+        ended(&volume)
+    };
+    let first = ended(&first);
+    let second = opens(first, false);
+    // The first one is not the last one any more.
+    let third = opens(first, true);
+    assert_ne!(second, third);
+    // The volume may be a copy, in which another writer had this epoch.
+    let fourth = opens(EndedWriter { verifier: third.verifier ^ 1, ..third }, true);
+    opens(fourth, false);
+}
+
+// rule: A writer that answers many calls proves ahead of them that it may, and an idle one sends nothing.
+#[test]
+fn a_busy_writer_waits_for_no_proof_and_an_idle_one_sends_none() {
+    let (store, volume) = new_volume();
+    let work = async {
+        for _ in 0..100 {
+            let began_ns = store.now_ns();
+            volume.may_answer().await.unwrap();
+            assert_eq!(store.now_ns(), began_ns, "the answer waited");
+            store.sleep_ns(SECOND / 10).await;
+        }
+        let sent = store.world().requests;
+        store.sleep_ns(2 * SECOND).await;
+        let after_the_last_call = store.world().requests;
+        store.sleep_ns(100 * SECOND).await;
+        assert!(after_the_last_call <= sent + 2 && store.world().requests == after_the_last_call);
+    };
+    let (proofs, work) = (pin!(volume.keep_answering()), pin!(work));
+    assert!(matches!(store.finish(select(proofs, work)), Either::Right(_)), "the proofs ended");
 }
 
 #[test]

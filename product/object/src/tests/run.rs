@@ -18,7 +18,7 @@ use super::store::{MS, Store};
 use crate::control::{Broken, Rule};
 use crate::format::records::file_key;
 use crate::{
-    Change, Checkpoint, Durability, Fresh, Limits, ObjectVolume, ObjectVolumeError, Records, SegmentId, VolumeHeader,
+    Change, Checkpoint, Durability, EndedWriter, Fresh, Limits, ObjectVolume, ObjectVolumeError, Records, SegmentId, VolumeHeader,
 };
 
 const ROUNDS: u64 = 1_600;
@@ -152,12 +152,22 @@ pub(super) async fn open_beside(
     rule: Option<Rule>,
     is_alone: bool,
 ) -> Result<Volume, ObjectVolumeError> {
+    open_after(store, rule, is_alone, None).await
+}
+
+/// Knows a writer that ended, if any.
+pub(super) async fn open_after(
+    store: &Store,
+    rule: Option<Rule>,
+    is_alone: bool,
+    ended: Option<EndedWriter>,
+) -> Result<Volume, ObjectVolumeError> {
     let log = Log::open(store.clone()).await?;
     let epoch = log.epoch();
     let header = VolumeHeader { id: [1; 16], handle_key: [2; 16], has_xattrs: false };
     let fresh = Fresh { header, verifier: store.world().random.next(), is_alone };
     let broken = Broken { rule };
-    let volume = ObjectVolume::open_broken(store.clone(), log, store.clone(), LIMITS, fresh, broken).await?;
+    let volume = ObjectVolume::open_broken(store.clone(), log, store.clone(), LIMITS, fresh, broken, |_| ended).await?;
     store.world().checker.opened(epoch, volume.verifier());
     Ok(volume)
 }

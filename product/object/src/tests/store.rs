@@ -45,7 +45,8 @@ pub(super) struct World {
     pub(super) refuses_deletes: bool,
     effects: BTreeMap<(u64, u64), Effect>,
     timers: BTreeMap<u64, Vec<Waker>>,
-    requests: u64,
+    /// Counts the requests.
+    pub(super) requests: u64,
 }
 
 impl World {

@@ -129,6 +129,12 @@ impl<D: DataCore> ObjectTree<D> {
         }))
     }
 
+    /// At most so many of the last calls changed names or attributes and are not durable.
+    pub fn changes_not_durable(&self) -> u64 {
+        let last = self.order().last;
+        last.0.saturating_sub(self.core.records().durable_through().0)
+    }
+
     /// Makes all earlier changes of the tree durable.
     pub(super) async fn sync(&self) -> Result<(), VolumeError> {
         let last = self.order().last;

@@ -176,7 +176,10 @@ impl<'a> Participant<'a> {
         let mut command = Self::with_keys(&self.options.afflux);
         command.arg("serve").arg(format!("s3://{}/home", self.bucket)).args(["--endpoint", &relay.endpoint()]);
         command.args(["--listen", "127.0.0.1:0", "--json", "--cache", CACHE]).args(arguments);
-        command.arg("--control").arg(home.join("control.sock")).arg("--state").arg(home.join("state"));
+        command.arg("--control").arg(home.join("control.sock"));
+        if !arguments.contains(&"--state") {
+            command.arg("--state").arg(home.join("state"));
+        }
         // As over TLS. The plain requests and rclone sign no body either; s3fs always does.
         command.env("AWS_UNSIGNED_PAYLOAD", "true");
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().map_err(host("afflux"))?;

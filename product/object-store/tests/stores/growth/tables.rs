@@ -72,8 +72,8 @@ pub(super) fn files(measured: &[Grown]) -> String {
          idle server grow as they did between the two last measured rows. The memory in use grows by the records, up to \
          the block cache of 128 MiB. All else is that row's.\n\nA \
          time is in round trips, one after the other, counted at a second each and given for {TRIP_MS} ms. A takeover follows a \
-         kill after {} commits. The server's wait for the older one's word comes on top: 11 s after its fence with \
-         `--take-over`. Memory is that of the test's process: after an opening and two minutes, and after a look at each \
+         kill after {} commits. On another host, the server's wait for the older one's last answer comes on top: 3 s after \
+         its fence. Memory is that of the test's process: after an opening and two minutes, and after a look at each \
          file. The price is of records and idle requests for a month, without the files' bytes (Amazon S3, \
          us-east-1).\n\n| files | how | bytes of records | bytes in the store | PUTs and GETs of an opening | s to open | \
          s to take over | MiB idle, used | idle requests, bytes a second | dollars a month | first limit \
