@@ -128,10 +128,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             let is_before = writer.epoch.checked_add(1) == Some(records.epoch());
             is_before && last.is_some_and(|last| last.verifier == writer.verifier)
         };
-        let had_ended = is_new
-            || fresh.is_alone
-            || last.is_some_and(|last| last.is_clean)
-            || ended(&header).is_some_and(is_last);
+        let had_ended =
+            is_new || fresh.is_alone || last.is_some_and(|last| last.is_clean) || ended(&header).is_some_and(is_last);
         let state = Mutex::new(State::new(broken));
         let joints = Arc::default();
         let is_asked = AtomicBool::new(false);

@@ -18,7 +18,8 @@ use super::store::{MS, Store};
 use crate::control::{Broken, Rule};
 use crate::format::records::file_key;
 use crate::{
-    Change, Checkpoint, Durability, EndedWriter, Fresh, Limits, ObjectVolume, ObjectVolumeError, Records, SegmentId, VolumeHeader,
+    Change, Checkpoint, Durability, EndedWriter, Fresh, Limits, ObjectVolume, ObjectVolumeError, Records, SegmentId,
+    VolumeHeader,
 };
 
 const ROUNDS: u64 = 1_600;

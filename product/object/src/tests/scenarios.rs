@@ -62,7 +62,8 @@ fn an_early_deletion_is_noticed() {
 
 #[test]
 fn a_sweep_of_later_epochs_is_noticed() {
-    is_noticed(Rule::SweepEarlierEpochs, &["was deleted and is named", "names the missing", "a checkpoint shows it"]);
+    let words = ["was deleted and is named", "names the missing", "a checkpoint shows it", "after its last name"];
+    is_noticed(Rule::SweepEarlierEpochs, &words);
 }
 
 #[test]

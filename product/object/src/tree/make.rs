@@ -83,6 +83,7 @@ impl<D: DataCore> ObjectTree<D> {
         }
         loop {
             let (parent, _) = self.directory(directory).await?;
+            permission::may_search(parent.current().owned(), directory.user())?;
             if self.entry(directory.ino(), name).await?.is_some() {
                 return Err(VolumeError::Exists);
             }
@@ -107,6 +108,7 @@ impl<D: DataCore> ObjectTree<D> {
         permission::may_change_entries(parent.owned(), directory.user())?;
         let (now, parent_ino) = (self.now(), directory.ino());
         let inode = new_inode(&parent, parent_ino, directory.user(), new.clone(), wanted, now);
+        permission::may_make(&inode.content, directory.user())?;
         let ino = self.next_number(&mut order)?;
         let before = self.stat_of(parent_ino, &parent, Body::default());
         parent.entries_changed(now, 1);
@@ -184,6 +186,7 @@ impl<D: DataCore> ObjectTree<D> {
     ) -> Result<Linked, VolumeError> {
         loop {
             let (view, (parent, _)) = (self.held(used).await?, self.directory(directory).await?);
+            permission::may_search(parent.current().owned(), directory.user())?;
             if self.entry(directory.ino(), &name).await?.is_some() {
                 return Err(VolumeError::Exists);
             }
@@ -203,6 +206,7 @@ impl<D: DataCore> ObjectTree<D> {
     ) -> Result<Option<Linked>, VolumeError> {
         let mut order = self.order();
         let (mut inode, Some(mut parent)) = (view.current(), parent_view.unchanged()) else { return Ok(None) };
+        permission::may_link(inode.owned(), directory.user())?;
         permission::may_change_entries(parent.owned(), directory.user())?;
         match inode.links {
             _ if inode.kind() == Kind::Directory => return Err(VolumeError::NotPermitted),

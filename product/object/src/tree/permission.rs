@@ -1,10 +1,12 @@
 //! Rights on objects by the rules of Linux. No host checks them.
 //!
-//! Owns: rights by mode bits, the sticky bit, owners and modes of new objects, changes of owner, group, mode and times.
+//! Owns: rights by mode bits, the sticky bit, devices, further names, owners and modes of new objects, changes of owner, group, mode and times.
 //! Does not own: when a rule is asked; the exceptions of NFS for owners, which the volume makes.
 //! Invariants: pure functions of plain values. No user means the server itself, which has root's rights.
 
 use afflux_volume::{AttributeChange, Credentials, Kind, SetTime, VolumeError};
+
+use crate::format::inode::Content;
 
 const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2000;
@@ -62,6 +64,32 @@ pub(super) fn rights(object: Owned, user: User<'_>) -> u8 {
     right(4, READ) | right(2, WRITE) | right(1, EXECUTE)
 }
 
+/// Refuses to look for a name in a directory without the right to search it.
+pub(super) fn may_search(directory: Owned, user: User<'_>) -> Result<(), VolumeError> {
+    if rights(directory, user) & EXECUTE != 0 { Ok(()) } else { Err(VolumeError::Denied) }
+}
+
+/// Refuses to make a device: whoever opens one has the rights of its driver, whatever the rights on the volume. Linux makes an
+/// exception for the device 0:0, which is none.
+pub(super) fn may_make(content: &Content, user: User<'_>) -> Result<(), VolumeError> {
+    let is_device = match content {
+        Content::BlockDevice { .. } => true,
+        Content::CharDevice { major, minor } => (*major, *minor) != (0, 0),
+        _ => false,
+    };
+    if is_device && !is_root(user) { Err(VolumeError::NotPermitted) } else { Ok(()) }
+}
+
+/// Refuses to give a further name to another user's object that the user cannot read and write, or that gives privileges
+/// (`fs.protected_hardlinks`, which every distribution sets). Otherwise a user could keep it past its removal.
+pub(super) fn may_link(object: Owned, user: User<'_>) -> Result<(), VolumeError> {
+    let gives_privileges =
+        object.mode & SET_USER != 0 || object.mode & (SET_GROUP | GROUP_EXECUTES) == SET_GROUP | GROUP_EXECUTES;
+    let has_rights = rights(object, user) & (READ | WRITE) == READ | WRITE;
+    let is_safe = object.kind == Kind::Regular && !gives_privileges && has_rights;
+    if owns(user, object) || is_safe { Ok(()) } else { Err(VolumeError::NotPermitted) }
+}
+
 /// Refuses a change of a directory's entries without the rights to write and search it.
 pub(super) fn may_change_entries(directory: Owned, user: User<'_>) -> Result<(), VolumeError> {
     let wanted = WRITE | EXECUTE;
@@ -100,7 +128,9 @@ pub(super) fn of_new(directory: Owned, user: User<'_>, kind: Kind, wanted: &Attr
     };
     let default_mode = if kind == Kind::Directory { 0o755 } else { 0o644 };
     let mut mode = wanted.mode.unwrap_or(default_mode);
-    if !may_set_group(user, gid) {
+    // Without the right to execute the bit gives no privilege.
+    let is_privilege = kind == Kind::Directory || mode & GROUP_EXECUTES != 0;
+    if is_privilege && !may_set_group(user, gid) {
         mode &= !SET_GROUP;
     }
     if kind == Kind::Directory && inherits {

@@ -15,14 +15,20 @@ use super::state::ObjectTree;
 use crate::format::inode::Inode;
 use crate::format::records::Body;
 
-/// Refuses to remove a directory where another object is wanted, and the reverse, and a directory with entries.
+/// Refuses to remove a directory where another object is wanted, and the reverse.
 pub(super) fn check_kind(inode: &Inode, directory_wanted: bool) -> Result<(), VolumeError> {
     match (inode.as_directory(), directory_wanted) {
-        (Err(VolumeError::NotDirectory), false) => Ok(()),
+        (Err(VolumeError::NotDirectory), false) | (Ok(_), true) => Ok(()),
         (Err(error), _) => Err(error),
         (Ok(_), false) => Err(VolumeError::IsDirectory),
-        (Ok((_, 0)), true) => Ok(()),
-        (Ok(_), true) => Err(VolumeError::NotEmpty),
+    }
+}
+
+/// Refuses to remove a directory with entries.
+pub(super) fn check_empty(inode: &Inode) -> Result<(), VolumeError> {
+    match inode.as_directory() {
+        Ok((_, entries)) if entries > 0 => Err(VolumeError::NotEmpty),
+        _ => Ok(()),
     }
 }
 
@@ -36,6 +42,7 @@ impl<D: DataCore> ObjectTree<D> {
     ) -> Result<Removed, VolumeError> {
         loop {
             let (parent, _) = self.directory(directory).await?;
+            permission::may_search(parent.current().owned(), directory.user())?;
             let entry = self.entry(directory.ino(), name).await?.ok_or(VolumeError::NotFound)?;
             match self.view(entry.ino).await? {
                 Some(view) => {
@@ -64,6 +71,7 @@ impl<D: DataCore> ObjectTree<D> {
         let (inode, Some(mut parent)) = (view.current(), parent_view.unchanged()) else { return Ok(None) };
         permission::may_unname(parent.owned(), inode.owned(), directory.user())?;
         check_kind(&inode, directory_wanted)?;
+        check_empty(&inode)?;
         let (now, parent_ino, ino) = (self.now(), directory.ino(), view.slot.ino);
         let before = self.stat_of(parent_ino, &parent, Body::default());
         parent.entries_changed(now, -1);

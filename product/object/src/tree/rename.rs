@@ -11,7 +11,7 @@ use super::edit::Edit;
 use super::failure::DAMAGED;
 use super::permission;
 use super::read::{Used, View};
-use super::remove::check_kind;
+use super::remove::{check_empty, check_kind};
 use super::state::{ObjectTree, Order};
 use crate::format::inode::{Content, Inode, ROOT};
 use crate::format::records::Body;
@@ -69,6 +69,7 @@ impl<D: DataCore> ObjectTree<D> {
     async fn place<'a>(&self, directory: &'a Used, name: &'a [u8]) -> Result<Place<'a>, VolumeError> {
         loop {
             let (parent, _) = self.directory(directory).await?;
+            permission::may_search(parent.current().owned(), directory.user())?;
             let Some(entry) = self.entry(directory.ino(), name).await? else {
                 return Ok(Place { directory, name, parent, object: None });
             };
@@ -114,6 +115,16 @@ impl<D: DataCore> ObjectTree<D> {
                 }
             }
         }
+        if let Some(replaced) = to.object.as_ref().filter(|_| exchanged.is_none() && !is_one)
+            && replaced.current().kind() == Kind::Directory
+        {
+            // It has the moved object in it, at any depth.
+            match self.is_above(replaced.slot.ino, from.directory.ino())? {
+                Ok(true) => return Err(VolumeError::NotEmpty),
+                Ok(false) => (),
+                Err(unread) => return Ok(Tried::Unread(unread)),
+            }
+        }
         if to.is_object(moved_view) {
             return Ok(Tried::Renamed(Box::new(self.unmoved(&mut order, from, to, moved_view, durable))));
         }
@@ -124,14 +135,18 @@ impl<D: DataCore> ObjectTree<D> {
                 permission::may_unname(to_inode.owned(), replaced.owned(), user)?;
                 if exchanged.is_none() {
                     check_kind(&replaced, moved.kind() == Kind::Directory)?;
-                } else if !is_one {
-                    permission::may_change_parent(replaced.owned(), user)?;
                 }
             }
             None => permission::may_change_entries(to_inode.owned(), user)?,
         }
         if !is_one {
             permission::may_change_parent(moved.owned(), user)?;
+            if let Some(other) = exchanged {
+                permission::may_change_parent(other.current().owned(), user)?;
+            }
+        }
+        if let Some(replaced) = to.object.as_ref().filter(|_| exchanged.is_none()) {
+            check_empty(&replaced.current())?;
         }
         let renamed = match exchanged {
             Some(other) => self.exchange_now(&mut order, (from, moved_view), (to, other), durable)?,

@@ -87,6 +87,7 @@ fn new_objects_belong_to_their_users_and_to_the_group_of_a_setgid_directory() {
         (plain, &root, Kind::Regular, wanted(0o6755, 9, 8), (9, 8, 0o6755)),
         (setgid, &other, Kind::Regular, wanted(0o2755, 13, 1), (13, GROUP, 0o755)),
         (setgid, &member, Kind::Regular, wanted(0o2755, 12, 1), (12, GROUP, 0o2755)),
+        (setgid, &other, Kind::Regular, wanted(0o2745, 13, 1), (13, GROUP, 0o2745)),
         // A directory inherits the bit, too.
         (setgid, &other, Kind::Directory, wanted(0o700, 13, 1), (13, GROUP, 0o2700)),
         (setgid, &root, Kind::Regular, nothing, (0, GROUP, 0o644)),
@@ -185,5 +186,50 @@ fn owners_set_any_times_and_writers_the_current_one() {
             let change = AttributeChange { atime, mtime, ..Default::default() };
             assert_eq!(&changed(file, Some(who), &change), expected, "{atime:?} {mtime:?} {who:?}");
         }
+    }
+}
+
+#[test]
+fn devices_are_made_by_root_and_other_objects_by_everybody() {
+    let [owner, .., root] = people();
+    let (major, minor) = (254, 0);
+    let nothing = Content::CharDevice { major: 0, minor: 0 };
+    let table = [
+        (Content::BlockDevice { major, minor }, NOT_OWN),
+        (Content::BlockDevice { major: 0, minor: 0 }, NOT_OWN),
+        (Content::CharDevice { major, minor }, NOT_OWN),
+        (Content::CharDevice { major: 0, minor: 1 }, NOT_OWN),
+        (nothing, OK),
+        (Content::Fifo, OK),
+        (Content::Socket, OK),
+        (Content::Regular, OK),
+    ];
+    for (content, expected) in table {
+        assert_eq!(may_make(&content, Some(&owner)), expected, "{content:?}");
+        assert_eq!((may_make(&content, Some(&root)), may_make(&content, None)), (OK, OK));
+    }
+}
+
+#[test]
+fn another_users_object_gets_a_further_name_only_from_those_who_may_change_it() {
+    let [owner, member, _, other, root] = people();
+    let table = [
+        (Kind::Regular, 0o600, [OK, NOT_OWN, NOT_OWN]),
+        (Kind::Regular, 0o000, [OK, NOT_OWN, NOT_OWN]),
+        (Kind::Regular, 0o660, [OK, OK, NOT_OWN]),
+        (Kind::Regular, 0o644, [OK, NOT_OWN, NOT_OWN]),
+        (Kind::Regular, 0o622, [OK, NOT_OWN, NOT_OWN]),
+        (Kind::Regular, 0o666, [OK, OK, OK]),
+        (Kind::Regular, 0o4666, [OK, NOT_OWN, NOT_OWN]),
+        (Kind::Regular, 0o2676, [OK, NOT_OWN, NOT_OWN]),
+        (Kind::Regular, 0o2666, [OK, OK, OK]),
+        (Kind::Fifo, 0o666, [OK, NOT_OWN, NOT_OWN]),
+        (Kind::Symlink, 0o777, [OK, NOT_OWN, NOT_OWN]),
+    ];
+    for (kind, mode, expected) in table {
+        for (who, expected) in [&owner, &member, &other].into_iter().zip(expected) {
+            assert_eq!(may_link(object(kind, mode), Some(who)), expected, "{kind:?} {mode:o} {who:?}");
+        }
+        assert_eq!((may_link(object(kind, mode), Some(&root)), may_link(object(kind, mode), None)), (OK, OK));
     }
 }
