@@ -220,7 +220,9 @@ fn run_over(
     }
     drop(prefault);
     #[cfg(feature = "object")]
-    store_end::watch(&running, &source, &control.0, args.json);
+    if let Some(left) = source.left_behind() {
+        store_end::watch(left, &running, &control.0, args.json);
+    }
     let stopped = stop_serving(&running, &source, args.json);
     unnamed_files::end(&source);
     let ended = stopped.and_then(|()| source.end(&running.volume, &state));

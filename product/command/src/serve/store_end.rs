@@ -14,11 +14,10 @@ use afflux_engine::Platform;
 use afflux_object::{Clock, Held, ObjectTree, Objects};
 use afflux_report::output;
 
+use super::arena;
 use super::running::{Running, nanos};
-use super::source::Source;
 use super::store_place::StorePlace;
 use super::store_writer::OpenVolume;
-use super::{arena, print_json};
 use crate::control::messages::{Reply, Unwritten};
 use crate::control::socket_paths::Bound;
 use crate::progress;
@@ -39,8 +38,7 @@ pub(super) struct LeftBehind {
 }
 
 /// Ends the process once the store has given no answer for a while. Call it when the server is told to end.
-pub(super) fn watch(running: &Arc<Running>, source: &Source, control: &Arc<Bound>, json: bool) {
-    let Some(left) = source.left_behind() else { return };
+pub(super) fn watch(left: LeftBehind, running: &Arc<Running>, control: &Arc<Bound>, json: bool) {
     let (objects, clock) = (left.place.store.objects(), left.place.store.clock());
     left.place.platform.spawn("store end, asking", async move {
         loop {
@@ -67,11 +65,12 @@ pub(super) fn watch(running: &Arc<Running>, source: &Source, control: &Arc<Bound
 fn give_up(left: &LeftBehind, running: &Running, json: bool) -> ! {
     let (unwritten, changes) = (left.unwritten(running), left.tree.changes_not_durable());
     let is_lost = !unwritten.is_empty() || changes > 0;
-    if json {
-        print_json(&Reply::Abandoned { unwritten: unwritten.clone() });
+    if json && let Ok(line) = serde_json::to_string(&Reply::Abandoned { unwritten: unwritten.clone() }) {
+        output::say(line);
     }
     let url = output::shown(&left.place.url);
-    let why = left.place.store.trouble().map(|trouble| format!(" ({})", output::shown(trouble.why))).unwrap_or_default();
+    let why =
+        left.place.store.trouble().map(|trouble| format!(" ({})", output::shown(trouble.why))).unwrap_or_default();
     output::remark(format_args!("{url} gives no answer{why}; this server ends without it."));
     if !is_lost {
         output::remark("Everything was written before. The next server reads the log of the volume first.");

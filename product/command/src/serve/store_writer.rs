@@ -11,8 +11,8 @@ use std::sync::Arc;
 use afflux_engine::Platform;
 use afflux_linux::{LinuxPlatform, handle_key};
 use afflux_object::{
-    DeviceVolume, EndedWriter, Fresh, Holder, Limits, ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume, ObjectVolumeError,
-    Records, VolumeHeader, WatchedObjects,
+    DeviceVolume, EndedWriter, Fresh, Holder, Limits, ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume,
+    ObjectVolumeError, Records, VolumeHeader, WatchedObjects,
 };
 use afflux_object_store::{StoreClock, StoreObjects, StoreRecords};
 use afflux_report::failure::{Failure, Outcome};

@@ -52,3 +52,5 @@ mod terminal;
 mod tools;
 mod traces;
 mod trees;
+#[cfg(feature = "object")]
+mod volume_rights;

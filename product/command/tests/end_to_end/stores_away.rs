@@ -7,6 +7,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use rustix::process::Signal;
+
 use crate::client::Client;
 use crate::fake_store::{FakeStore, Mood};
 use crate::scratch::{Bytes, Scratch};
@@ -94,6 +96,80 @@ fn while_a_store_is_away_writers_wait_and_hear_why_and_nothing_is_lost() {
     assert_eq!(client.read_file(&root, "file"), b"written before");
     let said = server.stop().stderr;
     assert!(said.contains("has been away for") && said.contains("answers again"), "{said}");
+}
+
+// rule: A server that ends while its store is away ends soon, and says what is not in the store.
+#[test]
+fn a_server_that_ends_while_its_store_is_away_names_what_it_leaves_behind() {
+    let (store, scratch) = (FakeStore::start(), Scratch::new());
+    let server = serve(&store, scratch.path(), "server", &[]);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file(&root, "kept", b"committed");
+    let file = client.create(&root, "file");
+    store.set(Mood::Away);
+    client.try_write_at(&file, 0, &[1; 5_000]).unwrap();
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(!ended.stdout.contains("drained"), "{ended:?}");
+    assert!(ended.stdout.contains("abandoned") && ended.stdout.contains("5000"), "{ended:?}");
+    let said = "s3://bucket/home gives no answer";
+    assert!(ended.stderr.contains(said) && ended.stderr.contains("SlowDown"), "{ended:?}");
+    assert!(ended.stderr.contains("file number ") && ended.stderr.contains("Lost, unless"), "{ended:?}");
+    store.set(Mood::Good);
+    let server = serve(&store, scratch.path(), "next", &[]);
+    assert_eq!(Client::mount(&server).read_file(&root, "kept"), b"committed");
+    server.stop();
+}
+
+#[test]
+fn a_server_with_everything_in_a_store_that_is_away_ends_well() {
+    let (store, scratch) = (FakeStore::start(), Scratch::new());
+    let server = serve(&store, scratch.path(), "server", &[]);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file(&root, "kept", b"committed");
+    store.set(Mood::Away);
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!ended.stdout.contains("drained"), "{ended:?}");
+    assert!(ended.stderr.contains("Everything was written before."), "{ended:?}");
+    store.set(Mood::Good);
+    let server = serve(&store, scratch.path(), "next", &[]);
+    assert_eq!(Client::mount(&server).read_file(&root, "kept"), b"committed");
+    server.stop();
+}
+
+/// Kills a server. Returns what it had said.
+fn killed(server: Server) -> String {
+    server.signal(Signal::KILL);
+    server.wait().stderr
+}
+
+// rule: A server that was killed is back at once on its host, and after a wait of seconds on another one.
+#[test]
+fn the_successor_of_a_killed_server_waits_on_another_host_only() {
+    const WAITED: &str = "waited until its last answer was over";
+    let (store, home, elsewhere) = (FakeStore::start(), Scratch::new(), Scratch::new());
+    let first = serve(&store, home.path(), "first", &[]);
+    let root = Client::mount(&first).root();
+    Client::mount(&first).write_file(&root, "file", b"committed");
+    first.kill();
+    // The state directory is another one.
+    let second = serve(&store, elsewhere.path(), "second", &["--take-over"]);
+    assert_eq!(Client::mount(&second).read_file(&root, "file"), b"committed");
+    assert!(killed(second).contains(WAITED));
+    for arguments in [&[][..], &["--take-over"]] {
+        let next = serve(&store, elsewhere.path(), "next", arguments);
+        assert_eq!(Client::mount(&next).read_file(&root, "file"), b"committed");
+        let said = killed(next);
+        assert!(!said.contains(WAITED), "{said}");
+    }
+    // The note of the first server is older than the last writer.
+    let last = serve(&store, home.path(), "last", &[]);
+    assert!(last.stop().stderr.contains(WAITED));
 }
 
 #[test]
