@@ -22,6 +22,7 @@ mod limits;
 mod listing;
 mod location_file;
 mod marks;
+mod mounts;
 mod node;
 mod rescue;
 mod stable;
@@ -29,6 +30,7 @@ mod start;
 mod undo;
 mod unnamed;
 mod unnamed_places;
+mod ways;
 mod xattrs;
 
 use std::ops::Range;

@@ -27,6 +27,7 @@ use crate::objects::known_locations::KnownLocations;
 use crate::objects::listener::ListenerPlace;
 use crate::objects::location_log::LocationStore;
 use crate::objects::name_cache::NameCache;
+use crate::objects::numbers::Numbers;
 use crate::objects::pieces::Pieces;
 use crate::objects::settling::Settling;
 use crate::objects::table::Table;
@@ -59,6 +60,7 @@ pub struct Volume<P: Platform> {
     /// Held during a rename if the tree cannot open identities; a walk may take it.
     pub(crate) moving: TaskMutex<()>,
     pub(crate) names: NameCache<P>,
+    pub(crate) numbers: Numbers,
     pub(crate) settling: Settling<P>,
     pub(crate) pieces: Pieces<P>,
     pub(crate) callers: Callers,
@@ -92,16 +94,18 @@ impl<P: Platform> Volume<P> {
         let attributes_idle = VolumeKnob::AttributesIdleCentisecs.id(engine.settings());
         let now = engine.platform().now();
         let table = Table::new(tree.descriptors_max());
+        let numbers = Numbers::around(tree.exports().first().map_or(0, |export| export.root.identity.fsid()));
         let roots = tree.exports().iter().map(|export| {
             let found = &export.root;
+            let stat = numbers.numbered(&found.identity, found.stat)?;
             let tag = key.export_tag(&found.identity);
             let handle = key.seal(&found.identity, tag);
             let make =
-                || Inode::new(&engine, found.identity, handle, found.node.clone(), found.stat, now, &table.descriptors);
+                || Inode::new(&engine, found.identity, handle, found.node.clone(), stat, now, &table.descriptors);
             let (root, _) = table.get_or_insert(&found.identity, make);
-            ExportRoot { path: export.path.clone(), root, tag }
+            Ok(ExportRoot { path: export.path.clone(), root, tag })
         });
-        let exports: Vec<_> = roots.collect();
+        let exports = roots.collect::<Result<Vec<_>, VolumeError>>()?;
         if engine.write_verifier() == 0 {
             // The data of an earlier server may be lost.
             engine.set_write_verifier(engine.platform().random_u64());
@@ -121,6 +125,7 @@ impl<P: Platform> Volume<P> {
             location_store: TaskMutex::new(None),
             moving: TaskMutex::new(()),
             names: NameCache::new(),
+            numbers,
             settling: Settling::default(),
             pieces: Pieces::default(),
             callers: Callers::default(),

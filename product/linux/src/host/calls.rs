@@ -5,6 +5,7 @@
 //! (`entries`).
 //! Invariants: no call here takes a path with more than one name, but for climbing up with "..".
 
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -84,6 +85,12 @@ pub(super) fn raw_stat(
     statx(fd, path, flags, wanted).map_err(error_of)
 }
 
+/// The attributes of an entry as far as the host knows them without asking a server, or a process that serves files.
+pub(super) fn known_stat(directory: BorrowedFd<'_>, name: &CStr) -> Result<Stat, VolumeError> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+    Ok(stat_of(&statx(directory, name, flags, StatxFlags::BASIC_STATS).map_err(error_of)?))
+}
+
 pub(super) fn stat_of(raw: &rustix::fs::Statx) -> Stat {
     Stat {
         kind: kind_of(raw.stx_mode),
@@ -109,16 +116,17 @@ pub(super) fn open_directory(fd: BorrowedFd<'_>) -> Result<OwnedFd, VolumeError>
     openat(fd, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(error_of)
 }
 
-/// Shows every entry but "." and "..": its name and number. `Stale` for a removed directory.
-pub(super) fn each_entry(directory: BorrowedFd<'_>, mut show: impl FnMut(&[u8], u64)) -> Result<(), VolumeError> {
-    let directory = open_directory(directory)?;
+/// Shows every entry but "." and ".." of a directory that is open for reading: its name, its number, and whether it may
+/// be a directory. `Stale` for a removed directory.
+pub(super) fn each_entry(directory: BorrowedFd<'_>, mut show: impl FnMut(&[u8], u64, bool)) -> Result<(), VolumeError> {
     let mut buffer = vec![MaybeUninit::uninit(); ENTRIES_BYTES];
-    let mut entries = RawDir::new(directory.as_fd(), &mut buffer);
+    let mut entries = RawDir::new(directory, &mut buffer);
     while let Some(entry) = entries.next() {
         let entry = entry.map_err(|errno| if errno == Errno::NOENT { VolumeError::Stale } else { error_of(errno) })?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
-            show(name, if entry.ino() == 0 { u64::MAX } else { entry.ino() });
+            let may_be_directory = matches!(entry.file_type(), FileType::Directory | FileType::Unknown);
+            show(name, if entry.ino() == 0 { u64::MAX } else { entry.ino() }, may_be_directory);
         }
     }
     Ok(())

@@ -2,38 +2,45 @@
 //!
 //! Owns: an id for each file system, which survives restarts where the host gives one; a descriptor
 //! on each, for opening handles and for syncs.
-//! Does not own: devices of the engine (the volume makes one when it meets a file system).
-//! Invariants: two file systems that are known at a time have different ids. A file system that hangs keeps no other from
-//! being met.
+//! Does not own: devices of the engine (the volume makes one when it meets a file system); the table of mounts
+//! (`mounts`).
+//! Invariants: two file systems that are known at a time have different ids. A known one is held open, so that the host
+//! gives its device number to no other. A file system that hangs keeps no other from being met.
 
 use std::fs;
 use std::future::poll_fn;
+use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use afflux_volume::{DeviceKey, Kind, VolumeError};
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstatvfs, major, makedev, minor, openat, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstatvfs, major, minor, openat, openat2};
 
 use super::Core;
-use super::calls::{self, error_of};
+use super::calls::{self, error_of, io_error};
 use super::journal::{SyncScope, covered_on};
+use super::mounts::{MountPoint, Mounts};
 use super::node::HostNode;
 use super::stable::Group;
+use super::ways::Ways;
 
 /// Most file systems that are remembered: one for each mount point below an export.
 const FILE_SYSTEMS_MAX: usize = 1024;
 
 pub(super) struct FileSystems {
     known: Mutex<Vec<FileSystem>>,
-    /// The exports' paths on the host, for finding mount points below them.
-    paths: Vec<PathBuf>,
+    /// The mount points below the exports.
+    pub(super) mounts: Mounts,
 }
 
 struct FileSystem {
     device: DeviceKey,
     id: u64,
+    ways: Ways,
+    /// Keeps the file system from ending, whether or not `mount` does.
+    _held: OwnedFd,
     /// Not O_PATH, since open_by_handle_at and syncfs need more. `None` if nothing could be opened.
     mount: Option<Arc<OwnedFd>>,
     /// The way that changes share syncs, where they can.
@@ -50,7 +57,7 @@ pub(super) struct SharedSync {
 impl FileSystems {
     /// No file systems yet, below these directories.
     pub(super) fn new(paths: Vec<PathBuf>) -> Self {
-        Self { known: Mutex::new(Vec::new()), paths }
+        Self { known: Mutex::new(Vec::new()), mounts: Mounts::below(paths) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<FileSystem>> {
@@ -60,6 +67,11 @@ impl FileSystems {
     /// The id of a file system that has an object opened before.
     pub(super) fn known_id(&self, device: DeviceKey) -> Option<u64> {
         self.lock().iter().find(|known| known.device == device).map(|known| known.id)
+    }
+
+    /// The ways of a file system that has an object opened before.
+    pub(super) fn ways(&self, device: DeviceKey) -> Option<Ways> {
+        self.lock().iter().find(|known| known.device == device).map(|known| known.ways)
     }
 
     /// The id of an object's file system.
@@ -79,6 +91,7 @@ impl FileSystems {
             }
             _ => None,
         };
+        let (ways, held) = (Ways::of(fd), fd.try_clone_to_owned().map_err(|error| io_error(&error))?);
         let mut known = self.lock();
         if let Some(known) = known.iter().find(|known| known.device == device) {
             return Ok(known.id);
@@ -97,7 +110,7 @@ impl FileSystems {
             let shared = SharedSync { group: Group::new(), covers, directory };
             (covers != SyncScope::Nothing).then(|| Arc::new(shared))
         });
-        known.push(FileSystem { device, id, mount, shared });
+        known.push(FileSystem { device, id, ways, _held: held, mount, shared });
         Ok(id)
     }
 
@@ -127,86 +140,63 @@ impl FileSystem {
     }
 }
 
-/// A place below an export where a file system is mounted.
-pub(super) struct MountPoint {
-    device: DeviceKey,
-    export: PathBuf,
-    below: PathBuf,
-}
-
 impl Core {
     /// The places below the exports where file systems are mounted now that were not met yet. Asks no file system.
-    fn unmet_mounts(&self) -> Vec<MountPoint> {
-        let Ok(table) = fs::read("/proc/self/mountinfo") else {
-            return Vec::new();
-        };
-        let points = table.split(|&byte| byte == b'\n').filter_map(mount_point);
-        let unmet = points.filter(|(device, _)| self.file_systems.known_id(*device).is_none());
-        let below = unmet.flat_map(|(device, point)| {
-            self.file_systems.paths.iter().filter_map(move |export| {
-                let below = point.strip_prefix(export).ok().filter(|below| !below.as_os_str().is_empty())?;
-                Some(MountPoint { device, export: export.clone(), below: below.to_owned() })
-            })
-        });
-        below.collect()
+    fn unmet_mounts(&self) -> Result<Vec<MountPoint>, VolumeError> {
+        let points = self.file_systems.mounts.points()?;
+        let unmet = points.values().flatten().filter(|at| self.file_systems.known_id(at.device).is_none());
+        Ok(unmet.cloned().collect())
     }
 
-    /// Meets a file system. One that cannot be met now is met by a later lookup.
-    fn meet(&self, at: &MountPoint) {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    /// Meets the file system at a mount point, if there is one still.
+    fn meet(&self, at: &MountPoint) -> Result<(), VolumeError> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
-        let root = openat(rustix::fs::CWD, &at.export, flags, Mode::empty());
-        let Ok(fd) = root.and_then(|root| openat2(&root, &at.below, flags, Mode::empty(), resolve)) else {
-            return;
-        };
-        if let Ok(stat) = calls::stat(fd.as_fd(), "") {
-            let _ = self.file_systems.id(stat.device, fd.as_fd(), stat.kind);
+        let met = openat(rustix::fs::CWD, &at.export, flags | OFlags::DIRECTORY, Mode::empty())
+            .and_then(|root| openat2(&root, &at.below, flags, Mode::empty(), resolve))
+            .map_err(error_of)
+            .and_then(|fd| {
+                let stat = calls::stat(fd.as_fd(), "")?;
+                self.file_systems.id(stat.device, fd.as_fd(), stat.kind)
+            });
+        match met {
+            // It was unmounted meanwhile.
+            Ok(_) | Err(VolumeError::NotFound | VolumeError::NotDirectory) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 }
 
 /// Meets the file systems below the exports, each on the threads of its device, until one has this id. Returns descriptors
-/// on that one, and its devices.
-pub(super) async fn meet_mounts(core: &Arc<Core>, id: u64) -> Vec<(DeviceKey, Arc<OwnedFd>)> {
+/// on that one, and its devices. If there is none, and a file system could not be met, returns that error.
+pub(super) async fn meet_mounts(core: &Arc<Core>, id: u64) -> Result<Vec<(DeviceKey, Arc<OwnedFd>)>, VolumeError> {
     let looking = Arc::clone(core);
-    let unmet = core.pools.common().run(move || looking.unmet_mounts()).await;
+    let unmet = core.pools.common().run(move || looking.unmet_mounts()).await?;
     let meetings = unmet.into_iter().map(|at| {
         let meeting = Arc::clone(core);
         Box::pin(core.pools.of(at.device).run(move || meeting.meet(&at)))
     });
     let mut meetings: Vec<_> = meetings.collect();
+    let mut failed = Ok(());
     poll_fn(|cx| {
-        meetings.retain_mut(|meeting| meeting.as_mut().poll(cx).is_pending());
-        let found = core.file_systems.mounts(id);
-        if found.is_empty() && !meetings.is_empty() { Poll::Pending } else { Poll::Ready(found) }
-    })
-    .await
-}
-
-/// The device and the mount point in a line of mountinfo: its third and its fifth field, this with octal escapes.
-fn mount_point(line: &[u8]) -> Option<(DeviceKey, PathBuf)> {
-    use std::os::unix::ffi::OsStringExt;
-    let mut fields = line.split(|&byte| byte == b' ');
-    let (major, minor) = str::from_utf8(fields.nth(2)?).ok()?.split_once(':')?;
-    let device = DeviceKey(makedev(major.parse().ok()?, minor.parse().ok()?));
-    let field = fields.nth(1)?;
-    let mut path = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, tail)) = rest.split_first() {
-        let octal =
-            tail.get(..3).filter(|digits| first == b'\\' && digits.iter().all(|digit| (b'0'..b'8').contains(digit)));
-        match octal {
-            Some(digits) => {
-                path.push(digits.iter().fold(0u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')));
-                rest = &tail[3..];
+        meetings.retain_mut(|meeting| match meeting.as_mut().poll(cx) {
+            Poll::Pending => true,
+            Poll::Ready(met) => {
+                failed = mem::replace(&mut failed, Ok(())).and(met);
+                false
             }
-            None => {
-                path.push(first);
-                rest = tail;
+        });
+        let found = core.file_systems.mounts(id);
+        match mem::replace(&mut failed, Ok(())) {
+            _ if !found.is_empty() => Poll::Ready(Ok(found)),
+            result if meetings.is_empty() => Poll::Ready(result.map(|()| found)),
+            result => {
+                failed = result;
+                Poll::Pending
             }
         }
-    }
-    Some((device, PathBuf::from(std::ffi::OsString::from_vec(path))))
+    })
+    .await
 }
 
 /// A device's name for people: the host's name if there is one, else the numbers.
@@ -216,6 +206,3 @@ pub(super) fn device_name(key: DeviceKey) -> String {
     let named = named.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
     named.unwrap_or_else(|| format!("{major}:{minor}"))
 }
-
-#[cfg(test)]
-mod tests;

@@ -159,7 +159,7 @@ pub(super) async fn open_identity(core: Arc<Core>, identity: Identity) -> Result
     }
     let mut mounts = core.file_systems.mounts(identity.fsid());
     if mounts.is_empty() {
-        mounts = meet_mounts(&core, identity.fsid()).await;
+        mounts = meet_mounts(&core, identity.fsid()).await?;
     }
     if mounts.is_empty() {
         // It may be a part of a known file system, under an id of its own (a subvolume).
@@ -245,8 +245,8 @@ impl Core {
 
     /// The entries of a directory with their objects; entries that go away meanwhile are left out.
     pub(super) fn identities(&self, directory: &HostNode) -> Result<Vec<Identified>, VolumeError> {
-        let mut names = Vec::new();
-        calls::each_entry(directory.fd(), |name, _| names.push(bytes::Bytes::copy_from_slice(name)))?;
+        let (opened, mut names) = (calls::open_directory(directory.fd())?, Vec::new());
+        calls::each_entry(opened.as_fd(), |name, _, _| names.push(bytes::Bytes::copy_from_slice(name)))?;
         let identified = names.into_iter().filter_map(|name| {
             let found = self.lookup(directory, &name).ok()?;
             Some(Identified { name, identity: found.identity, directory: found.stat.kind == Kind::Directory })

@@ -6,13 +6,20 @@
 //! Either the directory did not change between two moments at which it was found there, or the entry itself was found
 //! there. The same holds for the object of a name.
 
+use std::ffi::{CString, OsStr, OsString};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use afflux_engine::WallNanos;
 use afflux_volume::{Named, Stat, Timestamp, VolumeError, Window};
 use bytes::Bytes;
+use rustix::fs::readlinkat;
 
 use super::Core;
-use super::calls;
+use super::calls::{self, error_of};
 use super::node::HostNode;
+use super::ways::Unsure;
 use crate::clock;
 
 /// A file system that keeps nanoseconds takes times from a clock of at least 100 ticks a second.
@@ -24,8 +31,23 @@ impl Core {
     /// The entries for a window. A directory that may have changed during the read may have been outside meanwhile, so
     /// its names are then in doubt.
     pub(super) fn list(&self, directory: &HostNode, mut window: Window) -> Result<(Window, Stat), VolumeError> {
+        let opened = calls::open_directory(directory.fd())?;
+        let (mounted, unsure) = (self.mounted_in(directory)?, self.unsure_in(directory));
         let (read, (after, unchanged)) = self.beside_changes(directory, || {
-            calls::each_entry(directory.fd(), |name, fileid| window.offer(name, fileid))
+            calls::each_entry(opened.as_fd(), |name, fileid, may_be_directory| {
+                let is_sure = match unsure {
+                    Unsure::Nothing => true,
+                    Unsure::Directories => !may_be_directory,
+                    Unsure::Everything => false,
+                };
+                if is_sure && !mounted.iter().any(|mounted| mounted.as_bytes() == name) {
+                    window.offer(name, fileid);
+                } else {
+                    window.offer_unsure(name, fileid);
+                }
+            })?;
+            window.ask(|name| self.number_of(directory, name));
+            Ok::<_, VolumeError>(())
         })?;
         read?;
         if !unchanged {
@@ -33,6 +55,39 @@ impl Core {
         }
         window.complete();
         Ok((window, after))
+    }
+
+    fn unsure_in(&self, directory: &HostNode) -> Unsure {
+        self.file_systems.ways(directory.device()).map_or(Unsure::Everything, |ways| ways.unsure)
+    }
+
+    /// The names in a directory at which file systems are mounted.
+    fn mounted_in(&self, directory: &HostNode) -> Result<Vec<OsString>, VolumeError> {
+        let points = self.file_systems.mounts.points()?;
+        if points.is_empty() {
+            return Ok(Vec::new());
+        }
+        let held = directory.fd().as_raw_fd().to_string();
+        let path = readlinkat(&self.descriptors, held, Vec::new()).map_err(error_of)?;
+        let points = points.get(Path::new(OsStr::from_bytes(path.as_bytes())));
+        let names = points.into_iter().flatten().filter_map(|point| point.below.file_name());
+        Ok(names.map(OsStr::to_owned).collect())
+    }
+
+    /// The number of an entry's object, and the id of its file system if that is not the directory's. `None` if the host
+    /// does not tell it.
+    fn number_of(&self, directory: &HostNode, name: &[u8]) -> Option<(Option<u64>, u64)> {
+        let name = CString::new(name).ok()?;
+        // A network's file system need not be asked for its root's number.
+        let stat = calls::known_stat(directory.fd(), &name).ok()?;
+        if stat.device == directory.device() {
+            return Some((None, stat.fileid));
+        }
+        if let Some(id) = self.file_systems.known_id(stat.device) {
+            return Some((Some(id), stat.fileid));
+        }
+        let found = self.lookup(directory, name.as_bytes()).ok()?;
+        Some((Some(found.identity.fsid()), found.stat.fileid))
     }
 
     /// The object of each name. Opens objects that have no identity by path alone, or that may have changed meanwhile.

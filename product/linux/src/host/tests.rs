@@ -29,6 +29,7 @@ mod in_place;
 mod journal;
 mod leases;
 mod names;
+mod numbers;
 mod renames;
 mod start;
 mod xattrs;

@@ -39,20 +39,8 @@ impl<P: Platform> Volume<P> {
         if let Some(inode) = self.adopted(&found).await? {
             return Ok(inode);
         }
-        let Found { node, identity, stat } = found;
-        let now = self.now();
-        let make = || {
-            Inode::new(
-                &self.engine,
-                identity,
-                self.key.seal(&identity, export),
-                node,
-                stat,
-                now,
-                &self.table.descriptors,
-            )
-        };
-        let (inode, new) = self.table.get_or_insert(&identity, make);
+        let (identity, stat, now) = (found.identity, found.stat, self.now());
+        let (inode, new) = self.inode_of(found, export)?;
         if new {
             self.known_locations.met(&identity);
         }
@@ -64,6 +52,15 @@ impl<P: Platform> Volume<P> {
             self.check(&inode).await?;
         }
         Ok(inode)
+    }
+
+    /// The inode of an object: the present one, or a new one with these attributes. The flag tells a new one.
+    pub(crate) fn inode_of(&self, found: Found, export: u16) -> Result<(Arc<Inode<P>>, bool), VolumeError> {
+        let Found { node, identity, stat } = found;
+        let stat = self.numbers.numbered(&identity, stat)?;
+        let handle = self.key.seal(&identity, export);
+        let make = || Inode::new(&self.engine, identity, handle, node, stat, self.now(), &self.table.descriptors);
+        Ok(self.table.get_or_insert(&identity, make))
     }
 
     /// Drops idle inodes while there are too many. If that is not enough, tasks make some dirty ones clean. The caller waits

@@ -92,9 +92,7 @@ impl<P: Platform> Volume<P> {
         };
         let device = self.device(data.stat.device, &node).await?;
         let adopted = self.engine.adopt(device, data.backing, &file.key, data.stat.size).await;
-        let handle = self.key.seal(&identity, file.export);
-        let make = || Inode::new(&self.engine, identity, handle, node, data.stat, self.now(), &self.table.descriptors);
-        let (inode, _) = self.table.get_or_insert(&identity, make);
+        let (inode, _) = self.inode_of(Found { node, identity, stat: data.stat }, file.export)?;
         if let Some(adopted) = adopted {
             inode.opened(adopted);
             inode.allow_writing();

@@ -228,13 +228,15 @@ impl<P: Platform> Volume<P> {
             Err(error) => return self.not_changed(parent, error),
         };
         let consistency = self.entries_changed(parent, change);
-        parent.listed().insert(&name, found.stat.fileid);
-        let (identity, export) = (found.identity, self.export_of(parent));
-        let handle = self.key.seal(&identity, export);
-        let make =
-            || Inode::new(&self.engine, identity, handle, found.node, found.stat, self.now(), &self.table.descriptors);
-        let (inode, _) = self.table.get_or_insert(&identity, make);
-        self.known_locations.met(&identity);
+        let inode = match self.inode_of(found, self.export_of(parent)) {
+            Ok((inode, _)) => inode,
+            Err(error) => {
+                parent.listed().forget();
+                return Outcome { result: Err(error), consistency };
+            }
+        };
+        parent.listed().insert(&name, inode.fileid());
+        self.known_locations.met(&inode.identity);
         self.known_locations.found_at(&inode, Location { parent: parent.identity, name: name.clone() });
         let attached = match data {
             Some(data) => self.attach_made(&inode, data).await,
@@ -391,12 +393,12 @@ impl<P: Platform> Volume<P> {
             to.listed().forget();
         } else {
             from.listed().remove(&from_name);
-            to.listed().insert(&to_name, moved.1.fileid);
+            self.list_moved(to, &to_name, &moved);
         }
         match (replaced, exchanged) {
-            (_, Some((identity, stat))) => {
-                from.listed().insert(&from_name, stat.fileid);
-                self.name_changed(&identity, stat);
+            (_, Some(other)) => {
+                self.list_moved(from, &from_name, &other);
+                self.name_changed(&other.0, other.1);
             }
             (Some((identity, stat)), None) => self.name_taken(&identity, stat),
             (None, None) => {}
@@ -497,6 +499,14 @@ impl<P: Platform> Volume<P> {
             directory.changed(change.before, self.now(), Times::Entries, None);
         }
         directory.changed(change.after, self.now(), Times::Entries, None)
+    }
+
+    /// Adds a renamed object to the kept listing of its new directory.
+    fn list_moved(&self, directory: &Arc<Inode<P>>, name: &Bytes, (identity, stat): &(Identity, Stat)) {
+        match self.numbers.of(identity.fsid(), stat.fileid) {
+            Ok(number) => directory.listed().insert(name, number),
+            Err(_) => directory.listed().forget(),
+        }
     }
 
     /// Records a renamed object's new place.

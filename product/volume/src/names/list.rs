@@ -144,25 +144,30 @@ impl<P: Platform> Volume<P> {
     /// A part of the directory after the cookie: all of it, unless it is huge. So the kept listing serves any other
     /// cookie.
     async fn read_listing(&self, node: &Node, directory: &Arc<Inode<P>>, cookie: u64) -> Result<Listed, VolumeError> {
+        let home = directory.identity.fsid();
         let read = |window| {
             // The kept listing gets our changes from here on, whether or not this read sees them.
             directory.listed().begin();
-            self.tree.list(node, window)
+            async {
+                let mut window = self.tree.list(node, window).await?.0;
+                window.number(|elsewhere, number| self.numbers.of(elsewhere.unwrap_or(home), number))?;
+                Ok::<_, VolumeError>(window)
+            }
         };
         if !directory.listed().is_large() {
-            let window = read(Window::new(PARENT_COOKIE)).await?.0;
+            let window = read(Window::new(PARENT_COOKIE)).await?;
             if !window.is_cut() {
                 return Ok(Listed::of(window));
             }
         }
         let large = self.pieces.large(directory.device);
         let _one_at_a_time = large.lock().await;
-        let listed = Listed::of(read(Window::large(PARENT_COOKIE)).await?.0);
+        let listed = Listed::of(read(Window::large(PARENT_COOKIE)).await?);
         directory.listed().note_large(listed.len() > WINDOW_ENTRIES_MAX);
         if listed.covers(cookie) {
             return Ok(listed);
         }
-        Ok(Listed::of(read(Window::large(cookie)).await?.0))
+        Ok(Listed::of(read(Window::large(cookie)).await?))
     }
 
     /// Entries with their objects. For a doubtful piece, only the entries that still exist.
@@ -222,8 +227,9 @@ impl<P: Platform> Volume<P> {
             None => self.table.get(&identity),
         };
         let Some(inode) = inode else {
+            let number = self.numbers.of(identity.fsid(), stat.fileid)?;
             self.known_locations.seen_at(&identity, location);
-            return Ok((self.key.seal(&identity, export), Attributes::of_host(&identity, &stat)));
+            return Ok((self.key.seal(&identity, export), Attributes::of_host(&identity, &stat, number)));
         };
         self.known_locations.found_at(&inode, location);
         if inode.differs(&stat, self.now()) {

@@ -47,11 +47,7 @@ impl<P: Platform> Volume<P> {
         }
         self.make_room().await;
         let Unnamed { found, data } = self.tree.create_unnamed(&parent.node.used_by(caller), attributes).await?;
-        let (identity, export) = (found.identity, self.export_of(parent));
-        let handle = self.key.seal(&identity, export);
-        let make =
-            || Inode::new(&self.engine, identity, handle, found.node, found.stat, self.now(), &self.table.descriptors);
-        let (inode, _) = self.table.get_or_insert(&identity, make);
+        let (inode, _) = self.inode_of(found, self.export_of(parent))?;
         // Held before it has lost its name, so it does not end in between.
         let held = self.hold(&inode)?;
         inode.lose_name();

@@ -126,6 +126,7 @@ pub(crate) enum Seen {
 }
 
 impl<P: Platform> Inode<P> {
+    /// An object in memory. `stat` has its number for clients.
     pub(crate) fn new(
         engine: &Arc<Engine<P>>,
         identity: Identity,
@@ -198,7 +199,7 @@ impl<P: Platform> Inode<P> {
         }
     }
 
-    /// Its number in its file system. Never changes, never 0.
+    /// Its number, which no other object of the volume has. Never changes, never 0.
     pub fn fileid(&self) -> u64 {
         self.fileid
     }

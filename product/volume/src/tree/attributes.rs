@@ -106,7 +106,8 @@ pub struct Attributes {
     pub device_minor: u32,
     /// The file system's id; the same after a restart if the host's file system has an id.
     pub fsid: u64,
-    /// The number in the file system; never 0.
+    /// The number, which no other object of the volume has; never 0. Objects of the first export's file system have the
+    /// host's own.
     pub fileid: u64,
     /// The last read, as the host records it; reads from the cache do not change it.
     pub atime: Timestamp,
@@ -117,8 +118,8 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// The attributes of an object without unwritten data.
-    pub(crate) fn of_host(identity: &Identity, stat: &Stat) -> Self {
+    /// The attributes of an object without unwritten data, and with this number.
+    pub(crate) fn of_host(identity: &Identity, stat: &Stat, fileid: u64) -> Self {
         Self {
             kind: stat.kind,
             mode: stat.mode,
@@ -130,7 +131,7 @@ impl Attributes {
             device_major: stat.device_major,
             device_minor: stat.device_minor,
             fsid: identity.fsid(),
-            fileid: stat.fileid,
+            fileid,
             atime: stat.atime,
             mtime: stat.mtime,
             ctime: stat.ctime,

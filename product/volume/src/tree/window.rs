@@ -11,6 +11,8 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
+use crate::error::VolumeError;
+
 /// The cookies of "." and "..".
 pub(crate) const SELF_COOKIE: u64 = 1;
 pub(crate) const PARENT_COOKIE: u64 = 2;
@@ -36,13 +38,19 @@ pub(super) fn place(name: &[u8]) -> u64 {
     FIRST_COOKIE + hasher.finish() % PLACES
 }
 
+/// The entry's object has to be looked at for its number.
+const ASKED: u16 = u16::MAX;
+
 /// An entry as the host lists it. The names of all entries are in one piece of memory beside them.
 #[derive(Clone, Copy)]
 pub(super) struct Placed {
     /// A place; once the window is complete, the cookie.
     pub(super) at: u32,
     name_at: u32,
-    name_len: u32,
+    name_len: u16,
+    /// The number is one of this file system: 0 for the directory's, else one more than an index of `elsewhere`, or
+    /// [`ASKED`].
+    of: u16,
     pub(super) fileid: u64,
 }
 
@@ -65,6 +73,8 @@ pub struct Window {
     cut: bool,
     complete: bool,
     doubtful: bool,
+    /// File systems of entries that are not on the directory's.
+    elsewhere: Vec<u64>,
 }
 
 impl Window {
@@ -106,18 +116,30 @@ impl Window {
             cut: false,
             complete: false,
             doubtful: false,
+            elsewhere: Vec::new(),
         }
     }
 
-    /// Takes an entry if it is one of the next. Not for "." and "..".
+    /// Takes an entry if it is one of the next, with its object's number on the directory's file system. Not for "." and
+    /// "..".
     pub fn offer(&mut self, name: &[u8], fileid: u64) {
+        self.offer_of(name, fileid, 0);
+    }
+
+    /// As [`Window::offer`], for an entry whose object may be on another file system, or have another number than the
+    /// listed one. [`Window::ask`] finds these out.
+    pub fn offer_unsure(&mut self, name: &[u8], fileid: u64) {
+        self.offer_of(name, fileid, ASKED);
+    }
+
+    fn offer_of(&mut self, name: &[u8], fileid: u64, of: u16) {
         let at = place(name);
         if at + SLACK < self.after || at > self.bound {
             return;
         }
-        let (name_at, name_len) = (self.names.len() as u32, name.len() as u32);
+        let (name_at, name_len) = (self.names.len() as u32, name.len() as u16);
         self.names.extend_from_slice(name);
-        self.entries.push(Placed { at: at as u32, name_at, name_len, fileid });
+        self.entries.push(Placed { at: at as u32, name_at, name_len, of, fileid });
         if self.entries.len() > self.kept_max + self.kept_max / 2 {
             self.keep_next();
             self.pack_names();
@@ -159,6 +181,39 @@ impl Window {
             entry.name_at = name_at;
         }
         self.names = names;
+    }
+
+    /// Completes the window, and asks `look` about each unsure entry in it: the id of its object's file system, unless that
+    /// is the directory's, and its number there. The listed number stays where there is no answer.
+    pub fn ask(&mut self, look: impl Fn(&[u8]) -> Option<(Option<u64>, u64)>) {
+        self.complete();
+        for entry in self.entries.iter_mut().filter(|entry| entry.of == ASKED) {
+            entry.of = 0;
+            let Some((elsewhere, number)) = look(entry.name(&self.names)) else { continue };
+            entry.fileid = number;
+            if let Some(fsid) = elsewhere {
+                let known = self.elsewhere.iter().position(|known| *known == fsid);
+                let at = known.unwrap_or_else(|| {
+                    self.elsewhere.push(fsid);
+                    self.elsewhere.len() - 1
+                });
+                entry.of = (at + 1) as u16;
+            }
+        }
+    }
+
+    /// Completes the window, and gives each entry the number that `number` makes of the id of its file system, unless that
+    /// is the directory's, and of its number there.
+    pub(crate) fn number(
+        &mut self,
+        number: impl Fn(Option<u64>, u64) -> Result<u64, VolumeError>,
+    ) -> Result<(), VolumeError> {
+        self.complete();
+        for entry in &mut self.entries {
+            let elsewhere = usize::from(entry.of).checked_sub(1).and_then(|at| self.elsewhere.get(at));
+            entry.fileid = number(elsewhere.copied(), entry.fileid)?;
+        }
+        Ok(())
     }
 
     /// After the last entry: gives the entries their cookies, in order. A tree calls it on a thread that may take a

@@ -1,0 +1,112 @@
+//! The places below the exports where file systems are mounted, as the host's table of mounts has them.
+//!
+//! Owns: reading the table, and knowing when it has changed.
+//! Does not own: the file systems there (`filesystems`).
+//! Invariants: nothing here asks a file system. A table that cannot be read is an error, not an empty table.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use afflux_volume::{DeviceKey, VolumeError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::makedev;
+
+use super::calls::{error_of, io_error};
+
+/// A place below an export where a file system is mounted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct MountPoint {
+    pub(super) device: DeviceKey,
+    pub(super) export: PathBuf,
+    pub(super) below: PathBuf,
+}
+
+/// The mount points by the path of the directory that has them.
+pub(super) type MountPoints = BTreeMap<PathBuf, Vec<MountPoint>>;
+
+/// The host's table of mounts, as far as it is about the exports.
+pub(super) struct Mounts {
+    /// The exports' paths on the host.
+    exports: Vec<PathBuf>,
+    read: Mutex<Option<(File, Arc<MountPoints>)>>,
+}
+
+impl Mounts {
+    pub(super) fn below(exports: Vec<PathBuf>) -> Self {
+        Self { exports, read: Mutex::new(None) }
+    }
+
+    /// The mount points now. Reads the table if it has changed since the last call.
+    pub(super) fn points(&self) -> Result<Arc<MountPoints>, VolumeError> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = match read.take() {
+            Some((file, points)) => {
+                if !has_changed(&file)? {
+                    *read = Some((file, Arc::clone(&points)));
+                    return Ok(points);
+                }
+                file
+            }
+            None => File::open("/proc/self/mountinfo").map_err(|error| io_error(&error))?,
+        };
+        let mut table = Vec::new();
+        file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut table)).map_err(|error| io_error(&error))?;
+        let points = Arc::new(self.points_in(&table));
+        *read = Some((file, Arc::clone(&points)));
+        Ok(points)
+    }
+
+    fn points_in(&self, table: &[u8]) -> MountPoints {
+        let mut points = MountPoints::new();
+        for (device, path) in table.split(|&byte| byte == b'\n').filter_map(mount_point) {
+            for export in &self.exports {
+                let below = path.strip_prefix(export).ok().filter(|below| !below.as_os_str().is_empty());
+                if let (Some(below), Some(parent)) = (below, path.parent()) {
+                    let point = MountPoint { device, export: export.clone(), below: below.to_owned() };
+                    points.entry(parent.to_owned()).or_default().push(point);
+                }
+            }
+        }
+        points
+    }
+}
+
+/// Whether the table has changed since it was read.
+fn has_changed(table: &File) -> Result<bool, VolumeError> {
+    let mut polled = [PollFd::new(table, PollFlags::PRI)];
+    poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).map_err(error_of)?;
+    Ok(polled[0].revents().intersects(PollFlags::PRI | PollFlags::ERR))
+}
+
+/// The device and the mount point in a line of mountinfo: its third and its fifth field, this with octal escapes.
+fn mount_point(line: &[u8]) -> Option<(DeviceKey, PathBuf)> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let (major, minor) = str::from_utf8(fields.nth(2)?).ok()?.split_once(':')?;
+    let device = DeviceKey(makedev(major.parse().ok()?, minor.parse().ok()?));
+    let field = fields.nth(1)?;
+    let mut path = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, tail)) = rest.split_first() {
+        let octal =
+            tail.get(..3).filter(|digits| first == b'\\' && digits.iter().all(|digit| (b'0'..b'8').contains(digit)));
+        match octal {
+            Some(digits) => {
+                path.push(digits.iter().fold(0u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')));
+                rest = &tail[3..];
+            }
+            None => {
+                path.push(first);
+                rest = tail;
+            }
+        }
+    }
+    Some((device, PathBuf::from(OsString::from_vec(path))))
+}
+
+#[cfg(test)]
+mod tests;
