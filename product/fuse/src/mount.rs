@@ -275,6 +275,18 @@ impl<P: Platform> Mount<P> {
         Validity { names_ns: valid_ns, attributes_ns: valid_ns }
     }
 
+    /// As [`Mount::validity`], for names in a directory. Where other bytes may be the same name, the kernel must ask each
+    /// time: it knows of a change by one spelling alone.
+    pub(crate) fn validity_of_names(&self, directory: &Inode<P>) -> Validity {
+        let valid = self.validity();
+        if self.volume.folds_names(directory) { Validity { names_ns: 0, ..valid } } else { valid }
+    }
+
+    /// As [`Mount::validity_of_names`], for the directory of a node.
+    pub(crate) fn validity_in(&self, node: u64) -> Validity {
+        self.try_object(node).map_or_else(|| self.validity(), |directory| self.validity_of_names(&directory))
+    }
+
     /// Notes that an object was made here just now.
     pub(crate) fn note_made(&self, node: u64) {
         let until_ns = self.volume.engine().platform().now().after(self.validity().attributes_ns).0;

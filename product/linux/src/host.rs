@@ -260,6 +260,14 @@ impl Directory for HostTree {
         self.core.subtree_check
     }
 
+    fn time_unit_ns(&self, node: &Node) -> u32 {
+        self.core.file_systems.ways(host_node(node).device()).map_or(1, |ways| ways.time_unit_ns)
+    }
+
+    fn folds_names(&self, directory: &Node) -> bool {
+        host_node(directory).folds_names()
+    }
+
     fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
         Pending::by(identity::open_identity(Arc::clone(&self.core), identity))
     }

@@ -94,14 +94,18 @@ impl<P: Platform> Volume<P> {
         let attributes_idle = VolumeKnob::AttributesIdleCentisecs.id(engine.settings());
         let now = engine.platform().now();
         let table = Table::new(tree.descriptors_max());
+        let devices = Devices::new(device_factory);
         let numbers = Numbers::around(tree.exports().first().map_or(0, |export| export.root.identity.fsid()));
         let roots = tree.exports().iter().map(|export| {
             let found = &export.root;
             let stat = numbers.numbered(&found.identity, found.stat)?;
             let tag = key.export_tag(&found.identity);
             let handle = key.seal(&found.identity, tag);
-            let make =
-                || Inode::new(&engine, found.identity, handle, found.node.clone(), stat, now, &table.descriptors);
+            let unit = devices.time_unit(stat.device, tree.time_unit_ns(&found.node));
+            let make = || {
+                let node = found.node.clone();
+                Inode::new(&engine, found.identity, handle, node, stat, now, &table.descriptors).with_times_in(unit)
+            };
             let (root, _) = table.get_or_insert(&found.identity, make);
             Ok(ExportRoot { path: export.path.clone(), root, tag })
         });
@@ -120,7 +124,7 @@ impl<P: Platform> Volume<P> {
             key,
             table,
             exports,
-            devices: Devices::new(device_factory),
+            devices,
             walk: TaskMutex::new(Walk::default()),
             location_store: TaskMutex::new(None),
             moving: TaskMutex::new(()),

@@ -36,11 +36,25 @@ pub struct TreeOptions {
     pub clock_tick_ns: u64,
     /// Whether files without a name can outlive a kill.
     pub keeps_unnamed: bool,
+    /// The unit of the times that objects keep, in nanoseconds.
+    pub time_unit_ns: u32,
+    /// Whether the tree tells that unit.
+    pub tells_time_unit: bool,
+    /// Whether names are kept in small letters, whatever a caller writes.
+    pub folds_names: bool,
 }
 
 impl Default for TreeOptions {
     fn default() -> Self {
-        Self { by_identity: true, descriptors_max: 100_000, clock_tick_ns: 1, keeps_unnamed: false }
+        Self {
+            by_identity: true,
+            descriptors_max: 100_000,
+            clock_tick_ns: 1,
+            keeps_unnamed: false,
+            time_unit_ns: 1,
+            tells_time_unit: true,
+            folds_names: false,
+        }
     }
 }
 
@@ -65,6 +79,7 @@ impl MemoryTree {
             disk: Arc::clone(disk),
             objects: Mutex::default(),
             clock_tick_ns: options.clock_tick_ns,
+            time_unit_ns: options.time_unit_ns,
         });
         let now = shared.now();
         let body = Body::Directory { parent: ROOT, entries: BTreeMap::new() };
@@ -93,6 +108,7 @@ impl MemoryTree {
             disk: Arc::clone(disk),
             objects: Mutex::new(self.shared.lock().left()),
             clock_tick_ns: options.clock_tick_ns,
+            time_unit_ns: options.time_unit_ns,
         });
         let root = shared.found(&mut shared.lock(), ROOT);
         Self::of(shared, root, options)
@@ -137,6 +153,11 @@ impl MemoryTree {
         self.refusals.refuse_nothing()
     }
 
+    /// A name as the tree keeps it.
+    fn kept_name(&self, name: Bytes) -> Bytes {
+        if self.options.folds_names { name.to_ascii_lowercase().into() } else { name }
+    }
+
     fn call<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Arc<Shared>) -> Result<T, VolumeError> + Send + 'static,
@@ -174,6 +195,14 @@ impl Directory for MemoryTree {
         self.options.by_identity
     }
 
+    fn time_unit_ns(&self, _node: &Node) -> u32 {
+        if self.options.tells_time_unit { self.options.time_unit_ns } else { 1 }
+    }
+
+    fn folds_names(&self, _directory: &Node) -> bool {
+        self.options.folds_names
+    }
+
     fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
         self.call(move |shared| {
             let mut objects = shared.lock();
@@ -187,6 +216,7 @@ impl Directory for MemoryTree {
     }
 
     fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
+        let name = self.kept_name(name);
         self.with(directory, move |shared, directory| {
             let mut objects = shared.lock();
             let number = objects.entry(directory, &name)?;
@@ -284,6 +314,7 @@ impl Directory for MemoryTree {
         attributes: AttributeChange,
         _durable: bool,
     ) -> Pending<'_, Created> {
+        let name = self.kept_name(name);
         self.with(directory, move |shared, directory| shared.create(directory, name, &new, &attributes))
     }
 
@@ -310,16 +341,17 @@ impl Directory for MemoryTree {
     }
 
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, _durable: bool) -> Pending<'_, Removed> {
+        let name = self.kept_name(name);
         self.with(directory, move |shared, directory| shared.remove(directory, &name, directory_wanted))
     }
 
     fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), how: RenameHow, _durable: bool) -> Pending<'_, Renamed> {
-        let (from_name, to, to_name) = (from.1, to.0.clone(), to.1);
+        let (from_name, to, to_name) = (self.kept_name(from.1), to.0.clone(), self.kept_name(to.1));
         self.with(from.0, move |shared, from| shared.rename((from, from_name), (number_of(&to), to_name), how))
     }
 
     fn link(&self, node: &Node, directory: &Node, name: Bytes, _durable: bool) -> Pending<'_, Linked> {
-        let directory = directory.clone();
+        let (directory, name) = (directory.clone(), self.kept_name(name));
         self.with(node, move |shared, number| shared.link(number, number_of(&directory), name))
     }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod arenas;
+mod backups;
 mod bad_input;
 mod callers;
 mod client;

@@ -11,7 +11,7 @@ use afflux_volume::{DirectoryEntry, Inode, Kind, Platform};
 
 use crate::limits::{DATA_BYTES_MAX, NAME_BYTES_USUAL};
 use crate::mount::{Mount, Outcome};
-use crate::reply::{self, Answer, ENTRY_OUT_BYTES, Errno};
+use crate::reply::{self, Answer, ENTRY_OUT_BYTES, Errno, Validity};
 use crate::request::{Extent, Header};
 use crate::wire::Put;
 
@@ -48,12 +48,13 @@ pub(super) async fn list<P: Platform>(
     let room = (extent.size as usize).min(DATA_BYTES_MAX);
     let most = room / reply::entry_bytes(NAME_BYTES_USUAL, with_attributes);
     let listed = on.volume.list_by(&on.own, directory, extent.offset, most, with_attributes).await?;
+    let valid = on.validity_of_names(directory);
     let (mut bytes, mut nodes) = (Vec::with_capacity(room), Vec::new());
     for entry in &listed.entries {
         if bytes.len() + reply::entry_bytes(entry.name.len(), with_attributes) > room {
             break;
         }
-        nodes.extend(write(on, &mut bytes, entry, with_attributes.then_some(unique)));
+        nodes.extend(write(on, &mut bytes, entry, with_attributes.then_some((unique, valid))));
     }
     if bytes.is_empty() && !listed.entries.is_empty() {
         return Err(Errno::INVALID);
@@ -63,21 +64,21 @@ pub(super) async fn list<P: Platform>(
     Ok(answer)
 }
 
-/// Adds an entry, with attributes for the request of this number. Returns its node, if the kernel gets one.
+/// Adds an entry, with attributes for the request of this number and their validity. Returns its node, if the kernel gets one.
 fn write<P: Platform>(
     on: &Mount<P>,
     bytes: &mut Vec<u8>,
     entry: &DirectoryEntry,
-    with_attributes: Option<u64>,
+    with_attributes: Option<(u64, Validity)>,
 ) -> Option<u64> {
     let mut given = None;
-    if let Some(unique) = with_attributes {
+    if let Some((unique, valid)) = with_attributes {
         let named = entry.object.as_ref().filter(|_| *entry.name != *b"." && *entry.name != *b"..");
         // Without room for a node, the kernel looks the name up when it needs it.
         let known = named.and_then(|(handle, attributes)| Some((on.look_up(unique, *handle)?, attributes)));
         match known {
             Some((node, attributes)) => {
-                reply::entry_out(bytes, node, attributes, on.validity());
+                reply::entry_out(bytes, node, attributes, valid);
                 given = Some(node);
             }
             None => bytes.raw(&[0; ENTRY_OUT_BYTES]),

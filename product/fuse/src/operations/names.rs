@@ -34,7 +34,7 @@ fn entry<P: Platform>(
     let node = on.look_up(header.unique, on.volume.handle(inode)).ok_or(Errno::TOO_MANY_FILES)?;
     let mut answer = Answer::empty();
     answer.granted.node = Some(node);
-    reply::entry_out(&mut answer.head, node, attributes, on.validity());
+    reply::entry_out(&mut answer.head, node, attributes, on.validity_in(header.node));
     Ok((answer, node))
 }
 
@@ -70,7 +70,7 @@ pub(super) fn try_look_up<P: Platform>(on: &Mount<P>, header: &Header, name: &[u
 pub(super) async fn look_up<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8]) -> Outcome {
     let directory = on.object(header.node).await?;
     match (on.volume.lookup(&directory, name).await, on.absent_ns()) {
-        (Err(VolumeError::NotFound), Some(valid_ns)) => {
+        (Err(VolumeError::NotFound), Some(valid_ns)) if !on.volume.folds_names(&directory) => {
             let mut answer = Answer::empty();
             reply::absent_out(&mut answer.head, valid_ns);
             Ok(answer)

@@ -106,17 +106,17 @@ impl Core {
     pub(super) fn confined(&self, node: &HostNode) -> Result<(), VolumeError> {
         match node.kind() {
             Kind::Directory => self.contained(node),
-            _ if self.subtree_check && !self.is_inside(node) => Err(VolumeError::Stale),
+            _ if self.subtree_check && !self.is_inside(node)? => Err(VolumeError::Stale),
             _ => Ok(()),
         }
     }
 
     /// Whether an object that is no directory is inside. One without a name is where its last name was.
-    fn is_inside(&self, node: &HostNode) -> bool {
+    fn is_inside(&self, node: &HostNode) -> Result<bool, VolumeError> {
         match self.containment(node.fd(), None) {
-            Containment::Inside => true,
-            Containment::Outside => false,
-            Containment::Unknown => node.stat().is_ok_and(|stat| stat.links == 0) && self.was_inside(node.fd()),
+            Containment::Inside => Ok(true),
+            Containment::Outside => Ok(false),
+            Containment::Unknown => Ok(node.stat()?.links == 0 && self.was_inside(node.fd())?),
         }
     }
 
@@ -176,6 +176,7 @@ impl Core {
         mode: Mode,
     ) -> Result<OwnedFd, VolumeError> {
         check_entry(name)?;
+        self.learn_names(directory);
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         if !self.beneath {
             // One name, no separator, not "..", no link followed: this cannot leave the directory either.
@@ -190,6 +191,12 @@ impl Core {
             }
         }
         Err(VolumeError::Io { errno: Errno::AGAIN.raw_os_error() })
+    }
+
+    /// Learns whether other bytes may be the same name in a directory, before a name in it is known.
+    pub(super) fn learn_names(&self, directory: &HostNode) {
+        let ways = || self.file_systems.ways(directory.device());
+        directory.learn_names(|| ways().is_none_or(|ways| ways.may_fold_names(directory.fd())));
     }
 
     /// Reopens the regular file behind a descriptor, in another way. With other kinds of files the open might block, or

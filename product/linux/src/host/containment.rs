@@ -115,10 +115,12 @@ impl Core {
     }
 
     /// Whether the last name of an object without names was below an export.
-    pub(super) fn was_inside(&self, fd: BorrowedFd<'_>) -> bool {
+    pub(super) fn was_inside(&self, fd: BorrowedFd<'_>) -> Result<bool, VolumeError> {
         let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
-        let path = self.path_of(fd, &mut buffer).ok().and_then(|path| path.strip_suffix(REMOVED));
-        path.is_some_and(|path| self.roots.has_above(path) || (self.look_at_roots() && self.roots.has_above(path)))
+        let path = self.path_of(fd, &mut buffer)?.strip_suffix(REMOVED);
+        let is_inside =
+            |path: &[u8]| self.roots.has_above(path) || (self.look_at_roots() && self.roots.has_above(path));
+        Ok(path.is_some_and(is_inside))
     }
 
     /// The path of an open object, at one instant: the host looks again if a rename came between.

@@ -31,7 +31,7 @@ const FILE_SYSTEMS_MAX: usize = 1024;
 
 pub(super) struct FileSystems {
     known: Mutex<Vec<FileSystem>>,
-    /// The mount points below the exports.
+    /// The host's mount points.
     pub(super) mounts: Mounts,
 }
 
@@ -81,13 +81,13 @@ impl FileSystems {
         }
         let own = fstatvfs(fd).map_err(error_of)?.f_fsid;
         let mount = match kind {
-            Kind::Directory => calls::open_directory(fd).ok(),
+            Kind::Directory => unless_refused(calls::open_directory(fd))?,
             // A mounted file: reopened through its own descriptor.
             Kind::Regular => {
                 let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
                 // Another program may have a lease on it; the open does not wait for that.
                 let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                rustix::fs::open(path, flags, Mode::empty()).ok()
+                unless_refused(rustix::fs::open(path, flags, Mode::empty()).map_err(error_of))?
             }
             _ => None,
         };
@@ -134,6 +134,15 @@ impl FileSystems {
     }
 }
 
+/// What was opened; nothing if this process may not open it. After any other failure a later try may succeed, so the file
+/// system is not met yet: without this descriptor, none of its objects could be opened by identity.
+fn unless_refused(opened: Result<OwnedFd, VolumeError>) -> Result<Option<OwnedFd>, VolumeError> {
+    match opened {
+        Err(error @ (VolumeError::NoMemory | VolumeError::Io { .. })) => Err(error),
+        opened => Ok(opened.ok()),
+    }
+}
+
 impl FileSystem {
     fn reached(&self) -> Option<(DeviceKey, Arc<OwnedFd>)> {
         self.mount.clone().map(|mount| (self.device, mount))
@@ -144,7 +153,7 @@ impl Core {
     /// The places below the exports where file systems are mounted now that were not met yet. Asks no file system.
     fn unmet_mounts(&self) -> Result<Vec<MountPoint>, VolumeError> {
         let points = self.file_systems.mounts.points()?;
-        let unmet = points.values().flatten().filter(|at| self.file_systems.known_id(at.device).is_none());
+        let unmet = points.below_exports.iter().filter(|at| self.file_systems.known_id(at.device).is_none());
         Ok(unmet.cloned().collect())
     }
 

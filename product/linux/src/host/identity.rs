@@ -119,21 +119,27 @@ fn open_by_handle_once(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn last_errno() -> Errno {
+pub(super) fn last_errno() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// The best handle that the host gives for an object, and its form. `None` if the host gives none.
-fn handle_of(fd: BorrowedFd<'_>) -> Option<(Form, KernelHandle)> {
-    if let Ok((handle, _)) = name_to_handle(fd, c"", 0) {
-        return Some((Form::Handle, handle));
+/// The best handle that the host gives for an object, and its form. `None` if the host gives none. Any other failure is an
+/// error: with another form, the object would seem to be another one.
+fn handle_of(fd: BorrowedFd<'_>) -> Result<Option<(Form, KernelHandle)>, VolumeError> {
+    for (form, flags) in [(Form::Handle, 0), (Form::Telling, AT_HANDLE_FID)] {
+        match name_to_handle(fd, c"", flags) {
+            Ok((handle, _)) => return Ok(Some((form, handle))),
+            // The second from hosts that do not know the flag, the third from a sandbox.
+            Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::PERM | Errno::NOSYS | Errno::OVERFLOW) => {}
+            Err(errno) => return Err(error_of(errno)),
+        }
     }
-    name_to_handle(fd, c"", AT_HANDLE_FID).ok().map(|(handle, _)| (Form::Telling, handle))
+    Ok(None)
 }
 
 /// The form of identities on the file system of `fd`.
-pub(super) fn form_of(fd: BorrowedFd<'_>) -> Form {
-    handle_of(fd).map_or(Form::Inode, |(form, handle)| fitting(form, &handle))
+pub(super) fn form_of(fd: BorrowedFd<'_>) -> Result<Form, VolumeError> {
+    Ok(handle_of(fd)?.map_or(Form::Inode, |(form, handle)| fitting(form, &handle)))
 }
 
 fn fitting(form: Form, handle: &KernelHandle) -> Form {
@@ -181,7 +187,7 @@ impl Core {
         let raw = calls::raw_stat(fd, "", StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
         let stat = calls::stat_of(&raw);
         let fsid = self.file_systems.id(stat.device, fd, stat.kind)?;
-        let identity = match handle_of(fd) {
+        let identity = match handle_of(fd)? {
             Some((form, handle)) => match fitting(form, &handle) {
                 Form::Digest => {
                     let mut hasher = SipHasher24::new();
@@ -217,6 +223,15 @@ impl Core {
         Some(Named { identity: Identity::new(fsid, Form::Handle as u8, handle.kind as u8, handle.bytes()), stat })
     }
 
+    /// The object of a name; `None` if the name is not there.
+    pub(super) fn named(&self, directory: &HostNode, name: &[u8]) -> Result<Option<Named>, VolumeError> {
+        match self.lookup(directory, name) {
+            Ok(found) => Ok(Some(Named { identity: found.identity, stat: found.stat })),
+            Err(VolumeError::NotFound | VolumeError::NotDirectory) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Whether this process can open objects by such an identity.
     pub(super) fn opens(&self, identity: &Identity) -> bool {
         self.by_handle && identity.form() == Form::Handle as u8
@@ -247,10 +262,12 @@ impl Core {
     pub(super) fn identities(&self, directory: &HostNode) -> Result<Vec<Identified>, VolumeError> {
         let (opened, mut names) = (calls::open_directory(directory.fd())?, Vec::new());
         calls::each_entry(opened.as_fd(), |name, _, _| names.push(bytes::Bytes::copy_from_slice(name)))?;
-        let identified = names.into_iter().filter_map(|name| {
-            let found = self.lookup(directory, &name).ok()?;
-            Some(Identified { name, identity: found.identity, directory: found.stat.kind == Kind::Directory })
-        });
-        Ok(identified.collect())
+        let mut identified = Vec::with_capacity(names.len());
+        for name in names {
+            if let Some(Named { identity, stat }) = self.named(directory, &name)? {
+                identified.push(Identified { name, identity, directory: stat.kind == Kind::Directory });
+            }
+        }
+        Ok(identified)
     }
 }

@@ -74,10 +74,15 @@ impl Core {
         self.unnamed.get().is_some_and(|files| files.has(&name_in_store(identity)))
     }
 
-    /// Whether a descriptor of an earlier server is that of the object in its name.
-    fn is_of_name(&self, name: &str, descriptor: &OwnedFd) -> bool {
-        let Ok((identity, stat)) = self.identify(descriptor.as_fd()) else { return false };
-        matches!(stat.kind, Kind::Regular | Kind::Directory) && name_in_store(&identity) == name
+    /// Whether a descriptor of an earlier server is known to be of another object than the one in its name.
+    fn is_foreign(&self, name: &str, descriptor: &OwnedFd) -> bool {
+        match self.identify(descriptor.as_fd()) {
+            Ok((identity, stat)) => {
+                !matches!(stat.kind, Kind::Regular | Kind::Directory) || name_in_store(&identity) != name
+            }
+            // The object is looked at again when it is opened.
+            Err(_) => false,
+        }
     }
 }
 
@@ -96,12 +101,12 @@ impl HostTree {
         let mut foreign = 0;
         let mut left = BTreeSet::new();
         for (name, descriptor) in store.take_beginning(IN_STORE) {
-            if self.core.is_of_name(&name, &descriptor) {
-                left.insert(name);
-            } else {
+            if self.core.is_foreign(&name, &descriptor) {
                 foreign += 1;
                 // If the manager cannot be told, it has one descriptor too many.
                 let _ = DescriptorStore::remove(&name);
+            } else {
+                left.insert(name);
             }
         }
         let _ = self.core.unnamed.set(UnnamedFiles::new(most, left, told));

@@ -31,8 +31,13 @@ impl Core {
     /// The entries for a window. A directory that may have changed during the read may have been outside meanwhile, so
     /// its names are then in doubt.
     pub(super) fn list(&self, directory: &HostNode, mut window: Window) -> Result<(Window, Stat), VolumeError> {
+        self.learn_names(directory);
         let opened = calls::open_directory(directory.fd())?;
-        let (mounted, unsure) = (self.mounted_in(directory)?, self.unsure_in(directory));
+        let (mounted, unsure) = match self.mounted_in(directory) {
+            // Its path is too long for the table of mounts.
+            Err(VolumeError::NameTooLong { .. }) => (Vec::new(), Unsure::Everything),
+            mounted => (mounted?, self.unsure_in(directory)),
+        };
         let (read, (after, unchanged)) = self.beside_changes(directory, || {
             calls::each_entry(opened.as_fd(), |name, fileid, may_be_directory| {
                 let is_sure = match unsure {
@@ -63,15 +68,10 @@ impl Core {
 
     /// The names in a directory at which file systems are mounted.
     fn mounted_in(&self, directory: &HostNode) -> Result<Vec<OsString>, VolumeError> {
-        let points = self.file_systems.mounts.points()?;
-        if points.is_empty() {
-            return Ok(Vec::new());
-        }
         let held = directory.fd().as_raw_fd().to_string();
         let path = readlinkat(&self.descriptors, held, Vec::new()).map_err(error_of)?;
-        let points = points.get(Path::new(OsStr::from_bytes(path.as_bytes())));
-        let names = points.into_iter().flatten().filter_map(|point| point.below.file_name());
-        Ok(names.map(OsStr::to_owned).collect())
+        let points = self.file_systems.mounts.points()?;
+        Ok(points.names_in(Path::new(OsStr::from_bytes(path.as_bytes()))).to_vec())
     }
 
     /// The number of an entry's object, and the id of its file system if that is not the directory's. `None` if the host
@@ -97,8 +97,7 @@ impl Core {
         })?;
         for (named, name) in named.iter_mut().zip(names) {
             if !unchanged || named.is_none() {
-                let found = self.lookup(directory, name).ok();
-                *named = found.map(|found| Named { identity: found.identity, stat: found.stat });
+                *named = self.named(directory, name)?;
             }
         }
         Ok(named)

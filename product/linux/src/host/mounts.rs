@@ -1,4 +1,4 @@
-//! The places below the exports where file systems are mounted, as the host's table of mounts has them.
+//! The places where file systems are mounted, as the host's table of mounts has them.
 //!
 //! Owns: reading the table, and knowing when it has changed.
 //! Does not own: the file systems there (`filesystems`).
@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use afflux_volume::{DeviceKey, VolumeError};
@@ -26,10 +26,21 @@ pub(super) struct MountPoint {
     pub(super) below: PathBuf,
 }
 
-/// The mount points by the path of the directory that has them.
-pub(super) type MountPoints = BTreeMap<PathBuf, Vec<MountPoint>>;
+/// The host's mount points.
+pub(super) struct MountPoints {
+    /// The names of mount points, by the path of their directory.
+    names: BTreeMap<PathBuf, Vec<OsString>>,
+    pub(super) below_exports: Vec<MountPoint>,
+}
 
-/// The host's table of mounts, as far as it is about the exports.
+impl MountPoints {
+    /// The names of the mount points in the directory at a path.
+    pub(super) fn names_in(&self, directory: &Path) -> &[OsString] {
+        self.names.get(directory).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The host's table of mounts.
 pub(super) struct Mounts {
     /// The exports' paths on the host.
     exports: Vec<PathBuf>,
@@ -62,14 +73,14 @@ impl Mounts {
     }
 
     fn points_in(&self, table: &[u8]) -> MountPoints {
-        let mut points = MountPoints::new();
+        let mut points = MountPoints { names: BTreeMap::new(), below_exports: Vec::new() };
         for (device, path) in table.split(|&byte| byte == b'\n').filter_map(mount_point) {
-            for export in &self.exports {
-                let below = path.strip_prefix(export).ok().filter(|below| !below.as_os_str().is_empty());
-                if let (Some(below), Some(parent)) = (below, path.parent()) {
-                    let point = MountPoint { device, export: export.clone(), below: below.to_owned() };
-                    points.entry(parent.to_owned()).or_default().push(point);
-                }
+            if let (Some(directory), Some(name)) = (path.parent(), path.file_name()) {
+                points.names.entry(directory.to_owned()).or_default().push(name.to_owned());
+            }
+            let below = self.exports.iter().filter_map(|export| Some((export, path.strip_prefix(export).ok()?)));
+            for (export, below) in below.filter(|(_, below)| !below.as_os_str().is_empty()) {
+                points.below_exports.push(MountPoint { device, export: export.clone(), below: below.to_owned() });
             }
         }
         points

@@ -35,6 +35,8 @@ pub(super) struct HostNode {
     depth: AtomicU32,
     /// Changes of this object that share a sync of it alone.
     syncs: OnceLock<Arc<Group<()>>>,
+    /// Whether other bytes may be the same name in this directory, once that is known.
+    folds: OnceLock<bool>,
     /// The service manager keeps it, since it has no name or is about to lose it.
     kept: Mutex<Option<KeptUnnamed>>,
     /// The pool of its device, where calls about it run.
@@ -54,6 +56,7 @@ impl HostNode {
             data: Mutex::default(),
             depth,
             syncs: OnceLock::new(),
+            folds: OnceLock::new(),
             kept: Mutex::default(),
             pool,
         }
@@ -117,6 +120,16 @@ impl HostNode {
 
     pub(super) fn syncs(&self) -> &Arc<Group<()>> {
         self.syncs.get_or_init(|| Arc::new(Group::new()))
+    }
+
+    /// Whether other bytes may be the same name in this directory, as far as that was learnt.
+    pub(super) fn folds_names(&self) -> bool {
+        self.folds.get().copied().unwrap_or(false)
+    }
+
+    /// Learns that with `ask`, once.
+    pub(super) fn learn_names(&self, ask: impl FnOnce() -> bool) {
+        self.folds.get_or_init(ask);
     }
 
     /// The place of its descriptor with the service manager, under a lock that a change of it holds.

@@ -148,7 +148,7 @@ impl HostTree {
             let fd = openat(CWD, path, flags, Mode::empty())
                 .map_err(|errno| HostError::Open { path: path.clone(), source: errno.into() })?;
             let failed = |error| HostError::Failed { path: path.clone(), error };
-            note_form(&mut notes, path, form_of(fd.as_fd()));
+            note_form(&mut notes, path, form_of(fd.as_fd()).map_err(failed)?);
             core.by_handle &= can_open_handles(fd.as_fd());
             core.beneath &= has_openat2(fd.as_fd());
             let root = core.found(fd, false).map_err(failed)?;

@@ -18,9 +18,11 @@ use crate::scratch::Scratch;
 
 mod attributes;
 mod changed_locally;
+mod coarse_times;
 mod data;
 mod depth;
 mod escapes;
+mod folded_names;
 mod frozen;
 mod handles;
 mod held;
@@ -31,6 +33,7 @@ mod leases;
 mod names;
 mod numbers;
 mod renames;
+mod short_of_descriptors;
 mod start;
 mod xattrs;
 

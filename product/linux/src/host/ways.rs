@@ -7,10 +7,13 @@
 //! unknown kind costs calls, and never a wrong answer.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
 
 use rustix::fs::{StatxFlags, fstatfs};
+use rustix::io::Errno;
 
 use super::calls;
+use super::identity::last_errno;
 
 const SECOND_NS: u32 = 1_000_000_000;
 
@@ -47,8 +50,10 @@ enum Names {
     Exact,
     /// A flag of each directory says it.
     Flagged,
-    /// Other bytes may be the same name.
+    /// Names that differ in case are one name.
     Folded,
+    /// Other bytes may be the same name.
+    Unknown,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,8 +71,9 @@ impl Ways {
         let kind = fstatfs(fd).map_or(0, |stat| stat.f_type as u64 & u64::from(u32::MAX));
         let ways = |unsure, names, time_unit_ns| Self { unsure, names, time_unit_ns };
         match kind {
-            magic::EXT => ways(Unsure::Nothing, Names::Flagged, ext_time_unit_ns(fd)),
-            magic::F2FS | magic::TMPFS => ways(Unsure::Nothing, Names::Flagged, 1),
+            magic::EXT => ways(Unsure::Nothing, flagged("ext4"), ext_time_unit_ns(fd)),
+            magic::F2FS => ways(Unsure::Nothing, flagged("f2fs"), 1),
+            magic::TMPFS => ways(Unsure::Nothing, flagged("tmpfs"), 1),
             magic::XFS if folds_on_xfs(fd) => ways(Unsure::Nothing, Names::Folded, 1),
             magic::XFS | magic::RAMFS | magic::EROFS => ways(Unsure::Nothing, Names::Exact, 1),
             magic::SQUASHFS => ways(Unsure::Nothing, Names::Exact, SECOND_NS),
@@ -75,25 +81,33 @@ impl Ways {
             magic::OVERLAYFS => ways(Unsure::Everything, Names::Flagged, 1),
             magic::FAT => ways(Unsure::Everything, Names::Folded, 2 * SECOND_NS),
             magic::EXFAT => ways(Unsure::Everything, Names::Folded, SECOND_NS / 100),
-            magic::NTFS3 => ways(Unsure::Everything, Names::Folded, 100),
+            magic::NTFS3 => ways(Unsure::Everything, Names::Unknown, 100),
             magic::HFSPLUS => ways(Unsure::Everything, Names::Folded, SECOND_NS),
-            _ => ways(Unsure::Everything, Names::Folded, 1),
+            _ => ways(Unsure::Everything, Names::Unknown, 1),
         }
     }
 
-    /// Whether other bytes may be the same name in this directory, which must be open for reading.
-    pub(super) fn fold_names(self, directory: BorrowedFd<'_>) -> bool {
+    /// Whether other bytes may be the same name in this directory.
+    pub(super) fn may_fold_names(self, directory: BorrowedFd<'_>) -> bool {
+        self.names == Names::Unknown || self.fold_case(directory)
+    }
+
+    /// Whether names that differ in case are surely one name in this directory.
+    pub(super) fn fold_case(self, directory: BorrowedFd<'_>) -> bool {
         match self.names {
-            Names::Exact => false,
+            Names::Exact | Names::Unknown => false,
             Names::Flagged => has_folding_flag(directory),
             Names::Folded => true,
         }
     }
+}
 
-    /// Whether each directory has to be asked about its names.
-    pub(super) fn are_of_each_directory(self) -> bool {
-        self.names == Names::Flagged
-    }
+/// A kernel without this feature has no directories with the flag.
+fn flagged(kind: &str) -> Names {
+    let feature = Path::new("/sys/fs").join(kind).join("features/casefold");
+    // In a sandbox nobody may see it.
+    let is_known = Path::new("/sys/fs").join(kind).join("features").exists();
+    if is_known && !feature.exists() { Names::Exact } else { Names::Flagged }
 }
 
 /// An inode of 128 bytes has room for whole seconds alone, and for no time of birth.
@@ -105,11 +119,14 @@ fn ext_time_unit_ns(fd: BorrowedFd<'_>) -> u32 {
 const FS_IOC_GETFLAGS: libc::c_ulong = 0x8008_6601;
 const FS_CASEFOLD_FL: libc::c_long = 0x4000_0000;
 
+/// Whether a directory has the flag. One that cannot be asked counts as one with it.
 fn has_folding_flag(directory: BorrowedFd<'_>) -> bool {
+    let Ok(directory) = calls::open_directory(directory) else { return true };
     let mut flags: libc::c_long = 0;
     // SAFETY: the call writes at most one long, and `flags` is one and outlives it.
     let result = unsafe { libc::ioctl(directory.as_raw_fd(), FS_IOC_GETFLAGS as _, &raw mut flags) };
-    result == 0 && flags & FS_CASEFOLD_FL != 0
+    let knows_no_flags = result != 0 && matches!(last_errno(), Errno::NOTTY | Errno::OPNOTSUPP);
+    !knows_no_flags && (result != 0 || flags & FS_CASEFOLD_FL != 0)
 }
 
 /// `XFS_IOC_FSGEOMETRY_V1`, and its structure as words: the flags are the 23rd.

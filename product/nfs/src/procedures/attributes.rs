@@ -116,6 +116,7 @@ pub(super) async fn information<P: Platform>(on: &Task<'_, P>, draft: &mut Draft
     const SYMLINK: u32 = 0x02;
     const HOMOGENEOUS: u32 = 0x08;
     const CAN_SET_TIME: u32 = 0x10;
+    const SECOND_NS: u32 = 1_000_000_000;
     let inode = on.resolve(object).await?;
     let file_bytes_max = on.volume.file_bytes_max(&inode).await.min(FILE_BYTES_MAX);
     let attributes = attributes_if_any(on, &inode).await?;
@@ -132,9 +133,9 @@ pub(super) async fn information<P: Platform>(on: &Task<'_, P>, draft: &mut Draft
     ];
     sizes.iter().for_each(|&size| writer.u32(size));
     writer.u64(file_bytes_max);
-    // Times are kept to 0 seconds and 1 nanosecond.
-    writer.u32(0);
-    writer.u32(1);
+    let unit_ns = inode.time_unit_ns();
+    writer.u32(unit_ns / SECOND_NS);
+    writer.u32(unit_ns % SECOND_NS);
     writer.u32(LINK | SYMLINK | HOMOGENEOUS | CAN_SET_TIME);
     Ok(())
 }

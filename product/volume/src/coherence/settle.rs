@@ -103,11 +103,9 @@ impl<P: Platform> Volume<P> {
         let (mtime, ctime) = inode.times();
         let set = |mtime| AttributeChange { mtime: SetTime::To(mtime), ..AttributeChange::default() };
         let stat = self.set_past(&inode.node, set(mtime), false, |stat| stat.ctime >= ctime).await?.stat;
-        if stat.mtime >= mtime {
-            return Ok(stat);
-        }
-        // A file system with times in seconds, or in steps of two seconds.
-        Ok(self.tree.set(&inode.node, set(mtime.next_even_second()), false).await?.stat)
+        // A file system with a coarser unit than the tree knew: clients are told its times from now on.
+        inode.learn_time_unit(mtime, stat.mtime);
+        Ok(stat)
     }
 
     /// Makes every written file durable on the host, with its times; after the engine was drained, little is left to

@@ -152,10 +152,11 @@ impl<P: Platform> Volume<P> {
         self.write_before_privileges(inode, &rest).await;
         let look = inode.look();
         inode.changes.fetch_add(1, Ordering::Relaxed);
-        let told = inode.change_time();
+        let (told, is_coarse) = (inode.change_time(), inode.has_coarse_times());
+        let is_past = |time| if is_coarse { time >= told } else { time > told };
         // A new size becomes durable with the file.
         let begins = self.names_durable() && change.size.is_none();
-        let Changed { stat, stable } = self.set_past(node, rest, begins, |stat| stat.ctime > told).await?;
+        let Changed { stat, stable } = self.set_past(node, rest, begins, |stat| is_past(stat.ctime)).await?;
         let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
         let set = inode.changed(stat, self.now(), times, Some(&look));
         self.settle_later(inode);
@@ -225,6 +226,12 @@ impl<P: Platform> Volume<P> {
     pub async fn file_bytes_max(&self, inode: &Arc<Inode<P>>) -> u64 {
         let device = self.device(inode.device, &inode.node).await.ok();
         device.and_then(|id| self.engine.file_bytes_max(id)).unwrap_or(FILE_BYTES_MAX)
+    }
+
+    /// Whether other bytes may be the same name in a directory: nobody may take such a name for present or absent because
+    /// of what he knows of another one.
+    pub fn folds_names(&self, directory: &Inode<P>) -> bool {
+        self.tree.folds_names(&directory.node)
     }
 
     /// The limits on names in the object's file system.

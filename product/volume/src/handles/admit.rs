@@ -59,7 +59,11 @@ impl<P: Platform> Volume<P> {
         let Found { node, identity, stat } = found;
         let stat = self.numbers.numbered(&identity, stat)?;
         let handle = self.key.seal(&identity, export);
-        let make = || Inode::new(&self.engine, identity, handle, node, stat, self.now(), &self.table.descriptors);
+        let unit = self.devices.time_unit(stat.device, self.tree.time_unit_ns(&node));
+        let make = || {
+            Inode::new(&self.engine, identity, handle, node, stat, self.now(), &self.table.descriptors)
+                .with_times_in(unit)
+        };
         Ok(self.table.get_or_insert(&identity, make))
     }
 

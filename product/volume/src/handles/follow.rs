@@ -3,12 +3,14 @@
 //! Owns: the way down from an ancestor in memory, and its length.
 //! Does not own: locations (`objects::location`), the next step if no location leads to the object (`resolve`,
 //! `search`).
-//! Invariants: an object found by a location is used only if it has the wanted identity.
+//! Invariants: an object found by a location is used only if it has the wanted identity. Only the host's word that a name
+//! is not there counts as such: any other error is the caller's.
 
 use std::sync::Arc;
 
 use afflux_engine::Platform;
 
+use crate::error::VolumeError;
 use crate::objects::inode::Inode;
 use crate::objects::location::Location;
 use crate::tree::identity::Identity;
@@ -23,8 +25,22 @@ pub(super) enum Followed<P: Platform> {
     Found(Arc<Inode<P>>),
     /// There are none.
     Unknown,
-    /// Another object is there: ours was moved or removed since.
+    /// Another object is there, or nothing: ours was moved or removed since.
     Misled,
+    /// The host could not tell.
+    Failed(VolumeError),
+}
+
+impl<P: Platform> From<VolumeError> for Followed<P> {
+    /// The meaning of an error on the way. Behind a directory that may not be searched the object is found by no name, but
+    /// it may have moved elsewhere.
+    fn from(error: VolumeError) -> Self {
+        match error {
+            VolumeError::NotFound | VolumeError::NotDirectory | VolumeError::Stale => Self::Misled,
+            VolumeError::Denied | VolumeError::NotPermitted => Self::Misled,
+            error => Self::Failed(error),
+        }
+    }
 }
 
 impl<P: Platform> Volume<P> {
@@ -46,8 +62,9 @@ impl<P: Platform> Volume<P> {
             at = location.parent;
         };
         while let Some((expected, name)) = path.pop() {
-            let Ok(found) = self.tree.lookup(&inode.node, name.clone()).await else {
-                return Followed::Misled;
+            let found = match self.tree.lookup(&inode.node, name.clone()).await {
+                Ok(found) => found,
+                Err(error) => return error.into(),
             };
             if found.identity != expected {
                 return Followed::Misled;
@@ -55,7 +72,7 @@ impl<P: Platform> Volume<P> {
             let location = Location { parent: inode.identity, name };
             match self.admit(found, export, Some(location)).await {
                 Ok(admitted) => inode = admitted,
-                Err(_) => return Followed::Misled,
+                Err(error) => return error.into(),
             }
         }
         Followed::Found(inode)

@@ -89,6 +89,7 @@ impl<P: Platform> Volume<P> {
         match self.follow(identity, export).await {
             Followed::Found(inode) => Ok(inode),
             Followed::Unknown | Followed::Misled => self.search(identity, export).await,
+            Followed::Failed(error) => Err(error),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! ways from a handle to its object (`resolve`).
 //! Invariants: one walk at a time, and it serves all callers that wait at its begin. There is a pause after each
 //! complete walk, so that any number of handles of removed objects cost one walk in a pause. A walk shows an object to
-//! be `Stale` only if no change of ours carried a directory past the walk. It must also have begun after the object was
+//! be `Stale` only if it could see every directory, and no change of ours carried one past the walk. It must also have begun after the object was
 //! asked for, or no object may have been lost from sight since its begin.
 
 use std::collections::BTreeSet;
@@ -27,6 +27,10 @@ use crate::volume::Volume;
 
 /// Pause between two complete walks of the exports in search of identities.
 const WALK_PAUSE_NS: u64 = 5 * Nanos::SECOND;
+/// Linux's errno for something to be tried again.
+const EAGAIN: i32 = 11;
+/// Linux's errno for a path that is too long.
+const ENAMETOOLONG: i32 = 36;
 /// Most walks that one search waits for.
 const WALKS_MAX: usize = 3;
 
@@ -40,6 +44,33 @@ struct Level {
     wanted: Vec<(Identity, Bytes)>,
 }
 
+/// What a walk has seen.
+struct Seen {
+    /// Wanted and seen, but already gone from there.
+    missed: BTreeSet<Identity>,
+    /// Or the first error.
+    whole: Result<(), VolumeError>,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { missed: BTreeSet::new(), whole: Ok(()) }
+    }
+}
+
+impl Seen {
+    /// A part was not seen. Nothing was to be seen in it if the host says that it is not there.
+    fn not(&mut self, error: VolumeError) {
+        match error {
+            VolumeError::NotFound | VolumeError::NotDirectory => {}
+            // The directory was moved out, or removed after its entries had gone elsewhere.
+            VolumeError::Stale if self.whole.is_ok() => self.whole = Err(VolumeError::Io { errno: EAGAIN }),
+            error if self.whole.is_ok() => self.whole = Err(error),
+            _ => {}
+        }
+    }
+}
+
 impl<P: Platform> Volume<P> {
     /// Walks the exports for an object without a known location. It is `Stale` only after a walk that no directory of
     /// ours was carried past. An object that others moved is found after a pause.
@@ -49,8 +80,10 @@ impl<P: Platform> Volume<P> {
             // One walk serves all its waiters.
             let mut walk = self.walk.lock().await;
             let followed = self.follow(identity, export).await;
-            if let Followed::Found(inode) = followed {
-                return Ok(inode);
+            match followed {
+                Followed::Found(inode) => return Ok(inode),
+                Followed::Failed(error) => return Err(error),
+                Followed::Unknown | Followed::Misled => {}
             }
             if let Some(last) = &walk.last {
                 if self.proves_gone(last, &wanted, matches!(followed, Followed::Unknown)) {
@@ -58,11 +91,13 @@ impl<P: Platform> Volume<P> {
                 }
                 self.engine.platform().sleep_until(last.ended.after(WALK_PAUSE_NS)).await;
             }
-            self.walk_for_all(&mut walk).await;
+            let walked = self.walk_for_all(&mut walk).await;
             // A rename that was under way has recorded its location once this lock is taken.
             drop(self.moving.lock().await);
-            if let Followed::Found(inode) = self.follow(identity, export).await {
-                return Ok(inode);
+            match self.follow(identity, export).await {
+                Followed::Found(inode) => return Ok(inode),
+                Followed::Failed(error) => return Err(error),
+                Followed::Unknown | Followed::Misled => walked?,
             }
             if walk.last.as_ref().is_some_and(|last| self.proves_gone(last, &wanted, false)) {
                 // The object must not be looked for at its old location.
@@ -70,7 +105,8 @@ impl<P: Platform> Volume<P> {
                 return Err(VolumeError::Stale);
             }
         }
-        Err(VolumeError::Stale)
+        // Others moved it each time.
+        Err(VolumeError::Io { errno: EAGAIN })
     }
 
     /// Whether a walk suffices to call an object gone that it did not meet.
@@ -83,8 +119,8 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Walks until every wanted object is met, or to the end. A walk to the end must not have had a directory of ours
-    /// carried past it; if one was, a second walk holds off renames.
-    async fn walk_for_all(&self, walk: &mut Walk<P>) {
+    /// carried past it; if one was, a second walk holds off renames. The error is of a part that could not be seen.
+    async fn walk_for_all(&self, walk: &mut Walk<P>) -> Result<(), VolumeError> {
         walk.met.clear();
         let before = walk.last.take();
         for held in [false, true] {
@@ -94,25 +130,28 @@ impl<P: Platform> Volume<P> {
             let begun = Walked { number, ended: self.now(), complete: false, missed: BTreeSet::new(), sight };
             walk.last = Some(begun.clone());
             let moving = if held { Some(self.moving.lock().await) } else { None };
-            let mut missed = BTreeSet::new();
-            let to_the_end = self.walk_once(&mut walk.met, &mut missed).await;
+            let mut seen = Seen::default();
+            let to_the_end = self.walk_once(&mut walk.met, &mut seen).await;
             let carried_past = moving.is_none() && self.known_locations.carried_count() != carried;
             drop(moving);
             if !to_the_end {
                 // All wanted objects were met: the next search need not wait because of this walk.
                 walk.last = before;
-                return;
+                return Ok(());
             }
-            walk.last = Some(Walked { ended: self.now(), complete: !carried_past, missed, ..begun });
+            let Seen { missed, whole } = seen;
+            let complete = !carried_past && whole.is_ok();
+            walk.last = Some(Walked { ended: self.now(), complete, missed, ..begun });
             if !carried_past {
-                return;
+                return whole;
             }
         }
+        Ok(())
     }
 
     /// Walks the exports, a directory at a time, and records all locations. Holds open only the path to the current
     /// directory. False if it ended early, since all wanted objects were met.
-    async fn walk_once(&self, met: &mut Vec<Arc<Inode<P>>>, missed: &mut BTreeSet<Identity>) -> bool {
+    async fn walk_once(&self, met: &mut Vec<Arc<Inode<P>>>, seen: &mut Seen) -> bool {
         let mut open: BTreeSet<Identity> = self.known_locations.wanted();
         for inode in met.iter() {
             open.remove(&inode.identity);
@@ -122,20 +161,21 @@ impl<P: Platform> Volume<P> {
         }
         for export in &self.exports {
             let root = &export.root;
-            let mut path = vec![self.scan(root.node.clone(), root.identity, &open).await];
+            let mut path = vec![self.scan(root.node.clone(), root.identity, &open, seen).await];
             while let Some(level) = path.last_mut() {
                 self.engine.platform().preemption_point().await;
                 for (wanted, name) in mem::take(&mut level.wanted) {
                     match self.reach(&level.node, level.identity, wanted, name, export.tag).await {
-                        Some(inode) => {
+                        Ok(Some(inode)) => {
                             open.remove(&wanted);
-                            missed.remove(&wanted);
+                            seen.missed.remove(&wanted);
                             met.push(inode);
                         }
                         // It was moved since: its remembered location may be older than the move.
-                        None => {
-                            missed.insert(wanted);
+                        Ok(None) => {
+                            seen.missed.insert(wanted);
                         }
+                        Err(error) => seen.not(error),
                     }
                     if open.is_empty() {
                         return false;
@@ -147,17 +187,19 @@ impl<P: Platform> Volume<P> {
                 };
                 let node = level.node.clone();
                 if path.len() == DEPTH_MAX {
+                    seen.not(VolumeError::Io { errno: ENAMETOOLONG });
                     continue;
                 }
-                if let Ok(found) = self.tree.lookup(&node, name).await {
-                    path.push(self.scan(found.node, found.identity, &open).await);
+                match self.tree.lookup(&node, name).await {
+                    Ok(found) => path.push(self.scan(found.node, found.identity, &open, seen).await),
+                    Err(error) => seen.not(error),
                 }
             }
         }
         true
     }
 
-    /// The wanted object, if the walk has just seen it.
+    /// The wanted object, if the walk has just seen it, and it is still there.
     async fn reach(
         &self,
         node: &Node,
@@ -165,17 +207,32 @@ impl<P: Platform> Volume<P> {
         wanted: Identity,
         name: Bytes,
         export: u16,
-    ) -> Option<Arc<Inode<P>>> {
-        let found = self.tree.lookup(node, name.clone()).await.ok().filter(|found| found.identity == wanted);
-        if found.is_none() {
-            self.known_locations.note_lost_location();
+    ) -> Result<Option<Arc<Inode<P>>>, VolumeError> {
+        let found = match self.tree.lookup(node, name.clone()).await {
+            Ok(found) if found.identity == wanted => found,
+            Ok(_) | Err(VolumeError::NotFound | VolumeError::NotDirectory) => {
+                self.known_locations.note_lost_location();
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        match self.admit(found, export, Some(Location { parent, name })).await {
+            Ok(inode) => Ok(Some(inode)),
+            // It has lost its last name since.
+            Err(VolumeError::Stale) => Ok(None),
+            Err(error) => Err(error),
         }
-        self.admit(found?, export, Some(Location { parent, name })).await.ok()
     }
 
-    /// Reads one directory for a walk; an unreadable one counts as empty.
-    async fn scan(&self, node: Node, identity: Identity, wanted: &BTreeSet<Identity>) -> Level {
-        let entries = self.tree.identities(&node).await.unwrap_or_default();
+    /// Reads one directory for a walk.
+    async fn scan(&self, node: Node, identity: Identity, wanted: &BTreeSet<Identity>, seen: &mut Seen) -> Level {
+        let entries = match self.tree.identities(&node).await {
+            Ok(entries) => entries,
+            Err(error) => {
+                seen.not(error);
+                Vec::new()
+            }
+        };
         let mut level = Level { node, identity, directories: Vec::new(), wanted: Vec::new() };
         self.known_locations.listed(identity, &entries);
         for entry in entries {

@@ -20,6 +20,7 @@ use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Kind, Ou
 use crate::tree::caller::Caller;
 use crate::tree::directory::{Change, Created, Linked, New, Removed, Renamed, SpecialKind, Stat};
 use crate::tree::identity::Identity;
+use crate::tree::listed::Listing;
 use crate::tree::names;
 use crate::tree::rename_how::RenameHow;
 use crate::volume::{STOPPED, Volume};
@@ -235,7 +236,7 @@ impl<P: Platform> Volume<P> {
                 return Outcome { result: Err(error), consistency };
             }
         };
-        parent.listed().insert(&name, inode.fileid());
+        self.list_change(parent, |listing| listing.insert(&name, inode.fileid()));
         self.known_locations.met(&inode.identity);
         self.known_locations.found_at(&inode, Location { parent: parent.identity, name: name.clone() });
         let attached = match data {
@@ -304,7 +305,7 @@ impl<P: Platform> Volume<P> {
             Err(error) => return self.not_changed(parent, error),
         };
         let consistency = self.entries_changed(parent, change);
-        parent.listed().remove(&name);
+        self.list_change(parent, |listing| listing.remove(&name));
         self.name_taken(&identity, stat);
         drop(changing);
         self.keep_removed(&identity).await;
@@ -392,7 +393,7 @@ impl<P: Platform> Volume<P> {
             from.listed().forget();
             to.listed().forget();
         } else {
-            from.listed().remove(&from_name);
+            self.list_change(from, |listing| listing.remove(&from_name));
             self.list_moved(to, &to_name, &moved);
         }
         match (replaced, exchanged) {
@@ -464,7 +465,7 @@ impl<P: Platform> Volume<P> {
             }
         };
         let consistency = self.entries_changed(parent, change);
-        parent.listed().insert(&name, inode.fileid());
+        self.list_change(parent, |listing| listing.insert(&name, inode.fileid()));
         self.known_locations.relocate(
             &self.table,
             &inode.identity,
@@ -501,10 +502,16 @@ impl<P: Platform> Volume<P> {
         directory.changed(change.after, self.now(), Times::Entries, None)
     }
 
+    /// Changes the kept listing of a directory by a name. Where the name may have been spelt otherwise, nothing is kept.
+    fn list_change(&self, directory: &Arc<Inode<P>>, change: impl FnOnce(&mut Listing)) {
+        let mut listing = directory.listed();
+        if self.folds_names(directory) { listing.forget() } else { change(&mut listing) }
+    }
+
     /// Adds a renamed object to the kept listing of its new directory.
     fn list_moved(&self, directory: &Arc<Inode<P>>, name: &Bytes, (identity, stat): &(Identity, Stat)) {
         match self.numbers.of(identity.fsid(), stat.fileid) {
-            Ok(number) => directory.listed().insert(name, number),
+            Ok(number) => self.list_change(directory, |listing| listing.insert(name, number)),
             Err(_) => directory.listed().forget(),
         }
     }

@@ -191,7 +191,12 @@ impl<P: Platform> Volume<P> {
         let mut dressed = Vec::with_capacity(piece.entries.len());
         for batch in piece.entries.chunks(NAMES_MAX) {
             let names = batch.iter().map(|entry| entry.name.clone()).collect();
-            let named = self.tree.name_all(&node, names).await?;
+            let named = match self.tree.name_all(&node, names).await {
+                Ok(named) => named,
+                // The names are certain: they are listed without attributes.
+                Err(_) if !piece.doubtful => vec![None; batch.len()],
+                Err(error) => return Err(error),
+            };
             for (entry, named) in batch.iter().zip(named) {
                 let mut entry = bare(entry);
                 let Some(named) = named else {

@@ -14,6 +14,7 @@ use futures_util::lock::{Mutex as TaskMutex, OwnedMutexGuard};
 
 use crate::error::VolumeError;
 use crate::lock::lock;
+use crate::objects::time_unit::TimeUnit;
 use crate::task;
 use crate::tree::directory::{DeviceFactory, DeviceKey, Directory, NewDevice, Node};
 
@@ -33,6 +34,7 @@ struct Met {
     tended: Arc<TaskMutex<()>>,
     /// Held while unused objects of it are made clean.
     cleaned: Arc<TaskMutex<()>>,
+    time_unit: Arc<TimeUnit>,
 }
 
 impl Met {
@@ -48,6 +50,13 @@ impl Devices {
 
     fn met(&self, key: DeviceKey) -> Arc<Met> {
         Arc::clone(lock(&self.met).entry(key).or_default())
+    }
+
+    /// The unit of times on a device, of which the tree tells `known_ns`.
+    pub(crate) fn time_unit(&self, key: DeviceKey, known_ns: u32) -> Arc<TimeUnit> {
+        let unit = Arc::clone(&self.met(key).time_unit);
+        unit.note(known_ns);
+        unit
     }
 
     /// The turn to look after unused objects of a device; none while somebody else has it.

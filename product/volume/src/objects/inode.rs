@@ -19,6 +19,7 @@ use crate::error::VolumeError;
 use crate::objects::handle::FileHandle;
 use crate::objects::location::Location;
 use crate::objects::rights::{self, CachedRights, Remembered, Use};
+use crate::objects::time_unit::TimeUnit;
 use crate::objects::usage::{Mark, Usage};
 use crate::tree::attributes::{Attributes, Consistency, Kind, Timestamp, WccAttributes, without_privileges};
 use crate::tree::caller::Caller;
@@ -37,6 +38,9 @@ const PAGE_BYTES: u64 = 4096;
 /// Most seconds by which a host's coarse times may lag behind those told to clients; with a larger lag, its clock was
 /// set.
 const CLOCK_BEHIND_S_MAX: i64 = 2;
+
+/// With a unit of times from here on, two changes after each other may have one time.
+const COARSE_NS: u32 = 1_000_000;
 
 /// An object of the volume: a file, a directory, a symbolic link, ... One for each host object.
 pub struct Inode<P: Platform> {
@@ -71,6 +75,8 @@ pub struct Inode<P: Platform> {
     /// The tree has said that it can be written.
     writable: AtomicBool,
     engine: Arc<Engine<P>>,
+    /// The unit of times on its file system.
+    time_unit: Arc<TimeUnit>,
     /// Descriptors held by all inodes; the drop gives this inode's share back.
     descriptors: Arc<AtomicUsize>,
 }
@@ -81,7 +87,7 @@ pub(crate) struct InodeState {
     pub(crate) stat: Stat,
     /// When the host was last asked.
     pub(crate) checked: Nanos,
-    /// The times as told to clients.
+    /// The times as told to clients, who get them cut to the file system's unit.
     atime: Timestamp,
     mtime: Timestamp,
     ctime: Timestamp,
@@ -174,8 +180,15 @@ impl<P: Platform> Inode<P> {
             file: OnceLock::new(),
             writable: AtomicBool::new(false),
             engine: Arc::clone(engine),
+            time_unit: Arc::default(),
             descriptors,
         }
+    }
+
+    /// The object, on a file system that keeps times in this unit.
+    pub(crate) fn with_times_in(mut self, time_unit: Arc<TimeUnit>) -> Self {
+        self.time_unit = time_unit;
+        self
     }
 
     /// The kind of object. Never changes.
@@ -405,15 +418,41 @@ impl<P: Platform> Inode<P> {
         Look { changes, usage, written: self.file().map(File::change_count) }
     }
 
+    /// The unit of times on its file system, in nanoseconds: every time told to clients is a multiple of it.
+    pub fn time_unit_ns(&self) -> u32 {
+        self.time_unit.ns()
+    }
+
+    /// The host was given a modification time, and kept another one.
+    pub(crate) fn learn_time_unit(&self, given: Timestamp, kept: Timestamp) {
+        self.time_unit.learn(given, kept);
+    }
+
+    /// Whether two changes after each other have one time.
+    pub(crate) fn has_coarse_times(&self) -> bool {
+        self.time_unit_ns() >= COARSE_NS
+    }
+
     /// The modification and the change time as told to clients.
     pub(crate) fn times(&self) -> (Timestamp, Timestamp) {
-        let state = self.state();
-        (state.mtime, state.ctime)
+        let WccAttributes { mtime, ctime, .. } = self.before(&self.state());
+        (mtime, ctime)
     }
 
     /// The change time as told to clients.
     pub(crate) fn change_time(&self) -> Timestamp {
-        self.state().ctime
+        self.times().1
+    }
+
+    /// The state before a change, as told to clients.
+    #[inline]
+    fn before(&self, state: &InodeState) -> WccAttributes {
+        let unit_ns = self.time_unit_ns();
+        let (size, mtime, ctime) = (state.size, state.mtime, state.ctime);
+        if unit_ns == 1 {
+            return WccAttributes { size, mtime, ctime };
+        }
+        WccAttributes { size, mtime: mtime.cut_to(unit_ns), ctime: ctime.cut_to(unit_ns) }
     }
 
     /// Whether the file has a setuid or setgid bit that its next write must clear.
@@ -446,6 +485,7 @@ impl<P: Platform> Inode<P> {
         let stat = state.stat;
         let size = self.file().map_or(stat.size, |file| file.size().min(size_max));
         state.size = size;
+        let WccAttributes { mtime, ctime, .. } = self.before(state);
         Attributes {
             kind: self.kind,
             mode: if state.unprivileged { without_privileges(stat.mode) } else { stat.mode },
@@ -459,15 +499,15 @@ impl<P: Platform> Inode<P> {
             fsid: self.identity.fsid(),
             fileid: self.fileid,
             atime: state.atime,
-            mtime: state.mtime,
-            ctime: state.ctime,
+            mtime,
+            ctime,
         }
     }
 
     /// Both sides of an operation without effect.
     pub(crate) fn unchanged(&self) -> Consistency {
         let mut state = self.state();
-        let before = state.before();
+        let before = self.before(&state);
         Consistency { before: Some(before), after: Some(self.client_attributes_within(&mut state, before.size)) }
     }
 
@@ -505,7 +545,7 @@ impl<P: Platform> Inode<P> {
     #[inline]
     fn bytes_changed(&self, state: &mut InodeState, now: Timestamp, size_max: u64) -> Consistency {
         self.changes.fetch_add(1, Ordering::Relaxed);
-        let before = state.before();
+        let before = self.before(state);
         state.mtime = now.moved_past(state.mtime);
         state.ctime = now.moved_past(state.ctime);
         state.unsettled = true;
@@ -521,7 +561,7 @@ impl<P: Platform> Inode<P> {
     pub(crate) fn changed(&self, stat: Stat, now: Nanos, times: Times, look: Option<&Look>) -> Consistency {
         let changes = self.changes.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state();
-        let (before, known) = (state.before(), state.stat);
+        let (before, known) = (self.before(&state), state.stat);
         // Our own change of a directory's entries does not affect rights on it.
         if times != Times::Entries || !state.gives_rights_as(&stat) {
             self.forget_rights(&mut state);
@@ -639,7 +679,8 @@ impl<P: Platform> Inode<P> {
         }
         // The host's clock has not passed the time told to clients, but will have at the next try. If the clock was set
         // back, the file does not wait for that.
-        let behind = stat.ctime < state.ctime && state.ctime.seconds - stat.ctime.seconds <= CLOCK_BEHIND_S_MAX;
+        let told = self.before(&state).ctime;
+        let behind = stat.ctime < told && told.seconds - stat.ctime.seconds <= CLOCK_BEHIND_S_MAX;
         state.unsettled = behind;
         state.unprivileged = false;
         state.checked = now;
@@ -681,10 +722,6 @@ pub(crate) enum Times {
 impl InodeState {
     fn has_ended(&self) -> bool {
         self.removed && self.holders == 0
-    }
-
-    fn before(&self) -> WccAttributes {
-        WccAttributes { size: self.size, mtime: self.mtime, ctime: self.ctime }
     }
 
     fn is_like(&self, stat: &Stat) -> bool {

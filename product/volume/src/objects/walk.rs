@@ -31,7 +31,7 @@ pub(crate) struct Walked {
     /// The number of the walk: objects wanted before this number were looked for.
     pub(crate) number: u64,
     pub(crate) ended: Nanos,
-    /// It reached the end, and no directory of ours was carried past it.
+    /// It reached the end, could see everything, and no directory of ours was carried past it.
     pub(crate) complete: bool,
     /// Wanted and seen, but already gone from there.
     pub(crate) missed: BTreeSet<Identity>,

@@ -2,7 +2,8 @@
 //!
 //! Owns: the plain types, and how a time moves forward.
 //! Does not own: the source of the values (`objects::inode`), the encoding in a protocol.
-//! Invariants: a time given to a client for its own change is later than the one before it.
+//! Invariants: a time given to a client for its own change is later than the one before it, as far as the file system's
+//! unit of times allows.
 
 use afflux_engine::WallNanos;
 
@@ -37,10 +38,13 @@ impl Timestamp {
         i128::from(self.seconds) * i128::from(Self::SECOND_NANOS) + i128::from(self.nanos)
     }
 
-    /// The first time that is no earlier and that every file system stores exactly.
-    pub(crate) fn next_even_second(self) -> Self {
-        let up = self.seconds.saturating_add(i64::from(self.nanos > 0));
-        Self { seconds: up.saturating_add(up & 1), nanos: 0 }
+    /// The last time that is no later, and a multiple of a unit of nanoseconds or of whole seconds.
+    #[must_use]
+    pub(crate) fn cut_to(self, unit_ns: u32) -> Self {
+        match unit_ns / Self::SECOND_NANOS {
+            0 => Self { nanos: self.nanos - self.nanos % unit_ns.max(1), ..self },
+            seconds => Self { seconds: self.seconds - self.seconds.rem_euclid(seconds.into()), nanos: 0 },
+        }
     }
 
     /// This time, or the nanosecond after `before` if that is later.

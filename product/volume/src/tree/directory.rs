@@ -361,6 +361,18 @@ pub trait Directory: Send + Sync + 'static {
         false
     }
 
+    /// The unit of the times on the object's file system: each kept time is a multiple of it, up to two seconds. 1 if it is
+    /// not known. Asks the host nothing.
+    fn time_unit_ns(&self, _node: &Node) -> u32 {
+        1
+    }
+
+    /// Whether other bytes may be the same name in a directory in which a name was looked up, listed or made before. Asks
+    /// the host nothing.
+    fn folds_names(&self, _directory: &Node) -> bool {
+        false
+    }
+
     /// The object with this identity, anywhere in an exported file system. `Stale` if it is gone, `NotSupported` if it
     /// cannot be found this way.
     fn open_identity(&self, identity: Identity) -> Pending<'_, Found>;
@@ -368,7 +380,8 @@ pub trait Directory: Send + Sync + 'static {
     /// The object called `name`. A symbolic link is returned itself, never its target.
     fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found>;
 
-    /// The object of each of `names`, in their order, without keeping it open.
+    /// The object of each of `names`, in their order, without keeping it open. `None` only for a name that is not there:
+    /// the listing of a doubtful piece leaves such a name out.
     fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>>;
 
     /// The directory above `directory`; `Stale` if that is in no export. Not for a root.
@@ -377,7 +390,8 @@ pub trait Directory: Send + Sync + 'static {
     /// Offers every entry but "." and ".." to the window, and returns the directory's attributes.
     fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)>;
 
-    /// Every entry but "." and "..", with its object.
+    /// Every entry but "." and "..", with its object. Only an entry that is no longer there may be left out. An entry that
+    /// cannot be looked at is an error: a search takes an object that it does not meet for gone.
     fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>>;
 
     /// The object's current attributes.

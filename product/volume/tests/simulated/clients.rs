@@ -9,7 +9,7 @@ use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Random, Setup, SimMachine, TreeOptions, World, WorldOptions,
 };
 use afflux_volume::VolumeKnob;
-use afflux_volume::{AttributeChange, CreateHow, Directory, VolumeError};
+use afflux_volume::{AttributeChange, CreateHow, Directory, SetTime, VolumeError};
 use bytes::Bytes;
 
 use crate::client::{Client, Files, OPERATIONS, Object, bytes_of, disturb, moves_forward};
@@ -260,6 +260,44 @@ fn a_host_with_a_coarse_clock_holds_the_times_that_clients_were_told() {
         assert!(on_host(&lab).ctime >= told.ctime, "round {round}");
         let now = lab.run(lab.volume.attributes(&file)).unwrap();
         assert_eq!((now.mtime, now.ctime), (told.mtime, told.ctime), "round {round}");
+    }
+}
+
+// rule: a time is told as the file system keeps it, so that it is the same after a restart, and never lies in the future
+#[test]
+fn times_are_told_in_the_unit_in_which_the_host_keeps_them() {
+    for (unit_ns, tells_time_unit) in
+        [100, 10_000_000, 1_000_000_000, 2_000_000_000].map(|unit| [(unit, true), (unit, false)]).concat()
+    {
+        let options = TreeOptions { time_unit_ns: unit_ns, tells_time_unit, ..TreeOptions::default() };
+        let lab = VolumeFixture::new(10, options);
+        let platform = lab.world.platform();
+        let wall = || afflux_volume::Timestamp::from_wall(platform.wall_clock());
+        let root = lab.run(lab.volume.mount(b"/")).unwrap();
+        let how = CreateHow::Guarded(AttributeChange::default());
+        let (file, _) = lab.run(lab.volume.create(&root, b"file", how)).result.unwrap();
+        for round in 0..10u8 {
+            let written = lab.run(lab.volume.write(&file, 0, Bytes::from(vec![round; 5000]))).consistency;
+            let told = lab.run(lab.volume.sync(&file, 0, 0)).consistency.after.unwrap();
+            let is_known = tells_time_unit || round > 0;
+            for time in [written.before.unwrap().mtime, told.atime, told.mtime, told.ctime] {
+                assert!(time <= wall(), "{time:?} is to come, with {unit_ns}");
+                assert!(!is_known || time.as_nanos() % i128::from(unit_ns) == 0, "{time:?} with {unit_ns}");
+            }
+            assert!(written.before.unwrap().ctime <= told.ctime);
+            lab.run(platform.sleep_until(platform.now().after(3_217 * Nanos::MILLISECOND + 1)));
+            let (now, kept) = (lab.run(lab.volume.attributes(&file)).unwrap(), on_host(&lab));
+            assert_eq!((now.atime, now.mtime), (kept.atime, kept.mtime), "round {round} with {unit_ns}");
+            assert!(kept.mtime <= wall() && kept.ctime <= wall());
+            assert!(!is_known || now.mtime == told.mtime, "round {round} with {unit_ns}");
+        }
+        // A time that a client sets is told as it is kept.
+        let given = afflux_volume::Timestamp { seconds: 1_000_000_001, nanos: 123_456_789 };
+        let change =
+            AttributeChange { mtime: SetTime::To(given), atime: SetTime::To(given), ..AttributeChange::default() };
+        let set = lab.run(lab.volume.set_attributes(&file, change, None)).consistency.after.unwrap();
+        let kept = on_host(&lab);
+        assert_eq!((set.atime, set.mtime), (kept.atime, kept.mtime));
     }
 }
 

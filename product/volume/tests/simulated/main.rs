@@ -5,6 +5,8 @@
 mod client;
 mod clients;
 mod devices;
+mod failing_hosts;
+mod folded_names;
 mod held;
 mod holes;
 mod killed;

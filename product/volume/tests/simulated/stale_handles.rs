@@ -16,7 +16,7 @@ use afflux_volume::{
 };
 use bytes::Bytes;
 
-type Files = Volume<SimPlatform>;
+pub(crate) type Files = Volume<SimPlatform>;
 type Object = Arc<Inode<SimPlatform>>;
 
 const DIRECTORIES: u64 = 20;
@@ -26,8 +26,15 @@ const ENTRIES: u64 = DIRECTORIES + 1 + DIRECTORIES;
 /// The renames may spoil one walk; the next holds them off. The same again for callers that come during the first
 /// walks.
 const ENTRIES_MAX: u64 = 4 * ENTRIES;
-const BY_NAME: TreeOptions =
-    TreeOptions { by_identity: false, descriptors_max: 100_000, clock_tick_ns: 1, keeps_unnamed: false };
+pub(crate) const BY_NAME: TreeOptions = TreeOptions {
+    by_identity: false,
+    descriptors_max: 100_000,
+    clock_tick_ns: 1,
+    keeps_unnamed: false,
+    time_unit_ns: 1,
+    tells_time_unit: true,
+    folds_names: false,
+};
 
 /// An object of this name has a device of its own.
 pub(crate) const BELOW: &[u8] = b"below";
@@ -52,6 +59,8 @@ pub(crate) struct Lists {
     pub(crate) holds_all_sets: AtomicBool,
     /// Looks at several objects that have begun. The first one can be held.
     pub(crate) looks: AtomicU64,
+    /// The look at a directory, counted from now, that will fail, and its error.
+    fault: Mutex<Option<(u64, VolumeError)>>,
 }
 
 impl Lists {
@@ -63,6 +72,25 @@ impl Lists {
     /// How many tasks wait.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.lock().unwrap().len()
+    }
+
+    /// Has the look after `before` others fail.
+    pub(crate) fn fail_after(&self, before: u64, error: VolumeError) {
+        *self.fault.lock().unwrap() = Some((before, error));
+    }
+
+    /// Whether the look that was to fail has not come.
+    pub(crate) fn has_fault_left(&self) -> bool {
+        self.fault.lock().unwrap().is_some()
+    }
+
+    fn look(&self) -> Result<(), VolumeError> {
+        let mut fault = self.fault.lock().unwrap();
+        match fault.take() {
+            Some((0, error)) => return Err(error),
+            other => *fault = other.map(|(before, error)| (before - 1, error)),
+        }
+        Ok(())
     }
 
     fn poll_go(&self, cx: &Context<'_>) -> Poll<()> {
@@ -81,6 +109,7 @@ impl Directory for Counting {
     fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {
         let read = self.tree.identities(directory);
         Pending::by(async move {
+            self.lists.look()?;
             let read = read.await?;
             self.entries.fetch_add(read.len() as u64, Ordering::Relaxed);
             Ok(read)
@@ -103,6 +132,7 @@ impl Directory for Counting {
         let below = name == BELOW;
         let found = self.tree.lookup(directory, name);
         Pending::by(async move {
+            self.lists.look()?;
             let mut found = found.await?;
             if below {
                 found.stat.device = DEVICE_BELOW;
@@ -257,11 +287,11 @@ impl HandlesFixture {
     }
 }
 
-async fn make_directory(volume: &Files, at: &Object, name: &str) -> Object {
+pub(crate) async fn make_directory(volume: &Files, at: &Object, name: &str) -> Object {
     volume.make_directory(at, name.as_bytes(), AttributeChange::default()).await.result.unwrap().0
 }
 
-async fn create(volume: &Files, at: &Object, name: &str) -> Vec<u8> {
+pub(crate) async fn create(volume: &Files, at: &Object, name: &str) -> Vec<u8> {
     let how = CreateHow::Guarded(AttributeChange::default());
     let (file, _) = volume.create(at, name.as_bytes(), how).await.result.unwrap();
     volume.handle(&file).as_bytes().to_vec()

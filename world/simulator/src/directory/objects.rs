@@ -28,6 +28,7 @@ pub(super) struct Shared {
     pub(super) disk: Arc<Disk>,
     pub(super) objects: Mutex<Objects>,
     pub(super) clock_tick_ns: u64,
+    pub(super) time_unit_ns: u32,
 }
 
 #[derive(Default)]
@@ -164,7 +165,12 @@ impl Shared {
 
     pub(super) fn now(&self) -> Timestamp {
         let WallNanos(now) = self.platform.wall_clock();
-        Timestamp::from_wall(WallNanos(now - now.rem_euclid(i128::from(self.clock_tick_ns))))
+        self.kept(Timestamp::from_wall(WallNanos(now - now.rem_euclid(i128::from(self.clock_tick_ns)))))
+    }
+
+    /// A time as objects keep it.
+    fn kept(&self, time: Timestamp) -> Timestamp {
+        Timestamp::from_wall(WallNanos(time.as_nanos() - time.as_nanos().rem_euclid(self.time_unit_ns.into())))
     }
 
     /// Frees an object that nothing refers to any more.
@@ -328,7 +334,7 @@ impl Shared {
         let time = |old: Timestamp, set: SetTime| match set {
             SetTime::Keep => old,
             SetTime::ServerNow => now,
-            SetTime::To(time) => time,
+            SetTime::To(time) => self.kept(time),
         };
         object.mode = change.mode.unwrap_or(object.mode);
         object.uid = change.uid.unwrap_or(object.uid);

@@ -1,0 +1,50 @@
+//! A process that has no descriptor left for a moment.
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use super::*;
+
+/// Set in the process whose descriptors run out.
+const ALONE: &str = "AFFLUX_TEST_SHORT_OF_DESCRIPTORS";
+const TEST: &str = "host::tests::short_of_descriptors::a_file_that_is_looked_for_meanwhile_lives";
+
+fn open_descriptors() -> u64 {
+    std::fs::read_dir("/proc/self/fd").unwrap().count() as u64
+}
+
+// rule: a file is never taken for gone while the server has too few descriptors to look
+#[test]
+fn a_file_that_is_looked_for_meanwhile_lives() {
+    if std::env::var_os(ALONE).is_none() {
+        // The limit is the process's, and other tests run in this one.
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", TEST, "--nocapture"])
+            .env(ALONE, "1")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let world = World::with(HostOptions { by_handle: false, ..HostOptions::default() });
+    let directory = world.make_directory(&world.make_directory(&world.root(), "one"), "two");
+    let handle = world.handle(&world.create(&directory, "file"));
+    drop(directory);
+    let mut refused = 0;
+    let mut world = world.restarted();
+    for spare in 0.. {
+        let limit = getrlimit(Resource::Nofile);
+        // Descriptors of the earlier server are closed by now: its threads have ended.
+        let short = Some(open_descriptors() - 1 + spare);
+        setrlimit(Resource::Nofile, rustix::process::Rlimit { current: short, ..limit }).unwrap();
+        let found = world.resolve(&handle);
+        setrlimit(Resource::Nofile, limit).unwrap();
+        match found {
+            Ok(_) => break,
+            Err(error) => assert_eq!(error, VolumeError::NoMemory, "with {spare} descriptors"),
+        }
+        refused += 1;
+        assert_eq!(world.handle(&world.resolve(&handle).unwrap()), handle);
+        world = world.restarted();
+    }
+    assert!(refused > 1, "it was found with {refused} descriptors");
+}

@@ -1,0 +1,44 @@
+//! The unit of the times that a file system keeps.
+//!
+//! Owns: the unit as the tree tells it, or as it was learnt from a time that was set.
+//! Does not own: the times (`inode`), the units of known file systems (the tree).
+//! Invariants: it only grows.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::tree::attributes::Timestamp;
+
+/// The units of file systems: NTFS, network protocols, exFAT, old ext4, FAT.
+const UNITS_NS: [u32; 6] = [100, 1_000, 1_000_000, 10_000_000, 1_000_000_000, 2_000_000_000];
+
+#[derive(Debug)]
+pub(crate) struct TimeUnit(AtomicU32);
+
+impl Default for TimeUnit {
+    fn default() -> Self {
+        Self(AtomicU32::new(1))
+    }
+}
+
+impl TimeUnit {
+    pub(crate) fn ns(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note(&self, known_ns: u32) {
+        if known_ns > self.ns() {
+            self.0.fetch_max(known_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// The host was given a time, and kept another one. A host that limits years, or that sets no times, is none that cuts
+    /// them.
+    pub(crate) fn learn(&self, given: Timestamp, kept: Timestamp) {
+        if let Some(unit) = UNITS_NS.iter().find(|unit| given.cut_to(**unit) == kept).filter(|_| kept != given) {
+            self.note(*unit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
