@@ -1,18 +1,20 @@
 //! A device's admission queue: the pages charged to it, and the writers that wait until more fit.
 //!
 //! Owns: the count of pages and runs, their cost at the policy's prices, the two limits: the policy's, in its own unit,
-//! and the memory guard's, in pages.
-//! Does not own: how large the limits are (`policy`; the guard's formula is in `dirty`), the places (`wait`).
-//! Invariants: first come, first served. A request larger than a limit is admitted alone. Cost is never summed up but
-//! multiplied anew, so that new prices hold for all charged pages.
+//! and the memory guard's, in pages; which waiting writers a change of one file concerns.
+//! Does not own: how large the limits are (`policy`; the guard's formula is in `dirty`), the places (`wait`), who is
+//! refused (`dirty::failing`).
+//! Invariants: first come, first served, whichever other file fails
+//! (`a_writer_whose_file_changes_keeps_its_place_and_others_are_not_woken`). A request larger than a limit is admitted
+//! alone. Cost is never summed up but multiplied anew, so that new prices hold for all charged pages.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::unwritable::{Amount, Unwritable};
-use crate::error::DeviceError;
 use crate::policy::{Cost, PauseCause, Prices, Room};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Mutex, MutexGuard, OwnLines};
@@ -29,7 +31,9 @@ pub(crate) struct AdmissionQueue {
 /// The charges, and the writers that wait for room.
 struct Line {
     ledger: Ledger,
-    writers: Places<Result<(), DeviceError>>,
+    writers: Places,
+    /// The slot of each writer's file, with the writer's ticket.
+    by_file: BTreeSet<(u32, u64)>,
 }
 
 /// When a writer wakes the flusher: [`Room::wake_above`], and the prices to compare it at.
@@ -97,7 +101,7 @@ impl Ledger {
 impl Line {
     /// Admits a writer if its pages fit and nobody waits.
     fn try_enter(&mut self, pages: Pages) -> bool {
-        let free = self.ledger.fits(pages) && self.writers.all_answered();
+        let free = self.ledger.fits(pages) && self.writers.is_nobody_waiting();
         if free {
             self.ledger.enter(pages);
         }
@@ -115,21 +119,31 @@ impl Line {
     }
 
     fn admit_waiting(&mut self) -> Vec<Waker> {
-        let Self { ledger, writers } = self;
-        let woken = writers.answer(|pages| {
+        let Self { ledger, writers, .. } = self;
+        let woken = writers.grant(|pages| {
             let fits = ledger.fits(Pages(pages));
             if fits {
                 ledger.admitted_runs += 1;
                 ledger.enter(Pages(pages));
             }
-            fits.then_some(Ok(()))
+            fits
         });
         self.settle();
         woken
     }
 
+    /// Writers of the file without room are to look at their file. Others move up meanwhile.
+    fn look_at_file(&mut self, file: u32) -> Vec<Waker> {
+        let tickets = self.by_file.range((file, 0)..=(file, u64::MAX));
+        let mut woken: Vec<Waker> = tickets.filter_map(|(_, ticket)| self.writers.look(*ticket)).collect();
+        if !woken.is_empty() {
+            woken.extend(self.admit());
+        }
+        woken
+    }
+
     fn settle(&mut self) {
-        if self.writers.all_answered() {
+        if self.writers.is_nobody_waiting() {
             self.ledger.nobody_waits();
         }
     }
@@ -158,7 +172,7 @@ impl AdmissionQueue {
             unseen_pages: Pages::MAX,
         };
         let wake = Wake { above: AtomicU64::new(u64::MAX), page: AtomicU64::new(0), run: AtomicU64::new(0) };
-        let line = Mutex::new(Line { ledger, writers: Places::default() });
+        let line = Mutex::new(Line { ledger, writers: Places::default(), by_file: BTreeSet::new() });
         Self { line, waiting: AtomicUsize::new(0), runs, wake }
     }
 
@@ -190,9 +204,9 @@ impl AdmissionQueue {
         taken
     }
 
-    /// Waits in order of asking; fails if the device keeps failing.
-    pub(crate) fn take(&self, pages: Pages) -> Take<'_> {
-        Take { queue: self, pages, ticket: None }
+    /// Waits in order of asking, for a writer of the file in this slot.
+    pub(crate) fn take(&self, pages: Pages, file: u32) -> Take<'_> {
+        Take { queue: self, pages, file, ticket: None }
     }
 
     /// Charges pages that the policy has admitted, past its own room and the writers that wait for it, unless the
@@ -233,14 +247,16 @@ impl AdmissionQueue {
         self.line().ledger.leave(pages);
     }
 
-    /// Has all writers of this moment look again whether they may enter.
-    pub(crate) fn look_again(&self) {
-        self.fail(DeviceError::Hung);
+    /// Whether the file's writers may wait here has changed. Each looks at its file ([`Take::wait_on`]) before it is
+    /// admitted.
+    pub(crate) fn file_changed(&self, file: u32) {
+        let woken = self.line().look_at_file(file);
+        wake(woken);
     }
 
-    /// Fails all waits of this moment.
-    pub(crate) fn fail(&self, error: DeviceError) {
-        let woken = self.line().writers.answer(|_| Some(Err(error)));
+    /// Whether writers of any file are refused, or may pass the line, has changed. Each looks, at its place.
+    pub(crate) fn device_changed(&self) {
+        let woken = self.line().writers.wakers();
         wake(woken);
     }
 
@@ -323,27 +339,45 @@ impl AdmissionQueue {
 pub(crate) struct Take<'a> {
     queue: &'a AdmissionQueue,
     pages: Pages,
+    file: u32,
     ticket: Option<u64>,
 }
 
-impl Future for Take<'_> {
-    type Output = Result<(), DeviceError>;
+impl Take<'_> {
+    /// The writer has looked at its file, and waits on.
+    pub(crate) fn wait_on(&self) {
+        let Some(ticket) = self.ticket else { return };
+        let woken = {
+            let mut line = self.queue.line();
+            if line.writers.wait_on(ticket) { line.admit() } else { Vec::new() }
+        };
+        wake(woken);
+    }
+}
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let (queue, pages) = (self.queue, self.pages);
+impl Future for Take<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let (queue, pages, file) = (self.queue, self.pages, self.file);
         let mut line = queue.line();
         let Some(ticket) = self.ticket else {
             if line.try_enter(pages) {
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(());
             }
-            self.ticket = Some(line.writers.enter(pages.0, cx.waker()));
+            let ticket = line.writers.enter(pages.0, cx.waker());
+            line.by_file.insert((file, ticket));
+            self.ticket = Some(ticket);
             queue.waiting.fetch_add(1, Ordering::Relaxed);
             return Poll::Pending;
         };
-        let Some(answer) = line.writers.take(ticket, cx.waker()) else { return Poll::Pending };
+        if !line.writers.take(ticket, cx.waker()) {
+            return Poll::Pending;
+        }
+        line.by_file.remove(&(file, ticket));
         queue.waiting.fetch_sub(1, Ordering::Relaxed);
         self.ticket = None;
-        Poll::Ready(answer)
+        Poll::Ready(())
     }
 }
 
@@ -354,7 +388,8 @@ impl Drop for Take<'_> {
         let woken = {
             let mut line = self.queue.line();
             self.queue.waiting.fetch_sub(1, Ordering::Relaxed);
-            if let Some(Ok(())) = line.writers.leave(ticket) {
+            line.by_file.remove(&(self.file, ticket));
+            if line.writers.leave(ticket) {
                 line.ledger.leave(self.pages);
             }
             line.admit()

@@ -260,14 +260,13 @@ impl<F> DeviceState<F> {
         self.agenda.has_sync() && !self.in_flight.is_sync_ahead()
     }
 
-    /// Notes how a write or flush ended. Once several in a row have failed, waiters for the device's room get the error
-    /// instead of waiting for room that may never come. `known`: the file's write before failed too, which says nothing
-    /// new about the device. Returns whether that began or ended [`Failures::keeps_failing`].
+    /// Notes how a write or flush ended. Once several in a row have failed, waiters for the device's room are refused
+    /// instead of waiting for room that may never come. `known`: the file's write or flush before failed too, which says
+    /// nothing new about the device. Returns whether that began or ended [`Failures::keeps_failing`].
     pub(crate) fn note_write(&self, result: Result<(), DeviceError>, known: bool) -> bool {
         let changes = self.failures.note(result, known);
-        if let (Err(error), false) = (result, known) {
-            // The waiters check whether their file fails, or the device.
-            self.admission().fail(error);
+        if changes && result.is_err() {
+            self.admission().device_changed();
         }
         changes
     }

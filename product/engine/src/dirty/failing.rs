@@ -79,6 +79,11 @@ fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
     }
 }
 
+/// Whether a writer that wants to dirty `pages` more pages of the file neither waits for it nor is refused because of it.
+pub(crate) fn admits(devices: &Devices, file: &FileInner, pages: u64) -> bool {
+    matches!(verdict(devices, file, pages), Verdict::Go)
+}
+
 /// Admits a writer that wants to dirty `pages` more pages of the file, or refuses it. `waits` is called before it waits;
 /// its answer is dropped afterwards.
 pub(crate) async fn admit<N>(
@@ -131,9 +136,10 @@ fn all_room_fails(device: &DeviceState) -> Option<DeviceError> {
     device.failures.last_error()
 }
 
-/// Fails the waiters for the device's room, if none will be given back. To be called after each failed write.
+/// Has the waiters for the device's room look whether they are refused, if none will be given back. To be called after
+/// each failed write.
 pub(crate) fn end_waits(device: &DeviceState) {
-    if let Some(error) = all_room_fails(device) {
-        device.admission().fail(error);
+    if all_room_fails(device).is_some() {
+        device.admission().device_changed();
     }
 }

@@ -6,12 +6,15 @@
 //!
 //! Owns: when a payer is decided about, the execution of the decisions.
 //! Does not own: the decisions (`policy`), the queue (`dirty`).
-//! Invariants: no lock is held while the writer waits. Writers to a device that keeps failing get the error.
+//! Invariants: no lock is held while the writer waits. Writers to a device that keeps failing get the error. A writer in
+//! the device's line leaves it for another file's failure only to be refused
+//! (`a_file_whose_syncs_fail_moves_and_wakes_no_writer_of_another`).
 
 use std::future::poll_fn;
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use super::pause::PayingCall;
 use crate::base::Base;
@@ -19,7 +22,7 @@ use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
 use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
-use crate::error::Error;
+use crate::error::{DeviceError, Error};
 use crate::platform::Platform;
 use crate::policy::{Admission, DecisionTiming, Dirtied, MachineSize, PauseCause, PayerCounts};
 use crate::units::Pages;
@@ -42,6 +45,16 @@ pub(crate) enum NextStep {
     Queues,
     /// The payer is decided about again.
     AskAgain,
+}
+
+/// Why a writer is no longer in its device's line.
+enum Passed {
+    /// Its pages are charged.
+    Enters,
+    /// It waits for its file first, or is refused for it.
+    ForItsFile,
+    /// It would wait for room that may never come.
+    Refused(DeviceError),
 }
 
 pub(crate) struct Throttle<P: Platform> {
@@ -159,33 +172,62 @@ impl<P: Platform> Throttle<P> {
             if device.admission().try_take(Pages(pages)) || try_take_anew(devices, device, Pages(pages)) {
                 break;
             }
-            if failing::may_try(file) && device.admission().try_enter_alone(Pages(pages)) {
-                break;
+            match self.pass_line(file, pages) {
+                Some(Passed::Enters) => break,
+                Some(Passed::Refused(error)) => return Err(error.into()),
+                Some(Passed::ForItsFile) => continue,
+                None => {}
             }
-            if let Some(error) = failing::refusal(file) {
-                return Err(error.into());
-            }
-            let cause = device.admission().cause(Pages(pages));
-            let _noted = payer.pauses(&self.base, cause, u64::MAX);
-            let waits = devices.totals.waits();
-            let mut take = pin!(device.admission().take(Pages(pages)));
-            let granted = poll_fn(|cx| {
-                let granted = take.as_mut().poll(cx);
-                if granted.is_pending() {
-                    // Only once it is in the queue: the flusher checks for waiters.
-                    device.flusher().raise();
-                    // Only now, because earlier releases by other devices woke nobody.
-                    waits.is_queued();
-                    refresh_guard(devices, device);
-                }
-                granted
-            });
-            // Otherwise something failed: perhaps neither this file nor the device.
-            if granted.await.is_ok() {
-                break;
+            match self.stand_in_line(payer, pages).await {
+                Passed::Enters => break,
+                Passed::Refused(error) => return Err(error.into()),
+                Passed::ForItsFile => {}
             }
         }
         Ok(Charge::granted(device, pages))
+    }
+
+    /// Waits in the device's line, and leaves it for another reason than room if there is one.
+    async fn stand_in_line(&self, payer: &PayingCall<'_>, pages: u64) -> Passed {
+        let file = payer.file;
+        let (devices, device) = (&self.base.devices, &file.device);
+        let (cause, mut hangs) = (device.admission().cause(Pages(pages)), device.hang().is_stalled());
+        let mut noted = Some(payer.pauses(&self.base, cause, u64::MAX));
+        let waits = devices.totals.waits();
+        let mut take = pin!(device.admission().take(Pages(pages), file.pages.slot));
+        poll_fn(|cx| {
+            if take.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Passed::Enters);
+            }
+            // Only once it is in the queue: the flusher checks for waiters.
+            device.flusher().raise();
+            // Only now, because earlier releases by other devices woke nobody.
+            waits.is_queued();
+            refresh_guard(devices, device);
+            // Whoever changes the answer wakes this writer.
+            if let Some(passed) = self.pass_line(file, pages) {
+                return Poll::Ready(passed);
+            }
+            if device.hang().is_stalled() && !std::mem::replace(&mut hangs, true) {
+                // From here on it waits for the hung device.
+                drop(noted.take());
+                noted = Some(payer.pauses(&self.base, cause, u64::MAX));
+            }
+            take.wait_on();
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Why the writer does not wait in the device's line, if it does not.
+    fn pass_line(&self, file: &FileInner, pages: u64) -> Option<Passed> {
+        if !failing::admits(&self.base.devices, file, pages) {
+            return Some(Passed::ForItsFile);
+        }
+        if failing::may_try(file) && file.device.admission().try_enter_alone(Pages(pages)) {
+            return Some(Passed::Enters);
+        }
+        failing::refusal(file).map(Passed::Refused)
     }
 
     /// Asks about the payer, which wants to dirty these pages, until it may go on or has to queue.

@@ -61,7 +61,7 @@ fn loom_a_waiter_who_leaves_takes_nobodys_wake_up() {
         world.0.wake_all();
         leaver.join().unwrap();
         stayer.join().unwrap();
-        assert_eq!((world.0.waiting.load(Ordering::Relaxed), sync::lock(&world.0.wakers).places.len()), (0, 0));
+        assert_eq!((world.0.waiting.load(Ordering::Relaxed), sync::lock(&world.0.wakers).len()), (0, 0));
     });
 }
 

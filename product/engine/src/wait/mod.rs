@@ -8,61 +8,51 @@
 
 mod permits;
 mod places;
+mod tickets;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use smallvec::SmallVec;
-
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Mutex};
 pub(crate) use permits::Permits;
 pub(crate) use places::Places;
+use tickets::Tickets;
 
 /// Locks one of the engine's ordinary mutexes.
 pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tasks to wake, in order of asking and so of their tickets. The first, mostly the only one, needs no heap memory.
+/// Tasks to wake, in order of asking.
 #[derive(Default)]
-struct Wakers {
-    places: SmallVec<[QueuedWaker; 1]>,
-    tickets: u64,
-}
-
-struct QueuedWaker {
-    ticket: u64,
-    waker: Waker,
-}
+struct Wakers(Tickets<Waker>);
 
 impl Wakers {
     /// Gives the waiter a place, unless it still has one. Returns whether the place is new.
     fn add(&mut self, ticket: &mut Option<u64>, waker: &Waker) -> bool {
-        if let Some(at) = ticket.and_then(|ticket| self.at(ticket)) {
-            self.places[at].waker.clone_from(waker);
+        if let Some(known) = ticket.and_then(|ticket| self.0.get_mut(ticket)) {
+            known.clone_from(waker);
             return false;
         }
-        self.tickets += 1;
-        *ticket = Some(self.tickets);
-        self.places.push(QueuedWaker { ticket: self.tickets, waker: waker.clone() });
+        *ticket = Some(self.0.enter(waker.clone()));
         true
     }
 
-    fn at(&self, ticket: u64) -> Option<usize> {
-        self.places.binary_search_by_key(&ticket, |place| place.ticket).ok()
+    fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Takes the waiter's place away; to be dropped without a lock held.
-    fn remove(&mut self, ticket: u64) -> Option<QueuedWaker> {
-        self.at(ticket).map(|at| self.places.remove(at))
+    fn remove(&mut self, ticket: u64) -> Option<Waker> {
+        self.0.leave(ticket)
     }
 
-    /// All places; no waiter has one afterwards.
-    fn take(&mut self) -> impl Iterator<Item = QueuedWaker> + use<> {
-        std::mem::take(&mut self.places).into_iter()
+    /// All wakers; no waiter has a place afterwards.
+    fn take(&mut self) -> impl Iterator<Item = Waker> + use<> {
+        self.0.take()
     }
 }
 
@@ -139,7 +129,7 @@ impl WaitQueue {
             self.waiting.store(0, Ordering::SeqCst);
             wakers.take()
         };
-        woken.for_each(|place| place.waker.wake());
+        woken.for_each(Waker::wake);
     }
 }
 
@@ -153,7 +143,7 @@ impl Waiter<'_> {
     fn register(&mut self, cx: &Context<'_>) {
         let mut wakers = sync::lock(&self.queue.wakers);
         if wakers.add(&mut self.ticket, cx.waker()) {
-            self.queue.waiting.store(wakers.places.len(), Ordering::SeqCst);
+            self.queue.waiting.store(wakers.len(), Ordering::SeqCst);
         }
     }
 }
@@ -165,7 +155,7 @@ impl Drop for Waiter<'_> {
         if self.queue.waiting.load(Ordering::Relaxed) > 0 {
             let mut wakers = sync::lock(&self.queue.wakers);
             let place = wakers.remove(ticket);
-            self.queue.waiting.store(wakers.places.len(), Ordering::SeqCst);
+            self.queue.waiting.store(wakers.len(), Ordering::SeqCst);
             drop(wakers);
             drop(place);
         }
@@ -208,7 +198,7 @@ impl<T: Clone> Answer<T> {
             self.given.store(true, Ordering::Relaxed);
             state.wakers.take()
         };
-        woken.for_each(|place| place.waker.wake());
+        woken.for_each(Waker::wake);
     }
 
     /// Whether the answer has come, as far as this thread knows. Takes no lock.

@@ -23,7 +23,7 @@ pub(crate) struct Permits {
     /// The number of permits taken, and the mark.
     used: AtomicU64,
     limit: AtomicU64,
-    line: Mutex<Places<()>>,
+    line: Mutex<Places>,
 }
 
 impl Permits {
@@ -87,13 +87,13 @@ impl Permits {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    fn grant_in(&self, line: &mut Places<()>) -> Vec<Waker> {
+    fn grant_in(&self, line: &mut Places) -> Vec<Waker> {
         let limit = self.limit.load(Ordering::Relaxed);
-        let woken = line.answer(|amount| {
+        let woken = line.grant(|amount| {
             let granted = |used: u64| fits(used & !WAITED, amount, limit).then_some(used + amount);
-            self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, granted).ok().map(drop)
+            self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, granted).is_ok()
         });
-        if line.all_answered() {
+        if line.is_nobody_waiting() {
             self.used.fetch_and(!WAITED, Ordering::AcqRel);
         }
         woken
@@ -132,13 +132,12 @@ impl Future for Taking<'_> {
         let (woken, granted) = {
             let mut line = sync::lock(&permits.line);
             let ticket = *self.ticket.get_or_insert_with(|| line.enter(amount, cx.waker()));
-            match line.take(ticket, cx.waker()) {
-                Some(()) => (Vec::new(), true),
-                None => {
-                    // Permits given back from here on come to the line; earlier ones are seen now.
-                    permits.used.fetch_or(WAITED, Ordering::AcqRel);
-                    (permits.grant_in(&mut line), line.take(ticket, cx.waker()).is_some())
-                }
+            if line.take(ticket, cx.waker()) {
+                (Vec::new(), true)
+            } else {
+                // Permits given back from here on come to the line; earlier ones are seen now.
+                permits.used.fetch_or(WAITED, Ordering::AcqRel);
+                (permits.grant_in(&mut line), line.take(ticket, cx.waker()))
             }
         };
         if granted {
@@ -154,7 +153,7 @@ impl Drop for Taking<'_> {
         let Some(ticket) = self.ticket else { return };
         let woken = {
             let mut line = sync::lock(&self.permits.line);
-            if line.leave(ticket).is_some() {
+            if line.leave(ticket) {
                 self.permits.used.fetch_sub(self.amount, Ordering::AcqRel);
             }
             self.permits.grant_in(&mut line)

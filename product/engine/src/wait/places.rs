@@ -1,76 +1,96 @@
 //! The places of tasks that wait for an amount each, in order of asking.
 //!
-//! Owns: the order, the answer to each task until the task takes it.
-//! Does not own: the amounts, the lock around the places, the choice of whom to answer (`permits`,
+//! Owns: the order, the grant to each task until the task takes it, the tasks that look at something else first.
+//! Does not own: the amounts, the lock around the places, the choice of whom to grant (`permits`,
 //! `devices::admission`).
-//! Invariants: answers are given from the front. No waker runs here: the caller wakes with no lock held.
+//! Invariants: grants are given from the front. A task that looks at something else keeps its place, and holds up nobody.
+//! Each step takes time in the logarithm of the number of places
+//! (`many_waiters_take_and_leave_their_places_in_any_order`). No waker runs here: the caller wakes with no lock held.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
 
-/// Tasks that wait for answers of the type `A`.
-pub(crate) struct Places<A> {
-    queue: VecDeque<Place<A>>,
+/// Tasks that wait for grants, by ticket and so in order of asking.
+#[derive(Default)]
+pub(crate) struct Places {
+    waiting: BTreeMap<u64, Place>,
+    /// Tasks that look at something else before they wait on.
+    looking: BTreeMap<u64, Place>,
+    /// Tickets of tasks that have yet to take their grants.
+    granted: BTreeSet<u64>,
     tickets: u64,
 }
 
-struct Place<A> {
-    ticket: u64,
+struct Place {
     amount: u64,
     waker: Waker,
-    answer: Option<A>,
 }
 
-impl<A> Default for Places<A> {
-    fn default() -> Self {
-        Self { queue: VecDeque::new(), tickets: 0 }
-    }
-}
-
-impl<A: Copy> Places<A> {
-    /// The number of places, including those of tasks that have yet to take their answers.
+impl Places {
+    /// The number of places, including those of tasks that have yet to take their grants.
     pub(crate) fn len(&self) -> usize {
-        self.queue.len()
+        self.waiting.len() + self.looking.len() + self.granted.len()
     }
 
-    /// Whether every task has its answer.
-    pub(crate) fn all_answered(&self) -> bool {
-        self.queue.iter().all(|place| place.answer.is_some())
+    /// Whether no task waits for a grant.
+    pub(crate) fn is_nobody_waiting(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     /// Gives a task the last place; returns its ticket.
     pub(crate) fn enter(&mut self, amount: u64, waker: &Waker) -> u64 {
         self.tickets += 1;
-        self.queue.push_back(Place { ticket: self.tickets, amount, waker: waker.clone(), answer: None });
+        self.waiting.insert(self.tickets, Place { amount, waker: waker.clone() });
         self.tickets
     }
 
-    /// Answers tasks from the front, as long as `answer` has one for their amount. Returns whom to wake.
-    pub(crate) fn answer(&mut self, mut answer: impl FnMut(u64) -> Option<A>) -> Vec<Waker> {
+    /// Grants from the front, as long as `fits` agrees to a task's amount. Returns whom to wake.
+    pub(crate) fn grant(&mut self, mut fits: impl FnMut(u64) -> bool) -> Vec<Waker> {
         let mut woken = Vec::new();
-        for place in self.queue.iter_mut().filter(|place| place.answer.is_none()) {
-            place.answer = answer(place.amount);
-            if place.answer.is_none() {
-                break;
-            }
-            woken.push(place.waker.clone());
+        while let Some(first) = self.waiting.first_entry()
+            && fits(first.get().amount)
+        {
+            let (ticket, place) = first.remove_entry();
+            self.granted.insert(ticket);
+            woken.push(place.waker);
         }
         woken
     }
 
-    /// Takes the answer to a task, and its place away. A task without an answer waits on, with this waker.
-    pub(crate) fn take(&mut self, ticket: u64, waker: &Waker) -> Option<A> {
-        let place = self.queue.iter_mut().find(|place| place.ticket == ticket)?;
-        if place.answer.is_none() {
+    /// Takes the grant to a task, and its place away. A task without a grant waits on, with this waker. Returns whether
+    /// it had one.
+    pub(crate) fn take(&mut self, ticket: u64, waker: &Waker) -> bool {
+        if let Some(place) = self.waiting.get_mut(&ticket).or_else(|| self.looking.get_mut(&ticket)) {
             place.waker.clone_from(waker);
-            return None;
+            return false;
         }
-        self.leave(ticket)
+        self.granted.remove(&ticket)
     }
 
-    /// Takes the place of a task away; returns the answer that the task had and did not take.
-    pub(crate) fn leave(&mut self, ticket: u64) -> Option<A> {
-        let at = self.queue.iter().position(|place| place.ticket == ticket)?;
-        self.queue.remove(at)?.answer
+    /// Takes the place of a task away; returns whether the task had a grant that it did not take.
+    pub(crate) fn leave(&mut self, ticket: u64) -> bool {
+        let had_place = self.waiting.remove(&ticket).is_some() || self.looking.remove(&ticket).is_some();
+        !had_place && self.granted.remove(&ticket)
+    }
+
+    /// Has a task without a grant look at something else. It gets none before it calls [`Places::wait_on`]. Returns whom
+    /// to wake.
+    pub(crate) fn look(&mut self, ticket: u64) -> Option<Waker> {
+        let place = self.waiting.remove(&ticket)?;
+        let waker = place.waker.clone();
+        self.looking.insert(ticket, place);
+        Some(waker)
+    }
+
+    /// A task that was to look at something else waits again, at its place. Returns whether it was to look.
+    pub(crate) fn wait_on(&mut self, ticket: u64) -> bool {
+        let Some(place) = self.looking.remove(&ticket) else { return false };
+        self.waiting.insert(ticket, place);
+        true
+    }
+
+    /// The wakers of all tasks without a grant, from the front.
+    pub(crate) fn wakers(&self) -> Vec<Waker> {
+        self.waiting.values().chain(self.looking.values()).map(|place| place.waker.clone()).collect()
     }
 }

@@ -158,9 +158,9 @@ fn who_stops_waiting_leaves_nothing_behind() {
         assert!(poll(Box::pin(signal.wait_or(std::future::pending())).as_mut(), &count).is_pending());
         assert_eq!(Arc::strong_count(&count), 1, "nobody keeps the waker of a task that went away");
     }
-    assert_eq!(sync::lock(&queue.wakers).places.len(), 0);
+    assert_eq!(sync::lock(&queue.wakers).len(), 0);
     assert_eq!(queue.waiting.load(Ordering::Relaxed), 0);
-    assert_eq!(sync::lock(&answer.state).wakers.places.len(), 0);
+    assert_eq!(sync::lock(&answer.state).wakers.len(), 0);
 }
 
 #[test]
@@ -182,10 +182,7 @@ fn those_who_stay_are_woken_in_order_of_asking_whoever_leaves() {
         for (waiter, count) in waiting.iter_mut().zip(&counts) {
             assert!(waiter.as_mut().is_none_or(|waiter| poll(waiter.as_mut(), count).is_pending()));
         }
-        let tickets: Vec<u64> = {
-            let wakers = sync::lock(&queue.wakers);
-            wakers.places.iter().map(|place| place.ticket).collect()
-        };
+        let tickets = sync::lock(&queue.wakers).0.tickets();
         let expected: Vec<u64> = (0..5).filter(|at| leaving & 1 << at == 0).map(|at| at + 1).collect();
         assert_eq!(tickets, expected);
         queue.wake_all();
@@ -199,4 +196,31 @@ fn those_who_stay_are_woken_in_order_of_asking_whoever_leaves() {
         queue.wake_all();
         assert_eq!(woken(&late), 1);
     }
+}
+
+/// Each queue with so many waiters that a step in time proportional to their number would take minutes.
+#[test]
+fn many_waiters_take_and_leave_their_places_in_any_order() {
+    const WAITERS: usize = 1 << 17;
+    let (waiting, permits) = (WaitQueue::new(), Permits::new(1));
+    assert!(permits.try_take(1));
+    let count = Arc::new(Count::default());
+    let mut queued: Vec<_> = (0..WAITERS).map(|_| Some(Box::pin(waiting.until(|| None::<()>)))).collect();
+    let mut taking: Vec<_> = (0..WAITERS).map(|_| Some(Box::pin(permits.take(1)))).collect();
+    queued.iter_mut().flatten().for_each(|waiter| assert!(poll(waiter.as_mut(), &count).is_pending()));
+    taking.iter_mut().flatten().for_each(|waiter| assert!(poll(waiter.as_mut(), &count).is_pending()));
+    // Each asks again, and those in the odd places leave, from the end and from the middle on.
+    for at in (0..WAITERS).rev().chain(WAITERS / 2..WAITERS) {
+        if at % 2 == 1 {
+            (queued[at], taking[at]) = (None, None);
+        }
+        assert!(queued[at].as_mut().is_none_or(|waiter| poll(waiter.as_mut(), &count).is_pending()));
+        assert!(taking[at].as_mut().is_none_or(|waiter| poll(waiter.as_mut(), &count).is_pending()));
+    }
+    assert_eq!((sync::lock(&waiting.wakers).len(), permits.waiting()), (WAITERS / 2, WAITERS / 2));
+    // The first leaves each time, and the next one gets what it had.
+    permits.give_back(1);
+    taking.iter_mut().for_each(|waiter| *waiter = None);
+    queued.iter_mut().for_each(|waiter| *waiter = None);
+    assert_eq!((sync::lock(&waiting.wakers).len(), permits.waiting(), permits.used()), (0, 0, 0));
 }

@@ -180,9 +180,9 @@ impl<P: Platform> WriteEnds<P> {
         if device.note_write(result, before > 0) {
             base.trace_device(Some(device.id()), || Event::DeviceFailing { error: result.err() });
         }
-        if let (Err(error), true) = (result, before < FAILING_TRIES && tries >= FAILING_TRIES) {
-            // Writers of the file that wait for room get the error; others go on waiting.
-            device.admission().fail(error);
+        if tries != before && (before == 0 || tries == FAILING_TRIES) {
+            // Writers of the file that wait for room now wait for its retries, or get the error.
+            device.admission().file_changed(self.file.pages.slot);
         }
         // Only now, so that the room does not go to waiting writers of this very file.
         failing::apply_room(&base.devices, device, base.moment_at(now));

@@ -64,7 +64,10 @@ impl OverdueWatch {
             let moment = base.moment_at(base.now());
             failing::apply_room(&base.devices, device, moment);
             base.devices.refresh_room(device, moment);
-            device.admission().look_again();
+            if device.hang().is_stalled() {
+                // One of them may find out whether only these files' writes do not end.
+                device.admission().device_changed();
+            }
         }
     }
 }
@@ -76,6 +79,7 @@ fn set_one_aside<P: Platform>(base: &Base<P>, device: &Arc<DeviceState>, request
     if !file.set_aside(request, now) {
         return false;
     }
+    device.admission().file_changed(request.file);
     base.trace_file(now, &file, None, || Event::SetAside { ns: now.since(request.submitted) });
     true
 }

@@ -168,12 +168,16 @@ impl<P: Platform> Writeback<P> {
 
     async fn flush(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
         // Every write that ends from here on owes another.
-        if !lock(&file.state).flushes.begins() {
-            return Ok(());
-        }
+        let failed_before = {
+            let mut state = lock(&file.state);
+            if !state.flushes.begins() {
+                return Ok(());
+            }
+            state.flushes.has_failed()
+        };
         self.base.local().count(Counter::SyncRequests, 1);
         let result = self.call(file, Operation::Sync).await;
-        if file.device.note_write(result, false) {
+        if file.device.note_write(result, failed_before) {
             self.base.trace_device(Some(file.device.id()), || Event::DeviceFailing { error: result.err() });
         }
         match result {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
+use afflux_engine::counters::Counter;
 use afflux_engine::{DeviceError, Error};
 use afflux_simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
 
@@ -313,6 +314,46 @@ fn a_failed_flush_without_pages_is_remembered_until_one_succeeds() {
         assert_eq!(lab.here.engine.status().devices[0].files_failed, 0);
     });
     assert_eq!(file.disk.durable_size(file.id), 10_000);
+}
+
+/// The writers wait for room that another file's hung write holds. Meanwhile each flush of a third file fails.
+#[test]
+fn a_file_whose_syncs_fail_moves_and_wakes_no_writer_of_another() {
+    let lab = EngineFixture::new(1, 1024, &[DiskOptions::default()], &["dirty_bytes=256KiB"]);
+    let (hung, noisy) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
+    let disk = &lab.here.disks[0];
+    disk.add_fault(Fault::always(FaultTarget::Write, FaultWhat::Hang).on(hung.id).times(1));
+    disk.add_fault(Fault::always(FaultTarget::Sync, FaultWhat::Error(IO)).on(noisy.id));
+    let ends = Arc::new(AtomicUsize::new(0));
+    lab.run(async {
+        let (here, to) = (Arc::clone(&lab.here), hung.clone());
+        lab.in_background(async move {
+            // The limit stops it in the midst.
+            let _ = here.write(&to, 0, 512 * PAGE, 2).await;
+        });
+        lab.here.sleep(MILLISECOND).await;
+        for _ in 0..6 {
+            let (here, to, ends) = (Arc::clone(&lab.here), lab.file(0, 0, 0), Arc::clone(&ends));
+            lab.in_background(async move {
+                here.write(&to, 0, PAGE, 3).await.unwrap();
+                ends.fetch_add(1, Ordering::Relaxed);
+            });
+            lab.here.sleep(MILLISECOND).await;
+        }
+        let pauses = lab.count(Counter::ThrottlePauses);
+        assert!(pauses >= 7, "each of them waits");
+        for size in 1..20 {
+            lab.here.engine.set_size(&noisy.file, size * 1000).await.unwrap();
+            assert_eq!(lab.here.sync(&noisy).await, Err(Error::Device(IO)));
+        }
+        assert_eq!(lab.count(Counter::ThrottlePauses), pauses, "each waits on as before");
+        assert_eq!(lab.here.engine.status().devices[0].files_failed, 1);
+    });
+    assert_eq!(ends.load(Ordering::Relaxed), 0);
+    disk.clear_faults();
+    disk.release();
+    lab.run(lab.here.sleep(60 * SECOND));
+    assert_eq!(ends.load(Ordering::Relaxed), 6, "and enters when there is room");
 }
 
 /// Failing files keep all the room that was free before their failure was known. A device with more than two of them

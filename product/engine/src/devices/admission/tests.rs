@@ -1,6 +1,6 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use super::*;
 
@@ -31,27 +31,72 @@ fn a_guard_follows_what_is_charged_while_nobody_waits() {
     assert!(queue.try_take(Pages(10)));
     assert!(queue.try_take_within(Pages(70), Pages(30)), "a new guard says what there is");
     assert!(!queue.try_take_within(Pages(70), Pages(1)));
-    let mut waiting = pin!(queue.take(Pages(30)));
+    let mut waiting = pin!(queue.take(Pages(30), 0));
     assert!(poll(waiting.as_mut()).is_pending());
     queue.set_guard(Pages(100));
-    assert_eq!(poll(waiting.as_mut()), Poll::Ready(Ok(())));
+    assert_eq!(poll(waiting.as_mut()), Poll::Ready(()));
     queue.give_back(Pages(50));
     assert_eq!(queue.pages(), Pages(50));
     assert!(queue.try_take(Pages(10)) && !queue.try_take(Pages(1)), "and room above that again");
 }
 
+/// Counts how often a waiter was woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 #[test]
-fn failing_ends_the_wait_of_those_who_wait_and_of_no_others() {
+fn a_writer_whose_file_changes_keeps_its_place_and_others_are_not_woken() {
     let queue = AdmissionQueue::new(Arc::default());
-    assert!(queue.try_take(Pages(1)), "alone");
-    let mut waiting = pin!(queue.take(Pages(1)));
-    assert!(poll(waiting.as_mut()).is_pending());
-    queue.fail(DeviceError::NoSpace);
-    assert_eq!(poll(waiting.as_mut()), Poll::Ready(Err(DeviceError::NoSpace)));
-    let mut later = pin!(queue.take(Pages(1)));
-    assert!(poll(later.as_mut()).is_pending());
+    queue.set_guard(Pages(4));
+    queue.set_room(&Room::UNLIMITED);
+    assert!(queue.try_take(Pages(4)));
+    let woken: [Arc<Woken>; 4] = std::array::from_fn(|_| Arc::default());
+    let mut writers: Vec<_> = [1, 2, 1, 3].map(|file| Box::pin(queue.take(Pages(2), file))).into();
+    let ask = |writer: &mut Pin<Box<Take<'_>>>, at: usize| {
+        writer.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(&woken[at]))))
+    };
+    (0..4).for_each(|at| assert!(ask(&mut writers[at], at).is_pending()));
+    let counts = || woken.each_ref().map(|woken| woken.0.load(Ordering::Relaxed));
+    queue.file_changed(1);
+    assert_eq!(counts(), [1, 0, 1, 0], "the change of a file concerns its writers alone");
+    queue.give_back(Pages(2));
+    assert_eq!(counts(), [1, 1, 1, 0], "a writer that looks at its file holds up nobody");
+    assert!(!queue.try_take(Pages(1)), "a newcomer passes nobody");
+    // Both stay, the last one first.
+    for at in [2, 0] {
+        assert!(ask(&mut writers[at], at).is_pending());
+        writers[at].wait_on();
+    }
+    for (next, expected) in [(1, [1, 1, 1, 0]), (0, [2, 1, 1, 0]), (2, [2, 1, 2, 0]), (3, [2, 1, 2, 1])] {
+        assert_eq!(counts(), expected, "in order of asking");
+        assert!(ask(&mut writers[next], next).is_ready());
+        queue.give_back(Pages(2));
+    }
+    let line = queue.line();
+    assert_eq!((queue.waiting(), line.by_file.len(), line.writers.len()), (0, 0, 0));
+}
+
+#[test]
+fn a_writer_that_looks_at_its_file_gets_the_room_at_once_if_it_fits_by_then() {
+    let queue = unlimited();
+    queue.set_guard(Pages(1));
+    assert!(queue.try_take(Pages(1)));
+    let woken: Arc<Woken> = Arc::default();
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut waiting = pin!(queue.take(Pages(1), 7));
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    queue.file_changed(7);
     queue.give_back(Pages(1));
-    assert_eq!(poll(later.as_mut()), Poll::Ready(Ok(())));
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "not before it has looked");
+    waiting.wait_on();
+    assert_eq!(woken.0.load(Ordering::Relaxed), 2);
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
 }
 
 #[test]
