@@ -8,15 +8,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::FRAME_BYTES;
-use crate::layout::{HEADER_BYTES, Layout};
+use crate::layout::{Form, HEADER_BYTES, Layout};
 
 #[cfg(test)]
 mod tests;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"afflux\0\x01");
-/// Changes with each change of the meaning of a header, a slot, a record or a reply. Readers of the forms since 3 stay
-/// (`docs/decisions/durable.md`).
-const FORM: u64 = 3;
 
 /// Places of the words.
 mod at {
@@ -56,7 +53,7 @@ pub enum HeaderError {
     #[error("it is no arena of this program")]
     Foreign,
     /// Another version wrote it.
-    #[error("it has form {found}, and this version reads form {FORM}")]
+    #[error("it has form {found}, and this version reads forms {} to {}", Form::Unchecked as u64, Form::PRESENT as u64)]
     Form {
         /// The form that was found.
         found: u64,
@@ -203,7 +200,7 @@ impl HeaderBytes {
 /// The constant part of a header.
 fn constant(layout: Layout, boot: [u8; 16]) -> [u64; at::CHECKSUM + 1] {
     let mut words = [0; at::CHECKSUM + 1];
-    (words[at::MAGIC], words[at::FORM], words[at::LAYOUT]) = (MAGIC, FORM, layout.hash());
+    (words[at::MAGIC], words[at::FORM], words[at::LAYOUT]) = (MAGIC, layout.form() as u64, layout.hash());
     words[at::SIZES] = u64::from(layout.frames()) | u64::from(layout.files()) << 32;
     let boot = u128::from_le_bytes(boot);
     (words[at::BOOT], words[at::BOOT + 1]) = (boot as u64, (boot >> 64) as u64);
@@ -224,11 +221,10 @@ fn check(words: &[u64; at::CHECKSUM + 1], boot: [u8; 16]) -> Result<Layout, Head
     if words[at::CHECKSUM] != checksum(words) {
         return Err(HeaderError::Damaged);
     }
-    if words[at::FORM] != FORM {
-        return Err(HeaderError::Form { found: words[at::FORM] });
-    }
+    let form = Form::of(words[at::FORM]).ok_or(HeaderError::Form { found: words[at::FORM] })?;
     let (frames, files) = (words[at::SIZES] as u32, (words[at::SIZES] >> 32) as u32);
     let layout = Layout::new(u64::from(frames) * FRAME_BYTES as u64, files).map_err(|_| HeaderError::Layout)?;
+    let layout = layout.in_form(form);
     match constant(layout, boot) {
         same if same == *words => Ok(layout),
         other if other[at::LAYOUT] != words[at::LAYOUT] => Err(HeaderError::Layout),

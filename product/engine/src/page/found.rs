@@ -37,7 +37,7 @@ impl PageTable {
             return Found::Nothing;
         }
         let whole = self.valid(frame);
-        if !is_legal(word) || !whole.contains(dirty) {
+        if !is_legal(word) || !whole.contains(dirty) || !self.has_right_check(frame) {
             return Found::Illegal;
         }
         // The writer may have been copying into sectors that were not dirty yet.
@@ -57,6 +57,7 @@ impl PageTable {
     /// Makes a frame free that holds nothing to keep.
     pub(crate) fn settle_free(&self, frame: FrameId) {
         self.set_word(frame, 0);
+        self.forget_check(frame);
         self.set_dirty(frame, Sectors::NONE);
         self.set_sectors(frame, Sectors::NONE);
         self.forget_uses(frame);

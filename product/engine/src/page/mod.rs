@@ -19,7 +19,7 @@ mod unread;
 pub(crate) use found::Found;
 pub(crate) use optimistic_read::about_to_fill;
 pub(crate) use sectors::{SECTOR_BYTES, Sectors};
-pub(crate) use table::{Identity, PageTable, Record};
+pub(crate) use table::{Identity, PageTable, Record, mixed};
 pub(crate) use unread::PagesAhead;
 
 /// One transient reader: a copy in progress; does not keep writers out.

@@ -2,7 +2,8 @@
 //!
 //! Owns: the records. Does not own: lists and indexes that name them; the memory, which may outlive the process.
 //! Invariants: 32 bytes a record, at fixed places, so that a later process can read them; no pointers. Any bytes are a
-//! record, if a wrong one.
+//! record, if a wrong one. A present page's record has the check of its identity, so that a later process believes no
+//! identity that another record had (`no_damage_of_one_word_moves_a_page_to_another_place`).
 
 use std::sync::Arc;
 
@@ -106,8 +107,29 @@ impl Record {
     }
 }
 
+/// The checks of identities, in memory whose form has them.
+#[cfg(not(all(test, loom)))]
+pub(crate) type Checks = Option<afflux_frames::Table<AtomicU32>>;
+#[cfg(all(test, loom))]
+pub(crate) type Checks = Option<Box<[AtomicU32]>>;
+
+/// The check of what a record says about its frame's page. No flipped bit of any part leaves the others' check.
+#[inline]
+fn check_of(frame: FrameId, file: u32, index: u64) -> u32 {
+    let place = u64::from(frame.raw()) << 32 | u64::from(file);
+    (mixed(mixed(index) ^ place) >> 32) as u32
+}
+
+/// Bits of a number over a whole word; each number has another.
+#[inline]
+pub(crate) fn mixed(number: u64) -> u64 {
+    let product = number.wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    product ^ product >> 32
+}
+
 pub(crate) struct PageTable {
     records: Records,
+    checks: Checks,
     /// The number of pages read ahead that nobody has asked for.
     pub(crate) unread: Unread,
     /// The points between two stores.
@@ -121,19 +143,22 @@ impl PageTable {
         let records = Records::zeroed(frames as usize);
         #[cfg(all(test, loom))]
         let records = crate::sync::zeros(frames as usize);
-        Self::over(records)
+        Self::over(records, None)
     }
 
     /// The records in an arena's memory.
     pub(crate) fn of(memory: &Arc<Memory>) -> Self {
         #[cfg(not(all(test, loom)))]
-        return Self::over(memory.table(afflux_frames::Part::Records));
+        return Self::over(
+            memory.table(afflux_frames::Part::Records),
+            memory.layout().has_checks().then(|| memory.table(afflux_frames::Part::Checks)),
+        );
         #[cfg(all(test, loom))]
         return Self::new(memory.layout().frames());
     }
 
-    fn over(records: Records) -> Self {
-        Self { records, unread: Unread::new(), stores: Arc::default() }
+    fn over(records: Records, checks: Checks) -> Self {
+        Self { records, checks, unread: Unread::new(), stores: Arc::default() }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -224,8 +249,11 @@ impl PageTable {
         }
         let freed = (word & REUSES).wrapping_add(REUSE);
         let released = record.word.compare_exchange(word, freed, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        // No other thread has the frame now.
+        if released {
+            self.forget_check(frame);
+        }
         if released && freed == 0 {
-            // No other thread has the frame now.
             record.index.fetch_add(INDEX + 1, Ordering::Relaxed);
         }
         released
@@ -238,9 +266,42 @@ impl PageTable {
         self.stores.point();
         debug_assert!(identity.index <= INDEX);
         let reuses = record.index.load(Ordering::Relaxed) & !INDEX;
-        record.index.store(reuses | identity.index, Ordering::Relaxed);
+        let index = reuses | identity.index;
+        record.index.store(index, Ordering::Relaxed);
+        self.set_check(frame, identity.file, index);
         record.uses.store(0, Ordering::Relaxed);
         self.change(frame, 0, flags);
+    }
+
+    /// Stores the check of an identity, before the page is present.
+    #[inline]
+    fn set_check(&self, frame: FrameId, file: u32, index: u64) {
+        if let Some(checks) = &self.checks {
+            checks[frame.index()].store(check_of(frame, file, index), Ordering::Relaxed);
+        }
+    }
+
+    /// The record of a free frame keeps its identity, which is not to be believed.
+    #[inline]
+    pub(super) fn forget_check(&self, frame: FrameId) {
+        if let Some(checks) = &self.checks {
+            checks[frame.index()].store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the record has the identity that was stored last. Memory of a form without checks is believed.
+    pub(super) fn has_right_check(&self, frame: FrameId) -> bool {
+        let record = self.record(frame);
+        let (file, index) = (record.file.load(Ordering::Relaxed), record.index.load(Ordering::Relaxed));
+        let right = check_of(frame, file, index);
+        self.checks.as_ref().is_none_or(|checks| checks[frame.index()].load(Ordering::Relaxed) == right)
+    }
+
+    /// Makes a record's identity one that was stored.
+    #[cfg(test)]
+    pub(crate) fn believe(&self, frame: FrameId) {
+        let record = self.record(frame);
+        self.set_check(frame, record.file.load(Ordering::Relaxed), record.index.load(Ordering::Relaxed));
     }
 
     /// Sets and clears flags. Returns the word from just before.

@@ -2,7 +2,9 @@
 //!
 //! Owns: the words of a slot and the order in which they are stored.
 //! Does not own: the number of a file's slot (`devices::table`), the meaning of a key.
-//! Invariants: the word with state and checksum is stored last when a slot becomes live, and first when it becomes free.
+//! Invariants: each word that decides about bytes has a check over the slot, the key and itself
+//! (`no_damage_of_one_word_moves_a_page_to_another_place`), in memory whose form has checks. The word with state and
+//! checksum is stored last when a slot becomes live, and first when it becomes free.
 //! The size is stored before anybody is told of it. An intent is stored before the device is asked and cleared after the
 //! cache has followed. A flush is owed before the page that needs it becomes clean, and until one succeeds. Between two
 //! stores a later process finds the state before or after.
@@ -14,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_frames::{FILE_SLOT_BYTES, Memory, Part, Table};
 
 use crate::FILE_BYTES_MAX;
+use crate::page::mixed;
 use crate::rare::Stores;
 
 #[cfg(test)]
@@ -28,10 +31,12 @@ mod at {
     /// State in the lowest byte, the key's length in the next, the key's checksum in the upper half.
     pub(super) const STATE: usize = 0;
     pub(super) const SIZE: usize = 1;
-    /// The intent's kind, then its offset or size, then its length.
+    /// The intent's kind with the check of all three words in the upper half; then its offset or size; then its length.
     pub(super) const INTENT: usize = 2;
     pub(super) const FLUSHED: usize = 5;
-    /// The two words before are reserved.
+    /// The check of the size that is stored next, or last, in the upper half; that of the size before it in the lower. The
+    /// word before is reserved.
+    pub(super) const SIZE_CHECK: usize = 7;
     pub(super) const KEY: usize = 8;
     pub(super) const END: usize = 16;
 }
@@ -69,11 +74,6 @@ impl FileKey {
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
-    }
-
-    /// The live word of a slot with this key.
-    fn live_word(&self) -> u64 {
-        LIVE | u64::from(self.len) << 8 | u64::from(crc32c::crc32c(self.as_bytes())) << 32
     }
 }
 
@@ -114,12 +114,33 @@ pub(crate) enum SlotContent {
 /// The slots of an arena.
 pub(crate) struct FileSlots {
     table: Table<[AtomicU64; at::END]>,
+    /// Whether the memory's form has checks beside that of a key.
+    checked: bool,
     stores: Arc<Stores>,
 }
 
 impl FileSlots {
     pub(crate) fn of(memory: &Arc<Memory>, stores: Arc<Stores>) -> Arc<Self> {
-        Arc::new(Self { table: memory.table(Part::Files), stores })
+        Arc::new(Self { table: memory.table(Part::Files), checked: memory.layout().has_checks(), stores })
+    }
+
+    /// The live word of a slot with this key.
+    fn live_word(&self, slot: u32, key: &FileKey) -> u64 {
+        // Another slot has another number here.
+        let slot = if self.checked { slot.wrapping_mul(0x9e37_79b9) } else { 0 };
+        LIVE | u64::from(key.len) << 8 | u64::from(crc32c::crc32c(key.as_bytes()) ^ slot) << 32
+    }
+
+    /// The check of a size in the slot with this live word.
+    #[inline]
+    fn size_check(live: u64, size: u64) -> u64 {
+        mixed(mixed(size) ^ live >> 32) >> 32
+    }
+
+    /// The kind of an intent with its check.
+    fn intent_word(&self, live: u64, kind: u64, offset: u64, len: u64) -> u64 {
+        let check = mixed(mixed(mixed(offset) ^ len) ^ (live & !0xffff_ffff | kind)) >> 32;
+        kind | if self.checked { check << 32 } else { 0 }
     }
 
     /// The number of slots.
@@ -135,11 +156,14 @@ impl FileSlots {
             let bytes = bytes.try_into().unwrap_or_default();
             word.store(u64::from_le_bytes(bytes), Ordering::Release);
         }
+        let live = self.live_word(slot, key);
         words[at::SIZE].store(size, Ordering::Release);
-        words[at::INTENT].store(NO_INTENT, Ordering::Release);
+        words[at::INTENT].store(self.intent_word(live, NO_INTENT, 0, 0), Ordering::Release);
+        let check = Self::size_check(live, size);
+        words[at::SIZE_CHECK].store(if self.checked { check << 32 | check } else { 0 }, Ordering::Release);
         words[at::FLUSHED].store(FLUSHED, Ordering::Release);
         self.stores.point();
-        words[at::STATE].store(key.live_word(), Ordering::Release);
+        words[at::STATE].store(live, Ordering::Release);
         Some(KeptFile { slots: Arc::clone(self), slot })
     }
 
@@ -164,19 +188,24 @@ impl FileSlots {
         }
         let bytes: Vec<u8> = (at::KEY..at::END).flat_map(|at| get(at).to_le_bytes()).collect();
         let len = (state >> 8 & 0xff) as usize;
-        let key = bytes.get(..len).and_then(FileKey::new).filter(|key| key.live_word() == state);
-        let intent = match [at::INTENT, at::INTENT + 1, at::INTENT + 2].map(get) {
-            [NO_INTENT, ..] => Some(None),
-            [SIZE, size, _] if size <= FILE_BYTES_MAX => Some(Some(Intent::Size(size))),
-            [HOLE, offset, len] => {
+        let key = bytes.get(..len).and_then(FileKey::new).filter(|key| self.live_word(slot, key) == state);
+        let [kind, offset, len] = [at::INTENT, at::INTENT + 1, at::INTENT + 2].map(get);
+        let has_kind = |number, offset, len| kind == self.intent_word(state, number, offset, len);
+        let intent = match kind & 0xff {
+            NO_INTENT if has_kind(NO_INTENT, 0, 0) => Some(None),
+            SIZE if has_kind(SIZE, offset, len) && offset <= FILE_BYTES_MAX => Some(Some(Intent::Size(offset))),
+            HOLE if has_kind(HOLE, offset, len) => {
                 let end = offset.checked_add(len).filter(|end| *end <= FILE_BYTES_MAX);
                 end.map(|end| Some(Intent::Hole(offset..end)))
             }
             _ => None,
         };
         let is_flushed = get(at::FLUSHED) == FLUSHED;
-        match (key, intent, get(at::SIZE)) {
-            (Some(key), Some(intent), size) if size <= FILE_BYTES_MAX => {
+        let (size, checks) = (get(at::SIZE), get(at::SIZE_CHECK));
+        let size_check = Self::size_check(state, size);
+        let is_size = !self.checked || size_check == checks >> 32 || size_check == checks & 0xffff_ffff;
+        match (key, intent) {
+            (Some(key), Some(intent)) if is_size && size <= FILE_BYTES_MAX => {
                 SlotContent::Live(SlotFile { key, size, intent, is_flushed })
             }
             _ => SlotContent::Broken,
@@ -196,8 +225,17 @@ impl KeptFile {
         self.slots.table[self.slot as usize][at].store(value, Ordering::Release);
     }
 
-    /// Called before anybody is told of the size.
+    fn get(&self, at: usize) -> u64 {
+        self.slots.table[self.slot as usize][at].load(Ordering::Relaxed)
+    }
+
+    /// Called before anybody is told of the size. The check of both sizes comes first: each of them has one then.
     pub(crate) fn store_size(&self, size: u64) {
+        if self.slots.checked {
+            let (live, before) = (self.get(at::STATE), self.get(at::SIZE));
+            let check = |size| FileSlots::size_check(live, size);
+            self.store(at::SIZE_CHECK, check(size) << 32 | check(before));
+        }
         self.store(at::SIZE, size);
     }
 
@@ -219,12 +257,12 @@ impl KeptFile {
         };
         self.store(at::INTENT + 1, offset);
         self.store(at::INTENT + 2, len);
-        self.store(at::INTENT, kind);
+        self.store(at::INTENT, self.slots.intent_word(self.get(at::STATE), kind, offset, len));
     }
 
     /// Called after the cache has followed, or the device has refused; before anybody is told.
     pub(crate) fn end(&self) {
-        self.store(at::INTENT, NO_INTENT);
+        self.store(at::INTENT, self.slots.intent_word(self.get(at::STATE), NO_INTENT, 0, 0));
     }
 
     /// No record names the file any more, but for clean pages.

@@ -4,14 +4,15 @@ use super::*;
 fn parts_begin_on_borders_and_do_not_overlap() {
     for (bytes, files) in [(ARENA_BYTES_MIN, 1), (3 << 20, 77), (64 << 20, FILE_SLOTS)] {
         let layout = Layout::new(bytes, files).unwrap();
-        let [files, records, replies] = [Part::Files, Part::Records, Part::Replies].map(|part| layout.part(part));
-        let parts = [0..HEADER_BYTES, files, records, replies, layout.gap(), layout.frame_bytes()];
+        let [files, records, replies, checks] =
+            [Part::Files, Part::Records, Part::Replies, Part::Checks].map(|part| layout.part(part));
+        let parts = [0..HEADER_BYTES, files, records, replies, checks, layout.gap(), layout.frame_bytes()];
         for pair in parts.windows(2) {
             assert!(pair[0].end <= pair[1].start, "{parts:?}");
             assert_eq!(pair[1].start % HUGE_BYTES, 0, "{parts:?}");
         }
         assert_eq!(layout.frame_bytes().len() as u64, bytes);
-        assert_eq!(layout.bytes(), parts[5].end);
+        assert_eq!(layout.bytes(), parts[6].end);
     }
 }
 
@@ -22,7 +23,8 @@ fn another_size_or_number_is_another_hash() {
         Layout::new(1 << 21, 64),
         Layout::new(1 << 20, 65),
         Layout::keeping(1 << 20, 16, 64),
+        Layout::new(1 << 20, 64).map(|layout| layout.in_form(Form::Unchecked)),
     ];
     let hashes: std::collections::BTreeSet<u64> = layouts.into_iter().map(|layout| layout.unwrap().hash()).collect();
-    assert_eq!(hashes.len(), 4);
+    assert_eq!(hashes.len(), 5);
 }

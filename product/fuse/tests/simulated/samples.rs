@@ -13,14 +13,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_engine::{Recovered, RescuedFile};
-use afflux_frames::Memory;
+use afflux_frames::{Form, Memory};
 use afflux_fuse::{KEPT_WORDS_MIN, Kept, KeptWords};
 
 use crate::kernel::{Kernel, ROOT, name, words};
 use crate::outliving::{again, begun};
 
 /// The samples of the present form.
-const ARENA: &str = "arena-3.txt";
+const ARENA: &str = "arena-4.txt";
+/// The sample of the form before, and that form.
+const OLDER_ARENA: (&str, Form) = ("arena-3.txt", Form::Unchecked);
 const MOUNT: &str = "mount-2.txt";
 
 /// The word of the form, in both memories.
@@ -91,9 +93,9 @@ fn sample(of: &str) -> Vec<(usize, u64)> {
     found
 }
 
-fn arena(of: &Killed) -> Arc<Memory> {
-    let layout = of.kernel.volume.engine().frames().memory().layout();
-    let memory = Memory::of_words(layout, sample(ARENA)).unwrap();
+fn arena(of: &Killed, (name, form): (&str, Form)) -> Arc<Memory> {
+    let layout = of.kernel.volume.engine().frames().memory().layout().in_form(form);
+    let memory = Memory::of_words(layout, sample(name)).unwrap();
     assert_eq!(memory.header().check([0; 16]), Ok(()), "a reader of this form is to stay");
     memory
 }
@@ -106,8 +108,14 @@ fn mount() -> KeptWords {
 
 #[test]
 fn a_successor_goes_on_with_the_samples() {
+    for of in [OLDER_ARENA, (ARENA, Form::PRESENT)] {
+        goes_on_with(of);
+    }
+}
+
+fn goes_on_with(of: (&str, Form)) {
     let killed = killed();
-    let memory = arena(&killed);
+    let memory = arena(&killed, of);
     let verifier = memory.header().verifier();
     let recovered = Recovered::look(memory);
     assert_eq!(recovered.quarantined(), Default::default());
@@ -153,7 +161,13 @@ impl RescuedFile for Home {
 
 #[test]
 fn a_rescue_writes_the_sample_home() {
-    let recovered = Recovered::look(arena(&killed()));
+    for of in [OLDER_ARENA, (ARENA, Form::PRESENT)] {
+        rescues(of);
+    }
+}
+
+fn rescues(of: (&str, Form)) {
+    let recovered = Recovered::look(arena(&killed(), of));
     let on_disk = [Vec::new(), vec![b'1'; 1500]];
     let keys: Vec<_> = recovered.files().map(|(key, _)| *key).collect();
     assert_eq!(keys.len(), on_disk.len());

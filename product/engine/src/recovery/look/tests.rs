@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use afflux_frames::{Layout, Part, Table};
 
@@ -41,6 +41,9 @@ impl Arena {
         match part {
             Part::Files => Self::load(&self.memory.table::<[AtomicU64; 16]>(part)),
             Part::Records => Self::load(&self.memory.table::<[AtomicU64; 4]>(part)),
+            Part::Checks => {
+                self.memory.table::<AtomicU32>(part).iter().map(|word| word.load(Ordering::Relaxed).into()).collect()
+            }
             Part::Replies => Vec::new(),
         }
     }
@@ -53,7 +56,7 @@ impl Arena {
         match part {
             Part::Files => Self::store(&self.memory.table::<[AtomicU64; 16]>(part), next),
             Part::Records => Self::store(&self.memory.table::<[AtomicU64; 4]>(part), next),
-            Part::Replies => {}
+            Part::Checks | Part::Replies => {}
         }
     }
 
@@ -229,11 +232,12 @@ fn random_records_of_live_files_are_taken_only_if_they_keep_the_rules() {
         let (arena, mut next) = (Arena::new(), random(seed));
         arena.fill(Part::Records, &mut next);
         let records: Table<[AtomicU64; 4]> = arena.memory.table(Part::Records);
-        for record in records.iter() {
+        for (frame, record) in records.iter().enumerate() {
             // Few files, few pages, and flags as a thread might leave them.
             record[1].store(next() % 8, Ordering::Relaxed);
             record[2].fetch_and(!0xffff_fffe, Ordering::Relaxed);
             record[0].fetch_and(!(1 << 52 | DETACHED), Ordering::Relaxed);
+            arena.pages.believe(FrameId::new(frame as u32));
         }
         let before = arena.words(Part::Records);
         let seen = arena.look();
@@ -269,4 +273,178 @@ fn a_flipped_bit_moves_no_page_to_a_file_that_did_not_have_it_but_by_its_own_nam
         assert_eq!(keys.is_empty(), seen.quarantined.pages > 0, "bit {bit}");
         word.fetch_xor(1 << (bit % 64), Ordering::Relaxed);
     }
+}
+
+/// What a look would write home, and where.
+#[derive(PartialEq, Debug)]
+struct Home {
+    pages: Vec<(FileKey, FoundPage)>,
+    files: Vec<(FileKey, u64, Option<Intent>)>,
+}
+
+impl Home {
+    fn of(seen: &Seen) -> Self {
+        let files = seen.files.iter();
+        Self {
+            pages: files.clone().flat_map(|(key, file)| file.pages.iter().map(|page| (*key, *page))).collect(),
+            files: files.map(|(key, file)| (*key, file.size, file.intent.clone())).collect(),
+        }
+    }
+
+    /// No page, size or intent that `self` does not have, but for the sectors of its own pages.
+    fn has_places_of(&self, found: &Self) -> bool {
+        let is_place = |(key, page): &(FileKey, FoundPage)| {
+            let mut places = self.pages.iter().map(|(key, page)| (*key, page.page, page.frame));
+            places.any(|place| place == (*key, page.page, page.frame)) || (page.page, page.frame.raw()) == CLEAN
+        };
+        found.pages.iter().all(is_place) && found.files.iter().all(|file| self.files.contains(file))
+    }
+}
+
+/// A clean page of the damaged arena, and its frame. It may be taken for a dirty one, at its own place.
+const CLEAN: (u64, u32) = (77, 30);
+
+/// Three files with dirty pages, one of them with a change of shape, and frames that are free, clean and left.
+fn damaged_arena() -> Arena {
+    let arena = Arena::new();
+    let slots = FileSlots::of(&arena.memory, Arc::default());
+    let shaped = slots.keep(3, &key(3), 3 << 20).unwrap();
+    shaped.store_size(5 << 20);
+    shaped.begin(&Intent::Hole(4096..3 * 4096));
+    for (frame, (file, index), dirty) in [(7, (0, 5), 0xff), (8, (0, 6), 1), (20, (1, 5), 0xff), (21, (3, 900), 6)] {
+        arena.page(frame, (file, index), PRESENT | UPTODATE | DIRTY, Sectors(dirty));
+    }
+    arena.page(CLEAN.1, (1, CLEAN.0), PRESENT | UPTODATE, Sectors::NONE);
+    arena.page(31, (1, 78), PRESENT | UPTODATE | DIRTY, Sectors(1));
+    arena.pages.detach(FrameId::new(31));
+    assert!(arena.pages.release(FrameId::new(31)));
+    arena
+}
+
+/// Each word of the tables, with its entry.
+fn words_of_tables(arena: &Arena) -> (Table<[AtomicU64; 16]>, Table<[AtomicU64; 4]>, Table<AtomicU32>) {
+    let memory = &arena.memory;
+    (memory.table(Part::Files), memory.table(Part::Records), memory.table(Part::Checks))
+}
+
+/// Each bit of all slots, records and checks. A bit that says whether a page is there, or which of its sectors are dirty,
+/// may lose the page or a sector without a word. No other bit may.
+#[test]
+fn no_flipped_bit_moves_a_page_to_another_place() {
+    let arena = damaged_arena();
+    let right = Home::of(&arena.look());
+    assert_eq!(right.pages.len(), 4);
+    let (slots, records, checks) = words_of_tables(&arena);
+    let mut lost = 0;
+    let mut look = |what: &str, bit: usize, may_lose: bool| {
+        let seen = arena.look();
+        let home = Home::of(&seen);
+        assert!(right.has_places_of(&home), "{what}, bit {bit}: {home:?}");
+        let frames: Vec<FrameId> = home.pages.iter().map(|(_, page)| page.frame).collect();
+        let missing = right.pages.iter().filter(|(_, page)| !frames.contains(&page.frame)).count();
+        let told = seen.quarantined.pages >= missing as u64;
+        assert!(told || may_lose, "{what}, bit {bit}: {:?} of {home:?}", seen.quarantined);
+        lost += usize::from(missing > 0);
+    };
+    for (number, slot) in slots.iter().enumerate() {
+        for bit in 0..64 * 16 {
+            slot[bit / 64].fetch_xor(1 << (bit % 64), Ordering::Relaxed);
+            look(&format!("slot {number}"), bit, false);
+            slot[bit / 64].fetch_xor(1 << (bit % 64), Ordering::Relaxed);
+        }
+    }
+    for (number, record) in records.iter().enumerate() {
+        for bit in 0..64 * 4 {
+            record[bit / 64].fetch_xor(1 << (bit % 64), Ordering::Relaxed);
+            // The flags, and the byte of dirty sectors.
+            look(&format!("record {number}"), bit, 1_u64 << (bit % 64) & PRESENT != 0 || (168..176).contains(&bit));
+            record[bit / 64].fetch_xor(1 << (bit % 64), Ordering::Relaxed);
+        }
+    }
+    for (number, check) in checks.iter().enumerate() {
+        for bit in 0..32 {
+            check.fetch_xor(1 << bit, Ordering::Relaxed);
+            look(&format!("check {number}"), bit, false);
+            check.fetch_xor(1 << bit, Ordering::Relaxed);
+        }
+    }
+    assert!(lost > 1_000, "damage is found: {lost}");
+    assert_eq!(Home::of(&arena.look()), right);
+}
+
+/// Each word that is in use, and each whole entry, is put over each other one of its table, or changes places with it.
+#[test]
+fn no_damage_of_one_word_moves_a_page_to_another_place() {
+    let arena = damaged_arena();
+    let right = Home::of(&arena.look());
+    let (slots, records, checks) = words_of_tables(&arena);
+    let slots: Vec<Vec<&AtomicU64>> = [0, 1, 2, 3].map(|at| slots[at].iter().collect()).into();
+    let records: Vec<Vec<&AtomicU64>> = [7, 8, 20, 21, 30, 31, 32].map(|at| records[at].iter().collect()).into();
+    let mut tries = 0;
+    for entries in [&slots, &records] {
+        let words: Vec<&[&AtomicU64]> = entries.iter().flat_map(|entry| entry.chunks(1)).collect();
+        let wholes: Vec<&[&AtomicU64]> = entries.iter().map(Vec::as_slice).collect();
+        for things in [words, wholes] {
+            for (from, to) in things.iter().flat_map(|from| things.iter().map(move |to| (*from, *to))) {
+                for swaps in [false, true] {
+                    let load = |of: &[&AtomicU64]| of.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+                    let store = |to: &[&AtomicU64], words: &Vec<u64>| {
+                        to.iter().zip(words).for_each(|(to, word)| to.store(*word, Ordering::Relaxed));
+                    };
+                    let before: [Vec<u64>; 2] = [load(from), load(to)];
+                    store(to, &before[0]);
+                    if swaps {
+                        store(from, &before[1]);
+                    }
+                    let home = Home::of(&arena.look());
+                    assert!(right.has_places_of(&home), "{before:x?}, swaps: {swaps}: {home:?}");
+                    (store(from, &before[0]), store(to, &before[1]));
+                    tries += 1;
+                }
+            }
+        }
+    }
+    for (from, to) in checks.iter().flat_map(|from| checks.iter().map(move |to| (from, to))) {
+        let (one, other) = (from.load(Ordering::Relaxed), to.swap(from.load(Ordering::Relaxed), Ordering::Relaxed));
+        from.store(other, Ordering::Relaxed);
+        assert!(right.has_places_of(&Home::of(&arena.look())));
+        (from.store(one, Ordering::Relaxed), to.store(other, Ordering::Relaxed));
+    }
+    assert!(tries > 8_000, "{tries}");
+    assert_eq!(Home::of(&arena.look()), right);
+}
+
+/// A kill between the stores of a new size leaves the size before or the new one.
+#[test]
+fn a_size_has_a_check_between_its_stores() {
+    let arena = Arena::new();
+    let slots = FileSlots::of(&arena.memory, Arc::default());
+    let kept = slots.keep(4, &key(4), 1000).unwrap();
+    kept.owe_flush();
+    for (before, size) in [(1000, 2000), (2000, 0), (0, FILE_BYTES_MAX), (FILE_BYTES_MAX, 1)] {
+        kept.store_size(size);
+        let words: Table<[AtomicU64; 16]> = arena.memory.table(Part::Files);
+        assert_eq!(arena.look().files[&key(4)].size, size);
+        words[4][1].store(before, Ordering::Relaxed);
+        assert_eq!(arena.look().files[&key(4)].size, before);
+        words[4][1].store(before ^ 512, Ordering::Relaxed);
+        assert_eq!(arena.look().quarantined.files, 1);
+        words[4][1].store(size, Ordering::Relaxed);
+    }
+}
+
+/// Memory of the form before checks is believed, as ever.
+#[test]
+fn memory_without_checks_is_found() {
+    let layout = Layout::new(64 * 4096, 16).unwrap().in_form(afflux_frames::Form::Unchecked);
+    let memory = Memory::anonymous(layout).unwrap();
+    assert_eq!(memory.header().check([0; 16]), Ok(()));
+    let (slots, pages) = (FileSlots::of(&memory, Arc::default()), PageTable::of(&memory));
+    let kept = slots.keep(1, &key(1), 77).unwrap();
+    kept.store_size(1 << 20);
+    let arena = Arena { memory, pages };
+    arena.page(9, (1, 5), PRESENT | UPTODATE | DIRTY, SECTORS);
+    let seen = arena.look();
+    assert_eq!((pages_of(&seen, 1), seen.quarantined), (vec![(5, 9)], Quarantined::default()));
+    assert_eq!(seen.files[&key(1)].size, 1 << 20);
 }
