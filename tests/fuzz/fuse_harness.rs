@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use afflux_frontend::{ProtocolMachine as _, Segment};
-use afflux_fuse::{Connection, MESSAGE_BYTES_MAX, Mount, MountOptions, Requesters};
+use afflux_fuse::{Connection, MESSAGE_BYTES_MAX, Mount, MountOptions, Requesters, ThreadRights};
 use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
@@ -30,6 +30,10 @@ impl Requesters for NoProcess {
 
     fn is_killed(&self, _: u32) -> bool {
         true
+    }
+
+    fn rights(&self, _: u32, _: u32) -> Option<ThreadRights> {
+        None
     }
 }
 

@@ -36,4 +36,4 @@ mod wire;
 pub use connection::Connection;
 pub use kept::{KEPT_WORDS, KEPT_WORDS_MIN, Kept, KeptError, KeptWords};
 pub use limits::{CALLS_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, NODES_MAX, OPEN_FILES_MAX};
-pub use mount::{Mount, MountOptions, Requesters};
+pub use mount::{Mount, MountOptions, Requesters, ThreadRights};

@@ -37,6 +37,19 @@ pub trait Requesters: Send + Sync + 'static {
     /// Whether the thread is being killed, so that no code of its program sees an answer any more. True for a thread that
     /// is gone or in no namespace of ours. Asked about interrupted calls alone.
     fn is_killed(&self, thread: u32) -> bool;
+
+    /// What a thread of this user may do beside what its user and first group may. None for a thread that is gone, that
+    /// acts as another user, or that is in no namespace of ours. Asked about refused changes of names alone.
+    fn rights(&self, thread: u32, user: u32) -> Option<ThreadRights>;
+}
+
+/// Rights of a thread that the kernel does not send.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadRights {
+    /// Its further groups.
+    pub groups: Vec<u32>,
+    /// It has capabilities, perhaps only on the objects of some users.
+    pub has_capabilities: bool,
 }
 
 /// The choices of a mount.
@@ -405,7 +418,17 @@ impl<P: Platform> Mount<P> {
         if !self.options.acts_as_callers {
             return self.own.clone();
         }
-        self.volume.caller(header.uid, header.gid, &request::groups(header, message)).listening()
+        self.caller_with(header, &request::groups(header, message))
+    }
+
+    /// The requesting user, with these further groups.
+    pub(crate) fn caller_with(&self, header: &Header, groups: &[u32]) -> Caller {
+        self.volume.caller(header.uid, header.gid, groups).listening()
+    }
+
+    /// The requester's rights that the kernel does not send.
+    pub(crate) fn rights(&self, header: &Header) -> Option<ThreadRights> {
+        self.requesters.rights(header.thread, header.uid)
     }
 }
 

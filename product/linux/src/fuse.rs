@@ -1,6 +1,6 @@
 //! Mounts of this host's kernel by FUSE.
 //!
-//! Owns: mounting and unmounting, the device, the threads that move its messages.
+//! Owns: mounting and unmounting, the device, the threads that move its messages; facts about requesters.
 //! Does not own: the protocol (front ends, behind [`afflux_frontend::MessageMachine`]), files.
 //! Invariants: a message is answered on its own descriptor, where the kernel looks for it. While a
 //! thread waits for something else, another one reads messages.
@@ -39,6 +39,20 @@ pub fn process_of(thread: u32) -> Option<u32> {
 /// that is gone.
 pub fn is_killed(thread: u32) -> bool {
     std::fs::read(format!("/proc/{thread}/status")).map_or(true, |status| has_sigkill(&status))
+}
+
+/// The further groups of a thread that acts as this user, and whether it has capabilities. None if it is gone, acts as
+/// another user, or is in no process namespace of ours.
+pub fn rights_of(thread: u32, user: u32) -> Option<(Vec<u32>, bool)> {
+    rights_in(&std::fs::read(format!("/proc/{thread}/status")).ok()?, user)
+}
+
+fn rights_in(status: &[u8], user: u32) -> Option<(Vec<u32>, bool)> {
+    // The last of the four numbers is that for the file system.
+    let acts_as: u32 = value(status, b"Uid:")?.split_ascii_whitespace().nth(3)?.parse().ok()?;
+    let groups = value(status, b"Groups:")?.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+    let capabilities = u64::from_str_radix(value(status, b"CapEff:")?, 16).ok()?;
+    (acts_as == user).then_some((groups, capabilities != 0))
 }
 
 /// Whether SIGKILL waits for the thread with this status.

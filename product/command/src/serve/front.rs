@@ -18,10 +18,10 @@ use std::time::Duration;
 use afflux_engine::{Engine, Nanos, Platform};
 use afflux_frames::{Part, REPLY_BYTES};
 use afflux_frontend::{Peer, Recording};
-use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters};
+use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters, ThreadRights};
 use afflux_linux::{
     DescriptorStore, FuseMount, FuseSession, KeptMount, LinuxPlatform, Listener, MOUNT_DESCRIPTORS, MountMemory,
-    MountPoint, OwnMounts, ServeHandle, acts_as_others, connections_max, is_killed, process_of, serve,
+    MountPoint, OwnMounts, ServeHandle, acts_as_others, connections_max, is_killed, process_of, rights_of, serve,
 };
 use afflux_nfs::{Places, Rules, Server};
 use afflux_report::failure::{Failure, Outcome};
@@ -426,6 +426,10 @@ impl Requesters for Threads {
 
     fn is_killed(&self, thread: u32) -> bool {
         is_killed(thread)
+    }
+
+    fn rights(&self, thread: u32, user: u32) -> Option<ThreadRights> {
+        rights_of(thread, user).map(|(groups, has_capabilities)| ThreadRights { groups, has_capabilities })
     }
 }
 

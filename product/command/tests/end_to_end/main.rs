@@ -26,6 +26,7 @@ mod live;
 mod manual;
 mod memory;
 mod mount_attacks;
+mod mount_rights;
 mod mount_shares;
 mod mounted;
 mod mounts;

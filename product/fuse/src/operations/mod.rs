@@ -5,6 +5,7 @@
 //! Invariants: an operation that is tried without a wait asks the host nothing. Until it gives up it has changed
 //! nothing, except for the beginning of a WRITE, which is then written again.
 
+mod acting;
 mod attributes;
 mod data;
 mod listing;

@@ -1,9 +1,10 @@
 //! LOOKUP and the operations that change names.
 //!
 //! Owns: the answer with a node for each found or made object.
-//! Does not own: rights on directories, which the kernel has checked; the order of a change's steps (the volume).
+//! Does not own: the user that a change is made as (`acting`), the order of a change's steps (the volume).
 //! Invariants: an answer with a node counts one lookup of it. New objects belong to the requesting user from their
-//! first moment. Changes are noted for the next fsync.
+//! first moment. Names are removed, moved and given as the requesting user, who may be refused what the kernel has
+//! granted. Changes are noted for the next fsync.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use afflux_volume::{
 
 use crate::abi::{kind, o};
 use crate::mount::{Mount, Outcome};
+use crate::operations::acting::Acting;
 use crate::operations::{data, repeated};
 use crate::reply::{self, Answer, Errno, device_parts};
 use crate::request::{Header, Mode};
@@ -266,11 +268,17 @@ pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[
     let directory = on.object(header.node).await?;
     let mut change = repeated::begin(on, header);
     if change.before != Before::Done {
-        let outcome = match is_directory {
-            true => on.volume.remove_directory_by(&on.own, &directory, name).await,
-            false => on.volume.remove_by(&on.own, &directory, name).await,
+        let mut acting = Acting::of(on, header);
+        let result = loop {
+            let outcome = match is_directory {
+                true => on.volume.remove_directory_by(acting.caller(), &directory, name).await,
+                false => on.volume.remove_by(acting.caller(), &directory, name).await,
+            };
+            if !acting.tries_again(&outcome.result, &[&directory]).await {
+                break outcome.result;
+            }
         };
-        repeated::gone(on, &mut change, &directory, outcome.result).await?;
+        repeated::gone(on, &mut change, &directory, result).await?;
     }
     note_changed(on, &[header.node]);
     Ok(Answer::empty())
@@ -288,8 +296,14 @@ pub(super) async fn rename<P: Platform>(
     let (old, new) = ((&from_directory, name), (&to_directory, to.1));
     let mut change = repeated::begin_rename(on, header, old).await;
     if !on.volume.is_renamed(change.before, new).await {
-        let renamed = on.volume.rename_how_by(&on.own, old, new, how).await;
-        repeated::gone(on, &mut change, &from_directory, renamed.0.result).await?;
+        let mut acting = Acting::of(on, header);
+        let result = loop {
+            let (outcome, _) = on.volume.rename_how_by(acting.caller(), old, new, how).await;
+            if !acting.tries_again(&outcome.result, &[&from_directory, &to_directory]).await {
+                break outcome.result;
+            }
+        };
+        repeated::gone(on, &mut change, &from_directory, result).await?;
     }
     note_changed(on, &[header.node, to.0]);
     Ok(Answer::empty())
@@ -298,8 +312,14 @@ pub(super) async fn rename<P: Platform>(
 pub(super) async fn link<P: Platform>(on: &Mount<P>, header: &Header, target: u64, name: &[u8]) -> Outcome {
     let (inode, directory) = (on.object(target).await?, on.object(header.node).await?);
     let mut change = repeated::begin(on, header);
-    let linked = on.volume.link_by(&on.own, &inode, &directory, name).await;
-    let result = linked.result.map(|attributes| (Arc::clone(&inode), attributes));
+    let mut acting = Acting::of(on, header);
+    let linked = loop {
+        let linked = on.volume.link_by(acting.caller(), &inode, &directory, name).await.result;
+        if !acting.tries_again(&linked, &[&directory]).await {
+            break linked;
+        }
+    };
+    let result = linked.map(|attributes| (Arc::clone(&inode), attributes));
     let (found, attributes) = repeated::made(on, &mut change, (&directory, name), inode.kind(), result).await?;
     if !Arc::ptr_eq(&found, &inode) {
         return Err(VolumeError::Exists.into());

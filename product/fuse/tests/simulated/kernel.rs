@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use afflux_engine::Recovered;
 use afflux_frontend::{MessageMachine, MessageReply, Segment, Tried};
-use afflux_fuse::{Kept, KeptError, Mount, MountOptions, Requesters};
+use afflux_fuse::{Kept, KeptError, Mount, MountOptions, Requesters, ThreadRights};
 use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Random, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
@@ -28,6 +28,10 @@ impl Requesters for Hundreds {
 
     fn is_killed(&self, thread: u32) -> bool {
         thread == KILLED
+    }
+
+    fn rights(&self, _: u32, _: u32) -> Option<ThreadRights> {
+        None
     }
 }
 

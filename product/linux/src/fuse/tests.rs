@@ -2,7 +2,7 @@
 
 use rustix::thread::gettid;
 
-use super::{has_sigkill, is_killed, process_of};
+use super::{has_sigkill, is_killed, process_of, rights_in, rights_of};
 
 fn own_number() -> u32 {
     gettid().as_raw_pid() as u32
@@ -36,4 +36,22 @@ fn a_thread_is_killed_once_sigkill_waits_for_it_or_it_is_gone() {
         let status = format!("Name:\tx\nThreads:\t1\nSigPnd:\t{pending}\nShdPnd:\t0000000000000100\n");
         assert_eq!(has_sigkill(status.as_bytes()), killed, "{pending}");
     }
+}
+
+#[test]
+fn the_groups_of_a_thread_count_while_it_acts_as_the_user() {
+    let status = |groups: &str, capabilities: &str| {
+        format!(
+            "Name:\tx\nUid:\t1\t2\t3\t4\nGid:\t5\t5\t5\t5\nGroups:\t{groups}\nCapInh:\t0\nCapEff:\t{capabilities}\n"
+        )
+    };
+    assert_eq!(
+        rights_in(status("6 4294967294 ", "0000000000000000").as_bytes(), 4),
+        Some((vec![6, 4294967294], false))
+    );
+    assert_eq!(rights_in(status("", "00000000a80425fb").as_bytes(), 4), Some((vec![], true)));
+    assert_eq!(rights_in(status("6", "0").as_bytes(), 1), None, "it acts as another user");
+    assert_eq!(rights_in(b"Name:\tx\n", 4), None);
+    let own = rustix::process::geteuid().as_raw();
+    assert!(rights_of(own_number(), own).is_some() && rights_of(0, own).is_none());
 }
