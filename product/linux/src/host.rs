@@ -324,6 +324,10 @@ impl Directory for HostTree {
         self.with(node, move |core, node| core.checked_answer(node, core.open_data(node, must_write)))
     }
 
+    fn stop_writing(&self, node: &Node) -> Pending<'_, ()> {
+        self.with(node, |core, node| core.stop_writing(node))
+    }
+
     fn create(
         &self,
         directory: &Node,

@@ -10,9 +10,10 @@ use std::thread;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
+use crate::client::Client;
 use crate::mounted::{Mounted, NOT_CONNECTED, apart, can_mount, is_mounted, shell};
 use crate::scratch::{Bytes, Mount, Scratch};
-use crate::server::text;
+use crate::server::{Server, text};
 
 const FULL: Option<i32> = Some(28);
 const ABORTED: Option<i32> = Some(103);
@@ -263,4 +264,51 @@ fn a_setuid_bit_that_a_write_took_is_shown_no_more() {
     }
     drop(file);
     mounted.stop();
+}
+
+// rule: some seconds after its last use a written file is open for writing no more, neither by a mount nor by NFS
+#[test]
+fn the_host_runs_written_programs_and_makes_their_disk_read_only() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let Some(disk) = Mount::ext4(&scratch.path().join("image"), &data, 32 << 20) else { return };
+    let mut mounted = Mounted { server: None, point: point.clone() };
+    let arguments = ["--mount", point.to_str().unwrap()];
+    mounted.server = Some(Server::start(scratch.path(), &[&data], &arguments));
+    let mut client = Client::mount(mounted.server());
+    let program = fs::read("/bin/true").unwrap();
+    fs::write(mounted.path("by mount"), &program).unwrap();
+    fs::set_permissions(mounted.path("by mount"), Permissions::from_mode(0o755)).unwrap();
+    fs::write(mounted.path("no program"), &program).unwrap();
+    let root = client.root();
+    client.write_file(&root, "by nfs", &program);
+    fs::set_permissions(mounted.path("by nfs"), Permissions::from_mode(0o755)).unwrap();
+    let open = File::options().append(true).open(mounted.path("no program")).unwrap();
+    // The server looks after unused files every ten seconds, and a use counts until the next look. So this takes some time.
+    let in_time = |what: &str, done: &dyn Fn() -> bool| {
+        assert!(afflux_scratch::within(std::time::Duration::from_secs(60), done), "{what}");
+    };
+    for name in ["by mount", "by nfs"] {
+        in_time(name, &|| Command::new(data.join(name)).status().is_ok_and(|status| status.success()));
+    }
+    let remounted = || {
+        let flags = ["-o", "remount,ro", data.to_str().unwrap()];
+        Command::new("mount").args(flags).output().unwrap().status.success()
+    };
+    assert!(!remounted(), "a program has a file open for writing");
+    drop(open);
+    in_time("the disk becomes read-only", &remounted);
+    assert!(fs::read(mounted.path("by mount")).unwrap() == program && client.read_file(&root, "by nfs") == program);
+    let refused =
+        File::options().append(true).open(mounted.path("by mount")).and_then(|mut file| file.write_all(b"more"));
+    assert_eq!(refused.unwrap_err().raw_os_error(), Some(30), "a read-only file system");
+    let writable = ["-o", "remount,rw", data.to_str().unwrap()];
+    assert!(Command::new("mount").args(writable).status().unwrap().success());
+    File::options().append(true).open(mounted.path("by mount")).unwrap().write_all(b"more").unwrap();
+    mounted.stop();
+    assert!(fs::read(data.join("by mount")).unwrap() == [&program[..], b"more"].concat());
+    drop(disk);
 }

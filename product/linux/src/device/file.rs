@@ -22,7 +22,7 @@ use self::spare_descriptors::SpareMember;
 use super::error_of;
 use super::turns::Turns;
 use crate::pool::WorkerPool;
-use crate::reopen::open_without_waiting;
+use crate::reopen::{make_read_only, open_without_waiting};
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -326,6 +326,14 @@ impl HostFile {
         if is_needed() {
             self.carries.store(kept, Ordering::SeqCst);
         }
+    }
+
+    /// Closes what is open for writing. The next writer lends the file a descriptor that can write. Blocks.
+    pub(crate) fn stop_writing(&self) -> Result<(), Errno> {
+        let Some(given) = self.given() else { return Ok(()) };
+        make_read_only(&given)?;
+        self.lend(LentDescriptor::of_others(given));
+        Ok(())
     }
 
     /// The descriptor that the file was given.

@@ -28,6 +28,7 @@ use super::climb::{check_entry, here};
 use super::node::HostNode;
 use super::undo::CreatedObject;
 use super::{Core, host_node};
+use crate::reopen::make_read_only;
 
 /// Permission bits of new objects when the client requests none.
 pub(super) const FILE_MODE: u32 = 0o644;
@@ -385,6 +386,15 @@ impl Core {
         let fd = self.reopen(node, access)?;
         let stat = calls::stat(fd.as_fd(), "")?;
         Ok(Data { backing: Backing::new(node.data(Arc::new(fd), must_write)), stat, writable: must_write })
+    }
+
+    /// Has a file open only for reading. Programs of the host see no writer any more.
+    pub(super) fn stop_writing(&self, node: &HostNode) -> Result<(), VolumeError> {
+        if let Some(file) = node.opened_data() {
+            file.stop_writing().map_err(error_of)?;
+        }
+        // The descriptor of a file that was made here can write.
+        node.shared_fd().map_or(Ok(()), |fd| make_read_only(&fd)).map_err(error_of)
     }
 
     /// Asks the host where a file has data, through a descriptor of its own.

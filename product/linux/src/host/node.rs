@@ -114,6 +114,11 @@ impl HostNode {
         }
     }
 
+    /// Its bytes, if they are in use.
+    pub(super) fn opened_data(&self) -> Option<Arc<HostFile>> {
+        self.data.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+
     pub(super) fn stat(&self) -> Result<Stat, VolumeError> {
         calls::stat(self.fd(), "")
     }

@@ -1,9 +1,9 @@
 //! Looking after unused objects.
 //!
-//! Owns: the bounds on an idle inode's effect on the host: it must not keep a removed file's space, or keep a program
-//! from being run.
+//! Owns: the bounds on an idle inode's effect on the host: it must not keep a removed file's space, or keep a file open
+//! for writing, which keeps programs from being run and file systems from becoming read-only.
 //! Does not own: the moment (the code that runs the volume), room in the table (`handles::admit`).
-//! Invariants: an inode that is used, dirty or unsynced is left alone. One round at a time looks after the objects of a
+//! Invariants: an inode that is used or dirty is left alone. One round at a time looks after the objects of a
 //! device, and waits for no other device.
 
 use std::sync::Arc;
@@ -18,6 +18,9 @@ use crate::volume::Volume;
 
 /// Objects that one call of the tree asks about.
 const BATCH: usize = 256;
+/// Files of a device that one round makes durable and closes for writing: a copied tree must not keep its disk busy with
+/// syncs.
+const CLOSED_MAX: usize = 1024;
 
 impl<P: Platform> Volume<P> {
     /// Calls [`Volume::upkeep`] every `every_ns` nanoseconds, in a task of the world, until the volume is
@@ -35,8 +38,8 @@ impl<P: Platform> Volume<P> {
 
     /// Called every few seconds: see [`Volume::upkeep_every`]. Asks the host about objects that were not used since the
     /// last call. An object without a name is released, so that its space becomes free. An object that others changed
-    /// is not served from the cache any more. Executable files that were written are closed, so that the host can run
-    /// them. Callers' rights are looked up anew from now on. A device that an earlier call still asks is left out.
+    /// is not served from the cache any more. Files that were written are made durable, and not kept open for writing:
+    /// then the host can run programs among them, and make their file system read-only. Callers' rights are looked up anew from now on. A device that an earlier call still asks is left out.
     pub async fn upkeep(&self) {
         self.rights_epoch.fetch_add(1, Ordering::Relaxed);
         let mut unused = self.table.unused();
@@ -58,6 +61,7 @@ impl<P: Platform> Volume<P> {
 
     /// Looks after unused objects of one device.
     async fn tend(&self, unused: &[Arc<Inode<P>>]) {
+        let mut closed = 0;
         for batch in unused.chunks(BATCH) {
             let nodes = batch.iter().map(|inode| inode.node.clone()).collect();
             let Ok(stats) = self.tree.stat_all(nodes).await else {
@@ -69,16 +73,26 @@ impl<P: Platform> Volume<P> {
                     // An error means that the object is gone, and then it was released.
                     let _ = self.check(inode).await;
                 }
-                self.close_program(inode);
+                if closed < CLOSED_MAX && self.stop_writing(inode).await {
+                    closed += 1;
+                }
             }
             self.engine.platform().preemption_point().await;
         }
     }
 
-    fn close_program(&self, inode: &Arc<Inode<P>>) {
-        let program = inode.kind() == Kind::Regular && inode.attributes().mode & 0o111 != 0;
-        if program && inode.writable_file().is_some() {
-            self.table.drop_idle(inode, |inode| self.known_locations.remember(inode));
+    /// Closes a file for writing, if its bytes are on the host. Returns whether it had to be done. The cache keeps the bytes.
+    async fn stop_writing(&self, inode: &Arc<Inode<P>>) -> bool {
+        if inode.writable_file().is_none_or(|file| !file.is_clean()) {
+            return false;
         }
+        // Who wants to write meanwhile waits, and then opens the file again.
+        let _opening = inode.opening.lock().await;
+        let is_durable = inode.is_idle() || self.clean(inode).await;
+        if is_durable && self.table.forbid_writing(inode) && self.tree.stop_writing(&inode.node).await.is_err() {
+            // The next round tries again.
+            inode.allow_writing();
+        }
+        true
     }
 }

@@ -252,6 +252,11 @@ impl<P: Platform> Inode<P> {
         self.writable.store(true, Ordering::Release);
     }
 
+    /// The tree is asked again before the next write.
+    pub(crate) fn forbid_writing(&self) {
+        self.writable.store(false, Ordering::Release);
+    }
+
     pub(crate) fn used_now(&self) {
         // A plain test first: the cache line stays shared among readers.
         if !self.recent.load(Ordering::Relaxed) {

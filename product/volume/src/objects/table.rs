@@ -159,6 +159,17 @@ impl<P: Platform> Table<P> {
         unused
     }
 
+    /// Has an inode ask before its next write, if it has no holder but the caller and all of its state is on the host.
+    pub(crate) fn forbid_writing(&self, inode: &Arc<Inode<P>>) -> bool {
+        // No caller can come to hold it while the shard is locked.
+        let _shard = self.shard(&inode.identity);
+        let is_unused = Arc::strong_count(inode) <= 2 && inode.is_idle();
+        if is_unused {
+            inode.forbid_writing();
+        }
+        is_unused
+    }
+
     /// Removes an inode that has no holder but the caller, if all of its state is on the host. Calls `remember` before.
     pub(crate) fn drop_idle(&self, inode: &Arc<Inode<P>>, remember: impl FnOnce(&Arc<Inode<P>>)) {
         let mut shard = self.shard(&inode.identity);

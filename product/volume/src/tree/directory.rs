@@ -421,6 +421,12 @@ pub trait Directory: Send + Sync + 'static {
     /// the host has a lease on the file.
     fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data>;
 
+    /// Closes what a file is open with for writing. Nothing is being written, and [`Directory::open_data`] comes before the
+    /// next write. A tree whose open files hinder nobody does nothing.
+    fn stop_writing(&self, _node: &Node) -> Pending<'_, ()> {
+        Pending::now(Ok(()))
+    }
+
     /// Makes an object with these attributes (the size must be `None`). `Exists` if the name is taken.
     fn create(
         &self,
