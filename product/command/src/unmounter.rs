@@ -5,7 +5,7 @@
 //!
 //! Owns: the process, its orders and its answers.
 //! Does not own: unmounting (`afflux_linux`), when it is wanted (`serve`).
-//! Invariants: without an order nothing is unmounted: after a kill of the server, programs get errors from the mount and
+//! Invariants: root's process can unmount and reach the point, and has no other privilege. Without an order nothing is unmounted: after a kill of the server, programs get errors from the mount and
 //! do not write below it, or they wait for the next server.
 
 use std::io::{self, BufRead, BufReader, Write};
@@ -109,6 +109,8 @@ impl Drop for Unmounter {
 
 /// Carries out the orders on its standard input until that ends.
 pub(crate) fn run(point: &Path) -> Outcome {
+    afflux_linux::keep_right_to_unmount()
+        .map_err(|error| Failure::failed(format!("cannot give up privileges: {error}")))?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // A service manager's signal is for the server, too.
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))

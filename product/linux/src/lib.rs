@@ -72,4 +72,4 @@ pub use platform::{IoChoice, LinuxPlatform, OnPanic, REACTORS_MAX, Reactors, Sta
 pub use pool::WorkerPool;
 pub use process_word::ProcessWord;
 #[cfg(feature = "server")]
-pub use users::{acts_as_others, give_up_privileges, groups_of};
+pub use users::{acts_as_others, give_up_privileges, groups_of, keep_right_to_unmount};

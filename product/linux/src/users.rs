@@ -62,6 +62,21 @@ pub fn acts_as_others() -> bool {
     geteuid().is_root() && getegid().is_root() && effective()
 }
 
+/// Gives up all of root's privileges but unmounting, and reaching a mount point below other users' directories. A user
+/// without privileges has a helper of the host unmount, and keeps what that takes.
+///
+/// # Errors
+/// The host's.
+pub fn keep_right_to_unmount() -> Result<(), Errno> {
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    set_no_new_privs(true)?;
+    let needed = CapabilitySet::SYS_ADMIN.union(CapabilitySet::DAC_READ_SEARCH);
+    let kept = capabilities(None)?.permitted.intersection(needed);
+    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() })
+}
+
 /// Gives up privileges that a server of files does not need, for this thread and for threads started later. A program
 /// that they run cannot have more rights, and of root's privileges only those about files and users stay. Call it once,
 /// before other threads are started.

@@ -645,6 +645,52 @@ fn the_helper_of_mount_comes_back_once_the_mount_is_there() {
     drop(mounted);
 }
 
+#[test]
+fn an_option_of_the_helper_stays_as_it_is_where_files_match_it() {
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    fs::write(scratch.path().join("config=evil.toml"), "").unwrap();
+    let programs = scratch.directory("programs");
+    // In the place of the command: it shows its words.
+    let shows = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > '{}'\n", scratch.path().join("words").display());
+    fs::write(programs.join("afflux"), shows).unwrap();
+    fs::set_permissions(programs.join("afflux"), Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("sh");
+    command.arg(HELPER).arg(&data).arg(&point).args(["-o", "rw,c*,config=[e]*,cache=1 GiB"]).env("PATH", path);
+    let output = command.current_dir(scratch.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(32), "{}", text(&output));
+    let words = || fs::read_to_string(scratch.path().join("words")).unwrap_or_default();
+    afflux_scratch::eventually("the command has run", || words().ends_with("--json\n"));
+    let expected =
+        format!("mount\n{}\n{}\n--c*\n--config=[e]*\n--cache=1 GiB\n--json\n", data.display(), point.display());
+    assert_eq!(words(), expected);
+}
+
+// rule: the process that waits to unmount has no privilege of root's but to unmount and to reach the point
+#[test]
+fn the_process_that_unmounts_has_few_privileges_and_unmounts_below_a_private_directory() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, home) = (scratch.directory("data"), scratch.directory("home"));
+    let point = scratch.directory("home/point");
+    std::os::unix::fs::chown(&home, Some(4444), Some(4444)).unwrap();
+    fs::set_permissions(&home, Permissions::from_mode(0o700)).unwrap();
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    let server = mounted.server().process().to_string();
+    let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", children.trim())).unwrap();
+    let row = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+    // CAP_DAC_READ_SEARCH and CAP_SYS_ADMIN.
+    for set in ["CapEff:", "CapPrm:"] {
+        assert_eq!(u64::from_str_radix(&row(set), 16).unwrap() & !(1 << 2 | 1 << 21), 0, "{set}");
+    }
+    assert_eq!(row("NoNewPrivs:"), "1");
+    mounted.stop();
+}
+
 /// The helper of umount(8).
 const UNMOUNT_HELPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/umount.fuse.afflux");
 
