@@ -39,6 +39,8 @@ pub(super) struct Process {
     pub(super) program: String,
     /// The use, such as `has /media/usb/file open`.
     pub(super) how: String,
+    /// It has a file of the disk in use. Otherwise its mount namespace has the disk, and it may know nothing of it.
+    pub(super) has_files: bool,
 }
 
 /// A mounted file system of the disk.
@@ -112,9 +114,10 @@ impl<'a> SoughtDisk<'a> {
             };
             let namespace = fs::read_link(process.join("ns/mnt")).ok();
             let is_new = namespace.is_some_and(|namespace| namespaces.insert(namespace));
+            let has_files = how.is_some();
             let how = how.or_else(|| is_new.then(|| self.mounted_for(&process)).flatten());
             if let Some(how) = how {
-                found.processes.push(Process { pid, program: processes::program(pid), how });
+                found.processes.push(Process { pid, program: processes::program(pid), how, has_files });
             }
         }
         found

@@ -30,9 +30,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// In `/proc/net/unix`: the socket has a listener.
 const LISTENS: u32 = 0x10000;
 
-/// Whether the process may be a server with data that is not on the disk yet.
+/// Whether the process may be a server with data that is not on the disk yet. A server has the directory open that it
+/// serves.
 pub(super) fn is_server(process: &Process) -> bool {
-    process.program == processes::SERVER
+    process.program == processes::SERVER && process.has_files
 }
 
 /// A server that has written everything.
@@ -77,7 +78,7 @@ pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<Option<Writte
 /// The server of a mount, unless it cannot be asked.
 pub(super) fn of_mount(place: &Path) -> Option<WrittenServer> {
     processes::servers().into_iter().find_map(|pid| {
-        let process = Process { pid, program: processes::SERVER.to_owned(), how: String::new() };
+        let process = Process { pid, program: processes::SERVER.to_owned(), how: String::new(), has_files: true };
         let is_running = !is_stopped(pid);
         let mut client = client_of(pid).filter(|_| is_running)?;
         written(&process, &mut client).ok().filter(|server| server.mount.as_deref() == Some(place))

@@ -48,7 +48,7 @@ fn server(pid: u32) -> WrittenServer {
 }
 
 fn process(pid: u32, program: &str) -> Process {
-    Process { pid, program: program.to_owned(), how: "has /media/usb/a open".to_owned() }
+    Process { pid, program: program.to_owned(), how: "has /media/usb/a open".to_owned(), has_files: true }
 }
 
 #[test]

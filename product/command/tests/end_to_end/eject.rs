@@ -127,6 +127,32 @@ fn a_server_of_the_disk_writes_everything_before_that_is_said() {
     assert!(output.status.success() && text(&output).contains("It is safe to unplug."), "{}", text(&output));
 }
 
+// rule: a server whose mount namespace has a disk that it does not serve is named as such, and not as one of the disk
+#[test]
+fn a_server_that_only_has_the_disk_mounted_is_not_taken_for_a_server_of_it() {
+    let Some(disk) = Disk::new() else { return };
+    let (home, data) = (disk.scratch.directory("home"), disk.scratch.directory("elsewhere"));
+    let control = home.join("control.sock");
+    let mut server = crate::server::afflux(&home);
+    server.arg("serve").arg(&data).args(["--listen", "127.0.0.1:0", "--json", "--cache", "64MiB"]);
+    server.arg("--control").arg(&control);
+    // It has a copy of all mounts, which is its own.
+    let mut command = Command::new("unshare");
+    command.args(["-m", "--propagation", "private"]).arg(server.get_program()).args(server.get_args());
+    for (name, value) in server.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+        command.env(name, value);
+    }
+    let server = Server::spawn(command, control, &home);
+    let said = disk.refused(&[]);
+    assert!(said.contains(&format!("process {} (afflux) has it mounted", server.process())), "{said}");
+    assert!(said.contains("is written") && !said.contains("could not be asked"), "{said}");
+    let said = disk.refused(&["--unmount"]);
+    assert!(said.contains("in its mount namespace") && !said.contains("could not be asked"), "{said}");
+    server.stop();
+    let output = disk.eject(&["--unmount"]);
+    assert!(output.status.success() && text(&output).contains("It is safe to unplug."), "{}", text(&output));
+}
+
 #[test]
 fn a_server_that_does_not_answer_is_named() {
     let Some(disk) = Disk::new() else { return };
