@@ -92,6 +92,11 @@ fn variables() -> Vec<(String, OsString)> {
         .collect()
 }
 
+/// The configuration file that a reload reads, if there is one.
+pub(crate) fn path(args: &args::Serve) -> Option<PathBuf> {
+    file_path(args.config.as_deref(), &variables()).ok().flatten()
+}
+
 /// The configuration file: the one named, or the usual one if it exists.
 fn file_path(flag: Option<&Path>, variables: &[(String, OsString)]) -> Outcome<Option<PathBuf>> {
     let named = variables.iter().find(|(name, _)| name == "AFFLUX_CONFIG").map(|(_, value)| Path::new(value));

@@ -174,7 +174,10 @@ fn run_over(
     let prepared = own_clients.then(own_clients::prepare);
     let (control, control_listener) = socket_paths::bind(settings.control.as_deref(), &wanted.socket_name(listen))?;
     let control = RemovedAtEnd(Arc::new(control));
-    let front = wanted.prepared(listening, listen, settings.directories.first(), separated)?;
+    let configured = configuration::path(args);
+    let own_places = [state.path(), Some(control.0.path.as_path()), configured.as_deref()];
+    let own_places: Vec<&Path> = own_places.into_iter().flatten().collect();
+    let front = wanted.prepared(listening, listen, settings.directories.first(), separated, &own_places)?;
     // Clients choose modes, and default access control lists bound them. The server's own files have explicit modes.
     umask(Mode::empty());
     // This comes before the first thread, and after binding the addresses that take a privilege.

@@ -13,12 +13,14 @@ mod device;
 mod kept;
 mod mount_memory;
 mod mounting;
+mod own_mounts;
 mod resting;
 mod session;
 
 pub use kept::{KeptMount, MOUNT_DESCRIPTORS, remove_mount};
 pub use mount_memory::MountMemory;
-pub use mounting::{FuseMount, MountError, MountPoint, OwnMounts, unmount};
+pub use mounting::{FuseMount, MountError, MountPoint, unmount};
+pub use own_mounts::OwnMounts;
 pub use session::FuseSession;
 
 /// Bytes of a thread's status that surely hold its process: the name and two short lines come before.

@@ -56,6 +56,8 @@ pub(crate) struct WantedFront {
 struct WantedMount {
     point: MountPoint,
     options: MountOptions,
+    /// The tree is one of the host, and the mount must not hide it from the server.
+    is_of_host: bool,
 }
 
 /// The facts about a tree that its mount goes by.
@@ -89,8 +91,8 @@ struct PreparedMemory {
     is_left: bool,
 }
 
-/// For a mount: the process that unmounts, as root a view of the host's mounts without ours, and the mount of an earlier
-/// server.
+/// For a mount: the process that unmounts, for root's mount of a host's directory a view of the mounts without ours, and
+/// the mount of an earlier server.
 pub(super) struct Separated {
     unmounter: Unmounter,
     own: Option<OwnMounts>,
@@ -172,7 +174,8 @@ impl WantedFront {
             kernel_cache: settings.mount.kernel_cache,
             sole: settings.mount.sole || over_itself,
         };
-        Ok(Self { nfs: false, is_kept, mount: Some(WantedMount { point, options }) })
+        let is_of_host = directory.is_some();
+        Ok(Self { nfs: false, is_kept, mount: Some(WantedMount { point, options, is_of_host }) })
     }
 
     /// The number of its descriptors in the service manager's store.
@@ -193,7 +196,7 @@ impl WantedFront {
     /// The process that unmounts and the views of the host's mounts, as far as this process does not have them yet. Comes
     /// before the first thread, and before the tree is opened.
     pub(super) fn separated(&self, taken: Taken) -> Outcome<Option<Separated>> {
-        let Some(WantedMount { point, .. }) = &self.mount else { return Ok(None) };
+        let Some(WantedMount { point, is_of_host, .. }) = &self.mount else { return Ok(None) };
         let failed = |error| Failure::failed(format!("cannot separate the server's mounts: {error}"));
         let unmounter = match (taken.unmounter, &taken.own) {
             (Some(unmounter), _) => unmounter,
@@ -202,7 +205,7 @@ impl WantedFront {
         };
         let own = match taken.own {
             Some(own) => Some(own),
-            None => geteuid().is_root().then(OwnMounts::separate).transpose().map_err(failed)?,
+            None => (geteuid().is_root() && *is_of_host).then(OwnMounts::separate).transpose().map_err(failed)?,
         };
         Ok(Some(Separated { unmounter, own, kept: taken.kept }))
     }
@@ -220,7 +223,12 @@ impl WantedFront {
         listen: SocketAddr,
         source: Option<&PathBuf>,
         separated: Option<Separated>,
+        own_places: &[&Path],
     ) -> Outcome<PreparedFront> {
+        if let (Some(own), Some(source)) = (separated.as_ref().and_then(|it| it.own.as_ref()), source) {
+            let failed = |error| Failure::failed(format!("cannot give up other disks' mounts: {error}"));
+            own.keep_only(&needed(own_places), &[host_path(source).to_owned()]).map_err(failed)?;
+        }
         // `afflux eject` looks for the disk of the directory.
         let source = source.map(|source| source.canonicalize().unwrap_or_else(|_| source.clone()));
         let source = source.unwrap_or_else(|| PathBuf::from("afflux"));
@@ -369,6 +377,13 @@ impl PreparedMount {
         forget_mount();
         Failure::failed(reason)
     }
+}
+
+/// The server's own places, and the working directory if one of them goes by it.
+fn needed(own_places: &[&Path]) -> Vec<PathBuf> {
+    let by_working_directory = own_places.iter().any(|place| place.is_relative());
+    let directory = by_working_directory.then(std::env::current_dir).and_then(Result::ok);
+    own_places.iter().map(|place| place.to_path_buf()).chain(directory).collect()
 }
 
 /// The directory of the host behind a served place, if there is one: a store may be one.

@@ -28,6 +28,7 @@ mod memory;
 mod mount_attacks;
 mod mount_rights;
 mod mount_shares;
+mod mount_views;
 mod mounted;
 mod mounts;
 mod names;

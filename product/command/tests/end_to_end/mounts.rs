@@ -769,11 +769,15 @@ fn the_server_follows_others_unmounting_and_does_not_see_its_own_mount() {
     let (data, disk) = (outer.join("data"), outer.join("disk"));
     fs::create_dir(&data).unwrap();
     fs::create_dir(&disk).unwrap();
-    let Some(other) = Mount::tmpfs(&disk, 1 << 20) else { return };
+    let before = outer.join("before");
+    fs::create_dir(&before).unwrap();
+    let Some(_before) = Mount::tmpfs(&before, 1 << 20) else { return };
 
     let mounted = Mounted::start(scratch.path(), &data, &data);
     let process = mounted.server().process();
-    assert!(sees(process, &disk), "a mount from before the start");
+    assert!(!sees(process, &before), "a mount from before the start");
+    let Some(other) = Mount::tmpfs(&disk, 1 << 20) else { return };
+    assert!(sees(process, &disk), "a later mount");
     assert!(!sees(process, &data), "its own mount");
     fs::write(mounted.path("file"), "bytes").unwrap();
     assert_eq!(fs::read(mounted.path("file")).unwrap(), b"bytes");

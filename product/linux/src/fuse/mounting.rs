@@ -1,7 +1,8 @@
 //! Mounting and unmounting.
 //!
 //! Owns: the choice between mount(2) and `fusermount3`, the options of a mount.
-//! Does not own: the messages (`session`), when a mount ends (the command).
+//! Does not own: the messages (`session`), the server's own view of the mounts (`own_mounts`), when a mount ends (the
+//! command).
 //! Invariants: files below the point stay reachable through descriptors that are open before. The kernel checks
 //! permissions (`default_permissions`); setuid bits and devices below the mount have no effect.
 
@@ -13,17 +14,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair,
 };
-use rustix::process::{chroot, fchdir, getegid, geteuid};
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use rustix::process::{getegid, geteuid};
 
 use super::device::{self, Device};
 use super::mount_memory::MountPlace;
+use super::own_mounts::OwnMounts;
 
 /// The kind of the mounts, as /proc/self/mounts shows it.
 pub(super) const KIND: &str = "fuse.afflux";
@@ -49,72 +49,6 @@ pub enum MountError {
     /// Only root can mount by itself, and the helper failed.
     #[error("{HELPER} (Debian's fuse3) could not mount: {0}")]
     Helper(String),
-}
-
-/// The server's own view of the host's mounts, without the mount that it serves. Others' mounts appear there, and go
-/// when they are unmounted: the view holds no disk that the host has let go.
-///
-/// In the common view, `..` from a directory below a mount point leads into the mount. So a server that mounts over its
-/// own directory would ask itself where its directories are.
-pub struct OwnMounts {
-    common: MountView,
-    own: MountView,
-}
-
-/// A view of the mounts, and this process's root in it. That may be below the view's own root, as after `chroot`.
-struct MountView {
-    name_space: OwnedFd,
-    root: OwnedFd,
-}
-
-impl MountView {
-    fn of_this_process() -> io::Result<Self> {
-        let name_space = open(c"/proc/self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        let root = open(c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Self { name_space, root })
-    }
-
-    /// This thread has the view from now on, with the root as its working directory.
-    fn enter(&self) -> io::Result<()> {
-        move_into_link_name_space(self.name_space.as_fd(), Some(LinkNameSpaceType::Mount))?;
-        // The host has set the root to that of the view.
-        fchdir(&self.root)?;
-        Ok(chroot(c".")?)
-    }
-}
-
-impl OwnMounts {
-    /// Separates this process's view from the common one. Call it before the first thread, and before files are opened
-    /// that are served.
-    ///
-    /// # Errors
-    /// It takes root's rights.
-    pub fn separate() -> io::Result<Self> {
-        let common = MountView::of_this_process()?;
-        // SAFETY: the process has one thread, so no thread sees two views; descriptors stay as they are.
-        unsafe { unshare_unsafe(UnshareFlags::NEWNS)? };
-        let (own, directory) = (MountView::of_this_process()?, std::env::current_dir());
-        // After `chroot`, this process's root may be no mount point. The view's own root is one.
-        move_into_link_name_space(own.name_space.as_fd(), Some(LinkNameSpaceType::Mount))?;
-        rustix::mount::mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
-        own.enter()?;
-        directory.and_then(std::env::set_current_dir)?;
-        Ok(Self { common, own })
-    }
-
-    /// Makes a call in the common view.
-    ///
-    /// # Errors
-    /// The host does not change the view.
-    pub fn in_common<T>(&self, call: impl FnOnce() -> T) -> io::Result<T> {
-        // A change of the view also changes the working directory.
-        let directory = std::env::current_dir();
-        self.common.enter()?;
-        let result = call();
-        self.own.enter()?;
-        directory.and_then(std::env::set_current_dir)?;
-        Ok(result)
-    }
 }
 
 /// A directory to mount on.
@@ -273,7 +207,7 @@ impl TopMount {
 }
 
 /// A path of mountinfo: blanks, line ends and backslashes are octal numbers there.
-fn unescaped(field: &[u8]) -> Vec<u8> {
+pub(super) fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((&first, after)) = rest.split_first() {

@@ -1,0 +1,235 @@
+//! A server's own view of the mounts.
+//!
+//! Owns: the separation of the view from the common one, the choice of the mounts that stay in it.
+//! Does not own: mounting (`mounting`), the places that a server needs (the command).
+//! Invariants: once [`OwnMounts::keep_only`] is done, the view has no mount from before the start but those that lead to a
+//! needed place or are below a served one, whatever the propagation of the host's mounts.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, open, openat, readlinkat, statx};
+use rustix::mount::{MountPropagationFlags, UnmountFlags};
+use rustix::process::{chroot, fchdir};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use super::mounting::unescaped;
+
+/// The server's own view of the host's mounts, without the mount that it serves. It has the mounts that the server needs
+/// ([`OwnMounts::keep_only`]). Where the host's mounts are shared, others' later mounts appear there, and go when they are
+/// unmounted. So the view holds no disk that the host has let go.
+///
+/// In the common view, `..` from a directory below a mount point leads into the mount. So a server that mounts over its
+/// own directory would ask itself where its directories are.
+pub struct OwnMounts {
+    common: MountView,
+    own: MountView,
+}
+
+/// A view of the mounts, and this process's root in it. That may be below the view's own root, as after `chroot`.
+struct MountView {
+    name_space: OwnedFd,
+    root: OwnedFd,
+}
+
+impl MountView {
+    fn of_this_process() -> io::Result<Self> {
+        let name_space = open(c"/proc/self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let root = open(c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { name_space, root })
+    }
+
+    /// This thread has the view from now on, with the root as its working directory.
+    fn enter(&self) -> io::Result<()> {
+        move_into_link_name_space(self.name_space.as_fd(), Some(LinkNameSpaceType::Mount))?;
+        // The host has set the root to that of the view.
+        fchdir(&self.root)?;
+        Ok(chroot(c".")?)
+    }
+}
+
+impl OwnMounts {
+    /// Separates this process's view from the common one. Call it before the first thread, and before files are opened
+    /// that are served.
+    ///
+    /// # Errors
+    /// It takes root's rights.
+    pub fn separate() -> io::Result<Self> {
+        let common = MountView::of_this_process()?;
+        // SAFETY: the process has one thread, so no thread sees two views; descriptors stay as they are.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS)? };
+        let (own, directory) = (MountView::of_this_process()?, std::env::current_dir());
+        // After `chroot`, this process's root may be no mount point. The view's own root is one.
+        move_into_link_name_space(own.name_space.as_fd(), Some(LinkNameSpaceType::Mount))?;
+        rustix::mount::mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+        own.enter()?;
+        directory.and_then(std::env::set_current_dir)?;
+        Ok(Self { common, own })
+    }
+
+    /// Makes a call in the common view.
+    ///
+    /// # Errors
+    /// The host does not change the view.
+    pub fn in_common<T>(&self, call: impl FnOnce() -> T) -> io::Result<T> {
+        // A change of the view also changes the working directory.
+        let directory = std::env::current_dir();
+        self.common.enter()?;
+        let result = call();
+        self.own.enter()?;
+        directory.and_then(std::env::set_current_dir)?;
+        Ok(result)
+    }
+
+    /// Takes all mounts out of the own view but those that lead to the `places`, and those below the `served` ones. A mount
+    /// that the host does not give up stays. Call it before the second thread.
+    ///
+    /// # Errors
+    /// The host does not show its mounts, or does not change the view.
+    pub fn keep_only(&self, places: &[PathBuf], served: &[PathBuf]) -> io::Result<()> {
+        let directory = std::env::current_dir();
+        let proc = open(c"/proc/self", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let system = SYSTEM.iter().chain(&SYSTEM_WHOLE).map(Path::new);
+        let needed = system.chain(places.iter().chain(served).map(PathBuf::as_path)).map(opened).collect::<Vec<_>>();
+        let whole = SYSTEM_WHOLE.iter().map(Path::new).chain(served.iter().map(PathBuf::as_path)).map(opened);
+        let whole = whole.collect::<Vec<_>>();
+        // From the view's own root all its mounts are in sight.
+        move_into_link_name_space(self.own.name_space.as_fd(), Some(LinkNameSpaceType::Mount))?;
+        let done = (|| {
+            let root = mount_number(&open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?;
+            let mut mounts = MountTable::read(&proc, root)?;
+            for place in needed.iter().flatten() {
+                mounts.keep(mount_number(place)?);
+            }
+            for place in whole.iter().flatten() {
+                let path = readlinkat(&proc, format!("fd/{}", place.as_raw_fd()), Vec::new())?;
+                mounts.keep_below(Path::new(OsStr::from_bytes(path.as_bytes())));
+            }
+            while let Some(place) = mounts.next_unneeded() {
+                let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+                let gone = rustix::mount::unmount(&place, flags).is_ok();
+                mounts.is_tried(&place, gone);
+            }
+            Ok(())
+        })();
+        self.own.enter()?;
+        // A working directory on another disk is given up with it.
+        directory.and_then(std::env::set_current_dir).or_else(|_| std::env::set_current_dir("/"))?;
+        done
+    }
+}
+
+/// Places of the host that each process uses.
+const SYSTEM: [&str; 3] = ["/", "/usr", "/run"];
+/// Such places with all mounts below them: file systems of the kernel, and in containers single files.
+const SYSTEM_WHOLE: [&str; 4] = ["/proc", "/sys", "/dev", "/etc"];
+
+/// A place, or the nearest directory above it that is there.
+fn opened(place: &Path) -> Option<OwnedFd> {
+    place.ancestors().find_map(|part| open(part, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok())
+}
+
+/// The number of the mount that has this file.
+fn mount_number(file: &OwnedFd) -> io::Result<u64> {
+    Ok(statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id)
+}
+
+/// A mount of the view.
+struct Row {
+    number: u64,
+    parent: u64,
+    place: PathBuf,
+    is_needed: bool,
+}
+
+/// The mounts of a view, by the kernel's table. No mount is looked at: its server may be dead.
+struct MountTable {
+    /// The number of the root's mount.
+    root: u64,
+    /// Parents come before their children.
+    rows: Vec<Row>,
+}
+
+impl MountTable {
+    fn read(proc: &OwnedFd, root: u64) -> io::Result<Self> {
+        let table = openat(proc, c"mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut text = Vec::new();
+        File::from(table).read_to_end(&mut text)?;
+        Ok(Self::of(&text, root))
+    }
+
+    fn of(text: &[u8], root: u64) -> Self {
+        let rows = text.split(|byte| *byte == b'\n').filter_map(|line| {
+            let mut fields = line.split(|byte| *byte == b' ');
+            let mut number = || str::from_utf8(fields.next()?).ok()?.parse().ok();
+            let (number, parent) = (number()?, number()?);
+            let place = PathBuf::from(OsString::from_vec(unescaped(fields.nth(2)?)));
+            Some(Row { number, parent, place, is_needed: number == root })
+        });
+        Self { root, rows: rows.collect() }
+    }
+
+    fn row(&self, number: u64) -> Option<usize> {
+        self.rows.iter().position(|row| row.number == number)
+    }
+
+    /// The mount with this number is needed, and so are those above it.
+    fn keep(&mut self, mut number: u64) {
+        while let Some(at) = self.row(number) {
+            self.rows[at].is_needed = true;
+            if number == self.root {
+                break;
+            }
+            number = self.rows[at].parent;
+        }
+    }
+
+    /// All mounts below a directory are needed.
+    fn keep_below(&mut self, directory: &Path) {
+        let below = self.rows.iter().filter(|row| row.place.starts_with(directory)).map(|row| row.number);
+        below.collect::<Vec<_>>().into_iter().for_each(|number| self.keep(number));
+    }
+
+    /// The place of the next mount that goes. The way there leads over needed ones alone.
+    fn next_unneeded(&self) -> Option<PathBuf> {
+        let is_needed = |number| self.row(number).is_none_or(|at| self.rows[at].is_needed);
+        let mut going = self.rows.iter().filter(|row| !row.is_needed && is_needed(row.parent));
+        // Another mount may cover the place.
+        let top = going.find_map(|row| Some(self.on_top(&row.place)).filter(|top| !is_needed(*top)))?;
+        self.row(top).map(|at| self.rows[at].place.clone())
+    }
+
+    /// The mount at a place went, with all that are on it; or it stays.
+    fn is_tried(&mut self, place: &Path, is_gone: bool) {
+        let number = self.on_top(place);
+        if is_gone { self.forget(number) } else { self.keep(number) }
+    }
+
+    fn forget(&mut self, number: u64) {
+        self.rows.retain(|row| row.number != number);
+        while let Some(orphan) = self.rows.iter().find(|row| row.parent == number).map(|row| row.number) {
+            self.forget(orphan);
+        }
+    }
+
+    /// The mount to which a path leads.
+    fn on_top(&self, path: &Path) -> u64 {
+        let mut number = self.root;
+        let ways: Vec<&Path> = path.ancestors().collect();
+        for way in ways.into_iter().rev() {
+            let over =
+                |number| self.rows.iter().find(|row| row.parent == number && row.number != number && row.place == way);
+            while let Some(row) = over(number) {
+                number = row.number;
+            }
+        }
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests;
