@@ -15,6 +15,9 @@ use crate::platform::Nanos;
 use crate::policy::{DirtyFiles, Next, Turn};
 use crate::wait::{Signal, lock};
 
+/// The most files with a flush owed that are looked at in one hold of the lists' lock.
+const UNFLUSHED_LOOKED_AT: usize = 1024;
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlusherView {
     pub(crate) now: Nanos,
@@ -89,6 +92,20 @@ impl<F> Agenda<F> {
         lock(&self.lists).unclean.range(slot..).next().map(|(_, file)| Arc::clone(file))
     }
 
+    /// Bytes of the file stay off the device for now.
+    pub(super) fn keep_withholding(&self, slot: u32, file: &Arc<F>) {
+        lock(&self.lists).withholding.insert(slot, Arc::downgrade(file));
+    }
+
+    pub(super) fn forget_withholding(&self, slot: u32) {
+        lock(&self.lists).withholding.remove(&slot);
+    }
+
+    /// The first file with withheld bytes in this slot or a higher one.
+    pub(crate) fn withholding_from(&self, slot: u32) -> Option<Arc<F>> {
+        lock(&self.lists).withholding.range(slot..).find_map(|(_, file)| file.upgrade())
+    }
+
     pub(crate) fn unclean_count(&self) -> usize {
         lock(&self.lists).unclean.len()
     }
@@ -148,15 +165,26 @@ impl<F> Agenda<F> {
 
     /// Up to `count` files with a flush owed since `before` or longer. A dirty file is among them only if bytes of other
     /// files wait for its flush. They are kept until a flush succeeds, but not returned again until another flush is owed.
-    pub(crate) fn take_unflushed(&self, before: Nanos, count: usize) -> Vec<Arc<F>> {
+    /// Looks at [`UNFLUSHED_LOOKED_AT`] files at most, from where the last call ended, to the last file. Returns whether there may be more behind these.
+    pub(crate) fn take_unflushed(&self, before: Nanos, count: usize) -> (Vec<Arc<F>>, bool) {
         let mut lists = lock(&self.lists);
-        let due = |(slot, kept): &(&u32, &Unflushed<F>)| {
-            kept.since <= before && (kept.is_awaited || !lists.unclean.contains_key(slot))
-        };
-        let slots: Vec<u32> = lists.unflushed.iter().filter(due).map(|(slot, _)| *slot).take(count).collect();
-        let taken = slots.iter().filter_map(|slot| lists.unflushed.remove(slot)).map(|kept| kept.file).collect();
-        lists.flushing.extend(slots.into_iter().zip(Vec::clone(&taken)));
-        taken
+        let (mut slots, mut looked_at, mut last, mut more) = (Vec::new(), 0, None, false);
+        let from = lists.unflushed_from;
+        for (slot, kept) in lists.unflushed.range(from..) {
+            if slots.len() == count || looked_at == UNFLUSHED_LOOKED_AT {
+                more = true;
+                break;
+            }
+            (looked_at, last) = (looked_at + 1, Some(*slot));
+            if kept.since <= before && (kept.is_awaited || !lists.unclean.contains_key(slot)) {
+                slots.push(*slot);
+            }
+        }
+        lists.unflushed_from = last.filter(|_| more).map_or(0, |last| last + 1);
+        let taken: Vec<Arc<F>> =
+            slots.iter().filter_map(|slot| lists.unflushed.remove(slot)).map(|kept| kept.file).collect();
+        lists.flushing.extend(slots.into_iter().zip(taken.iter().cloned()));
+        (taken, more)
     }
 }
 

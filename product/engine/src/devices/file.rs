@@ -12,6 +12,7 @@ mod flight;
 mod flushes;
 mod host;
 mod marks;
+mod ranges;
 mod rounds;
 mod withheld;
 
@@ -41,8 +42,8 @@ use host::HostFile;
 use marks::Marks;
 use rounds::Rounds;
 pub(crate) use rounds::{NextRunner, Part, SharedRound, SyncRound};
-use withheld::Withheld;
-pub(crate) use withheld::{RangeNumber, overlap};
+pub(super) use withheld::Withheld;
+pub(crate) use withheld::{Ordered, RangeNumber, overlap};
 
 /// Bytes of a file that become durable before a withheld range is written.
 pub(crate) type Earlier = withheld::Earlier<FileInner>;
@@ -75,7 +76,7 @@ pub(crate) struct FileInner {
     pub(crate) payer: Payer,
     /// Whether a page is dirty or being written: kept outside the lock for cheap questions.
     pub(super) unclean: AtomicBool,
-    /// Whether a range of it was ever withheld.
+    /// Whether a range of it is withheld, or waits for bytes.
     pub(super) withholds: AtomicBool,
 }
 
@@ -332,6 +333,9 @@ impl Drop for FileInner {
     /// The last reference is gone, so nothing is dirty or in flight: only clean pages are left. Or the engine ends, and
     /// dirty pages of a file in a slot stay for a later process.
     fn drop(&mut self) {
+        if *self.withholds.get_mut() {
+            self.device.agenda.forget_withholding(self.pages.slot);
+        }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = &self.kept {
             if !state.is_clean() && !state.is_discarded() {

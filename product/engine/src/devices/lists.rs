@@ -40,8 +40,12 @@ pub(super) struct Lists<F> {
     /// How often a file was put there. Files with the same instant come back in this order.
     put_off: u64,
     pub(super) unclean: BTreeMap<u32, Arc<F>>,
+    /// Files with bytes that stay off the device for now.
+    pub(super) withholding: BTreeMap<u32, Weak<F>>,
     /// Files with a flush owed, and since when.
     pub(super) unflushed: BTreeMap<u32, Unflushed<F>>,
+    /// The slot from which on the flusher looks at them next.
+    pub(super) unflushed_from: u32,
     /// Files that the flusher took for a flush, until one succeeds.
     pub(super) flushing: BTreeMap<u32, Arc<F>>,
     /// Files with changes of shape under way, and how many.
@@ -61,7 +65,9 @@ impl<F> Default for Lists<F> {
             later: BTreeMap::new(),
             put_off: 0,
             unclean: BTreeMap::new(),
+            withholding: BTreeMap::new(),
             unflushed: BTreeMap::new(),
+            unflushed_from: 0,
             flushing: BTreeMap::new(),
             reshaped: BTreeMap::new(),
             listed: 0,

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::file::{Earlier, FileInner, FileState, Obstacles, RangeNumber};
+use super::file::{Earlier, FileInner, FileState, Obstacles, Ordered, RangeNumber, Withheld};
 use crate::cache::nodes::Tag;
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
@@ -44,9 +44,28 @@ impl FileInner {
     }
 
     /// Withholds a range of pages from here on. Pages of syncs that were requested before are still written.
-    pub(crate) fn withhold(self: &Arc<Self>, pages: Range<u64>, after: Option<Earlier>) -> RangeNumber {
+    pub(crate) fn withhold(self: &Arc<Self>, pages: &Range<u64>) -> RangeNumber {
+        let number = self.add_range(|withheld| withheld.hold(pages));
+        self.keep_off(pages);
+        number
+    }
+
+    /// As [`FileInner::withhold`], until other bytes are durable.
+    pub(crate) fn order(self: &Arc<Self>, pages: &Range<u64>, after: Earlier) -> Ordered {
+        let ordered = self.add_range(|withheld| withheld.order(pages, after));
+        self.keep_off(pages);
+        ordered
+    }
+
+    fn add_range<T>(self: &Arc<Self>, add: impl FnOnce(&mut Withheld<Self>) -> T) -> T {
+        let mut state = lock(&self.state);
         self.withholds.store(true, Ordering::Release);
-        let number = lock(&self.state).withheld.add(pages.clone(), after);
+        self.device.agenda.keep_withholding(self.pages.slot, self);
+        add(&mut state.withheld)
+    }
+
+    /// Takes the dirty pages of a new range off the device's work, but for those of earlier syncs.
+    fn keep_off(self: &Arc<Self>, pages: &Range<u64>) {
         let (nodes, index) = (&self.cache.nodes, &self.pages.index);
         let mut next = Some(pages.start);
         while let Some(from) = next {
@@ -63,12 +82,18 @@ impl FileInner {
                 self.queue_sync(state);
             }
         }
-        number
     }
 
-    /// Whether a range of the file was ever withheld. Takes no lock.
+    /// Whether a range of the file is withheld, or waits for bytes. Takes no lock.
     pub(crate) fn withholds(&self) -> bool {
         self.withholds.load(Ordering::Acquire)
+    }
+
+    /// Whether dirty pages of these bytes stay off the device.
+    pub(crate) fn keeps(&self, _: &FileState, range: &Range<u64>) -> bool {
+        let pages = Self::pages_of(range);
+        let kept = self.pages.index.next_tagged(&self.cache.nodes, pages.start, Tag::Withheld);
+        kept.is_some_and(|page| page < pages.end)
     }
 
     /// Whether a sync that was requested earlier still has pages of the range written.
@@ -92,6 +117,10 @@ impl FileInner {
             // A pause after a failure that has ended since is found at the next look.
             let now = state.marks.dirtied_at();
             self.requeue(state, now);
+            if state.withheld.is_empty() {
+                self.withholds.store(false, Ordering::Release);
+                self.device.agenda.forget_withholding(self.pages.slot);
+            }
         }
         self.queue.wake_all();
     }
@@ -100,9 +129,6 @@ impl FileInner {
     pub(crate) fn obstacles(&self, range: &Range<u64>) -> Obstacles {
         let (state, pages) = (lock(&self.state), Self::pages_of(range));
         let (nodes, index) = (&self.cache.nodes, &self.pages.index);
-        let is_tagged = |page: Option<u64>, end: u64| page.is_some_and(|page| page < end);
-        state
-            .withheld
-            .obstacles(&pages, |pages| is_tagged(index.next_tagged(nodes, pages.start, Tag::Withheld), pages.end))
+        state.withheld.obstacles(&pages, |page| index.next_tagged(nodes, page, Tag::Withheld))
     }
 }

@@ -133,12 +133,12 @@ impl<P: Platform> Writeback<P> {
     /// Flushes clean files that nobody has synced since `before` or longer. So written data becomes durable by itself,
     /// and the files need not be kept; nor, on some devices, their pages. Returns whether there may be more.
     fn flush_unflushed(self: &Arc<Self>, device: &DeviceState, before: Nanos) -> bool {
-        let files = device.agenda().take_unflushed(before, FORGOTTEN_TOGETHER);
+        let (files, more) = device.agenda().take_unflushed(before, FORGOTTEN_TOGETHER);
         for file in &files {
             // The outcome is the file's error, for the next sync.
-            let range = lock(&file.state).withheld.awaited();
+            let range = lock(&file.state).withheld.later().awaited();
             drop(self.join_round(file, range));
         }
-        files.len() == FORGOTTEN_TOGETHER
+        more
     }
 }

@@ -3,15 +3,18 @@
 //! Owns: the wait until a range is withheld, the order of ranges, the room for withheld pages.
 //! Does not own: the ranges and their pages (`devices::file`), syncs (`sync`).
 //! Invariants: no range waits for itself, through any number of others. Withheld pages take at most a part of their
-//! device's dirty limit; beyond that, earlier bytes are synced, or the writer is refused.
+//! device's dirty limit; beyond that, earlier bytes are synced, or the writer is refused. A chain of orders is followed
+//! in a loop, and each link once, so that its length costs heap memory alone
+//! (`a_chain_of_orders_as_long_as_two_files_may_have_is_synced_and_dropped`). A search for circles visits each range
+//! once, and ends when one of its two sides is through (`equal_orders_along_a_chain_are_searched_once`).
 
+use std::collections::BTreeSet;
 use std::ops::Range;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use super::Writeback;
 use crate::client::Client;
-use crate::devices::file::{Earlier, FileInner, Obstacles, RangeNumber, overlap};
+use crate::devices::file::{Earlier, FileInner, Obstacles, Ordered, RangeNumber, overlap};
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::units::PAGE_BYTES;
@@ -39,7 +42,7 @@ impl<P: Platform> Writeback<P> {
     pub(crate) async fn withhold(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<Holder, Error> {
         self.room_for_range(file).await?;
         let pages = FileInner::pages_of(range);
-        let holder = Holder { file: Arc::clone(file), number: file.withhold(pages.clone(), None) };
+        let holder = Holder { file: Arc::clone(file), number: file.withhold(&pages) };
         unmarked(file, &pages).await;
         Ok(holder)
     }
@@ -54,13 +57,12 @@ impl<P: Platform> Writeback<P> {
         let pages = FileInner::pages_of(range);
         {
             let _one_at_a_time = lock(&self.ordering);
-            if waits_for((first, earlier), (file, &pages)) {
+            if waits_for((first, &FileInner::pages_of(earlier)), (file, &pages)) {
                 return Err(Error::OrderCycle);
             }
-            let after = Earlier { file: Arc::downgrade(first), range: earlier.clone() };
-            let number = file.withhold(pages.clone(), Some(after));
-            if !self.is_awaited(first, (file, number), earlier) {
-                file.let_go(number);
+            let ordered = file.order(&pages, Earlier { file: Arc::downgrade(first), range: earlier.clone() });
+            if !self.is_awaited(first, file, &ordered) {
+                file.let_go(ordered.number);
             }
         }
         unmarked(file, &pages).await;
@@ -72,73 +74,87 @@ impl<P: Platform> Writeback<P> {
         while lock(&file.state).withheld.ranges() >= RANGES_MAX {
             let next = lock(&file.state).withheld.first_order();
             let Some(order) = next else { return Err(Error::TooManyWithheld { max: RANGES_MAX }) };
-            self.sync_earlier(file, &order, None).await?;
+            self.sync_earlier(file, &order).await?;
         }
         Ok(())
     }
 
-    /// Notes that a range waits for bytes of `first`. Returns false if all of them are durable.
-    fn is_awaited(&self, first: &Arc<FileInner>, range: (&Arc<FileInner>, RangeNumber), earlier: &Range<u64>) -> bool {
+    /// Notes that a range of `file` waits for bytes of `first`. Returns false if all of them are durable.
+    fn is_awaited(&self, first: &Arc<FileInner>, file: &Arc<FileInner>, ordered: &Ordered) -> bool {
         let mut state = lock(&first.state);
         if state.is_discarded() || state.is_durable() {
             return false;
         }
-        state.withheld.add_later(range.0, range.1, earlier.clone());
+        state.withheld.later().add(file, ordered);
         first.owe_awaited_flush(&mut state, self.base.now());
         true
     }
 
-    /// Makes bytes durable that have to be before bytes of the range, and lets go of these. Returns false if all bytes of
-    /// the range may be written.
+    /// Syncs a range of which some bytes have to wait for others, after those. An earlier sync may have to wait for
+    /// others in turn: they stand on a list, and not in each other, so that a long chain needs no stack.
+    pub(super) async fn sync_in_order(
+        self: &Arc<Self>,
+        (file, range): (&Arc<FileInner>, Range<u64>),
+        order: (RangeNumber, Earlier),
+        client: Option<&Client>,
+    ) -> Result<(), Error> {
+        let (mut later, mut now) = (Vec::new(), (Arc::clone(file), range));
+        let mut next = Some(order);
+        loop {
+            match next.take() {
+                Some((number, earlier)) => match earlier.file.upgrade() {
+                    Some(first) => later.push(std::mem::replace(&mut now, (first, earlier.range))),
+                    None => now.0.let_go(number),
+                },
+                None => match later.pop() {
+                    // Without work, no round did this.
+                    Some(waited) => self.let_go_later(&std::mem::replace(&mut now, waited).0, 0, &(0..0)),
+                    None => return Ok(()),
+                },
+            }
+            next = self.sync_or_order(&now.0, client, &now.1).await?;
+        }
+    }
+
+    /// What bytes of the range have to wait for.
     ///
     /// # Errors
-    /// A holder withholds some bytes of the range; or the error of a sync.
-    pub(super) async fn clears_way(
-        self: &Arc<Self>,
-        file: &Arc<FileInner>,
-        client: Option<&Client>,
-        range: &Range<u64>,
-    ) -> Result<bool, Error> {
+    /// A holder withholds some bytes of the range.
+    pub(super) fn order_of(file: &FileInner, range: &Range<u64>) -> Result<Option<(RangeNumber, Earlier)>, Error> {
         let Obstacles { holder, earlier } = file.obstacles(range);
-        if holder {
-            return Err(Error::Withheld);
-        }
-        let Some(order) = earlier else { return Ok(false) };
-        self.sync_earlier(file, &order, client).await?;
-        Ok(true)
+        if holder { Err(Error::Withheld) } else { Ok(earlier) }
     }
 
     /// Syncs the bytes that a range of the file waits for, and lets go of it unless it waits for more of them by now.
-    /// On the heap, since such a sync may need another.
-    fn sync_earlier<'a>(
-        self: &'a Arc<Self>,
-        file: &'a Arc<FileInner>,
-        (number, earlier): &'a (RangeNumber, Earlier),
-        client: Option<&'a Client>,
-    ) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>> {
-        Box::pin(async move {
-            let Some(first) = earlier.file.upgrade() else {
-                file.let_go(*number);
-                return Ok(());
-            };
-            self.sync(&first, client, earlier.range.clone()).await?;
-            // Without work, no round did this.
-            self.let_go_later(&first, 0, &(0..0));
-            Ok(())
-        })
+    async fn sync_earlier(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        (number, earlier): &(RangeNumber, Earlier),
+    ) -> Result<(), Error> {
+        let Some(first) = earlier.file.upgrade() else {
+            file.let_go(*number);
+            return Ok(());
+        };
+        self.sync(&first, None, earlier.range.clone()).await?;
+        // Without work, no round did this.
+        self.let_go_later(&first, 0, &(0..0));
+        Ok(())
     }
 
-    /// Lets go of ranges whose bytes of the file a sync of `range` made durable, with places up to `last`. If the file is
-    /// durable or gone, all ranges are let go.
+    /// Lets go of ranges whose bytes of the file a sync of `range` made durable, with places up to `last`. A sync leaves
+    /// bytes that wait for others themselves: ranges that wait for such bytes stay. If the file is durable or gone, all
+    /// ranges are let go.
     pub(crate) fn let_go_later(&self, file: &Arc<FileInner>, last: u64, range: &Range<u64>) {
         let freed = {
-            let mut state = lock(&file.state);
+            let state = &mut *lock(&file.state);
             if state.is_durable() || state.is_discarded() {
-                state.withheld.take_later(u64::MAX, &(0..u64::MAX))
+                state.withheld.later().take(u64::MAX, &(0..u64::MAX), |_| false)
             } else {
-                let freed = state.withheld.take_later(last, range);
-                if state.withheld.last_later().is_some() {
-                    file.owe_awaited_flush(&mut state, self.base.now());
+                let mut later = std::mem::take(state.withheld.later());
+                let freed = later.take(last, range, |range| file.keeps(state, range));
+                *state.withheld.later() = later;
+                if state.withheld.later().last_place().is_some() {
+                    file.owe_awaited_flush(state, self.base.now());
                 }
                 freed
             }
@@ -161,11 +177,13 @@ impl<P: Platform> Writeback<P> {
         if !lock(&file.state).withheld.touches(pages) || !lacks() {
             return Ok(());
         }
-        for other in device.agenda().unclean_files().iter().filter(|other| other.withholds()) {
+        let mut next = 0;
+        while let Some(other) = device.agenda().withholding_from(next) {
+            next = other.pages.slot + 1;
             while let Some(order) = other.obstacles(&(0..u64::MAX)).earlier
                 && lacks()
             {
-                self.sync_earlier(other, &order, None).await?;
+                self.sync_earlier(&other, &order).await?;
             }
         }
         match lacks() {
@@ -175,18 +193,58 @@ impl<P: Platform> Writeback<P> {
     }
 }
 
-/// Whether bytes of a file wait, through any number of other ranges, for pages of `last`.
+/// Whether pages of a file wait, through any number of other ranges, for pages of `last`. Searches from both ends in
+/// turn: mostly one of them has few neighbours.
 fn waits_for(first: (&Arc<FileInner>, &Range<u64>), last: (&Arc<FileInner>, &Range<u64>)) -> bool {
-    let mut left = vec![(Arc::clone(first.0), first.1.clone())];
-    while let Some((file, range)) = left.pop() {
-        let pages = FileInner::pages_of(&range);
-        if Arc::ptr_eq(&file, last.0) && overlap(&pages, last.1) {
+    if Arc::ptr_eq(first.0, last.0) && overlap(first.1, last.1) {
+        return true;
+    }
+    let (mut before, mut after) = (Side::default(), Side::default());
+    before.visit(Arc::clone(first.0), first.1.clone());
+    after.visit(Arc::clone(last.0), last.1.clone());
+    let reaches = |file: &Arc<FileInner>, pages: &Range<u64>, end: (&Arc<FileInner>, &Range<u64>)| {
+        Arc::ptr_eq(file, end.0) && overlap(pages, end.1)
+    };
+    loop {
+        let Some((file, pages)) = before.left.pop() else { return false };
+        if reaches(&file, &pages, last) {
             return true;
         }
-        let earlier = lock(&file.state).withheld.earlier(&pages);
-        left.extend(earlier.into_iter().filter_map(|earlier| Some((earlier.file.upgrade()?, earlier.range))));
+        let earlier = lock(&file.state).withheld.orders_within(&pages);
+        for earlier in earlier {
+            if let Some(file) = earlier.file.upgrade() {
+                before.visit(file, FileInner::pages_of(&earlier.range));
+            }
+        }
+        let Some((file, pages)) = after.left.pop() else { return false };
+        if reaches(&file, &pages, first) {
+            return true;
+        }
+        let bytes = pages.start * PAGE_BYTES..pages.end.saturating_mul(PAGE_BYTES);
+        let later = lock(&file.state).withheld.later().after(&bytes);
+        for (file, number) in later {
+            // It may have been let go since.
+            let Some(file) = file.upgrade() else { continue };
+            let pages = lock(&file.state).withheld.ordered_pages(number);
+            pages.into_iter().for_each(|pages| after.visit(Arc::clone(&file), pages));
+        }
     }
-    false
+}
+
+/// A search from one end of the ranges that wait for each other.
+#[derive(Default)]
+struct Side {
+    left: Vec<(Arc<FileInner>, Range<u64>)>,
+    /// Ranges that were met, by file slot.
+    met: BTreeSet<(u32, u64, u64)>,
+}
+
+impl Side {
+    fn visit(&mut self, file: Arc<FileInner>, pages: Range<u64>) {
+        if self.met.insert((file.pages.slot, pages.start, pages.end)) {
+            self.left.push((file, pages));
+        }
+    }
 }
 
 /// Returns once no sync that began earlier has pages of the range written.

@@ -15,7 +15,7 @@ use crate::cache::nodes::Tag;
 use crate::call::Call;
 use crate::client::Client;
 use crate::counters::Counter;
-use crate::devices::file::{FileInner, FileState, NextRunner, Part, SharedRound, SyncRound};
+use crate::devices::file::{Earlier, FileInner, FileState, NextRunner, Part, RangeNumber, SharedRound, SyncRound};
 use crate::devices::waits::WaitsFor;
 use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
@@ -41,24 +41,36 @@ impl<P: Platform> Writeback<P> {
         client: Option<&Client>,
         range: Range<u64>,
     ) -> Result<(), Error> {
-        loop {
-            let runs_itself = self.syncs_in_call(file);
-            let joined = self.ask_for_round(file, range.clone(), runs_itself);
-            // A range that is withheld from here on leaves the round its pages.
-            let withholds = file.withholds();
-            let own =
-                joined.as_ref().and_then(|(round, part)| self.own_round(file, round, *part, runs_itself && !withholds));
-            if withholds && self.clears_way(file, client, &range).await? {
-                continue;
-            }
-            let Some((round, _)) = &joined else { return Ok(()) };
-            let call = Call::new(file, client);
-            let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
-            if let Some(own) = own {
-                own.runs().await;
-            }
-            return round.result.wait().await;
+        match self.sync_or_order(file, client, &range).await? {
+            None => Ok(()),
+            // On the heap: few syncs need it.
+            Some(order) => Box::pin(self.sync_in_order((file, range), order, client)).await,
         }
+    }
+
+    /// Syncs the range. Returns what some of its bytes have to wait for, if so: then they are not synced.
+    pub(super) async fn sync_or_order(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        client: Option<&Client>,
+        range: &Range<u64>,
+    ) -> Result<Option<(RangeNumber, Earlier)>, Error> {
+        let runs_itself = self.syncs_in_call(file);
+        let joined = self.ask_for_round(file, range.clone(), runs_itself);
+        // A range that is withheld from here on leaves the round its pages.
+        let withholds = file.withholds();
+        let own =
+            joined.as_ref().and_then(|(round, part)| self.own_round(file, round, *part, runs_itself && !withholds));
+        if withholds && let Some(order) = Self::order_of(file, range)? {
+            return Ok(Some(order));
+        }
+        let Some((round, _)) = &joined else { return Ok(None) };
+        let call = Call::new(file, client);
+        let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
+        if let Some(own) = own {
+            own.runs().await;
+        }
+        round.result.wait().await.map(|()| None)
     }
 
     /// The round to wait for; `None` if all is durable.
@@ -97,7 +109,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     async fn run_round(self: &Arc<Self>, file: &Arc<FileInner>, round: SyncRound, in_call: bool) {
-        let last_later = lock(&file.state).withheld.last_later();
+        let last_later = lock(&file.state).withheld.later().last_place();
         let result = self.round(file, &round.range, in_call).await;
         if let (Some(last), Ok(())) = (last_later, &result) {
             self.let_go_later(file, last, &round.range);

@@ -4,7 +4,7 @@
 //! rule: ordered bytes go to a device only after the bytes before them are durable, whatever fails
 //! kept in: `product/engine/src/devices/file/withheld.rs`, `product/engine/src/writeback/ordering.rs`
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -453,5 +453,93 @@ fn records_come_before_pages(seeds: Range<u64>) {
         let (early, changes) = changes(seed);
         assert_eq!(early, 0, "seed {seed}");
         assert!(changes > 300, "seed {seed}: {changes} changes");
+    }
+}
+
+/// The sync of the last page asks for rounds of all files. A round of the middle one has nothing to write.
+#[test]
+fn bytes_after_bytes_that_wait_themselves_stay_off_the_device() {
+    let lab = lab(15, 256, 1);
+    let files = [lab.file(0, PAGE, 1), lab.file(0, PAGE, 1), lab.file(0, PAGE, 1)];
+    let disk = &lab.here.disks[0];
+    disk.add_fault(Fault::always(FaultTarget::Write, FaultWhat::Hang).on(files[0].id).times(1));
+    lab.run(async {
+        for file in &files {
+            write_page(&lab.here, file, 0, 2).await.unwrap();
+        }
+        for pair in files.windows(2) {
+            lab.here.engine.order_after(&pair[1].file, 0..PAGE_BYTES, &pair[0].file, 0..PAGE_BYTES).await.unwrap();
+        }
+    });
+    let (here, last) = (Arc::clone(&lab.here), files[2].clone());
+    let ended = lab.in_background(async move { here.sync(&last).await.unwrap() });
+    passes(&lab, SECOND);
+    for file in &files {
+        assert!(on_disk(file, 0) == page_of(1, 0), "the first write has not ended");
+    }
+    disk.clear_faults();
+    disk.release();
+    passes(&lab, 10 * SECOND);
+    assert!(ended.load(Ordering::Relaxed));
+    assert!(files.iter().all(|file| file.disk.durable(file.id) == page_of(2, 0)));
+}
+
+/// Each link twice, over ranges that overlap: the number of ways along the chain doubles with each file.
+#[test]
+fn equal_orders_along_a_chain_are_searched_once() {
+    let lab = lab(13, 4096, 1);
+    let here = &lab.here;
+    let chain: Vec<TestFile> = (0..60).map(|_| lab.file(0, 2 * PAGE, 1)).collect();
+    lab.run(async {
+        here.write(&chain[0], 0, 2 * PAGE, 2).await.unwrap();
+        for pair in chain.windows(2) {
+            for range in [0..PAGE_BYTES, 0..2 * PAGE_BYTES] {
+                here.engine.order_after(&pair[1].file, range, &pair[0].file, 0..2 * PAGE_BYTES).await.unwrap();
+            }
+            here.write(&pair[1], 0, 2 * PAGE, 2).await.unwrap();
+        }
+        let (first, last) = (&chain[0].file, &chain[59].file);
+        let circle = here.engine.order_after(first, 0..PAGE_BYTES, last, 0..PAGE_BYTES).await;
+        assert_eq!(circle, Err(Error::OrderCycle));
+        assert_eq!(here.engine.sync(last, 0..u64::MAX).await, Ok(()));
+    });
+    for (number, file) in chain.iter().enumerate() {
+        assert!(file.disk.durable(file.id) == bytes(2, 0, 2 * PAGE), "file {number}");
+    }
+}
+
+/// The pages of two files wait for each other in turn, as many as there may be.
+#[test]
+fn a_chain_of_orders_as_long_as_two_files_may_have_is_synced_and_dropped() {
+    const LINKS: u64 = 8190;
+    let lab = lab(14, 1 << 18, 1);
+    let here = &lab.here;
+    let files = [lab.file(0, 0, 0), lab.file(0, 0, 0)];
+    let link = |at: u64| (&files[(at % 2) as usize], at / 2);
+    let bytes_of = |page: u64| page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
+    lab.run(async {
+        write_page(here, link(0).0, 0, 2).await.unwrap();
+        for at in 1..=LINKS {
+            let ((file, page), (first, earlier)) = (link(at), link(at - 1));
+            here.engine.order_after(&file.file, bytes_of(page), &first.file, bytes_of(earlier)).await.unwrap();
+            write_page(here, file, page, 2).await.unwrap();
+        }
+        let (file, page) = link(LINKS);
+        let mut asked = Box::pin(here.engine.sync(&file.file, bytes_of(page)));
+        // It has followed the whole chain by now.
+        poll_fn(|cx| {
+            assert!(asked.as_mut().poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        drop(asked);
+        let before = lab.count(Counter::SyncRequests);
+        here.engine.sync(&file.file, bytes_of(page)).await.unwrap();
+        let flushes = lab.count(Counter::SyncRequests) - before;
+        assert!(flushes <= 2 * LINKS, "{flushes} flushes for {LINKS} links");
+    });
+    for at in 0..=LINKS {
+        let (file, page) = link(at);
+        assert_eq!(on_disk(file, page), page_of(2, page), "link {at}");
     }
 }

@@ -29,7 +29,7 @@ fn a_flush_is_owed_since_the_first_change_and_dirty_files_are_left_to_their_flus
         agenda.keep_unflushed(slot, &Arc::new(slot), Nanos(now));
     }
     agenda.keep(2, Arc::new(2));
-    let take = |before, count| agenda.take_unflushed(Nanos(before), count).into_iter().map(|file| *file);
+    let take = |before, count| agenda.take_unflushed(Nanos(before), count).0.into_iter().map(|file| *file);
     assert_eq!(take(9, 8).count(), 0);
     assert_eq!(take(20, 1).collect::<Vec<u32>>(), [0]);
     assert_eq!(take(20, 8).collect::<Vec<u32>>(), [1]);
@@ -37,14 +37,29 @@ fn a_flush_is_owed_since_the_first_change_and_dirty_files_are_left_to_their_flus
 }
 
 #[test]
+fn a_look_at_many_files_with_flushes_owed_is_done_in_pieces() {
+    let (agenda, file) = (Agenda::new(), Arc::new(0));
+    let count = 3 * UNFLUSHED_LOOKED_AT as u32;
+    (0..count).for_each(|slot| agenda.keep_unflushed(slot, &file, Nanos(20)));
+    agenda.keep_unflushed(count, &Arc::new(7), Nanos(10));
+    let looks = [(0, true), (0, true), (0, true), (1, false)];
+    for found in looks {
+        let (files, more) = agenda.take_unflushed(Nanos(10), 8);
+        assert_eq!((files.len(), more), found);
+        assert!(files.iter().all(|file| **file == 7));
+    }
+    assert_eq!(agenda.take_unflushed(Nanos(20), 8).0.len(), 8, "and then from the first on");
+}
+
+#[test]
 fn a_file_awaits_its_flush_until_one_succeeds() {
     let agenda = Agenda::new();
     agenda.keep_unflushed(0, &Arc::new(0), Nanos(10));
-    assert_eq!(agenda.take_unflushed(Nanos(10), 8).len(), 1);
+    assert_eq!(agenda.take_unflushed(Nanos(10), 8).0.len(), 1);
     assert!(agenda.awaits_flush(0), "the flush may fail");
     assert_eq!(agenda.files_to_drain().len(), 1, "a drain waits for the flush");
     agenda.keep_unflushed(0, &Arc::new(0), Nanos(20));
-    assert_eq!(agenda.take_unflushed(Nanos(20), 8).len(), 1, "the flush failed, or did not cover a later change");
+    assert_eq!(agenda.take_unflushed(Nanos(20), 8).0.len(), 1, "the flush failed, or did not cover a later change");
     agenda.forget_unflushed(0);
     assert!(!agenda.awaits_flush(0));
 }

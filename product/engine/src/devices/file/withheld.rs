@@ -1,14 +1,20 @@
 //! Ranges of a file whose dirty pages stay off the device for now.
 //!
 //! Owns: the ranges, the bytes that each waits for, the count of the pages in them.
-//! Does not own: the pages' tags (`withholding`), when a range is let go (`writeback::ordering`).
-//! Invariants: a range that waits for bytes of a file is among those that the file lets go later.
+//! Does not own: the pages' tags (`withholding`), the maps of ranges (`ranges`), when a range is let go
+//! (`writeback::ordering`).
+//! Invariants: a range that waits for bytes of a file is among those that the file lets go later. A number is given once:
+//! who lets go of a range that waits for more by now lets go of nothing
+//! (`a_range_that_waits_for_more_has_another_number`).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
+use super::ranges::{Coverage, Spans};
+
 /// Names a withheld range of its file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct RangeNumber(u64);
 
 /// Bytes of a file that become durable before a withheld range is written.
@@ -26,19 +32,28 @@ impl<F> Clone for Earlier<F> {
 
 /// A range of any file that waits for bytes of this file.
 struct Later<F> {
-    /// Later ones have higher numbers.
-    place: u64,
     file: Weak<F>,
     number: RangeNumber,
     /// The bytes that it waits for.
     range: Range<u64>,
 }
 
-struct Entry<F> {
-    number: RangeNumber,
+/// A file in a map, while a reference keeps its memory.
+fn address<F>(file: &Weak<F>) -> usize {
+    file.as_ptr().addr()
+}
+
+/// A range that waits for bytes of a file.
+struct Order<F> {
     pages: Range<u64>,
-    /// None: until its holder lets go.
-    after: Option<Earlier<F>>,
+    after: Earlier<F>,
+}
+
+impl<F> Order<F> {
+    /// Orders with the same key become one.
+    fn key(&self) -> (u64, u64, usize) {
+        (self.pages.start, self.pages.end, address(&self.after.file))
+    }
 }
 
 /// Why dirty bytes of a range are not written.
@@ -49,20 +64,43 @@ pub(crate) struct Obstacles<F> {
     pub(crate) earlier: Option<(RangeNumber, Earlier<F>)>,
 }
 
+/// A new order, or a known one that waits for more.
+pub(crate) struct Ordered {
+    pub(crate) number: RangeNumber,
+    /// The number that the known one had.
+    pub(crate) replaced: Option<RangeNumber>,
+    /// The bytes that the range waits for.
+    pub(crate) range: Range<u64>,
+}
+
 pub(crate) struct Withheld<F> {
     next: u64,
-    entries: Vec<Entry<F>>,
+    /// Ranges with a holder.
+    holds: BTreeMap<RangeNumber, Range<u64>>,
+    held: Coverage,
+    /// Ranges that wait for bytes.
+    orders: BTreeMap<RangeNumber, Order<F>>,
+    known_orders: BTreeMap<(u64, u64, usize), RangeNumber>,
+    ordered: Coverage,
+    order_spans: Spans,
     /// Dirty pages with the tag.
     pages: u64,
-    /// Ranges that wait for this file's bytes.
-    later: Vec<Later<F>>,
-    /// The place of the last of them.
-    last_place: u64,
+    later: LaterRanges<F>,
 }
 
 impl<F> Default for Withheld<F> {
     fn default() -> Self {
-        Self { next: 0, entries: Vec::new(), pages: 0, later: Vec::new(), last_place: 0 }
+        Self {
+            next: 0,
+            holds: BTreeMap::new(),
+            held: Coverage::default(),
+            orders: BTreeMap::new(),
+            known_orders: BTreeMap::new(),
+            ordered: Coverage::default(),
+            order_spans: Spans::default(),
+            pages: 0,
+            later: LaterRanges::default(),
+        }
     }
 }
 
@@ -74,11 +112,11 @@ impl<F> Withheld<F> {
 
     /// Whether no page of the file needs a look here.
     pub(in crate::devices) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.pages == 0
+        self.holds.is_empty() && self.orders.is_empty() && self.pages == 0
     }
 
     pub(in crate::devices) fn covers(&self, page: u64) -> bool {
-        self.entries.iter().any(|entry| entry.pages.contains(&page))
+        self.held.covers(page) || self.ordered.covers(page)
     }
 
     /// A page got the tag, or lost it.
@@ -86,97 +124,198 @@ impl<F> Withheld<F> {
         self.pages = if on { self.pages + 1 } else { self.pages - 1 };
     }
 
-    /// Takes a range out; returns its pages.
-    pub(in crate::devices) fn remove(&mut self, number: RangeNumber) -> Option<Range<u64>> {
-        let at = self.entries.iter().position(|entry| entry.number == number)?;
-        Some(self.entries.swap_remove(at).pages)
+    fn next_number(&mut self) -> RangeNumber {
+        self.next += 1;
+        RangeNumber(self.next)
     }
 
-    /// Why dirty pages of a range are not written. `keeps` says whether some pages have the tag.
-    pub(in crate::devices) fn obstacles(&self, pages: &Range<u64>, keeps: impl Fn(Range<u64>) -> bool) -> Obstacles<F> {
-        let mut obstacles = Obstacles { holder: false, earlier: None };
-        for entry in &self.entries {
-            if keeps(entry.pages.start.max(pages.start)..entry.pages.end.min(pages.end)) {
-                match &entry.after {
-                    None => obstacles.holder = true,
-                    Some(earlier) => obstacles.earlier = Some((entry.number, earlier.clone())),
+    /// Adds a range for a holder.
+    pub(in crate::devices) fn hold(&mut self, pages: &Range<u64>) -> RangeNumber {
+        let number = self.next_number();
+        self.held.add(pages);
+        self.holds.insert(number, pages.clone());
+        number
+    }
+
+    /// Adds a range that waits for bytes. A known one that waits for the same file waits for more of its bytes instead.
+    pub(in crate::devices) fn order(&mut self, pages: &Range<u64>, after: Earlier<F>) -> Ordered {
+        let mut order = Order { pages: pages.clone(), after };
+        let replaced = self.known_orders.get(&order.key()).copied();
+        if let Some(known) = replaced.and_then(|number| self.take_order(number)) {
+            let (known, more) = (known.after.range, &mut order.after.range);
+            *more = more.start.min(known.start)..more.end.max(known.end);
+        }
+        let (number, range) = (self.next_number(), order.after.range.clone());
+        self.known_orders.insert(order.key(), number);
+        self.ordered.add(pages);
+        self.order_spans.add(pages, number.0);
+        self.orders.insert(number, order);
+        Ordered { number, replaced, range }
+    }
+
+    fn take_order(&mut self, number: RangeNumber) -> Option<Order<F>> {
+        let order = self.orders.remove(&number)?;
+        self.known_orders.remove(&order.key());
+        self.ordered.remove(&order.pages);
+        self.order_spans.remove(&order.pages, number.0);
+        Some(order)
+    }
+
+    /// Takes a range out; returns its pages.
+    pub(in crate::devices) fn remove(&mut self, number: RangeNumber) -> Option<Range<u64>> {
+        if let Some(pages) = self.holds.remove(&number) {
+            self.held.remove(&pages);
+            return Some(pages);
+        }
+        Some(self.take_order(number)?.pages)
+    }
+
+    /// Why dirty pages of a range are not written. `next_kept` gives the next page with the tag, from a page on.
+    pub(in crate::devices) fn obstacles(
+        &self,
+        pages: &Range<u64>,
+        next_kept: impl Fn(u64) -> Option<u64>,
+    ) -> Obstacles<F> {
+        let next_kept_in = |coverage: &Coverage| {
+            let mut from = pages.start;
+            loop {
+                let kept = next_kept(from).filter(|kept| *kept < pages.end)?;
+                match coverage.next_covered(kept)? {
+                    covered if covered == kept => return Some(kept),
+                    covered => from = covered,
                 }
             }
-        }
-        obstacles
+        };
+        let earlier = next_kept_in(&self.ordered).and_then(|page| {
+            let number = RangeNumber(self.order_spans.overlapping(&(page..page + 1)).next()?);
+            Some((number, self.orders.get(&number)?.after.clone()))
+        });
+        Obstacles { holder: next_kept_in(&self.held).is_some(), earlier }
     }
 
     /// The number of ranges.
     pub(crate) fn ranges(&self) -> usize {
-        self.entries.len()
+        self.holds.len() + self.orders.len()
     }
 
-    /// Adds a range. A known range that waits for the same file waits for more of its bytes instead.
-    pub(in crate::devices) fn add(&mut self, pages: Range<u64>, after: Option<Earlier<F>>) -> RangeNumber {
-        for entry in self.entries.iter_mut().filter(|entry| entry.pages == pages) {
-            if let (Some(known), Some(more)) = (&mut entry.after, &after)
-                && Weak::ptr_eq(&known.file, &more.file)
-            {
-                known.range = known.range.start.min(more.range.start)..known.range.end.max(more.range.end);
-                return entry.number;
-            }
-        }
-        let number = RangeNumber(self.next);
-        self.next += 1;
-        self.entries.push(Entry { number, pages, after });
-        number
+    /// The pages of a range that waits for bytes, if it still does.
+    pub(crate) fn ordered_pages(&self, number: RangeNumber) -> Option<Range<u64>> {
+        self.orders.get(&number).map(|order| order.pages.clone())
     }
 
     /// The bytes that ranges overlapping `pages` wait for.
-    pub(crate) fn earlier(&self, pages: &Range<u64>) -> Vec<Earlier<F>> {
-        let overlapping = self.entries.iter().filter(|entry| overlap(&entry.pages, pages));
-        overlapping.filter_map(|entry| entry.after.clone()).collect()
+    pub(crate) fn orders_within(&self, pages: &Range<u64>) -> Vec<Earlier<F>> {
+        let orders = self.order_spans.overlapping(pages).filter_map(|number| self.orders.get(&RangeNumber(number)));
+        orders.map(|order| order.after.clone()).collect()
     }
 
     /// A range that waits for other bytes.
     pub(crate) fn first_order(&self) -> Option<(RangeNumber, Earlier<F>)> {
-        self.entries.iter().find_map(|entry| Some((entry.number, entry.after.clone()?)))
+        self.orders.first_key_value().map(|(number, order)| (*number, order.after.clone()))
     }
 
     /// Whether a page of `pages` would be withheld.
     pub(crate) fn touches(&self, pages: &Range<u64>) -> bool {
-        self.entries.iter().any(|entry| overlap(&entry.pages, pages))
+        let touches = |coverage: &Coverage| coverage.next_covered(pages.start).is_some_and(|page| page < pages.end);
+        touches(&self.held) || touches(&self.ordered)
     }
 
-    /// A range waits for bytes of this file, or for more of them.
-    pub(crate) fn add_later(&mut self, file: &Arc<F>, number: RangeNumber, mut range: Range<u64>) {
-        let is_same = |later: &Later<F>| later.number == number && std::ptr::eq(later.file.as_ptr(), Arc::as_ptr(file));
-        if let Some(at) = self.later.iter().position(is_same) {
-            let known = self.later.swap_remove(at).range;
-            range = range.start.min(known.start)..range.end.max(known.end);
+    /// The ranges that wait for bytes of this file.
+    pub(crate) fn later(&mut self) -> &mut LaterRanges<F> {
+        &mut self.later
+    }
+}
+
+/// Ranges of any files that wait for bytes of one file.
+pub(crate) struct LaterRanges<F> {
+    /// By place. Later ones have higher places.
+    by_place: BTreeMap<u64, Later<F>>,
+    by_number: BTreeMap<(usize, RangeNumber), u64>,
+    /// First bytes that ranges wait for, with the ranges' places.
+    starts: BTreeSet<(u64, u64)>,
+    /// Ends of the bytes that ranges wait for, with the ranges' places.
+    ends: BTreeSet<(u64, u64)>,
+    spans: Spans,
+    /// The place of the last of them.
+    last_place: u64,
+}
+
+impl<F> Default for LaterRanges<F> {
+    fn default() -> Self {
+        Self {
+            by_place: BTreeMap::new(),
+            by_number: BTreeMap::new(),
+            starts: BTreeSet::new(),
+            ends: BTreeSet::new(),
+            spans: Spans::default(),
+            last_place: 0,
         }
+    }
+}
+
+impl<F> LaterRanges<F> {
+    /// A range waits for bytes of this file.
+    pub(crate) fn add(&mut self, file: &Arc<F>, ordered: &Ordered) {
+        let file = Arc::downgrade(file);
+        let replaced = ordered.replaced.and_then(|number| self.by_number.get(&(address(&file), number)).copied());
+        replaced.into_iter().for_each(|place| drop(self.take_at(place)));
         self.last_place += 1;
-        self.later.push(Later { place: self.last_place, file: Arc::downgrade(file), number, range });
+        let (place, range) = (self.last_place, ordered.range.clone());
+        self.by_number.insert((address(&file), ordered.number), place);
+        self.starts.insert((range.start, place));
+        self.ends.insert((range.end, place));
+        self.spans.add(&range, place);
+        self.by_place.insert(place, Later { file, number: ordered.number, range });
     }
 
-    /// The bytes that other ranges wait for: from the first of them to the last.
+    fn take_at(&mut self, place: u64) -> Option<Later<F>> {
+        let later = self.by_place.remove(&place)?;
+        self.by_number.remove(&(address(&later.file), later.number));
+        self.starts.remove(&(later.range.start, place));
+        self.ends.remove(&(later.range.end, place));
+        self.spans.remove(&later.range, place);
+        Some(later)
+    }
+
+    /// The bytes that ranges wait for: from the first of them to the last.
     pub(crate) fn awaited(&self) -> Range<u64> {
-        let bounds = |bounds: Option<Range<u64>>, later: &Later<F>| match bounds {
-            None => Some(later.range.clone()),
-            Some(bounds) => Some(bounds.start.min(later.range.start)..bounds.end.max(later.range.end)),
-        };
-        self.later.iter().fold(None, bounds).unwrap_or(0..0)
+        let bounds = self.starts.first().zip(self.ends.last());
+        bounds.map_or(0..0, |((start, _), (end, _))| *start..*end)
     }
 
-    /// The place of the last range that waits for bytes of this file; none if no range waits.
-    pub(crate) fn last_later(&self) -> Option<u64> {
-        (!self.later.is_empty()).then_some(self.last_place)
+    /// The place of the last range; none if no range waits.
+    pub(crate) fn last_place(&self) -> Option<u64> {
+        (!self.by_place.is_empty()).then_some(self.last_place)
     }
 
-    /// Takes out the ranges with places up to `last` that wait for bytes within `range`.
-    pub(crate) fn take_later(&mut self, last: u64, range: &Range<u64>) -> Vec<(Weak<F>, RangeNumber)> {
-        let within = |later: &mut Later<F>| {
-            later.place <= last && range.start <= later.range.start && later.range.end <= range.end
+    /// The ranges that wait for some of these bytes.
+    pub(crate) fn after(&self, bytes: &Range<u64>) -> Vec<(Weak<F>, RangeNumber)> {
+        let later = self.spans.overlapping(bytes).filter_map(|place| self.by_place.get(&place));
+        later.map(|later| (Weak::clone(&later.file), later.number)).collect()
+    }
+
+    /// Takes out the ranges with places up to `last` that wait for bytes within `range`, unless some of these bytes are
+    /// kept off the device themselves.
+    pub(crate) fn take(
+        &mut self,
+        last: u64,
+        range: &Range<u64>,
+        are_kept: impl Fn(&Range<u64>) -> bool,
+    ) -> Vec<(Weak<F>, RangeNumber)> {
+        let starts = self.starts.range((range.start, 0)..=(range.end, last)).map(|(_, place)| *place);
+        let is_within = |place: &u64| {
+            let waits_for = &self.by_place[place].range;
+            *place <= last && waits_for.end <= range.end && !are_kept(waits_for)
         };
-        self.later.extract_if(.., within).map(|later| (later.file, later.number)).collect()
+        let places: Vec<u64> = starts.filter(is_within).collect();
+        let taken = places.into_iter().filter_map(|place| self.take_at(place));
+        taken.map(|later| (later.file, later.number)).collect()
     }
 }
 
 pub(crate) fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
+
+#[cfg(test)]
+mod tests;
