@@ -39,6 +39,9 @@ const COPY_NS: u64 = 50_000;
 /// The most pages removed in one hold of the file's lock.
 const DROP_PAGES: u64 = 1024;
 
+/// The most bytes of a hole that are written as zeros where the device cannot punch it. A longer hole is refused.
+const ZEROS_BYTES_MAX: u64 = 64 << 20;
+
 enum Shape {
     Size(u64),
     Hole(Range<u64>),
@@ -87,14 +90,18 @@ impl<P: Platform> Reshaping<P> {
         let range = range.start..range.end.min(file.size());
         let whole = range.start.next_multiple_of(PAGE_BYTES)..range.end / PAGE_BYTES * PAGE_BYTES;
         if whole.start >= whole.end {
-            return self.write_zeros(file, range).await;
+            return self.write_zeros(file, range, refused).await;
         }
-        self.write_zeros(file, range.start..whole.start).await?;
-        self.write_zeros(file, whole.end..range.end).await?;
         match self.punch_pages(file, whole.clone(), refused).await {
-            Err(Error::Device(DeviceError::Unsupported)) => self.write_zeros(file, whole).await,
-            other => other,
+            Ok(()) => {}
+            // Before anything has changed.
+            Err(Error::Device(DeviceError::Unsupported)) if whole.end - whole.start <= ZEROS_BYTES_MAX => {
+                self.write_zeros(file, whole.clone(), refused).await?;
+            }
+            Err(error) => return Err(error),
         }
+        self.write_zeros(file, range.start..whole.start, refused).await?;
+        self.write_zeros(file, whole.end..range.end, refused).await
     }
 
     async fn punch_pages(
@@ -119,10 +126,16 @@ impl<P: Platform> Reshaping<P> {
         Ok(())
     }
 
-    async fn write_zeros(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
+    async fn write_zeros(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        range: Range<u64>,
+        refused: &AtomicBool,
+    ) -> Result<(), Error> {
         static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
         let mut from = range.start;
         while from < range.end {
+            goes_on(refused)?;
             let len = (range.end - from).min(ZEROS.len() as u64);
             self.writing.write(file, None, from, &ZEROS[..len as usize]).await?;
             from += len;
@@ -149,7 +162,7 @@ impl<P: Platform> Reshaping<P> {
         });
         // The task stays. It does not call the device any more, unless it has done so already.
         let result = hang.unless_refused(pin!(answer.wait())).await;
-        if result == Err(DeviceError::Hung.into()) {
+        if !answer.is_given() {
             refused.store(true, Ordering::Relaxed);
         }
         result

@@ -406,6 +406,22 @@ impl Index {
         self.next(nodes, from, |node| node.tags(tag))
     }
 
+    /// The first page at or after `from` without the tag; `end` if no page before has none. Looks once at each leaf.
+    pub(crate) fn next_untagged(&self, nodes: &Nodes, from: u64, end: u64, tag: Tag) -> u64 {
+        let mut page = from;
+        while page < end {
+            let Some(leaf) = self.leaf(nodes, page) else {
+                return page + u64::from(self.alone(page).is_some_and(|alone| alone.has_tag(tag)));
+            };
+            let untagged = !leaf.tags(tag) & u64::MAX << (page & (FANOUT - 1));
+            if untagged != 0 {
+                return end.min(page & !(FANOUT - 1) | u64::from(untagged.trailing_zeros()));
+            }
+            page = (page | (FANOUT - 1)) + 1;
+        }
+        end
+    }
+
     /// The first present page at or after `from`.
     pub(crate) fn next_present(&self, nodes: &Nodes, from: u64) -> Option<u64> {
         if self.alone(from).is_some() {

@@ -1,7 +1,8 @@
 //! The open files by slot: finds the file of a frame.
 //!
 //! Owns: the slots. Does not own: the files; their devices' lists keep dirty files alive.
-//! Invariants: a slot is not reused while its file lives. Nothing else is locked while the table is.
+//! Invariants: a slot is not reused while its file lives. Nothing else is locked while the table is, and a file is made
+//! without the table's lock (`a_file_is_made_without_the_lock`).
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
@@ -24,14 +25,16 @@ impl<F> Default for FileTable<F> {
 impl<F> FileTable<F> {
     /// Makes a file and gives it a slot.
     pub(super) fn add(&self, make: impl FnOnce(u32) -> F) -> Arc<F> {
+        let slot = self.take_slot();
+        self.add_at(slot, make)
+    }
+
+    fn take_slot(&self) -> u32 {
         let mut table = lock(&self.0);
-        let slot = table.free.pop().unwrap_or_else(|| {
+        table.free.pop().unwrap_or_else(|| {
             table.slots.push(Weak::new());
             (table.slots.len() - 1) as u32
-        });
-        let file = Arc::new(make(slot));
-        table.slots[slot as usize] = Arc::downgrade(&file);
-        file
+        })
     }
 
     /// Keeps these slots for files that come later by [`FileTable::add_at`]. Called before any file is added.
@@ -44,8 +47,8 @@ impl<F> FileTable<F> {
 
     /// Makes a file in a slot that was kept for it.
     pub(super) fn add_at(&self, slot: u32, make: impl FnOnce(u32) -> F) -> Arc<F> {
-        let mut table = lock(&self.0);
         let file = Arc::new(make(slot));
+        let mut table = lock(&self.0);
         table.slots[slot as usize] = Arc::downgrade(&file);
         file
     }
@@ -65,3 +68,6 @@ impl<F> FileTable<F> {
         (table.slots.len() - table.free.len()) as u64
     }
 }
+
+#[cfg(test)]
+mod tests;

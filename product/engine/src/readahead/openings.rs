@@ -5,7 +5,8 @@
 //! for them. Pages that readers miss earn a part.
 //!
 //! Owns: this account of a device. Does not own: the windows (`afflux`), pages lost later in a file (`credit`).
-//! Invariants: the account stays within its limit. Concurrent changes take effect one after the other.
+//! Invariants: the account stays within its limit. Concurrent changes take effect one after the other
+//! (`loom_a_spend_beside_a_payment_is_not_forgotten`).
 
 use crate::sync::atomic::{AtomicI64, Ordering};
 
@@ -52,12 +53,13 @@ impl Openings {
     }
 
     fn change(&self, by: i64) {
-        let now = self.balance.fetch_add(by, Ordering::Relaxed).saturating_add(by);
-        if now > PAGES_MAX * EARNS as i64 {
-            self.balance.store(PAGES_MAX * EARNS as i64, Ordering::Relaxed);
-        }
+        let changed = |balance: i64| Some(balance.saturating_add(by).min(PAGES_MAX * EARNS as i64));
+        let _always = self.balance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_models;
 
 #[cfg(test)]
 mod tests;

@@ -73,9 +73,9 @@ impl FileTurn {
     pub(super) fn run_ends_within(&self, bytes: u64) -> bool {
         let Some(file) = &self.open else { return false };
         let state = lock(&file.state);
-        let is_dirty = |page| file.pages.index.has_tag(&file.cache.nodes, page, self.tag());
-        let end = state.position.cursor() + bytes / PAGE_BYTES;
-        is_dirty(state.position.cursor()) && (state.position.cursor() + 1..=end).any(|page| !is_dirty(page))
+        let (nodes, index, from) = (&file.cache.nodes, &file.pages.index, state.position.cursor());
+        let end = from + bytes / PAGE_BYTES + 1;
+        (from + 1..end).contains(&index.next_untagged(nodes, from, end, self.tag()))
     }
 
     /// A slice of `bytes` bytes from the turn's position, or fewer, so that it ends at a multiple of `align`.

@@ -316,6 +316,29 @@ fn a_failed_flush_without_pages_is_remembered_until_one_succeeds() {
     assert_eq!(file.disk.durable_size(file.id), 10_000);
 }
 
+#[test]
+fn a_hole_that_the_device_cannot_punch_is_written_as_zeros_up_to_a_bound() {
+    const TERABYTE: u64 = 1 << 40;
+    let lab = EngineFixture::plain(1);
+    let disk = &lab.here.disks[0];
+    let id = disk.create_file();
+    disk.make_sparse(id, TERABYTE);
+    let file = lab.here.engine.open(lab.here.devices[0], disk.backing(id), TERABYTE);
+    let file = TestFile { file, disk: Arc::clone(disk), id };
+    disk.add_fault(Fault::always(FaultTarget::Layout, FaultWhat::Error(DeviceError::Unsupported)));
+    lab.run(async {
+        lab.here.write(&file, 0, 4 * PAGE, 2).await.unwrap();
+        let refused = lab.here.engine.punch(&file.file, 100..TERABYTE).await;
+        assert_eq!(refused, Err(Error::Device(DeviceError::Unsupported)));
+        assert_eq!(lab.here.read(&file, 0, 4 * PAGE).await.unwrap(), bytes(2, 0, 4 * PAGE), "nothing has changed");
+        lab.here.engine.punch(&file.file, 100..3 * PAGE as u64 + 100).await.unwrap();
+        lab.here.sync(&file).await.unwrap();
+    });
+    let mut right = bytes(2, 0, 4 * PAGE);
+    right[100..3 * PAGE + 100].fill(0);
+    assert_eq!(file.disk.durable_bytes(id, 0, 4 * PAGE), right);
+}
+
 /// The writers wait for room that another file's hung write holds. Meanwhile each flush of a third file fails.
 #[test]
 fn a_file_whose_syncs_fail_moves_and_wakes_no_writer_of_another() {

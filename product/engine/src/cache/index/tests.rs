@@ -44,6 +44,8 @@ fn check(index: &Index, nodes: &Nodes, model: &Model, from: u64) {
         let tagged = &model.tags[tag as usize];
         assert_eq!(index.has_tag(nodes, from, tag), tagged.contains(&from), "{tag:?} at {from}");
         assert_eq!(index.next_tagged(nodes, from, tag), tagged.range(from..).next().copied(), "{tag:?} from {from}");
+        let untagged = (from..from + 200).find(|page| !tagged.contains(page)).unwrap_or(from + 200);
+        assert_eq!(index.next_untagged(nodes, from, from + 200, tag), untagged, "{tag:?} from {from}");
     }
 }
 
