@@ -70,7 +70,7 @@ pub(crate) fn connect(
         }
         Place::Directory(directory) => {
             let store = LocalFileSystem::new_with_prefix(directory).map_err(settings)?;
-            Arc::new(Private::new(store.with_fsync(true)).map_err(settings)?)
+            Arc::new(Private::new(store.with_fsync(true), directory).map_err(settings)?)
         }
         Place::Memory => Arc::new(InMemory::new()),
     })

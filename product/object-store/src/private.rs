@@ -35,8 +35,9 @@ pub(crate) struct Private {
 }
 
 impl Private {
-    pub(crate) fn new(files: LocalFileSystem) -> Result<Self> {
-        let root = files.path_to_filesystem(&Path::default())?;
+    /// A store in a directory that is there.
+    pub(crate) fn new(files: LocalFileSystem, directory: &FilePath) -> Result<Self> {
+        let root = fs::canonicalize(directory).map_err(|error| failed(directory, error))?;
         Ok(Self { files, root })
     }
 

@@ -119,6 +119,8 @@ pub(crate) struct File {
     ahead: Ahead,
     /// The newest batch with records of the file.
     pub(crate) last_batch: Sequence,
+    /// The bytes of writes that batches name since all of them were durable.
+    given_bytes: u64,
     /// All of it goes, with its inode.
     pub(crate) is_reaped: bool,
     /// Counts uses of all files.
@@ -126,10 +128,16 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// The bytes of writes that no batch names.
-    pub(crate) fn unnamed_bytes(&self) -> u64 {
-        let bytes = |write: &&Write| matches!(write.content, Unnamed::Buffered(_) | Unnamed::Segment(..));
-        self.writes.iter().filter(bytes).map(|write| write.end - write.start).sum()
+    /// The bytes of writes that are not durable, as far as batches before `durable` are.
+    pub(crate) fn volatile_bytes(&self, durable: Sequence) -> u64 {
+        let unnamed: u64 = self.writes.iter().map(Write::data_bytes).sum();
+        unnamed + if self.last_batch > durable { self.given_bytes } else { 0 }
+    }
+
+    /// A batch with records of the file was given to the records. It names so many bytes of writes.
+    pub(crate) fn gave(&mut self, batch: Sequence, bytes: u64, durable: Sequence) {
+        let earlier = if self.last_batch > durable { self.given_bytes } else { 0 };
+        (self.last_batch, self.given_bytes) = (batch, earlier + bytes);
     }
 
     pub(crate) fn push(&mut self, write: Write) {

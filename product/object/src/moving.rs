@@ -138,7 +138,7 @@ impl State {
         let sequence = records.apply(changes.into_batch()).inspect_err(|_| self.is_closed = true)?;
         self.naming.push_back((sequence, BTreeSet::from([segment])));
         for ino in inos {
-            self.file(ino).last_batch = sequence;
+            self.file(ino).gave(sequence, 0, records.durable_through());
         }
         Ok(Renamed::Some(sequence))
     }

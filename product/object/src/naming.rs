@@ -53,6 +53,7 @@ impl State {
             return Ok(Step::LoadBody);
         }
         let (mut changes, mut segments, mut is_first) = (MapChanges::default(), BTreeSet::new(), true);
+        let mut named_bytes = 0;
         while let Some(write) = file.writes.front().filter(|write| write.number <= cut) {
             let (start, end, number) = (write.start, write.end, write.number);
             // A batch removes an old extent and counts its segment.
@@ -65,6 +66,7 @@ impl State {
             };
             is_first = false;
             let (content, bytes) = (write.content.clone(), write.data_bytes().min(to - start));
+            named_bytes += bytes;
             file.name(ino, to, &mut changes);
             match content {
                 Unnamed::Cut(cut) if !file.is_reaped && !self.broken.is(Rule::CutRecord) => {
@@ -96,7 +98,7 @@ impl State {
         // The writes left the list. If the records refuse them, no COMMIT may be answered for them.
         let sequence = records.apply(changes.into_batch()).inspect_err(|_| self.is_closed = true)?;
         self.naming.push_back((sequence, segments));
-        self.file(ino).last_batch = sequence;
+        self.file(ino).gave(sequence, named_bytes, records.durable_through());
         Ok(Step::Applied(sequence))
     }
 }

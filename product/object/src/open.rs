@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::TryStreamExt;
-use futures_util::future::try_join;
+use futures_util::future::try_join3;
 use futures_util::stream::FuturesUnordered;
 
 use crate::control::{Broken, Rule};
 use crate::error::ObjectVolumeError;
 use crate::file::{Cut, END, Unnamed};
-use crate::format::records::{Lineage, VolumeHeader, decode_cut};
+use crate::format::records::{Brief, Lineage, VolumeHeader, decode_cut};
 use crate::joints::Joints;
 use crate::seams::{Change, Clock, Durability, Objects, Records, Value};
 use crate::state::{Limits, State};
@@ -24,6 +24,8 @@ use crate::state::{Limits, State};
 const ANSWER_NS: u64 = 2_500_000_000;
 /// The clocks of two hosts may run apart by a fifth.
 const SUCCESSOR_NS: u64 = 3_000_000_000;
+/// Earlier versions answered for ten seconds after such a time.
+const LONG_SUCCESSOR_NS: u64 = 11_000_000_000;
 /// A writer that answers proves so often that it is not fenced, unless the log has just shown it.
 const PROOF_NS: u64 = ANSWER_NS / 4;
 /// Files that an end makes durable at a time.
@@ -109,7 +111,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         ended: impl FnOnce(&VolumeHeader) -> Option<EndedWriter> + Send,
     ) -> Result<Self, ObjectVolumeError> {
         let fenced_at_ns = records.fenced_at_ns().unwrap_or_else(|| clock.now_ns());
-        let (header, lineage) = try_join(get(&records, VolumeHeader::KEY), get(&records, Lineage::KEY)).await?;
+        let reads = try_join3(get(&records, VolumeHeader::KEY), get(&records, Lineage::KEY), get(&records, Brief::KEY));
+        let (header, lineage, brief) = reads.await?;
         let last = lineage.map(|value| Lineage::decode(&value)).transpose()?;
         let kept = last.filter(|last| last.is_clean || broken.is(Rule::NewVerifier));
         let verifier = kept.map_or(fresh.verifier, |last| last.verifier);
@@ -123,13 +126,25 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
                 fresh.header
             }
         };
-        records.durable(records.apply(batch)?).await?;
+        let is_just_before = |epoch: u32| epoch.checked_add(1) == Some(records.epoch());
         let is_last = |writer: EndedWriter| {
-            let is_before = writer.epoch.checked_add(1) == Some(records.epoch());
-            is_before && last.is_some_and(|last| last.verifier == writer.verifier)
+            is_just_before(writer.epoch) && last.is_some_and(|last| last.verifier == writer.verifier)
         };
         let had_ended =
             is_new || fresh.is_alone || last.is_some_and(|last| last.is_clean) || ended(&header).is_some_and(is_last);
+        let brief = brief.map(|value| Brief::decode(&value)).transpose()?;
+        let wait_ns = match brief {
+            _ if had_ended => 0,
+            Some(brief) if is_just_before(brief.epoch) => SUCCESSOR_NS,
+            _ => LONG_SUCCESSOR_NS,
+        };
+        let own = Change::Put(Brief::KEY.to_vec(), Brief { epoch: records.epoch() }.encode());
+        // A successor of this opening would wait too briefly for the writer before it, unless the record comes after the wait.
+        let is_late = wait_ns > SUCCESSOR_NS;
+        if !is_late {
+            batch.push(own.clone());
+        }
+        records.durable(records.apply(batch)?).await?;
         let state = Mutex::new(State::new(broken));
         let joints = Arc::default();
         let is_asked = AtomicBool::new(false);
@@ -137,9 +152,12 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         let mut volume =
             Self { objects, records, clock, limits, broken, joints, header, verifier, state, is_asked, had_waited };
         volume.resume_cuts().await?;
-        if !had_ended && !broken.is(Rule::SuccessorWaits) {
+        if wait_ns > 0 && !broken.is(Rule::SuccessorWaits) {
             volume.had_waited = true;
-            volume.clock.sleep_until_ns(fenced_at_ns.saturating_add(SUCCESSOR_NS)).await;
+            volume.clock.sleep_until_ns(fenced_at_ns.saturating_add(wait_ns)).await;
+        }
+        if is_late {
+            volume.records.apply(vec![own])?;
         }
         Ok(volume)
     }
@@ -223,12 +241,11 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         Ok(())
     }
 
-    /// The files with writes that no durable record names, and their bytes. Writes that a batch on its way names do not
-    /// count.
-    pub fn unnamed_bytes(&self) -> BTreeMap<u64, u64> {
-        let state = self.state();
-        let unnamed = state.files.iter().map(|(ino, file)| (*ino, file.unnamed_bytes()));
-        unnamed.filter(|(_, bytes)| *bytes > 0).collect()
+    /// The files with writes that are not durable, and their bytes.
+    pub fn volatile_bytes(&self) -> BTreeMap<u64, u64> {
+        let (state, durable) = (self.state(), self.records.durable_through());
+        let volatile = state.files.iter().map(|(ino, file)| (*ino, file.volatile_bytes(durable)));
+        volatile.filter(|(_, bytes)| *bytes > 0).collect()
     }
 
     /// Waits until this writer may answer a call.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use std::{process, thread};
 
 use afflux_engine::Platform;
-use afflux_object::{Clock, Held, ObjectTree, Objects};
+use afflux_object::{Clock, Held, ObjectTree, Objects, Records, Sequence};
 use afflux_report::output;
 
 use super::arena;
@@ -48,13 +48,14 @@ pub(super) fn watch(left: LeftBehind, running: &Arc<Running>, control: &Arc<Boun
         }
     });
     let (running, control) = (Arc::clone(running), Arc::clone(control));
-    let told = Instant::now();
+    // Later changes are those of the end itself: times that the store has in another form.
+    let (told, last) = (Instant::now(), left.tree.last_change());
     let watching = thread::Builder::new().name("store end".to_owned()).spawn(move || {
         while nanos(told.elapsed()).min(left.place.store.silent_ns()) < nanos(PATIENCE) {
             thread::sleep(LOOK_EVERY);
         }
         control.remove();
-        give_up(&left, &running, json);
+        give_up(&left, last, &running, json);
     });
     if let Err(error) = watching {
         tracing::warn!("the end waits for the store without a limit: {error}");
@@ -62,8 +63,9 @@ pub(super) fn watch(left: LeftBehind, running: &Arc<Running>, control: &Arc<Boun
 }
 
 /// Says what is not in the store, and ends the process.
-fn give_up(left: &LeftBehind, running: &Running, json: bool) -> ! {
-    let (unwritten, changes) = (left.unwritten(running), left.tree.changes_not_durable());
+fn give_up(left: &LeftBehind, last: Sequence, running: &Running, json: bool) -> ! {
+    let unwritten = left.unwritten(running);
+    let changes = last.0.saturating_sub(left.volume.records().durable_through().0);
     let is_lost = !unwritten.is_empty() || changes > 0;
     if json && let Ok(line) = serde_json::to_string(&Reply::Abandoned { unwritten: unwritten.clone() }) {
         output::say(line);
@@ -91,7 +93,7 @@ fn give_up(left: &LeftBehind, running: &Running, json: bool) -> ! {
 impl LeftBehind {
     /// The files with bytes that are not in the store. The engine has some of them, and the volume has some.
     fn unwritten(&self, running: &Running) -> Vec<Unwritten> {
-        let mut files: BTreeMap<u64, u64> = self.volume.unnamed_bytes();
+        let mut files: BTreeMap<u64, u64> = self.volume.volatile_bytes();
         let devices = running.engine.status().devices;
         for (file, bytes) in devices.iter().flat_map(|device| running.engine.dirty_files(device.id)) {
             if let Some(number) = file.backing().get::<Held>().map(Held::ino) {

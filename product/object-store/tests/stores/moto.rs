@@ -44,6 +44,7 @@ fn a_moto_that_refuses_a_third_of_all_requests_loses_no_acknowledged_byte() {
     throttled::contract(moto.address(), &format!("s3://{BUCKET}/throttled"));
 }
 
+// rule: Each object of a volume has a name below the volume's prefix.
 #[test]
 fn a_moto_has_each_object_of_a_volume_below_its_prefix() {
     let Some(moto) = start() else { return };

@@ -136,7 +136,7 @@ fn holds(bucket: &Bucket, prefix: &str, byte: u8) {
     assert_eq!(wait(view.read(1, 0, 10)).unwrap(), [byte; 10], "{prefix}");
 }
 
-// rule: Each object of a volume has a name below the volume's prefix.
+/// Each object of a volume has a name below the volume's prefix.
 pub(crate) fn contract(bucket: &Bucket) {
     for (at, (prefix, raw)) in PREFIXES.into_iter().enumerate() {
         let others = bucket.names_of_volumes();

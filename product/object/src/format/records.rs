@@ -1,6 +1,6 @@
 //! Records of the volume, of its segments, and of a file's bytes as a whole.
 //!
-//! Owns: the header `V`, the lineage `L`, live bytes `s`, dead segments `z`, bodies `i…b`, begun cuts `t`.
+//! Owns: the header `V`, the lineage `L`, the brief writer `A`, live bytes `s`, dead segments `z`, bodies `i…b`, begun cuts `t`.
 //! Does not own: extents (`extent`), names and attributes.
 //! Invariants: the first byte of a key is its kind. A reader refuses a header with features that it does not know.
 
@@ -86,6 +86,26 @@ impl Lineage {
         let verifier = fields.u64();
         let is_clean = in_range("the state of the lineage", u64::from(fields.u8()), 0, 1)? == 1;
         Ok(Self { verifier, is_clean })
+    }
+}
+
+/// Record `A`: the epoch of a writer that answers briefly after a proof, as do all writers before it that may still live. Earlier
+/// versions answer longer, and make no such record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Brief {
+    pub(crate) epoch: u32,
+}
+
+impl Brief {
+    pub(crate) const KEY: &'static [u8] = b"A";
+
+    pub(crate) fn encode(self) -> Vec<u8> {
+        self.epoch.to_be_bytes().to_vec()
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, FormatError> {
+        exactly("the epoch of a brief writer", value, 4)?;
+        Ok(Self { epoch: Fields(value).u32() })
     }
 }
 

@@ -129,10 +129,9 @@ impl<D: DataCore> ObjectTree<D> {
         }))
     }
 
-    /// At most so many of the last calls changed names or attributes and are not durable.
-    pub fn changes_not_durable(&self) -> u64 {
-        let last = self.order().last;
-        last.0.saturating_sub(self.core.records().durable_through().0)
+    /// The newest change of names or attributes.
+    pub fn last_change(&self) -> Sequence {
+        self.order().told
     }
 
     /// Makes all earlier changes of the tree durable.

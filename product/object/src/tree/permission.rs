@@ -1,6 +1,7 @@
 //! Rights on objects by the rules of Linux. No host checks them.
 //!
-//! Owns: rights by mode bits, the sticky bit, devices, further names, owners and modes of new objects, changes of owner, group, mode and times.
+//! Owns: rights by mode bits, the sticky bit, devices, further names, owners and modes of new objects, changes of owner, group,
+//! mode and times.
 //! Does not own: when a rule is asked; the exceptions of NFS for owners, which the volume makes.
 //! Invariants: pure functions of plain values. No user means the server itself, which has root's rights.
 

@@ -115,6 +115,11 @@ impl Model {
                 return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
             }
         }
+        // As on Linux, which looks at that before the kinds.
+        let is_on_the_way = |at: usize| other.is_none() && from.0 != to.0 && self.is_above(at, from.0);
+        if replaced.is_some_and(|at| self.0[at].kind == Kind::Directory && is_on_the_way(at)) {
+            return Err(VolumeError::NotEmpty);
+        }
         if replaced == Some(moved) {
             return Ok(false);
         }

@@ -4,6 +4,9 @@ use super::*;
 
 const OWNER: u32 = 10;
 const GROUP: u32 = 20;
+const OK: Result<(), VolumeError> = Ok(());
+const DENIED: Result<(), VolumeError> = Err(VolumeError::Denied);
+const NOT_OWN: Result<(), VolumeError> = Err(VolumeError::NotPermitted);
 
 fn user(uid: u32, gid: u32, groups: &[u32]) -> Credentials {
     Credentials { uid, gid, groups: groups.into() }
@@ -44,17 +47,14 @@ fn rights_follow_the_first_class_that_a_user_is_in() {
 
 #[test]
 fn names_are_taken_from_a_sticky_directory_by_the_owners_only() {
-    const OK: Result<(), VolumeError> = Ok(());
-    const DENIED: Result<(), VolumeError> = Err(VolumeError::Denied);
-    const STUCK: Result<(), VolumeError> = Err(VolumeError::NotPermitted);
     // The object is the last user's but one.
     let table = [
         (0o777, [OK, OK, OK, OK, OK]),
         (0o775, [OK, OK, OK, DENIED, OK]),
         (0o755, [OK, DENIED, DENIED, DENIED, OK]),
         (0o766, [OK, DENIED, DENIED, DENIED, OK]),
-        (0o1777, [OK, STUCK, STUCK, OK, OK]),
-        (0o1775, [OK, STUCK, STUCK, DENIED, OK]),
+        (0o1777, [OK, NOT_OWN, NOT_OWN, OK, OK]),
+        (0o1775, [OK, NOT_OWN, NOT_OWN, DENIED, OK]),
     ];
     for (mode, expected) in table {
         let (directory, theirs) = (object(Kind::Directory, mode), Owned { uid: 13, ..object(Kind::Regular, 0) });
