@@ -1,10 +1,12 @@
 //! System calls that a server of files never makes, refused for the rest of its life.
 //!
-//! Owns: the list of these calls, the filter that the kernel gets.
+//! Owns: the list of these calls, the filter that the kernel gets. A test judges each call of the kernel's headers.
 //! Does not own: the moment of its installation (the command); other privileges (`users`).
 //! Invariants: a filter holds for the thread that installs it and for threads started later, and cannot be removed. It
-//! decides by the call's number alone, so the kernel remembers the allowed numbers and runs no filter for them (since
-//! 5.11). The filter does not see operations that go through a ring.
+//! decides by the call's number alone but for `clone`, so the kernel remembers the allowed numbers and runs no filter for
+//! them (since 5.11). The filter does not see operations that go through a ring.
+//!
+//! The list names what is refused. A list of what is allowed would end the server at a call that a later C library makes.
 
 use std::io;
 
@@ -19,6 +21,10 @@ const REFUSED: &[c_long] = &[
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_kcmp,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+    libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
     libc::SYS_pidfd_getfd,
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -33,10 +39,12 @@ const REFUSED: &[c_long] = &[
     libc::SYS_fsmount,
     libc::SYS_fspick,
     libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
     libc::SYS_reboot,
     libc::SYS_swapon,
     libc::SYS_swapoff,
@@ -56,8 +64,38 @@ const REFUSED: &[c_long] = &[
     libc::SYS_request_key,
     libc::SYS_keyctl,
     libc::SYS_personality,
+    libc::SYS_vhangup,
+    libc::SYS_nfsservctl,
+    libc::SYS_lookup_dcookie,
     libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
+    LSM_SET_SELF_ATTR,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_uselib,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_sysfs,
 ];
+
+/// Calls that the C library's headers do not have yet: since Linux 6.8 and 6.15. Calls as new have one number on all
+/// architectures.
+const LSM_SET_SELF_ATTR: c_long = 460;
+const OPEN_TREE_ATTR: c_long = 467;
+
+/// New namespaces, in the flags of `clone`. In one for users a process has all capabilities again.
+const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET)
+    .cast_unsigned();
 
 /// The kernel may take calls of other architectures, too, and their numbers differ.
 #[cfg(target_arch = "x86_64")]
@@ -70,9 +108,11 @@ const ARCHITECTURE: Option<u32> = None;
 /// Numbers from here on are the 32-bit variants of x86-64's calls. Other architectures have none.
 const OTHER_NUMBERS: u32 = 0x4000_0000;
 
-/// The offsets at which the kernel shows a filter the number and the architecture of a call.
+/// The offsets at which the kernel shows a filter the number and the architecture of a call, and the lower half of its
+/// first argument.
 const NUMBER_AT: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
+const ARGUMENT_AT: u32 = if cfg!(target_endian = "little") { 16 } else { 20 };
 
 fn statement(code: u32, value: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k: value }
@@ -87,17 +127,25 @@ fn jump(code: u32, value: u32, if_so: u8, if_not: u8) -> libc::sock_filter {
 fn program(architecture: u32) -> Vec<libc::sock_filter> {
     let load = |at| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at);
     let end = |action| statement(libc::BPF_RET | libc::BPF_K, action);
-    let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let refuse = |errno: i32| end(libc::SECCOMP_RET_ERRNO | errno as u32);
     let count = REFUSED.len() as u8;
-    // Refusing is the last instruction.
     let mut program = vec![
         load(ARCHITECTURE_AT),
-        jump(libc::BPF_JEQ, architecture, 0, count + 3),
+        jump(libc::BPF_JEQ, architecture, 0, count + 7),
         load(NUMBER_AT),
-        jump(libc::BPF_JGE, OTHER_NUMBERS, count + 1, 0),
+        jump(libc::BPF_JGE, OTHER_NUMBERS, count + 5, 0),
     ];
-    program.extend((0..).zip(REFUSED).map(|(at, number)| jump(libc::BPF_JEQ, *number as u32, count - at, 0)));
-    program.extend([end(libc::SECCOMP_RET_ALLOW), end(refuse)]);
+    program.extend((0..).zip(REFUSED).map(|(at, number)| jump(libc::BPF_JEQ, *number as u32, count + 4 - at, 0)));
+    program.extend([
+        // Its flags are in memory, which a filter does not see. Without it the C library takes `clone`.
+        jump(libc::BPF_JEQ, libc::SYS_clone3 as u32, 5, 0),
+        jump(libc::BPF_JEQ, libc::SYS_clone as u32, 0, 2),
+        load(ARGUMENT_AT),
+        jump(libc::BPF_JSET, NEW_NAMESPACES, 1, 0),
+        end(libc::SECCOMP_RET_ALLOW),
+        refuse(libc::EPERM),
+        refuse(libc::ENOSYS),
+    ]);
     program
 }
 
