@@ -65,7 +65,7 @@ pub(crate) fn code_of(error: &io::Error) -> c_int {
         Some(Error::InUse { .. }) => Code::Busy,
         Some(Error::Gone { .. }) => Code::Gone,
         Some(Error::OutOfDescriptors { .. }) => Code::NoDescriptors,
-        Some(Error::NotAFile { .. } | Error::Setting { .. }) => Code::Invalid,
+        Some(Error::NotAFile { .. } | Error::StoresNothing { .. } | Error::Setting { .. }) => Code::Invalid,
         Some(Error::Start { errno: Some(libc::EMFILE | libc::ENFILE), .. }) => Code::NoDescriptors,
         // The host refuses a new thread with this.
         Some(Error::Start { errno: Some(libc::EAGAIN), .. }) => Code::NoMemory,

@@ -63,6 +63,14 @@ pub enum Error {
         /// Its kind.
         what: &'static str,
     },
+    /// It is a file of `/proc`, `/sys` or the like: the kernel makes its bytes at each read, and its length says nothing.
+    #[error("{}: it is on {kind}, which stores no files: read and write it without a cache", path.display())]
+    StoresNothing {
+        /// The file.
+        path: PathBuf,
+        /// The kind of its file system.
+        kind: String,
+    },
     /// Another cache has the file, and one of the two writes: each would miss the other's changes.
     #[error("{}: another cache has it open{}", path.display(), if *writing { "" } else { " for writing" })]
     InUse {
@@ -198,7 +206,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Closed | Self::Poisoned { .. } => ErrorKind::NotConnected,
-            Self::Forked | Self::NotAFile { .. } => ErrorKind::Unsupported,
+            Self::Forked | Self::NotAFile { .. } | Self::StoresNothing { .. } => ErrorKind::Unsupported,
             Self::WaitInside | Self::OrderCycle { .. } => ErrorKind::Deadlock,
             Self::Withheld { .. } => ErrorKind::ResourceBusy,
             Self::TooMuchWithheld { .. } | Self::TooManyWithheld { .. } => ErrorKind::QuotaExceeded,

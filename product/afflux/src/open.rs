@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -26,7 +26,7 @@ use crate::devices::{CacheDevice, DeviceKey};
 use crate::error::Error;
 use crate::files::{CachedFile, FileKey, OpenOutcome, OpenRequest};
 
-use afflux_linux::LentDescriptor;
+use afflux_linux::{LentDescriptor, file_system_kind, stores_files};
 
 /// Longest wait of an open for the writing of another file that is in its way. On a device that hangs the wait would
 /// never end.
@@ -195,6 +195,11 @@ impl Core {
             FileType::BlockDevice => DeviceKey::Block(makedev(stat.stx_rdev_major, stat.stx_rdev_minor)),
             other => return Err(Error::NotAFile { what: name_of(other), path }.into()),
         };
+        if let DeviceKey::Files(_) = device
+            && !stores_files(fd.as_fd()).map_err(|errno| named(errno.into()))?
+        {
+            return Err(Error::StoresNothing { kind: file_system_kind(fd.as_fd()), path }.into());
+        }
         let key = FileKey { device, inode: if let DeviceKey::Block(_) = device { 0 } else { stat.stx_ino } };
         let device = self.devices.of(device, &fd, &path, &self.engine).map_err(named)?;
         let fd = match own {

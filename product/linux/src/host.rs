@@ -321,7 +321,7 @@ impl Directory for HostTree {
     }
 
     fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data> {
-        self.with(node, move |core, node| core.checked_answer(node, core.open_data(node, must_write)))
+        self.acting(node, move |core, node, acting| core.checked_answer(node, core.open_data(node, acting, must_write)))
     }
 
     fn stop_writing(&self, node: &Node) -> Pending<'_, ()> {

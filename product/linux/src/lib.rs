@@ -39,6 +39,7 @@ mod reactor;
 mod reopen;
 #[cfg(test)]
 mod scratch;
+mod storing;
 #[cfg(feature = "server")]
 mod users;
 mod watch;
@@ -71,5 +72,6 @@ pub use net::{
 pub use platform::{IoChoice, LinuxPlatform, OnPanic, REACTORS_MAX, Reactors, StartError, WaitInside};
 pub use pool::WorkerPool;
 pub use process_word::ProcessWord;
+pub use storing::{file_system_kind, stores_files};
 #[cfg(feature = "server")]
 pub use users::{acts_as_others, give_up_privileges, groups_of, keep_right_to_unmount};

@@ -156,6 +156,8 @@ static void arguments_that_cannot_be(const char *directory)
     IS(AFFLUX_ERROR_BAD_ADDRESS, afflux_open(cache, in(directory, "file"), O_RDWR | O_CREAT, 0600, NULL));
     IS(AFFLUX_ERROR_INVALID, afflux_open(cache, in(directory, "file"), O_RDWR | O_APPEND, 0, &file));
     IS(AFFLUX_ERROR_INVALID, afflux_open(cache, "/dev/null", O_RDWR, 0, &file));
+    IS(AFFLUX_ERROR_INVALID, afflux_open(cache, "/proc/self/mem", O_RDWR, 0, &file));
+    CHECK(strstr(afflux_last_error(), "it is on proc, which stores no files"));
     IS(AFFLUX_ERROR_BAD_HANDLE, afflux_open_fd(cache, -1, &file));
     IS(AFFLUX_ERROR_BAD_HANDLE, afflux_open_fd(cache, 1 << 20, &file));
     IS(0, afflux_open(cache, in(directory, "file"), O_RDWR | O_CREAT, 0600, &file));

@@ -153,6 +153,13 @@ fn what_is_no_file() {
     };
     refused(place.path(), "directory");
     refused("/dev/null".as_ref(), "character device");
+    // The kernel makes these bytes at each read. Lengths of 0 and of 4096 say nothing.
+    for path in ["/proc/version", "/proc/self/mem", "/proc/sys/kernel/hostname"] {
+        refused(path.as_ref(), "it is on proc, which stores no files");
+    }
+    refused("/sys/kernel/uevent_seqnum".as_ref(), "it is on sysfs");
+    let error = cache.open_fd(std::fs::File::open("/proc/version").unwrap()).unwrap_err();
+    assert!(matches!(afflux::Error::of(&error), Some(afflux::Error::StoresNothing { .. })), "{error}");
     refused(&place.path().join("absent"), "No such file");
     let pipe = place.path().join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();

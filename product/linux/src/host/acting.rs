@@ -1,11 +1,11 @@
 //! Calls made as a user of the host, on a thread of the pool.
 //!
-//! Owns: a thread's user and groups for the file system, during one call.
+//! Owns: a thread's effective user and groups, during one call.
 //! Does not own: which calls are made so (`entries`), the choice of the user (the volume, by [`Node::user`]).
 //! Invariants: a thread has its own identity again before it does anything else, also when the call panics; where that
 //! cannot be, the process ends. If the kernel does not take the identity, the call is not made at all. While a thread's
-//! user is not root, the kernel withholds the capabilities about files. So such a call has exactly the user's rights,
-//! except for signals.
+//! user is not root, the thread has no capability. So every check of the kernel that asks for the effective user or for
+//! a capability finds the user, and no other program of that user may send the thread a signal: the real user stays.
 
 use std::process::abort;
 use std::sync::Arc;
@@ -13,19 +13,68 @@ use std::sync::Arc;
 use afflux_volume::{Credentials, Node, VolumeError};
 use rustix::fs::{Gid, Uid};
 use rustix::process::{getegid, geteuid, getgroups};
-use rustix::thread::set_thread_groups;
+use rustix::thread::{
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, capabilities_secure_bits, set_capabilities,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+};
 
 /// A thread's own identity.
 struct OwnIdentity {
     uid: Uid,
     gid: Gid,
     groups: Vec<Gid>,
+    capabilities: Capabilities,
+}
+
+/// A thread's own capabilities, while it acts as a user who is not root.
+enum Capabilities {
+    /// The kernel takes them at the change of the user, and gives them back.
+    FollowTheUser,
+    /// They stay, or come back changed: a supervisor has told the kernel so (`SECBIT_NO_SETUID_FIXUP`), or the thread
+    /// does not use all that it has.
+    Stay(CapabilitySets),
+    /// The kernel does not tell them. The thread acts as nobody else.
+    Unknown,
+}
+
+impl Capabilities {
+    fn read() -> Self {
+        let (Ok(sets), Ok(rules)) = (capabilities(None), capabilities_secure_bits()) else { return Self::Unknown };
+        let follow = !rules.contains(CapabilitiesSecureBits::NO_SETUID_FIXUP) && geteuid().is_root();
+        if follow && sets.effective == sets.permitted { Self::FollowTheUser } else { Self::Stay(sets) }
+    }
+
+    /// Takes all of them from the thread, which has changed its user.
+    fn withhold(&self) -> bool {
+        match self {
+            Self::FollowTheUser => true,
+            Self::Stay(own) => {
+                let none = CapabilitySets { effective: CapabilitySet::empty(), ..*own };
+                set_capabilities(None, none).is_ok()
+            }
+            Self::Unknown => false,
+        }
+    }
+
+    /// Gives them back to the thread, which has its own user again.
+    fn give_back(&self) -> bool {
+        match self {
+            Self::FollowTheUser | Self::Unknown => true,
+            Self::Stay(own) => set_capabilities(None, *own).is_ok(),
+        }
+    }
+}
+
+impl OwnIdentity {
+    fn read() -> Self {
+        let groups = getgroups().unwrap_or_default();
+        Self { uid: geteuid(), gid: getegid(), groups, capabilities: Capabilities::read() }
+    }
 }
 
 thread_local! {
     /// Read right before the thread's first call as another user.
-    static OWN: OwnIdentity =
-        OwnIdentity { uid: geteuid(), gid: getegid(), groups: getgroups().unwrap_or_default() };
+    static OWN: OwnIdentity = OwnIdentity::read();
 }
 
 /// The identity for the calls of one operation.
@@ -102,15 +151,20 @@ impl<'a> Changed<'a> {
             changed.groups = true;
         }
         // The user comes last, since its change takes the rights to set the others.
-        if set_group(user.gid) && set_user(user.uid) { Ok(changed) } else { Err(VolumeError::Denied) }
+        let taken = set_effective_group(user.gid) && set_effective_user(user.uid);
+        if !taken || !user.is_root() && !own.capabilities.withhold() {
+            return Err(VolumeError::Denied);
+        }
+        Ok(changed)
     }
 }
 
 impl Drop for Changed<'_> {
     fn drop(&mut self) {
         let own = self.own;
-        let restored = set_user(own.uid.as_raw())
-            && set_group(own.gid.as_raw())
+        let restored = set_effective_user(own.uid.as_raw())
+            && own.capabilities.give_back()
+            && set_effective_group(own.gid.as_raw())
             && (!self.groups || set_thread_groups(&own.groups).is_ok());
         if !restored {
             // The thread's further calls would run as another user.
@@ -119,22 +173,24 @@ impl Drop for Changed<'_> {
     }
 }
 
+/// Sets the thread's effective user, and with it the one for the file system. The real and the saved user stay: by
+/// these the thread comes back.
+fn set_effective_user(uid: u32) -> bool {
+    uid != ASK && set_thread_res_uid(None, Uid::from_raw(uid), None).is_ok()
+}
+
+/// Sets the thread's effective group likewise.
+fn set_effective_group(gid: u32) -> bool {
+    gid != ASK && set_thread_res_gid(None, Gid::from_raw(gid), None).is_ok()
+}
+
 /// No user's number: the kernel treats it as a query.
 const ASK: u32 = u32::MAX;
 
-/// Sets the thread's user for the file system. False if the kernel did not take it, which the call itself does not
-/// report.
-fn set_user(uid: u32) -> bool {
-    // SAFETY: numbers alone are passed; the call acts on this thread's credentials and on no memory of ours.
-    unsafe {
-        libc::syscall(libc::SYS_setfsuid, uid);
-        libc::syscall(libc::SYS_setfsuid, ASK) == i64::from(uid)
-    }
-}
-
-/// Sets the thread's group likewise.
+/// Sets the thread's group for the file system alone. False if the kernel did not take it, which the call itself does
+/// not report.
 fn set_group(gid: u32) -> bool {
-    // SAFETY: as above.
+    // SAFETY: numbers alone are passed; the call acts on this thread's credentials and on no memory of ours.
     unsafe {
         libc::syscall(libc::SYS_setfsgid, gid);
         libc::syscall(libc::SYS_setfsgid, ASK) == i64::from(gid)

@@ -176,6 +176,9 @@ impl Core {
         mode: Mode,
     ) -> Result<OwnedFd, VolumeError> {
         check_entry(name)?;
+        if directory.is_void() {
+            return Err(VolumeError::NotFound);
+        }
         self.learn_names(directory);
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         if !self.beneath {
@@ -211,8 +214,8 @@ impl Core {
 
     /// An object just opened, with its attributes and its identity. `real` means opened without O_PATH.
     pub(super) fn found(&self, fd: OwnedFd, real: bool) -> Result<Found, VolumeError> {
-        let (identity, stat) = self.identify(fd.as_fd())?;
-        let node = HostNode::new(fd, real, &stat, self.pools.of(stat.device));
+        let (identity, stat, met) = self.identify_met(fd.as_fd())?;
+        let node = HostNode::new(fd, real, &stat, met.is_void, self.pools.of(stat.device));
         Ok(Found { node: Node::new(Arc::new(node)), identity, stat })
     }
 }

@@ -44,6 +44,7 @@ impl Core {
         attributes: &AttributeChange,
     ) -> Result<Created, VolumeError> {
         check_entry(name)?;
+        parent.check_storing()?;
         self.contained(parent)?;
         let before = parent.stat()?;
         let made = self.make(parent, acting, name, new, attributes.mode)?;
@@ -199,6 +200,7 @@ impl Core {
         how: RenameHow,
     ) -> Result<Renamed, VolumeError> {
         check_entry(to_name)?;
+        to.check_storing()?;
         let one = std::ptr::eq(from, to);
         self.contained(from)?;
         if !one {
@@ -300,6 +302,7 @@ impl Core {
         name: &[u8],
     ) -> Result<Linked, VolumeError> {
         check_entry(name)?;
+        parent.check_storing()?;
         self.contained(parent)?;
         let before = parent.stat()?;
         let held = node.fd().as_raw_fd().to_string();
@@ -332,6 +335,7 @@ impl Core {
     /// Changes owner, mode and times, in this order: a new owner clears mode bits.
     pub(super) fn apply(&self, node: &HostNode, acting: &Acting, change: &AttributeChange) -> Result<(), VolumeError> {
         assert!(change.size.is_none(), "sizes are the engine's");
+        node.check_storing()?;
         acting.call(|| self.apply_now(node, acting, change))
     }
 
@@ -379,11 +383,16 @@ impl Core {
         Ok(rights)
     }
 
-    /// Opens a file's bytes: read-only unless a write needs more. So the host can run a program meanwhile that clients
-    /// only read.
-    pub(super) fn open_data(&self, node: &HostNode, must_write: bool) -> Result<Data, VolumeError> {
+    /// Opens a file's bytes, as the caller: read-only unless a write needs more. So the host can run a program meanwhile
+    /// that clients only read.
+    pub(super) fn open_data(&self, node: &HostNode, acting: &Acting, must_write: bool) -> Result<Data, VolumeError> {
         let access = if must_write { OFlags::RDWR } else { OFlags::RDONLY };
-        let fd = self.reopen(node, access)?;
+        let fd = match acting.call(|| self.reopen(node, access)) {
+            Err(VolumeError::Denied | VolumeError::NotPermitted) if self.opened_before(node, acting, must_write)? => {
+                self.reopen(node, access)?
+            }
+            opened => opened?,
+        };
         let stat = calls::stat(fd.as_fd(), "")?;
         Ok(Data { backing: Backing::new(node.data(Arc::new(fd), must_write)), stat, writable: must_write })
     }
@@ -395,6 +404,14 @@ impl Core {
         }
         // The descriptor of a file that was made here can write.
         node.shared_fd().map_or(Ok(()), |fd| make_read_only(&fd)).map_err(error_of)
+    }
+
+    /// Whether a user may use a file that a program on the host could not open now. A server knows nothing of open files:
+    /// the owner may have opened it before its mode was set, and who may execute it reads it (RFC 1813, section 4.4).
+    fn opened_before(&self, node: &HostNode, acting: &Acting, must_write: bool) -> Result<bool, VolumeError> {
+        let Some(user) = acting.user() else { return Ok(false) };
+        let executes = || acting.call(|| self.access_now(node)).map(|rights| rights & 4 != 0);
+        Ok(node.stat()?.uid == user.uid || !must_write && executes()?)
     }
 
     /// Asks the host where a file has data, through a descriptor of its own.
@@ -421,6 +438,7 @@ impl Core {
     /// Makes attributes, and a directory's entries, durable.
     pub(super) fn sync(&self, node: &HostNode) -> Result<(), VolumeError> {
         let opened = match node.kind() {
+            _ if node.is_void() => return Ok(()),
             _ if node.is_real() => return fsync(node.fd()).map_err(error_of),
             Kind::Directory => calls::open_directory(node.fd()),
             Kind::Regular => self.reopen(node, OFlags::RDONLY),

@@ -1,11 +1,12 @@
 //! The file systems met below the exports.
 //!
 //! Owns: an id for each file system, which survives restarts where the host gives one; a descriptor
-//! on each, for opening handles and for syncs.
+//! on each, for opening handles and for syncs; which of them store files.
 //! Does not own: devices of the engine (the volume makes one when it meets a file system); the table of mounts
 //! (`mounts`).
 //! Invariants: two file systems that are known at a time have different ids. A known one is held open, so that the host
-//! gives its device number to no other. A file system that hangs keeps no other from being met.
+//! gives its device number to no other. A file system that hangs keeps no other from being met. One that stores nothing,
+//! like `/proc`, is never known: of it only directories are shown, as empty ones.
 
 use std::fs;
 use std::future::poll_fn;
@@ -25,6 +26,7 @@ use super::mounts::{MountPoint, Mounts};
 use super::node::HostNode;
 use super::stable::Group;
 use super::ways::Ways;
+use crate::storing::stores_files;
 
 /// Most file systems that are remembered: one for each mount point below an export.
 const FILE_SYSTEMS_MAX: usize = 1024;
@@ -45,6 +47,13 @@ struct FileSystem {
     mount: Option<Arc<OwnedFd>>,
     /// The way that changes share syncs, where they can.
     shared: Option<Arc<SharedSync>>,
+}
+
+/// The id of an object's file system.
+pub(super) struct MetFileSystem {
+    pub(super) id: u64,
+    /// It stores nothing.
+    pub(super) is_void: bool,
 }
 
 /// The shared syncs of a file system's changes.
@@ -74,11 +83,22 @@ impl FileSystems {
         self.lock().iter().find(|known| known.device == device).map(|known| known.ways)
     }
 
-    /// The id of an object's file system.
-    pub(super) fn id(&self, device: DeviceKey, fd: BorrowedFd<'_>, kind: Kind) -> Result<u64, VolumeError> {
+    /// Meets an object's file system.
+    ///
+    /// # Errors
+    /// [`VolumeError::Denied`] for a mounted file of a file system that stores nothing.
+    pub(super) fn meet(&self, device: DeviceKey, fd: BorrowedFd<'_>, kind: Kind) -> Result<MetFileSystem, VolumeError> {
         if let Some(id) = self.known_id(device) {
-            return Ok(id);
+            return Ok(MetFileSystem { id, is_void: false });
         }
+        match (stores_files(fd).map_err(error_of)?, kind) {
+            (true, _) => Ok(MetFileSystem { id: self.id(device, fd, kind)?, is_void: false }),
+            (false, Kind::Directory) => Ok(MetFileSystem { id: device.0, is_void: true }),
+            (false, _) => Err(VolumeError::Denied),
+        }
+    }
+
+    fn id(&self, device: DeviceKey, fd: BorrowedFd<'_>, kind: Kind) -> Result<u64, VolumeError> {
         let own = fstatvfs(fd).map_err(error_of)?.f_fsid;
         let mount = match kind {
             Kind::Directory => unless_refused(calls::open_directory(fd))?,
@@ -166,7 +186,7 @@ impl Core {
             .map_err(error_of)
             .and_then(|fd| {
                 let stat = calls::stat(fd.as_fd(), "")?;
-                self.file_systems.id(stat.device, fd.as_fd(), stat.kind)
+                self.file_systems.meet(stat.device, fd.as_fd(), stat.kind)
             });
         match met {
             // It was unmounted meanwhile.

@@ -18,7 +18,7 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 use super::Core;
 use super::calls::{self, error_of};
 use super::climb::check_entry;
-use super::filesystems::meet_mounts;
+use super::filesystems::{MetFileSystem, meet_mounts};
 use super::node::HostNode;
 
 /// The origin of an identity's bytes.
@@ -184,9 +184,16 @@ pub(super) async fn open_identity(core: Arc<Core>, identity: Identity) -> Result
 impl Core {
     /// The identity and attributes of an open object.
     pub(super) fn identify(&self, fd: BorrowedFd<'_>) -> Result<(Identity, Stat), VolumeError> {
+        let (identity, stat, _) = self.identify_met(fd)?;
+        Ok((identity, stat))
+    }
+
+    /// As [`Core::identify`], with the object's file system.
+    pub(super) fn identify_met(&self, fd: BorrowedFd<'_>) -> Result<(Identity, Stat, MetFileSystem), VolumeError> {
         let raw = calls::raw_stat(fd, "", StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
         let stat = calls::stat_of(&raw);
-        let fsid = self.file_systems.id(stat.device, fd, stat.kind)?;
+        let met = self.file_systems.meet(stat.device, fd, stat.kind)?;
+        let fsid = met.id;
         let identity = match handle_of(fd)? {
             Some((form, handle)) => match fitting(form, &handle) {
                 Form::Digest => {
@@ -205,7 +212,7 @@ impl Core {
                 Identity::new(fsid, Form::Inode as u8, 0, &bytes)
             }
         };
-        Ok((identity, stat))
+        Ok((identity, stat, met))
     }
 
     /// The object of a name, without opening it. The directory must be known to stay unchanged meanwhile. `None` if the
@@ -260,8 +267,8 @@ impl Core {
 
     /// The entries of a directory with their objects; entries that go away meanwhile are left out.
     pub(super) fn identities(&self, directory: &HostNode) -> Result<Vec<Identified>, VolumeError> {
-        let (opened, mut names) = (calls::open_directory(directory.fd())?, Vec::new());
-        calls::each_entry(opened.as_fd(), |name, _, _| names.push(bytes::Bytes::copy_from_slice(name)))?;
+        let mut names = Vec::new();
+        directory.each_entry(|name, _, _| names.push(bytes::Bytes::copy_from_slice(name)))?;
         let mut identified = Vec::with_capacity(names.len());
         for name in names {
             if let Some(Named { identity, stat }) = self.named(directory, &name)? {

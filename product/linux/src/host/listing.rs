@@ -32,14 +32,13 @@ impl Core {
     /// its names are then in doubt.
     pub(super) fn list(&self, directory: &HostNode, mut window: Window) -> Result<(Window, Stat), VolumeError> {
         self.learn_names(directory);
-        let opened = calls::open_directory(directory.fd())?;
         let (mounted, unsure) = match self.mounted_in(directory) {
             // Its path is too long for the table of mounts.
             Err(VolumeError::NameTooLong { .. }) => (Vec::new(), Unsure::Everything),
             mounted => (mounted?, self.unsure_in(directory)),
         };
         let (read, (after, unchanged)) = self.beside_changes(directory, || {
-            calls::each_entry(opened.as_fd(), |name, fileid, may_be_directory| {
+            directory.each_entry(|name, fileid, may_be_directory| {
                 let is_sure = match unsure {
                     Unsure::Nothing => true,
                     Unsure::Directories => !may_be_directory,
@@ -92,6 +91,9 @@ impl Core {
 
     /// The object of each name. Opens objects that have no identity by path alone, or that may have changed meanwhile.
     pub(super) fn name_all(&self, directory: &HostNode, names: &[Bytes]) -> Result<Vec<Option<Named>>, VolumeError> {
+        if directory.is_void() {
+            return Ok(vec![None; names.len()]);
+        }
         let (mut named, (_, unchanged)) = self.beside_changes(directory, || {
             names.iter().map(|name| self.named_by_path(directory.fd(), name)).collect::<Vec<_>>()
         })?;

@@ -29,6 +29,8 @@ pub(super) struct HostNode {
     kind: Kind,
     device: DeviceKey,
     fileid: u64,
+    /// It is the root of a file system that stores nothing, shown as an empty directory.
+    void: bool,
     /// Its bytes, while they are in use.
     data: Mutex<Weak<HostFile>>,
     /// The number of steps up to its export's root, when it was last found.
@@ -44,8 +46,8 @@ pub(super) struct HostNode {
 }
 
 impl HostNode {
-    /// An open object. `pool` belongs to its device.
-    pub(super) fn new(fd: OwnedFd, real: bool, stat: &Stat, pool: WorkerPool) -> Self {
+    /// An open object. `pool` belongs to its device. `void`: its file system stores nothing.
+    pub(super) fn new(fd: OwnedFd, real: bool, stat: &Stat, void: bool, pool: WorkerPool) -> Self {
         let depth = AtomicU32::new(UNKNOWN);
         Self {
             fd: Some(Arc::new(fd)),
@@ -53,6 +55,7 @@ impl HostNode {
             kind: stat.kind,
             device: stat.device,
             fileid: stat.fileid,
+            void,
             data: Mutex::default(),
             depth,
             syncs: OnceLock::new(),
@@ -88,6 +91,24 @@ impl HostNode {
 
     pub(super) fn fileid(&self) -> u64 {
         self.fileid
+    }
+
+    /// Whether it is the root of a file system that stores nothing: it has no entry and cannot be changed.
+    pub(super) fn is_void(&self) -> bool {
+        self.void
+    }
+
+    /// Refuses a change of a directory of which nothing can be stored.
+    pub(super) fn check_storing(&self) -> Result<(), VolumeError> {
+        if self.void { Err(VolumeError::ReadOnly) } else { Ok(()) }
+    }
+
+    /// Shows each entry of a directory, as [`calls::each_entry`].
+    pub(super) fn each_entry(&self, show: impl FnMut(&[u8], u64, bool)) -> Result<(), VolumeError> {
+        if self.void {
+            return Ok(());
+        }
+        calls::each_entry(calls::open_directory(self.fd())?.as_fd(), show)
     }
 
     /// Its own descriptor.

@@ -18,6 +18,7 @@ use super::identity::{Form, can_open_handles, form_of};
 use super::marks::Marks;
 use super::{Core, HostTree, host_node, limits};
 use crate::pool::{CALLS_KEPT, DevicePools, KeptCalls, WorkerPool};
+use crate::storing::{file_system_kind, stores_files};
 
 /// Why directories cannot be exported. The message names the directory and the problem.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +40,14 @@ pub enum HostError {
     NotADirectory {
         /// The given path.
         path: PathBuf,
+    },
+    /// It is on a file system like `/proc`.
+    #[error("{}: it is on {kind}, which stores no files; serve a directory of a file system that does", path.display())]
+    StoresNothing {
+        /// The given path.
+        path: PathBuf,
+        /// The kind of the file system.
+        kind: String,
     },
     /// It may not be read.
     #[error("{}: the serving user may not read or search it", path.display())]
@@ -177,6 +186,12 @@ fn checked(path: &Path) -> Result<PathBuf, HostError> {
     let metadata = std::fs::metadata(&real).map_err(|source| HostError::Open { path: named(), source })?;
     if !metadata.is_dir() {
         return Err(HostError::NotADirectory { path: named() });
+    }
+    let opened = openat(CWD, &real, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let failed = |errno: Errno| HostError::Open { path: named(), source: errno.into() };
+    let opened = opened.map_err(failed)?;
+    if !stores_files(opened.as_fd()).map_err(failed)? {
+        return Err(HostError::StoresNothing { path: named(), kind: file_system_kind(opened.as_fd()) });
     }
     match accessat(CWD, &real, Access::READ_OK | Access::EXEC_OK, AtFlags::EACCESS) {
         Ok(()) => Ok(real),

@@ -35,6 +35,7 @@ mod numbers;
 mod renames;
 mod short_of_descriptors;
 mod start;
+mod void;
 mod xattrs;
 
 type Object = Arc<Inode<LinuxPlatform>>;

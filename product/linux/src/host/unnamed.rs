@@ -21,6 +21,7 @@ impl Core {
         acting: &Acting,
         attributes: &AttributeChange,
     ) -> Result<Unnamed, VolumeError> {
+        parent.check_storing()?;
         self.contained(parent)?;
         let mode = Mode::from_raw_mode(attributes.mode.unwrap_or(FILE_MODE));
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;

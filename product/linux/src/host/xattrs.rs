@@ -1,10 +1,8 @@
 //! Extended attributes and access control lists of the host's objects.
 //!
-//! Owns: the system calls, made as the caller; the namespaces that only root may use here.
+//! Owns: the system calls, made as the caller.
 //! Does not own: the bounds of names and values (the volume), lists and their effect on the mode (the kernel).
-//! Invariants: an object is reached by its descriptor alone, so a symbolic link's attributes are its own. `trusted.` and
-//! `security.` need capabilities that the kernel does not withhold from a thread that acts as a user: so they are
-//! refused here.
+//! Invariants: an object is reached by its descriptor alone, so a symbolic link's attributes are its own.
 
 use std::os::fd::AsRawFd;
 
@@ -18,8 +16,6 @@ use super::acting::Acting;
 use super::calls::error_of;
 use super::node::HostNode;
 
-const TRUSTED: &[u8] = b"trusted.";
-const SECURITY: &[u8] = b"security.";
 /// The list that bounds who may use the object; the kernel keeps it and the mode in agreement.
 const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
 
@@ -30,7 +26,7 @@ fn path_of(node: &HostNode) -> String {
 
 impl Core {
     pub(super) fn xattr(&self, node: &HostNode, acting: &Acting, name: &[u8]) -> Result<Bytes, VolumeError> {
-        if name.starts_with(TRUSTED) && is_restricted(acting) {
+        if node.is_void() {
             return Err(VolumeError::NoAttribute);
         }
         let mut value = vec![0; XATTR_BYTES_MAX];
@@ -39,11 +35,13 @@ impl Core {
     }
 
     pub(super) fn xattrs(&self, node: &HostNode, acting: &Acting) -> Result<Vec<Bytes>, VolumeError> {
+        if node.is_void() {
+            return Ok(Vec::new());
+        }
         let mut names = vec![0; XATTR_BYTES_MAX];
         let len = acting.call(|| listxattr(path_of(node), &mut names[..]).map_err(error_of))?;
         let names = names[..len].split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        let seen = names.filter(|name| !(name.starts_with(TRUSTED) && is_restricted(acting)));
-        Ok(seen.map(Bytes::copy_from_slice).collect())
+        Ok(names.map(Bytes::copy_from_slice).collect())
     }
 
     pub(super) fn change_xattr(
@@ -53,9 +51,7 @@ impl Core {
         name: &[u8],
         change: &XattrChange,
     ) -> Result<(), VolumeError> {
-        if is_restricted(acting) && (name.starts_with(TRUSTED) || name.starts_with(SECURITY)) {
-            return Err(VolumeError::NotPermitted);
-        }
+        node.check_storing()?;
         let (value, flags) = match change {
             XattrChange::Set(value) => (value, XattrFlags::empty()),
             XattrChange::Create(value) => (value, XattrFlags::CREATE),
@@ -74,8 +70,4 @@ impl Core {
             })
         })
     }
-}
-
-fn is_restricted(acting: &Acting) -> bool {
-    acting.user().is_some_and(|user| !user.is_root())
 }

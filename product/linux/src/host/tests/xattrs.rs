@@ -75,6 +75,9 @@ fn attributes_are_the_hosts_for_each_kind_of_object() {
     assert_eq!(world.read(&held, 0, 9).0, b"dirty");
 }
 
+/// Version 2, effective: CAP_NET_BIND_SERVICE.
+const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
 #[test]
 fn the_host_decides_as_the_caller() {
     if !is_root() {
@@ -94,9 +97,9 @@ fn the_host_decides_as_the_caller() {
     assert_eq!(get(&world, &user, &theirs, b"user.a").unwrap(), "1", "the mode lets others read");
     let list = list(6, (USER, 6), 4, 6, 4);
     assert_eq!(set(&world, &user, &theirs, ACCESS_LIST, &list), Err(VolumeError::NotPermitted));
-    // The kernel does not take these capabilities from a thread that acts as a user.
-    for name in [&b"trusted.a"[..], b"security.a", b"security.capability"] {
-        assert_eq!(set(&world, &user, &own, name, b"1"), Err(VolumeError::NotPermitted));
+    for (name, value) in [(&b"trusted.a"[..], &b"1"[..]), (b"security.a", b"1"), (b"security.capability", &CAPABILITY)]
+    {
+        assert_eq!(set(&world, &user, &own, name, value), Err(VolumeError::NotPermitted));
         let removed = world.run(world.volume.change_xattr_by(&user, &own, name, XattrChange::Remove)).result;
         assert_eq!(removed, Err(VolumeError::NotPermitted));
     }
@@ -118,16 +121,14 @@ fn bytes_from_before_do_not_take_a_capability_that_was_set_since() {
     let world = World::new();
     let file = world.create(&world.root(), "file");
     world.write(&file, 0, &[1; 9000]).result.unwrap();
-    // Version 2, effective: CAP_NET_BIND_SERVICE.
-    let value = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    match set(&world, &Caller::SERVER, &file, b"security.capability", &value) {
+    match set(&world, &Caller::SERVER, &file, b"security.capability", &CAPABILITY) {
         Err(VolumeError::NotSupported | VolumeError::NotPermitted) => {
             return afflux_scratch::skipped!("this file system, or this process, sets no capabilities");
         }
         set => set.unwrap(),
     }
     world.sync(&file);
-    assert_eq!(get(&world, &Caller::SERVER, &file, b"security.capability").unwrap()[..], value);
+    assert_eq!(get(&world, &Caller::SERVER, &file, b"security.capability").unwrap()[..], CAPABILITY);
     world.write(&file, 0, b"others").result.unwrap();
     world.sync(&file);
     let taken = get(&world, &Caller::SERVER, &file, b"security.capability");
