@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use afflux_engine::File;
 use rustix::fs::{AtFlags, Statx, StatxFlags, StatxTimestamp, statx};
+use rustix::io::Errno;
 
 /// The facts that tell one state of a host's file from another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +47,16 @@ impl From<&Statx> for Stamp {
 
 /// Asks the host for the file's state.
 pub(crate) fn look_at(fd: impl AsFd) -> io::Result<Statx> {
-    Ok(statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?)
+    let looked = statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::BTIME);
+    looked.map_err(|errno| match errno {
+        Errno::NOSYS | Errno::PERM => {
+            let refused = io::Error::from(errno);
+            let what =
+                format!("statx: {refused}; the kernel is older than 4.11, or a filter of system calls refuses it");
+            io::Error::new(io::ErrorKind::Unsupported, what)
+        }
+        errno => errno.into(),
+    })
 }
 
 /// In the form of the standard library.

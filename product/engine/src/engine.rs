@@ -118,6 +118,11 @@ impl File {
         self.0.device.id()
     }
 
+    /// Whether a limit that no free space shows may refuse dirty bytes of the file when they are written: only a sync tells.
+    pub fn may_be_refused(&self) -> bool {
+        !self.is_clean() && self.0.device.refuses_late()
+    }
+
     /// The error of the last failed write or flush, while data is not durable because of it.
     pub fn write_error(&self) -> Option<DeviceError> {
         lock(&self.0.state).failures.error()

@@ -169,6 +169,10 @@ pub struct DeviceReport {
     /// Since when a call for names or attributes has been under way, if a device that works would have ended it. The engine
     /// makes no such calls.
     pub names_since: Option<Nanos>,
+    /// A limit that the free bytes do not show, and that no reservation meets, may refuse accepted bytes when they are
+    /// written: the quota of another computer or of a subvolume, a pool that several disks share. A front end whose
+    /// clients close files writes the bytes before it answers a close.
+    pub refuses_late: bool,
     /// How often the store has refused a request because it gets too many. The device tried these again. Never falls.
     pub too_many: u64,
 }

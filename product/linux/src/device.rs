@@ -1,7 +1,7 @@
 //! Devices over host files: requests become io_uring operations, or calls on worker threads.
 //!
 //! Owns: how a directory's files are reached (O_DIRECT or not), the way of each request to a ring or a thread, the
-//! guess at the free space.
+//! guess at the free space, the identity that takes room for the bytes of users.
 //! Does not own: names (the volume), the choice of writes (the engine).
 //! Invariants: `submit` never blocks. A request submitted on a reactor, or by a thread that waits in `block_on`, is
 //! done by that thread. The thread uses its ring, or a system call if it has no other work. Other threads hand theirs to a
@@ -11,6 +11,7 @@
 
 mod file;
 mod flight;
+mod hidden_limits;
 mod pace;
 mod probe;
 mod read_here;
@@ -18,7 +19,7 @@ mod turns;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use afflux_engine::{Device, DeviceError, DeviceReport, Limits, Nanos, Operation, ReadHere, Recycler, Request};
@@ -27,6 +28,7 @@ use rustix::io::Errno;
 
 pub use self::file::{HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors};
 use self::flight::{Flight, Step};
+use self::hidden_limits::HiddenLimits;
 use self::pace::Pace;
 use self::probe::Access;
 use crate::clock;
@@ -76,6 +78,8 @@ struct HostObject {
     free_bytes: u64,
     grows_files: bool,
     takes_uncached: bool,
+    /// The limits that the free bytes do not show.
+    hidden_limits: HiddenLimits,
 }
 
 struct Core {
@@ -94,6 +98,12 @@ struct Core {
     free_bytes: AtomicU64,
     free_asked: AtomicU64,
     free_asking: AtomicBool,
+    /// The files are those of a server's users: blocks that a file system keeps for root are not for them.
+    is_of_users: bool,
+    /// A [`HiddenLimits`].
+    hidden_limits: AtomicU8,
+    /// The host has refused to reserve room, and not for the lack of it.
+    is_without_reservations: AtomicBool,
     /// Flights that have ended, with their memory. A write that relieves a shortage of memory must not allocate.
     spare_flights: Recycler<Box<Flight>>,
 }
@@ -123,6 +133,7 @@ impl HostDevice {
             free_bytes,
             grows_files: probe::grows_files(directory.as_fd()),
             takes_uncached: probe::takes_uncached(directory.as_fd()),
+            hidden_limits: HiddenLimits::on(directory.as_fd()),
             directory: Some(directory),
         };
         Ok(Self::over(platform, place, access))
@@ -139,6 +150,7 @@ impl HostDevice {
             free_bytes: u64::MAX,
             grows_files: false,
             takes_uncached: false,
+            hidden_limits: HiddenLimits::None,
         };
         Self::over(platform, place, access)
     }
@@ -158,6 +170,9 @@ impl HostDevice {
         };
         let core = Core {
             platform: platform.clone(),
+            is_of_users: place.names.is_some(),
+            hidden_limits: AtomicU8::new(place.hidden_limits as u8),
+            is_without_reservations: AtomicBool::new(false),
             names: place.names,
             grows_files: place.grows_files,
             takes_uncached: AtomicBool::new(place.takes_uncached),
@@ -189,7 +204,10 @@ impl HostDevice {
 
     /// How its files are read and written, for the log.
     pub fn describe(&self) -> String {
-        let by = if self.core.platform.uses_ring() { "io_uring" } else { "preadv and pwritev on threads" };
+        let by = match self.core.platform.without_ring() {
+            None => "io_uring".to_owned(),
+            Some(reason) => format!("preadv and pwritev on threads (io_uring: {reason})"),
+        };
         match &self.core.access {
             Access::Direct { block_bytes, .. } => format!("O_DIRECT in blocks of {block_bytes} + {by}"),
             Access::Buffered { reason } => format!("the host's page cache ({reason}) + {by}"),
@@ -232,13 +250,22 @@ impl Device for HostDevice {
     }
 
     fn free_bytes_hint(&self) -> u64 {
-        self.core.free_bytes.load(Ordering::Relaxed)
+        match self.core.hidden_limits() {
+            // No room is sure without a reservation.
+            HiddenLimits::Reservable if !self.core.is_without_reservations.load(Ordering::Relaxed) => 0,
+            _ => self.core.free_bytes.load(Ordering::Relaxed),
+        }
     }
 
     fn report(&self) -> DeviceReport {
         let oldest = self.core.names.as_ref().and_then(|names| names.oldest());
         let names_since = oldest.filter(|since| clock::monotonic().since(*since) >= NAMES_NS_MAX);
-        DeviceReport { names_since, ..DeviceReport::default() }
+        let refuses_late = match self.core.hidden_limits() {
+            HiddenLimits::None => false,
+            HiddenLimits::Reservable => self.core.is_without_reservations.load(Ordering::Relaxed),
+            HiddenLimits::AtWriting => true,
+        };
+        DeviceReport { names_since, refuses_late, ..DeviceReport::default() }
     }
 }
 
@@ -253,6 +280,15 @@ impl Core {
 
     fn refuse_uncached(&self) {
         self.takes_uncached.store(false, Ordering::Relaxed);
+    }
+
+    fn hidden_limits(&self) -> HiddenLimits {
+        const LIMITS: [HiddenLimits; 3] = [HiddenLimits::None, HiddenLimits::Reservable, HiddenLimits::AtWriting];
+        LIMITS[usize::from(self.hidden_limits.load(Ordering::Relaxed)).min(2)]
+    }
+
+    fn reserves_nothing(&self) {
+        self.is_without_reservations.store(true, Ordering::Relaxed);
     }
 
     /// Asks the host for its free space in the background, if the last answer is older than `age_ns`.
@@ -273,6 +309,10 @@ impl Job for Core {
     fn run(&self) {
         if let Some(Ok(free)) = self.directory.as_ref().map(|directory| free_bytes(directory.as_fd())) {
             self.free_bytes.store(free, Ordering::Relaxed);
+        }
+        if let Some(directory) = &self.directory {
+            let limits = self.hidden_limits().again(directory.as_fd());
+            self.hidden_limits.store(limits as u8, Ordering::Relaxed);
         }
         self.free_asked.store(clock::monotonic().0, Ordering::Relaxed);
         self.free_asking.store(false, Ordering::Release);

@@ -32,6 +32,7 @@ mod in_place;
 mod local;
 #[cfg(feature = "server")]
 mod net;
+mod plain_user;
 mod platform;
 mod pool;
 mod process_word;

@@ -359,6 +359,11 @@ impl LinuxPlatform {
         self.shared.ability.is_some()
     }
 
+    /// Why io_uring is not used; `None` if it is.
+    pub(crate) fn without_ring(&self) -> Option<&str> {
+        if self.uses_ring() { None } else { Some(&self.shared.without_ring) }
+    }
+
     /// The platform's reactor on this thread: a reactor thread's own, or the one behind `block_on`.
     pub(crate) fn current_reactor(&self) -> Option<Rc<Reactor>> {
         Reactor::current(self.shared.number)

@@ -564,7 +564,7 @@ impl Drop for Entered {
 }
 
 impl Driver {
-    fn takes(&self, io: &Io) -> bool {
+    fn takes(&mut self, io: &Io) -> bool {
         match self {
             Self::Ring(ring) => ring.takes(io),
             Self::Poller(poller) => poller.takes(io),

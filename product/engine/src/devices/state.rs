@@ -158,6 +158,11 @@ impl<F> DeviceState<F> {
         self.device.report()
     }
 
+    /// Whether a limit may refuse accepted bytes when they are written.
+    pub(crate) fn refuses_late(&self) -> bool {
+        self.report().refuses_late
+    }
+
     /// Whether the device has been refused a request since the last call, because its store gets too many.
     pub(crate) fn sends_too_many(&self) -> bool {
         let reported = self.device.report().too_many;

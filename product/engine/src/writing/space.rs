@@ -3,7 +3,8 @@
 //! While a device has plenty of free space, writes are accepted without asking. Once free space comes within a margin
 //! (`reserve_below_bytes`) of the dirty data, all dirty data gets its place first. From then on each write gets its
 //! place before it is accepted. So the writer learns of a full disk, and not the flusher. Plenty is twice the margin,
-//! so that the border is not crossed at every write.
+//! so that the border is not crossed at every write. A device with limits that free space does not show, such as quotas
+//! of users, says that nothing is free. So there the writer learns of a limit, too.
 //!
 //! Owns: when to reserve, and for which ranges; the pass over the dirty files, one for all writers of the device.
 //! Does not own: the count of free bytes (the device's), the stage of the pass (`devices::placing`).

@@ -247,8 +247,20 @@ pub(super) async fn allocate<P: Platform>(on: &Mount<P>, fh: u64, (offset, len):
     Ok(Answer::empty())
 }
 
-/// Tells an error of earlier writes that is kept; writes nothing.
-pub(super) fn flush<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
+/// Tells an error of earlier writes that is kept. `None` if bytes must be written first, since a limit may refuse them.
+pub(super) fn try_flush<P: Platform>(on: &Mount<P>, fh: u64) -> Option<Outcome> {
+    let must_write = on.opened(fh).is_ok_and(|file| on.volume.may_be_refused(&file.inode));
+    (!must_write).then(|| kept_error(on, fh))
+}
+
+/// Writes the file's bytes, and tells an error of that.
+pub(super) async fn flush<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
+    let file = on.opened(fh)?;
+    on.volume.commit_by(&on.own, Some(&file.client), &file.inode, 0, 0).await.result?;
+    kept_error(on, fh)
+}
+
+fn kept_error<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
     let file = on.opened(fh)?;
     match on.volume.kept_error(&file.inode) {
         Some(error) => Err(error.into()),

@@ -29,7 +29,7 @@ pub(crate) fn at_once<P: Platform>(on: &Mount<P>, header: &Header, operation: &O
         Operation::Read(extent) => data::try_read(on, extent),
         Operation::Write { extent, data, append, .. } => data::try_write(on, extent, data, append),
         Operation::GetXattr { name, .. } => xattrs::try_get(on, header, name),
-        Operation::Flush { fh } => Some(data::flush(on, fh)),
+        Operation::Flush { fh } => data::try_flush(on, fh),
         Operation::Release { fh } => {
             on.close(fh);
             Some(Ok(Answer::empty()))
@@ -76,6 +76,7 @@ pub(crate) async fn carry_out<P: Platform>(
         Operation::GetXattr { size, name } => xattrs::get(on, header, size, name).await,
         Operation::ListXattrs { size } => xattrs::list(on, header, size).await,
         Operation::RemoveXattr { name } => xattrs::remove(on, header, name).await,
+        Operation::Flush { fh } => data::flush(on, fh).await,
         Operation::Sync { fh, data_only } => data::sync(on, header, fh, data_only).await,
         Operation::SyncDirectory { fh } => data::sync_directory(on, fh).await,
         Operation::List { extent, with_attributes } => {

@@ -69,6 +69,8 @@ pub struct HostFile {
     /// The host's file has at least this size, unless another program cut it.
     size_seen: AtomicU64,
     growth_refused: AtomicBool,
+    /// Root alone may write it: its bytes may take blocks that the file system keeps for root.
+    roots: AtomicBool,
     /// It has been read since its last write.
     was_read: AtomicBool,
     /// Requests so far to make times and mode durable with the bytes.
@@ -213,6 +215,7 @@ impl HostFile {
             carries: AtomicU8::new(CARRIES_NONE),
             size_seen: AtomicU64::new(0),
             growth_refused: AtomicBool::new(false),
+            roots: AtomicBool::new(false),
             was_read: AtomicBool::new(false),
             wholly_wanted: AtomicU64::new(0),
             wholly_synced: AtomicU64::new(0),
@@ -343,6 +346,17 @@ impl HostFile {
 
     pub(super) fn turns(&self) -> &Arc<Turns> {
         &self.turns
+    }
+
+    /// Notes owner and mode, as the host has them. An access control list that lets others write shows in the group's
+    /// bits.
+    pub(crate) fn note_owner(&self, uid: u32, mode: u32) {
+        self.roots.store(uid == 0 && mode & 0o022 == 0, Ordering::Relaxed);
+    }
+
+    /// Whether root alone may write it, as last noted.
+    pub(crate) fn is_roots(&self) -> bool {
+        self.roots.load(Ordering::Relaxed)
     }
 
     /// Whether this is the first read since the last write. For such a read the host changes the file's access time, and

@@ -257,28 +257,41 @@ impl Flight {
         if let Some(size) = self.grows_to {
             // Allocates the last page alone: the other pages get their space from their writes. Unlike setting the
             // size, this cuts nothing off if another program has made the file longer since.
-            return Ok(Step::Do(Io::Allocate { fd, mode: 0, offset: size - PAGE_BYTES, len: PAGE_BYTES }));
+            return Ok(Step::Do(Io::Allocate {
+                fd,
+                mode: 0,
+                offset: size - PAGE_BYTES,
+                len: PAGE_BYTES,
+                plain: self.is_plain(),
+            }));
         }
         self.cut(len);
         if operation == Operation::Sync {
             self.wholly = self.file().and_then(HostFile::pending_metadata_sync);
         }
         let (iovecs, count) = (self.iovecs.as_ptr(), self.iovecs.len() as u32);
-        let done = self.done;
+        let (done, plain) = (self.done, self.is_plain());
         let punch = FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE;
         Ok(Step::Do(match operation {
             Operation::Read { offset, .. } => Io::ReadV { fd, iovecs, count, offset: offset + done, may_wait: false },
             Operation::Write { offset, .. } if self.uncached => {
-                Io::WriteUncached { fd, iovecs, count, offset: offset + done, may_wait: true }
+                Io::WriteUncached { fd, iovecs, count, offset: offset + done, may_wait: true, plain }
             }
-            Operation::Write { offset, .. } => Io::WriteV { fd, iovecs, count, offset: offset + done, may_wait: true },
+            Operation::Write { offset, .. } => {
+                Io::WriteV { fd, iovecs, count, offset: offset + done, may_wait: true, plain }
+            }
             Operation::Sync => Io::Sync { fd, data_only: self.wholly.is_none() },
             Operation::SetSize { size } => Io::SetSize { fd, size },
-            Operation::Punch { offset, len } => Io::Allocate { fd, mode: punch.bits(), offset, len },
+            Operation::Punch { offset, len } => Io::Allocate { fd, mode: punch.bits(), offset, len, plain },
             Operation::Reserve { offset, len } => {
-                Io::Allocate { fd, mode: FallocateFlags::KEEP_SIZE.bits(), offset, len }
+                Io::Allocate { fd, mode: FallocateFlags::KEEP_SIZE.bits(), offset, len, plain }
             }
         }))
+    }
+
+    /// Whether the plain user makes it: for a server of others' files, unless root alone may write the file.
+    fn is_plain(&self) -> bool {
+        self.core().is_of_users && !self.file().is_some_and(HostFile::is_roots)
     }
 
     /// For the threads of its device: a request waits at most for others of its file.
@@ -467,7 +480,8 @@ impl Flight {
                 self.retries += 1;
                 Ok(())
             }
-            Errno::INVAL | Errno::OPNOTSUPP if self.uncached => {
+            // The kernel does not know the flag or the call, or a filter forbids the call.
+            Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM if self.uncached => {
                 self.uncached = false;
                 self.core().refuse_uncached();
                 Ok(())
@@ -479,6 +493,9 @@ impl Flight {
             Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV
                 if matches!(operation, Operation::Punch { .. } | Operation::Reserve { .. }) =>
             {
+                if let Operation::Reserve { .. } = operation {
+                    self.core().reserves_nothing();
+                }
                 Err(DeviceError::Unsupported)
             }
             Errno::NOSPC

@@ -178,7 +178,10 @@ fn says_how_it_works() {
     let disk = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
     println!("{}", disk.name());
     let forced = Rig::new(IoChoice::Syscalls, Caching::Buffered, From::BlockOn, Scratch::new());
-    assert_eq!(forced.device.describe(), "the host's page cache (as asked for) + preadv and pwritev on threads");
+    assert_eq!(
+        forced.device.describe(),
+        "the host's page cache (as asked for) + preadv and pwritev on threads (io_uring: as asked for)"
+    );
     if let Some(place) = Scratch::in_memory() {
         let memory = Rig::new(IoChoice::Syscalls, Caching::Auto, From::BlockOn, place);
         assert!(memory.device.describe().contains("in memory"), "{}", memory.device.describe());

@@ -29,6 +29,7 @@ use super::node::HostNode;
 use super::undo::CreatedObject;
 use super::{Core, host_node};
 use crate::reopen::make_read_only;
+use crate::plain_user::PlainUser;
 
 /// Permission bits of new objects when the client requests none.
 pub(super) const FILE_MODE: u32 = 0o644;
@@ -135,7 +136,7 @@ impl Core {
         let data = match new {
             New::Regular => {
                 let fd = node.shared_fd().ok_or(VolumeError::Stale)?;
-                Some(Data { backing: Backing::new(node.data(fd, true)), stat: found.stat, writable: true })
+                Some(Data { backing: Backing::new(node.data(fd, true, &found.stat)), stat: found.stat, writable: true })
             }
             _ => None,
         };
@@ -394,7 +395,7 @@ impl Core {
             opened => opened?,
         };
         let stat = calls::stat(fd.as_fd(), "")?;
-        Ok(Data { backing: Backing::new(node.data(Arc::new(fd), must_write)), stat, writable: must_write })
+        Ok(Data { backing: Backing::new(node.data(Arc::new(fd), must_write, &stat)), stat, writable: must_write })
     }
 
     /// Has a file open only for reading. Programs of the host see no writer any more.
@@ -429,9 +430,10 @@ impl Core {
         }
     }
 
-    /// Gives a file the space of a range.
+    /// Gives a file the space of a range; to others' files none that the file system keeps for root.
     pub(super) fn reserve(&self, node: &HostNode, range: Range<u64>) -> Result<(), VolumeError> {
         let fd = self.reopen(node, OFlags::RDWR)?;
+        let _plain = if node.is_roots()? { None } else { PlainUser::begin() };
         fallocate(fd, FallocateFlags::KEEP_SIZE, range.start, range.end - range.start).map_err(error_of)
     }
 

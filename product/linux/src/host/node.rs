@@ -118,9 +118,9 @@ impl HostNode {
 
     /// Its bytes, with a descriptor just opened for writing or only for reading. A descriptor for writing replaces the
     /// present one. While it is open, no process gets a lease on the file, so no request meets one.
-    pub(super) fn data(&self, fd: Arc<OwnedFd>, writable: bool) -> Arc<HostFile> {
+    pub(super) fn data(&self, fd: Arc<OwnedFd>, writable: bool, stat: &Stat) -> Arc<HostFile> {
         let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
-        match data.upgrade() {
+        let file = match data.upgrade() {
             Some(file) => {
                 if writable {
                     file.lend(LentDescriptor::of_others(fd));
@@ -132,7 +132,9 @@ impl HostNode {
                 *data = Arc::downgrade(&file);
                 file
             }
-        }
+        };
+        file.note_owner(stat.uid, stat.mode);
+        file
     }
 
     /// Its bytes, if they are in use.
@@ -141,7 +143,19 @@ impl HostNode {
     }
 
     pub(super) fn stat(&self) -> Result<Stat, VolumeError> {
-        calls::stat(self.fd(), "")
+        let stat = calls::stat(self.fd(), "")?;
+        if self.kind == Kind::Regular
+            && let Some(file) = self.data.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+        {
+            file.note_owner(stat.uid, stat.mode);
+        }
+        Ok(stat)
+    }
+
+    /// Whether root alone may write it.
+    pub(super) fn is_roots(&self) -> Result<bool, VolumeError> {
+        let stat = self.stat()?;
+        Ok(stat.uid == 0 && stat.mode & 0o022 == 0)
     }
 
     pub(super) fn syncs(&self) -> &Arc<Group<()>> {

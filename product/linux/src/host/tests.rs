@@ -34,6 +34,7 @@ mod names;
 mod numbers;
 mod renames;
 mod short_of_descriptors;
+mod room;
 mod start;
 mod void;
 mod xattrs;

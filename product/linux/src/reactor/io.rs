@@ -10,6 +10,8 @@ use std::os::fd::{BorrowedFd, RawFd};
 use rustix::fs::{FallocateFlags, fallocate, fdatasync, fsync, ftruncate};
 use rustix::io::{Errno, ReadWriteFlags};
 
+use crate::plain_user::PlainUser;
+
 /// One piece of memory, as the kernel's `struct iovec`.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -56,7 +58,7 @@ impl Message {
 
 /// One operation. Descriptors and pointers belong to its [`Owner`]. A transfer that `may_wait` is begun by a thread of the
 /// kernel. An uncached write goes through the host's page cache, which drops the pages once they are on the device
-/// ([`RWF_DONTCACHE`]).
+/// ([`RWF_DONTCACHE`]). A `plain` one is made as the plain user, who owns no blocks that the file system keeps.
 #[derive(Clone, Copy)]
 pub(crate) enum Io {
     ReadV {
@@ -72,6 +74,7 @@ pub(crate) enum Io {
         count: u32,
         offset: u64,
         may_wait: bool,
+        plain: bool,
     },
     WriteUncached {
         fd: RawFd,
@@ -79,6 +82,7 @@ pub(crate) enum Io {
         count: u32,
         offset: u64,
         may_wait: bool,
+        plain: bool,
     },
     Sync {
         fd: RawFd,
@@ -93,6 +97,7 @@ pub(crate) enum Io {
         mode: u32,
         offset: u64,
         len: u64,
+        plain: bool,
     },
     /// Until the descriptor has something to read, or a connection to accept.
     WaitReadable {
@@ -115,6 +120,14 @@ impl Io {
         !matches!(self, Self::WaitReadable { .. } | Self::Receive { .. } | Self::Send { .. })
     }
 
+    /// Whether it is made as the plain user.
+    pub(super) fn is_plain(&self) -> bool {
+        match *self {
+            Self::WriteV { plain, .. } | Self::WriteUncached { plain, .. } | Self::Allocate { plain, .. } => plain,
+            _ => false,
+        }
+    }
+
     /// Does a file operation with a system call that blocks. The result is as io_uring's.
     ///
     /// # Safety
@@ -123,6 +136,7 @@ impl Io {
         // SAFETY: the caller's promise, for each of the descriptors below.
         let file = |fd: RawFd| unsafe { BorrowedFd::borrow_raw(fd) };
         let nothing = |result: Result<(), Errno>| result.map(|()| 0);
+        let _plain = if self.is_plain() { PlainUser::begin() } else { None };
         let result = match *self {
             Self::ReadV { fd, iovecs, count, offset, .. } => {
                 // SAFETY: the caller's promise. The kernel's vector, ours and the standard library's have one layout. The
@@ -144,7 +158,7 @@ impl Io {
             Self::Sync { fd, data_only: true } => nothing(fdatasync(file(fd))),
             Self::Sync { fd, data_only: false } => nothing(fsync(file(fd))),
             Self::SetSize { fd, size } => nothing(ftruncate(file(fd), size)),
-            Self::Allocate { fd, mode, offset, len } => {
+            Self::Allocate { fd, mode, offset, len, .. } => {
                 nothing(fallocate(file(fd), FallocateFlags::from_bits_retain(mode), offset, len))
             }
             Self::WaitReadable { .. } | Self::Receive { .. } | Self::Send { .. } => {

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::io::{Io, RWF_DONTCACHE};
+use crate::plain_user::{PlainUser, plain_user};
 
 /// Submissions that fit before an extra system call. Only a turn with 1,024 connections and a device's depth of
 /// requests active at once makes more.
@@ -34,6 +35,9 @@ const ENTRIES_OF_ONE_WAIT: u32 = 64;
 /// ring asks it not to wait. ext4, for one, updates the file's times there. If a commit of its journal is writing the same
 /// inodes, ext4 waits for that commit, which takes milliseconds on a slow disk and does not end on a hung one.
 const MAY_WAIT: Flags = Flags::ASYNC;
+
+/// The number of a ring's own user.
+const OWN_USER: u16 = 0;
 
 /// The token of no operation: its completion is ignored.
 const NOBODY: u64 = u64::MAX;
@@ -93,6 +97,8 @@ pub(crate) struct Ring {
     /// The kernel writes the doorbell's count here; its address must not change.
     doorbell_count: Box<[u8; 8]>,
     listening: bool,
+    /// The number of the plain user in this ring, once a write has needed it.
+    plain: Option<u16>,
 }
 
 impl Ring {
@@ -119,6 +125,7 @@ impl Ring {
             doorbell: None,
             doorbell_count: Box::new([0; 8]),
             listening: false,
+            plain: None,
         })
     }
 
@@ -139,7 +146,13 @@ impl Ring {
         }
     }
 
-    pub(super) fn takes(&self, io: &Io) -> bool {
+    pub(super) fn takes(&mut self, io: &Io) -> bool {
+        if io.is_plain() && plain_user().is_some() && self.plain.is_none() {
+            self.plain = PlainUser::known_to(&self.ring.submitter());
+            if self.plain.is_none() {
+                return false;
+            }
+        }
         match io {
             Io::Allocate { .. } => self.ability.allocate,
             Io::SetSize { .. } => self.ability.set_size,
@@ -152,7 +165,8 @@ impl Ring {
     /// # Safety
     /// The pointers in `io` stay valid until `token` was reported.
     pub(super) unsafe fn start(&mut self, token: u64, io: &Io) {
-        self.push(entry(io).user_data(token));
+        let user = self.plain.filter(|_| io.is_plain()).unwrap_or(OWN_USER);
+        self.push(entry(io).personality(user).user_data(token));
     }
 
     /// Asks the kernel to end an operation soon; it is reported like any other.
@@ -271,10 +285,10 @@ fn entry(io: &Io) -> Entry {
         Io::ReadV { fd, iovecs, count, offset, may_wait } => {
             opcode::Readv::new(Fd(fd), iovecs.cast(), count).offset(offset).build().flags(begun_by(may_wait))
         }
-        Io::WriteV { fd, iovecs, count, offset, may_wait } => {
+        Io::WriteV { fd, iovecs, count, offset, may_wait, .. } => {
             opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset).build().flags(begun_by(may_wait))
         }
-        Io::WriteUncached { fd, iovecs, count, offset, may_wait } => {
+        Io::WriteUncached { fd, iovecs, count, offset, may_wait, .. } => {
             let write = opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset);
             write.rw_flags(RWF_DONTCACHE as i32).build().flags(begun_by(may_wait))
         }
@@ -283,7 +297,7 @@ fn entry(io: &Io) -> Entry {
             opcode::Fsync::new(Fd(fd)).flags(flags).build()
         }
         Io::SetSize { fd, size } => opcode::Ftruncate::new(Fd(fd), size).build(),
-        Io::Allocate { fd, mode, offset, len } => {
+        Io::Allocate { fd, mode, offset, len, .. } => {
             opcode::Fallocate::new(Fd(fd), len).offset(offset).mode(mode as i32).build()
         }
         Io::WaitReadable { fd } => opcode::PollAdd::new(Fd(fd), u32::from(PollFlags::IN.bits())).build(),

@@ -1,0 +1,175 @@
+//! Room that a user must not take: blocks kept for root, and what is over a quota.
+
+use std::path::Path;
+use std::process::Command;
+
+use afflux_volume::{Caller, Reserve};
+use rustix::fs::statvfs;
+
+use super::*;
+
+const USER: u32 = 4321;
+const MIB: u64 = 1 << 20;
+
+/// Runs on a thread with a server's privileges: all of root's would pass each limit.
+fn with_servers_privileges(work: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::spawn(|| {
+        crate::give_up_privileges().unwrap();
+        work();
+    });
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+fn runs(program: &str, arguments: &[&str], place: &Path) -> bool {
+    let output = Command::new(program).args(arguments).arg(place).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// A directory that everybody may write in, on a file system of its own.
+fn open_to_all(scratch: &Scratch) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let export = scratch.path().join("export");
+    std::fs::create_dir_all(&export).unwrap();
+    std::fs::set_permissions(&export, std::fs::Permissions::from_mode(0o777)).unwrap();
+    export
+}
+
+/// Makes a user's file and writes to it until a write is refused, at most so much. Returns the accepted bytes.
+fn fill(world: &World, caller: &Caller, name: &str, bytes_max: u64) -> (Object, u64, Option<VolumeError>) {
+    let how = CreateHow::Guarded(AttributeChange::default());
+    let file = world.run(world.volume.create_by(caller, &world.root(), name.as_bytes(), how)).result.unwrap().0;
+    let piece = vec![7; 256 << 10];
+    let mut at = 0;
+    while at < bytes_max {
+        if let Err(error) = world.run(world.volume.write_by(caller, None, &file, at, &piece)).result {
+            return (file, at, Some(error));
+        }
+        at += piece.len() as u64;
+    }
+    (file, at, None)
+}
+
+/// Blocks that are kept for root, and those that are free.
+fn kept_and_free(place: &Path) -> (u64, u64) {
+    let found = statvfs(place).unwrap();
+    ((found.f_bfree - found.f_bavail) * found.f_frsize, found.f_bfree * found.f_frsize)
+}
+
+#[test]
+fn users_take_no_blocks_that_are_kept_for_root() {
+    for (io, caching) in
+        [(IoChoice::Auto, Caching::Auto), (IoChoice::Syscalls, Caching::Auto), (IoChoice::Auto, Caching::Buffered)]
+    {
+        let Some(scratch) = Scratch::mounted("ext4", 96 * MIB, "") else { return };
+        let export = open_to_all(&scratch);
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let line = mounts.lines().find(|line| line.split(' ').nth(1) == scratch.path().to_str()).unwrap();
+        assert!(runs("tune2fs", &["-m", "20"], Path::new(line.split(' ').next().unwrap())));
+        let (kept, _) = kept_and_free(&export);
+        assert!(kept > 10 * MIB, "{kept}");
+        with_servers_privileges(move || {
+            let world = World::doing(Arc::new(scratch), HostOptions::default(), io, caching);
+            let user = world.volume.caller(USER, USER, &[]);
+            let (file, accepted, error) = fill(&world, &user, "written", 96 * MIB);
+            assert_eq!(error, Some(VolumeError::NoSpace));
+            assert!(accepted > 40 * MIB, "{accepted}");
+            // All that was accepted has a place.
+            world.sync(&file);
+            let (_, free) = kept_and_free(&export);
+            assert!(free + MIB >= kept, "{free} of {kept} are free");
+            let range = 0..accepted + 8 * MIB;
+            let how = Reserve { zeros: false, grows: false };
+            let reserved = world.run(world.volume.reserve_by(&user, &file, range, how)).result;
+            assert_eq!(reserved.map(drop), Err(VolumeError::NoSpace));
+            assert!(kept_and_free(&export).1 + MIB >= kept);
+            // Root has its blocks.
+            let (file, _, error) = fill(&world, &world.volume.caller(0, 0, &[]), "roots", 4 * MIB);
+            assert_eq!(error, None);
+            world.sync(&file);
+            assert_eq!(std::fs::metadata(export.join("roots")).unwrap().len(), 4 * MIB);
+        });
+    }
+}
+
+/// A file system with a limit of 8 MiB for what the user writes in `export`.
+fn limited(kind: &str) -> Option<Scratch> {
+    let user = USER.to_string();
+    let (scratch, is_set) = match kind {
+        "xfs" => {
+            let scratch = Scratch::mounted("xfs", 400 * MIB, "uquota")?;
+            let is_set = runs("xfs_quota", &["-x", "-c", &format!("limit bhard=8m {user}")], scratch.path());
+            (scratch, is_set)
+        }
+        "a project of xfs" => {
+            let scratch = Scratch::mounted("xfs", 400 * MIB, "pquota")?;
+            let project = format!("project -s -p {} 42", open_to_all(&scratch).display());
+            let is_set = runs("xfs_quota", &["-x", "-c", &project], scratch.path())
+                && runs("xfs_quota", &["-x", "-c", "limit -p bhard=8m 42"], scratch.path());
+            (scratch, is_set)
+        }
+        "ext4" => {
+            let scratch = Scratch::mounted("ext4", 96 * MIB, "usrquota")?;
+            let is_set = runs("quotacheck", &["-cum"], scratch.path())
+                && runs("quotaon", &["-u"], scratch.path())
+                && runs("setquota", &["-u", &user, "0", "8192", "0", "0"], scratch.path());
+            (scratch, is_set)
+        }
+        kind => {
+            let scratch = Scratch::mounted(kind, 400 * MIB, "")?;
+            let export = scratch.path().join("export");
+            let is_set = runs("btrfs", &["quota", "enable"], scratch.path())
+                && runs("btrfs", &["subvolume", "create"], &export)
+                && runs("btrfs", &["qgroup", "limit", "8M"], &export);
+            (scratch, is_set)
+        }
+    };
+    if !is_set {
+        afflux_scratch::skipped!("no limit can be set on {kind}: a package or a part of this kernel is missing");
+        return None;
+    }
+    open_to_all(&scratch);
+    Some(scratch)
+}
+
+#[test]
+fn what_a_quota_refuses_is_not_accepted() {
+    for kind in ["xfs", "a project of xfs", "ext4"] {
+        let Some(scratch) = limited(kind) else { continue };
+        with_servers_privileges(move || {
+            let world = World::on(Arc::new(scratch), HostOptions::default());
+            let user = world.volume.caller(USER, USER, &[]);
+            let (file, accepted, error) = fill(&world, &user, "file", 40 * MIB);
+            assert!(matches!(error, Some(VolumeError::Quota | VolumeError::NoSpace)), "{kind}: {error:?}");
+            assert!((6 * MIB..=8 * MIB).contains(&accepted), "{kind}: {accepted}");
+            assert!(!world.volume.may_be_refused(&file), "{kind}: a close need not wait");
+            world.sync(&file);
+            assert_eq!(world.volume.kept_error(&file), None, "{kind}");
+            let found = std::fs::read(world.host("file")).unwrap();
+            assert!(
+                found.len() as u64 >= accepted && found[..accepted as usize].iter().all(|byte| *byte == 7),
+                "{kind}"
+            );
+        });
+    }
+}
+
+#[test]
+fn where_only_the_writing_tells_of_a_limit_a_close_has_to_wait_for_it() {
+    let Some(scratch) = limited("btrfs") else { return };
+    with_servers_privileges(move || {
+        let world = World::on(Arc::new(scratch), HostOptions::default());
+        let user = world.volume.caller(USER, USER, &[]);
+        let (small, _, error) = fill(&world, &user, "small", MIB);
+        assert_eq!(error, None);
+        assert!(world.volume.may_be_refused(&small));
+        world.sync(&small);
+        assert!(!world.volume.may_be_refused(&small), "all of it is written");
+        let (large, ..) = fill(&world, &user, "large", 40 * MIB);
+        assert!(world.volume.may_be_refused(&large));
+        let synced = world.run(world.volume.sync(&large, 0, 0)).result;
+        assert_eq!(synced.map(drop), Err(VolumeError::Quota));
+        assert_eq!(world.volume.kept_error(&large), Some(VolumeError::Quota));
+    });
+}
