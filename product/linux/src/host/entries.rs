@@ -28,8 +28,8 @@ use super::climb::{check_entry, here};
 use super::node::HostNode;
 use super::undo::CreatedObject;
 use super::{Core, host_node};
-use crate::reopen::make_read_only;
 use crate::plain_user::PlainUser;
+use crate::reopen::make_read_only;
 
 /// Permission bits of new objects when the client requests none.
 pub(super) const FILE_MODE: u32 = 0o644;
