@@ -14,4 +14,4 @@ mod relay;
 pub use azurite::{AZURITE_ACCOUNT, AZURITE_KEY, Azurite};
 pub use ceph::{Gateway, KEY, SECRET};
 pub use moto::Moto;
-pub use relay::{Asked, Relay, Treatment};
+pub use relay::{Asked, Relay, Reply, Rule, Treatment};

@@ -22,6 +22,8 @@ use head::{Head, Kind};
 use link::Link;
 
 const BUFFER_BYTES: usize = 64 << 10;
+/// A part of an answer without end.
+const ENDLESS_BYTES: usize = 4 << 10;
 /// Parts of answers on their way on one connection.
 const PARTS: usize = 4_096;
 
@@ -87,9 +89,23 @@ pub struct Treatment {
     pub refuse_one_in: u64,
 }
 
+/// An answer that the relay gives in place of the store.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// These bytes, head and body. The connection goes on.
+    Whole(Vec<u8>),
+    /// These bytes, and then the end of the connection.
+    Last(Vec<u8>),
+    /// These bytes, and then zeros until the client ends the connection.
+    Endless(Vec<u8>),
+}
+
+/// Chooses the answer to a request by its method and target, or lets it pass.
+pub type Rule = Arc<dyn Fn(&str, &str) -> Option<Reply> + Send + Sync>;
+
 /// The common state of a relay's connections.
-#[derive(Debug)]
 struct Shared {
+    rule: Option<Rule>,
     treatment: Treatment,
     to_store: Link,
     from_store: Link,
@@ -121,11 +137,24 @@ impl Relay {
     /// # Errors
     /// If there is no free port.
     pub fn treating(target: SocketAddr, treatment: Treatment) -> io::Result<Self> {
+        Self::begin(target, treatment, None)
+    }
+
+    /// Starts a relay to `target` that answers some requests itself.
+    ///
+    /// # Errors
+    /// If there is no free port.
+    pub fn answering(target: SocketAddr, rule: Rule) -> io::Result<Self> {
+        Self::begin(target, Treatment::default(), Some(rule))
+    }
+
+    fn begin(target: SocketAddr, treatment: Treatment, rule: Option<Rule>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let (address, counters) = (listener.local_addr()?, Arc::<Counters>::default());
         let of_relay = Arc::clone(&counters);
         let link = || Link::new(treatment.bandwidth_bytes_per_s);
-        let shared = Shared { treatment, to_store: link(), from_store: link(), seen: AtomicU64::new(0), counters };
+        let shared =
+            Shared { rule, treatment, to_store: link(), from_store: link(), seen: AtomicU64::new(0), counters };
         let shared = Arc::new(shared);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -176,6 +205,16 @@ impl Shared {
     fn refuses(&self) -> bool {
         let seen = self.seen.fetch_add(1, Ordering::Relaxed) + 1;
         self.treatment.refuse_one_in > 0 && seen.is_multiple_of(self.treatment.refuse_one_in)
+    }
+
+    /// The relay's own answer to a request.
+    fn reply(&self, head: &[u8], parsed: Head) -> Option<Reply> {
+        if self.refuses() {
+            return Some(Reply::Whole(parsed.refusal()));
+        }
+        let line = String::from_utf8_lossy(head.split(|byte| *byte == b'\r').next().unwrap_or_default()).into_owned();
+        let mut words = line.split(' ');
+        self.rule.as_ref()?(words.next()?, words.next()?)
     }
 
     fn note(&self, kind: Kind, waits: &AtomicBool) {
@@ -250,7 +289,7 @@ fn pass(
                 }
                 let parsed = Head::parse(&head)?;
                 body_left = parsed.body_bytes;
-                refusal = shared.refuses().then(|| parsed.refusal());
+                refusal = shared.reply(&head, parsed);
                 if refusal.is_none() {
                     shared.counters.sent_bytes.fetch_add(head.len() as u64 + body_left, Ordering::Relaxed);
                     shared.note(parsed.kind, waits);
@@ -263,7 +302,21 @@ fn pass(
                 && let Some(refusal) = refusal.take()
             {
                 shared.counters.refused.fetch_add(1, Ordering::Relaxed);
-                answers.send((Instant::now() + shared.treatment.delay, refusal)).map_err(io::Error::other)?;
+                let send =
+                    |part| answers.send((Instant::now() + shared.treatment.delay, part)).map_err(io::Error::other);
+                match refusal {
+                    Reply::Whole(answer) => send(answer)?,
+                    Reply::Last(answer) => {
+                        send(answer)?;
+                        return send(Vec::new());
+                    }
+                    Reply::Endless(answer) => {
+                        send(answer)?;
+                        loop {
+                            send(vec![0; ENDLESS_BYTES])?;
+                        }
+                    }
+                }
             }
         }
     }
