@@ -25,6 +25,8 @@ mod set;
 mod settings;
 mod stat;
 #[cfg(feature = "object")]
+mod store_waits;
+#[cfg(feature = "object")]
 mod stores;
 mod top;
 mod trace;

@@ -123,6 +123,11 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
         ];
         let each = rates.map(|(name, now, before)| format!("{name} {} ({}/s)", units::count(now), since(now, before)));
         parts.push(format!("requests {}", each.join(" ")));
+        if let Some(ns) = store.slow_ns().filter(|_| now.away_ns.is_none()) {
+            let why = store.trouble.as_ref().map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
+            let requests = units::plural(store.waiting, "request");
+            parts.push(format!("waiting for the store: {requests}, the oldest for {}{why}", units::latency(ns)));
+        }
         if store.is_read_only {
             parts.push(format!("only read here, as of {} ago", units::latency(store.silent_ns)));
         }

@@ -13,6 +13,8 @@ use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use clap::Args;
 
+use crate::store_waits;
+
 pub(crate) use self::check::Check;
 pub(crate) use self::snapshot::Snapshot;
 pub(crate) use self::volumes::Volumes;
@@ -30,7 +32,7 @@ pub(crate) struct Place {
 
 impl Place {
     fn options(&self) -> Options {
-        Options { endpoint: self.endpoint.clone(), keys: None }
+        Options { endpoint: self.endpoint.clone(), told: Some(store_waits::tell), ..Options::default() }
     }
 
     /// Opens the store of a volume that is there.

@@ -16,6 +16,7 @@ pub(crate) fn advice(url: &str, address: &Address, failure: Failure) -> StoreErr
             StoreError::Denied { url, why: "there are no keys".to_owned() }
         }
         Failure::Busy(why) | Failure::Unknown(why) => StoreError::Unreachable { url, why },
+        Failure::Full(why) | Failure::Beyond(why) | Failure::Over(why) => StoreError::Refused { url, why },
         Failure::Missing | Failure::NoBucket => StoreError::NoBucket { url, bucket: address.bucket() },
         Failure::Denied(why) => StoreError::Denied { url, why },
         Failure::Region(why) => StoreError::Region { url, why },

@@ -1,7 +1,7 @@
 //! Connections to stores.
 //!
-//! Owns: keys and endpoints of each kind of store, timeouts.
-//! Does not own: the first request (`probe`).
+//! Owns: keys and endpoints of each kind of store.
+//! Does not own: the first request (`probe`), HTTP itself (`transport`), when keys are read again (`keys`).
 //! Invariants: variables win over files. The connection repeats no request: the layers above do.
 
 use std::sync::Arc;
@@ -16,13 +16,12 @@ use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 
 use crate::address::{Address, Place};
 use crate::error::StoreError;
+use crate::failure::chain;
+use crate::keys::FreshKeys;
 use crate::options::{Keys, Options};
 use crate::private::Private;
 use crate::profile::{Profile, Variables};
-
-/// A segment of 8 MiB passes in this time at 140 kB/s.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+use crate::transport::Transport;
 
 /// Variables that lead to keys. With one of them, the files are not asked.
 const KEYS_ELSEWHERE: [&str; 4] = [
@@ -42,31 +41,41 @@ pub(crate) fn connect(
     options: &Options,
     variables: &Variables,
 ) -> Result<Arc<dyn ObjectStore>, StoreError> {
-    let endpoint = options.endpoint.as_deref();
     // A process has one source of cryptography; a second call changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let settings = |error: object_store::Error| StoreError::Settings { url: url.to_owned(), why: error.to_string() };
+    let settings = |error: object_store::Error| StoreError::Settings { url: url.to_owned(), why: chain(&error) };
+    let (transport, options) = (Transport { doubt: Arc::default() }, options.clone());
     Ok(match &address.place {
-        Place::S3 { bucket } => Arc::new(s3(url, bucket, options, variables)?.build().map_err(settings)?),
+        Place::S3 { bucket } => {
+            let builder = s3(url, bucket, &options, variables)?.with_http_connector(transport.clone());
+            let first = Arc::clone(builder.clone().build().map_err(settings)?.credentials());
+            let (url, bucket, variables, doubt) =
+                (url.to_owned(), bucket.clone(), variables.clone(), Arc::clone(&transport.doubt));
+            let keys = FreshKeys::new(&doubt, first, move || {
+                let builder = s3(&url, &bucket, &options, &variables).map_err(|error| unread(Box::new(error)))?;
+                Ok(Arc::clone(builder.with_http_connector(transport.clone()).build()?.credentials()))
+            });
+            Arc::new(builder.with_credentials(keys).build().map_err(settings)?)
+        }
         Place::Google { bucket } => {
-            let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket).with_retry(NO_RETRIES);
-            let builder = match endpoint {
-                Some(endpoint) => builder.with_base_url(endpoint),
-                None => builder,
-            };
-            Arc::new(builder.with_client_options(client(endpoint)).build().map_err(settings)?)
+            let builder = google(bucket, &options).with_http_connector(transport.clone());
+            let first = Arc::clone(builder.clone().build().map_err(settings)?.credentials());
+            let (bucket, doubt) = (bucket.clone(), Arc::clone(&transport.doubt));
+            let keys = FreshKeys::new(&doubt, first, move || {
+                let builder = google(&bucket, &options).with_http_connector(transport.clone());
+                Ok(Arc::clone(builder.build()?.credentials()))
+            });
+            Arc::new(builder.with_credentials(keys).build().map_err(settings)?)
         }
         Place::Azure { container } => {
-            let builder = MicrosoftAzureBuilder::from_env().with_container_name(container).with_retry(NO_RETRIES);
-            let builder = match endpoint {
-                Some(endpoint) => builder.with_endpoint(endpoint.to_owned()),
-                None => builder,
-            };
-            let builder = match &options.keys {
-                Some(Keys { id, secret }) => builder.with_account(id).with_access_key(secret),
-                None => builder,
-            };
-            Arc::new(builder.with_client_options(client(endpoint)).build().map_err(settings)?)
+            let builder = azure(container, &options).with_http_connector(transport.clone());
+            let first = Arc::clone(builder.clone().build().map_err(settings)?.credentials());
+            let (container, doubt) = (container.clone(), Arc::clone(&transport.doubt));
+            let keys = FreshKeys::new(&doubt, first, move || {
+                let builder = azure(&container, &options).with_http_connector(transport.clone());
+                Ok(Arc::clone(builder.build()?.credentials()))
+            });
+            Arc::new(builder.with_credentials(keys).build().map_err(settings)?)
         }
         Place::Directory(directory) => {
             let store = LocalFileSystem::new_with_prefix(directory).map_err(settings)?;
@@ -74,6 +83,33 @@ pub(crate) fn connect(
         }
         Place::Memory => Arc::new(InMemory::new()),
     })
+}
+
+/// The sources of keys cannot be read.
+fn unread(source: Box<StoreError>) -> object_store::Error {
+    object_store::Error::Generic { store: "keys", source }
+}
+
+fn google(bucket: &str, options: &Options) -> GoogleCloudStorageBuilder {
+    let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket).with_retry(NO_RETRIES);
+    let builder = builder.with_client_options(client(options.endpoint.as_deref()));
+    match &options.endpoint {
+        Some(endpoint) => builder.with_base_url(endpoint),
+        None => builder,
+    }
+}
+
+fn azure(container: &str, options: &Options) -> MicrosoftAzureBuilder {
+    let builder = MicrosoftAzureBuilder::from_env().with_container_name(container).with_retry(NO_RETRIES);
+    let builder = builder.with_client_options(client(options.endpoint.as_deref()));
+    let builder = match &options.endpoint {
+        Some(endpoint) => builder.with_endpoint(endpoint.clone()),
+        None => builder,
+    };
+    match &options.keys {
+        Some(Keys { id, secret }) => builder.with_account(id).with_access_key(secret),
+        None => builder,
+    }
 }
 
 fn s3(url: &str, bucket: &str, options: &Options, variables: &Variables) -> Result<AmazonS3Builder, StoreError> {
@@ -125,8 +161,7 @@ fn is_plain(endpoint: Option<&str>) -> bool {
 }
 
 fn client(endpoint: Option<&str>) -> ClientOptions {
-    let options = ClientOptions::new().with_timeout(REQUEST_TIMEOUT).with_connect_timeout(CONNECT_TIMEOUT);
-    options.with_allow_http(is_plain(endpoint))
+    ClientOptions::new().with_allow_http(is_plain(endpoint))
 }
 
 #[cfg(test)]

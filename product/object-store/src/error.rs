@@ -4,7 +4,24 @@
 //! Does not own: errors of single requests after the opening (`failure`).
 //! Invariants: each text names the store, the event and the remedy.
 
+use std::error::Error;
+
 use slatedb::{CloseReason, ErrorKind};
+
+use crate::failure::{Failure, chain};
+use crate::judge::Over;
+
+/// The failure of the request behind an error of the database, if it was repeated for long enough.
+fn failure(error: &slatedb::Error) -> Option<&Failure> {
+    let mut source = error.source();
+    while let Some(error) = source {
+        if let Some(over) = error.downcast_ref::<Over>() {
+            return Some(&over.failure);
+        }
+        source = error.source();
+    }
+    None
+}
 
 /// Why a store or its records were not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -125,7 +142,15 @@ pub enum StoreError {
 impl StoreError {
     /// The meaning of an error of the database while it is opened.
     pub(crate) fn of_records(url: &str, error: &slatedb::Error) -> Self {
-        let (url, why) = (url.to_owned(), error.to_string());
+        let (url, why) = (url.to_owned(), chain(error));
+        match failure(error).cloned() {
+            Some(Failure::Denied(why)) => return Self::Denied { url, why },
+            Some(Failure::Region(why)) => return Self::Region { url, why },
+            Some(Failure::Refused(why) | Failure::Beyond(why) | Failure::Full(why)) => {
+                return Self::Refused { url, why };
+            }
+            _ => {}
+        }
         match error.kind() {
             ErrorKind::Closed(CloseReason::Fenced) => Self::Fenced { url },
             ErrorKind::Data => Self::Format { url, why },

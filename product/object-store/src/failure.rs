@@ -1,18 +1,23 @@
 //! The meaning of a failed request.
 //!
-//! Owns: which failures had no effect, which may have had one, which are final.
-//! Does not own: repetition.
-//! Invariants: `Busy` is only said where the request cannot have had an effect. A failure that is not understood may have
-//! had one.
+//! Owns: which failures had no effect, which may have had one, which are final; the words about them.
+//! Does not own: repetition; how long a refusal may pass (`wire`); answers of others than the store (`answer`).
+//! Invariants: `Busy` is only said where the request cannot have had an effect. A failure of a store behind a network that
+//! is not understood may have had one. Each error of a directory has a name here. Words have no secret and no escape
+//! sequence.
 
 use std::error::Error as _;
 use std::io;
 
 use afflux_object::ObjectError;
 use object_store::client::{HttpError, HttpErrorKind};
+use rustix::io::Errno;
+use slatedb_common::retry::NonRetryable;
 
 /// Most of the store's words in an error.
 const WORDS_MAX: usize = 300;
+/// The store of a directory calls itself so.
+const DIRECTORY: &str = "LocalFileSystem";
 
 /// A failed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,36 +28,45 @@ pub(crate) enum Failure {
     Unknown(String),
     Missing,
     NoBucket,
+    /// The object ends before the part that was asked for.
+    Beyond(String),
     /// The keys are wrong, absent, or lack a right.
     Denied(String),
     /// The bucket is elsewhere.
     Region(String),
+    /// There is no space.
+    Full(String),
     Refused(String),
+    /// It was repeated for long enough.
+    Over(String),
 }
 
 impl Failure {
     pub(crate) fn of(error: &object_store::Error) -> Self {
         use object_store::Error;
-        let words = words(&error.to_string());
+        let text = chain(error);
+        let words = words(&text);
+        if NonRetryable::find(error).is_some() {
+            return Self::Over(words);
+        }
         match error {
-            Error::NotFound { .. } if words.contains("NoSuchBucket") => Self::NoBucket,
+            // A listing has no other error for it.
+            _ if is_no_bucket(&words) => Self::NoBucket,
             Error::NotFound { .. } => Self::Missing,
-            Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => Self::Denied(words),
+            Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => Self::denied(words),
             // A store answers a condition that collides with another request with 409; nothing happened.
             Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => Self::Busy(words),
             Error::JoinError { .. } => Self::Unknown(words),
-            Error::Generic { .. } => Self::generic(error, words),
+            Error::Generic { store, .. } => Self::generic(store, error, &text, words),
             _ => Self::Refused(words),
         }
     }
 
-    fn generic(error: &object_store::Error, words: String) -> Self {
-        let text = error.to_string();
-        // A listing has no other error for it.
-        if words.starts_with("NoSuchBucket") {
-            return Self::NoBucket;
+    fn generic(store: &str, error: &object_store::Error, text: &str, words: String) -> Self {
+        if text.contains("Wanted range starting at") || text.starts_with("Out of range of file") {
+            return Self::Beyond(words);
         }
-        if let Some(status) = status(&text) {
+        if let Some(status) = status(text) {
             return Self::status(status, words);
         }
         if text.contains("redirect without LOCATION") {
@@ -66,51 +80,95 @@ impl Failure {
                     _ => Self::Unknown(words),
                 };
             }
-            if let Some(error) = error.downcast_ref::<io::Error>() {
-                return match error.kind() {
-                    io::ErrorKind::NotFound => Self::Missing,
-                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Denied(words),
-                    _ => Self::Unknown(words),
-                };
+            if let Some(error) = error.downcast_ref::<io::Error>()
+                && let Some(errno) = Errno::from_io_error(error)
+            {
+                return Self::errno(errno, words);
             }
             cause = error.source();
         }
-        Self::Unknown(words)
+        if store == DIRECTORY { Self::Refused(words) } else { Self::Unknown(words) }
+    }
+
+    /// The host's word about a directory.
+    fn errno(errno: Errno, words: String) -> Self {
+        match errno {
+            Errno::NOENT => Self::Missing,
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::Denied(words),
+            Errno::NOSPC | Errno::DQUOT => Self::Full(words),
+            // The host lacks something for a while. The change may have been made before its sync failed.
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::AGAIN | Errno::INTR | Errno::BUSY => {
+                Self::Unknown(words)
+            }
+            Errno::TIMEDOUT | Errno::CONNRESET | Errno::HOSTDOWN | Errno::HOSTUNREACH | Errno::NOTCONN => {
+                Self::Unknown(words)
+            }
+            // EIO of a disk, ENAMETOOLONG, ENOTDIR, EISDIR, ELOOP and others stay until somebody acts.
+            _ => Self::Refused(words),
+        }
+    }
+
+    fn denied(words: String) -> Self {
+        if is_full(&words) { Self::Full(words) } else { Self::Denied(words) }
     }
 
     fn status(status: u16, words: String) -> Self {
+        let has = |codes: &[&str]| codes.iter().any(|code| words.contains(code));
         match status {
+            _ if status == 507 || is_full(&words) => Self::Full(words),
             // An error in the body of a success, and the gateway's own failures: the request may have passed.
             200..300 | 500 | 502 | 504 | 408 => Self::Unknown(words),
             // 409: the condition collided with another request, and nothing happened.
-            409 | 429 | 503 => Self::Busy(words),
+            409 | 425 | 429 | 503 => Self::Busy(words),
             300..400 => Self::Region(words),
             401 | 403 => Self::Denied(words),
-            400 if ["AuthorizationHeaderMalformed", "IllegalLocationConstraint"]
-                .iter()
-                .any(|it| words.contains(it)) =>
-            {
-                Self::Region(words)
-            }
-            400 if ["InvalidAccessKeyId", "ExpiredToken", "InvalidToken"].iter().any(|it| words.contains(it)) => {
+            416 => Self::Beyond(words),
+            400 if has(&["AuthorizationHeaderMalformed", "IllegalLocationConstraint"]) => Self::Region(words),
+            400 if has(&["InvalidAccessKeyId", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"]) => {
                 Self::Denied(words)
             }
-            400 if words.contains("RequestTimeout") => Self::Unknown(words),
+            400 if has(&["RequestTimeout"]) => Self::Unknown(words),
             400..500 => Self::Refused(words),
             _ => Self::Unknown(words),
+        }
+    }
+
+    /// The words about it.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Missing => "there is no such object".to_owned(),
+            Self::NoBucket => "there is no such bucket".to_owned(),
+            Self::Busy(words)
+            | Self::Unknown(words)
+            | Self::Beyond(words)
+            | Self::Denied(words)
+            | Self::Region(words)
+            | Self::Full(words)
+            | Self::Refused(words)
+            | Self::Over(words) => words,
         }
     }
 
     /// The failure as the seam knows it.
     pub(crate) fn seen(self) -> ObjectError {
         match self {
-            Self::Busy(_) => ObjectError::Busy,
+            // A gateway may say that of a bucket that is there.
+            Self::Busy(_) | Self::NoBucket => ObjectError::Busy,
             Self::Unknown(_) => ObjectError::Unknown,
             Self::Missing => ObjectError::Missing,
-            Self::NoBucket => ObjectError::Refused("there is no such bucket".to_owned()),
-            Self::Denied(words) | Self::Region(words) | Self::Refused(words) => ObjectError::Refused(words),
+            Self::Denied(_) | Self::Region(_) | Self::Refused(_) => ObjectError::Denied,
+            Self::Full(words) => ObjectError::Full(words),
+            Self::Beyond(words) | Self::Over(words) => ObjectError::Refused(words),
         }
     }
+}
+
+fn is_no_bucket(words: &str) -> bool {
+    ["NoSuchBucket", "ContainerNotFound"].iter().any(|code| words.contains(code))
+}
+
+fn is_full(words: &str) -> bool {
+    ["QuotaExceeded", "StorageFull", "InsufficientCapacity"].iter().any(|code| words.contains(code))
 }
 
 /// The status of an answer. The crate has no other way to it than its text.
@@ -122,6 +180,19 @@ fn status(text: &str) -> Option<u16> {
     after.get(..3)?.parse().ok()
 }
 
+/// The texts of an error and of all its sources. Most libraries repeat a source's text in their own.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let (mut text, mut source) = (error.to_string(), error.source());
+    while let Some(error) = source {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = error.source();
+    }
+    text
+}
+
 /// The store's own words, without the frame that the libraries put around them.
 fn words(text: &str) -> String {
     let tag = |name: &str| {
@@ -131,12 +202,35 @@ fn words(text: &str) -> String {
     let short: Vec<&str> = match (tag("Code"), tag("Message")) {
         (Some(code), Some(message)) if !message.is_empty() => vec![code, ": ", message],
         (Some(code), _) => vec![code],
-        _ => vec![text],
+        _ => vec![bare(text)],
     };
-    let words: String = short.concat().split_whitespace().collect::<Vec<_>>().join(" ");
+    let plain: String = short.concat().chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let words = plain.split_whitespace().map(without_secret).collect::<Vec<_>>().join(" ");
     match words.char_indices().nth(WORDS_MAX) {
         Some((at, _)) => format!("{}…", &words[..at]),
         None => words,
+    }
+}
+
+/// A text without the words that `object_store` puts before it.
+fn bare(mut text: &str) -> &str {
+    while let Some((store, rest)) = text.strip_prefix("Generic ").and_then(|rest| rest.split_once(" error: "))
+        && !store.contains(' ')
+    {
+        text = rest;
+    }
+    text
+}
+
+/// An address without its query, which may have a signature, and without a name and password.
+fn without_secret(word: &str) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (host, path) = rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    match path {
+        Some(path) => format!("{scheme}://{host}/{path}"),
+        None => format!("{scheme}://{host}"),
     }
 }
 

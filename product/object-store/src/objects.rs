@@ -11,7 +11,7 @@ use afflux_object::{Arrivals, Created, DatedObjects, ObjectError, Objects, Parts
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::{
-    Error, GetOptions, GetRange, GetResultPayload, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
 };
 
 use crate::address::Place;
@@ -32,6 +32,11 @@ impl StoreObjects {
         let answer = self.site.threads.run(request).await.map_err(|_| ObjectError::Unknown)?;
         answer.map_err(|error| Failure::of(&error).seen())
     }
+}
+
+/// An object has no bytes behind its end.
+fn behind_the_end(error: Error) -> Result<Parts, Error> {
+    if matches!(Failure::of(&error), Failure::Beyond(_)) { Ok(Parts::default()) } else { Err(error) }
 }
 
 impl Objects for StoreObjects {
@@ -61,14 +66,12 @@ impl Objects for StoreObjects {
         let (wire, path, arrivals) = (Arc::clone(&self.site.wire), self.site.address.path(name), arrivals.clone());
         self.run(async move {
             let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
-            let found = wire.get_opts(&path, options).await?;
-            match found.payload {
-                GetResultPayload::Stream(pieces) => {
-                    Ok(Parts(pieces.inspect_ok(|piece| arrivals.note(piece.len() as u64)).try_collect().await?))
-                }
-                // A file system is asked once for all of it.
-                GetResultPayload::File(..) => Ok(found.bytes().await?.into()),
-            }
+            let found = match wire.get_opts(&path, options).await {
+                Ok(found) => found,
+                Err(error) => return behind_the_end(error),
+            };
+            let pieces = found.into_stream().inspect_ok(|piece| arrivals.note(piece.len() as u64));
+            Ok(Parts(pieces.try_collect().await?))
         })
         .await
     }
@@ -80,12 +83,11 @@ impl Objects for StoreObjects {
         let root = if folder.is_empty() { address.prefix.clone() } else { address.path(folder) };
         let (wire, volume, prefix) = (Arc::clone(&self.site.wire), address.prefix.clone(), prefix.to_owned());
         self.run(async move {
-            let metas: Vec<_> = wire.list(Some(&root)).try_collect().await?;
-            let name = |path: &object_store::path::Path| {
-                let parts: Vec<String> = path.prefix_match(&volume)?.map(|part| part.as_ref().to_owned()).collect();
-                Some(parts.join("/")).filter(|name| name.starts_with(&prefix))
+            let name = |meta: ObjectMeta| {
+                let parts = meta.location.prefix_match(&volume)?.map(|part| part.as_ref().to_owned());
+                Some(parts.collect::<Vec<_>>().join("/")).filter(|name| name.starts_with(&prefix))
             };
-            Ok(metas.iter().filter_map(|meta| name(&meta.location)).collect())
+            wire.list(Some(&root)).try_filter_map(|meta| async { Ok(name(meta)) }).try_collect().await
         })
         .await
     }
@@ -99,6 +101,10 @@ impl Objects for StoreObjects {
             }
         })
         .await
+    }
+
+    fn away_ns(&self) -> u64 {
+        self.site.wire.away_ns()
     }
 }
 

@@ -148,5 +148,5 @@ pub(crate) async fn repeated<T, F: Future<Output = Result<T, Error>>>(mut reques
 }
 
 fn is_passing(error: &Error) -> bool {
-    matches!(Failure::of(error), Failure::Busy(_) | Failure::Unknown(_))
+    matches!(Failure::of(error), Failure::Busy(_) | Failure::Unknown(_) | Failure::NoBucket)
 }

@@ -6,8 +6,9 @@
 //! some characters of a path, so that its names would begin with another prefix.
 
 use std::ffi::OsString;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use object_store::ObjectStore;
 use object_store::path::Path;
@@ -20,11 +21,17 @@ use crate::directory::Lock;
 use crate::error::StoreError;
 use crate::folders::RECORDS;
 use crate::options::Options;
+use crate::patience::Patience;
 use crate::threads::Threads;
+use crate::waits::Waits;
 use crate::wire::Wire;
 
 /// The store as the database sees it.
 pub(crate) type Rooted = Arc<dyn ObjectStore>;
+
+/// A wait is told after this time, and again after [`TOLD_AGAIN`].
+const TOLD_AFTER: Duration = Duration::from_secs(2);
+const TOLD_AGAIN: Duration = Duration::from_secs(5);
 
 /// A place that was opened.
 #[derive(Debug)]
@@ -50,7 +57,14 @@ impl Site {
         let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         let variables = std::env::vars_os().filter_map(text).collect();
         let time = Time::of_host();
-        let wire = Arc::new(Wire::new(connect(url, &address, options, &variables)?, time.now_ns));
+        let wire = Arc::new(Wire::new(
+            connect(url, &address, options, &variables)?,
+            time.now_ns,
+            Patience::of(&address.place),
+        ));
+        if let Some(told) = options.told {
+            drop(threads.run(tell(told, url.to_owned(), Arc::downgrade(&wire))));
+        }
         Ok(Self { url: url.to_owned(), address, threads, wire, lock, time, is_split: AtomicBool::new(false) })
     }
 
@@ -70,5 +84,20 @@ impl Site {
 
     pub(crate) fn set_split(&self, is_split: bool) {
         self.is_split.store(is_split, Ordering::Relaxed);
+    }
+}
+
+/// Tells of requests that wait, until the volume is served or nobody has the connection.
+async fn tell(told: fn(&str, &Waits), url: String, wire: Weak<Wire>) {
+    let mut pause = TOLD_AFTER / 2;
+    loop {
+        tokio::time::sleep(pause).await;
+        let Some(wire) = wire.upgrade().filter(|wire| wire.patience().limit_ns().is_some()) else { return };
+        let waits = wire.waits();
+        let is_long = Duration::from_nanos(waits.oldest_ns) >= TOLD_AFTER;
+        if is_long {
+            told(&url, &waits);
+        }
+        pause = if is_long { TOLD_AGAIN } else { TOLD_AFTER / 2 };
     }
 }

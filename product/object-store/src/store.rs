@@ -28,7 +28,8 @@ use crate::snapshot::{self, Snapshot};
 use crate::split;
 use crate::there::{self, There, occupied};
 use crate::threads::Gone;
-use crate::wire::{Requests, Trouble};
+use crate::waits::{Trouble, Waits};
+use crate::wire::Requests;
 
 /// A store with the place of one volume. Clones are the same store.
 #[derive(Clone, Debug)]
@@ -172,9 +173,20 @@ impl Store {
         self.site.wire.silent_ns()
     }
 
-    /// The reason why operations wait, if the last request failed. It is repeated until the store answers.
+    /// The reason why operations wait, if a request failed and is repeated: the oldest one.
     pub fn trouble(&self) -> Option<Trouble> {
         self.site.wire.trouble()
+    }
+
+    /// The requests that wait for an answer: those of data, of records, and of everything else.
+    pub fn waits(&self) -> Waits {
+        self.site.wire.waits()
+    }
+
+    /// The volume is served from now on. Until then no request waits longer than ten seconds. A server waits until its store is
+    /// there again.
+    pub fn serve(&self) {
+        self.site.wire.patience().serve();
     }
 }
 

@@ -1,26 +1,36 @@
-//! The store as both adapters see it, with its quirks mended and its requests counted.
+//! The store as all layers see it, with its quirks mended and its requests counted. Data, records, the probe, an opening and a
+//! check send their requests here.
 //!
-//! Owns: the counts, the trouble of the moment, the time of the fence, tags without quotes for stores that want them so, conflicts that are no
-//! existing objects.
-//! Does not own: retries; the finding of quirks (`probe`).
+//! Owns: the counts, the time of the fence, tags without quotes for stores that want them so, conflicts that are no
+//! existing objects, the bound of a list, objects that are read whole.
+//! Does not own: retries; the finding of quirks (`probe`); which errors are final (`judge`), who waits (`waits`).
 //! Invariants: each call is at most one request that changes something. `AlreadyExists` means that an object was there.
+//! Each request is in the list of those that wait until its last byte came.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use futures_util::stream::{BoxStream, StreamExt};
-use object_store::path::Path;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use object_store::path::{Path, PathPart};
 use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt,
-    PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 
-use crate::failure::Failure;
+use crate::judge::{Judge, over, said};
+use crate::patience::Patience;
+use crate::shown::Answer;
+use crate::waits::{Kind, Sent, Trouble, Waits};
 
 /// The folder of the log of records.
 const LOG: &str = "wal";
+/// The folders of objects that are read whole. None of them begins as a page for people does.
+const WHOLE: [&str; 2] = ["manifest", "compactions"];
+/// Most memory of a list of names.
+const LIST_BYTES_MAX: usize = 512 << 20;
 
 /// Requests that were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,15 +43,6 @@ pub struct Requests {
     pub lists: u64,
     /// Objects removed.
     pub deletes: u64,
-}
-
-/// A failure that the layers above repeat until it is over.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    /// When it began, by the volume's clock.
-    pub since_ns: u64,
-    /// The store's words about the last failure.
-    pub why: String,
 }
 
 #[derive(Debug, Default)]
@@ -59,9 +60,7 @@ pub(crate) struct Wire {
     now_ns: fn() -> u64,
     wants_bare_tags: AtomicBool,
     counters: Arc<Counters>,
-    trouble: Mutex<Option<Trouble>>,
-    /// The time of the last answer.
-    answered_ns: AtomicU64,
+    judge: Arc<Judge>,
     /// The time at which the last log object was made, or 0.
     log_made_ns: AtomicU64,
     /// Its number, or 0.
@@ -70,14 +69,13 @@ pub(crate) struct Wire {
 
 impl Wire {
     /// A store whose times come from a clock.
-    pub(crate) fn new(inner: Arc<dyn ObjectStore>, now_ns: fn() -> u64) -> Self {
+    pub(crate) fn new(inner: Arc<dyn ObjectStore>, now_ns: fn() -> u64, patience: Patience) -> Self {
         Self {
             inner,
             now_ns,
             wants_bare_tags: AtomicBool::new(false),
             counters: Arc::default(),
-            trouble: Mutex::new(None),
-            answered_ns: AtomicU64::new(now_ns()),
+            judge: Judge::new(now_ns, patience),
             log_made_ns: AtomicU64::new(0),
             log_number: AtomicU64::new(0),
         }
@@ -94,14 +92,27 @@ impl Wire {
         Requests { puts: read(puts), gets: read(gets), lists: read(lists), deletes: read(deletes) }
     }
 
-    /// The failure of the last request, unless it succeeded or brought a final answer.
+    /// How long failures may last.
+    pub(crate) fn patience(&self) -> &Patience {
+        &self.judge.patience
+    }
+
     pub(crate) fn trouble(&self) -> Option<Trouble> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.judge.waiting.trouble()
+    }
+
+    pub(crate) fn waits(&self) -> Waits {
+        self.judge.waiting.waits()
+    }
+
+    /// For how long the store has been away; 0 while it is there.
+    pub(crate) fn away_ns(&self) -> u64 {
+        self.judge.waiting.away_ns()
     }
 
     /// How long ago the store gave its last answer, or the connection was made.
     pub(crate) fn silent_ns(&self) -> u64 {
-        (self.now_ns)().saturating_sub(self.answered_ns.load(Ordering::Relaxed))
+        self.judge.waiting.silent_ns()
     }
 
     /// When the answer came to the newest creation in the log. An opening makes one object there: its fence.
@@ -114,18 +125,17 @@ impl Wire {
         self.log_number.load(Ordering::Relaxed)
     }
 
-    fn note<T>(&self, result: Result<T>) -> Result<T> {
-        let why = match result.as_ref().map_err(Failure::of) {
-            Err(Failure::Busy(why) | Failure::Unknown(why) | Failure::Denied(why)) => Some(why),
-            _ => None,
+    /// Counts a request, and lists it among those that wait.
+    fn send(&self, kind: Kind, path: &Path) -> Sent {
+        let Counters { puts, gets, lists, deletes } = &*self.counters;
+        let counter = match kind {
+            Kind::Put => puts,
+            Kind::Get => gets,
+            Kind::List => lists,
+            Kind::Delete => deletes,
         };
-        if why.is_none() {
-            self.answered_ns.store((self.now_ns)(), Ordering::Relaxed);
-        }
-        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        *trouble = why
-            .map(|why| Trouble { since_ns: trouble.as_ref().map_or_else(self.now_ns, |before| before.since_ns), why });
-        result
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.judge.waiting.begin(kind, path)
     }
 
     fn mend(&self, tag: &mut Option<String>) {
@@ -136,8 +146,106 @@ impl Wire {
         }
     }
 
-    fn count(counter: &AtomicU64) {
-        counter.fetch_add(1, Ordering::Relaxed);
+    /// Stores answer two creations that collide with 409, which looks as if an object were there.
+    async fn is_absent(&self, location: &Path) -> bool {
+        self.counters.gets.fetch_add(1, Ordering::Relaxed);
+        matches!(self.inner.head(location).await, Err(Error::NotFound { .. }))
+    }
+
+    /// Reads the bytes of an object that changes never, and compares them with what the store has shown.
+    async fn whole(&self, path: &Path, found: GetResult, is_all: bool) -> Result<GetResult> {
+        let (meta, range) = (found.meta.clone(), found.range.clone());
+        let (attributes, extensions) = (found.attributes.clone(), found.extensions.clone());
+        let bytes = found.bytes().await?;
+        let is_foreign = matches!(bytes.first(), None | Some(b'<' | b'{' | 0x1f)) && path.parts().any(is_read_whole);
+        let answer = if is_foreign { Answer::Wrong } else { Answer::Size(bytes.len() as u64) };
+        if is_all && self.judge.doubts(path, answer) {
+            return Err(said(format!("{path} came as {} bytes that are not its own", bytes.len())));
+        }
+        let payload = GetResultPayload::Stream(stream::once(async move { Ok(bytes) }).boxed());
+        Ok(GetResult { payload, meta, range, attributes, extensions })
+    }
+
+    fn names(
+        &self,
+        prefix: Option<&Path>,
+        names: BoxStream<'static, Result<ObjectMeta>>,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        let folder = prefix.cloned().unwrap_or_default();
+        let sent = self.send(Kind::List, &folder);
+        let list = List { judge: Arc::clone(&self.judge), sent, folder, names, bytes: 0 };
+        stream::unfold(list, |mut list| async move { Some((list.next().await?, list)) }).boxed()
+    }
+}
+
+/// A list of names that comes.
+struct List {
+    judge: Arc<Judge>,
+    sent: Sent,
+    folder: Path,
+    names: BoxStream<'static, Result<ObjectMeta>>,
+    bytes: usize,
+}
+
+impl List {
+    async fn next(&mut self) -> Option<Result<ObjectMeta>> {
+        if self.bytes > LIST_BYTES_MAX {
+            return None;
+        }
+        let judge = Arc::clone(&self.judge);
+        let item = match judge.timed(async { self.names.next().await.transpose() }).await.transpose() {
+            Some(item) => judge.judge(&self.sent, &self.folder, item),
+            None => {
+                self.judge.waiting.hears();
+                self.sent.ends();
+                return None;
+            }
+        };
+        if let Ok(meta) = &item {
+            self.judge.shown.show(&meta.location, meta.size);
+            let tag = meta.e_tag.as_ref().map_or(0, String::len);
+            self.bytes += size_of::<ObjectMeta>() + meta.location.as_ref().len() + tag;
+        }
+        if self.bytes > LIST_BYTES_MAX {
+            let most = LIST_BYTES_MAX >> 20;
+            return Some(Err(over(format!("the list of {} has more than {most} MiB of names", self.folder))));
+        }
+        Some(item)
+    }
+}
+
+/// An upload in parts. Each of them is a request.
+#[derive(Debug)]
+struct Parts {
+    inner: Box<dyn MultipartUpload>,
+    judge: Arc<Judge>,
+    counters: Arc<Counters>,
+    path: Path,
+}
+
+impl Parts {
+    fn send(&self) -> Sent {
+        self.counters.puts.fetch_add(1, Ordering::Relaxed);
+        self.judge.waiting.begin(Kind::Put, &self.path)
+    }
+}
+
+#[async_trait]
+impl MultipartUpload for Parts {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        let (sent, judge, path) = (self.send(), Arc::clone(&self.judge), self.path.clone());
+        let part = self.inner.put_part(data);
+        Box::pin(async move { judge.judge(&sent, &path, part.await) })
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        let sent = self.send();
+        let done = self.inner.complete().await;
+        self.judge.judge(&sent, &self.path, done)
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.inner.abort().await
     }
 }
 
@@ -150,24 +258,27 @@ impl fmt::Display for Wire {
 #[async_trait]
 impl ObjectStore for Wire {
     async fn put_opts(&self, location: &Path, payload: PutPayload, mut options: PutOptions) -> Result<PutResult> {
-        Self::count(&self.counters.puts);
+        let sent = self.send(Kind::Put, location);
         let is_create = matches!(options.mode, PutMode::Create);
         if let PutMode::Update(version) = &mut options.mode {
             self.mend(&mut version.e_tag);
         }
-        let result = self.inner.put_opts(location, payload, options).await;
-        if is_create && result.is_ok() && location.parts().any(|part| part.as_ref() == LOG) {
-            self.log_made_ns.store((self.now_ns)(), Ordering::Relaxed);
-            self.log_number.fetch_max(number(location), Ordering::Relaxed);
-        }
-        let is_answer = matches!(result, Err(Error::AlreadyExists { .. } | Error::Precondition { .. }));
-        match result {
-            Err(Error::AlreadyExists { source, .. }) if is_create && self.is_absent(location).await => {
-                self.note(Err(Error::Generic { store: "afflux", source }))
+        let size = payload.content_length() as u64;
+        let result = self.judge.timed(self.inner.put_opts(location, payload, options)).await;
+        if is_create && result.is_ok() {
+            self.judge.shown.show(location, size);
+            if location.parts().any(|part| part.as_ref() == LOG) {
+                self.log_made_ns.store((self.now_ns)(), Ordering::Relaxed);
+                self.log_number.fetch_max(number(location), Ordering::Relaxed);
             }
-            result if is_answer => result,
-            result => self.note(result),
         }
+        let result = match result {
+            Err(Error::AlreadyExists { source, .. }) if is_create && self.is_absent(location).await => {
+                Err(Error::Generic { store: "afflux", source })
+            }
+            result => result,
+        };
+        self.judge.judge(&sent, location, result)
     }
 
     async fn put_multipart_opts(
@@ -175,42 +286,76 @@ impl ObjectStore for Wire {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        Self::count(&self.counters.puts);
-        self.inner.put_multipart_opts(location, options).await
+        let sent = self.send(Kind::Put, location);
+        let begun = self.judge.timed(self.inner.put_multipart_opts(location, options)).await;
+        let inner = self.judge.judge(&sent, location, begun)?;
+        let (judge, counters) = (Arc::clone(&self.judge), Arc::clone(&self.counters));
+        Ok(Box::new(Parts { inner, judge, counters, path: location.clone() }))
     }
 
     async fn get_opts(&self, location: &Path, mut options: GetOptions) -> Result<GetResult> {
-        Self::count(&self.counters.gets);
+        let sent = self.send(Kind::Get, location);
         self.mend(&mut options.if_match);
         self.mend(&mut options.if_none_match);
-        let result = self.inner.get_opts(location, options).await;
-        if matches!(result, Err(Error::NotModified { .. })) { result } else { self.note(result) }
+        let (is_head, is_all) = (options.head, options.range.is_none());
+        let result = self.judge.timed(self.inner.get_opts(location, options)).await;
+        let result = match result {
+            Ok(found) if !is_head && (is_all || matches!(found.payload, GetResultPayload::File(..))) => {
+                self.whole(location, found, is_all).await
+            }
+            result => result,
+        };
+        let mut found = self.judge.judge(&sent, location, result)?;
+        if let GetResultPayload::Stream(pieces) = found.payload {
+            // The request is under way until its last byte.
+            let (judge, path) = (Arc::clone(&self.judge), location.clone());
+            let pieces = pieces.map(move |piece| match piece {
+                Ok(piece) => {
+                    judge.waiting.hears();
+                    Ok(piece)
+                }
+                broken => judge.judge(&sent, &path, broken),
+            });
+            found.payload = GetResultPayload::Stream(pieces.boxed());
+        }
+        Ok(found)
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        let counters = Arc::clone(&self.counters);
-        let locations = locations.inspect(move |_| Self::count(&counters.deletes));
-        self.inner.delete_stream(locations.boxed())
+        let (inner, judge, counters) = (Arc::clone(&self.inner), Arc::clone(&self.judge), Arc::clone(&self.counters));
+        let delete = move |location: Result<Path>| -> BoxFuture<'static, Result<Path>> {
+            let (inner, judge, counters) = (Arc::clone(&inner), Arc::clone(&judge), Arc::clone(&counters));
+            Box::pin(async move {
+                let location = location?;
+                counters.deletes.fetch_add(1, Ordering::Relaxed);
+                let sent = judge.waiting.begin(Kind::Delete, &location);
+                judge.shown.forget(&location);
+                let deleted = judge.timed(inner.delete(&location)).await;
+                judge.judge(&sent, &location, deleted).map(|()| location)
+            })
+        };
+        locations.then(delete).boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        Self::count(&self.counters.lists);
-        self.inner.list(prefix)
+        self.names(prefix, self.inner.list(prefix))
     }
 
     fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
-        Self::count(&self.counters.lists);
-        self.inner.list_with_offset(prefix, offset)
+        self.names(prefix, self.inner.list_with_offset(prefix, offset))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        Self::count(&self.counters.lists);
-        self.inner.list_with_delimiter(prefix).await
+        let folder = prefix.cloned().unwrap_or_default();
+        let sent = self.send(Kind::List, &folder);
+        let found = self.judge.timed(self.inner.list_with_delimiter(prefix)).await;
+        self.judge.judge(&sent, &folder, found)
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        Self::count(&self.counters.puts);
-        self.inner.copy_opts(from, to, options).await
+        let sent = self.send(Kind::Put, to);
+        let copied = self.judge.timed(self.inner.copy_opts(from, to, options)).await;
+        self.judge.judge(&sent, to, copied)
     }
 }
 
@@ -220,10 +365,6 @@ fn number(location: &Path) -> u64 {
     name.and_then(|name| name.parse().ok()).unwrap_or(0)
 }
 
-impl Wire {
-    /// Stores answer two creations that collide with 409, which looks as if an object were there.
-    async fn is_absent(&self, location: &Path) -> bool {
-        Self::count(&self.counters.gets);
-        matches!(self.inner.head(location).await, Err(Error::NotFound { .. }))
-    }
+fn is_read_whole(part: PathPart<'_>) -> bool {
+    WHOLE.contains(&part.as_ref())
 }

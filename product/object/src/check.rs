@@ -2,7 +2,8 @@
 //!
 //! Owns: the comparison of objects, lines, records of segments, extents and bodies.
 //! Does not own: repair.
-//! Invariants: it changes nothing. Damage in one segment hides none in another. It is exact only while nobody writes.
+//! Invariants: it changes nothing. Damage in one segment hides none in another. A segment that the store does not give is
+//! reported, and is no damage. It is exact only while nobody writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,6 +41,8 @@ pub struct CheckReport {
     pub extents: u64,
     /// Missing and damaged segments, with the bytes that cannot be read.
     pub damaged: BTreeMap<SegmentId, (ObjectVolumeError, Vec<FileRange>)>,
+    /// Segments that the store did not give, and why. Whether they are damaged is unknown.
+    pub unread: BTreeMap<SegmentId, String>,
     /// Segments in the store without a record.
     pub orphans: Vec<SegmentId>,
     /// Segments whose live bytes are counted as the first number, and are the second.
@@ -51,14 +54,20 @@ pub struct CheckReport {
 impl CheckReport {
     /// Nothing is wrong. Orphans are no fault: a sweep removes them.
     pub fn is_sound(&self) -> bool {
-        self.damaged.is_empty() && self.miscounted.is_empty() && self.misfits.is_empty()
+        !self.is_damaged() && self.unread.is_empty()
+    }
+
+    /// Something is wrong with what could be read.
+    pub fn is_damaged(&self) -> bool {
+        !(self.damaged.is_empty() && self.miscounted.is_empty() && self.misfits.is_empty())
     }
 }
 
 /// Reads a whole volume and compares it with its records.
 ///
 /// # Errors
-/// If the records are unreadable or malformed, or the store refuses. Damaged segments are no error.
+/// If the records are unreadable or malformed, or the store refuses several segments one after another. Damaged segments are
+/// no error.
 pub async fn check<O: Objects, R: Records, C: Clock>(
     objects: &O,
     records: &R,
@@ -84,6 +93,11 @@ struct Check<'a, O, R, C> {
     live: BTreeMap<SegmentId, (u64, u64)>,
 }
 
+/// The pauses before further looks for a segment that a list has shown.
+const PAUSES_NS: [u64; 3] = [500_000_000, 1_000_000_000, 2_000_000_000];
+/// A store that refuses so many segments one after another refuses all.
+const REFUSED_MAX: u32 = 3;
+
 /// The sums over one file's extents.
 #[derive(Default)]
 struct Sums {
@@ -95,6 +109,7 @@ struct Sums {
 impl<O: Objects, R: Records, C: Clock> Check<'_, O, R, C> {
     async fn segments(&mut self, stored: &mut BTreeSet<SegmentId>) -> Result<(), ObjectVolumeError> {
         let (mut from, end) = SegmentRecord::Live.keys();
+        let mut refused = 0;
         while from < end {
             let found = self.records.scan_first(from, end.clone(), Durability::Remote, PAGE).await?;
             from = next_page(&found, PAGE, &end);
@@ -105,19 +120,38 @@ impl<O: Objects, R: Records, C: Clock> Check<'_, O, R, C> {
                 self.live.insert(segment, (live, 0));
                 self.report.segments += 1;
                 // A dead segment may be deleted already.
-                if (is_there || live > 0)
-                    && let Err(error) = self.whole(segment).await
-                {
-                    self.report.damaged.insert(segment, (error, Vec::new()));
+                if !is_there && live == 0 {
+                    continue;
+                }
+                match self.whole(segment, is_there).await {
+                    Ok(()) => refused = 0,
+                    Err(error @ (ObjectVolumeError::Damaged(_) | ObjectVolumeError::Missing(_))) => {
+                        refused = 0;
+                        self.report.damaged.insert(segment, (error, Vec::new()));
+                    }
+                    Err(error) => {
+                        refused += 1;
+                        if refused == REFUSED_MAX {
+                            return Err(error);
+                        }
+                        self.report.unread.insert(segment, error.to_string());
+                    }
                 }
             }
         }
         Ok(())
     }
 
-    /// Reads a segment whole.
-    async fn whole(&self, segment: SegmentId) -> Result<(), ObjectVolumeError> {
-        let object = self.get(segment, 0..OBJECT_BYTES_MAX).await?;
+    /// Reads a segment whole. One that a list has shown is looked for again: a gateway may not find what is there.
+    async fn whole(&self, segment: SegmentId, is_there: bool) -> Result<(), ObjectVolumeError> {
+        let mut object = self.get(segment, 0..OBJECT_BYTES_MAX).await;
+        for pause_ns in PAUSES_NS {
+            if is_there && object == Err(ObjectVolumeError::Missing(segment)) {
+                self.clock.sleep_until_ns(self.clock.now_ns().saturating_add(pause_ns)).await;
+                object = self.get(segment, 0..OBJECT_BYTES_MAX).await;
+            }
+        }
+        let object = object?;
         for entry in directory(segment, &object)? {
             let place = Place { segment, offset: entry.offset, skipped: 0, run: entry.bytes };
             let lines = lines(&place, entry.bytes);

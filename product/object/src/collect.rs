@@ -181,6 +181,7 @@ pub(crate) fn next_page(found: &[Record], most: usize, end: &Key) -> Key {
 pub(crate) fn refused(error: ObjectError) -> ObjectVolumeError {
     match error {
         ObjectError::Refused(why) => ObjectVolumeError::Refused(why),
+        ObjectError::Full(why) => ObjectVolumeError::Full(why),
         error => ObjectVolumeError::Refused(format!("{error:?}")),
     }
 }

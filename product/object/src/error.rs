@@ -24,6 +24,9 @@ pub enum ObjectVolumeError {
     /// The store refused a request for good.
     #[error("the store refused: {0}")]
     Refused(String),
+    /// The store has no space.
+    #[error("the store has no space: {0}")]
+    Full(String),
     /// The store has a segment of this epoch, and this writer never sent it. Another writer has the same epoch.
     #[error("{} is in the store before this writer sent it", .0.name())]
     NotOurs(SegmentId),

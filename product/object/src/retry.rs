@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::lock::Mutex;
 
+use crate::collect::refused;
 use crate::error::ObjectVolumeError;
 use crate::format::segment::SegmentWriter;
 use crate::format::segment_id::SegmentId;
@@ -18,7 +19,8 @@ use crate::seams::{Clock, Created, ObjectError, Objects, Parts};
 const FIRST_PAUSE_NS: u64 = 100_000_000;
 const LONGEST_PAUSE_NS: u64 = 5_000_000_000;
 
-/// Repeats a request until it has an answer, also 'missing' or 'refused'.
+/// Repeats a request until it has an answer, also 'missing' or 'refused'. The store ends the repeats of a request that it
+/// refuses: it says how long they may go on.
 pub(crate) async fn until_answered<C: Clock, T, F>(clock: &C, mut request: impl FnMut() -> F) -> Result<T, ObjectError>
 where
     F: Future<Output = Result<T, ObjectError>>,
@@ -26,7 +28,7 @@ where
     let mut pauses = Pauses::default();
     loop {
         match request().await {
-            Err(ObjectError::Busy | ObjectError::Unknown) => pauses.pause(clock).await,
+            Err(ObjectError::Busy | ObjectError::Unknown | ObjectError::Denied) => pauses.pause(clock).await,
             answer => return answer,
         }
     }
@@ -92,9 +94,10 @@ impl Upload {
             match objects.create(&name, image).await {
                 Ok(Created::Present) if !was_maybe_there => return Err(ObjectVolumeError::NotOurs(self.segment)),
                 Ok(Created::New | Created::Present) => (turn.is_there, turn.image) = (true, None),
-                Err(ObjectError::Refused(why)) => return Err(ObjectVolumeError::Refused(why)),
+                Err(error @ (ObjectError::Refused(_) | ObjectError::Full(_))) => return Err(refused(error)),
                 Err(error) => {
-                    turn.is_maybe_there = was_maybe_there || error != ObjectError::Busy;
+                    let has_no_effect = matches!(error, ObjectError::Busy | ObjectError::Denied);
+                    turn.is_maybe_there = was_maybe_there || !has_no_effect;
                     pauses.pause(clock).await;
                 }
             }

@@ -27,6 +27,10 @@ pub enum ObjectError {
     Unknown,
     /// There is no such object.
     Missing,
+    /// The store does not take the request now: it refuses the keys, or the request itself. Nothing happened.
+    Denied,
+    /// The store has no space for the object. Nothing happened.
+    Full(String),
     /// The store refuses the request for good, and says why.
     Refused(String),
 }
@@ -68,7 +72,7 @@ pub trait Objects: Send + Sync {
         name: &str,
         parts: impl Into<Parts> + Send,
     ) -> impl Future<Output = Result<Created, ObjectError>> + Send;
-    /// A part of an object.
+    /// A part of an object: the bytes of the range that the object has. It has none behind its end.
     fn get(&self, name: &str, range: Range<u64>) -> impl Future<Output = Result<Parts, ObjectError>> + Send {
         self.get_counted(name, range, Arrivals::NONE)
     }
@@ -83,6 +87,10 @@ pub trait Objects: Send + Sync {
     fn list(&self, prefix: &str) -> impl Future<Output = Result<Vec<String>, ObjectError>> + Send;
     /// Removes an object. A missing one is no error.
     fn delete(&self, name: &str) -> impl Future<Output = Result<(), ObjectError>> + Send;
+    /// For how long the store has given no answer to a request of any kind, those for records too; 0 while it answers.
+    fn away_ns(&self) -> u64 {
+        0
+    }
 }
 
 /// A caller's account of the bytes of a GET that have come so far. A retry counts anew.

@@ -58,8 +58,9 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
         "store",
         "",
         "The object store behind it: its requests since the start (`puts`, `gets`, `lists`, `deletes`), its words about \
-         a request that failed and is repeated (`trouble`), whether the volume is only read (`is_read_only`), and the \
-         time since its last answer (`silent_ns`). Null for a disk.",
+         a request that failed and is repeated (`trouble`), whether the volume is only read (`is_read_only`), the \
+         time since its last answer (`silent_ns`), and the requests that wait for it (`waiting`, the oldest for `waiting_ns`). \
+         Null for a disk.",
     ),
     (
         "stalled_ns",

@@ -266,12 +266,25 @@ pub(crate) struct StoreGauges {
     pub(crate) gets: u64,
     pub(crate) lists: u64,
     pub(crate) deletes: u64,
-    /// The store's words about its last request, if that failed and is repeated.
+    /// The store's words about the oldest request that failed and is repeated.
     pub(crate) trouble: Option<String>,
     /// Whether the volume is only read here.
     pub(crate) is_read_only: bool,
     /// How long ago the store gave its last answer: so much is a follower behind, and up to three seconds more.
     pub(crate) silent_ns: u64,
+    /// Requests that wait for an answer: those of data, of records, of everything.
+    #[serde(default)]
+    pub(crate) waiting: u64,
+    /// For how long the oldest of them.
+    #[serde(default)]
+    pub(crate) waiting_ns: u64,
+}
+
+impl StoreGauges {
+    /// The time of the oldest request, if it waits for so long that a caller notices.
+    pub(crate) fn slow_ns(&self) -> Option<u64> {
+        Some(self.waiting_ns).filter(|ns| *ns >= 1_000_000_000)
+    }
 }
 
 /// A policy's figure.

@@ -60,6 +60,16 @@ pub(super) fn sentence(seen: &Seen) -> String {
             "The store behind {name} is the cause: it has not answered for {age}, and its writers and syncs wait."
         );
     }
+    // Requests for names and records are no waits of the engine, but their callers wait.
+    if let Some((device, store, ns)) = devices()
+        .filter_map(|device| Some((device, device.store.as_ref()?, device.store.as_ref()?.slow_ns()?)))
+        .max_by_key(|it| it.2)
+    {
+        let (name, age) = (output::shown(&device.status.name), units::latency(ns));
+        let why = store.trouble.as_ref().map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
+        let requests = units::plural(store.waiting, "request");
+        return format!("The store behind {name} is the cause: {requests} wait for it, the oldest for {age}{why}.");
+    }
     if let Some((device, ns)) =
         devices().filter_map(|device| Some((device, device.status.stalled_ns?))).max_by_key(|it| it.1)
     {

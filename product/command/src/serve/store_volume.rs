@@ -20,6 +20,7 @@ use super::store_view;
 use super::store_writer::{self, Writer};
 use crate::control::messages::StoreGauges;
 use crate::settings::Settings;
+use crate::store_waits;
 
 /// The device's name in reports.
 const DEVICE: &str = "store";
@@ -39,7 +40,8 @@ impl StoreVolume {
     }
 
     async fn opened(platform: &LinuxPlatform, url: &str, settings: &Settings) -> Outcome<Self> {
-        let options = Options { endpoint: settings.store.endpoint.clone(), keys: None };
+        let options =
+            Options { endpoint: settings.store.endpoint.clone(), told: Some(store_waits::tell), ..Options::default() };
         let (url, platform) = (url.to_owned(), platform.clone());
         let wanted = match &settings.store.snapshot {
             Some(name) => Some((View::Snapshot(name.clone()), format!("it is the snapshot {name}"))),
@@ -53,16 +55,22 @@ impl StoreVolume {
             None => Store::open(&url, &options).await,
         };
         let place = StorePlace { url, platform, store: store.map_err(|error| Failure::failed(output::shown(error)))? };
+        if settings.store.standby {
+            // A standby outlives outages of its store.
+            place.store.serve();
+        }
         let refused = match place.store.access() {
             Access::ReadOnly { why } => Some((View::Following, why.clone())),
             Access::ReadWrite => None,
         };
         let Some((view, why)) = wanted.or(refused) else {
             let (parts, writer) = store_writer::open(&place, settings).await?;
+            place.store.serve();
             let notes = place.store.warning().map(str::to_owned).into_iter().collect();
             return Ok(Self { place, parts, writer: Some(writer), notes });
         };
         let parts = store_view::open(&place, &view).await?;
+        place.store.serve();
         let notes = vec![format!("every change is refused: {why}")];
         Ok(Self { place, parts, writer: None, notes })
     }
@@ -80,8 +88,10 @@ impl StoreVolume {
     pub(super) fn figures(&self) -> StoreFigures {
         let (store, is_read_only) = (self.place.store.clone(), self.writer.is_none());
         Box::new(move || {
-            let requests = store.requests();
+            let (requests, waits) = (store.requests(), store.waits());
             StoreGauges {
+                waiting: waits.requests,
+                waiting_ns: waits.oldest_ns,
                 puts: requests.puts,
                 gets: requests.gets,
                 lists: requests.lists,

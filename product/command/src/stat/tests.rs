@@ -308,5 +308,11 @@ fn a_store_that_is_away_is_told_with_its_words_and_its_requests() {
     let text = lines(&before, &now);
     let away = "AWAY: has not answered for 12.3 s (SlowDown), writers and syncs wait";
     assert!(text.contains(away) && !text.contains("HANGS"), "{text}");
+    now.devices[0].status.away_ns = None;
+    now.devices[0].store.as_mut().unwrap().waiting_ns = 1_500_000_000;
+    now.devices[0].store.as_mut().unwrap().waiting = 1;
+    let text = lines(&before, &now);
+    let waiting = "waiting for the store: 1 request, the oldest for 1.50 s (SlowDown)";
+    assert!(text.contains(waiting) && !text.contains("AWAY"), "{text}");
     assert!(text.contains("requests PUT 60 (100/s) GET 7 (0/s) LIST 0 (0/s) DELETE 0 (0/s)"), "{text}");
 }

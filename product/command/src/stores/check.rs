@@ -55,6 +55,11 @@ impl Check {
         if checked.report.is_sound() {
             return Ok(());
         }
+        if !checked.report.is_damaged() {
+            return Err(Failure::failed(format!(
+                "{url} could not be read whole; check it again once the store gives all"
+            )));
+        }
         Err(Failure::failed(format!("{url} is damaged; restore the files that are named, or remove them")))
     }
 }
@@ -68,7 +73,7 @@ impl Checked {
     }
 
     fn text(&self) -> String {
-        let CheckReport { segments, extents, damaged, orphans, miscounted, misfits } = &self.report;
+        let CheckReport { segments, extents, damaged, unread, orphans, miscounted, misfits } = &self.report;
         let (segments, extents) = (units::count(*segments), units::count(*extents));
         let mut lines = vec![format!("{segments} segments and {extents} extents were read.")];
         if !orphans.is_empty() {
@@ -82,6 +87,9 @@ impl Checked {
                 lines.push(format!("  {path}: bytes {} to {} cannot be read", range.start, range.end));
             }
         }
+        let unread =
+            unread.iter().map(|(segment, why)| format!("not read: {}: {}", segment.name(), output::shown(why)));
+        lines.extend(unread);
         let miscounted = miscounted.iter().map(|(segment, (counted, found))| {
             format!("miscounted: {}: {found} live bytes, and its record says {counted}", segment.name())
         });
@@ -101,6 +109,7 @@ impl Checked {
                 .map(|range| json!({ "file": self.path(range.ino), "start": range.start, "end": range.end }));
             json!({ "segment": segment.name(), "why": error.to_string(), "bytes": ranges.collect::<Vec<_>>() })
         });
+        let unread = report.unread.iter().map(|(segment, why)| json!({ "segment": segment.name(), "why": why }));
         let miscounted = report.miscounted.iter().map(|(segment, (counted, found))| {
             json!({ "segment": segment.name(), "counted_bytes": counted, "live_bytes": found })
         });
@@ -110,6 +119,7 @@ impl Checked {
             "extents": report.extents,
             "orphans": report.orphans.len(),
             "damaged": damaged.collect::<Vec<_>>(),
+            "unread": unread.collect::<Vec<_>>(),
             "miscounted": miscounted.collect::<Vec<_>>(),
             "misfits": report.misfits.iter().map(|ino| self.path(*ino)).collect::<Vec<_>>(),
         })

@@ -264,6 +264,16 @@ impl Model {
                 client: waiter.client.clone(),
                 file: Some(waiter.file.clone()),
             }));
+            let store = device.store.as_ref().and_then(|store| Some((store.slow_ns()?, store.waiting)));
+            rows.extend(store.map(|(longest_ns, times)| WaitRow {
+                ended_ns_ago: None,
+                longest_ns,
+                times,
+                waits_for: "store".to_owned(),
+                device: device.status.name.clone(),
+                client: None,
+                file: None,
+            }));
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.longest_ns));
         let mut ended = Vec::<WaitRow>::new();

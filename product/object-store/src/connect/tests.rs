@@ -75,5 +75,5 @@ fn keys_from_another_program_are_refused_with_advice() {
 #[test]
 fn a_secret_is_not_printed() {
     let keys = Keys { id: "id".to_owned(), secret: "hidden".to_owned() };
-    assert!(!format!("{:?}", Options { keys: Some(keys), endpoint: None }).contains("hidden"));
+    assert!(!format!("{:?}", Options { keys: Some(keys), ..Options::default() }).contains("hidden"));
 }

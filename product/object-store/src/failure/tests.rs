@@ -13,6 +13,7 @@ fn generic(source: impl std::error::Error + Send + Sync + 'static) -> Error {
 fn kind(error: &Error) -> ObjectError {
     match Failure::of(error).seen() {
         ObjectError::Refused(_) => ObjectError::Refused(String::new()),
+        ObjectError::Full(_) => ObjectError::Full(String::new()),
         kind => kind,
     }
 }
@@ -26,15 +27,49 @@ fn only_a_request_that_was_not_sent_is_busy() {
     }
 }
 
+// rule: Each error of a directory as a store has a name.
 #[test]
-fn failures_of_a_directory_keep_their_kind() {
-    for (error, expected) in [
-        (io::ErrorKind::NotFound, ObjectError::Missing),
-        (io::ErrorKind::PermissionDenied, ObjectError::Refused(String::new())),
-        (io::ErrorKind::StorageFull, ObjectError::Unknown),
+fn failures_of_a_directory_have_their_names() {
+    for (errno, expected) in [
+        (libc_errno::ENOENT, ObjectError::Missing),
+        (libc_errno::EACCES, ObjectError::Denied),
+        (libc_errno::EPERM, ObjectError::Denied),
+        (libc_errno::EROFS, ObjectError::Denied),
+        (libc_errno::EIO, ObjectError::Denied),
+        (libc_errno::ENAMETOOLONG, ObjectError::Denied),
+        (libc_errno::ENOTDIR, ObjectError::Denied),
+        (libc_errno::EISDIR, ObjectError::Denied),
+        (libc_errno::ELOOP, ObjectError::Denied),
+        (libc_errno::ENOSPC, ObjectError::Full(String::new())),
+        (libc_errno::EDQUOT, ObjectError::Full(String::new())),
+        (libc_errno::EMFILE, ObjectError::Unknown),
+        (libc_errno::ENOMEM, ObjectError::Unknown),
+        (libc_errno::ETIMEDOUT, ObjectError::Unknown),
     ] {
-        assert_eq!(kind(&generic(io::Error::from(error))), expected);
+        assert_eq!(kind(&generic(io::Error::from_raw_os_error(errno))), expected, "{errno}");
     }
+    let directory = |text: &str| Error::Generic { store: "LocalFileSystem", source: text.into() };
+    assert_eq!(kind(&directory("something new")), ObjectError::Denied, "it is not repeated without end");
+    let beyond = "Out of range of file /d/x, expected: 9, actual: 4";
+    assert!(matches!(Failure::of(&directory(beyond)), Failure::Refused(_) | Failure::Beyond(_)));
+}
+
+/// Numbers of Linux.
+mod libc_errno {
+    pub(super) const EPERM: i32 = 1;
+    pub(super) const ENOENT: i32 = 2;
+    pub(super) const EIO: i32 = 5;
+    pub(super) const ENOMEM: i32 = 12;
+    pub(super) const EACCES: i32 = 13;
+    pub(super) const ENOTDIR: i32 = 20;
+    pub(super) const EISDIR: i32 = 21;
+    pub(super) const EMFILE: i32 = 24;
+    pub(super) const ENOSPC: i32 = 28;
+    pub(super) const EROFS: i32 = 30;
+    pub(super) const ENAMETOOLONG: i32 = 36;
+    pub(super) const ELOOP: i32 = 40;
+    pub(super) const ETIMEDOUT: i32 = 110;
+    pub(super) const EDQUOT: i32 = 122;
 }
 
 #[test]
@@ -44,4 +79,17 @@ fn the_words_are_the_stores() {
     assert_eq!(words(body), "AccessDenied: Access Denied.");
     assert_eq!(words("<Code>NoSuchKey</Code>"), "NoSuchKey");
     assert_eq!(words(&"ä".repeat(400)).chars().count(), 301);
+}
+
+// rule: The words about a failure have all its sources, and neither a secret nor an escape sequence.
+#[test]
+fn the_words_have_the_whole_chain_and_no_secret() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("outer")]
+    struct Outer(#[source] io::Error);
+    let words_of = |text: &str| Failure::of(&generic(Outer(io::Error::other(text.to_owned())))).words();
+    assert!(words_of("connection refused").ends_with("outer: connection refused"));
+    assert_eq!(words_of("\u{1b}[31mred\u{7}\u{9b}x"), "outer: [31mred x");
+    let said = words_of("GET https://me:pass@host/a?X-Amz-Signature=abc&sig=def failed");
+    assert!(said.ends_with("GET https://host/a failed"), "{said}");
 }

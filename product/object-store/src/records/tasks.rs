@@ -18,6 +18,7 @@ use super::compactor::{self, Compaction};
 use super::log::{Caller, Demand, log};
 use super::pending::{Given, Pending, Sent};
 use super::settings::{FLUSH_EVERY, LOGS_MAX, MANIFEST_POLL, UNCOMPACTED_MIN};
+use crate::failure::chain;
 
 /// Batches that nobody waits for gather so long on their way to the database.
 const GATHERED_FOR: Duration = Duration::from_millis(2);
@@ -207,8 +208,8 @@ fn as_one(sent: &[Sent]) -> WriteBatch {
 /// The meaning of an error of the database. It retries for itself, so each is an end.
 pub(super) fn reason(error: &Error) -> RecordsError {
     match error.kind() {
-        ErrorKind::Closed(closed) => of_close(closed, &error.to_string()),
-        _ => RecordsError::Closed(error.to_string()),
+        ErrorKind::Closed(closed) => of_close(closed, &chain(error)),
+        _ => RecordsError::Closed(chain(error)),
     }
 }
 

@@ -23,6 +23,7 @@ use super::world::{Broken, MS, Shared, now_ns};
 use crate::address::{Address, Place};
 use crate::clock::Time;
 use crate::objects::StoreObjects;
+use crate::patience::Patience;
 use crate::records::StoreRecords;
 use crate::site::Site;
 use crate::threads::Threads;
@@ -52,7 +53,7 @@ impl Desk {
             url: "sim://".to_owned(),
             address: Address { place: Place::Memory, prefix: Path::from("volume") },
             threads: Threads::of(handle),
-            wire: Arc::new(Wire::new(Arc::new(store), now_ns)),
+            wire: Arc::new(Wire::new(Arc::new(store), now_ns, Patience::served())),
             lock: None,
             time: Time { now_ns, replay: Some((Arc::new(SimClock), seed)) },
             is_split: AtomicBool::new(false),

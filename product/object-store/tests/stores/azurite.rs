@@ -6,7 +6,7 @@ use afflux_object_store::{Access, Keys, Options, Store, StoreError};
 use afflux_scratch::skipped;
 use bytes::Bytes;
 
-use crate::{objects, records, volume, wait};
+use crate::{answers, objects, records, volume, wait};
 
 const CONTAINER: &str = "container";
 
@@ -23,7 +23,7 @@ fn start() -> Option<Azurite> {
 
 fn open(azurite: &Azurite, url: &str) -> Result<Store, StoreError> {
     let keys = Keys { id: AZURITE_ACCOUNT.to_owned(), secret: AZURITE_KEY.to_owned() };
-    wait(Store::open(url, &Options { endpoint: Some(azurite.endpoint()), keys: Some(keys) }))
+    wait(Store::open(url, &Options { endpoint: Some(azurite.endpoint()), keys: Some(keys), ..Options::default() }))
 }
 
 fn url(name: &str) -> String {
@@ -40,6 +40,7 @@ fn an_azurite_keeps_all_contracts() {
     objects::contract(&store);
     records::contract(&open_at("records"));
     volume::contract(&open_at("volume"));
+    answers::damage(&open_at);
     let error = open(&azurite, "az://absent/x").map(drop).unwrap_err();
     assert!(matches!(error, StoreError::NoBucket { .. }), "{error}");
 }

@@ -109,7 +109,7 @@ impl World {
 
     fn open(&self, name: &str) -> Store {
         let keys = Keys { id: KEY.to_owned(), secret: SECRET.to_owned() };
-        let options = Options { endpoint: Some(self.0.endpoint()), keys: Some(keys) };
+        let options = Options { endpoint: Some(self.0.endpoint()), keys: Some(keys), ..Options::default() };
         wait(Store::open(&format!("s3://{BUCKET}/{name}"), &options)).unwrap()
     }
 

@@ -160,6 +160,7 @@ impl Heard {
 fn writer() {
     let Some(url) = work() else { return };
     let store = open(&url).unwrap();
+    store.serve();
     let volume = volume(&store, 1);
     let mut versions = BTreeMap::new();
     for ino in 1..=FILES {

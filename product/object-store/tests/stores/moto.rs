@@ -10,7 +10,7 @@ use crate::{objects, records, throttled, volume, wait};
 const BUCKET: &str = "bucket";
 
 /// Starts one with a bucket, or names what is missing.
-fn start() -> Option<Moto> {
+pub(crate) fn start() -> Option<Moto> {
     if let Some(obstacle) = Moto::obstacle() {
         skipped!("{obstacle}");
         return None;
@@ -26,7 +26,8 @@ fn a_moto_keeps_all_contracts() {
     let Some(moto) = start() else { return };
     let open = |name: &str| {
         let keys = Keys { id: KEY.to_owned(), secret: SECRET.to_owned() };
-        let options = Options { endpoint: Some(format!("http://{}", moto.address())), keys: Some(keys) };
+        let options =
+            Options { endpoint: Some(format!("http://{}", moto.address())), keys: Some(keys), ..Options::default() };
         wait(Store::open(&format!("s3://{BUCKET}/{name}"), &options)).unwrap()
     };
     let store = open("objects");

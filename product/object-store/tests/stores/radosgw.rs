@@ -5,7 +5,7 @@ use afflux_object_store::{Access, Keys, Options, Store, StoreError};
 use afflux_scratch::skipped;
 
 use crate::prefixes::{self, Bucket};
-use crate::{kills, objects, records, throttled, volume, wait};
+use crate::{answers, kills, objects, records, throttled, volume, wait};
 
 const BUCKET: &str = "bucket";
 const BYTES: u64 = 2 << 30;
@@ -27,7 +27,7 @@ fn url(name: &str) -> String {
 
 fn open(ceph: &Gateway, url: &str, secret: &str) -> Result<Store, StoreError> {
     let keys = Keys { id: KEY.to_owned(), secret: secret.to_owned() };
-    wait(Store::open(url, &Options { endpoint: Some(ceph.endpoint()), keys: Some(keys) }))
+    wait(Store::open(url, &Options { endpoint: Some(ceph.endpoint()), keys: Some(keys), ..Options::default() }))
 }
 
 /// Other processes have their keys and the address from variables.
@@ -45,6 +45,7 @@ fn a_ceph_keeps_all_contracts() {
     objects::contract(&store);
     records::contract(&open_at("records"));
     volume::contract(&open_at("volume"));
+    answers::damage(&open_at);
     ceph.make_bucket("prefixes", false).unwrap();
     prefixes::contract(&Bucket::of(&ceph.endpoint(), "prefixes"));
     kills::rounds(&url("kills"), &variables(&ceph.endpoint()), 16);

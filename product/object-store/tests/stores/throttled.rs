@@ -23,7 +23,8 @@ pub(crate) fn contract(target: SocketAddr, url: &str) {
     let endpoint = relay.endpoint();
     let open = |endpoint: &str| {
         let keys = Keys { id: KEY.to_owned(), secret: SECRET.to_owned() };
-        wait(Store::open(url, &Options { endpoint: Some(endpoint.to_owned()), keys: Some(keys) })).unwrap()
+        wait(Store::open(url, &Options { endpoint: Some(endpoint.to_owned()), keys: Some(keys), ..Options::default() }))
+            .unwrap()
     };
     let contents = |ino: u64| Bytes::from(vec![ino as u8; 3_000 * 10_usize.pow(ino as u32 % 4)]);
     {

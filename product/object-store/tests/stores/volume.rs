@@ -44,7 +44,9 @@ pub(crate) fn volume(store: &Store, verifier: u64) -> Volume<Impatient> {
     };
     let records = wait(store.records()).unwrap();
     let clock = Impatient(store.clock());
-    wait(ObjectVolume::open(store.objects(), records, clock, Limits::default(), fresh)).unwrap()
+    let volume = wait(ObjectVolume::open(store.objects(), records, clock, Limits::default(), fresh)).unwrap();
+    store.serve();
+    volume
 }
 
 pub(crate) fn contract(store: &Store) {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use super::line_cache::{LineCache, PART_BYTES};
+use crate::collect::refused;
 use crate::error::ObjectVolumeError;
 use crate::format::extent::{Extent, Place, Source};
 use crate::format::pieces::Pieces;
@@ -162,7 +163,7 @@ fn zeros(range: &Range<u64>, copy: &mut impl FnMut(usize, &[u8])) {
 
 fn failed(segment: SegmentId, error: ObjectError) -> ObjectVolumeError {
     match error {
-        ObjectError::Refused(why) => ObjectVolumeError::Refused(why),
-        _ => ObjectVolumeError::Missing(segment),
+        ObjectError::Missing => ObjectVolumeError::Missing(segment),
+        error => refused(error),
     }
 }

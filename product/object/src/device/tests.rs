@@ -3,9 +3,13 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use afflux_engine::DeviceError;
+
 use super::ahead::ReadsAhead;
+use super::error::device_error;
 use super::inline::InlineBytes;
 use super::line_cache::LineCache;
+use crate::error::ObjectVolumeError;
 use crate::format::segment_id::SegmentId;
 use crate::seams::ObjectError;
 use bytes::Bytes;
@@ -79,4 +83,19 @@ fn parts_are_fetched_once_and_the_oldest_go() {
     assert_eq!(part(64, Ok(Bytes::new())), (true, 1));
     assert_eq!(part(0, Ok(Bytes::new())), (true, 0));
     assert_eq!(part(1, Ok(Bytes::new())), (true, 1), "the oldest went");
+}
+
+// rule: A refusal of the store is no lack of a user's rights, and each error has a number that programs know.
+#[test]
+fn a_refusal_of_the_store_is_an_error_of_the_device() {
+    let segment = SegmentId::new(1, 2).unwrap();
+    let io = |errno| DeviceError::Io { errno };
+    for (error, expected) in [
+        (ObjectVolumeError::Refused("AccessDenied".to_owned()), io(5)),
+        (ObjectVolumeError::NotOurs(segment), io(5)),
+        (ObjectVolumeError::Missing(segment), io(117)),
+        (ObjectVolumeError::Full("no space".to_owned()), DeviceError::NoSpace),
+    ] {
+        assert_eq!(device_error(&error), expected, "{error}");
+    }
 }

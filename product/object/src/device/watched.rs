@@ -34,9 +34,11 @@ impl<O: Objects, P: Platform> WatchedObjects<O, P> {
         Self { objects, platform: Arc::clone(platform), failing_since, too_many }
     }
 
-    /// Since when the store has been away.
+    /// Since when the store has been away: by the requests of this device, or by all that the store itself counts.
     pub(super) fn away_since(&self, now: Nanos) -> Option<Nanos> {
-        let since = Some(self.failing_since.load(Ordering::Relaxed)).filter(|since| *since != THERE).map(Nanos)?;
+        let failing = Some(self.failing_since.load(Ordering::Relaxed)).filter(|since| *since != THERE).map(Nanos);
+        let counted = Nanos(now.0.saturating_sub(self.objects.away_ns()));
+        let since = failing.map_or(counted, |since| since.min(counted));
         (now.since(since) >= AWAY_NS).then_some(since)
     }
 
@@ -49,7 +51,7 @@ impl<O: Objects, P: Platform> WatchedObjects<O, P> {
         let sent = self.platform.now();
         let answer = request.await;
         match &answer {
-            Err(error @ (ObjectError::Busy | ObjectError::Unknown)) => {
+            Err(error @ (ObjectError::Busy | ObjectError::Unknown | ObjectError::Denied)) => {
                 self.failing_since.fetch_min(sent.0, Ordering::Relaxed);
                 self.too_many.fetch_add(u64::from(*error == ObjectError::Busy), Ordering::Relaxed);
             }
@@ -74,5 +76,9 @@ impl<O: Objects, P: Platform> Objects for WatchedObjects<O, P> {
 
     async fn delete(&self, name: &str) -> Result<(), ObjectError> {
         self.watch(self.objects.delete(name)).await
+    }
+
+    fn away_ns(&self) -> u64 {
+        self.objects.away_ns()
     }
 }

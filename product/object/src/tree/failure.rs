@@ -18,6 +18,7 @@ impl From<ObjectVolumeError> for VolumeError {
     fn from(error: ObjectVolumeError) -> Self {
         match error {
             ObjectVolumeError::Records(RecordsError::ReadOnly) => Self::ReadOnly,
+            ObjectVolumeError::Full(_) => Self::NoSpace,
             ObjectVolumeError::Damaged(_) | ObjectVolumeError::Missing(_) => Self::Io { errno: EUCLEAN },
             _ => Self::Io { errno: EIO },
         }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use afflux_engine::WaitTimes;
 
 use super::{Seen, sentence};
-use crate::control::messages::{FigureGauge, PauseGauges, PeerGauges, Report, WaiterGauges};
+use crate::control::messages::{FigureGauge, PauseGauges, PeerGauges, Report, StoreGauges, WaiterGauges};
 use crate::stat::tests::report;
 
 const S: u64 = 1_000_000_000;
@@ -43,6 +43,23 @@ fn a_store_that_is_away_comes_before_a_disk_that_hangs() {
         said,
         "The store behind sda1 is the cause: it has not answered for 13.0 s, and its writers and syncs wait."
     );
+}
+
+// rule: while a request to a store waits, nobody says that nothing waits
+#[test]
+fn a_request_that_waits_for_its_store_is_the_cause_though_no_call_waits_in_the_engine() {
+    let told = |waiting_ns, trouble: Option<&str>| {
+        told(|now| {
+            let trouble = trouble.map(str::to_owned);
+            now.devices[0].store = Some(StoreGauges { waiting: 2, waiting_ns, trouble, ..StoreGauges::default() });
+        })
+    };
+    assert_eq!(
+        told(3 * S, Some("SlowDown")),
+        "The store behind sda1 is the cause: 2 requests wait for it, the oldest for 3.00 s (SlowDown)."
+    );
+    assert!(told(S, None).contains("is the cause: 2 requests wait"));
+    assert!(!told(S - 1, None).contains("store"), "requests that pass are no waits");
 }
 
 #[test]

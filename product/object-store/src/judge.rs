@@ -1,0 +1,135 @@
+//! Which failures are repeated, and which are final.
+//!
+//! The layers above repeat a request without end. Here is decided when an end comes, by the request, the answer and the time
+//! for which it has been repeated. `docs/stores.md` has the table.
+//!
+//! Owns: the end of repeats, the marks that the layers above know.
+//! Does not own: the pauses between tries (the layers above), the times (`patience`), the list of waits (`waits`).
+//! Invariants: an error is either one that the layers above repeat, or an answer, or marked as final.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::path::Path;
+use object_store::{Error, Result};
+use slatedb_common::retry::NonRetryable;
+
+use crate::failure::Failure;
+use crate::patience::{Patience, is_data};
+use crate::shown::{Answer, Shown};
+use crate::waits::{Sent, Waiting};
+
+/// The judge of one store.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    now_ns: fn() -> u64,
+    pub(crate) patience: Patience,
+    pub(crate) waiting: Arc<Waiting>,
+    pub(crate) shown: Shown,
+}
+
+/// Words as an error.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Said(String);
+
+/// A failure that was repeated for long enough.
+#[derive(Debug, thiserror::Error)]
+#[error("{words}")]
+pub(crate) struct Over {
+    words: String,
+    pub(crate) failure: Failure,
+}
+
+/// An error that the layers above repeat.
+pub(crate) fn said(words: String) -> Error {
+    Error::Generic { store: "afflux", source: Box::new(Said(words)) }
+}
+
+/// An error that no layer repeats.
+pub(crate) fn over(words: String) -> Error {
+    ended(Failure::Refused(words))
+}
+
+fn ended(failure: Failure) -> Error {
+    let over = Over { words: failure.clone().words(), failure };
+    Error::Generic { store: "afflux", source: Box::new(NonRetryable(Box::new(over))) }
+}
+
+impl Judge {
+    pub(crate) fn new(now_ns: fn() -> u64, patience: Patience) -> Arc<Self> {
+        Arc::new(Self { now_ns, patience, waiting: Waiting::new(now_ns), shown: Shown::default() })
+    }
+
+    /// The answer as the layers above get it.
+    pub(crate) fn judge<T>(&self, sent: &Sent, path: &Path, result: Result<T>) -> Result<T> {
+        match result {
+            Ok(found) => {
+                self.shown.trust(path);
+                self.hear(sent);
+                Ok(found)
+            }
+            Err(Error::NotFound { .. }) if self.doubts(path, Answer::Absent) => {
+                Err(self.fail(sent, path, said(format!("{path} is not found, though it must be there"))))
+            }
+            Err(error) if is_answer(&error) => {
+                self.hear(sent);
+                Err(error)
+            }
+            Err(error) => Err(self.fail(sent, path, error)),
+        }
+    }
+
+    fn hear(&self, sent: &Sent) {
+        self.waiting.hears();
+        sent.ends();
+    }
+
+    /// A request failed: the error for the layers above.
+    fn fail(&self, sent: &Sent, path: &Path, error: Error) -> Error {
+        let failure = Failure::of(&error);
+        let (is_over, is_beyond) = (matches!(failure, Failure::Over(_)), matches!(failure, Failure::Beyond(_)));
+        if is_beyond && self.doubts(path, Answer::Wrong) {
+            sent.fails(failure.words());
+            // Until it is believed, it is no answer.
+            return said(format!("{path} ends before the bytes that were asked for"));
+        }
+        if !is_over && !is_beyond && !self.patience.is_over(&failure, path, sent.waited_ns()) {
+            sent.fails(failure.words());
+            return error;
+        }
+        self.hear(sent);
+        // The reader of data wants to know that a part is not there.
+        if is_over || (is_beyond && is_data(path)) { error } else { ended(failure) }
+    }
+
+    /// Whether an answer contradicts what the store has shown, and is asked for again.
+    pub(crate) fn doubts(&self, path: &Path, answer: Answer) -> bool {
+        self.shown.doubts(path, answer, (self.now_ns)(), self.patience.doubt_ns(path, answer))
+    }
+
+    /// Waits for the head of an answer. Where somebody watches the start of a program, no single request waits for long.
+    pub(crate) async fn timed<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
+        let Some(limit_ns) = self.patience.limit_ns() else { return request.await };
+        match tokio::time::timeout(Duration::from_nanos(limit_ns), request).await {
+            Ok(result) => result,
+            Err(_) => Err(said(format!("no answer for {} s", limit_ns / 1_000_000_000))),
+        }
+    }
+}
+
+/// Whether the layers above take it for an answer.
+fn is_answer(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::NotFound { .. }
+            | Error::AlreadyExists { .. }
+            | Error::Precondition { .. }
+            | Error::NotModified { .. }
+            | Error::NotImplemented { .. }
+            | Error::NotSupported { .. }
+    )
+}
+
+#[cfg(test)]
+mod tests;
