@@ -18,6 +18,14 @@ pub(crate) enum Mood {
     NoBucket,
     /// It is too busy for anything.
     Away,
+    /// It is too busy for the log of records.
+    LogAway,
+    /// It lists, and gives no object.
+    RefusesReads,
+    /// It gives no object of data.
+    RefusesData,
+    /// It knows these keys alone.
+    WantsKey(&'static str),
 }
 
 #[derive(Debug)]
@@ -116,7 +124,22 @@ impl FakeStore {
             Mood::Denied => return Answer::error(403, "InvalidAccessKeyId"),
             Mood::NoBucket => return Answer::error(404, "NoSuchBucket"),
             Mood::Away => return Answer::error(503, "SlowDown"),
-            Mood::Good | Mood::NoConditions => {}
+            Mood::WantsKey(key) => {
+                let signed = request.headers.get("authorization").cloned().unwrap_or_default();
+                if !signed.contains(&format!("Credential={key}/")) {
+                    return Answer::error(403, "InvalidAccessKeyId");
+                }
+            }
+            Mood::LogAway if request.method == "PUT" && request.path.contains("/wal/") => {
+                return Answer::error(503, "SlowDown");
+            }
+            Mood::RefusesReads if request.method == "GET" && !request.query.contains_key("list-type") => {
+                return Answer::error(403, "AccessDenied");
+            }
+            Mood::RefusesData if request.method == "GET" && request.path.contains("/data/") => {
+                return Answer::error(403, "AccessDenied");
+            }
+            Mood::Good | Mood::NoConditions | Mood::LogAway | Mood::RefusesReads | Mood::RefusesData => {}
         }
         let Some((_, key)) = request.path.trim_start_matches('/').split_once('/').filter(|(_, key)| !key.is_empty())
         else {
@@ -128,7 +151,7 @@ impl FakeStore {
                 let (none, matching) = (request.headers.get("if-none-match"), request.headers.get("if-match"));
                 let is_refused = (none.is_some() && tag.is_some())
                     || matching.is_some_and(|wanted| tag.is_none_or(|tag| *wanted != format!("\"{tag}\"")));
-                if is_refused && state.mood == Mood::Good {
+                if is_refused && state.mood != Mood::NoConditions {
                     return Answer::error(412, "PreconditionFailed");
                 }
                 state.changes += 1;

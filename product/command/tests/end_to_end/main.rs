@@ -50,6 +50,8 @@ mod store_mounts;
 mod stores;
 #[cfg(feature = "object")]
 mod stores_away;
+#[cfg(feature = "object")]
+mod stores_refuse;
 mod systemd;
 mod terminal;
 mod tools;

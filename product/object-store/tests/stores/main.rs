@@ -5,6 +5,7 @@
 //! Invariants: a test that needs a program which is not there is skipped by name.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test crate, also outside its test functions")]
 
+mod answers;
 mod azurite;
 mod bill;
 mod child;
