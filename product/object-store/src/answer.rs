@@ -38,7 +38,7 @@ pub(crate) enum Asked {
     Whole,
     /// A change: an object, a part of one.
     Change,
-    /// A copy, whose source may be absent.
+    /// A copy. Its source may be absent.
     Copy,
     Removal,
 }
@@ -72,7 +72,7 @@ impl Asked {
 
     /// The status that the layers above see of a success, by its head.
     pub(crate) fn success(self, status: StatusCode, headers: &HeaderMap) -> StatusCode {
-        // Nobody asked for it, and the length would be another one.
+        // The request asked for no compression, and the length would be another one.
         if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity" && coding != "aws-chunked") {
             return AWAY;
         }

@@ -8,8 +8,7 @@ use std::error::Error;
 
 use slatedb::{CloseReason, ErrorKind};
 
-use crate::failure::{Failure, chain};
-use crate::judge::Over;
+use crate::failure::{Failure, Over, chain};
 
 /// The failure of the request behind an error of the database, if it was repeated for long enough.
 fn failure(error: &slatedb::Error) -> Option<&Failure> {

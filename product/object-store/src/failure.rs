@@ -41,6 +41,20 @@ pub(crate) enum Failure {
     Over(String),
 }
 
+/// A failure that was repeated for long enough.
+#[derive(Debug, thiserror::Error)]
+#[error("{words}")]
+pub(crate) struct Over {
+    words: String,
+    pub(crate) failure: Failure,
+}
+
+impl Over {
+    pub(crate) fn new(failure: Failure) -> Self {
+        Self { words: failure.clone().words(), failure }
+    }
+}
+
 impl Failure {
     pub(crate) fn of(error: &object_store::Error) -> Self {
         use object_store::Error;

@@ -1,8 +1,11 @@
 //! The folders of a volume.
 //!
-//! Owns: their names.
-//! Does not own: the objects in them.
-//! Invariants: a volume has objects in these folders alone, and few beside them.
+//! Owns: their names; which objects are records, which have data of files.
+//! Does not own: names of single objects.
+//! Invariants: a volume has objects in these folders alone, and few beside them. A folder of the same name in the volume's prefix
+//! changes nothing.
+
+use object_store::path::Path;
 
 /// The database of records.
 pub(crate) const RECORDS: &str = "records";
@@ -12,3 +15,29 @@ pub(crate) const MANIFESTS: &str = "records/manifest";
 pub(crate) const DATA: &str = "data";
 /// The objects of probes.
 pub(crate) const PROBES: &str = "probe";
+/// Objects of the records that change have this folder.
+const CHANGING: &str = "gc";
+
+/// Whether it is an object of the records that never changes.
+pub(crate) fn is_record(path: &Path) -> bool {
+    in_records(path) && !is_for_hosts(path) && !path.parts().any(|part| part.as_ref() == CHANGING)
+}
+
+/// Whether an object has data of files. The others are records, and those by which hosts find each other.
+pub(crate) fn is_data(path: &Path) -> bool {
+    !is_for_hosts(path) && !in_records(path)
+}
+
+/// Whether hosts find each other by it.
+fn is_for_hosts(path: &Path) -> bool {
+    matches!(path.filename(), Some("holder" | "clock"))
+}
+
+/// Whether the last of the volume's folders in the path is that of the records. The prefix may have such folders, too.
+fn in_records(path: &Path) -> bool {
+    let folders = path.parts().filter(|part| [RECORDS, DATA, PROBES].contains(&part.as_ref()));
+    folders.last().is_some_and(|part| part.as_ref() == RECORDS)
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,8 +14,9 @@ use object_store::path::Path;
 use object_store::{Error, Result};
 use slatedb_common::retry::NonRetryable;
 
-use crate::failure::Failure;
-use crate::patience::{Patience, is_data};
+use crate::failure::{Failure, Over};
+use crate::folders::is_data;
+use crate::patience::Patience;
 use crate::shown::{Answer, Shown};
 use crate::waits::{Sent, Waiting};
 
@@ -33,14 +34,6 @@ pub(crate) struct Judge {
 #[error("{0}")]
 struct Said(String);
 
-/// A failure that was repeated for long enough.
-#[derive(Debug, thiserror::Error)]
-#[error("{words}")]
-pub(crate) struct Over {
-    words: String,
-    pub(crate) failure: Failure,
-}
-
 /// An error that the layers above repeat.
 pub(crate) fn said(words: String) -> Error {
     Error::Generic { store: "afflux", source: Box::new(Said(words)) }
@@ -52,8 +45,7 @@ pub(crate) fn over(words: String) -> Error {
 }
 
 fn ended(failure: Failure) -> Error {
-    let over = Over { words: failure.clone().words(), failure };
-    Error::Generic { store: "afflux", source: Box::new(NonRetryable(Box::new(over))) }
+    Error::Generic { store: "afflux", source: Box::new(NonRetryable(Box::new(Over::new(failure)))) }
 }
 
 impl Judge {

@@ -12,8 +12,8 @@ use object_store::path::Path;
 
 use crate::address::Place;
 use crate::failure::Failure;
+use crate::folders::is_data;
 use crate::shown::Answer;
-use crate::folders::RECORDS;
 
 const S: u64 = 1_000_000_000;
 /// An opening or a check repeats a request for so long.
@@ -75,12 +75,6 @@ impl Patience {
         let is_believed = !self.is_remote && most_ns != NONE;
         is_believed || waited_ns >= self.limit_ns().unwrap_or(NONE).min(most_ns)
     }
-}
-
-/// Whether an object has data of files. The others are records, and those by which hosts find each other.
-pub(crate) fn is_data(path: &Path) -> bool {
-    let is_for_hosts = matches!(path.filename(), Some("holder" | "clock"));
-    !is_for_hosts && !path.parts().any(|part| part.as_ref() == RECORDS)
 }
 
 #[cfg(test)]

@@ -13,14 +13,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use object_store::path::Path;
 
-use crate::patience::is_data;
-use crate::folders::RECORDS;
+use crate::folders::{is_data, is_record};
 
 /// Names that are kept. An opening reads some hundred objects after a list.
 const NAMES_MAX: usize = 8_192;
-/// Objects of the records that change have this folder.
-const CHANGING: &str = "gc";
-/// The folder of objects that only the records name; nobody looks for one that may be absent.
+/// The folder of objects that only the records name. The database looks for no object there that may be absent.
 const NAMED: &str = "compacted";
 
 /// An answer.
@@ -101,18 +98,6 @@ impl Names {
         }
         self.known.entry(path.clone()).or_default()
     }
-}
-
-/// Whether it is an object of the records that never changes.
-fn is_record(path: &Path) -> bool {
-    let mut is_record = false;
-    for part in path.parts() {
-        is_record |= part.as_ref() == RECORDS;
-        if is_record && part.as_ref() == CHANGING {
-            return false;
-        }
-    }
-    is_record
 }
 
 #[cfg(test)]

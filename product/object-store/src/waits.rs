@@ -20,7 +20,7 @@ const GIVEN_UP_NS: u64 = 15 * S;
 const WAITING_MAX: usize = 4_096;
 /// A store is away if a request has failed for so long.
 const FAILING_NS: u64 = 5 * S;
-/// It is away, too, if it said nothing for so long while a request is in flight: a large one takes its time.
+/// A store is away, too, if it said nothing for so long while a request is in flight. A large request takes its time.
 const SILENT_NS: u64 = 10 * S;
 
 /// The kind of a request.

@@ -152,7 +152,7 @@ impl Wire {
         matches!(self.inner.head(location).await, Err(Error::NotFound { .. }))
     }
 
-    /// Reads the bytes of an object that changes never, and compares them with what the store has shown.
+    /// Reads the bytes of an object that never changes. Their number must be the one that the store has shown.
     async fn whole(&self, path: &Path, found: GetResult, is_all: bool) -> Result<GetResult> {
         let (meta, range) = (found.meta.clone(), found.range.clone());
         let (attributes, extensions) = (found.attributes.clone(), found.extensions.clone());

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::collect::{next_page, refused};
-use crate::error::ObjectVolumeError;
+use crate::collect::next_page;
+use crate::error::{ObjectVolumeError, refused};
 use crate::format::extent::{Extent, Place, Source};
 use crate::format::records::{Body, SegmentBytes, SegmentRecord, file_key};
 use crate::format::segment::{LINE_BYTES, OBJECT_BYTES_MAX, check_lines, directory, lines};
@@ -57,7 +57,7 @@ impl CheckReport {
         !self.is_damaged() && self.unread.is_empty()
     }
 
-    /// Something is wrong with what could be read.
+    /// The part that could be read has a fault.
     pub fn is_damaged(&self) -> bool {
         !(self.damaged.is_empty() && self.miscounted.is_empty() && self.misfits.is_empty())
     }
@@ -95,7 +95,7 @@ struct Check<'a, O, R, C> {
 
 /// The pauses before further looks for a segment that a list has shown.
 const PAUSES_NS: [u64; 3] = [500_000_000, 1_000_000_000, 2_000_000_000];
-/// A store that refuses so many segments one after another refuses all.
+/// After so many refused segments in a row, the check ends: the store refuses all.
 const REFUSED_MAX: u32 = 3;
 
 /// The sums over one file's extents.

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use crate::control::Rule;
-use crate::error::ObjectVolumeError;
+use crate::error::{ObjectVolumeError, refused};
 use crate::format::error::FormatError;
 use crate::format::records::{SegmentBytes, SegmentRecord};
 use crate::format::segment_id::SegmentId;
@@ -175,13 +175,5 @@ pub(crate) fn next_page(found: &[Record], most: usize, end: &Key) -> Key {
     match found.last() {
         Some((last, _)) if found.len() == most => [last.as_slice(), &[0]].concat(),
         _ => end.clone(),
-    }
-}
-
-pub(crate) fn refused(error: ObjectError) -> ObjectVolumeError {
-    match error {
-        ObjectError::Refused(why) => ObjectVolumeError::Refused(why),
-        ObjectError::Full(why) => ObjectVolumeError::Full(why),
-        error => ObjectVolumeError::Refused(format!("{error:?}")),
     }
 }

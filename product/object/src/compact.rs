@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use crate::collect::refused;
-use crate::error::ObjectVolumeError;
+use crate::error::{ObjectVolumeError, refused};
 use crate::format::extent::{Extent, Source};
 use crate::format::records::{SegmentBytes, SegmentRecord};
 use crate::format::segment::{OBJECT_BYTES_MAX, check_lines, directory, lines};

@@ -6,7 +6,7 @@
 
 use crate::format::error::FormatError;
 use crate::format::segment_id::SegmentId;
-use crate::seams::RecordsError;
+use crate::seams::{ObjectError, RecordsError};
 
 /// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,5 +55,14 @@ impl ObjectVolumeError {
     /// any other error the next operation may succeed.
     pub fn is_loss(&self) -> bool {
         matches!(self, Self::Records(RecordsError::Fenced | RecordsError::Closed(_)) | Self::Closed)
+    }
+}
+
+/// The error of an operation whose request got no other answer.
+pub(crate) fn refused(error: ObjectError) -> ObjectVolumeError {
+    match error {
+        ObjectError::Refused(why) => ObjectVolumeError::Refused(why),
+        ObjectError::Full(why) => ObjectVolumeError::Full(why),
+        error => ObjectVolumeError::Refused(format!("{error:?}")),
     }
 }

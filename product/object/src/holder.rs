@@ -6,8 +6,7 @@
 
 use bytes::Bytes;
 
-use crate::collect::refused;
-use crate::error::ObjectVolumeError;
+use crate::error::{ObjectVolumeError, refused};
 use crate::format::error::FormatError;
 use crate::retry::until_answered;
 use crate::seams::{Clock, DatedObjects, ObjectError, Objects};

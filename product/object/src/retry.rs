@@ -10,8 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::lock::Mutex;
 
-use crate::collect::refused;
-use crate::error::ObjectVolumeError;
+use crate::error::{ObjectVolumeError, refused};
 use crate::format::segment::SegmentWriter;
 use crate::format::segment_id::SegmentId;
 use crate::seams::{Clock, Created, ObjectError, Objects, Parts};
@@ -19,8 +18,8 @@ use crate::seams::{Clock, Created, ObjectError, Objects, Parts};
 const FIRST_PAUSE_NS: u64 = 100_000_000;
 const LONGEST_PAUSE_NS: u64 = 5_000_000_000;
 
-/// Repeats a request until it has an answer, also 'missing' or 'refused'. The store ends the repeats of a request that it
-/// refuses: it says how long they may go on.
+/// Repeats a request until it has an answer, also 'missing' or 'refused'. `Objects` decides when a repeated refusal becomes
+/// 'refused'.
 pub(crate) async fn until_answered<C: Clock, T, F>(clock: &C, mut request: impl FnMut() -> F) -> Result<T, ObjectError>
 where
     F: Future<Output = Result<T, ObjectError>>,

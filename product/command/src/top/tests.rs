@@ -8,7 +8,9 @@ use super::keys::Choices;
 use super::model::Model;
 use super::rows::{Load, Order, Rows, WaitRow};
 use super::{lines, table};
-use crate::control::messages::{DelayGauges, FigureGauge, Happened, PeerGauges, Report, TraceEvent, WaiterGauges};
+use crate::control::messages::{
+    DelayGauges, FigureGauge, Happened, PeerGauges, Report, StoreGauges, TraceEvent, WaiterGauges,
+};
 use crate::stat::tests::report;
 
 const S: u64 = 1_000_000_000;
@@ -115,6 +117,19 @@ fn waits_that_last_come_before_those_that_ended_and_the_last_of_these_first() {
     assert_eq!(ago, [(None, 2, 7 * S), (None, 2, 5), (Some(S / 2), 1, 9), small], "alike ones are one row");
     assert_eq!(rows.lost_events, 3);
     assert_eq!(rows.files.iter().find(|row| row.name == "/mnt/long").unwrap().waiting, 2);
+}
+
+#[test]
+fn requests_that_wait_for_a_store_are_a_row_of_waits() {
+    let (mut model, mut report) = (after(2), at(3));
+    let store = |waiting_ns| Some(StoreGauges { waiting: 4, waiting_ns, ..StoreGauges::default() });
+    report.devices[0].store = store(2 * S);
+    model.take(Sample { report: report.clone(), events: Vec::new(), lost: 0 });
+    let row = model.rows().waits[0].clone();
+    assert_eq!((row.waits_for.as_str(), row.times, row.longest_ns, row.ended_ns_ago), ("store", 4, 2 * S, None));
+    report.devices[0].store = store(S / 2);
+    model.take(Sample { report, events: Vec::new(), lost: 0 });
+    assert!(model.rows().waits.iter().all(|row| row.waits_for != "store"), "requests that pass are no waits");
 }
 
 #[test]

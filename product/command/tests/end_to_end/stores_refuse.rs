@@ -95,7 +95,7 @@ fn a_read_that_a_store_refuses_is_no_lack_of_rights() {
     server.stop();
 }
 
-// rule: a change of a name that waits for its store is told: nobody says that nothing waits
+// rule: while a change of a name waits for its store, `delays` and `stat` say so
 #[test]
 fn a_name_that_waits_for_its_store_is_told() {
     let (store, scratch) = (FakeStore::start(), Scratch::new());

@@ -3,6 +3,7 @@ use std::io;
 use afflux_object::ObjectError;
 use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
+use rustix::io::Errno;
 
 use super::{Failure, words};
 
@@ -31,45 +32,27 @@ fn only_a_request_that_was_not_sent_is_busy() {
 #[test]
 fn failures_of_a_directory_have_their_names() {
     for (errno, expected) in [
-        (libc_errno::ENOENT, ObjectError::Missing),
-        (libc_errno::EACCES, ObjectError::Denied),
-        (libc_errno::EPERM, ObjectError::Denied),
-        (libc_errno::EROFS, ObjectError::Denied),
-        (libc_errno::EIO, ObjectError::Denied),
-        (libc_errno::ENAMETOOLONG, ObjectError::Denied),
-        (libc_errno::ENOTDIR, ObjectError::Denied),
-        (libc_errno::EISDIR, ObjectError::Denied),
-        (libc_errno::ELOOP, ObjectError::Denied),
-        (libc_errno::ENOSPC, ObjectError::Full(String::new())),
-        (libc_errno::EDQUOT, ObjectError::Full(String::new())),
-        (libc_errno::EMFILE, ObjectError::Unknown),
-        (libc_errno::ENOMEM, ObjectError::Unknown),
-        (libc_errno::ETIMEDOUT, ObjectError::Unknown),
+        (Errno::NOENT, ObjectError::Missing),
+        (Errno::ACCESS, ObjectError::Denied),
+        (Errno::PERM, ObjectError::Denied),
+        (Errno::ROFS, ObjectError::Denied),
+        (Errno::IO, ObjectError::Denied),
+        (Errno::NAMETOOLONG, ObjectError::Denied),
+        (Errno::NOTDIR, ObjectError::Denied),
+        (Errno::ISDIR, ObjectError::Denied),
+        (Errno::LOOP, ObjectError::Denied),
+        (Errno::NOSPC, ObjectError::Full(String::new())),
+        (Errno::DQUOT, ObjectError::Full(String::new())),
+        (Errno::MFILE, ObjectError::Unknown),
+        (Errno::NOMEM, ObjectError::Unknown),
+        (Errno::TIMEDOUT, ObjectError::Unknown),
     ] {
-        assert_eq!(kind(&generic(io::Error::from_raw_os_error(errno))), expected, "{errno}");
+        assert_eq!(kind(&generic(io::Error::from(errno))), expected, "{errno}");
     }
     let directory = |text: &str| Error::Generic { store: "LocalFileSystem", source: text.into() };
     assert_eq!(kind(&directory("something new")), ObjectError::Denied, "it is not repeated without end");
     let beyond = "Out of range of file /d/x, expected: 9, actual: 4";
     assert!(matches!(Failure::of(&directory(beyond)), Failure::Refused(_) | Failure::Beyond(_)));
-}
-
-/// Numbers of Linux.
-mod libc_errno {
-    pub(super) const EPERM: i32 = 1;
-    pub(super) const ENOENT: i32 = 2;
-    pub(super) const EIO: i32 = 5;
-    pub(super) const ENOMEM: i32 = 12;
-    pub(super) const EACCES: i32 = 13;
-    pub(super) const ENOTDIR: i32 = 20;
-    pub(super) const EISDIR: i32 = 21;
-    pub(super) const EMFILE: i32 = 24;
-    pub(super) const ENOSPC: i32 = 28;
-    pub(super) const EROFS: i32 = 30;
-    pub(super) const ENAMETOOLONG: i32 = 36;
-    pub(super) const ELOOP: i32 = 40;
-    pub(super) const ETIMEDOUT: i32 = 110;
-    pub(super) const EDQUOT: i32 = 122;
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl Request {
 enum Way {
     /// The request is sent again until it succeeds.
     Again,
-    /// It is what the caller wants.
+    /// The caller takes it for success.
     Done,
     /// It would be believed: nothing tells it from the store's own success.
     Believed,
@@ -113,7 +113,7 @@ fn again(_: Request) -> Way {
     Way::Again
 }
 
-/// An absent object is what a removal wants.
+/// An absent object ends a removal.
 fn absent(request: Request) -> Way {
     if request == DeleteHolder { Way::Done } else { Way::Again }
 }
@@ -330,7 +330,7 @@ const DAMAGE: [(&str, fn(Bytes) -> Option<Bytes>); 5] = [
     ("longer", |bytes| Some([&bytes[..], b"0123456789"].concat().into())),
 ];
 
-/// What a store with a damaged object shows.
+/// The results of all calls on a volume with a damaged object.
 #[derive(Debug, PartialEq, Eq)]
 struct Shown {
     read: String,

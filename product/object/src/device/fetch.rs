@@ -10,8 +10,7 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use super::line_cache::{LineCache, PART_BYTES};
-use crate::collect::refused;
-use crate::error::ObjectVolumeError;
+use crate::error::{ObjectVolumeError, refused};
 use crate::format::extent::{Extent, Place, Source};
 use crate::format::pieces::Pieces;
 use crate::format::segment;
