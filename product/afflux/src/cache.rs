@@ -13,6 +13,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
+use afflux_engine::DeviceStatus;
 use afflux_engine::settings::KnobError;
 use afflux_linux::DeferredWakes;
 
@@ -150,7 +151,8 @@ impl Cache {
     /// says when the value acts.
     ///
     /// # Errors
-    /// A value outside the knob's range; a knob that the flush budget ignores.
+    /// A value outside the knob's range; a knob that the flush budget ignores. [`Cache::knob_in_force`] tells where the
+    /// knob acts with another value.
     pub fn set(&self, knob: impl Into<CacheKnob>, value: u64) -> io::Result<()> {
         self.core().gate.check()?;
         let knob = knob.into();
@@ -190,6 +192,26 @@ impl Cache {
     pub fn knob_named(&self, name: &str) -> io::Result<u64> {
         let settings = self.core().engine.settings();
         Ok(settings.get(settings.named(name).map_err(|error| knob_error(&error))?))
+    }
+
+    /// The disks on which the knob of this name does not act with its value: a sentence for each, with the value in force
+    /// and the reason. A threshold that the flush budget lowers is such a knob.
+    ///
+    /// # Errors
+    /// An unknown knob.
+    pub fn knob_in_force(&self, name: &str) -> io::Result<Vec<String>> {
+        let engine = &self.core().engine;
+        let knob = engine.settings().named(name).map_err(|error| knob_error(&error))?;
+        let name = engine.settings().info(knob).name;
+        let told = |device: DeviceStatus| {
+            let knobs = engine.knobs_in_force(device.id).into_iter().filter(|knob| knob.name == name);
+            knobs
+                .map(|knob| {
+                    format!("{} on {}: {}", knob.name, device.name, knob.told_with(|number| number.to_string()))
+                })
+                .collect::<Vec<_>>()
+        };
+        Ok(engine.status().devices.into_iter().flat_map(told).collect())
     }
 
     /// Takes the cache out of use, as a panic in one of its tasks does: every call fails from now on, and nothing more

@@ -23,7 +23,7 @@ afflux_engine::knobs! {
     HangErrorMs "hang_error_ms" 0 in 10000..=86400000 or 0 "milliseconds" Device AtOnce
         "Time without a completion after which a device with requests refuses its writers and syncs, until it completes a request again. They fail with a time-out, over NFS with NFS3ERR_IO (after JUKEBOX, clients would try again for ever). No written data is lost: it stays dirty, and is written once the device goes on. 0: writers wait as long as it takes. Disks spin up, so values below 10 s are refused.";
     IdleWriteback "idle_writeback" 1 in 0..=1 "0 or 1" Device AtOnce
-        "1: the flusher writes a file that nobody has touched for a while, at first 200 ms, while the device would be idle. 0: it writes only data above a threshold or too old, which suits a disk that should spin down.";
+        "1: the flusher writes a file that nobody has touched for a while, at first 200 ms, while the device would be idle. 0: it writes only data above a threshold or too old, which suits a disk that should spin down. It is off while a dirty_background knob is set: then the flusher writes from that amount on.";
 }
 
 /// The knobs of one device, in the law's units.
@@ -37,10 +37,12 @@ pub struct Knobs {
     pub portion_bytes: u64,
     /// The background line of `dirty_background_centisecs`; `None` leaves the line to the law.
     pub background_ns: Option<Cost>,
+    /// The background line of `dirty_background_bytes`; `None` leaves the line to the law.
+    pub background_bytes: Option<u64>,
     /// Age at which data is written; [`u64::MAX`] is never.
     pub expire_ns: u64,
-    /// Whether files left alone are written while the device would idle. Off if `dirty_background_centisecs` sets the
-    /// background line, or if data does not expire.
+    /// Whether files left alone are written while the device would idle. Off if a knob sets the background line, or if
+    /// data does not expire.
     pub idle: bool,
 }
 
@@ -55,11 +57,18 @@ impl Knobs {
             in_flight_ns: own_ns(BudgetKnob::InFlightMs).unwrap_or_else(|| in_flight_ns(budget_ns)),
             portion_bytes: values.own.get(BudgetKnob::PortionBytes),
             background_ns: set_ns(values.background_centisecs, Nanos::CENTISECOND),
+            background_bytes: (values.device_background_bytes > 0).then_some(values.device_background_bytes),
             expire_ns: values.expire_ns,
             idle: values.own.get(BudgetKnob::IdleWriteback) > 0
                 && values.background_centisecs == 0
+                && values.device_background_bytes == 0
                 && values.expire_ns < u64::MAX,
         }
+    }
+
+    /// Whether a knob says from when on the flusher writes.
+    pub fn has_background(&self) -> bool {
+        self.background_ns.is_some() || self.background_bytes.is_some()
     }
 }
 

@@ -15,6 +15,7 @@ mod exports;
 mod figures;
 pub(crate) mod front;
 mod gauges;
+mod in_force;
 pub(crate) mod kept_mount;
 pub(crate) mod kept_prices;
 mod kept_verifier;
@@ -214,6 +215,7 @@ fn run_over(
     let figures = figures.map(|figures| metrics::start(figures, figures::source(&running))).transpose()?;
 
     let ways = Endpoints { control: &control.0.path, control_is_named: settings.control.is_some(), figures };
+    notes.extend(in_force::of_configuration(&running, &configuration.knobs));
     print_ready(&running, &rules, &ways, host, &notes, args.json);
     service::notify_ready(&format!("Serving on {}", running.front.place()));
     let mut loaded = Reload { args, host, in_force: configuration };

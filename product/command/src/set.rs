@@ -1,6 +1,6 @@
 //! `afflux set`: changes knobs of a running server.
 //!
-//! Owns: asking, and printing the values in force.
+//! Owns: asking, and printing the values set, with the values in force where they differ.
 //! Does not own: checking the values: the server does that, against its knobs in force.
 //! Invariants: on success each value is already in force; on failure none has changed.
 
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &args::Set) -> Outcome {
 /// Prints the reply for one knob.
 fn show(client: &mut Client, json: bool) -> Outcome {
     let reply = client.reply()?;
-    let Reply::Set { knob, unit, value, device } = &reply else {
+    let Reply::Set { knob, unit, value, device, in_force } = &reply else {
         return Err(client.unexpected(&reply));
     };
     if json {
@@ -29,6 +29,10 @@ fn show(client: &mut Client, json: bool) -> Outcome {
         let whom = output::shown(device.as_deref().unwrap_or("all devices"));
         let (knob, unit) = (output::shown(knob), output::shown(unit));
         output::say(format_args!("{knob} is now {} {unit} for {whom}", units::count(*value)));
+        for gauge in in_force {
+            let whom = output::shown(gauge.device.as_deref().unwrap_or("this server"));
+            output::say(format_args!("  on {whom}: {}", gauge.told_with(units::count)));
+        }
     }
     Ok(())
 }

@@ -23,8 +23,9 @@ use crate::dirty;
 use crate::durations::{WaitHistogram, WaitTimes};
 use crate::error::{DeviceError, Error};
 use crate::eviction::EvictionKind;
+use crate::in_force;
 use crate::platform::{Device, Nanos, Platform};
-use crate::policy::{ActivePolicy, AnyPolicy, EqualParts, IgnoredKnob, Needs, Remembered};
+use crate::policy::{ActivePolicy, AnyPolicy, EqualParts, IgnoredKnob, KnobInForce, Needs, Remembered};
 use crate::rare::Rare;
 use crate::readahead::{Advice, Readahead};
 use crate::reading::{self, Readings, Waiting};
@@ -596,6 +597,18 @@ impl<P: Platform> Engine<P> {
     /// The knobs that have their own value for the device, by name.
     pub fn device_knobs(&self, device: DeviceId) -> Vec<(&'static str, u64)> {
         self.device(device).map(|device| device.settings.own(self.settings())).unwrap_or_default()
+    }
+
+    /// The knobs that act on the device with other values than they were given, and why. Empty for an unknown device.
+    pub fn knobs_in_force(&self, device: DeviceId) -> Vec<KnobInForce> {
+        let Some(device) = self.device(device) else { return Vec::new() };
+        let mut found = in_force::of_engine(self.settings(), &device, self.shares().memory_bytes);
+        for knob in self.base.ask(&device, |policy, view, own, _| policy.knobs_in_force(view, own)) {
+            if found.iter().all(|other| other.name != knob.name) {
+                found.push(knob);
+            }
+        }
+        found
     }
 
     fn knob_changed(&self, knob: &KnobInfo) {

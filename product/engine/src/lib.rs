@@ -19,6 +19,7 @@ mod engine;
 pub mod error;
 pub mod eviction;
 mod hazards;
+mod in_force;
 mod memory;
 mod named;
 pub mod old_kernels;

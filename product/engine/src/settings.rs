@@ -30,7 +30,7 @@ crate::knobs! {
     DirtyBytes "dirty_bytes" 0 in 0..=1099511627776 "bytes" Engine AtOnce
         "The dirty limit of all devices together in bytes, in place of dirty_ratio. A kernel's law reads less than two pages as two. 0: the ratio decides.";
     BackgroundBytes "dirty_background_bytes" 0 in 0..=1099511627776 "bytes" Device AtOnce
-        "Dirty bytes of a device above which its flusher starts to write, in place of dirty_background_ratio. Under a kernel's law they are those of all devices together. A threshold that is not below the dirty limit is refused; Linux accepts it, and silently uses half the limit. 0: the ratio decides.";
+        "Dirty bytes of a device above which its flusher starts to write, in place of dirty_background_ratio, or of the flush budget's own line. The budget uses at most the amount that writers may dirty without a pause. Under a kernel's law they are those of all devices together. A threshold that is not below the dirty limit is refused; Linux accepts it, and silently uses half the limit. 0: the ratio decides.";
     BackgroundCentisecs "dirty_background_centisecs" 0 in 0..=360000 "centiseconds" Device AtOnce
         "The background threshold of a device in time: its flusher starts to write above measured bandwidth x centiseconds / 100, or above another threshold. It starts at once while no bandwidth has been measured. The flush budget uses at most the amount that writers may dirty without a pause. Of the kernels' laws, only linux-3.6 reads this knob. 0: off.";
     ExpireCentisecs "dirty_expire_centisecs" 3000 in 1..=360000 "centiseconds" Device AtOnce

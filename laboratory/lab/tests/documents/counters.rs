@@ -55,6 +55,13 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
          and for a disk.",
     ),
     (
+        "knobs_in_force",
+        "",
+        "Knobs that somebody has set and that act on the device with another value: an object for each `knob` with that \
+         `value` (null: it has no effect), its `unit`, and the reason (`because`). The reply of `afflux set --json` has \
+         the same under `in_force`, with the `device`.",
+    ),
+    (
         "store",
         "",
         "The object store behind it: its requests since the start (`puts`, `gets`, `lists`, `deletes`), its words about \

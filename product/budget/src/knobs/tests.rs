@@ -14,6 +14,7 @@ fn knobs_at_their_defaults_leave_everything_to_the_law() {
         budget_ns: 1_000_000_000,
         in_flight_ns: 30_000_000,
         background_ns: None,
+        background_bytes: None,
         expire_ns: 30_000_000_000,
         portion_bytes: 8 << 20,
         idle: true,

@@ -8,6 +8,7 @@ use afflux_engine::policy::{Figure, FigureInfo, FigureValue, View};
 
 use super::DeviceView;
 use super::device::DeviceMemory;
+use super::hang::hang_limits;
 use crate::{KnownPrices, Snapshot};
 
 macro_rules! figures {
@@ -50,6 +51,10 @@ figures! {
     read_age_ns "ns" "For how long reads have taught nothing; null if they never have since the start.";
     in_flight_max_ns "ns" "What the writes on the way may cost.";
     parallel_requests "requests" "How many writes may be on the way whatever they cost: learned.";
+    portion_bytes "bytes" "Bytes that a writer dirties at a time; null while all write evenly.";
+    idle_writes "" "Whether files left alone are written while the device would idle: `on` or `off`.";
+    expires_after_ns "ns" "Age at which data is written; null if age causes no write.";
+    refuses_after_ns "ns" "Time without a completion after which writers are refused; null if they wait for ever.";
     unloaded_latency_ns "ns" "What a write takes that meets no other; null while that is not known.";
 }
 
@@ -62,6 +67,11 @@ fn because(standing: &DeviceView) -> &'static str {
     } else {
         "asked for"
     }
+}
+
+/// A time that may be without end.
+fn finite(ns: u64) -> Option<u64> {
+    (ns < u64::MAX).then_some(ns)
 }
 
 pub(super) fn figures(view: &View, device: &mut DeviceMemory) -> Vec<Figure> {
@@ -89,6 +99,10 @@ pub(super) fn figures(view: &View, device: &mut DeviceMemory) -> Vec<Figure> {
         read_age_ns: read_age_ns.into(),
         in_flight_max_ns: standing.rates.in_flight_ns.into(),
         parallel_requests: parallelism.learned().into(),
+        portion_bytes: standing.portion_bytes.into(),
+        idle_writes: if standing.rates.knobs.idle { "on" } else { "off" }.into(),
+        expires_after_ns: finite(view.knobs.expire_ns).into(),
+        refuses_after_ns: finite(hang_limits(view, device).refused_ns).into(),
         unloaded_latency_ns: parallelism.unloaded_ns().into(),
     };
     values.figures()

@@ -10,6 +10,7 @@ mod device;
 mod explain;
 mod hang;
 mod idle;
+mod in_force;
 mod portions;
 mod read_interference;
 mod trickle;
@@ -18,8 +19,8 @@ mod waiting_payers;
 use afflux_engine::Nanos;
 use afflux_engine::policy::{
     Admission, Completed, Cost as Amount, DecisionTiming, DevicePolicy, DirtyFiles, Figure, Flight, HangLimits,
-    IdleWriteRule, IgnoredKnob, LimitPages, Memory, Needs, Next, Pace, Pause, PauseCause, Prices as PagePrices,
-    Remembered, Rewrites, Room, Turn, View,
+    IdleWriteRule, IgnoredKnob, KnobInForce, LimitPages, Memory, Needs, Next, Pace, Pause, PauseCause,
+    Prices as PagePrices, Remembered, Rewrites, Room, Turn, View,
 };
 
 use self::account::Pausing;
@@ -183,9 +184,9 @@ impl DeviceView {
         }
     }
 
-    /// The cost of dirty pages not in flight above which the flusher writes: the knob in time, or the law's part; less
-    /// by the knob in bytes. The threshold never exceeds the cost that writers may dirty without a pause: they would
-    /// wait for a flusher that waits for them.
+    /// The cost of dirty pages not in flight above which the flusher writes: the lower of the knobs in time and in
+    /// bytes, or the law's part if neither is set. The threshold never exceeds the cost that writers may dirty without
+    /// a pause: they would wait for a flusher that waits for them.
     fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
         let law_ns = match is_cold {
             // Small calls to a store tell nothing about its bandwidth.
@@ -193,11 +194,20 @@ impl DeviceView {
             true => 0,
             false => self.rates.knobs.budget_ns / BACKGROUND_PART,
         };
-        let in_time_ns = self.rates.knobs.background_ns.unwrap_or(law_ns).min(self.band.free_ns());
-        match view.knobs.device_background_bytes {
-            0 => in_time_ns,
-            bytes => in_time_ns.min(self.rates.prices.cost_ns(0, bytes)),
-        }
+        let Knobs { background_ns, background_bytes, .. } = self.rates.knobs;
+        let in_bytes_ns = background_bytes.map(|bytes| self.rates.prices.cost_ns(0, bytes));
+        let asked_ns = background_ns.into_iter().chain(in_bytes_ns).min();
+        asked_ns.unwrap_or(law_ns).min(self.band.free_ns())
+    }
+
+    /// The same in pages. Half the memory for the device's dirty data is the most.
+    fn background_pages(&self, view: &View, is_cold: bool) -> u64 {
+        (self.background_ns(view, is_cold) / self.rates.page_prices().page.0).min(view.guard_pages / 2)
+    }
+
+    /// Dirty pages above which nobody enters but light writers and a trickle.
+    fn limit_pages(&self, view: &View) -> u64 {
+        (self.band.end_ns / self.rates.page_prices().page.0).min(view.guard_pages)
     }
 
     /// Whether enough is dirty and not in flight for the flusher to write.
@@ -223,7 +233,7 @@ impl DeviceView {
 
     /// Whether hot files have to be written: writers pause, or the user has said from when on the flusher writes.
     fn writes_hot_files(&self) -> bool {
-        self.backlog_ns > self.band.free_ns() || self.rates.knobs.background_ns.is_some()
+        self.backlog_ns > self.band.free_ns() || self.rates.knobs.has_background()
     }
 }
 
@@ -372,11 +382,10 @@ impl DevicePolicy for Budget {
 
     fn limits(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> LimitPages {
         let standing = DeviceView::of(view, device);
-        let page_ns = standing.rates.page_prices().page.0;
         LimitPages {
-            dirty: (standing.band.end_ns / page_ns).min(view.guard_pages),
-            background: standing.background_ns(view, device.is_cold(view)) / page_ns,
-            bandwidth: Some(1000 * MILLISECOND / page_ns),
+            dirty: standing.limit_pages(view),
+            background: standing.background_pages(view, device.is_cold(view)),
+            bandwidth: Some(1000 * MILLISECOND / standing.rates.page_prices().page.0),
         }
     }
 
@@ -386,6 +395,10 @@ impl DevicePolicy for Budget {
 
     fn explain(&self, view: &View, device: &mut DeviceMemory) -> Vec<Figure> {
         explain::figures(view, device)
+    }
+
+    fn knobs_in_force(&self, view: &View, device: &mut DeviceMemory) -> Vec<KnobInForce> {
+        in_force::knobs(view, device)
     }
 
     fn remember(&self, view: &View, device: &mut DeviceMemory) -> Remembered {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use afflux_engine::policy::KnobInForce;
 use afflux_engine::{DelayTimes, DeviceStatus, EngineStatus, PerWait, WaitTimes};
 use afflux_report::output;
 use serde::{Deserialize, Serialize};
@@ -78,6 +79,9 @@ pub(crate) enum Reply {
         value: u64,
         /// The device that it holds for; none if for all.
         device: Option<String>,
+        /// Where the knob acts with another value.
+        #[serde(default)]
+        in_force: Vec<KnobGauge>,
     },
     /// Progress of a drain.
     Progress(Progress),
@@ -232,6 +236,9 @@ pub(crate) struct DeviceGauges {
     pub(crate) last_error: Option<String>,
     /// Knobs with a value only for this device, by name.
     pub(crate) knobs: BTreeMap<String, u64>,
+    /// Knobs that somebody has set, and that act with another value.
+    #[serde(default)]
+    pub(crate) knobs_in_force: Vec<KnobGauge>,
     /// The object store behind it, if there is one.
     #[serde(default)]
     pub(crate) store: Option<StoreGauges>,
@@ -294,6 +301,35 @@ pub(crate) enum FigureGauge {
     /// A number, with the unit in the figure's name.
     Number(u64),
     Word(String),
+}
+
+/// A knob that acts with another value than it was given.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct KnobGauge {
+    pub(crate) knob: String,
+    /// The device; none if it is the whole server, or the device of the report.
+    pub(crate) device: Option<String>,
+    /// The value in force; none if the knob has no effect.
+    pub(crate) value: Option<u64>,
+    pub(crate) unit: String,
+    /// The reason.
+    pub(crate) because: String,
+}
+
+impl KnobGauge {
+    pub(crate) fn of(knob: KnobInForce, device: Option<String>) -> Self {
+        let KnobInForce { name, value, unit, because } = knob;
+        Self { knob: name.to_owned(), device, value, unit: unit.to_owned(), because }
+    }
+
+    /// The value in force and the reason, as [`KnobInForce::told_with`].
+    pub(crate) fn told_with(&self, number: impl Fn(u64) -> String) -> String {
+        let (unit, because) = (output::shown(&self.unit), output::shown(&self.because));
+        match self.value {
+            Some(value) => format!("{} {unit} in force: {because}", number(value)),
+            None => format!("no effect: {because}"),
+        }
+    }
 }
 
 /// Writers' pauses for one cause.

@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use clap::Id;
 use tracing::error;
 
-use super::admission;
 use super::running::Running;
+use super::{admission, in_force};
 use crate::args;
 use crate::configuration::{self, Configuration};
 use crate::{service, settings};
@@ -115,6 +115,7 @@ fn set_knobs(
             if is_set {
                 let info = settings.info(*knob);
                 acting.push(format!("{} is now {} {}", info.name, units::count(*value), info.unit));
+                acting.extend(in_force::of_knob(running, *knob, None).iter().map(in_force::words));
             }
             !is_set
         });

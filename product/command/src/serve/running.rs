@@ -20,7 +20,7 @@ use tracing::info;
 
 use super::exports::Export;
 use super::front::Front;
-use super::{device_label, event_stream, gauges};
+use super::{device_label, event_stream, gauges, in_force};
 use crate::control::listener::Responder;
 use crate::control::messages::{
     CacheGauges, DeviceGauges, Drained, NfsGauges, Progress, Reply, Report, Request, Served, StoreGauges, Unwritten,
@@ -161,6 +161,7 @@ impl Running {
             b_more_io: listed.more,
             last_error: status.last_error.map(|error| error.to_string()),
             knobs: self.own_knobs(status.id),
+            knobs_in_force: in_force::of_device(self, status.id),
             store: self.store.as_ref().map(|store| store()),
             in_force: status.figures.iter().map(gauges::figure).collect(),
             pauses: status.pauses.iter().map(gauges::pause).collect(),
@@ -194,7 +195,10 @@ impl Running {
             let info = settings.info(knob);
             let whom = device.map_or("all devices".to_owned(), shown);
             info!("{} is now {value} {} for {whom}", info.name, info.unit);
-            Reply::Set { knob: info.name.into(), unit: info.unit.into(), value, device: device.map(str::to_owned) }
+            let in_force = in_force::of_knob(self, knob, found);
+            in_force.iter().for_each(|gauge| info!("{}", shown(in_force::words(gauge))));
+            let device = device.map(str::to_owned);
+            Reply::Set { knob: info.name.into(), unit: info.unit.into(), value, device, in_force }
         };
         Ok(changes.into_iter().map(reply).collect())
     }

@@ -95,8 +95,11 @@ impl Figures<'_> {
 
 pub(super) fn lines(device: &DeviceGauges) -> Vec<String> {
     let figures = Figures(device);
-    match figures.budget() {
+    let mut lines: Vec<String> = match figures.budget() {
         Some(budget) => [Some(budget), figures.knowledge(), figures.flight()].into_iter().flatten().collect(),
         None => figures.plain().into_iter().collect(),
-    }
+    };
+    let knobs = device.knobs_in_force.iter();
+    lines.extend(knobs.map(|gauge| format!("{}: {}", output::shown(&gauge.knob), gauge.told_with(units::count))));
+    lines
 }

@@ -45,6 +45,7 @@ pub(crate) fn report(uptime_ns: u64) -> Report {
             b_more_io: 0,
             last_error: None,
             knobs: BTreeMap::new(),
+            knobs_in_force: Vec::new(),
             store: None,
             in_force: BTreeMap::new(),
             pauses: Vec::new(),

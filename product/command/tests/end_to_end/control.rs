@@ -68,7 +68,7 @@ fn set_acts_at_once_and_refuses_nonsense_with_value_and_range() {
     let data = scratch.directory("data");
     let server = Server::start(scratch.path(), &[&data], &[]);
     let output = server.ask(&["set", "dirty_ratio=20"]);
-    assert_eq!(text(&output), "dirty_ratio is now 20 percent for all devices\n");
+    assert!(text(&output).starts_with("dirty_ratio is now 20 percent for all devices\n"), "{}", text(&output));
     assert_eq!(server.stat()["knobs"]["dirty_ratio"], 20);
     for knob in knobs() {
         let refuse = |value: &str, extra: &[&str]| {
@@ -85,6 +85,99 @@ fn set_acts_at_once_and_refuses_nonsense_with_value_and_range() {
     }
     let output = server.ask(&["set", "speed=1"]);
     assert_eq!((output.status.code(), text(&output).contains("no knob 'speed'")), (Some(2), true));
+    server.stop();
+}
+
+/// The figures of a device in which a knob of the default policy shows.
+const FIGURES: [(&str, &[&str]); 10] = [
+    ("dirty_ratio", &["dirty_limit_bytes"]),
+    ("dirty_bytes", &["dirty_limit_bytes"]),
+    ("dirty_background_bytes", &["background_threshold_bytes"]),
+    ("dirty_background_centisecs", &["background_threshold_bytes"]),
+    ("dirty_expire_centisecs", &["expires_after_ns"]),
+    ("budget_ms", &["budget_ns"]),
+    ("writer_portion_bytes", &["portion_bytes"]),
+    ("writeback_in_flight_ms", &["in_flight_max_ns"]),
+    ("hang_error_ms", &["refuses_after_ns"]),
+    ("idle_writeback", &["idle_writes"]),
+];
+
+/// Knobs that show in behaviour alone, and the test of it: below `product`.
+const BEHAVIOUR: [(&str, &str, &str); 8] = [
+    ("dirty_writeback_centisecs", "engine/tests/simulated/writing_back.rs", "WritebackCentisecs"),
+    ("readahead_bytes_max", "engine/tests/simulated/policy_knobs.rs", "ReadaheadBytes"),
+    ("reserve_below_bytes", "engine/tests/simulated/space.rs", "reserve_below_bytes"),
+    ("attributes_idle_centisecs", "volume/tests/simulated/clients.rs", "AttributesIdleCentisecs"),
+    ("nfs_inflight_bytes_max", "nfs/tests/protocol/envelope.rs", "InflightBytes"),
+    ("nfs_request_bytes_max", "linux/src/net/tests.rs", "request_bytes_max"),
+    ("nfs_idle_centisecs", "linux/src/net/tests.rs", "idle_ns"),
+    ("nfs_peer_connections_max", "linux/src/net/tests.rs", "peer_connections_max"),
+];
+
+#[test]
+fn each_knob_of_a_running_server_moves_a_figure_or_the_reply_says_why_not() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB", "--set", "nfs_idle_centisecs=0"]);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file(&root, "a", &Bytes::new(1).vec(1_000_000));
+    let own = knobs().chain(afflux_budget::KNOBS.rows).filter(|knob| knob.name != "read_ahead_kb");
+    for knob in own {
+        if let Some((_, file, word)) = BEHAVIOUR.iter().find(|(name, ..)| *name == knob.name) {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(file);
+            assert!(fs::read_to_string(&path).unwrap().contains(word), "{}: no test in {}", knob.name, path.display());
+            continue;
+        }
+        let (_, figures) = FIGURES.iter().find(|(name, _)| *name == knob.name).expect(knob.name);
+        let shown = || {
+            let device = server.stat()["devices"][0].clone();
+            let of = |name: &&str| [&device[*name], &device["in_force"][*name]].map(ToString::to_string);
+            figures.iter().map(of).collect::<Vec<_>>()
+        };
+        // With these the device's time is no limit, unless the knob is one of them.
+        server.ask(&["set", "budget_ms=60000"]);
+        let at_default = shown();
+        let middle = if knob.unit == "bytes" { 2 << 20 } else { knob.min.max(1) * 20 }.clamp(knob.min, knob.max);
+        for value in [knob.max, middle, knob.min] {
+            let output = server.ask(&["set", &format!("{}={value}", knob.name), "--json"]);
+            let said = text(&output);
+            if output.status.code() == Some(2) {
+                assert!(said.contains(knob.name) && said.contains("not below"), "{said}");
+                continue;
+            }
+            let reply: serde_json::Value = serde_json::from_str(&said).unwrap();
+            let reasons = reply["in_force"].as_array().unwrap();
+            let is_default = value == knob.default || value == 60_000 && knob.name == "budget_ms";
+            let moved = shown() != at_default;
+            assert!(moved || is_default || !reasons.is_empty(), "{}={value}: {said} {at_default:?}", knob.name);
+            assert!(reasons.iter().all(|one| one["because"].as_str().unwrap().len() > 10), "{said}");
+        }
+        let output = server.ask(&["set", &format!("{}={}", knob.name, knob.default)]);
+        assert!(output.status.success(), "{}", text(&output));
+    }
+    server.stop();
+}
+
+#[test]
+fn a_threshold_above_what_writers_may_dirty_is_told_with_the_value_in_force() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let lowered = ["--cache", "64MiB", "--set", "budget_ms=200", "--set", "dirty_background_centisecs=300"];
+    let server = Server::start(scratch.path(), &[&data], &lowered);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file(&root, "a", &Bytes::new(1).vec(1_000_000));
+    let said = text(&server.ask(&["set", "dirty_background_centisecs=200"]));
+    let words = "15 centiseconds in force: writers pause above three quarters of the budget (budget_ms)";
+    assert!(said.starts_with("dirty_background_centisecs is now 200") && said.contains(words), "{said}");
+    let people = text(&server.ask(&["stat", "--verbose"]));
+    assert!(people.contains(words), "{people}");
+    let said = text(&server.ask(&["set", "idle_writeback=1"]));
+    assert!(said.contains("no effect: dirty_background_centisecs"), "{said}");
+    let name = server.stat()["devices"][0]["name"].as_str().unwrap().to_owned();
+    let said = text(&server.ask(&["set", "dirty_background_centisecs=5", "--device", &name]));
+    assert_eq!(said.lines().count(), 1, "nothing lowers it: {said}");
     server.stop();
 }
 

@@ -6,7 +6,7 @@
 
 use std::any::Any;
 
-use super::figures::{Figure, Remembered};
+use super::figures::{Figure, KnobInForce, Remembered};
 use super::seam::{
     Admission, Completed, DevicePolicy, DirtyFiles, Flight, HangLimits, IdleWriteRule, LimitPages, Memory, Needs, Next,
     Pace, Rewrites, Room,
@@ -103,5 +103,6 @@ questions! {
     limits(view: &View) [device by own, shared by kept] -> LimitPages;
     hang_limits(view: &View) [device by own] -> HangLimits;
     explain(view: &View) [device by own] -> Vec<Figure>;
+    knobs_in_force(view: &View) [device by own] -> Vec<KnobInForce>;
     remember(view: &View) [device by own] -> Remembered;
 }

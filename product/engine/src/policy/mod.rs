@@ -24,7 +24,7 @@ pub(crate) use account::{Account, Dirtied, MachineSize, Payer};
 pub use equal_parts::{EQUAL_PARTS_FIGURES, EQUAL_PARTS_POLICY, EqualParts};
 pub use erased::AnyPolicy;
 pub(crate) use erased::PolicyMemory;
-pub use figures::{Figure, FigureInfo, FigureValue, Remembered};
+pub use figures::{Figure, FigureInfo, FigureValue, KnobInForce, Remembered};
 pub use pause_cause::PauseCause;
 pub use seam::{
     Admission, Completed, Cost, DecisionTiming, DevicePolicy, Direction, DirtyFiles, Flight, HangLimits, Idle,

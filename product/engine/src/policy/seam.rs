@@ -10,7 +10,7 @@
 //! Invariants: a policy is pure: same view, same memory, same answer. It sees no clock except the view's. The flusher
 //! and writers that wake it use the same answer to whether a device is over its background threshold.
 
-use super::figures::{Figure, Remembered};
+use super::figures::{Figure, KnobInForce, Remembered};
 use super::pause_cause::PauseCause;
 use super::turn::Turn;
 use super::view::View;
@@ -433,6 +433,11 @@ pub trait DevicePolicy: Send + Sync + 'static {
 
     /// The figures in force for the device and their reasons, most important first.
     fn explain(&self, _: &View, _: &mut Self::Device) -> Vec<Figure> {
+        Vec::new()
+    }
+
+    /// The knobs that act on the device with other values than they were given, and why.
+    fn knobs_in_force(&self, _: &View, _: &mut Self::Device) -> Vec<KnobInForce> {
         Vec::new()
     }
 

@@ -30,7 +30,7 @@ use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
 /// The part of the cache that may be read ahead of its readers.
-const UNREAD_PART: u64 = 4;
+pub(crate) const UNREAD_PART: u64 = 4;
 /// The part of a device's requests that is left to readers that wait.
 const DEMAND_PART: u64 = 4;
 /// Pages dropped in one hold of the file's lock.

@@ -5,7 +5,7 @@
 //! Invariants: a page being read is in the index, so that one request serves all its readers. When a read fails, the
 //! reader that asked for it gets the error; others ask anew. Nobody waits for a read that was not submitted.
 
-mod ahead;
+pub(crate) mod ahead;
 mod fill;
 mod here;
 

@@ -56,7 +56,7 @@ fn a_device_that_nobody_waits_for_is_idle() {
 }
 
 #[test]
-fn without_the_knob_or_beside_a_background_threshold_in_time_nothing_is_written_behind() {
+fn without_the_knob_or_beside_a_background_threshold_of_the_user_nothing_is_written_behind() {
     let off = |knobs: KnobValues| {
         let mut view = view(400, DeviceCounts::default());
         view.knobs = knobs;
@@ -67,6 +67,7 @@ fn without_the_knob_or_beside_a_background_threshold_in_time_nothing_is_written_
     assert!(!off(on));
     assert!(off(KnobValues { own: own.with(BudgetKnob::IdleWriteback, 0), ..on }));
     assert!(off(KnobValues { background_centisecs: 10, ..on }));
+    assert!(off(KnobValues { device_background_bytes: 1 << 20, ..on }));
     assert!(off(KnobValues { expire_ns: u64::MAX, ..on }), "dirty_writeback_centisecs is 0");
 }
 

@@ -15,6 +15,7 @@ fn knobs(portion_bytes: u64) -> Knobs {
         in_flight_ns: 100 * MILLISECOND,
         portion_bytes,
         background_ns: None,
+        background_bytes: None,
         expire_ns: u64::MAX,
         idle: true,
     }

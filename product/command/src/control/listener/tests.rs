@@ -16,9 +16,9 @@ impl Responder for Echo {
                 send(Reply::Progress(Progress::default()))?;
                 send(Reply::Drained(Drained::default()))
             }
-            Request::Set { assignments, device } => assignments
-                .into_iter()
-                .try_for_each(|knob| send(Reply::Set { knob, unit: String::new(), value: 1, device: device.clone() })),
+            Request::Set { assignments, device } => assignments.into_iter().try_for_each(|knob| {
+                send(Reply::Set { knob, unit: String::new(), value: 1, device: device.clone(), in_force: Vec::new() })
+            }),
             Request::Stat | Request::Delays | Request::Record { .. } | Request::Trace { .. } => {
                 Err(io::Error::other("no report"))
             }
