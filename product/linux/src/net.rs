@@ -11,6 +11,7 @@ mod origin;
 mod room;
 mod serve;
 mod socket;
+mod waiting;
 
 pub use crowd::{Bound, RefusedConnection, ServeLimits};
 pub use listener::{ListenError, Listener};

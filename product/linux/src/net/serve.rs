@@ -3,9 +3,10 @@
 //! Owns: the acceptors, the bounds on connections and their bytes, the sums over all connections, the end; telling
 //! connections to go. A connection goes to make room for a new one, because it is silent, because others wait for its
 //! memory, or because the server could not read it for long.
-//! Does not own: a connection's bytes (`connection`), which connection makes room (`crowd`), protocols.
+//! Does not own: a connection's bytes (`connection`), which connection makes room (`crowd`), the order of those that wait
+//! (`waiting`), protocols.
 //! Invariants: at most `connections_max` connections. A new one waits for the end of the connection that makes room for
-//! it, and for no peer. A connection that is told to go for its silence checks this itself: with calls in progress or
+//! it, and for no peer. All that came are accepted first; then the party with the fewest connections gets room first. A connection that is told to go for its silence checks this itself: with calls in progress or
 //! unsent replies it stays. Every connection is counted until its last resource is gone.
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use super::listener::{Listener, accepted};
 use super::origin::Origins;
 use super::room::{Room, RoomShare, UNIT_BYTES};
 use super::socket::connection_waits;
+use super::waiting::Waiting;
 use crate::clock;
 use crate::platform::LinuxPlatform;
 use crate::reactor::{Mail, Reactor, Sleep};
@@ -39,6 +41,10 @@ pub const CONNECTIONS_MAX: usize = 1_024;
 const REQUEST_BYTES_MIN: u64 = 128 << 20;
 /// Pause before accepting again when the host has no descriptor or memory for a connection.
 const SHORTAGE_PAUSE_NS: u64 = 100 * Nanos::MILLISECOND;
+/// Connections that are accepted before other tasks of the reactor run, ...
+const ACCEPTED_AT_ONCE: usize = 32;
+/// ... and before room is looked for, while more come.
+const ACCEPTED_MAX: usize = 1_024;
 /// The interval of the search for silent connections. After one interval of silence a connection gives its unneeded
 /// buffer back.
 const LOOK_NS: u64 = Nanos::SECOND;
@@ -105,6 +111,9 @@ pub struct PeerCounts {
 pub fn peers_are_identified() -> Result<(), std::io::Error> {
     Ok(Origins::new().are_known()?)
 }
+
+/// Accepted connections that wait for room.
+type WaitingPeers = Waiting<(OwnedFd, Peer)>;
 
 /// A running service. Dropping the handle does not end it.
 #[derive(Clone)]
@@ -373,28 +382,6 @@ impl Service {
         self.accepting.load(Ordering::SeqCst)
     }
 
-    /// Waits for room for a connection of `party`. False if it gets none.
-    fn room(&self, party: Party) -> impl Future<Output = bool> + '_ {
-        poll_fn(move |cx| {
-            self.keep_other(cx.waker());
-            if !self.is_accepting() {
-                return Poll::Ready(false);
-            }
-            match self.choose(party) {
-                Choice::Serve => Poll::Ready(true),
-                Choice::Wait => Poll::Pending,
-                Choice::MakeRoom(number) => {
-                    self.request_close(number, Reason::Room);
-                    Poll::Pending
-                }
-                Choice::Refuse => {
-                    self.refuse(party);
-                    Poll::Ready(false)
-                }
-            }
-        })
-    }
-
     fn choose(&self, party: Party) -> Choice {
         let limits = (self.limits)();
         choose(&self.members(), party, &limits)
@@ -506,12 +493,40 @@ impl Service {
         }
     }
 
-    /// Serves a connection as soon as there is room for it.
-    async fn admit(self: &Arc<Self>, socket: OwnedFd) {
+    /// Has an accepted connection wait for room.
+    fn receive(&self, socket: OwnedFd, waiting: &mut WaitingPeers) {
         // A peer that is gone already has no address.
         let Ok(peer) = self.identify(&socket) else { return };
-        if self.room(peer.party()).await {
-            self.place(socket, peer);
+        if let Some(loser) = waiting.add(peer.party(), (socket, peer)) {
+            self.refuse(loser);
+        }
+    }
+
+    /// Serves the waiting connections for which there is room, and asks for room for others.
+    fn admit(self: &Arc<Self>, waiting: &mut WaitingPeers) {
+        let mut is_served = true;
+        while is_served && !waiting.is_empty() {
+            is_served = false;
+            let members = self.members();
+            let connections = |party: Party| members.iter().filter(|member| member.party == party).count();
+            for party in waiting.parties(connections) {
+                match self.choose(party) {
+                    Choice::Wait => {}
+                    Choice::MakeRoom(number) => self.request_close(number, Reason::Room),
+                    Choice::Refuse => {
+                        drop(waiting.take(party));
+                        self.refuse(party);
+                    }
+                    Choice::Serve => {
+                        if let Some((socket, peer)) = waiting.take(party) {
+                            self.place(socket, peer);
+                            // With one connection more, another party may come first.
+                            is_served = true;
+                            break;
+                        }
+                    }
+                }
+            }
         }
     }
 
@@ -550,27 +565,72 @@ impl Service {
     }
 }
 
+/// Accepts all that have come before it looks for room, so that nobody waits for the room of those before.
 async fn accept_all(service: Arc<Service>, listener: Listener) {
-    loop {
-        let mut waits = connection_waits(&listener.fd);
-        let waited = poll_fn(|cx| {
-            service.keep_other(cx.waker());
-            if service.is_accepting() { waits.poll(cx).map(Some) } else { Poll::Ready(None) }
-        });
-        let Some(waited) = waited.await else { return };
-        match waited.and_then(|()| accept_with(&listener.fd, SocketFlags::CLOEXEC)) {
-            Ok(socket) if !listener.has_client(&socket) => {}
-            Ok(socket) => service.admit(socket).await,
-            Err(error) => {
-                let short = matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM);
-                if short {
-                    let until = clock::monotonic().after(SHORTAGE_PAUSE_NS);
-                    service.platform.sleep_until(until).await;
-                }
-                // Any other error concerns one peer, which has gone meanwhile.
+    let (mut waiting, mut accepted) = (Waiting::new(), 0);
+    while service.is_accepting() {
+        match accept_some(&service, &listener, &mut waiting) {
+            Accepted::All => accepted = 0,
+            Accepted::Some if accepted < ACCEPTED_MAX => {
+                accepted += ACCEPTED_AT_ONCE;
+                yield_once().await;
+                continue;
+            }
+            // Nobody keeps others from the room by coming all the time.
+            Accepted::Some => accepted = 0,
+            Accepted::Short => {
+                service.admit(&mut waiting);
+                service.platform.sleep_until(clock::monotonic().after(SHORTAGE_PAUSE_NS)).await;
             }
         }
+        let mut waits = connection_waits(&listener.fd);
+        poll_fn(|cx| {
+            // Before the look for room: a connection that ends after it wakes this task.
+            service.keep_other(cx.waker());
+            if !service.is_accepting() {
+                return Poll::Ready(());
+            }
+            service.admit(&mut waiting);
+            waits.poll(cx).map(|_| ())
+        })
+        .await;
     }
+}
+
+/// What an acceptor has taken.
+enum Accepted {
+    /// All that had come.
+    All,
+    /// As many as it takes at once.
+    Some,
+    /// The host has no descriptor or memory for more.
+    Short,
+}
+
+fn accept_some(service: &Arc<Service>, listener: &Listener, waiting: &mut WaitingPeers) -> Accepted {
+    for _ in 0..ACCEPTED_AT_ONCE {
+        match accept_with(&listener.fd, SocketFlags::CLOEXEC) {
+            Ok(socket) if !listener.has_client(&socket) => {}
+            Ok(socket) => service.receive(socket, waiting),
+            Err(Errno::AGAIN) => return Accepted::All,
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => return Accepted::Short,
+            // Any other error concerns one peer, which has gone meanwhile.
+            Err(_) => {}
+        }
+    }
+    Accepted::Some
+}
+
+/// Lets other tasks of the reactor run.
+fn yield_once() -> impl Future<Output = ()> {
+    let mut is_over = false;
+    poll_fn(move |cx| {
+        if std::mem::replace(&mut is_over, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
 }
 
 async fn watch_idle(service: Arc<Service>) {

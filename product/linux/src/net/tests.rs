@@ -18,6 +18,7 @@ use rustix::process::Pid;
 
 use super::*;
 use crate::platform::{IoChoice, LinuxPlatform, Reactors};
+use crate::reactor::Mail;
 use crate::scratch::Scratch;
 
 /// A call with this bit in its number of copies is never parked.
@@ -518,6 +519,32 @@ fn two_users_whose_clients_do_not_read_lock_out_neither_another_user_nor_root() 
             deaf[24..].iter_mut().all(|stream| stream.read_exact(&mut [0]).is_ok()),
             "the user with fewer keeps its"
         );
+    }
+}
+
+#[test]
+fn a_burst_of_one_users_connections_does_not_delay_the_first_one_of_another_user() {
+    const BURST: u64 = 300;
+    if !is_root() {
+        return;
+    }
+    for choice in CHOICES {
+        let limits = ServeLimits { peer_connections_max: 4, ..limits(16) };
+        let rig = Rig::limited(choice, Gate::default(), limits, "127.0.0.1:0");
+        let mut deaf: Vec<_> = (0..4).map(|_| connect_as(USERS[0], rig.address)).collect();
+        deaf.iter_mut().for_each(deafen);
+        // The server looks only once all have come.
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let hold = Mail::Run(Box::new(move |_| drop(wait.recv())));
+        drop(rig.platform.reactor(0).send(hold));
+        let burst: Vec<_> = (0..BURST).map(|_| connect_as(USERS[0], rig.address)).collect();
+        let mut other = connect_as(USERS[1], rig.address);
+        drop(go);
+        assert!(is_served(&mut other));
+        let counts = rig.handle.counts();
+        let before = counts.accepted - 4;
+        assert!(before <= super::waiting::PARTY_MAX as u64 + 1, "{before} of {BURST} were served first: {counts:?}");
+        drop((deaf, burst));
     }
 }
 
