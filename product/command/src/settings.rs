@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use afflux_budget::OWN_POLICY;
 use afflux_engine::Readahead;
@@ -396,12 +397,18 @@ fn address(text: &str, example: &str) -> Result<SocketAddr, String> {
     let wrong = || format!("not an address and a port (0 to 65535; 0 picks a free one), such as {example}");
     text.parse().or_else(|_| {
         let host = text.strip_prefix("localhost:").ok_or_else(wrong)?;
-        ("localhost", host.parse().map_err(|_| wrong())?)
+        ("localhost", plain_number(host).ok_or_else(wrong)?)
             .to_socket_addrs()
             .ok()
             .and_then(|mut found| found.next())
             .ok_or_else(wrong)
     })
+}
+
+/// Reads digits alone: no sign, and no zeros in front, which make octal numbers elsewhere.
+fn plain_number<T: FromStr>(text: &str) -> Option<T> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    text.parse().ok().filter(|_| is_plain)
 }
 
 /// Reads an address for figures.
@@ -416,7 +423,7 @@ fn cache_bytes(text: &str) -> Result<u64, String> {
 /// Reads the numbers of a user and a group.
 fn anonymous(text: &str) -> Result<(u32, u32), &'static str> {
     // The highest number belongs to no user: hosts take it for 'no change'.
-    let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number < u32::MAX);
+    let number = |text: &str| plain_number::<u32>(text).filter(|number| *number < u32::MAX);
     let pair = text.split_once(':').and_then(|(user, group)| Some((number(user)?, number(group)?)));
     pair.ok_or("not a user's and a group's number (0 to 4294967294), such as 65534:65534")
 }

@@ -78,7 +78,10 @@ impl FromStr for Network {
             None => width,
             // The bits of an IPv4 address in IPv6's form count from the start of that form.
             Some(bits) => {
-                let bits: u8 = bits.parse().map_err(|_| wrong())?;
+                // Without a sign and zeros in front: some programs take those for octal numbers.
+                let is_plain =
+                    bits.bytes().all(|byte| byte.is_ascii_digit()) && (bits == "0" || !bits.starts_with('0'));
+                let bits: u8 = bits.parse().ok().filter(|_| is_plain).ok_or_else(wrong)?;
                 let lead = if given.is_ipv6() && address.is_ipv4() { 96 } else { 0 };
                 bits.checked_sub(lead).filter(|bits| *bits <= width).ok_or_else(wrong)?
             }

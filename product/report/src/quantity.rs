@@ -26,10 +26,14 @@ pub fn nanoseconds(text: &str) -> Result<u64, String> {
         }
         None => (text, 1.0),
     };
-    match number.parse::<f64>().map(|number| number * unit_s) {
+    // No sign, exponent, infinity.
+    let digits = number.strip_prefix('-').unwrap_or(number);
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let read = number.parse::<f64>().ok().filter(|_| is_plain);
+    match read.map(|number| number * unit_s).ok_or(()) {
         Ok(seconds) if seconds > 0.0 && seconds <= TIME_S_MAX => Ok((seconds * 1e9).round() as u64),
         Ok(_) => Err("out of range (above 0, up to 8,760h)".to_owned()),
-        Err(_) => Err("not a time such as 500ms, 30s, 5min or 2h".to_owned()),
+        Err(()) => Err("not a time such as 500ms, 30s, 5min or 2h".to_owned()),
     }
 }
 

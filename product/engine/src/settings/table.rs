@@ -110,6 +110,8 @@ impl KnobInfo {
     pub(super) fn read(&self, text: &str) -> Option<u64> {
         match self.unit {
             "bytes" => text.parse::<bytesize::ByteSize>().ok().map(|size| size.as_u64()),
+            // A sign has no meaning, and zeros in front make octal numbers elsewhere.
+            _ if text.starts_with('+') || text.len() > 1 && text.starts_with('0') => None,
             _ => text.parse().ok(),
         }
     }

@@ -125,9 +125,21 @@ fn networks_are_read_as_people_write_them() {
     ] {
         assert_eq!(shown(text).as_deref(), Ok(expected));
     }
-    for text in
-        ["", "localhost", "192.0.2.0/33", "192.0.2.0/-1", "192.0.2.0/24=yes", "::/129", "192.0.2.0/", "::ffff:0:0/95"]
-    {
+    for text in [
+        "192.0.2.0/+24",
+        "10.0.0.0/08",
+        "0.0.0.0/00",
+        "0.0.0.0/+0",
+        "::/+0",
+        "",
+        "localhost",
+        "192.0.2.0/33",
+        "192.0.2.0/-1",
+        "192.0.2.0/24=yes",
+        "::/129",
+        "192.0.2.0/",
+        "::ffff:0:0/95",
+    ] {
         assert!(shown(text).unwrap_err().contains("such as"), "{text}");
     }
     assert!(shown("192.0.2.7/24").unwrap_err().contains("192.0.2.0/24"));

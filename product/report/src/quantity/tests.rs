@@ -24,6 +24,9 @@ fn a_bad_time_is_refused_with_the_reason() {
         ("soon", "not a time"),
         ("", "not a time"),
         ("-1s", "out of range"),
+        ("+1s", "not a time"),
+        ("1e3s", "not a time"),
+        ("infs", "not a time"),
         ("30", "without a unit: write 30s"),
         ("1.5", "without a unit: write 1.5s"),
     ] {
