@@ -19,8 +19,11 @@ use afflux_engine::settings::did_you_mean;
 use afflux_govern::{BUDGET_NS_MAX, BUDGET_NS_MIN, Disk, Event, Governor, Host, JournalError, Options, restore};
 use tracing::{info, warn};
 
+use rustix::process::geteuid;
+
 use crate::args;
 use crate::metrics::governor::Publisher;
+use crate::private_directory::{self, Missing, Refused};
 use crate::serve::kept_prices::{KeptPrices, Learned};
 use crate::serve::state::StateDirectory;
 use crate::serve::{device_identity, signals};
@@ -42,6 +45,9 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     if args.status {
         return status::run(args, &host, &directory);
     }
+    if !args.dry_run && geteuid().is_root() {
+        private_directory::check(&directory, Missing::Make).map_err(|it| Failure::failed(Refused::reason(it)))?;
+    }
     if args.restore {
         return put_back(args, &host, &directory);
     }
@@ -50,7 +56,8 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     let figures = metrics::bind(args.metrics)?;
     let signalled = signals::watch(signals::Hangup::Ends, || std::process::exit(1));
     let (_, signalled) = signalled.map_err(|error| Failure::failed(format!("signals: {error}")))?;
-    let state = StateDirectory::made(args.state.as_deref());
+    let missing = if args.dry_run { Missing::Leave } else { Missing::Make };
+    let state = StateDirectory::at(args.state.as_deref(), missing)?;
     let (kept, warnings) = KeptPrices::read(state.speeds_path());
     warnings.iter().for_each(|warning| warn!("{warning}"));
     let (governor, events, warning) = Governor::start(host, options, &directory).map_err(failed)?;

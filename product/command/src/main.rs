@@ -18,6 +18,7 @@ mod log;
 mod metrics;
 mod mount;
 mod port_holder;
+mod private_directory;
 mod progress;
 mod serve;
 mod service;

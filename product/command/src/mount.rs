@@ -23,7 +23,9 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let paths = &mut configuration.settings.directories;
     let point = paths.pop().filter(|_| paths.len() == 1);
     let point = point.ok_or_else(|| Failure::wrong_use("two paths are needed: afflux mount DIR MOUNTPOINT"))?;
-    left.clear(&point, &configuration.settings);
+    if !args.check {
+        left.clear(&point, &configuration.settings);
+    }
     let point = MountPoint::at(&point).map_err(|error| Failure::failed(output::shown(error)))?;
     let wanted = WantedFront::mount(point, &configuration.settings)?;
     serve::run_behind(&wanted, args, configuration, host, left)

@@ -8,6 +8,7 @@
 mod admission;
 mod arena;
 mod banner;
+mod check;
 pub(crate) mod device_identity;
 mod device_label;
 mod event_stream;
@@ -22,6 +23,7 @@ mod kept_verifier;
 mod listening;
 mod mount_banner;
 mod own_clients;
+mod places;
 mod prefault;
 mod reload;
 mod rescue;
@@ -56,7 +58,7 @@ use std::time::Instant;
 use std::{process, thread};
 
 use afflux_budget::Budget;
-use afflux_engine::settings::KnobError;
+use afflux_engine::settings::{KnobError, Settings as Knobs};
 use afflux_engine::{Nanos, Policies, Recovered};
 use afflux_linux::{
     ArenaFile, Caching, DescriptorStore, IoChoice, LinuxPlatform, Listener, REACTORS_MAX, Reactors, give_up_privileges,
@@ -84,6 +86,7 @@ use exports::Export;
 use front::{OfTree, PreparedFront, WantedFront};
 use kept_mount::{Left, Taken};
 use kept_prices::KeptPrices;
+use places::{Places, Taking};
 use prefault::Prefault;
 use reload::Reload;
 use running::{Devices, Running};
@@ -96,16 +99,12 @@ use upkeep::Upkeep;
 /// also closes written programs, so that the host can run them.
 const TEND_NS: u64 = 10 * Nanos::SECOND;
 
-/// The note at the start of a server with `--async-metadata`.
-const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered before they are durable \
-    (--async-metadata): a crash of this host may undo the last ones, which clients take for done";
-
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     let mut left = Left::take()?;
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
     let settings = &configuration.settings;
-    if let Some(point) = &settings.mount.point {
+    if let Some(point) = settings.mount.point.as_ref().filter(|_| !args.check) {
         left.clear(point, settings);
     }
     let wanted = WantedFront::nfs(settings)?;
@@ -121,10 +120,7 @@ pub(crate) fn run_behind(
     left: Left,
 ) -> Outcome {
     if args.check {
-        configuration.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
-        Source::check(&configuration.settings)?;
-        output::say("The settings are valid.");
-        return Ok(());
+        return check::run(wanted, &configuration);
     }
     let settings = configuration.settings.clone();
     log::start(settings.log);
@@ -157,24 +153,13 @@ fn run_over(
 ) -> Outcome<Outcome> {
     let settings = configuration.settings.clone();
     let separated = wanted.separated(taken)?;
-    let opened = Source::open(&settings)?;
-    let mut notes = opened.as_ref().map(|(source, _)| source.notes().to_vec()).unwrap_or_default();
-    let rules = admission::rules(&settings.at_once, &mut notes);
-    if settings.at_once.async_metadata {
-        notes.push(ASYNC_METADATA_NOTE.to_owned());
-    }
-    let state = StateDirectory::made(settings.state.as_deref());
-    wanted
-        .refuse_below(&[("the state directory", state.path()), ("the control socket", settings.control.as_deref())])?;
-    let listening = wanted.listening(&settings, &mut store)?;
-    unnamed_files::keep(opened.as_ref().map(|(source, _)| source), &mut store, wanted)?;
+    let places = Places::take(&settings, (wanted, &mut store), Taking::Start)?;
+    let Places { opened, mut notes, rules, state, listening, listen, figures, control } = places;
+    let control = control.unwrap_or_else(|| unreachable!("a start takes its control socket"));
+    let (control, control_listener) = (RemovedAtEnd(Arc::new(control.0)), control.1);
     drop(store);
-    let listen = listening.as_ref().and_then(Listener::internet_address).unwrap_or(settings.listen);
-    let figures = metrics::bind(settings.metrics)?;
     let own_clients = wanted.has_own_clients(listen, settings.lock_memory);
     let prepared = own_clients.then(own_clients::prepare);
-    let (control, control_listener) = socket_paths::bind(settings.control.as_deref(), &wanted.socket_name(listen))?;
-    let control = RemovedAtEnd(Arc::new(control));
     let configured = configuration::path(args);
     let own_places = [state.path(), Some(control.0.path.as_path()), configured.as_deref()];
     let own_places: Vec<&Path> = own_places.into_iter().flatten().collect();
@@ -270,6 +255,17 @@ fn policies(settings: &Settings) -> Policies {
     }
 }
 
+/// The knobs of the configuration, and the policies that obey them.
+fn knobs_and_policies(configuration: &Configuration) -> Outcome<(Knobs, Policies)> {
+    let (mut settings, policies) = (knobs::of_server(), policies(&configuration.settings));
+    let wrong_use = |error: KnobError| Failure::wrong_use(error.to_string());
+    for knob in &configuration.knobs {
+        let knob = settings.set_text(knob).map_err(wrong_use)?;
+        policies.refuse_ignored(&settings, knob).map_err(wrong_use)?;
+    }
+    Ok((settings, policies))
+}
+
 /// Starts everything from the engine up to the first accepted connection.
 fn start(
     platform: &LinuxPlatform,
@@ -279,13 +275,7 @@ fn start(
     (source, exports): (&Source, Vec<Export>),
     (memory, front): (CacheMemory, PreparedFront),
 ) -> Outcome<Running> {
-    let mut settings = knobs::of_server();
-    let (wrong_use, policies) =
-        (|error: KnobError| Failure::wrong_use(error.to_string()), policies(&configuration.settings));
-    for knob in &configuration.knobs {
-        let knob = settings.set_text(knob).map_err(wrong_use)?;
-        policies.refuse_ignored(&settings, knob).map_err(wrong_use)?;
-    }
+    let (settings, policies) = knobs_and_policies(configuration)?;
     let (is_kept, key, tree) = (memory.is_kept(), source.key(state), source.tree());
     let write_home = |recovered: &Recovered| source.write_home(platform, &key, recovered);
     let (engine, mut arena) = memory.engine(platform, settings, policies, write_home)?;
@@ -293,12 +283,9 @@ fn start(
     let is_recovered = engine.write_verifier() != 0;
     let devices = Arc::new(Devices::default());
     let factory = device_factory(source, platform, &devices, kept);
-    let by_handle = tree.exports().iter().all(|export| tree.opens(&export.root.identity));
+    let by_handle = arena::needs_handles(is_kept, &*tree)?;
     let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
         .map_err(|error| Failure::failed(format!("cannot serve: {error}")))?;
-    if is_kept && !by_handle {
-        return Err(arena::takes_handles());
-    }
     if !by_handle {
         keep_places(&volume, state);
     }

@@ -133,6 +133,28 @@ impl ArenaFile {
         }
     }
 
+    /// Finds what [`Self::open`] would refuse, and changes nothing. The file may be in use by the process `own`.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn check(path: &Path, layout: Layout, own: Option<u32>) -> Result<(), ArenaFileError> {
+        let Some(file) = on_tmpfs::found(path)? else { return on_tmpfs::has_room(path, layout.bytes() as u64) };
+        let header = read_header(&file)?;
+        if !claim(&file, Claim::Alone).map_err(|source| ArenaFileError::Host { call: "lock", source })? {
+            let process = header.holder();
+            let runs = HolderState::of(process, &file).map_err(host("stat"))? == HolderState::Runs;
+            return if runs && own != Some(process) { Err(ArenaFileError::InUse { process }) } else { Ok(()) };
+        }
+        let bytes = fstat(&file).map_err(host("stat"))?.st_size as u64;
+        if bytes == 0 || header.is_unused() {
+            return on_tmpfs::has_room(path, (layout.bytes() as u64).saturating_sub(bytes));
+        }
+        match header.layout(boot()?)?.bytes() as u64 {
+            wanted if wanted != bytes => Err(ArenaFileError::Length { found: bytes, wanted }),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes the memory that the service manager has of an earlier server, or makes one for an arena of this form. A file that
     /// cannot be used is `refused`, and leaves the store. Waits as [`Self::open`].
     ///

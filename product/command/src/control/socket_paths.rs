@@ -10,7 +10,6 @@ mod tests;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -19,6 +18,7 @@ use rustix::process::geteuid;
 
 use super::neighbours::{self, Neighbour};
 use super::trust::{self, Directory, Found, Identity};
+use crate::private_directory::{self, Missing, Refused};
 use afflux_report::command_line;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
@@ -63,6 +63,15 @@ pub(crate) fn bind(named: Option<&Path>, name: &str) -> Outcome<(Bound, UnixList
     bind_in_first(&directories(), OsString::from(name))
 }
 
+/// Whether the process listens at the socket that [`bind`] would make.
+pub(crate) fn is_of(named: Option<&Path>, name: &str, process: u32) -> bool {
+    let paths = named.map_or_else(
+        || directories().into_iter().map(|directory| directory.join(name)).collect(),
+        |path| vec![path.to_path_buf()],
+    );
+    paths.iter().any(|path| trust::connected_to_process(path, process).is_some())
+}
+
 /// Listens in the first of the directories that belongs to this user.
 fn bind_in_first(directories: &[PathBuf], name: OsString) -> Outcome<(Bound, UnixListener)> {
     let mut reasons = Vec::new();
@@ -78,11 +87,7 @@ fn bind_in_first(directories: &[PathBuf], name: OsString) -> Outcome<(Bound, Uni
 
 /// Makes the directory, or checks that only this user can use it.
 fn prepare(path: &Path) -> Result<Directory, String> {
-    let failed = |error| format!("{}: {error}", output::shown(path.display()));
-    match fs::DirBuilder::new().recursive(true).mode(0o700).create(path) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
-        _ => {}
-    }
+    private_directory::way(path, Missing::Make).map_err(Refused::reason)?;
     Directory::private(path)
 }
 

@@ -7,7 +7,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -145,7 +145,7 @@ impl Directory {
         if found.st_mode & 0o077 != 0 {
             return Err(format!("{shown} is open to others (mode {:o})", found.st_mode & 0o777));
         }
-        match connected(&path) {
+        match address(&self.fd, &path).and_then(|address| connected(&address)) {
             Ok(stream) => {
                 let peer = socket_peercred(&stream).map_err(|errno| format!("{shown}: {errno}"))?;
                 if peer.uid != geteuid() {
@@ -165,7 +165,7 @@ impl Directory {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         // `bind` makes the file with the socket's permissions, so that no other user can connect at any time.
         fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
-        bind(&socket, &SocketAddrUnix::new(self.path.join(name))?)?;
+        bind(&socket, &address(&self.fd, &self.path.join(name))?)?;
         let made = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let as_made = FileType::from_raw_mode(made.st_mode).is_socket()
             && (made.st_uid, made.st_mode & 0o077) == (geteuid().as_raw(), 0);
@@ -188,16 +188,28 @@ impl Directory {
 
 /// Connects to a path if the kernel says that the process `process` listens there.
 pub(crate) fn connected_to_process(path: &Path, process: u32) -> Option<UnixStream> {
-    let stream = connected(path).ok()?;
+    let directory = open(parts(path).ok()?.0, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let stream = connected(&address(&directory, path).ok()?).ok()?;
     let peer = socket_peercred(&stream).ok()?;
     (u32::try_from(peer.pid.as_raw_nonzero().get()) == Ok(process)).then_some(stream)
 }
 
-fn connected(path: &Path) -> Result<UnixStream, Errno> {
+/// The address of a path in an open directory. An address has 107 bytes; a longer path goes by the descriptor.
+fn address(directory: &OwnedFd, path: &Path) -> Result<SocketAddrUnix, Errno> {
+    SocketAddrUnix::new(path).or_else(|errno| match path.file_name() {
+        Some(name) if errno == Errno::NAMETOOLONG => {
+            let by_descriptor = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+            SocketAddrUnix::new(by_descriptor.join(name))
+        }
+        _ => Err(errno),
+    })
+}
+
+fn connected(address: &SocketAddrUnix) -> Result<UnixStream, Errno> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     // This time limit also bounds the wait for a slot in the queue of connections.
     set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_MAX))?;
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    connect(&socket, address)?;
     Ok(UnixStream::from(socket))
 }
 

@@ -16,13 +16,14 @@ use afflux_frames::{FILE_SLOTS, Frames, Layout};
 use afflux_linux::{ArenaContents, ArenaFile, DescriptorStore, LinuxPlatform};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
-use afflux_volume::{AdoptedFiles, Volume};
+use afflux_volume::{AdoptedFiles, Directory, Volume};
 use tracing::{info, warn};
 
 use super::front::WantedFront;
+use super::own_clients;
 use super::rescue::{RECOVERIES_MAX, files_elsewhere};
 use super::source::is_store;
-use crate::settings::{ArenaPlace, Settings};
+use crate::settings::{ArenaPlace, LockMemory, Settings};
 
 /// Between two tries to open files that an earlier server left.
 const TRY_EVERY_NS: u64 = Nanos::SECOND;
@@ -54,18 +55,7 @@ impl CacheMemory {
         if settings.arena != Some(ArenaPlace::Systemd) {
             drop_stored(store)?;
         }
-        let Some(place) = &settings.arena else { return Ok(Self { bytes, arena: None }) };
-        if settings.directories.iter().any(|directory| is_store(directory)) {
-            return Err(Failure::wrong_use(
-                "--arena is for directories: what a store's server has accepted is in the store",
-            ));
-        }
-        if front.point().is_some() && *place != ArenaPlace::Systemd {
-            return Err(Failure::wrong_use(
-                "--arena FILE is for NFS clients: a mount ends with its server, unless systemd keeps it (--arena systemd)",
-            ));
-        }
-        let layout = Layout::new(bytes, FILE_SLOTS).map_err(|error| Failure::failed(error.to_string()))?;
+        let Some((place, layout)) = demanded(settings, bytes, front)? else { return Ok(Self { bytes, arena: None }) };
         let name = match place {
             ArenaPlace::File(path) => output::shown(path.display()),
             ArenaPlace::Systemd => "--arena systemd".to_owned(),
@@ -90,6 +80,24 @@ impl CacheMemory {
         Ok(Self { bytes, arena: Some(opened) })
     }
 
+    /// Finds what [`Self::open`] and [`Self::engine`] would refuse, and changes nothing. A file may be in use by the
+    /// process `own`. Whether systemd keeps memory shows only to a server that it starts.
+    pub(super) fn check(settings: &Settings, bytes: u64, front: &WantedFront, own: Option<u32>) -> Outcome {
+        match demanded(settings, bytes, front)? {
+            None => {
+                let frames = frames(bytes)?;
+                if settings.lock_memory == LockMemory::On {
+                    let locked = own_clients::prepare().and_then(|()| frames.arena().lock());
+                    own_clients::note_locked(locked, settings.lock_memory, &mut Vec::new())?;
+                }
+                Ok(())
+            }
+            Some((ArenaPlace::File(path), layout)) => ArenaFile::check(path, layout, own)
+                .map_err(|error| Failure::failed(format!("{}: {error}", output::shown(path.display())))),
+            Some((ArenaPlace::Systemd, _)) => Ok(()),
+        }
+    }
+
     /// Whether systemd has data of an earlier server in it.
     pub(super) fn is_left_in_store(&self) -> bool {
         matches!(&self.arena, Some((file, ArenaContents::Left(_))) if file.path().is_none())
@@ -110,9 +118,7 @@ impl CacheMemory {
     ) -> Outcome<(Arc<Engine<LinuxPlatform>>, Option<ArenaFile>)> {
         let own = Arc::new(platform.clone());
         let Some((file, contents)) = self.arena else {
-            let frames = Frames::new(self.bytes)
-                .map_err(|error| Failure::failed(format!("no memory for the cache: {error}; try a smaller --cache")))?;
-            return Ok((Engine::with_policies(own, knobs, frames, policies), None));
+            return Ok((Engine::with_policies(own, knobs, frames(self.bytes)?, policies), None));
         };
         let engine = match contents {
             ArenaContents::Fresh(memory) => Engine::with_policies(own, knobs, Frames::over(memory, &[]), policies),
@@ -133,6 +139,34 @@ impl CacheMemory {
         }
         Ok((engine, Some(file)))
     }
+}
+
+/// The place and form of the memory of `--arena`, if the other settings go with it.
+fn demanded<'a>(settings: &'a Settings, bytes: u64, front: &WantedFront) -> Outcome<Option<(&'a ArenaPlace, Layout)>> {
+    let Some(place) = &settings.arena else { return Ok(None) };
+    if settings.directories.iter().any(|directory| is_store(directory)) {
+        return Err(Failure::wrong_use(
+            "--arena is for directories: what a store's server has accepted is in the store",
+        ));
+    }
+    if front.point().is_some() && *place != ArenaPlace::Systemd {
+        return Err(Failure::wrong_use(
+            "--arena FILE is for NFS clients: a mount ends with its server, unless systemd keeps it (--arena systemd)",
+        ));
+    }
+    let layout = Layout::new(bytes, FILE_SLOTS).map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(Some((place, layout)))
+}
+
+fn frames(bytes: u64) -> Outcome<Frames> {
+    Frames::new(bytes)
+        .map_err(|error| Failure::failed(format!("no memory for the cache: {error}; try a smaller --cache")))
+}
+
+/// Fails if the memory outlives the server, and files cannot be opened by handle.
+pub(super) fn needs_handles(is_kept: bool, tree: &dyn Directory) -> Outcome<bool> {
+    let by_handle = tree.exports().iter().all(|export| tree.opens(&export.root.identity));
+    if is_kept && !by_handle { Err(takes_handles()) } else { Ok(by_handle) }
 }
 
 /// Whether servers end so soon and so often that the found data may be the cause.
@@ -189,7 +223,7 @@ pub(super) fn refuse_files_elsewhere(volume: &Volume<LinuxPlatform>) -> Outcome 
 }
 
 /// Why a server that cannot open files by handle takes no arena.
-pub(super) fn takes_handles() -> Failure {
+fn takes_handles() -> Failure {
     Failure::wrong_use(
         "--arena takes the right to open files by handle: root or CAP_DAC_READ_SEARCH, a file system that has handles \
          (ext4, XFS, Btrfs), and no --subtree-check",

@@ -254,6 +254,15 @@ impl WantedFront {
         by_mount || self.nfs && own_clients::are_served(listen.ip(), asked)
     }
 
+    /// Finds what would keep the host from mounting, without a mount.
+    pub(super) fn check_mount(&self) -> Outcome {
+        let Some(WantedMount { point, .. }) = &self.mount else { return Ok(()) };
+        let device = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse");
+        device.map(|_| ()).map_err(|error| {
+            Failure::failed(format!("{} cannot be mounted: /dev/fuse: {error}", output::shown(point.path().display())))
+        })
+    }
+
     /// Refuses paths of the server itself below a mount: it would call itself, and wait for itself.
     pub(super) fn refuse_below(&self, own: &[(&str, Option<&Path>)]) -> Outcome {
         let Some(WantedMount { point, .. }) = &self.mount else { return Ok(()) };

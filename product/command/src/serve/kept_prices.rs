@@ -21,7 +21,7 @@ use afflux_budget::RememberedPrices;
 use afflux_engine::policy::Remembered;
 use serde::{Deserialize, Serialize};
 
-use super::state;
+use crate::private_directory;
 use afflux_report::{bounded_file, output};
 
 /// Version of the file's format.
@@ -131,7 +131,7 @@ impl KeptPrices {
         }
         if disks != before {
             let document = Document { version: VERSION, disks: disks.clone() };
-            state::replace(path, &serde_json::to_string_pretty(&document)?)?;
+            private_directory::replace(path, &serde_json::to_string_pretty(&document)?)?;
         }
         *self.disks() = disks;
         Ok(())

@@ -8,16 +8,16 @@
 use std::path::Path;
 use std::{fs, io};
 
-use super::state;
+use crate::private_directory;
 
 /// Takes the kept verifier. None if there is none, or if its file cannot be read or durably removed.
 pub(super) fn take(path: &Path) -> Option<[u8; 8]> {
     // If two servers start at the same moment, only one rename succeeds.
-    let taken = state::beside(path, "taken");
+    let taken = private_directory::beside(path, "taken");
     fs::rename(path, &taken).ok()?;
-    let text = fs::read_to_string(&taken);
+    let text = private_directory::read(&taken);
     fs::remove_file(&taken).ok()?;
-    state::sync_directory_of(path).ok()?;
+    private_directory::sync_directory_of(path).ok()?;
     parse(text.ok()?.trim())
 }
 
@@ -26,7 +26,7 @@ pub(super) fn take(path: &Path) -> Option<[u8; 8]> {
 /// # Errors
 /// When it cannot be made durable.
 pub(super) fn keep(path: &Path, verifier: [u8; 8]) -> io::Result<()> {
-    let written = state::replace(path, &format!("{:016x}", u64::from_be_bytes(verifier)));
+    let written = private_directory::replace(path, &format!("{:016x}", u64::from_be_bytes(verifier)));
     if written.is_err() {
         // A verifier that may not be durable must not be found later. The file may not exist.
         let _ = fs::remove_file(path);

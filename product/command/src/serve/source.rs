@@ -51,13 +51,14 @@ impl Source {
         }
     }
 
-    /// Opens directories; a store needs threads that start later ([`Source::open_store`]).
-    pub(super) fn open(settings: &Settings) -> Outcome<Option<(Self, Vec<Export>)>> {
+    /// Opens directories; a store needs threads that start later ([`Source::open_store`]). Other servers may serve them,
+    /// too, if they are `shared`.
+    pub(super) fn open(settings: &Settings, shared: bool) -> Outcome<Option<(Self, Vec<Export>)>> {
         let places = &settings.directories;
         if places.iter().any(|place| is_store(place)) {
             return Self::check(settings).map(|()| None);
         }
-        let (tree, exports) = exports::open(places, settings.subtree_check, settings.shared)?;
+        let (tree, exports) = exports::open(places, settings.subtree_check, shared)?;
         Ok(Some((Self::Host(tree), exports)))
     }
 

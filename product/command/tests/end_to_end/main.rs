@@ -6,6 +6,7 @@ mod arenas;
 mod backups;
 mod bad_input;
 mod callers;
+mod checks;
 mod client;
 mod control;
 mod crowds;

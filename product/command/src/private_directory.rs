@@ -1,0 +1,217 @@
+//! Directories of this user alone: for state, control sockets and the governor's journal.
+//!
+//! Owns: making and checking them, with all parts of the path; how files in them are read, made and replaced.
+//! Does not own: the names and contents of the files.
+//! Invariants: no other user but root can have put a link, a directory or a file in the way of a checked path. A file
+//! is made under a name that was free, and no link at its name is followed.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::process;
+
+use rustix::fs::{CWD, Mode, OFlags, mkdirat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use afflux_report::output;
+
+/// Most symbolic links on a path, as in the kernel.
+const LINKS_MAX: usize = 40;
+
+/// Largest file that is read.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// What to do where a part of the path is missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Missing {
+    /// It is made, closed to others.
+    Make,
+    /// Nothing is made: the rest of the path is taken for right if it could be made.
+    Leave,
+}
+
+/// Why a directory cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Refused {
+    /// Another user could have put something in the way.
+    Unsafe(String),
+    /// The host does not let this user make it or look at it.
+    Closed(String),
+}
+
+impl Refused {
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Self::Unsafe(reason) | Self::Closed(reason) => reason,
+        }
+    }
+}
+
+/// Checks the directory, and makes it if it is `missing`. An error says which part of the path others could change.
+pub(crate) fn check(path: &Path, missing: Missing) -> Result<(), Refused> {
+    match way(path, missing)? {
+        Some(directory) => is_own(&directory),
+        None => Ok(()),
+    }
+}
+
+/// Checks all parts of the path, but not whose the directory at its end is. Returns that, free of links, if it is there.
+pub(crate) fn way(path: &Path, missing: Missing) -> Result<Option<PathBuf>, Refused> {
+    let absolute = std::path::absolute(path).map_err(|error| at(path, &error))?;
+    let mut left: VecDeque<OsString> = parts(&absolute);
+    let (mut reached, mut links) = (PathBuf::from("/"), 0);
+    while let Some(part) = left.pop_front() {
+        if part == ".." {
+            reached.pop();
+            continue;
+        }
+        let next = reached.join(&part);
+        let found = match fs::symlink_metadata(&next) {
+            Err(error) if error.kind() == ErrorKind::NotFound && missing == Missing::Leave => {
+                return may_be_made(&next).map(|()| None);
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                make(&next)?;
+                fs::symlink_metadata(&next)
+            }
+            found => found,
+        };
+        let found = found.map_err(|error| at(&next, &error))?;
+        if !is_trusted(found.uid()) {
+            let what = if found.is_symlink() { "is a symbolic link of" } else { "belongs to" };
+            return Err(Refused::Unsafe(format!("{} {what} user {}", output::shown(next.display()), found.uid())));
+        }
+        if found.is_symlink() {
+            links += 1;
+            if links > LINKS_MAX {
+                return Err(Refused::Closed(format!("{} has too many symbolic links", output::shown(path.display()))));
+            }
+            let target = fs::read_link(&next).map_err(|error| at(&next, &error))?;
+            if target.is_absolute() {
+                reached = PathBuf::from("/");
+            }
+            parts(&target).into_iter().rev().for_each(|part| left.push_front(part));
+            continue;
+        }
+        if !found.is_dir() {
+            return Err(Refused::Closed(format!("{} is not a directory", output::shown(next.display()))));
+        }
+        // In a directory with the sticky bit, others cannot replace what is ours.
+        if found.mode() & 0o002 != 0 && found.mode() & 0o1000 == 0 {
+            let shown = output::shown(next.display());
+            return Err(Refused::Unsafe(format!("{shown} is open to others: every user may change files in it")));
+        }
+        reached = next;
+    }
+    Ok(Some(reached))
+}
+
+/// The last directory must be this user's, and others may not make files in it.
+fn is_own(directory: &Path) -> Result<(), Refused> {
+    let found = fs::metadata(directory).map_err(|error| at(directory, &error))?;
+    let shown = output::shown(directory.display());
+    if found.uid() != geteuid().as_raw() {
+        return Err(Refused::Unsafe(format!("{shown} belongs to user {}", found.uid())));
+    }
+    if found.mode() & 0o022 != 0 {
+        let remedy = format!("`chmod go-w {shown}` if they have left nothing in it");
+        return Err(Refused::Unsafe(format!("others may make files in {shown} ({remedy})")));
+    }
+    Ok(())
+}
+
+/// The names of a path, with `..` for the way up.
+fn parts(path: &Path) -> VecDeque<OsString> {
+    let name = |part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    };
+    path.components().filter_map(name).collect()
+}
+
+fn is_trusted(uid: u32) -> bool {
+    uid == 0 || uid == geteuid().as_raw()
+}
+
+fn make(path: &Path) -> Result<(), Refused> {
+    match mkdirat(CWD, path, Mode::RWXU) {
+        // Another process of this user was faster, or the next look shows whose it is.
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(at(path, &errno.into())),
+    }
+}
+
+/// Whether this user could make the path.
+fn may_be_made(path: &Path) -> Result<(), Refused> {
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    let access = rustix::fs::access(parent, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);
+    access.map_err(|errno| at(path, &errno.into()))
+}
+
+fn at(path: &Path, error: &io::Error) -> Refused {
+    Refused::Closed(format!("{}: {error}", output::shown(path.display())))
+}
+
+/// Reads a file of a checked directory.
+///
+/// # Errors
+/// The host's; a link, another kind of file, another user's.
+pub(crate) fn read(path: &Path) -> io::Result<String> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() || !is_trusted(found.uid()) {
+        return Err(io::Error::new(ErrorKind::PermissionDenied, "it is not a regular file of this user"));
+    }
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Replaces a file of a checked directory with a whole new one, durably.
+///
+/// # Errors
+/// When that fails; the old file may then be there, or the new one.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let new = beside(path, "new");
+    let written = (|| {
+        let mut file = made(&new)?;
+        writeln!(file, "{text}")?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        sync_directory_of(path)
+    })();
+    if written.is_err() {
+        // The file may not exist.
+        let _ = fs::remove_file(&new);
+    }
+    written
+}
+
+/// A new file. What an earlier process of the same number has left there goes first; a link is removed, not followed.
+fn made(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let flags = OFlags::NOFOLLOW.bits() as i32;
+    OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(flags).open(path)
+}
+
+/// A name beside a file that only this process uses.
+pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
+    path.with_extension(format!("{what}-{}", process::id()))
+}
+
+pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let directory = path.parent().ok_or(ErrorKind::NotFound)?;
+    File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests;

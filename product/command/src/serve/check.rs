@@ -1,0 +1,40 @@
+//! `afflux serve --check` and `afflux mount --check`: whether a start would succeed.
+//!
+//! Owns: the order of the checks, the server whose reload they precede.
+//! Does not own: the checks: they are calls of the start itself (`places`, `arena`, `front`).
+//! Invariants: nothing is served, mounted or left behind, and no store is asked.
+
+use afflux_linux::DescriptorStore;
+use afflux_report::failure::Outcome;
+use afflux_report::output;
+
+use super::arena::{self, CacheMemory};
+use super::front::WantedFront;
+use super::places::{Places, Taking};
+use super::source::Source;
+use super::{knobs_and_policies, start_reactors};
+use crate::configuration::Configuration;
+
+/// The variable in which systemd tells the commands of a unit the process of its server.
+const RUNNING: &str = "MAINPID";
+
+pub(super) fn run(wanted: &WantedFront, configuration: &Configuration) -> Outcome {
+    configuration.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
+    let settings = &configuration.settings;
+    Source::check(settings)?;
+    knobs_and_policies(configuration)?;
+    let running = std::env::var(RUNNING).ok().and_then(|text| text.parse().ok());
+    CacheMemory::check(settings, configuration.cache_bytes, wanted, running)?;
+    wanted.check_mount()?;
+    let mut store = DescriptorStore::default();
+    let places = Places::take(settings, (wanted, &mut store), Taking::Rehearsal { running })?;
+    if let Some((source, _)) = &places.opened {
+        arena::needs_handles(settings.arena.is_some(), &*source.tree())?;
+    }
+    if let Some(control) = places.control {
+        control.0.remove();
+    }
+    start_reactors(settings.io)?;
+    output::say("The settings are valid.");
+    Ok(())
+}

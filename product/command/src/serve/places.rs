@@ -1,0 +1,105 @@
+//! What a server takes on its host before it serves: directories, the state directory, addresses, the control socket.
+//!
+//! Owns: taking all of it, in one order, for a start and for its rehearsal.
+//! Does not own: the single places; memory (`arena`); the mount (`front`).
+//! Invariants: a rehearsal (`--check`) makes the calls of a start, so that it refuses what the start would refuse. It
+//! gives everything back, and makes no directory.
+
+use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
+
+use afflux_linux::{DescriptorStore, Listener};
+use afflux_metrics::Listener as FigureListener;
+use afflux_nfs::Rules;
+use afflux_report::failure::Outcome;
+
+use super::exports::Export;
+use super::front::WantedFront;
+use super::source::Source;
+use super::state::StateDirectory;
+use super::{admission, unnamed_files};
+use crate::control::socket_paths::{self, Bound};
+use crate::private_directory::Missing;
+use crate::settings::Settings;
+use crate::{metrics, port_holder};
+
+/// The note at the start of a server with `--async-metadata`.
+const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered before they are durable \
+    (--async-metadata): a crash of this host may undo the last ones, which clients take for done";
+
+/// The purpose of taking the places.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Taking {
+    Start,
+    /// For `--check`.
+    Rehearsal {
+        /// The server that has the same configuration and runs: the check before its reload. Its places are no
+        /// obstacle.
+        running: Option<u32>,
+    },
+}
+
+impl Taking {
+    /// Whether an address is in use by the server that is to be reloaded.
+    fn is_own(self, address: SocketAddr) -> bool {
+        let Self::Rehearsal { running: Some(process) } = self else { return false };
+        port_holder::of(address).is_some_and(|holder| holder.process == process)
+    }
+
+    fn running(self) -> Option<u32> {
+        match self {
+            Self::Start => None,
+            Self::Rehearsal { running } => running,
+        }
+    }
+}
+
+/// The places of a server.
+pub(super) struct Places {
+    /// The open directories; `None` if a store is served.
+    pub(super) opened: Option<(Source, Vec<Export>)>,
+    /// Remarks about this host for the user.
+    pub(super) notes: Vec<String>,
+    pub(super) rules: Rules,
+    pub(super) state: StateDirectory,
+    pub(super) listening: Option<Listener>,
+    /// The address where clients will come.
+    pub(super) listen: SocketAddr,
+    /// For Prometheus.
+    pub(super) figures: Option<FigureListener>,
+    /// `None` if the running server has it.
+    pub(super) control: Option<(Bound, UnixListener)>,
+}
+
+impl Places {
+    pub(super) fn take(
+        settings: &Settings,
+        (wanted, store): (&WantedFront, &mut DescriptorStore),
+        taking: Taking,
+    ) -> Outcome<Self> {
+        let opened = Source::open(settings, settings.shared || taking.running().is_some())?;
+        let mut notes = opened.as_ref().map(|(source, _)| source.notes().to_vec()).unwrap_or_default();
+        let rules = admission::rules(&settings.at_once, &mut notes);
+        if settings.at_once.async_metadata {
+            notes.push(ASYNC_METADATA_NOTE.to_owned());
+        }
+        let missing = if taking == Taking::Start { Missing::Make } else { Missing::Leave };
+        let state = StateDirectory::at(settings.state.as_deref(), missing)?;
+        let own_paths = [("the state directory", state.path()), ("the control socket", settings.control.as_deref())];
+        wanted.refuse_below(&own_paths)?;
+        let listening = match taking.is_own(settings.listen) {
+            true => None,
+            false => wanted.listening(settings, store)?,
+        };
+        if taking == Taking::Start {
+            unnamed_files::keep(opened.as_ref().map(|(source, _)| source), store, wanted)?;
+        }
+        let listen = listening.as_ref().and_then(Listener::internet_address).unwrap_or(settings.listen);
+        let figures = metrics::bind(settings.metrics.filter(|address| !taking.is_own(*address)))?;
+        let name = wanted.socket_name(listen);
+        let has_control =
+            taking.running().is_some_and(|it| socket_paths::is_of(settings.control.as_deref(), &name, it));
+        let control = (!has_control).then(|| socket_paths::bind(settings.control.as_deref(), &name)).transpose()?;
+        Ok(Self { opened, notes, rules, state, listening, listen, figures, control })
+    }
+}
