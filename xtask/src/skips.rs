@@ -44,7 +44,7 @@ const EXCUSED: &[Excused] = &[
     excused("Debian's prometheus", PROMETHEUS, Ability::Prometheus),
     excused("the file system is in memory", "the temporary directory may be in memory", Ability::DiskForScratch),
     excused("blkio", THROTTLE, Ability::Throttle),
-    excused("no throttled disk can be made", THROTTLE, Ability::Throttle),
+    excused("the kernel has no throttle of control groups", THROTTLE, Ability::Throttle),
     excused(
         "no control groups that bound memory",
         "containers have no control groups of their own",

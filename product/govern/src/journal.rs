@@ -15,6 +15,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::host::{Host, HostError};
@@ -111,7 +113,7 @@ impl Journal {
         let path = directory.join(NAME);
         let empty = || Self { version: VERSION, boot_id: host.boot_id(), ..Self::default() };
         let mut text = String::new();
-        let read = File::open(&path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
+        let read = opened(&path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
         match read {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(empty()),
@@ -157,7 +159,7 @@ impl Locked {
         // A server's control socket is in the same directory, and others may not even lock it.
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o644);
+        options.read(true).write(true).create(true).truncate(false).mode(0o644).custom_flags(nofollow());
         let mut lock = options.open(&path).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -182,17 +184,36 @@ impl Locked {
         let path = self.directory.join(NAME);
         let new = path.with_extension("json.new");
         let written = serde_json::to_string_pretty(&journal).map_err(std::io::Error::from).and_then(|text| {
-            fs::write(&new, text)?;
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(true).mode(0o644).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+            let mut file = match options.open(&new) {
+                // A link is not followed. It goes.
+                Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+                    fs::remove_file(&new)?;
+                    options.create_new(true).open(&new)?
+                }
+                opened => opened?,
+            };
+            file.write_all(text.as_bytes())?;
             fs::rename(&new, &path)
         });
         written.map_err(|error| HostError::of(&path, &error))
     }
 }
 
+/// A file that is there, unless it is a link.
+fn opened(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(nofollow()).open(path)
+}
+
+fn nofollow() -> i32 {
+    (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32
+}
+
 /// The process of the governor that uses this directory, if one runs.
 pub fn running(directory: &Path) -> Option<u32> {
     let path = directory.join(LOCK);
-    let is_taken = matches!(File::open(&path).ok()?.try_lock_shared(), Err(TryLockError::WouldBlock));
+    let is_taken = matches!(opened(&path).ok()?.try_lock_shared(), Err(TryLockError::WouldBlock));
     is_taken.then(|| fs::read_to_string(&path).ok()?.trim().parse().ok()).flatten()
 }
 

@@ -1,108 +1,139 @@
-//! With a limit above a disk, such as a cgroup's or a cloud's, the reported speed is the limit, not the disk's own. The
-//! test runs as root, on a loop device behind the kernel's throttle.
+//! On a real disk that is slow, the reported speed is the disk's. With a limit above the disk, such as a cgroup's or a
+//! cloud's, it is that limit. The tests run as root: one on a disk of our own with a rate, one on a loop device behind
+//! the kernel's throttle, where the kernel has the first version of control groups.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a test")]
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use afflux_disk::{Disk, DiskOptions, Ext4, Rates};
 use afflux_govern::{EventKind, Governor, Host, Options};
+use afflux_scratch::Scratch;
 
 const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device";
 const LIMIT: u64 = 25_000_000;
 const SECOND: u64 = 1_000_000_000;
+const DISK_BYTES: u64 = 2 << 30;
 
-/// A file system on a loop device that lets a given number of bytes a second through.
-struct Throttled {
-    device: String,
-    number: String,
-    path: PathBuf,
+/// A mounted file system on a disk that lets a given number of bytes a second through.
+struct Slow {
+    ext4: Ext4,
+    disk: Disk,
+    /// The kernel's throttle of this device, unless the disk itself is slow.
+    throttled: Option<String>,
+    scratch: Scratch,
 }
 
-fn run(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
-    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-impl Throttled {
-    fn new(place: &Path) -> Option<Self> {
-        if !Path::new(THROTTLE).exists() {
-            return None;
+impl Slow {
+    /// None, with a message, if this machine cannot have one.
+    fn new(rates: Rates, has_throttle: bool) -> Option<Self> {
+        let scratch = Scratch::new(&std::env::temp_dir(), "slow").unwrap();
+        let point = scratch.path().join("mounted");
+        fs::create_dir(&point).unwrap();
+        let options = DiskOptions { rates, ..DiskOptions::new(DISK_BYTES) };
+        let made = Disk::new(scratch.path(), options).and_then(|disk| Ok((Ext4::format(&disk, &point)?, disk)));
+        let (ext4, disk) = match made {
+            Ok(made) => made,
+            Err(error) => {
+                afflux_scratch::skipped!("no disk: {error}");
+                return None;
+            }
+        };
+        let mut slow = Self { ext4, disk, throttled: None, scratch };
+        if has_throttle {
+            slow.throttled = Some(slow.number());
+            slow.lets_through(LIMIT);
         }
-        let (image, path) = (place.join("image"), place.join("mounted"));
-        fs::create_dir(&path).ok()?;
-        File::create(&image).ok()?.set_len(2 << 30).ok()?;
-        let device = run("losetup", &["-f", "--show", "--direct-io=on", image.to_str()?])?;
-        let number = run("lsblk", &["-ndo", "MAJ:MIN", &device])?;
-        let made = Self { device, number, path };
-        let options = "lazy_itable_init=0,lazy_journal_init=0";
-        run("mkfs.ext4", &["-q", "-E", options, &made.device])?;
-        run("mount", &[&made.device, made.path.to_str()?])?;
-        made.lets_through(LIMIT)?;
-        Some(made)
+        Some(slow)
     }
 
-    fn lets_through(&self, bytes_per_second: u64) -> Option<()> {
-        fs::write(THROTTLE, format!("{} {bytes_per_second}", self.number)).ok()
+    fn name(&self) -> &str {
+        self.disk.device().trim_start_matches("/dev/")
+    }
+
+    /// The device's number, as in `7:0`.
+    fn number(&self) -> String {
+        let path = PathBuf::from(format!("/sys/block/{}/dev", self.name()));
+        fs::read_to_string(path).unwrap().trim().to_owned()
+    }
+
+    /// Sets the kernel's throttle; 0 takes it away.
+    fn lets_through(&self, bytes_per_second: u64) {
+        if let Some(number) = &self.throttled {
+            fs::write(THROTTLE, format!("{number} {bytes_per_second}")).unwrap();
+        }
+    }
+
+    /// The speeds that a governor reports beside a stream of writes, until the last one is near the limit.
+    fn reported(&self) -> Vec<u64> {
+        let options = Options { devices: vec![(self.name().to_owned(), Some(SECOND))], ..Options::default() };
+        let run = self.scratch.path().join("run");
+        let (mut governor, _, _) = Governor::start(Host::new(Path::new("/")), options, &run).unwrap();
+        let (over, began, number) = (AtomicBool::new(false), Instant::now(), self.number());
+        let mut reported = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut file, block) = (File::create(self.ext4.path().join("stream")).unwrap(), vec![7; 1 << 20]);
+                for _ in 0..1500 {
+                    if over.load(Ordering::Relaxed) || file.write_all(&block).is_err() {
+                        return;
+                    }
+                }
+            });
+            loop {
+                governor.sample(began.elapsed().as_nanos() as u64);
+                for event in governor.look(&|_| None).unwrap() {
+                    if let EventKind::Limited { limit_bytes, .. } = event.what {
+                        println!("{:?}: a limit of {} MB", began.elapsed(), limit_bytes / 1_000_000);
+                    }
+                }
+                let speed = governor.rows().iter().find(|row| row.disk.number == number).unwrap().bytes_per_second;
+                println!("{:?}: {:?} MB/s", began.elapsed(), speed.map(|speed| speed / 1_000_000));
+                reported.extend(speed);
+                let is_near = speed.is_some_and(|speed| speed.abs_diff(LIMIT) < LIMIT / 5);
+                if is_near || began.elapsed() > Duration::from_secs(40) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            over.store(true, Ordering::Relaxed);
+            // With the throttle in force, the writer would wait for the disk.
+            self.lets_through(0);
+        });
+        governor.end().unwrap();
+        reported
     }
 }
 
-impl Drop for Throttled {
+impl Drop for Slow {
     fn drop(&mut self) {
         // Without the throttle the dirty pages are written quickly.
-        let _ = self.lets_through(0);
-        let _ = Command::new("umount").arg(&self.path).output();
-        let _ = Command::new("losetup").args(["-d", &self.device]).output();
+        self.lets_through(0);
     }
+}
+
+fn is_the_limit(reported: &[u64]) {
+    let last = reported.last().copied().unwrap();
+    assert!(last.abs_diff(LIMIT) < LIMIT / 5, "{last} bytes a second were reported instead of {LIMIT}: {reported:?}");
+    assert!(reported.iter().all(|speed| *speed < 4 * LIMIT), "it was reported as fast at first: {reported:?}");
+}
+
+#[test]
+fn the_rate_of_a_slow_disk_is_the_speed_that_is_told() {
+    let rates = Rates { write_bytes_per_s: LIMIT, queue: 4, ..Rates::default() };
+    let Some(slow) = Slow::new(rates, false) else { return };
+    is_the_limit(&slow.reported());
 }
 
 #[test]
 fn a_limit_above_the_disk_is_the_speed_that_is_told() {
-    let place = tempfile::tempdir().unwrap();
-    let Some(disk) = Throttled::new(place.path()) else {
-        afflux_scratch::skipped!("no throttled disk can be made here");
+    if !Path::new(THROTTLE).exists() {
+        afflux_scratch::skipped!("the kernel has no throttle of control groups, version 1");
         return;
-    };
-    let name = disk.device.trim_start_matches("/dev/").to_owned();
-    let options = Options { devices: vec![(name, Some(SECOND))], ..Options::default() };
-    let (mut governor, _, _) = Governor::start(Host::new(Path::new("/")), options, place.path()).unwrap();
-    let (over, began) = (AtomicBool::new(false), Instant::now());
-    let told = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let (mut file, block) = (File::create(disk.path.join("stream")).unwrap(), vec![7; 1 << 20]);
-            for _ in 0..1500 {
-                if over.load(Ordering::Relaxed) || file.write_all(&block).is_err() {
-                    return;
-                }
-            }
-        });
-        let mut told = Vec::new();
-        loop {
-            governor.sample(began.elapsed().as_nanos() as u64);
-            for event in governor.look(&|_| None).unwrap() {
-                if let EventKind::Limited { limit_bytes, .. } = event.what {
-                    println!("{:?}: a limit of {} MB", began.elapsed(), limit_bytes / 1_000_000);
-                }
-            }
-            let speed = governor.rows().iter().find(|row| row.disk.number == disk.number).unwrap().bytes_per_second;
-            println!("{:?}: {:?} MB/s", began.elapsed(), speed.map(|speed| speed / 1_000_000));
-            told.extend(speed);
-            let is_near = speed.is_some_and(|speed| speed.abs_diff(LIMIT) < LIMIT / 5);
-            if is_near || began.elapsed() > Duration::from_secs(40) {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(500));
-        }
-        over.store(true, Ordering::Relaxed);
-        // With the throttle in force, the writer would wait for the disk.
-        disk.lets_through(0).unwrap();
-        told
-    });
-    governor.end().unwrap();
-    let last = told.last().copied().unwrap();
-    assert!(last.abs_diff(LIMIT) < LIMIT / 5, "{last} bytes a second were reported instead of {LIMIT}: {told:?}");
-    assert!(told.iter().all(|speed| *speed < 4 * LIMIT), "it was reported as fast at first: {told:?}");
+    }
+    let Some(slow) = Slow::new(Rates::default(), true) else { return };
+    is_the_limit(&slow.reported());
 }

@@ -1,6 +1,7 @@
+use std::collections::BTreeMap;
 use std::fs;
 
-use super::{Journal, JournalError, Locked, restore};
+use super::{Journal, JournalError, LOCK, Locked, NAME, restore};
 use crate::fake_host::FakeHost;
 use crate::law::Values;
 
@@ -98,4 +99,25 @@ fn a_file_that_makes_no_sense_is_told_with_what_to_do() {
     assert!(matches!(Journal::read(&tree.host(), &tree.run()), Err(JournalError::Nonsense { .. })));
     fs::remove_file(tree.run().join("govern.json")).unwrap();
     assert!(!Journal::read(&tree.host(), &tree.run()).unwrap().is_in_force());
+}
+
+#[test]
+fn no_link_in_the_place_of_a_file_is_followed() {
+    let tree = FakeHost::new();
+    let (host, run) = (tree.host(), tree.run());
+    fs::create_dir_all(&run).unwrap();
+    let victim = tree.path().join("victim");
+    fs::write(&victim, "mine").unwrap();
+    let link = |name: &str| std::os::unix::fs::symlink(&victim, run.join(name)).unwrap();
+    link(LOCK);
+    assert!(Locked::new(&run).is_err(), "the lock is a link");
+    fs::remove_file(run.join(LOCK)).unwrap();
+    let locked = Locked::new(&run).unwrap();
+    link("govern.json.new");
+    locked.write(&host, BTreeMap::new()).unwrap();
+    assert!(Journal::read(&host, &run).is_ok());
+    fs::remove_file(run.join(NAME)).unwrap();
+    link(NAME);
+    assert!(Journal::read(&host, &run).is_err(), "the journal is a link");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
 }

@@ -10,7 +10,7 @@
 //!
 //! Owns: the device's own time between two looks.
 //! Does not own: the estimate (`budget`), reading counters.
-//! Invariants: time without a write in flight, or under writeback, does not count. Looks without a completion between
+//! Invariants: a speed that is kept is one of some seconds of writing. Time without a write in flight, or under writeback, does not count. Looks without a completion between
 //! them are merged.
 
 use afflux_budget::{Completion, Estimator, Facts, RememberedPrices, Side};
@@ -23,6 +23,10 @@ const MIB: u64 = 1 << 20;
 /// at most twice the bytes that the device would write in its budget at its speed so far.
 const FIRST_PREFERRED_BYTES: u64 = 4 * MIB;
 const FIRST_BYTES: u64 = 8 * FIRST_PREFERRED_BYTES;
+/// Writing without a pause that proves a speed.
+const STEADY_NS: u64 = 5 * SECOND;
+/// The part by which an estimate of less may exceed the last proven speed.
+const UNPROVEN_PART: u128 = 4;
 /// Average number of waiting requests at a device that is the bottleneck.
 const DEPTH: u64 = 2;
 
@@ -66,13 +70,18 @@ pub struct Speed {
     clocks: Facts,
     written_bytes: u64,
     is_known: bool,
+    /// How long the device has been the bottleneck without a pause.
+    steady_ns: u64,
+    /// The prices when it last was for [`STEADY_NS`], or the kept ones.
+    proven: Option<RememberedPrices>,
 }
 
 impl Speed {
     /// An estimate that begins with the kept prices, if there are any.
     pub fn new(remembered: Option<&RememberedPrices>) -> Self {
         let estimator = remembered.map_or_else(|| Estimator::new(1), |kept| Estimator::restored(1, kept));
-        Self { estimator, last: None, clocks: Facts::default(), written_bytes: 0, is_known: remembered.is_some() }
+        let (is_known, proven) = (remembered.is_some(), remembered.copied());
+        Self { estimator, last: None, clocks: Facts::default(), written_bytes: 0, is_known, steady_ns: 0, proven }
     }
 
     /// Takes a look at the counters, without a backlog.
@@ -101,7 +110,9 @@ impl Speed {
         }
         let passed_ns = now_ns.saturating_sub(before.now_ns);
         self.last = Some(look);
-        if !idle {
+        if idle {
+            self.steady_ns = 0;
+        } else {
             self.learn(passed_ns, now_ns, &done, counters.in_flight, since.unwrap_or(Since::MayBeDry));
         }
     }
@@ -133,6 +144,16 @@ impl Speed {
         }
         self.written_bytes = self.written_bytes.saturating_add(done.write_bytes);
         self.is_known |= !self.estimator.is_cold();
+        self.steady_ns = if was_bottleneck { self.steady_ns.saturating_add(passed_ns) } else { 0 };
+        if self.is_steady() {
+            self.proven = self.estimator.remembered();
+        }
+    }
+
+    /// Whether the estimate is of seconds of writing. After a pause, a cache takes the first bytes faster than the
+    /// device writes.
+    fn is_steady(&self) -> bool {
+        self.steady_ns >= STEADY_NS
     }
 
     /// Bytes a second, once enough is known.
@@ -147,6 +168,10 @@ impl Speed {
         let mib_ns = self.estimator.prices(budget_ns, FIRST_PREFERRED_BYTES).mib_ns.max(1);
         let bytes = u128::from(budget_ns) * u128::from(MIB) / u128::from(mib_ns);
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        if let Some(proven) = self.proven.as_ref().filter(|_| self.is_known && !self.is_steady()) {
+            let proven = u128::from(budget_ns) * u128::from(MIB) / u128::from(proven.write_mib_ns.max(1));
+            return bytes.min(u64::try_from(proven + proven / UNPROVEN_PART).unwrap_or(u64::MAX));
+        }
         if self.is_known {
             return bytes;
         }
@@ -156,9 +181,9 @@ impl Speed {
         bytes.min(u64::try_from(so_far).unwrap_or(u64::MAX).max(FIRST_BYTES))
     }
 
-    /// The prices to keep until the next start; none before enough is known.
+    /// The prices to keep until the next start: those of the last seconds of writing without a pause. None before that.
     pub fn remembered(&self) -> Option<RememberedPrices> {
-        self.estimator.remembered()
+        self.proven
     }
 }
 

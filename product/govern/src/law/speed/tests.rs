@@ -210,3 +210,23 @@ fn what_is_kept_is_known_at_once() {
     assert!(speed.abs_diff(25 * MB) < 3 * MB, "{speed}");
     assert!(again.bytes_in(1000 * MB) < 28 * MB);
 }
+
+#[test]
+fn a_speed_younger_than_seconds_of_writing_is_not_kept_and_grants_no_burst() {
+    let mut watched = Watched::new();
+    watched.writes(9, 25, 100, 32).is_near(25);
+    assert_eq!(watched.speed.remembered(), None, "4.5 s of writing are too few");
+    let kept = watched.writes(6, 25, 100, 32).speed.remembered().expect("kept");
+    let proven = watched.speed.bytes_in(1000 * MB);
+    // After each pause, a cache takes the first seconds' bytes at twice the speed.
+    for _ in 0..5 {
+        watched.writes(4, 0, 0, 0).writes(6, 50, 100, 32);
+        assert_eq!(watched.speed.remembered(), Some(kept));
+        let may_owe = watched.speed.bytes_in(1000 * MB);
+        assert!(may_owe <= proven + proven / 3, "{may_owe} for {proven}");
+    }
+    // A device that has become faster is one after some seconds.
+    watched.writes(30, 50, 100, 32).is_near(50);
+    assert!(watched.speed.bytes_in(1000 * MB) > 2 * proven - proven / 5);
+    assert_ne!(watched.speed.remembered(), Some(kept));
+}
