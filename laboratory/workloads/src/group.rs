@@ -21,19 +21,30 @@ struct Member {
     told_to_end: AtomicBool,
 }
 
+/// When a clone's end ends others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct EndsOthers {
+    /// `exitall`.
+    pub(crate) always: bool,
+    /// `exitall_on_error`.
+    pub(crate) on_error: bool,
+}
+
 /// All clones of a run.
 #[derive(Default)]
 pub(crate) struct Everybody {
     members: Vec<Member>,
     /// Some job's end may end others.
     pub(crate) any_ends_others: bool,
+    any_ends_always: bool,
 }
 
 impl Everybody {
     /// Adds a clone of a group; returns its number.
-    pub(crate) fn add(&mut self, group: u64, ends_others: bool) -> usize {
+    pub(crate) fn add(&mut self, group: u64, ends_others: EndsOthers) -> usize {
         self.members.push(Member { group, ..Member::default() });
-        self.any_ends_others |= ends_others;
+        self.any_ends_always |= ends_others.always;
+        self.any_ends_others |= ends_others.always || ends_others.on_error;
         self.members.len() - 1
     }
 
@@ -48,10 +59,11 @@ impl Everybody {
     }
 
     /// A clone has ended. If any job has `exitall`, every job's end also ends the clones chosen by its own `exit_what`.
-    pub(crate) fn ended(&self, number: usize, ends: Ends) {
+    /// With `exitall_on_error`, every job's end by an error does.
+    pub(crate) fn ended(&self, number: usize, ends: Ends, has_failed: bool) {
         let own = &self.members[number];
         own.ended.store(true, Ordering::Relaxed);
-        if !self.any_ends_others {
+        if !(self.any_ends_always || self.any_ends_others && has_failed) {
             return;
         }
         for member in &self.members {

@@ -200,6 +200,8 @@ pub struct Job {
     pub time_based: bool,
     /// `startdelay`.
     pub start_delay_ns: u64,
+    /// The largest of a range of `startdelay`, from which each clone draws; else the same.
+    pub start_delay_max_ns: u64,
     /// `stonewall`: starts only after all jobs above have ended.
     pub stonewall: bool,
     /// `random_distribution`.
@@ -253,6 +255,8 @@ pub struct More {
     pub wait_for: Option<String>,
     /// `exitall`: its end ends others.
     pub exit_all: bool,
+    /// `exitall_on_error`: its end by an error ends others.
+    pub exit_all_on_error: bool,
     /// `exit_what`.
     pub ends: Ends,
     /// `new_group`, or the start of one by `stonewall`.
@@ -367,6 +371,7 @@ impl Default for More {
             ramp_ns: 0,
             wait_for: None,
             exit_all: false,
+            exit_all_on_error: false,
             ends: Ends::Group,
             new_group: false,
             rate_min: [0; 2],
@@ -456,6 +461,7 @@ impl Job {
             runtime_ns: 0,
             time_based: false,
             start_delay_ns: 0,
+            start_delay_max_ns: 0,
             stonewall: false,
             distribution: Distribution::Uniform,
             engine: Engine::Psync,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use afflux_engine::Client;
 
-use crate::group::{Everybody, Flow, FlowShare, Gate};
+use crate::group::{EndsOthers, Everybody, Flow, FlowShare, Gate};
 use crate::job::{BlockSizes, Engine, Job};
 use crate::locking::lock;
 use crate::recorder::{CallLog, Recorder};
@@ -293,7 +293,7 @@ pub(crate) fn plan<S: Site>(workloads: &[Workload], site: &S, seed: &Random) -> 
             start_ns = plan.time_ns.unwrap_or(0);
         }
         if job.runtime_ns > 0 {
-            let waits_ns = job.start_delay_ns.saturating_add(delay_ns).saturating_add(start_ns);
+            let waits_ns = job.start_delay_max_ns.saturating_add(delay_ns).saturating_add(start_ns);
             let lasts_ns = job.runtime_ns.saturating_add(job.more.ramp_ns);
             plan.time_ns = plan.time_ns.max(Some(waits_ns.saturating_add(lasts_ns)));
         }
@@ -308,7 +308,8 @@ pub(crate) fn plan<S: Site>(workloads: &[Workload], site: &S, seed: &Random) -> 
         let log = job.more.logs.any().then(|| Arc::new(Mutex::new(CallLog::new(at as u64 + 1, &job.more.logs))));
         plan.logs.extend(log.clone());
         let number = bonds.group_of(stonewall || new_group);
-        let number = bonds.everybody.add(number, job.more.exit_all);
+        let number =
+            bonds.everybody.add(number, EndsOthers { always: job.more.exit_all, on_error: job.more.exit_all_on_error });
         let gate = bonds.gate(&job.name);
         gate.add();
         let clone = Clone {

@@ -178,7 +178,7 @@ pub(crate) async fn run<S: Site>(site: Arc<S>, mut clone: Clone<S::File>) {
         gate.all_ended().await;
     }
     let (gate, everybody) = (Arc::clone(&clone.gate), Arc::clone(&clone.everybody));
-    let (member, ends) = (clone.member, clone.job.more.ends);
+    let (member, ends, mut has_failed) = (clone.member, clone.job.more.ends, false);
     if !everybody.is_told_to_end(member) {
         everybody.begins(member);
         let flow = clone.flow.take();
@@ -186,13 +186,14 @@ pub(crate) async fn run<S: Site>(site: Arc<S>, mut clone: Clone<S::File>) {
             flow.begins();
         }
         clone.flow = flow;
-        run_now(site, clone).await;
+        has_failed = run_now(site, clone).await;
     }
-    everybody.ended(member, ends);
+    everybody.ended(member, ends, has_failed);
     gate.ended();
 }
 
-async fn run_now<S: Site>(site: Arc<S>, clone: Clone<S::File>) {
+/// Runs it now. Returns whether it ended by an error.
+async fn run_now<S: Site>(site: Arc<S>, clone: Clone<S::File>) -> bool {
     let job = Arc::clone(&clone.job);
     let now_ns = site.now_ns();
     let sizes = job.block_bytes;
@@ -213,7 +214,11 @@ async fn run_now<S: Site>(site: Arc<S>, clone: Clone<S::File>) {
         clone,
         site,
     };
-    let delay_ns = job.start_delay_ns.saturating_add(running.clone.delay_ns);
+    let drawn_ns = match job.start_delay_max_ns.saturating_sub(job.start_delay_ns) {
+        0 => 0,
+        span_ns => running.clone.random.below(span_ns.saturating_add(1)),
+    };
+    let delay_ns = job.start_delay_ns.saturating_add(drawn_ns).saturating_add(running.clone.delay_ns);
     running.pause_until(now_ns.saturating_add(delay_ns)).await;
     running.start_ns = running.site.now_ns();
     running.pace.begins(running.start_ns);
@@ -230,6 +235,7 @@ async fn run_now<S: Site>(site: Arc<S>, clone: Clone<S::File>) {
     }
     running.leave();
     running.clone.doing.begin(0, 0, (0, 0), 0);
+    running.failed
 }
 
 impl<S: Site> Running<S> {
@@ -287,6 +293,7 @@ impl<S: Site> Running<S> {
         loop {
             let mut stop = self.operations().await;
             self.settle().await;
+            self.failed |= stop == StopReason::Failed;
             if self.failed {
                 stop = StopReason::Failed;
             }

@@ -45,15 +45,19 @@ pub(crate) struct Sequence {
     service_calls: (u64, u64),
     /// Number of files that take turns, and the first file that does not take part yet.
     open: (usize, usize),
-    /// Bytes after which the clone has completed one loop.
-    total: u64,
-    /// The job needs more bytes than the files have, so the files start over.
-    again: bool,
+    /// Bytes that one pass over the files moves, if nothing ends it before.
+    pass_bytes: u64,
+    /// Bytes that the job asks for. Each loop adds as many to the bytes after which the clone ends; once the loops are
+    /// over, passes follow until these are moved.
+    asked_bytes: u64,
+    /// Calls after which the clone ends, over all loops.
     calls_max: u64,
     /// The number of loops in all, and the number still left.
     loops: (u64, u64),
     issued: u64,
     calls_issued: u64,
+    /// Calls issued before this pass.
+    calls_before: u64,
     writes_issued: u64,
     synced_last: bool,
     rewound: Vec<usize>,
@@ -71,10 +75,11 @@ impl Sequence {
         let more = &job.more;
         let size = if job.size == 0 { whole } else { job.size.min(whole) };
         let total = if more.fill { u64::MAX } else { more.io_bytes.map_or(size, |amount| amount.of(size)) };
-        let again = total > size && !more.fill;
         // Each trimmed block is written, too.
         let each = if job.pattern.trims && job.pattern.writes { 2 } else { 1 };
-        let total = total.saturating_mul(each);
+        let pass_bytes = if more.fill { u64::MAX } else { size.saturating_mul(each) };
+        let asked_bytes = total.saturating_mul(each);
+        let loops = more.loops.max(1);
         let open = usize::try_from(more.open_files).unwrap_or(usize::MAX);
         let open = if open == 0 { files.len() } else { open.min(files.len()) };
         Self {
@@ -90,12 +95,16 @@ impl Sequence {
             service: more.service,
             service_calls: (more.service_calls.max(1), 0),
             open: (open, open),
-            total,
-            again,
-            calls_max: if more.calls_max == 0 { u64::MAX } else { more.calls_max.saturating_mul(each) },
-            loops: (more.loops.max(1), more.loops.max(1) - 1),
+            pass_bytes,
+            asked_bytes,
+            calls_max: match more.calls_max {
+                0 => u64::MAX,
+                calls => calls.saturating_mul(each).saturating_mul(loops),
+            },
+            loops: (loops, loops - 1),
             issued: 0,
             calls_issued: 0,
+            calls_before: 0,
             writes_issued: 0,
             synced_last: false,
             rewound: Vec::new(),
@@ -107,22 +116,33 @@ impl Sequence {
     /// Bytes that the clone moves unless time ends it.
     pub(crate) fn total_bytes(&self) -> u64 {
         let largest = self.rules.block_bytes_max().saturating_mul(self.calls_max);
-        self.total.saturating_mul(self.loops.0).min(largest)
+        let in_loops = self.pass_bytes.saturating_mul(self.loops.0);
+        self.asked_bytes.max(in_loops).min(self.bytes_max()).min(largest)
     }
 
-    /// Whether the loop's operations have all been issued. With `time_based` only a number of calls ends it.
+    /// Bytes after which the clone ends.
+    fn bytes_max(&self) -> u64 {
+        self.asked_bytes.saturating_mul(self.loops.0)
+    }
+
+    /// Whether the operations of all loops have been issued. With `time_based` only a number of calls ends the clone.
     pub(crate) fn is_done(&self) -> bool {
-        self.calls_issued >= self.calls_max || !self.rules.time_based && self.issued >= self.total
+        self.calls_issued >= self.calls_max || !self.rules.time_based && self.issued >= self.bytes_max()
     }
 
-    /// Starts the next loop, if there is one.
+    /// Starts the next pass over the files, if there is one: of the next loop, or since fewer bytes were moved than the
+    /// job asks for.
     pub(crate) fn next_loop(&mut self) -> bool {
-        if self.loops.1 == 0 || self.calls_issued >= self.calls_max {
+        // As fio, it leaves bytes that may not hold a block.
+        let lacks = self.asked_bytes.saturating_sub(self.issued) >= self.rules.block_bytes_max();
+        let goes_on = self.loops.1 > 0 || self.asked_bytes > self.pass_bytes && lacks && !self.is_done();
+        // A loop may come when nothing is left. It moves nothing, closes its files, and is the last one.
+        let is_last = std::mem::replace(&mut self.calls_before, self.calls_issued) == self.calls_issued;
+        if is_last || !goes_on || !self.rewind_all() {
             return false;
         }
-        self.loops.1 -= 1;
-        self.issued = 0;
-        self.rewind_all();
+        self.loops.1 = self.loops.1.saturating_sub(1);
+        self.synced_last = false;
         true
     }
 
@@ -180,7 +200,7 @@ impl Sequence {
     fn next_block(&mut self, direction: Direction) -> Option<Block> {
         loop {
             let Some(file) = self.take_turn() else {
-                if !(self.rules.time_based || self.again) || !self.rewind_all() {
+                if !self.rules.time_based || !self.rewind_all() {
                     return None;
                 }
                 continue;

@@ -128,8 +128,8 @@ impl Reading<'_> {
                 };
                 draft.set(name, &value).map_err(|why| format!("option '{key}': {why}"))
             }
-            Meaning::Harmless => {
-                let what = format!("option '{key}' cannot change the outcome here; it is ignored");
+            Meaning::Harmless(why) => {
+                let what = format!("option '{key}' cannot change the outcome here: {why}; it is ignored");
                 self.warn(name, &line.place, what);
                 Ok(())
             }
@@ -151,9 +151,8 @@ impl Reading<'_> {
 /// The value of a key without `=`: some options have a default value, others need one.
 fn bare(name: &str, job: &str) -> Result<String, String> {
     match name {
-        "time_based" | "stonewall" | "group_reporting" | "norandommap" | "exitall" | "new_group" | "bs_is_seq_rand" => {
-            Ok("1".to_owned())
-        }
+        "exitall_on_error" | "time_based" | "stonewall" | "group_reporting" | "norandommap" | "exitall"
+        | "new_group" | "bs_is_seq_rand" => Ok("1".to_owned()),
         "write_bw_log" | "write_lat_log" | "write_iops_log" if !job.is_empty() => Ok(job.to_owned()),
         _ => Err(format!("option '{name}': needs a value")),
     }

@@ -7,7 +7,7 @@
 use afflux_engine::settings::did_you_mean;
 
 use super::engines::{self, Likened};
-use super::numbers::{KbBase, number, pair, time};
+use super::numbers::{KbBase, number, pair, time, time_range};
 use super::values::{
     amount, block_range, block_sizes, bounded, continues, distribution, ends, file_bytes, kb_base, names, pattern,
     percentiles, service, split, truth, zone_mode,
@@ -20,6 +20,8 @@ const CLONES_MAX: u64 = 4096;
 const FILES_MAX: u64 = 1 << 20;
 /// Most calls in flight in a clone.
 const DEPTH_MAX: u64 = 65_536;
+/// Most bytes of all calls of a clone in flight: their buffers are real.
+const BUFFER_BYTES_MAX: u64 = 4 << 30;
 
 /// Zone size of a zoned drive without `zonesize`.
 const USUAL_ZONE_BYTES: u64 = 256 << 20;
@@ -162,10 +164,11 @@ impl Draft {
             "runtime" => job.runtime_ns = time(value, SECOND_NS)?,
             "ramp_time" => more.ramp_ns = time(value, SECOND_NS)?,
             "time_based" => job.time_based = truth(value)?,
-            "startdelay" => job.start_delay_ns = time(value, SECOND_NS)?,
+            "startdelay" => (job.start_delay_ns, job.start_delay_max_ns) = time_range(value, SECOND_NS)?,
             "stonewall" => job.stonewall = truth(value)?,
             "wait_for" => more.wait_for = Some(value.to_owned()),
             "exitall" => more.exit_all = truth(value)?,
+            "exitall_on_error" => more.exit_all_on_error = truth(value)?,
             "exit_what" => more.ends = ends(value)?,
             "new_group" => more.new_group = truth(value)?,
             "flow" => more.flow = bounded(value, base, 0, 1 << 32)?,
@@ -289,6 +292,7 @@ impl Draft {
         if asked && matches!(self.likened(), Likened::To(Engine::Libaio)) && !self.job.more.direct {
             all.push("ioengine 'libaio' without direct=1: a call is carried out as it is submitted, so that one is in flight".to_owned());
         }
+        all.extend(self.syncs_at_depth());
         if self.zones.mode == 3 && self.zones.bytes == 0 {
             all.push(
                 "option 'zonemode=zbd' without 'zonesize': zones of 256 MiB, as zoned drives usually have".to_owned(),
@@ -298,6 +302,28 @@ impl Draft {
             all.push("option 'time_based' does nothing without a 'runtime'".to_owned());
         }
         all
+    }
+
+    /// The warning about syncs between calls in flight. fio takes a sync for done when its end is seen. Until then it
+    /// issues the same sync again.
+    fn syncs_at_depth(&self) -> Option<String> {
+        let job = &self.job;
+        let (every, depth) = (job.fsync_every.max(job.fdatasync_every), job.more.depth);
+        if every == 0 || depth < 2 || !job.pattern.writes {
+            return None;
+        }
+        match self.likened() {
+            _ if job.more.offload => Some(
+                "options 'fsync' and 'fdatasync' with 'io_submit_mode=offload': one sync each time; fio repeats it for \
+                 as long as it is under way, which may be for ever"
+                    .to_owned(),
+            ),
+            Likened::To(Engine::Uring | Engine::Posixaio) | Likened::PastCache(Engine::Uring) => Some(format!(
+                "options 'fsync' and 'fdatasync' with 'iodepth={depth}': one sync each time; fio issues it again until \
+                 its end is seen, so that it makes up to {depth} times as many"
+            )),
+            _ => None,
+        }
     }
 
     /// The finished job, or all its missing and conflicting options.
@@ -395,6 +421,13 @@ impl Draft {
             wrong.push("needs 'size' or 'filesize': simulated files do not exist before".to_owned());
         }
         let block_min = job.block_bytes[0].min.min(job.block_bytes[1].min);
+        let largest = job.block_bytes.iter().map(|sizes| sizes.max).max().unwrap_or(0);
+        if moves && largest.saturating_mul(job.in_flight_max()) > BUFFER_BYTES_MAX {
+            wrong.push(format!(
+                "{} blocks of {largest} bytes in flight take more than the {BUFFER_BYTES_MAX} bytes that are simulated",
+                job.in_flight_max()
+            ));
+        }
         if moves && job.size != 0 && job.size < block_min {
             wrong.push(format!("a 'size' of {} is less than a block of {block_min}", job.size));
         }

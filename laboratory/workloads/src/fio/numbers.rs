@@ -1,6 +1,6 @@
 //! Sizes, counts, times and ranges, as in fio 3.33.
 //!
-//! fio silently drops text after a number that it does not understand (`1.5m` is one byte, `10sec` ten microseconds).
+//! fio silently drops text after a number that it does not understand (`1.5m` is one byte); a time with an unknown unit is in microseconds (`10sec`).
 //! Here that is an error. As in fio 3.33, and contrary to its manual, `1ki` is `1k`.
 //!
 //! Owns: the text forms of numbers.
@@ -73,6 +73,15 @@ pub(super) fn time(text: &str, plain_ns: u64) -> Result<u64, String> {
     arithmetic::worked_out(text, &mut |text| plain_time(text, plain_ns))
 }
 
+/// A time, or a range of two.
+pub(super) fn time_range(text: &str, plain_ns: u64) -> Result<(u64, u64), String> {
+    let Some((one, other)) = text.split_once(['-', ':']).filter(|_| !text.starts_with('(')) else {
+        return time(text, plain_ns).map(|ns| (ns, ns));
+    };
+    let (least, most) = (time(one, plain_ns)?, time(other, plain_ns)?);
+    if least > most { Err(format!("'{text}' is a range whose end is before its beginning")) } else { Ok((least, most)) }
+}
+
 fn plain_time(text: &str, plain_ns: u64) -> Result<u64, String> {
     let (value, suffix) = digits(text)?;
     let unit = match suffix.to_ascii_lowercase().as_str() {
@@ -86,7 +95,7 @@ fn plain_time(text: &str, plain_ns: u64) -> Result<u64, String> {
         _ => {
             return Err(format!(
                 "'{text}': '{suffix}' is no unit of time; known are us, usec, ms, msec, s, m, h and d \
-                 (fio would drop what it does not know)"
+                 (fio would take it for microseconds)"
             ));
         }
     };

@@ -185,7 +185,23 @@ fn what_cannot_change_the_outcome_is_told_once() {
     let file = parsed("[global]\nthread\n[x]\nsize=1m\ndescription=something = more\nthread\n[y]\nsize=1m\nthread=1\n");
     let told: Vec<_> = file.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 2);
-    assert_eq!(told[0], "test.fio:2: option 'thread' cannot change the outcome here; it is ignored");
+    let why = "it concerns how fio's own processes run on a host";
+    assert_eq!(told[0], format!("test.fio:2: option 'thread' cannot change the outcome here: {why}; it is ignored"));
+}
+
+#[test]
+fn an_option_that_chooses_the_command_is_not_ignored() {
+    for option in ["writefua=1", "readfua=1", "write_mode=zeroes", "uncached=1", "nowait=1", "lockfile=exclusive"] {
+        let text = format!("[x]\nsize=1m\n{option}\n");
+        let wrong = parse("test.fio", &text, &mut Given::default()).expect_err(option);
+        assert!(wrong.to_string().contains("--approximate"), "{wrong}");
+    }
+    for option in ["writefua=0", "write_mode=write", "exitall_on_error=1", "exitall_on_error", "stats=0", "bs=64m"] {
+        let text = format!("[x]\nsize=256m\n{option}\n");
+        parse("test.fio", &text, &mut Given::default()).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+    let wrong = parse("test.fio", "[x]\nsize=9g\nbs=1g\nioengine=io_uring\niodepth=8\n", &mut Given::default());
+    assert!(wrong.unwrap_err().to_string().contains("in flight"));
 }
 
 #[test]

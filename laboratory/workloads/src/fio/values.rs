@@ -7,7 +7,8 @@
 use super::numbers::{KbBase, number, range};
 use crate::job::{Amount, BlockSizes, Distribution, Ends, Pattern, Service};
 
-const BLOCK_BYTES_MAX: u64 = 16 << 20;
+/// The largest block. Its buffer is real.
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
 /// Most percentiles, as in fio.
 const PERCENTILES_MAX: usize = 20;
 

@@ -20,10 +20,10 @@ fn a_jobs_end_ends_whom_it_says() {
         let mut everybody = Everybody::default();
         let groups = [0, 0, 1, 1];
         for group in groups {
-            everybody.add(group, true);
+            everybody.add(group, EndsOthers { always: true, on_error: false });
         }
         [0, 1, 2].into_iter().for_each(|number| everybody.begins(number));
-        everybody.ended(0, ends);
+        everybody.ended(0, ends, false);
         [1, 2, 3].map(|number| everybody.is_told_to_end(number))
     };
     assert_eq!(run(Ends::Group), [true, false, false]);
@@ -34,8 +34,18 @@ fn a_jobs_end_ends_whom_it_says() {
 #[test]
 fn without_exitall_nobody_ends_others() {
     let mut everybody = Everybody::default();
-    everybody.add(0, false);
-    everybody.add(0, false);
-    everybody.ended(0, Ends::All);
+    everybody.add(0, EndsOthers { always: false, on_error: false });
+    everybody.add(0, EndsOthers { always: false, on_error: false });
+    everybody.ended(0, Ends::All, true);
     assert!(!everybody.is_told_to_end(1));
+}
+
+#[test]
+fn with_exitall_on_error_only_an_error_ends_others() {
+    for has_failed in [false, true] {
+        let mut everybody = Everybody::default();
+        (0..2).for_each(|_| _ = everybody.add(0, EndsOthers { always: false, on_error: true }));
+        everybody.ended(0, Ends::All, has_failed);
+        assert_eq!(everybody.is_told_to_end(1), has_failed);
+    }
 }

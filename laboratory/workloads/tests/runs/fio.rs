@@ -4,6 +4,7 @@
 //! pass.
 
 mod examples;
+mod pairs;
 mod real;
 mod rejected;
 mod trims;
@@ -48,11 +49,15 @@ fn parsed(name: &str) -> JobFile {
 
 /// The same jobs, simulated on a disk that is fast enough not to matter.
 fn simulated(name: &str) -> Vec<JobOutcome> {
+    simulate(parsed(name).jobs)
+}
+
+fn simulate(jobs: Vec<afflux_workloads::Job>) -> Vec<JobOutcome> {
     let disk = DiskOptions { latency_ns: 1_000, bytes_per_second: 10_000_000_000, ..DiskOptions::default() };
     let mut simulation = Simulation::new(1, DeviceChoice::plain(disk));
     simulation.memory_bytes = 64 << 20;
-    simulation.workloads = parsed(name).jobs.into_iter().map(Workload::Job).collect();
-    simulation.run(&mut |_| ()).unwrap_or_else(|error| panic!("{name}: {error}")).jobs
+    simulation.workloads = jobs.into_iter().map(Workload::Job).collect();
+    simulation.run(&mut |_| ()).unwrap_or_else(|error| panic!("{error}")).jobs
 }
 
 fn names() -> Vec<String> {

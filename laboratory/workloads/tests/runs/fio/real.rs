@@ -82,6 +82,27 @@ pub(crate) fn run(directory: &Path, file: &str) -> Vec<RealJob> {
     jobs(&text)
 }
 
+/// Runs the text of a job file under strace. Also returns the numbers of its `fsync` and `fdatasync` calls. None, with a
+/// message, if nothing can be traced here.
+#[allow(clippy::print_stdout, reason = "it says why a test passes without having looked")]
+pub(crate) fn run_traced(text: &str) -> Option<(Vec<RealJob>, (u64, u64))> {
+    let scratch = scratch("traced");
+    let at = |name: &str| scratch.path().join(name);
+    std::fs::write(at("jobs.fio"), text).expect("writes");
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", "240", "strace", "-f", "-qq", "-e", "trace=fsync,fdatasync", "-o"]);
+    command.arg(at("trace")).args(["fio", "--output-format=json", "--output=report", "jobs.fio"]);
+    let output = command.current_dir(scratch.path()).output().expect("timeout runs");
+    let traced = std::fs::read_to_string(at("trace")).unwrap_or_default();
+    let report = std::fs::read_to_string(at("report")).unwrap_or_default();
+    if !output.status.success() || report.is_empty() {
+        afflux_scratch::skipped!("strace does not run fio here: {}", String::from_utf8_lossy(&output.stderr).trim());
+        return None;
+    }
+    let calls = |name: &str| traced.lines().filter(|line| line.contains(name) && !line.contains("resumed")).count();
+    Some((jobs(&report), (calls(" fsync(") as u64, calls(" fdatasync(") as u64)))
+}
+
 /// The jobs in fio's JSON. Its layout is fixed, one key per line, so that no JSON parser is needed: a job's keys have
 /// their own depth.
 fn jobs(text: &str) -> Vec<RealJob> {

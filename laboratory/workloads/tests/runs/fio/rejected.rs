@@ -79,6 +79,80 @@ fn what_fio_does_not_run_is_rejected() {
     }
 }
 
+/// Values of each kind with a tail that no version knows.
+const TAILS: &[&str] = &[
+    "bs=4kx",
+    "bsrange=4k-8kx",
+    "bssplit=4k/50x:8k/50",
+    "bs=0x1000k",
+    "io_size=1mx",
+    "filesize=1m-2mx",
+    "offset=4kx",
+    "number_ios=5x",
+    "loops=2x",
+    "iodepth=4x",
+    "numjobs=1x",
+    "nrfiles=2x",
+    "fsync=8x",
+    "rwmixread=50%",
+    "percentage_random=5x",
+    "rate=5mx",
+    "rate_iops=5x",
+    "thinktime_blocks=5x",
+    "verify_backlog=8x",
+    "log_avg_msec=5x",
+    "runtime=5sec",
+    "startdelay=1foo",
+    "startdelay=1s-2foo",
+    "ramp_time=5foo",
+    "thinktime=5foo",
+    "thinktime_spin=5foo",
+    "rate_cycle=5foo",
+];
+
+#[test]
+fn what_is_said_of_fio_about_a_tail_is_so() {
+    let scratch = real::is_installed().then(|| real::scratch("tails"));
+    for option in TAILS {
+        let text = format!("[x]\nrw=write\nsize=1m\n{option}\n");
+        let told = ours(&text).expect_err(option);
+        let Some(scratch) = &scratch else { continue };
+        std::fs::write(scratch.path().join("test.fio"), &text).expect("writes");
+        let accepted = real::accepts(scratch.path(), "test.fio").is_ok();
+        let says = told.contains("fio would");
+        assert!(accepted || !says, "fio refuses {option}, and here is told: {told}");
+    }
+    let Some(scratch) = &scratch else { return };
+    // It drops the tail of a number, and takes a time with an unknown unit for microseconds.
+    let calls = |options: &str| {
+        std::fs::write(scratch.path().join("test.fio"), format!("[x]\nrw=write\n{options}\n")).expect("writes");
+        let job = &real::run(scratch.path(), "test.fio")[0];
+        (job.calls[1], job.runtime_ms)
+    };
+    assert_eq!(calls("size=1m\nnumber_ios=5x").0, 5);
+    assert_eq!(calls("size=16kx\nbs=8kx").0, 2);
+    assert!(calls("size=64k\nrate=64k\nthinktime=100foo").1 < 3_000);
+}
+
+#[test]
+fn a_range_of_startdelay_is_taken_as_fio_takes_it() {
+    for option in ["startdelay=200ms-600ms", "startdelay=200ms:600ms", "startdelay=1-2", "startdelay=1s"] {
+        let text = format!("[x]\nrw=write\nsize=4k\n{option}\n");
+        ours(&text).unwrap_or_else(|told| panic!("{told}"));
+        if real::is_installed() {
+            let scratch = real::scratch("delay");
+            std::fs::write(scratch.path().join("test.fio"), &text).expect("writes");
+            real::accepts(scratch.path(), "test.fio").unwrap_or_else(|told| panic!("fio rejects {option}: {told}"));
+        }
+    }
+    assert!(ours("[x]\nrw=write\nsize=4k\nstartdelay=600ms-200ms\n").unwrap_err().contains("end is before"));
+    let text = "[x]\nrw=read\nsize=4k\nnumjobs=20\nstartdelay=200ms-600ms\n";
+    let parsed = parse("test.fio", text, &mut Host { directory: super::jobs_directory() }).expect("right");
+    let ended: Vec<u64> = super::simulate(parsed.jobs).iter().map(|job| job.ended_ns / 1_000_000).collect();
+    assert!(ended.iter().all(|ms| (200..=601).contains(ms)), "{ended:?}");
+    assert!(ended.iter().max() > ended.iter().min().map(|ms| ms + 100).as_ref(), "each clone draws: {ended:?}");
+}
+
 #[test]
 fn what_fio_misreads_is_rejected_too() {
     for option in MISREAD {
