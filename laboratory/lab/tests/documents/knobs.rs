@@ -45,7 +45,9 @@ pub(crate) fn text() -> String {
          Set them with `afflux serve --set KNOB=VALUE`, in the configuration file under `[knobs]`, \
          or on a running server with `afflux set KNOB=VALUE`. A knob whose scope is *device* can \
          have another value for each device (`afflux set KNOB=VALUE --device D`). Values in bytes \
-         may have a unit (`64MiB`, `1GB`). [Who turns each of them](decisions/knobs.md).\n\n\
+         may have a unit (`64MiB`, `1GB`). A knob may act with another value than it has, since another limit is lower. The reply \
+         of `afflux set`, `afflux stat --verbose`, the start and a reload then name the value in force and the reason. \
+         [Who turns each of them](decisions/knobs.md).\n\n\
          A change acts *at once* or on the *next use*. At once: the engine computes its limits again, and asks the policy again about \
          callers that wait. On the next use: with the next request, call or scan that the knob governs.\n",
     );

@@ -188,7 +188,8 @@ impl Directory {
 
 /// Connects to a path if the kernel says that the process `process` listens there.
 pub(crate) fn connected_to_process(path: &Path, process: u32) -> Option<UnixStream> {
-    let directory = open(parts(path).ok()?.0, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let directory =
+        open(parts(path).ok()?.0, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let stream = connected(&address(&directory, path).ok()?).ok()?;
     let peer = socket_peercred(&stream).ok()?;
     (u32::try_from(peer.pid.as_raw_nonzero().get()) == Ok(process)).then_some(stream)

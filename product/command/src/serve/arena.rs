@@ -84,6 +84,8 @@ impl CacheMemory {
     /// process `own`. Whether systemd keeps memory shows only to a server that it starts.
     pub(super) fn check(settings: &Settings, bytes: u64, front: &WantedFront, own: Option<u32>) -> Outcome {
         match demanded(settings, bytes, front)? {
+            // The server that runs has its memory already.
+            None if own.is_some() => Ok(()),
             None => {
                 let frames = frames(bytes)?;
                 if settings.lock_memory == LockMemory::On {

@@ -27,6 +27,9 @@ use crate::{metrics, port_holder};
 const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered before they are durable \
     (--async-metadata): a crash of this host may undo the last ones, which clients take for done";
 
+/// Its process, which may have the socket in its store.
+const SERVICE_MANAGER: u32 = 1;
+
 /// The purpose of taking the places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Taking {
@@ -43,7 +46,7 @@ impl Taking {
     /// Whether an address is in use by the server that is to be reloaded.
     fn is_own(self, address: SocketAddr) -> bool {
         let Self::Rehearsal { running: Some(process) } = self else { return false };
-        port_holder::of(address).is_some_and(|holder| holder.process == process)
+        port_holder::of(address).is_some_and(|holder| holder.process == process || holder.process == SERVICE_MANAGER)
     }
 
     fn running(self) -> Option<u32> {
