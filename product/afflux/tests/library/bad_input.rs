@@ -272,3 +272,16 @@ fn a_blocking_call_on_a_thread_of_the_cache_is_an_error() {
     smol::block_on(sync).unwrap();
     drop(waker);
 }
+
+#[test]
+fn a_knob_that_acts_with_another_value_says_which_and_why() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::builder().memory(16 << 20).build().unwrap();
+    let _file = cache.create(place.path().join("file")).unwrap();
+    assert!(cache.knob_in_force("dirty_background_centisecs").unwrap().is_empty(), "it is not set");
+    cache.set_text("budget_ms=200").unwrap();
+    cache.set_text("dirty_background_centisecs=300").unwrap();
+    let told = cache.knob_in_force("dirty_background_centisecs").unwrap();
+    assert!(told.len() == 1 && told[0].contains("centiseconds in force: "), "{told:?}");
+    assert!(cache.knob_in_force("dirty_background").is_err(), "no such knob");
+}
