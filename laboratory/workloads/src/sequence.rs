@@ -45,7 +45,7 @@ pub(crate) struct Sequence {
     service_calls: (u64, u64),
     /// Number of files that take turns, and the first file that does not take part yet.
     open: (usize, usize),
-    /// Bytes that one pass over the files moves, if nothing ends it before.
+    /// The bytes of one pass over the files.
     pass_bytes: u64,
     /// Bytes that the job asks for. Each loop adds as many to the bytes after which the clone ends; once the loops are
     /// over, passes follow until these are moved.

@@ -1,4 +1,4 @@
-//! Knobs of the engine that do not act with the value that they were given, whatever the policy.
+//! Knobs of the engine that act with another value than they have, under any policy.
 //!
 //! Owns: the comparison. Does not own: knobs that only the policy reads (`policy::seam`), the values (`values`).
 //! Invariants: a knob is named only while its value differs from the one in force.

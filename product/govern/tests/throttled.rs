@@ -1,6 +1,6 @@
 //! On a real disk that is slow, the reported speed is the disk's. With a limit above the disk, such as a cgroup's or a
-//! cloud's, it is that limit. The tests run as root: one on a disk of our own with a rate, one on a loop device behind
-//! the kernel's throttle, where the kernel has the first version of control groups.
+//! cloud's, it is that limit. The tests run as root. One has a disk of our own with a rate. The other has the
+//! kernel's throttle above such a disk, and needs control groups of version 1.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a test")]
 
 use std::fs::{self, File};

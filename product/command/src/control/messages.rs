@@ -236,7 +236,7 @@ pub(crate) struct DeviceGauges {
     pub(crate) last_error: Option<String>,
     /// Knobs with a value only for this device, by name.
     pub(crate) knobs: BTreeMap<String, u64>,
-    /// Knobs that somebody has set, and that act with another value.
+    /// Knobs that do not have their defaults, and act with another value.
     #[serde(default)]
     pub(crate) knobs_in_force: Vec<KnobGauge>,
     /// The object store behind it, if there is one.

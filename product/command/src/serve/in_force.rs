@@ -27,7 +27,7 @@ pub(crate) fn of_knob(running: &Running, knob: KnobId, device: Option<DeviceId>)
     found.collect()
 }
 
-/// What the start says of the knobs of the configuration, each `KNOB=VALUE`.
+/// Notes of the start about knobs of the configuration, each `KNOB=VALUE`.
 pub(crate) fn of_configuration(running: &Running, assignments: &[String]) -> Vec<String> {
     let settings = running.engine.settings();
     let knobs = assignments.iter().filter_map(|assignment| Some(settings.parse(assignment).ok()?.0));
@@ -35,7 +35,7 @@ pub(crate) fn of_configuration(running: &Running, assignments: &[String]) -> Vec
     found.iter().map(words).collect()
 }
 
-/// The knobs that somebody has set, and that act on the device with another value.
+/// The knobs that do not have their defaults, and act on the device with another value.
 pub(crate) fn of_device(running: &Running, device: DeviceId) -> Vec<KnobGauge> {
     let settings = running.engine.settings();
     let own = running.engine.device_knobs(device);
@@ -64,7 +64,7 @@ fn of_nfs(running: &Running, name: &str) -> Option<KnobGauge> {
         .then(|| gauge(Some(most), "the process may have no more connections (its limit of open files)"))
 }
 
-/// What the log says of a knob that acts with another value.
+/// The line of the log about a knob that acts with another value.
 pub(crate) fn words(gauge: &KnobGauge) -> String {
     let whom = gauge.device.as_deref().map(|name| format!(" on {name}")).unwrap_or_default();
     format!("{}{whom}: {}", gauge.knob, gauge.told_with(units::count))

@@ -1,4 +1,5 @@
-//! What a server takes on its host before it serves: directories, the state directory, addresses, the control socket.
+//! The places that a server takes on its host before it serves: directories, the state directory, addresses, the
+//! control socket.
 //!
 //! Owns: taking all of it, in one order, for a start and for its rehearsal.
 //! Does not own: the single places; memory (`arena`); the mount (`front`).

@@ -1,4 +1,4 @@
-//! `serve --check` beside the start: what the start refuses, the check refuses in the same words.
+//! `serve --check` beside the start: both refuse the same settings, in the same words.
 
 use std::fs::{self, Permissions};
 use std::net::TcpListener;

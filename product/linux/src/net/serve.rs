@@ -565,7 +565,7 @@ impl Service {
     }
 }
 
-/// Accepts all that have come before it looks for room, so that nobody waits for the room of those before.
+/// Accepts all connections that have come, then looks for room. So no connection waits for room of an earlier one.
 async fn accept_all(service: Arc<Service>, listener: Listener) {
     let (mut waiting, mut accepted) = (Waiting::new(), 0);
     while service.is_accepting() {
@@ -597,7 +597,7 @@ async fn accept_all(service: Arc<Service>, listener: Listener) {
     }
 }
 
-/// What an acceptor has taken.
+/// The connections that an acceptor has taken.
 enum Accepted {
     /// All that had come.
     All,

@@ -2,7 +2,7 @@
 //!
 //! Owns: their order and their bound.
 //! Does not own: the room (`crowd`), the sockets' service (`serve`).
-//! Invariants: a party with fewer connections comes before one with more, whoever came first. Each party has a few
+//! Invariants: a party with fewer connections comes before one with more, in any order of arrival. Each party has a few
 //! waiting connections at most, and so have all: of more, the earliest of the party with the most goes.
 
 use std::collections::VecDeque;
