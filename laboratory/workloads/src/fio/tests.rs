@@ -291,7 +291,7 @@ fn files_that_are_no_jobs_are_told_with_the_line() {
 fn values_are_checked() {
     for (option, told) in [
         ("bs=0", "blocks of 0 to 0 bytes are not within 1 to"),
-        ("bs=1g", "are not within 1 to"),
+        ("bs=2g", "are not within 1 to"),
         ("bs=4k,8k,16k,32k", "at most 3"),
         ("bsrange=4k", "no range"),
         ("rwmixread=101", "101 is not within 0 to 100"),
