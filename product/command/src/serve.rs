@@ -61,7 +61,7 @@ use afflux_budget::Budget;
 use afflux_engine::settings::{KnobError, Settings as Knobs};
 use afflux_engine::{Nanos, Policies, Recovered};
 use afflux_linux::{
-    ArenaFile, Caching, DescriptorStore, IoChoice, LinuxPlatform, Listener, REACTORS_MAX, Reactors, give_up_privileges,
+    ArenaFile, Caching, DescriptorStore, IoChoice, LinuxPlatform, REACTORS_MAX, Reactors, give_up_privileges,
     host_device, kept_places, refuse_foreign_calls,
 };
 use afflux_nfs::Rules;
@@ -74,7 +74,7 @@ use crate::args;
 use crate::configuration::{self, Configuration};
 use crate::control::listener;
 use crate::control::messages::{Progress, Reply};
-use crate::control::socket_paths::{self, Bound};
+use crate::control::socket_paths::Bound;
 use crate::progress::{self, DrainDisplay};
 use crate::settings::{Policy, Settings};
 use crate::{knobs, log, metrics, service};

@@ -171,7 +171,9 @@ fn a_file_that_makes_no_sense_changes_nothing() {
     let (_, status) = reload_with_status(&scratch, &supervisor, &server, |_| right.clone());
     assert!(status.starts_with("STATUS=Serving on"), "{status}");
     let file = scratch.path().join("config.toml");
-    let checked = run(scratch.path(), &["serve", "--check", "--config", file.to_str().unwrap()]);
+    let mut check = afflux(scratch.path());
+    check.args(["serve", "--check", "--config", file.to_str().unwrap()]);
+    let checked = check.env("MAINPID", server.process().to_string()).output().unwrap();
     assert!(checked.status.success(), "{}", text(&checked));
     fs::remove_file(file).unwrap();
     server.signal(Signal::HUP);

@@ -102,6 +102,6 @@ fn a_stores_address_is_checked_without_a_request() {
             assert!(text(&output).contains(word), "{}", text(&output));
         }
     }
-    let valid = run_alone(scratch.path(), &["serve", "--check", ADDRESS]);
+    let valid = run_alone(scratch.path(), &["serve", "--check", ADDRESS, "--listen", "127.0.0.1:0"]);
     assert!(valid.status.success(), "{}", text(&valid));
 }
