@@ -4,6 +4,8 @@
 //! Does not own: the checks: they are calls of the start itself (`places`, `arena`, `front`).
 //! Invariants: nothing is served, mounted or left behind, and no store is asked.
 
+use std::sync::Arc;
+
 use afflux_linux::DescriptorStore;
 use afflux_report::failure::Outcome;
 use afflux_report::output;
@@ -12,7 +14,7 @@ use super::arena::{self, CacheMemory};
 use super::front::WantedFront;
 use super::places::{Places, Taking};
 use super::source::Source;
-use super::{knobs_and_policies, start_reactors};
+use super::{RemovedAtEnd, knobs_and_policies, start_reactors};
 use crate::configuration::Configuration;
 
 /// The variable in which systemd tells the commands of a unit the process of its server.
@@ -28,11 +30,9 @@ pub(super) fn run(wanted: &WantedFront, configuration: &Configuration) -> Outcom
     wanted.check_mount()?;
     let mut store = DescriptorStore::default();
     let places = Places::take(settings, (wanted, &mut store), Taking::Rehearsal { running })?;
+    let _removed = places.control.map(|(control, _)| RemovedAtEnd(Arc::new(control)));
     if let Some((source, _)) = &places.opened {
         arena::needs_handles(settings.arena.is_some(), &*source.tree())?;
-    }
-    if let Some(control) = places.control {
-        control.0.remove();
     }
     start_reactors(settings.io)?;
     output::say("The settings are valid.");
