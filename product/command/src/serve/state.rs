@@ -62,6 +62,12 @@ impl StateDirectory {
         self.directory.as_ref().map(|directory| directory.join("write-verifier"))
     }
 
+    /// The note of the last writer of a volume in a store.
+    #[cfg(feature = "object")]
+    pub(super) fn last_writer_path(&self, volume: u128) -> Option<PathBuf> {
+        self.directory.as_ref().map(|directory| directory.join(format!("volume-{volume:032x}")))
+    }
+
     /// The disks' speeds that `afflux govern` has measured; these are speeds of the kernel's writeback.
     pub(crate) fn speeds_path(&self) -> Option<PathBuf> {
         self.directory.as_ref().map(|directory| directory.join("govern-disks.json"))

@@ -31,7 +31,7 @@ impl LastWriter {
     /// Takes the lock, unless another process has it or the state directory cannot be used.
     pub(super) fn take(state: &StateDirectory, header: &VolumeHeader) -> Option<Self> {
         let id = u128::from_be_bytes(header.id);
-        let path = state.path()?.join(format!("volume-{id:032x}"));
+        let path = state.last_writer_path(id)?;
         let taken = (|| -> io::Result<Self> {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(false).mode(0o600);

@@ -26,6 +26,7 @@ use super::state::StateDirectory;
 use super::store_claim::Claim;
 use super::store_last::LastWriter;
 use super::store_place::{Parts, StorePlace};
+use crate::private_directory::Missing;
 use crate::settings::Settings;
 
 pub(super) type OpenVolume = DeviceVolume<StoreObjects, StoreRecords, StoreClock, LinuxPlatform>;
@@ -70,7 +71,7 @@ pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<(Pa
         verifier: platform.random_u64(),
         is_alone: store.is_locked(),
     };
-    let state = StateDirectory::made(settings.state.as_deref());
+    let state = StateDirectory::at(settings.state.as_deref(), Missing::Make)?;
     let mut last = None;
     let ended = |header: &VolumeHeader| {
         last = LastWriter::take(&state, header);

@@ -4,6 +4,7 @@ use afflux_object::{EndedWriter, VolumeHeader};
 use afflux_scratch::Scratch;
 
 use super::{LastWriter, StateDirectory};
+use crate::private_directory::Missing;
 
 const WRITER: EndedWriter = EndedWriter { epoch: 7, verifier: u64::MAX };
 
@@ -14,7 +15,7 @@ fn header(id: u8) -> VolumeHeader {
 #[test]
 fn a_writer_is_known_as_ended_once_its_process_holds_the_file_no_more() {
     let scratch = Scratch::guarded(&std::env::temp_dir(), "last-writer").unwrap();
-    let state = StateDirectory::made(Some(scratch.path()));
+    let state = StateDirectory::at(Some(scratch.path()), Missing::Make).ok().unwrap();
     let take = |id: u8| LastWriter::take(&state, &header(id));
     let first = take(1).unwrap();
     assert_eq!(first.ended(), None);
@@ -33,7 +34,7 @@ fn a_writer_is_known_as_ended_once_its_process_holds_the_file_no_more() {
 #[test]
 fn a_note_of_another_start_or_a_cut_one_tells_nothing() {
     let scratch = Scratch::guarded(&std::env::temp_dir(), "last-writer").unwrap();
-    let state = StateDirectory::made(Some(scratch.path()));
+    let state = StateDirectory::at(Some(scratch.path()), Missing::Make).ok().unwrap();
     let take = || LastWriter::take(&state, &header(1)).unwrap();
     take().note(WRITER);
     let path = scratch.path().join(format!("volume-{:032x}", u128::from_be_bytes([1; 16])));
