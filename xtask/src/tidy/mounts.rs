@@ -26,22 +26,23 @@ pub(crate) fn incomplete(file: &TextFile) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (at, line) in file.text.lines().enumerate() {
         for options in line.split(|letter: char| letter.is_whitespace() || "\"'`|".contains(letter)) {
-            let words: Vec<&str> = options.split(',').collect();
-            let is_a_mount = words.contains(&"vers=3") && words.iter().any(|word| word.contains("port="));
-            if !is_a_mount || words.contains(&"udp") {
-                continue;
-            }
-            let has = |word: &&str| {
-                words.iter().any(|there| if word.ends_with('=') { there.starts_with(word) } else { there == word })
-            };
-            let lacks = WORDS.iter().filter(|alternatives| !alternatives.iter().any(|word| has(word)));
-            violations.extend(lacks.map(|alternatives| {
+            violations.extend(lacking(options).map(|alternatives| {
                 let text = format!("a mount needs {}: {options}", alternatives.join(" or "));
                 Violation::new(format!("{}:{}", file.path, at + 1), "mount-words", text)
             }));
         }
     }
     violations
+}
+
+/// The words that options lack, if these are of a mount.
+fn lacking(options: &str) -> impl Iterator<Item = &'static [&'static str]> {
+    let words: Vec<String> = options.split(',').map(str::to_owned).collect();
+    let is = |word: &str| words.iter().any(|there| there == word);
+    let is_a_mount = is("vers=3") && !is("udp") && words.iter().any(|there| there.contains("port="));
+    let has =
+        move |word: &&str| words.iter().any(|there| there == word || word.ends_with('=') && there.starts_with(word));
+    WORDS.iter().copied().filter(move |alternatives| is_a_mount && !alternatives.iter().any(&has))
 }
 
 #[cfg(test)]
