@@ -23,7 +23,7 @@ use rustix::process::{getegid, geteuid};
 
 use super::device::{self, Device};
 use super::mount_memory::MountPlace;
-use super::own_mounts::OwnMounts;
+use super::own_mounts::{OwnMounts, unescaped};
 
 /// The kind of the mounts, as /proc/self/mounts shows it.
 pub(super) const KIND: &str = "fuse.afflux";
@@ -204,19 +204,6 @@ impl TopMount {
         let (major, minor) = text.split_once(':').unwrap_or_default();
         major.parse::<u64>().unwrap_or_default() << 32 | minor.parse::<u64>().unwrap_or_default()
     }
-}
-
-/// A path of mountinfo: blanks, line ends and backslashes are octal numbers there.
-pub(super) fn unescaped(field: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, after)) = rest.split_first() {
-        let octal = after.first_chunk::<3>().filter(|_| first == b'\\');
-        let value = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        bytes.push(value.unwrap_or(first));
-        rest = if value.is_some() { &after[3..] } else { after };
-    }
-    bytes
 }
 
 /// Unmounts the mount with this number, if it is on top at the point. Other mounts there stay. `lazily` also

@@ -17,8 +17,6 @@ use rustix::mount::{MountPropagationFlags, UnmountFlags};
 use rustix::process::{chroot, fchdir};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
-use super::mounting::unescaped;
-
 /// The server's own view of the host's mounts, without the mount that it serves. It has the mounts that the server needs
 /// ([`OwnMounts::keep_only`]). Where the host's mounts are shared, others' later mounts appear there, and go when they are
 /// unmounted. So the view holds no disk that the host has let go.
@@ -229,6 +227,19 @@ impl MountTable {
         }
         number
     }
+}
+
+/// A path of mountinfo: blanks, line ends and backslashes are octal numbers there.
+pub(super) fn unescaped(field: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = after.first_chunk::<3>().filter(|_| first == b'\\');
+        let value = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(value.unwrap_or(first));
+        rest = if value.is_some() { &after[3..] } else { after };
+    }
+    bytes
 }
 
 #[cfg(test)]

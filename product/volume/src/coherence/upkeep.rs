@@ -39,7 +39,8 @@ impl<P: Platform> Volume<P> {
     /// Called every few seconds: see [`Volume::upkeep_every`]. Asks the host about objects that were not used since the
     /// last call. An object without a name is released, so that its space becomes free. An object that others changed
     /// is not served from the cache any more. Files that were written are made durable, and not kept open for writing:
-    /// then the host can run programs among them, and make their file system read-only. Callers' rights are looked up anew from now on. A device that an earlier call still asks is left out.
+    /// then the host can run programs among them, and make their file system read-only. Callers' rights are looked up
+    /// anew from now on. A device that an earlier call still asks is left out.
     pub async fn upkeep(&self) {
         self.rights_epoch.fetch_add(1, Ordering::Relaxed);
         let mut unused = self.table.unused();
