@@ -188,7 +188,7 @@ impl Core {
                 errno => here(parent, errno),
             })
         })?;
-        let stat = host_node(&found.node).stat()?;
+        let stat = stat_without_name(&found);
         let parent = Change { before, after: parent.stat()? };
         Ok(Removed { identity: found.identity, stat, parent, stable: Stable::not_begun() })
     }
@@ -239,13 +239,20 @@ impl Core {
             (Some(other), RenameHow::Exchange) => self.both_inside((from, from_name), (to, to_name), &moved, other)?,
             _ => self.still_inside((from, from_name), (to, to_name), &moved)?,
         }
-        let after = |found: &Found| -> Result<_, VolumeError> { Ok((found.identity, host_node(&found.node).stat()?)) };
+        let moved_after = host_node(&moved.node).stat()?;
+        let replaced_after = |found: &Found| -> Result<_, VolumeError> {
+            let stat = match how {
+                RenameHow::Exchange => host_node(&found.node).stat()?,
+                _ => stat_without_name(found),
+            };
+            Ok((found.identity, stat))
+        };
         // Both names are of one object: the host keeps both.
         let replaced = replaced.filter(|found| found.identity != moved.identity);
         let (from_after, to_after) = stat_both()?;
         Ok(Renamed {
-            moved: after(&moved)?,
-            replaced: replaced.as_ref().map(after).transpose()?,
+            moved: (moved.identity, moved_after),
+            replaced: replaced.as_ref().map(replaced_after).transpose()?,
             from: Change { before: from_before, after: from_after },
             to: Change { before: to_before, after: to_after },
             stable: Stable::not_begun(),
@@ -458,6 +465,15 @@ impl Core {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The attributes of an object that has just lost a name. Some file systems in user space know nothing of an object without
+/// names, although it is open.
+fn stat_without_name(found: &Found) -> Stat {
+    host_node(&found.node).stat().unwrap_or_else(|_| {
+        let left = if found.stat.kind == Kind::Directory { 0 } else { found.stat.links.saturating_sub(1) };
+        Stat { links: left, ..found.stat }
+    })
 }
 
 const INTO_ITSELF: &str = "a directory cannot be moved into itself";
