@@ -5,10 +5,12 @@
 //! Invariants: a file with unwritten data or a time to set is in the queue of its device. A task ends when its queue is
 //! empty, and holds no volume alive while it sleeps. A device that hangs stops its own task alone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afflux_engine::{Nanos, Platform};
+use futures_util::future::join_all;
 
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Seen};
@@ -16,6 +18,8 @@ use crate::tree::attributes::{AttributeChange, SetTime};
 use crate::tree::directory::{DeviceKey, Stat};
 use crate::volume::Volume;
 
+/// Files of a device that are made durable at the same time.
+const AT_A_TIME: usize = 16;
 /// The interval of the passes through the queue.
 const ROUND_NS: u64 = Nanos::SECOND;
 
@@ -111,13 +115,22 @@ impl<P: Platform> Volume<P> {
     /// Makes every written file durable on the host, with its times; after the engine was drained, little is left to
     /// do. Also writes the record of locations. Returns the number of files that failed; their data stays dirty.
     pub async fn settle_all(&self) -> usize {
-        let mut left = 0;
-        for inode in self.table.all() {
-            if !inode.is_removed() && !inode.is_idle() && !self.clean(&inode).await {
-                left += 1;
-            }
+        let mut devices: BTreeMap<DeviceKey, Vec<Arc<Inode<P>>>> = BTreeMap::new();
+        for inode in self.table.all().into_iter().filter(|inode| !inode.is_removed() && !inode.is_idle()) {
+            devices.entry(inode.device).or_default().push(inode);
         }
+        let left = join_all(devices.into_values().map(|inodes| Box::pin(self.settle_files(inodes)))).await;
         self.write_locations().await;
+        left.into_iter().sum()
+    }
+
+    /// As [`Volume::settle_all`], for these files, some at a time.
+    async fn settle_files(&self, inodes: Vec<Arc<Inode<P>>>) -> usize {
+        let mut left = 0;
+        for inodes in inodes.chunks(AT_A_TIME) {
+            let cleaned = join_all(inodes.iter().map(|inode| Box::pin(self.clean(inode)))).await;
+            left += cleaned.into_iter().filter(|is_clean| !is_clean).count();
+        }
         left
     }
 }

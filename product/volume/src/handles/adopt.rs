@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use afflux_engine::Platform;
+use futures_util::future::join_all;
 
 use crate::error::VolumeError;
 use crate::objects::found_files::FoundFile;
@@ -16,6 +17,9 @@ use crate::objects::inode::Inode;
 use crate::tree::directory::Found;
 use crate::tree::identity::Identity;
 use crate::volume::{STOPPED, Volume};
+
+/// Files that are opened at the same time.
+const AT_A_TIME: usize = 32;
 
 /// The outcome for files of an earlier server.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -39,21 +43,25 @@ impl<P: Platform> Volume<P> {
         self.found_files.outside(&tags)
     }
 
-    /// Opens all files that an earlier server left in the engine's memory, one after the other. Clients' calls open theirs
+    /// Opens all files that an earlier server left in the engine's memory, some at a time. Clients' calls open theirs
     /// before that. Waits for the host.
     pub async fn adopt_found(&self) -> AdoptedFiles {
         let mut adopted = AdoptedFiles::default();
-        for (identity, file) in self.found_files.all() {
-            match self.resolve_identity(identity, file.export).await {
-                Ok(inode) => {
-                    adopted.files += 1;
-                    adopted.dirty_bytes += inode.file().map_or(0, afflux_engine::File::dirty_bytes);
+        let found: Vec<_> = self.found_files.all().into_iter().collect();
+        for files in found.chunks(AT_A_TIME) {
+            let opened = files.iter().map(|(identity, file)| Box::pin(self.resolve_identity(*identity, file.export)));
+            for ((identity, file), opened) in files.iter().zip(join_all(opened).await) {
+                match opened {
+                    Ok(inode) => {
+                        adopted.files += 1;
+                        adopted.dirty_bytes += inode.file().map_or(0, afflux_engine::File::dirty_bytes);
+                    }
+                    Err(VolumeError::Stale) => {
+                        self.forget_found(identity, file).await;
+                        adopted.gone += 1;
+                    }
+                    Err(error) => adopted.failed = adopted.failed.or_else(|| Some((format!("{identity:?}"), error))),
                 }
-                Err(VolumeError::Stale) => {
-                    self.forget_found(&identity, &file).await;
-                    adopted.gone += 1;
-                }
-                Err(error) => adopted.failed = adopted.failed.or_else(|| Some((format!("{identity:?}"), error))),
             }
         }
         adopted

@@ -3,29 +3,33 @@
 //! Owns: the bounded map from credentials to a caller.
 //! Does not own: the rights found for a caller (`objects::rights`).
 //! Invariants: a number is given to one user with one set of groups, and never again. At most
-//! [`CALLERS_MAX`] are kept.
+//! [`CALLERS_MAX`] are kept. A user that calls again before half as many others came keeps its number.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::tree::caller::{Caller, Credentials};
 
 /// Most users that are kept. A user that returns after it was dropped gets a new number, and new
 /// questions to the host.
-const CALLERS_MAX: usize = 1024;
+const CALLERS_MAX: usize = 4096;
 
 type Key = (u32, u32, Box<[u32]>);
 
 pub(crate) struct Callers(Mutex<CallerTable>);
 
 struct CallerTable {
+    /// Those that have called since the last change of generations.
     callers: BTreeMap<Key, Caller>,
+    /// Those that had called between the last two changes.
+    before: BTreeMap<Key, Caller>,
     next_number: u64,
 }
 
 impl Default for Callers {
     fn default() -> Self {
-        Self(Mutex::new(CallerTable { callers: BTreeMap::new(), next_number: 1 }))
+        Self(Mutex::new(CallerTable { callers: BTreeMap::new(), before: BTreeMap::new(), next_number: 1 }))
     }
 }
 
@@ -40,12 +44,14 @@ impl Callers {
         if let Some(caller) = known.callers.get(&key) {
             return caller.clone();
         }
-        if known.callers.len() >= CALLERS_MAX {
-            known.callers.clear();
+        if known.callers.len() >= CALLERS_MAX / 2 {
+            known.before = mem::take(&mut known.callers);
         }
-        let user = Credentials { uid, gid, groups: key.2.clone() };
-        let caller = Caller::user(Arc::new(user), known.next_number);
-        known.next_number += 1;
+        let caller = known.before.remove(&key).unwrap_or_else(|| {
+            known.next_number += 1;
+            let user = Credentials { uid, gid, groups: key.2.clone() };
+            Caller::user(Arc::new(user), known.next_number - 1)
+        });
         known.callers.insert(key, caller.clone());
         caller
     }

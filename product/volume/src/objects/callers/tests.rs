@@ -24,3 +24,17 @@ fn no_number_is_given_twice_and_the_map_is_bounded() {
     }
     assert!(!numbers.contains(&Caller::SERVER.number()));
 }
+
+#[test]
+fn a_user_who_goes_on_calling_keeps_its_number_whatever_others_name() {
+    let callers = Callers::default();
+    let number = callers.of(7, 7, &[7]).number();
+    for uid in 0..10 * CALLERS_MAX as u32 {
+        callers.of(uid, 100, &[]);
+        if uid.is_multiple_of(CALLERS_MAX as u32 / 2) {
+            assert_eq!(callers.of(7, 7, &[7]).number(), number, "after {uid} others");
+        }
+    }
+    let known = callers.0.lock().unwrap();
+    assert!(known.callers.len() + known.before.len() <= CALLERS_MAX);
+}
