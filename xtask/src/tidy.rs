@@ -5,6 +5,7 @@
 //! Invariants: rules are pure functions from text to violations, so that each is tested against an
 //! example that breaks it; only this module reads the repository.
 
+mod absences;
 mod circles;
 mod documents;
 mod english;
@@ -47,6 +48,8 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     files.iter().for_each(|file| violations.extend(sources::check(file)));
     files.iter().for_each(|file| violations.extend(waits::check(file)));
     violations.extend(waits::absent(&paths));
+    files.iter().for_each(|file| violations.extend(absences::check(file)));
+    violations.extend(absences::missing(&files));
     violations.extend(circles::check(&files));
     violations.extend(tests_of_rules(&files)?);
     // Pages of the notebook are never edited: they name files as these were called then.

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Violation, check, circles, documents, imports, lexer, sources};
+use super::{Violation, absences, check, circles, documents, imports, lexer, sources};
 use crate::repository::TextFile;
 
 const HEADER: &str = "//! Purpose.\n//!\n//! Owns: a.\n//! Does not own: b.\n//! Invariants: c.\n";
@@ -298,4 +298,27 @@ fn a_circle_that_is_kept_has_a_row_and_a_row_its_circle() {
     let circle = [("a.rs", "use crate::b::B;"), ("b.rs", "use crate::a::A;")];
     assert!(circles_of(&circle, &[kept()]).is_empty());
     assert_eq!(circles_of(&circle[..1], &[kept()]).len(), 1);
+}
+
+#[test]
+fn an_error_may_not_pass_for_an_absence_where_everything_is_looked_for() {
+    let found =
+        |path: &str, text: &str| absences::check(&TextFile { path: path.to_owned(), text: text.to_owned() }).len();
+    for text in [
+        "fn f() { look().await.unwrap_or_default() }",
+        "fn f() { look().ok()? }",
+        "fn f() { if let Ok(found) = look() {} }",
+        "fn f() { let Ok(found) = look() else { return }; }",
+        "fn f() { looks().filter_map(Result::ok) }",
+        "fn f() { look().is_ok_and(|it| it) }",
+        "fn f() { look().unwrap_or(false) }",
+        "fn f() { looks().into_iter().flatten() }",
+    ] {
+        assert_eq!(found("product/volume/src/handles/search.rs", text), 1, "{text}");
+    }
+    let awaited = "fn f() { look().await.unwrap_or_default() }";
+    assert_eq!(found("product/nfs/src/rpc.rs", awaited), 1);
+    assert_eq!(found("product/nfs/src/rpc.rs", "fn f() { look().ok()? }"), 0);
+    assert_eq!(found("product/volume/src/handles/search.rs", "fn f() { match look() { Err(NotFound) => {} } }"), 0);
+    assert_eq!(absences::missing(&[]).len(), 3);
 }
