@@ -50,6 +50,11 @@ pub(super) fn io_error(error: &std::io::Error) -> VolumeError {
     Errno::from_io_error(error).map_or(VolumeError::Io { errno: 0 }, error_of)
 }
 
+/// The error number of a call that rustix lacks.
+pub(super) fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
 fn kind_of(mode: u16) -> Kind {
     match FileType::from_raw_mode(mode.into()) {
         FileType::Directory => Kind::Directory,

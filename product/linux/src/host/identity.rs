@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use siphasher::sip128::{Hasher128, SipHasher24};
 
 use super::Core;
-use super::calls::{self, error_of};
+use super::calls::{self, error_of, last_errno};
 use super::climb::check_entry;
 use super::filesystems::{MetFileSystem, meet_mounts};
 use super::node::HostNode;
@@ -117,10 +117,6 @@ fn open_by_handle_once(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<
     }
     // SAFETY: the kernel has just opened the descriptor for us, and no other code knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-pub(super) fn last_errno() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 /// The best handle that the host gives for an object, and its form. `None` if the host gives none. Any other failure is an

@@ -12,8 +12,7 @@ use std::path::Path;
 use rustix::fs::{StatxFlags, fstatfs};
 use rustix::io::Errno;
 
-use super::calls;
-use super::identity::last_errno;
+use super::calls::{self, last_errno};
 
 const SECOND_NS: u32 = 1_000_000_000;
 

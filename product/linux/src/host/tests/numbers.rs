@@ -11,7 +11,7 @@ use super::*;
 #[derive(Default)]
 pub(super) struct Mounts {
     places: Vec<PathBuf>,
-    _loops: Vec<Loop>,
+    loops: Vec<Loop>,
 }
 
 impl Drop for Mounts {
@@ -25,7 +25,7 @@ impl Drop for Mounts {
 impl Mounts {
     /// Makes a file system with `mkfs` on a loop device at `place`. Prints the reason if the host cannot.
     pub(super) fn image(&mut self, place: &Path, bytes: u64, mkfs: &[&str]) -> bool {
-        let made = Loop::made(place, bytes, mkfs).map(|made| self._loops.push(made));
+        let made = Loop::made(place, bytes, mkfs).map(|made| self.loops.push(made));
         made.map_err(|error| afflux_scratch::skipped!("{}: {error}", mkfs[0])).is_ok()
     }
 
@@ -66,7 +66,7 @@ fn mounted(scratch: &Scratch, export: &Path) -> Mounts {
     let (image, copy) = (export.join("ext4.image"), export.join("copy.image"));
     if image.exists() {
         std::fs::copy(&image, &copy).unwrap();
-        mounts._loops.extend(Loop::mounted(copy, export.join("copy"), "rw").ok());
+        mounts.loops.extend(Loop::mounted(copy, export.join("copy"), "rw").ok());
     }
     let xfs = export.join("xfs");
     if mounts.image(&xfs, 320 << 20, &["mkfs.xfs", "-q"]) {
@@ -89,7 +89,7 @@ fn mounted(scratch: &Scratch, export: &Path) -> Mounts {
     }
     let squashed = scratch.path().join("squashed.image");
     match run("mksquashfs", &[&export.join("a"), &squashed, "-quiet".as_ref()]) {
-        Ok(_) => mounts._loops.extend(Loop::mounted(squashed, export.join("squashfs"), "ro").ok()),
+        Ok(_) => mounts.loops.extend(Loop::mounted(squashed, export.join("squashfs"), "ro").ok()),
         Err(error) => afflux_scratch::skipped!("{error}"),
     }
     for (name, options) in [("overlay", "xino=off"), ("overlay-xino", "xino=on")] {
