@@ -492,6 +492,10 @@ impl<P: Platform> Engine<P> {
 
     /// Makes a range read as zeros, and gives the space of whole pages back if the device can. The size stays. Waits as
     /// [`Engine::set_size`] does.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unsupported`] if the device cannot punch holes and the range has more than 64 MiB of whole pages: they
+    /// would be written as zeros. Then nothing has changed.
     pub async fn punch(&self, file: &File, range: Range<u64>) -> Result<(), Error> {
         self.reshaping.punch(&file.0, range).await
     }
