@@ -398,7 +398,8 @@ fn no_damage_of_one_word_moves_a_page_to_another_place() {
                     }
                     let home = Home::of(&arena.look());
                     assert!(right.has_places_of(&home), "{before:x?}, swaps: {swaps}: {home:?}");
-                    (store(from, &before[0]), store(to, &before[1]));
+                    store(from, &before[0]);
+                    store(to, &before[1]);
                     tries += 1;
                 }
             }
@@ -408,7 +409,8 @@ fn no_damage_of_one_word_moves_a_page_to_another_place() {
         let (one, other) = (from.load(Ordering::Relaxed), to.swap(from.load(Ordering::Relaxed), Ordering::Relaxed));
         from.store(other, Ordering::Relaxed);
         assert!(right.has_places_of(&Home::of(&arena.look())));
-        (from.store(one, Ordering::Relaxed), to.store(other, Ordering::Relaxed));
+        from.store(one, Ordering::Relaxed);
+        to.store(other, Ordering::Relaxed);
     }
     assert!(tries > 8_000, "{tries}");
     assert_eq!(Home::of(&arena.look()), right);

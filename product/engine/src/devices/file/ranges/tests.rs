@@ -36,10 +36,14 @@ fn questions_about_ranges_have_the_answers_of_a_plain_list() {
             let mut found: Vec<u64> = spans.overlapping(&asked).collect();
             let overlaps = list.iter().filter(|(pages, _)| pages.start < asked.end && asked.start < pages.end);
             let mut expected: Vec<u64> = overlaps.map(|(_, number)| *number).collect();
-            (found.sort_unstable(), expected.sort_unstable());
+            found.sort_unstable();
+            expected.sort_unstable();
             assert_eq!(found, expected, "{asked:?}, seed {seed}, step {step}");
         }
-        list.iter().for_each(|(pages, number)| (coverage.remove(pages), spans.remove(pages, *number)).1);
+        for (pages, number) in &list {
+            coverage.remove(pages);
+            spans.remove(pages, *number);
+        }
         assert!(coverage.counts.is_empty() && spans.ends.is_empty());
     }
 }
