@@ -321,8 +321,10 @@ fn the_segment(store: &Store) -> String {
     names.remove(0)
 }
 
+/// Makes an object of another one, or removes it.
+type Damage = fn(Bytes) -> Option<Bytes>;
 /// The ways in which an object is damaged.
-const DAMAGE: [(&str, fn(Bytes) -> Option<Bytes>); 5] = [
+const DAMAGE: [(&str, Damage); 5] = [
     ("absent", |_| None),
     ("empty", |_| Some(Bytes::new())),
     ("short", |bytes| Some(bytes.slice(..100))),
