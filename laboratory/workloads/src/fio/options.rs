@@ -34,6 +34,7 @@ const CHECKS: &str = "it concerns how read bytes are compared, not which are rea
 const DEPENDS: &str = "it works only with an option that is not simulated";
 const REPLAY: &str = "it concerns replays of recorded calls (afflux-lab replay)";
 const NETWORK: &str = "it concerns an engine of a network, which is not simulated";
+const PRIORITY: &str = "no simulated disk looks at priorities";
 const NAMES: &str = "it concerns names or owners of files";
 
 /// Every option, in the order of names.
@@ -168,8 +169,8 @@ pub(super) const OPTIONS: &[(&str, Meaning)] = &[
     ("percentage_random", Supported),
     ("percentile_list", Supported),
     ("pre_read", Supported),
-    ("prio", Near("all calls have the same priority")),
-    ("prioclass", Near("all calls have the same priority")),
+    ("prio", Harmless(PRIORITY)),
+    ("prioclass", Harmless(PRIORITY)),
     ("profile", Unsupported),
     ("ramp_time", Supported),
     ("random_distribution", Supported),
@@ -277,8 +278,8 @@ const OF_ENGINES: &[(&str, Meaning)] = &[
     ("apptag", Harmless(REACH)), ("apptag_mask", Harmless(REACH)), ("arguments", Harmless(PROCESS)), ("bindname", Harmless(NETWORK)),
     ("brick", Harmless(REACH)), ("busy_poll", Harmless(REACH)), ("busy_wait_polling", Harmless(NETWORK)), ("cdb_len", Harmless(REACH)),
     ("chunck_size", Harmless(NETWORK)), ("chunk_size", Harmless(NETWORK)), ("clientname", Harmless(REACH)), ("clustername", Harmless(REACH)),
-    ("cmd_type", Harmless(REACH)), ("cmdprio", Near("all calls have the same priority")), ("cmdprio_bssplit", Harmless(DEPENDS)), ("cmdprio_class", Harmless(DEPENDS)),
-    ("cmdprio_hint", Harmless(DEPENDS)), ("cmdprio_percentage", Near("all calls have the same priority")), ("conf", Harmless(REACH)), ("cont", Harmless(REACH)),
+    ("cmd_type", Harmless(REACH)), ("cmdprio", Harmless(PRIORITY)), ("cmdprio_bssplit", Harmless(DEPENDS)), ("cmdprio_class", Harmless(DEPENDS)),
+    ("cmdprio_hint", Harmless(DEPENDS)), ("cmdprio_percentage", Harmless(PRIORITY)), ("conf", Harmless(REACH)), ("cont", Harmless(REACH)),
     ("cpuchunks", Supported), ("cpuload", Supported), ("cpumode", Harmless(PROCESS)), ("cuda_io", Harmless(REACH)), ("deac", Harmless(REACH)),
     ("direct_write_to_pmem", Harmless(REACH)), ("donorname", Harmless(REACH)), ("exit_on_io_done", Harmless(REPORT)),
     ("fixedbufs", Harmless(REACH)), ("force_async", Harmless(REACH)), ("gpu_dev_id", Harmless(REACH)), ("gpu_dev_ids", Harmless(REACH)),
