@@ -493,10 +493,13 @@ impl Service {
         }
     }
 
-    /// Has an accepted connection wait for room.
-    fn receive(&self, socket: OwnedFd, waiting: &mut WaitingPeers) {
+    /// Serves an accepted connection if there is room for it. Else it waits.
+    fn receive(self: &Arc<Self>, socket: OwnedFd, waiting: &mut WaitingPeers) {
         // A peer that is gone already has no address.
         let Ok(peer) = self.identify(&socket) else { return };
+        if !waiting.has(peer.party()) && self.choose(peer.party()) == Choice::Serve {
+            return self.place(socket, peer);
+        }
         if let Some(loser) = waiting.add(peer.party(), (socket, peer)) {
             self.refuse(loser);
         }

@@ -26,6 +26,10 @@ impl<T> Waiting<T> {
         self.0.is_empty()
     }
 
+    pub(super) fn has(&self, party: Party) -> bool {
+        self.0.iter().any(|(other, _)| *other == party)
+    }
+
     fn count(&self, party: Party) -> usize {
         self.0.iter().filter(|(other, _)| *other == party).count()
     }
