@@ -507,9 +507,9 @@ impl Service {
 
     /// Serves the waiting connections for which there is room, and asks for room for others.
     fn admit(self: &Arc<Self>, waiting: &mut WaitingPeers) {
-        let mut is_served = true;
-        while is_served && !waiting.is_empty() {
-            is_served = false;
+        let mut has_changed = true;
+        while has_changed && !waiting.is_empty() {
+            has_changed = false;
             let members = self.members();
             let connections = |party: Party| members.iter().filter(|member| member.party == party).count();
             for party in waiting.parties(connections) {
@@ -519,12 +519,13 @@ impl Service {
                     Choice::Refuse => {
                         drop(waiting.take(party));
                         self.refuse(party);
+                        has_changed = true;
                     }
                     Choice::Serve => {
                         if let Some((socket, peer)) = waiting.take(party) {
                             self.place(socket, peer);
                             // With one connection more, another party may come first.
-                            is_served = true;
+                            has_changed = true;
                             break;
                         }
                     }
