@@ -18,15 +18,14 @@ pub(super) enum HiddenLimits {
     None,
     /// One of an owner, a group or a project: a reservation before the acceptance meets it.
     Reservable,
-    /// One that counts bytes when they are written: of another computer, of a subvolume, of a pool that several disks
-    /// share. Only the writing tells.
+    /// One that counts bytes when they are written: of another computer, of a subvolume, of a file system below this one,
+    /// of a pool that several disks share. Only the writing tells.
     AtWriting,
 }
 
 const BTRFS: u64 = 0x9123_683e;
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
-const OVERLAY: u64 = 0x794c_7630;
 
 /// Options of a mount with quotas, on one kind of file system or another.
 const QUOTA_OPTIONS: [&str; 8] =
@@ -40,8 +39,6 @@ impl HiddenLimits {
         match found.f_type as u64 {
             BTRFS if has_subvolume_limits(directory) => Self::AtWriting,
             BTRFS => Self::None,
-            // The limits are those of a file system below.
-            OVERLAY => Self::Reservable,
             kind if !on_a_disk && ![TMPFS, RAMFS].contains(&kind) => Self::AtWriting,
             _ if on_a_disk && is_on_pool(&disk_of(stat.st_dev)) => Self::AtWriting,
             _ if has_quotas(directory).unwrap_or_else(|| has_quota_options(stat.st_dev)) => Self::Reservable,
@@ -62,7 +59,7 @@ impl HiddenLimits {
 /// where no quota is counted.
 fn has_quotas(directory: BorrowedFd<'_>) -> Option<bool> {
     /// `Q_XGETQSTAT` for users; the answer is about all three kinds.
-    const GET_STATE: i32 = (0x5805 << 8) as i32;
+    const GET_STATE: i32 = 0x5805 << 8;
     /// Limits for users, groups and projects are enforced.
     const ENFORCED: u16 = 0b10_1010;
     /// `struct fs_quota_stat` with its flags, and room for more than it has.
