@@ -517,8 +517,9 @@ impl Service {
                     Choice::Wait => {}
                     Choice::MakeRoom(number) => self.request_close(number, Reason::Room),
                     Choice::Refuse => {
-                        drop(waiting.take(party));
+                        // Before its peer sees the end.
                         self.refuse(party);
+                        drop(waiting.take(party));
                         has_changed = true;
                     }
                     Choice::Serve => {
