@@ -2,7 +2,7 @@
 //!
 //! Owns: their order and their bound.
 //! Does not own: the room (`crowd`), the sockets' service (`serve`).
-//! Invariants: a party with fewer connections comes before one with more, in any order of arrival. Each party has a few
+//! Invariants: a party with fewer connections comes before one with more, in any order of arrival. Each party has some
 //! waiting connections at most, and so have all: of more, the earliest of the party with the most goes.
 
 use std::collections::VecDeque;
@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 use afflux_frontend::Party;
 
 /// Most waiting connections of a party.
-pub(super) const PARTY_MAX: usize = 8;
+pub(super) const PARTY_MAX: usize = 64;
 /// Most waiting connections.
-pub(super) const ALL_MAX: usize = 32;
+pub(super) const ALL_MAX: usize = 80;
 
 /// The waiting connections, in the order of their arrival.
 pub(super) struct Waiting<T>(VecDeque<(Party, T)>);
