@@ -78,9 +78,20 @@ pub(super) const KEPT: &[PermittedCircle] = &[
             "policy/explain",
             "policy/hang",
             "policy/idle",
+            "policy/in_force",
             "policy/portions",
         ],
         reason: "the policy's methods stand with the state that they change; a device's state takes the policy's types",
+    },
+    PermittedCircle {
+        name: "product/command",
+        files: &["serve", "serve/check"],
+        reason: "a check makes the calls of the start, which stand in the root",
+    },
+    PermittedCircle {
+        name: "product/command",
+        files: &["serve/in_force", "serve/running"],
+        reason: "the report of a running server has its knobs in force, which are found from that server",
     },
     PermittedCircle {
         name: "product/engine",
