@@ -190,6 +190,12 @@ impl HostDevice {
         Arc::new(Self { core: Arc::new(core) })
     }
 
+    /// As if quotas of users were enforced.
+    #[cfg(test)]
+    pub(crate) fn assume_quotas(&self) {
+        self.core.hidden_limits.store(HiddenLimits::Reservable as u8, Ordering::Relaxed);
+    }
+
     /// Ends its threads after their current requests. Waits at most `patience`; returns whether all have ended. Call it
     /// after the engine's reactors have ended: the device carries out nothing any more.
     #[must_use]

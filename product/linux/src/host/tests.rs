@@ -6,7 +6,8 @@ use afflux_engine::Engine;
 use afflux_engine::settings::Settings;
 use afflux_frames::Frames;
 use afflux_volume::{
-    AttributeChange, Attributes, CreateHow, HandleKey, Inode, Kind, Outcome, ReadBytes, Volume, VolumeError,
+    AttributeChange, Attributes, CreateHow, DeviceFactory, HandleKey, Inode, Kind, Outcome, ReadBytes, Volume,
+    VolumeError,
 };
 use bytes::Bytes;
 
@@ -81,6 +82,16 @@ impl World {
     }
 
     fn doing(scratch: Arc<Scratch>, options: HostOptions, io: IoChoice, caching: Caching) -> Self {
+        Self::over(scratch, options, io, |platform| host_devices(platform, caching))
+    }
+
+    /// With devices of that kind.
+    fn over(
+        scratch: Arc<Scratch>,
+        options: HostOptions,
+        io: IoChoice,
+        devices: impl FnOnce(&LinuxPlatform) -> DeviceFactory,
+    ) -> Self {
         let export = scratch.path().join("export");
         if !export.exists() {
             std::fs::create_dir(&export).unwrap();
@@ -91,7 +102,7 @@ impl World {
         let tree = HostTree::open(&[export], &pool, &options).unwrap();
         let settings = Settings::with([&afflux_volume::KNOBS]);
         let engine = Engine::new(Arc::new(platform.clone()), settings, Frames::new(64 << 20).unwrap());
-        let devices = host_devices(&platform, caching);
+        let devices = devices(&platform);
         let volume = Volume::new(engine, Arc::clone(&tree) as _, HandleKey::new(KEY), devices).unwrap();
         Self { scratch, options, tree, volume, platform, _reactors: reactors }
     }

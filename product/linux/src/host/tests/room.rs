@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use afflux_volume::{Caller, Reserve};
+use afflux_volume::{Caller, NewDevice, Reserve};
 use rustix::fs::statvfs;
 
+use super::super::host_device;
 use super::*;
 
 const USER: u32 = 4321;
@@ -135,10 +136,20 @@ fn limited(kind: &str) -> Option<Scratch> {
 
 #[test]
 fn what_a_quota_refuses_is_not_accepted() {
-    for kind in ["xfs", "a project of xfs", "ext4"] {
+    for kind in ["xfs", "a project of xfs", "ext4", "btrfs"] {
         let Some(scratch) = limited(kind) else { continue };
         with_servers_privileges(move || {
-            let world = World::on(Arc::new(scratch), HostOptions::default());
+            let world = World::over(Arc::new(scratch), HostOptions::default(), IoChoice::Auto, move |platform| {
+                let platform = platform.clone();
+                Box::new(move |_, node| {
+                    let device = host_device(&platform, node, Caching::Auto)?;
+                    if kind == "btrfs" {
+                        // A kernel without quotas has this limit, which a reservation meets as well.
+                        device.assume_quotas();
+                    }
+                    Ok(NewDevice::unknown(kind.to_owned(), device))
+                })
+            });
             let user = world.volume.caller(USER, USER, &[]);
             let (file, accepted, error) = fill(&world, &user, "file", 40 * MIB);
             assert!(matches!(error, Some(VolumeError::Quota | VolumeError::NoSpace)), "{kind}: {error:?}");
