@@ -19,8 +19,7 @@ use clap::{Arg, Id};
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use crate::serve::source::is_store;
-use crate::settings::{self, Given, Settings};
+use crate::settings::{self, Given, Settings, is_store};
 use crate::{args, cache_size, knobs};
 use afflux_linux::HostMemory;
 use afflux_report::bounded_file;

@@ -30,7 +30,7 @@ mod rescue;
 pub(crate) mod running;
 pub(crate) mod signals;
 mod small_files;
-pub(crate) mod source;
+mod source;
 pub(crate) mod state;
 #[cfg(feature = "object")]
 mod store_claim;

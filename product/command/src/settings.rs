@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use afflux_budget::OWN_POLICY;
@@ -426,4 +426,11 @@ fn anonymous(text: &str) -> Result<(u32, u32), &'static str> {
     let number = |text: &str| plain_number::<u32>(text).filter(|number| *number < u32::MAX);
     let pair = text.split_once(':').and_then(|(user, group)| Some((number(user)?, number(group)?)));
     pair.ok_or("not a user's and a group's number (0 to 4294967294), such as 65534:65534")
+}
+/// The beginnings of stores' addresses.
+const ADDRESSES_OF_STORES: [&str; 5] = ["s3://", "gs://", "az://", "file://", "memory:"];
+
+/// Whether a served place is the address of a store.
+pub(crate) fn is_store(place: &Path) -> bool {
+    place.to_str().is_some_and(|text| ADDRESSES_OF_STORES.iter().any(|store| text.starts_with(store)))
 }

@@ -252,7 +252,7 @@ impl Device for HostDevice {
     }
 
     fn read_here(&self, read: &ReadHere<'_>) -> Option<Result<(), DeviceError>> {
-        read_here::read(&self.core, read)
+        self.core.is_direct().then(|| read_here::read(read, self.core.memory_align)).flatten()
     }
 
     fn free_bytes_hint(&self) -> u64 {

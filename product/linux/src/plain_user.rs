@@ -1,9 +1,9 @@
 //! The identity that writes the bytes of users.
 //!
 //! A file system may keep blocks for root: ext4 keeps a twentieth of a disk. Bytes of users reach it by threads of the
-//! server, which are root's. So these write as a user that nobody is and that owns no kept blocks.
+//! server, which are root's. So the threads write as an unused user, who owns no kept blocks.
 //!
-//! Owns: the number of that user, a thread's change to it for one call, a ring's way to it.
+//! Owns: the number of the unused user, a thread's change to this number for one call, a ring's personality.
 //! Does not own: which bytes are so written (`device`), the rights of callers (`host`).
 //! Invariants: a thread has its own user again before it does anything else; where that cannot be, the process ends.
 //! Files are open already when they are written, so the change takes no right that a write needs.
@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use io_uring::Submitter;
 use rustix::process::geteuid;
 
-/// Numbers that no user has: from the end of those that a kernel takes, and from those that a container has. 65534 is
+/// Unused numbers of users: the last ones of a kernel, and the last ones of a container. 65534 is
 /// not among them, since administrators give kept blocks to it.
 const NOBODYS: [u32; 2] = [0xffff_fff0, 65_519];
 

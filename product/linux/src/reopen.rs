@@ -18,7 +18,7 @@ pub(crate) fn open_without_waiting(directory: impl AsFd, name: &str, flags: OFla
     Ok(fd)
 }
 
-/// Has a descriptor of a regular file read only from now on. It keeps its number, so all who have it go on with it.
+/// Makes a descriptor of a regular file read-only. The number stays, so requests with this descriptor go on.
 pub(crate) fn make_read_only(fd: &OwnedFd) -> Result<(), Errno> {
     let flags = fcntl_getfl(fd)?;
     if flags.contains(OFlags::PATH) || flags & OFlags::RWMODE == OFlags::RDONLY {

@@ -2,7 +2,7 @@
 //!
 //! Owns: which kinds of file systems do, the name of a kind for people.
 //! Does not own: the consequences (`host` shows others as empty directories, the library refuses their files).
-//! Invariants: a kind that is not known counts as one that stores nothing. In `/proc` or `/sys` a write is an order to
+//! Invariants: an unknown kind counts as a kind without storage. In `/proc` or `/sys` a write is an order to
 //! the kernel, and sizes say nothing about the bytes to read: neither can be cached.
 
 use std::os::fd::BorrowedFd;

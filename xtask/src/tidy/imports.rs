@@ -46,7 +46,17 @@ const TABLE: &[Row] = &[
         name: "linux",
         ours: &["engine", "frames", "frontend", "volume"],
         ours_in_tests: &["budget", "linux", "scratch"],
-        others: Some(&["bytes", "futures-util", "io-uring", "libc", "rustix", "sd-notify", "siphasher", "thiserror"]),
+        others: Some(&[
+            "bytes",
+            "futures-util",
+            "io-uring",
+            "libc",
+            "rustix",
+            "sd-notify",
+            "siphasher",
+            "smallvec",
+            "thiserror",
+        ]),
     },
     Row {
         name: "simulator",

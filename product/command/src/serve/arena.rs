@@ -22,8 +22,7 @@ use tracing::{info, warn};
 use super::front::WantedFront;
 use super::own_clients;
 use super::rescue::{RECOVERIES_MAX, files_elsewhere};
-use super::source::is_store;
-use crate::settings::{ArenaPlace, LockMemory, Settings};
+use crate::settings::{ArenaPlace, LockMemory, Settings, is_store};
 
 /// Between two tries to open files that an earlier server left.
 const TRY_EVERY_NS: u64 = Nanos::SECOND;

@@ -23,14 +23,7 @@ use super::store_end::LeftBehind;
 use super::store_volume::StoreVolume;
 use super::{kept_verifier, rescue};
 use crate::settings::Settings;
-
-/// The beginnings of stores' addresses.
-const STORES: [&str; 5] = ["s3://", "gs://", "az://", "file://", "memory:"];
-
-/// Whether a served place is the address of a store.
-pub(crate) fn is_store(place: &Path) -> bool {
-    place.to_str().is_some_and(|text| STORES.iter().any(|store| text.starts_with(store)))
-}
+use crate::settings::is_store;
 
 /// An open tree.
 pub(super) enum Source {

@@ -18,8 +18,8 @@ pub(super) enum HiddenLimits {
     None,
     /// One of an owner, a group or a project: a reservation before the acceptance meets it.
     Reservable,
-    /// One that counts bytes when they are written: of another computer, of a subvolume, of a file system below this one,
-    /// of a pool that several disks share. Only the writing tells.
+    /// A limit that the host checks when bytes are written: a limit of a server, of a subvolume, of a file system below,
+    /// of a pool that several disks share.
     AtWriting,
 }
 

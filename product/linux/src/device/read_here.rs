@@ -1,7 +1,7 @@
 //! A read on the thread of its blocked caller: one system call, past the host's page cache.
 //!
 //! Owns: which reads go this way.
-//! Does not own: all others, among them reads that the host shortens or fails: these are requests (`flight`).
+//! Does not own: requests (`flight`), which also repeat a read that the host shortens or fails.
 //! Invariants: a read from here is whole. A shorter one, or one with an error, is read again by a request.
 
 use std::os::fd::AsRawFd;
@@ -9,14 +9,13 @@ use std::os::fd::AsRawFd;
 use afflux_engine::{DeviceError, ReadHere};
 use smallvec::SmallVec;
 
-use super::Core;
 use super::file::{HostFile, Path, Use};
 use crate::reactor::io::{IOVECS_MAX, Io, IoVec};
 
-/// Reads into all of the memory, or gives `None`: then the memory may have some of the bytes, and a request reads again.
-pub(super) fn read(core: &Core, read: &ReadHere<'_>) -> Option<Result<(), DeviceError>> {
+/// Reads into all of the memory, whose pages the host takes at multiples of `memory_align` bytes. Or gives `None`: then the memory may have some of the bytes, and a request reads again.
+pub(super) fn read(read: &ReadHere<'_>, memory_align: usize) -> Option<Result<(), DeviceError>> {
     let file = read.backing().get::<HostFile>()?;
-    if !core.is_direct() || file.path(Path::Direct) != Path::Direct {
+    if file.path(Path::Direct) != Path::Direct {
         return None;
     }
     let fd = file.opened(Path::Direct, Use::Read)?;
@@ -29,7 +28,7 @@ pub(super) fn read(core: &Core, read: &ReadHere<'_>) -> Option<Result<(), Device
             _ => iovecs.push(IoVec { start, len }),
         }
     }
-    if iovecs.len() > IOVECS_MAX || !iovecs.iter().all(|iovec| iovec.start.addr().is_multiple_of(core.memory_align)) {
+    if iovecs.len() > IOVECS_MAX || !iovecs.iter().all(|iovec| iovec.start.addr().is_multiple_of(memory_align)) {
         return None;
     }
     let (iovecs, count) = (iovecs.as_ptr(), iovecs.len() as u32);

@@ -5,8 +5,8 @@
 //! Does not own: devices of the engine (the volume makes one when it meets a file system); the table of mounts
 //! (`mounts`).
 //! Invariants: two file systems that are known at a time have different ids. A known one is held open, so that the host
-//! gives its device number to no other. A file system that hangs keeps no other from being met. One that stores nothing,
-//! like `/proc`, is never known: of it only directories are shown, as empty ones.
+//! gives its device number to no other. A file system that hangs keeps no other from being met. A file system without
+//! storage, like `/proc`, is never known: callers see its directories as empty ones.
 
 use std::fs;
 use std::future::poll_fn;

@@ -120,7 +120,7 @@ fn open_by_handle_once(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<
 }
 
 /// The best handle that the host gives for an object, and its form. `None` if the host gives none. Any other failure is an
-/// error: with another form, the object would seem to be another one.
+/// error: a changed form would make the object look like a new object.
 fn handle_of(fd: BorrowedFd<'_>) -> Result<Option<(Form, KernelHandle)>, VolumeError> {
     for (form, flags) in [(Form::Handle, 0), (Form::Telling, AT_HANDLE_FID)] {
         match name_to_handle(fd, c"", flags) {

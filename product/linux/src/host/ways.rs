@@ -118,7 +118,7 @@ fn ext_time_unit_ns(fd: BorrowedFd<'_>) -> u32 {
 const FS_IOC_GETFLAGS: libc::c_ulong = 0x8008_6601;
 const FS_CASEFOLD_FL: libc::c_long = 0x4000_0000;
 
-/// Whether a directory has the flag. One that cannot be asked counts as one with it.
+/// Whether a directory has the flag. A directory that the server cannot ask counts as flagged.
 fn has_folding_flag(directory: BorrowedFd<'_>) -> bool {
     let Ok(directory) = calls::open_directory(directory) else { return true };
     let mut flags: libc::c_long = 0;

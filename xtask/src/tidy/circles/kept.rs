@@ -153,7 +153,14 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "product/linux",
-        files: &["device", "device/file", "device/file/spare_descriptors", "device/flight", "device/turns"],
+        files: &[
+            "device",
+            "device/file",
+            "device/file/spare_descriptors",
+            "device/flight",
+            "device/read_here",
+            "device/turns",
+        ],
         reason: "a file of a device starts flights, and a flight ends in its file",
     },
     PermittedCircle {
