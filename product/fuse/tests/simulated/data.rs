@@ -28,6 +28,27 @@ fn written_bytes_are_read_back_also_from_the_disk() {
     assert_eq!(kernel.read(fh, 400_000, 10).unwrap(), b"", "past the end");
 }
 
+/// A close fails if a limit that no free space shows refuses accepted bytes. Elsewhere it waits for nothing.
+#[test]
+fn a_close_waits_for_the_writing_where_a_limit_may_refuse_it() {
+    const NO_SPACE: i32 = 28;
+    let kernel = Kernel::new();
+    let (_, fh) = kernel.create(ROOT, "file");
+    kernel.write(fh, 0, &bytes(65_536)).unwrap();
+    kernel.flush(fh).unwrap();
+    assert!(!kernel.waited.get(), "the free space has told");
+    kernel.disk.hide_limit();
+    kernel.flush(fh).unwrap();
+    assert!(kernel.waited.get());
+    kernel.waited.set(false);
+    kernel.flush(fh).unwrap();
+    assert!(!kernel.waited.get(), "all is written");
+    kernel.disk.set_capacity(128 << 10);
+    kernel.write(fh, 65_536, &bytes(1 << 20)).unwrap();
+    assert_eq!(kernel.flush(fh), Err(NO_SPACE));
+    assert_eq!(kernel.flush(fh), Err(NO_SPACE), "it is not written yet");
+}
+
 #[test]
 fn an_overwrite_of_dirty_bytes_does_not_wait() {
     let kernel = Kernel::new();

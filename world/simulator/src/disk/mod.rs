@@ -28,9 +28,10 @@ pub(crate) mod timing;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use afflux_engine::{Backing, Device, DeviceError, FILE_BYTES_MAX, Limits, Operation, Request};
+use afflux_engine::{Backing, Device, DeviceError, DeviceReport, FILE_BYTES_MAX, Limits, Operation, Request};
 
 use crate::world::{Shared, World};
 
@@ -121,6 +122,8 @@ pub struct Disk {
     options: DiskOptions,
     limits: Limits,
     state: Mutex<DiskState>,
+    /// Only a write tells that it does not fit.
+    hides_limit: AtomicBool,
     own: Weak<Disk>,
 }
 
@@ -196,6 +199,7 @@ impl Disk {
             options,
             limits,
             state: Mutex::new(state),
+            hides_limit: AtomicBool::new(false),
             own: own.clone(),
         });
         let weak = Arc::downgrade(&disk);
@@ -421,6 +425,11 @@ impl Disk {
     /// Changes how many bytes all files together may take up.
     pub fn set_capacity(&self, capacity_bytes: u64) {
         self.lock().capacity_bytes = capacity_bytes;
+    }
+
+    /// From now on the disk reports room that it may not have, as a network file system does that counts for each user.
+    pub fn hide_limit(&self) {
+        self.hides_limit.store(true, Ordering::Relaxed);
     }
 
     /// The space for all files together that the disk was made with.
@@ -677,7 +686,12 @@ impl Device for Disk {
     }
 
     fn free_bytes_hint(&self) -> u64 {
-        self.lock().blocks_free() * IMAGE_BLOCK_BYTES
+        if self.hides_limit.load(Ordering::Relaxed) { u64::MAX } else { self.lock().blocks_free() * IMAGE_BLOCK_BYTES }
+    }
+
+    fn report(&self) -> DeviceReport {
+        let refuses_late = self.hides_limit.load(Ordering::Relaxed);
+        DeviceReport { refuses_late, ..DeviceReport::default() }
     }
 }
 
