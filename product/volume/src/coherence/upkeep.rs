@@ -13,7 +13,6 @@ use afflux_engine::Platform;
 use futures_util::future::join_all;
 
 use crate::objects::inode::Inode;
-use crate::tree::attributes::Kind;
 use crate::volume::Volume;
 
 /// Objects that one call of the tree asks about.
