@@ -35,8 +35,8 @@ fn is_for_hosts(path: &Path) -> bool {
 
 /// Whether the last of the volume's folders in the path is that of the records. The prefix may have such folders, too.
 fn in_records(path: &Path) -> bool {
-    let folders = path.parts().filter(|part| [RECORDS, DATA, PROBES].contains(&part.as_ref()));
-    folders.last().is_some_and(|part| part.as_ref() == RECORDS)
+    let mut folders = path.parts().filter(|part| [RECORDS, DATA, PROBES].contains(&part.as_ref()));
+    folders.next_back().is_some_and(|part| part.as_ref() == RECORDS)
 }
 
 #[cfg(test)]

@@ -44,9 +44,8 @@ impl Private {
     /// The file of an object, in a private folder.
     fn place(&self, location: &Path) -> Result<PathBuf> {
         let file = self.files.path_to_filesystem(location)?;
-        match file.parent() {
-            Some(folder) => self.make(folder).map_err(|error| failed(&file, error))?,
-            None => {}
+        if let Some(folder) = file.parent() {
+            self.make(folder).map_err(|error| failed(&file, error))?;
         }
         Ok(file)
     }

@@ -7,7 +7,7 @@
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use afflux_volume::{DeviceKey, Kind, PathLimits, Space, Stat, Timestamp, VolumeError};
 use bytes::Bytes;
