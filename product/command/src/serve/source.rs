@@ -22,8 +22,7 @@ use super::store_end::LeftBehind;
 #[cfg(feature = "object")]
 use super::store_volume::StoreVolume;
 use super::{kept_verifier, rescue};
-use crate::settings::Settings;
-use crate::settings::is_store;
+use crate::settings::{Settings, is_store};
 
 /// An open tree.
 pub(super) enum Source {
@@ -31,7 +30,7 @@ pub(super) enum Source {
     Host(Arc<HostTree>),
     /// A volume in an object store.
     #[cfg(feature = "object")]
-    Store(StoreVolume),
+    Store(Box<StoreVolume>),
 }
 
 impl Source {
@@ -60,7 +59,10 @@ impl Source {
     pub(super) fn open_store(platform: &LinuxPlatform, settings: &Settings) -> Outcome<(Self, Vec<Export>)> {
         let place = settings.directories.first().cloned().unwrap_or_default();
         let volume = StoreVolume::open(platform, &place.to_string_lossy(), settings)?;
-        Ok((Self::Store(volume), vec![Export { given: place.clone(), directory: place, path: "/".to_owned() }]))
+        Ok((
+            Self::Store(Box::new(volume)),
+            vec![Export { given: place.clone(), directory: place, path: "/".to_owned() }],
+        ))
     }
 
     /// This build opens no store.

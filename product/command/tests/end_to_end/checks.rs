@@ -62,7 +62,9 @@ fn a_check_refuses_what_the_start_refuses_in_the_same_words() {
     let path = |name: &str| home.join(name).display().to_string();
     let make = |name: &str| scratch.directory(name).display().to_string();
     let data = make("data");
-    (make("a/data"), make("b/data"), make("data/inner"));
+    make("a/data");
+    make("b/data");
+    make("data/inner");
     fs::write(home.join("file"), "x").unwrap();
     fs::write(home.join("shm-like"), "x").unwrap();
     fs::create_dir(home.join("open")).unwrap();
@@ -216,8 +218,8 @@ fn no_link_of_another_user_in_the_state_directory_is_followed() {
             let said = text(&refused);
             assert!(refused.status.code() == Some(1) && said.contains("belongs to user 65534"), "{said}");
         }
-        for number in 0..names.len() {
-            assert_eq!(fs::read_to_string(victims.join(number.to_string())).unwrap(), "mine", "{}", names[number]);
+        for (number, name) in names.iter().enumerate() {
+            assert_eq!(fs::read_to_string(victims.join(number.to_string())).unwrap(), "mine", "{name}");
         }
     }
 }

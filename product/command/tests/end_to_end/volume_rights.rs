@@ -78,11 +78,11 @@ enum Call {
 }
 
 fn draw(random: &mut Random) -> Call {
-    let mut directory = |random: &mut Random| {
+    let directory = |random: &mut Random| {
         let (first, ..) = random.of(&DIRECTORIES);
         if random.below(3) == 0 { format!("{first}/{}", random.of(&NAMES)) } else { first.to_owned() }
     };
-    let mut place = |random: &mut Random| Place { directory: directory(random), name: random.of(&NAMES) };
+    let place = |random: &mut Random| Place { directory: directory(random), name: random.of(&NAMES) };
     let made = |random: &mut Random| Change { mode: Some(random.of(&MODES)), ..Change::default() };
     match random.below(36) {
         0..3 => Call::Create(place(random), made(random)),

@@ -535,7 +535,9 @@ fn a_burst_of_one_users_connections_does_not_delay_the_first_one_of_another_user
         deaf.iter_mut().for_each(deafen);
         // The server looks only once all have come.
         let (go, wait) = std::sync::mpsc::channel::<()>();
-        let hold = Mail::Run(Box::new(move |_| drop(wait.recv())));
+        let hold = Mail::Run(Box::new(move |_| {
+            let _ = wait.recv();
+        }));
         drop(rig.platform.reactor(0).send(hold));
         let burst: Vec<_> = (0..BURST).map(|_| connect_as(USERS[0], rig.address)).collect();
         let mut other = connect_as(USERS[1], rig.address);

@@ -32,7 +32,9 @@ fn rig_for(number: usize, known: Known) -> (Rig, Call) {
     let call = calls::all(&objects).swap_remove(number);
     if known == Known::Objects {
         let objects = call.attributes.iter().chain(&call.changes);
-        objects.for_each(|object| drop(rig.attributes(object)));
+        for object in objects {
+            rig.attributes(object);
+        }
         rig.world.jump(LONG_NS);
     }
     (rig, call)

@@ -88,7 +88,7 @@ fn a_listing_of_an_xfs_that_ignores_case_has_no_phantoms() {
 
 #[test]
 fn a_listing_of_a_directory_with_the_flag_has_no_phantoms() {
-    let Some((scratch, place)) = place() else { return };
+    let Some((_below, place)) = place() else { return };
     let mut mounts = Mounts::default();
     if mounts.image(&place, 16 << 20, &["mkfs.ext4", "-q", "-F", "-O", "casefold"]) {
         let folded = place.join("place");
