@@ -34,7 +34,7 @@ fn a_machine_that_has_the_ability_has_no_excuse() {
         ("no btrfs can be mounted here (not root, or no mkfs)", Ability::Mounts),
         ("losetup -f --show /x: Permission denied", Ability::Mounts),
         ("only root can act as others", Ability::Root),
-        ("no throttled disk can be made here", Ability::Throttle),
+        ("the kernel has no throttle of control groups, version 1", Ability::Throttle),
         ("no control groups that bound memory", Ability::MemoryGroups),
     ];
     for (reason, needs) in reasons {
