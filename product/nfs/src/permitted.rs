@@ -88,8 +88,8 @@ fn told_beside(procedure: u32) -> &'static [Status] {
         12 | 13 => &[NotPermitted, Invalid, IsDirectory, NoSpace, Quota],
         14 => &[NotPermitted],
         15 => &[NotPermitted, IsDirectory],
-        // The bytes reach the disk only now.
-        21 => &[TooLarge, NoSpace, Quota, ReadOnly, IsDirectory, Invalid],
+        // A user without rights to the file. The bytes reach the disk only now.
+        21 => &[Denied, TooLarge, NoSpace, Quota, ReadOnly, IsDirectory, Invalid],
         _ => &[],
     }
 }

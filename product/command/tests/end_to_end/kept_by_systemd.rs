@@ -402,13 +402,13 @@ fn a_socket_that_does_not_fit_is_made_anew_with_one_line() {
         server.stop();
         manager.has(0, 0);
     }
-    // The one that was configured before.
-    let server = manager.start(&place.data, &KEPT);
+    // The one that was configured before, at an address that no other test uses.
+    let server = manager.start(&place.data, &[&KEPT[..], &["--listen", "127.0.0.3:0"]].concat());
     manager.has(1, 1);
     let port = server.port();
     kill(server);
     let server = manager.start(&place.data, &[&KEPT[..], &["--listen", "127.0.0.2:0"]].concat());
-    assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+    assert!(TcpStream::connect(("127.0.0.3", port)).is_err());
     server.stop();
 }
 
