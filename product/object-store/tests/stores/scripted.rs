@@ -37,12 +37,18 @@ const CONFLICT: Answer = Status(412, "<Error><Code>PreconditionFailed</Code><Mes
 
 type Script = Arc<Mutex<VecDeque<Answer>>>;
 
+/// A list of no names.
+const NO_NAMES: Answer = Body(b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>");
+
 /// The probe's removals succeed. Its object for updates has a script of its own: the probe tries both objects at a time.
+/// The opening lists names beside it.
 #[derive(Clone)]
 struct Server {
     endpoint: String,
     script: Script,
     of_updates: Script,
+    /// The answer to each list of an opening. Later lists are in the script.
+    lists: Arc<Mutex<Option<Answer>>>,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
@@ -50,9 +56,12 @@ impl Server {
     fn start(script: &[Answer], of_updates: &[Answer]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        // A store that refuses all refuses lists, too.
+        let refused = script.first().filter(|_| script.iter().all(|answer| matches!(answer, Status(..))));
+        let lists = Arc::new(Mutex::new(Some(refused.copied().unwrap_or(NO_NAMES))));
         let [script, of_updates] =
             [script, of_updates].map(|script| Arc::new(Mutex::new(script.iter().copied().collect())));
-        let server = Self { endpoint, script, of_updates, requests: Arc::default() };
+        let server = Self { endpoint, script, of_updates, lists, requests: Arc::default() };
         let of_thread = server.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -70,6 +79,10 @@ impl Server {
             let next = |script: &Script| script.lock().unwrap().pop_front().unwrap_or(Status(500, "the script ended"));
             let answer = match (request.method.as_str(), request.path.ends_with("-update")) {
                 ("DELETE", _) if request.path.contains("/probe/") => Status(204, ""),
+                _ if is_list(&request) => {
+                    let of_opening = *self.lists.lock().unwrap();
+                    of_opening.unwrap_or_else(|| next(&self.script))
+                }
                 (_, true) => next(&self.of_updates),
                 (_, false) => next(&self.script),
             };
@@ -93,6 +106,7 @@ impl Server {
     }
 
     fn say(&self, answers: impl IntoIterator<Item = Answer>) {
+        *self.lists.lock().unwrap() = None;
         *self.script.lock().unwrap() = answers.into_iter().collect();
     }
 
@@ -109,6 +123,10 @@ impl Server {
         let removed = || self.heard().iter().filter(|request| request.method == "DELETE").count();
         eventually("the objects of the probe are removed", || removed() == 2);
     }
+}
+
+fn is_list(request: &Request) -> bool {
+    request.method == "GET" && request.path.starts_with("/bucket?")
 }
 
 fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
@@ -165,7 +183,8 @@ fn a_good_store_may_be_written() {
     assert_eq!(heard(&requests, "-create"), created);
     let updated = [("PUT", Some("*")), ("PUT", Some("\"1\"")), ("PUT", Some("\"1\""))];
     assert_eq!(heard(&requests, "-update"), updated);
-    assert!(requests.iter().all(|request| request.path.starts_with("/bucket/home/probe/")), "{requests:?}");
+    let is_known = |request: &Request| is_list(request) || request.path.starts_with("/bucket/home/probe/");
+    assert!(requests.iter().all(is_known), "{requests:?}");
 }
 
 // rule: A store that breaks a promise is read-only.
