@@ -35,6 +35,10 @@ impl Requesters for NoProcess {
     fn rights(&self, _: u32, _: u32) -> Option<ThreadRights> {
         None
     }
+
+    fn is_over(&self, _: u32, _: u32, _: u32) -> bool {
+        false
+    }
 }
 
 /// A mount that takes inputs.

@@ -140,6 +140,8 @@ pub(crate) mod o {
     pub(crate) const ACCMODE: u32 = 0o3;
     pub(crate) const RDONLY: u32 = 0;
     pub(crate) const WRONLY: u32 = 1;
+    /// The kernel's own: it runs the file.
+    pub(crate) const EXECUTES: u32 = 0o40;
     pub(crate) const EXCL: u32 = 0o200;
     pub(crate) const TRUNC: u32 = 0o1000;
     pub(crate) const APPEND: u32 = 0o2000;

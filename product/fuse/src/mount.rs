@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::Recording;
 use afflux_volume::{
-    Before, Caller, Client, DeviceKey, FileHandle, ForeignChange, ForeignListener, Held, Inode, KnobId, Platform,
-    Volume, VolumeKnob, WhichKnob,
+    Attributes, Before, Caller, Client, DeviceKey, FileHandle, ForeignChange, ForeignListener, Held, Inode, KnobId,
+    Platform, Volume, VolumeKnob, WhichKnob,
 };
 
 use crate::abi::{UNIQUE_RESENT, init, notify};
@@ -39,8 +39,11 @@ pub trait Requesters: Send + Sync + 'static {
     fn is_killed(&self, thread: u32) -> bool;
 
     /// What a thread of this user may do beside what its user and first group may. None for a thread that is gone, that
-    /// acts as another user, or that is in no namespace of ours. Asked about refused changes of names alone.
+    /// acts as another user, or that is in no namespace of ours. Asked about refused calls alone.
     fn rights(&self, thread: u32, user: u32) -> Option<ThreadRights>;
+
+    /// Whether the thread's capabilities count for objects of this user and this group.
+    fn is_over(&self, thread: u32, uid: u32, gid: u32) -> bool;
 }
 
 /// Rights of a thread that the kernel does not send.
@@ -48,8 +51,8 @@ pub trait Requesters: Send + Sync + 'static {
 pub struct ThreadRights {
     /// Its further groups.
     pub groups: Vec<u32>,
-    /// It has capabilities, perhaps only on the objects of some users.
-    pub has_capabilities: bool,
+    /// Its capabilities, as the kernel's bits. They may count for the objects of some users alone.
+    pub capabilities: u64,
 }
 
 /// The choices of a mount.
@@ -429,6 +432,16 @@ impl<P: Platform> Mount<P> {
     /// The requester's rights that the kernel does not send.
     pub(crate) fn rights(&self, header: &Header) -> Option<ThreadRights> {
         self.requesters.rights(header.thread, header.uid)
+    }
+
+    /// Whether the requester's capabilities count for an object with these attributes.
+    pub(crate) fn is_over(&self, header: &Header, object: &Attributes) -> bool {
+        self.requesters.is_over(header.thread, object.uid, object.gid)
+    }
+
+    /// Whether the requester has this object open.
+    pub(crate) fn has_opened(&self, header: &Header) -> bool {
+        lock(&self.open).has(header.uid, header.node)
     }
 }
 

@@ -74,6 +74,12 @@ impl<P: Platform> OpenFiles<P> {
         self.files.get(number).map(|(_, file)| file)
     }
 
+    /// Whether the user has opened this node.
+    pub(crate) fn has(&self, user: u32, node: u64) -> bool {
+        let is_of = |(by, file): &OfUser<P>| *by == user && matches!(file, Opened::File(file) if file.node == node);
+        self.files.values().any(is_of)
+    }
+
     pub(crate) fn remove(&mut self, number: u64) -> Option<Opened<P>> {
         let (user, file) = self.files.remove(number)?;
         self.shares.give_back(user, 1);

@@ -85,6 +85,10 @@ impl<T> Slots<T> {
         places.filter_map(|at| self.slots[at].1.as_ref().map(|_| number(at, self.slots[at].0)))
     }
 
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().filter_map(|(_, value)| value.as_ref())
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

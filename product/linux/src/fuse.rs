@@ -43,18 +43,34 @@ pub fn is_killed(thread: u32) -> bool {
     std::fs::read(format!("/proc/{thread}/status")).map_or(true, |status| has_sigkill(&status))
 }
 
-/// The further groups of a thread that acts as this user, and whether it has capabilities. None if it is gone, acts as
-/// another user, or is in no process namespace of ours.
-pub fn rights_of(thread: u32, user: u32) -> Option<(Vec<u32>, bool)> {
+/// The further groups of a thread that acts as this user, and its capabilities as the kernel's bits. None if it is gone,
+/// acts as another user, or is in no process namespace of ours.
+pub fn rights_of(thread: u32, user: u32) -> Option<(Vec<u32>, u64)> {
     rights_in(&std::fs::read(format!("/proc/{thread}/status")).ok()?, user)
 }
 
-fn rights_in(status: &[u8], user: u32) -> Option<(Vec<u32>, bool)> {
+/// Whether the thread's capabilities count for objects of this user and this group: its user namespace must have both.
+pub fn is_over(thread: u32, uid: u32, gid: u32) -> bool {
+    let has = |map: &str, id| std::fs::read(format!("/proc/{thread}/{map}")).is_ok_and(|map| has_id(&map, id));
+    has("uid_map", uid) && has("gid_map", gid)
+}
+
+/// Whether a map of a user namespace has this number. A row has the first number inside, the first one outside, and how
+/// many there are.
+fn has_id(map: &[u8], id: u32) -> bool {
+    str::from_utf8(map).unwrap_or_default().lines().any(|row| {
+        let mut numbers = row.split_ascii_whitespace().skip(1).map_while(|number| number.parse::<u64>().ok());
+        let (Some(first), Some(count)) = (numbers.next(), numbers.next()) else { return false };
+        (first..first + count).contains(&id.into())
+    })
+}
+
+fn rights_in(status: &[u8], user: u32) -> Option<(Vec<u32>, u64)> {
     // The last of the four numbers is that for the file system.
     let acts_as: u32 = value(status, b"Uid:")?.split_ascii_whitespace().nth(3)?.parse().ok()?;
     let groups = value(status, b"Groups:")?.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
     let capabilities = u64::from_str_radix(value(status, b"CapEff:")?, 16).ok()?;
-    (acts_as == user).then_some((groups, capabilities != 0))
+    (acts_as == user).then_some((groups, capabilities))
 }
 
 /// Whether SIGKILL waits for the thread with this status.

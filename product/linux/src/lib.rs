@@ -57,7 +57,7 @@ pub use foreign_wakers::{DeferredWakes, contain};
 #[cfg(feature = "server")]
 pub use fuse::{
     FuseMount, FuseSession, KeptMount, MOUNT_DESCRIPTORS, MountError, MountMemory, MountPoint, OwnMounts, is_killed,
-    process_of, remove_mount, rights_of, unmount,
+    is_over, process_of, remove_mount, rights_of, unmount,
 };
 #[cfg(feature = "server")]
 pub use host::{

@@ -21,7 +21,8 @@ use afflux_frontend::{Peer, Recording};
 use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters, ThreadRights};
 use afflux_linux::{
     DescriptorStore, FuseMount, FuseSession, KeptMount, LinuxPlatform, Listener, MOUNT_DESCRIPTORS, MountMemory,
-    MountPoint, OwnMounts, ServeHandle, acts_as_others, connections_max, is_killed, process_of, rights_of, serve,
+    MountPoint, OwnMounts, ServeHandle, acts_as_others, connections_max, is_killed, is_over, process_of, rights_of,
+    serve,
 };
 use afflux_nfs::{Places, Rules, Server};
 use afflux_report::failure::{Failure, Outcome};
@@ -453,7 +454,11 @@ impl Requesters for Threads {
     }
 
     fn rights(&self, thread: u32, user: u32) -> Option<ThreadRights> {
-        rights_of(thread, user).map(|(groups, has_capabilities)| ThreadRights { groups, has_capabilities })
+        rights_of(thread, user).map(|(groups, capabilities)| ThreadRights { groups, capabilities })
+    }
+
+    fn is_over(&self, thread: u32, uid: u32, gid: u32) -> bool {
+        is_over(thread, uid, gid)
     }
 }
 

@@ -127,3 +127,145 @@ fn further_groups_and_capabilities_count_for_changes_of_names() {
     }
     mounted.stop();
 }
+
+/// A file of a user in the open directory, with these bits and these bytes.
+fn file_of(user: u32, at: &Path, mode: u32) {
+    fs::write(at, "bytes").unwrap();
+    chown(at, Some(user), Some(user)).unwrap();
+    fs::set_permissions(at, Permissions::from_mode(mode)).unwrap();
+}
+
+fn bits(at: &Path) -> u32 {
+    fs::metadata(at).unwrap().mode() & 0o7777
+}
+
+/// Keeps the owner and the group: chown(-1, -1).
+const KEEP_OWNER: &str = "chown ''";
+
+// rule: chown(-1, -1) takes the setuid and setgid bits from a file for its owner, and is refused to all others
+#[test]
+fn an_unchanged_owner_costs_a_file_its_bits_for_its_owner_alone() {
+    let Some((_scratch, data, mounted)) = shared(&[]) else { return };
+    for name in ["host", "mount"] {
+        file_of(VICTIM, &data.join("open").join(name), 0o6775);
+    }
+    for (name, directory) in [("host", data.join("open")), ("mount", mounted.path("open"))] {
+        let at = data.join("open").join(name);
+        let change = format!("{KEEP_OWNER} {name}");
+        assert!(by(OTHER, &[], &directory, &change).contains("not permitted"), "{name}");
+        assert_eq!(bits(&at), 0o6775, "{name}");
+        assert_eq!(by(VICTIM, &[], &directory, &change), "", "{name}");
+        assert_eq!(bits(&at), 0o775, "{name}");
+        assert_eq!(by(OTHER, &[], &directory, &change), "", "{name}: nothing is to be taken");
+    }
+    assert_eq!(fs::metadata(mounted.path("open/mount")).unwrap().mode() & 0o7777, 0o775);
+    mounted.stop();
+}
+
+// rule: who has a file open for writing may reserve space, and that takes the setuid and setgid bits
+#[test]
+fn space_reserved_by_another_user_costs_a_file_its_bits() {
+    let Some((_scratch, data, mounted)) = shared(&[]) else { return };
+    let at = data.join("open/file");
+    file_of(VICTIM, &at, 0o6777);
+    assert_eq!(by(OTHER, &[], &mounted.path("open"), "fallocate -l 8192 file && stat -c %s file"), "8192\n");
+    assert_eq!(bits(&at), 0o777);
+    mounted.stop();
+}
+
+/// Calls that an owner may make.
+const OF_OWNERS: [&str; 9] = [
+    "chmod 777 name",
+    "chgrp 4002 name",
+    "touch -d 2001-01-01 name",
+    "touch name",
+    "truncate -s 1 name",
+    "setfattr -n user.key -v value name",
+    "setfattr -x user.old name",
+    "setfacl -m u:4002:rwx name",
+    "sh -c 'echo more >> name'",
+];
+
+// rule: an owner of a second ago changes and opens nothing: the host decides about the owner and the mode of now
+#[test]
+fn a_user_who_owned_a_file_a_moment_ago_changes_and_reads_nothing() {
+    let Some((_scratch, data, mounted)) = shared(&OLD) else { return };
+    let (here, there) = (mounted.path("open"), data.join("open"));
+    for attack in OF_OWNERS.into_iter().chain(["cat name", ": > name"]) {
+        let at = there.join("name");
+        let _ = fs::remove_file(&at);
+        file_of(OTHER, &at, 0o600);
+        assert_eq!(by(OTHER, &[], &there, "setfattr -n user.old -v value name"), "");
+        // The kernel learns that the file is the attacker's.
+        assert_eq!(by(OTHER, &[], &here, "stat -c %u:%a name && cat name"), "4002:600\nbytes");
+        chown(&at, Some(VICTIM), Some(VICTIM)).unwrap();
+        let before = fs::metadata(&at).unwrap();
+        let said = by(OTHER, &[], &here, attack);
+        assert!(said.contains("not permitted") || said.contains("denied"), "{attack}: {said:?}");
+        let after = fs::metadata(&at).unwrap();
+        assert_eq!((after.ctime(), after.ctime_nsec()), (before.ctime(), before.ctime_nsec()), "{attack}");
+        assert_eq!(fs::read(&at).unwrap(), b"bytes", "{attack}");
+        fs::remove_file(mounted.path("open/name")).unwrap();
+    }
+    let closed = there.join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::write(closed.join("secret"), "").unwrap();
+    assert_eq!(by(OTHER, &[], &here, "ls closed"), "secret\n");
+    fs::set_permissions(&closed, Permissions::from_mode(0o711)).unwrap();
+    assert!(by(OTHER, &[], &here, "ls closed").contains("denied"));
+    mounted.stop();
+}
+
+// rule: the requester's further groups and capabilities count for changes of an object and for opens, and capabilities of a user namespace for its own users alone
+#[test]
+fn further_groups_and_capabilities_count_for_objects() {
+    let Some((_scratch, data, mounted)) = shared(&OLD) else { return };
+    let (here, there) = (mounted.path("open"), data.join("open"));
+    let at = there.join("file");
+    let team: &[&str] = &["--groups=7,5555"];
+    file_of(OTHER, &at, 0o600);
+    assert_eq!(by(OTHER, team, &here, "chgrp 5555 file && chmod 2770 file && setfacl -m g:7:rwx file"), "");
+    assert_eq!((bits(&at), fs::metadata(&at).unwrap().gid()), (0o2770, TEAM));
+    assert_eq!(
+        by(VICTIM, team, &here, "cat file; echo >> file; truncate -s 3 file; setfattr -n user.a -v b file"),
+        "bytes"
+    );
+    assert_eq!(fs::read(&at).unwrap(), b"byt");
+    assert!(by(VICTIM, team, &here, "chmod 777 file").contains("not permitted"));
+    assert!(by(VICTIM, &["--groups=8"], &here, "cat file").contains("denied"));
+    for (capability, change) in
+        [("fowner", "chmod 640 file"), ("chown", "chown 4001 file"), ("dac_override", "cat file; echo more > file")]
+    {
+        file_of(OTHER, &at, 0o600);
+        let (inherited, ambient) = (format!("--inh-caps=+{capability}"), format!("--ambient-caps=+{capability}"));
+        let said = by(VICTIM, &[&inherited, &ambient], &here, change);
+        assert!(said.is_empty() || said == "bytes", "{capability}: {said}");
+        file_of(OTHER, &at, 0o600);
+        assert_ne!(by(VICTIM, &[], &here, change), said, "{capability}");
+    }
+    // The kernel takes the file for the attacker's, whose namespace has a capability over it.
+    file_of(VICTIM, &at, 0o600);
+    by(0, &[], &here, "stat file; chown 4001:4001 file; stat file");
+    chown(&at, Some(OTHER), Some(OTHER)).unwrap();
+    if by(VICTIM, &[], &here, "unshare -r true").is_empty() {
+        let said = by(VICTIM, &[], &here, "unshare -r chmod 777 file; unshare -r cat file");
+        assert!(said.contains("not permitted") && said.contains("denied"), "{said}");
+    }
+    assert_eq!(bits(&at), 0o600);
+    mounted.stop();
+}
+
+// rule: a program is run by a user who may not read it, and by nobody who may not run it any more
+#[test]
+fn who_may_run_a_program_of_a_mount_need_not_read_it() {
+    let Some((_scratch, data, mounted)) = shared(&OLD) else { return };
+    let at = data.join("open/program");
+    fs::copy("/bin/echo", &at).unwrap();
+    fs::set_permissions(&at, Permissions::from_mode(0o711)).unwrap();
+    let here = mounted.path("open");
+    assert_eq!(by(OTHER, &[], &here, "./program runs"), "runs\n");
+    assert!(by(OTHER, &[], &here, "cat program").contains("denied"));
+    fs::set_permissions(&at, Permissions::from_mode(0o700)).unwrap();
+    assert!(by(OTHER, &[], &here, "./program runs").contains("denied"));
+    mounted.stop();
+}

@@ -1,46 +1,85 @@
-//! Changes of names as the requesting user.
+//! Changes and opens as the requesting user.
 //!
-//! The kernel has checked the object that it knew for a name, and that may be a second old. The host checks the object that
-//! has the name now, for the requester.
+//! The kernel has checked the object as it knew it, and that may be a second old. The host checks the object as it is now,
+//! for the requester.
 //!
-//! Owns: the callers as which a change is tried, one after the other.
-//! Does not own: the changes (`names`), the checks (the volume), the facts about threads ([`crate::Requesters`]).
+//! Owns: the callers as which a call is tried, one after the other; the requester's rights at an open.
+//! Does not own: the changes (`names`, `attributes`, `xattrs`), the checks (the volume), the facts about threads
+//! ([`crate::Requesters`]).
 //! Invariants: without rights on a directory with the sticky bit, a user removes and moves nothing of others there. Root
-//! alone acts as the server from the start.
+//! alone acts as the server from the start. An object is changed by capabilities only if they count for its owner of now.
 
 use std::sync::Arc;
 
 use afflux_volume::{Caller, Inode, Platform, VolumeError};
 
-use crate::mount::Mount;
+use crate::mount::{Mount, ThreadRights};
 use crate::request::Header;
 
 /// The mode bit that keeps the names of a directory from all but their owners.
 const STICKY: u32 = 0o1000;
+
+/// Capabilities, as the kernel's bits.
+pub(super) mod capability {
+    /// New owners.
+    pub(in crate::operations) const CHOWN: u64 = 1 << 0;
+    /// All rights on bytes and names.
+    pub(in crate::operations) const DAC_OVERRIDE: u64 = 1 << 1;
+    /// Reading, and searching directories.
+    pub(in crate::operations) const DAC_READ_SEARCH: u64 = 1 << 2;
+    /// What an owner may.
+    pub(in crate::operations) const FOWNER: u64 = 1 << 3;
+}
 
 /// The tries that are left.
 #[derive(PartialEq, Eq)]
 enum Left {
     /// With the requester's further groups, which the kernel does not send.
     WithGroups,
-    /// With a right of the requester's capabilities, which the kernel has granted on the directory.
+    /// With a right of the requester's capabilities, which the kernel has granted.
     ByCapabilities,
     Nothing,
 }
 
-/// The caller of a change of names.
+/// The way after a refusal.
+enum Next {
+    /// With another caller.
+    Try,
+    /// As the server, if these rights include that.
+    IfCapable(ThreadRights),
+    End,
+}
+
+/// The caller of a change.
 pub(super) struct Acting<'a, P: Platform> {
     on: &'a Mount<P>,
     header: &'a Header,
     caller: Caller,
+    /// A group in which the caller is in any case.
+    group: Option<u32>,
     left: Left,
+}
+
+fn is_server<P: Platform>(on: &Mount<P>, header: &Header) -> bool {
+    header.uid == 0 || !on.options.acts_as_callers
+}
+
+/// Whether the kernel may have checked the requester's rights by an owner or a mode that others have changed since.
+pub(super) fn is_doubtful<P: Platform>(on: &Mount<P>, header: &Header) -> bool {
+    !is_server(on, header) && !on.options.sole
 }
 
 impl<'a, P: Platform> Acting<'a, P> {
     pub(super) fn of(on: &'a Mount<P>, header: &'a Header) -> Self {
-        let is_server = header.uid == 0 || !on.options.acts_as_callers;
-        let caller = if is_server { on.own.clone() } else { on.caller_with(header, &[]) };
-        Self { on, header, caller, left: if is_server { Left::Nothing } else { Left::WithGroups } }
+        Self::in_group(on, header, None)
+    }
+
+    /// As [`Acting::of`], with a group for the setgid bit. The kernel has taken the bit from one who is not in the file's
+    /// group, and the host would take it from one whose groups it is not told.
+    pub(super) fn in_group(on: &'a Mount<P>, header: &'a Header, group: Option<u32>) -> Self {
+        let is_server = is_server(on, header);
+        let caller = if is_server { on.own.clone() } else { on.caller_with(header, group.as_slice()) };
+        Self { on, header, caller, group, left: if is_server { Left::Nothing } else { Left::WithGroups } }
     }
 
     /// The caller of the next try.
@@ -54,21 +93,52 @@ impl<'a, P: Platform> Acting<'a, P> {
         result: &Result<T, VolumeError>,
         directories: &[&Arc<Inode<P>>],
     ) -> bool {
+        match self.next(result) {
+            Next::Try => true,
+            Next::End => false,
+            // Root of a container, for example. A refusal by the sticky bit is about the object, not about the directory.
+            Next::IfCapable(rights) => {
+                let is_of_directory = matches!(result, Err(VolumeError::Denied));
+                rights.capabilities != 0 && is_of_directory && self.are_open(directories).await
+            }
+        }
+    }
+
+    /// Whether the change of this object is to be tried again, after this result. One of these capabilities gives the
+    /// right to it.
+    pub(super) async fn tries_again_on<T>(
+        &mut self,
+        result: &Result<T, VolumeError>,
+        object: &Arc<Inode<P>>,
+        capabilities: u64,
+    ) -> bool {
+        match self.next(result) {
+            Next::Try => true,
+            Next::End => false,
+            Next::IfCapable(rights) => {
+                let found = self.on.volume.attributes(object).await;
+                rights.capabilities & capabilities != 0 && found.is_ok_and(|found| self.on.is_over(self.header, &found))
+            }
+        }
+    }
+
+    /// Prepares the next try.
+    fn next<T>(&mut self, result: &Result<T, VolumeError>) -> Next {
         let is_refused = matches!(result, Err(VolumeError::Denied | VolumeError::NotPermitted));
         if !is_refused || self.left == Left::Nothing {
-            return false;
+            return Next::End;
         }
         // The thread waits for the answer, so it keeps its rights meanwhile.
-        let Some(rights) = self.on.rights(self.header) else { return false };
+        let Some(rights) = self.on.rights(self.header) else { return Next::End };
         if self.left == Left::WithGroups && !rights.groups.is_empty() {
             self.left = Left::ByCapabilities;
-            self.caller = self.on.caller_with(self.header, &rights.groups);
-            return true;
+            let groups: Vec<u32> = rights.groups.into_iter().chain(self.group).collect();
+            self.caller = self.on.caller_with(self.header, &groups);
+            return Next::Try;
         }
-        // Root of a container, for example. A refusal by the sticky bit is about the object, not about the directory.
         self.left = Left::Nothing;
         self.caller = self.on.own.clone();
-        rights.has_capabilities && matches!(result, Err(VolumeError::Denied)) && self.are_open(directories).await
+        Next::IfCapable(rights)
     }
 
     /// Whether whoever may write the directories may change all their names.
@@ -79,5 +149,26 @@ impl<'a, P: Platform> Acting<'a, P> {
             }
         }
         true
+    }
+}
+
+/// Refuses an open if the requester does not have these rights now: a sum of read 1, write 2, execute 4.
+pub(super) async fn check_open<P: Platform>(
+    on: &Mount<P>,
+    header: &Header,
+    inode: &Arc<Inode<P>>,
+    wanted: u8,
+) -> Result<(), VolumeError> {
+    if !is_doubtful(on, header) {
+        return Ok(());
+    }
+    on.volume.look_again(inode).await?;
+    let mut acting = Acting::of(on, header);
+    loop {
+        let (rights, _) = on.volume.access_by(acting.caller(), inode).await?;
+        let result = if rights & wanted == wanted { Ok(()) } else { Err(VolumeError::Denied) };
+        if !acting.tries_again_on(&result, inode, capability::DAC_OVERRIDE | capability::DAC_READ_SEARCH).await {
+            return result;
+        }
     }
 }

@@ -1,19 +1,26 @@
 //! GETATTR, SETATTR and STATFS.
 //!
 //! Owns: the change that SETATTR's fields stand for.
-//! Does not own: rights, which the kernel has checked; the values (the volume).
+//! Does not own: rights (the kernel, then the host, by `acting`); the values (the volume).
 //! Invariants: changes are noted for the next fsync.
 
 use std::sync::Arc;
 
-use afflux_volume::{AttributeChange, Attributes, Inode, NAME_BYTES_MAX, Platform, SetTime, Timestamp};
+use afflux_volume::{
+    AttributeChange, Attributes, Inode, Kind, NAME_BYTES_MAX, Platform, SetTime, Timestamp, VolumeError,
+};
 
 use crate::abi::set;
 use crate::limits::PAGE_BYTES;
 use crate::mount::{Mount, Outcome};
+use crate::operations::acting::{Acting, capability, is_doubtful};
 use crate::reply::{self, Answer, Errno};
 use crate::request::{Header, SetAttributes};
 use crate::wire::Put;
+
+/// The mode bits that give a program its file's owner or group.
+const PRIVILEGES: u32 = 0o6000;
+const SETGID: u32 = 0o2000;
 
 fn told<P: Platform>(on: &Mount<P>, attributes: &Attributes) -> Answer {
     let mut answer = Answer::empty();
@@ -47,15 +54,73 @@ pub(super) async fn get<P: Platform>(on: &Mount<P>, header: &Header, fh: Option<
 }
 
 pub(super) async fn set<P: Platform>(on: &Mount<P>, header: &Header, wanted: SetAttributes) -> Outcome {
-    let inode = object(on, header, (wanted.valid & set::FH != 0).then_some(wanted.fh)).await?;
+    let fh = (wanted.valid & set::FH != 0).then_some(wanted.fh);
+    let inode = object(on, header, fh).await?;
     on.known().note_unsynced(header.node, true);
-    let outcome = on.volume.set_attributes_by(&on.own, &inode, change(&wanted), None).await;
-    outcome.result?;
-    let attributes = match outcome.consistency.after {
+    let change = change(&wanted);
+    let after = match fh {
+        // Who has the file open for writing may set its size.
+        Some(_) => {
+            let outcome = on.volume.set_attributes_by(&on.own, &inode, change, None).await;
+            outcome.result.map(|()| outcome.consistency.after)?
+        }
+        None if change == AttributeChange::default() => take_privileges(on, header, &inode).await?,
+        None => set_as_requester(on, header, &inode, change).await?,
+    };
+    let attributes = match after {
         Some(after) => after,
         None => on.volume.attributes(&inode).await?,
     };
     Ok(told(on, &attributes))
+}
+
+/// Makes the change as the requester, for whom the host decides. Returns the attributes after it, if they are known.
+async fn set_as_requester<P: Platform>(
+    on: &Mount<P>,
+    header: &Header,
+    inode: &Arc<Inode<P>>,
+    change: AttributeChange,
+) -> Result<Option<Attributes>, VolumeError> {
+    if is_doubtful(on, header) {
+        on.volume.look_again(inode).await?;
+    }
+    let gives_setgid = change.mode.is_some_and(|mode| mode & SETGID != 0);
+    let group = if gives_setgid { Some(on.volume.attributes(inode).await?.gid) } else { None };
+    let mut acting = Acting::in_group(on, header, group);
+    loop {
+        let outcome = on.volume.set_attributes_by(acting.caller(), inode, change, None).await;
+        if !acting.tries_again_on(&outcome.result, inode, rights_to(&change)).await {
+            return outcome.result.map(|()| outcome.consistency.after);
+        }
+    }
+}
+
+/// The capabilities of which one gives the right to a change.
+fn rights_to(change: &AttributeChange) -> u64 {
+    match change {
+        AttributeChange { size: Some(_), .. } => capability::DAC_OVERRIDE,
+        AttributeChange { uid: None, gid: None, .. } => capability::FOWNER | capability::DAC_OVERRIDE,
+        _ => capability::CHOWN,
+    }
+}
+
+/// SETATTR without a field: chown(-1, -1), or a call on an open file that is about to change bytes without WRITE. The host
+/// takes the setuid and setgid bits, and from the owner alone. The call on an open file takes them itself.
+async fn take_privileges<P: Platform>(
+    on: &Mount<P>,
+    header: &Header,
+    inode: &Arc<Inode<P>>,
+) -> Result<Option<Attributes>, VolumeError> {
+    let found = on.volume.attributes(inode).await?;
+    if inode.kind() != Kind::Regular || found.mode & PRIVILEGES == 0 {
+        return Ok(Some(found));
+    }
+    // A new owner, even if it is the old one, costs these bits.
+    let same_group = AttributeChange { gid: Some(found.gid), ..AttributeChange::default() };
+    match set_as_requester(on, header, inode, same_group).await {
+        Err(VolumeError::NotPermitted) if on.has_opened(header) => Ok(Some(found)),
+        taken => taken,
+    }
 }
 
 fn change(wanted: &SetAttributes) -> AttributeChange {

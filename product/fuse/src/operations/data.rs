@@ -21,6 +21,7 @@ use crate::limits::DATA_BYTES_MAX;
 use crate::mount::{Mount, Outcome};
 use crate::nodes::Stamp;
 use crate::open_files::OpenFile;
+use crate::operations::acting;
 use crate::reply::{Answer, Errno};
 use crate::request::{Extent, Header};
 use crate::wire::Put;
@@ -68,8 +69,18 @@ fn writes(flags: u32) -> bool {
     flags & o::ACCMODE != o::RDONLY || flags & o::TRUNC != 0
 }
 
+/// The rights that an open needs: a sum of read 1, write 2, execute 4.
+fn rights_for(flags: u32) -> u8 {
+    let reads = match flags & o::ACCMODE {
+        o::WRONLY => 0,
+        _ if flags & o::EXECUTES != 0 => 4,
+        _ => 1,
+    };
+    reads | if writes(flags) { 2 } else { 0 }
+}
+
 pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32) -> Option<Outcome> {
-    if flags & o::TRUNC != 0 {
+    if flags & o::TRUNC != 0 || acting::is_doubtful(on, header) {
         return None;
     }
     let inode = on.try_object(header.node)?;
@@ -88,6 +99,7 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32
         true => on.volume.write_by(&on.own, None, &inode, 0, &[]).await.result?,
         false => drop(on.volume.read_by(&on.own, None, &inode, 0, 0).await?),
     }
+    acting::check_open(on, header, &inode, rights_for(flags)).await?;
     if flags & o::TRUNC != 0 {
         let empty = AttributeChange { size: Some(0), ..AttributeChange::default() };
         on.volume.set_attributes_by(&on.own, &inode, empty, None).await.result?;

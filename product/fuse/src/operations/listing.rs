@@ -11,6 +11,7 @@ use afflux_volume::{DirectoryEntry, Inode, Kind, Platform};
 
 use crate::limits::{DATA_BYTES_MAX, NAME_BYTES_USUAL};
 use crate::mount::{Mount, Outcome};
+use crate::operations::acting;
 use crate::reply::{self, Answer, ENTRY_OUT_BYTES, Errno, Validity};
 use crate::request::{Extent, Header};
 use crate::wire::Put;
@@ -29,11 +30,16 @@ fn opened<P: Platform>(on: &Mount<P>, header: &Header, inode: &Arc<Inode<P>>) ->
 }
 
 pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &Header) -> Option<Outcome> {
+    if acting::is_doubtful(on, header) {
+        return None;
+    }
     Some(opened(on, header, &on.try_object(header.node)?))
 }
 
 pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header) -> Outcome {
-    opened(on, header, &on.object(header.node).await?)
+    let inode = on.object(header.node).await?;
+    acting::check_open(on, header, &inode, 1).await?;
+    opened(on, header, &inode)
 }
 
 pub(super) async fn list<P: Platform>(

@@ -1,16 +1,18 @@
 //! SETXATTR, GETXATTR, LISTXATTR and REMOVEXATTR: extended attributes and access control lists.
 //!
 //! Owns: the flags of a change, the two steps of a read (the length, then the value).
-//! Does not own: rights, which the kernel has checked; the values (the volume, and the host).
+//! Does not own: rights (the kernel, then the host, by `acting`); the values (the volume, and the host).
 //! Invariants: an answer is never longer than the caller's buffer. `trusted.` is shown to root alone.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afflux_volume::{AttributeChange, Before, Platform, VolumeError, XattrChange};
+use afflux_volume::{AttributeChange, Before, Inode, Platform, VolumeError, XattrChange};
 use bytes::Bytes;
 
 use crate::abi::xattr;
 use crate::mount::{Mount, Outcome};
+use crate::operations::acting::{Acting, capability};
 use crate::reply::{Answer, Errno};
 use crate::request::{self, Header};
 use crate::wire::Put;
@@ -99,11 +101,11 @@ async fn change<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], change
     on.known().note_unsynced(header.node, true);
     let mut begun = on.begin_change(header, on.wall_ns(), 0);
     let (is_again, again) = (begun.before != Before::Nothing, change.clone());
-    let mut result = on.volume.change_xattr_by(&on.own, &inode, name, change).await.result;
+    let mut result = change_as_requester(on, header, &inode, name, change).await;
     result = match (result, again) {
         // An earlier server may have set or removed it. The caller's wish is fulfilled after this.
         (Err(VolumeError::Exists), XattrChange::Create(value)) if is_again => {
-            on.volume.change_xattr_by(&on.own, &inode, name, XattrChange::Set(value)).await.result
+            change_as_requester(on, header, &inode, name, XattrChange::Set(value)).await
         }
         (Err(VolumeError::NoAttribute), XattrChange::Remove) if is_again => Ok(()),
         (result, _) => result,
@@ -112,4 +114,24 @@ async fn change<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], change
     result?;
     begun.done();
     Ok(Answer::empty())
+}
+
+/// Makes the change as the requester, for whom the host decides.
+async fn change_as_requester<P: Platform>(
+    on: &Mount<P>,
+    header: &Header,
+    inode: &Arc<Inode<P>>,
+    name: &[u8],
+    change: XattrChange,
+) -> Result<(), VolumeError> {
+    let is_list = name.starts_with(LISTS);
+    let group = if is_list { Some(on.volume.attributes(inode).await?.gid) } else { None };
+    let right = if is_list { capability::FOWNER } else { capability::DAC_OVERRIDE };
+    let mut acting = Acting::in_group(on, header, group);
+    loop {
+        let result = on.volume.change_xattr_by(acting.caller(), inode, name, change.clone()).await.result;
+        if !acting.tries_again_on(&result, inode, right).await {
+            return result;
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use rustix::thread::gettid;
 
-use super::{has_sigkill, is_killed, process_of, rights_in, rights_of};
+use super::{has_id, has_sigkill, is_killed, is_over, process_of, rights_in, rights_of};
 
 fn own_number() -> u32 {
     gettid().as_raw_pid() as u32
@@ -45,13 +45,21 @@ fn the_groups_of_a_thread_count_while_it_acts_as_the_user() {
             "Name:\tx\nUid:\t1\t2\t3\t4\nGid:\t5\t5\t5\t5\nGroups:\t{groups}\nCapInh:\t0\nCapEff:\t{capabilities}\n"
         )
     };
-    assert_eq!(
-        rights_in(status("6 4294967294 ", "0000000000000000").as_bytes(), 4),
-        Some((vec![6, 4294967294], false))
-    );
-    assert_eq!(rights_in(status("", "00000000a80425fb").as_bytes(), 4), Some((vec![], true)));
+    assert_eq!(rights_in(status("6 4294967294 ", "0000000000000000").as_bytes(), 4), Some((vec![6, 4294967294], 0)));
+    assert_eq!(rights_in(status("", "00000000a80425fb").as_bytes(), 4), Some((vec![], 0xa804_25fb)));
     assert_eq!(rights_in(status("6", "0").as_bytes(), 1), None, "it acts as another user");
     assert_eq!(rights_in(b"Name:\tx\n", 4), None);
     let own = rustix::process::geteuid().as_raw();
     assert!(rights_of(own_number(), own).is_some() && rights_of(0, own).is_none());
+}
+
+#[test]
+fn capabilities_count_for_the_objects_of_users_in_the_threads_namespace() {
+    let rootless = b"         0       1000          1\n         1     100000      65536\n";
+    let inside = [1000, 100_000, 165_535].map(|id| has_id(rootless, id));
+    assert_eq!(inside, [true; 3]);
+    let outside = [0, 1, 999, 1001, 165_536, u32::MAX].map(|id| has_id(rootless, id));
+    assert_eq!(outside, [false; 6]);
+    assert!(has_id(b"0 0 4294967295\n", 4_294_967_294) && !has_id(b"", 0) && !has_id(b"0 0\n", 0));
+    assert!(is_over(own_number(), 0, 0) && !is_over(0, 0, 0));
 }

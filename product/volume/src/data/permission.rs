@@ -71,6 +71,11 @@ impl<P: Platform> Volume<P> {
         if caller.is_read_only() { Err(VolumeError::ReadOnly) } else { Ok(()) }
     }
 
+    /// Asks the host about the object now, so that rights found out after this are no older.
+    pub async fn look_again(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
+        self.check(inode).await
+    }
+
     /// The host's answer about a caller's rights.
     async fn fetch_rights(&self, inode: &Arc<Inode<P>>, caller: &Caller) -> Result<(u8, u64), VolumeError> {
         let forgotten = inode.rights_forgotten();
