@@ -247,7 +247,14 @@ fn further_groups_and_capabilities_count_for_objects() {
     file_of(VICTIM, &at, 0o600);
     by(0, &[], &here, "stat file; chown 4001:4001 file; stat file");
     chown(&at, Some(OTHER), Some(OTHER)).unwrap();
+    let sub = there.join("sub");
+    fs::create_dir(&sub).unwrap();
+    fs::write(sub.join("kept"), "bytes").unwrap();
+    by(0, &[], &here, "chown 4001 sub; stat sub sub/kept");
+    chown(&sub, Some(OTHER), Some(OTHER)).unwrap();
     if by(VICTIM, &[], &here, "unshare -r true").is_empty() {
+        assert!(by(VICTIM, &[], &here, "unshare -r rm -f sub/kept").contains("denied"));
+        assert!(by(VICTIM, &[], &here, "unshare -r setfattr -n user.a -v b file").contains("denied"));
         let said = by(VICTIM, &[], &here, "unshare -r chmod 777 file; unshare -r cat file");
         assert!(said.contains("not permitted") && said.contains("denied"), "{said}");
     }

@@ -7,7 +7,8 @@
 //! Does not own: the changes (`names`, `attributes`, `xattrs`), the checks (the volume), the facts about threads
 //! ([`crate::Requesters`]).
 //! Invariants: without rights on a directory with the sticky bit, a user removes and moves nothing of others there. Root
-//! alone acts as the server from the start. An object is changed by capabilities only if they count for its owner of now.
+//! alone acts as the server from the start. An object or a directory is changed by capabilities only if they
+//! count for its owner of now.
 
 use std::sync::Arc;
 
@@ -116,8 +117,8 @@ impl<'a, P: Platform> Acting<'a, P> {
             Next::Try => true,
             Next::End => false,
             Next::IfCapable(rights) => {
-                let found = self.on.volume.attributes(object).await;
-                rights.capabilities & capabilities != 0 && found.is_ok_and(|found| self.on.is_over(self.header, &found))
+                let mode = self.mode_within_reach(object).await;
+                rights.capabilities & capabilities != 0 && mode.is_some()
             }
         }
     }
@@ -144,11 +145,20 @@ impl<'a, P: Platform> Acting<'a, P> {
     /// Whether whoever may write the directories may change all their names.
     async fn are_open(&self, directories: &[&Arc<Inode<P>>]) -> bool {
         for directory in directories {
-            if self.on.volume.attributes(directory).await.map_or(true, |found| found.mode & STICKY != 0) {
+            if self.mode_within_reach(directory).await.is_none_or(|mode| mode & STICKY != 0) {
                 return false;
             }
         }
         true
+    }
+
+    /// The mode of an object if the requester's capabilities count for its owner of now.
+    async fn mode_within_reach(&self, object: &Arc<Inode<P>>) -> Option<u32> {
+        if is_doubtful(self.on, self.header) {
+            self.on.volume.look_again(object).await.ok()?;
+        }
+        let found = self.on.volume.attributes(object).await.ok()?;
+        self.on.is_over(self.header, &found).then_some(found.mode)
     }
 }
 
