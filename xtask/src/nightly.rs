@@ -32,7 +32,7 @@ const STEPS: &[Step] = &[
     step("xtask soak --scopes 4"),
     // Tests that each take minutes: a million operations, a thousand kills, gigabytes.
     step("test -p afflux-command --test end_to_end -- --ignored"),
-    step("test -p afflux-command --features object --test end_to_end stores -- --ignored"),
+    step("test -p afflux-command --features object --test end_to_end -- --ignored stores volume_rights"),
     step("test -p afflux --test kills -- --ignored"),
     step("test -p afflux-budget -p afflux-engine --test simulated -- --ignored"),
     step("test -p afflux-experiments --lib -- --ignored"),

@@ -89,6 +89,11 @@ impl Acting {
         Self { user: node.user().cloned() }
     }
 
+    /// The process's own identity.
+    pub(super) fn server() -> Self {
+        Self { user: None }
+    }
+
     /// The user whose rights the calls have; none for the process's own.
     pub(super) fn user(&self) -> Option<&Credentials> {
         self.user.as_deref()

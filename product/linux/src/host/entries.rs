@@ -34,6 +34,7 @@ use crate::reopen::make_read_only;
 /// Permission bits of new objects when the client requests none.
 pub(super) const FILE_MODE: u32 = 0o644;
 const DIRECTORY_MODE: u32 = 0o755;
+const SET_GROUP: u32 = 0o2000;
 
 impl Core {
     pub(super) fn create(
@@ -131,7 +132,7 @@ impl Core {
         change.mode = change.mode.filter(|mode| !symlink && (owned || *mode != found.stat.mode));
         if change != AttributeChange::default() {
             self.apply(&node, acting, &change)?;
-            found.stat = node.stat()?;
+            found.stat = self.keep_inherited(&node, &found.stat, node.stat()?)?;
         }
         let data = match new {
             New::Regular => {
@@ -143,12 +144,22 @@ impl Core {
         Ok((found, data))
     }
 
+    /// A user outside the group of a new directory loses its inherited setgid bit with a change of the mode. The server
+    /// sets the bit again, if the host lets it.
+    fn keep_inherited(&self, node: &HostNode, made: &Stat, finished: Stat) -> Result<Stat, VolumeError> {
+        if made.kind != Kind::Directory || made.mode & !finished.mode & SET_GROUP == 0 {
+            return Ok(finished);
+        }
+        let kept = AttributeChange { mode: Some(finished.mode | SET_GROUP), ..AttributeChange::default() };
+        let _ = self.apply(node, &Acting::server(), &kept);
+        node.stat()
+    }
+
     /// The final mode of a new object that was made with `wanted`. It gets back the bits that the process's mask took.
     /// If further bits are missing, the parent's default access control list took them, and the permissions stay as
     /// made. A directory keeps the setgid bit that it inherited.
     fn finished_mode(&self, wanted: u32, made: &Stat) -> u32 {
         const PERMISSIONS: u32 = 0o777;
-        const SET_GROUP: u32 = 0o2000;
         let missing = wanted & PERMISSIONS & !made.mode;
         let permissions = if missing & !self.umask() == 0 { wanted } else { made.mode } & PERMISSIONS;
         let inherited = if made.kind == Kind::Directory { made.mode & SET_GROUP } else { 0 };
@@ -174,12 +185,7 @@ impl Core {
     ) -> Result<Removed, VolumeError> {
         self.contained(parent)?;
         let found = self.lookup(parent, name)?;
-        let flags = match (found.stat.kind == Kind::Directory, directory_wanted) {
-            (true, false) => return Err(VolumeError::IsDirectory),
-            (false, true) => return Err(VolumeError::NotDirectory),
-            (true, true) => AtFlags::REMOVEDIR,
-            (false, false) => AtFlags::empty(),
-        };
+        let flags = if directory_wanted { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let before = parent.stat()?;
         acting.call(|| {
             unlinkat(parent.fd(), name, flags).map_err(|errno| match errno {
@@ -350,7 +356,10 @@ impl Core {
     fn apply_now(&self, node: &HostNode, acting: &Acting, change: &AttributeChange) -> Result<(), VolumeError> {
         if change.uid.is_some() || change.gid.is_some() {
             let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
-            chownat(node.fd(), "", uid, gid, AtFlags::EMPTY_PATH).map_err(error_of)?;
+            let (stat, set) = (node.stat()?, || chownat(node.fd(), "", uid, gid, AtFlags::EMPTY_PATH));
+            // The bit may give no privilege, and then root keeps it.
+            let changed = if stat.mode & SET_GROUP != 0 { acting.call_in_group(stat.gid, set) } else { set() };
+            changed.map_err(error_of)?;
         }
         // Linux has no permission bits on symbolic links; setting them is no error.
         if let Some(mode) = change.mode.filter(|_| node.kind() != Kind::Symlink) {

@@ -158,6 +158,30 @@ fn bytes_that_change_take_away_the_right_to_act_as_the_owner() {
 }
 
 #[test]
+fn a_directory_keeps_the_setgid_bit_that_it_inherits_from_a_group_of_others() {
+    const GROUP: u32 = 4200;
+    if !rustix::process::geteuid().is_root() {
+        afflux_scratch::skipped!("only root can act as others");
+        return;
+    }
+    let world = World::new();
+    let root = world.root();
+    let shared = world.make_directory(&root, "shared");
+    world.set(&shared, AttributeChange { gid: Some(GROUP), ..AttributeChange::default() }).result.unwrap();
+    world.set(&shared, AttributeChange { mode: Some(0o2777), ..AttributeChange::default() }).result.unwrap();
+    let user = world.volume.caller(4321, 4321, &[]);
+    // A mask takes rights of the first, and no call that makes a directory gives the second its first bit.
+    for mode in [0o777, 0o4755] {
+        let (name, wanted) = (format!("{mode:o}"), AttributeChange { mode: Some(mode), ..AttributeChange::default() });
+        let made = world.run(world.volume.make_directory_by(&user, &shared, name.as_bytes(), wanted));
+        let (_, told) = made.result.unwrap();
+        assert_eq!((told.mode, told.uid, told.gid), (mode | 0o2000, 4321, GROUP));
+        let host = std::fs::metadata(world.host("shared").join(name)).unwrap();
+        assert_eq!(host.mode() & 0o7777, mode | 0o2000);
+    }
+}
+
+#[test]
 fn changes_by_others_are_seen() {
     let world = World::new();
     world.volume.engine().set_knob(VolumeKnob::AttributesIdleCentisecs, 0).unwrap();

@@ -116,6 +116,16 @@ fn root_sets_the_groups_bit_on_what_other_groups_have() {
                 set.result.unwrap();
                 assert_eq!(mode_of(&world, name), 0o2755, "{name}");
             }
+            // Nobody may execute it as its group, so root's change of its owner leaves the bit.
+            let file = world.lookup(&root, &file).unwrap().0;
+            for change in [
+                AttributeChange { mode: Some(0o2745), ..AttributeChange::default() },
+                AttributeChange { uid: Some(OWNER + 2), ..AttributeChange::default() },
+                AttributeChange { gid: Some(OWNER + 3), ..AttributeChange::default() },
+            ] {
+                world.run(world.volume.set_attributes_by(caller, &file, change, None)).result.unwrap();
+                assert_eq!(mode_of(&world, &format!("file {at}")), 0o2745, "{change:?}");
+            }
         }
         // Other users get the bit in their own group alone.
         let owner = world.volume.caller(OWNER, OWNER + 1, &[]);
