@@ -102,7 +102,7 @@ impl<D: DataCore> ObjectTree<D> {
     /// Gives a call's batch to the records.
     pub(super) fn apply(&self, order: &mut Order, edit: Edit) -> Result<Sequence, VolumeError> {
         order.last = self.core.records().apply(edit.batch)?;
-        order.told = order.last;
+        (order.told, order.wanted) = (order.last, order.last);
         for (slot, inode) in edit.inodes {
             slot.set(inode);
         }
@@ -129,9 +129,9 @@ impl<D: DataCore> ObjectTree<D> {
         }))
     }
 
-    /// The newest change of names or attributes.
+    /// The newest change of names or attributes that a caller wanted.
     pub fn last_change(&self) -> Sequence {
-        self.order().told
+        self.order().wanted
     }
 
     /// Makes all earlier changes of the tree durable.

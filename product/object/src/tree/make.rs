@@ -17,6 +17,7 @@ use super::edit::Edit;
 use super::permission;
 use super::read::{Used, View};
 use super::state::ObjectTree;
+use super::xattrs::remove_capability;
 use crate::format::inode::{Content, Inode};
 use crate::format::records::Body;
 use crate::seams::Records;
@@ -252,14 +253,27 @@ impl<D: DataCore> ObjectTree<D> {
             (inode.modified, inode.modified_set) = (time_of(change.mtime, now, now), now);
         }
         let stat = self.stat_of(used.ino(), &inode, view.body);
-        let earlier = order.told;
+        let (told, wanted) = (order.told, order.wanted);
         let mut edit = Edit::default();
+        if (change.uid.is_some() || change.gid.is_some()) && inode.has_xattrs && inode.kind() != Kind::Directory {
+            edit.record(remove_capability(used.ino()));
+        }
         edit.inode(&view.slot, inode);
         self.apply(&mut order, edit)?;
         if (Stat { ctime: before.ctime, ..stat }) == before {
             // Earlier batches have all that the call sets. Its change time alone is worth no PUT, and goes with the next one.
-            order.told = earlier;
+            (order.told, order.wanted) = (told, wanted);
+        }
+        if self.is_own_correction(used, change, durable) {
+            order.wanted = wanted;
         }
         Ok(Changed { stat, stable: self.stable(order.told, durable) })
+    }
+
+    /// Whether the server itself gives a written file the time that its clients were told. The store has a time of the
+    /// same write. With `async_metadata` a caller's change looks the same.
+    fn is_own_correction(&self, used: &Used, change: &AttributeChange, durable: bool) -> bool {
+        let is_by_server = used.user().is_none() && !durable && !self.options.async_metadata;
+        is_by_server && *change == AttributeChange { mtime: change.mtime, ..AttributeChange::default() }
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct Order {
     pub(super) last: Sequence,
     /// The newest one with more than a change time. An answer may tell all that it has.
     pub(super) told: Sequence,
+    /// The newest one that a caller wanted.
+    pub(super) wanted: Sequence,
 }
 
 /// The tree of names of a volume in an object store, exported as "/".

@@ -132,6 +132,11 @@ impl<D: DataCore> ObjectTree<D> {
     }
 }
 
+/// Takes the privileges of a program, as Linux does with a change of its owner.
+pub(super) fn remove_capability(ino: u64) -> Change {
+    Change::Remove(Inode::xattr_key(ino, b"security.capability"))
+}
+
 /// Removes the attributes of an object that nobody uses.
 pub(super) async fn remove_xattrs<D: DataCore>(core: &D, ino: u64) -> Result<(), ObjectVolumeError> {
     let (from, to) = Inode::xattr_keys(ino);

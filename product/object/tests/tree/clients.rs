@@ -11,7 +11,7 @@ use afflux_engine::{Engine, Nanos, Platform};
 use afflux_frames::Frames;
 use afflux_object::ObjectTreeOptions;
 use afflux_simulator::Random;
-use afflux_volume::{AttributeChange, CreateHow, Directory, HandleKey, NewDevice, Volume, VolumeError};
+use afflux_volume::{AttributeChange, CreateHow, Directory, HandleKey, NewDevice, SetTime, Volume, VolumeError};
 
 use crate::check;
 use crate::client::{Client, Files, OPERATIONS, bytes_of, disturb};
@@ -155,6 +155,30 @@ fn attributes_that_stay_the_same_wait_for_earlier_batches_only() {
     lab.run(lab.tree.set(&node, mode(0o600), false)).unwrap();
     let (given, durable) = set(mode(0o600));
     assert!(durable >= given, "the mode was not durable");
+}
+
+#[test]
+fn the_last_change_is_one_that_a_client_wanted_and_not_the_time_that_the_server_settles() {
+    let lab = Lab::new(3, &ObjectTreeOptions::default());
+    let volume = serve(&lab);
+    let root = lab.run(volume.mount(b"/")).unwrap();
+    let how = CreateHow::Guarded(AttributeChange::default());
+    let (file, _) = lab.run(volume.create(&root, b"file", how)).result.unwrap();
+    lab.run(volume.write(&file, 0, vec![5; 5_000].into())).result.unwrap();
+    let (given, last) = (lab.core.records.batches(), lab.tree.last_change());
+    lab.run(volume.sync(&file, 0, 0)).result.unwrap();
+    assert!(lab.core.records.batches() > given, "the server settles the time");
+    assert_eq!(lab.tree.last_change(), last);
+    // A client that wants the same time waits until it is durable.
+    let mtime = SetTime::To(lab.run(volume.attributes(&file)).unwrap().mtime);
+    let settled = lab.core.records.batches();
+    lab.run(volume.set_attributes(&file, AttributeChange { mtime, ..AttributeChange::default() }, None))
+        .result
+        .unwrap();
+    assert!(lab.core.records.durable_batches() >= settled);
+    let change = AttributeChange { mode: Some(0o600), ..AttributeChange::default() };
+    lab.run(volume.set_attributes(&file, change, None)).result.unwrap();
+    assert!(lab.tree.last_change() > last);
 }
 
 #[test]

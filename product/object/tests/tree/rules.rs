@@ -187,6 +187,29 @@ fn extended_attributes_are_kept_and_go_with_their_object() {
 }
 
 #[test]
+fn a_new_owner_or_group_takes_the_capabilities_of_a_program_and_nothing_else() {
+    let lab = lab(8);
+    let file = lab.make(&lab.root(), "file", New::Regular);
+    let set = |change| drop(lab.run(lab.tree.set(&file.node, change, true)).unwrap());
+    let give = |name| {
+        let change = XattrChange::Set(bytes("one"));
+        lab.run(lab.tree.change_xattr(&file.node, bytes(name), change, true)).unwrap();
+    };
+    let names = || lab.run(lab.tree.xattrs(&file.node)).unwrap();
+    give("security.other");
+    for change in [
+        AttributeChange { uid: Some(7), ..AttributeChange::default() },
+        AttributeChange { gid: Some(7), ..AttributeChange::default() },
+    ] {
+        give("security.capability");
+        set(AttributeChange { mode: Some(0o755), ..AttributeChange::default() });
+        assert_eq!(names(), [bytes("security.capability"), bytes("security.other")]);
+        set(change);
+        assert_eq!(names(), [bytes("security.other")]);
+    }
+}
+
+#[test]
 fn an_object_has_as_many_attributes_as_can_be_listed() {
     let lab = lab(9);
     let root = lab.root();
