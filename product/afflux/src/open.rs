@@ -196,7 +196,7 @@ impl Core {
             other => return Err(Error::NotAFile { what: name_of(other), path }.into()),
         };
         if let DeviceKey::Files(_) = device
-            && !stores_files(fd.as_fd()).map_err(|errno| named(errno.into()))?
+            && !stores_files(stat.stx_dev_major, fd.as_fd()).map_err(|errno| named(errno.into()))?
         {
             return Err(Error::StoresNothing { kind: file_system_kind(fd.as_fd()), path }.into());
         }

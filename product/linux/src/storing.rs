@@ -51,9 +51,10 @@ const STORING: &[u64] = &[
     0x0187,      // autofs
 ];
 
-/// Whether the file system of an open object, in any way also by O_PATH, stores files. One on a block device does.
-pub fn stores_files(object: BorrowedFd<'_>) -> Result<bool, Errno> {
-    let on_a_disk = major(fstat(object)?.st_dev) != 0;
+/// Whether the file system of an open object, in any way also by O_PATH, stores files. `device_major` is of the object's
+/// device number: a file system on a block device stores files.
+pub fn stores_files(device_major: u32, object: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let on_a_disk = device_major != 0;
     Ok(on_a_disk || STORING.contains(&(fstatfs(object)?.f_type as u64 & u64::from(u32::MAX))))
 }
 

@@ -91,7 +91,7 @@ impl FileSystems {
         if let Some(id) = self.known_id(device) {
             return Ok(MetFileSystem { id, is_void: false });
         }
-        match (stores_files(fd).map_err(error_of)?, kind) {
+        match (stores_files(major(device.0), fd).map_err(error_of)?, kind) {
             (true, _) => Ok(MetFileSystem { id: self.id(device, fd, kind)?, is_void: false }),
             (false, Kind::Directory) => Ok(MetFileSystem { id: device.0, is_void: true }),
             (false, _) => Err(VolumeError::Denied),

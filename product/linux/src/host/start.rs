@@ -5,6 +5,7 @@
 //! Invariants: no exported directory is inside another, and no two have the same path for clients.
 
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -190,7 +191,7 @@ fn checked(path: &Path) -> Result<PathBuf, HostError> {
     let opened = openat(CWD, &real, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let failed = |errno: Errno| HostError::Open { path: named(), source: errno.into() };
     let opened = opened.map_err(failed)?;
-    if !stores_files(opened.as_fd()).map_err(failed)? {
+    if !stores_files(rustix::fs::major(metadata.dev()), opened.as_fd()).map_err(failed)? {
         return Err(HostError::StoresNothing { path: named(), kind: file_system_kind(opened.as_fd()) });
     }
     match accessat(CWD, &real, Access::READ_OK | Access::EXEC_OK, AtFlags::EACCESS) {
