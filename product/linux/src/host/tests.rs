@@ -225,6 +225,12 @@ fn kind_of(found: &Result<(Object, Attributes), VolumeError>) -> Kind {
     found.as_ref().unwrap().0.kind()
 }
 
+/// Whether the host refuses to run a program, since somebody may write it.
+fn is_busy(program: &std::path::Path) -> bool {
+    let started = std::process::Command::new(program).status();
+    started.is_err_and(|error| error.kind() == std::io::ErrorKind::ExecutableFileBusy)
+}
+
 /// Whether a program of the host runs. A program that another test starts at the same time holds a
 /// copy of our descriptors for an instant, so 'text file busy' counts only if it persists.
 fn runs(program: &std::path::Path) -> bool {
