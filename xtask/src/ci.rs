@@ -48,6 +48,10 @@ const GANESHA: Tool =
 const PORT_MAPPER: Tool =
     Tool { program: "rpcbind", package: "rpcbind", without: "the comparison with another NFS server" };
 const XFS: Tool = Tool { program: "mkfs.xfs", package: "xfsprogs", without: "the tests on XFS" };
+const NTFS: Tool = Tool { program: "mkntfs", package: "ntfs-3g", without: "the tests on NTFS" };
+const SQUASHFS: Tool = Tool { program: "mksquashfs", package: "squashfs-tools", without: "a test on squashfs" };
+const QUOTA: Tool = Tool { program: "setquota", package: "quota", without: "the tests of quotas" };
+const RSYNC: Tool = Tool { program: "rsync", package: "rsync", without: "a test of copies of a mount" };
 const BTRFS: Tool = Tool { program: "mkfs.btrfs", package: "btrfs-progs", without: "the tests on Btrfs" };
 const EXT4: Tool =
     Tool { program: "mkfs.ext4", package: "e2fsprogs", without: "the tests on file systems of their own" };
@@ -92,6 +96,10 @@ const TOOLS: &[Tool] = &[
     FIO_EXAMPLES,
     XFS,
     BTRFS,
+    NTFS,
+    QUOTA,
+    RSYNC,
+    SQUASHFS,
     EXT4,
     TERMINAL,
     PERL,

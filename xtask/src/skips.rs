@@ -36,6 +36,8 @@ const THROTTLE: &str = "only control groups of version 1 have this throttle";
 const ROOT: &str = "this user is not root";
 const MOUNTS: &str = "a container may not mount or freeze a file system";
 const SECCOMP: &str = "a kernel may be built without seccomp";
+const QUOTAS: &str = "a kernel may be built without quotas";
+const FOLDING: &str = "a kernel may be built without folded names";
 const UNCACHED: &str = "Linux has RWF_DONTCACHE since 6.14, on some file systems";
 
 const EXCUSED: &[Excused] = &[
@@ -50,6 +52,8 @@ const EXCUSED: &[Excused] = &[
         "containers have no control groups of their own",
         Ability::MemoryGroups,
     ),
+    excused("no limit can be set on", QUOTAS, Ability::Quotas),
+    excused("wrong fs type", FOLDING, Ability::FoldedNames),
     excused("no uncached writes", UNCACHED, Ability::UncachedWrites),
     excused("DontCache", UNCACHED, Ability::UncachedWrites),
     excused("kernel takes no filter", SECCOMP, Ability::Filters),

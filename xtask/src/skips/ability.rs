@@ -20,6 +20,10 @@ pub(super) enum Ability {
     Throttle,
     /// Control groups of version 1 that bound memory.
     MemoryGroups,
+    /// Quotas of users on XFS and ext4.
+    Quotas,
+    /// Directories of ext4 and of XFS that fold names.
+    FoldedNames,
     /// The programs of Prometheus, which are never installed for a test.
     Prometheus,
     /// Temporary files are on a disk.
@@ -47,6 +51,12 @@ pub(super) enum Ability {
 const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device";
 const MEMORY_GROUPS: &str = "/sys/fs/cgroup/memory/memory.limit_in_bytes";
 
+const QUOTAS: &str = r#"d=$(mktemp -d); trap 'umount "$d/m" 2> /dev/null || :; rm -rf "$d"' EXIT
+mkdir "$d/m"; truncate -s 400M "$d/xfs"; mkfs.xfs -q "$d/xfs"; mount -o loop,uquota "$d/xfs" "$d/m"; umount "$d/m"
+truncate -s 64M "$d/ext4"; mkfs.ext4 -q -F -O quota "$d/ext4"; mount -o loop,usrquota "$d/ext4" "$d/m""#;
+const FOLDED_NAMES: &str = r#"d=$(mktemp -d); trap 'umount "$d/m" 2> /dev/null || :; rm -rf "$d"' EXIT
+mkdir "$d/m"; truncate -s 400M "$d/xfs"; mkfs.xfs -q -n version=ci "$d/xfs"; mount -o loop "$d/xfs" "$d/m"; umount "$d/m"
+truncate -s 16M "$d/ext4"; mkfs.ext4 -q -F -O casefold "$d/ext4"; mount -o loop "$d/ext4" "$d/m""#;
 /// In a mount namespace of its own.
 const MOUNTS: &str = r#"d=$(mktemp -d); trap 'umount "$d/m" 2> /dev/null || :; rm -rf "$d"' EXIT
 truncate -s 16M "$d/image"; mkdir "$d/m"; mkfs.ext4 -q -F "$d/image"
@@ -71,6 +81,8 @@ fn is_here(ability: Ability) -> bool {
         Ability::Mounts => mounts_here(),
         Ability::Throttle => Path::new(THROTTLE).exists() && mounts_here(),
         Ability::MemoryGroups => Path::new(MEMORY_GROUPS).exists() && is_root(),
+        Ability::Quotas => in_own_namespace(QUOTAS),
+        Ability::FoldedNames => in_own_namespace(FOLDED_NAMES),
         Ability::Prometheus => runs("promtool", &["--version"]),
         Ability::DiskForScratch => !["tmpfs", "ramfs"].contains(&scratch_kind().as_str()),
         Ability::UncachedWrites => kernel() >= Some((6, 14)) && DISKS.contains(&scratch_kind().as_str()),
@@ -90,7 +102,12 @@ fn is_root() -> bool {
 }
 
 fn mounts_here() -> bool {
-    runs("unshare", &["--mount", "--propagation", "private", "sh", "-ec", MOUNTS])
+    in_own_namespace(MOUNTS)
+}
+
+/// Runs a script in a mount namespace of its own.
+fn in_own_namespace(script: &str) -> bool {
+    runs("unshare", &["--mount", "--propagation", "private", "sh", "-ec", script])
 }
 
 /// The kind of the file system of temporary files, in the words of `stat`.

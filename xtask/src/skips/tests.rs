@@ -36,6 +36,8 @@ fn a_machine_that_has_the_ability_has_no_excuse() {
         ("only root can act as others", Ability::Root),
         ("the kernel has no throttle of control groups, version 1", Ability::Throttle),
         ("no control groups that bound memory", Ability::MemoryGroups),
+        ("no limit can be set on xfs: a package or a part of this kernel is missing", Ability::Quotas),
+        ("mkfs.ext4: mount: wrong fs type, bad option", Ability::FoldedNames),
     ];
     for (reason, needs) in reasons {
         assert!(excuse(reason, &|_| false).is_some(), "{reason}");
