@@ -108,7 +108,7 @@ impl Slow {
                 let window = (now - since).as_secs_f64();
                 rate = ((self.written_bytes() - before) as f64 / window.max(1.0)) as u64;
                 let is_near = window > 4.0 && speed.is_some_and(|speed| speed.abs_diff(rate) < rate / 5);
-                if is_near || began.elapsed() > Duration::from_secs(40) {
+                if is_near || now > Duration::from_secs(40) {
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(500));
