@@ -424,11 +424,13 @@ impl Core {
     }
 
     /// Whether a user may use a file that a program on the host could not open now. A server knows nothing of open files:
-    /// the owner may have opened it before its mode was set, and who may execute it reads it (RFC 1813, section 4.4).
+    /// the owner may have opened it before its mode was set, and who may execute it reads it (RFC 1813, section 4.4). The
+    /// server opens for reading and writing what a user may write alone.
     fn opened_before(&self, node: &HostNode, acting: &Acting, must_write: bool) -> Result<bool, VolumeError> {
         let Some(user) = acting.user() else { return Ok(false) };
         let executes = || acting.call(|| self.access_now(node)).map(|rights| rights & 4 != 0);
-        Ok(node.stat()?.uid == user.uid || !must_write && executes()?)
+        let only_writes = || acting.call(|| self.reopen(node, OFlags::WRONLY)).is_ok();
+        Ok(node.stat()?.uid == user.uid || if must_write { only_writes() } else { executes()? })
     }
 
     /// Asks the host where a file has data, through a descriptor of its own.
