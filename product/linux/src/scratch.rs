@@ -60,7 +60,10 @@ impl Scratch {
                 && run("mount", &["-o", options.trim_end_matches(','), image_name, &target])
         };
         if !scratch.mounted {
-            afflux_scratch::skipped!("no {kind} can be mounted here (not root, or no mkfs)");
+            match options {
+                "" => afflux_scratch::skipped!("no {kind} can be mounted here (not root, or no mkfs)"),
+                _ => afflux_scratch::skipped!("no {kind} with {options} can be mounted here"),
+            }
             return None;
         }
         Some(scratch)
