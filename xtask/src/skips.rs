@@ -53,7 +53,7 @@ const EXCUSED: &[Excused] = &[
         Ability::MemoryGroups,
     ),
     excused("no limit can be set on", QUOTAS, Ability::Quotas),
-    excused("quota can be mounted here", QUOTAS, Ability::Quotas),
+    excused("quota is no option of", QUOTAS, Ability::Quotas),
     excused("wrong fs type", FOLDING, Ability::FoldedNames),
     excused("no uncached writes", UNCACHED, Ability::UncachedWrites),
     excused("DontCache", UNCACHED, Ability::UncachedWrites),

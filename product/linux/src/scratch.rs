@@ -62,7 +62,7 @@ impl Scratch {
         if !scratch.mounted {
             match options {
                 "" => afflux_scratch::skipped!("no {kind} can be mounted here (not root, or no mkfs)"),
-                _ => afflux_scratch::skipped!("no {kind} with {options} can be mounted here"),
+                _ => afflux_scratch::skipped!("{options} is no option of {kind} here"),
             }
             return None;
         }

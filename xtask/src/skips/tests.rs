@@ -37,7 +37,7 @@ fn a_machine_that_has_the_ability_has_no_excuse() {
         ("the kernel has no throttle of control groups, version 1", Ability::Throttle),
         ("no control groups that bound memory", Ability::MemoryGroups),
         ("no limit can be set on xfs: a package or a part of this kernel is missing", Ability::Quotas),
-        ("no xfs with uquota can be mounted here", Ability::Quotas),
+        ("uquota is no option of xfs here", Ability::Quotas),
         ("mkfs.ext4: mount: wrong fs type, bad option", Ability::FoldedNames),
     ];
     for (reason, needs) in reasons {
