@@ -10,8 +10,8 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{fstat, fstatfs, major, minor};
 use rustix::io::Errno;
 
-/// Kinds without a block device that store files, by their magic numbers. autofs is among them: it has directories
-/// alone, and other file systems are mounted on these.
+/// Magic numbers of kinds that store files without a block device. The list has autofs, whose directories are mount
+/// points of other file systems.
 const STORING: &[u64] = &[
     0x0102_1994, // tmpfs, devtmpfs
     0x8584_58f6, // ramfs

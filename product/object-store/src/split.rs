@@ -1,7 +1,7 @@
 //! Volumes whose database stands at two prefixes.
 //!
-//! Earlier versions gave the volume's prefix to the database. It encodes some characters of a path, such as `~` and `ü`, for its
-//! log and its tables, but not for its manifests. So these objects are below another prefix than the volume.
+//! Earlier versions gave the volume's prefix to the database. The database encodes some characters in paths of its log and its
+//! tables, such as `~` and `ü`. It leaves the paths of its manifests as they are. So these objects are below another prefix than the volume.
 //!
 //! Owns: the other prefix, the move of the objects.
 //! Does not own: volumes with other prefixes, to which nothing here sends a request.

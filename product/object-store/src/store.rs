@@ -158,7 +158,7 @@ impl Store {
         self.site.lock.is_some()
     }
 
-    /// What other users of this machine may do to the volume, if its directory lets them.
+    /// A warning for people, if other users of this machine may write to the volume's directory.
     pub fn warning(&self) -> Option<&str> {
         self.site.lock.as_ref()?.warning.as_deref()
     }

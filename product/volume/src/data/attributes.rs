@@ -228,8 +228,8 @@ impl<P: Platform> Volume<P> {
         device.and_then(|id| self.engine.file_bytes_max(id)).unwrap_or(FILE_BYTES_MAX)
     }
 
-    /// Whether other bytes may be the same name in a directory: nobody may take such a name for present or absent because
-    /// of what he knows of another one.
+    /// Whether the file system may take names of different bytes for equal in this directory. A caller then concludes
+    /// nothing about one spelling from another.
     pub fn folds_names(&self, directory: &Inode<P>) -> bool {
         self.tree.folds_names(&directory.node)
     }

@@ -59,7 +59,7 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// A part was not seen. Nothing was to be seen in it if the host says that it is not there.
+    /// The walk could not see a part. An error other than absence makes the walk incomplete.
     fn not(&mut self, error: VolumeError) {
         match error {
             VolumeError::NotFound | VolumeError::NotDirectory => {}
