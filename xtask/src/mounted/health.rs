@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 /// Parts of harmless messages. The kernel says that a file system or a device comes or goes, or that it says so no more. Tests
 /// beside the run break their loop devices on purpose, and the kernel complains of these. It also tells programs that they may not
 /// look at a device or swap to a sparse file, which stress-ng and xfstests try.
-const USUAL: [&str; 20] = [
+const USUAL: [&str; 21] = [
     "mounted filesystem",
     "unmounting filesystem",
     ": Mounting V",
@@ -22,6 +22,7 @@ const USUAL: [&str; 20] = [
     "set_capacity_and_notify: ",
     "dev loop",
     "device loop",
+    "/dev/loop",
     "(loop",
     "superblock for loop",
     "buffer_io_error: ",
