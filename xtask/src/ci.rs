@@ -5,7 +5,8 @@
 //! Invariants: the tools' output is passed through unchanged, and that of each test program in one piece. The first failing step ends the run, but a package that
 //! cannot be installed ends no step that works without it. Packages are installed beside the lints, before the tests. The Debian of a
 //! guest is made beside everything else.
-//! Skipped steps are listed at the end; if there are none, the last lines of a test run are cargo's own.
+//! Skipped steps are listed at the end, and failures after them; if there are none, the last lines of a test run are cargo's
+//! own.
 
 use std::os::unix::process::CommandExt;
 use std::panic::resume_unwind;
@@ -272,19 +273,23 @@ fn tested(scope: Scope, debian: Option<ScopedJoinHandle<'_, Result<()>>>) -> Res
         command
     };
     let targets: &[&str] = if scope.is_for_change { &["--tests", "--examples", "--bench", "*"] } else { &["--tests"] };
-    let beside = || debian.map_or(Ok(true), |debian| beside(&skipped, debian));
-    let is_right = programs::run(tests(targets), &environment, beside)?;
+    let beside = || debian.map_or(Ok(Vec::new()), |debian| beside(&skipped, debian));
+    let failures = programs::run(tests(targets), &environment, beside)?;
     // Without a time limit: if another program started them, examples of the documentation would share a process.
     let mut examples = tests(&["--doc"]);
     let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
-    if is_right && said.is_empty() && !skipped.exists() {
+    if failures.is_empty() && said.is_empty() && !skipped.exists() {
         return Err(examples.exec()).context("cargo test");
     }
     let status = examples.status().context("cargo test")?;
     eprint!("{said}");
     let skips = skips::end(&skipped, scope.is_gate);
-    if !is_right || !status.success() {
-        bail!("tests failed; cargo names them above");
+    failures.iter().for_each(|failure| eprint!("{failure}"));
+    if !failures.is_empty() {
+        bail!("{} programs have failed tests; their last lines are above", failures.len());
+    }
+    if !status.success() {
+        bail!("examples of the documentation failed; cargo names them above");
     }
     skips
 }
@@ -297,15 +302,15 @@ fn debian() -> Result<()> {
     own::succeeds(&["guest", "--debian"])
 }
 
-/// Runs programs on a mount and cases in a guest, one after the other, with the server that the tests have built. Returns
-/// whether all were right. A part that cannot run counts as a skipped test.
-fn beside(skipped: &Path, debian: ScopedJoinHandle<'_, Result<()>>) -> Result<bool> {
-    let is_right = mounted_programs(skipped)?;
+/// Runs programs on a mount and cases in a guest, one after the other, with the server that the tests have built. Returns a
+/// text for each failure. A part that cannot run counts as a skipped test.
+fn beside(skipped: &Path, debian: ScopedJoinHandle<'_, Result<()>>) -> Result<Vec<String>> {
+    let mounted = mounted_programs(skipped)?;
     let debian = debian.join().unwrap_or_else(|panic| resume_unwind(panic));
-    Ok(guest_cases(skipped, debian)? && is_right)
+    Ok(mounted.into_iter().chain(guest_cases(skipped, debian)?).collect())
 }
 
-fn mounted_programs(skipped: &Path) -> Result<bool> {
+fn mounted_programs(skipped: &Path) -> Result<Option<String>> {
     let obstacle = match is_root()? {
         false => Some("only root is sure to be allowed to mount"),
         true if !Path::new("/dev/fuse").exists() => Some("/dev/fuse is not there"),
@@ -315,7 +320,7 @@ fn mounted_programs(skipped: &Path) -> Result<bool> {
     own::with_built("programs on a mount", obstacle, skipped, &["mounted", "--fuse"], MOUNTED)
 }
 
-fn guest_cases(skipped: &Path, debian: Result<()>) -> Result<bool> {
+fn guest_cases(skipped: &Path, debian: Result<()>) -> Result<Option<String>> {
     let absent = GUEST.iter().find(|tool| !is_there(tool));
     let obstacle = match (is_root()?, absent) {
         (false, _) => Some("only root can make a Debian for a guest".to_owned()),

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
+use super::programs;
 use crate::{limited, repository};
 
 /// Runs a command. The error is the last line of its output.
@@ -22,25 +23,26 @@ pub(super) fn succeeds(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command for these names, with the programs of the tests, unless there is an obstacle. Returns whether it succeeded.
+/// Runs a command for these names, with the programs of the tests, unless there is an obstacle. Returns the text of a
+/// failure.
 pub(super) fn with_built(
     what: &str,
     obstacle: Option<String>,
     skipped: &Path,
     words: &[&str],
     names: &[&str],
-) -> Result<bool> {
+) -> Result<Option<String>> {
     if let Some(obstacle) = obstacle {
         let line = format!("xtask\t{what}\t{}\n", obstacle.replace(['\t', '\n'], " "));
         File::options().append(true).create(true).open(skipped)?.write_all(line.as_bytes())?;
-        return Ok(true);
+        return Ok(None);
     }
     let begin = Instant::now();
     let mut command = command(words)?;
     command.arg("--built").arg(repository::built("test")).args(names);
     let (is_right, output) = limited::run(command).with_context(|| what.to_owned())?;
     println!("     Ran the {what} in {} s\n{output}", begin.elapsed().as_secs());
-    Ok(is_right)
+    Ok((!is_right).then(|| programs::failure(what, &output)))
 }
 
 fn command(words: &[&str]) -> Result<Command> {

@@ -3,7 +3,8 @@
 //! Owns: the list of programs as cargo reports it, the order of their output.
 //! Does not own: the time limit of a program (`limited`).
 //! Invariants: each program runs in the folder of its package, where cargo would run it. The output of a program is
-//! printed in one piece after its end. A program that fails ends no other one. The failed programs are named at the end.
+//! printed in one piece after its end. A program that fails ends no other one. What failed is told again by the caller: the
+//! first of a long run's lines may be lost.
 
 use std::panic::resume_unwind;
 use std::path::PathBuf;
@@ -20,6 +21,9 @@ use crate::{limited, repository};
 /// Programs that run side by side.
 const SIDE_BY_SIDE: usize = 2;
 
+/// Lines of a failed program that are told again.
+const LINES_MAX: usize = 120;
+
 /// Kinds of programs that are built as a check only.
 const NOT_RUN: [&str; 2] = ["bench", "example"];
 
@@ -33,28 +37,28 @@ struct Program {
 }
 
 /// Builds what `cargo` tests, and runs each program with `environment`, and `beside` on a thread of its own meanwhile.
-/// Returns whether the build, all programs and `beside` succeeded.
+/// Returns a text for each failure: of the build, a program, or what ran beside.
 pub(super) fn run(
     mut cargo: Command,
     environment: &[(&str, &str)],
-    beside: impl FnOnce() -> Result<bool> + Send,
-) -> Result<bool> {
+    beside: impl FnOnce() -> Result<Vec<String>> + Send,
+) -> Result<Vec<String>> {
     let built =
         cargo.args(["--no-run", "--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit()).output();
     let built = built.context("cargo test")?;
     if !built.status.success() {
-        return Ok(false);
+        return Ok(vec!["error: the tests cannot be built; cargo says why above\n".to_owned()]);
     }
     let programs = listed(&String::from_utf8_lossy(&built.stdout));
     let (waiting, failed) = (Mutex::new(programs.iter()), Mutex::new(Vec::new()));
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let is_right = thread::scope(|threads| {
+    let failed_beside = thread::scope(|threads| {
         let beside = threads.spawn(beside);
         for _ in 0..SIDE_BY_SIDE {
             threads.spawn(|| {
                 while let Some(program) = next() {
-                    if !succeeds(program, environment) {
-                        failed.lock().unwrap_or_else(PoisonError::into_inner).push(program.name());
+                    if let Err(failure) = execute(program, environment) {
+                        failed.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
                     }
                 }
             });
@@ -62,8 +66,7 @@ pub(super) fn run(
         beside.join().unwrap_or_else(|panic| resume_unwind(panic))
     })?;
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failed.iter().for_each(|name| eprintln!("error: {name} failed; its output is above"));
-    Ok(is_right && failed.is_empty())
+    Ok([failed_beside, failed].concat())
 }
 
 /// The test programs among cargo's messages, a message each line.
@@ -92,14 +95,24 @@ impl Program {
     }
 }
 
-/// Runs the program to its end, then prints its output.
-fn succeeds(program: &Program, environment: &[(&str, &str)]) -> bool {
+/// Runs the program to its end, then prints its output. The error is the text to tell again.
+fn execute(program: &Program, environment: &[(&str, &str)]) -> Result<(), String> {
     let begin = Instant::now();
     let mut command = Command::new(&program.executable);
     command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package).envs(environment.iter().copied());
     let (is_success, output) = limited::run(command).unwrap_or_else(|error| (false, format!("error: {error:#}\n")));
     println!("     Ran {} in {} s\n{output}", program.name(), begin.elapsed().as_secs());
-    is_success
+    if is_success { Ok(()) } else { Err(failure(&program.name(), &output)) }
+}
+
+/// What a failed program says of its failed tests; if it says nothing, its last lines.
+pub(super) fn failure(name: &str, output: &str) -> String {
+    let lines: Vec<&str> = output.trim_end().lines().collect();
+    let told = match lines.iter().position(|line| *line == "failures:") {
+        Some(first) => &lines[first..lines.len().min(first + LINES_MAX)],
+        None => &lines[lines.len().saturating_sub(LINES_MAX)..],
+    };
+    format!("error: {name} failed:\n{}\n", told.join("\n"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::{Program, listed, succeeds};
+use super::{LINES_MAX, Program, execute, failure, listed};
 
 #[test]
 fn only_test_programs_are_listed_with_their_packages() {
@@ -30,8 +30,20 @@ fn a_program_runs_in_its_package_with_the_environment_and_its_failure_is_seen() 
     let written = Command::new("sh").args(["-c", write]).env("TEXT", text).env("AT", &executable).status().unwrap();
     assert!(written.success());
     let program = Program { executable, source: PathBuf::from("x.rs"), package: PathBuf::from("/usr") };
-    assert!(succeeds(&program, &[("CODE", "0")]));
-    assert!(!succeeds(&program, &[("CODE", "1")]));
+    assert!(execute(&program, &[("CODE", "0")]).is_ok());
+    assert!(execute(&program, &[("CODE", "1")]).is_err());
     let elsewhere = Program { package: PathBuf::from("/"), ..program };
-    assert!(!succeeds(&elsewhere, &[("CODE", "0")]));
+    assert!(execute(&elsewhere, &[("CODE", "0")]).is_err());
+}
+
+#[test]
+fn a_failure_is_told_with_the_output_of_its_tests_and_a_silent_one_with_its_last_lines() {
+    let output =
+        "test one ... ok\ntest two ... FAILED\n\nfailures:\n\n---- two stdout ----\nfound 3\n\nfailures:\n    two\n";
+    let told = failure("x.rs", output);
+    assert_eq!(told, "error: x.rs failed:\nfailures:\n\n---- two stdout ----\nfound 3\n\nfailures:\n    two\n");
+    let lines: Vec<String> = (0..LINES_MAX + 5).map(|line| line.to_string()).collect();
+    let told = failure("x.rs", &lines.join("\n"));
+    assert!(told.starts_with("error: x.rs failed:\n5\n6\n") && told.ends_with("\n124\n"), "{told}");
+    assert_eq!(told.lines().count(), 1 + LINES_MAX);
 }
