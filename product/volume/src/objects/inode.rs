@@ -102,6 +102,8 @@ pub(crate) struct InodeState {
     pub(crate) unsettled: bool,
     /// Something was written since the last sync of the whole file.
     pub(crate) unflushed: bool,
+    /// Two changes of names had the host's answers in an unknown order: the host is asked for the links.
+    links_doubtful: bool,
     /// The object has no name now.
     pub(crate) removed: bool,
     /// Holders that use it also without a name.
@@ -155,6 +157,7 @@ impl<P: Platform> Inode<P> {
             unprivileged: false,
             unsettled: false,
             unflushed: false,
+            links_doubtful: false,
             removed: false,
             holders: 0,
             cached_rights: CachedRights::default(),
@@ -360,7 +363,7 @@ impl<P: Platform> Inode<P> {
 
     /// Others may change owner and mode of a file with unwritten data, so the age counts for such a file, too.
     fn is_fresh(&self, state: &InodeState, now: Nanos, idle_ns: u64) -> bool {
-        let is_told = !state.unsettled || !self.is_clean();
+        let is_told = (!state.unsettled || !self.is_clean()) && !state.links_doubtful;
         is_told && now.since(state.checked) < idle_ns && !state.has_ended()
     }
 
@@ -562,10 +565,11 @@ impl<P: Platform> Inode<P> {
     /// access and modification times clients should see as the host has them. Without a `look` from before, the answer
     /// does not count for the file's storage, since it may be older than an earlier one. Directories' locks protect
     /// changes of names, and the object's lock changes of attributes. So each kind of change takes over only its own
-    /// part: the other part of the answer may be outdated.
+    /// part: the other part of the answer may be outdated. Changes are counted in the order in which their answers are
+    /// taken over, so under the lock of the state.
     pub(crate) fn changed(&self, stat: Stat, now: Nanos, times: Times, look: Option<&Look>) -> Consistency {
-        let changes = self.changes.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state();
+        let changes = self.changes.fetch_add(1, Ordering::Relaxed);
         let (before, known) = (self.before(&state), state.stat);
         // Our own change of a directory's entries does not affect rights on it.
         if times != Times::Entries || !state.gives_rights_as(&stat) {
@@ -573,9 +577,13 @@ impl<P: Platform> Inode<P> {
         }
         match look {
             // One change since the look is the caller's own.
-            Some(look) if changes > look.changes + 1 => state.renew(Stat { links: known.links, ..stat }, look),
+            Some(look) if changes > look.changes + 1 => {
+                let is_doubtful = state.links_doubtful;
+                state.renew(Stat { links: known.links, ..stat }, look);
+                state.links_doubtful = is_doubtful;
+            }
             Some(look) => state.renew(stat, look),
-            None if times == Times::Keep => state.stat = Stat { links: stat.links, ctime: stat.ctime, ..known },
+            None if times == Times::Keep => state.take_links(&stat),
             None => state.stat = Stat { used: known.used, ..stat },
         }
         if times != Times::Entries {
@@ -738,9 +746,17 @@ impl InodeState {
         (stat.mode, stat.uid, stat.gid) == (self.stat.mode, self.stat.uid, self.stat.gid)
     }
 
+    /// Takes over what a change of a name moves. Two directories have two locks, so the answers to two changes of one
+    /// object's names may come in either order.
+    fn take_links(&mut self, stat: &Stat) {
+        self.links_doubtful |= stat.ctime <= self.stat.ctime;
+        self.stat = Stat { links: stat.links, ctime: stat.ctime.max(self.stat.ctime), ..self.stat };
+    }
+
     /// Makes the host's answer after `look` the new baseline.
     fn renew(&mut self, stat: Stat, look: &Look) {
         self.stat = stat;
+        self.links_doubtful = false;
         self.usage.renewed(look.usage);
     }
 

@@ -10,6 +10,7 @@ mod folded_names;
 mod held;
 mod holes;
 mod killed;
+mod links;
 mod listener;
 mod listing;
 mod privileges;
