@@ -58,7 +58,7 @@ pub use reading::Waiting;
 pub use reclaim::Dropped;
 pub use recovery::{FILE_KEY_BYTES_MAX, FileKey, Quarantined, Recovered, RescuedFile};
 pub use recycler::{Recycler, SharedRecycler};
-pub use request::{Backing, Operation, PastCache, ProbeMemory, ReadHere, Request};
+pub use request::{Backing, Operation, PastCache, ProbeMemory, Request, TransferHere};
 
 /// The largest size a file can have: 2^63 - 1, the largest signed offset of a host.
 pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;

@@ -10,7 +10,7 @@ use std::future::Future;
 use crate::FILE_BYTES_MAX;
 use crate::counters::{Counters, Local};
 use crate::error::DeviceError;
-use crate::request::{ReadHere, Request};
+use crate::request::{Backing, Request, TransferHere};
 
 /// Nanoseconds on the world's monotonic clock, from an arbitrary start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
@@ -190,7 +190,20 @@ pub trait Device: Send + Sync + 'static {
 
     /// Reads on the calling thread, which waits for the host. The engine calls it for a caller that blocks anyway. `None`
     /// if this device or this read needs a request: the memory may then hold some of the bytes.
-    fn read_here(&self, _read: &ReadHere<'_>) -> Option<Result<(), DeviceError>> {
+    fn read_here(&self, _read: &TransferHere<'_>) -> Option<Result<(), DeviceError>> {
+        None
+    }
+
+    /// Writes all of it on the calling thread, which waits for the host. The engine calls it for a caller that blocks anyway;
+    /// an [`Device::sync_here`] or a request follows. `None` if this device or this write needs a request: some of the bytes
+    /// may have been written.
+    fn write_here(&self, _write: &TransferHere<'_>) -> Option<()> {
+        None
+    }
+
+    /// [`Operation::Sync`](crate::Operation::Sync) on the calling thread, which waits for the host. `None` if it needs a
+    /// request.
+    fn sync_here(&self, _backing: &Backing) -> Option<Result<(), DeviceError>> {
         None
     }
 

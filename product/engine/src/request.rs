@@ -312,15 +312,16 @@ impl<F: FnOnce(Result<(), DeviceError>, Option<ProbeMemory>) + Send> Completion 
     }
 }
 
-/// A read of whole pages that a device may carry out on the calling thread
-/// ([`Device::read_here`](crate::Device::read_here)). Its memory stays valid while it lives.
-pub struct ReadHere<'a> {
+/// A read or a write that a device may carry out on the calling thread
+/// ([`Device::read_here`](crate::Device::read_here), [`Device::write_here`](crate::Device::write_here)). Its memory stays
+/// valid while it lives, and unchanged if it is written.
+pub struct TransferHere<'a> {
     backing: &'a Backing,
     offset: u64,
     memory: &'a FrameMemory,
 }
 
-impl<'a> ReadHere<'a> {
+impl<'a> TransferHere<'a> {
     pub(crate) fn new(backing: &'a Backing, offset: u64, memory: &'a FrameMemory) -> Self {
         Self { backing, offset, memory }
     }
@@ -330,12 +331,12 @@ impl<'a> ReadHere<'a> {
         self.backing
     }
 
-    /// The first byte: a multiple of 4096.
+    /// The first byte in the file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The pieces of memory, in the order of the file's bytes, as address and length in bytes. Each is a whole page.
+    /// The pieces of memory, in the order of the file's bytes, as address and length in bytes.
     ///
     /// # Panics
     /// If its memory does not keep whole pages.

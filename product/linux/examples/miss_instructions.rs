@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use afflux_engine::settings::Settings;
-use afflux_engine::{Backing, Device, DeviceError, Engine, Limits, ReadHere, Request};
+use afflux_engine::{Backing, Device, DeviceError, Engine, Limits, Request, TransferHere};
 use afflux_frames::Frames;
 use afflux_linux::{IoChoice, Reactors};
 
@@ -27,7 +27,7 @@ impl Device for Instant {
         request.complete(Ok(()));
     }
 
-    fn read_here(&self, _: &ReadHere<'_>) -> Option<Result<(), DeviceError>> {
+    fn read_here(&self, _: &TransferHere<'_>) -> Option<Result<(), DeviceError>> {
         Some(Ok(()))
     }
 

@@ -11,10 +11,10 @@
 
 mod file;
 mod flight;
+mod here;
 mod hidden_limits;
 mod pace;
 mod probe;
-mod read_here;
 mod turns;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,7 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-use afflux_engine::{Device, DeviceError, DeviceReport, Limits, Nanos, Operation, ReadHere, Recycler, Request};
+use afflux_engine::{
+    Backing, Device, DeviceError, DeviceReport, Limits, Nanos, Operation, Recycler, Request, TransferHere,
+};
 use rustix::fs::fstatvfs;
 use rustix::io::Errno;
 
@@ -251,8 +253,22 @@ impl Device for HostDevice {
         }
     }
 
-    fn read_here(&self, read: &ReadHere<'_>) -> Option<Result<(), DeviceError>> {
-        self.core.is_direct().then(|| read_here::read(read, self.core.memory_align)).flatten()
+    fn read_here(&self, read: &TransferHere<'_>) -> Option<Result<(), DeviceError>> {
+        self.core.is_direct().then(|| here::read(&self.core, read)).flatten()
+    }
+
+    fn write_here(&self, write: &TransferHere<'_>) -> Option<()> {
+        // For a server of others' files, a reactor writes as their plain user.
+        let may = self.core.is_direct() && !self.core.is_of_users;
+        if !may {
+            return None;
+        }
+        self.core.refresh_free_bytes(HINT_AGE_NS);
+        here::write(&self.core, write)
+    }
+
+    fn sync_here(&self, backing: &Backing) -> Option<Result<(), DeviceError>> {
+        self.core.is_direct().then(|| here::sync(&self.core, backing)).flatten()
     }
 
     fn free_bytes_hint(&self) -> u64 {

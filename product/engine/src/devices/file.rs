@@ -286,6 +286,11 @@ impl FileState {
         self.dirty_pages
     }
 
+    /// Whether its dirty pages are one run.
+    pub(crate) fn has_one_run(&self) -> bool {
+        self.dirty_runs == 1
+    }
+
     /// A dirty page was written or cut off.
     pub(crate) fn page_is_clean(&mut self) {
         self.dirty_pages -= 1;

@@ -1,6 +1,6 @@
 //! The requests in flight to a device, and the room for more.
 //!
-//! Owns: the slots for requests, the frames of reads in flight, the count of writes, the places.
+//! Owns: the slots for transfers, those for calls without data, the frames of reads in flight, the count of writes, the places.
 //! Does not own: the policy's limits (`in_flight`), the pages under writeback (`charges`).
 //! Invariants: a write that ends was counted. A read takes and gives back a slot and its frames.
 
@@ -11,6 +11,9 @@ use crate::wait::{Permits, WaitQueue};
 
 pub(crate) struct Requests {
     pub(super) slots: Permits,
+    /// Syncs, reservations and changes of shape in flight. They have slots of their own: many files whose syncs do not end
+    /// leave reads and writes theirs.
+    pub(crate) calls: Permits,
     pub(super) read_frames: Permits,
     /// Writes in flight, or about to be submitted.
     writes: AtomicU32,
@@ -23,6 +26,7 @@ impl Requests {
     pub(super) fn new(slots: u32) -> Self {
         Self {
             slots: Permits::new(slots.into()),
+            calls: Permits::new(slots.into()),
             read_frames: Permits::new(0),
             writes: AtomicU32::new(0),
             write_ended: WaitQueue::new(),

@@ -25,7 +25,7 @@ use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
 use crate::platform::{Device, DeviceReport, Limits, Nanos};
 use crate::policy::{DeviceMemory, KnobValues};
-use crate::request::{ReadHere, Request};
+use crate::request::{Backing, Request, TransferHere};
 use crate::settings::{DeviceSettings, PageKnob, Settings, WhichKnob};
 use crate::units::Pages;
 use crate::wait::{Permits, Signal, lock};
@@ -170,8 +170,18 @@ impl<F> DeviceState<F> {
     }
 
     /// Reads on this thread, if the device can ([`Device::read_here`]). No lock is held.
-    pub(crate) fn read_here(&self, read: &ReadHere<'_>) -> Option<Result<(), DeviceError>> {
+    pub(crate) fn read_here(&self, read: &TransferHere<'_>) -> Option<Result<(), DeviceError>> {
         self.device.read_here(read)
+    }
+
+    /// Writes on this thread, if the device can ([`Device::write_here`]). No lock is held.
+    pub(crate) fn write_here(&self, write: &TransferHere<'_>) -> Option<()> {
+        self.device.write_here(write)
+    }
+
+    /// Makes writes durable on this thread, if the device can ([`Device::sync_here`]). No lock is held.
+    pub(crate) fn sync_here(&self, backing: &Backing) -> Option<Result<(), DeviceError>> {
+        self.device.sync_here(backing)
     }
 
     /// Hands a request over. No lock is held: it may complete at once.

@@ -20,7 +20,7 @@ use crate::devices::delays::Delay;
 use crate::devices::file::FileInner;
 use crate::error::{Error, check_range};
 use crate::platform::Platform;
-use crate::request::ReadHere;
+use crate::request::TransferHere;
 use crate::units::PAGE_BYTES;
 
 /// The part of a blocked caller's read that needs the engine's tasks.
@@ -81,7 +81,7 @@ impl<P: Platform> Reading<P> {
         self.reclaim.look_ahead();
         let Begun { first, pieces, ends } = begun;
         let memory = self.memory(pieces);
-        let read = ReadHere::new(&file.backing, first * PAGE_BYTES, &memory);
+        let read = TransferHere::new(&file.backing, first * PAGE_BYTES, &memory);
         let Some(result) = file.device.read_here(&read) else {
             return Err(Begun { first, pieces: memory.into_pieces(), ends });
         };

@@ -64,35 +64,79 @@ impl<P: Platform> Completion for Boxed<WriteEnds<P>> {
     }
 }
 
+/// When a write's pages are durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Durable {
+    /// With the file's next flush.
+    Later,
+    /// A flush has followed the write: they become clean and durable at once.
+    Now,
+}
+
+/// The end of a transfer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moved {
+    /// 0 if it failed.
+    bytes: u64,
+    at: Nanos,
+    /// The request was set aside: it has no slot.
+    pub(super) was_aside: bool,
+}
+
 impl<P: Platform> WriteEnds<P> {
-    /// The file first, then the accounts, then the policy; waiters last, when they can see all changes.
     fn completed(self, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
-        let base = &self.writeback.base;
-        let now = base.now();
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
-        let bytes = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };
-        let was_aside = self.file.request_ended(self.place);
-        let (ended, kept) = self.end_pages(operation, pieces, result, now);
-        let ns = now.since(self.submitted);
-        base.trace_file(now, &self.file, None, || Event::Completed { operation, ns, error: result.err() });
-        self.count(&ended, result);
-        self.note_failures(&ended, result, now);
-        ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
-        self.settle_accounts(&ended, (bytes, was_aside), result, now);
-        if was_aside {
-            // The time of its wait is not the device's.
-            base.devices.refresh_room(&self.file.device, base.moment_at(now));
-        } else {
-            self.report_to_policy(&ended, if result.is_ok() { bytes } else { 0 }, now);
-        }
-        if ended.uncharged > 0 {
-            room_was_made(&base.devices, &self.file.device, base.moment_at(now));
-        }
-        self.file.cache.rare_wake();
-        if !was_aside {
+        let moved = self.end_transfer(operation, result);
+        self.end_pages(operation, pieces, result, (moved, Durable::Later));
+        if !moved.was_aside {
             self.writeback.release_request(&self.file.device);
         }
         self.wake_waiters();
+    }
+
+    /// The device has taken the bytes, or refused them: it is free for others.
+    pub(super) fn end_transfer(&self, operation: Operation, result: Result<(), DeviceError>) -> Moved {
+        let (base, device) = (&self.writeback.base, &self.file.device);
+        let at = base.now();
+        let was_aside = self.file.request_ended(self.place);
+        let ns = at.since(self.submitted);
+        base.trace_file(at, &self.file, None, || Event::Completed { operation, ns, error: result.err() });
+        let len = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };
+        let bytes = if result.is_ok() { len } else { 0 };
+        match was_aside {
+            true => device.figures.aside_ends(Kind::Write, bytes, at),
+            false => device.figures.transfer_ends(Kind::Write, len, result.is_ok(), (self.submitted, at)),
+        }
+        device.admission().add_runs(-self.runs);
+        device.in_flight.end(self.ticket);
+        Moved { bytes, at, was_aside }
+    }
+
+    /// The file first, then the accounts, then the policy.
+    pub(super) fn end_pages(
+        &self,
+        operation: Operation,
+        pieces: &[Piece],
+        result: Result<(), DeviceError>,
+        (moved, durable): (Moved, Durable),
+    ) {
+        let (base, device) = (&self.writeback.base, &self.file.device);
+        let (ended, kept) = self.change_pages(operation, pieces, result, (moved.at, durable));
+        self.count(&ended, result);
+        self.note_failures(&ended, result, moved.at);
+        ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
+        device.charges.note_written(ended.written);
+        device.charges.release_deferred(ended.uncharged);
+        if moved.was_aside {
+            // The time of its wait is not the device's.
+            base.devices.refresh_room(device, base.moment_at(moved.at));
+        } else {
+            self.report_to_policy(&ended, &moved);
+        }
+        if ended.uncharged > 0 {
+            room_was_made(&base.devices, device, base.moment_at(moved.at));
+        }
+        self.file.cache.rare_wake();
         drop(kept);
     }
 }
@@ -111,12 +155,12 @@ struct Ended {
 impl<P: Platform> WriteEnds<P> {
     /// Updates, under the file's lock, the states of its pages, its owed flush and its place in the lists. The returned
     /// reference is dropped last.
-    fn end_pages(
+    fn change_pages(
         &self,
         operation: Operation,
         pieces: &[Piece],
         result: Result<(), DeviceError>,
-        now: Nanos,
+        (now, durable): (Nanos, Durable),
     ) -> (Ended, Option<Arc<FileInner>>) {
         let (file, cache) = (&self.file, &self.file.cache);
         let mut ended = Ended::default();
@@ -126,10 +170,12 @@ impl<P: Platform> WriteEnds<P> {
         state.host.note_change();
         if let (Ok(()), Operation::Write { offset, len }) = (result, operation) {
             state.host.reaches(offset + u64::from(len));
-            file.owe_flush(&mut state, now);
+            if durable == Durable::Later {
+                file.owe_flush(&mut state, now);
+            }
         }
         for piece in pieces {
-            end_page(file, &mut state, piece.frame, result.map(|()| sectors_of(piece)), &mut ended);
+            end_page(file, &mut state, piece.frame, (result.map(|()| sectors_of(piece)), durable), &mut ended);
         }
         // A page that was cut off or replaced is not there any more: since a moment ago, its last holder may free its
         // frame.
@@ -191,27 +237,9 @@ impl<P: Platform> WriteEnds<P> {
         }
     }
 
-    /// Gives the request's resources and its pages' charges back.
-    fn settle_accounts(
-        &self,
-        ended: &Ended,
-        (bytes, was_aside): (u64, bool),
-        result: Result<(), DeviceError>,
-        now: Nanos,
-    ) {
-        let device = &self.file.device;
-        device.charges.note_written(ended.written);
-        match was_aside {
-            true => device.figures.aside_ends(Kind::Write, if result.is_ok() { bytes } else { 0 }, now),
-            false => device.figures.transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now)),
-        }
-        device.admission().add_runs(-self.runs);
-        device.in_flight.end(self.ticket);
-        device.charges.release_deferred(ended.uncharged);
-    }
-
-    fn report_to_policy(&self, ended: &Ended, bytes: u64, now: Nanos) {
+    fn report_to_policy(&self, ended: &Ended, moved: &Moved) {
         let (base, device) = (&self.writeback.base, &self.file.device);
+        let Moved { bytes, at: now, .. } = *moved;
         let (direction, runs, latency_ns) = (Direction::Write, self.runs as u64, now.since(self.submitted));
         let (in_flight, held_back) = (self.in_flight, device.in_flight.is_waited_for());
         // A world may have to ask its host for this.
@@ -230,7 +258,7 @@ impl<P: Platform> WriteEnds<P> {
         base.devices.write_ended(device, base.moment_at(now), &done);
     }
 
-    fn wake_waiters(&self) {
+    pub(super) fn wake_waiters(&self) {
         let changed = Changed::now();
         self.file.cache.memory_queue.wake_for(&changed);
         self.file.queue.wake_for(&changed);
@@ -243,7 +271,7 @@ fn end_page(
     file: &FileInner,
     state: &mut FileState,
     frame: FrameId,
-    result: Result<Sectors, DeviceError>,
+    (result, durable): (Result<Sectors, DeviceError>, Durable),
     ended: &mut Ended,
 ) {
     let (cache, ok) = (&file.cache, result.is_ok());
@@ -266,6 +294,8 @@ fn end_page(
     let left = pages.dirty(frame).without(written);
     if ok {
         pages.set_dirty(frame, left);
+    }
+    if ok && durable == Durable::Later {
         pages.note_written(frame, written, file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed));
         file.pages.index.set_tag(&cache.nodes, page, Tag::Unflushed, true);
     }

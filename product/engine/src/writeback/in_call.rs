@@ -130,7 +130,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Whether a caller may write beside the flusher: a request is free, and no other writes go before syncs.
-    fn may_write_in_call(&self, device: &DeviceState) -> bool {
+    pub(super) fn may_write_in_call(&self, device: &DeviceState) -> bool {
         if device.in_flight.is_sync_ahead() {
             if device.agenda().others_are_due() {
                 return false;

@@ -7,6 +7,7 @@
 //! Invariants: a task that submits writes has a free request in hand before it claims pages. A page that failed to
 //! write stays dirty and its file says so until it has been written.
 
+mod at_once;
 mod batch;
 mod complete;
 mod flusher;

@@ -74,12 +74,31 @@ impl<P: Platform> Writeback<P> {
         self.uncount_write(device);
     }
 
-    fn uncount_write(&self, device: &DeviceState) {
+    pub(super) fn uncount_write(&self, device: &DeviceState) {
         device.requests().uncount_write();
         device.requests().write_ended().wake_all();
     }
 
     pub(super) fn submit_write(self: &Arc<Self>, file: &Arc<FileInner>, run: Run, for_sync: bool) {
+        let (operation, memory, ends) = self.begin_write(file, run, for_sync);
+        self.send_write(operation, memory, ends, for_sync);
+    }
+
+    /// Hands a write over to the device, whose end is the end of its pages' writeback.
+    pub(super) fn send_write(&self, operation: Operation, memory: FrameMemory, ends: WriteEnds<P>, for_sync: bool) {
+        let file = Arc::clone(&ends.file);
+        let sink = Boxed::of(&self.spare.writes, ends);
+        let request = Request::new(sink, file.backing.clone(), operation, Some(memory));
+        file.device.submit(request.for_sync(for_sync));
+    }
+
+    /// A write begins: from here on it is in flight, for the device's figures and for the file.
+    pub(super) fn begin_write(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        run: Run,
+        for_sync: bool,
+    ) -> (Operation, FrameMemory, WriteEnds<P>) {
         let Run { offset, len, memory, sequence, pages, continues } = run;
         let (device, now) = (&file.device, self.base.now());
         device.charges.writeback_begins(pages);
@@ -97,13 +116,32 @@ impl<P: Platform> Writeback<P> {
         let ends = WriteEnds { writeback, file: Arc::clone(file), sequence, runs, submitted, in_flight, ticket, place };
         let operation = Operation::Write { offset, len };
         self.base.trace_file(now, file, None, || Event::Submitted { operation });
-        let sink = Boxed::of(&self.spare.writes, ends);
-        let request = Request::new(sink, file.backing.clone(), operation, Some(memory));
-        device.submit(request.for_sync(for_sync));
+        (operation, memory, ends)
     }
 
-    /// Carries out an operation without data and waits for it.
+    /// Makes the file's completed writes durable: on this thread if it may wait and the device can, or by a request.
+    pub(super) async fn call_sync(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), DeviceError> {
+        if !self.base.platform.waits_on_this_thread() {
+            return self.call(file, Operation::Sync).await;
+        }
+        let (base, figures, operation) = (&self.base, &file.device.figures, Operation::Sync);
+        let submitted = base.now();
+        figures.request_begins(Kind::Other, 0, submitted);
+        let Some(result) = file.device.sync_here(&file.backing) else {
+            figures.request_ends(Kind::Other, 0, false, base.now());
+            return self.call(file, operation).await;
+        };
+        let now = base.now();
+        figures.request_ends(Kind::Other, 0, result.is_ok(), now);
+        base.trace_file(submitted, file, None, || Event::Submitted { operation });
+        let ns = now.since(submitted);
+        base.trace_file(now, file, None, || Event::Completed { operation, ns, error: result.err() });
+        result
+    }
+
+    /// Carries out an operation without data and waits for it. As many are in flight as the device has slots.
     pub(crate) async fn call(self: &Arc<Self>, file: &Arc<FileInner>, operation: Operation) -> Result<(), DeviceError> {
+        file.device.requests().calls.take(1).await;
         let answer = self.spare.call_answer();
         let (answering, submitted) = (Arc::clone(&answer), self.base.now());
         let ends = CallEnds { writeback: Arc::clone(self), file: Arc::clone(file), answer: answering, submitted };
@@ -169,6 +207,7 @@ impl<P: Platform> Completion for Boxed<CallEnds<P>> {
         let ns = now.since(submitted);
         base.trace_file(now, &file, None, || Event::Completed { operation, ns, error: result.err() });
         writeback.spare.calls.keep(self);
+        file.device.requests().calls.give_back(1);
         answer.give(result);
     }
 }

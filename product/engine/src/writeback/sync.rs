@@ -118,6 +118,9 @@ impl<P: Platform> Writeback<P> {
     }
 
     async fn round(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>, in_call: bool) -> Result<(), Error> {
+        if in_call && let Some(result) = self.round_at_once(file, range).await {
+            return result;
+        }
         // Other requests may pass earlier writes in the device, just as they may pass the round's.
         let _waits = file.device.in_flight.sync_waits(file.pages.slot);
         let failures_before = lock(&file.state).failures.count();
@@ -188,7 +191,17 @@ impl<P: Platform> Writeback<P> {
             state.flushes.has_failed()
         };
         self.base.local().count(Counter::SyncRequests, 1);
-        let result = self.call(file, Operation::Sync).await;
+        let result = self.call_sync(file).await;
+        self.flush_ended(file, failed_before, result).await
+    }
+
+    /// A flush of the file has ended.
+    pub(super) async fn flush_ended(
+        &self,
+        file: &Arc<FileInner>,
+        failed_before: bool,
+        result: Result<(), DeviceError>,
+    ) -> Result<(), Error> {
         if file.device.note_write(result, failed_before) {
             self.base.trace_device(Some(file.device.id()), || Event::DeviceFailing { error: result.err() });
         }

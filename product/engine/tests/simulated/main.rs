@@ -30,6 +30,7 @@ mod space;
 mod stamps;
 #[allow(dead_code, reason = "the tests of `product/budget` share it")]
 mod streams;
+mod sync_at_once;
 mod sync_in_call;
 mod sync_share;
 mod syncing;

@@ -447,6 +447,13 @@ impl HostFile {
         usable.map(|found| Arc::clone(&found.fd))
     }
 
+    /// A descriptor that is open already and goes past the host's page cache.
+    pub(super) fn opened_past_cache(&self, wanted: Use) -> Option<Arc<OwnedFd>> {
+        let descriptors = self.lock();
+        let usable = descriptors.direct.as_ref().filter(|found| wanted == Use::Read || found.writable);
+        usable.filter(|_| !descriptors.direct_refused).map(|found| Arc::clone(&found.fd))
+    }
+
     /// A descriptor for a sync: if possible one that wrote the bytes, since the host reports write errors to that one.
     pub(super) fn opened_for_sync(&self) -> Option<Arc<OwnedFd>> {
         [(Path::Buffered, Use::Write), (Path::Direct, Use::Write), (Path::Buffered, Use::Read)]

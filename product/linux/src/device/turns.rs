@@ -118,25 +118,30 @@ impl<W: Write> TurnsState<W> {
     }
 
     fn admit(&mut self, share: WriteSharing, write: W) -> Option<(Begins, W)> {
-        let free = match share {
+        if self.begin(share) {
+            return Some((Begins::As(share), write));
+        }
+        match share {
+            WriteSharing::Longer if !self.alone => self.longer_next.push_back(write),
+            _ => self.waiting.push_back((share, write)),
+        }
+        None
+    }
+
+    /// Gives a write its turn, if it may begin now.
+    fn begin(&mut self, share: WriteSharing) -> bool {
+        let is_free = match share {
             WriteSharing::Together => !self.alone,
             WriteSharing::Longer => !self.alone && !self.longer,
             WriteSharing::Alone => !self.alone && !self.longer && self.together == 0,
         };
         match share {
-            WriteSharing::Longer if !free && !self.alone => {
-                self.longer_next.push_back(write);
-                return None;
-            }
-            _ if !free => {
-                self.waiting.push_back((share, write));
-                return None;
-            }
+            _ if !is_free => {}
             WriteSharing::Together => self.together += 1,
             WriteSharing::Longer => self.longer = true,
             WriteSharing::Alone => self.alone = true,
         }
-        Some((Begins::As(share), write))
+        is_free
     }
 
     fn admit_waiting(&mut self, begun: &mut StartedWrites<W>) {
@@ -184,6 +189,13 @@ impl Turns {
     pub(super) fn enter(self: &Arc<Self>, share: WriteSharing, flight: Box<Flight>) -> Option<Box<Flight>> {
         let begun = self.lock().enter(share, flight);
         begun.map(|begun| self.give_turn(begun))
+    }
+
+    /// A turn for a write that does not wait for one. None if it would have to.
+    pub(super) fn enter_now(self: &Arc<Self>, share: WriteSharing) -> Option<Turn> {
+        let mut state = self.lock();
+        let begins = state.waiting.is_empty() && state.begin(share);
+        begins.then(|| Turn { turns: Arc::clone(self), share, size: 0 })
     }
 
     fn give_turn(self: &Arc<Self>, (begins, mut flight): (Begins, Box<Flight>)) -> Box<Flight> {

@@ -1,0 +1,177 @@
+//! A round of few pages by the caller that waits for it: one write, one flush, and one change of its pages.
+//!
+//! First the caller takes a request, and claims the file's only run of dirty pages. Then the device gets the bytes, and the
+//! flush. Then the pages become clean and durable at once. Until then they stay under writeback, so no tag has to say that a
+//! flush will follow.
+//!
+//! Owns: which rounds go this way, the order of these steps.
+//! Does not own: the steps of other rounds (`sync`), the effect of each end (`complete`, `sync`).
+//! Invariants: pages are clean after the flush, not before (test `pages_stay_under_writeback_until_the_flush`). If the write
+//! fails, its pages are as after any failed write, and an ordinary round goes on. If the flush fails, they are as after any
+//! failed flush (`a_failed_flush_at_once_leaves_its_pages_dirty`).
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use super::Writeback;
+use super::batch::{Run, claim};
+use super::complete::{Durable, Moved, WriteEnds};
+use crate::cache::nodes::Tag;
+use crate::counters::Counter;
+use crate::devices::DeviceState;
+use crate::devices::file::FileInner;
+use crate::error::{DeviceError, Error};
+use crate::memory::FrameMemory;
+use crate::platform::Platform;
+use crate::request::{Completion, Operation, Request, TransferHere};
+use crate::units::PAGE_BYTES;
+use crate::wait::{Answer, lock};
+
+/// A write whose pages are still under writeback.
+struct Written<P: Platform> {
+    ends: WriteEnds<P>,
+    operation: Operation,
+    memory: FrameMemory,
+    moved: Moved,
+}
+
+impl<P: Platform> Writeback<P> {
+    /// Runs a round at once, if it is one for the whole file, and the file has one run of dirty pages. None: an ordinary round
+    /// has to go on.
+    pub(super) async fn round_at_once(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        range: &Range<u64>,
+    ) -> Option<Result<(), Error>> {
+        if *range != (0..u64::MAX) || !self.take_request_in_call(&file.device) {
+            return None;
+        }
+        let Some((run, is_all)) = self.claim_at_once(file) else {
+            self.release_request(&file.device);
+            return None;
+        };
+        if !is_all {
+            self.submit_write(file, run, true);
+            return None;
+        }
+        let written = self.write_at_once(file, run).await?;
+        self.base.rare_yield().await;
+        // Writes that end from here on owe another flush.
+        let owed = lock(&file.state).flushes.begins();
+        self.base.local().count(Counter::SyncRequests, 1);
+        let result = self.call_sync(file).await;
+        self.base.rare_yield().await;
+        written.end(if result.is_ok() { Durable::Now } else { Durable::Later });
+        // Without earlier writes that owed a flush, no page has a tag to be removed.
+        match result {
+            Ok(()) if !owed => Some(Ok(())),
+            _ => Some(self.flush_ended(file, false, result).await),
+        }
+    }
+
+    /// Takes a request for a caller that writes beside the flusher, if one is free.
+    fn take_request_in_call(&self, device: &DeviceState) -> bool {
+        // A store's syncs pass other writes: the flusher divides its calls.
+        let may = !device.in_flight.allowed().syncs_pass && self.may_write_in_call(device);
+        if !may || !device.try_count_another(self.base.settings(), true) {
+            return false;
+        }
+        let has_slot = device.slots().try_take(1);
+        if !has_slot {
+            self.uncount_write(device);
+        }
+        has_slot
+    }
+
+    /// Claims a run, and says whether it has all dirty pages of the file. None if the file has failed lately, has writes in
+    /// flight, or more dirty pages than one run.
+    fn claim_at_once(&self, file: &FileInner) -> Option<(Run, bool)> {
+        let mut state = lock(&file.state);
+        let has_failed = state.failures.error().is_some() || state.failures.pages() > 0 || state.flushes.has_failed();
+        let is_quiet = !has_failed && !state.is_discarded() && !state.flight.writes() && state.unplaced_from.is_none();
+        if !is_quiet || !state.has_one_run() || file.withholds() {
+            return None;
+        }
+        let bytes_max = file.device.in_flight.allowed().request_bytes.max(PAGE_BYTES);
+        let bytes_max = u64::from(file.device.limits().request_bytes_max).min(bytes_max) as u32;
+        let run = claim(file, &mut state, Tag::Dirty, bytes_max).ok()?;
+        let is_all = run.pages == state.dirty_pages();
+        let first = run.offset / PAGE_BYTES;
+        // Nothing of the file is in flight, so the device has to seek to it.
+        file.device.figures.writes_on(first, (file.pages.slot, first + run.pages));
+        Some((run, is_all))
+    }
+
+    /// Writes a run. None if the write failed, or took so long that it was set aside: then it has ended as any write.
+    async fn write_at_once(self: &Arc<Self>, file: &Arc<FileInner>, run: Run) -> Option<Written<P>> {
+        let (operation, memory, ends) = self.begin_write(file, run, true);
+        let (memory, result) = self.carry(file, operation, memory).await;
+        let moved = ends.end_transfer(operation, result);
+        if !moved.was_aside {
+            self.release_request(&file.device);
+        }
+        let written = Written { ends, operation, memory, moved };
+        match result {
+            Ok(()) if !moved.was_aside => Some(written),
+            _ => {
+                written.end_with(result, Durable::Later);
+                None
+            }
+        }
+    }
+
+    /// Brings bytes to the device: on this thread if it may wait and the device can, or by a request.
+    async fn carry(
+        &self,
+        file: &Arc<FileInner>,
+        operation: Operation,
+        memory: FrameMemory,
+    ) -> (FrameMemory, Result<(), DeviceError>) {
+        if let Operation::Write { offset, .. } = operation
+            && self.base.platform.waits_on_this_thread()
+            && file.device.write_here(&TransferHere::new(&file.backing, offset, &memory)).is_some()
+        {
+            return (memory, Ok(()));
+        }
+        let carried = Arc::new(Carried { memory: Mutex::default(), answer: Answer::default() });
+        let ends = CarriedEnds { file: Arc::clone(file), carried: Arc::clone(&carried) };
+        let request = Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory));
+        file.device.submit(request.for_sync(true));
+        let result = carried.answer.wait().await;
+        let memory = lock(&carried.memory).take();
+        (memory.unwrap_or_else(|| unreachable!("it came with the answer")), result)
+    }
+}
+
+impl<P: Platform> Written<P> {
+    fn end(self, durable: Durable) {
+        self.end_with(Ok(()), durable);
+    }
+
+    fn end_with(self, result: Result<(), DeviceError>, durable: Durable) {
+        self.ends.end_pages(self.operation, self.memory.pieces(), result, (self.moved, durable));
+        self.ends.wake_waiters();
+    }
+}
+
+/// A request that only carries bytes: its waiter ends the pages.
+struct Carried {
+    memory: Mutex<Option<FrameMemory>>,
+    answer: Answer<Result<(), DeviceError>>,
+}
+
+struct CarriedEnds {
+    file: Arc<FileInner>,
+    carried: Arc<Carried>,
+}
+
+impl Completion for CarriedEnds {
+    fn file_bytes(&self) -> u64 {
+        self.file.size()
+    }
+
+    fn completed(self: Box<Self>, _: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
+        *lock(&self.carried.memory) = memory;
+        self.carried.answer.give(result);
+    }
+}
