@@ -67,28 +67,32 @@ impl Ticket {
     }
 }
 
+/// The policy's last answer, which holds until its next.
 #[derive(Clone, Copy)]
-struct Terms {
-    flight: Flight,
-    prices: Prices,
+pub(crate) struct Terms {
+    pub(crate) flight: Flight,
+    pub(super) prices: Prices,
+    /// Whether callers may be refused while the device hangs.
+    pub(crate) may_refuse: bool,
 }
 
 impl InFlight {
     /// The knobs' limits, until the policy is asked.
     pub(super) fn new() -> Self {
-        let terms = Terms { flight: Flight::BY_KNOBS, prices: Prices::PAGES };
+        let terms = Terms { flight: Flight::BY_KNOBS, prices: Prices::PAGES, may_refuse: true };
         let (runs, aside_pages, lead) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         let (waiting, names) = (AtomicU32::new(0), AtomicU32::new(0));
         Self { terms: Mutex::new(terms), runs, aside_pages, waiting, names, lead, order: Mutex::default() }
     }
 
-    fn terms(&self) -> Terms {
+    /// The policy's answer. A step that needs several of its figures asks once.
+    pub(crate) fn terms(&self) -> Terms {
         *lock(&self.terms)
     }
 
     /// Sets the policy's answer.
-    pub(super) fn set(&self, flight: Flight, prices: Prices) {
-        *lock(&self.terms) = Terms { flight, prices };
+    pub(super) fn set(&self, terms: Terms) {
+        *lock(&self.terms) = terms;
     }
 
     pub(crate) fn allowed(&self) -> Flight {
@@ -97,9 +101,9 @@ impl InFlight {
 
     /// The most requests at this moment, with so many pages in flight; never more than `most`. Requests set aside cost
     /// nothing.
-    pub(super) fn requests_now(&self, most: u32, pages: u64) -> u32 {
+    pub(super) fn requests_now(&self, terms: &Terms, most: u32, pages: u64) -> u32 {
         let pages = pages.saturating_sub(self.aside_pages());
-        let Terms { flight, prices } = self.terms();
+        let Terms { flight, prices, .. } = terms;
         let (mut always, mut cost_max) = (flight.requests.max(1), flight.cost_max);
         if cost_max != Cost::MAX && self.names.load(Ordering::Relaxed) > 0 {
             (always, cost_max) = (1, Cost(cost_max.0 / NAMES_PART));
@@ -124,7 +128,7 @@ impl InFlight {
     /// A request with `pages` pages of the file in `slot` is submitted, for a sync or for another reason.
     pub(crate) fn begin(&self, slot: u32, pages: u64, runs: u64, for_sync: bool) -> Ticket {
         self.runs.fetch_add(runs, Ordering::Relaxed);
-        let Terms { flight, prices } = self.terms();
+        let Terms { flight, prices, .. } = self.terms();
         if flight.sync_lead == Cost::MAX {
             return Ticket { runs, number: None };
         }
@@ -191,7 +195,12 @@ impl InFlight {
 
     /// Whether syncs have used enough for other writes, if any, to have their turn.
     pub(crate) fn is_sync_ahead(&self) -> bool {
-        let lead_max = self.allowed().sync_lead;
+        self.is_sync_ahead_by(&self.terms())
+    }
+
+    /// As [`InFlight::is_sync_ahead`], by this answer of the policy.
+    pub(crate) fn is_sync_ahead_by(&self, terms: &Terms) -> bool {
+        let lead_max = terms.flight.sync_lead;
         lead_max != Cost::MAX && Cost(self.lead.load(Ordering::Relaxed)) >= lead_max
     }
 

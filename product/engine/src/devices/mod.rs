@@ -33,6 +33,7 @@ pub(crate) mod state;
 pub(crate) mod status;
 mod table;
 mod totals;
+mod unreported;
 mod unwritable;
 mod usage;
 pub(crate) mod waits;
@@ -59,6 +60,7 @@ use crate::wait::lock;
 pub(crate) use busy::Kind;
 use file::FileInner;
 pub use id::DeviceId;
+use in_flight::Terms;
 pub use ready::ListedFiles;
 pub(crate) use ready::Size;
 use table::FileTable;
@@ -324,29 +326,72 @@ impl Devices {
         moment: Moment,
         question: impl FnOnce(&dyn AnyPolicy, &View, &mut dyn Any, &mut dyn Any) -> T,
     ) -> T {
-        let view = self.view_of(device, moment);
+        let view = self.view_to_ask(device, moment);
         self.policy.ask(&device.memory, |policy, own, shared| question(policy, &view, own, shared))
+    }
+
+    /// A snapshot for a question to the policy, which now knows of all ends.
+    pub(crate) fn view_to_ask(&self, device: &DeviceState, moment: Moment) -> View {
+        let view = self.view_of(device, moment);
+        if self.tell(device, &view) {
+            self.set_room(device, view.clone());
+        }
+        view
+    }
+
+    /// Tells the policy of the ends that it does not know of. Returns whether there were any: then the device's room follows.
+    fn tell(&self, device: &DeviceState, view: &View) -> bool {
+        let mut any = false;
+        for done in device.unreported.take(view.now).into_iter().flatten() {
+            self.policy.ask(&device.memory, |policy, own, shared| policy.completed(view, &done, own, shared));
+            any = true;
+        }
+        any
     }
 
     /// Asks how much may be charged to the device from now on.
     pub(crate) fn refresh_room(&self, device: &DeviceState, moment: Moment) {
-        let view = self.view(device, moment, GlobalCounts::default());
-        self.set_room(device, &view);
+        self.set_room(device, self.view(device, moment, GlobalCounts::default()));
     }
 
-    /// Tells the policy of a write request that has ended, and asks how much may be charged to the device from now on.
-    /// Both use one view, because small requests end often. Not inlined: a test counts its instructions.
+    /// A write request has ended. The policy is told now, if it takes each end by itself, if the sum is due, or if a writer waits
+    /// for the room that follows. Not inlined: a test counts its instructions.
     #[inline(never)]
     pub(crate) fn write_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
-        let mut view = self.view_of(device, moment);
-        self.policy.ask(&device.memory, |policy, own, shared| policy.completed(&view, done, own, shared));
-        view.forget_shared();
-        self.set_room(device, &view);
+        let is_due = device.unreported.add(done, moment.now);
+        if is_due || !self.takes_sums(device) || device.admission().waiting() > 0 {
+            self.tell_and_set_room(device, moment);
+        }
     }
 
-    fn set_room(&self, device: &DeviceState, view: &View) {
-        let (room, flight) = self.policy.room(view, &device.memory);
-        device.in_flight.set(flight, room.prices);
+    /// A read request has ended, and the policy wants to know of reads.
+    pub(crate) fn read_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
+        if !self.takes_sums(device) {
+            return self.ask(device, moment, |policy, view, own, shared| policy.completed(view, done, own, shared));
+        }
+        if device.unreported.add(done, moment.now) {
+            self.tell_and_set_room(device, moment);
+        }
+    }
+
+    /// Tells the policy of the ends, and asks how much may be charged to the device from now on. Both use one view.
+    fn tell_and_set_room(&self, device: &DeviceState, moment: Moment) {
+        let view = self.view_of(device, moment);
+        self.tell(device, &view);
+        self.set_room(device, view);
+    }
+
+    /// Whether the ends of requests are told in sums. Each call to a store counts by itself, since its size and time do.
+    fn takes_sums(&self, device: &DeviceState) -> bool {
+        self.policy.needs().takes_sums && !device.limits().is_store()
+    }
+
+    /// The answer depends on nothing that devices share.
+    fn set_room(&self, device: &DeviceState, mut view: View) {
+        view.forget_shared();
+        let (room, flight, hang) = self.policy.room(&view, &device.memory);
+        let may_refuse = hang.refused_ns < u64::MAX;
+        device.in_flight.set(Terms { flight, prices: room.prices, may_refuse });
         device.admission().set_room(&room);
     }
 

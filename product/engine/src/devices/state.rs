@@ -15,11 +15,12 @@ use super::failures::Failures;
 use super::figures::Figures;
 use super::hang::HangState;
 use super::id::DeviceId;
-use super::in_flight::InFlight;
+use super::in_flight::{InFlight, Terms};
 use super::placing::Placing;
 use super::purses::Purses;
 use super::requests::Requests;
 use super::totals::DirtyTotals;
+use super::unreported::Unreported;
 use super::waits::Waits;
 use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
@@ -50,6 +51,8 @@ pub(crate) struct DeviceState<F> {
     pub(crate) failures: Failures,
     /// The memory of the policy in force about the device.
     pub(crate) memory: DeviceMemory,
+    /// The ends that this policy has not been told of.
+    pub(super) unreported: Unreported,
     /// Whether the policy says that the device is over its limit.
     dirty_exceeded: AtomicBool,
     /// The refusals that the device has reported, as far as the policy knows them.
@@ -86,6 +89,7 @@ impl<F> DeviceState<F> {
             figures,
             failures: Failures::default(),
             memory,
+            unreported: Unreported::default(),
             dirty_exceeded: AtomicBool::new(false),
             too_many: AtomicU64::new(0),
             waits: Waits::default(),
@@ -212,15 +216,21 @@ impl<F> DeviceState<F> {
     /// The most writes in flight: the policy's limit, or the knob's; a quarter of the device's slots is left to
     /// readers.
     pub(crate) fn write_depth(&self, engine: &Settings) -> u32 {
+        self.write_depth_by(&self.in_flight.terms(), engine)
+    }
+
+    fn write_depth_by(&self, terms: &Terms, engine: &Settings) -> u32 {
         let depth = self.limits().depth.max(1);
         let by_knob = || self.knob(engine, PageKnob::WriteDepth) as u32;
-        let most = self.in_flight.allowed().requests_max.unwrap_or_else(by_knob);
+        let most = terms.flight.requests_max.unwrap_or_else(by_knob);
         most.max(1).min((depth - depth / 4).max(1))
     }
 
     /// Whether one more write may be in flight now, for another reason than a sync.
     pub(crate) fn has_room(&self, engine: &Settings) -> bool {
-        let most = self.in_flight.requests_now(self.write_depth(engine), self.charges.writeback());
+        let terms = self.in_flight.terms();
+        let depth = self.write_depth_by(&terms, engine);
+        let most = self.in_flight.requests_now(&terms, depth, self.charges.writeback());
         !self.in_flight.sync_was_passed() && self.requests.writes() < u64::from(most)
     }
 
@@ -231,10 +241,10 @@ impl<F> DeviceState<F> {
 
     /// Counts one more write in flight, if another is allowed now. Fewer are allowed while the cost in flight is at its
     /// limit, and only syncs' writes while one of these was passed.
-    pub(crate) fn try_count_another(&self, engine: &Settings, for_sync: bool) -> bool {
-        let depth = self.write_depth(engine);
-        let most = self.in_flight.requests_now(depth, self.charges.writeback());
-        let passes = for_sync && self.in_flight.allowed().syncs_pass;
+    pub(crate) fn try_count_another(&self, terms: &Terms, engine: &Settings, for_sync: bool) -> bool {
+        let depth = self.write_depth_by(terms, engine);
+        let most = self.in_flight.requests_now(terms, depth, self.charges.writeback());
+        let passes = for_sync && terms.flight.syncs_pass;
         let most = if passes { (most * 2).min(depth) } else { most };
         (for_sync || !self.in_flight.sync_was_passed()) && self.requests.try_count_write(most)
     }

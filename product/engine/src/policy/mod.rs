@@ -78,10 +78,10 @@ impl ActivePolicy {
         question(&*self.policy, own, &mut **lock(shared))
     }
 
-    /// Asks for a device's room and its limits in flight: reads nothing that devices share.
-    pub(crate) fn room(&self, view: &View, device: &DeviceMemory) -> (Room, Flight) {
+    /// Asks for a device's room, its limits in flight and its limits for hangs: reads nothing that devices share.
+    pub(crate) fn room(&self, view: &View, device: &DeviceMemory) -> (Room, Flight, HangLimits) {
         let own = &mut **lock(&device.0);
-        (self.policy.room(view, own), self.policy.flight(view, own))
+        (self.policy.room(view, own), self.policy.flight(view, own), self.policy.hang_limits(view, own))
     }
 
     /// Asks how to treat a file that was looked at: reads no memory.

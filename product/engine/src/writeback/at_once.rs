@@ -20,6 +20,7 @@ use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::DeviceState;
 use crate::devices::file::FileInner;
+use crate::devices::in_flight::Terms;
 use crate::error::{DeviceError, Error};
 use crate::memory::FrameMemory;
 use crate::platform::Platform;
@@ -43,10 +44,11 @@ impl<P: Platform> Writeback<P> {
         file: &Arc<FileInner>,
         range: &Range<u64>,
     ) -> Option<Result<(), Error>> {
-        if *range != (0..u64::MAX) || !self.take_request_in_call(&file.device) {
+        let terms = file.device.in_flight.terms();
+        if *range != (0..u64::MAX) || !self.take_request_in_call(&file.device, &terms) {
             return None;
         }
-        let Some((run, is_all)) = self.claim_at_once(file) else {
+        let Some((run, is_all)) = claim_at_once(file, &terms) else {
             self.release_request(&file.device);
             return None;
         };
@@ -70,10 +72,10 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Takes a request for a caller that writes beside the flusher, if one is free.
-    fn take_request_in_call(&self, device: &DeviceState) -> bool {
+    fn take_request_in_call(&self, device: &DeviceState, terms: &Terms) -> bool {
         // A store's syncs pass other writes: the flusher divides its calls.
-        let may = !device.in_flight.allowed().syncs_pass && self.may_write_in_call(device);
-        if !may || !device.try_count_another(self.base.settings(), true) {
+        let may = !terms.flight.syncs_pass && self.may_write_beside(device, terms);
+        if !may || !device.try_count_another(terms, self.base.settings(), false) {
             return false;
         }
         let has_slot = device.slots().try_take(1);
@@ -81,25 +83,6 @@ impl<P: Platform> Writeback<P> {
             self.uncount_write(device);
         }
         has_slot
-    }
-
-    /// Claims a run, and says whether it has all dirty pages of the file. None if the file has failed lately, has writes in
-    /// flight, or more dirty pages than one run.
-    fn claim_at_once(&self, file: &FileInner) -> Option<(Run, bool)> {
-        let mut state = lock(&file.state);
-        let has_failed = state.failures.error().is_some() || state.failures.pages() > 0 || state.flushes.has_failed();
-        let is_quiet = !has_failed && !state.is_discarded() && !state.flight.writes() && state.unplaced_from.is_none();
-        if !is_quiet || !state.has_one_run() || file.withholds() {
-            return None;
-        }
-        let bytes_max = file.device.in_flight.allowed().request_bytes.max(PAGE_BYTES);
-        let bytes_max = u64::from(file.device.limits().request_bytes_max).min(bytes_max) as u32;
-        let run = claim(file, &mut state, Tag::Dirty, bytes_max).ok()?;
-        let is_all = run.pages == state.dirty_pages();
-        let first = run.offset / PAGE_BYTES;
-        // Nothing of the file is in flight, so the device has to seek to it.
-        file.device.figures.writes_on(first, (file.pages.slot, first + run.pages));
-        Some((run, is_all))
     }
 
     /// Writes a run. None if the write failed, or took so long that it was set aside: then it has ended as any write.
@@ -141,6 +124,25 @@ impl<P: Platform> Writeback<P> {
         let memory = lock(&carried.memory).take();
         (memory.unwrap_or_else(|| unreachable!("it came with the answer")), result)
     }
+}
+
+/// Claims a run, and says whether it has all dirty pages of the file. None if the file has failed lately, has writes in
+/// flight, or more dirty pages than one run.
+fn claim_at_once(file: &FileInner, terms: &Terms) -> Option<(Run, bool)> {
+    let mut state = lock(&file.state);
+    let has_failed = state.failures.error().is_some() || state.failures.pages() > 0 || state.flushes.has_failed();
+    let is_quiet = !has_failed && !state.is_discarded() && !state.flight.writes() && state.unplaced_from.is_none();
+    if !is_quiet || !state.has_one_run() || file.withholds() {
+        return None;
+    }
+    let bytes_max = terms.flight.request_bytes.max(PAGE_BYTES);
+    let bytes_max = u64::from(file.device.limits().request_bytes_max).min(bytes_max) as u32;
+    let run = claim(file, &mut state, Tag::Dirty, bytes_max).ok()?;
+    let is_all = run.pages == state.dirty_pages();
+    let first = run.offset / PAGE_BYTES;
+    // Nothing of the file is in flight, so the device has to seek to it.
+    file.device.figures.writes_on(first, (file.pages.slot, first + run.pages));
+    Some((run, is_all))
 }
 
 impl<P: Platform> Written<P> {

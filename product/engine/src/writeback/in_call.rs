@@ -16,6 +16,7 @@ use super::Writeback;
 use crate::cache::nodes::Tag;
 use crate::devices::DeviceState;
 use crate::devices::file::{FileInner, Part, SharedRound};
+use crate::devices::in_flight::Terms;
 use crate::platform::Platform;
 use crate::policy::Turn;
 use crate::rare::Rare;
@@ -96,7 +97,7 @@ impl<P: Platform> Writeback<P> {
         let base = &self.base;
         let waits = base.platform.waits_on_this_thread() || base.cache.rare.is_forced(Rare::SyncInCall);
         // A thread in a system call cannot go.
-        waits && base.ask(&file.device, |policy, view, own, _| policy.hang_limits(view, own)).refused_ns == u64::MAX
+        waits && !file.device.in_flight.terms().may_refuse
     }
 
     /// The round that falls to a caller of it, if `runs_itself`. Otherwise its drop leaves it to a task.
@@ -113,7 +114,8 @@ impl<P: Platform> Writeback<P> {
 
     /// Gives the file a turn to write marked pages; the flusher writes the rest.
     pub(super) async fn write_marked(self: &Arc<Self>, file: &Arc<FileInner>) {
-        if self.may_write_in_call(&file.device) {
+        let terms = file.device.in_flight.terms();
+        if self.may_write_beside(&file.device, &terms) && file.device.has_room(self.base.settings()) {
             let kept_off = lock(&file.state).marks.keeps_off_list_for_sync();
             let mut turn = self.begin_turn(Arc::clone(file), Turn::Sync);
             self.write_slice(&mut turn).await;
@@ -129,14 +131,13 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Whether a caller may write beside the flusher: a request is free, and no other writes go before syncs.
-    pub(super) fn may_write_in_call(&self, device: &DeviceState) -> bool {
-        if device.in_flight.is_sync_ahead() {
-            if device.agenda().others_are_due() {
-                return false;
-            }
+    /// Whether a caller may write beside the flusher, as soon as a request is free: no other writes go before syncs.
+    pub(super) fn may_write_beside(&self, device: &DeviceState, terms: &Terms) -> bool {
+        let is_ahead = device.in_flight.is_sync_ahead_by(terms);
+        if is_ahead && !device.agenda().others_are_due() {
             device.in_flight.nothing_but_syncs();
+            return true;
         }
-        device.has_room(self.base.settings())
+        !is_ahead
     }
 }

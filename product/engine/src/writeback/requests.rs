@@ -34,7 +34,7 @@ impl<P: Platform> Writeback<P> {
         let depth = device.write_depth(settings);
         let extra = batch.0 > 0 && device.requests().try_count_write(depth + depth / 2);
         batch.0 = batch.0.saturating_sub(1);
-        let free = || device.try_count_another(settings, for_sync);
+        let free = || device.try_count_another(&device.in_flight.terms(), settings, for_sync);
         let waits = !extra && !free();
         if waits {
             let noted = device.in_flight.waits();

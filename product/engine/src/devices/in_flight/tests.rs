@@ -3,6 +3,10 @@ use super::*;
 const PRICES: Prices = Prices { page: Cost(1), run: Cost(100) };
 const SLOT: u32 = 7;
 
+fn set(device: &InFlight, flight: Flight) {
+    device.set(Terms { flight, prices: PRICES, may_refuse: false });
+}
+
 #[test]
 fn so_many_requests_follow_whatever_they_cost_and_more_while_they_are_cheap() {
     let flight = Flight { requests: 4, cost_max: Cost(1000), ..Flight::BY_KNOBS };
@@ -18,12 +22,12 @@ fn so_many_requests_follow_whatever_they_cost_and_more_while_they_are_cheap() {
     ];
     for (pages, runs, most, now) in table {
         let device = InFlight::new();
-        assert_eq!(device.requests_now(most, pages), most, "the knobs look at no cost");
-        device.set(flight, PRICES);
+        assert_eq!(device.requests_now(&device.terms(), most, pages), most, "the knobs look at no cost");
+        set(&device, flight);
         device.begin(SLOT, pages, runs, false);
-        assert_eq!(device.requests_now(most, pages), now, "{pages} pages in {runs} runs, of {most}");
-        device.set(Flight { requests: 0, ..flight }, PRICES);
-        assert!(device.requests_now(most, pages) >= 1, "an idle device is given something");
+        assert_eq!(device.requests_now(&device.terms(), most, pages), now, "{pages} pages in {runs} runs, of {most}");
+        set(&device, Flight { requests: 0, ..flight });
+        assert!(device.requests_now(&device.terms(), most, pages) >= 1, "an idle device is given something");
     }
 }
 
@@ -34,27 +38,27 @@ fn while_names_are_made_durable_an_eighth_may_be_in_flight() {
     let device = InFlight::new();
     let _ticket = device.begin(SLOT, 125, 0, false);
     device.names_begin();
-    assert_eq!(device.requests_now(32, 125), 32, "the knobs look at no cost");
-    device.set(Flight { requests: 4, cost_max: Cost(1000), ..Flight::BY_KNOBS }, PRICES);
-    assert_eq!(device.requests_now(32, 124), 32);
-    assert_eq!(device.requests_now(32, 125), 1);
+    assert_eq!(device.requests_now(&device.terms(), 32, 125), 32, "the knobs look at no cost");
+    set(&device, Flight { requests: 4, cost_max: Cost(1000), ..Flight::BY_KNOBS });
+    assert_eq!(device.requests_now(&device.terms(), 32, 124), 32);
+    assert_eq!(device.requests_now(&device.terms(), 32, 125), 1);
     device.names_begin();
     assert!(!device.names_end());
-    assert_eq!(device.requests_now(32, 125), 1, "one is left");
+    assert_eq!(device.requests_now(&device.terms(), 32, 125), 1, "one is left");
     assert!(device.names_end(), "the last: who waits looks again");
-    assert_eq!(device.requests_now(32, 125), 32);
+    assert_eq!(device.requests_now(&device.terms(), 32, 125), 32);
 }
 
 #[test]
 fn a_request_set_aside_costs_nothing_and_no_sync_waits_for_it_ahead_of_others() {
     let device = InFlight::new();
-    device.set(Flight { requests: 4, cost_max: Cost(1000), ..Flight::BY_KNOBS }, PRICES);
+    set(&device, Flight { requests: 4, cost_max: Cost(1000), ..Flight::BY_KNOBS });
     let ticket = device.begin(SLOT, 1000, 1, true);
-    assert_eq!(device.requests_now(32, 1000), 4);
+    assert_eq!(device.requests_now(&device.terms(), 32, 1000), 4);
     device.set_aside(ticket, 1000);
-    assert_eq!((device.requests_now(32, 1000), device.runs(), device.aside_pages()), (32, 0, 1000));
+    assert_eq!((device.requests_now(&device.terms(), 32, 1000), device.runs(), device.aside_pages()), (32, 0, 1000));
     device.take_back(ticket, 1000);
-    assert_eq!((device.requests_now(32, 1000), device.runs(), device.aside_pages()), (4, 1, 0));
+    assert_eq!((device.requests_now(&device.terms(), 32, 1000), device.runs(), device.aside_pages()), (4, 1, 0));
     device.end(ticket);
     assert_eq!(device.runs(), 0);
 }
@@ -64,7 +68,7 @@ fn a_sync_goes_first_until_it_has_used_its_lead_and_then_by_turns() {
     let device = InFlight::new();
     device.begin(SLOT, 1 << 40, 1, true);
     assert!(!device.is_sync_ahead(), "syncs first always");
-    device.set(Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS }, PRICES);
+    set(&device, Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS });
     // A seek there and back: 201 each.
     for number in 0..5 {
         assert!(!device.is_sync_ahead(), "sync {number}");
@@ -91,7 +95,7 @@ fn a_sync_that_was_passed_keeps_others_back_until_it_ends() {
     let (early, _) = (device.begin(SLOT, 1, 1, true), device.begin(SLOT, 1, 1, false));
     device.end(early);
     assert!(!device.sync_was_passed(), "the knobs know no passing");
-    device.set(flight, PRICES);
+    set(&device, flight);
     let [stream, sync, other, last] = [false, true, false, true].map(|for_sync| device.begin(SLOT, 1, 1, for_sync));
     device.end(stream);
     assert!(!device.sync_was_passed(), "it was submitted before");
@@ -106,7 +110,7 @@ fn a_sync_that_was_passed_keeps_others_back_until_it_ends() {
 #[test]
 fn what_was_in_flight_to_a_file_before_its_sync_is_not_passed_for_ever_either() {
     let device = InFlight::new();
-    device.set(Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS }, PRICES);
+    set(&device, Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS });
     let [before, other, last] = [SLOT, SLOT + 1, SLOT + 1].map(|slot| device.begin(slot, 1, 1, false));
     device.end(other);
     assert!(!device.sync_was_passed(), "nobody waits for it");
