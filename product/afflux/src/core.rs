@@ -7,6 +7,7 @@
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use afflux_engine::{Engine, Platform};
@@ -63,6 +64,18 @@ impl Core {
         work: Pin<&mut impl Future<Output = Result<T, Error>>>,
     ) -> Result<T, Error> {
         self.enter(stripe, || self.wait(stripe, work))
+    }
+
+    /// Runs work on a file that most often waits in the host alone, on this thread.
+    pub(crate) fn block_here<T>(
+        &self,
+        stripe: u64,
+        mut work: Pin<&mut impl Future<Output = Result<T, Error>>>,
+    ) -> Result<T, Error> {
+        self.enter(stripe, || match self.platform().poll_here(work.as_mut()) {
+            Poll::Ready(result) => result,
+            Poll::Pending => self.wait(stripe, work),
+        })
     }
 
     /// Waits inside a call, on this thread.

@@ -137,6 +137,11 @@ impl File {
         Ok(self.core().block(self.stripe(), work)?)
     }
 
+    fn block_here<T>(&self, work: Pin<&mut impl Future<Output = Result<T, Error>>>) -> io::Result<T> {
+        self.0.gate.check()?;
+        Ok(self.core().block_here(self.stripe(), work)?)
+    }
+
     async fn pass<T>(&self, work: Pin<&mut impl Future<Output = Result<T, Error>>>) -> io::Result<T> {
         Ok(self.core().pass(self.stripe(), work).await?)
     }
@@ -442,7 +447,7 @@ impl File {
     /// tried again, and every sync fails until they are durable. So an error is never lost, and a later sync that
     /// succeeds can be trusted.
     pub fn sync_data(&self) -> io::Result<()> {
-        self.block(pin!(self.core().sync(&self.0.file)))
+        self.block_here(pin!(self.core().sync(&self.0.file)))
     }
 
     /// [`File::sync_data`], awaited. If it is dropped before it ends, durability is unknown; the writing goes on.
@@ -460,7 +465,7 @@ impl File {
     /// # Errors
     /// As [`File::sync_data`].
     pub fn sync_all(&self) -> io::Result<()> {
-        self.block(pin!(self.sync_all_work()))
+        self.block_here(pin!(self.sync_all_work()))
     }
 
     /// [`File::sync_all`], awaited. If it is dropped before it ends, durability is unknown.

@@ -7,7 +7,7 @@
 //! continue the task's work. A caller may start the reactors with a callback for panics instead.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -98,6 +98,24 @@ pub struct LinuxPlatform {
 thread_local! {
     /// This thread's reactors for its waits, one for each platform.
     static WAITING: RefCell<Vec<(Weak<Shared>, Rc<Reactor>)>> = const { RefCell::new(Vec::new()) };
+    /// Whether this thread polls work in [`LinuxPlatform::poll_here`].
+    static POLLS_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Until it is dropped, this thread polls work that may wait in a system call.
+struct PollsHere;
+
+impl PollsHere {
+    fn begin() -> Self {
+        POLLS_HERE.set(true);
+        Self
+    }
+}
+
+impl Drop for PollsHere {
+    fn drop(&mut self) {
+        POLLS_HERE.set(false);
+    }
 }
 
 struct Shared {
@@ -280,6 +298,17 @@ impl LinuxPlatform {
         Ok(output)
     }
 
+    /// Polls work once, on a thread that may wait in the host's system calls meanwhile. Work that needs nothing else has ended
+    /// then, and no reactor was entered. Otherwise the caller goes on with [`LinuxPlatform::try_block_on`]. Pending, without a
+    /// poll, if this thread is one of its reactors or polls already: its other work would wait, too.
+    pub fn poll_here<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+        if self.drives_this_thread() || POLLS_HERE.get() {
+            return Poll::Pending;
+        }
+        let _polls = PollsHere::begin();
+        work.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
     /// Does work that a task of another program awaits. The work never sees the task's waker: the waker is called where
     /// no lock is held, and a panic in it ends there.
     pub async fn for_foreign_task<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> T {
@@ -426,9 +455,10 @@ impl Platform for LinuxPlatform {
         YieldOnce { yielded: false }
     }
 
-    /// Whether this thread waits in [`LinuxPlatform::block_on`], so that it may also wait for the host.
+    /// Whether this thread waits in [`LinuxPlatform::block_on`] or polls in [`LinuxPlatform::poll_here`], so that it may also
+    /// wait for the host.
     fn waits_on_this_thread(&self) -> bool {
-        self.current_reactor().is_some_and(|reactor| !reactor.stays())
+        POLLS_HERE.get() || self.current_reactor().is_some_and(|reactor| !reactor.stays())
     }
 
     fn unwatched_ns(&self) -> u64 {

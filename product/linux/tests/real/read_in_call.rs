@@ -13,7 +13,7 @@ use std::thread;
 use afflux_engine::counters::Counter;
 use afflux_engine::settings::Settings;
 use afflux_engine::{
-    Backing, Device, DeviceError, Engine, Error, File, Limits, Operation, Platform, ReadHere, Request,
+    Backing, Device, DeviceError, Engine, Error, File, Limits, Operation, Platform, Request, TransferHere,
 };
 use afflux_frames::Frames;
 use afflux_linux::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
@@ -44,7 +44,7 @@ impl Device for NotedDisk {
         self.disk.submit(request);
     }
 
-    fn read_here(&self, read: &ReadHere<'_>) -> Option<Result<(), DeviceError>> {
+    fn read_here(&self, read: &TransferHere<'_>) -> Option<Result<(), DeviceError>> {
         if let Some((arrives, goes_on)) = self.gate.lock().unwrap().take() {
             arrives.send(()).unwrap();
             goes_on.recv().unwrap();
