@@ -21,7 +21,6 @@ use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
 use crate::platform::Platform;
-use crate::request::Operation;
 use crate::trace::Event;
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
