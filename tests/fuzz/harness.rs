@@ -104,6 +104,11 @@ impl FuzzedServer {
         assert!(whole.closed || whole == cut, "cut by {how}: {whole:?}, {cut:?}");
     }
 
+    /// The replies to all calls of [`Self::seeds`], each byte of them.
+    pub fn replies(&self) -> Vec<u8> {
+        self.seeds().iter().flat_map(|stream| self.feed(stream, |_| stream.len()).1).collect()
+    }
+
     /// The results of one call.
     fn call(&self, procedure: (u32, u32), arguments: &[u8]) -> Vec<u8> {
         let (_, output) = self.feed(&record(1, procedure, arguments), |_| usize::MAX);

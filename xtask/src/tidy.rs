@@ -6,6 +6,7 @@
 //! example that breaks it; only this module reads the repository.
 
 mod absences;
+mod apart;
 mod circles;
 mod documents;
 mod english;
@@ -50,6 +51,7 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     violations.extend(waits::absent(&paths));
     files.iter().for_each(|file| violations.extend(absences::check(file)));
     violations.extend(absences::missing(&files));
+    files.iter().for_each(|file| violations.extend(apart::check(file)));
     violations.extend(circles::check(&files));
     violations.extend(tests_of_rules(&files)?);
     // Pages of the notebook are never edited: they name files as these were called then.

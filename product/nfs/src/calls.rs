@@ -7,10 +7,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::arguments;
-use crate::mount;
-use crate::rpc::Refusal;
 use crate::status::Status;
+use crate::v3::arguments;
+use crate::v3::mount;
+use crate::wire::rpc::Refusal;
 
 /// Refusals and other outcomes of a record, after the procedures.
 const OTHERS: [&str; 11] = [

@@ -12,38 +12,28 @@
 
 #![forbid(unsafe_code)]
 
-mod admission;
-mod arguments;
-mod batch;
-mod callers;
 mod calls;
-mod client_share;
 mod connection;
-mod kept_replies;
 mod knobs;
 pub mod limits;
-mod mount;
-mod permitted;
+mod operations;
 mod places;
-mod procedures;
-mod record;
-mod reply;
-mod reply_cache;
-pub mod rpc;
 mod server;
 mod status;
+mod v3;
+mod wire;
 mod workers;
-mod xdr;
 
-pub use admission::{Admission, GroupsOf, Network, Rules, Squash};
 pub use connection::Connection;
-pub use kept_replies::ReplyWords;
 pub use knobs::{KNOBS, NfsKnob};
-pub use mount::MOUNTS_MAX;
 pub use places::Places;
-pub use record::{FRAGMENTS_MAX, RECORD_BYTES_MAX};
-pub use reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
 pub use server::Server;
+pub use v3::kept_replies::ReplyWords;
+pub use v3::mount::MOUNTS_MAX;
+pub use v3::reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
+pub use wire::admission::{Admission, GroupsOf, Network, Rules, Squash};
+pub use wire::record::{FRAGMENTS_MAX, RECORD_BYTES_MAX};
+pub use wire::rpc;
 
 /// Reads `record`, one record without its mark, as far as that needs no volume: header, credentials and arguments.
 /// Returns whether it contains a call with readable arguments. For fuzzers: it returns for any bytes.
@@ -51,9 +41,9 @@ pub fn decodes(record: &bytes::Bytes) -> bool {
     let rpc::Incoming::Call(call) = rpc::parse(record) else {
         return false;
     };
-    if (call.procedure as usize) < arguments::PROCEDURES.len() {
+    if (call.procedure as usize) < v3::arguments::PROCEDURES.len() {
         let claimed = rpc::claim(&record[call.credential.0..call.credential.1]);
-        claimed.is_ok() && arguments::Arguments::decode(call.procedure, record, call.arguments_at).is_ok()
+        claimed.is_ok() && v3::arguments::Arguments::decode(call.procedure, record, call.arguments_at).is_ok()
     } else {
         false
     }

@@ -11,16 +11,16 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use afflux_frontend::{Peer, Recording};
 use afflux_volume::{Client, KnobId, Platform, Volume, WhichKnob};
 
-use crate::admission::Admission;
-use crate::callers::Callers;
 use crate::calls::{Calls, Event};
-use crate::client_share::Clients;
 use crate::connection::Connection;
-use crate::kept_replies::{KeptReplies, ReplyWords};
 use crate::knobs::NfsKnob;
-use crate::mount::Mounts;
 use crate::places::Places;
-use crate::reply_cache::ReplyCache;
+use crate::v3::kept_replies::{KeptReplies, ReplyWords};
+use crate::v3::mount::Mounts;
+use crate::v3::reply_cache::ReplyCache;
+use crate::wire::admission::Admission;
+use crate::wire::callers::Callers;
+use crate::wire::client_share::Clients;
 use crate::workers::Spares;
 
 /// Connections of one party that may be full at the same time. More share their memory: a client that opens many must not

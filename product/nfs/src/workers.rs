@@ -19,8 +19,8 @@ use bytes::BytesMut;
 use futures_util::future::BoxFuture;
 use futures_util::task::AtomicWaker;
 
-use crate::procedures::{self, Waiting};
-use crate::reply::Reply;
+use crate::v3::procedures::{self, Waiting};
+use crate::wire::reply::Reply;
 
 /// Idle workers that stay: each takes some 11 KiB.
 const KEPT: usize = 8;

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, unreachable_pub, dead_code, reason = "tests")]
 
 //! rule: a WRITE or COMMIT over a connection in use allocates no memory, except for its own writeback
-//! kept in: `product/nfs/src/workers.rs`, `product/nfs/src/batch.rs`
+//! kept in: `product/nfs/src/workers.rs`, `product/nfs/src/wire/batch.rs`
 
 #[path = "protocol/peer.rs"]
 mod peer;

@@ -127,3 +127,15 @@ fn many_changed_streams_are_answered_alike_however_they_are_cut() {
         |name: &str, otherwise| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise);
     fuzz(number("AFFLUX_FUZZ_SEED", 2), number("AFFLUX_FUZZ_EXECUTIONS", 1_000_000));
 }
+
+/// The replies to a corpus of all procedures, as they were before version 4 came beside version 3.
+#[test]
+fn replies_of_version_3_are_the_recorded_ones() {
+    const RECORDED: (usize, u64) = (13_064, 8_883_372_224_694_374_715);
+    let replies = FuzzedServer::new().replies();
+    // FNV-1a: the sum of a long text, for a constant.
+    let sum = replies
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    assert_eq!((replies.len(), sum), RECORDED);
+}

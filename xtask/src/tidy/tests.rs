@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Violation, absences, check, circles, documents, imports, lexer, sources};
+use super::{Violation, absences, apart, check, circles, documents, imports, lexer, sources};
 use crate::repository::TextFile;
 
 const HEADER: &str = "//! Purpose.\n//!\n//! Owns: a.\n//! Does not own: b.\n//! Invariants: c.\n";
@@ -321,4 +321,13 @@ fn an_error_may_not_pass_for_an_absence_where_everything_is_looked_for() {
     assert_eq!(found("product/nfs/src/rpc.rs", "fn f() { look().ok()? }"), 0);
     assert_eq!(found("product/volume/src/handles/search.rs", "fn f() { match look() { Err(NotFound) => {} } }"), 0);
     assert_eq!(absences::missing(&[]).len(), 3);
+}
+
+#[test]
+fn finds_a_version_that_names_the_other() {
+    let count = |path: &str, text: &str| apart::check(&TextFile { path: path.to_owned(), text: text.to_owned() }).len();
+    assert_eq!(count("product/nfs/src/v3/mount.rs", "use crate::v4::state;"), 1);
+    assert_eq!(count("product/nfs/src/v4/codec.rs", "use super::super::v3::arguments;"), 1);
+    assert_eq!(count("product/nfs/src/v4/codec.rs", "use super::state; // as v3 does"), 0);
+    assert_eq!(count("product/nfs/src/connection.rs", "use crate::{v3, v4};"), 0);
 }

@@ -147,7 +147,7 @@ fn none(faults: &[String]) {
 }
 
 // rule: each error of each call to the host is told to an NFS client by a status that the procedure may return
-// kept in: `product/nfs/src/permitted.rs`
+// kept in: `product/nfs/src/v3/permitted.rs`
 #[test]
 fn each_error_of_each_call_to_the_host_is_told_by_a_status_that_the_procedure_may_return() {
     let (mut faults, calls) = (Vec::new(), names());

@@ -1,7 +1,7 @@
 //! Replies that outlive a killed server. A later server is one over the same words, with nothing else of the first.
 //!
 //! rule: a call that changes something, and that a client repeats after a kill, is done once and gets its first reply
-//! kept in: `product/nfs/src/kept_replies.rs`, `product/volume/src/names/repeated.rs`
+//! kept in: `product/nfs/src/v3/kept_replies.rs`, `product/volume/src/names/repeated.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -194,12 +194,18 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "product/nfs",
-        files: &["calls", "connection", "mount", "server"],
+        files: &["calls", "connection", "server", "v3/mount"],
         reason: "a call answers through its connection, and both are of a server",
     },
     PermittedCircle {
         name: "product/nfs",
-        files: &["procedures", "procedures/attributes", "procedures/data", "procedures/listing", "procedures/names"],
+        files: &[
+            "v3/procedures",
+            "v3/procedures/attributes",
+            "v3/procedures/data",
+            "v3/procedures/listing",
+            "v3/procedures/names",
+        ],
         reason: "the root dispatches to the procedures, which take its context of a call",
     },
     PermittedCircle {

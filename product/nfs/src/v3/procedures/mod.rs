@@ -9,27 +9,18 @@ mod attributes;
 mod data;
 mod listing;
 mod names;
-mod operations;
 
 use std::sync::Arc;
 
-use afflux_volume::{Before, Caller, Client, Inode, Kind, Platform, Volume};
+use afflux_volume::{Before, Caller, Inode, Kind, Platform, Volume};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 
-use self::operations::{AtOnce, Ended, Operations, Stop, Task, attributes_if_any};
-use crate::arguments::Arguments;
-use crate::batch::Batch;
-use crate::reply::{Draft, Reply};
+use crate::operations::{AtOnce, Ended, OnBehalf, Operations, Stop, Task, attributes_if_any};
 use crate::status::Status;
-
-/// The caller of a call.
-pub(crate) struct OnBehalf {
-    /// The user that it is carried out as.
-    pub(crate) caller: Caller,
-    /// The client that its reads and writes count for.
-    pub(crate) client: Client,
-}
+use crate::v3::arguments::Arguments;
+use crate::wire::batch::Batch;
+use crate::wire::reply::{Draft, Reply};
 
 /// A call with all that it needs to wait, and the beginning of its reply.
 pub(crate) struct Waiting {
@@ -71,7 +62,7 @@ pub(crate) fn try_answer<P: Platform>(
         }
     }
     if draft.written() != Status::Ok {
-        draft.permit(arguments.procedure());
+        draft.restate(draft.written().permitted(arguments.procedure()));
     }
     Some(batch.end(draft))
 }
@@ -94,7 +85,7 @@ pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, call: Waiting) ->
         Err(Stop::WouldWait) => unreachable!("a call that may wait has stopped instead"),
     }
     if draft.written() != Status::Ok {
-        draft.permit(procedure);
+        draft.restate(draft.written().permitted(procedure));
     }
     draft.finish()
 }

@@ -6,7 +6,7 @@
 
 use afflux_frontend::{Claim, GROUPS_MAX};
 
-use crate::xdr::{Reader, Writer, XdrError};
+use crate::wire::xdr::{Reader, Writer, XdrError};
 
 const CALL: u32 = 0;
 const REPLY: u32 = 1;

@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use afflux_volume::{Caller, Inode, MOUNT_PATH_BYTES_MAX, Platform, VolumeError};
 
-use crate::reply::{Draft, Reply};
-use crate::rpc;
 use crate::server::Server;
 use crate::status::Status;
-use crate::xdr::{Reader, XdrError};
+use crate::wire::reply::{Draft, Reply};
+use crate::wire::rpc;
+use crate::wire::xdr::{Reader, XdrError};
 
 /// The names of the procedures by number, as counters.
 pub(crate) const PROCEDURES: [&str; 6] =

@@ -48,6 +48,26 @@ pub(crate) const fn opaque_bytes(len: usize) -> usize {
     4 + len + padding(len)
 }
 
+/// A handle, a name or data: its place in the record of the call. Of a handle only the length has been checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    at: u32,
+    len: u32,
+}
+
+impl From<Range<usize>> for Field {
+    fn from(range: Range<usize>) -> Self {
+        Self { at: range.start as u32, len: range.len() as u32 }
+    }
+}
+
+impl Field {
+    /// The place of its bytes.
+    pub(crate) fn range(self) -> Range<usize> {
+        self.at as usize..self.at as usize + self.len as usize
+    }
+}
+
 /// Reads fields in order from the bytes of a record.
 #[derive(Clone)]
 pub(crate) struct Reader<'a> {
@@ -218,6 +238,16 @@ impl Writer {
     /// Overwrites four bytes written before.
     pub(crate) fn patch_u32(&mut self, at: usize, value: u32) {
         self.bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
+    }
+
+    /// The bytes written from `at` on.
+    pub(crate) fn since(&self, at: usize) -> &[u8] {
+        &self.bytes[at..]
+    }
+
+    /// The bytes written from `from` to `to`.
+    pub(crate) fn between(&self, from: usize, to: usize) -> &[u8] {
+        &self.bytes[from..to]
     }
 
     /// Drops everything after the first `len` bytes.

@@ -13,10 +13,11 @@ use afflux_volume::{
 };
 
 use super::failed;
-use super::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};
-use crate::arguments::{Creation, DirOpArgs, Field, Node};
-use crate::reply::Draft;
+use crate::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};
 use crate::status::Status;
+use crate::v3::arguments::{Creation, DirOpArgs, Node};
+use crate::wire::reply::Draft;
+use crate::wire::xdr::Field;
 
 type CreateOutcome<P> = Outcome<(Arc<Inode<P>>, Attributes)>;
 

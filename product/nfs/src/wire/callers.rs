@@ -9,8 +9,8 @@
 use afflux_frontend::Claim;
 use afflux_volume::{Caller, Client};
 
-use crate::admission::{ActingUser, PeerRights, Squash};
-use crate::rpc::{self, Refusal};
+use crate::wire::admission::{ActingUser, PeerRights, Squash};
+use crate::wire::rpc::{self, Refusal};
 
 /// Most credentials that are kept, for users who use one mount at the same time.
 const KNOWN_MAX: usize = 8;

@@ -6,12 +6,12 @@
 
 use afflux_volume::{AttributeChange, FILE_BYTES_MAX, Kind, Platform, Timestamp, VolumeError};
 
-use super::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};
 use super::{check_regular, failed};
-use crate::arguments::Field;
 use crate::limits::{DATA_BYTES_MULTIPLE, DATA_BYTES_PREFERRED, LISTING_BYTES_MAX, READ_BYTES_MAX, WRITE_BYTES_MAX};
-use crate::reply::Draft;
+use crate::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};
 use crate::status::Status;
+use crate::wire::reply::Draft;
+use crate::wire::xdr::Field;
 
 pub(super) async fn get<P: Platform>(on: &impl Operations<P>, draft: &mut Draft, object: Field) -> Ended {
     let inode = on.resolve(object).await?;

@@ -13,12 +13,14 @@ use std::sync::Arc;
 use afflux_volume::{Consistency, FILE_BYTES_MAX, Inode, Platform, ReadBytes, ReadResult, Use};
 use bytes::Bytes;
 
-use super::operations::{Ended, Operations, Stop, Task, consistency_now};
 use super::{check_regular, failed};
-use crate::arguments::{Extent, Field, Stability};
 use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
-use crate::reply::{Data, Draft};
+use crate::operations::Stability;
+use crate::operations::{Ended, Operations, Stop, Task, consistency_now};
 use crate::status::Status;
+use crate::v3::arguments::Extent;
+use crate::wire::reply::{Data, Draft};
+use crate::wire::xdr::Field;
 
 /// Bytes to read from the volume for a request of `count` bytes: at most a reply's limit, and none past the largest
 /// offset of a file.

@@ -1,4 +1,4 @@
-//! The volume's operations for one call, with waiting or without.
+//! The volume's operations for one call of any version, with waiting or without.
 //!
 //! Owns: the way in which each operation is tried without a wait.
 //! Does not own: the operations (the volume), their use (the procedures).
@@ -12,17 +12,33 @@ use afflux_volume::{
     Attributes, Before, Caller, Client, Consistency, Inode, NAME_BYTES_MAX, Outcome, Platform, ReadResult, Use, Volume,
 };
 
-use crate::arguments::{Field, Stability};
 use crate::status::Status;
+use crate::wire::xdr::Field;
+
+/// The caller of a call that waits.
+pub(crate) struct OnBehalf {
+    /// The user that it is carried out as.
+    pub(crate) caller: Caller,
+    /// The client that its reads and writes count for.
+    pub(crate) client: Client,
+}
+
+/// When the data of a WRITE must be durable; in the order of strength and with the wire's numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Stability {
+    Unstable = 0,
+    DataSync = 1,
+    FileSync = 2,
+}
 
 /// Why a procedure ends without results.
-pub(super) enum Stop {
+pub(crate) enum Stop {
     Failed(Status),
     WouldWait,
 }
 
 /// The result of an operation or a procedure.
-pub(super) type Ended<T = ()> = Result<T, Stop>;
+pub(crate) type Ended<T = ()> = Result<T, Stop>;
 
 impl<S: Into<Status>> From<S> for Stop {
     fn from(status: S) -> Self {
@@ -31,7 +47,7 @@ impl<S: Into<Status>> From<S> for Stop {
 }
 
 /// The volume's operations for one call.
-pub(super) trait Operations<P: Platform>: Sync {
+pub(crate) trait Operations<P: Platform>: Sync {
     fn volume(&self) -> &Volume<P>;
 
     /// The bytes of a field of the call.
@@ -69,10 +85,10 @@ pub(super) trait Operations<P: Platform>: Sync {
 }
 
 /// Those of a call that must not wait.
-pub(super) struct AtOnce<'a, P: Platform> {
-    pub(super) volume: &'a Volume<P>,
-    pub(super) caller: &'a Caller,
-    pub(super) record: &'a [u8],
+pub(crate) struct AtOnce<'a, P: Platform> {
+    pub(crate) volume: &'a Volume<P>,
+    pub(crate) caller: &'a Caller,
+    pub(crate) record: &'a [u8],
 }
 
 impl<P: Platform> AtOnce<'_, P> {
@@ -134,14 +150,14 @@ impl<P: Platform> Operations<P> for AtOnce<'_, P> {
 }
 
 /// The operations of a call that may wait. It was tried without waiting, so nothing is tried again.
-pub(super) struct Task<'a, P: Platform> {
-    pub(super) volume: &'a Volume<P>,
-    pub(super) caller: &'a Caller,
+pub(crate) struct Task<'a, P: Platform> {
+    pub(crate) volume: &'a Volume<P>,
+    pub(crate) caller: &'a Caller,
     /// The client whose reads and writes these are.
-    pub(super) client: &'a Client,
-    pub(super) record: &'a [u8],
+    pub(crate) client: &'a Client,
+    pub(crate) record: &'a [u8],
     /// An earlier server's progress with the call.
-    pub(super) before: Before,
+    pub(crate) before: Before,
 }
 
 impl<P: Platform> Operations<P> for Task<'_, P> {
@@ -203,7 +219,7 @@ impl<P: Platform> Operations<P> for Task<'_, P> {
 }
 
 /// Attributes for a reply that may go without them.
-pub(super) async fn attributes_if_any<P: Platform>(
+pub(crate) async fn attributes_if_any<P: Platform>(
     on: &impl Operations<P>,
     inode: &Arc<Inode<P>>,
 ) -> Ended<Option<Attributes>> {
@@ -214,7 +230,7 @@ pub(super) async fn attributes_if_any<P: Platform>(
 }
 
 /// The consistency data of an operation, its attributes asked for now if it brought none.
-pub(super) async fn consistency_now<P: Platform>(
+pub(crate) async fn consistency_now<P: Platform>(
     on: &impl Operations<P>,
     inode: &Arc<Inode<P>>,
     from: Consistency,

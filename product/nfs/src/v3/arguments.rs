@@ -7,13 +7,12 @@
 //! are ignored, as in other servers. A WRITE that was too long to be received whole has only the received part of its
 //! data.
 
-use std::ops::Range;
-
 use afflux_volume::{AttributeChange, SetTime, SpecialKind, Timestamp};
 
 use crate::limits::{HANDLE_BYTES_MAX, LISTING_BYTES_MAX, READ_BYTES_MAX};
-use crate::record::RECORD_BYTES_MAX;
-use crate::xdr::{Reader, XdrError};
+use crate::operations::Stability;
+use crate::wire::record::RECORD_BYTES_MAX;
+use crate::wire::xdr::{Field, Reader, XdrError};
 
 /// The names of the procedures by number, as counters.
 pub(crate) const PROCEDURES: [&str; 22] = [
@@ -41,39 +40,11 @@ pub(crate) const PROCEDURES: [&str; 22] = [
     "nfs_commit",
 ];
 
-/// A handle, a name or data: its place in the record of the call. Of a handle only the length has been checked.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Field {
-    at: u32,
-    len: u32,
-}
-
-impl From<Range<usize>> for Field {
-    fn from(range: Range<usize>) -> Self {
-        Self { at: range.start as u32, len: range.len() as u32 }
-    }
-}
-
-impl Field {
-    /// The place of its bytes.
-    pub(crate) fn range(self) -> Range<usize> {
-        self.at as usize..self.at as usize + self.len as usize
-    }
-}
-
 /// A name in a directory.
 #[derive(Clone, Copy)]
 pub(crate) struct DirOpArgs {
     pub(crate) directory: Field,
     pub(crate) name: Field,
-}
-
-/// When the data of a WRITE must be durable; in the order of strength and with the wire's numbers.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Stability {
-    Unstable = 0,
-    DataSync = 1,
-    FileSync = 2,
 }
 
 /// How CREATE treats an existing file.

@@ -17,10 +17,10 @@ use afflux_frontend::{Lent, LentBytes, Output, Segment};
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 
-use crate::record::MARK_BYTES;
-use crate::reply::{Data, Draft, Reply};
 use crate::status::Status;
-use crate::xdr::Writer;
+use crate::wire::record::MARK_BYTES;
+use crate::wire::reply::{Data, Draft, Reply};
+use crate::wire::xdr::Writer;
 
 /// Records of this length or more are handed out as they are; shorter ones are copied into the buffer.
 const COPY_BYTES_MAX: usize = 4096;
@@ -155,12 +155,24 @@ impl Batch {
 
     /// Ends a reply. Returns its status.
     pub(crate) fn end(&mut self, draft: Draft) -> Status {
-        let (writer, status, data) = draft.end();
+        let start = draft.start();
+        let (writer, status, runs) = draft.end();
         self.writer = writer;
-        if let Some(data) = data {
-            self.data(data);
+        for (at, data) in runs.into_runs() {
+            let segment = match data {
+                Data::Copied(bytes) => Segment::Bytes(bytes),
+                Data::Pages(pages) => Segment::Pages(pages),
+            };
+            self.insert(start + at, segment);
         }
         status
+    }
+
+    /// Moves a reply that was begun, and that has to wait, to a buffer of its own.
+    pub(crate) fn moved(&mut self, draft: Draft, buffer: Vec<u8>) -> Draft {
+        let (writer, draft) = draft.moved(buffer);
+        self.writer = writer;
+        draft
     }
 
     /// Takes back a reply that was begun.
@@ -168,39 +180,51 @@ impl Batch {
         self.writer = draft.given_up();
     }
 
-    /// Appends the data of a READ, and its padding.
+    /// Appends the data of a READ.
     fn data(&mut self, data: Data) {
-        let len = data.len();
         match data {
-            Data::Copied(bytes) if len < COPY_BYTES_MAX => self.writer.raw(&bytes),
-            Data::Copied(bytes) => self.insert(Segment::Bytes(bytes)),
-            Data::Pages(pages) => self.insert(Segment::Pages(pages)),
+            Data::Copied(bytes) if bytes.len() < COPY_BYTES_MAX => self.writer.raw(&bytes),
+            Data::Copied(bytes) => self.insert(self.writer.len(), Segment::Bytes(bytes)),
+            Data::Pages(pages) => self.insert(self.writer.len(), Segment::Pages(pages)),
         }
-        self.writer.pad(len);
     }
 
-    fn insert(&mut self, segment: Segment) {
+    /// Puts a segment in its place, which is behind all others.
+    fn insert(&mut self, at: usize, segment: Segment) {
         if !segment.is_empty() {
             self.insert_bytes += segment.len();
-            self.inserts.push((self.writer.len(), segment));
+            self.inserts.push((at, segment));
         }
     }
 
     /// Appends a finished reply. Returns the buffer in which it was written, if that is free and small.
     pub(crate) fn reply(&mut self, reply: Reply) -> Vec<u8> {
-        let mut buffer = Vec::new();
-        if reply.record.len() < COPY_BYTES_MAX {
-            self.writer.raw(&reply.record);
-            if reply.record.capacity() <= COPY_BYTES_MAX {
-                buffer = reply.record;
+        let Reply { record, data, .. } = reply;
+        if record.len() < COPY_BYTES_MAX {
+            let mut from = 0;
+            for (at, data) in data.into_runs() {
+                self.writer.raw(&record[from..at]);
+                self.data(data);
+                from = at;
             }
-        } else {
-            self.record(Bytes::from(reply.record));
+            self.writer.raw(&record[from..]);
+            return if record.capacity() <= COPY_BYTES_MAX { record } else { Vec::new() };
         }
-        if let Some(data) = reply.data {
+        if data.is_empty() {
+            self.record(Bytes::from(record));
+            return Vec::new();
+        }
+        // A long compound with data.
+        let record = Bytes::from(record);
+        self.writer.raw(&record[..MARK_BYTES]);
+        let mut from = MARK_BYTES;
+        for (at, data) in data.into_runs() {
+            self.insert(self.writer.len(), Segment::Bytes(record.slice(from..at)));
             self.data(data);
+            from = at;
         }
-        buffer
+        self.insert(self.writer.len(), Segment::Bytes(record.slice(from..)));
+        Vec::new()
     }
 
     /// Appends a finished reply's bytes.
@@ -210,7 +234,7 @@ impl Batch {
         } else {
             // Its mark goes into the batch's buffer; the release of that buffer ends the count of the record's bytes.
             self.writer.raw(&record[..MARK_BYTES]);
-            self.insert(Segment::Bytes(record.slice(MARK_BYTES..)));
+            self.insert(self.writer.len(), Segment::Bytes(record.slice(MARK_BYTES..)));
         }
     }
 

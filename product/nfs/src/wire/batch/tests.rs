@@ -18,8 +18,9 @@ fn keeps_the_order_of_headers_and_data() {
     let large = Bytes::from(vec![0xaa; COPY_BYTES_MAX + 1]);
     batch.writer.raw(b"head");
     batch.data(Data::Copied(large.clone()));
-    batch.writer.raw(b"next");
+    batch.writer.raw(b"\0\0\0next");
     batch.data(Data::Copied(Bytes::from_static(b"small")));
+    batch.writer.raw(b"\0\0\0");
     batch.record(large.clone());
     batch.record(Bytes::from_static(b"last"));
     let expected = [b"head", &large[..], b"\0\0\0next", b"small\0\0\0", &large[..], b"last"].concat();

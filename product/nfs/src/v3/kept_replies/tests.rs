@@ -34,7 +34,7 @@ fn a_successor_finds_calls_and_their_replies() {
 
 /// A sample of form 3 of the cache's memory, of which these entries are a part. A new form gets a reader of this one.
 // rule: each version reads the replies that a killed server of any form since the first release left
-// kept in: `product/nfs/src/kept_replies.rs`
+// kept in: `product/nfs/src/v3/kept_replies.rs`
 #[test]
 fn a_reply_of_the_first_release_is_found() {
     let words = memory(1);

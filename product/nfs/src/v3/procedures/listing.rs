@@ -8,11 +8,12 @@
 use afflux_volume::{DirectoryEntry, Listing, Platform};
 
 use super::failed;
-use super::operations::{Ended, Operations, Task};
-use crate::arguments::ListingRequest;
-use crate::reply::{Draft, POST_OP_BYTES};
+use crate::operations::{Ended, Operations, Task};
 use crate::status::Status;
-use crate::xdr::{Writer, opaque_bytes};
+use crate::v3::arguments::ListingRequest;
+use crate::v3::encoding::POST_OP_BYTES;
+use crate::wire::reply::Draft;
+use crate::wire::xdr::{Writer, opaque_bytes};
 
 const VERIFIER: [u8; 8] = [0; 8];
 /// The words after the last entry: no further entry, and whether this was the end.

@@ -15,8 +15,8 @@ use afflux_frontend::kept_check;
 use afflux_volume::Before;
 use bytes::Bytes;
 
-use crate::reply_cache::KeptReply;
 use crate::status::Status;
+use crate::v3::reply_cache::KeptReply;
 
 /// Memory as words: all its users read and write it as atomic numbers.
 pub type ReplyWords = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;

@@ -1,0 +1,13 @@
+//! Version 3 of NFS (RFC 1813), with MOUNT.
+//!
+//! Owns: arguments, procedures and results of both programs, the replies kept against repetition.
+//! Does not own: the transport (`wire`), the volume's operations (`operations`), when a call runs (`connection`).
+//! Invariants: nothing of a call is kept but its reply.
+
+pub(crate) mod arguments;
+mod encoding;
+pub(crate) mod kept_replies;
+pub(crate) mod mount;
+mod permitted;
+pub(crate) mod procedures;
+pub(crate) mod reply_cache;

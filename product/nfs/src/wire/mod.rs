@@ -1,0 +1,14 @@
+//! The transport and what both versions share on it: records, calls, who calls, replies.
+//!
+//! Owns: the way of bytes between a stream and a call's arguments and results; the users of calls.
+//! Does not own: programs and their procedures (`v3`); which calls run when (`connection`).
+//! Invariants: nothing here knows a procedure.
+
+pub(crate) mod admission;
+pub(crate) mod batch;
+pub(crate) mod callers;
+pub(crate) mod client_share;
+pub(crate) mod record;
+pub(crate) mod reply;
+pub mod rpc;
+pub(crate) mod xdr;
