@@ -46,7 +46,9 @@ impl FuzzedServer {
         setup.settings.add(&afflux_nfs::KNOBS);
         let memory = Memory::Whole(CACHE_BYTES);
         let volume = SimMachine::new(&world, memory, setup).unwrap().add_tree("disk", &tree).unwrap();
-        Self { world, server: Server::new(volume, Admission::AnyPeer) }
+        let server = Server::new(volume, Admission::AnyPeer);
+        server.offer_version_4();
+        Self { world, server }
     }
 
     /// Feeds a stream in pieces that end at `cuts`; the output is split at its record marks.
@@ -102,6 +104,60 @@ impl FuzzedServer {
         assert_eq!(whole.closed, cut.closed, "cut by {how}");
         // Once the rest of a stream cannot be read, the world closes the connection and drops its unanswered calls.
         assert!(whole.closed || whole == cut, "cut by {how}: {whole:?}, {cut:?}");
+    }
+
+    /// Streams of compounds of version 4, in a session that this server knows: each operation alone, and whole sessions.
+    pub fn seeds_of_sessions(&self) -> Vec<Vec<u8>> {
+        let call = |operations: &[Vec<u8>]| self.feed(&compound(1, operations), |_| usize::MAX).1[28..].to_vec();
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+        let introduce = || [words(&[42, 1, 2]), opaque(b"fuzzer"), words(&[0, 0, 0])].concat();
+        // Status, no tag, a count, the operation's number and status.
+        let client = call(&[introduce()])[20..28].to_vec();
+        let channel = [0, 1 << 20, 1 << 20, 2048, 16, 8, 0];
+        let create = || {
+            [words(&[43]), client.clone(), words(&[1, 0]), words(&channel), words(&channel), words(&[0, 1, 0])].concat()
+        };
+        let session = call(&[create()])[20..36].to_vec();
+        let sequence =
+            |number: u32, slot: u32| [words(&[53]), session.clone(), words(&[number, slot, slot, 1])].concat();
+        let root = || words(&[24]);
+        let open = |name: &[u8]| {
+            [words(&[18, 0, 3, 0, 0, 0]), opaque(b"owner"), words(&[1, 0, 2, 0, 2, 4, 0o644, 0]), opaque(name)].concat()
+        };
+        let current = |number: u32, rest: &[u32]| words(&[&[number, 1, 0, 0, 0], rest].concat());
+        let groups: Vec<Vec<Vec<u8>>> = vec![
+            vec![words(&[58, 0])],
+            vec![root(), words(&[10]), words(&[9, 2, u32::MAX, u32::MAX])],
+            vec![
+                root(),
+                open(b"a"),
+                [current(38, &[0, 0, 0]), opaque(&[7; 300])].concat(),
+                current(25, &[0, 0, 200]),
+                words(&[5, 0, 0, 0]),
+                words(&[4, 0, 1, 0, 0, 0]),
+            ],
+            vec![root(), words(&[32]), [words(&[29]), opaque(b"a"), opaque(b"b")].concat(), words(&[31])],
+            vec![
+                root(),
+                [words(&[6, 2]), opaque(b"d"), words(&[0, 0])].concat(),
+                words(&[16]),
+                [words(&[28]), opaque(b"d")].concat(),
+            ],
+            vec![root(), words(&[26, 0, 0, 0, 0, 4096, 4096, 2, 0x0010_0012, 2])],
+            vec![root(), words(&[3, 0x3f]), [words(&[15]), opaque(b"b")].concat(), words(&[27])],
+            vec![words(&[55, 1, 1, 0, 0, 0]), words(&[45, 1, 1, 1, 1])],
+            vec![root(), words(&[52, 0]), words(&[10])],
+            vec![[words(&[44]), session.clone()].concat()],
+        ];
+        let numbered = groups.iter().enumerate();
+        let mut seeds: Vec<Vec<u8>> = numbered
+            .map(|(at, group)| {
+                compound(100 + at as u32, &[&[sequence(1 + at as u32 / 8, at as u32 % 8)], group.as_slice()].concat())
+            })
+            .collect();
+        seeds.extend([compound(90, &[introduce()]), compound(91, &[create()])]);
+        seeds.push([compound(90, &[introduce()]), compound(91, &[create()]), seeds.concat()].concat());
+        seeds
     }
 
     /// The replies to all calls of [`Self::seeds`], each byte of them.
@@ -217,9 +273,20 @@ fn handle_at(results: &[u8]) -> Vec<u8> {
     results[4..4 + len].to_vec()
 }
 
+/// A compound of version 4.1.
+fn compound(xid: u32, operations: &[Vec<u8>]) -> Vec<u8> {
+    let head = [0, 1, operations.len() as u32].map(u32::to_be_bytes).concat();
+    let arguments = [head, operations.concat()].concat();
+    versioned(xid, 4, (NFS, 1), &arguments)
+}
+
 /// A call from user 0, as a record in one fragment.
-fn record(xid: u32, (program, procedure): (u32, u32), arguments: &[u8]) -> Vec<u8> {
-    let header = [xid, 0, 2, program, 3, procedure, 1, 20, 0, 0, 0, 0, 0, 0, 0];
+fn record(xid: u32, procedure: (u32, u32), arguments: &[u8]) -> Vec<u8> {
+    versioned(xid, 3, procedure, arguments)
+}
+
+fn versioned(xid: u32, version: u32, (program, procedure): (u32, u32), arguments: &[u8]) -> Vec<u8> {
+    let header = [xid, 0, 2, program, version, procedure, 1, 20, 0, 0, 0, 0, 0, 0, 0];
     let mut record = ((header.len() * 4 + arguments.len()) as u32 | LAST_FRAGMENT).to_be_bytes().to_vec();
     record.extend(header.iter().flat_map(|word| word.to_be_bytes()));
     record.extend(arguments);

@@ -45,6 +45,9 @@ const LISTEN: &str = "127.0.0.1:2049";
 /// The names of a value that is on or off.
 const ON_OR_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
 
+/// The versions of NFS, by name.
+const NFS: [(&str, NfsVersion); 2] = [("3", NfsVersion::V3), ("4", NfsVersion::V4)];
+
 /// How disks are driven, by name.
 const IO: [(&str, IoChoice); 3] =
     [("auto", IoChoice::Auto), ("uring", IoChoice::Uring), ("syscalls", IoChoice::Syscalls)];
@@ -53,8 +56,9 @@ const IO: [(&str, IoChoice); 3] =
 const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
 
 /// The settings of `serve` alone, which `mount` refuses.
-pub(crate) const OF_SERVE: [&str; 10] = [
+pub(crate) const OF_SERVE: [&str; 11] = [
     "listen",
+    "nfs",
     "allow",
     "squash",
     "anon",
@@ -75,6 +79,12 @@ pub(crate) struct Settings {
     /// Where to listen; port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = LISTEN, value_parser = |text: &str| address(text, LISTEN))]
     pub(crate) listen: SocketAddr,
+    /// Newest version of NFS that clients get
+    ///
+    /// 4 offers 4.1 and 4.2 beside 3, without locks so far: programs that lock files then fail, where a mount with
+    /// vers=3,nolock works.
+    #[arg(long, value_name = "VERSION", default_value = "3", value_parser = one_of(NFS))]
+    pub(crate) nfs: NfsVersion,
     /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
     #[arg(long, value_name = "SIZE", help_heading = CACHE, value_parser = cache_bytes)]
     pub(crate) cache: Option<u64>,
@@ -225,6 +235,14 @@ pub(crate) struct AtOnce {
     /// changes, although the server had answered the clients.
     #[arg(long, help_heading = NAMES)]
     pub(crate) async_metadata: bool,
+}
+
+/// The newest version of NFS that a server offers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NfsVersion {
+    V3,
+    /// 4.1 and 4.2, beside 3.
+    V4,
 }
 
 /// The holder of the cache's memory after the server's death.

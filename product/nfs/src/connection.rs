@@ -31,6 +31,7 @@ use crate::v3::kept_replies::{KeptKey, KeptReplies, Left};
 use crate::v3::mount;
 use crate::v3::procedures::{self, Waiting};
 use crate::v3::reply_cache::{CallOwner, KeptReply, Key, SharedCall};
+use crate::v4::compound::{self, Compound, WaitingCompound};
 use crate::wire::batch::Batch;
 use crate::wire::callers::Callers;
 use crate::wire::client_share::ClientShare;
@@ -41,7 +42,10 @@ use crate::workers::{Free, WorkerTask, Workers};
 
 const NFS: u32 = 100_003;
 const NFS_VERSION: u32 = 3;
+const NFS_VERSION_4: u32 = 4;
 const MOUNT: u32 = 100_005;
+/// The only procedure of version 4 beside NULL.
+const COMPOUND: u32 = 1;
 
 /// A running call, and its charge.
 struct Charged<F> {
@@ -70,7 +74,7 @@ pub struct Connection<P: Platform> {
     /// The count of the server's admission changes that these callers are based on.
     admitted_as_of: u64,
     records: record::Records,
-    /// Calls that may be dropped: the client will send them again.
+    /// Calls that may be dropped, since the client will send them again; and compounds, which may not.
     running: Workers<P>,
     /// Calls that run once and to their end, even if the connection closes.
     changing: FuturesUnordered<Charged<SharedCall>>,
@@ -210,6 +214,9 @@ impl<P: Platform> Connection<P> {
         let bytes = chunk.bytes(record.clone());
         match rpc::parse(bytes) {
             Incoming::Call(call) => match self.caller_and_program(&call, bytes) {
+                Ok((caller, NFS)) if call.version == NFS_VERSION_4 => {
+                    return self.start_compound(&call, caller, chunk, record, first);
+                }
                 Ok((caller, NFS)) => return self.start_nfs(&call, caller, chunk, record, first),
                 Ok((caller, _)) => return self.start_mount(&call, caller, chunk, record, first),
                 Err(refusal) => self.refuse(call.xid, refusal),
@@ -231,7 +238,13 @@ impl<P: Platform> Connection<P> {
     /// The program that the call's procedure belongs to.
     fn route(&self, call: &Call) -> Result<u32, Refusal> {
         let (known, (low, high)) = match call.program {
-            NFS => ((call.procedure as usize) < arguments::PROCEDURES.len(), (NFS_VERSION, NFS_VERSION)),
+            NFS if call.version == NFS_VERSION_4 && self.server.version_4.get().is_some() => {
+                (call.procedure <= COMPOUND, (NFS_VERSION, NFS_VERSION_4))
+            }
+            NFS => {
+                let last = if self.server.version_4.get().is_some() { NFS_VERSION_4 } else { NFS_VERSION };
+                ((call.procedure as usize) < arguments::PROCEDURES.len(), (NFS_VERSION, last))
+            }
             MOUNT => (
                 mount::Arguments::known(call.version, call.procedure),
                 (*mount::VERSIONS.start(), *mount::VERSIONS.end()),
@@ -279,6 +292,48 @@ impl<P: Platform> Connection<P> {
             }
         }
         self.let_wait(call.xid, caller, chunk, record, arguments);
+        true
+    }
+
+    /// Starts a call of version 4.
+    fn start_compound(
+        &mut self,
+        call: &Call,
+        caller: usize,
+        chunk: &record::Chunk,
+        record: Range<usize>,
+        first: bool,
+    ) -> bool {
+        let Some(service) = self.server.version_4.get() else { return true };
+        if call.procedure != COMPOUND {
+            let draft = self.batch.draft(call.xid);
+            self.batch.end(draft);
+            return true;
+        }
+        let bytes = chunk.bytes(record.clone());
+        let Some(arrived) = compound::arrived(bytes, call.arguments_at) else {
+            self.refuse(call.xid, Refusal::GarbageArguments);
+            return true;
+        };
+        let (wanted, waiting) = (arrived.data_bytes_max, chunk.left() + record.len());
+        let Some(data_bytes_max) = self.reply_room(wanted, waiting, first) else { return false };
+        let (volume, known) = (&self.server.volume, self.callers.get(caller));
+        let speaker = (self.origin.party(), known.uid());
+        let now_ns = volume.engine().platform().now().0;
+        let mut draft = self.batch.draft(call.xid);
+        let mut compound =
+            Compound::new(service, speaker, now_ns, (bytes, arrived), data_bytes_max.min(wanted), &mut draft);
+        if compound.try_answer(volume, &known.caller, bytes, &mut draft) {
+            let status = self.batch.end(draft);
+            self.tally.ended(status);
+            return true;
+        }
+        let by = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
+        let mut worker = self.running.take();
+        let draft = self.batch.moved(draft, std::mem::take(&mut worker.draft));
+        let record = chunk.keep(record, &mut worker.record);
+        let charge = CALL_BYTES + record.len() as u64 + u64::from(data_bytes_max);
+        self.run(worker, WorkerTask::Compound(WaitingCompound { by, record, compound, draft }), charge);
         true
     }
 
@@ -330,7 +385,7 @@ impl<P: Platform> Connection<P> {
         true
     }
 
-    fn run(&mut self, worker: Free, work: WorkerTask, charge: u64) {
+    fn run(&mut self, worker: Free, work: WorkerTask<P>, charge: u64) {
         self.charged_bytes += charge;
         self.running.begin(worker, work, charge);
     }
@@ -493,10 +548,14 @@ impl<P: Platform> Drop for Connection<P> {
     /// A change that has begun may be done on the host already; its reply is kept for the client that comes back. A
     /// call must not stop half-way either, since it may hold a lock that others wait for.
     fn drop(&mut self) {
+        let volume = &self.server.volume;
         if !self.changing.is_empty() {
             let mut changing = std::mem::take(&mut self.changing);
             let rest = async move { while changing.next().await.is_some() {} };
-            self.server.volume.run_to_the_end("nfs calls without a connection", rest);
+            volume.run_to_the_end("nfs calls without a connection", rest);
+        }
+        if let Some(rest) = self.running.compounds() {
+            volume.run_to_the_end("nfs compounds without a connection", rest);
         }
     }
 }

@@ -1,17 +1,19 @@
-//! NFSv3 (RFC 1813) and MOUNT over RPC (RFC 5531) as a pure protocol machine: bytes in, segments out.
+//! NFSv3 (RFC 1813) and MOUNT, NFSv4.1 and 4.2 (RFC 8881, RFC 7862), over RPC (RFC 5531), as a pure protocol machine:
+//! bytes in, segments out.
 //!
 //! Owns: the protocol, the calls in progress of each connection, the replies kept against repetition.
 //! Does not own: sockets, threads, clocks (worlds move the bytes and poll); files (the volume).
 //! Invariants: for any bytes, nothing panics, nothing grows beyond its bound, and every call that can be read is
 //! answered once. A machine that cannot keep up stops wanting input; it never answers a call with "come back later".
 //!
-//! Both programs are served on one connection, so that one port without a port mapper is enough. A [`Server`] has the
+//! Both programs and all versions are served on one connection, so that one port without a port mapper is enough. A [`Server`] has the
 //! state of all connections; [`Server::connection`] returns the [`ProtocolMachine`] of one.
 //!
 //! [`ProtocolMachine`]: afflux_frontend::ProtocolMachine
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod calls;
 mod connection;
 mod knobs;
@@ -21,6 +23,7 @@ mod places;
 mod server;
 mod status;
 mod v3;
+mod v4;
 mod wire;
 mod workers;
 
@@ -41,6 +44,10 @@ pub fn decodes(record: &bytes::Bytes) -> bool {
     let rpc::Incoming::Call(call) = rpc::parse(record) else {
         return false;
     };
+    if call.version == 4 {
+        let claimed = rpc::claim(&record[call.credential.0..call.credential.1]);
+        return claimed.is_ok() && v4::decodes(record, call.arguments_at);
+    }
     if (call.procedure as usize) < v3::arguments::PROCEDURES.len() {
         let claimed = rpc::claim(&record[call.credential.0..call.credential.1]);
         claimed.is_ok() && v3::arguments::Arguments::decode(call.procedure, record, call.arguments_at).is_ok()

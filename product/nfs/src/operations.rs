@@ -31,6 +31,13 @@ pub(crate) enum Stability {
     FileSync = 2,
 }
 
+impl Stability {
+    /// The one with this number on the wire.
+    pub(crate) fn of(number: u32) -> Option<Self> {
+        [Self::Unstable, Self::DataSync, Self::FileSync].into_iter().find(|it| *it as u32 == number)
+    }
+}
+
 /// Why a procedure ends without results.
 pub(crate) enum Stop {
     Failed(Status),
@@ -49,6 +56,20 @@ impl<S: Into<Status>> From<S> for Stop {
 /// The volume's operations for one call.
 pub(crate) trait Operations<P: Platform>: Sync {
     fn volume(&self) -> &Volume<P>;
+
+    /// The user that it is carried out as.
+    fn caller(&self) -> &Caller;
+
+    /// The whole call.
+    fn record(&self) -> &[u8];
+
+    /// The operations of a call that may wait; an error for one that must not.
+    fn task(&self) -> Result<&Task<'_, P>, Stop>;
+
+    /// The same operations by the server itself, for a user whose rights were asked before.
+    fn as_server(&self) -> Self
+    where
+        Self: Sized;
 
     /// The bytes of a field of the call.
     fn bytes(&self, field: Field) -> &[u8];
@@ -82,7 +103,13 @@ pub(crate) trait Operations<P: Platform>: Sync {
         data: &[u8],
         stability: Stability,
     ) -> impl Future<Output = Ended<(Status, Consistency)>> + Send;
+
+    /// Makes bytes durable.
+    fn commit(&self, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> impl Future<Output = Ended> + Send;
 }
+
+/// The server as the user of its own operations.
+static SERVER: Caller = Caller::SERVER;
 
 /// Those of a call that must not wait.
 pub(crate) struct AtOnce<'a, P: Platform> {
@@ -100,6 +127,22 @@ impl<P: Platform> AtOnce<'_, P> {
 impl<P: Platform> Operations<P> for AtOnce<'_, P> {
     fn volume(&self) -> &Volume<P> {
         self.volume
+    }
+
+    fn caller(&self) -> &Caller {
+        self.caller
+    }
+
+    fn record(&self) -> &[u8] {
+        self.record
+    }
+
+    fn task(&self) -> Result<&Task<'_, P>, Stop> {
+        Err(Stop::WouldWait)
+    }
+
+    fn as_server(&self) -> Self {
+        Self { caller: &SERVER, ..*self }
     }
 
     fn bytes(&self, field: Field) -> &[u8] {
@@ -147,6 +190,10 @@ impl<P: Platform> Operations<P> for AtOnce<'_, P> {
         }
         Ok((Status::Ok, self.volume.try_write(inode, offset, data).ok_or(Stop::WouldWait)?))
     }
+
+    async fn commit(&self, _: &Arc<Inode<P>>, _: u64, _: u64) -> Ended {
+        Err(Stop::WouldWait)
+    }
 }
 
 /// The operations of a call that may wait. It was tried without waiting, so nothing is tried again.
@@ -163,6 +210,22 @@ pub(crate) struct Task<'a, P: Platform> {
 impl<P: Platform> Operations<P> for Task<'_, P> {
     fn volume(&self) -> &Volume<P> {
         self.volume
+    }
+
+    fn caller(&self) -> &Caller {
+        self.caller
+    }
+
+    fn record(&self) -> &[u8] {
+        self.record
+    }
+
+    fn task(&self) -> Result<&Task<'_, P>, Stop> {
+        Ok(self)
+    }
+
+    fn as_server(&self) -> Self {
+        Self { caller: &SERVER, ..*self }
     }
 
     fn bytes(&self, field: Field) -> &[u8] {
@@ -215,6 +278,10 @@ impl<P: Platform> Operations<P> for Task<'_, P> {
             result = self.volume.sync_for(client, inode, offset, data.len() as u64).await.result;
         }
         Ok((result.into(), consistency))
+    }
+
+    async fn commit(&self, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Ended {
+        Ok(self.volume.commit_by(self.caller, Some(self.client), inode, offset, len).await.result?)
     }
 }
 

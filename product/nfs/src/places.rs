@@ -16,6 +16,11 @@ impl Places {
         Self(places.into_iter().filter(|(path, _)| path.is_absolute()).collect())
     }
 
+    /// Each path with its export's, as bytes.
+    pub(crate) fn named_paths(&self) -> Vec<(Vec<u8>, String)> {
+        self.0.iter().map(|(path, name)| (path.as_os_str().as_encoded_bytes().to_vec(), name.clone())).collect()
+    }
+
     /// The path below the exports' names for a path of the host.
     pub(crate) fn named(&self, path: &Path) -> Option<PathBuf> {
         // The volume decides where ".." leads, and it knows no directory above an export.

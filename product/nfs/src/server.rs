@@ -18,6 +18,7 @@ use crate::places::Places;
 use crate::v3::kept_replies::{KeptReplies, ReplyWords};
 use crate::v3::mount::Mounts;
 use crate::v3::reply_cache::ReplyCache;
+use crate::v4::Service;
 use crate::wire::admission::Admission;
 use crate::wire::callers::Callers;
 use crate::wire::client_share::Clients;
@@ -36,6 +37,8 @@ pub struct Server<P: Platform> {
     pub(crate) mounts: Mounts,
     /// The exports' paths on the host, if it has any.
     pub(crate) places: OnceLock<Places>,
+    /// Version 4, if it is offered.
+    pub(crate) version_4: OnceLock<Arc<Service<P>>>,
     pub(crate) replies: ReplyCache,
     /// Replies for a later server, if it has the memory.
     pub(crate) kept_replies: Option<Arc<KeptReplies>>,
@@ -67,6 +70,7 @@ impl<P: Platform> Server<P> {
             admission_changes: AtomicU64::new(0),
             mounts: Mounts::default(),
             places: OnceLock::new(),
+            version_4: OnceLock::new(),
             replies: ReplyCache::new(volume.hash_key()),
             kept_replies: words.map(KeptReplies::new).map(Arc::new),
             calls: Calls::new(),
@@ -81,6 +85,18 @@ impl<P: Platform> Server<P> {
     /// Clients may mount the exports by these paths, too. To be called once, before the first connection.
     pub fn name_places(&self, places: Places) {
         self.places.get_or_init(|| places);
+    }
+
+    /// Offers versions 4.1 and 4.2 beside version 3. To be called once, after [`Server::name_places`] and before the first
+    /// connection.
+    pub fn offer_version_4(&self) {
+        let places = self.places.get().map(Places::named_paths).unwrap_or_default();
+        self.version_4.get_or_init(|| Arc::new(Service::new(&self.volume, &places)));
+    }
+
+    /// Numbers of clients, sessions and opens of version 4; none if it is not offered.
+    pub fn held_by_version_4(&self) -> Option<(usize, usize, usize)> {
+        self.version_4.get().map(|service| service.held())
     }
 
     /// From now on, answers the peers that `admission` allows; open connections follow with their next call. Calls that
@@ -130,6 +146,8 @@ impl<P: Platform> Server<P> {
     /// Counts of calls of each procedure, of refusals by reason, and of calls with each status other than OK: name and
     /// count, in a fixed order. A connection's calls appear once the poll that counted them is over.
     pub fn calls(&self) -> Vec<(&'static str, u64)> {
-        self.calls.rows()
+        let mut rows = self.calls.rows();
+        rows.extend(self.version_4.get().into_iter().flat_map(|service| service.counts.rows()));
+        rows
     }
 }

@@ -1,4 +1,4 @@
-//! Status codes of NFSv3 (RFC 1813, section 2.6) and of MOUNT (section 5.1.5).
+//! Status codes of NFS (RFC 1813, section 2.6; RFC 8881, section 15.1) and of MOUNT (RFC 1813, section 5.1.5).
 //!
 //! Owns: the codes, their names for counters, and the code of each error of a volume.
 //! Does not own: errors themselves, and when they happen; which procedure may return a code (`permitted`).
@@ -64,6 +64,44 @@ statuses! {
     ServerFault 10006 "nfserr_serverfault";
     BadType 10007 "nfserr_badtype";
     Jukebox 10008 "nfserr_jukebox";
+    Same 10009 "nfserr_same";
+    Locked 10012 "nfserr_locked";
+    Grace 10013 "nfserr_grace";
+    ShareDenied 10015 "nfserr_share_denied";
+    ClientIdInUse 10017 "nfserr_clid_inuse";
+    NoFileHandle 10020 "nfserr_nofilehandle";
+    MinorVersionMismatch 10021 "nfserr_minor_vers_mismatch";
+    StaleClientId 10022 "nfserr_stale_clientid";
+    StaleStateid 10023 "nfserr_stale_stateid";
+    OldStateid 10024 "nfserr_old_stateid";
+    BadStateid 10025 "nfserr_bad_stateid";
+    NotSame 10027 "nfserr_not_same";
+    SymbolicLink 10029 "nfserr_symlink";
+    AttributeNotSupported 10032 "nfserr_attrnotsupp";
+    NoGrace 10033 "nfserr_no_grace";
+    BadXdr 10036 "nfserr_badxdr";
+    LocksHeld 10037 "nfserr_locks_held";
+    OpenMode 10038 "nfserr_openmode";
+    BadOwner 10039 "nfserr_badowner";
+    BadCharacter 10040 "nfserr_badchar";
+    BadName 10041 "nfserr_badname";
+    OperationIllegal 10044 "nfserr_op_illegal";
+    BadSession 10052 "nfserr_badsession";
+    BadSlot 10053 "nfserr_badslot";
+    CompleteAlready 10054 "nfserr_complete_already";
+    SequenceMisordered 10063 "nfserr_seq_misordered";
+    SequencePosition 10064 "nfserr_sequence_pos";
+    RequestTooBig 10065 "nfserr_req_too_big";
+    ReplyTooBig 10066 "nfserr_rep_too_big";
+    ReplyTooBigToCache 10067 "nfserr_rep_too_big_to_cache";
+    RetryUncachedReply 10068 "nfserr_retry_uncached_rep";
+    TooManyOperations 10070 "nfserr_too_many_ops";
+    OperationNotInSession 10071 "nfserr_op_not_in_session";
+    ClientIdBusy 10074 "nfserr_clientid_busy";
+    SequenceFalseRetry 10076 "nfserr_seq_false_retry";
+    BadHighSlot 10077 "nfserr_bad_high_slot";
+    NotOnlyOperation 10081 "nfserr_not_only_op";
+    WrongType 10083 "nfserr_wrong_type";
 }
 
 impl From<&VolumeError> for Status {

@@ -20,6 +20,7 @@ use futures_util::future::BoxFuture;
 use futures_util::task::AtomicWaker;
 
 use crate::v3::procedures::{self, Waiting};
+use crate::v4::compound::{self, WaitingCompound};
 use crate::wire::reply::Reply;
 
 /// Idle workers that stay: each takes some 11 KiB.
@@ -46,9 +47,11 @@ impl Spares {
 
 /// The task of a worker.
 #[expect(clippy::large_enum_variant, reason = "a box would be the memory that calls are to do without")]
-pub(crate) enum WorkerTask {
-    /// A call of NFS.
+pub(crate) enum WorkerTask<P: Platform> {
+    /// A call of version 3.
     Call(Waiting),
+    /// A compound of version 4, which runs to its end.
+    Compound(WaitingCompound<P>),
     /// Anything else.
     Other(BoxFuture<'static, Reply>),
 }
@@ -62,18 +65,19 @@ pub(crate) struct Free {
     pub(crate) draft: Vec<u8>,
 }
 
-struct Worker {
+struct Worker<P: Platform> {
     future: Pin<Box<dyn Future<Output = ()> + Send>>,
-    desk: Arc<Desk>,
+    desk: Arc<Desk<P>>,
     bell: Arc<Bell>,
     waker: Waker,
     /// The charge of its call, and its state as an idle worker afterwards; none without a call.
     busy: Option<(u64, Free)>,
+    /// Its call may not be dropped.
+    is_lasting: bool,
 }
 
 /// A worker takes its call from here, and leaves the reply.
-#[derive(Default)]
-struct Desk(Mutex<(Option<WorkerTask>, Option<Reply>)>);
+struct Desk<P: Platform>(Mutex<(Option<WorkerTask<P>>, Option<Reply>)>);
 
 /// The queue of workers to poll.
 #[derive(Default)]
@@ -94,7 +98,7 @@ pub(crate) struct Workers<P: Platform> {
     volume: Arc<Volume<P>>,
     ready: Arc<Ready>,
     /// By place.
-    workers: Vec<Option<Worker>>,
+    workers: Vec<Option<Worker<P>>>,
     free: Vec<Free>,
     spares: Arc<Spares>,
     calls: usize,
@@ -121,10 +125,11 @@ impl<P: Platform> Workers<P> {
     #[cold]
     fn hire(&mut self) -> Free {
         let place = self.workers.iter().position(Option::is_none).unwrap_or(self.workers.len());
-        let (desk, ready) = (Arc::<Desk>::default(), Arc::clone(&self.ready));
+        let (desk, ready) = (Arc::new(Desk(Mutex::new((None, None)))), Arc::clone(&self.ready));
         let bell = Arc::new(Bell { place, rung: AtomicBool::new(false), ready });
         let future = Box::pin(work(Arc::clone(&self.volume), Arc::clone(&desk)));
-        let worker = Worker { future, desk, waker: Waker::from(Arc::clone(&bell)), bell, busy: None };
+        let worker =
+            Worker { future, desk, waker: Waker::from(Arc::clone(&bell)), bell, busy: None, is_lasting: false };
         match self.workers.get_mut(place) {
             Some(vacant) => *vacant = Some(worker),
             None => self.workers.push(Some(worker)),
@@ -150,9 +155,10 @@ impl<P: Platform> Workers<P> {
     }
 
     /// Begins a call with the charge `charge`.
-    pub(crate) fn begin(&mut self, free: Free, work: WorkerTask, charge: u64) {
+    pub(crate) fn begin(&mut self, free: Free, work: WorkerTask<P>, charge: u64) {
         let place = free.place;
         let worker = self.workers[place].as_mut().unwrap_or_else(|| unreachable!("worker {place} is free"));
+        worker.is_lasting = matches!(work, WorkerTask::Compound(_));
         worker.desk.lock().0 = Some(work);
         worker.busy = Some((charge, free));
         self.calls += 1;
@@ -187,6 +193,24 @@ impl<P: Platform> Workers<P> {
     }
 }
 
+impl<P: Platform> Workers<P> {
+    /// Takes the compounds in progress, and drops all other calls. None if there are no compounds.
+    pub(crate) fn compounds(&mut self) -> Option<impl Future<Output = ()> + Send + use<P>> {
+        let is_one = |worker: &Option<Worker<P>>| worker.as_ref().is_some_and(|it| it.is_lasting && it.busy.is_some());
+        if !self.workers.iter().any(is_one) {
+            return None;
+        }
+        let others = Self::new(Arc::clone(&self.volume), Arc::clone(&self.spares));
+        let mut rest = std::mem::replace(self, others);
+        rest.workers.iter_mut().filter(|worker| !is_one(worker)).for_each(|worker| *worker = None);
+        rest.calls = rest.workers.iter().flatten().count();
+        Some(poll_fn(move |cx| {
+            while rest.poll_next(cx).is_some() {}
+            if rest.len() == 0 { Poll::Ready(()) } else { Poll::Pending }
+        }))
+    }
+}
+
 impl<P: Platform> Drop for Workers<P> {
     fn drop(&mut self) {
         self.spares.remove(self.free.len().saturating_sub(KEPT));
@@ -206,17 +230,18 @@ impl Wake for Bell {
     }
 }
 
-impl Desk {
-    fn lock(&self) -> MutexGuard<'_, (Option<WorkerTask>, Option<Reply>)> {
+impl<P: Platform> Desk<P> {
+    fn lock(&self) -> MutexGuard<'_, (Option<WorkerTask<P>>, Option<Reply>)> {
         lock(&self.0)
     }
 }
 
-async fn work<P: Platform>(volume: Arc<Volume<P>>, desk: Arc<Desk>) {
+async fn work<P: Platform>(volume: Arc<Volume<P>>, desk: Arc<Desk<P>>) {
     loop {
         let work = poll_fn(|_| desk.lock().0.take().map_or(Poll::Pending, Poll::Ready)).await;
         let reply = match work {
             WorkerTask::Call(call) => procedures::carry_out(&volume, call).await,
+            WorkerTask::Compound(waiting) => compound::carry_out(&volume, waiting).await,
             WorkerTask::Other(call) => call.await,
         };
         desk.lock().1 = Some(reply);

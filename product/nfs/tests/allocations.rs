@@ -16,8 +16,10 @@ mod world;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use afflux_nfs_client::sessions::{Compound, Session, Stateid};
 use afflux_nfs_client::{Client, Kind, Load, Sending, Stability};
 use world::World;
 
@@ -102,8 +104,55 @@ fn a_call(what: &str, mut call: impl FnMut(u64)) -> u64 {
     counts.into_iter().min().unwrap() / ROUNDS
 }
 
+/// A new file in the root, open for reading and writing.
+fn opened(session: &mut Session) -> (Stateid, Vec<u8>) {
+    let opened =
+        session.must(Compound::default().put_root().open((3, 0), b"owner", b"of version 4", true).get_handle());
+    let opened = opened.unwrap();
+    let mut reader = opened.reader();
+    reader.next_result().unwrap();
+    reader.next_result().unwrap();
+    let stateid = reader.stateid().unwrap();
+    reader.skip_open().unwrap();
+    reader.next_result().unwrap();
+    (stateid, reader.opaque().unwrap().to_vec())
+}
+
+/// Each test counts all allocations of the process.
+static COUNTS: Mutex<()> = Mutex::new(());
+
+#[test]
+fn read_write_and_commit_of_a_compound_allocate_nothing() {
+    let _alone = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    IS_CLIENT.set(true);
+    let world = World::new();
+    world.server.offer_version_4();
+    let mut session = Session::begin(Client::connect(world.serve()).unwrap(), b"test", 2).unwrap();
+    let (stateid, file) = opened(&mut session);
+    session.keeps = false;
+    let page = vec![7; 4096];
+    let of_file = || Compound::default().put(&file);
+    for at in 0..32 {
+        session.must(of_file().write(stateid, at * 4096, 0, &page)).unwrap();
+    }
+    let writes = a_call("WRITE and GETATTR", |at| {
+        session
+            .must(of_file().write(stateid, at % 16 * 4096, 0, &page).attributes(&[0x0010_011a, 0x00b0_a23a]))
+            .unwrap();
+    });
+    let reads = a_call("READ and GETATTR", |at| {
+        session.must(of_file().read(stateid, at % 16 * 4096, 4096).attributes(&[0x0010_011a, 0x00b0_a23a])).unwrap();
+    });
+    session.must(of_file().commit()).unwrap();
+    let commits = a_call("COMMIT of nothing", |_| {
+        session.must(of_file().commit()).unwrap();
+    });
+    assert_eq!((writes, reads, commits), (0, 0, 0));
+}
+
 #[test]
 fn write_and_commit_allocate_nothing() {
+    let _alone = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     IS_CLIENT.set(true);
     let world = World::over(|path| {
         std::fs::File::create(path.join("cold")).unwrap().set_len(COLD_BYTES).unwrap();

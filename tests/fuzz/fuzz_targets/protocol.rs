@@ -22,6 +22,7 @@ thread_local! {
 fn fresh() -> FuzzedServer {
     let bench = FuzzedServer::new();
     bench.seeds();
+    bench.seeds_of_sessions();
     bench
 }
 

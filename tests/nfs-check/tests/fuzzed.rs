@@ -68,14 +68,19 @@ fn mutate(stream: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
     }
 }
 
+/// The streams of both versions.
+fn all_seeds(bench: &FuzzedServer) -> Vec<Vec<u8>> {
+    [bench.seeds(), bench.seeds_of_sessions()].concat()
+}
+
 fn fuzz(seed: u64, executions: u64) {
     let mut random = Random(seed);
     let mut bench = FuzzedServer::new();
-    let seeds = bench.seeds();
+    let seeds = all_seeds(&bench);
     for at in 0..executions {
         if at % FEEDINGS_MAX == FEEDINGS_MAX - 1 {
             bench = FuzzedServer::new();
-            bench.seeds();
+            all_seeds(&bench);
         }
         let mut input = seeds[random.below(seeds.len())].clone();
         mutate(&mut input, &seeds, &mut random);
@@ -92,7 +97,7 @@ fn fuzz(seed: u64, executions: u64) {
 #[test]
 fn streams_of_all_procedures_are_answered_alike_however_they_are_cut() {
     let bench = FuzzedServer::new();
-    for stream in bench.seeds() {
+    for stream in all_seeds(&bench) {
         for how in [0, 1, 3, 4, 7, 64, 255] {
             bench.run(&[&[how], &stream[..]].concat());
         }

@@ -1,4 +1,4 @@
-//! A small NFSv3 client for tests and measurements: blocking, one connection, many calls in flight.
+//! A small NFS client for tests and measurements: blocking, one connection, many calls in flight.
 //!
 //! Owns: its own codec of the protocol, independent of the server's, so that a mistake on one side shows on the other.
 //! Does not own: mounting, caching, retries: every call is sent as given.
@@ -14,6 +14,7 @@ mod load;
 mod names_load;
 mod procedures;
 mod results;
+pub mod sessions;
 mod transfer;
 mod wire;
 

@@ -110,7 +110,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("\ncachee = 1", &[], &flags());
     let of_stores = if cfg!(feature = "object") { " endpoint, standby, take_over, follow, snapshot," } else { "" };
     let allowed = format!(
-        "listen, cache, arena, policy, readahead, eviction, io, prefault, lock_memory, allow, squash, anon, any_port, read_only, \
+        "listen, nfs, cache, arena, policy, readahead, eviction, io, prefault, lock_memory, allow, squash, anon, any_port, read_only, \
          async_metadata, subtree_check, shared,{of_stores} mount, kernel_cache, sole, state, control, metrics, log, \
          directories, knobs"
     );

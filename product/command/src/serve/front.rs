@@ -36,7 +36,7 @@ use super::kept_mount::{Taken, unmounter};
 use super::listening::{self, cannot_listen, limits, report_refused};
 use super::own_clients;
 use super::signals::SignalRequest;
-use crate::settings::{ArenaPlace, LockMemory, OF_MOUNT, Settings};
+use crate::settings::{ArenaPlace, LockMemory, NfsVersion, OF_MOUNT, Settings};
 use crate::unmounter::{Unmounter, Unmounting};
 
 /// Longest time for answering calls in progress once the server is stopping.
@@ -47,6 +47,8 @@ const FINISH_NS: u64 = 2 * Nanos::SECOND;
 pub(crate) struct WantedFront {
     /// NFS on the address in the settings.
     nfs: bool,
+    /// The newest version that clients get.
+    version: NfsVersion,
     /// The service manager keeps the socket and the mount.
     is_kept: bool,
     mount: Option<WantedMount>,
@@ -73,6 +75,7 @@ pub(super) struct OfTree {
 /// A front that takes no calls yet. It has what takes rights that the process then gives up.
 pub(super) struct PreparedFront {
     nfs: Option<(Listener, SocketAddr)>,
+    version: NfsVersion,
     is_kept: bool,
     mount: Option<PreparedMount>,
 }
@@ -142,8 +145,8 @@ impl WantedFront {
             let names = OF_MOUNT.map(|name| format!("--{}", name.replace('_', "-"))).join(" and ");
             return Err(Failure::wrong_use(format!("{names} are settings of a mount; --mount names one")));
         }
-        let is_kept = settings.arena == Some(ArenaPlace::Systemd);
-        let Some(point) = point else { return Ok(Self { nfs: true, is_kept, mount: None }) };
+        let (is_kept, version) = (settings.arena == Some(ArenaPlace::Systemd), settings.nfs);
+        let Some(point) = point else { return Ok(Self { nfs: true, version, is_kept, mount: None }) };
         if settings.directories.len() > 1 {
             return Err(Failure::wrong_use("--mount takes one directory"));
         }
@@ -176,7 +179,7 @@ impl WantedFront {
             sole: settings.mount.sole || over_itself,
         };
         let is_of_host = directory.is_some();
-        Ok(Self { nfs: false, is_kept, mount: Some(WantedMount { point, options, is_of_host }) })
+        Ok(Self { nfs: false, version: settings.nfs, is_kept, mount: Some(WantedMount { point, options, is_of_host }) })
     }
 
     /// The number of its descriptors in the service manager's store.
@@ -234,7 +237,12 @@ impl WantedFront {
         let source = source.map(|source| source.canonicalize().unwrap_or_else(|_| source.clone()));
         let source = source.unwrap_or_else(|| PathBuf::from("afflux"));
         let mount = self.mount.as_ref().map(|wanted| mounted(wanted, &source, separated, self.is_kept)).transpose()?;
-        Ok(PreparedFront { nfs: listener.map(|listener| (listener, listen)), is_kept: self.is_kept, mount })
+        Ok(PreparedFront {
+            nfs: listener.map(|listener| (listener, listen)),
+            version: self.version,
+            is_kept: self.is_kept,
+            mount,
+        })
     }
 
     /// The name of the control socket, unless the user gives one.
@@ -317,6 +325,9 @@ impl PreparedFront {
                 .then(|| Arc::new(memory.table::<[AtomicU64; REPLY_BYTES / 8]>(Part::Replies)) as _);
             let server = Server::keeping(Arc::clone(volume), rules.into(), replies);
             server.name_places(places(exports));
+            if self.version == NfsVersion::V4 {
+                server.offer_version_4();
+            }
             let machines = Arc::clone(&server);
             let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
             let handle = serve(platform, vec![listener], limits(engine), report_refused(), machine);

@@ -21,12 +21,16 @@ use super::state::StateDirectory;
 use super::{admission, unnamed_files};
 use crate::control::socket_paths::{self, Bound};
 use crate::private_directory::Missing;
-use crate::settings::Settings;
+use crate::settings::{NfsVersion, Settings};
 use crate::{metrics, port_holder};
 
 /// The note at the start of a server with `--async-metadata`.
 const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered before they are durable \
     (--async-metadata): a crash of this host may undo the last ones, which clients take for done";
+
+/// The note at the start of a server with `--nfs 4`.
+const VERSION_4_NOTE: &str = "NFS 4.1 and 4.2 are offered, too (--nfs 4), without locks so far: programs that lock files \
+    fail on such a mount";
 
 /// Its process, which may have the socket in its store.
 const SERVICE_MANAGER: u32 = 1;
@@ -86,6 +90,9 @@ impl Places {
         let rules = admission::rules(&settings.at_once, &mut notes);
         if settings.at_once.async_metadata {
             notes.push(ASYNC_METADATA_NOTE.to_owned());
+        }
+        if settings.nfs == NfsVersion::V4 {
+            notes.push(VERSION_4_NOTE.to_owned());
         }
         let missing = if taking == Taking::Start { Missing::Make } else { Missing::Leave };
         let state = StateDirectory::at(settings.state.as_deref(), missing)?;

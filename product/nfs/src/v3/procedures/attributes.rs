@@ -7,6 +7,7 @@
 use afflux_volume::{AttributeChange, FILE_BYTES_MAX, Kind, Platform, Timestamp, VolumeError};
 
 use super::{check_regular, failed};
+use crate::access;
 use crate::limits::{DATA_BYTES_MULTIPLE, DATA_BYTES_PREFERRED, LISTING_BYTES_MAX, READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};
 use crate::status::Status;
@@ -53,31 +54,6 @@ fn check_size(size: Option<u64>, kind: Kind) -> Result<(), Status> {
     }
 }
 
-/// The bits of ACCESS (RFC 1813, section 3.3.4).
-mod bits {
-    pub(super) const READ: u32 = 0x01;
-    pub(super) const LOOKUP: u32 = 0x02;
-    pub(super) const MODIFY: u32 = 0x04;
-    pub(super) const EXTEND: u32 = 0x08;
-    pub(super) const DELETE: u32 = 0x10;
-    pub(super) const EXECUTE: u32 = 0x20;
-}
-
-/// The ACCESS bits that follow from the permissions `granted` (read 1, write 2, execute or search 4) on an object.
-fn allowed(kind: Kind, granted: u8) -> u32 {
-    let (read, write, execute) = (granted & 1 != 0, granted & 2 != 0, granted & 4 != 0);
-    let when = |condition, bits| if condition { bits } else { 0 };
-    match kind {
-        // A change of names needs the rights to write and to search the directory.
-        Kind::Directory => {
-            when(read, bits::READ)
-                | when(execute, bits::LOOKUP)
-                | when(write && execute, bits::MODIFY | bits::EXTEND | bits::DELETE)
-        }
-        _ => when(read, bits::READ) | when(write, bits::MODIFY | bits::EXTEND) | when(execute, bits::EXECUTE),
-    }
-}
-
 pub(super) async fn access<P: Platform>(
     on: &impl Operations<P>,
     draft: &mut Draft,
@@ -91,7 +67,7 @@ pub(super) async fn access<P: Platform>(
     };
     let writer = draft.status(Status::Ok);
     writer.post_op(Some(&attributes));
-    writer.u32(wanted & allowed(inode.kind(), granted));
+    writer.u32(wanted & access::allowed(inode.kind(), granted));
     Ok(())
 }
 

@@ -1,0 +1,510 @@
+//! The operations of a compound (RFC 8881, RFC 7862), as received.
+//!
+//! Owns: the check that bytes are the arguments of an operation; the numbers and names of operations.
+//! Does not own: the meaning of an operation (`operations`), of attributes (`attributes`) and of stateids (`state`).
+//! Invariants: an operation is read when its turn comes, and reading allocates nothing. Names, owners and data stay in
+//! the record, and operations hold their places there ([`Field`]). A list is bounded by the record that it is in.
+
+use super::state::clients::OWNER_BYTES_MAX;
+use super::state::sessions::{Channel, SessionId};
+use super::state::stateids::Stateid;
+use crate::wire::xdr::{Field, Reader, XdrError};
+
+/// The words of a set of attributes that have a meaning here.
+pub(super) const BITMAP_WORDS: usize = 3;
+/// Most bytes of a handle.
+const HANDLE_BYTES_MAX: usize = 128;
+/// Most bytes of the tag that a client gives to a compound.
+const TAG_BYTES_MAX: usize = 1024;
+
+/// A set of attributes by their numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Bitmap {
+    pub(super) words: [u32; BITMAP_WORDS],
+    /// It has an attribute beyond these words.
+    pub(super) has_more: bool,
+}
+
+/// New values of attributes, or values to compare with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AttributeValues {
+    pub(super) which: Bitmap,
+    pub(super) values: Field,
+}
+
+/// How OPEN treats a file that is there or not.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OpenHow {
+    NoCreate,
+    Unchecked(AttributeValues),
+    Guarded(AttributeValues),
+    Exclusive { verifier: [u8; 8], attributes: Option<AttributeValues> },
+}
+
+/// What OPEN opens.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Claim {
+    /// A name in the current directory.
+    Name(Field),
+    /// The current file.
+    Current,
+    /// The current file, which the client had open before the server's last end.
+    Previous,
+    /// A right that only a delegation gives.
+    OfDelegation,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenArguments {
+    pub(super) access: u32,
+    pub(super) deny: u32,
+    pub(super) owner: Field,
+    pub(super) how: OpenHow,
+    pub(super) claim: Claim,
+}
+
+/// The object that CREATE makes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NewKind {
+    Link(Field),
+    Block(u32, u32),
+    Character(u32, u32),
+    Socket,
+    Fifo,
+    Directory,
+    /// A kind that CREATE does not make.
+    Other,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListArguments {
+    pub(super) cookie: u64,
+    pub(super) verifier: [u8; 8],
+    pub(super) names_max: u32,
+    pub(super) bytes_max: u32,
+    pub(super) attributes: Bitmap,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IntroductionArguments {
+    pub(super) verifier: [u8; 8],
+    pub(super) owner: Field,
+    pub(super) flags: u32,
+    /// 0 is no protection of state, the only kind here.
+    pub(super) protection: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SessionArguments {
+    pub(super) client: u64,
+    pub(super) sequence: u32,
+    pub(super) flags: u32,
+    pub(super) fore: Channel,
+    pub(super) back: Channel,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SequenceArguments {
+    pub(super) session: SessionId,
+    pub(super) sequence: u32,
+    pub(super) slot: u32,
+    pub(super) highest: u32,
+    pub(super) keeps: bool,
+}
+
+/// An operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operation {
+    Access(u32),
+    Close(Stateid),
+    Commit {
+        offset: u64,
+        count: u32,
+    },
+    Create {
+        kind: NewKind,
+        name: Field,
+        attributes: AttributeValues,
+    },
+    GetAttributes(Bitmap),
+    GetHandle,
+    Link(Field),
+    Lookup(Field),
+    LookupParent,
+    Verify {
+        values: AttributeValues,
+        are_same: bool,
+    },
+    Open(OpenArguments),
+    Downgrade {
+        stateid: Stateid,
+        access: u32,
+        deny: u32,
+    },
+    PutHandle(Field),
+    PutRoot,
+    Read {
+        stateid: Stateid,
+        offset: u64,
+        count: u32,
+    },
+    List(ListArguments),
+    ReadLink,
+    Remove(Field),
+    Rename {
+        from: Field,
+        to: Field,
+    },
+    Restore,
+    Save,
+    Security(Field),
+    SecurityOfCurrent {
+        of_parent: bool,
+    },
+    SetAttributes {
+        stateid: Stateid,
+        values: AttributeValues,
+    },
+    Write {
+        stateid: Stateid,
+        offset: u64,
+        stability: u32,
+        data: Field,
+    },
+    BackChannel,
+    Bind {
+        session: SessionId,
+        direction: u32,
+    },
+    Introduce(IntroductionArguments),
+    CreateSession(SessionArguments),
+    DestroySession(SessionId),
+    FreeStateid(Stateid),
+    Sequence(SequenceArguments),
+    /// The stateids start at this place of the record.
+    TestStateids {
+        count: u32,
+        at: usize,
+    },
+    DestroyClient(u64),
+    ReclaimComplete {
+        one_file_system: bool,
+    },
+    /// An operation that this server does not have.
+    Unsupported,
+    /// No operation of this minor version.
+    Illegal,
+}
+
+/// The numbers of operations that are told apart by number.
+pub(super) mod number {
+    pub(in super::super) const BIND: u32 = 41;
+    pub(in super::super) const EXCHANGE_ID: u32 = 42;
+    pub(in super::super) const CREATE_SESSION: u32 = 43;
+    pub(in super::super) const DESTROY_SESSION: u32 = 44;
+    pub(in super::super) const SEQUENCE: u32 = 53;
+    pub(in super::super) const DESTROY_CLIENTID: u32 = 57;
+    pub(in super::super) const ILLEGAL: u32 = 10_044;
+    /// The first and the last of 4.0 and 4.1, and the last of 4.2 with extended attributes.
+    pub(super) const FIRST: u32 = 3;
+    pub(super) const LAST_OF_1: u32 = 58;
+    pub(super) const LAST_OF_2: u32 = 75;
+}
+
+/// The beginning of a compound.
+#[derive(Clone, Debug)]
+pub(super) struct Head {
+    pub(super) tag: Field,
+    pub(super) minor: u32,
+    pub(super) count: u32,
+    /// Where the first operation starts.
+    pub(super) at: usize,
+}
+
+/// Reads the beginning of a compound whose arguments start at `at`.
+pub(super) fn head(record: &[u8], at: usize) -> Result<Head, XdrError> {
+    let mut reader = Reader::starting_at(record, at);
+    let tag = reader.opaque_place(TAG_BYTES_MAX)?.into();
+    let (minor, count) = (reader.u32()?, reader.u32()?);
+    Ok(Head { tag, minor, count, at: reader.position() })
+}
+
+/// Reads the operation that starts at `at`: its number, itself, and where the next one starts.
+pub(super) fn operation(
+    record: &[u8],
+    at: usize,
+    minor: u32,
+) -> Result<(u32, Result<(Operation, usize), XdrError>), XdrError> {
+    let mut fields = Fields { reader: Reader::starting_at(record, at) };
+    let number = fields.reader.u32()?;
+    let read = fields.operation(number, minor).map(|operation| (operation, fields.reader.position()));
+    Ok((number, read))
+}
+
+/// Reads one more stateid of a list.
+pub(super) fn stateid_at(record: &[u8], at: usize) -> Result<(Stateid, usize), XdrError> {
+    let mut fields = Fields { reader: Reader::starting_at(record, at) };
+    Ok((fields.stateid()?, fields.reader.position()))
+}
+
+/// Reads a set of attributes. For the values of attributes, too.
+pub(super) fn bitmap(reader: &mut Reader<'_>) -> Result<Bitmap, XdrError> {
+    let count = reader.u32()?;
+    let mut bitmap = Bitmap::default();
+    for at in 0..count {
+        let word = reader.u32()?;
+        match bitmap.words.get_mut(at as usize) {
+            Some(known) => *known = word,
+            None => bitmap.has_more |= word != 0,
+        }
+    }
+    Ok(bitmap)
+}
+
+struct Fields<'a> {
+    reader: Reader<'a>,
+}
+
+impl Fields<'_> {
+    fn operation(&mut self, number: u32, minor: u32) -> Result<Operation, XdrError> {
+        let last = if minor >= 2 { number::LAST_OF_2 } else { number::LAST_OF_1 };
+        if !(number::FIRST..=last).contains(&number) {
+            return Ok(Operation::Illegal);
+        }
+        Ok(match number {
+            3 => Operation::Access(self.reader.u32()?),
+            4 => {
+                let _sequence = self.reader.u32()?;
+                Operation::Close(self.stateid()?)
+            }
+            5 => Operation::Commit { offset: self.reader.u64()?, count: self.reader.u32()? },
+            6 => Operation::Create { kind: self.new_kind()?, name: self.counted()?, attributes: self.values()? },
+            9 => Operation::GetAttributes(bitmap(&mut self.reader)?),
+            10 => Operation::GetHandle,
+            11 => Operation::Link(self.counted()?),
+            15 => Operation::Lookup(self.counted()?),
+            16 => Operation::LookupParent,
+            17 => Operation::Verify { values: self.values()?, are_same: false },
+            18 => Operation::Open(self.open()?),
+            21 => {
+                let stateid = self.stateid()?;
+                let _sequence = self.reader.u32()?;
+                Operation::Downgrade { stateid, access: self.reader.u32()?, deny: self.reader.u32()? }
+            }
+            22 => Operation::PutHandle(self.reader.opaque_place(HANDLE_BYTES_MAX)?.into()),
+            23 | 24 => Operation::PutRoot,
+            25 => Operation::Read { stateid: self.stateid()?, offset: self.reader.u64()?, count: self.reader.u32()? },
+            26 => Operation::List(self.list()?),
+            27 => Operation::ReadLink,
+            28 => Operation::Remove(self.counted()?),
+            29 => Operation::Rename { from: self.counted()?, to: self.counted()? },
+            31 => Operation::Restore,
+            32 => Operation::Save,
+            33 => Operation::Security(self.counted()?),
+            34 => Operation::SetAttributes { stateid: self.stateid()?, values: self.values()? },
+            37 => Operation::Verify { values: self.values()?, are_same: true },
+            38 => Operation::Write {
+                stateid: self.stateid()?,
+                offset: self.reader.u64()?,
+                stability: self.one_of("stable_how4", 2)?,
+                data: self.counted()?,
+            },
+            40 => self.back_channel()?,
+            41 => {
+                let session = self.reader.fixed()?;
+                let direction = self.reader.u32()?;
+                let _uses_rdma = self.reader.bool("bctsa_use_conn_in_rdma_mode")?;
+                Operation::Bind { session, direction }
+            }
+            42 => Operation::Introduce(self.introduction()?),
+            43 => Operation::CreateSession(self.session()?),
+            44 => Operation::DestroySession(self.reader.fixed()?),
+            45 => Operation::FreeStateid(self.stateid()?),
+            52 => Operation::SecurityOfCurrent { of_parent: self.one_of("secinfo_style4", 1)? == 1 },
+            53 => Operation::Sequence(SequenceArguments {
+                session: self.reader.fixed()?,
+                sequence: self.reader.u32()?,
+                slot: self.reader.u32()?,
+                highest: self.reader.u32()?,
+                keeps: self.reader.bool("sa_cachethis")?,
+            }),
+            55 => self.stateids()?,
+            57 => Operation::DestroyClient(self.reader.u64()?),
+            58 => Operation::ReclaimComplete { one_file_system: self.reader.bool("rca_one_fs")? },
+            _ => Operation::Unsupported,
+        })
+    }
+
+    /// A counted run of bytes, limited here only by the record; its use may have a lower limit.
+    fn counted(&mut self) -> Result<Field, XdrError> {
+        Ok(self.reader.opaque_place(usize::MAX)?.into())
+    }
+
+    /// A value of an enumeration from 0 to `last`.
+    fn one_of(&mut self, field: &'static str, last: u32) -> Result<u32, XdrError> {
+        let value = self.reader.u32()?;
+        if value <= last { Ok(value) } else { Err(XdrError::Value { field, value }) }
+    }
+
+    fn stateid(&mut self) -> Result<Stateid, XdrError> {
+        Ok(Stateid { sequence: self.reader.u32()?, other: self.reader.fixed()? })
+    }
+
+    fn values(&mut self) -> Result<AttributeValues, XdrError> {
+        Ok(AttributeValues { which: bitmap(&mut self.reader)?, values: self.counted()? })
+    }
+
+    fn new_kind(&mut self) -> Result<NewKind, XdrError> {
+        let kind = self.reader.u32()?;
+        Ok(match kind {
+            2 => NewKind::Directory,
+            3 => NewKind::Block(self.reader.u32()?, self.reader.u32()?),
+            4 => NewKind::Character(self.reader.u32()?, self.reader.u32()?),
+            5 => NewKind::Link(self.counted()?),
+            6 => NewKind::Socket,
+            7 => NewKind::Fifo,
+            1 | 8 | 9 => NewKind::Other,
+            value => return Err(XdrError::Value { field: "nfs_ftype4", value }),
+        })
+    }
+
+    fn open(&mut self) -> Result<OpenArguments, XdrError> {
+        let _sequence = self.reader.u32()?;
+        let (access, deny) = (self.reader.u32()?, self.reader.u32()?);
+        let _client = self.reader.u64()?;
+        let owner = self.reader.opaque_place(OWNER_BYTES_MAX)?.into();
+        let how = match self.one_of("opentype4", 1)? {
+            0 => OpenHow::NoCreate,
+            _ => self.creation()?,
+        };
+        let claim = match self.one_of("open_claim_type4", 6)? {
+            0 => Claim::Name(self.counted()?),
+            1 => {
+                let _delegation = self.reader.u32()?;
+                Claim::Previous
+            }
+            2 => {
+                let (_stateid, _name) = (self.stateid()?, self.counted()?);
+                Claim::OfDelegation
+            }
+            3 => {
+                let _name = self.counted()?;
+                Claim::OfDelegation
+            }
+            4 => Claim::Current,
+            5 => {
+                let _stateid = self.stateid()?;
+                Claim::OfDelegation
+            }
+            _ => Claim::OfDelegation,
+        };
+        Ok(OpenArguments { access, deny, owner, how, claim })
+    }
+
+    fn creation(&mut self) -> Result<OpenHow, XdrError> {
+        Ok(match self.one_of("createmode4", 3)? {
+            0 => OpenHow::Unchecked(self.values()?),
+            1 => OpenHow::Guarded(self.values()?),
+            2 => OpenHow::Exclusive { verifier: self.reader.fixed()?, attributes: None },
+            _ => OpenHow::Exclusive { verifier: self.reader.fixed()?, attributes: Some(self.values()?) },
+        })
+    }
+
+    fn list(&mut self) -> Result<ListArguments, XdrError> {
+        Ok(ListArguments {
+            cookie: self.reader.u64()?,
+            verifier: self.reader.fixed()?,
+            names_max: self.reader.u32()?,
+            bytes_max: self.reader.u32()?,
+            attributes: bitmap(&mut self.reader)?,
+        })
+    }
+
+    fn introduction(&mut self) -> Result<IntroductionArguments, XdrError> {
+        let verifier = self.reader.fixed()?;
+        let owner = self.reader.opaque_place(OWNER_BYTES_MAX)?.into();
+        let flags = self.reader.u32()?;
+        let protection = self.one_of("state_protect_how4", 2)?;
+        // A stronger protection is refused, so that its arguments do not matter, nor what comes after them.
+        if protection == 0 {
+            let implementations = self.reader.u32()?;
+            if implementations > 1 {
+                return Err(XdrError::Value { field: "eia_client_impl_id", value: implementations });
+            }
+            for _ in 0..implementations {
+                let (_domain, _name) = (self.counted()?, self.counted()?);
+                let (_seconds, _nanos) = (self.reader.u64()?, self.reader.u32()?);
+            }
+        }
+        Ok(IntroductionArguments { verifier, owner, flags, protection })
+    }
+
+    fn channel(&mut self) -> Result<Channel, XdrError> {
+        let _header_padding = self.reader.u32()?;
+        let channel = Channel {
+            request_bytes_max: self.reader.u32()?,
+            reply_bytes_max: self.reader.u32()?,
+            kept_bytes_max: self.reader.u32()?,
+            operations_max: self.reader.u32()?,
+            calls_max: self.reader.u32()?,
+        };
+        let rdma = self.reader.u32()?;
+        if rdma > 1 {
+            return Err(XdrError::Value { field: "ca_rdma_ird", value: rdma });
+        }
+        for _ in 0..rdma {
+            self.reader.u32()?;
+        }
+        Ok(channel)
+    }
+
+    fn session(&mut self) -> Result<SessionArguments, XdrError> {
+        let (client, sequence, flags) = (self.reader.u64()?, self.reader.u32()?, self.reader.u32()?);
+        let (fore, back) = (self.channel()?, self.channel()?);
+        let _program = self.reader.u32()?;
+        self.callback_security()?;
+        Ok(SessionArguments { client, sequence, flags, fore, back })
+    }
+
+    /// How the client wants to be called; this server calls nobody yet.
+    fn callback_security(&mut self) -> Result<(), XdrError> {
+        const GSS: u32 = 6;
+        for _ in 0..self.reader.u32()? {
+            match self.reader.u32()? {
+                0 => {}
+                1 => {
+                    let _stamp = self.reader.u32()?;
+                    let _machine = self.counted()?;
+                    let (_uid, _gid) = (self.reader.u32()?, self.reader.u32()?);
+                    for _ in 0..self.reader.u32()? {
+                        self.reader.u32()?;
+                    }
+                }
+                GSS => {
+                    let _service = self.reader.u32()?;
+                    let (_of_server, _of_client) = (self.counted()?, self.counted()?);
+                }
+                value => return Err(XdrError::Value { field: "callback_sec_parms4", value }),
+            }
+        }
+        Ok(())
+    }
+
+    fn back_channel(&mut self) -> Result<Operation, XdrError> {
+        let _program = self.reader.u32()?;
+        self.callback_security()?;
+        Ok(Operation::BackChannel)
+    }
+
+    fn stateids(&mut self) -> Result<Operation, XdrError> {
+        let count = self.reader.u32()?;
+        let at = self.reader.position();
+        for _ in 0..count {
+            self.stateid()?;
+        }
+        Ok(Operation::TestStateids { count, at })
+    }
+}
+
+#[cfg(test)]
+mod tests;

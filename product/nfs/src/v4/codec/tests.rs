@@ -1,0 +1,63 @@
+use super::*;
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
+#[test]
+fn reads_the_head_and_the_operations_one_after_the_other() {
+    let record = words(&[3, u32::from_be_bytes(*b"tag\0"), 1, 2, 22, 8, 1, 2, 10]);
+    let head = head(&record, 0).unwrap();
+    assert_eq!((&record[head.tag.range()], head.minor, head.count), (&b"tag"[..], 1, 2));
+    let (number, read) = operation(&record, head.at, 1).unwrap();
+    let (first, next) = read.unwrap();
+    assert!(number == 22 && matches!(first, Operation::PutHandle(handle) if record[handle.range()] == words(&[1, 2])));
+    let (number, read) = operation(&record, next, 1).unwrap();
+    assert!(number == 10 && matches!(read, Ok((Operation::GetHandle, end)) if end == record.len()));
+    assert!(operation(&record, record.len(), 1).is_err());
+}
+
+#[test]
+fn knows_the_operations_of_each_minor_version() {
+    for number in 0..80 {
+        let record = words(&[number]);
+        let is_illegal = |minor| {
+            let read = operation(&record, 0, minor).unwrap().1;
+            matches!(read, Ok((Operation::Illegal, _)))
+        };
+        assert_eq!(is_illegal(1), !(3..=58).contains(&number), "{number}");
+        assert_eq!(is_illegal(2), !(3..=75).contains(&number), "{number}");
+    }
+}
+
+/// Every operation, cut at each byte and with each byte changed: reading ends, and never beyond the record.
+#[test]
+fn survives_any_bytes() {
+    for number in 0..80_u32 {
+        for fill in [0_u8, 1, 2, 3, 4, 7, 0x7f, 0xff] {
+            let mut record = words(&[number]);
+            record.extend([fill; 256]);
+            for end in (4..record.len()).step_by(4) {
+                for word in [0_u32, 1, 4, u32::MAX] {
+                    let mut changed = record[..end].to_vec();
+                    let at = end - 4;
+                    changed[at..].copy_from_slice(&word.to_be_bytes());
+                    if let Ok((_, Ok((_, next)))) = operation(&changed, 0, 2) {
+                        assert!(next <= changed.len());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_set_of_attributes_is_read_to_its_end() {
+    let record = words(&[9, 5, 1, 2, 3, 0, 8, 10]);
+    let (_, read) = operation(&record, 0, 1).unwrap();
+    let (operation_read, next) = read.unwrap();
+    assert!(matches!(operation_read, Operation::GetAttributes(Bitmap { words: [1, 2, 3], has_more: true })));
+    assert_eq!(next, 28);
+    // A set that claims more than the record has.
+    assert!(operation(&words(&[9, u32::MAX, 1]), 0, 1).unwrap().1.is_err());
+}

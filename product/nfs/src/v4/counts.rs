@@ -1,0 +1,94 @@
+//! Counts of operations by their kind.
+//!
+//! Owns: the names of operations as counters.
+//! Does not own: the counts of calls and statuses, which both versions share.
+//! Invariants: an operation is counted once, when it has its result.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The names by number, from the first operation on.
+const NAMES: [&str; 56] = [
+    "nfs_v4_access",
+    "nfs_v4_close",
+    "nfs_v4_commit",
+    "nfs_v4_create",
+    "nfs_v4_delegpurge",
+    "nfs_v4_delegreturn",
+    "nfs_v4_getattr",
+    "nfs_v4_getfh",
+    "nfs_v4_link",
+    "nfs_v4_lock",
+    "nfs_v4_lockt",
+    "nfs_v4_locku",
+    "nfs_v4_lookup",
+    "nfs_v4_lookupp",
+    "nfs_v4_nverify",
+    "nfs_v4_open",
+    "nfs_v4_openattr",
+    "nfs_v4_open_confirm",
+    "nfs_v4_open_downgrade",
+    "nfs_v4_putfh",
+    "nfs_v4_putpubfh",
+    "nfs_v4_putrootfh",
+    "nfs_v4_read",
+    "nfs_v4_readdir",
+    "nfs_v4_readlink",
+    "nfs_v4_remove",
+    "nfs_v4_rename",
+    "nfs_v4_renew",
+    "nfs_v4_restorefh",
+    "nfs_v4_savefh",
+    "nfs_v4_secinfo",
+    "nfs_v4_setattr",
+    "nfs_v4_setclientid",
+    "nfs_v4_setclientid_confirm",
+    "nfs_v4_verify",
+    "nfs_v4_write",
+    "nfs_v4_release_lockowner",
+    "nfs_v4_backchannel_ctl",
+    "nfs_v4_bind_conn_to_session",
+    "nfs_v4_exchange_id",
+    "nfs_v4_create_session",
+    "nfs_v4_destroy_session",
+    "nfs_v4_free_stateid",
+    "nfs_v4_get_dir_delegation",
+    "nfs_v4_getdeviceinfo",
+    "nfs_v4_getdevicelist",
+    "nfs_v4_layoutcommit",
+    "nfs_v4_layoutget",
+    "nfs_v4_layoutreturn",
+    "nfs_v4_secinfo_no_name",
+    "nfs_v4_sequence",
+    "nfs_v4_set_ssv",
+    "nfs_v4_test_stateid",
+    "nfs_v4_want_delegation",
+    "nfs_v4_destroy_clientid",
+    "nfs_v4_reclaim_complete",
+];
+const FIRST: u32 = 3;
+/// Operations of 4.2, and those that no version has.
+const OTHERS: &str = "nfs_v4_other";
+
+/// A count for each kind of operation.
+pub(crate) struct Counts {
+    rows: [AtomicU64; NAMES.len()],
+    others: AtomicU64,
+}
+
+impl Counts {
+    pub(super) fn new() -> Self {
+        Self { rows: std::array::from_fn(|_| AtomicU64::new(0)), others: AtomicU64::new(0) }
+    }
+
+    /// Counts one operation.
+    pub(super) fn count(&self, number: u32) {
+        let row = number.checked_sub(FIRST).and_then(|at| self.rows.get(at as usize)).unwrap_or(&self.others);
+        row.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Each name with its count.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let known = NAMES.into_iter().zip(&self.rows);
+        known.chain([(OTHERS, &self.others)]).map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+    }
+}

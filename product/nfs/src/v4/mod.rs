@@ -1,0 +1,31 @@
+//! Versions 4.1 and 4.2 of NFS (RFC 8881, RFC 7862): compounds of operations, in sessions.
+//!
+//! Owns: what the version shares over all connections; the way of a compound from a record to its reply.
+//! Does not own: the transport (`wire`), the volume's operations (`operations` above), version 3.
+//! Invariants: this folder and `v3` never import each other. The lock of the state is held for look-ups alone, and never
+//! over an await; a session's slots have a lock of their own below it.
+
+mod attributes;
+mod codec;
+pub(crate) mod compound;
+pub(crate) mod counts;
+mod operations;
+mod pseudo_root;
+mod service;
+mod state;
+
+pub(crate) use service::Service;
+
+/// Reads all operations of a compound whose arguments start at `at`, as far as that needs no volume. For fuzzers: it
+/// returns for any bytes.
+pub(crate) fn decodes(record: &[u8], at: usize) -> bool {
+    let Ok(head) = codec::head(record, at) else { return false };
+    let mut at = head.at;
+    for _ in 0..head.count {
+        match codec::operation(record, at, head.minor) {
+            Ok((_, Ok((_, next)))) => at = next,
+            _ => return false,
+        }
+    }
+    true
+}

@@ -1,0 +1,141 @@
+//! GETATTR, SETATTR, VERIFY, NVERIFY, ACCESS.
+//!
+//! Owns: their results.
+//! Does not own: the form of attributes (`v4::attributes`), rights (the volume).
+//! Invariants: ACCESS grants only rights that the client asked for. An open with the right to write may change the size,
+//! whatever the file's mode has become.
+
+use std::sync::Arc;
+
+use afflux_volume::{AttributeChange, Inode, Kind, Platform};
+
+use super::super::attributes::{self, OfHost, Shown};
+use super::super::codec::{AttributeValues, Bitmap};
+use super::super::compound::{Compound, Object};
+use super::super::pseudo_root::PseudoRoot;
+use super::super::state::opens;
+use super::super::state::stateids::Stateid;
+use super::check_regular;
+use super::opens::{Right, right_of};
+use crate::access;
+use crate::operations::{Ended, Operations, Task};
+use crate::status::Status;
+use crate::wire::reply::Draft;
+
+pub(super) async fn get<P: Platform>(
+    on: &impl Operations<P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    asked: Bitmap,
+) -> Ended {
+    attributes::check_asked(&asked)?;
+    let minor = compound.minor;
+    match compound.object()? {
+        Object::Above(node) => {
+            let handle = PseudoRoot::handle(*node);
+            attributes::write(&mut draft.writer, &asked, &above(compound, *node, &handle), minor);
+        }
+        Object::Inode(inode) => {
+            let found = on.attributes(inode).await?;
+            let of_host = if asked.asks_host() { Some(of_host(on.task()?, inode).await?) } else { None };
+            let handle = on.volume().handle(inode);
+            let shown = Shown {
+                handle: handle.as_bytes(),
+                attributes: found,
+                mounted_on: found.fileid,
+                time_unit_ns: inode.time_unit_ns(),
+                of_host,
+            };
+            attributes::write(&mut draft.writer, &asked, &shown, minor);
+        }
+    }
+    Ok(())
+}
+
+/// A directory above the exports for its attributes.
+pub(super) fn above<'a, P: Platform>(compound: &Compound<P>, node: u32, handle: &'a [u8]) -> Shown<'a> {
+    let found = compound.service.root.attributes(node);
+    Shown { handle, attributes: found, mounted_on: found.fileid, time_unit_ns: 1, of_host: None }
+}
+
+/// What only the host knows, in memory of its own.
+pub(super) async fn of_host<P: Platform>(on: &Task<'_, P>, inode: &Arc<Inode<P>>) -> Ended<OfHost> {
+    let asked = async {
+        let (space, _) = on.volume.space(inode).await?;
+        let (limits, _) = on.volume.path_limits(inode).await?;
+        Ok(OfHost { space, limits, file_bytes_max: on.volume.file_bytes_max(inode).await })
+    };
+    Box::pin(asked).await
+}
+
+pub(super) async fn verify<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    values: AttributeValues,
+    wants_same: bool,
+) -> Ended {
+    let (record, minor) = (on.record, compound.minor);
+    let is_same = match compound.object()? {
+        Object::Above(node) => {
+            let handle = PseudoRoot::handle(*node);
+            attributes::are_same(&values, record, &above(compound, *node, &handle), minor)?
+        }
+        Object::Inode(inode) => {
+            let found = on.attributes(inode).await?;
+            let of_host = if values.which.asks_host() { Some(of_host(on, inode).await?) } else { None };
+            let handle = on.volume.handle(inode);
+            let (handle, time_unit_ns) = (handle.as_bytes(), inode.time_unit_ns());
+            let shown = Shown { handle, attributes: found, mounted_on: found.fileid, time_unit_ns, of_host };
+            attributes::are_same(&values, record, &shown, minor)?
+        }
+    };
+    match (wants_same, is_same) {
+        (true, false) => Err(Status::NotSame.into()),
+        (false, true) => Err(Status::Same.into()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) async fn access<P: Platform>(
+    on: &impl Operations<P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    wanted: u32,
+) -> Ended {
+    let (kind, granted) = match compound.object()? {
+        Object::Above(_) => (Kind::Directory, access::READ | access::EXECUTE),
+        Object::Inode(inode) => (inode.kind(), on.access(inode).await?.0),
+    };
+    let every = access::READ | access::WRITE | access::EXECUTE;
+    draft.writer.u32(wanted & access::allowed(kind, every));
+    draft.writer.u32(wanted & access::allowed(kind, granted));
+    Ok(())
+}
+
+pub(super) async fn set<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    stateid: Stateid,
+    values: AttributeValues,
+) -> Ended {
+    let change = attributes::change(&values, on.record, false)?;
+    let inode = match compound.object()? {
+        Object::Above(_) => return Err(Status::ReadOnly.into()),
+        Object::Inode(inode) => inode,
+    };
+    let mut rest = change;
+    if change.size.is_some() {
+        check_regular(inode.kind())?;
+        if right_of(compound, stateid, opens::WRITE, inode.fileid())? == Right::OfOpen {
+            let size = AttributeChange { size: change.size, ..AttributeChange::default() };
+            on.as_server().volume.set_attributes_by(on.as_server().caller, inode, size, None).await.result?;
+            rest.size = None;
+        }
+    }
+    if rest != AttributeChange::default() {
+        on.volume.set_attributes_by(on.caller, inode, rest, None).await.result?;
+    }
+    values.which.write(&mut draft.writer);
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! READ, WRITE and COMMIT.
+//!
+//! Owns: their results, and the choice of their write verifier.
+//! Does not own: the cache, durability, the verifier's value (the volume); what is open (`state::opens`).
+//! Invariants: as in version 3, WRITE takes its verifier before it writes, and COMMIT after the sync. So a client never
+//! takes lost data for committed. None of the three allocates memory on data in the cache.
+
+use afflux_volume::{FILE_BYTES_MAX, Platform, Use};
+
+use super::super::compound::{Compound, Object};
+use super::super::state::opens;
+use super::super::state::stateids::Stateid;
+use super::check_regular;
+use super::opens::{Right, right_of};
+use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
+use crate::operations::{Ended, Operations, Stability, Stop};
+use crate::status::Status;
+use crate::wire::reply::{Data, Draft};
+use crate::wire::xdr::Field;
+
+fn check_object<P: Platform>(object: &Object<P>) -> Result<(), Status> {
+    match object {
+        Object::Above(_) => Err(Status::IsDirectory),
+        Object::Inode(inode) => check_regular(inode.kind()),
+    }
+}
+
+pub(super) async fn read<P: Platform, O: Operations<P>>(
+    on: &O,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    stateid: Stateid,
+    (offset, count): (u64, u32),
+) -> Ended {
+    check_object(compound.object()?)?;
+    let inode = compound.inode()?;
+    let right = right_of(compound, stateid, opens::READ, inode.fileid())?;
+    if compound.data_left == 0 && count > 0 {
+        // Earlier READs have taken all that one reply may have.
+        return Err(Status::ReplyTooBig.into());
+    }
+    let to_end = FILE_BYTES_MAX.saturating_sub(offset);
+    let count = u64::from(count.min(READ_BYTES_MAX).min(compound.data_left)).min(to_end) as u32;
+    if count == 0 {
+        if right == Right::OfUser {
+            on.permit(&inode, Use::Read).await?;
+        }
+        let attributes = on.attributes(&inode).await?;
+        draft.writer.bool(offset >= attributes.size);
+        draft.writer.u32(0);
+        return Ok(());
+    }
+    let read = match right {
+        Right::OfOpen => on.as_server().read(&inode, offset, count).await?,
+        Right::OfUser => on.read(&inode, offset, count).await?,
+    };
+    let data = Data::from(read.bytes);
+    compound.data_left = compound.data_left.saturating_sub(data.len() as u32);
+    draft.writer.bool(read.end_of_file);
+    draft.writer.u32(data.len() as u32);
+    draft.data(data);
+    Ok(())
+}
+
+pub(super) async fn write<P: Platform, O: Operations<P>>(
+    on: &O,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    stateid: Stateid,
+    offset: u64,
+    stability: u32,
+    data: Field,
+) -> Ended {
+    check_object(compound.object()?)?;
+    let inode = compound.inode()?;
+    let stability = Stability::of(stability).ok_or(Status::BadXdr)?;
+    let right = right_of(compound, stateid, opens::WRITE, inode.fileid())?;
+    if on.caller().is_read_only() {
+        return Err(Status::ReadOnly.into());
+    }
+    let data = on.bytes(data);
+    let data = &data[..data.len().min(WRITE_BYTES_MAX as usize)];
+    let verifier = on.volume().write_verifier();
+    if offset.checked_add(data.len() as u64).is_none_or(|end| end > FILE_BYTES_MAX) {
+        return Err(Status::TooLarge.into());
+    }
+    let status = match right {
+        _ if data.is_empty() => {
+            if right == Right::OfUser {
+                on.permit(&inode, Use::Write).await?;
+            }
+            Status::Ok
+        }
+        Right::OfOpen => on.as_server().write(&inode, offset, data, stability).await?.0,
+        Right::OfUser => on.write(&inode, offset, data, stability).await?.0,
+    };
+    if status != Status::Ok {
+        return Err(Stop::Failed(status));
+    }
+    draft.writer.u32(data.len() as u32);
+    draft.writer.u32(stability as u32);
+    draft.writer.raw(&verifier);
+    Ok(())
+}
+
+pub(super) async fn commit<P: Platform>(
+    on: &impl Operations<P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    offset: u64,
+    count: u32,
+) -> Ended {
+    check_object(compound.object()?)?;
+    let inode = compound.inode()?;
+    // No file has bytes behind the largest offset.
+    if offset < FILE_BYTES_MAX {
+        let len = u64::from(count).min(FILE_BYTES_MAX - offset);
+        on.commit(&inode, offset, len).await?;
+    }
+    draft.writer.raw(&on.volume().write_verifier());
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! Operations that choose the current object: by handle, by name, upwards; and those that tell of it.
+//!
+//! Owns: PUTFH, PUTROOTFH, GETFH, SAVEFH, RESTOREFH, LOOKUP, LOOKUPP, SECINFO; the passage between the tree above the
+//! exports and the exports.
+//! Does not own: that tree (`pseudo_root`), names below an export (the volume).
+//! Invariants: a name of an export wins over a path of the host with the same first name. In a single export, which is
+//! the root itself, the host's paths are found only by a client that mounts: at other times a program could not make a
+//! directory of such a name.
+
+use std::sync::Arc;
+
+use afflux_volume::{Caller, Inode, Platform};
+
+use super::super::compound::{Compound, Object};
+use super::super::pseudo_root::{PseudoRoot, Target};
+use super::{check_directory, check_name};
+use crate::operations::{Ended, Operations, Stop, Task};
+use crate::status::Status;
+use crate::wire::reply::Draft;
+use crate::wire::rpc::FLAVOURS;
+use crate::wire::xdr::Field;
+
+pub(super) async fn put<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>, handle: Field) -> Ended {
+    let object = match compound.service.root.resolve(on.bytes(handle)) {
+        Some(node) => Object::Above(node),
+        None => Object::Inode(on.resolve(handle).await?),
+    };
+    compound.enter(object);
+    Ok(())
+}
+
+pub(super) async fn put_root<P: Platform>(on: &Task<'_, P>, compound: &mut Compound<P>) -> Ended {
+    let object = match compound.service.root.single().map(str::to_owned) {
+        None => Object::Above(0),
+        Some(path) => {
+            let root = on.volume.mount_by(&Caller::SERVER, path.as_bytes()).await?;
+            compound.service.single.get_or_init(|| on.volume.handle(&root));
+            if let Some(taken) = &compound.taken {
+                taken.session.ask_root(compound.now_ns);
+            }
+            Object::Inode(root)
+        }
+    };
+    compound.enter(object);
+    Ok(())
+}
+
+pub(super) fn get<P: Platform>(
+    on: &impl Operations<P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+) -> Result<(), Status> {
+    match compound.object()? {
+        Object::Above(node) => draft.writer.opaque(&PseudoRoot::handle(*node)),
+        Object::Inode(inode) => draft.writer.opaque(on.volume().handle(inode).as_bytes()),
+    }
+    Ok(())
+}
+
+pub(super) fn save<P: Platform>(compound: &mut Compound<P>) -> Result<(), Status> {
+    compound.saved = Some(compound.object()?.clone());
+    compound.saved_stateid = compound.stateid;
+    Ok(())
+}
+
+pub(super) fn restore<P: Platform>(compound: &mut Compound<P>) -> Result<(), Status> {
+    let saved = compound.saved.clone().ok_or(Status::NoFileHandle)?;
+    compound.current = Some(saved);
+    compound.stateid = compound.saved_stateid;
+    Ok(())
+}
+
+pub(super) async fn lookup<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>, name: Field) -> Ended {
+    let object = found(on, compound, name).await?;
+    compound.enter(object);
+    Ok(())
+}
+
+/// The object with a name in the current directory.
+pub(super) async fn found<P: Platform>(
+    on: &impl Operations<P>,
+    compound: &Compound<P>,
+    name: Field,
+) -> Ended<Object<P>> {
+    let directory = match compound.object()? {
+        Object::Above(node) => {
+            check_name(on.bytes(name))?;
+            return above(on, compound, *node, on.bytes(name)).await?.ok_or(Stop::Failed(Status::NotFound));
+        }
+        Object::Inode(directory) => directory,
+    };
+    check_directory(directory.kind())?;
+    check_name(on.bytes(name))?;
+    match on.lookup(directory, name).await {
+        Ok((inode, _)) => Ok(Object::Inode(inode)),
+        Err(Stop::Failed(Status::NotFound)) if may_be_host_path(on, compound, directory) => {
+            // A served path of the host, which is no name of the export.
+            above(on, compound, 0, on.bytes(name)).await?.ok_or(Stop::Failed(Status::NotFound))
+        }
+        Err(stop) => Err(stop),
+    }
+}
+
+/// Whether a directory is the root of the single export, which is the root of all, for a client that mounts.
+fn may_be_host_path<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>, directory: &Arc<Inode<P>>) -> bool {
+    let handle = on.volume().handle(directory);
+    let is_mounting = compound.taken.as_ref().is_some_and(|taken| taken.session.is_mounting(compound.now_ns));
+    is_mounting && compound.service.single.get().is_some_and(|single| *single == handle)
+}
+
+/// The object with a name above the exports.
+async fn above<P: Platform>(
+    on: &impl Operations<P>,
+    compound: &Compound<P>,
+    node: u32,
+    name: &[u8],
+) -> Ended<Option<Object<P>>> {
+    match compound.service.root.find(node, name) {
+        None => Ok(None),
+        Some(Target::Directory(node)) => Ok(Some(Object::Above(*node))),
+        Some(Target::Export(path)) => {
+            let task = on.task()?;
+            let root = Box::pin(task.volume.mount_by(&Caller::SERVER, path.as_bytes())).await?;
+            Ok(Some(Object::Inode(root)))
+        }
+    }
+}
+
+pub(super) async fn lookup_parent<P: Platform>(on: &Task<'_, P>, compound: &mut Compound<P>) -> Ended {
+    let parent = parent(on, compound).await?;
+    compound.enter(parent);
+    Ok(())
+}
+
+async fn parent<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>) -> Ended<Object<P>> {
+    let root = &compound.service.root;
+    let inode = match compound.object()? {
+        Object::Above(node) => return Ok(root.parent(*node).map(Object::Above).ok_or(Status::NotFound)?),
+        Object::Inode(inode) => inode,
+    };
+    check_directory(inode.kind())?;
+    let (found, _) = on.volume.lookup_by(on.caller, inode, b"..").await?;
+    // Above an export's root is the root of all.
+    match Arc::ptr_eq(&found, inode) {
+        false => Ok(Object::Inode(found)),
+        true if root.single().is_some() => Err(Status::NotFound.into()),
+        true => Ok(Object::Above(0)),
+    }
+}
+
+/// Writes the flavours of credentials. There is no current object afterwards, as the RFC has it.
+fn write_flavours<P: Platform>(compound: &mut Compound<P>, draft: &mut Draft) {
+    draft.writer.u32(FLAVOURS.len() as u32);
+    FLAVOURS.iter().for_each(|&flavour| draft.writer.u32(flavour));
+    compound.current = None;
+}
+
+pub(super) async fn security<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    name: Field,
+) -> Ended {
+    found(on, compound, name).await?;
+    write_flavours(compound, draft);
+    Ok(())
+}
+
+pub(super) async fn security_of_current<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    of_parent: bool,
+) -> Ended {
+    compound.object()?;
+    if of_parent {
+        parent(on, compound).await?;
+    }
+    write_flavours(compound, draft);
+    Ok(())
+}

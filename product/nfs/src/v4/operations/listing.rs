@@ -1,0 +1,225 @@
+//! READDIR.
+//!
+//! Owns: the number of entries that fit the client's limit, and what is told of each.
+//! Does not own: the order of entries and their cookies (the volume), the tree above the exports (`pseudo_root`).
+//! Invariants: a listing is never longer than requested, and never empty before the end: if not one entry fits, it is an
+//! error. The entries "." and ".." are not listed, as the RFC has it. The cookie verifier is constant, since cookies
+//! stay valid.
+
+use std::sync::Arc;
+
+use afflux_volume::{Caller, DirectoryEntry, FileHandle, Inode, Platform};
+
+use super::super::attributes::{self, OfHost, Shown, number as n};
+use super::super::codec::{Bitmap, ListArguments};
+use super::super::compound::{Compound, Object};
+use super::super::pseudo_root::{PseudoRoot, Target};
+use super::attributes::{above, of_host};
+use super::check_directory;
+use crate::limits::LISTING_BYTES_MAX;
+use crate::operations::{Ended, Task};
+use crate::status::Status;
+use crate::wire::reply::Draft;
+use crate::wire::xdr::{Writer, opaque_bytes};
+
+const VERIFIER: [u8; 8] = [0; 8];
+/// The words after the last entry, and the verifier.
+const FRAME_BYTES: usize = VERIFIER.len() + 8;
+/// Cookies of version 4 that have a meaning of their own: the start, and two that are never used.
+const RESERVED_COOKIES: std::ops::RangeInclusive<u64> = 1..=2;
+/// Assumed length of an entry, to guess how many fit.
+const ENTRY_BYTES_USUAL: usize = 32;
+const ATTRIBUTES_BYTES_USUAL: usize = 160;
+
+/// The bounds of one listing.
+struct Room {
+    bytes: usize,
+    names: usize,
+}
+
+pub(super) async fn list<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    arguments: &ListArguments,
+) -> Ended {
+    attributes::check_asked(&arguments.attributes)?;
+    if RESERVED_COOKIES.contains(&arguments.cookie) {
+        return Err(Status::BadCookie.into());
+    }
+    if arguments.cookie != 0 && arguments.verifier != VERIFIER {
+        return Err(Status::NotSame.into());
+    }
+    let bytes = arguments.bytes_max.min(LISTING_BYTES_MAX).min(compound.data_left) as usize;
+    let names = if arguments.names_max == 0 { usize::MAX } else { arguments.names_max as usize };
+    let room = Room { bytes: bytes.checked_sub(FRAME_BYTES).ok_or(Status::TooSmall)?, names };
+    match compound.object()?.clone() {
+        Object::Above(node) => list_above(on, compound, draft, node, arguments, room).await?,
+        Object::Inode(directory) => {
+            check_directory(directory.kind())?;
+            list_inode(on, compound.minor, draft, &directory, arguments, room).await?;
+        }
+    }
+    compound.data_left = compound.data_left.saturating_sub(bytes as u32);
+    Ok(())
+}
+
+/// Writes entries while they fit.
+struct Entries<'a> {
+    writer: &'a mut Writer,
+    room: Room,
+    written: usize,
+}
+
+impl<'a> Entries<'a> {
+    fn begin(writer: &'a mut Writer, room: Room) -> Self {
+        writer.raw(&VERIFIER);
+        Self { writer, room, written: 0 }
+    }
+
+    /// Writes an entry. False if it does not fit.
+    fn write(&mut self, cookie: u64, name: &[u8], write_attributes: impl FnOnce(&mut Writer)) -> bool {
+        let start = self.writer.len();
+        self.writer.bool(true);
+        self.writer.u64(cookie);
+        self.writer.opaque(name);
+        write_attributes(self.writer);
+        let (bytes, names) = (self.writer.len() - start, 8 + opaque_bytes(name.len()));
+        if bytes > self.room.bytes || (names > self.room.names && self.written > 0) {
+            self.writer.truncate(start);
+            return false;
+        }
+        self.room.bytes -= bytes;
+        self.room.names = self.room.names.saturating_sub(names);
+        self.written += 1;
+        true
+    }
+
+    fn end(self, is_end: bool) -> Result<(), Status> {
+        if self.written == 0 && !is_end {
+            return Err(Status::TooSmall);
+        }
+        self.writer.bool(false);
+        self.writer.bool(is_end);
+        Ok(())
+    }
+}
+
+async fn list_inode<P: Platform>(
+    on: &Task<'_, P>,
+    minor: u32,
+    draft: &mut Draft,
+    directory: &Arc<Inode<P>>,
+    arguments: &ListArguments,
+    room: Room,
+) -> Ended {
+    /// The entries "." and "..", which are the first ones.
+    const OWN: usize = 2;
+    let asked = &arguments.attributes;
+    let with_objects = asked.asks_objects();
+    let entry_bytes = ENTRY_BYTES_USUAL + if with_objects { ATTRIBUTES_BYTES_USUAL } else { 24 };
+    let most = (room.bytes / entry_bytes).max(1) + if arguments.cookie == 0 { OWN } else { 0 };
+    let listing = on.volume.list_by(on.caller, directory, arguments.cookie, most, with_objects).await?;
+    let of_host = if asked.asks_host() { Some(of_host(on, directory).await?) } else { None };
+    let mut entries = Entries::begin(&mut draft.writer, room);
+    let (mut fits, unit) = (true, directory.time_unit_ns());
+    let shown = listing.entries.iter().filter(|entry| !matches!(&*entry.name, b"." | b".."));
+    for entry in shown {
+        fits = entries.write(entry.cookie, &entry.name, |writer| {
+            write_entry(writer, asked, entry, (of_host, unit), minor);
+        });
+        if !fits {
+            break;
+        }
+    }
+    if entries.written == 0 && fits && !listing.end {
+        // Nothing but "." and ".." was read.
+        return Err(Status::TooSmall.into());
+    }
+    Ok(entries.end(fits && listing.end)?)
+}
+
+fn write_entry(
+    writer: &mut Writer,
+    asked: &Bitmap,
+    entry: &DirectoryEntry,
+    (of_host, time_unit_ns): (Option<OfHost>, u32),
+    minor: u32,
+) {
+    match &entry.object {
+        Some((handle, found)) => {
+            let handle: &FileHandle = handle;
+            let shown = Shown {
+                handle: handle.as_bytes(),
+                attributes: *found,
+                mounted_on: entry.fileid,
+                time_unit_ns,
+                of_host,
+            };
+            attributes::write(writer, asked, &shown, minor);
+        }
+        None => write_number(writer, asked, entry.fileid),
+    }
+}
+
+/// Writes what a directory alone knows of an entry. If more was asked for, the entry's object is gone or cannot be read.
+fn write_number(writer: &mut Writer, asked: &Bitmap, fileid: u64) {
+    let is_missing = asked.asks_objects();
+    let told: Vec<u32> =
+        [n::RDATTR_ERROR, n::FILEID, n::MOUNTED_ON].into_iter().filter(|number| asked.has(*number)).collect();
+    Bitmap::of(&told).write(writer);
+    let at = writer.len();
+    writer.u32(0);
+    for number in told {
+        match number {
+            n::RDATTR_ERROR => writer.u32(if is_missing { Status::Stale.code() } else { Status::Ok.code() }),
+            _ => writer.u64(fileid),
+        }
+    }
+    let bytes = writer.len() - at - 4;
+    writer.patch_u32(at, bytes as u32);
+}
+
+/// Lists a directory above the exports. Its cookies are places, after the reserved ones.
+async fn list_above<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    node: u32,
+    arguments: &ListArguments,
+    room: Room,
+) -> Ended {
+    let first = *RESERVED_COOKIES.end() + 1;
+    let mut entries = Entries::begin(&mut draft.writer, room);
+    let mut fits = true;
+    for (at, (number, name, target)) in compound.service.root.listed(node).enumerate() {
+        let cookie = first + at as u64;
+        if cookie <= arguments.cookie {
+            continue;
+        }
+        let handle = match target {
+            Target::Directory(node) => Some((*node, PseudoRoot::handle(*node))),
+            Target::Export(_) => None,
+        };
+        fits = match (target, handle) {
+            (Target::Export(path), _) => {
+                let root = on.volume.mount_by(&Caller::SERVER, path.as_bytes()).await?;
+                let found = on.volume.attributes(&root).await?;
+                let handle = on.volume.handle(&root);
+                let (handle, time_unit_ns) = (handle.as_bytes(), root.time_unit_ns());
+                let shown = Shown { handle, attributes: found, mounted_on: number, time_unit_ns, of_host: None };
+                entries.write(cookie, name, |writer| {
+                    attributes::write(writer, &arguments.attributes, &shown, compound.minor);
+                })
+            }
+            (Target::Directory(_), Some((node, handle))) => entries.write(cookie, name, |writer| {
+                attributes::write(writer, &arguments.attributes, &above(compound, node, &handle), compound.minor);
+            }),
+            (Target::Directory(_), None) => true,
+        };
+        if !fits {
+            break;
+        }
+    }
+    Ok(entries.end(fits)?)
+}

@@ -1,0 +1,194 @@
+//! The operations of version 4, each from its arguments to its result, over the volume.
+//!
+//! Owns: which operation is carried out where; the results of each.
+//! Does not own: their order and bounds (`compound`), the state's rules (`state`), the volume's.
+//! Invariants: an operation changes the compound only once nothing in it waits any more. What is carried out at once are
+//! the operations on cached data; all others wait for a worker and have memory of their own.
+
+mod attributes;
+mod data;
+mod handles;
+mod listing;
+mod names;
+mod opens;
+pub(super) mod sessions;
+
+use std::sync::Arc;
+
+use afflux_volume::{Consistency, Inode, Kind, NAME_BYTES_MAX, Platform, Timestamp};
+use futures_util::future::BoxFuture;
+
+use super::attributes::change_of;
+use super::codec::Operation;
+use super::compound::{Compound, Object};
+use crate::operations::{Ended, Operations, Stop, Task};
+use crate::status::Status;
+use crate::wire::reply::Draft;
+use crate::wire::xdr::Writer;
+
+/// Whether an operation changes something, so that it may not fail for the length of its result once it is done.
+pub(super) fn changes(operation: &Operation) -> bool {
+    !matches!(
+        operation,
+        Operation::Access(_)
+            | Operation::GetAttributes(_)
+            | Operation::GetHandle
+            | Operation::Lookup(_)
+            | Operation::LookupParent
+            | Operation::Verify { .. }
+            | Operation::PutHandle(_)
+            | Operation::PutRoot
+            | Operation::Read { .. }
+            | Operation::List(_)
+            | Operation::ReadLink
+            | Operation::Restore
+            | Operation::Save
+            | Operation::Security(_)
+            | Operation::SecurityOfCurrent { .. }
+            | Operation::TestStateids { .. }
+            | Operation::Sequence(_)
+            | Operation::Unsupported
+            | Operation::Illegal
+    )
+}
+
+/// Carries out an operation, and writes what follows its status.
+pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
+    on: &O,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    operation: &Operation,
+) -> Ended {
+    match *operation {
+        Operation::PutHandle(handle) => handles::put(on, compound, handle).await,
+        Operation::GetHandle => Ok(handles::get(on, compound, draft)?),
+        Operation::Save => Ok(handles::save(compound)?),
+        Operation::Restore => Ok(handles::restore(compound)?),
+        Operation::Lookup(name) => handles::lookup(on, compound, name).await,
+        Operation::Access(wanted) => attributes::access(on, compound, draft, wanted).await,
+        Operation::GetAttributes(asked) => attributes::get(on, compound, draft, asked).await,
+        Operation::Read { stateid, offset, count } => data::read(on, compound, draft, stateid, (offset, count)).await,
+        Operation::Write { stateid, offset, stability, data } => {
+            data::write(on, compound, draft, stateid, offset, stability, data).await
+        }
+        Operation::Commit { offset, count } => data::commit(on, compound, draft, offset, count).await,
+        Operation::Open(ref arguments) => opens::open(on, compound, draft, arguments).await,
+        Operation::Close(stateid) => Ok(opens::close(compound, draft, stateid)?),
+        Operation::Downgrade { stateid, access, deny } => Ok(opens::downgrade(compound, draft, stateid, access, deny)?),
+        Operation::Sequence(_) => Err(Status::SequencePosition.into()),
+        Operation::Unsupported => Err(Status::NotSupported.into()),
+        Operation::Illegal => Err(Status::OperationIllegal.into()),
+        Operation::Introduce(_)
+        | Operation::CreateSession(_)
+        | Operation::DestroySession(_)
+        | Operation::DestroyClient(_)
+        | Operation::Bind { .. }
+        | Operation::BackChannel
+        | Operation::FreeStateid(_)
+        | Operation::TestStateids { .. }
+        | Operation::ReclaimComplete { .. } => {
+            Ok(sessions::within(compound, on.volume(), on.record(), draft, operation)?)
+        }
+        _ => other(on.task()?, compound, draft, operation).await,
+    }
+}
+
+/// Carries out an operation that may wait, in memory of its own.
+fn other<'a, P: Platform>(
+    on: &'a Task<'a, P>,
+    compound: &'a mut Compound<P>,
+    draft: &'a mut Draft,
+    operation: &'a Operation,
+) -> BoxFuture<'a, Ended> {
+    match *operation {
+        Operation::PutRoot => Box::pin(handles::put_root(on, compound)),
+        Operation::LookupParent => Box::pin(handles::lookup_parent(on, compound)),
+        Operation::Security(name) => Box::pin(handles::security(on, compound, draft, name)),
+        Operation::SecurityOfCurrent { of_parent } => {
+            Box::pin(handles::security_of_current(on, compound, draft, of_parent))
+        }
+        Operation::SetAttributes { stateid, values } => Box::pin(attributes::set(on, compound, draft, stateid, values)),
+        Operation::Verify { values, are_same } => Box::pin(attributes::verify(on, compound, values, are_same)),
+        Operation::Create { kind, name, attributes } => {
+            Box::pin(names::create(on, compound, draft, kind, name, attributes))
+        }
+        Operation::ReadLink => Box::pin(names::read_link(on, compound, draft)),
+        Operation::Remove(name) => Box::pin(names::remove(on, compound, draft, name)),
+        Operation::Rename { from, to } => Box::pin(names::rename(on, compound, draft, from, to)),
+        Operation::Link(name) => Box::pin(names::link(on, compound, draft, name)),
+        Operation::List(ref arguments) => Box::pin(listing::list(on, compound, draft, arguments)),
+        _ => unreachable!("carried out before"),
+    }
+}
+
+impl<P: Platform> Compound<P> {
+    /// The current object, if it is below an export.
+    fn inode(&self) -> Result<Arc<Inode<P>>, Status> {
+        match self.object()? {
+            Object::Inode(inode) => Ok(Arc::clone(inode)),
+            Object::Above(_) => Err(Status::IsDirectory),
+        }
+    }
+
+    /// The current directory below an export, for a change of its names.
+    fn directory(&self) -> Result<Arc<Inode<P>>, Status> {
+        match self.object()? {
+            Object::Above(_) => Err(Status::ReadOnly),
+            Object::Inode(inode) => check_directory(inode.kind()).map(|()| Arc::clone(inode)),
+        }
+    }
+}
+
+fn check_directory(kind: Kind) -> Result<(), Status> {
+    match kind {
+        Kind::Directory => Ok(()),
+        Kind::Symlink => Err(Status::SymbolicLink),
+        _ => Err(Status::NotDirectory),
+    }
+}
+
+fn check_regular(kind: Kind) -> Result<(), Status> {
+    match kind {
+        Kind::Regular => Ok(()),
+        Kind::Directory => Err(Status::IsDirectory),
+        Kind::Symlink => Err(Status::SymbolicLink),
+        _ => Err(Status::WrongType),
+    }
+}
+
+/// Refuses what no directory has as a name.
+fn check_name(name: &[u8]) -> Result<(), Status> {
+    match name {
+        b"" => Err(Status::Invalid),
+        b"." | b".." => Err(Status::BadName),
+        _ if name.len() > NAME_BYTES_MAX => Err(Status::NameTooLong),
+        _ if name.contains(&b'/') || name.contains(&0) => Err(Status::BadCharacter),
+        _ => Ok(()),
+    }
+}
+
+/// Writes the change of a directory.
+fn write_change(writer: &mut Writer, consistency: &Consistency) {
+    let time = |time: Option<Timestamp>| time.map(change_of).unwrap_or_default();
+    let before = consistency.before.map(|before| before.ctime);
+    let after = consistency.after.map(|after| after.ctime);
+    writer.bool(before.is_some() && after.is_some());
+    writer.u64(time(before));
+    writer.u64(time(after));
+}
+
+/// The consistency data of an operation, with the present attributes if it brought none.
+async fn with_after<P: Platform>(
+    on: &impl Operations<P>,
+    inode: &Arc<Inode<P>>,
+    from: Consistency,
+) -> Ended<Consistency> {
+    if from.after.is_some() {
+        return Ok(from);
+    }
+    match on.attributes(inode).await {
+        Ok(after) => Ok(Consistency { before: None, after: Some(after) }),
+        Err(Stop::WouldWait) => Err(Stop::WouldWait),
+        Err(Stop::Failed(_)) => Ok(from),
+    }
+}

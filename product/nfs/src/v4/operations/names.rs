@@ -1,0 +1,193 @@
+//! CREATE, REMOVE, RENAME, LINK and READLINK.
+//!
+//! Owns: their results, the refusal of device nodes.
+//! Does not own: the directory, its rules for names, and atomicity (the volume); regular files, which OPEN makes.
+//! Invariants: a directory's change is the volume's own, with before and after taken under one lock, or it is said not
+//! to be.
+
+use std::sync::Arc;
+
+use afflux_volume::{AttributeChange, Inode, Outcome, Platform, SpecialKind, TARGET_BYTES_MAX, VolumeError};
+
+use super::super::attributes;
+use super::super::codec::{AttributeValues, NewKind};
+use super::super::compound::{Compound, Object};
+use super::opens::unchanged;
+use super::{check_directory, check_name, with_after, write_change};
+use crate::operations::{Ended, Operations, Stop, Task};
+use crate::status::Status;
+use crate::wire::reply::Draft;
+use crate::wire::xdr::Field;
+
+pub(super) async fn create<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    kind: NewKind,
+    name: Field,
+    values: AttributeValues,
+) -> Ended {
+    let directory = compound.directory()?;
+    check_name(on.bytes(name))?;
+    let change = attributes::change(&values, on.record, false)?;
+    let place = (&directory, on.bytes(name));
+    let Outcome { result, consistency } = match kind {
+        NewKind::Directory => on.volume.make_directory_by(on.caller, place.0, place.1, change).await,
+        NewKind::Link(target) => {
+            let target = on.bytes(target);
+            check_target(target)?;
+            on.volume.symlink_by(on.caller, place.0, place.1, target, change).await
+        }
+        NewKind::Socket => special(on, place, SpecialKind::Socket, change).await?,
+        NewKind::Fifo => special(on, place, SpecialKind::Fifo, change).await?,
+        NewKind::Block(major, minor) => special(on, place, SpecialKind::BlockDevice { major, minor }, change).await?,
+        NewKind::Character(major, minor) => {
+            special(on, place, SpecialKind::CharDevice { major, minor }, change).await?
+        }
+        NewKind::Other => return Err(Status::BadType.into()),
+    };
+    let (inode, _) = result?;
+    let consistency = with_after(on, &directory, consistency).await?;
+    write_change(&mut draft.writer, &consistency);
+    values.which.write(&mut draft.writer);
+    compound.enter(Object::Inode(inode));
+    Ok(())
+}
+
+fn check_target(target: &[u8]) -> Result<(), Status> {
+    match target.len() {
+        0 => Err(Status::Invalid),
+        len if len > TARGET_BYTES_MAX => Err(Status::NameTooLong),
+        _ => Ok(()),
+    }
+}
+
+type Made<P> = Outcome<(Arc<Inode<P>>, afflux_volume::Attributes)>;
+
+async fn special<P: Platform>(
+    on: &Task<'_, P>,
+    (directory, name): (&Arc<Inode<P>>, &[u8]),
+    kind: SpecialKind,
+    change: AttributeChange,
+) -> Result<Made<P>, Status> {
+    let is_device = matches!(kind, SpecialKind::BlockDevice { .. } | SpecialKind::CharDevice { .. });
+    // A node of the host's disk, made by a server that root runs, would bypass every permission for users who can open
+    // files on the host. If the caller is known, the host checks its rights.
+    if is_device && on.caller.credentials().is_none() {
+        return Err(Status::NotPermitted);
+    }
+    Ok(on.volume.make_special_by(on.caller, directory, name, kind, change).await)
+}
+
+pub(super) async fn read_link<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, draft: &mut Draft) -> Ended {
+    let inode = match compound.object()? {
+        Object::Above(_) => return Err(Status::Invalid.into()),
+        Object::Inode(inode) => inode,
+    };
+    match on.volume.read_link(inode).await {
+        Ok((target, _)) => draft.writer.opaque(&target),
+        Err(VolumeError::Invalid { .. }) => return Err(Status::WrongType.into()),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+pub(super) async fn remove<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    name: Field,
+) -> Ended {
+    let directory = compound.directory()?;
+    check_name(on.bytes(name))?;
+    let name = on.bytes(name);
+    let removed = on.volume.remove_by(on.caller, &directory, name).await;
+    // One operation removes both, and the host tells which it is.
+    let Outcome { result, consistency } = match removed.result {
+        Err(VolumeError::IsDirectory | VolumeError::NotPermitted) if is_directory(on, &directory, name).await => {
+            on.volume.remove_directory_by(on.caller, &directory, name).await
+        }
+        _ => removed,
+    };
+    result?;
+    let consistency = with_after(on, &directory, consistency).await?;
+    write_change(&mut draft.writer, &consistency);
+    Ok(())
+}
+
+async fn is_directory<P: Platform>(on: &Task<'_, P>, directory: &Arc<Inode<P>>, name: &[u8]) -> bool {
+    let found = on.volume.lookup_by(on.caller, directory, name).await;
+    found.is_ok_and(|(inode, _)| inode.kind() == afflux_volume::Kind::Directory)
+}
+
+pub(super) async fn rename<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    from: Field,
+    to: Field,
+) -> Ended {
+    let target = compound.directory()?;
+    let source = saved_directory(compound)?;
+    check_name(on.bytes(from))?;
+    check_name(on.bytes(to))?;
+    if are_one(on, (&source, on.bytes(from)), (&target, on.bytes(to))).await {
+        // Both names are the object's: nothing is done.
+        for directory in [&source, &target] {
+            let present = with_after(on, directory, Default::default()).await?;
+            write_change(&mut draft.writer, &unchanged(present));
+        }
+        return Ok(());
+    }
+    let renamed = on.volume.rename_by(on.caller, &source, on.bytes(from), &target, on.bytes(to)).await;
+    let (Outcome { result, consistency }, of_target) = renamed;
+    match result {
+        // A directory in the place of a file, or the other way round.
+        Err(VolumeError::IsDirectory | VolumeError::NotDirectory) => return Err(Status::Exists.into()),
+        Err(VolumeError::NotEmpty) => return Err(Status::Exists.into()),
+        result => result?,
+    }
+    let of_source = with_after(on, &source, consistency).await?;
+    let of_target = with_after(on, &target, of_target).await?;
+    write_change(&mut draft.writer, &of_source);
+    write_change(&mut draft.writer, &of_target);
+    Ok(())
+}
+
+/// Whether two names are one object's.
+async fn are_one<P: Platform>(on: &Task<'_, P>, one: (&Arc<Inode<P>>, &[u8]), other: (&Arc<Inode<P>>, &[u8])) -> bool {
+    let found = async |(directory, name)| on.volume.lookup_by(on.caller, directory, name).await.ok();
+    match (found(one).await, found(other).await) {
+        (Some((one, _)), Some((other, _))) => one.fileid() == other.fileid(),
+        _ => false,
+    }
+}
+
+fn saved_directory<P: Platform>(compound: &Compound<P>) -> Result<Arc<Inode<P>>, Status> {
+    match compound.saved.as_ref().ok_or(Status::NoFileHandle)? {
+        Object::Above(_) => Err(Status::ReadOnly),
+        Object::Inode(inode) => check_directory(inode.kind()).map(|()| Arc::clone(inode)),
+    }
+}
+
+pub(super) async fn link<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    name: Field,
+) -> Ended {
+    let directory = compound.directory()?;
+    let inode = match compound.saved.as_ref().ok_or(Status::NoFileHandle)? {
+        Object::Above(_) => return Err(Status::IsDirectory.into()),
+        Object::Inode(inode) => Arc::clone(inode),
+    };
+    if inode.kind() == afflux_volume::Kind::Directory {
+        return Err(Status::IsDirectory.into());
+    }
+    check_name(on.bytes(name))?;
+    let Outcome { result, consistency } = on.volume.link_by(on.caller, &inode, &directory, on.bytes(name)).await;
+    result.map_err(Stop::from)?;
+    let consistency = with_after(on, &directory, consistency).await?;
+    write_change(&mut draft.writer, &consistency);
+    Ok(())
+}

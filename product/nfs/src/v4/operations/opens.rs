@@ -1,0 +1,360 @@
+//! OPEN, OPEN_DOWNGRADE and CLOSE, and the rights that a stateid gives.
+//!
+//! Owns: the steps of an OPEN: the file, the caller's right to it, a place in the table.
+//! Does not own: the table and its rules (`state::opens`), making files (the volume).
+//! Invariants: a user's right to a file is asked once, at its OPEN; from then on the mode of the open counts. Whoever
+//! makes a file may open it, whatever its mode. A file is cut off only for an OPEN that nobody's share is in the way of.
+
+use std::sync::Arc;
+
+use afflux_volume::{AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, VolumeError};
+
+use super::super::attributes::{self, number as n};
+use super::super::codec::{AttributeValues, Bitmap, Claim, OpenArguments, OpenHow};
+use super::super::compound::{Compound, Object};
+use super::super::state::leases::LEASE_SECONDS;
+use super::super::state::opens::{self, Opener, Share};
+use super::super::state::stateids::{Meaning, StatePlace, Stateid};
+use super::{check_name, check_regular, with_after, write_change};
+use crate::access;
+use crate::operations::{Ended, Operations, Stop, Task};
+use crate::status::Status;
+use crate::wire::reply::Draft;
+use crate::wire::xdr::{Field, Writer};
+
+/// Whose right counts for a READ or WRITE.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Right {
+    /// The open's.
+    OfOpen,
+    /// The user's, since nothing is open.
+    OfUser,
+}
+
+/// The stateid that is meant: an operation may name the current one.
+fn meant<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(Meaning, u32), Status> {
+    match stateid.meaning()? {
+        Meaning::Current => Ok((compound.stateid.meaning()?, compound.stateid.sequence)),
+        meaning => Ok((meaning, stateid.sequence)),
+    }
+}
+
+/// The place of state that a stateid names.
+pub(super) fn place<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, u32), Status> {
+    match meant(compound, stateid)? {
+        (Meaning::State(place), sequence) => Ok((place, sequence)),
+        _ => Err(Status::BadStateid),
+    }
+}
+
+/// Checks that a stateid may be used for `access` to a file.
+pub(super) fn right_of<P: Platform>(
+    compound: &Compound<P>,
+    stateid: Stateid,
+    access: u8,
+    file: u64,
+) -> Result<Right, Status> {
+    match meant(compound, stateid)? {
+        (Meaning::State(place), sequence) => {
+            let (opened, share) = compound.service.state().opens.find(compound.client()?, place, sequence)?;
+            match () {
+                () if opened != file => Err(Status::BadStateid),
+                () if share.access & access == 0 => Err(Status::OpenMode),
+                () => Ok(Right::OfOpen),
+            }
+        }
+        _ => {
+            let mut state = compound.service.state();
+            if !state.opens.denies_any() {
+                return Ok(Right::OfUser);
+            }
+            let share = Share { access, deny: 0 };
+            let ended = state.clear_way(file, share, None, compound.now_ns);
+            let is_free = state.opens.in_the_way(file, share, None).is_empty();
+            drop(state);
+            drop(ended);
+            if is_free { Ok(Right::OfUser) } else { Err(Status::Locked) }
+        }
+    }
+}
+
+/// The rights in the arguments of OPEN and OPEN_DOWNGRADE. Wishes about delegations do not matter: there are none.
+fn share(access: u32, deny: u32) -> Result<Share, Status> {
+    const WISHES: u32 = 0x0003_ff00;
+    let rights = access & !WISHES;
+    if !(1..=3).contains(&rights) || deny > 3 {
+        return Err(Status::Invalid);
+    }
+    Ok(Share { access: rights as u8, deny: deny as u8 })
+}
+
+/// The file of an OPEN.
+struct Opened<P: Platform> {
+    inode: Arc<Inode<P>>,
+    /// Of the directory.
+    change: Consistency,
+    /// The attributes that were set.
+    set: Bitmap,
+    /// This OPEN has made the file.
+    is_new: bool,
+    /// The size that a file which was there gets.
+    size: Option<u64>,
+}
+
+impl<P: Platform> Opened<P> {
+    fn existing(inode: Arc<Inode<P>>, change: Consistency) -> Self {
+        Self { inode, change, set: Bitmap::default(), is_new: false, size: None }
+    }
+}
+
+pub(super) async fn open<P: Platform, O: Operations<P>>(
+    on: &O,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    arguments: &OpenArguments,
+) -> Ended {
+    let share = share(arguments.access, arguments.deny)?;
+    let client = compound.client()?;
+    check_claim(compound, client, arguments)?;
+    let opened = match (arguments.claim, arguments.how) {
+        (Claim::Name(name), OpenHow::NoCreate) => named(on, compound, name).await?,
+        (Claim::Name(name), how) => {
+            let task = on.task()?;
+            Box::pin(made(task, compound, name, how)).await?
+        }
+        _ => {
+            compound.object()?;
+            Opened::existing(compound.inode()?, Consistency::default())
+        }
+    };
+    check_regular(opened.inode.kind())?;
+    if !opened.is_new {
+        check_rights(on, &opened.inode, share).await?;
+    }
+    let owner = on.bytes(arguments.owner);
+    let file = opened.inode.fileid();
+    if let Some(size) = opened.size {
+        cut(on.task()?, compound, &opened.inode, (share, owner), size).await?;
+    }
+    let by = Opener { client, party: compound.speaker.0, owner };
+    let volume = on.volume();
+    let hold = || volume.hold(&opened.inode).map_err(Status::from);
+    let stateid = compound.service.open(by, file, share, compound.now_ns, hold)?;
+    let writer = &mut draft.writer;
+    write_stateid(stateid, writer);
+    write_change(writer, &opened.change);
+    // The file goes with its last name; locks are POSIX's once there are any.
+    writer.u32(0);
+    opened.set.write(writer);
+    write_no_delegation(writer, arguments.access);
+    compound.enter(Object::Inode(opened.inode));
+    compound.stateid = stateid;
+    Ok(())
+}
+
+/// There are no delegations. A client that wanted none hears that this is why.
+fn write_no_delegation(writer: &mut Writer, access: u32) {
+    const WISH: u32 = 0xff00;
+    const WANTS_NONE: u32 = 0x0400;
+    const NONE: u32 = 0;
+    const NONE_WITH_REASON: u32 = 3;
+    const NOT_WANTED: u32 = 0;
+    if access & WISH == WANTS_NONE {
+        writer.u32(NONE_WITH_REASON);
+        writer.u32(NOT_WANTED);
+    } else {
+        writer.u32(NONE);
+    }
+}
+
+fn write_stateid(stateid: Stateid, writer: &mut Writer) {
+    writer.u32(stateid.sequence);
+    writer.raw(&stateid.other);
+}
+
+/// Whether the claim fits the client's state: what an earlier server had open can be asked for again until the client has
+/// said that this was all, and for a lease after the start. New opens come after that.
+fn check_claim<P: Platform>(compound: &Compound<P>, client: u64, arguments: &OpenArguments) -> Result<(), Status> {
+    let has_reclaimed = compound.service.state().clients.has_reclaimed(client);
+    match arguments.claim {
+        Claim::OfDelegation => Err(Status::BadStateid),
+        Claim::Previous => {
+            let since = compound.now_ns.saturating_sub(compound.service.began_ns);
+            let is_early = since < u64::from(LEASE_SECONDS) * 1_000_000_000;
+            if has_reclaimed || !is_early { Err(Status::NoGrace) } else { Ok(()) }
+        }
+        _ if has_reclaimed => Ok(()),
+        _ => Err(Status::Grace),
+    }
+}
+
+/// A file that is there.
+async fn named<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>, name: Field) -> Ended<Opened<P>> {
+    let inode = match super::handles::found(on, compound, name).await? {
+        Object::Inode(inode) => inode,
+        Object::Above(_) => return Err(Status::IsDirectory.into()),
+    };
+    let change = match compound.object()? {
+        Object::Above(_) => Consistency::default(),
+        Object::Inode(directory) => with_after(on, directory, Consistency::default()).await?,
+    };
+    Ok(Opened::existing(inode, unchanged(change)))
+}
+
+/// A directory that an operation has not changed.
+pub(super) fn unchanged(of: Consistency) -> Consistency {
+    let before =
+        of.after.map(|after| afflux_volume::WccAttributes { size: after.size, mtime: after.mtime, ctime: after.ctime });
+    Consistency { before, ..of }
+}
+
+/// Refuses an open that the user's rights do not allow. Who may execute a file may read it, as kernels read programs.
+async fn check_rights<P: Platform>(on: &impl Operations<P>, inode: &Arc<Inode<P>>, share: Share) -> Ended {
+    let (granted, _) = on.access(inode).await?;
+    let reads = share.access & opens::READ == 0 || granted & (access::READ | access::EXECUTE) != 0;
+    let writes = share.access & opens::WRITE == 0 || granted & access::WRITE != 0;
+    match () {
+        () if !writes && on.caller().is_read_only() => Err(Status::ReadOnly.into()),
+        () if reads && writes => Ok(()),
+        () => Err(Status::Denied.into()),
+    }
+}
+
+/// A file that is made, or was there if `how` allows.
+async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field, how: OpenHow) -> Ended<Opened<P>> {
+    let directory = compound.directory()?;
+    check_name(on.bytes(name))?;
+    match how {
+        OpenHow::Unchecked(values) => unchecked(on, &directory, name, values).await,
+        OpenHow::Guarded(values) => {
+            let change = attributes::change(&values, on.record, false)?;
+            guarded(on, &directory, name, change, values.which).await.map_err(Stop::from)
+        }
+        OpenHow::Exclusive { verifier, attributes } => exclusive(on, &directory, name, verifier, attributes).await,
+        OpenHow::NoCreate => named(on, compound, name).await,
+    }
+}
+
+async fn guarded<P: Platform>(
+    on: &Task<'_, P>,
+    directory: &Arc<Inode<P>>,
+    name: Field,
+    change: AttributeChange,
+    set: Bitmap,
+) -> Result<Opened<P>, VolumeError> {
+    let Outcome { result, consistency } =
+        on.volume.create_by(on.caller, directory, on.bytes(name), CreateHow::Guarded(change)).await;
+    let (inode, _) = result?;
+    Ok(Opened { inode, change: consistency, set, is_new: true, size: None })
+}
+
+async fn unchecked<P: Platform>(
+    on: &Task<'_, P>,
+    directory: &Arc<Inode<P>>,
+    name: Field,
+    values: AttributeValues,
+) -> Ended<Opened<P>> {
+    /// Others may make and remove the name in turn.
+    const TRIES: usize = 3;
+    let change = attributes::change(&values, on.record, false)?;
+    for _ in 0..TRIES {
+        match on.volume.lookup_by(on.caller, directory, on.bytes(name)).await {
+            Ok((inode, _)) => {
+                let of_directory = with_after(on, directory, Consistency::default()).await?;
+                // Of the attributes only an empty size acts on a file that is there.
+                let size = change.size.filter(|size| *size == 0);
+                let set = if size.is_some() { Bitmap::of(&[n::SIZE]) } else { Bitmap::default() };
+                return Ok(Opened { size, set, ..Opened::existing(inode, unchanged(of_directory)) });
+            }
+            Err(VolumeError::NotFound) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match guarded(on, directory, name, change, values.which).await {
+            Err(VolumeError::Exists) => {}
+            made => return made.map_err(Stop::from),
+        }
+    }
+    Err(Status::Jukebox.into())
+}
+
+async fn exclusive<P: Platform>(
+    on: &Task<'_, P>,
+    directory: &Arc<Inode<P>>,
+    name: Field,
+    verifier: [u8; 8],
+    values: Option<AttributeValues>,
+) -> Ended<Opened<P>> {
+    let change = match &values {
+        Some(values) => attributes::change(values, on.record, true)?,
+        None => AttributeChange::default(),
+    };
+    let how = CreateHow::Exclusive { verifier };
+    let Outcome { result, consistency } = on.volume.create_by(on.caller, directory, on.bytes(name), how).await;
+    let (inode, _): (_, Attributes) = result?;
+    if change != AttributeChange::default() {
+        on.volume.set_attributes_by(on.caller, &inode, change, None).await.result?;
+    }
+    // The verifier is in the times, so that the client sets them afterwards.
+    let times = Bitmap::of(&[n::ACCESS_TIME, n::MODIFY_TIME]);
+    let set = values.map(|values| values.which).unwrap_or_default().with(times);
+    Ok(Opened { inode, change: consistency, set, is_new: true, size: None })
+}
+
+/// Cuts off a file that is there, unless somebody's share is in the way.
+async fn cut<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    inode: &Arc<Inode<P>>,
+    (share, owner): (Share, &[u8]),
+    size: u64,
+) -> Ended {
+    let (client, file) = (compound.client()?, inode.fileid());
+    // To cut it off is to write.
+    let share = Share { access: share.access | opens::WRITE, ..share };
+    {
+        let mut state = compound.service.state();
+        let ended = state.clear_way(file, share, Some((client, owner)), compound.now_ns);
+        let is_free = state.opens.in_the_way(file, share, Some((client, owner))).is_empty();
+        drop(state);
+        drop(ended);
+        if !is_free {
+            return Err(Status::ShareDenied.into());
+        }
+    }
+    let change = AttributeChange { size: Some(size), ..AttributeChange::default() };
+    Ok(on.volume.set_attributes_by(on.caller, inode, change, None).await.result?)
+}
+
+pub(super) fn close<P: Platform>(
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    stateid: Stateid,
+) -> Result<(), Status> {
+    compound.object()?;
+    let (place, sequence) = place(compound, stateid)?;
+    let client = compound.client()?;
+    let holder = compound.service.state().opens.close(client, place, sequence)?;
+    drop(holder);
+    // A stateid that is none: nothing is open.
+    let none = Stateid { sequence: u32::MAX, other: [0; 12] };
+    write_stateid(none, &mut draft.writer);
+    compound.stateid = none;
+    Ok(())
+}
+
+pub(super) fn downgrade<P: Platform>(
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    stateid: Stateid,
+    access: u32,
+    deny: u32,
+) -> Result<(), Status> {
+    compound.object()?;
+    let share = share(access, deny)?;
+    let (place, sequence) = place(compound, stateid)?;
+    let client = compound.client()?;
+    let stateid = compound.service.state().opens.downgrade(client, place, sequence, share)?;
+    write_stateid(stateid, &mut draft.writer);
+    compound.stateid = stateid;
+    Ok(())
+}

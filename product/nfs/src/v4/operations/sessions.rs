@@ -1,0 +1,303 @@
+//! EXCHANGE_ID, CREATE_SESSION, SEQUENCE and their kin: operations on the state alone.
+//!
+//! Owns: their results; which of them need no session.
+//! Does not own: the rules of clients, sessions and slots (`state`).
+//! Invariants: nothing here waits for a disk, so that a client's lease is renewed however busy the disks are. A session
+//! and a client answer their own party alone.
+
+use std::hash::Hasher;
+
+use afflux_volume::{Platform, Volume};
+use siphasher::sip::SipHasher13;
+
+use super::super::codec::{IntroductionArguments, Operation, SequenceArguments, SessionArguments, number, stateid_at};
+use super::super::compound::{Compound, TakenSlot};
+use super::super::service::session_id;
+use super::super::state::clients::{Creation, Introduction};
+use super::super::state::sessions::{Channel, OPERATIONS_MAX, SessionId};
+use super::super::state::slots::{Begun, SlotCall};
+use super::super::state::stateids::Stateid;
+use super::opens::place;
+use crate::status::Status;
+use crate::wire::record::RECORD_BYTES_MAX;
+use crate::wire::reply::Draft;
+use crate::wire::xdr::Writer;
+
+/// Bytes of the reply to a SEQUENCE alone.
+const SEQUENCE_BYTES: u32 = 80;
+
+/// What a SEQUENCE says of its compound.
+pub(in super::super) enum Sequenced {
+    /// The rest is to be carried out.
+    New,
+    /// It has run, with this reply.
+    Again(Vec<u8>),
+}
+
+/// Whether an operation may be a compound by itself, without a session.
+pub(in super::super) fn stands_alone(operation: u32) -> bool {
+    matches!(
+        operation,
+        number::EXCHANGE_ID
+            | number::CREATE_SESSION
+            | number::DESTROY_SESSION
+            | number::BIND
+            | number::DESTROY_CLIENTID
+    )
+}
+
+/// Takes the compound's slot, or finds its reply.
+pub(in super::super) fn sequence<P: Platform>(
+    compound: &mut Compound<P>,
+    record: &[u8],
+    draft: &mut Draft,
+    arguments: &SequenceArguments,
+) -> Result<Sequenced, Status> {
+    let session = compound.service.state().sessions.find(&arguments.session, compound.speaker.0)?;
+    if compound.count() > session.channel.operations_max {
+        return Err(Status::TooManyOperations);
+    }
+    if compound.record_bytes() > session.channel.request_bytes_max as usize {
+        return Err(Status::RequestTooBig);
+    }
+    if arguments.keeps && session.channel.kept_bytes_max < SEQUENCE_BYTES {
+        return Err(Status::ReplyTooBigToCache);
+    }
+    let kept_call = if arguments.keeps { hash(&arguments.session, compound.repeated(record)) } else { 0 };
+    let SequenceArguments { sequence, slot, highest, keeps, .. } = *arguments;
+    let (begun, slots) = {
+        let mut slots = session.slots();
+        (slots.begin(&SlotCall { slot, sequence, highest, kept_call })?, slots.count())
+    };
+    session.lease.renew(compound.now_ns);
+    if let Begun::Again(reply) = begun {
+        return Ok(Sequenced::Again(reply));
+    }
+    compound.taken = Some(TakenSlot::new(session, slot, keeps));
+    let writer = &mut draft.writer;
+    writer.raw(&arguments.session);
+    // The highest slot here, and the one that the client should use at most: all; no flags.
+    [sequence, slot, slots - 1, slots - 1, 0].iter().for_each(|&word| writer.u32(word));
+    Ok(Sequenced::New)
+}
+
+/// A hash of a call's arguments, to tell a repetition from another call with the same place. Never 0.
+fn hash(session: &SessionId, arguments: &[u8]) -> u64 {
+    const COMPARED_BYTES_MAX: usize = 4096;
+    let mut hasher = SipHasher13::new_with_key(session);
+    hasher.write(&arguments[..arguments.len().min(COMPARED_BYTES_MAX)]);
+    hasher.write_usize(arguments.len());
+    hasher.finish().max(1)
+}
+
+/// Carries out an operation that is a compound by itself.
+pub(in super::super) fn alone<P: Platform>(
+    compound: &mut Compound<P>,
+    volume: &Volume<P>,
+    record: &[u8],
+    draft: &mut Draft,
+    operation: &Operation,
+) -> Result<(), Status> {
+    match *operation {
+        Operation::Bind { session, direction } => bind(compound, draft, &session, direction),
+        _ => within(compound, volume, record, draft, operation),
+    }
+}
+
+/// Carries out an operation in a session, or one that needs none.
+pub(super) fn within<P: Platform>(
+    compound: &mut Compound<P>,
+    volume: &Volume<P>,
+    record: &[u8],
+    draft: &mut Draft,
+    operation: &Operation,
+) -> Result<(), Status> {
+    match *operation {
+        Operation::Introduce(ref arguments) => introduce(compound, record, draft, arguments),
+        Operation::CreateSession(ref arguments) => create(compound, volume, draft, arguments),
+        Operation::DestroySession(id) => destroy(compound, &id),
+        Operation::DestroyClient(client) => destroy_client(compound, client),
+        Operation::FreeStateid(stateid) => free(compound, stateid),
+        Operation::TestStateids { count, at } => test(compound, record, draft, count, at),
+        Operation::ReclaimComplete { one_file_system } => {
+            let client = compound.client()?;
+            if one_file_system {
+                compound.object()?;
+                return Ok(());
+            }
+            compound.service.state().clients.reclaimed(client)
+        }
+        // Nobody is called back yet.
+        Operation::BackChannel => Ok(()),
+        // This one stands alone.
+        _ => Err(Status::NotOnlyOperation),
+    }
+}
+
+mod flag {
+    pub(super) const KNOWN: u32 = 0x4007_0103;
+    /// Of 4.2 alone.
+    pub(super) const FENCES: u32 = 4;
+    pub(super) const UPDATES: u32 = 0x4000_0000;
+    pub(super) const CONFIRMED: u32 = 0x8000_0000;
+    pub(super) const NO_LAYOUTS: u32 = 0x0001_0000;
+}
+
+fn introduce<P: Platform>(
+    compound: &mut Compound<P>,
+    record: &[u8],
+    draft: &mut Draft,
+    arguments: &IntroductionArguments,
+) -> Result<(), Status> {
+    let known = flag::KNOWN | if compound.minor >= 2 { flag::FENCES } else { 0 };
+    if arguments.flags & !known != 0 || arguments.protection != 0 {
+        return Err(Status::Invalid);
+    }
+    let owner = &record[arguments.owner.range()];
+    let updates = arguments.flags & flag::UPDATES != 0;
+    let who = Introduction { owner, verifier: arguments.verifier, updates };
+    let service = &compound.service;
+    let mut gone = Vec::new();
+    let mut state = service.state();
+    let state_now = &mut *state;
+    let (sessions, opens) = (&state_now.sessions, &state_now.opens);
+    let is_idle = |client| !sessions.has_any(client) && !opens.has_any(client);
+    let known = state_now.clients.introduce(who, compound.speaker, compound.now_ns, is_idle, &mut gone);
+    let holders = state.end_all(&gone);
+    drop(state);
+    drop(holders);
+    let known = known?;
+    let writer = &mut draft.writer;
+    writer.u64(known.client);
+    writer.u32(known.sequence);
+    writer.u32(flag::NO_LAYOUTS | if known.is_confirmed { flag::CONFIRMED } else { 0 });
+    // State is not protected by more than the party and the user.
+    writer.u32(0);
+    writer.u64(0);
+    writer.opaque(&service.name);
+    writer.opaque(&service.name);
+    // Nothing about this implementation.
+    writer.u32(0);
+    Ok(())
+}
+
+fn create<P: Platform>(
+    compound: &mut Compound<P>,
+    volume: &Volume<P>,
+    draft: &mut Draft,
+    arguments: &SessionArguments,
+) -> Result<(), Status> {
+    const PERSISTENT: u32 = 1;
+    const BACK_CHANNEL: u32 = 2;
+    const RDMA: u32 = 4;
+    if arguments.flags & !(PERSISTENT | BACK_CHANNEL | RDMA) != 0 {
+        return Err(Status::Invalid);
+    }
+    let fore = arguments.fore.granted(RECORD_BYTES_MAX as u32)?;
+    arguments.back.check_back()?;
+    let (id, (party, _)) = (session_id(volume), compound.speaker);
+    let (client, at, mut gone) = (arguments.client, draft.mark(), Vec::new());
+    let mut state = compound.service.state();
+    if let Creation::Again(results) =
+        state.clients.create(client, compound.speaker, arguments.sequence, compound.now_ns)?
+    {
+        draft.writer.raw(&results);
+        return Ok(());
+    }
+    let lease = state.clients.lease(client).cloned().ok_or(Status::StaleClientId)?;
+    state.sessions.make(id, (client, party), fore, lease)?;
+    state.clients.confirm(client, compound.now_ns, &mut gone);
+    let writer = &mut draft.writer;
+    writer.raw(&id);
+    writer.u32(arguments.sequence);
+    writer.u32(arguments.flags & BACK_CHANNEL);
+    write_channel(writer, &fore);
+    write_channel(writer, &arguments.back);
+    state.clients.created(client, draft.since(at));
+    let holders = state.end_all(&gone);
+    drop(state);
+    drop(holders);
+    Ok(())
+}
+
+fn write_channel(writer: &mut Writer, channel: &Channel) {
+    let words = [
+        0,
+        channel.request_bytes_max,
+        channel.reply_bytes_max,
+        channel.kept_bytes_max,
+        channel.operations_max.min(OPERATIONS_MAX),
+        channel.calls_max,
+        0,
+    ];
+    words.iter().for_each(|&word| writer.u32(word));
+}
+
+fn destroy<P: Platform>(compound: &mut Compound<P>, id: &SessionId) -> Result<(), Status> {
+    let is_own = compound.taken.as_ref().is_some_and(|taken| taken.session.id == *id);
+    if is_own && !compound.is_last() {
+        return Err(Status::NotOnlyOperation);
+    }
+    let mut state = compound.service.state();
+    state.sessions.find(id, compound.speaker.0)?;
+    state.sessions.end(id);
+    Ok(())
+}
+
+fn destroy_client<P: Platform>(compound: &mut Compound<P>, client: u64) -> Result<(), Status> {
+    let mut state = compound.service.state();
+    let is_idle = state.is_idle(client);
+    state.clients.destroy(client, compound.speaker.0, is_idle)
+}
+
+fn bind<P: Platform>(
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    id: &SessionId,
+    direction: u32,
+) -> Result<(), Status> {
+    const FORE: u32 = 1;
+    const BACK: u32 = 2;
+    const FORE_OR_BOTH: u32 = 3;
+    const BACK_OR_BOTH: u32 = 7;
+    let bound = match direction {
+        FORE | BACK => direction,
+        FORE_OR_BOTH | BACK_OR_BOTH => FORE | BACK,
+        _ => return Err(Status::BadXdr),
+    };
+    let session = compound.service.state().sessions.find(id, compound.speaker.0)?;
+    session.lease.renew(compound.now_ns);
+    draft.writer.raw(id);
+    draft.writer.u32(bound);
+    draft.writer.bool(false);
+    Ok(())
+}
+
+/// The state of one stateid of the compound's client.
+fn state_of<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(), Status> {
+    let (place, sequence) = place(compound, stateid)?;
+    compound.service.state().opens.find(compound.client()?, place, sequence).map(|_| ())
+}
+
+fn free<P: Platform>(compound: &mut Compound<P>, stateid: Stateid) -> Result<(), Status> {
+    // What is open is closed by CLOSE.
+    state_of(compound, stateid).and(Err(Status::LocksHeld))
+}
+
+fn test<P: Platform>(
+    compound: &mut Compound<P>,
+    record: &[u8],
+    draft: &mut Draft,
+    count: u32,
+    at: usize,
+) -> Result<(), Status> {
+    draft.writer.u32(count);
+    let mut at = at;
+    for _ in 0..count {
+        let (stateid, next) = stateid_at(record, at).map_err(|_| Status::BadXdr)?;
+        at = next;
+        let status = state_of(compound, stateid).map_or_else(|status| status, |()| Status::Ok);
+        draft.writer.u32(status.code());
+    }
+    Ok(())
+}

@@ -1,0 +1,262 @@
+//! The clients that a server knows, from EXCHANGE_ID to their end.
+//!
+//! Owns: which of two equally named clients is meant, the order of CREATE_SESSIONs, the clients' bounds.
+//! Does not own: what a client has open (`opens`) and its sessions (`sessions`): the caller ends both for each client
+//! that is named as gone.
+//! Invariants: at most one client of a name is confirmed, and at most one is not. A client of another party or of
+//! another user has no influence on a client. There are at most [`CLIENTS_MAX`], and [`PARTY_CLIENTS_MAX`] of one
+//! party. A client that was never confirmed goes first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use afflux_frontend::Party;
+
+use super::leases::Lease;
+use crate::status::Status;
+
+/// Most clients.
+pub(crate) const CLIENTS_MAX: usize = 4096;
+/// Most clients of one party.
+pub(crate) const PARTY_CLIENTS_MAX: usize = CLIENTS_MAX / 2;
+/// Most bytes of a client's own name, and of an owner's.
+pub(crate) const OWNER_BYTES_MAX: usize = 1024;
+
+/// Who speaks: the party of the connection, and the user of the call.
+pub(crate) type Speaker = (Party, Option<u32>);
+
+/// What EXCHANGE_ID says.
+pub(crate) struct Introduction<'a> {
+    pub(crate) owner: &'a [u8],
+    pub(crate) verifier: [u8; 8],
+    /// Only a confirmed client is meant.
+    pub(crate) updates: bool,
+}
+
+/// The answer to EXCHANGE_ID.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Introduced {
+    pub(crate) client: u64,
+    /// The number for its next CREATE_SESSION.
+    pub(crate) sequence: u32,
+    pub(crate) is_confirmed: bool,
+}
+
+/// What a CREATE_SESSION is.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Creation {
+    New,
+    /// A repetition, which has these results.
+    Again(Vec<u8>),
+}
+
+struct Client {
+    owner: Box<[u8]>,
+    verifier: [u8; 8],
+    party: Party,
+    user: Option<u32>,
+    is_confirmed: bool,
+    /// The number for its next CREATE_SESSION.
+    sequence: u32,
+    /// The results of its last one.
+    created: Option<Vec<u8>>,
+    lease: Arc<Lease>,
+    has_reclaimed: bool,
+}
+
+/// All clients.
+pub(crate) struct Clients {
+    /// By number.
+    known: BTreeMap<u64, Client>,
+    next: u64,
+}
+
+impl Clients {
+    /// None yet. The upper half of their numbers is `memory`, so that an earlier server's are unknown.
+    pub(crate) fn new(memory: u32) -> Self {
+        Self { known: BTreeMap::new(), next: u64::from(memory) << 32 | 1 }
+    }
+
+    fn named(&self, party: Party, owner: &[u8], is_confirmed: bool) -> Option<u64> {
+        let is_it =
+            |client: &Client| client.is_confirmed == is_confirmed && client.party == party && *client.owner == *owner;
+        self.known.iter().find(|(_, client)| is_it(client)).map(|(id, _)| *id)
+    }
+
+    /// A client introduces itself. `is_idle` tells whether a client has neither sessions nor opens. Clients that end by
+    /// it go to `gone`.
+    pub(crate) fn introduce(
+        &mut self,
+        who: Introduction<'_>,
+        (party, user): Speaker,
+        now_ns: u64,
+        is_idle: impl Fn(u64) -> bool,
+        gone: &mut Vec<u64>,
+    ) -> Result<Introduced, Status> {
+        let confirmed = self.named(party, who.owner, true);
+        let unconfirmed = self.named(party, who.owner, false);
+        let known = confirmed.map(|id| (id, &self.known[&id]));
+        let is_same_user = known.is_none_or(|(_, client)| client.user == user);
+        let is_same_run = known.is_some_and(|(_, client)| client.verifier == who.verifier);
+        if who.updates {
+            return match known {
+                None => Err(Status::NotFound),
+                Some(_) if !is_same_run => Err(Status::NotSame),
+                Some(_) if !is_same_user => Err(Status::NotPermitted),
+                Some((client, it)) => Ok(Introduced { client, sequence: it.sequence, is_confirmed: true }),
+            };
+        }
+        match known {
+            Some((client, it)) if is_same_user && is_same_run => {
+                return Ok(Introduced { client, sequence: it.sequence, is_confirmed: true });
+            }
+            Some((id, it)) if !is_same_user => {
+                if !is_idle(id) && !it.lease.has_ended(now_ns) {
+                    return Err(Status::ClientIdInUse);
+                }
+                self.forget(id, gone);
+            }
+            _ => {}
+        }
+        if let Some(id) = unconfirmed {
+            self.forget(id, gone);
+        }
+        self.make_room(party, now_ns, gone)?;
+        let client = self.next;
+        self.next += 1;
+        let made = Client {
+            owner: who.owner.into(),
+            verifier: who.verifier,
+            party,
+            user,
+            is_confirmed: false,
+            sequence: 1,
+            created: None,
+            lease: Arc::new(Lease::begun(now_ns)),
+            has_reclaimed: false,
+        };
+        self.known.insert(client, made);
+        Ok(Introduced { client, sequence: 1, is_confirmed: false })
+    }
+
+    fn forget(&mut self, id: u64, gone: &mut Vec<u64>) {
+        self.known.remove(&id);
+        gone.push(id);
+    }
+
+    /// Room for one more of a party. The longest silent one goes: one that is not confirmed, else one whose lease ended.
+    fn make_room(&mut self, party: Party, now_ns: u64, gone: &mut Vec<u64>) -> Result<(), Status> {
+        let forgotten: Vec<u64> =
+            self.known.iter().filter(|(_, it)| it.lease.is_forgotten(now_ns)).map(|(id, _)| *id).collect();
+        forgotten.into_iter().for_each(|id| self.forget(id, gone));
+        let of_party = self.known.values().filter(|it| it.party == party).count();
+        let is_full = self.known.len() >= CLIENTS_MAX;
+        if !is_full && of_party < PARTY_CLIENTS_MAX {
+            return Ok(());
+        }
+        let may_go = |it: &&Client| !it.is_confirmed || it.lease.has_ended(now_ns);
+        let of_it = |it: &&Client| it.party == party || (is_full && of_party == 0);
+        let victim = self
+            .known
+            .iter()
+            .filter(|(_, it)| of_it(it) && may_go(it))
+            .min_by_key(|(_, it)| (it.is_confirmed, it.lease.heard_ns()))
+            .map(|(id, _)| *id)
+            .ok_or(Status::Jukebox)?;
+        self.forget(victim, gone);
+        Ok(())
+    }
+
+    /// The client with this number, for its own party.
+    fn of(&mut self, id: u64, party: Party) -> Result<&mut Client, Status> {
+        self.known.get_mut(&id).filter(|it| it.party == party).ok_or(Status::StaleClientId)
+    }
+
+    /// A CREATE_SESSION begins.
+    pub(crate) fn create(
+        &mut self,
+        id: u64,
+        (party, user): Speaker,
+        sequence: u32,
+        now_ns: u64,
+    ) -> Result<Creation, Status> {
+        let client = self.of(id, party)?;
+        if !client.is_confirmed && client.lease.has_ended(now_ns) {
+            return Err(Status::StaleClientId);
+        }
+        if sequence.wrapping_add(1) == client.sequence
+            && let Some(created) = &client.created
+        {
+            return Ok(Creation::Again(created.clone()));
+        }
+        if sequence != client.sequence {
+            return Err(Status::SequenceMisordered);
+        }
+        if !client.is_confirmed && client.user != user {
+            return Err(Status::ClientIdInUse);
+        }
+        Ok(Creation::New)
+    }
+
+    /// The CREATE_SESSION that was begun has these results, which a repetition gets, too. One that failed does not count.
+    pub(crate) fn created(&mut self, id: u64, results: &[u8]) {
+        if let Some(client) = self.known.get_mut(&id) {
+            client.sequence = client.sequence.wrapping_add(1);
+            client.created = Some(results.to_vec());
+        }
+    }
+
+    /// The client has a session now, so that it is no phantom. The client that had its name before goes to `gone`.
+    pub(crate) fn confirm(&mut self, id: u64, now_ns: u64, gone: &mut Vec<u64>) {
+        let Some(client) = self.known.get(&id) else { return };
+        client.lease.renew(now_ns);
+        if client.is_confirmed {
+            return;
+        }
+        if let Some(before) = self.named(client.party, &client.owner.clone(), true) {
+            self.forget(before, gone);
+        }
+        if let Some(client) = self.known.get_mut(&id) {
+            client.is_confirmed = true;
+        }
+    }
+
+    /// The lease of a client.
+    pub(crate) fn lease(&self, id: u64) -> Option<&Arc<Lease>> {
+        self.known.get(&id).map(|client| &client.lease)
+    }
+
+    /// The client has no more state of an earlier server to ask for.
+    pub(crate) fn reclaimed(&mut self, id: u64) -> Result<(), Status> {
+        let client = self.known.get_mut(&id).ok_or(Status::StaleClientId)?;
+        if std::mem::replace(&mut client.has_reclaimed, true) { Err(Status::CompleteAlready) } else { Ok(()) }
+    }
+
+    /// Whether the client has said so.
+    pub(crate) fn has_reclaimed(&self, id: u64) -> bool {
+        self.known.get(&id).is_some_and(|client| client.has_reclaimed)
+    }
+
+    /// Ends a client at its own wish. It must be idle.
+    pub(crate) fn destroy(&mut self, id: u64, party: Party, is_idle: bool) -> Result<(), Status> {
+        self.of(id, party)?;
+        if !is_idle {
+            return Err(Status::ClientIdBusy);
+        }
+        self.known.remove(&id);
+        Ok(())
+    }
+
+    /// Ends a client that was silent too long and is in somebody's way.
+    pub(crate) fn expire(&mut self, id: u64) {
+        self.known.remove(&id);
+    }
+
+    /// Number of clients.
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+const ME: Speaker = (Party::User(0), Some(0));
+const OTHER_USER: Speaker = (Party::User(0), Some(9));
+const OTHER_PARTY: Speaker = (Party::Orphans, Some(0));
+
+fn hello(verifier: u8) -> Introduction<'static> {
+    Introduction { owner: b"host", verifier: [verifier; 8], updates: false }
+}
+
+fn introduce(
+    clients: &mut Clients,
+    verifier: u8,
+    by: Speaker,
+    is_idle: bool,
+) -> (Result<Introduced, Status>, Vec<u64>) {
+    let mut gone = Vec::new();
+    (clients.introduce(hello(verifier), by, SECOND, |_| is_idle, &mut gone), gone)
+}
+
+/// A client with a session.
+fn confirmed(clients: &mut Clients, verifier: u8, by: Speaker) -> u64 {
+    let client = introduce(clients, verifier, by, true).0.unwrap();
+    assert_eq!(clients.create(client.client, by, client.sequence, SECOND), Ok(Creation::New));
+    clients.created(client.client, b"made");
+    clients.confirm(client.client, SECOND, &mut Vec::new());
+    client.client
+}
+
+#[test]
+fn the_same_run_of_a_client_is_known_again_and_a_new_run_ends_the_old_one() {
+    let mut clients = Clients::new(3);
+    let first = confirmed(&mut clients, 1, ME);
+    let (again, gone) = introduce(&mut clients, 1, ME, false);
+    assert_eq!(again, Ok(Introduced { client: first, sequence: 2, is_confirmed: true }));
+    assert!(gone.is_empty());
+    let (restarted, gone) = introduce(&mut clients, 2, ME, false);
+    let restarted = restarted.unwrap();
+    assert!(restarted.client != first && !restarted.is_confirmed && gone.is_empty());
+    // Until the new one has a session, the old one goes on.
+    assert!(clients.lease(first).is_some());
+    let mut gone = Vec::new();
+    assert_eq!(clients.create(restarted.client, ME, 1, SECOND), Ok(Creation::New));
+    clients.confirm(restarted.client, SECOND, &mut gone);
+    assert_eq!(gone, [first]);
+}
+
+#[test]
+fn another_user_takes_no_name_in_use_and_another_party_has_names_of_its_own() {
+    let mut clients = Clients::new(3);
+    let first = confirmed(&mut clients, 1, ME);
+    assert_eq!(introduce(&mut clients, 1, OTHER_USER, false).0, Err(Status::ClientIdInUse));
+    let (other, gone) = introduce(&mut clients, 1, OTHER_PARTY, false);
+    assert!(other.unwrap().client != first && gone.is_empty());
+    assert_eq!(clients.create(first, OTHER_PARTY, 2, SECOND), Err(Status::StaleClientId));
+    assert_eq!(clients.destroy(first, OTHER_PARTY.0, true), Err(Status::StaleClientId));
+    // Without state the name is free.
+    assert_eq!(introduce(&mut clients, 1, OTHER_USER, true).1, [first]);
+}
+
+#[test]
+fn an_update_needs_the_client_its_run_and_its_user() {
+    let mut clients = Clients::new(3);
+    let mut update = |clients: &mut Clients, verifier, by| {
+        let who = Introduction { updates: true, ..hello(verifier) };
+        clients.introduce(who, by, SECOND, |_| false, &mut Vec::new()).map(|it| it.client)
+    };
+    assert_eq!(update(&mut clients, 1, ME), Err(Status::NotFound));
+    let first = confirmed(&mut clients, 1, ME);
+    assert_eq!(update(&mut clients, 1, ME), Ok(first));
+    assert_eq!(update(&mut clients, 2, ME), Err(Status::NotSame));
+    assert_eq!(update(&mut clients, 1, OTHER_USER), Err(Status::NotPermitted));
+}
+
+#[test]
+fn a_create_session_runs_once_in_its_order() {
+    let mut clients = Clients::new(3);
+    let client = introduce(&mut clients, 1, ME, true).0.unwrap().client;
+    assert_eq!(clients.create(client, ME, 0, SECOND), Err(Status::SequenceMisordered), "nothing was made before");
+    assert_eq!(clients.create(client, ME, 2, SECOND), Err(Status::SequenceMisordered));
+    assert_eq!(clients.create(client, OTHER_USER, 1, SECOND), Err(Status::ClientIdInUse));
+    assert_eq!(clients.create(client, ME, 1, SECOND), Ok(Creation::New));
+    clients.created(client, b"made");
+    assert_eq!(clients.create(client, ME, 1, SECOND), Ok(Creation::Again(b"made".to_vec())));
+    assert_eq!(clients.create(client + 1, ME, 1, SECOND), Err(Status::StaleClientId), "a forged number");
+    // A client that never came back is unknown after its lease.
+    let late = introduce(&mut clients, 4, (Party::User(5), None), true).0.unwrap().client;
+    assert_eq!(clients.create(late, (Party::User(5), None), 1, 100 * SECOND), Err(Status::StaleClientId));
+}
+
+#[test]
+fn a_flood_of_introductions_takes_nothing_from_confirmed_clients_and_other_parties() {
+    let mut clients = Clients::new(3);
+    let kept = confirmed(&mut clients, 1, ME);
+    let other = confirmed(&mut clients, 1, OTHER_PARTY);
+    for at in 0..3 * PARTY_CLIENTS_MAX {
+        let owner = at.to_be_bytes();
+        let who = Introduction { owner: &owner, verifier: [0; 8], updates: false };
+        clients.introduce(who, ME, 2 * SECOND, |_| false, &mut Vec::new()).unwrap();
+    }
+    assert_eq!(clients.len(), PARTY_CLIENTS_MAX + 1);
+    assert!(clients.lease(kept).is_some() && clients.lease(other).is_some());
+}
+
+#[test]
+fn a_client_says_once_that_it_has_reclaimed_all() {
+    let mut clients = Clients::new(3);
+    let client = confirmed(&mut clients, 1, ME);
+    assert!(!clients.has_reclaimed(client));
+    assert_eq!(clients.reclaimed(client), Ok(()));
+    assert!(clients.has_reclaimed(client));
+    assert_eq!(clients.reclaimed(client), Err(Status::CompleteAlready));
+    assert_eq!(clients.destroy(client, ME.0, false), Err(Status::ClientIdBusy));
+    assert_eq!(clients.destroy(client, ME.0, true), Ok(()));
+    assert_eq!(clients.reclaimed(client), Err(Status::StaleClientId));
+}

@@ -1,0 +1,16 @@
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+#[test]
+fn a_lease_ends_after_its_time_and_a_word_renews_it() {
+    let lease = Lease::begun(5 * SECOND);
+    assert!(!lease.has_ended(65 * SECOND));
+    assert!(lease.has_ended(66 * SECOND));
+    lease.renew(66 * SECOND);
+    assert!(!lease.has_ended(126 * SECOND));
+    assert!(!lease.is_forgotten(24 * 3600 * SECOND));
+    assert!(lease.is_forgotten((24 * 3600 + 67) * SECOND));
+    // Another reactor's clock may be a moment behind.
+    assert!(!lease.has_ended(0));
+}

@@ -1,0 +1,12 @@
+//! What a server of version 4 knows of its clients: pure state, told the time by its caller.
+//!
+//! Owns: the parts below, each of which stands alone.
+//! Does not own: the bytes of calls (`codec`), files (the volume), clocks.
+//! Invariants: nothing here waits, reads a clock or touches a file. Each table has a bound for all and one for each party.
+
+pub(super) mod clients;
+pub(super) mod leases;
+pub(super) mod opens;
+pub(super) mod sessions;
+pub(super) mod slots;
+pub(super) mod stateids;

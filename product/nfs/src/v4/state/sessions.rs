@@ -1,0 +1,153 @@
+//! Sessions: a client's way to have each call carried out once, over any of its connections.
+//!
+//! Owns: the table of sessions, what both sides agreed on, whose a session is.
+//! Does not own: the slots' rules (`slots`), clients (`clients`).
+//! Invariants: a session's number is no secret that suffices: a session answers its own party alone. There are at most
+//! [`SESSIONS_MAX`], and [`PARTY_SESSIONS_MAX`] of one party.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afflux_frontend::Party;
+
+use super::leases::Lease;
+use super::slots::{KEPT_BYTES_MAX, SLOTS_MAX, Slots};
+use crate::status::Status;
+
+/// Most sessions.
+pub(crate) const SESSIONS_MAX: usize = 1024;
+/// Most sessions of one party.
+pub(crate) const PARTY_SESSIONS_MAX: usize = SESSIONS_MAX / 2;
+/// Most operations of a compound.
+pub(crate) const OPERATIONS_MAX: u32 = 64;
+/// The least that a client may ask for: a SEQUENCE with its headers, and two operations.
+const REQUEST_BYTES_MIN: u32 = 256;
+const REPLY_BYTES_MIN: u32 = 256;
+const BACK_BYTES_MIN: u32 = 128;
+
+/// The number of a session: random, so that nobody guesses it.
+pub(crate) type SessionId = [u8; 16];
+
+/// What both sides agree on for one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Channel {
+    pub(crate) request_bytes_max: u32,
+    pub(crate) reply_bytes_max: u32,
+    pub(crate) kept_bytes_max: u32,
+    pub(crate) operations_max: u32,
+    pub(crate) calls_max: u32,
+}
+
+impl Channel {
+    /// Refuses a back channel that no call fits.
+    pub(crate) fn check_back(&self) -> Result<(), Status> {
+        /// A call on it is a sequence and one operation more.
+        const OPERATIONS_MIN: u32 = 2;
+        let is_small = self.request_bytes_max < BACK_BYTES_MIN
+            || self.reply_bytes_max < BACK_BYTES_MIN
+            || self.operations_max < OPERATIONS_MIN;
+        if is_small { Err(Status::TooSmall) } else { Ok(()) }
+    }
+
+    /// The client's wish, as far as this server grants it. `bytes_max` is the largest record.
+    pub(crate) fn granted(self, bytes_max: u32) -> Result<Self, Status> {
+        if self.request_bytes_max < REQUEST_BYTES_MIN || self.reply_bytes_max < REPLY_BYTES_MIN {
+            return Err(Status::TooSmall);
+        }
+        if self.operations_max == 0 || self.calls_max == 0 {
+            return Err(Status::Invalid);
+        }
+        Ok(Self {
+            request_bytes_max: self.request_bytes_max.min(bytes_max),
+            reply_bytes_max: self.reply_bytes_max.min(bytes_max),
+            kept_bytes_max: self.kept_bytes_max.min(KEPT_BYTES_MAX as u32),
+            operations_max: self.operations_max.min(OPERATIONS_MAX),
+            calls_max: self.calls_max.min(SLOTS_MAX),
+        })
+    }
+}
+
+/// A session.
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) client: u64,
+    pub(crate) party: Party,
+    pub(crate) channel: Channel,
+    pub(crate) lease: Arc<Lease>,
+    /// When the client last asked for the root.
+    root_asked_ns: AtomicU64,
+    slots: Mutex<Slots>,
+}
+
+impl Session {
+    /// Its slots. The lock is a leaf.
+    pub(crate) fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client asks for the root, as each mount begins.
+    pub(crate) fn ask_root(&self, now_ns: u64) {
+        self.root_asked_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// Whether the client may be on its way to the directory of a mount.
+    pub(crate) fn is_mounting(&self, now_ns: u64) -> bool {
+        const MOUNTING_NS: u64 = 10 * 1_000_000_000;
+        let asked_ns = self.root_asked_ns.load(Ordering::Relaxed);
+        asked_ns != 0 && now_ns.saturating_sub(asked_ns) < MOUNTING_NS
+    }
+}
+
+/// All sessions.
+#[derive(Default)]
+pub(crate) struct Sessions(BTreeMap<SessionId, Arc<Session>>);
+
+impl Sessions {
+    /// Makes a session. The caller has drawn its number.
+    pub(crate) fn make(
+        &mut self,
+        id: SessionId,
+        (client, party): (u64, Party),
+        channel: Channel,
+        lease: Arc<Lease>,
+    ) -> Result<Arc<Session>, Status> {
+        let of_party = self.0.values().filter(|session| session.party == party).count();
+        if self.0.len() >= SESSIONS_MAX || of_party >= PARTY_SESSIONS_MAX {
+            return Err(Status::Jukebox);
+        }
+        let slots = Mutex::new(Slots::new(channel.calls_max));
+        let root_asked_ns = AtomicU64::new(0);
+        let session = Arc::new(Session { id, client, party, channel, lease, root_asked_ns, slots });
+        self.0.insert(id, Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// The session with this number, for its own party.
+    pub(crate) fn find(&self, id: &SessionId, party: Party) -> Result<Arc<Session>, Status> {
+        self.0.get(id).filter(|session| session.party == party).cloned().ok_or(Status::BadSession)
+    }
+
+    /// Whether a client has any.
+    pub(crate) fn has_any(&self, client: u64) -> bool {
+        self.0.values().any(|session| session.client == client)
+    }
+
+    /// Ends one. Its calls in progress go on.
+    pub(crate) fn end(&mut self, id: &SessionId) {
+        self.0.remove(id);
+    }
+
+    /// Ends all of a client.
+    pub(crate) fn end_all(&mut self, client: u64) {
+        self.0.retain(|_, session| session.client != client);
+    }
+
+    /// Number of sessions.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+use super::*;
+
+const PARTY: Party = Party::User(7);
+
+fn channel(operations_max: u32, calls_max: u32) -> Channel {
+    Channel { request_bytes_max: 1 << 21, reply_bytes_max: 1 << 21, kept_bytes_max: 9000, operations_max, calls_max }
+}
+
+fn number(at: usize) -> SessionId {
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&at.to_be_bytes());
+    id
+}
+
+#[test]
+fn a_session_grants_no_more_than_its_bounds() {
+    let granted = channel(10_000, 10_000).granted(1 << 20).unwrap();
+    let expected = Channel {
+        request_bytes_max: 1 << 20,
+        reply_bytes_max: 1 << 20,
+        kept_bytes_max: 2048,
+        operations_max: 64,
+        calls_max: 64,
+    };
+    assert_eq!(granted, expected);
+    assert_eq!(Channel { request_bytes_max: 20, ..expected }.granted(1 << 20), Err(Status::TooSmall));
+    assert_eq!(Channel { reply_bytes_max: 20, ..expected }.granted(1 << 20), Err(Status::TooSmall));
+    assert_eq!(channel(0, 8).granted(1 << 20), Err(Status::Invalid));
+    assert_eq!(channel(8, 0).granted(1 << 20), Err(Status::Invalid));
+}
+
+#[test]
+fn a_session_answers_its_own_party_alone_and_ends_with_its_client() {
+    let mut sessions = Sessions::default();
+    let lease = Arc::new(Lease::begun(0));
+    sessions.make(number(1), (5, PARTY), channel(8, 8), lease).unwrap();
+    assert!(sessions.find(&number(1), PARTY).is_ok());
+    assert_eq!(sessions.find(&number(1), Party::User(8)).err(), Some(Status::BadSession));
+    assert_eq!(sessions.find(&number(2), PARTY).err(), Some(Status::BadSession));
+    assert!(sessions.has_any(5) && !sessions.has_any(6));
+    sessions.end_all(5);
+    assert!(!sessions.has_any(5));
+    assert_eq!(sessions.find(&number(1), PARTY).err(), Some(Status::BadSession));
+}
+
+#[test]
+fn a_party_that_wants_all_sessions_leaves_some_to_others() {
+    let mut sessions = Sessions::default();
+    let mut make = |at: usize, party| {
+        sessions.make(number(at), (at as u64, party), channel(8, 1), Arc::new(Lease::begun(0))).map(drop)
+    };
+    for at in 0..PARTY_SESSIONS_MAX {
+        make(at, PARTY).unwrap();
+    }
+    assert_eq!(make(PARTY_SESSIONS_MAX, PARTY), Err(Status::Jukebox));
+    assert_eq!(make(SESSIONS_MAX, Party::User(8)), Ok(()));
+}

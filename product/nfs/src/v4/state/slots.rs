@@ -1,0 +1,109 @@
+//! The slots of a session: a call that comes twice runs once.
+//!
+//! Owns: the order of each slot's calls, the reply kept for a repetition.
+//! Does not own: the session, the bytes of replies before they are kept.
+//! Invariants: a slot has at most one call in progress. A number that was answered runs nothing. A kept reply has at
+//! most [`KEPT_BYTES_MAX`] bytes, and the memory of a slot is used again.
+
+use crate::status::Status;
+
+/// Most bytes of a reply that is kept.
+pub(crate) const KEPT_BYTES_MAX: usize = 2048;
+/// Most slots of a session.
+pub(crate) const SLOTS_MAX: u32 = 64;
+
+/// A call on a slot, as SEQUENCE describes it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotCall {
+    pub(crate) slot: u32,
+    pub(crate) sequence: u32,
+    /// The client's last slot in use.
+    pub(crate) highest: u32,
+    /// A hash of the call if its reply is to be kept; 0 if not.
+    pub(crate) kept_call: u64,
+}
+
+/// What a call on a slot is.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Begun {
+    /// A new call, which is in progress from now on.
+    New,
+    /// A repetition: it has this reply.
+    Again(Vec<u8>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Progress {
+    /// No call yet, or one whose reply is not kept.
+    Forgotten,
+    Running,
+    Kept,
+}
+
+struct Slot {
+    sequence: u32,
+    progress: Progress,
+    kept_call: u64,
+    reply: Vec<u8>,
+}
+
+/// The slots of one session.
+pub(crate) struct Slots(Vec<Slot>);
+
+impl Slots {
+    /// This many slots without calls.
+    pub(crate) fn new(count: u32) -> Self {
+        let slot = || Slot { sequence: 0, progress: Progress::Forgotten, kept_call: 0, reply: Vec::new() };
+        Self((0..count).map(|_| slot()).collect())
+    }
+
+    /// Number of slots.
+    pub(crate) fn count(&self) -> u32 {
+        self.0.len() as u32
+    }
+
+    /// Begins a call, or finds it again.
+    pub(crate) fn begin(&mut self, call: &SlotCall) -> Result<Begun, Status> {
+        let count = self.count();
+        let slot = self.0.get_mut(call.slot as usize).ok_or(Status::BadSlot)?;
+        if call.highest >= count {
+            return Err(Status::BadHighSlot);
+        }
+        if call.sequence == slot.sequence.wrapping_add(1) {
+            if slot.progress == Progress::Running {
+                return Err(Status::Jukebox);
+            }
+            (slot.sequence, slot.progress, slot.kept_call) = (call.sequence, Progress::Running, call.kept_call);
+            return Ok(Begun::New);
+        }
+        if call.sequence != slot.sequence {
+            return Err(Status::SequenceMisordered);
+        }
+        match slot.progress {
+            Progress::Running => Err(Status::Jukebox),
+            Progress::Kept if call.kept_call != 0 && call.kept_call != slot.kept_call => {
+                Err(Status::SequenceFalseRetry)
+            }
+            Progress::Kept => Ok(Begun::Again(slot.reply.clone())),
+            // No call has this number yet.
+            Progress::Forgotten if call.sequence == 0 => Err(Status::SequenceMisordered),
+            Progress::Forgotten => Err(Status::RetryUncachedReply),
+        }
+    }
+
+    /// Ends the call of a slot. `keep` appends its reply if it is to be kept.
+    pub(crate) fn end(&mut self, slot: u32, keep: Option<impl FnOnce(&mut Vec<u8>)>) {
+        let Some(slot) = self.0.get_mut(slot as usize) else { return };
+        slot.reply.clear();
+        slot.progress = match keep {
+            Some(keep) => {
+                keep(&mut slot.reply);
+                Progress::Kept
+            }
+            None => Progress::Forgotten,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+use super::*;
+
+fn call(slot: u32, sequence: u32, kept_call: u64) -> SlotCall {
+    SlotCall { slot, sequence, highest: slot, kept_call }
+}
+
+fn keep(reply: &'static [u8]) -> Option<impl FnOnce(&mut Vec<u8>)> {
+    Some(move |into: &mut Vec<u8>| into.extend_from_slice(reply))
+}
+
+#[test]
+fn a_call_runs_once_and_its_repetition_gets_the_first_reply() {
+    let mut slots = Slots::new(2);
+    assert_eq!(slots.begin(&call(0, 1, 77)), Ok(Begun::New));
+    assert_eq!(slots.begin(&call(0, 1, 77)), Err(Status::Jukebox), "it still runs");
+    assert_eq!(slots.begin(&call(0, 2, 78)), Err(Status::Jukebox), "the one before still runs");
+    slots.end(0, keep(b"first"));
+    assert_eq!(slots.begin(&call(0, 1, 77)), Ok(Begun::Again(b"first".to_vec())));
+    assert_eq!(slots.begin(&call(0, 1, 99)), Err(Status::SequenceFalseRetry), "another call with its number");
+    assert_eq!(slots.begin(&call(0, 2, 0)), Ok(Begun::New));
+    slots.end(0, None::<fn(&mut Vec<u8>)>);
+    assert_eq!(slots.begin(&call(0, 2, 0)), Err(Status::RetryUncachedReply));
+}
+
+#[test]
+fn numbers_out_of_order_and_slots_that_are_not_there_are_refused() {
+    let mut slots = Slots::new(2);
+    assert_eq!(slots.begin(&call(0, 0, 1)), Err(Status::SequenceMisordered));
+    assert_eq!(slots.begin(&call(0, 2, 1)), Err(Status::SequenceMisordered));
+    assert_eq!(slots.begin(&call(2, 1, 1)), Err(Status::BadSlot));
+    assert_eq!(slots.begin(&SlotCall { highest: 2, ..call(1, 1, 1) }), Err(Status::BadHighSlot));
+    assert_eq!(slots.begin(&call(1, 1, 1)), Ok(Begun::New), "a refused call has taken nothing");
+}
+
+/// Random calls against a model: the last number and the reply to it.
+#[test]
+fn any_calls_run_as_the_model_says() {
+    let mut slots = Slots::new(1);
+    let (mut last, mut reply, mut runs, mut random) = (0_u32, None::<u8>, false, 1_u64);
+    for step in 0..20_000_u32 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let choice = (random >> 33) as u32;
+        if runs && choice.is_multiple_of(3) {
+            reply = choice.is_multiple_of(2).then_some(step as u8);
+            slots.end(0, reply.map(|byte| move |into: &mut Vec<u8>| into.push(byte)));
+            runs = false;
+            continue;
+        }
+        let sequence = last.wrapping_add(choice % 4).wrapping_sub(1);
+        let expected = match sequence.wrapping_sub(last) {
+            1 if runs => Err(Status::Jukebox),
+            1 => Ok(Begun::New),
+            0 if runs => Err(Status::Jukebox),
+            0 => match reply {
+                Some(byte) => Ok(Begun::Again(vec![byte])),
+                None if last == 0 => Err(Status::SequenceMisordered),
+                None => Err(Status::RetryUncachedReply),
+            },
+            _ => Err(Status::SequenceMisordered),
+        };
+        assert_eq!(slots.begin(&call(0, sequence, 5)), expected, "step {step}");
+        if expected == Ok(Begun::New) {
+            (last, runs, reply) = (sequence, true, None);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Stateids: the names by which clients mention what they have opened.
+//!
+//! Owns: the layout of a stateid, the special ones, the order of its sequence numbers.
+//! Does not own: the table that the places are of (`opens`).
+//! Invariants: a stateid of an earlier memory of the server is known as such without a search. A stateid that was given
+//! back names nothing, though its place is in use again.
+
+use crate::status::Status;
+
+/// Bytes of a stateid behind its sequence number.
+pub(crate) const OTHER_BYTES: usize = 12;
+
+/// A stateid as a client sends it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stateid {
+    /// How often the state changed; 0 means the present.
+    pub(crate) sequence: u32,
+    pub(crate) other: [u8; OTHER_BYTES],
+}
+
+/// The place of state in its table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct StatePlace {
+    /// Which memory of the server has the table.
+    pub(crate) memory: u32,
+    pub(crate) place: u32,
+    /// How often the place had been used.
+    pub(crate) generation: u32,
+}
+
+/// What a stateid means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Meaning {
+    /// No state: a READ or WRITE of nobody's open.
+    Anonymous,
+    /// As anonymous; a READ need not mind others' locks.
+    Bypass,
+    /// The stateid that an earlier operation of the compound has set.
+    Current,
+    /// State in the table.
+    State(StatePlace),
+}
+
+impl Stateid {
+    /// All zeros.
+    pub(crate) const ANONYMOUS: Self = Self { sequence: 0, other: [0; OTHER_BYTES] };
+
+    /// The name of a place. Places are numbered from 1 on the wire, so that no name is a special one.
+    pub(crate) fn of(place: StatePlace, sequence: u32) -> Self {
+        let mut other = [0; OTHER_BYTES];
+        let words = [place.memory, place.place.wrapping_add(1), place.generation];
+        for (bytes, word) in other.chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_be_bytes());
+        }
+        Self { sequence, other }
+    }
+
+    /// What it means, if it has the form of any.
+    pub(crate) fn meaning(self) -> Result<Meaning, Status> {
+        let word = |at: usize| {
+            let mut bytes = [0; 4];
+            bytes.copy_from_slice(&self.other[at..at + 4]);
+            u32::from_be_bytes(bytes)
+        };
+        let (memory, place, generation) = (word(0), word(4), word(8));
+        match (self.sequence, [memory, place, generation]) {
+            (0, [0, 0, 0]) => Ok(Meaning::Anonymous),
+            (1, [0, 0, 0]) => Ok(Meaning::Current),
+            (u32::MAX, [u32::MAX, u32::MAX, u32::MAX]) => Ok(Meaning::Bypass),
+            (_, [_, 0, _]) => Err(Status::BadStateid),
+            _ => Ok(Meaning::State(StatePlace { memory, place: place - 1, generation })),
+        }
+    }
+}
+
+/// The sequence number after this one: 0 has a meaning of its own.
+pub(crate) fn next_sequence(sequence: u32) -> u32 {
+    sequence.checked_add(1).unwrap_or(1)
+}
+
+/// Compares a client's sequence number with the state's.
+pub(crate) fn check_sequence(sent: u32, present: u32) -> Result<(), Status> {
+    match sent {
+        0 => Ok(()),
+        _ if sent == present => Ok(()),
+        // The numbers wrap: the half behind the present one is old.
+        _ if present.wrapping_sub(sent) < u32::MAX / 2 => Err(Status::OldStateid),
+        _ => Err(Status::BadStateid),
+    }
+}
+
+#[cfg(test)]
+mod tests;

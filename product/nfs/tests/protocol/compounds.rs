@@ -1,0 +1,364 @@
+//! Version 4 over sockets and over machines: what operations do, and what bad input gets.
+
+use std::net::Ipv4Addr;
+use std::os::unix::fs::MetadataExt;
+
+use afflux_nfs_client::sessions::{ANONYMOUS, CURRENT, Compound, NFS_4, Outcome, Session, Stateid, compound};
+use afflux_nfs_client::{Client, Error};
+
+use crate::peer::Peer;
+use crate::world::{CLIENT, World};
+
+const READ: u32 = 1;
+const WRITE: u32 = 2;
+const BOTH: u32 = 3;
+
+/// Statuses by their names in RFC 8881.
+mod status {
+    pub(super) const NOENT: u32 = 2;
+    pub(super) const EXIST: u32 = 17;
+    pub(super) const INVAL: u32 = 22;
+    pub(super) const NAMETOOLONG: u32 = 63;
+    pub(super) const BADHANDLE: u32 = 10_001;
+    pub(super) const NOTSUPP: u32 = 10_004;
+    pub(super) const DELAY: u32 = 10_008;
+    pub(super) const LOCKED: u32 = 10_012;
+    pub(super) const SHARE_DENIED: u32 = 10_015;
+    pub(super) const NOFILEHANDLE: u32 = 10_020;
+    pub(super) const MINOR_VERS_MISMATCH: u32 = 10_021;
+    pub(super) const STALE_CLIENTID: u32 = 10_022;
+    pub(super) const STALE_STATEID: u32 = 10_023;
+    pub(super) const BAD_STATEID: u32 = 10_025;
+    pub(super) const OPENMODE: u32 = 10_038;
+    pub(super) const BADXDR: u32 = 10_036;
+    pub(super) const BADNAME: u32 = 10_041;
+    pub(super) const OP_ILLEGAL: u32 = 10_044;
+    pub(super) const BADSESSION: u32 = 10_052;
+    pub(super) const BADSLOT: u32 = 10_053;
+    pub(super) const SEQ_MISORDERED: u32 = 10_063;
+    pub(super) const SEQUENCE_POS: u32 = 10_064;
+    pub(super) const TOO_MANY_OPS: u32 = 10_070;
+    pub(super) const OP_NOT_IN_SESSION: u32 = 10_071;
+    pub(super) const SEQ_FALSE_RETRY: u32 = 10_076;
+    pub(super) const BAD_HIGH_SLOT: u32 = 10_077;
+    pub(super) const NOT_ONLY_OP: u32 = 10_081;
+}
+
+fn ops() -> Compound {
+    Compound::default()
+}
+
+fn root() -> Compound {
+    ops().put_root()
+}
+
+/// A world that offers version 4, and a session over a socket.
+fn begun(minor: u32) -> (World, Session) {
+    let world = World::new();
+    world.server.offer_version_4();
+    let client = Client::connect(world.serve()).unwrap();
+    let session = Session::begin(client, b"test", minor).unwrap();
+    (world, session)
+}
+
+/// Opens a file in the root, and makes it. Returns the stateid and the handle.
+fn open(session: &mut Session, rights: (u32, u32), owner: &[u8], name: &[u8]) -> (Stateid, Vec<u8>) {
+    let opened = session.must(root().open(rights, owner, name, true).get_handle()).unwrap();
+    let mut reader = opened.reader();
+    assert_eq!(reader.next_result(), Ok((24, 0)));
+    assert_eq!(reader.next_result(), Ok((18, 0)));
+    let stateid = reader.stateid().unwrap();
+    reader.skip_open().unwrap();
+    assert_eq!(reader.next_result(), Ok((10, 0)));
+    let handle = reader.opaque().unwrap().to_vec();
+    reader.end().unwrap();
+    (stateid, handle)
+}
+
+#[test]
+fn a_file_is_made_written_read_and_closed_in_a_session() {
+    for minor in [1, 2] {
+        let (world, mut session) = begun(minor);
+        let (stateid, file) = open(&mut session, (BOTH, 0), b"owner", b"file");
+        let data: Vec<u8> = (0..9001_u32).map(|at| at as u8).collect();
+        session.must(ops().put(&file).write(stateid, 0, 0, &data).commit()).unwrap();
+        // A READ in the middle of a compound: its bytes stand between results.
+        let read = session.must(ops().put(&file).read(stateid, 1, 9000).attributes(&[1 << 4 | 1 << 20])).is_ok();
+        assert!(!read, "a reply of 9,000 bytes is not kept, and this one was to be");
+        session.keeps = false;
+        let read = session.must(ops().put(&file).read(stateid, 1, 9000).attributes(&[1 << 4 | 1 << 20])).unwrap();
+        let mut reader = read.reader();
+        assert_eq!(reader.next_result(), Ok((22, 0)));
+        assert_eq!((reader.next_result(), reader.u32()), (Ok((25, 0)), Ok(1)));
+        assert_eq!(reader.opaque(), Ok(&data[1..]));
+        assert_eq!(reader.next_result(), Ok((9, 0)));
+        let (words, values) = reader.attributes().unwrap();
+        let inode = std::fs::metadata(world.path.join("file")).unwrap().ino();
+        assert_eq!(words, [1 << 4 | 1 << 20]);
+        assert_eq!(values, [9001_u64.to_be_bytes(), inode.to_be_bytes()].concat());
+        reader.end().unwrap();
+        session.must(ops().put(&file).close(stateid)).unwrap();
+        assert_eq!(std::fs::read(world.path.join("file")).unwrap(), data);
+        assert_eq!(session.call(ops().put(&file).read(stateid, 0, 1)).unwrap().status, status::BAD_STATEID);
+    }
+}
+
+#[test]
+fn several_reads_of_one_compound_stand_in_their_places() {
+    let (_world, mut session) = begun(1);
+    let (stateid, file) = open(&mut session, (BOTH, 0), b"owner", b"file");
+    let data: Vec<u8> = (0..40_000_u32).map(|at| (at / 7) as u8).collect();
+    session.must(ops().put(&file).write(stateid, 0, 2, &data)).unwrap();
+    session.keeps = false;
+    let reads = ops().put(&file).read(stateid, 0, 4096).read(stateid, 5, 3).read(stateid, 8192, 20_001).get_handle();
+    let read = session.must(reads).unwrap();
+    let mut reader = read.reader();
+    reader.next_result().unwrap();
+    for range in [0..4096, 5..8, 8192..28_193] {
+        assert_eq!((reader.next_result(), reader.u32()), (Ok((25, 0)), Ok(0)));
+        assert_eq!(reader.opaque(), Ok(&data[range]));
+    }
+    assert_eq!((reader.next_result(), reader.opaque()), (Ok((10, 0)), Ok(&file[..])));
+    reader.end().unwrap();
+}
+
+#[test]
+fn names_are_made_renamed_linked_listed_and_removed() {
+    let (world, mut session) = begun(1);
+    session.must(root().make_directory(b"d").make_link(b"x", b"y")).unwrap();
+    let (_, file) = open(&mut session, (BOTH, 0), b"owner", b"file");
+    session.must(ops().put(&file).save().put_root().lookup(b"d").link(b"hard")).unwrap();
+    session.must(root().save().lookup(b"d").rename(b"file", b"moved")).unwrap();
+    let mut names: Vec<_> =
+        std::fs::read_dir(world.path.join("d")).unwrap().map(|it| it.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["hard", "moved", "x"]);
+    let listed = session.must(root().lookup(b"d").list(0, 4096, &[1 << 20])).unwrap();
+    let mut reader = listed.reader();
+    reader.next_result().unwrap();
+    reader.next_result().unwrap();
+    assert_eq!(reader.next_result(), Ok((26, 0)));
+    reader.skip(8).unwrap();
+    let (mut listed, mut cookies) = (Vec::new(), Vec::new());
+    while reader.u32() == Ok(1) {
+        cookies.push(reader.u64().unwrap());
+        listed.push(reader.opaque().unwrap().to_vec());
+        let (_, fileid) = reader.attributes().unwrap();
+        assert_ne!(fileid, [0; 8]);
+    }
+    assert_eq!(reader.u32(), Ok(1), "the end");
+    listed.sort();
+    assert_eq!(listed, [b"hard".to_vec(), b"moved".to_vec(), b"x".to_vec()]);
+    assert!(cookies.iter().all(|cookie| *cookie > 2));
+    session.must(root().lookup(b"d").remove(b"hard").remove(b"moved").remove(b"x").put_root().remove(b"d")).unwrap();
+    assert!(!world.path.join("d").exists());
+    // A rename to another name of the same object does nothing.
+    let (_, file) = open(&mut session, (BOTH, 0), b"owner", b"one");
+    session.must(ops().put(&file).save().put_root().link(b"two").save().rename(b"one", b"two")).unwrap();
+    assert!(world.path.join("one").exists() && world.path.join("two").exists());
+}
+
+#[test]
+fn a_compound_that_waits_goes_on_where_it_was() {
+    let (_world, mut session) = begun(1);
+    // Each CREATE waits for the host; the one after it goes on from there, and none runs twice.
+    let made =
+        session.must(root().make_directory(b"a").make_directory(b"b").make_directory(b"c").get_handle()).unwrap();
+    assert_eq!(made.count, 6);
+    let failed =
+        session.call(root().make_directory(b"d").put_root().make_directory(b"a").make_directory(b"e")).unwrap();
+    assert_eq!((failed.status, failed.count), (status::EXIST, 5));
+    session.must(root().lookup(b"d")).unwrap();
+    assert_eq!(session.call(root().lookup(b"e")).unwrap().status, status::NOENT);
+}
+
+#[test]
+fn a_repeated_call_gets_its_first_reply_also_over_another_connection() {
+    let (world, mut session) = begun(1);
+    let make = || root().make_directory(b"once");
+    let first = session.call(make()).unwrap();
+    assert_eq!(first.status, 0);
+    assert_eq!(session.again(make()).unwrap(), first);
+    session.client = Client::connect(world.serve()).unwrap();
+    assert_eq!(session.again(make()).unwrap(), first);
+    // Another call with its number is none of it.
+    assert_eq!(session.again(root().make_directory(b"twice")).unwrap().status, status::SEQ_FALSE_RETRY);
+    assert_eq!(session.call(make()).unwrap().status, status::EXIST, "a new call is carried out");
+}
+
+#[test]
+fn an_open_file_can_be_used_without_its_name_and_against_its_mode() {
+    let (_world, mut session) = begun(1);
+    let (stateid, file) = open(&mut session, (BOTH, 0), b"owner", b"file");
+    session.must(ops().put(&file).set_mode(0)).unwrap();
+    session.must(ops().put(&file).write(stateid, 0, 2, b"data")).unwrap();
+    session.must(root().remove(b"file")).unwrap();
+    session.must(ops().put(&file).read(stateid, 0, 4)).unwrap();
+    session.must(ops().put(&file).close(stateid)).unwrap();
+    assert_ne!(session.call(ops().put(&file).attributes(&[1 << 4])).unwrap().status, 0);
+}
+
+#[test]
+fn shares_keep_others_out_and_modes_are_kept() {
+    let (_world, mut session) = begun(1);
+    let (reader, file) = open(&mut session, (READ, WRITE), b"one", b"file");
+    let refused = session.call(root().open((WRITE, 0), b"two", b"file", false)).unwrap();
+    assert_eq!(refused.status, status::SHARE_DENIED);
+    assert_eq!(session.call(ops().put(&file).write(reader, 0, 0, b"x")).unwrap().status, status::OPENMODE);
+    assert_eq!(session.call(ops().put(&file).write(ANONYMOUS, 0, 0, b"x")).unwrap().status, status::LOCKED);
+    session.must(ops().put(&file).close(reader)).unwrap();
+    session.must(root().open((BOTH, 0), b"two", b"file", false).write(CURRENT, 0, 0, b"x").close(CURRENT)).unwrap();
+    session.must(ops().put(&file).write(ANONYMOUS, 0, 0, b"y")).unwrap();
+}
+
+#[test]
+fn the_served_path_leads_to_the_export_while_a_client_mounts() {
+    let (world, mut session) = begun(1);
+    let path = world.path.canonicalize().unwrap();
+    drop(session);
+    let places = afflux_nfs::Places::new([(path.clone(), "/".to_owned())]);
+    let other = World::new();
+    other.server.name_places(places);
+    other.server.offer_version_4();
+    session = Session::begin(Client::connect(other.serve()).unwrap(), b"test", 1).unwrap();
+    let names: Vec<_> = path.iter().skip(1).collect();
+    let walk = names.iter().fold(root(), |ops, name| ops.lookup(name.as_encoded_bytes()));
+    let (by_path, by_root) = (session.must(walk.get_handle()).unwrap(), session.must(root().get_handle()).unwrap());
+    let end = |outcome: &Outcome| outcome.results[outcome.results.len() - 40..].to_vec();
+    assert_eq!(end(&by_path), end(&by_root));
+}
+
+#[test]
+fn sessions_and_state_of_others_are_unknown() {
+    let (world, mut session) = begun(1);
+    let (stateid, file) = open(&mut session, (BOTH, 0), b"owner", b"file");
+    // Another machine that knows the session's number.
+    let mut other = Peer::new(&world, CLIENT);
+    let outcome = |peer: &mut Peer, ops: &Compound| Outcome::read(&peer.call(NFS_4, 1, &ops.arguments(1))).unwrap();
+    let stolen = outcome(&mut other, &ops().sequence(session.id, session.sequence + 1, 0, false));
+    assert_eq!((stolen.status, stolen.count), (status::BADSESSION, 1));
+    let ended = outcome(&mut other, &ops().raw(44, &session.id));
+    assert_eq!(ended.status, status::BADSESSION);
+    let ended = outcome(&mut other, &ops().raw(57, &session.number.to_be_bytes()));
+    assert_eq!(ended.status, status::STALE_CLIENTID);
+    // Another client of the same machine that knows the stateid.
+    let mut second = Session::begin(Client::connect(world.serve()).unwrap(), b"second", 1).unwrap();
+    assert_eq!(second.call(ops().put(&file).read(stateid, 0, 1)).unwrap().status, status::BAD_STATEID);
+    assert_eq!(second.call(ops().put(&file).close(stateid)).unwrap().status, status::BAD_STATEID);
+    // Forged ones, and one of an earlier server.
+    let (sequence, mut bytes) = stateid;
+    bytes[0] ^= 1;
+    assert_eq!(session.call(ops().put(&file).read((sequence, bytes), 0, 1)).unwrap().status, status::STALE_STATEID);
+    bytes[0] ^= 1;
+    bytes[7] ^= 0x40;
+    assert_eq!(session.call(ops().put(&file).read((sequence, bytes), 0, 1)).unwrap().status, status::BAD_STATEID);
+    assert_eq!(
+        session.call(ops().put(&file).read((sequence + 1, stateid.1), 0, 1)).unwrap().status,
+        status::BAD_STATEID
+    );
+    session.must(ops().put(&file).read(stateid, 0, 1)).unwrap();
+}
+
+#[test]
+fn sequences_out_of_order_are_refused_and_take_nothing() {
+    let (_world, mut session) = begun(1);
+    let id = session.id;
+    let client = &mut session.client;
+    let mut of = |sequence, slot| compound(client, 1, &ops().sequence(id, sequence, slot, false)).unwrap().status;
+    assert_eq!(of(7, 0), status::SEQ_MISORDERED);
+    assert_eq!(of(0, 0), status::SEQ_MISORDERED);
+    assert_eq!(of(1, 8), status::BADSLOT);
+    assert_eq!(of(1, u32::MAX), status::BADSLOT);
+    assert_eq!(of(1, 7), 0);
+    let high = [&id[..], &2_u32.to_be_bytes(), &7_u32.to_be_bytes(), &8_u32.to_be_bytes(), &[0; 4]].concat();
+    assert_eq!(compound(client, 1, &ops().raw(53, &high)).unwrap().status, status::BAD_HIGH_SLOT);
+    session.must(root()).unwrap();
+}
+
+#[test]
+fn bad_compounds_get_the_protocols_errors() {
+    let (_world, mut session) = begun(1);
+    let client = &mut session.client;
+    let mut alone = |minor, ops: &Compound| {
+        let outcome = compound(client, minor, ops).unwrap();
+        (outcome.status, outcome.count)
+    };
+    assert_eq!(alone(0, &root()), (status::MINOR_VERS_MISMATCH, 0));
+    assert_eq!(alone(3, &root()), (status::MINOR_VERS_MISMATCH, 0));
+    assert_eq!(alone(1, &ops()), (0, 0));
+    assert_eq!(alone(1, &root()), (status::OP_NOT_IN_SESSION, 1));
+    assert_eq!(alone(1, &ops().raw(9999, &[])), (status::OP_ILLEGAL, 1));
+    assert_eq!(alone(1, &ops().exchange_id(b"x", [1; 8], 0).put_root()), (status::NOT_ONLY_OP, 1));
+    assert_eq!(alone(1, &ops().exchange_id(&[7; 1025], [1; 8], 0)), (status::BADXDR, 1));
+    assert_eq!(alone(1, &ops().exchange_id(b"x", [1; 8], 1 << 31)), (status::INVAL, 1));
+    assert_eq!(alone(1, &ops().create_session(77, 1, 8, 8)), (status::STALE_CLIENTID, 1));
+    let mut of = |ops: Compound| session.call(ops).unwrap().status;
+    assert_eq!(of((0..10_000).fold(ops(), |ops, _| ops.put_root())), status::TOO_MANY_OPS);
+    session.sequence -= 1;
+    let mut of = |ops: Compound| session.call(ops).unwrap().status;
+    assert_eq!(of(root().sequence([0; 16], 1, 0, false)), status::SEQUENCE_POS);
+    assert_eq!(of(ops().get_handle()), status::NOFILEHANDLE);
+    assert_eq!(of(ops().put(b"forged")), status::BADHANDLE);
+    assert_eq!(of(root().raw(9, &[0xff; 4])), status::BADXDR);
+    assert_eq!(of(root().lookup(b"")), status::INVAL);
+    assert_eq!(of(root().lookup(b"..")), status::BADNAME);
+    assert_eq!(of(root().lookup(&[b'n'; 256])), status::NAMETOOLONG);
+    // READ_PLUS, which clients of 4.2 then leave; LOCK; named attributes.
+    assert_eq!(of(root().raw(68, &[])), status::OP_ILLEGAL);
+    assert_eq!(of(root().raw(12, &[])), status::NOTSUPP);
+    assert_eq!(of(root().raw(19, &[])), status::NOTSUPP);
+}
+
+#[test]
+fn operations_of_4_2_that_are_not_there_are_not_supported() {
+    let (_world, mut session) = begun(2);
+    for number in 59..=75 {
+        assert_eq!(session.call(root().raw(number, &[])).unwrap().status, status::NOTSUPP, "{number}");
+    }
+}
+
+#[test]
+fn names_that_are_no_text_are_names() {
+    let (world, mut session) = begun(1);
+    session.must(root().make_directory(b"\xff\xfe")).unwrap();
+    session.must(root().lookup(b"\xff\xfe")).unwrap();
+    let names: Vec<_> = std::fs::read_dir(&world.path).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(names[0].as_encoded_bytes(), b"\xff\xfe");
+}
+
+#[test]
+fn a_flood_of_introductions_costs_others_nothing() {
+    let (world, mut session) = begun(1);
+    let mut flood = Peer::new(&world, Ipv4Addr::new(192, 0, 2, 9));
+    for at in 0..3_000_u32 {
+        let introduced = ops().exchange_id(&at.to_be_bytes(), [0; 8], 0);
+        assert_eq!(Outcome::read(&flood.call(NFS_4, 1, &introduced.arguments(1))).unwrap().status, 0);
+    }
+    let (clients, sessions, _) = world.server.held_by_version_4().unwrap();
+    assert!(clients <= 2_049 && sessions == 1, "{clients} clients, {sessions} sessions");
+    session.must(root()).unwrap();
+}
+
+#[test]
+fn without_the_offer_version_4_is_a_version_that_is_not_there() {
+    let world = World::new();
+    let mut client = Client::connect(world.serve()).unwrap();
+    let refused = compound(&mut client, 1, &root());
+    assert!(matches!(refused, Err(Error::Refused { ref words }) if words.ends_with(&[2, 3, 3])), "{refused:?}");
+}
+
+#[test]
+fn a_connection_that_ends_in_the_middle_leaves_the_slot_with_its_reply() {
+    let (world, mut session) = begun(1);
+    let first = ops().sequence(session.id, session.sequence + 1, 0, true).put_root().make_directory(b"late");
+    session.client.send(NFS_4, 1, &first.arguments(1)).unwrap();
+    session.client = Client::connect(world.serve()).unwrap();
+    // The same call again: it still runs, or it has its reply. It is never carried out a second time, and its slot
+    // does not stay taken.
+    afflux_scratch::eventually("the slot is free", || {
+        let outcome = compound(&mut session.client, 1, &first).unwrap();
+        assert!([0, status::DELAY].contains(&outcome.status), "{outcome:?}");
+        outcome.status == 0
+    });
+    assert!(world.path.join("late").exists());
+}
