@@ -96,21 +96,21 @@ impl<P: Platform> Adopting<P> {
         let (cache, index) = (&self.base.cache, &file.pages.index);
         let mut state = lock(&file.state);
         for (done, found) in pages.iter().enumerate() {
-            let Some(page) = self.make_whole(file, cut, *found) else {
+            let Some(Whole { dirty, valid }) = self.make_whole(file, cut, found) else {
                 cache.pages.detach(found.frame);
                 cache.release(found.frame);
                 continue;
             };
-            let Some(room) = index.room_for(&cache.nodes, page.page, || spare.take_for_index()) else { return done };
-            cache.pages.settle_found(page.frame, page.dirty, page.valid);
-            index.insert(&cache.nodes, page.page, page.frame, room);
-            self.note_dirty(file, &mut state, page);
+            let Some(room) = index.room_for(&cache.nodes, found.page, || spare.take_for_index()) else { return done };
+            cache.pages.settle_found(found.frame, dirty, valid);
+            index.insert(&cache.nodes, found.page, found.frame, room);
+            self.note_dirty(file, &mut state, found);
         }
         pages.len()
     }
 
     /// A page is dirty again: in the accounts, in the lists.
-    fn note_dirty(&self, file: &Arc<FileInner>, state: &mut FileState, page: FoundPage) {
+    fn note_dirty(&self, file: &Arc<FileInner>, state: &mut FileState, page: &FoundPage) {
         file.tag_dirty(state, page.page, true);
         self.base.cache.admit(&file.pages, page.page, page.frame, Admitted::Written);
         force_charge(&file.device, 1);
@@ -118,30 +118,28 @@ impl<P: Platform> Adopting<P> {
         file.note_dirtied(state, || self.base.now());
     }
 
-    /// The page as it belongs in the file: nothing past the end, and whole blocks. `None` if nothing of it is left.
-    fn make_whole(&self, file: &FileInner, cut: &Cut, mut page: FoundPage) -> Option<FoundPage> {
+    /// The sectors of the page as they belong in the file: nothing past the end, and whole blocks. `None` if nothing of
+    /// the page is left.
+    fn make_whole(&self, file: &FileInner, cut: &Cut, page: &FoundPage) -> Option<Whole> {
         let cache = &self.base.cache;
         let in_file = cut.size.saturating_sub(page.page * PAGE_BYTES).min(PAGE_BYTES) as usize;
         let there = Sectors::touched(0..in_file);
         // A write that was not answered may have been copied past the end.
         cache.zero(page.frame, in_file..FRAME_BYTES);
-        page.dirty = page.dirty.intersection(there);
-        page.valid = match cut.is_end {
-            true => page.valid.union(Sectors::ALL.without(there)),
-            false => page.valid.intersection(there),
-        };
-        if page.dirty.is_empty() {
+        let dirty = page.dirty.intersection(there);
+        if dirty.is_empty() {
             return None;
         }
+        let mut valid = if cut.is_end { dirty.union(Sectors::ALL.without(there)) } else { dirty };
         if file.device.limits().block_bytes as usize > SECTOR_BYTES {
             // The page was dirtied as a whole. Sectors that are not dirty lay past the end when the page was written
             // last, and were not written since: they are zeros.
-            for sector in Sectors::ALL.without(page.valid).iter() {
+            for sector in Sectors::ALL.without(valid).iter() {
                 cache.zero(page.frame, sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES);
             }
-            page.valid = Sectors::ALL;
+            valid = Sectors::ALL;
         }
-        Some(page)
+        Some(Whole { dirty, valid })
     }
 
     /// Carries out a change of shape that the earlier process had begun. If the device refuses the change now,
@@ -170,6 +168,12 @@ impl<P: Platform> Adopting<P> {
         self.base.devices.forget_found(found.slot);
         true
     }
+}
+
+/// The sectors of a found page that its file takes.
+struct Whole {
+    dirty: Sectors,
+    valid: Sectors,
 }
 
 /// Where a found file ended.

@@ -1,4 +1,4 @@
-//! Where the parts of an arena's memory are: header, file slots, page records, kept replies, page checks, frames.
+//! Where the parts of an arena's memory are: header, file slots, page records, kept replies, marks of dirty pages, frames.
 //!
 //! Owns: the sizes that an arena may have, the sizes of the entries, the offsets, the hash of a
 //! form; the error about a size or a mapping.
@@ -59,8 +59,8 @@ pub const HEADER_BYTES: usize = 4096;
 pub const FILE_SLOT_BYTES: usize = 128;
 /// Bytes of a page record.
 pub const PAGE_RECORD_BYTES: usize = 32;
-/// Bytes of a page's check.
-pub(crate) const PAGE_CHECK_BYTES: usize = 4;
+/// Bytes of a frame's mark.
+pub(crate) const PAGE_MARK_BYTES: usize = 8;
 /// Bytes of a kept reply.
 pub const REPLY_BYTES: usize = 512;
 /// The kept replies of an arena.
@@ -78,13 +78,13 @@ pub struct Layout {
 }
 
 /// The forms that a memory may have. A number changes with each change of the meaning of a header, a slot, a record or a
-/// reply. Readers of the forms since 3 stay (`docs/decisions/durable.md`).
+/// reply. A reader of each form that a release had stays (`docs/decisions/durable.md`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// Records and slots have no checks.
+    /// Slots have no checks, and frames no marks.
     Unchecked = 3,
-    /// A damaged record or slot is known by its check.
-    Checked = 4,
+    /// A damaged slot is known by its check. A frame with a dirty page has a mark, which is known to be right by itself.
+    Checked = 5,
 }
 
 impl Form {
@@ -106,7 +106,7 @@ pub enum Part {
     /// One entry for each of the last calls that clients may repeat.
     Replies,
     /// One entry for each frame, in a memory with checks.
-    Checks,
+    Marks,
 }
 
 impl Layout {
@@ -137,7 +137,7 @@ impl Layout {
         self.form
     }
 
-    /// Whether records and slots have checks.
+    /// Whether slots have checks, and frames marks.
     pub fn has_checks(&self) -> bool {
         self.form == Form::Checked
     }
@@ -162,7 +162,7 @@ impl Layout {
             Part::Files => (self.files as usize, FILE_SLOT_BYTES),
             Part::Records => (self.frames as usize, PAGE_RECORD_BYTES),
             Part::Replies => (REPLIES, REPLY_BYTES),
-            Part::Checks => (if self.has_checks() { self.frames as usize } else { 0 }, PAGE_CHECK_BYTES),
+            Part::Marks => (if self.has_checks() { self.frames as usize } else { 0 }, PAGE_MARK_BYTES),
         }
     }
 
@@ -172,7 +172,7 @@ impl Layout {
             Part::Files => HUGE_BYTES,
             Part::Records => self.part(Part::Files).end.next_multiple_of(HUGE_BYTES),
             Part::Replies => self.part(Part::Records).end.next_multiple_of(HUGE_BYTES),
-            Part::Checks => self.part(Part::Replies).end.next_multiple_of(HUGE_BYTES),
+            Part::Marks => self.part(Part::Replies).end.next_multiple_of(HUGE_BYTES),
         };
         let (len, bytes) = self.entries(part);
         start..start + len * bytes
@@ -180,7 +180,7 @@ impl Layout {
 
     /// The inaccessible bytes before the frames.
     pub(crate) fn gap(&self) -> Range<usize> {
-        let start = self.part(Part::Checks).end.next_multiple_of(HUGE_BYTES);
+        let start = self.part(Part::Marks).end.next_multiple_of(HUGE_BYTES);
         start..start + HUGE_BYTES
     }
 
@@ -212,11 +212,11 @@ impl Layout {
             self.frame_bytes().start,
             self.bytes(),
         ];
-        let checks = [PAGE_CHECK_BYTES, self.part(Part::Checks).start];
-        let checks = if self.has_checks() { &checks[..] } else { &[] };
+        let marks = [PAGE_MARK_BYTES, self.part(Part::Marks).start];
+        let marks = if self.has_checks() { &marks[..] } else { &[] };
         // FNV-1a: a hash that no library's next version changes.
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        numbers.iter().chain(checks).flat_map(|number| (*number as u64).to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, step)
+        numbers.iter().chain(marks).flat_map(|number| (*number as u64).to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, step)
     }
 }
 

@@ -6,6 +6,7 @@
 
 use afflux_frames::FrameId;
 
+use super::table::Marked;
 use super::{
     DETACHED, DIRTY, FAILED, Identity, PRESENT, PRIOR, PageTable, READING, REUSES, Sectors, UPTODATE, WRITEBACK, Word,
 };
@@ -19,8 +20,8 @@ pub(crate) enum Found {
     /// No page, or a clean one.
     Nothing,
     /// A page with accepted sectors that the device may not have.
-    Dirty { identity: Identity, dirty: Sectors, valid: Sectors },
-    /// No thread leaves a record like this, and it may have been a dirty page.
+    Dirty { identity: Identity, dirty: Sectors },
+    /// No thread leaves a frame like this, and it may have had a dirty page.
     Illegal,
 }
 
@@ -30,34 +31,38 @@ impl PageTable {
         (0..self.count()).map(FrameId::new)
     }
 
-    /// What the frame's record means after a kill.
+    /// What the frame means after a kill: its mark tells, or its record, where there are no marks.
     pub(crate) fn found(&self, frame: FrameId) -> Found {
         let (word, dirty) = (self.word(frame), self.dirty(frame));
-        if !word.has(PRESENT) || dirty.is_empty() {
-            return Found::Nothing;
+        let may_be_dirty = word.has(PRESENT) && !dirty.is_empty();
+        let found = |dirty| Found::Dirty { identity: self.identity(frame), dirty };
+        match self.marked(frame) {
+            Marked::Dirty(dirty) => found(dirty),
+            Marked::Damaged => Found::Illegal,
+            // A mark comes before its record says so, and goes after that.
+            Marked::Clean if may_be_dirty => Found::Illegal,
+            Marked::Unknown if may_be_dirty && (!is_legal(word) || !self.valid(frame).contains(dirty)) => {
+                Found::Illegal
+            }
+            Marked::Unknown if may_be_dirty => found(dirty),
+            Marked::Clean | Marked::Unknown => Found::Nothing,
         }
-        let whole = self.valid(frame);
-        if !is_legal(word) || !whole.contains(dirty) || !self.has_right_check(frame) {
-            return Found::Illegal;
-        }
-        // The writer may have been copying into sectors that were not dirty yet.
-        let valid = if word.being_written_to() { dirty } else { whole };
-        Found::Dirty { identity: self.identity(frame), dirty, valid }
     }
 
-    /// Makes a found page dirty, without holders. The sectors first: until the flag goes, they are not looked at.
+    /// Makes a found page dirty, without holders. It never had fewer dirty sectors, nor has it fewer valid ones at any
+    /// moment.
     pub(crate) fn settle_found(&self, frame: FrameId, dirty: Sectors, valid: Sectors) {
         let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
+        self.set_dirty(frame, dirty);
         self.set_sectors(frame, valid);
         self.set_word(frame, PRESENT | DIRTY | uptodate);
-        self.set_dirty(frame, dirty);
         self.forget_uses(frame);
     }
 
     /// Makes a frame free that holds nothing to keep.
     pub(crate) fn settle_free(&self, frame: FrameId) {
         self.set_word(frame, 0);
-        self.forget_check(frame);
+        self.forget_mark(frame);
         self.set_dirty(frame, Sectors::NONE);
         self.set_sectors(frame, Sectors::NONE);
         self.forget_uses(frame);

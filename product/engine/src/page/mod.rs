@@ -3,10 +3,10 @@
 //! Owns: the state word (pins, guards, writers, flags, reuses), the identity of a frame's page, which of its sectors
 //! are valid and which are dirty.
 //! Does not own: the bytes (`frames`), the way to a page (`cache::index`), lists of pages.
-//! Invariants: the record alone says which sectors of which file are dirty. Identity is stored before the page is
-//! marked, and the mark before a write is acknowledged; the mark is cleared after the device has the bytes. Flags
-//! change only with the file's lock held. The exception is the release of a detached frame by its last holder. A frame
-//! with `WRITEBACK` or a guard does not change.
+//! Invariants: the record, and after a kill its mark, says which sectors of which file are dirty. Identity is stored
+//! before the page is marked, and the mark before a write is acknowledged; the mark is cleared after the device has the
+//! bytes. Flags change only with the file's lock held. The exception is the release of a detached frame by its last
+//! holder. A frame with `WRITEBACK` or a guard does not change.
 
 mod entry;
 mod found;

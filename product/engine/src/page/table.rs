@@ -1,9 +1,11 @@
 //! The frame table: one record for each frame of the arena.
 //!
-//! Owns: the records. Does not own: lists and indexes that name them; the memory, which may outlive the process.
+//! Owns: the records, and the marks of dirty pages. Does not own: lists and indexes that name them; the memory, which
+//! may outlive the process.
 //! Invariants: 32 bytes a record, at fixed places, so that a later process can read them; no pointers. Any bytes are a
-//! record, if a wrong one. A present page's record has the check of its identity, so that a later process believes no
-//! identity that another record had (`no_damage_of_one_word_moves_a_page_to_another_place`).
+//! record, if a wrong one. A present page has a mark from before its record says that sectors are dirty until after it
+//! says that none is. A mark is one word with its own check, so that a later process needs no flag of the record, and
+//! believes no mark that another frame, page or set of sectors had (`no_flipped_bit_…`, `no_damage_of_one_word_…`).
 
 use std::sync::Arc;
 
@@ -58,6 +60,16 @@ pub(crate) struct Identity {
     pub(crate) index: u64,
 }
 
+/// What a frame's mark says.
+pub(super) enum Marked {
+    /// Nothing: the memory has no marks.
+    Unknown,
+    Clean,
+    Dirty(Sectors),
+    /// It is the mark of nothing that the frame holds.
+    Damaged,
+}
+
 /// How often a frame was freed: the low bits as in its word, the high bits below them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reuses(u64);
@@ -107,17 +119,24 @@ impl Record {
     }
 }
 
-/// The checks of identities, in memory whose form has them.
+/// The marks of dirty pages, in memory whose form has them.
 #[cfg(not(all(test, loom)))]
-pub(crate) type Checks = Option<afflux_frames::Table<AtomicU32>>;
+pub(crate) type Marks = Option<afflux_frames::Table<AtomicU64>>;
 #[cfg(all(test, loom))]
-pub(crate) type Checks = Option<Box<[AtomicU32]>>;
+pub(crate) type Marks = Option<Box<[AtomicU64]>>;
 
-/// The check of what a record says about its frame's page. No flipped bit of any part leaves the others' check.
+/// A frame without dirty sectors.
+const NO_MARK: u64 = 0;
+/// A bit of each mark: no flipped bit makes [`NO_MARK`] of a mark.
+const MARKED: u64 = 1 << 8;
+
+/// The mark of a page with these dirty sectors in this frame: the sectors in the lowest byte, and a check over all
+/// three.
 #[inline]
-fn check_of(frame: FrameId, file: u32, index: u64) -> u32 {
-    let place = u64::from(frame.raw()) << 32 | u64::from(file);
-    (mixed(mixed(index) ^ place) >> 32) as u32
+fn mark_of(frame: FrameId, page: Identity, dirty: Sectors) -> u64 {
+    let place = u64::from(frame.raw()) << 32 | u64::from(page.file);
+    let check = mixed(mixed(page.index | u64::from(dirty.0) << 56) ^ place);
+    check & !(MARKED | 0xff) | MARKED | u64::from(dirty.0)
 }
 
 /// Bits of a number over a whole word; each number has another.
@@ -129,7 +148,7 @@ pub(crate) fn mixed(number: u64) -> u64 {
 
 pub(crate) struct PageTable {
     records: Records,
-    checks: Checks,
+    marks: Marks,
     /// The number of pages read ahead that nobody has asked for.
     pub(crate) unread: Unread,
     /// The points between two stores.
@@ -151,14 +170,14 @@ impl PageTable {
         #[cfg(not(all(test, loom)))]
         return Self::over(
             memory.table(afflux_frames::Part::Records),
-            memory.layout().has_checks().then(|| memory.table(afflux_frames::Part::Checks)),
+            memory.layout().has_checks().then(|| memory.table(afflux_frames::Part::Marks)),
         );
         #[cfg(all(test, loom))]
         return Self::new(memory.layout().frames());
     }
 
-    fn over(records: Records, checks: Checks) -> Self {
-        Self { records, checks, unread: Unread::new(), stores: Arc::default() }
+    fn over(records: Records, marks: Marks) -> Self {
+        Self { records, marks, unread: Unread::new(), stores: Arc::default() }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -250,16 +269,13 @@ impl PageTable {
         let freed = (word & REUSES).wrapping_add(REUSE);
         let released = record.word.compare_exchange(word, freed, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         // No other thread has the frame now.
-        if released {
-            self.forget_check(frame);
-        }
         if released && freed == 0 {
             record.index.fetch_add(INDEX + 1, Ordering::Relaxed);
         }
         released
     }
 
-    /// Gives a fresh frame its identity, then its flags. Passing pins of late readers stay.
+    /// Gives a fresh frame its identity, then its mark, then its flags. Passing pins of late readers stay.
     pub(crate) fn occupy(&self, frame: FrameId, identity: Identity, flags: u64) {
         let record = self.record(frame);
         record.file.store(identity.file, Ordering::Relaxed);
@@ -268,40 +284,48 @@ impl PageTable {
         let reuses = record.index.load(Ordering::Relaxed) & !INDEX;
         let index = reuses | identity.index;
         record.index.store(index, Ordering::Relaxed);
-        self.set_check(frame, identity.file, index);
         record.uses.store(0, Ordering::Relaxed);
+        let dirty = self.dirty(frame);
+        if !dirty.is_empty() {
+            self.set_mark(frame, mark_of(frame, identity, dirty));
+        }
         self.change(frame, 0, flags);
     }
 
-    /// Stores the check of an identity, before the page is present.
     #[inline]
-    fn set_check(&self, frame: FrameId, file: u32, index: u64) {
-        if let Some(checks) = &self.checks {
-            checks[frame.index()].store(check_of(frame, file, index), Ordering::Relaxed);
+    fn set_mark(&self, frame: FrameId, mark: u64) {
+        if let Some(marks) = &self.marks {
+            self.stores.point();
+            // Bytes and identity are there before the mark.
+            marks[frame.index()].store(mark, Ordering::Release);
         }
     }
 
-    /// The record of a free frame keeps its identity, which is not to be believed.
-    #[inline]
-    pub(super) fn forget_check(&self, frame: FrameId) {
-        if let Some(checks) = &self.checks {
-            checks[frame.index()].store(0, Ordering::Relaxed);
+    /// Takes the mark of a frame away that holds nothing to keep.
+    pub(super) fn forget_mark(&self, frame: FrameId) {
+        if self.marks.as_ref().is_some_and(|marks| marks[frame.index()].load(Ordering::Relaxed) != NO_MARK) {
+            self.set_mark(frame, NO_MARK);
         }
     }
 
-    /// Whether the record has the identity that was stored last. Memory of a form without checks is believed.
-    pub(super) fn has_right_check(&self, frame: FrameId) -> bool {
-        let record = self.record(frame);
-        let (file, index) = (record.file.load(Ordering::Relaxed), record.index.load(Ordering::Relaxed));
-        let right = check_of(frame, file, index);
-        self.checks.as_ref().is_none_or(|checks| checks[frame.index()].load(Ordering::Relaxed) == right)
+    /// The dirty sectors that the frame's mark has, or why it has none. Records alone tell in memory of a form without
+    /// marks.
+    pub(super) fn marked(&self, frame: FrameId) -> Marked {
+        let Some(marks) = &self.marks else { return Marked::Unknown };
+        let mark = marks[frame.index()].load(Ordering::Acquire);
+        let dirty = Sectors(mark as u8);
+        match mark {
+            NO_MARK => Marked::Clean,
+            _ if mark == mark_of(frame, self.identity(frame), dirty) && !dirty.is_empty() => Marked::Dirty(dirty),
+            _ => Marked::Damaged,
+        }
     }
 
-    /// Makes a record's identity one that was stored.
+    /// Gives a record the mark that its writer would have stored.
     #[cfg(test)]
     pub(crate) fn believe(&self, frame: FrameId) {
-        let record = self.record(frame);
-        self.set_check(frame, record.file.load(Ordering::Relaxed), record.index.load(Ordering::Relaxed));
+        let dirty = self.dirty(frame);
+        self.set_mark(frame, if dirty.is_empty() { NO_MARK } else { mark_of(frame, self.identity(frame), dirty) });
     }
 
     /// Sets and clears flags. Returns the word from just before.
@@ -332,9 +356,11 @@ impl PageTable {
             .map_err(Word)
     }
 
-    /// Takes the page out of its state: it now only waits for its holders.
+    /// Takes the page out of its state: it now only waits for its holders. The mark goes first: the last holder may free
+    /// the frame at once.
     pub(crate) fn detach(&self, frame: FrameId) -> Word {
         self.leave_unread(frame);
+        self.set_dirty(frame, Sectors::NONE);
         self.change(frame, !(HOLDERS | REUSES | WRITEBACK | READING), DETACHED)
     }
 
@@ -435,9 +461,22 @@ impl PageTable {
         Sectors(self.record(frame).dirty.load(Ordering::Relaxed))
     }
 
+    /// Stores the dirty sectors, for the present page of a frame also in its mark. A fresh frame gets its mark with its
+    /// identity.
     pub(crate) fn set_dirty(&self, frame: FrameId, sectors: Sectors) {
+        if self.dirty(frame) == sectors {
+            return;
+        }
+        let record = self.record(frame);
+        let has_mark = record.word().has(PRESENT);
+        if has_mark && !sectors.is_empty() {
+            self.set_mark(frame, mark_of(frame, record.identity(), sectors));
+        }
         self.stores.point();
-        self.record(frame).dirty.store(sectors.0, Ordering::Release);
+        record.dirty.store(sectors.0, Ordering::Release);
+        if has_mark && sectors.is_empty() {
+            self.set_mark(frame, NO_MARK);
+        }
     }
 
     /// Notes a use. Counts to four, the use that the page was brought in for and three more, so that further uses of a

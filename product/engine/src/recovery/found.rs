@@ -63,7 +63,7 @@ impl Recovered {
         let mut taken: Vec<FrameId> = Vec::new();
         let pages = PageTable::of(&self.memory);
         for page in self.seen.files.values().flat_map(|file| &file.pages) {
-            pages.settle_found(page.frame, page.dirty, page.valid);
+            pages.settle_found(page.frame, page.dirty, page.dirty);
             taken.push(page.frame);
         }
         taken.sort_unstable();

@@ -1,14 +1,13 @@
 //! The look at what a kill left: which pages are to be written home, and which break a rule.
 //!
-//! A thread that was killed stood between two stores, and all its earlier stores are seen. So each page is in a state of
-//! the table below, or its memory was damaged.
+//! A thread that was killed stood between two stores, and all its earlier stores are seen. So each frame is in a state of
+//! the table below, or its memory was damaged. A frame's mark tells; in memory without marks, a `PRESENT` record with
+//! dirty sectors does.
 //!
 //! | found | cause | taken as |
 //! | --- | --- | --- |
-//! | not `PRESENT` | free, detached, or a copy into a new frame | free |
-//! | no dirty sector | clean, being read, or a copy into a clean page | free |
-//! | dirty sectors | a write was accepted, or nearly | dirty; the sectors count, not the flags |
-//! | dirty sectors and a writer | a copy was under way | dirty; other sectors are not valid any more |
+//! | no mark | free, detached, clean, being read, or a copy under way | free |
+//! | a mark | a write was accepted, or nearly | dirty: only the mark's sectors are valid, since a copy may have reached others |
 //! | a page twice, one dirty sectors within the other's | a page was being replaced | the frame with more |
 //! | a size or a hole intended | the device was asked, perhaps | the file has the intent |
 //! | a file without all these, and flushed | it is as on the device | not found: it is opened as any other |
@@ -16,7 +15,7 @@
 //! Owns: these rules, and what breaks them.
 //! Does not own: the memory, which is only read; the consequences (`found`).
 //! Invariants: one pass over the slots and one over the records, whatever they hold. A page that breaks a rule is never
-//! taken as dirty. Holders' counts are not believed, except that there are writers.
+//! taken as dirty. Beside a mark nothing of a record is believed but its page.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -38,7 +37,6 @@ pub(crate) struct FoundPage {
     pub(crate) page: u64,
     pub(crate) frame: FrameId,
     pub(crate) dirty: Sectors,
-    pub(crate) valid: Sectors,
 }
 
 /// A file that was found in its slot, with its dirty pages in order.
@@ -117,8 +115,8 @@ fn dirty_pages(pages: &PageTable, quarantined: &mut Quarantined) -> Vec<(u32, Fo
     for frame in pages.frames() {
         match pages.found(frame) {
             Found::Nothing => {}
-            Found::Dirty { identity, dirty: sectors, valid } if identity.index < FILE_BYTES_MAX / PAGE_BYTES + 1 => {
-                dirty.push((identity.file, FoundPage { page: identity.index, frame, dirty: sectors, valid }));
+            Found::Dirty { identity, dirty: sectors } if identity.index < FILE_BYTES_MAX / PAGE_BYTES + 1 => {
+                dirty.push((identity.file, FoundPage { page: identity.index, frame, dirty: sectors }));
             }
             Found::Dirty { .. } | Found::Illegal => quarantined.pages += 1,
         }

@@ -4,9 +4,9 @@ use super::*;
 fn parts_begin_on_borders_and_do_not_overlap() {
     for (bytes, files) in [(ARENA_BYTES_MIN, 1), (3 << 20, 77), (64 << 20, FILE_SLOTS)] {
         let layout = Layout::new(bytes, files).unwrap();
-        let [files, records, replies, checks] =
-            [Part::Files, Part::Records, Part::Replies, Part::Checks].map(|part| layout.part(part));
-        let parts = [0..HEADER_BYTES, files, records, replies, checks, layout.gap(), layout.frame_bytes()];
+        let [files, records, replies, marks] =
+            [Part::Files, Part::Records, Part::Replies, Part::Marks].map(|part| layout.part(part));
+        let parts = [0..HEADER_BYTES, files, records, replies, marks, layout.gap(), layout.frame_bytes()];
         for pair in parts.windows(2) {
             assert!(pair[0].end <= pair[1].start, "{parts:?}");
             assert_eq!(pair[1].start % HUGE_BYTES, 0, "{parts:?}");

@@ -20,8 +20,8 @@ use crate::kernel::{Kernel, ROOT, name, words};
 use crate::outliving::{again, begun};
 
 /// The samples of the present form.
-const ARENA: &str = "arena-4.txt";
-/// The sample of the form before, and that form.
+const ARENA: &str = "arena-5.txt";
+/// The sample of the form of the first release, and that form.
 const OLDER_ARENA: (&str, Form) = ("arena-3.txt", Form::Unchecked);
 const MOUNT: &str = "mount-2.txt";
 
