@@ -54,11 +54,8 @@ pub struct Volume<P: Platform> {
     pub(crate) known_locations: KnownLocations,
     /// Files that an earlier process left in the engine's memory.
     pub(crate) found_files: FoundFiles,
-    pub(crate) walk: TaskMutex<Walk<P>>,
     /// The storage of the record of locations, if any. Held during a write.
     pub(crate) location_store: TaskMutex<Option<Arc<dyn LocationStore>>>,
-    /// Held during a rename if the tree cannot open identities; a walk may take it.
-    pub(crate) moving: TaskMutex<()>,
     pub(crate) names: NameCache<P>,
     pub(crate) numbers: Numbers,
     pub(crate) settling: Settling<P>,
@@ -78,6 +75,10 @@ pub(crate) struct ExportRoot<P: Platform> {
     pub(crate) path: String,
     pub(crate) root: Arc<Inode<P>>,
     pub(crate) tag: u16,
+    /// Held during a walk.
+    pub(crate) walk: TaskMutex<Walk<P>>,
+    /// Held during a rename from below it, if the tree cannot open identities; a walk takes it for a few lookups.
+    pub(crate) moving: TaskMutex<()>,
 }
 
 impl<P: Platform> Volume<P> {
@@ -107,7 +108,8 @@ impl<P: Platform> Volume<P> {
                 Inode::new(&engine, found.identity, handle, node, stat, now, &table.descriptors).with_times_in(unit)
             };
             let (root, _) = table.get_or_insert(&found.identity, make);
-            Ok(ExportRoot { path: export.path.clone(), root, tag })
+            let (walk, moving) = (TaskMutex::new(Walk::default()), TaskMutex::new(()));
+            Ok(ExportRoot { path: export.path.clone(), root, tag, walk, moving })
         });
         let exports = roots.collect::<Result<Vec<_>, VolumeError>>()?;
         if engine.write_verifier() == 0 {
@@ -125,9 +127,7 @@ impl<P: Platform> Volume<P> {
             table,
             exports,
             devices,
-            walk: TaskMutex::new(Walk::default()),
             location_store: TaskMutex::new(None),
-            moving: TaskMutex::new(()),
             names: NameCache::new(),
             numbers,
             settling: Settling::default(),

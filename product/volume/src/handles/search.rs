@@ -3,10 +3,12 @@
 //! Owns: walks of the exports, and when an object that no walk met counts as gone.
 //! Does not own: the records of walks and of their waiters (`objects::known_locations`, `objects::walk`), the other
 //! ways from a handle to its object (`resolve`).
-//! Invariants: one walk at a time, and it serves all callers that wait at its begin. There is a pause after each
-//! complete walk, so that any number of handles of removed objects cost one walk in a pause. A walk shows an object to
-//! be `Stale` only if it could see every directory, and no change of ours carried one past the walk. It must also have begun after the object was
-//! asked for, or no object may have been lost from sight since its begin.
+//! Invariants: one walk of an export at a time, and it serves all callers that wait at its begin. There is a pause after
+//! each complete walk, so that any number of handles of removed objects cost one walk in a pause. An export that hangs
+//! stops searches for what was below it, and for what is gone: only all exports together show that. A rename waits for no
+//! walk. A walk that saw every directory, also below those that our renames carried past it, shows that an object is not
+//! there. It must also have begun after the object was asked for, or no object may have been lost from sight since its
+//! begin.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -23,15 +25,15 @@ use crate::objects::location::Location;
 use crate::objects::walk::{Walk, Walked};
 use crate::tree::directory::Node;
 use crate::tree::identity::Identity;
-use crate::volume::Volume;
+use crate::volume::{ExportRoot, Volume};
 
-/// Pause between two complete walks of the exports in search of identities.
+/// Pause between two complete walks of an export in search of identities.
 const WALK_PAUSE_NS: u64 = 5 * Nanos::SECOND;
 /// Linux's errno for something to be tried again.
 const EAGAIN: i32 = 11;
 /// Linux's errno for a path that is too long.
 const ENAMETOOLONG: i32 = 36;
-/// Most walks that one search waits for.
+/// Most walks of an export that one search waits for.
 const WALKS_MAX: usize = 3;
 
 /// A directory on the path of a walk.
@@ -71,35 +73,34 @@ impl Seen {
     }
 }
 
+/// The result of a search below one export.
+enum Searched<P: Platform> {
+    Found(Arc<Inode<P>>),
+    /// It was not there when a walk came by.
+    Gone,
+    /// It may have been moved past the walk.
+    Missed,
+}
+
 impl<P: Platform> Volume<P> {
-    /// Walks the exports for an object without a known location. It is `Stale` only after a walk that no directory of
-    /// ours was carried past. An object that others moved is found after a pause.
-    pub(crate) async fn search(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {
+    /// Walks the exports for an object without a known location: first the one that its handle names. An object that
+    /// others moved is found after a pause.
+    pub(crate) async fn search(&self, identity: Identity, tag: u16) -> Result<Arc<Inode<P>>, VolumeError> {
         let wanted = self.known_locations.want(identity);
+        let (own, others): (Vec<_>, Vec<_>) = self.exports.iter().partition(|export| export.tag == tag);
         for _ in 0..WALKS_MAX {
-            // One walk serves all its waiters.
-            let mut walk = self.walk.lock().await;
-            let followed = self.follow(identity, export).await;
-            match followed {
-                Followed::Found(inode) => return Ok(inode),
-                Followed::Failed(error) => return Err(error),
-                Followed::Unknown | Followed::Misled => {}
-            }
-            if let Some(last) = &walk.last {
-                if self.proves_gone(last, &wanted, matches!(followed, Followed::Unknown)) {
-                    return Err(VolumeError::Stale);
+            let crossed = self.known_locations.crossed_count();
+            let (mut is_gone, mut seen) = (true, Ok(()));
+            for export in own.iter().chain(&others) {
+                match self.search_below(export, &wanted, tag).await {
+                    Ok(Searched::Found(inode)) => return Ok(inode),
+                    Ok(Searched::Gone) => {}
+                    Ok(Searched::Missed) => is_gone = false,
+                    Err(error) => seen = seen.and(Err(error)),
                 }
-                self.engine.platform().sleep_until(last.ended.after(WALK_PAUSE_NS)).await;
             }
-            let walked = self.walk_for_all(&mut walk).await;
-            // A rename that was under way has recorded its location once this lock is taken.
-            drop(self.moving.lock().await);
-            match self.follow(identity, export).await {
-                Followed::Found(inode) => return Ok(inode),
-                Followed::Failed(error) => return Err(error),
-                Followed::Unknown | Followed::Misled => walked?,
-            }
-            if walk.last.as_ref().is_some_and(|last| self.proves_gone(last, &wanted, false)) {
+            seen?;
+            if is_gone && self.known_locations.crossed_count() == crossed {
                 // The object must not be looked for at its old location.
                 self.known_locations.remove_location(&identity);
                 return Err(VolumeError::Stale);
@@ -109,91 +110,140 @@ impl<P: Platform> Volume<P> {
         Err(VolumeError::Io { errno: EAGAIN })
     }
 
+    async fn search_below(
+        &self,
+        export: &ExportRoot<P>,
+        wanted: &WantedObject<'_>,
+        tag: u16,
+    ) -> Result<Searched<P>, VolumeError> {
+        // One walk serves all its waiters.
+        let mut walk = export.walk.lock().await;
+        let followed = self.follow(wanted.identity, tag).await;
+        let is_unknown = matches!(followed, Followed::Unknown);
+        match followed {
+            Followed::Found(inode) => return Ok(Searched::Found(inode)),
+            Followed::Failed(error) => return Err(error),
+            Followed::Unknown | Followed::Misled => {}
+        }
+        if let Some(last) = &walk.last {
+            if self.proves_gone(last, wanted, is_unknown) {
+                return Ok(Searched::Gone);
+            }
+            self.engine.platform().sleep_until(last.ended.after(WALK_PAUSE_NS)).await;
+        }
+        let walked = self.walk_for_all(export, &mut walk).await;
+        match self.follow(wanted.identity, tag).await {
+            Followed::Found(inode) => return Ok(Searched::Found(inode)),
+            Followed::Failed(error) => return Err(error),
+            Followed::Unknown | Followed::Misled => walked?,
+        }
+        let is_gone = walk.last.as_ref().is_some_and(|last| self.proves_gone(last, wanted, false));
+        Ok(if is_gone { Searched::Gone } else { Searched::Missed })
+    }
+
     /// Whether a walk suffices to call an object gone that it did not meet.
     fn proves_gone(&self, last: &Walked, wanted: &WantedObject<'_>, unknown: bool) -> bool {
         let looked_for = last.number > wanted.begun && !last.missed.contains(&wanted.identity);
         // The walk saw everything: an object missing then will hardly appear in the next seconds.
         let recent =
             unknown && self.now().since(last.ended) < WALK_PAUSE_NS && last.sight == self.known_locations.sight();
-        last.complete && (looked_for || recent)
+        last.complete && last.crossed == self.known_locations.crossed_count() && (looked_for || recent)
     }
 
-    /// Walks until every wanted object is met, or to the end. A walk to the end must not have had a directory of ours
-    /// carried past it; if one was, a second walk holds off renames. The error is of a part that could not be seen.
-    async fn walk_for_all(&self, walk: &mut Walk<P>) -> Result<(), VolumeError> {
+    /// Walks until every wanted object is met, or to the end. The error is of a part that could not be seen.
+    async fn walk_for_all(&self, export: &ExportRoot<P>, walk: &mut Walk<P>) -> Result<(), VolumeError> {
         walk.met.clear();
         let before = walk.last.take();
-        for held in [false, true] {
-            let number = self.known_locations.begin_walk();
-            let (carried, sight) = (self.known_locations.carried_count(), self.known_locations.sight());
-            // A caller that gives up in the middle still leaves the pause to the others.
-            let begun = Walked { number, ended: self.now(), complete: false, missed: BTreeSet::new(), sight };
-            walk.last = Some(begun.clone());
-            let moving = if held { Some(self.moving.lock().await) } else { None };
-            let mut seen = Seen::default();
-            let to_the_end = self.walk_once(&mut walk.met, &mut seen).await;
-            let carried_past = moving.is_none() && self.known_locations.carried_count() != carried;
-            drop(moving);
-            if !to_the_end {
-                // All wanted objects were met: the next search need not wait because of this walk.
-                walk.last = before;
-                return Ok(());
-            }
-            let Seen { missed, whole } = seen;
-            let complete = !carried_past && whole.is_ok();
-            walk.last = Some(Walked { ended: self.now(), complete, missed, ..begun });
-            if !carried_past {
-                return whole;
-            }
+        let known = &self.known_locations;
+        let (number, sight, crossed) = (known.begin_walk(), known.sight(), known.crossed_count());
+        // A caller that gives up in the middle still leaves the pause to the others.
+        let begun = Walked { number, ended: self.now(), complete: false, missed: BTreeSet::new(), sight, crossed };
+        walk.last = Some(begun.clone());
+        let mut seen = Seen::default();
+        if !self.walk_once(export, &mut walk.met, &mut seen).await {
+            // All wanted objects were met: the next search need not wait because of this walk.
+            walk.last = before;
+            return Ok(());
         }
-        Ok(())
+        let Seen { missed, whole } = seen;
+        walk.last = Some(Walked { ended: self.now(), complete: whole.is_ok(), missed, ..begun });
+        whole
     }
 
-    /// Walks the exports, a directory at a time, and records all locations. Holds open only the path to the current
-    /// directory. False if it ended early, since all wanted objects were met.
-    async fn walk_once(&self, met: &mut Vec<Arc<Inode<P>>>, seen: &mut Seen) -> bool {
+    /// Walks an export, then each directory that a rename of ours carried meanwhile, once: the walk may have missed what
+    /// is below. False if it ended early, since all wanted objects were met.
+    async fn walk_once(&self, export: &ExportRoot<P>, met: &mut Vec<Arc<Inode<P>>>, seen: &mut Seen) -> bool {
         let mut open: BTreeSet<Identity> = self.known_locations.wanted();
-        for inode in met.iter() {
-            open.remove(&inode.identity);
+        let begun = self.known_locations.carried_count();
+        let (mut start, mut again) = (Arc::clone(&export.root), BTreeSet::new());
+        loop {
+            if !self.walk_from(&start, export.tag, &mut open, (&mut *met, &mut *seen)).await {
+                return false;
+            }
+            start = loop {
+                // A rename that was under way has recorded its directory once this lock is taken. Others wait for a few
+                // lookups.
+                let _moving = export.moving.lock().await;
+                let Some(carried) = self.known_locations.carried_since(begun, export.tag) else {
+                    seen.not(VolumeError::Stale);
+                    return true;
+                };
+                let Some(directory) = carried.difference(&again).next().copied() else { return true };
+                again.insert(directory);
+                match self.follow(directory, export.tag).await {
+                    Followed::Found(inode) => break inode,
+                    _ if self.known_locations.is_gone(&directory) => {}
+                    Followed::Unknown | Followed::Misled => seen.not(VolumeError::Stale),
+                    Followed::Failed(error) => seen.not(error),
+                }
+            };
         }
+    }
+
+    /// Walks a directory at a time, and records all locations. Holds open only the path to the current directory. False if
+    /// it ended early, since all wanted objects were met.
+    async fn walk_from(
+        &self,
+        start: &Inode<P>,
+        export: u16,
+        open: &mut BTreeSet<Identity>,
+        (met, seen): (&mut Vec<Arc<Inode<P>>>, &mut Seen),
+    ) -> bool {
         if open.is_empty() {
             return false;
         }
-        for export in &self.exports {
-            let root = &export.root;
-            let mut path = vec![self.scan(root.node.clone(), root.identity, &open, seen).await];
-            while let Some(level) = path.last_mut() {
-                self.engine.platform().preemption_point().await;
-                for (wanted, name) in mem::take(&mut level.wanted) {
-                    match self.reach(&level.node, level.identity, wanted, name, export.tag).await {
-                        Ok(Some(inode)) => {
-                            open.remove(&wanted);
-                            seen.missed.remove(&wanted);
-                            met.push(inode);
-                        }
-                        // It was moved since: its remembered location may be older than the move.
-                        Ok(None) => {
-                            seen.missed.insert(wanted);
-                        }
-                        Err(error) => seen.not(error),
+        let mut path = vec![self.scan(start.node.clone(), start.identity, open, seen).await];
+        while let Some(level) = path.last_mut() {
+            self.engine.platform().preemption_point().await;
+            for (wanted, name) in mem::take(&mut level.wanted) {
+                match self.reach(&level.node, level.identity, wanted, name, export).await {
+                    Ok(Some(inode)) => {
+                        open.remove(&wanted);
+                        seen.missed.remove(&wanted);
+                        met.push(inode);
                     }
-                    if open.is_empty() {
-                        return false;
+                    // It was moved since: its remembered location may be older than the move.
+                    Ok(None) => {
+                        seen.missed.insert(wanted);
                     }
-                }
-                let Some(name) = level.directories.pop() else {
-                    path.pop();
-                    continue;
-                };
-                let node = level.node.clone();
-                if path.len() == DEPTH_MAX {
-                    seen.not(VolumeError::Io { errno: ENAMETOOLONG });
-                    continue;
-                }
-                match self.tree.lookup(&node, name).await {
-                    Ok(found) => path.push(self.scan(found.node, found.identity, &open, seen).await),
                     Err(error) => seen.not(error),
                 }
+                if open.is_empty() {
+                    return false;
+                }
+            }
+            let Some(name) = level.directories.pop() else {
+                path.pop();
+                continue;
+            };
+            let node = level.node.clone();
+            if path.len() == DEPTH_MAX {
+                seen.not(VolumeError::Io { errno: ENAMETOOLONG });
+                continue;
+            }
+            match self.tree.lookup(&node, name).await {
+                Ok(found) => path.push(self.scan(found.node, found.identity, open, seen).await),
+                Err(error) => seen.not(error),
             }
         }
         true
@@ -226,6 +276,7 @@ impl<P: Platform> Volume<P> {
 
     /// Reads one directory for a walk.
     async fn scan(&self, node: Node, identity: Identity, wanted: &BTreeSet<Identity>, seen: &mut Seen) -> Level {
+        let moves = self.known_locations.carried_count();
         let entries = match self.tree.identities(&node).await {
             Ok(entries) => entries,
             Err(error) => {
@@ -234,7 +285,7 @@ impl<P: Platform> Volume<P> {
             }
         };
         let mut level = Level { node, identity, directories: Vec::new(), wanted: Vec::new() };
-        self.known_locations.listed(identity, &entries);
+        self.known_locations.listed(identity, &entries, moves);
         for entry in entries {
             if wanted.contains(&entry.identity) {
                 level.wanted.push((entry.identity, entry.name.clone()));

@@ -372,7 +372,10 @@ impl<P: Platform> Volume<P> {
         let second = if one { None } else { Some(second.changing.lock().await) };
         from.changes.fetch_add(1, Ordering::Relaxed);
         to.changes.fetch_add(1, Ordering::Relaxed);
-        let moving = if self.tree.opens(&from.identity) { None } else { Some(self.moving.lock().await) };
+        let moving = match self.exports.iter().find(|export| export.tag == self.export_of(from)) {
+            Some(export) if !self.tree.opens(&from.identity) => Some(export.moving.lock().await),
+            _ => None,
+        };
         let node = from.node.used_by(caller);
         let (old, new) = ((&node, from_name.clone()), (&to.node, to_name.clone()));
         let renamed = self.tree.rename(old, new, how, self.names_durable()).await;
@@ -381,9 +384,9 @@ impl<P: Platform> Volume<P> {
             Err(error) => return (self.not_changed(from, error), to.unchanged()),
         };
         let exchanged = replaced.filter(|_| how == RenameHow::Exchange);
-        self.relocated(&moved, to, &to_name);
+        self.relocated(&moved, from, (to, &to_name));
         if let Some(other) = &exchanged {
-            self.relocated(other, from, &from_name);
+            self.relocated(other, to, (from, &from_name));
         }
         drop(moving);
         let from_consistency = self.entries_changed(from, from_change);
@@ -517,12 +520,18 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Records a renamed object's new place.
-    fn relocated(&self, (identity, stat): &(Identity, Stat), parent: &Arc<Inode<P>>, name: &Bytes) {
+    fn relocated(
+        &self,
+        (identity, stat): &(Identity, Stat),
+        from: &Arc<Inode<P>>,
+        (parent, name): (&Arc<Inode<P>>, &Bytes),
+    ) {
+        // First, so that no listing from before replaces the new place.
+        if stat.kind == Kind::Directory {
+            self.known_locations.carry(*identity, self.export_of(from), self.export_of(parent));
+        }
         let location = Location { parent: parent.identity, name: name.clone() };
         self.known_locations.relocate(&self.table, identity, location);
-        if stat.kind == Kind::Directory {
-            self.known_locations.carried();
-        }
     }
 
     /// Updates an object after one of its names was removed.

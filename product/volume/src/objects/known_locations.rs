@@ -1,10 +1,10 @@
 //! Known locations of objects that are not in memory, for trees that cannot open identities.
 //!
-//! Owns: objects' last locations; the objects wanted and those known to be gone; the events that make a walk of the
-//! exports incomplete; the news for the record of locations.
+//! Owns: objects' last locations; the objects wanted and those known to be gone; the directories that were moved past a
+//! walk of the exports; the news for the record of locations.
 //! Does not own: walks of the exports and following locations (`handles`). For trees that open identities, nothing is
 //! kept here.
-//! Invariants: all maps are bounded; the number of waiters bounds the wanted objects. The three locks are short, and
+//! Invariants: all maps are bounded; the number of waiters bounds the wanted objects. The four locks are short, and
 //! none is taken under another.
 
 use std::collections::BTreeSet;
@@ -36,11 +36,26 @@ pub(crate) struct LocationEpoch {
     dropped: u64,
 }
 
-/// Counts our changes that matter to walks.
+/// Most directories that are remembered to have been moved.
+const CARRIED_MAX: usize = 1024;
+
+/// The directories that we moved lately: a walk may have missed their contents.
 #[derive(Default)]
-struct Moves {
-    carried: AtomicU64,
-    lost: AtomicU64,
+struct Carried {
+    count: u64,
+    /// To another export.
+    crossed: u64,
+    /// Moves up to this number may be forgotten.
+    forgotten: u64,
+    /// The number of each directory's last move, and the export that it is below since.
+    last: IdentityMap<(u64, u16)>,
+}
+
+impl Carried {
+    fn after(&self, count: u64, is_one: impl Fn(u16) -> bool) -> Option<BTreeSet<Identity>> {
+        let moved = self.last.iter().filter(|(_, (number, below))| *number > count && is_one(*below));
+        (count >= self.forgotten).then(|| moved.map(|(directory, _)| *directory).collect())
+    }
 }
 
 /// The wanted objects, and those known to be gone.
@@ -82,8 +97,9 @@ pub(crate) struct KnownLocations {
     searches: Mutex<Searches>,
     /// The news for the record of locations, if there is one.
     log: Mutex<Option<LocationLog>>,
-    /// Counts the events that make an ended or current walk incomplete.
-    moves: Moves,
+    carried: Mutex<Carried>,
+    /// Counts changes of ours after which an object has no known location.
+    lost: AtomicU64,
 }
 
 /// A caller's wait for a walk to meet an identity.
@@ -113,7 +129,8 @@ impl KnownLocations {
             locations: Mutex::new(Locations::new(LOCATIONS_MAX)),
             searches: Mutex::default(),
             log: Mutex::default(),
-            moves: Moves::default(),
+            carried: Mutex::default(),
+            lost: AtomicU64::new(0),
         }
     }
 
@@ -208,10 +225,13 @@ impl KnownLocations {
         }
     }
 
-    /// Records the locations of a directory's entries after a read of it.
-    pub(crate) fn listed(&self, parent: Identity, entries: &[Identified]) {
+    /// Records the locations of a directory's entries after a read of it, but not of directories that we moved since its
+    /// begin, after this many moves.
+    pub(crate) fn listed(&self, parent: Identity, entries: &[Identified], moves: u64) {
+        let carried = lock(&self.carried).after(moves, |_| true);
         let mut locations = lock(&self.locations);
-        for entry in entries {
+        let is_carried = |entry: &&Identified| carried.as_ref().is_none_or(|carried| carried.contains(&entry.identity));
+        for entry in entries.iter().filter(|entry| !(entry.directory && is_carried(entry))) {
             locations.insert(entry.identity, Location { parent, name: entry.name.clone() });
         }
     }
@@ -264,23 +284,42 @@ impl KnownLocations {
         }
     }
 
-    /// A directory was moved: a walk may miss its contents.
-    pub(crate) fn carried(&self) {
-        self.moves.carried.fetch_add(1, Ordering::SeqCst);
+    /// A directory was moved, from below one export to below another, or the same.
+    pub(crate) fn carry(&self, directory: Identity, from: u16, to: u16) {
+        let mut carried = lock(&self.carried);
+        carried.count += 1;
+        carried.crossed += u64::from(from != to);
+        let number = carried.count;
+        if carried.last.len() == CARRIED_MAX && !carried.last.contains_key(&directory) {
+            carried.forgotten = number - 1;
+            carried.last.clear();
+        }
+        carried.last.insert(directory, (number, to));
     }
 
     /// How often directories were moved.
     pub(crate) fn carried_count(&self) -> u64 {
-        self.moves.carried.load(Ordering::SeqCst)
+        lock(&self.carried).count
+    }
+
+    /// How often directories were moved to another export.
+    pub(crate) fn crossed_count(&self) -> u64 {
+        lock(&self.carried).crossed
+    }
+
+    /// The directories that were moved after this many moves, and are below an export since. `None` if they were too many
+    /// to remember.
+    pub(crate) fn carried_since(&self, count: u64, export: u16) -> Option<BTreeSet<Identity>> {
+        lock(&self.carried).after(count, |below| below == export)
     }
 
     /// An object has lost a location that a walk gave it.
     pub(crate) fn note_lost_location(&self) {
-        self.moves.lost.fetch_add(1, Ordering::SeqCst);
+        self.lost.fetch_add(1, Ordering::SeqCst);
     }
 
     pub(crate) fn sight(&self) -> LocationEpoch {
-        LocationEpoch { lost: self.moves.lost.load(Ordering::SeqCst), dropped: lock(&self.locations).dropped() }
+        LocationEpoch { lost: self.lost.load(Ordering::SeqCst), dropped: lock(&self.locations).dropped() }
     }
 
     /// Makes walks look for an object until the returned value is dropped.

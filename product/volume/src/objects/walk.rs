@@ -1,4 +1,4 @@
-//! The results of the last walk of the exports.
+//! The results of the last walk of an export.
 //!
 //! Owns: when a walk ended, whether it saw everything, the wanted objects that it met.
 //! Does not own: walking (`handles::search`), the waiters for a walk (`known_locations`).
@@ -31,10 +31,12 @@ pub(crate) struct Walked {
     /// The number of the walk: objects wanted before this number were looked for.
     pub(crate) number: u64,
     pub(crate) ended: Nanos,
-    /// It reached the end, could see everything, and no directory of ours was carried past it.
+    /// It reached the end, and saw everything, also what a rename of ours carried past it.
     pub(crate) complete: bool,
     /// Wanted and seen, but already gone from there.
     pub(crate) missed: BTreeSet<Identity>,
     /// From before it began.
     pub(crate) sight: LocationEpoch,
+    /// Directories that were carried to another export before it began.
+    pub(crate) crossed: u64,
 }
