@@ -29,6 +29,7 @@ mod fuse;
 mod host;
 mod host_memory;
 mod in_place;
+mod kinds;
 mod local;
 #[cfg(feature = "server")]
 mod net;

@@ -1,14 +1,16 @@
 //! Limits of a file system that its free bytes do not show.
 //!
 //! Owns: the question to the host whether there can be such limits, and how they are met.
-//! Does not own: reservations (the engine), the wait at a close (front ends).
+//! Does not own: the kinds of file systems (`kinds`), reservations (the engine), the wait at a close (front ends).
 //! Invariants: where the host does not say, there can be limits. A disk without quotas pays one call for each look at
 //! its free space.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{fstat, fstatfs, major, minor};
+use rustix::fs::{fstat, major, minor};
+
+use crate::kinds::{Kind, Room};
 
 /// How a limit may refuse bytes that were accepted from a writer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,10 +25,6 @@ pub(super) enum HiddenLimits {
     AtWriting,
 }
 
-const BTRFS: u64 = 0x9123_683e;
-const TMPFS: u64 = 0x0102_1994;
-const RAMFS: u64 = 0x8584_58f6;
-
 /// Options of a mount with quotas, on one kind of file system or another.
 const QUOTA_OPTIONS: [&str; 8] =
     ["usrquota", "grpquota", "prjquota", "uquota", "gquota", "pquota", "usrjquota", "grpjquota"];
@@ -34,12 +32,12 @@ const QUOTA_OPTIONS: [&str; 8] =
 impl HiddenLimits {
     /// The limits on the file system of a directory.
     pub(super) fn on(directory: BorrowedFd<'_>) -> Self {
-        let (Ok(found), Ok(stat)) = (fstatfs(directory), fstat(directory)) else { return Self::AtWriting };
+        let (Ok(kind), Ok(stat)) = (Kind::of(directory), fstat(directory)) else { return Self::AtWriting };
         let on_a_disk = major(stat.st_dev) != 0;
-        match found.f_type as u64 {
-            BTRFS if has_subvolume_limits(directory) => Self::AtWriting,
-            BTRFS => Self::None,
-            kind if !on_a_disk && ![TMPFS, RAMFS].contains(&kind) => Self::AtWriting,
+        match kind.room {
+            Room::Asked if has_subvolume_limits(directory) => Self::AtWriting,
+            Room::Asked => Self::None,
+            Room::OnDisk if !on_a_disk => Self::AtWriting,
             _ if on_a_disk && is_on_pool(&disk_of(stat.st_dev)) => Self::AtWriting,
             _ if has_quotas(directory).unwrap_or_else(|| has_quota_options(stat.st_dev)) => Self::Reservable,
             _ => Self::None,

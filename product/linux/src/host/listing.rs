@@ -19,8 +19,8 @@ use rustix::fs::readlinkat;
 use super::Core;
 use super::calls::{self, error_of};
 use super::node::HostNode;
-use super::ways::Unsure;
 use crate::clock;
+use crate::kinds::Unsure;
 
 /// A file system that keeps nanoseconds takes times from a clock of at least 100 ticks a second.
 const TICK_NS_MAX: i128 = 10_000_000;
