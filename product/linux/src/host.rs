@@ -438,7 +438,11 @@ impl Directory for HostTree {
     }
 
     fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits> {
-        self.with(node, |core, node| core.checked_answer(node, calls::path_limits(node.fd())))
+        self.with(node, |core, node| {
+            let ways = core.file_systems.ways(node.device());
+            let is_folding = || ways.is_some_and(|ways| ways.is_folding_case(node.fd()));
+            core.checked_answer(node, calls::path_limits(node.fd(), is_folding))
+        })
     }
 }
 

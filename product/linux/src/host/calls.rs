@@ -154,7 +154,7 @@ pub(super) fn space(fd: BorrowedFd<'_>) -> Result<Space, VolumeError> {
     })
 }
 
-pub(super) fn path_limits(fd: BorrowedFd<'_>) -> Result<PathLimits, VolumeError> {
+pub(super) fn path_limits(fd: BorrowedFd<'_>, is_folding: impl FnOnce() -> bool) -> Result<PathLimits, VolumeError> {
     let stat = fstatvfs(fd).map_err(error_of)?;
     let name_max = stat.f_namemax.min(afflux_volume::NAME_BYTES_MAX as u64);
     Ok(PathLimits {
@@ -163,7 +163,7 @@ pub(super) fn path_limits(fd: BorrowedFd<'_>) -> Result<PathLimits, VolumeError>
         links_max: 65_000,
         name_max: name_max as u32,
         no_trunc: true,
-        case_insensitive: false,
+        case_insensitive: is_folding(),
         case_preserving: true,
     })
 }

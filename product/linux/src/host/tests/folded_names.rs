@@ -51,6 +51,12 @@ fn compare(world: &World, path: &Path) {
     is_same();
 }
 
+/// Whether clients hear that a place ignores case.
+fn is_told(world: &World, name: &str) -> bool {
+    let (object, _) = world.lookup(&world.root(), name).unwrap();
+    world.run(world.volume.path_limits(&object)).unwrap().0.case_insensitive
+}
+
 fn place() -> Option<(Arc<Scratch>, PathBuf)> {
     if !is_root() {
         afflux_scratch::skipped!("only root mounts file systems");
@@ -82,7 +88,11 @@ fn a_listing_of_an_xfs_that_ignores_case_has_no_phantoms() {
     let Some((scratch, place)) = place() else { return };
     let mut mounts = Mounts::default();
     if mounts.image(&place, 320 << 20, &["mkfs.xfs", "-q", "-n", "version=ci"]) {
-        compare(&World::on(Arc::clone(&scratch), HostOptions::default()), &place);
+        let world = World::on(Arc::clone(&scratch), HostOptions::default());
+        compare(&world, &place);
+        assert!(
+            is_told(&world, "place") && !world.run(world.volume.path_limits(&world.root())).unwrap().0.case_insensitive
+        );
     }
 }
 
@@ -99,7 +109,10 @@ fn a_listing_of_a_directory_with_the_flag_has_no_phantoms() {
         }
         let scratch = Arc::new(Scratch::new());
         std::os::unix::fs::symlink(&place, scratch.path().join("export")).unwrap();
-        compare(&World::on(scratch, HostOptions::default()), &folded);
+        std::fs::write(place.join("file"), b"").unwrap();
+        let world = World::on(scratch, HostOptions::default());
+        compare(&world, &folded);
+        assert!(is_told(&world, "place") && !is_told(&world, "file"));
     }
 }
 
