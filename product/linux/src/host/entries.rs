@@ -36,6 +36,18 @@ pub(super) const FILE_MODE: u32 = 0o644;
 const DIRECTORY_MODE: u32 = 0o755;
 const SET_GROUP: u32 = 0o2000;
 
+/// The meaning of a host's refusal of a rename, where it has another meaning than elsewhere.
+pub(super) fn rename_refusal(errno: Errno, how: RenameHow, is_over_directory: bool) -> Option<VolumeError> {
+    match (errno, how) {
+        (Errno::EXIST, RenameHow::NoReplace) => Some(VolumeError::Exists),
+        // POSIX lets a host say 'exists' for 'not empty'. On FAT the error also means an equal name.
+        (Errno::EXIST, _) if is_over_directory => Some(VolumeError::NotEmpty),
+        (Errno::INVAL, RenameHow::Replace) => Some(VolumeError::Invalid { what: INTO_ITSELF }),
+        (Errno::INVAL, _) => Some(VolumeError::Invalid { what: INTO_ITSELF_OR_UNKNOWN }),
+        _ => None,
+    }
+}
+
 impl Core {
     pub(super) fn create(
         &self,
@@ -223,6 +235,8 @@ impl Core {
                 return Err(error);
             }
         };
+        let is_other = |found: &Found| found.identity != moved.identity && found.stat.kind == Kind::Directory;
+        let is_over_directory = replaced.as_ref().is_some_and(is_other);
         let stat_both = || -> Result<_, VolumeError> {
             let stat = from.stat()?;
             Ok((stat, if one { stat } else { to.stat()? }))
@@ -230,13 +244,8 @@ impl Core {
         let (from_before, to_before) = stat_both()?;
         acting.call(|| {
             let flags = flags_of(how);
-            renameat_with(from.fd(), from_name, to.fd(), to_name, flags).map_err(|errno| match (errno, how) {
-                (Errno::EXIST, RenameHow::NoReplace) => VolumeError::Exists,
-                (Errno::EXIST, _) => VolumeError::NotEmpty,
-                (Errno::INVAL, RenameHow::Replace) => VolumeError::Invalid { what: INTO_ITSELF },
-                (Errno::INVAL, _) => VolumeError::Invalid { what: INTO_ITSELF_OR_UNKNOWN },
-                (errno, _) => here(from, errno),
-            })
+            renameat_with(from.fd(), from_name, to.fd(), to_name, flags)
+                .map_err(|errno| rename_refusal(errno, how, is_over_directory).unwrap_or_else(|| here(from, errno)))
         })?;
         // A local program may have taken the new name since it was looked up.
         let exchanged = if how == RenameHow::Exchange { self.find(from, from_name).ok() } else { None };

@@ -5,6 +5,10 @@ use std::os::unix::fs::chown;
 
 use afflux_volume::{Caller, Consistency, RenameHow};
 
+use rustix::io::Errno;
+
+use super::super::calls::error_of;
+use super::super::entries::rename_refusal;
 use super::*;
 
 fn rename(
@@ -65,6 +69,15 @@ fn what_cannot_be_renamed_so_is_refused_and_stays() {
     assert_eq!(world.names(&root, 10).len(), 4);
     rename(&world, own, (&root, "file"), (&above, "moved"), RenameHow::NoReplace).0.unwrap();
     assert!(world.host("above/moved").exists() && !world.host("file").exists());
+}
+
+#[test]
+fn a_host_that_says_exists_of_a_full_directory_means_not_empty() {
+    let meaning = |how, is_over_directory| rename_refusal(Errno::EXIST, how, is_over_directory);
+    assert_eq!(meaning(RenameHow::Replace, true), Some(VolumeError::NotEmpty));
+    // Of a file, or of a name of the object itself, the caller hears what the host said.
+    assert_eq!(meaning(RenameHow::Replace, false).unwrap_or(error_of(Errno::EXIST)), VolumeError::Exists);
+    assert_eq!(meaning(RenameHow::NoReplace, true), Some(VolumeError::Exists));
 }
 
 #[test]
