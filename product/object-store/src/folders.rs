@@ -9,8 +9,12 @@ use object_store::path::Path;
 
 /// The database of records.
 pub(crate) const RECORDS: &str = "records";
-/// A volume has objects in this folder from its making on.
-pub(crate) const MANIFESTS: &str = "records/manifest";
+/// A folder of the records. A volume has objects in it from its making on.
+pub(crate) const MANIFESTS: &str = "manifest";
+/// The log of the records.
+pub(crate) const LOG: &str = "wal";
+/// The states of the database's work on its tables.
+pub(crate) const COMPACTIONS: &str = "compactions";
 /// Bytes of files.
 pub(crate) const DATA: &str = "data";
 /// The objects of probes.

@@ -20,7 +20,7 @@ use crate::address::{Address, Place};
 use crate::advice::advice;
 use crate::error::StoreError;
 use crate::failure::Failure;
-use crate::folders::RECORDS;
+use crate::folders::{MANIFESTS, RECORDS};
 use crate::probe::repeated;
 use crate::records::{Sum, of_flush};
 use crate::site::Site;
@@ -28,7 +28,6 @@ use crate::wire::Wire;
 
 /// An object of this name says that the whole database is below the volume's prefix.
 const MARK: &str = "records/whole";
-const MANIFESTS: &str = "manifest";
 const COPIES: usize = 16;
 
 /// Where an earlier version put the log and the tables, if elsewhere than the rest.
@@ -37,8 +36,13 @@ pub(crate) fn other_folder(address: &Address) -> Option<Path> {
     if matches!(address.place, Place::Directory(_) | Place::Memory) {
         return None;
     }
-    let (folder, encoded) = (address.path(RECORDS), Path::from(address.path(RECORDS).as_ref()));
-    (encoded != folder).then_some(encoded)
+    let folder = address.path(RECORDS);
+    Some(encoded(&folder)).filter(|other| *other != folder)
+}
+
+/// The path that the database made of a path.
+pub(crate) fn encoded(path: &Path) -> Path {
+    Path::from(path.as_ref())
 }
 
 /// Whether the log and the tables are still there.

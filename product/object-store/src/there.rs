@@ -10,7 +10,7 @@ use object_store::{ObjectStore, path::Path};
 use crate::address::Address;
 use crate::error::StoreError;
 use crate::failure::Failure;
-use crate::folders::{MANIFESTS, PROBES};
+use crate::folders::{MANIFESTS, PROBES, RECORDS};
 use crate::probe::repeated;
 use crate::wire::Wire;
 
@@ -27,7 +27,8 @@ pub(crate) enum There {
 
 /// Looks at the place of a volume.
 pub(crate) async fn look(wire: &Wire, address: &Address) -> Result<There, Failure> {
-    let has_manifest = || async { Ok(!first(wire, &address.path(MANIFESTS), 1, |_| true).await?.is_empty()) };
+    let manifests = address.path(RECORDS).join(MANIFESTS);
+    let has_manifest = || async { Ok(!first(wire, &manifests, 1, |_| true).await?.is_empty()) };
     if has_manifest().await? {
         return Ok(There::Volume);
     }

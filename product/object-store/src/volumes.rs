@@ -1,11 +1,12 @@
 //! The volumes of a bucket.
 //!
 //! Owns: the search for them.
-//! Does not own: what a volume is made of, but for the folder that tells it from others.
+//! Does not own: what a volume is made of, but for the folders that tell it from others.
 //! Invariants: nothing below a volume is listed. The search has a bound.
 
 use std::sync::Arc;
 
+use futures_util::StreamExt;
 use object_store::ObjectStore;
 use object_store::path::Path;
 
@@ -13,9 +14,10 @@ use crate::address::Address;
 use crate::advice::advice;
 use crate::error::StoreError;
 use crate::failure::Failure;
-use crate::folders::RECORDS;
+use crate::folders::{MANIFESTS, RECORDS};
 use crate::options::Options;
 use crate::site::Site;
+use crate::split::encoded;
 use crate::store::Store;
 
 /// Most folders that are looked into.
@@ -53,5 +55,23 @@ async fn search(store: &dyn ObjectStore, prefix: Path) -> Result<Vec<Path>, Fail
         }
     }
     volumes.sort();
-    Ok(volumes)
+    without_halves(store, volumes).await
 }
+
+/// The prefixes without those that have a part of another volume and no manifests. An earlier version put it there.
+async fn without_halves(store: &dyn ObjectStore, volumes: Vec<Path>) -> Result<Vec<Path>, Failure> {
+    let mut whole = Vec::new();
+    for prefix in &volumes {
+        let is_encoded = volumes.iter().any(|volume| volume != prefix && encoded(volume) == *prefix);
+        let manifests = prefix.clone().join(RECORDS).join(MANIFESTS);
+        if !is_encoded
+            || store.list(Some(&manifests)).next().await.transpose().map_err(|error| Failure::of(&error))?.is_some()
+        {
+            whole.push(prefix.clone());
+        }
+    }
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests;

@@ -20,15 +20,14 @@ use object_store::{
     ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 
+use crate::folders::{COMPACTIONS, LOG, MANIFESTS};
 use crate::judge::{Judge, over, said};
 use crate::patience::Patience;
 use crate::shown::Answer;
 use crate::waits::{Kind, Sent, Trouble, Waits};
 
-/// The folder of the log of records.
-const LOG: &str = "wal";
 /// The folders of objects that are read whole. None of them begins as a page for people does.
-const WHOLE: [&str; 2] = ["manifest", "compactions"];
+const WHOLE: [&str; 2] = [MANIFESTS, COMPACTIONS];
 /// Most memory of a list of names.
 const LIST_BYTES_MAX: usize = 512 << 20;
 

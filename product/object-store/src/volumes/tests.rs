@@ -1,0 +1,26 @@
+use futures_util::FutureExt;
+use object_store::ObjectStoreExt;
+use object_store::memory::InMemory;
+
+use super::*;
+
+fn found(objects: &[&str]) -> Vec<String> {
+    let store = InMemory::new();
+    for object in objects {
+        store.put(&Path::parse(object).unwrap(), "".into()).now_or_never().unwrap().unwrap();
+    }
+    let volumes = search(&store, Path::default()).now_or_never().unwrap().unwrap();
+    volumes.iter().map(Path::to_string).collect()
+}
+
+#[test]
+fn the_other_half_of_a_volume_is_no_volume() {
+    let whole = ["~a/home/records/manifest/1", "plain/records/manifest/1", "plain/records/wal/1"];
+    let half = "%7Ea/home/records/wal/1";
+    assert_eq!(found(&whole), ["plain", "~a/home"]);
+    assert_eq!(found(&[&whole[..], &[half]].concat()), ["plain", "~a/home"]);
+    // Nothing says that another volume has it.
+    assert_eq!(found(&[half]), ["%7Ea/home"]);
+    let another = "%7Ea/home/records/manifest/1";
+    assert_eq!(found(&[&whole[..], &[half, another]].concat()), ["%7Ea/home", "plain", "~a/home"]);
+}
