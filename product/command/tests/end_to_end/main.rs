@@ -48,6 +48,8 @@ mod store_commands;
 #[cfg(feature = "object")]
 mod store_mounts;
 #[cfg(feature = "object")]
+mod store_server;
+#[cfg(feature = "object")]
 mod stores;
 #[cfg(feature = "object")]
 mod stores_away;

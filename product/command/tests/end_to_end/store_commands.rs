@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::fake_store::FakeStore;
 use crate::scratch::{Bytes, Scratch};
 use crate::server::{run as run_alone, text};
-use crate::stores_away::{ADDRESS, run, serve};
+use crate::store_server::{ADDRESS, run, serve};
 
 #[test]
 fn a_check_names_the_damaged_bytes_and_only_these_cannot_be_read() {

@@ -4,46 +4,21 @@
 //! kept in: `product/object/src/retry.rs`, `product/command/src/serve/upkeep.rs`
 
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Command, Output};
 
 use rustix::process::Signal;
 
 use crate::client::Client;
 use crate::fake_store::{FakeStore, Mood};
 use crate::scratch::{Bytes, Scratch};
-use crate::server::{Server, afflux, eventually, text};
+use crate::server::{Server, eventually, text};
+use crate::store_server::{ADDRESS, Served, run, serve, with_keys};
 
-pub(crate) const ADDRESS: &str = "s3://bucket/home";
 /// NFS3ERR_ROFS.
 const READ_ONLY: u32 = 30;
 
-/// The command with keys for a store.
-fn with_keys(home: &Path) -> Command {
-    let mut command = afflux(home);
-    command.env("AWS_ACCESS_KEY_ID", "id").env("AWS_SECRET_ACCESS_KEY", "secret");
-    command
-}
-
-/// Runs a command about a store to its end.
-pub(crate) fn run(store: &FakeStore, home: &Path, arguments: &[&str]) -> Output {
-    with_keys(home).args(arguments).args(["--endpoint", &store.endpoint]).output().unwrap()
-}
-
-/// Serves the volume in a store. `name` tells servers of one home apart.
-pub(crate) fn serve(store: &FakeStore, home: &Path, name: &str, arguments: &[&str]) -> Server {
-    let (mut command, control) = (with_keys(home), home.join(format!("{name}.sock")));
-    command.args(["serve", ADDRESS, "--listen", "127.0.0.1:0", "--json", "--cache", "16MiB"]);
-    command.args(["--endpoint", &store.endpoint]).arg("--control").arg(&control).args(arguments);
-    Server::spawn(command, control, home)
-}
-
 #[test]
 fn a_follower_reads_what_another_server_writes_and_sends_no_change_to_the_store() {
-    let (store, scratch) = (FakeStore::start(), Scratch::new());
-    let writer = serve(&store, scratch.path(), "writer", &[]);
-    let mut writing = Client::mount(&writer);
-    let root = writing.root();
+    let Served { store, scratch, server: writer, client: mut writing, root } = Served::begin("writer");
     writing.write_file(&root, "first", b"old");
     let follower = serve(&store, scratch.path(), "follower", &["--follow"]);
     assert!(follower.ready["notes"].to_string().contains("--follow"), "{}", follower.ready);
@@ -73,10 +48,7 @@ fn a_follower_reads_what_another_server_writes_and_sends_no_change_to_the_store(
 
 #[test]
 fn while_a_store_is_away_writers_wait_and_hear_why_and_nothing_is_lost() {
-    let (store, scratch) = (FakeStore::start(), Scratch::new());
-    let server = serve(&store, scratch.path(), "server", &[]);
-    let mut client = Client::mount(&server);
-    let root = client.root();
+    let Served { store, scratch, server, mut client, root } = Served::begin("server");
     let file = client.create(&root, "file");
     client.try_write_at(&file, 0, b"written before").unwrap();
     store.set(Mood::Away);
@@ -101,10 +73,7 @@ fn while_a_store_is_away_writers_wait_and_hear_why_and_nothing_is_lost() {
 // rule: A server that ends while its store is away ends soon, and says what is not in the store.
 #[test]
 fn a_server_that_ends_while_its_store_is_away_names_what_it_leaves_behind() {
-    let (store, scratch) = (FakeStore::start(), Scratch::new());
-    let server = serve(&store, scratch.path(), "server", &[]);
-    let mut client = Client::mount(&server);
-    let root = client.root();
+    let Served { store, scratch, server, mut client, root } = Served::begin("server");
     client.write_file(&root, "kept", b"committed");
     let file = client.create(&root, "file");
     client.try_write_at(&file, 0, &[1; 5_000]).unwrap();
@@ -125,10 +94,7 @@ fn a_server_that_ends_while_its_store_is_away_names_what_it_leaves_behind() {
 
 #[test]
 fn a_server_with_everything_in_a_store_that_is_away_ends_well() {
-    let (store, scratch) = (FakeStore::start(), Scratch::new());
-    let server = serve(&store, scratch.path(), "server", &[]);
-    let mut client = Client::mount(&server);
-    let root = client.root();
+    let Served { store, scratch, server, mut client, root } = Served::begin("server");
     // The time that the server settles after a COMMIT is none of its client's changes.
     client.write_file(&root, "kept", b"committed");
     store.set(Mood::Away);
@@ -175,10 +141,7 @@ fn the_successor_of_a_killed_server_waits_on_another_host_only() {
 
 #[test]
 fn a_store_without_conditions_is_only_read_and_the_server_says_why() {
-    let (store, scratch) = (FakeStore::start(), Scratch::new());
-    let server = serve(&store, scratch.path(), "writer", &[]);
-    let mut client = Client::mount(&server);
-    let root = client.root();
+    let Served { store, scratch, server, mut client, root } = Served::begin("writer");
     let file = client.write_file(&root, "file", b"bytes");
     server.stop();
     store.set(Mood::NoConditions);
@@ -192,10 +155,7 @@ fn a_store_without_conditions_is_only_read_and_the_server_says_why() {
 
 #[test]
 fn a_server_whose_volume_is_taken_over_ends_by_itself_and_its_successor_has_everything() {
-    let (store, scratch) = (FakeStore::start(), Scratch::new());
-    let old = serve(&store, scratch.path(), "old", &[]);
-    let mut client = Client::mount(&old);
-    let root = client.root();
+    let Served { store, scratch, server: old, mut client, root } = Served::begin("old");
     client.write_file(&root, "file", b"committed");
     let new = serve(&store, scratch.path(), "new", &["--take-over"]);
     let ended = old.wait();

@@ -10,17 +10,14 @@ use crate::client::Client;
 use crate::fake_store::{FakeStore, Mood};
 use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, afflux, eventually, run as run_alone, text};
-use crate::stores_away::{ADDRESS, run, serve};
+use crate::store_server::{ADDRESS, Served, run, serve};
 
 /// NFS3ERR_IO.
 const IO: u32 = 5;
 
 #[test]
 fn a_check_of_a_store_that_refuses_reads_says_so_and_ends() {
-    let (store, scratch) = (FakeStore::start(), Scratch::new());
-    let server = serve(&store, scratch.path(), "server", &[]);
-    let mut client = Client::mount(&server);
-    let root = client.root();
+    let Served { store, scratch, server, mut client, root } = Served::begin("server");
     client.write_file(&root, "file", b"bytes");
     server.stop();
     store.set(Mood::RefusesReads);
@@ -32,10 +29,7 @@ fn a_check_of_a_store_that_refuses_reads_says_so_and_ends() {
 
 #[test]
 fn a_check_names_the_segments_that_a_store_does_not_give() {
-    let (store, scratch) = (FakeStore::start(), Scratch::new());
-    let server = serve(&store, scratch.path(), "server", &[]);
-    let mut client = Client::mount(&server);
-    let root = client.root();
+    let Served { store, scratch, server, mut client, root } = Served::begin("server");
     client.write_file(&root, "file", &Bytes::new(1).vec(1 << 20));
     server.stop();
     store.set(Mood::RefusesData);
@@ -80,10 +74,7 @@ fn a_cut_object_of_a_directory_is_an_error_and_a_check_names_it() {
 #[test]
 #[ignore = "waits for half a minute: so long keys may come"]
 fn a_read_that_a_store_refuses_is_no_lack_of_rights() {
-    let (store, scratch) = (FakeStore::start(), Scratch::new());
-    let server = serve(&store, scratch.path(), "server", &[]);
-    let mut client = Client::mount(&server);
-    let root = client.root();
+    let Served { store, scratch, server, mut client, root } = Served::begin("server");
     let file = client.write_file(&root, "file", &Bytes::new(1).vec(1 << 20));
     server.stop();
     let server = serve(&store, scratch.path(), "server", &[]);
@@ -98,10 +89,7 @@ fn a_read_that_a_store_refuses_is_no_lack_of_rights() {
 // rule: while a change of a name waits for its store, `delays` and `stat` say so
 #[test]
 fn a_name_that_waits_for_its_store_is_told() {
-    let (store, scratch) = (FakeStore::start(), Scratch::new());
-    let server = serve(&store, scratch.path(), "server", &[]);
-    let mut client = Client::mount(&server);
-    let root = client.root();
+    let Served { store, scratch, server, mut client, root } = Served::begin("server");
     store.set(Mood::LogAway);
     let creating = std::thread::spawn(move || {
         client.create(&root, "new");
