@@ -110,11 +110,7 @@ impl<P: Platform> Reshaping<P> {
         range: Range<u64>,
         refused: &AtomicBool,
     ) -> Result<(), Error> {
-        let _hold = self.writeback.hold(file).await;
-        if lock(&file.state).is_discarded() {
-            return Err(Error::Discarded);
-        }
-        goes_on(refused)?;
+        let _hold = self.hold(file, refused).await?;
         self.extend_device(file).await?;
         let operation = Operation::Punch { offset: range.start, len: range.end - range.start };
         self.ask(file, &Intent::Hole(range.clone()), operation).await?;
@@ -179,11 +175,7 @@ impl<P: Platform> Reshaping<P> {
         goes_on(refused)?;
         match shape {
             Shape::Size(size) => {
-                let _hold = self.writeback.hold(file).await;
-                if lock(&file.state).is_discarded() {
-                    return Err(Error::Discarded);
-                }
-                goes_on(refused)?;
+                let _hold = self.hold(file, refused).await?;
                 self.ask(file, &Intent::Size(size), Operation::SetSize { size }).await?;
                 self.base.rare_yield().await;
                 self.cut(file, size).await;
@@ -191,6 +183,16 @@ impl<P: Platform> Reshaping<P> {
             }
             Shape::Hole(range) => self.punch_in_turn(file, range, refused).await,
         }
+    }
+
+    /// Stops submission, unless the file or the caller of the change has gone meanwhile.
+    async fn hold(&self, file: &Arc<FileInner>, refused: &AtomicBool) -> Result<impl Sized, Error> {
+        let hold = self.writeback.hold(file).await;
+        if lock(&file.state).is_discarded() {
+            return Err(Error::Discarded);
+        }
+        goes_on(refused)?;
+        Ok(hold)
     }
 
     /// Asks the device for a change of shape. The intent is stored first: after a kill, a later process carries the change
