@@ -31,7 +31,7 @@ impl PageTable {
         (0..self.count()).map(FrameId::new)
     }
 
-    /// What the frame means after a kill: its mark tells, or its record, where there are no marks.
+    /// The meaning of the frame after a kill, by its mark. In memory without marks, by its record.
     pub(crate) fn found(&self, frame: FrameId) -> Found {
         let (word, dirty) = (self.word(frame), self.dirty(frame));
         let may_be_dirty = word.has(PRESENT) && !dirty.is_empty();

@@ -3,9 +3,9 @@
 //! Owns: the records, and the marks of dirty pages. Does not own: lists and indexes that name them; the memory, which
 //! may outlive the process.
 //! Invariants: 32 bytes a record, at fixed places, so that a later process can read them; no pointers. Any bytes are a
-//! record, if a wrong one. A present page has a mark from before its record says that sectors are dirty until after it
-//! says that none is. A mark is one word with its own check, so that a later process needs no flag of the record, and
-//! believes no mark that another frame, page or set of sectors had (`no_flipped_bit_…`, `no_damage_of_one_word_…`).
+//! record, if a wrong one. A present page has a mark while its record has dirty sectors. A mark is one word with its own
+//! check. So a later process needs no flag of the record. It believes no mark of another frame, page or set of sectors
+//! (`no_flipped_bit_moves_a_page_or_its_sectors_or_loses_one_untold`).
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub(crate) struct Identity {
     pub(crate) index: u64,
 }
 
-/// What a frame's mark says.
+/// The meaning of a frame's mark.
 pub(super) enum Marked {
     /// Nothing: the memory has no marks.
     Unknown,

@@ -5,10 +5,9 @@
 //! ways from a handle to its object (`resolve`).
 //! Invariants: one walk of an export at a time, and it serves all callers that wait at its begin. There is a pause after
 //! each complete walk, so that any number of handles of removed objects cost one walk in a pause. An export that hangs
-//! stops searches for what was below it, and for what is gone: only all exports together show that. A rename waits for no
-//! walk. A walk that saw every directory, also below those that our renames carried past it, shows that an object is not
-//! there. It must also have begun after the object was asked for, or no object may have been lost from sight since its
-//! begin.
+//! stops searches for its own objects and for removed ones, since only walks of all exports show a removal. A rename
+//! waits for no walk. A complete walk has read every directory, also below those that our renames carried past it. It
+//! shows that an object is gone if it began after the request for the object, or if no object was lost from sight since.
 
 use std::collections::BTreeSet;
 use std::mem;

@@ -219,7 +219,7 @@ fn a_look_changes_nothing_and_a_settled_arena_is_found_again() {
     assert_eq!(arena.memory.header().verifier(), 5);
 }
 
-/// Whatever stands in slots, records and marks, nothing panics. Without a right checksum no file is found, and without a
+/// No bytes in slots, records and marks make a look panic. Without a right checksum no file is found, and without a
 /// file no page.
 #[test]
 fn random_bytes_yield_no_page_to_write_home() {
