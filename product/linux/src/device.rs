@@ -55,6 +55,9 @@ const NAMES_NS_MAX: u64 = 5 * Nanos::SECOND;
 /// The greatest age of the free-space guess while the device is written.
 const HINT_AGE_NS: u64 = 100 * Nanos::MILLISECOND;
 
+/// With less free space than this, accepted bytes may find none.
+const NEARLY_FULL_BYTES: u64 = 1 << 30;
+
 /// Whether a device uses the host's page cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Caching {
@@ -80,6 +83,7 @@ struct HostObject {
     free_bytes: u64,
     grows_files: bool,
     takes_uncached: bool,
+    unshares: bool,
     /// The limits that the free bytes do not show.
     hidden_limits: HiddenLimits,
 }
@@ -95,6 +99,8 @@ struct Core {
     grows_files: bool,
     /// The host may take uncached writes; the first such write finds out.
     takes_uncached: AtomicBool,
+    /// A reservation gives a file blocks of its own where it shares them with another.
+    unshares: bool,
     pool: WorkerPool,
     pace: Pace,
     free_bytes: AtomicU64,
@@ -135,6 +141,7 @@ impl HostDevice {
             free_bytes,
             grows_files: probe::grows_files(directory.as_fd()),
             takes_uncached: probe::takes_uncached(directory.as_fd()),
+            unshares: probe::unshares(directory.as_fd()),
             hidden_limits: HiddenLimits::on(directory.as_fd()),
             directory: Some(directory),
         };
@@ -152,6 +159,7 @@ impl HostDevice {
             free_bytes: u64::MAX,
             grows_files: false,
             takes_uncached: false,
+            unshares: false,
             hidden_limits: HiddenLimits::None,
         };
         Self::over(platform, place, access)
@@ -178,6 +186,7 @@ impl HostDevice {
             names: place.names,
             grows_files: place.grows_files,
             takes_uncached: AtomicBool::new(place.takes_uncached),
+            unshares: place.unshares,
             directory: place.directory,
             limits,
             access,
@@ -282,9 +291,12 @@ impl Device for HostDevice {
     fn report(&self) -> DeviceReport {
         let oldest = self.core.names.as_ref().and_then(|names| names.oldest());
         let names_since = oldest.filter(|since| clock::monotonic().since(*since) >= NAMES_NS_MAX);
+        let is_without_reservations = self.core.is_without_reservations.load(Ordering::Relaxed);
+        let is_nearly_full = self.core.free_bytes.load(Ordering::Relaxed) < NEARLY_FULL_BYTES;
         let refuses_late = match self.core.hidden_limits() {
-            HiddenLimits::None => false,
-            HiddenLimits::Reservable => self.core.is_without_reservations.load(Ordering::Relaxed),
+            HiddenLimits::None => is_without_reservations && is_nearly_full,
+            HiddenLimits::AtRewriting => is_nearly_full,
+            HiddenLimits::Reservable => is_without_reservations,
             HiddenLimits::AtWriting => true,
         };
         DeviceReport { names_since, refuses_late, ..DeviceReport::default() }
@@ -305,8 +317,9 @@ impl Core {
     }
 
     fn hidden_limits(&self) -> HiddenLimits {
-        const LIMITS: [HiddenLimits; 3] = [HiddenLimits::None, HiddenLimits::Reservable, HiddenLimits::AtWriting];
-        LIMITS[usize::from(self.hidden_limits.load(Ordering::Relaxed)).min(2)]
+        const LIMITS: [HiddenLimits; 4] =
+            [HiddenLimits::None, HiddenLimits::AtRewriting, HiddenLimits::Reservable, HiddenLimits::AtWriting];
+        LIMITS[usize::from(self.hidden_limits.load(Ordering::Relaxed)).min(3)]
     }
 
     fn reserves_nothing(&self) {

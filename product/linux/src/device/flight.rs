@@ -272,6 +272,8 @@ impl Flight {
         let (iovecs, count) = (self.iovecs.as_ptr(), self.iovecs.len() as u32);
         let (done, plain) = (self.done, self.is_plain());
         let punch = FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE;
+        let mut reserve = FallocateFlags::KEEP_SIZE;
+        reserve.set(FallocateFlags::UNSHARE_RANGE, self.core().unshares);
         Ok(Step::Do(match operation {
             Operation::Read { offset, .. } => Io::ReadV { fd, iovecs, count, offset: offset + done, may_wait: false },
             Operation::Write { offset, .. } if self.uncached => {
@@ -283,9 +285,7 @@ impl Flight {
             Operation::Sync => Io::Sync { fd, data_only: self.wholly.is_none() },
             Operation::SetSize { size } => Io::SetSize { fd, size },
             Operation::Punch { offset, len } => Io::Allocate { fd, mode: punch.bits(), offset, len, plain },
-            Operation::Reserve { offset, len } => {
-                Io::Allocate { fd, mode: FallocateFlags::KEEP_SIZE.bits(), offset, len, plain }
-            }
+            Operation::Reserve { offset, len } => Io::Allocate { fd, mode: reserve.bits(), offset, len, plain },
         }))
     }
 

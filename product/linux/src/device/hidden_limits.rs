@@ -16,8 +16,10 @@ use crate::kinds::{Kind, Room};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum HiddenLimits {
-    /// None does: the free bytes tell.
+    /// None does: the free bytes tell, and a reservation does when there are few.
     None,
+    /// None does while there are plenty of free bytes. A rewrite takes new blocks, and no reservation keeps them for it.
+    AtRewriting,
     /// One of an owner, a group or a project: a reservation before the acceptance meets it.
     Reservable,
     /// A limit that the host checks when bytes are written: a limit of a server, of a subvolume, of a file system below,
@@ -36,7 +38,7 @@ impl HiddenLimits {
         let on_a_disk = major(stat.st_dev) != 0;
         match kind.room {
             Room::Asked if has_subvolume_limits(directory) => Self::AtWriting,
-            Room::Asked => Self::None,
+            Room::Asked => Self::AtRewriting,
             Room::OnDisk if !on_a_disk => Self::AtWriting,
             _ if on_a_disk && is_on_pool(&disk_of(stat.st_dev)) => Self::AtWriting,
             _ if has_quotas(directory).unwrap_or_else(|| has_quota_options(stat.st_dev)) => Self::Reservable,
@@ -46,9 +48,10 @@ impl HiddenLimits {
 
     /// The limits now, where they were these: quotas may be turned on and off while a disk is mounted.
     pub(super) fn again(self, directory: BorrowedFd<'_>) -> Self {
-        match (self, has_quotas(directory)) {
-            (Self::None, Some(true)) => Self::Reservable,
-            (limits, _) => limits,
+        match self {
+            Self::None if has_quotas(directory) == Some(true) => Self::Reservable,
+            Self::AtRewriting => Self::on(directory),
+            limits => limits,
         }
     }
 }

@@ -90,6 +90,12 @@ pub(super) fn takes_uncached(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }
 
+/// Whether files of this file system may share blocks, which a reservation can end. A write to a shared block takes a new
+/// one.
+pub(super) fn unshares(directory: BorrowedFd<'_>) -> bool {
+    matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(XFS))
+}
+
 /// The largest size of a file in `directory`, in whole blocks, since the last block is written whole. It is bounded by
 /// the file system and by this process's limit (RLIMIT_FSIZE; its signal would end the process). The bound of a
 /// read-only file system stays unknown, which is harmless, since nothing is written there.

@@ -19,7 +19,7 @@ fn quotas_are_seen_by_kind() {
         ("xfs", "uquota", HiddenLimits::Reservable),
         ("xfs", "gquota", HiddenLimits::Reservable),
         ("xfs", "pquota", HiddenLimits::Reservable),
-        ("btrfs", "", HiddenLimits::None),
+        ("btrfs", "", HiddenLimits::AtRewriting),
         ("tmpfs", "", HiddenLimits::None),
     ] {
         if let Some(found) = limits_of(kind, options) {
@@ -36,6 +36,18 @@ fn limits_of_subvolumes_are_seen() {
         return afflux_scratch::skipped!("no btrfs command");
     }
     assert_eq!(HiddenLimits::on(disk.descriptor().as_fd()), HiddenLimits::AtWriting);
+}
+
+#[test]
+fn limits_of_subvolumes_that_come_later_are_seen() {
+    let Some(disk) = Scratch::mounted("btrfs", 400 << 20, "") else { return };
+    let limits = HiddenLimits::on(disk.descriptor().as_fd());
+    assert_eq!(limits.again(disk.descriptor().as_fd()), HiddenLimits::AtRewriting);
+    let enabled = Command::new("btrfs").args(["quota", "enable"]).arg(disk.path()).status();
+    if !enabled.is_ok_and(|status| status.success()) {
+        return afflux_scratch::skipped!("no btrfs command");
+    }
+    assert_eq!(limits.again(disk.descriptor().as_fd()), HiddenLimits::AtWriting);
 }
 
 #[test]

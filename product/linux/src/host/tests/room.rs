@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use afflux_volume::{Caller, NewDevice, Reserve};
-use rustix::fs::statvfs;
+use rustix::fs::{Uid, chown, statvfs};
 
 use super::super::host_device;
 use super::*;
@@ -183,4 +183,83 @@ fn where_only_the_writing_tells_of_a_limit_a_close_has_to_wait_for_it() {
         assert_eq!(synced.map(drop), Err(VolumeError::Quota));
         assert_eq!(world.volume.kept_error(&large), Some(VolumeError::Quota));
     });
+}
+
+/// Fills the file system but for this room.
+fn fill_but(scratch: &Scratch, room: u64) {
+    let path = scratch.path().join("filling");
+    let (mut filling, piece) = (std::fs::File::create(&path).unwrap(), vec![0; 64 << 10]);
+    while std::io::Write::write_all(&mut filling, &piece).is_ok() {}
+    filling.sync_all().unwrap();
+    let full = filling.metadata().unwrap().len();
+    filling.set_len(full.saturating_sub(room)).unwrap();
+    assert!(runs("sync", &["-f"], scratch.path()));
+}
+
+/// Writes over the user's file until a write is refused. Returns the accepted bytes.
+fn write_over(world: &World, caller: &Caller, file: &Object, bytes: u64) -> (u64, Option<VolumeError>) {
+    let piece = vec![8; 256 << 10];
+    for at in (0..bytes).step_by(piece.len()) {
+        if let Err(error) = world.run(world.volume.write_by(caller, None, file, at, &piece)).result {
+            return (at, Some(error));
+        }
+    }
+    (bytes, None)
+}
+
+#[test]
+fn writes_to_shared_blocks_find_room_for_blocks_of_their_own() {
+    const SHARED: u64 = 60 * MIB;
+    let Some(scratch) = Scratch::mounted("xfs", 400 * MIB, "") else { return };
+    let export = open_to_all(&scratch);
+    std::fs::write(export.join("first"), vec![7; SHARED as usize]).unwrap();
+    if !runs("cp", &["--reflink=always", export.join("first").to_str().unwrap()], &export.join("second")) {
+        return afflux_scratch::skipped!("this XFS shares no blocks");
+    }
+    chown(export.join("second"), Some(Uid::from_raw(USER)), None).unwrap();
+    fill_but(&scratch, 20 * MIB);
+    with_servers_privileges(move || {
+        let world = World::on(Arc::new(scratch), HostOptions::default());
+        let user = world.volume.caller(USER, USER, &[]);
+        let file = world.lookup(&world.root(), "second").unwrap().0;
+        let (accepted, error) = write_over(&world, &user, &file, SHARED);
+        assert_eq!(error, Some(VolumeError::NoSpace));
+        assert!(accepted > 10 * MIB, "{accepted}");
+        // All that was accepted has a place.
+        world.sync(&file);
+        assert_eq!(world.volume.kept_error(&file), None);
+        let found = std::fs::read(world.host("second")).unwrap();
+        assert!(found[..accepted as usize].iter().all(|byte| *byte == 8));
+    });
+}
+
+/// A nearly full disk that cannot reserve what a write needs.
+fn nearly_full(kind: &str) -> Option<Scratch> {
+    let scratch = Scratch::mounted(kind, 400 * MIB, "")?;
+    let file = open_to_all(&scratch).join("file");
+    std::fs::write(&file, vec![7; 20 * MIB as usize]).unwrap();
+    chown(&file, Some(Uid::from_raw(USER)), None).unwrap();
+    fill_but(&scratch, 5 * MIB);
+    Some(scratch)
+}
+
+#[test]
+fn a_close_on_a_nearly_full_disk_that_cannot_reserve_waits_for_the_bytes() {
+    for kind in ["ext3", "btrfs"] {
+        let Some(scratch) = nearly_full(kind) else { continue };
+        with_servers_privileges(move || {
+            let world = World::on(Arc::new(scratch), HostOptions::default());
+            let user = world.volume.caller(USER, USER, &[]);
+            let (small, _, error) = fill(&world, &user, "small", 256 << 10);
+            assert_eq!(error, None, "{kind}");
+            // The disk was asked for room, and its free bytes are known.
+            afflux_scratch::eventually("a close has to wait", || {
+                let written = world.run(world.volume.write_by(&user, None, &small, 0, &[9; 4096])).result;
+                written.is_ok() && world.volume.may_be_refused(&small)
+            });
+            let file = world.lookup(&world.root(), "file").unwrap().0;
+            write_over(&world, &user, &file, 20 * MIB);
+            assert!(world.volume.may_be_refused(&file), "{kind}");
+        });
+    }
 }
