@@ -8,6 +8,7 @@ head -c 9000000 /dev/urandom > $WORK/bytes
 systemctl enable --now afflux-mount@srv-unit 2> /dev/null
 later "systemctl disable --now afflux-mount@srv-unit; umount -l /srv/unit"
 same "$(findmnt -n -o FSTYPE /srv/unit | tail -n 1)" fuse.afflux
+echo "= $(systemd-analyze security --no-pager afflux-mount@srv-unit 2> /dev/null | grep -o 'Overall exposure level.*[0-9]')"
 cp $WORK/bytes /srv/unit/file
 sync /srv/unit/file
 systemctl kill -s KILL afflux-mount@srv-unit
