@@ -133,8 +133,9 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
         }
     }
     if now.files_failed > 0 {
-        let why = output::shown(device.last_error.as_deref().unwrap_or("unknown error"));
-        parts.push(format!("{} could not be written ({why})", units::plural(now.files_failed.into(), "file")));
+        // An error of one file, such as its owner's quota, is none of the device's.
+        let why = device.last_error.as_deref().map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
+        parts.push(format!("{} could not be written{why}", units::plural(now.files_failed.into(), "file")));
     }
     parts.join("   ")
 }

@@ -140,6 +140,10 @@ fn a_failing_device_says_why() {
     now.devices[0].status.files_failed = 1;
     let text = lines(&now, &now);
     assert!(text.contains("   1 file could not be written"), "{text}");
+    // As after a quota, which is none of the device's.
+    now.devices[0].last_error = None;
+    let text = lines(&now, &now);
+    assert!(text.contains("   1 file could not be written") && !text.contains("unknown"), "{text}");
 }
 
 #[test]
