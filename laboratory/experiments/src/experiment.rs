@@ -9,6 +9,8 @@ use std::fmt;
 use afflux_engine::settings::did_you_mean;
 use afflux_report::{Figure, Row, Table};
 
+use crate::labels::{self, Cells, SeenLabels};
+
 /// Most values in a list.
 const LIST_MAX: usize = 32;
 
@@ -32,7 +34,7 @@ pub struct OptionInfo {
 /// The request for a run.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Less of everything: enough for a look, not for a figure.
+    /// Fewer cases, each as long as it has to be.
     pub quick: bool,
     /// Whether to run on the hardware of this machine, beside or in place of the simulation.
     pub measured: bool,
@@ -53,6 +55,10 @@ pub trait Watch {
 /// The findings of an experiment, arranged for a reader.
 #[derive(Debug, Default)]
 pub struct Findings {
+    /// The origins of its figures, in a sentence.
+    pub labels: String,
+    /// What was proposed, what is found here, what is open: each with its word.
+    pub opening: Vec<(&'static str, String)>,
     /// The answer to the experiment's question, in a sentence with its figures.
     pub answer: String,
     /// Tables, first the published figures and ours side by side.
@@ -113,34 +119,14 @@ impl LabError {
     }
 }
 
-/// The origins of an experiment's figures, each in a part of a line.
-#[derive(Clone, Copy, Debug)]
-pub struct Labels {
-    /// From a source, or a cost that was chosen from it.
-    pub put_in: &'static str,
-    /// Chosen so that published figures come out.
-    pub chosen: &'static str,
-    /// What follows from these.
-    pub predicted: &'static str,
-    /// Published figures by which nothing was chosen.
-    pub hold_out: &'static str,
-}
-
-impl fmt::Display for Labels {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { put_in, chosen, predicted, hold_out } = self;
-        write!(f, "put in: {put_in}; chosen to match: {chosen}; predicted: {predicted}; hold-out: {hold_out}")
-    }
-}
-
 /// An experiment.
 pub struct Experiment {
     /// The name, as in `afflux-lab run NAME`.
     pub name: &'static str,
     /// The subject, in one line.
     pub about: &'static str,
-    /// The origins of its figures.
-    pub labels: Labels,
+    /// The origins of its figures; what the list does not name is predicted, or measured.
+    pub labels: &'static [Cells],
     /// The thread that the experiment repeats: title, author, list, date. If there is none, the source of its question.
     pub thread: &'static str,
     /// The words, names and units of the page that need an explanation, as Markdown: a heading with a paragraph each.
@@ -159,7 +145,42 @@ impl Experiment {
     /// # Errors
     /// When an option cannot be used, or a run fails.
     pub fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        (self.run)(request, watch)
+        let mut watch = LabelWatch { seen: SeenLabels::new(self.labels), watch };
+        let findings = (self.run)(request, &mut watch)?;
+        Ok(Findings { labels: watch.seen.line(), ..findings })
+    }
+
+    /// A figure's text with the mark of its label, as tables show it.
+    #[must_use]
+    pub fn marked(&self, row: &Row, name: &str, text: String) -> String {
+        labels::marked(text, labels::label_of(self.labels, row, name))
+    }
+
+    /// A row on one line, with the labels of its figures.
+    #[must_use]
+    pub fn json(&self, row: &Row) -> String {
+        labels::json(self.labels, row)
+    }
+}
+
+/// Looks at the labels of the rows that it passes on.
+struct LabelWatch<'a> {
+    seen: SeenLabels,
+    watch: &'a mut dyn Watch,
+}
+
+impl Watch for LabelWatch<'_> {
+    fn row(&mut self, row: &Row) {
+        self.seen.add(row);
+        self.watch.row(row);
+    }
+
+    fn step(&mut self, what: &str, done: f64) {
+        self.watch.step(what, done);
+    }
+
+    fn remark(&mut self, what: &str) {
+        self.watch.remark(what);
     }
 }
 

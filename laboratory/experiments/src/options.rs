@@ -105,6 +105,17 @@ impl<T: Clone> TypedOption<T> {
         request.list(&self.info, |text| self.read(text))
     }
 
+    /// The given values. If there are none, the defaults, or in a quick run those of the text `quick`.
+    ///
+    /// # Errors
+    /// [`LabError::Value`] when one is not in the range.
+    pub(crate) fn list_or_quick(&self, request: &Request, quick: &str) -> Result<Vec<T>, LabError> {
+        let is_quick = request.quick && !request.gives(&self.info);
+        let read =
+            |text: &str| self.list(&Request { given: vec![(self.info.name.to_owned(), text.to_owned())], ..*request });
+        if is_quick { read(quick) } else { self.list(request) }
+    }
+
     /// The given values, or `None` if the text is empty.
     ///
     /// # Errors

@@ -11,8 +11,11 @@ mod lines;
 use afflux_report::{Align, Cell, Row, Source, Table};
 
 use crate::experiment::{Findings, Watch};
+use crate::labels::{self, Cells};
+pub(crate) use crate::pick::Pick;
+use crate::pick::title_of;
+use crate::prose::{self, Fact, OPENING};
 pub(crate) use charts::{Along, ChartView, Within};
-pub(crate) use lines::Pick;
 use lines::{Line, lines};
 
 /// The title of a column, the figure's name in the rows, and digits after the point.
@@ -22,8 +25,13 @@ pub(crate) type Column = (&'static str, &'static str, usize);
 pub(crate) struct View {
     pub(crate) tables: &'static [TableView],
     pub(crate) charts: &'static [ChartView],
-    /// Paragraphs below headings, as Markdown: the runs, the conclusions, the gaps.
+    /// Paragraphs below headings, as Markdown: what was proposed, what is found, what is open, then the rest. A fact stands
+    /// there as `{{name}}`.
     pub(crate) text: &'static str,
+    /// What the paragraphs say of the rows.
+    pub(crate) facts: &'static [Fact],
+    /// The origins of the figures.
+    pub(crate) labels: &'static [Cells],
 }
 
 /// A table of those rows that have any of its figures.
@@ -66,12 +74,16 @@ impl View {
         let mut findings = Findings::default();
         for view in self.tables {
             for source in [Source::Measured, Source::Simulated] {
-                let found = table(view, &lines(rows, source, view.rows, view.names, &names_of(view.columns)), source);
+                let found = lines(rows, source, view.rows, view.names, &names_of(view.columns));
+                let found = table(view, self.labels, &found, source);
                 if view.is_detail { findings.details.extend(found) } else { findings.tables.extend(found) }
             }
         }
         findings.figures = self.charts.iter().flat_map(|view| charts::figures(view, rows)).collect();
-        findings.says = afflux_report::entries(self.text).into_iter().map(|(_, paragraph)| paragraph).collect();
+        findings.opening = prose::opening(self.text, self.facts, rows);
+        let rest = afflux_report::entries(self.text).into_iter().filter(|(heading, _)| !OPENING.contains(heading));
+        let rest = rest.map(|(_, paragraph)| prose::filled(&paragraph, self.facts, rows));
+        findings.says = rest.filter(|paragraph| !paragraph.is_empty()).collect();
         findings
     }
 }
@@ -80,7 +92,7 @@ fn names_of(columns: &[Column]) -> Vec<&'static str> {
     columns.iter().map(|(_, name, _)| *name).collect()
 }
 
-fn table(view: &TableView, lines: &[Line<'_>], source: Source) -> Option<Table> {
+fn table(view: &TableView, origins: &[Cells], lines: &[Line<'_>], source: Source) -> Option<Table> {
     if lines.is_empty() {
         return None;
     }
@@ -89,7 +101,7 @@ fn table(view: &TableView, lines: &[Line<'_>], source: Source) -> Option<Table> 
     let (same, differ): (Vec<usize>, Vec<usize>) = (0..view.names.len())
         .partition(|at| lines.len() > 1 && lines.iter().all(|line| line.names[*at] == lines[0].names[*at]));
     let mut columns = vec![(String::new(), Align::Left)];
-    columns.extend(differ.iter().map(|at| (view.names[*at].replace('_', " "), Align::Right)));
+    columns.extend(differ.iter().map(|at| (title_of(view.names[*at]), Align::Right)));
     let mut has = Vec::new();
     for (title, name, _) in view.columns {
         let own = lines.iter().any(|line| line.figure(name).is_some());
@@ -103,11 +115,15 @@ fn table(view: &TableView, lines: &[Line<'_>], source: Source) -> Option<Table> 
     }
     let columns: Vec<(&str, Align)> = columns.iter().map(|(title, align)| (title.as_str(), *align)).collect();
     let mut table = Table::new(format!("{}, {measured}", view.caption), &columns).named_by(1 + differ.len());
+    let mut used = Vec::new();
     for line in lines {
         let mut cells = vec![line.variant.to_owned()];
         cells.extend(differ.iter().map(|at| line.names[*at].clone()));
         for ((_, name, places), published) in view.columns.iter().zip(&has) {
-            cells.push(line.figure(name).map_or(String::new(), |figure| figure.text(*places)));
+            let label = line.label(origins, name);
+            let own = line.figure(name).map_or(String::new(), |figure| figure.text(*places));
+            used.extend((!own.is_empty()).then_some(label));
+            cells.push(labels::marked(own, label));
             if *published {
                 cells.push(line.published(name).map_or(String::new(), |figure| figure.text(*places)));
                 cells.push(line.off(name));
@@ -115,7 +131,7 @@ fn table(view: &TableView, lines: &[Line<'_>], source: Source) -> Option<Table> 
         }
         table.row(cells);
     }
-    let said = |at: &usize| format!("{} {}", view.names[*at].replace('_', " "), lines[0].names[*at]);
+    let said = |at: &usize| format!("{} {}", title_of(view.names[*at]), lines[0].names[*at]);
     let said: Vec<String> = same.iter().filter(|at| !lines[0].names[**at].is_empty()).map(said).collect();
     if !said.is_empty() {
         table.note(format!("In all: {}.", said.join(", ")));
@@ -123,6 +139,7 @@ fn table(view: &TableView, lines: &[Line<'_>], source: Source) -> Option<Table> 
     if !view.note.is_empty() {
         table.note(view.note);
     }
+    labels::note(&used).into_iter().for_each(|note| table.note(note));
     Some(table)
 }
 

@@ -83,6 +83,13 @@ impl Arguments {
         Self::from_arg_matches(&Self::described().get_matches()).unwrap_or_else(|error| error.exit())
     }
 
+    /// The help of a subcommand.
+    pub(crate) fn help_of(name: &str) -> String {
+        let mut command = Self::described();
+        command.build();
+        command.find_subcommand_mut(name).map(|it| it.render_help().to_string()).unwrap_or_default()
+    }
+
     /// The command with its whole help. Manual pages and completions are made from it, too.
     pub(crate) fn described() -> clap::Command {
         let knobs = listing("Knobs", knobs::of_simulation().all().map(|(_, info)| info.help_with(units::count)));
@@ -250,24 +257,30 @@ pub(crate) struct List {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  afflux-lab run s4 --html pages\n  afflux-lab run s4 --quick --json")]
+#[command(
+    after_help = "Examples:\n  afflux-lab run throttled --case recorded\n  afflux-lab run s4 --html pages\n  afflux-lab run s4 --help"
+)]
+#[command(disable_help_flag = true)]
 pub(crate) struct Run {
     /// A name of `afflux-lab list`
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
+    #[arg(value_name = "NAME", required_unless_present = "help")]
+    pub(crate) name: Option<String>,
+    /// Print help; after a NAME, the options and labels of that experiment
+    #[arg(short, long)]
+    pub(crate) help: bool,
     /// One JSON object a row, as soon as it is known
     #[arg(long)]
     pub(crate) json: bool,
     /// Write a page with tables and plots to DIR/NAME.html
     #[arg(long, value_name = "DIR")]
     pub(crate) html: Option<PathBuf>,
-    /// Less of everything: for a first look, not for figures
+    /// Fewer cases, each as long as it has to be
     #[arg(long)]
     pub(crate) quick: bool,
     /// Also run on this machine's hardware; needs root where a disk or a network must be slowed
     #[arg(long)]
     pub(crate) measured: bool,
-    /// Options of the experiment itself, as `afflux-lab list` shows them
+    /// Options of the experiment itself, as `afflux-lab run NAME --help` shows them
     #[arg(value_name = "--OPTION VALUE", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) options: Vec<String>,
 }

@@ -14,12 +14,12 @@ use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
 use std::time::Duration;
 
-use afflux_experiments::{Experiment, Findings, LabError, Labels, Request, Watch};
+use afflux_experiments::{Experiment, Findings, LabError, Label, OptionInfo, Request, Watch};
 use afflux_report::Row;
 use afflux_report::terminal::Terminal;
 use serde_json::json;
 
-use crate::args::{List, Run};
+use crate::args::{Arguments, List, Run};
 use afflux_report::command_line;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
@@ -28,36 +28,69 @@ use lines::Lines;
 /// Between two lines of progress, and before the first, if standard error is no terminal.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
+/// Where a newcomer begins: a recorded kernel beside its model, without hardware.
+const START: &str = "Start here: afflux-lab run throttled --case recorded
+    A real Linux 6.1 beside its law in the simulator, second by second. It takes half a minute.";
+
 pub(crate) fn list(args: &List) -> Outcome {
-    for experiment in afflux_experiments::EXPERIMENTS {
-        if args.json {
-            let options = experiment
-                .options
-                .iter()
-                .map(|it| json!({ "name": it.name, "value": it.value, "default": it.default, "doc": it.doc }));
-            let (name, about, measured) = (experiment.name, experiment.about, experiment.can_measure);
-            let options: Vec<_> = options.collect();
-            let Labels { put_in, chosen, predicted, hold_out } = experiment.labels;
-            let labels =
-                json!({ "put_in": put_in, "chosen_to_match": chosen, "predicted": predicted, "hold_out": hold_out });
-            output::say(
-                json!({ "name": name, "about": about, "labels": labels, "measured": measured, "options": options }),
-            );
-            continue;
-        }
-        output::say(format_args!("{:<12} {}\n    {}", experiment.name, experiment.about, experiment.labels));
-        for option in experiment.options {
-            let head = format!("--{} {}", option.name, option.value);
-            let default = if option.default.is_empty() { String::new() } else { format!(" [{}]", option.default) };
-            output::say(format_args!("    {head:<24} {}{default}", option.doc));
-        }
+    if args.json {
+        afflux_experiments::EXPERIMENTS.iter().for_each(|experiment| output::say(described(experiment)));
+        return Ok(());
     }
+    output::say(START);
+    for Experiment { name, about, .. } in afflux_experiments::EXPERIMENTS {
+        output::say(format_args!("{name:<14} {about}"));
+    }
+    output::say("The options of one: afflux-lab run NAME --help");
     Ok(())
 }
 
+fn described(experiment: &Experiment) -> serde_json::Value {
+    let option = |it: &OptionInfo| json!({ "name": it.name, "value": it.value, "default": it.default, "doc": it.doc });
+    let options: Vec<_> = experiment.options.iter().map(option).collect();
+    let (name, about, measured) = (experiment.name, experiment.about, experiment.can_measure);
+    json!({ "name": name, "about": about, "labels": labels(experiment), "measured": measured, "options": options })
+}
+
+/// The cells of each label, in words.
+fn labels(experiment: &Experiment) -> serde_json::Map<String, serde_json::Value> {
+    let of = |label: Label| {
+        let cells = experiment.labels.iter().filter(|cells| cells.label == label);
+        let mut words: Vec<&str> = cells.map(|cells| cells.what).collect();
+        words.dedup();
+        (label.words().to_owned(), words.into())
+    };
+    Label::ALL.into_iter().map(of).collect()
+}
+
+/// The thread, the options and the labels of an experiment.
+fn help(experiment: &Experiment) -> String {
+    let Experiment { name, about, thread, options, .. } = experiment;
+    let mut text = format!("{about}\n\n{thread}.\n\nOptions of afflux-lab run {name}:\n");
+    for option in *options {
+        let head = format!("--{} {}", option.name, option.value);
+        let default = if option.default.is_empty() { String::new() } else { format!(" [{}]", option.default) };
+        text.push_str(&format!("  {head:<26} {}{default}\n", option.doc));
+    }
+    text.push_str("\nFigures are predicted unless they are\n");
+    for (label, words) in labels(experiment) {
+        let words: Vec<&str> = words.as_array().into_iter().flatten().filter_map(|word| word.as_str()).collect();
+        if !words.is_empty() {
+            text.push_str(&format!("  {label}: {}\n", words.join(", ")));
+        }
+    }
+    text
+}
+
 pub(crate) fn run(args: &Run) -> Outcome {
-    let experiment =
-        afflux_experiments::experiment(&args.name).map_err(|error| Failure::wrong_use(error.to_string()))?;
+    let is_help = args.help || args.options.iter().any(|word| word == "--help" || word == "-h");
+    let Some(name) = &args.name else {
+        return Ok(output::say(Arguments::help_of("run")));
+    };
+    let experiment = afflux_experiments::experiment(name).map_err(|error| Failure::wrong_use(error.to_string()))?;
+    if is_help {
+        return Ok(output::say(help(experiment).trim_end()));
+    }
     let mut args = ExperimentRequest::read(args)?;
     let request = Request { quick: args.quick, measured: args.measured, given: std::mem::take(&mut args.given) };
     request.check(experiment).map_err(|error| Failure::wrong_use(error.to_string()))?;
@@ -71,7 +104,7 @@ pub(crate) fn run(args: &Run) -> Outcome {
     let rows = args.html.is_some().then(Vec::new);
     let terminal = stderr().is_terminal();
     let lines = (!terminal).then(|| Lines::start(SAID_EVERY, output::remark));
-    let mut watcher = Watcher { json: args.json, terminal, shown: false, lines, rows };
+    let mut watcher = Watcher { experiment, json: args.json, terminal, shown: false, lines, rows };
     let ended = experiment.run(&request, &mut watcher);
     watcher.clear();
     drop(watcher.lines.take());
@@ -153,13 +186,15 @@ impl ExperimentRequest {
 impl Run {
     /// Whether the experiment has a switch (an option without a value) of that name.
     fn has_switch(&self, name: &str) -> bool {
-        let options = afflux_experiments::experiment(&self.name).map_or(&[][..], |experiment| experiment.options);
+        let experiment = self.name.as_deref().unwrap_or_default();
+        let options = afflux_experiments::experiment(experiment).map_or(&[][..], |experiment| experiment.options);
         options.iter().any(|option| option.name == name && option.value.is_empty())
     }
 }
 
 /// Shows rows and progress.
 struct Watcher {
+    experiment: &'static Experiment,
     json: bool,
     terminal: bool,
     shown: bool,
@@ -184,7 +219,7 @@ impl Watch for Watcher {
         }
         if self.json {
             self.clear();
-            output::say(row);
+            output::say(self.experiment.json(row));
         }
     }
 
@@ -206,11 +241,21 @@ impl Watch for Watcher {
 }
 
 fn text(experiment: &Experiment, findings: &Findings, terminal: Terminal) -> String {
+    let opening = findings.opening.iter().map(|(word, text)| format!("{}: {text}\n", capital(word)));
     let answer = (!findings.answer.is_empty()).then(|| format!("{}\n", findings.answer));
-    let labels = format!("{}\n", experiment.labels);
+    let labels = format!("{}.\n", capital(&findings.labels));
     let tables = findings.tables.iter().chain(&findings.details).map(|table| table.text(terminal));
     let says = findings.says.iter().map(|sentence| format!("{sentence}\n"));
-    answer.into_iter().chain([labels]).chain(tables).chain(says).collect::<Vec<_>>().join("\n")
+    let name = format!("{}\n", experiment.about);
+    let parts = std::iter::once(name).chain(opening).chain(answer).chain([labels]).chain(tables).chain(says);
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+/// The text with a capital at its beginning.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    first + letters.as_str()
 }
 
 fn write_page(path: &Path, html: &str) -> Outcome {

@@ -50,6 +50,11 @@ impl Fields {
         }
     }
 
+    /// The names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
     /// The value of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::laws::{LAWS, Law};
 use crate::experiment::Findings;
+use crate::labels::{Cells, Label};
+use crate::pick;
 use crate::views::{Along, ChartView, Check, Column, Pick, TableView, View, Within, add_checks};
 
 /// Most points in one line of a plot.
@@ -74,7 +76,27 @@ const VIEW: View = View {
         bars("random: one write in a thousand takes longer", &[("load", "random")], "ms", "write_p999_ms"),
     ],
     text: include_str!("findings.md"),
+    facts: &[
+        ("own_backlog", |rows| {
+            figure_of(rows, &[("variant", "budget"), ("load", "stream"), ("device", "25MB/s")], "backlog_s")
+        }),
+        ("linux_backlog", |rows| {
+            figure_of(rows, &[("variant", "linux-6.1"), ("load", "stream"), ("device", "25MB/s")], "backlog_s")
+        }),
+        ("own_p999", |rows| {
+            figure_of(rows, &[("variant", "budget"), ("load", "stream"), ("device", "25MB/s")], "write_p999_ms")
+        }),
+    ],
+    labels: LABELS,
 };
+
+fn figure_of(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
+    pick::figure(rows, pick, name).map(|figure| format!("{figure:.1}"))
+}
+
+/// The origins of the figures.
+pub(super) const LABELS: &[Cells] =
+    &[Cells::of(Label::PutIn, "devices, loads, the laws' knobs", &["load", "device", "seconds", "memory_bytes"])];
 
 /// A cell that was run.
 pub(super) struct Cell {

@@ -22,19 +22,14 @@ use self::case::Case;
 use self::findings::Cell;
 use self::loads::RawRates;
 use self::plan::Plan;
-use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
 use crate::machine::row;
 
 /// The experiment.
 pub(crate) static BUDGET_TABLE: Experiment = Experiment {
     name: "budget",
     about: "The flush budget beside Linux, ZFS and a plain limit: every device, every load",
-    labels: Labels {
-        put_in: "devices, loads, the laws' knobs",
-        chosen: "nothing",
-        predicted: "all of it, by the simulator",
-        hold_out: "none",
-    },
+    labels: findings::LABELS,
     thread: "Thread: none: the flush budget is this project's. Beside it stand the law of 'IO-less dirty throttling', Wu Fengguang, \
          linux-kernel, 2010 and 2011, and the write throttle of OpenZFS",
     words: include_str!("words.md"),

@@ -10,6 +10,7 @@ use super::plan::Plan;
 use super::published::{self, Form};
 use crate::experiment::Findings;
 use crate::host_load::busy;
+use crate::labels::{Cells, Label};
 use crate::machine::rounded;
 use crate::views::{Along, ChartView, Pick, TableView, View, Within};
 
@@ -54,7 +55,12 @@ const VIEW: View = View {
         bars("32 files until durable", &[("load", "files")]),
     ],
     text: include_str!("findings.md"),
+    facts: &[],
+    labels: LABELS,
 };
+
+/// The origins of the figures.
+pub(super) const LABELS: &[Cells] = &[Cells::of(Label::PutIn, "the loads", &["load", "size_bytes", "block_bytes"])];
 
 pub(super) fn findings(plan: &Plan, mut rows: Vec<Row>, load: Option<(f64, usize)>) -> Findings {
     let rate = |row: &Row| row.metrics.get("mb_per_s").and_then(serde_json::Value::as_f64);

@@ -21,7 +21,7 @@ use afflux_report::{Fields, Row, Source};
 use afflux_scratch::Scratch;
 
 use crate::contenders::KernelWay;
-use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
 use crate::hardware::{KernelDebug, MemoryDisk};
 use crate::host_load;
 use crate::views::KeptRows;
@@ -32,12 +32,7 @@ use plan::{FileMedium, Load, Plan, Way};
 pub(crate) static CLASSES: Experiment = Experiment {
     name: "classes",
     about: "Four loads of writers: the engine beside buffered, RWF_DONTCACHE and O_DIRECT of this kernel",
-    labels: Labels {
-        put_in: "the loads",
-        chosen: "nothing",
-        predicted: "nothing, all of it is measured",
-        hold_out: "the posts' figures, of another machine",
-    },
+    labels: findings::LABELS,
     thread: "Thread: the series in which RWF_DONTCACHE has the flusher write, Jeff Layton, linux-fsdevel, version 6 of May 2026",
     words: include_str!("words.md"),
     options: plan::OPTIONS,

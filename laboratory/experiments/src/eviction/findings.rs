@@ -11,6 +11,7 @@ use super::device_time::{Case, Cost};
 use super::ratios::{Cell, ENGINES, POLICIES, Spread};
 use super::traces::TraceRow;
 use crate::experiment::Findings;
+use crate::labels::{Cells, Label};
 use crate::machine::{rounded, row};
 use crate::views::{Along, ChartView, Check, TableView, View, Within, add_checks};
 
@@ -117,7 +118,22 @@ const VIEW: View = View {
         },
     ],
     text: include_str!("findings.md"),
+    facts: &[],
+    labels: LABELS,
 };
+
+/// The origins of the figures.
+pub(super) const LABELS: &[Cells] = &[
+    Cells::of(Label::PutIn, "the generated patterns, the traces", &["generator", "trace", "cache_part"]),
+    Cells::of(
+        Label::HoldOut,
+        "the held-out traces",
+        &["pages_read", "disk_bytes_read", "disk_bytes_read_with_readahead"],
+    )
+    .only(&[("held_out", "1")]),
+    Cells::of(Label::Chosen, "readahead's accounts, by the other traces", &["disk_bytes_read_with_readahead"])
+        .only(&[("variant", "s3-window"), ("trace", "")]),
+];
 
 pub(super) fn findings(cells: &[Cell], cases: &[Case], traces: &[TraceRow], rows: &[Row]) -> Findings {
     let on_devices = rows.iter().filter(|row| row.params.get("device").is_some()).cloned();

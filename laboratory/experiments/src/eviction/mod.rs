@@ -19,7 +19,7 @@ use afflux_report::{Fields, Row, Source};
 use afflux_simulator::catalogue;
 use afflux_workloads::touches::{GENERATORS, Generator, Sizes, generator_named};
 
-use crate::experiment::{Experiment, Findings, LabError, Labels, OptionInfo, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 use crate::options::{self, TypedOption, info};
 use crate::views::KeptRows;
 use device_time::Case;
@@ -71,13 +71,8 @@ const OPTIONS: &[OptionInfo] =
 /// The experiment.
 pub(crate) static EVICTION: Experiment = Experiment {
     name: "eviction",
-    about: "Which page to evict: hit ratios beside ARC and Belady's, time on devices with dirty pages, and real traces",
-    labels: Labels {
-        put_in: "the generated patterns, the traces",
-        chosen: "the sizes of s3-window's queues, to earlier traces, and the accounts of readahead, to traces that are not held out",
-        predicted: "the rest, by the engine's own policies",
-        hold_out: "the held-out traces",
-    },
+    about: "Which page to evict: hits beside ARC and Belady's, time on devices with dirty pages, real traces",
+    labels: findings::LABELS,
     thread: "Thread: none. The policies are of papers: S3-FIFO (SOSP 2023), SIEVE (NSDI 2024), ARC (FAST 2003), Belady's (1966); \
          two lists are Linux's",
     words: include_str!("words.md"),

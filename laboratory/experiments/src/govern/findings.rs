@@ -10,6 +10,8 @@ use super::plan::{GovernRace, Plan, Subject};
 use super::{Look, Ran};
 use crate::experiment::Findings;
 use crate::host_load::busy;
+use crate::labels::{Cells, Label};
+use crate::pick::figure;
 use crate::statistics::median_and_range;
 use crate::views::{Check, Column, Pick, TableView, View, add_checks};
 
@@ -45,7 +47,20 @@ const VIEW: View = View {
     ],
     charts: &[],
     text: include_str!("findings.md"),
+    facts: &[
+        ("kernel_sync", |rows| sync(rows, &[("variant", "kernel"), ("race", "full-speed")])),
+        ("governed_sync", |rows| sync(rows, &[("variant", "governed"), ("race", "full-speed")])),
+    ],
+    labels: LABELS,
 };
+
+fn sync(rows: &[Row], pick: Pick) -> Option<String> {
+    figure(rows, pick, "sync_s").map(|seconds| format!("{seconds:.1}"))
+}
+
+/// The origins of the figures.
+pub(super) const LABELS: &[Cells] =
+    &[Cells::of(Label::PutIn, "the disk, the limit by hand", &["rate_bytes_per_s", "budget_ms", "seconds"])];
 
 /// The bound of a figure of the governor.
 #[derive(Clone, Copy)]

@@ -12,7 +12,7 @@ mod simulated;
 
 use afflux_report::{Fields, Row, Source};
 
-use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
 use crate::host_load::load;
 use crate::views::KeptRows;
 use plan::{GovernRace, Plan, Subject};
@@ -21,12 +21,7 @@ use plan::{GovernRace, Plan, Subject};
 pub(crate) static GOVERN: Experiment = Experiment {
     name: "govern",
     about: "A time budget for a disk of the stock kernel: without, with the right limit by hand, and governed",
-    labels: Labels {
-        put_in: "the disk, the limit by hand",
-        chosen: "nothing",
-        predicted: "the rows under linux-6.1; with --measured, those of this kernel are measured",
-        hold_out: "none",
-    },
+    labels: findings::LABELS,
     thread: "Thread: none. The kernel's limits that it sets are 'mm/block: add bdi sysfs knobs', Stefan Roesch, linux-mm, October 2022",
     words: include_str!("words.md"),
     options: plan::OPTIONS,

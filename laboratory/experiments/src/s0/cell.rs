@@ -40,11 +40,6 @@ impl Cell {
         SPEEDS.iter().find(|line| self.memory_mib == MEMORY_MIB && line.0 == self.size_mib)
     }
 
-    /// Whether more than one run counts, so that there is a deviation.
-    pub(super) fn has_scatter(&self) -> bool {
-        self.speed.samples > 1
-    }
-
     /// The mean of a figure over the runs.
     pub(super) fn mean(&self, of: impl Fn(&Ran) -> f64) -> f64 {
         self.runs.iter().map(of).sum::<f64>() / self.runs.len() as f64

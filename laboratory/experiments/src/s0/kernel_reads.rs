@@ -8,7 +8,7 @@ use afflux_kernels::{Path, Reads};
 use super::parts::BASE;
 
 /// Whether the path was counted by hand: let through at once, or after the write of one chunk.
-pub(super) fn is_shown(path: &Path) -> bool {
+pub(super) fn is_counted(path: &Path) -> bool {
     matches!(path.0.trim_end_matches('f'), "C" | "WC")
 }
 

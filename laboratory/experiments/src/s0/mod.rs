@@ -16,25 +16,25 @@ mod published;
 use afflux_kernels::{Path, Reads};
 use afflux_report::{Fields, Row};
 
-use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
 use crate::machine::{rounded, row};
 use crate::views::KeptRows;
 use cell::{Cell, PathsOf, middle};
 use mapped_writes::{Ran, Rig, Variant, run_many};
+#[cfg(test)]
+pub(crate) use parts::LIMIT_OF_ALL_ONLY;
 use parts::{AS_IT_IS, BASE};
 use plan::{Case, Plan, Planned};
 use published::{Line, gain};
 
+/// The form of the published column.
+const PATCHED: &str = "s0-july";
+
 /// The experiment.
 pub(crate) static S0: Experiment = Experiment {
     name: "s0",
-    about: "How often balance_dirty_pages reads hot shared counters, and what that costs a writer",
-    labels: Labels {
-        put_in: "CPUs, queue, laws",
-        chosen: "a page's cost (to 400 MB), the memory (to 600 MB before the patch), the disk's rate (to 700 to 900 MB before it), and the one change of sixteen that gives the patched column",
-        predicted: "500 MB, each posted form, the reads",
-        hold_out: "none: the thread prints no other machine",
-    },
+    about: "How often balance_dirty_pages reads shared counters, and how fast a writer stores near the limit",
+    labels: findings::LABELS,
     thread: "Thread: '[RFC][PATCH] mm: reorder balance_dirty_pages to improve (some) write performance', Richard Kennedy, \
          linux-kernel, 24 to 29 July 2009; merged in 2010 in another form",
     words: include_str!("words.md"),
@@ -52,7 +52,7 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     }
     let (_, paths) = run_all(&plan, &mut watch)?;
     for (variant, paths) in paths.iter().filter(|_| plan.has(Case::Reads)) {
-        for (path, calls) in paths.iter().filter(|(path, _)| kernel_reads::is_shown(path)) {
+        for (path, calls) in paths {
             watch.row(&path_row(variant, path, *calls));
         }
     }
@@ -69,7 +69,6 @@ fn speed_row(cell: &Cell, base: Option<f64>) -> Row {
     let metrics = Fields::new()
         .with("mib_per_s_mean", rounded(speed.mean, 3))
         .with("gain_percent", base.map(|base| rounded((speed.mean / base - 1.0) * 100.0, 1)))
-        .with("mib_per_s_sd", cell.has_scatter().then(|| rounded(speed.sd, 3)))
         .with("calls", rounded(cell.mean(|run| run.calls as f64), 1))
         .with("global_reads_per_call", per_call(0))
         .with("dirty_reads_per_call", per_call(1))
@@ -82,9 +81,16 @@ fn speed_row(cell: &Cell, base: Option<f64>) -> Row {
         .with("background_asked_s", cell.background_s().map(|s| rounded(s, 3)))
         .with("trace_hash", format!("{:016x}", runs[0].trace_hash))
         .with("kernel", runs[0].kernel.clone());
-    let mut params = Fields::new().with("case", cell.case.name()).with("size_mib", *size_mib).with("runs", runs.len());
+    let mut params = Fields::new()
+        .with("case", cell.case.name())
+        .with("size_mib", *size_mib)
+        .with("memory_mib", cell.memory_mib)
+        .with("runs", runs.len());
     if cell.is_changed() {
         params = params.with("change", cell.change.label);
+        if cell.case == Case::Speeds {
+            params = params.with("published_of", PATCHED);
+        }
     }
     if cell.others_mib > 0 {
         params = params.with("others_mib", cell.others_mib);
@@ -94,14 +100,14 @@ fn speed_row(cell: &Cell, base: Option<f64>) -> Row {
 
 /// The published figures beside a cell: its own column, and the gain of the patch.
 fn published(cell: &Cell, line: &Line) -> Fields {
-    let patched = cell.variant() == "s0-july" || cell.is_changed();
-    let [mean, sd] = match cell.case {
+    let patched = cell.variant() == PATCHED || cell.is_changed();
+    let [mean, _] = match cell.case {
         Case::Speeds if patched => line.2,
         Case::Speeds if cell.variant() == BASE => line.1,
         Case::Parts if cell.is_changed() => return Fields::new().with("gain_percent", rounded(gain(line), 1)),
         _ => return Fields::new(),
     };
-    let fields = Fields::new().with("mib_per_s_mean", mean).with("mib_per_s_sd", sd);
+    let fields = Fields::new().with("mib_per_s_mean", mean);
     if patched { fields.with("gain_percent", rounded(gain(line), 1)) } else { fields }
 }
 

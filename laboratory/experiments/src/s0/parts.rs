@@ -22,7 +22,7 @@ pub(super) const AS_IT_IS: &str = "as it is";
 /// The change that leaves a busy writer the whole share.
 pub(super) const NO_EIGHTH: &str = "no eighth off for the writer";
 /// The change that leaves only the limit of all devices.
-pub(super) const LIMIT_OF_ALL_ONLY: &str = "device not tested against its share";
+pub(crate) const LIMIT_OF_ALL_ONLY: &str = "device not tested against its share";
 
 const fn base(label: &'static str, parts: &'static [(Part, bool)]) -> Change {
     Change { label, variant: Variant { name: BASE, parts } }

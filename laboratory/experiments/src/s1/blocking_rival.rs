@@ -13,11 +13,12 @@ use afflux_engine::{Nanos, Platform};
 use afflux_kernels::{Sysctl, Task, release};
 use afflux_report::{Fields, Row};
 
+use super::machines::{DISK_CACHE_KIB, disk};
 use super::options::SharedOptions;
 use super::two_superblocks::NOTHING_WRITTEN;
 use crate::experiment::{LabError, Watch};
 use crate::kernel_machine::{KernelCosts, KernelMachine, KernelMachineOptions};
-use crate::machine::{Queue, Span, queued_model, rounded, row};
+use crate::machine::{Queue, Span, rounded, row};
 
 const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 8 << 30;
@@ -51,16 +52,22 @@ fn write_blocking(machine: &KernelMachine, name: &'static str) {
 
 /// With `rival`, the rival starts once the pool is at work, and so does a flusher beside it. Without it the pool has
 /// the disk alone.
-fn run_one(beside: RivalWriteback, rival: bool, queue: Queue, seed: u64) -> Result<Row, LabError> {
+fn run_one(
+    beside: RivalWriteback,
+    rival: bool,
+    (queue, cache_kib): (Queue, u64),
+    memory_bytes: u64,
+    seed: u64,
+) -> Result<Row, LabError> {
     let release = release("linux-2.6.31").map_err(LabError::failed)?;
     let machine = KernelMachine::boot(KernelMachineOptions {
         seed,
         cpus: CPUS,
         costs: COSTS,
-        memory_bytes: MEMORY_BYTES,
+        memory_bytes,
         release,
         sysctl: NOTHING_WRITTEN,
-        disks: &[queued_model("disk-82", queue)?],
+        disks: &[disk("disk-82", queue, cache_kib)?],
         queue,
         partitions: 1,
     })?;
@@ -103,10 +110,12 @@ fn run_one(beside: RivalWriteback, rival: bool, queue: Queue, seed: u64) -> Resu
 
 /// The case, for the experiment.
 pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), LabError> {
-    for (at, nr_requests) in [128, 2048].into_iter().enumerate() {
-        watch.step("blocking-rival", at as f64 / 2.0);
+    let mut queues = common.queues(&[(128, 64, DISK_CACHE_KIB), (2048, 64, DISK_CACHE_KIB)]);
+    queues.dedup();
+    for (at, queue) in queues.iter().enumerate() {
+        watch.step("blocking-rival", at as f64 / queues.len() as f64);
         for beside in [RivalWriteback::Pool, RivalWriteback::BlockingFlusher] {
-            watch.row(&run_one(beside, true, common.queue(nr_requests, 64), common.seed)?);
+            watch.row(&run_one(beside, true, *queue, common.memory_bytes(MEMORY_BYTES), common.seed)?);
         }
     }
     Ok(())

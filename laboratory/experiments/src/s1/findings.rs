@@ -6,8 +6,12 @@
 
 use afflux_report::{Axis, Figure, Plot, Quantity, Row, Series, Shape};
 
+use super::twelve_disks::{OWN_TO_RC1, SHARE_TEST_31, SHARE_TEST_32};
 use super::two_writers::{PLOTTED, Ran};
 use crate::experiment::Findings;
+use crate::labels::{Cells, Label};
+use crate::pick::{figure, fits};
+use crate::statistics::median_and_range;
 use crate::views::{Along, ChartView, Column, Pick, TableView, View, Within};
 
 const NAMES: &[&str] = &[
@@ -78,6 +82,12 @@ const VIEW: View = View {
         )
         .only(&[("case", "sync-of-two")]),
         flow("Twelve disks, 16 writers each", TWELVE_DISKS),
+        TableView::of(
+            "Twelve disks: rates compared",
+            NAMES,
+            &[("change, %", "change_percent", 1)],
+            "The memory and the disks of the published machine are not known, so only changes can be compared.",
+        ),
         flow("Beside a writer that waits for requests", &[("case", "blocking-rival")]),
         TableView::of(
             "A and B with 100,000 dirty pages each",
@@ -98,7 +108,45 @@ const VIEW: View = View {
         bars("Twelve disks: throughput", TWELVE_DISKS),
     ],
     text: include_str!("findings.md"),
+    facts: &[
+        ("pdflush_percent", |rows| percent(rows, PUBLISHED, "pdflush_share")),
+        ("queue_woken", |rows| percent(rows, PUBLISHED, "queue_fullness_mean")),
+        ("queue_polled", |rows| percent(rows, POLLED, "queue_fullness_mean")),
+        ("loss_31", |rows| between(rows, &[("variant", SHARE_TEST_31)])),
+        ("loss_32", |rows| between(rows, &[("variant", SHARE_TEST_32)])),
+        ("own", |rows| between(rows, &[("variant", OWN_TO_RC1)])),
+    ],
+    labels: LABELS,
 };
+
+/// Two writers at the published setting, with pdflush that is woken, and that polls.
+const PUBLISHED: Pick =
+    &[("variant", "linux-2.6.31"), ("case", "two-writers"), ("nr_requests", "2048"), ("request_kib", "64")];
+const POLLED: Pick =
+    &[("variant", "linux-2.6.31-plain-100ms"), ("case", "two-writers"), ("nr_requests", "2048"), ("request_kib", "64")];
+
+fn percent(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
+    figure(rows, pick, name).map(|share| format!("{:.0}", share * 100.0))
+}
+
+/// The least and the most of a change.
+fn between(rows: &[Row], pick: Pick) -> Option<String> {
+    let found = rows.iter().filter(|row| fits(row, pick)).filter_map(|row| row.metrics.get("change_percent")?.as_f64());
+    let [_, least, most] = median_and_range(found.collect())?;
+    Some(if least < most { format!("{least:+.1} to {most:+.1} %") } else { format!("{least:+.1} %") })
+}
+
+/// The origins of the figures.
+pub(super) const LABELS: &[Cells] = &[
+    Cells::of(
+        Label::PutIn,
+        "machines, queues, request sizes, disks, places of files, CPU time",
+        &["nr_requests", "request_kib", "disk_cache_kib", "disk_mb_per_s", "memory_mib", "cpu_ms_per_mb", "file_bytes"],
+    ),
+    Cells::of(Label::HoldOut, "what the test on the share costs flushers", &["change_percent"])
+        .only(&[("variant", SHARE_TEST_32)])
+        .beside_published(),
+];
 
 pub(super) fn findings(rows: &[Row], plotted: &[Ran]) -> Findings {
     let mut findings = VIEW.findings(rows);

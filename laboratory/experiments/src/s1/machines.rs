@@ -281,13 +281,19 @@ impl Machine {
     }
 }
 
-/// Makes all runs of a case, each with its variant and setting.
-pub(super) fn each<T>(
+/// Makes all runs of a case, each with its variant and setting. An option may have made several equal; one is run.
+pub(super) fn each<T: PartialEq>(
     watch: &mut dyn Watch,
     case: &str,
     runs: Vec<(&'static Variant, T)>,
     mut run: impl FnMut(&Variant, T) -> Result<Row, LabError>,
 ) -> Result<(), LabError> {
+    let runs = runs.into_iter().fold(Vec::<(&Variant, T)>::new(), |mut distinct, (variant, setting)| {
+        if !distinct.iter().any(|(other, known)| other.name == variant.name && *known == setting) {
+            distinct.push((variant, setting));
+        }
+        distinct
+    });
     let all = runs.len() as f64;
     for (at, (variant, setting)) in runs.into_iter().enumerate() {
         watch.step(&format!("{case}: {}", variant.name), at as f64 / all);

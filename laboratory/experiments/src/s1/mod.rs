@@ -14,7 +14,7 @@ mod twelve_disks;
 mod two_superblocks;
 mod two_writers;
 
-use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
 use crate::views::KeptRows;
 use options::{Case, SharedOptions};
 
@@ -22,12 +22,7 @@ use options::{Case, SharedOptions};
 pub(crate) static S1: Experiment = Experiment {
     name: "s1",
     about: "Flushers by device that block for requests, against pdflush and congestion",
-    labels: Labels {
-        put_in: "machines, request sizes, places of files, CPU time",
-        chosen: "in twelve-disks the disks' 60 MB/s and requests of 64 KB",
-        predicted: "differences between kernels",
-        hold_out: "in twelve-disks the second pair, 484 and 450 MB/s, and the size of a writer's piece",
-    },
+    labels: findings::LABELS,
     thread: "Thread: 'regression in page writeback', begun by Shaohua Li, linux-kernel, 22 and 23 September 2009 (Wu Fengguang, \
          Chris Mason, Andrew Morton)",
     words: include_str!("words.md"),

@@ -20,19 +20,35 @@ const MEMORY_BYTES: u64 = 4 << 30;
 const CPU_MS_PER_MB: f64 = 1.0;
 /// Pages of each file.
 const PAGES: u64 = 250_000;
-const QUICK_PAGES: u64 = 50_000;
+/// Requests, KiB of a request, KiB of a disk's cache. A quick run has the last two, where a sleep outlasts the queue.
+const QUEUES: [(u64, u64, u64); 8] = [
+    (2048, 64, DISK_CACHE_KIB),
+    (2048, 64, 0),
+    (2048, 24, DISK_CACHE_KIB),
+    (2048, 24, 0),
+    (128, 64, DISK_CACHE_KIB),
+    (128, 64, 0),
+    (128, 24, DISK_CACHE_KIB),
+    (128, 24, 0),
+];
 const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
 /// Most looks: five minutes of them.
 const LOOKS_MAX: u64 = 30_000;
 
-pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u64, seed: u64) -> Result<Row, LabError> {
+fn run_one(
+    variant: &Variant,
+    (queue, cache_kib): (Queue, u64),
+    memory_bytes: u64,
+    pages: u64,
+    seed: u64,
+) -> Result<Row, LabError> {
     let machine = Machine::new(
         variant,
         Parameters {
             seed,
             cpus: CPUS,
             cpu_ms_per_mb: CPU_MS_PER_MB,
-            memory_bytes: MEMORY_BYTES,
+            memory_bytes,
             sysctl: NOTHING_WRITTEN,
             disks: vec![disk("lvm-5-disks", queue, cache_kib)?],
             queue,
@@ -78,19 +94,10 @@ pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u6
 /// The case, for the experiment.
 pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), LabError> {
     let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];
-    let (queues, pages) = if common.quick { (&[128][..], QUICK_PAGES) } else { (&[2048, 128][..], PAGES) };
-    let mut runs = Vec::new();
-    for &nr_requests in queues {
-        for request_kib in [64, 24] {
-            for cache_kib in [DISK_CACHE_KIB, 0] {
-                let setting = (common.queue(nr_requests, request_kib), cache_kib);
-                runs.extend(variants.map(|variant| (variant, setting)));
-            }
-        }
-    }
-    each(watch, "pool-alone", runs, |variant, (queue, cache_kib)| {
-        run_one(variant, queue, cache_kib, pages, common.seed)
-    })
+    let queues = common.queues(if common.quick { &QUEUES[6..] } else { &QUEUES });
+    let memory_bytes = common.memory_bytes(MEMORY_BYTES);
+    let runs = queues.into_iter().flat_map(|setting| variants.map(|variant| (variant, setting))).collect();
+    each(watch, "pool-alone", runs, |variant, setting| run_one(variant, setting, memory_bytes, PAGES, common.seed))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
 
 /// The order of sync over the disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Passes {
+enum Passes {
     /// Waits for each disk before the next begins.
     One,
     /// Begins all disks, then waits for them.
@@ -78,16 +78,23 @@ fn sync_files(machine: &ExperimentMachine, files: [&File; 2], passes: Passes) ->
     machine.run(both)?.map_err(LabError::failed)
 }
 
-pub(super) fn run_one(variant: &Variant, passes: Passes, queue: Queue, pages: u64, seed: u64) -> Result<Row, LabError> {
+fn run_one(
+    variant: &Variant,
+    (queue, cache_kib): (Queue, u64),
+    passes: Passes,
+    memory_bytes: u64,
+    pages: u64,
+    seed: u64,
+) -> Result<Row, LabError> {
     let machine = Machine::new(
         variant,
         Parameters {
             seed,
             cpus: CPUS,
             cpu_ms_per_mb: CPU_MS_PER_MB,
-            memory_bytes: MEMORY_BYTES,
+            memory_bytes,
             sysctl: NOTHING_WRITTEN,
-            disks: vec![disk("disk-82", queue, DISK_CACHE_KIB)?; 2],
+            disks: vec![disk("disk-82", queue, cache_kib)?; 2],
             queue,
             partitions: 1,
         },
@@ -112,8 +119,9 @@ pub(super) fn run_one(variant: &Variant, passes: Passes, queue: Queue, pages: u6
 pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), LabError> {
     let runs = [Passes::One, Passes::Two].into_iter();
     let runs = runs.flat_map(|passes| VARIANTS.map(|variant| (variant, passes))).collect();
+    let (memory_bytes, queue) = (common.memory_bytes(MEMORY_BYTES), common.queues(&[(128, 512, DISK_CACHE_KIB)])[0]);
     each(watch, "sync-of-two", runs, |variant, passes| {
-        run_one(variant, passes, common.queue(128, 512), PAGES, common.seed)
+        run_one(variant, queue, passes, memory_bytes, PAGES, common.seed)
     })
 }
 

@@ -45,6 +45,11 @@ pub(super) enum WritingTrigger {
 /// Pages that are dirtied last: one allowance, so that the law is asked once. They are A's. In 2.6.32 a writer wakes the
 /// flusher of its own device alone, so there B has such pages, too.
 pub(super) const LAST_PAGES: u64 = 1024;
+/// Requests, KiB of a request, KiB of a disk's cache.
+const QUEUES: [(u64, u64, u64); 4] =
+    [(128, 64, DISK_CACHE_KIB), (128, 512, DISK_CACHE_KIB), (2048, 64, DISK_CACHE_KIB), (2048, 512, DISK_CACHE_KIB)];
+/// Queues that last a third of a sleep.
+const SHORT_QUEUES: [(u64, u64, u64); 2] = [(128, 24, DISK_CACHE_KIB), (128, 24, 0)];
 /// Bytes that background writeback may leave dirty.
 const LEFT_BYTES: u64 = 64 << 10;
 
@@ -60,11 +65,10 @@ pub(super) fn seconds(ns: u64) -> f64 {
     rounded(ns as f64 / Nanos::SECOND as f64, 3)
 }
 
-pub(super) fn run_one(
+fn run_one(
     variant: &Variant,
-    begun: WritingTrigger,
-    queue: Queue,
-    cache_kib: u64,
+    (queue, cache_kib, begun): (Queue, u64, WritingTrigger),
+    memory_bytes: u64,
     pages: u64,
     seed: u64,
 ) -> Result<Row, LabError> {
@@ -74,7 +78,7 @@ pub(super) fn run_one(
             seed,
             cpus: CPUS,
             cpu_ms_per_mb: CPU_MS_PER_MB,
-            memory_bytes: MEMORY_BYTES,
+            memory_bytes,
             sysctl: Sysctl {
                 writeback_centisecs: if begun == WritingTrigger::Periodic { 100 } else { 0 },
                 ..NOTHING_WRITTEN
@@ -144,24 +148,16 @@ pub(super) fn run_one(
 
 /// The case, for the experiment.
 pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), LabError> {
-    let mut runs = Vec::new();
-    let mut add = |queue: Queue, cache_kib: u64, begun| {
-        runs.extend(VARIANTS.map(|variant| (variant, (queue, cache_kib, begun))));
+    let of = |queues: &[(u64, u64, u64)], all_begun: &[WritingTrigger]| {
+        let settings = common.queues(queues).into_iter().flat_map(|(queue, cache_kib)| {
+            all_begun.iter().map(move |begun| (queue, cache_kib, *begun)).collect::<Vec<_>>()
+        });
+        settings.flat_map(|setting| VARIANTS.map(|variant| (variant, setting))).collect::<Vec<_>>()
     };
-    for nr_requests in [128, 2048] {
-        for request_kib in [64, 512] {
-            for begun in [WritingTrigger::Background, WritingTrigger::Periodic] {
-                add(common.queue(nr_requests, request_kib), DISK_CACHE_KIB, begun);
-            }
-        }
-    }
-    // A queue that lasts a third of a sleep.
-    for cache_kib in [DISK_CACHE_KIB, 0] {
-        add(common.queue(128, 24), cache_kib, WritingTrigger::Background);
-    }
-    each(watch, "two-superblocks", runs, |variant, (queue, cache_kib, begun)| {
-        run_one(variant, begun, queue, cache_kib, PAGES, common.seed)
-    })
+    let mut runs = of(&QUEUES, &[WritingTrigger::Background, WritingTrigger::Periodic]);
+    runs.extend(of(&SHORT_QUEUES, &[WritingTrigger::Background]));
+    let memory_bytes = common.memory_bytes(MEMORY_BYTES);
+    each(watch, "two-superblocks", runs, |variant, setting| run_one(variant, setting, memory_bytes, PAGES, common.seed))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub(super) const PLOTTED: usize = 10;
 const LOOKS_MAX: u64 = 36_000;
 
 /// The parameters of a run.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) struct Setting {
     pub(super) queue: Queue,
     /// KiB of each disk's write cache.
@@ -39,6 +39,7 @@ pub(super) struct Setting {
     pub(super) cpu_ms_per_mb: f64,
     /// Bytes of each file.
     pub(super) file_bytes: u64,
+    pub(super) memory_bytes: u64,
 }
 
 /// A run with its samples for plots.
@@ -58,14 +59,14 @@ impl Ran {
 }
 
 pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<Ran, LabError> {
-    let Setting { queue, cache_kib, cpu_ms_per_mb, file_bytes } = setting;
+    let Setting { queue, cache_kib, cpu_ms_per_mb, file_bytes, memory_bytes } = setting;
     let machine = Machine::new(
         variant,
         Parameters {
             seed,
             cpus: CPUS,
             cpu_ms_per_mb,
-            memory_bytes: MEMORY_BYTES,
+            memory_bytes,
             sysctl: Sysctl::default(),
             disks: vec![disk("lvm-5-disks", queue, cache_kib)?],
             queue,
@@ -104,6 +105,7 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
         .with("disk_cache_kib", cache_kib)
         .with("cpu_ms_per_mb", cpu_ms_per_mb)
         .with("file_bytes", file_bytes)
+        .with("memory_mib", memory_bytes >> 20)
         .with("allocate_at_submission", queue.at_submission)
         .with("seed", seed);
     machine.until_ended(&writers, LOOK_NS)?;
@@ -122,23 +124,38 @@ fn read_back(machine: &Machine, files: &[OwnFile], file_bytes: u64) -> Result<[T
     machine.read(files, first..first + READ_BYTES_MAX.min(file_bytes / 2), CALL_BYTES)
 }
 
+/// Requests, KiB of a request, KiB of a disk's cache. The first is the published one; the caches hide a sleep that outlasts the
+/// queue, so the last has none.
+const QUEUES: [(u64, u64, u64); 5] = [
+    (2048, 64, DISK_CACHE_KIB),
+    (2048, 24, DISK_CACHE_KIB),
+    (128, 64, DISK_CACHE_KIB),
+    (128, 24, DISK_CACHE_KIB),
+    (128, 24, 0),
+];
+/// A quick run has the first and the last. Its files are long enough that the pool has its part: with 1 GB, all of it fits
+/// below the limit.
+const QUICK_QUEUES: [(u64, u64, u64); 2] = [QUEUES[0], QUEUES[4]];
+const FILE_BYTES: u64 = 32_000_000_000;
+const QUICK_FILE_BYTES: u64 = 4_000_000_000;
+
 /// The parameters of all runs.
 fn settings(common: &SharedOptions) -> Vec<Setting> {
-    let file_bytes = common.file_bytes.unwrap_or(if common.quick { 1_000_000_000 } else { 32_000_000_000 });
+    let (queues, default) =
+        if common.quick { (&QUICK_QUEUES[..], QUICK_FILE_BYTES) } else { (&QUEUES[..], FILE_BYTES) };
+    let (file_bytes, memory_bytes) = (common.file_bytes.unwrap_or(default), common.memory_bytes(MEMORY_BYTES));
     // A slower CPU changes how full the queue is, and hardly the throughput.
     let cpus_ms_per_mb = if common.quick { &[1.0][..] } else { &[1.0, 2.5] };
-    let mut settings = Vec::new();
-    for nr_requests in [2048, 128] {
-        for request_kib in [64, 24] {
-            for &cpu_ms_per_mb in cpus_ms_per_mb {
-                let queue = common.queue(nr_requests, request_kib);
-                settings.push(Setting { queue, cache_kib: DISK_CACHE_KIB, cpu_ms_per_mb, file_bytes });
-            }
-        }
-    }
-    // The disks' caches hide a sleep that outlasts the queue, so this setting also runs without caches.
-    settings.push(Setting { queue: common.queue(128, 24), cache_kib: 0, cpu_ms_per_mb: 1.0, file_bytes });
-    settings
+    let of = |(queue, cache_kib): (Queue, u64)| {
+        cpus_ms_per_mb.iter().map(move |cpu_ms_per_mb| Setting {
+            queue,
+            cache_kib,
+            cpu_ms_per_mb: *cpu_ms_per_mb,
+            file_bytes,
+            memory_bytes,
+        })
+    };
+    common.queues(queues).into_iter().flat_map(of).collect()
 }
 
 /// The case, for the experiment; returns the runs of the first setting for plots.

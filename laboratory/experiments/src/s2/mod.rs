@@ -20,7 +20,7 @@ mod variants;
 
 use afflux_report::{Fields, Row, Source};
 
-use crate::experiment::{Experiment, Findings, LabError, Labels, OptionInfo, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 use crate::options::{self, TypedOption, info};
 use crate::statistics::{Repetition, compare};
 use crate::views::KeptRows;
@@ -65,12 +65,7 @@ const OPTIONS: &[OptionInfo] = &[CONTENTS.info, DRAIN.info, LOOPS.info, THREADS.
 pub(crate) static S2: Experiment = Experiment {
     name: "s2",
     about: "A page allocator whose fast path searches nothing, and its drain",
-    labels: Labels {
-        put_in: "the loops, from what each benchmark asks of an allocator",
-        chosen: "nothing",
-        predicted: "the counts of list heads; the gains are measured",
-        hold_out: "every published gain",
-    },
+    labels: findings::LABELS,
     thread: "Thread: '[RFC PATCH 0/3] Reduce searching in the page allocator fast-path', Mel Gorman, linux-mm, 18 August 2009",
     words: include_str!("words.md"),
     options: OPTIONS,
@@ -174,9 +169,6 @@ fn row(measured: &Measured, variant: usize) -> Row {
     if variant > 0 {
         metrics.push("gain_percent", measured.gain_percent(variant));
         metrics.push("significant", measured.gain_percent(variant).is_some());
-    }
-    if name == "ZoneTunables" {
-        metrics.push("agrees_with_published", published::agreement(measured.work, measured.gain_percent(variant)));
     }
     Row {
         experiment: "s2".to_owned(),

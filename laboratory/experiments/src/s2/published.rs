@@ -1,4 +1,4 @@
-//! The published figures of S2, and whether ours agree.
+//! The published figures of S2.
 //!
 //! Owns: the table of the series' announcement (18 August 2009) and the figures of the shorter series that followed it
 //! (28 August 2009, patches 1 and 2).
@@ -48,21 +48,7 @@ impl PublishedGain {
             other => json!(other.text()),
         }
     }
-
-    /// Whether our gain agrees with this result; `None` stands for no significant gain.
-    pub(super) fn agrees(self, gain_percent: Option<f64>) -> bool {
-        match (self, gain_percent) {
-            (Nothing, gain) => gain.is_none_or(|gain| gain.abs() < NOISE_PERCENT),
-            (_, None) => false,
-            (Percent(said), Some(gain)) => (said > 0.0) == (gain > 0.0),
-            (Range(..) | Gains, Some(gain)) => gain > 0.0,
-            (Losses, Some(gain)) => gain < 0.0,
-        }
-    }
 }
-
-/// The author counts differences up to this as noise: his intervals are 1 % to each side of both means.
-const NOISE_PERCENT: f64 = 2.0;
 
 /// A line of the table.
 struct Line {
@@ -125,11 +111,4 @@ pub(super) fn fields(work: LoopKind, variant: &str) -> Fields {
         fields.push(name("tcp_", "x86-64"), said.value());
     }
     fields
-}
-
-/// With how many of the published results for a loop our gain by the whole series agrees.
-pub(super) fn agreement(work: LoopKind, gain_percent: Option<f64>) -> String {
-    let said: Vec<PublishedGain> = TABLE.iter().filter(|line| line.work == work).flat_map(|line| line.said).collect();
-    let same = said.iter().filter(|said| said.agrees(gain_percent)).count();
-    format!("{same} of {}", said.len())
 }

@@ -119,19 +119,6 @@ fn a_counting_run_says_nothing() {
 }
 
 #[test]
-fn gains_agree_with_what_was_said_by_their_sign() {
-    use published::PublishedGain;
-    assert!(
-        PublishedGain::Nothing.agrees(None)
-            && PublishedGain::Nothing.agrees(Some(-1.5))
-            && !PublishedGain::Nothing.agrees(Some(4.0))
-    );
-    assert!(PublishedGain::Range(3.0, 6.0).agrees(Some(1.0)) && !PublishedGain::Range(3.0, 6.0).agrees(None));
-    assert!(PublishedGain::Percent(-12.56).agrees(Some(-3.0)) && !PublishedGain::Percent(-12.56).agrees(Some(3.0)));
-    assert!(PublishedGain::Losses.agrees(Some(-3.0)) && PublishedGain::Gains.agrees(Some(3.0)));
-}
-
-#[test]
 fn what_a_run_takes_beside_its_operations_is_not_counted() {
     assert_eq!(instructions::each((100, 5_000 + 100 * 7), (300, 5_000 + 300 * 7)), 7.0);
 }

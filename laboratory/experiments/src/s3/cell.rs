@@ -1,8 +1,9 @@
 //! One form of reclaim under the load: its figures, scaled to whole files, and its row.
 //!
 //! Owns: figures computed from a run's counts. Does not own: the runs (`run`, `own`), the published figures.
-//! Invariants: counts and times that grow with the file are multiplied by `part`, of which a run reads one. Means,
-//! shares and quantiles of single waits are not.
+//! Invariants: times that grow with the file are multiplied by `part`, of which a run reads one. So are counts of reclaim, but
+//! only for the pages that are read after memory is full ([`Cell::times`]). Means, shares and quantiles of single waits are
+//! not.
 
 use afflux_kernels::mm::Event;
 use afflux_report::{Fields, Row};
@@ -11,7 +12,7 @@ use super::plan::{OWN, Plan, Variant};
 use super::run::{self, Load, Outcome, Start, TaskAccount};
 use super::{own, published};
 use crate::experiment::LabError;
-use crate::machine::{rounded, row};
+use crate::machine::{PAGE_BYTES, rounded, row};
 
 /// The name of the counter for failed requests for slabs.
 const SLAB_FAILURES: &str = Event::SlabAllocFail.name();
@@ -53,6 +54,15 @@ impl Cell {
         self.variant == OWN
     }
 
+    /// How many times as much the whole load reclaims as the part that was read. The pages that fill memory at first come once in
+    /// both, and nobody reclaims for them.
+    pub(super) fn times(&self) -> f64 {
+        let pages = |file_bytes: u64| (self.load.readers as u64 * (file_bytes / PAGE_BYTES)) as f64;
+        let filled = if self.load.is_held() { 0.0 } else { f64::from(run::page_frames(self.load.memory_bytes)) };
+        let part = pages(self.load.file_bytes / self.part) - filled;
+        if part > 0.0 { (pages(self.load.file_bytes) - filled) / part } else { self.part as f64 }
+    }
+
     /// A count by the kernel's name, for whole files; 0 if this form has no such count.
     pub(super) fn count(&self, name: &str) -> f64 {
         self.counted(name).unwrap_or(0.0)
@@ -65,26 +75,26 @@ impl Cell {
             let found = self.outcome.counts.iter().find(|(known, _)| *known == name);
             found.map(|(_, count)| *count as f64)
         };
-        let whole = of(name)? * self.part as f64;
+        let whole = of(name)? * self.times();
         Some(match name {
             // Counted at a reader's start, so it does not grow with the file.
             SLAB_FAILURES => of(name)?,
-            "nr_alloc_fail" => whole + of(SLAB_FAILURES).unwrap_or(0.0),
-            _ => whole,
+            "nr_alloc_fail" => whole.round() + of(SLAB_FAILURES).unwrap_or(0.0),
+            _ => whole.round(),
         })
     }
 
     /// Interrupts of all CPUs.
     pub(super) fn ipis(&self) -> f64 {
-        (self.outcome.interrupts.iter().sum::<u64>() * self.part) as f64
+        (self.outcome.interrupts.iter().sum::<u64>() as f64 * self.times()).round()
     }
 
     pub(super) fn reclaims_a_reader(&self) -> f64 {
-        (self.outcome.delays.count * self.part) as f64 / self.load.readers as f64
+        self.outcome.delays.count as f64 * self.times() / self.load.readers as f64
     }
 
     pub(super) fn reclaim_ms_a_reader(&self) -> f64 {
-        ms(self.outcome.delays.ns) * self.part as f64 / self.load.readers as f64
+        ms(self.outcome.delays.ns) * self.times() / self.load.readers as f64
     }
 
     /// The time of one direct reclaim, its waits for a CPU included.

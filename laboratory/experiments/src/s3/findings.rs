@@ -4,14 +4,17 @@
 //! Does not own: the figures (`cell`), the goals (`goals`).
 //! Invariants: figures of single tasks are those of the median reader, and of each published task.
 
-use afflux_report::{Fields, Quantity, Row};
+use afflux_report::{Fields, Quantity, Row, units};
 
 use super::cell::{Cell, ms};
 use super::goals::goals;
+use super::plan::OWN;
 use super::published::{self, Delays};
 use crate::experiment::Findings;
+use crate::labels::{Cells, Label};
 use crate::machine::{rounded, row};
-use crate::views::{Along, ChartView, TableView, View, Within, add_checks};
+use crate::pick::figure;
+use crate::views::{Along, ChartView, Pick, TableView, View, Within, add_checks};
 
 const NAMES: &[&str] = &["readers", "file_bytes", "memory_bytes", "cpus", "start", "read_part"];
 
@@ -89,7 +92,63 @@ const VIEW: View = View {
         ),
     ],
     text: include_str!("findings.md"),
+    facts: &[
+        ("stalls_base", |rows| whole(rows, &[("variant", "base")], "allocstall")),
+        ("stalls_high", |rows| whole(rows, &[("variant", "wmark-high")], "allocstall")),
+        ("delay_base", |rows| whole(rows, &[("variant", "base")], "reclaim_delay_ms_avg")),
+        ("delay_high", |rows| whole(rows, &[("variant", "wmark-high")], "reclaim_delay_ms_avg")),
+        ("delay_limited", |rows| whole(rows, &[("variant", "time-limit-100ms")], "reclaim_delay_ms_avg")),
+        ("stalls_own", |rows| whole(rows, &[("variant", OWN)], "allocstall")),
+        ("interactive_base", |rows| tenth(rows, &[("variant", "base")], "interactive_wait_ms_avg")),
+        ("interactive_high", |rows| tenth(rows, &[("variant", "wmark-high")], "interactive_wait_ms_avg")),
+        ("failures_one_task", |rows| whole(rows, &[("variant", "base"), ("start", "one-task")], "nr_alloc_fail")),
+    ],
+    labels: LABELS,
 };
+
+/// The published figures of loads by which nothing was chosen.
+const HELD_OUT: &[&str] = &["nr_alloc_fail", "allocstall", "function_call_ipis", "reclaim_delay_ms_avg"];
+
+fn whole(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
+    figure(rows, pick, name).map(|count| units::count(count.round() as u64))
+}
+
+fn tenth(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
+    figure(rows, pick, name).map(|count| format!("{count:.1}"))
+}
+
+/// The origins of the figures.
+pub(super) const LABELS: &[Cells] = &[
+    Cells::of(
+        Label::PutIn,
+        "the machine, the files, a page's CPU time in all and so the total",
+        &["readers", "file_bytes", "memory_bytes", "cpus", "drift_frames", "total_s"],
+    ),
+    Cells::of(Label::PutIn, "the time in which readers start", &["start_s"]).only(&[("start", "evenly")]),
+    Cells::of(Label::HoldOut, "the start", &["start_s"]).only(&[("start", "shell")]).beside_published(),
+    Cells::of(Label::HoldOut, "100 readers", HELD_OUT).only(&[("readers", "100")]).beside_published(),
+    Cells::of(Label::HoldOut, "one task over many files", HELD_OUT).only(&[("start", "one-task")]).beside_published(),
+    Cells::of(Label::HoldOut, "keep-freed-pages", HELD_OUT).only(&[("variant", "keep-freed-pages")]).beside_published(),
+    Cells::of(
+        Label::HoldOut,
+        "kswapd",
+        &[
+            "kswapd_steal",
+            "pageoutrun",
+            "kswapd_low_wmark_hit_quickly",
+            "kswapd_high_wmark_hit_quickly",
+            "kswapd_skip_congestion_wait",
+        ],
+    )
+    .beside_published(),
+    Cells::of(Label::Chosen, "the level of stalls (by the memory for pages)", &["allocstall"])
+        .only(&[("variant", "base")])
+        .beside_published(),
+    Cells::of(Label::Chosen, "the level of delays (by the parts of a page's time)", &["reclaim_delay_ms_avg"])
+        .only(&[("variant", "base")])
+        .beside_published(),
+    Cells::of(Label::Chosen, "slabs_scanned (by 28 objects in other caches)", &["slabs_scanned"]).beside_published(),
+];
 
 pub(super) fn findings(cells: &[Cell], rows: &[Row]) -> Findings {
     let all: Vec<Row> = rows.iter().cloned().chain(cells.iter().flat_map(getdelays)).collect();
@@ -121,12 +180,13 @@ fn getdelays(cell: &Cell) -> Vec<Row> {
         printed.map(|(at, task)| task_row(cell.variant, format!("published, {}", at + 1), task)).collect();
     rows.extend(cell.middle_reader().map(|task| {
         let (part, cpu) = (cell.part, task.cpu);
+        let whole = |count: u64| (count as f64 * cell.times()).round() as u64;
         let delays = Delays {
             cpu_count: cpu.dispatches * part,
             cpu_ns: cpu.cpu_ns * part,
             cpu_delay_ns: cpu.wait_ns * part,
             io: (0, 0),
-            reclaim: (task.reclaims * part, task.reclaim_ns * part),
+            reclaim: (whole(task.reclaims), whole(task.reclaim_ns)),
         };
         task_row(cell.variant, "here".to_owned(), &delays)
     }));

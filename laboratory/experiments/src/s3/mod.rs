@@ -19,7 +19,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
 use crate::views::KeptRows;
 use cell::Cell;
 use plan::Plan;
@@ -28,12 +28,7 @@ use plan::Plan;
 pub(crate) static S3: Experiment = Experiment {
     name: "s3",
     about: "Direct reclaim under a thousand readers: how much it is to bring, and how long it may take",
-    labels: Labels {
-        put_in: "the machine, slices, a page's CPU time in all and so the total, slabs of a process, the free count's lag, the fair queue's credit",
-        chosen: "objects in other caches, the parts of a page's time, the memory for pages",
-        predicted: "the steps between forms, kswapd, delays, interrupts, failures, with --full the start",
-        hold_out: "kswapd, the start, 100 readers, one task, keep-freed-pages",
-    },
+    labels: findings::LABELS,
     thread: "Threads: '[RFC][PATCH] mm: cut down __GFP_NORETRY page allocation failures' and 'mm: limit direct reclaim delays', \
          Wu Fengguang, linux-kernel, 28 and 29 April 2011",
     words: include_str!("words.md"),
@@ -47,7 +42,8 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     if plan.part > 1 {
         let part = plan.part;
         watch.remark(&format!(
-            "One {part}th of each file is read, and counts are multiplied by {part}; --full reads all."
+            "One {part}th of each file is read. Times are multiplied by {part}, and counts by as many times as the whole files \
+             have pages after memory is full; --full reads all."
         ));
     }
     let mut watch = KeptRows::new(watch);

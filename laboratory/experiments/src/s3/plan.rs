@@ -1,6 +1,6 @@
 //! The options of s3, read and checked.
 //!
-//! Owns: the options with their ranges and defaults, the part of each file to read.
+//! Owns: the options with their ranges and defaults, the part of each file to read, the forms of a quick run.
 //! Does not own: the runs.
 //! Invariants: a plan that was read can be run.
 
@@ -11,6 +11,9 @@ use super::run::{Load, Order, Start};
 use crate::experiment::{LabError, OptionInfo, Request};
 use crate::options::{self, TypedOption, info};
 
+/// The forms of a quick run, and the part of each file that it reads: long enough that memory is full for nine tenths of it.
+const QUICK: &str = "base,wmark-min,wmark-high,time-limit-100ms,afflux";
+const QUICK_PART: u64 = 32;
 /// The name of the engine's own reclaim.
 pub(super) const OWN: &str = "afflux";
 
@@ -64,11 +67,21 @@ const AHEAD: TypedOption<Ahead> = options::choice(
     "'{value}' is none of: {known}",
 );
 const DIRTY: TypedOption<u64> = options::number(
-    info("dirty", "PERCENT", "0", "pages that stay dirty for the whole run, so that no scan can free them"),
-    0..=45,
+    info(
+        "dirty",
+        "PERCENT",
+        "0",
+        "pages that stay dirty for the whole run, so that no scan can free them: in an even mix with clean ones, in memory \
+         that is full from the start",
+    ),
+    0..=HELD_PERCENT_MAX,
 );
-const MAPPED: TypedOption<u64> =
-    options::number(info("mapped", "PERCENT", "0", "pages that a process has mapped and uses all the time"), 0..=45);
+const MAPPED: TypedOption<u64> = options::number(
+    info("mapped", "PERCENT", "0", "the same of pages that a process has mapped and uses all the time"),
+    0..=HELD_PERCENT_MAX,
+);
+/// Most pages that no scan can free, dirty and mapped together.
+const HELD_PERCENT_MAX: u64 = 80;
 
 pub(super) const OPTIONS: &[OptionInfo] = &[
     READERS_OPTION.info,
@@ -141,7 +154,7 @@ impl Plan {
         let (readers, cpus) = (READERS_OPTION.value(request)?, CPUS_OPTION.value(request)?);
         let file_bytes = FILE_SIZE.value(request)? / 4096 * 4096;
         let full = FULL.value(request)?;
-        let variants = VARIANTS.list(request)?.into_iter().flat_map(|variant| match variant {
+        let variants = VARIANTS.list_or_quick(request, QUICK)?.into_iter().flat_map(|variant| match variant {
             Variant::All => FORMS.map(Variant::Kernel).into_iter().chain([Variant::Own]).collect(),
             one => vec![one],
         });
@@ -162,10 +175,14 @@ impl Plan {
             dirty_percent: DIRTY.value(request)?,
             mapped_percent: MAPPED.value(request)?,
         };
+        if load.dirty_percent + load.mapped_percent > HELD_PERCENT_MAX {
+            let why = format!("with --dirty {} that is more than {HELD_PERCENT_MAX} percent", load.dirty_percent);
+            return Err(MAPPED.refused(request, why));
+        }
         let part = match (full, request.quick) {
             (true, _) => 1,
             (false, false) => 8,
-            (false, true) => 64,
+            (false, true) => QUICK_PART,
         };
         Ok(Self { load, part, variants: variants.collect() })
     }

@@ -215,8 +215,7 @@ impl Published {
 
 /// The printed figures of a form, if the machine and the load are the seed's.
 pub(super) fn of(variant: &str, load: &Load) -> Option<&'static Published> {
-    let is_held = load.dirty_percent + load.mapped_percent > 0;
-    if is_held || (load.file_bytes, load.memory_bytes, load.cpus) != (FILE_BYTES, MEMORY_BYTES, CPUS) {
+    if load.is_held() || (load.file_bytes, load.memory_bytes, load.cpus) != (FILE_BYTES, MEMORY_BYTES, CPUS) {
         return None;
     }
     let is_one_task = load.start == Start::OneTask;

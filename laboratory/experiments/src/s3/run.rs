@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use afflux_engine::{Nanos, Platform, WaitTimes};
-use afflux_kernels::mm::{Costs, Event, Form, Held, Memory, MemoryOptions, Reader};
+use afflux_kernels::mm::{Costs, Event, Form, Memory, MemoryOptions, Reader};
 use afflux_simulator::{CostTable, CpuOptions, RunOrder, SimPlatform, Slice, TaskUsage, World, WorldOptions};
 use serde_json::Value;
 
@@ -92,6 +92,11 @@ impl Load {
         let slice = Slice::Exponential(SLICE_NS);
         let cpus = CpuOptions { cpus: self.cpus, slice, order, may_go_ahead, switch_per_mille: 0, costs };
         World::new(WorldOptions::machine(self.seed, cpus))
+    }
+
+    /// Whether pages that no scan can free fill a part of memory.
+    pub(super) fn is_held(&self) -> bool {
+        self.dirty_percent + self.mapped_percent > 0
     }
 
     fn file_pages(&self) -> u32 {
@@ -321,9 +326,10 @@ fn boot(platform: &Arc<SimPlatform>, load: &Load, form: Form) -> Arc<Memory> {
             kswapd_ahead: load.order.kswapd_ahead,
         },
     );
-    let of = |percent| (u64::from(page_frames) * percent / 100) as u32;
-    memory.hold(Held::Dirty, of(load.dirty_percent));
-    memory.hold(Held::Mapped, of(load.mapped_percent));
+    if load.is_held() {
+        let of = |percent| (u64::from(page_frames) * percent / 100) as u32;
+        memory.fill(of(load.dirty_percent), of(load.mapped_percent), load.seed);
+    }
     memory
 }
 

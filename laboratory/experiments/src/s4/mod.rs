@@ -19,7 +19,7 @@ mod server;
 mod simulated;
 mod variants;
 
-use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
 use crate::views::KeptRows;
 use plan::Plan;
 
@@ -27,12 +27,7 @@ use plan::Plan;
 pub(crate) static S4: Experiment = Experiment {
     name: "s4",
     about: "A background threshold in time, so that a server writes while it receives",
-    labels: Labels {
-        put_in: "link, disk, windows, records, the law of 3.6",
-        chosen: "the 900 MB that may be dirty, which make the background line of 90 MB and so the rates without a threshold; and the kept estimate, one of four variants",
-        predicted: "the thresholds' gains over that",
-        hold_out: "other links, disks and numbers of clients",
-    },
+    labels: findings::LABELS,
     thread: "Thread: '[PATCH v3 1/2] writeback: add dirty_background_centisecs per bdi variable', Namjae Jeon, linux-kernel, \
          16 September 2012",
     words: include_str!("words.md"),

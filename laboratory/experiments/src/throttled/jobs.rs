@@ -11,7 +11,7 @@ use super::plan::{Group, Plan, Rate, plan};
 use super::{real, simulated};
 use crate::experiment::{Findings, LabError, Request, Watch};
 use crate::hardware::{DiskRates, SlowDisk};
-use crate::prose::{paragraph, section};
+use crate::prose::{opening, paragraph, section};
 
 const TEXT: &str = include_str!("jobs.md");
 const BOTH_SIDES: &str = section(TEXT, "both sides");
@@ -34,7 +34,7 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
                 .map_err(|error| LabError::Failed(error.to_string()))?,
         ),
     };
-    let mut findings = Findings::default();
+    let mut findings = Findings { opening: opening(TEXT, &[], &[]), ..Findings::default() };
     let mut table = table(request.measured);
     let total = (plan.rates.len() * plan.groups.len()) as f64;
     let mut apart = LargestDistances::default();

@@ -6,6 +6,7 @@
 
 use afflux_report::{Axis, Fields, Plot, Quantity, Row, Series, Shape, Source};
 
+use super::LABELS;
 use super::compare::{Look, deviation};
 use super::plan::Rate;
 use super::surroundings::{BEFORE_S, Surroundings};
@@ -53,6 +54,8 @@ const VIEW: View = View {
     ],
     charts: &[],
     text: include_str!("kernel_findings.md"),
+    facts: &[],
+    labels: LABELS,
 };
 
 /// Both sides of a form.

@@ -7,7 +7,8 @@
 
 use afflux_report::{Axis, Bar, Bars, Figure, Plot, Quantity, Row, Series, Shape, Source};
 
-use super::lines::{Line, Pick, lines};
+use super::lines::{Line, lines};
+use crate::pick::{Pick, title_of};
 
 /// A chart of one figure.
 pub(crate) struct ChartView {
@@ -49,7 +50,13 @@ pub(super) fn figures(view: &ChartView, rows: &[Row]) -> Vec<Figure> {
         let found = lines(rows, source, view.rows, &names, &[view.figure.0]);
         let source = if source == Source::Measured { "measured" } else { "simulated" };
         let title = format!("{}, {source}", view.title);
-        (!found.is_empty()).then(|| match view.along {
+        let has_published = found.iter().any(|line| published(view, line).is_some());
+        // One bar, or one line of points, is no comparison.
+        let compares = match view.along {
+            Along::Groups(_) => found.len() > 1 || has_published,
+            Along::Line(..) => distinct(found.iter().map(series_name)).len() > 1 || has_published,
+        };
+        compares.then(|| match view.along {
             Along::Groups(_) => Figure::Bars(bars(view, title, &names, &found)),
             Along::Line(along, quantity, _) => Figure::Plot(plot(view, title, (along, quantity), &found)),
         })
@@ -91,7 +98,7 @@ fn bar(view: &ChartView, line: &Line<'_>) -> Option<Bar> {
 fn group_name(names: &[&str], line: &Line<'_>, lines: &[Line<'_>]) -> String {
     let differs = |at: &usize| lines.iter().any(|other| other.names[*at] != line.names[*at]);
     let told = (0..names.len()).filter(differs).filter(|at| !line.names[*at].is_empty());
-    told.map(|at| format!("{} {}", names[at].replace('_', " "), line.names[at])).collect::<Vec<_>>().join(", ")
+    told.map(|at| format!("{} {}", title_of(names[at]), line.names[at])).collect::<Vec<_>>().join(", ")
 }
 
 fn bars(view: &ChartView, title: String, names: &[&str], lines: &[Line<'_>]) -> Bars {
@@ -118,25 +125,25 @@ fn bars(view: &ChartView, title: String, names: &[&str], lines: &[Line<'_>]) -> 
     })
 }
 
+/// The name of a line's series: the variant and the further parameters.
+fn series_name(line: &Line<'_>) -> String {
+    let further = line.names[1..].iter().map(String::as_str).filter(|value| !value.is_empty());
+    [line.variant].into_iter().chain(further).collect::<Vec<_>>().join(", ")
+}
+
 fn plot(view: &ChartView, title: String, (along, quantity): (&str, Quantity), lines: &[Line<'_>]) -> Plot {
-    let plot = Plot::new(
-        title,
-        Axis::new(along.replace('_', " "), quantity).near_data(),
-        Axis::new(view.label, view.quantity),
-    );
+    let plot = Plot::new(title, Axis::new(title_of(along), quantity).near_data(), Axis::new(view.label, view.quantity));
     let point = |line: &Line<'_>, figure: Option<f64>| Some((line.names[0].parse::<f64>().ok()?, figure?));
-    let name = |line: &Line<'_>| {
-        let further = line.names[1..].iter().map(String::as_str).filter(|value| !value.is_empty());
-        [line.variant].into_iter().chain(further).collect::<Vec<_>>().join(", ")
-    };
-    distinct(lines.iter().map(name)).into_iter().fold(plot, |plot, series| {
-        let own = lines.iter().filter(|line| name(line) == series);
+    distinct(lines.iter().map(series_name)).into_iter().fold(plot, |plot, series| {
+        let own = lines.iter().filter(|line| series_name(line) == series);
         let ours = own.clone().filter_map(|line| point(line, number(line, view.figure.0).map(|it| it * view.figure.1)));
         let plot = plot.with(Series::new(series.as_str(), Shape::Line, ours.collect()));
-        let printed: Vec<_> = own.filter_map(|line| point(line, published(view, line))).collect();
+        let printed: Vec<_> = own.clone().filter_map(|line| point(line, published(view, line))).collect();
         if printed.is_empty() {
             return plot;
         }
-        plot.with(Series::new(format!("{series}, published"), Shape::Line, printed))
+        // The row says so if the published column is another variant's.
+        let of = own.clone().find_map(|line| line.param("published_of")).unwrap_or(series);
+        plot.with(Series::new(format!("{of}, published"), Shape::Line, printed))
     })
 }

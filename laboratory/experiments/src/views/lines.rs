@@ -1,16 +1,15 @@
 //! Lines of a table: rows that are alike in all named parameters.
 //!
-//! Owns: the choice of rows, the figure of several rows, figures as text.
-//! Does not own: the table (`views`).
+//! Owns: the figure of several rows, figures as text.
+//! Does not own: the table (`views`), which rows fit (`pick`).
 //! Invariants: several numbers are shown by their median, with the least and the most of them.
 
 use afflux_report::{Row, Source, units};
 use serde_json::Value;
 
+use crate::labels::{Cells, Label, label_of};
+use crate::pick::{Pick, fits, shown, text};
 use crate::statistics::median_and_range;
-
-/// Parameters, and the value that each has; an empty value stands for any. `variant` is one of them.
-pub(crate) type Pick = &'static [(&'static str, &'static str)];
 
 /// Rows that are alike.
 pub(super) struct Line<'a> {
@@ -27,35 +26,15 @@ pub(super) enum LineFigure {
     Text(String),
 }
 
-/// A value in a cell: nothing for `null` and for `false`.
-pub(super) fn text(value: &Value) -> String {
-    match value {
-        Value::Null | Value::Bool(false) => String::new(),
-        Value::Bool(true) => "yes".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(all) => all.iter().map(text).collect::<Vec<_>>().join(", "),
-        other => other.as_u64().map_or_else(|| other.to_string(), |count| count.to_string()),
-    }
-}
-
-/// A parameter, or else a figure that tells rows apart.
-fn param(row: &Row, name: &str) -> Option<String> {
-    if name == "variant" {
-        return Some(row.variant.clone());
-    }
-    row.params.get(name).or_else(|| row.metrics.get(name)).map(text)
-}
-
 /// The lines of all rows from a source that fit, and have any of the figures.
 pub(super) fn lines<'a>(rows: &'a [Row], from: Source, pick: Pick, names: &[&str], figures: &[&str]) -> Vec<Line<'a>> {
     let fits = |row: &&Row| {
         let has = |name: &&str| row.metrics.get(name).or_else(|| row.published.get(name)).is_some();
-        let is = |(name, value): &(&str, &str)| param(row, name).is_some_and(|own| value.is_empty() || own == *value);
-        row.source == from && figures.iter().any(has) && pick.iter().all(is)
+        row.source == from && figures.iter().any(has) && fits(row, pick)
     };
     let mut lines: Vec<Line<'_>> = Vec::new();
     for row in rows.iter().filter(fits) {
-        let own: Vec<String> = names.iter().map(|name| param(row, name).unwrap_or_default()).collect();
+        let own: Vec<String> = names.iter().map(|name| shown(row, name)).collect();
         match lines.iter_mut().find(|line| line.variant == row.variant && line.names == own) {
             Some(line) => line.rows.push(row),
             None => lines.push(Line { variant: &row.variant, names: own, rows: vec![row] }),
@@ -81,6 +60,16 @@ impl Line<'_> {
 
     pub(super) fn published(&self, name: &str) -> Option<LineFigure> {
         Self::of(self.rows.iter().filter_map(|row| row.published.get(name)))
+    }
+
+    /// A parameter in words.
+    pub(super) fn param(&self, name: &str) -> Option<String> {
+        self.rows.first()?.params.get(name)?.as_str().map(str::to_owned)
+    }
+
+    /// The label of a figure: that of the first row.
+    pub(super) fn label(&self, cells: &[Cells], name: &str) -> Option<Label> {
+        self.rows.first().and_then(|row| label_of(cells, row, name))
     }
 
     /// Our figure's distance from the published one; a percentage is itself one.

@@ -2,6 +2,7 @@ use afflux_report::terminal::Terminal;
 use afflux_report::{Fields, Quantity};
 
 use super::*;
+use crate::labels::Label;
 
 const VIEW: View = View {
     tables: &[
@@ -18,7 +19,9 @@ const VIEW: View = View {
         within: Within::Rows,
         along: Along::Groups(&["size"]),
     }],
-    text: "# Text\n\n## first\n\nOne\nline.\n",
+    text: "# Text\n\n## found\n\n{{lines}} rows.\n\n## first\n\nOne\nline.\n",
+    facts: &[("lines", |rows| Some(rows.len().to_string()))],
+    labels: &[Cells::of(Label::HoldOut, "the new", &["rate"]).only(&[("variant", "new")])],
 };
 
 fn row(variant: &str, case: &str, size: u64, rate: f64, published: Option<f64>) -> Row {
@@ -41,13 +44,21 @@ fn rows_that_are_alike_are_a_line_and_the_published_figure_stands_beside_it() {
     let text = findings.tables[0].text(Terminal::PLAIN);
     assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (1, 0, 1));
     assert_eq!(findings.says, ["One line."]);
+    assert_eq!(findings.opening, [("found", "6 rows.".to_owned())]);
     let lines: Vec<&str> = text.lines().collect();
     assert!(
         lines[2].contains("12.0 (10.0 to 20.0)") && lines[2].contains("8.0") && lines[2].contains("+50.0"),
         "{text}"
     );
-    assert_eq!(lines.len(), 6, "a caption, titles, three lines, and what is equal in all: {text}");
+    assert_eq!(lines.len(), 7, "a caption, titles, three lines, what is equal in all, and what marks say: {text}");
+    assert!(lines[3].contains("9.0 h") && lines[6].contains("Behind a figure, h: hold-out."), "{text}");
     assert!(!text.contains("waits") && lines[5].contains("In all: seed 1."), "{text}");
+}
+
+#[test]
+fn one_bar_is_no_chart() {
+    assert_eq!(VIEW.findings(&[row("old", "one", 4, 10.0, None)]).figures.len(), 0);
+    assert_eq!(VIEW.findings(&[row("old", "one", 4, 10.0, Some(8.0))]).figures.len(), 1);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::{Look, Ran};
 use crate::experiment::Findings;
 use crate::host_load::busy;
+use crate::labels::{Cells, Label};
 use crate::statistics::median_and_range;
 use crate::views::{Check, Column, Pick, TableView, View, add_checks};
 
@@ -49,7 +50,13 @@ const VIEW: View = View {
     ],
     charts: &[],
     text: include_str!("findings.md"),
+    facts: &[],
+    labels: LABELS,
 };
+
+/// The origins of the figures.
+pub(super) const LABELS: &[Cells] =
+    &[Cells::of(Label::PutIn, "the disks, the limits set by hand", &["rate_bytes_per_s", "max_bytes", "block_bytes"])];
 
 /// The share of O_DIRECT's rate in the same repeat.
 const OF_RAW: &str = "of_raw_percent";

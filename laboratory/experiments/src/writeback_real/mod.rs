@@ -18,7 +18,7 @@ mod stage;
 use afflux_report::{Fields, Row, Source};
 use serde_json::Value;
 
-use crate::experiment::{Experiment, Findings, LabError, Labels, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
 use crate::host_load::load;
 use crate::views::KeptRows;
 use plan::{Plan, Subject, WritebackRace};
@@ -28,12 +28,7 @@ use stage::Stage;
 pub(crate) static WRITEBACK_REAL: Experiment = Experiment {
     name: "writeback-real",
     about: "Writers on really throttled disks: the kernel's page cache, the same tuned, and the engine",
-    labels: Labels {
-        put_in: "the disks, the limits set by hand",
-        chosen: "nothing",
-        predicted: "nothing, all of it is measured",
-        hold_out: "none",
-    },
+    labels: findings::LABELS,
     thread: "Thread: none of its own. The kernel's limits that it is tuned with are 'mm/block: add bdi sysfs knobs', Stefan \
          Roesch, linux-mm, October 2022",
     words: include_str!("words.md"),

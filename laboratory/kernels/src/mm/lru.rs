@@ -54,6 +54,8 @@ struct Stream {
 #[derive(Clone, Copy, Debug)]
 enum Page {
     Of(Owner),
+    /// A clean page that nobody reads any more.
+    Unread,
     Held(Held),
 }
 
@@ -95,6 +97,11 @@ impl Lru {
         self.inactive.push_back(frame);
     }
 
+    pub(super) fn add_unread(&mut self, frame: u32) {
+        self.pages[frame as usize] = Page::Unread;
+        self.inactive.push_back(frame);
+    }
+
     /// Whether the page is in memory. It must be at most 63 pages after the reader's next one.
     pub(super) fn has(&self, owner: Owner) -> bool {
         self.streams[owner.file as usize].present & bit(owner.page) != 0
@@ -129,6 +136,7 @@ impl Lru {
                 }
                 true
             }
+            Page::Unread => true,
             Page::Held(held) => {
                 match held {
                     Held::Dirty => self.inactive.push_back(*frame),

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use afflux_engine::Platform;
 use afflux_frames::Watermarks;
-use afflux_simulator::SimPlatform;
+use afflux_simulator::{Random, SimPlatform};
 
 pub use event::Event;
 pub use filemap::Reader;
@@ -118,11 +118,23 @@ impl Memory {
         memory
     }
 
-    /// Fills so many frames with pages that a scan cannot free, before anything is read.
-    pub fn hold(&self, held: Held, pages: u32) {
-        for _ in 0..pages {
+    /// Fills memory up to the high mark, in an even mix: so many pages that are dirty and so many that are mapped, which no
+    /// scan can free, and else clean ones that nobody reads any more. The same seed gives the same order.
+    pub fn fill(&self, dirty: u32, mapped: u32, seed: u64) {
+        let all = self.options.page_frames.saturating_sub(self.watermarks().high);
+        let of = |held, pages: u32| std::iter::repeat_n(Some(held), pages as usize);
+        let mut kinds: Vec<Option<Held>> = of(Held::Dirty, dirty).chain(of(Held::Mapped, mapped)).collect();
+        kinds.resize(kinds.len().max(all as usize), None);
+        let mut random = Random::new(seed);
+        for at in (1..kinds.len()).rev() {
+            kinds.swap(at, random.below(at as u64 + 1) as usize);
+        }
+        for kind in kinds {
             let Some(frame) = self.take(0, 0) else { return };
-            self.lru().add_held(frame, held);
+            match kind {
+                Some(held) => self.lru().add_held(frame, held),
+                None => self.lru().add_unread(frame),
+            }
         }
     }
 

@@ -44,11 +44,8 @@ fn with_held<T>(
     let fill = || {
         for page in 0..options.page_frames - free {
             match held(page) {
-                Some(held) => memory.hold(held, 1),
-                None => {
-                    let frame = memory.take(0, 0).unwrap();
-                    memory.lru().add(frame, Owner { file: 0, page });
-                }
+                Some(held) => memory.lru().add_held(memory.take(0, 0).unwrap(), held),
+                None => memory.lru().add(memory.take(0, 0).unwrap(), Owner { file: 0, page }),
             }
         }
         memory.zone.drain_all();

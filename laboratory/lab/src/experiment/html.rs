@@ -1,6 +1,6 @@
 //! The page of an experiment.
 //!
-//! Owns: its order: the answer, the experiment it repeats, plots, tables, their explanation, words, rows.
+//! Owns: its order: what was proposed, found and left open, the answer, the experiment it repeats, plots, tables, their explanation, words, rows.
 //! Does not own: their contents (the experiments), the document (`report`).
 //! Invariants: a reader needs no folded part to understand the rest; rows add at most [`ROWS_BYTES_MAX`] to a page.
 
@@ -10,6 +10,8 @@ mod tests;
 use afflux_experiments::{Experiment, Findings};
 use afflux_report::{HtmlPage, Row, Source};
 
+use super::capital;
+
 /// Rows beyond this are left out.
 const ROWS_BYTES_MAX: usize = 256 << 10;
 
@@ -18,7 +20,7 @@ const WORDS: &str = "Words on this page";
 
 /// Warning at the top of a quick run's page.
 const QUICK: &str =
-    "This was a quick run: less of everything, for a first look. Reliable figures need a run without --quick.";
+    "This was a quick run: fewer cases, each as long as it has to be. All cases need a run without --quick.";
 
 /// The request for a run, for its page.
 pub(super) struct PageRequest<'a> {
@@ -28,6 +30,9 @@ pub(super) struct PageRequest<'a> {
 
 pub(super) fn html(experiment: &Experiment, findings: Findings, rows: &[Row], asked: &PageRequest<'_>) -> String {
     let mut page = HtmlPage::new(experiment.about, origin(rows));
+    for (word, text) in &findings.opening {
+        page.paragraph(&format!("{}: {text}", capital(word)));
+    }
     if !findings.answer.is_empty() {
         page.answer(&findings.answer);
     }
@@ -35,7 +40,7 @@ pub(super) fn html(experiment: &Experiment, findings: Findings, rows: &[Row], as
         page.paragraph(QUICK);
     }
     page.paragraph(&sentence(experiment.thread));
-    page.paragraph(&sentence(&experiment.labels.to_string()));
+    page.paragraph(&sentence(&findings.labels));
     page.listing(asked.command);
     page.pointer("Names and units are explained below:", WORDS);
     for figure in findings.figures {
@@ -53,7 +58,7 @@ pub(super) fn html(experiment: &Experiment, findings: Findings, rows: &[Row], as
     for table in &findings.details {
         page.folded(table.caption(), |page| page.table(table));
     }
-    page.folded(&format!("All {} rows, as --json prints them", rows.len()), |page| raw(page, rows));
+    page.folded(&format!("All {} rows, as --json prints them", rows.len()), |page| raw(page, experiment, rows));
     page.html(&format!("afflux {}", env!("CARGO_PKG_VERSION")))
 }
 
@@ -69,15 +74,13 @@ fn origin(rows: &[Row]) -> &'static str {
 
 /// Adds a capital and a full stop.
 fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
+    format!("{}.", capital(text.trim_end_matches('.')))
 }
 
-fn raw(page: &mut HtmlPage, rows: &[Row]) {
+fn raw(page: &mut HtmlPage, experiment: &Experiment, rows: &[Row]) {
     let mut text = String::new();
     for (at, row) in rows.iter().enumerate() {
-        let line = row.to_string();
+        let line = experiment.json(row);
         if text.len() + line.len() > ROWS_BYTES_MAX {
             text.push_str(&format!("and {} more, which --json prints", rows.len() - at));
             break;

@@ -8,7 +8,8 @@ fn asked(words: &[&str]) -> Result<ExperimentRequest, String> {
 
 fn asked_of(name: &str, words: &[&str]) -> Result<ExperimentRequest, String> {
     let options = words.iter().map(|word| (*word).to_owned()).collect();
-    let args = Run { name: name.into(), json: false, html: None, quick: false, measured: false, options };
+    let name = Some(name.to_owned());
+    let args = Run { name, help: false, json: false, html: None, quick: false, measured: false, options };
     ExperimentRequest::read(&args).map_err(|failure| failure.to_string())
 }
 

@@ -49,3 +49,23 @@ fn a_race_that_is_ended_leaves_no_disk_and_no_mount_behind() {
     running.wait().unwrap();
     eventually("all is taken down", || mounts().is_empty() && fs::read_dir(&data).unwrap().count() == 0);
 }
+
+/// What a newcomer reads: the list begins with the recorded kernel, and each experiment tells its options and labels.
+#[test]
+fn the_list_says_where_to_begin_and_the_help_of_one_has_its_options() {
+    let scratch = Scratch::new();
+    let said = |words: &[&str]| {
+        let output = afflux_lab(scratch.path()).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let list = said(&["list"]);
+    assert!(list.lines().next().unwrap().ends_with("run throttled --case recorded"), "{list}");
+    assert!(list.lines().all(|line| line.chars().count() <= 120), "{list}");
+    let help = said(&["run", "s4", "--help"]);
+    assert!(
+        help.contains("--centisecs LIST") && help.contains("hold-out: gains on the thread's later machines"),
+        "{help}"
+    );
+    assert!(said(&["run", "--help"]).contains("Usage: afflux-lab run"));
+}

@@ -1,7 +1,8 @@
 use super::*;
 
 fn ran(variant: &Variant, queue: Queue, cache_kib: u64) -> Ran {
-    let setting = Setting { queue, cache_kib, cpu_ms_per_mb: 1.0, file_bytes: 2_000_000_000 };
+    let setting =
+        Setting { queue, cache_kib, cpu_ms_per_mb: 1.0, file_bytes: 2_000_000_000, memory_bytes: MEMORY_BYTES };
     run_one(variant, setting, 1).unwrap()
 }
 

@@ -9,7 +9,9 @@ use afflux_report::{Align, Axis, Cell, Fields, Plot, Quantity, Row, Series, Shap
 use super::recording::Recording;
 use super::second::{PAGE_BYTES, Second, Side, apart};
 use crate::experiment::{Findings, Watch};
-use crate::prose::{paragraph, section};
+use crate::prose::{opening, paragraph, section};
+
+const TEXT: &str = include_str!("page.md");
 
 /// Largest distance in any second.
 const GOAL: f64 = 0.05;
@@ -39,7 +41,8 @@ impl RecordedPage {
 
     pub(super) fn findings(mut self) -> Findings {
         self.findings.answer = self.answers.join(" ");
-        self.findings.says.push(paragraph(section(include_str!("page.md"), "the guest")));
+        self.findings.opening = opening(TEXT, &[], &[]);
+        self.findings.says.push(paragraph(section(TEXT, "the guest")));
         self.findings
     }
 }
@@ -117,7 +120,7 @@ fn table(name: &str, real: &Recording, simulated: &Side) -> Table {
     }
     table.note(format!(
         "Put in: the limit ({} pages), the disk ({:.0} pages/s), a call ({} µs), the flusher's work for a page ({} ns), {} ticks a \
-         second. Predicted: all of the table. The fsync took {:.2} s in the real kernel and takes {:.2} s.{}",
+         second. The fsync took {:.2} s in the real kernel and takes {:.2} s.{}",
         real.limit_pages,
         real.disk_pages_per_s,
         real.call_ns / 1000,

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
-use afflux_experiments::{Experiment, Findings, Labels};
+use afflux_experiments::{Experiment, Findings};
 use afflux_report::{Align, Axis, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
 
 use super::{PageRequest, QUICK, ROWS_BYTES_MAX};
@@ -13,7 +13,7 @@ fn html(experiment: &Experiment, findings: Findings, rows: &[Row], command: &str
 static NOTHING: Experiment = Experiment {
     name: "nothing",
     about: "What a page of an experiment looks like",
-    labels: Labels { put_in: "one", chosen: "two", predicted: "three", hold_out: "none" },
+    labels: &[],
     thread: "Thread: none",
     words: "# Words\n\n## 300 cs\n\nThree seconds,\nin centiseconds.\n",
     options: &[],
@@ -29,6 +29,8 @@ fn findings() -> Findings {
     };
     let plot = Plot::new("Rate", Axis::new("time", Quantity::Time), Axis::new("rate", Quantity::DataRate));
     Findings {
+        labels: "put in: one; predicted: three".to_owned(),
+        opening: vec![("proposed", "Somebody wants more.".to_owned()), ("open", "Much.".to_owned())],
         answer: "It is 1 MB/s.".to_owned(),
         tables: vec![table("Rates")],
         details: vec![table("Each run")],
@@ -47,9 +49,11 @@ fn row(source: Source, length: usize) -> Row {
 fn the_answer_is_first_plots_are_before_tables_and_rows_are_last_and_folded() {
     let page = html(&NOTHING, findings(), &[row(Source::Simulated, 3)], "afflux-lab run nothing");
     let order = [
+        "Proposed: Somebody wants more.",
+        "Open: Much.",
         "It is 1\u{a0}MB/s.",
         "Thread: none.",
-        "Put in: one; chosen to match: two; predicted: three; hold-out: none.",
+        "Put in: one; predicted: three.",
         "<pre tabindex=\"0\">afflux-lab run nothing</pre>",
         "<figure>",
         "Rates",
