@@ -58,8 +58,10 @@ pub(crate) fn title_of(name: &str) -> String {
 }
 
 /// The end of a name that is a unit, and how a value with it is shown.
-fn unit_of(name: &str) -> Option<(&'static str, fn(u64) -> String)> {
-    let units: [(&str, fn(u64) -> String); 4] = [
+type Unit = (&'static str, fn(u64) -> String);
+
+fn unit_of(name: &str) -> Option<Unit> {
+    let units: [Unit; 4] = [
         ("_bits_per_s", |bits| format!("{} Mbit/s", bits / 1_000_000)),
         ("_bytes_per_s", |bytes| format!("{}/s", units::data(bytes))),
         ("centisecs", |count| if count == 0 { "off".to_owned() } else { format!("{count} cs") }),

@@ -11,7 +11,7 @@ mod lines;
 use afflux_report::{Align, Cell, Row, Source, Table};
 
 use crate::experiment::{Findings, Watch};
-use crate::labels::{self, Cells};
+use crate::labels::{self, Cells, Label};
 pub(crate) use crate::pick::Pick;
 use crate::pick::title_of;
 use crate::prose::{self, Fact, OPENING};
@@ -126,7 +126,8 @@ fn table(view: &TableView, origins: &[Cells], lines: &[Line<'_>], source: Source
             cells.push(labels::marked(own, label));
             if *published {
                 cells.push(line.published(name).map_or(String::new(), |figure| figure.text(*places)));
-                cells.push(line.off(name));
+                // What was put in is not off.
+                cells.push(if label == Some(Label::PutIn) { String::new() } else { line.off(name) });
             }
         }
         table.row(cells);

@@ -23,6 +23,7 @@ use crate::args::{Arguments, List, Run};
 use afflux_report::command_line;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
+use html::capital;
 use lines::Lines;
 
 /// Between two lines of progress, and before the first, if standard error is no terminal.
@@ -85,11 +86,13 @@ fn help(experiment: &Experiment) -> String {
 pub(crate) fn run(args: &Run) -> Outcome {
     let is_help = args.help || args.options.iter().any(|word| word == "--help" || word == "-h");
     let Some(name) = &args.name else {
-        return Ok(output::say(Arguments::help_of("run")));
+        output::say(Arguments::help_of("run"));
+        return Ok(());
     };
     let experiment = afflux_experiments::experiment(name).map_err(|error| Failure::wrong_use(error.to_string()))?;
     if is_help {
-        return Ok(output::say(help(experiment).trim_end()));
+        output::say(help(experiment).trim_end());
+        return Ok(());
     }
     let mut args = ExperimentRequest::read(args)?;
     let request = Request { quick: args.quick, measured: args.measured, given: std::mem::take(&mut args.given) };
@@ -249,13 +252,6 @@ fn text(experiment: &Experiment, findings: &Findings, terminal: Terminal) -> Str
     let name = format!("{}\n", experiment.about);
     let parts = std::iter::once(name).chain(opening).chain(answer).chain([labels]).chain(tables).chain(says);
     parts.collect::<Vec<_>>().join("\n")
-}
-
-/// The text with a capital at its beginning.
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    first + letters.as_str()
 }
 
 fn write_page(path: &Path, html: &str) -> Outcome {

@@ -6,10 +6,9 @@
 
 use afflux_report::{Align, Cell as Text, Quantity, Row, Table};
 
-use super::PATCHED;
 use super::cell::PathsOf;
 use super::kernel_reads::{expected, is_counted, read_on};
-use super::parts::{BASE, LIMIT_OF_ALL_ONLY};
+use super::parts::{BASE, LIMIT_OF_ALL_ONLY, PATCHED};
 use super::published::{PERF, SPEEDS};
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};

@@ -23,12 +23,9 @@ use cell::{Cell, PathsOf, middle};
 use mapped_writes::{Ran, Rig, Variant, run_many};
 #[cfg(test)]
 pub(crate) use parts::LIMIT_OF_ALL_ONLY;
-use parts::{AS_IT_IS, BASE};
+use parts::{AS_IT_IS, BASE, PATCHED};
 use plan::{Case, Plan, Planned};
 use published::{Line, gain};
-
-/// The form of the published column.
-const PATCHED: &str = "s0-july";
 
 /// The experiment.
 pub(crate) static S0: Experiment = Experiment {

@@ -17,6 +17,8 @@ pub(super) struct Change {
 
 /// The law before the patch, with which all others are compared.
 pub(super) const BASE: &str = "linux-2.6.31";
+/// The form of the published column.
+pub(super) const PATCHED: &str = "s0-july";
 /// The label of an unchanged law.
 pub(super) const AS_IT_IS: &str = "as it is";
 /// The change that leaves a busy writer the whole share.

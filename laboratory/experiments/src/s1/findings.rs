@@ -114,6 +114,10 @@ const VIEW: View = View {
         ("queue_polled", |rows| percent(rows, POLLED, "queue_fullness_mean")),
         ("loss_31", |rows| between(rows, &[("variant", SHARE_TEST_31)])),
         ("loss_32", |rows| between(rows, &[("variant", SHARE_TEST_32)])),
+        ("seeks_rc1", |rows| {
+            seeks(rows, &[("variant", "linux-2.6.31-rc1"), ("case", "twelve-disks"), ("memory_mib", "8192")])
+        }),
+        ("seeks_own", |rows| seeks(rows, &[("variant", "afflux"), ("case", "twelve-disks"), ("memory_mib", "8192")])),
         ("own", |rows| between(rows, &[("variant", OWN_TO_RC1)])),
     ],
     labels: LABELS,
@@ -127,6 +131,10 @@ const POLLED: Pick =
 
 fn percent(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
     figure(rows, pick, name).map(|share| format!("{:.0}", share * 100.0))
+}
+
+fn seeks(rows: &[Row], pick: Pick) -> Option<String> {
+    figure(rows, pick, "seeks_per_gb").map(|seeks| format!("{seeks:.0}"))
 }
 
 /// The least and the most of a change.

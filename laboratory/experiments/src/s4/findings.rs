@@ -121,7 +121,7 @@ const PLOTTED: [&str; 4] = ["linux-3.6", "linux-3.6-kept", "linux-3.6-completion
 pub(super) fn findings(plan: &Plan, cells: &[Cell], measured: &[Measured], rows: &[Row]) -> Findings {
     let means = plan.variants.iter().flat_map(|variant| columns(plan, cells, variant.name));
     let formula = plan.columns.iter().filter_map(|threshold| of_formula(plan, *threshold));
-    let all: Vec<Row> = rows.iter().cloned().chain(formula).chain(means).chain(gain_by_clients(plan, cells)).collect();
+    let all: Vec<Row> = rows.iter().cloned().chain(formula).chain(means).collect();
     let mut findings = VIEW.findings(&all);
     let plots = [measured_plot(measured), dirty_plot(cells), starts_plot(cells)];
     findings.figures.extend(plots.into_iter().flatten().map(Into::into));
@@ -176,7 +176,7 @@ fn of_formula(plan: &Plan, threshold: Threshold) -> Option<Row> {
 }
 
 /// The gain of a threshold in bytes on the thread's later machine.
-fn gain_by_clients(plan: &Plan, cells: &[Cell]) -> Option<Row> {
+pub(super) fn gain_by_clients(plan: &Plan, cells: &[Cell]) -> Option<Row> {
     let (link, disk, bytes) = published::GAINS_OF;
     let published = published::gain_percent(plan.clients)?;
     if (plan.link.bits_per_second, plan.disk_bytes_per_s) != (link, disk) {

@@ -41,6 +41,7 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     let share = if request.measured { SIMULATED_SHARE } else { 1.0 };
     let mut kept = KeptRows::new(watch);
     let cells = simulated::run(&plan, &mut kept, share)?;
+    findings::gain_by_clients(&plan, &cells).iter().for_each(|row| kept.row(row));
     let copies = if request.measured { measured::run(&plan, request.quick, &mut kept, share)? } else { Vec::new() };
     kept.step("done", 1.0);
     Ok(findings::findings(&plan, &cells, &copies, &kept.rows))

@@ -6,8 +6,8 @@
 
 use afflux_report::{Axis, Fields, Plot, Quantity, Row, Series, Shape, Source};
 
-use super::LABELS;
 use super::compare::{Look, deviation};
+use super::origins::LABELS;
 use super::plan::Rate;
 use super::surroundings::{BEFORE_S, Surroundings};
 use super::written::{Form, GOAL, Written, apart_by_second, by_second, figures};

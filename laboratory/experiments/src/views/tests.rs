@@ -2,7 +2,16 @@ use afflux_report::terminal::Terminal;
 use afflux_report::{Fields, Quantity};
 
 use super::*;
-use crate::labels::Label;
+
+const CHART: ChartView = ChartView {
+    title: "Rates",
+    rows: &[],
+    label: "written",
+    quantity: Quantity::DataRate,
+    figure: ("rate", 1e6),
+    within: Within::Rows,
+    along: Along::Groups(&["size"]),
+};
 
 const VIEW: View = View {
     tables: &[
@@ -10,15 +19,7 @@ const VIEW: View = View {
             .only(&[("case", "one")]),
         TableView::of("Others", &[], &[("found", "found", 0)], "").detail(),
     ],
-    charts: &[ChartView {
-        title: "Rates",
-        rows: &[],
-        label: "written",
-        quantity: Quantity::DataRate,
-        figure: ("rate", 1e6),
-        within: Within::Rows,
-        along: Along::Groups(&["size"]),
-    }],
+    charts: &[CHART],
     text: "# Text\n\n## found\n\n{{lines}} rows.\n\n## first\n\nOne\nline.\n",
     facts: &[("lines", |rows| Some(rows.len().to_string()))],
     labels: &[Cells::of(Label::HoldOut, "the new", &["rate"]).only(&[("variant", "new")])],
@@ -53,6 +54,27 @@ fn rows_that_are_alike_are_a_line_and_the_published_figure_stands_beside_it() {
     assert_eq!(lines.len(), 7, "a caption, titles, three lines, what is equal in all, and what marks say: {text}");
     assert!(lines[3].contains("9.0 h") && lines[6].contains("Behind a figure, h: hold-out."), "{text}");
     assert!(!text.contains("waits") && lines[5].contains("In all: seed 1."), "{text}");
+}
+
+#[test]
+fn what_was_put_in_is_not_off() {
+    const PUT_IN: &[Cells] = &[Cells::of(Label::PutIn, "the start", &["rate"])];
+    let rows = [row("old", "one", 4, 10.0, Some(8.0))];
+    let text = |view: View| view.findings(&rows).tables[0].text(Terminal::PLAIN);
+    assert!(text(View { labels: PUT_IN, ..VIEW }).contains("10.0 p"));
+    assert!(!text(View { labels: PUT_IN, ..VIEW }).contains("+25.0") && text(VIEW).contains("+25.0"));
+}
+
+/// A published column beside a variant may be another's, and the legend says whose.
+#[test]
+fn a_legend_names_the_variant_that_was_published() {
+    let chart = ChartView { along: Along::Line("size", Quantity::Plain("MiB"), &[]), ..CHART };
+    let rows = [4, 8].map(|size| {
+        let row = row("august", "one", size, 10.0, Some(8.0));
+        Row { params: row.params.with("published_of", "july"), ..row }
+    });
+    let legend = format!("{:?}", charts::figures(&chart, &rows));
+    assert!(legend.contains("\"july, published\"") && !legend.contains("august, published"), "{legend}");
 }
 
 #[test]

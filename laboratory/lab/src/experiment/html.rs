@@ -10,8 +10,6 @@ mod tests;
 use afflux_experiments::{Experiment, Findings};
 use afflux_report::{HtmlPage, Row, Source};
 
-use super::capital;
-
 /// Rows beyond this are left out.
 const ROWS_BYTES_MAX: usize = 256 << 10;
 
@@ -75,6 +73,13 @@ fn origin(rows: &[Row]) -> &'static str {
 /// Adds a capital and a full stop.
 fn sentence(text: &str) -> String {
     format!("{}.", capital(text.trim_end_matches('.')))
+}
+
+/// The text with a capital at its beginning.
+pub(super) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    first + letters.as_str()
 }
 
 fn raw(page: &mut HtmlPage, experiment: &Experiment, rows: &[Row]) {
