@@ -1,4 +1,5 @@
-//! Writing the generated documents: docs/knobs.md, docs/counters.md, docs/rules.md and the header of the C interface.
+//! Writing the generated documents: docs/knobs.md, docs/counters.md, docs/rules.md, the simulated tables of docs/results.md and
+//! the header of the C interface.
 //!
 //! Owns: which test writes which document.
 //! Does not own: the documents' texts. A test where the tables are linked compares each and writes it; docs/rules.md is
@@ -14,11 +15,14 @@ use crate::{repository, rules};
 /// Package and test of each group of documents.
 const WRITERS: &[(&str, &str)] = &[("afflux-lab", "documents"), ("afflux-c", "header")];
 
-/// Writes the documents that differ from the generated text.
-pub(crate) fn write() -> Result<()> {
+/// Writes the documents that differ from the generated text. With `is_long` also the tables whose simulation takes minutes.
+pub(crate) fn write(is_long: bool) -> Result<()> {
     for (package, test) in WRITERS {
         let mut cargo = Command::new("cargo");
         cargo.args(["test", "--package", package, "--test", test, "--", "--nocapture"]);
+        if is_long {
+            cargo.arg("--include-ignored");
+        }
         succeeds(cargo.env("AFFLUX_RENEW_DOCS", "1").current_dir(repository::root()))?;
     }
     let files = repository::files(&repository::paths()?, "rs")?;

@@ -42,7 +42,8 @@ const USAGE: &str = "usage: cargo xtask <task>
                    leave pictures of them in target/pictures
   tidy [--renew]   check the rules that no compiler checks (also run by `cargo test`); --renew first writes
                    docs/rules.md, and lowers the figures of xtask/english.txt to what they are
-  docs             write the generated documents, and the header of the C interface
+  docs             write the generated documents, and the header of the C interface; --long: also the tables whose
+                   simulation takes minutes
   race [--quick] [--rounds N] [--only PART] [--half memory|fio] [--profile NAME] [--dir DIR]
                    race the library with the kernel's page cache, a mapping, quick_cache, foyer and moka on an idle
                    machine, as root, for about a quarter of an hour, and write the tables to target/race.md;
@@ -106,7 +107,8 @@ fn main() -> ExitCode {
     let outcome = match words[..] {
         ["tidy"] => tidy::run(),
         ["tidy", "--renew"] => tidy::renew(),
-        ["docs"] => docs::write(),
+        ["docs"] => docs::write(false),
+        ["docs", "--long"] => docs::write(true),
         ["nightly"] => nightly::run(),
         ["ci", ..] => ci::all(&words[1..]),
         ["test"] => ci::test(false),

@@ -36,6 +36,8 @@ const STEPS: &[Step] = &[
     step("test -p afflux --test kills -- --ignored"),
     step("test -p afflux-budget -p afflux-engine --test simulated -- --ignored"),
     step("test -p afflux-experiments --lib -- --ignored"),
+    // The simulated tables of the documents that take minutes.
+    step("test -p afflux-lab --test documents -- --ignored"),
     step("test -p afflux-nfs-check --test simulated --test fair -- --ignored"),
     step("test -p afflux-object --test simulated -- --ignored"),
     step("test -p afflux-object-store --features stores -- --ignored"),

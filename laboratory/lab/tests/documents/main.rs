@@ -6,6 +6,7 @@
 
 mod counters;
 mod knobs;
+mod simulated;
 
 use std::path::Path;
 use std::{env, fs};
