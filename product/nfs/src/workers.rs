@@ -20,7 +20,7 @@ use futures_util::future::BoxFuture;
 use futures_util::task::AtomicWaker;
 
 use crate::v3::procedures::{self, Waiting};
-use crate::v4::compound::{self, WaitingCompound};
+use crate::v4::course::{self, WaitingCompound};
 use crate::wire::reply::Reply;
 
 /// Idle workers that stay: each takes some 11 KiB.
@@ -46,7 +46,6 @@ impl Spares {
 }
 
 /// The task of a worker.
-#[expect(clippy::large_enum_variant, reason = "a box would be the memory that calls are to do without")]
 pub(crate) enum WorkerTask<P: Platform> {
     /// A call of version 3.
     Call(Waiting),
@@ -241,7 +240,7 @@ async fn work<P: Platform>(volume: Arc<Volume<P>>, desk: Arc<Desk<P>>) {
         let work = poll_fn(|_| desk.lock().0.take().map_or(Poll::Pending, Poll::Ready)).await;
         let reply = match work {
             WorkerTask::Call(call) => procedures::carry_out(&volume, call).await,
-            WorkerTask::Compound(waiting) => compound::carry_out(&volume, waiting).await,
+            WorkerTask::Compound(waiting) => course::carry_out(&volume, waiting).await,
             WorkerTask::Other(call) => call.await,
         };
         desk.lock().1 = Some(reply);

@@ -139,7 +139,10 @@ fn variables_that_nobody_knows_are_warned_of_and_those_that_are_known_are_checke
     let [warning] = &found.warnings[..] else { panic!("{:?}", found.warnings) };
     let wanted = "AFFLUX_SERVICE_HOST, AFFLUX_PORT (did you mean 'AFFLUX_ANY_PORT'?), AFFLUX_CAHCE (did you mean 'AFFLUX_CACHE'?), AFFLUX_AFFLUX_CACHE \
         are not settings and are ignored";
-    assert!(warning.contains(wanted) && warning.contains("settings: AFFLUX_LISTEN, AFFLUX_CACHE, "), "{warning}");
+    assert!(
+        warning.contains(wanted) && warning.contains("settings: AFFLUX_LISTEN, AFFLUX_NFS, AFFLUX_CACHE, "),
+        "{warning}"
+    );
     let odd = layered("", &[("AFFLUX_\x1b[2J", "")], &flags()).unwrap().warnings;
     assert!(odd[0].contains("AFFLUX_\\u001b[2J is not a setting and is ignored"), "{odd:?}");
     assert!(layered("", &[("AFFLUX_CONFIG", "x")], &flags()).unwrap().warnings.is_empty());

@@ -28,7 +28,6 @@ pub(super) mod number {
     pub(in super::super) const OWNER: u32 = 36;
     pub(in super::super) const GROUP: u32 = 37;
     pub(in super::super) const SPACE_AVAILABLE: u32 = 42;
-    pub(in super::super) const SPACE_TOTAL: u32 = 44;
     pub(in super::super) const ACCESS_TIME: u32 = 47;
     pub(in super::super) const SET_ACCESS_TIME: u32 = 48;
     pub(in super::super) const MODIFY_TIME: u32 = 53;
@@ -131,12 +130,12 @@ fn known(minor: u32) -> Bitmap {
     Bitmap { words: KNOWN, has_more: false }.with(newer)
 }
 
-/// Refuses a question for what can only be set.
+/// Refuses a question for attributes that can only be set.
 pub(super) fn check_asked(asked: &Bitmap) -> Result<(), Status> {
     if asked.has_any(ONLY_SET) { Err(Status::Invalid) } else { Ok(()) }
 }
 
-/// What the host knows of an object's file system.
+/// The host's knowledge of an object's file system.
 #[derive(Clone, Copy)]
 pub(super) struct OfHost {
     pub(super) space: Space,

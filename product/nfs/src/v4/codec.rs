@@ -41,7 +41,7 @@ pub(super) enum OpenHow {
     Exclusive { verifier: [u8; 8], attributes: Option<AttributeValues> },
 }
 
-/// What OPEN opens.
+/// The object of an OPEN.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Claim {
     /// A name in the current directory.
@@ -202,7 +202,6 @@ pub(super) mod number {
     pub(in super::super) const EXCHANGE_ID: u32 = 42;
     pub(in super::super) const CREATE_SESSION: u32 = 43;
     pub(in super::super) const DESTROY_SESSION: u32 = 44;
-    pub(in super::super) const SEQUENCE: u32 = 53;
     pub(in super::super) const DESTROY_CLIENTID: u32 = 57;
     pub(in super::super) const ILLEGAL: u32 = 10_044;
     /// The first and the last of 4.0 and 4.1, and the last of 4.2 with extended attributes.
@@ -229,12 +228,11 @@ pub(super) fn head(record: &[u8], at: usize) -> Result<Head, XdrError> {
     Ok(Head { tag, minor, count, at: reader.position() })
 }
 
+/// An operation, and where the next one starts; or the error in its arguments.
+type ReadOperation = Result<(Operation, usize), XdrError>;
+
 /// Reads the operation that starts at `at`: its number, itself, and where the next one starts.
-pub(super) fn operation(
-    record: &[u8],
-    at: usize,
-    minor: u32,
-) -> Result<(u32, Result<(Operation, usize), XdrError>), XdrError> {
+pub(super) fn operation(record: &[u8], at: usize, minor: u32) -> Result<(u32, ReadOperation), XdrError> {
     let mut fields = Fields { reader: Reader::starting_at(record, at) };
     let number = fields.reader.u32()?;
     let read = fields.operation(number, minor).map(|operation| (operation, fields.reader.position()));

@@ -3,7 +3,7 @@
 //! Owns: its directories, their names, handles and attributes.
 //! Does not own: the exports and all below them (the volume).
 //! Invariants: no directory has the number 0. A name of an export wins over a path of the host, and only names of exports
-//! are listed. Its handles are no secrets: whoever may call may walk here.
+//! are listed. Its handles are no secrets: every admitted caller may walk here.
 
 use afflux_volume::{Attributes, Kind, Timestamp};
 
@@ -15,7 +15,7 @@ const FILE_SYSTEM: u64 = 0x0061_6678;
 /// The number of a directory here; the root has 0.
 pub(super) type Node = u32;
 
-/// What a name leads to.
+/// The target of a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Target {
     Directory(Node),
@@ -80,7 +80,7 @@ impl PseudoRoot {
         self.single.as_deref()
     }
 
-    /// What a name leads to.
+    /// The target of a name.
     pub(super) fn find(&self, node: Node, name: &[u8]) -> Option<&Target> {
         let directory = self.directories.get(node as usize)?;
         directory.entries.iter().find(|(known, _)| known == name).map(|(_, target)| target)

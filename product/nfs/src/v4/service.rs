@@ -1,8 +1,8 @@
-//! What all connections of version 4 share: clients, sessions, opens, and the tree above the exports.
+//! The part of version 4 that all connections share: clients, sessions, opens, and the tree above the exports.
 //!
 //! Owns: the lock of the state, the end of clients with all that they have, the numbers that name this server.
 //! Does not own: the rules of the state (`state`), the operations (`operations`).
-//! Invariants: what held a file is dropped without the lock, since its drop may end the file.
+//! Invariants: the holder of a file is dropped without the lock, since its drop may end the file.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 

@@ -179,7 +179,7 @@ impl Draft {
         self.status = status;
     }
 
-    /// Puts `data`, whose length has been written, and its padding behind what was written so far.
+    /// Puts `data`, whose length has been written, and its padding behind the bytes written so far.
     #[inline]
     pub(crate) fn data(&mut self, data: Data) {
         let len = data.len();
@@ -189,18 +189,18 @@ impl Draft {
         self.writer.pad(len);
     }
 
-    /// The place behind what was written so far.
+    /// The place behind the bytes written so far.
     pub(crate) fn mark(&self) -> Mark {
         Mark { bytes: self.writer.len() - self.start, runs: self.data.count() }
     }
 
-    /// Takes back what was written after a mark.
+    /// Takes back the bytes written after a mark.
     pub(crate) fn back_to(&mut self, mark: Mark) {
         self.writer.truncate(self.start + mark.bytes);
         self.data.truncate(mark.runs);
     }
 
-    /// What was written after a mark, without data.
+    /// The bytes written after a mark, without data.
     pub(crate) fn since(&self, mark: Mark) -> &[u8] {
         self.writer.since(self.start + mark.bytes)
     }

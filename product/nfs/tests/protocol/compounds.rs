@@ -1,4 +1,4 @@
-//! Version 4 over sockets and over machines: what operations do, and what bad input gets.
+//! Version 4 over sockets and over machines: the effects of operations, and the errors for bad input.
 
 use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;

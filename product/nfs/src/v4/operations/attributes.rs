@@ -3,7 +3,7 @@
 //! Owns: their results.
 //! Does not own: the form of attributes (`v4::attributes`), rights (the volume).
 //! Invariants: ACCESS grants only rights that the client asked for. An open with the right to write may change the size,
-//! whatever the file's mode has become.
+//! also after a change of the file's mode.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::super::compound::{Compound, Object};
 use super::super::pseudo_root::PseudoRoot;
 use super::super::state::opens;
 use super::super::state::stateids::Stateid;
-use super::check_regular;
+use super::objects::check_regular;
 use super::opens::{Right, right_of};
 use crate::access;
 use crate::operations::{Ended, Operations, Task};
@@ -58,7 +58,7 @@ pub(super) fn above<'a, P: Platform>(compound: &Compound<P>, node: u32, handle: 
     Shown { handle, attributes: found, mounted_on: found.fileid, time_unit_ns: 1, of_host: None }
 }
 
-/// What only the host knows, in memory of its own.
+/// The attributes that only the host knows, in memory of their own.
 pub(super) async fn of_host<P: Platform>(on: &Task<'_, P>, inode: &Arc<Inode<P>>) -> Ended<OfHost> {
     let asked = async {
         let (space, _) = on.volume.space(inode).await?;

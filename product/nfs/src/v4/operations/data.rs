@@ -1,7 +1,7 @@
 //! READ, WRITE and COMMIT.
 //!
 //! Owns: their results, and the choice of their write verifier.
-//! Does not own: the cache, durability, the verifier's value (the volume); what is open (`state::opens`).
+//! Does not own: the cache, durability, the verifier's value (the volume); the table of opens (`state::opens`).
 //! Invariants: as in version 3, WRITE takes its verifier before it writes, and COMMIT after the sync. So a client never
 //! takes lost data for committed. None of the three allocates memory on data in the cache.
 
@@ -10,7 +10,7 @@ use afflux_volume::{FILE_BYTES_MAX, Platform, Use};
 use super::super::compound::{Compound, Object};
 use super::super::state::opens;
 use super::super::state::stateids::Stateid;
-use super::check_regular;
+use super::objects::check_regular;
 use super::opens::{Right, right_of};
 use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::operations::{Ended, Operations, Stability, Stop};

@@ -1,4 +1,4 @@
-//! Operations that choose the current object: by handle, by name, upwards; and those that tell of it.
+//! Operations that choose the current object by handle, by name or upwards, and operations that tell of it.
 //!
 //! Owns: PUTFH, PUTROOTFH, GETFH, SAVEFH, RESTOREFH, LOOKUP, LOOKUPP, SECINFO; the passage between the tree above the
 //! exports and the exports.
@@ -13,7 +13,7 @@ use afflux_volume::{Caller, Inode, Platform};
 
 use super::super::compound::{Compound, Object};
 use super::super::pseudo_root::{PseudoRoot, Target};
-use super::{check_directory, check_name};
+use super::objects::{check_directory, check_name};
 use crate::operations::{Ended, Operations, Stop, Task};
 use crate::status::Status;
 use crate::wire::reply::Draft;

@@ -1,6 +1,6 @@
 //! READDIR.
 //!
-//! Owns: the number of entries that fit the client's limit, and what is told of each.
+//! Owns: the number of entries that fit the client's limit, and the attributes told of each.
 //! Does not own: the order of entries and their cookies (the volume), the tree above the exports (`pseudo_root`).
 //! Invariants: a listing is never longer than requested, and never empty before the end: if not one entry fits, it is an
 //! error. The entries "." and ".." are not listed, as the RFC has it. The cookie verifier is constant, since cookies
@@ -15,7 +15,7 @@ use super::super::codec::{Bitmap, ListArguments};
 use super::super::compound::{Compound, Object};
 use super::super::pseudo_root::{PseudoRoot, Target};
 use super::attributes::{above, of_host};
-use super::check_directory;
+use super::objects::check_directory;
 use crate::limits::LISTING_BYTES_MAX;
 use crate::operations::{Ended, Task};
 use crate::status::Status;

@@ -2,29 +2,26 @@
 //!
 //! Owns: which operation is carried out where; the results of each.
 //! Does not own: their order and bounds (`compound`), the state's rules (`state`), the volume's.
-//! Invariants: an operation changes the compound only once nothing in it waits any more. What is carried out at once are
-//! the operations on cached data; all others wait for a worker and have memory of their own.
+//! Invariants: an operation changes the compound only once nothing in it waits any more. Operations
+//! on cached data are carried out at once; all others wait for a worker and have memory of their own.
 
 mod attributes;
 mod data;
 mod handles;
 mod listing;
 mod names;
+mod objects;
 mod opens;
 pub(super) mod sessions;
 
-use std::sync::Arc;
-
-use afflux_volume::{Consistency, Inode, Kind, NAME_BYTES_MAX, Platform, Timestamp};
+use afflux_volume::Platform;
 use futures_util::future::BoxFuture;
 
-use super::attributes::change_of;
 use super::codec::Operation;
-use super::compound::{Compound, Object};
-use crate::operations::{Ended, Operations, Stop, Task};
+use super::compound::Compound;
+use crate::operations::{Ended, Operations, Task};
 use crate::status::Status;
 use crate::wire::reply::Draft;
-use crate::wire::xdr::Writer;
 
 /// Whether an operation changes something, so that it may not fail for the length of its result once it is done.
 pub(super) fn changes(operation: &Operation) -> bool {
@@ -118,77 +115,5 @@ fn other<'a, P: Platform>(
         Operation::Link(name) => Box::pin(names::link(on, compound, draft, name)),
         Operation::List(ref arguments) => Box::pin(listing::list(on, compound, draft, arguments)),
         _ => unreachable!("carried out before"),
-    }
-}
-
-impl<P: Platform> Compound<P> {
-    /// The current object, if it is below an export.
-    fn inode(&self) -> Result<Arc<Inode<P>>, Status> {
-        match self.object()? {
-            Object::Inode(inode) => Ok(Arc::clone(inode)),
-            Object::Above(_) => Err(Status::IsDirectory),
-        }
-    }
-
-    /// The current directory below an export, for a change of its names.
-    fn directory(&self) -> Result<Arc<Inode<P>>, Status> {
-        match self.object()? {
-            Object::Above(_) => Err(Status::ReadOnly),
-            Object::Inode(inode) => check_directory(inode.kind()).map(|()| Arc::clone(inode)),
-        }
-    }
-}
-
-fn check_directory(kind: Kind) -> Result<(), Status> {
-    match kind {
-        Kind::Directory => Ok(()),
-        Kind::Symlink => Err(Status::SymbolicLink),
-        _ => Err(Status::NotDirectory),
-    }
-}
-
-fn check_regular(kind: Kind) -> Result<(), Status> {
-    match kind {
-        Kind::Regular => Ok(()),
-        Kind::Directory => Err(Status::IsDirectory),
-        Kind::Symlink => Err(Status::SymbolicLink),
-        _ => Err(Status::WrongType),
-    }
-}
-
-/// Refuses what no directory has as a name.
-fn check_name(name: &[u8]) -> Result<(), Status> {
-    match name {
-        b"" => Err(Status::Invalid),
-        b"." | b".." => Err(Status::BadName),
-        _ if name.len() > NAME_BYTES_MAX => Err(Status::NameTooLong),
-        _ if name.contains(&b'/') || name.contains(&0) => Err(Status::BadCharacter),
-        _ => Ok(()),
-    }
-}
-
-/// Writes the change of a directory.
-fn write_change(writer: &mut Writer, consistency: &Consistency) {
-    let time = |time: Option<Timestamp>| time.map(change_of).unwrap_or_default();
-    let before = consistency.before.map(|before| before.ctime);
-    let after = consistency.after.map(|after| after.ctime);
-    writer.bool(before.is_some() && after.is_some());
-    writer.u64(time(before));
-    writer.u64(time(after));
-}
-
-/// The consistency data of an operation, with the present attributes if it brought none.
-async fn with_after<P: Platform>(
-    on: &impl Operations<P>,
-    inode: &Arc<Inode<P>>,
-    from: Consistency,
-) -> Ended<Consistency> {
-    if from.after.is_some() {
-        return Ok(from);
-    }
-    match on.attributes(inode).await {
-        Ok(after) => Ok(Consistency { before: None, after: Some(after) }),
-        Err(Stop::WouldWait) => Err(Stop::WouldWait),
-        Err(Stop::Failed(_)) => Ok(from),
     }
 }

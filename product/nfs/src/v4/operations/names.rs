@@ -12,8 +12,8 @@ use afflux_volume::{AttributeChange, Inode, Outcome, Platform, SpecialKind, TARG
 use super::super::attributes;
 use super::super::codec::{AttributeValues, NewKind};
 use super::super::compound::{Compound, Object};
+use super::objects::{check_directory, check_name, with_after, write_change};
 use super::opens::unchanged;
-use super::{check_directory, check_name, with_after, write_change};
 use crate::operations::{Ended, Operations, Stop, Task};
 use crate::status::Status;
 use crate::wire::reply::Draft;

@@ -2,8 +2,8 @@
 //!
 //! Owns: the steps of an OPEN: the file, the caller's right to it, a place in the table.
 //! Does not own: the table and its rules (`state::opens`), making files (the volume).
-//! Invariants: a user's right to a file is asked once, at its OPEN; from then on the mode of the open counts. Whoever
-//! makes a file may open it, whatever its mode. A file is cut off only for an OPEN that nobody's share is in the way of.
+//! Invariants: a user's right to a file is asked once, at its OPEN; from then on the mode of the open counts. The
+//! maker of a file may open it with any mode. A file is cut off only for an OPEN that nobody's share is in the way of.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use super::super::compound::{Compound, Object};
 use super::super::state::leases::LEASE_SECONDS;
 use super::super::state::opens::{self, Opener, Share};
 use super::super::state::stateids::{Meaning, StatePlace, Stateid};
-use super::{check_name, check_regular, with_after, write_change};
+use super::objects::{check_name, check_regular, with_after, write_change};
 use crate::access;
 use crate::operations::{Ended, Operations, Stop, Task};
 use crate::status::Status;
 use crate::wire::reply::Draft;
 use crate::wire::xdr::{Field, Writer};
 
-/// Whose right counts for a READ or WRITE.
+/// The right that counts for a READ or WRITE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Right {
     /// The open's.
@@ -172,8 +172,8 @@ fn write_stateid(stateid: Stateid, writer: &mut Writer) {
     writer.raw(&stateid.other);
 }
 
-/// Whether the claim fits the client's state: what an earlier server had open can be asked for again until the client has
-/// said that this was all, and for a lease after the start. New opens come after that.
+/// Whether the claim fits the client's state. A client may ask again for the opens of an earlier server, for a lease after
+/// the start, until it has said that this was all. New opens come after that.
 fn check_claim<P: Platform>(compound: &Compound<P>, client: u64, arguments: &OpenArguments) -> Result<(), Status> {
     let has_reclaimed = compound.service.state().clients.has_reclaimed(client);
     match arguments.claim {
@@ -208,7 +208,8 @@ pub(super) fn unchanged(of: Consistency) -> Consistency {
     Consistency { before, ..of }
 }
 
-/// Refuses an open that the user's rights do not allow. Who may execute a file may read it, as kernels read programs.
+/// Refuses an open that the user's rights do not allow. The right to execute a file is one to read it, since kernels read
+/// programs.
 async fn check_rights<P: Platform>(on: &impl Operations<P>, inode: &Arc<Inode<P>>, share: Share) -> Ended {
     let (granted, _) = on.access(inode).await?;
     let reads = share.access & opens::READ == 0 || granted & (access::READ | access::EXECUTE) != 0;

@@ -26,7 +26,7 @@ use crate::wire::xdr::Writer;
 /// Bytes of the reply to a SEQUENCE alone.
 const SEQUENCE_BYTES: u32 = 80;
 
-/// What a SEQUENCE says of its compound.
+/// The kind of compound that a SEQUENCE begins.
 pub(in super::super) enum Sequenced {
     /// The rest is to be carried out.
     New,
@@ -280,7 +280,7 @@ fn state_of<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(),
 }
 
 fn free<P: Platform>(compound: &mut Compound<P>, stateid: Stateid) -> Result<(), Status> {
-    // What is open is closed by CLOSE.
+    // CLOSE closes an open.
     state_of(compound, stateid).and(Err(Status::LocksHeld))
 }
 

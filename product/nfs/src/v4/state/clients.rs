@@ -1,8 +1,8 @@
 //! The clients that a server knows, from EXCHANGE_ID to their end.
 //!
 //! Owns: which of two equally named clients is meant, the order of CREATE_SESSIONs, the clients' bounds.
-//! Does not own: what a client has open (`opens`) and its sessions (`sessions`): the caller ends both for each client
-//! that is named as gone.
+//! Does not own: a client's opens (`opens`) and sessions (`sessions`). The caller ends both for each client that is named
+//! as gone.
 //! Invariants: at most one client of a name is confirmed, and at most one is not. A client of another party or of
 //! another user has no influence on a client. There are at most [`CLIENTS_MAX`], and [`PARTY_CLIENTS_MAX`] of one
 //! party. A client that was never confirmed goes first.
@@ -22,10 +22,10 @@ pub(crate) const PARTY_CLIENTS_MAX: usize = CLIENTS_MAX / 2;
 /// Most bytes of a client's own name, and of an owner's.
 pub(crate) const OWNER_BYTES_MAX: usize = 1024;
 
-/// Who speaks: the party of the connection, and the user of the call.
+/// The party of the connection, and the user of the call.
 pub(crate) type Speaker = (Party, Option<u32>);
 
-/// What EXCHANGE_ID says.
+/// The arguments of EXCHANGE_ID that count.
 pub(crate) struct Introduction<'a> {
     pub(crate) owner: &'a [u8],
     pub(crate) verifier: [u8; 8],
@@ -42,7 +42,7 @@ pub(crate) struct Introduced {
     pub(crate) is_confirmed: bool,
 }
 
-/// What a CREATE_SESSION is.
+/// The kind of a CREATE_SESSION.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Creation {
     New,
@@ -144,7 +144,7 @@ impl Clients {
         gone.push(id);
     }
 
-    /// Room for one more of a party. The longest silent one goes: one that is not confirmed, else one whose lease ended.
+    /// Room for one more of a party. The longest silent one goes. A client that is not confirmed goes before a client with an ended lease.
     fn make_room(&mut self, party: Party, now_ns: u64, gone: &mut Vec<u64>) -> Result<(), Status> {
         let forgotten: Vec<u64> =
             self.known.iter().filter(|(_, it)| it.lease.is_forgotten(now_ns)).map(|(id, _)| *id).collect();

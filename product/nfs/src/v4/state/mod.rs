@@ -1,4 +1,4 @@
-//! What a server of version 4 knows of its clients: pure state, told the time by its caller.
+//! The clients of a server of version 4, with their sessions and opens: pure state, told the time by its caller.
 //!
 //! Owns: the parts below, each of which stands alone.
 //! Does not own: the bytes of calls (`codec`), files (the volume), clocks.

@@ -1,10 +1,10 @@
-//! What clients have open: an owner's rights to a file, and what it keeps others from.
+//! The opens of clients: an owner's rights to a file, and the rights that it denies to others.
 //!
 //! Owns: the table of opens, share reservations between them, their stateids.
-//! Does not own: files (`H` holds one, whatever it is), rights of users on files (the volume).
+//! Does not own: files (an `H` holds one), rights of users on files (the volume).
 //! Invariants: an owner has one open of a file, whose rights grow with each OPEN. No two owners have rights that one of
 //! them denies. A stateid works for its own client alone. There are at most [`OPENS_MAX`], and [`PARTY_OPENS_MAX`] of one
-//! party. What held a file is handed to the caller, who drops it without a lock.
+//! party. The caller gets the holder of a file, and drops it without a lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::status::Status;
 pub(crate) const OPENS_MAX: usize = 65_536;
 /// Most opens of one party.
 pub(crate) const PARTY_OPENS_MAX: usize = OPENS_MAX / 2;
-/// Reading, in the rights and in what is denied.
+/// Reading, as a right or as a denied right.
 pub(crate) const READ: u8 = 1;
 /// Writing, likewise.
 pub(crate) const WRITE: u8 = 2;

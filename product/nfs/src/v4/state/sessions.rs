@@ -1,6 +1,6 @@
 //! Sessions: a client's way to have each call carried out once, over any of its connections.
 //!
-//! Owns: the table of sessions, what both sides agreed on, whose a session is.
+//! Owns: the table of sessions, the bounds that both sides agreed on, each session's client and party.
 //! Does not own: the slots' rules (`slots`), clients (`clients`).
 //! Invariants: a session's number is no secret that suffices: a session answers its own party alone. There are at most
 //! [`SESSIONS_MAX`], and [`PARTY_SESSIONS_MAX`] of one party.
@@ -29,7 +29,7 @@ const BACK_BYTES_MIN: u32 = 128;
 /// The number of a session: random, so that nobody guesses it.
 pub(crate) type SessionId = [u8; 16];
 
-/// What both sides agree on for one direction.
+/// The bounds that both sides agree on for one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Channel {
     pub(crate) request_bytes_max: u32,

@@ -23,7 +23,7 @@ pub(crate) struct SlotCall {
     pub(crate) kept_call: u64,
 }
 
-/// What a call on a slot is.
+/// The kind of a call on a slot.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Begun {
     /// A new call, which is in progress from now on.

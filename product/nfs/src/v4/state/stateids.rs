@@ -28,7 +28,7 @@ pub(crate) struct StatePlace {
     pub(crate) generation: u32,
 }
 
-/// What a stateid means.
+/// The meaning of a stateid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Meaning {
     /// No state: a READ or WRITE of nobody's open.
@@ -55,7 +55,7 @@ impl Stateid {
         Self { sequence, other }
     }
 
-    /// What it means, if it has the form of any.
+    /// Its meaning, if it has the form of a stateid.
     pub(crate) fn meaning(self) -> Result<Meaning, Status> {
         let word = |at: usize| {
             let mut bytes = [0; 4];

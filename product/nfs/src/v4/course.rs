@@ -1,0 +1,169 @@
+//! The course of a compound: its operations one after the other, until the end or the first failure.
+//!
+//! Owns: SEQUENCE's place before all others, the order of operations, the move to a worker in the middle.
+//! Does not own: the operations (`operations`), their common state (`compound`), the start of a compound (`connection`).
+//! Invariants: a SEQUENCE runs once, outside of all waiting. An operation that would wait has changed nothing, but for
+//! the beginning of a WRITE, and is the one that a worker starts with; no earlier operation runs again.
+//!
+//! The life of a compound: `connection` reads its head and tries it at once. At the first operation that would wait the
+//! draft moves to a worker's buffer, and the worker goes on from there. The end keeps the reply in its slot.
+
+use afflux_volume::{Before, Caller, Platform, Volume};
+use bytes::Bytes;
+use futures_util::future::FutureExt;
+
+use super::codec::{self, Operation};
+use super::compound::Compound;
+use super::operations::{self, sessions};
+use crate::operations::{AtOnce, OnBehalf, Operations, Stop, Task};
+use crate::status::Status;
+use crate::wire::reply::{Draft, Reply};
+use crate::wire::xdr::Writer;
+
+/// Room that the results of an operation which changes something take at most.
+const CHANGE_BYTES_MAX: usize = 256;
+
+/// A compound that waits on a worker.
+pub(crate) struct WaitingCompound<P: Platform> {
+    pub(crate) by: OnBehalf,
+    pub(crate) record: Bytes,
+    pub(crate) compound: Compound<P>,
+    pub(crate) draft: Draft,
+}
+
+impl<P: Platform> Compound<P> {
+    /// Answers a compound if that takes no waiting. Otherwise the draft has the results of the operations before the one
+    /// that would wait.
+    pub(crate) fn try_answer(&mut self, volume: &Volume<P>, caller: &Caller, record: &[u8], draft: &mut Draft) -> bool {
+        if !self.begin(volume, record, draft) {
+            return true;
+        }
+        let on = AtOnce { volume, caller, record };
+        match run(&on, self, draft).now_or_never() {
+            Some(Ok(())) => {
+                self.end(draft);
+                true
+            }
+            Some(Err(WouldWait)) | None => false,
+        }
+    }
+
+    /// Takes what must come first: SEQUENCE, or the single operation that needs no session. False if that was all.
+    fn begin(&mut self, volume: &Volume<P>, record: &[u8], draft: &mut Draft) -> bool {
+        if !(1..=2).contains(&self.minor) {
+            self.status = Status::MinorVersionMismatch;
+            self.end(draft);
+            return false;
+        }
+        if self.count == 0 {
+            self.end(draft);
+            return false;
+        }
+        let read = codec::operation(record, self.at, self.minor);
+        let Ok((number, read)) = read else {
+            self.status = Status::BadXdr;
+            self.end(draft);
+            return false;
+        };
+        let operation = match read {
+            Ok((operation, next)) => {
+                self.at = next;
+                Ok(operation)
+            }
+            Err(_) => Err(Status::BadXdr),
+        };
+        let start = draft.mark();
+        begin_result(&mut draft.writer, number);
+        let begun = match operation {
+            Ok(Operation::Sequence(arguments)) => sessions::sequence(self, record, draft, &arguments),
+            Ok(operation) if sessions::stands_alone(number) => match self.count {
+                1 => sessions::alone(self, volume, record, draft, &operation).map(|()| sessions::Sequenced::New),
+                _ => Err(Status::NotOnlyOperation),
+            },
+            Ok(Operation::Illegal) => Err(Status::OperationIllegal),
+            Err(status) => Err(status),
+            Ok(_) => Err(Status::OperationNotInSession),
+        };
+        match begun {
+            Ok(sessions::Sequenced::Again(reply)) => {
+                let status = reply.first_chunk().copied().map(u32::from_be_bytes).and_then(Status::from_code);
+                draft.replace_results(&reply, status.unwrap_or(Status::ServerFault));
+                self.service.counts.count(number);
+                return false;
+            }
+            Ok(sessions::Sequenced::New) => self.ended_one(number),
+            Err(status) => self.failed(draft, number, start, status),
+        }
+        if self.taken.is_none() {
+            self.end(draft);
+        }
+        self.taken.is_some()
+    }
+}
+
+/// An operation would wait: a worker goes on with it.
+pub(super) struct WouldWait;
+
+/// Begins a result with success; a failure is written over it.
+fn begin_result(writer: &mut Writer, number: u32) {
+    writer.u32(number);
+    writer.u32(Status::Ok.code());
+}
+
+/// Carries out the rest of the operations.
+async fn run<P: Platform, O: Operations<P>>(
+    on: &O,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+) -> Result<(), WouldWait> {
+    while compound.done < compound.count && compound.status == Status::Ok {
+        let start = draft.mark();
+        let Ok((number, read)) = codec::operation(on.record(), compound.at, compound.minor) else {
+            compound.status = Status::BadXdr;
+            break;
+        };
+        let Ok((operation, next)) = read else {
+            compound.failed(draft, number, start, Status::BadXdr);
+            break;
+        };
+        begin_result(&mut draft.writer, number);
+        let bound = compound.reply_bound();
+        let room = bound.map_or(usize::MAX, |(bytes, _)| bytes.saturating_sub(draft.bytes()));
+        let done = match bound {
+            Some((_, status)) if operations::changes(&operation) && room < CHANGE_BYTES_MAX => {
+                Err(Stop::Failed(status))
+            }
+            _ => operations::carry_out(on, compound, draft, &operation).await,
+        };
+        // Only what changes nothing may fail for its length afterwards.
+        let done = match (done, bound) {
+            (Ok(()), Some((bytes, status))) if draft.bytes() > bytes => Err(Stop::Failed(status)),
+            (done, _) => done,
+        };
+        match done {
+            Ok(()) => {
+                compound.at = next;
+                compound.ended_one(number);
+            }
+            Err(Stop::WouldWait) => {
+                draft.back_to(start);
+                return Err(WouldWait);
+            }
+            Err(Stop::Failed(status)) => {
+                compound.failed(draft, number, start, status);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Carries out a compound from the operation on that would have waited.
+pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, waiting: WaitingCompound<P>) -> Reply {
+    let WaitingCompound { by, record, mut compound, mut draft } = waiting;
+    let on = Task { volume, caller: &by.caller, client: &by.client, record: &record, before: Before::Nothing };
+    if run(&on, &mut compound, &mut draft).await.is_err() {
+        unreachable!("a compound that may wait has stopped instead");
+    }
+    compound.end(&mut draft);
+    draft.finish()
+}
