@@ -62,7 +62,7 @@ fn another_user_takes_no_name_in_use_and_another_party_has_names_of_its_own() {
 #[test]
 fn an_update_needs_the_client_its_run_and_its_user() {
     let mut clients = Clients::new(3);
-    let mut update = |clients: &mut Clients, verifier, by| {
+    let update = |clients: &mut Clients, verifier, by| {
         let who = Introduction { updates: true, ..hello(verifier) };
         clients.introduce(who, by, SECOND, |_| false, &mut Vec::new()).map(|it| it.client)
     };

@@ -85,7 +85,7 @@ fn any_opens_and_closes_are_as_the_model_says() {
                     assert_eq!(opens.close(client, place(stateid), stateid.sequence), Ok(key), "step {step}");
                 }
             }
-            1 if choice / 36 % 50 == 0 => {
+            1 if (choice / 36).is_multiple_of(50) => {
                 let mut released = opens.release(client);
                 released.sort_unstable();
                 let expected: Vec<_> = model.keys().filter(|key| key.0 == client).copied().collect();
