@@ -43,7 +43,7 @@ impl Served {
     pub(crate) fn begin(name: &str) -> Self {
         let (store, scratch) = (FakeStore::start(), Scratch::new());
         let server = serve(&store, scratch.path(), name, &[]);
-        let mut client = Client::mount(&server);
+        let client = Client::mount(&server);
         let root = client.root();
         Self { store, scratch, server, client, root }
     }

@@ -48,7 +48,7 @@ fn a_follower_reads_what_another_server_writes_and_sends_no_change_to_the_store(
 
 #[test]
 fn while_a_store_is_away_writers_wait_and_hear_why_and_nothing_is_lost() {
-    let Served { store, scratch, server, mut client, root } = Served::begin("server");
+    let Served { store, scratch: _scratch, server, mut client, root } = Served::begin("server");
     let file = client.create(&root, "file");
     client.try_write_at(&file, 0, b"written before").unwrap();
     store.set(Mood::Away);

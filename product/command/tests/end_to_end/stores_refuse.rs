@@ -89,7 +89,7 @@ fn a_read_that_a_store_refuses_is_no_lack_of_rights() {
 // rule: while a change of a name waits for its store, `delays` and `stat` say so
 #[test]
 fn a_name_that_waits_for_its_store_is_told() {
-    let Served { store, scratch, server, mut client, root } = Served::begin("server");
+    let Served { store, scratch: _scratch, server, mut client, root } = Served::begin("server");
     store.set(Mood::LogAway);
     let creating = std::thread::spawn(move || {
         client.create(&root, "new");

@@ -158,7 +158,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
             "device/file",
             "device/file/spare_descriptors",
             "device/flight",
-            "device/read_here",
+            "device/here",
             "device/turns",
         ],
         reason: "a file of a device starts flights, and a flight ends in its file",
