@@ -61,7 +61,7 @@ impl<P: Platform> Writeback<P> {
         // Writes that end from here on owe another flush.
         let owed = lock(&file.state).flushes.begins();
         self.base.local().count(Counter::SyncRequests, 1);
-        let result = self.call_sync(file).await;
+        let result = self.call(file, Operation::Sync).await;
         self.base.rare_yield().await;
         written.end(if result.is_ok() { Durable::Now } else { Durable::Later });
         // Without earlier writes that owed a flush, no page has a tag to be removed.

@@ -119,37 +119,35 @@ impl<P: Platform> Writeback<P> {
         (operation, memory, ends)
     }
 
-    /// Makes the file's completed writes durable: on this thread if it may wait and the device can, or by a request.
-    pub(super) async fn call_sync(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), DeviceError> {
-        if !self.base.platform.waits_on_this_thread() {
-            return self.call(file, Operation::Sync).await;
-        }
-        let (base, figures, operation) = (&self.base, &file.device.figures, Operation::Sync);
+    /// Carries out an operation without data and waits for it. As many are in flight as the device has slots. A sync is made on
+    /// this thread, if it may wait and the device can.
+    pub(crate) async fn call(self: &Arc<Self>, file: &Arc<FileInner>, operation: Operation) -> Result<(), DeviceError> {
+        let (base, device) = (&self.base, &file.device);
+        device.requests().calls.take(1).await;
         let submitted = base.now();
-        figures.request_begins(Kind::Other, 0, submitted);
-        let Some(result) = file.device.sync_here(&file.backing) else {
-            figures.request_ends(Kind::Other, 0, false, base.now());
-            return self.call(file, operation).await;
-        };
-        let now = base.now();
-        figures.request_ends(Kind::Other, 0, result.is_ok(), now);
+        device.figures.request_begins(Kind::Other, 0, submitted);
         base.trace_file(submitted, file, None, || Event::Submitted { operation });
-        let ns = now.since(submitted);
-        base.trace_file(now, file, None, || Event::Completed { operation, ns, error: result.err() });
-        result
+        if operation == Operation::Sync
+            && base.platform.waits_on_this_thread()
+            && let Some(result) = device.sync_here(&file.backing)
+        {
+            self.end_call(file, operation, submitted, result);
+            return result;
+        }
+        let answer = self.spare.call_answer();
+        let (writeback, own, answering) = (Arc::clone(self), Arc::clone(file), Arc::clone(&answer));
+        let ends = CallEnds { writeback, file: own, answer: answering, submitted };
+        let sink = Boxed::of(&self.spare.calls, ends);
+        device.submit(Request::new(sink, file.backing.clone(), operation, None));
+        answer.wait().await
     }
 
-    /// Carries out an operation without data and waits for it. As many are in flight as the device has slots.
-    pub(crate) async fn call(self: &Arc<Self>, file: &Arc<FileInner>, operation: Operation) -> Result<(), DeviceError> {
-        file.device.requests().calls.take(1).await;
-        let answer = self.spare.call_answer();
-        let (answering, submitted) = (Arc::clone(&answer), self.base.now());
-        let ends = CallEnds { writeback: Arc::clone(self), file: Arc::clone(file), answer: answering, submitted };
-        file.device.figures.request_begins(Kind::Other, 0, submitted);
-        self.base.trace_file(submitted, file, None, || Event::Submitted { operation });
-        let sink = Boxed::of(&self.spare.calls, ends);
-        file.device.submit(Request::new(sink, file.backing.clone(), operation, None));
-        answer.wait().await
+    fn end_call(&self, file: &Arc<FileInner>, operation: Operation, submitted: Nanos, result: Result<(), DeviceError>) {
+        let now = self.base.now();
+        file.device.figures.request_ends(Kind::Other, 0, result.is_ok(), now);
+        let ns = now.since(submitted);
+        self.base.trace_file(now, file, None, || Event::Completed { operation, ns, error: result.err() });
+        file.device.requests().calls.give_back(1);
     }
 
     /// Stops submission for a file, and waits until none of its requests is in flight.
@@ -201,13 +199,8 @@ pub(super) struct CallEnds<P: Platform> {
 impl<P: Platform> Completion for Boxed<CallEnds<P>> {
     fn completed(mut self: Box<Self>, operation: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
         let CallEnds { writeback, file, answer, submitted } = self.take();
-        let base = &writeback.base;
-        let now = base.now();
-        file.device.figures.request_ends(Kind::Other, 0, result.is_ok(), now);
-        let ns = now.since(submitted);
-        base.trace_file(now, &file, None, || Event::Completed { operation, ns, error: result.err() });
+        writeback.end_call(&file, operation, submitted, result);
         writeback.spare.calls.keep(self);
-        file.device.requests().calls.give_back(1);
         answer.give(result);
     }
 }

@@ -21,6 +21,7 @@ use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
 use crate::platform::Platform;
+use crate::request::Operation;
 use crate::trace::Event;
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
@@ -190,7 +191,7 @@ impl<P: Platform> Writeback<P> {
             state.flushes.has_failed()
         };
         self.base.local().count(Counter::SyncRequests, 1);
-        let result = self.call_sync(file).await;
+        let result = self.call(file, Operation::Sync).await;
         self.flush_ended(file, failed_before, result).await
     }
 

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use afflux_engine::{DeviceError, Error};
-use afflux_simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
+use afflux_engine::{Device, DeviceError, Error, Limits, Operation, Request};
+use afflux_simulator::{Disk, DiskOptions, Fault, FaultTarget, FaultWhat};
 
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, bytes};
 
@@ -270,4 +270,52 @@ fn after_a_power_loss_a_size_that_was_ahead_is_one_that_was_accepted() {
         shorter += u64::from(size < asked);
     }
     assert!(ahead > 0 && shorter > 0, "{ahead} sizes were ahead, {shorter} had not come as far");
+}
+
+/// Counts the syncs that its disk was given.
+struct CountsSyncs {
+    disk: Arc<Disk>,
+    syncs: AtomicU64,
+}
+
+impl Device for CountsSyncs {
+    fn limits(&self) -> &Limits {
+        self.disk.limits()
+    }
+
+    fn submit(&self, request: Request) {
+        if request.operation() == Operation::Sync {
+            self.syncs.fetch_add(1, Ordering::Relaxed);
+        }
+        self.disk.submit(request);
+    }
+
+    fn free_bytes_hint(&self) -> u64 {
+        self.disk.free_bytes_hint()
+    }
+}
+
+// rule: a device has no more syncs and changes of shape in flight than slots
+// kept in: `product/engine/src/devices/requests.rs`
+#[test]
+fn a_device_gets_as_many_syncs_at_once_as_it_has_slots() {
+    const FILES: u64 = 20;
+    let options = DiskOptions { depth: 4, ..DiskOptions::default() };
+    let lab = EngineFixture::new(1, 256, &[options], &[]);
+    let disk = Arc::clone(&lab.here.disks[0]);
+    let device = Arc::new(CountsSyncs { disk: Arc::clone(&disk), syncs: AtomicU64::new(0) });
+    let id = lab.here.engine.add_device("counts syncs", Arc::clone(&device) as Arc<dyn Device>);
+    disk.hang();
+    let synced: Vec<_> = (0..FILES)
+        .map(|_| {
+            let (here, file) = (Arc::clone(&lab.here), lab.here.engine.open(id, disk.backing(disk.create_file()), 0));
+            lab.in_background(async move { here.engine.sync(&file, 0..u64::MAX).await.unwrap() })
+        })
+        .collect();
+    lab.run(lab.here.sleep(SECOND));
+    assert_eq!(device.syncs.load(Ordering::Relaxed), 4);
+    disk.release();
+    let all = || synced.iter().all(|ended| ended.load(Ordering::Relaxed));
+    assert!(lab.run(lab.here.until(10 * SECOND, all)));
+    assert_eq!(device.syncs.load(Ordering::Relaxed), FILES);
 }
