@@ -251,7 +251,6 @@ impl DevicePolicy for Budget {
             decision_timing: DecisionTiming::Before,
             memory_guard: true,
             reads: true,
-            takes_sums: true,
             ignores: &IGNORED,
             knobs: Some(&KNOBS),
             ..Needs::NONE

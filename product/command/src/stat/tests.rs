@@ -143,7 +143,7 @@ fn a_failing_device_says_why() {
     // As after a quota, which is none of the device's.
     now.devices[0].last_error = None;
     let text = lines(&now, &now);
-    assert!(text.contains("   1 file could not be written") && !text.contains("unknown"), "{text}");
+    assert!(text.contains("   1 file could not be written") && !text.contains("unknown error"), "{text}");
 }
 
 #[test]

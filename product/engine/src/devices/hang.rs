@@ -16,6 +16,8 @@ use crate::wait::{Signal, WaitQueue};
 pub(crate) struct HangState {
     stalled: Arc<AtomicBool>,
     refuses: AtomicBool,
+    /// The policy refuses callers at some time during a hang. It says so when a knob changes.
+    may_refuse: AtomicBool,
     /// Requests are in flight and watched, or no watcher wants to look.
     watched: AtomicBool,
     /// Raised when the watcher should look now.
@@ -29,6 +31,7 @@ impl HangState {
         Self {
             stalled: Arc::default(),
             refuses: AtomicBool::new(false),
+            may_refuse: AtomicBool::new(true),
             watched: AtomicBool::new(true),
             look: Signal::new(),
             refused: WaitQueue::new(),
@@ -48,6 +51,15 @@ impl HangState {
     /// Whether that has lasted so long that callers are not to wait for the device.
     pub(crate) fn refuses(&self) -> bool {
         self.refuses.load(Ordering::Relaxed)
+    }
+
+    /// Whether callers are refused at some time during a hang, so that they must be able to go.
+    pub(crate) fn may_refuse(&self) -> bool {
+        self.may_refuse.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_may_refuse(&self, may_refuse: bool) {
+        self.may_refuse.store(may_refuse, Ordering::Relaxed);
     }
 
     /// Raised when the watcher should look now.

@@ -72,14 +72,12 @@ impl Ticket {
 pub(crate) struct Terms {
     pub(crate) flight: Flight,
     pub(super) prices: Prices,
-    /// Whether callers may be refused while the device hangs.
-    pub(crate) may_refuse: bool,
 }
 
 impl InFlight {
     /// The knobs' limits, until the policy is asked.
     pub(super) fn new() -> Self {
-        let terms = Terms { flight: Flight::BY_KNOBS, prices: Prices::PAGES, may_refuse: true };
+        let terms = Terms { flight: Flight::BY_KNOBS, prices: Prices::PAGES };
         let (runs, aside_pages, lead) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         let (waiting, names) = (AtomicU32::new(0), AtomicU32::new(0));
         Self { terms: Mutex::new(terms), runs, aside_pages, waiting, names, lead, order: Mutex::default() }
@@ -103,7 +101,7 @@ impl InFlight {
     /// nothing.
     pub(super) fn requests_now(&self, terms: &Terms, most: u32, pages: u64) -> u32 {
         let pages = pages.saturating_sub(self.aside_pages());
-        let Terms { flight, prices, .. } = terms;
+        let Terms { flight, prices } = terms;
         let (mut always, mut cost_max) = (flight.requests.max(1), flight.cost_max);
         if cost_max != Cost::MAX && self.names.load(Ordering::Relaxed) > 0 {
             (always, cost_max) = (1, Cost(cost_max.0 / NAMES_PART));
@@ -128,7 +126,7 @@ impl InFlight {
     /// A request with `pages` pages of the file in `slot` is submitted, for a sync or for another reason.
     pub(crate) fn begin(&self, slot: u32, pages: u64, runs: u64, for_sync: bool) -> Ticket {
         self.runs.fetch_add(runs, Ordering::Relaxed);
-        let Terms { flight, prices, .. } = self.terms();
+        let Terms { flight, prices } = self.terms();
         if flight.sync_lead == Cost::MAX {
             return Ticket { runs, number: None };
         }

@@ -33,7 +33,6 @@ pub(crate) mod state;
 pub(crate) mod status;
 mod table;
 mod totals;
-mod unreported;
 mod unwritable;
 mod usage;
 pub(crate) mod waits;
@@ -326,72 +325,31 @@ impl Devices {
         moment: Moment,
         question: impl FnOnce(&dyn AnyPolicy, &View, &mut dyn Any, &mut dyn Any) -> T,
     ) -> T {
-        let view = self.view_to_ask(device, moment);
-        self.policy.ask(&device.memory, |policy, own, shared| question(policy, &view, own, shared))
-    }
-
-    /// A snapshot for a question to the policy, which now knows of all ends.
-    pub(crate) fn view_to_ask(&self, device: &DeviceState, moment: Moment) -> View {
         let view = self.view_of(device, moment);
-        if self.tell(device, &view) {
-            self.set_room(device, view.clone());
-        }
-        view
-    }
-
-    /// Tells the policy of the ends that it does not know of. Returns whether there were any: then the device's room follows.
-    fn tell(&self, device: &DeviceState, view: &View) -> bool {
-        let mut any = false;
-        for done in device.unreported.take(view.now).into_iter().flatten() {
-            self.policy.ask(&device.memory, |policy, own, shared| policy.completed(view, &done, own, shared));
-            any = true;
-        }
-        any
+        self.policy.ask(&device.memory, |policy, own, shared| question(policy, &view, own, shared))
     }
 
     /// Asks how much may be charged to the device from now on.
     pub(crate) fn refresh_room(&self, device: &DeviceState, moment: Moment) {
-        self.set_room(device, self.view(device, moment, GlobalCounts::default()));
-    }
-
-    /// A write request has ended. The policy is told now, if it takes each end by itself, if the sum is due, or if a writer waits
-    /// for the room that follows. Not inlined: a test counts its instructions.
-    #[inline(never)]
-    pub(crate) fn write_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
-        let is_due = device.unreported.add(done, moment.now);
-        if is_due || !self.takes_sums(device) || device.admission().waiting() > 0 {
-            self.tell_and_set_room(device, moment);
-        }
-    }
-
-    /// A read request has ended, and the policy wants to know of reads.
-    pub(crate) fn read_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
-        if !self.takes_sums(device) {
-            return self.ask(device, moment, |policy, view, own, shared| policy.completed(view, done, own, shared));
-        }
-        if device.unreported.add(done, moment.now) {
-            self.tell_and_set_room(device, moment);
-        }
-    }
-
-    /// Tells the policy of the ends, and asks how much may be charged to the device from now on. Both use one view.
-    fn tell_and_set_room(&self, device: &DeviceState, moment: Moment) {
-        let view = self.view_of(device, moment);
-        self.tell(device, &view);
+        let view = self.view(device, moment, GlobalCounts::default());
+        device.hang().set_may_refuse(self.policy.may_refuse(&view, &device.memory));
         self.set_room(device, view);
     }
 
-    /// Whether the ends of requests are told in sums. Each call to a store counts by itself, since its size and time do.
-    fn takes_sums(&self, device: &DeviceState) -> bool {
-        self.policy.needs().takes_sums && !device.limits().is_store()
+    /// Tells the policy of a write request that has ended, and asks how much may be charged to the device from now on.
+    /// Both use one view, because small requests end often. Not inlined: a test counts its instructions.
+    #[inline(never)]
+    pub(crate) fn write_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
+        let view = self.view_of(device, moment);
+        self.policy.ask(&device.memory, |policy, own, shared| policy.completed(&view, done, own, shared));
+        self.set_room(device, view);
     }
 
     /// The answer depends on nothing that devices share.
     fn set_room(&self, device: &DeviceState, mut view: View) {
         view.forget_shared();
-        let (room, flight, hang) = self.policy.room(&view, &device.memory);
-        let may_refuse = hang.refused_ns < u64::MAX;
-        device.in_flight.set(Terms { flight, prices: room.prices, may_refuse });
+        let (room, flight) = self.policy.room(&view, &device.memory);
+        device.in_flight.set(Terms { flight, prices: room.prices });
         device.admission().set_room(&room);
     }
 

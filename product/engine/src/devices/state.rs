@@ -20,7 +20,6 @@ use super::placing::Placing;
 use super::purses::Purses;
 use super::requests::Requests;
 use super::totals::DirtyTotals;
-use super::unreported::Unreported;
 use super::waits::Waits;
 use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
@@ -51,8 +50,6 @@ pub(crate) struct DeviceState<F> {
     pub(crate) failures: Failures,
     /// The memory of the policy in force about the device.
     pub(crate) memory: DeviceMemory,
-    /// The ends that this policy has not been told of.
-    pub(super) unreported: Unreported,
     /// Whether the policy says that the device is over its limit.
     dirty_exceeded: AtomicBool,
     /// The refusals that the device has reported, as far as the policy knows them.
@@ -89,7 +86,6 @@ impl<F> DeviceState<F> {
             figures,
             failures: Failures::default(),
             memory,
-            unreported: Unreported::default(),
             dirty_exceeded: AtomicBool::new(false),
             too_many: AtomicU64::new(0),
             waits: Waits::default(),

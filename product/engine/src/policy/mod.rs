@@ -78,10 +78,15 @@ impl ActivePolicy {
         question(&*self.policy, own, &mut **lock(shared))
     }
 
-    /// Asks for a device's room, its limits in flight and its limits for hangs: reads nothing that devices share.
-    pub(crate) fn room(&self, view: &View, device: &DeviceMemory) -> (Room, Flight, HangLimits) {
+    /// Asks for a device's room and its limits in flight: reads nothing that devices share.
+    pub(crate) fn room(&self, view: &View, device: &DeviceMemory) -> (Room, Flight) {
         let own = &mut **lock(&device.0);
-        (self.policy.room(view, own), self.policy.flight(view, own), self.policy.hang_limits(view, own))
+        (self.policy.room(view, own), self.policy.flight(view, own))
+    }
+
+    /// Asks whether callers may be refused while the device hangs, by the present knobs: reads nothing that devices share.
+    pub(crate) fn may_refuse(&self, view: &View, device: &DeviceMemory) -> bool {
+        self.policy.hang_limits(view, &mut **lock(&device.0)).refused_ns < u64::MAX
     }
 
     /// Asks how to treat a file that was looked at: reads no memory.

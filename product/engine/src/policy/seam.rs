@@ -64,9 +64,6 @@ pub struct Needs {
     pub memory_guard: bool,
     /// Whether it is told of read requests that end, too.
     pub reads: bool,
-    /// Whether it may be told of several ends by their sum: of at most 16, which began within a millisecond. It is told before any
-    /// question, and at once if a writer waits. A device's room then follows as seldom.
-    pub takes_sums: bool,
     /// The base of `dirty_background_ratio`.
     pub background_share: BackgroundShare,
     /// Knobs of the engine, or of its own table, that the policy does not read.
@@ -82,7 +79,6 @@ impl Needs {
         shared_counters: false,
         memory_guard: false,
         reads: false,
-        takes_sums: false,
         background_share: BackgroundShare::OfLimit,
         ignores: &[],
         knobs: None,
@@ -301,8 +297,7 @@ pub enum Direction {
     Write,
 }
 
-/// A request that ended, or several of one direction ([`Needs::takes_sums`]). The view passed with it has the device's busy time
-/// up to the last end.
+/// A request that ended. The view passed with it has the device's busy time up to this end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Completed {
     /// Whether it read or wrote.
@@ -313,7 +308,7 @@ pub struct Completed {
     pub pages: u64,
     /// Bytes moved; none if it failed.
     pub bytes: u64,
-    /// From its submission, or the first, to the moment of the view.
+    /// From its submission to its end.
     pub latency_ns: u64,
     /// Write requests in flight when this one was submitted, itself included; 0 for reads.
     pub in_flight: u64,

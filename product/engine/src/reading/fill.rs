@@ -470,7 +470,9 @@ impl<P: Platform> Reading<P> {
         file.device.figures.read_ends(sent.runs, bytes, (sent.at, now));
         if self.base.devices.policy.needs().reads {
             let done = sent.ended(bytes > 0, now, self.base.platform.unwatched_ns());
-            self.base.devices.read_ended(&file.device, self.base.moment_at(now), &done);
+            self.base.ask(&file.device, |policy, view, own, shared| {
+                policy.completed(view, &done, own, shared);
+            });
         }
     }
 }

@@ -138,7 +138,8 @@ fn claim_at_once(file: &FileInner, terms: &Terms) -> Option<(Run, bool)> {
     let bytes_max = terms.flight.request_bytes.max(PAGE_BYTES);
     let bytes_max = u64::from(file.device.limits().request_bytes_max).min(bytes_max) as u32;
     let run = claim(file, &mut state, Tag::Dirty, bytes_max).ok()?;
-    let is_all = run.pages == state.dirty_pages();
+    // Sectors of the same page may be dirty beyond the run.
+    let is_all = !file.has_tagged(Tag::Dirty);
     let first = run.offset / PAGE_BYTES;
     // Nothing of the file is in flight, so the device has to seek to it.
     file.device.figures.writes_on(first, (file.pages.slot, first + run.pages));

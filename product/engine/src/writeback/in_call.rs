@@ -97,7 +97,7 @@ impl<P: Platform> Writeback<P> {
         let base = &self.base;
         let waits = base.platform.waits_on_this_thread() || base.cache.rare.is_forced(Rare::SyncInCall);
         // A thread in a system call cannot go.
-        waits && !file.device.in_flight.terms().may_refuse
+        waits && !file.device.hang().may_refuse()
     }
 
     /// The round that falls to a caller of it, if `runs_itself`. Otherwise its drop leaves it to a task.

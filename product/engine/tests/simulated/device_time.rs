@@ -21,7 +21,6 @@ use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND};
 struct DeviceTime {
     limit_ns: u64,
     prices: Prices,
-    takes_sums: bool,
     /// The largest backlog found, in nanoseconds; below, the number of runs found last.
     most_ns: AtomicU64,
     runs: AtomicU64,
@@ -50,8 +49,7 @@ impl DevicePolicy for DeviceTime {
     }
 
     fn needs(&self) -> Needs {
-        let needs = Needs { decision_timing: DecisionTiming::Before, memory_guard: true, ..Needs::NONE };
-        Needs { reads: true, takes_sums: self.takes_sums, ..needs }
+        Needs { decision_timing: DecisionTiming::Before, memory_guard: true, reads: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {
@@ -100,13 +98,9 @@ impl DevicePolicy for DeviceTime {
 /// A disk of 100 requests and about 10,000 pages per second, 8,192 frames and a limit of half a second.
 fn lab(frames: u64, limit_ns: u64) -> (EngineFixture, Arc<DeviceTime>) {
     let disk = DiskOptions { latency_ns: 10 * MILLISECOND, bytes_per_second: 40_960_000, ..DiskOptions::default() };
-    lab_on(disk, frames, limit_ns, false)
-}
-
-fn lab_on(disk: DiskOptions, frames: u64, limit_ns: u64, takes_sums: bool) -> (EngineFixture, Arc<DeviceTime>) {
     let prices = Prices { page: Cost(100_000), run: Cost(10 * MILLISECOND) };
     let (most_ns, runs, told) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default());
-    let policy = Arc::new(DeviceTime { limit_ns, prices, takes_sums, most_ns, runs, told });
+    let policy = Arc::new(DeviceTime { limit_ns, prices, most_ns, runs, told });
     let policies = Policies { policy: Arc::clone(&policy) as _, ..Policies::default() };
     (EngineFixture::with_policies(1, frames, &[disk], &["readahead_bytes_max=0"], policies), policy)
 }
@@ -204,32 +198,4 @@ fn a_payer_with_many_calls_has_one_place_in_the_queue() {
     lab.passes(20 * SECOND);
     let [few, many] = [few, many].map(|written| written.load(Ordering::Relaxed) as f64);
     assert!(few > 0.8 * many, "one call at a time wrote {few} bytes, 32 at once {many}");
-}
-
-/// Five pages written one after the other, and four read, on a disk that takes some ten microseconds for each.
-#[test]
-fn a_question_finds_all_ends_told() {
-    for takes_sums in [false, true] {
-        let disk = DiskOptions { latency_ns: 5000, bytes_per_second: 1 << 30, ..DiskOptions::default() };
-        let (lab, policy) = lab_on(disk, 256, SECOND / 2, takes_sums);
-        let (file, other) = (lab.file(0, 0, 0), lab.file(0, 4 * PAGE, 1));
-        lab.run(async {
-            for page in 0..5 {
-                lab.here.write(&file, page * PAGE as u64, PAGE, 1).await.unwrap();
-                lab.here.sync(&file).await.unwrap();
-            }
-            for page in 0..4 {
-                lab.here.read(&other, page * PAGE as u64, PAGE).await.unwrap();
-            }
-        });
-        // A question about the device.
-        lab.here.engine.status();
-        let (told, _) = &*policy.told.lock().unwrap();
-        let of = |direction| told.iter().filter(move |done| done.direction == direction);
-        let bytes = |direction| of(direction).map(|done| done.bytes).sum::<u64>() / PAGE as u64;
-        assert_eq!((bytes(Direction::Write), bytes(Direction::Read)), (5, 4), "takes sums: {takes_sums}");
-        assert_eq!(of(Direction::Write).map(|done| done.runs).sum::<u64>(), lab.count(Counter::WriteRequests));
-        let ends = (of(Direction::Write).count(), of(Direction::Read).count());
-        assert!(if takes_sums { ends.0 < 5 && ends.1 < 4 } else { ends == (5, 4) }, "{ends:?}");
-    }
 }
