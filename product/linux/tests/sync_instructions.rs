@@ -5,7 +5,7 @@ mod counted;
 use counted::{build, can_count, check, instructions};
 
 /// Instructions of a page's write and of its sync by a blocked caller, up to the device.
-const WRITE_AND_SYNC: f64 = 16_000.0;
+const WRITE_AND_SYNC: f64 = 13_343.0;
 /// Covers the clock.
 const SLACK: f64 = 0.05;
 
