@@ -13,10 +13,13 @@ const USER: u32 = 4321;
 const MIB: u64 = 1 << 20;
 
 /// Runs on a thread with a server's privileges: all of root's would pass each limit.
-fn with_servers_privileges(work: impl FnOnce() + Send + 'static) {
+fn with_servers_privileges(scratch: Scratch, work: impl FnOnce(Arc<Scratch>) + Send + 'static) {
+    // The last of the two ends here: only a thread with all privileges may unmount it.
+    let kept = Arc::new(scratch);
+    let scratch = Arc::clone(&kept);
     let thread = std::thread::spawn(|| {
         crate::give_up_privileges().unwrap();
-        work();
+        work(scratch);
     });
     if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);
@@ -70,8 +73,8 @@ fn users_take_no_blocks_that_are_kept_for_root() {
         assert!(runs("tune2fs", &["-m", "20"], Path::new(line.split(' ').next().unwrap())));
         let (kept, _) = kept_and_free(&export);
         assert!(kept > 10 * MIB, "{kept}");
-        with_servers_privileges(move || {
-            let world = World::doing(Arc::new(scratch), HostOptions::default(), io, caching);
+        with_servers_privileges(scratch, move |scratch| {
+            let world = World::doing(scratch, HostOptions::default(), io, caching);
             let user = world.volume.caller(USER, USER, &[]);
             let (file, accepted, error) = fill(&world, &user, "written", 96 * MIB);
             assert_eq!(error, Some(VolumeError::NoSpace));
@@ -138,8 +141,8 @@ fn limited(kind: &str) -> Option<Scratch> {
 fn what_a_quota_refuses_is_not_accepted() {
     for kind in ["xfs", "a project of xfs", "ext4", "btrfs"] {
         let Some(scratch) = limited(kind) else { continue };
-        with_servers_privileges(move || {
-            let world = World::over(Arc::new(scratch), HostOptions::default(), IoChoice::Auto, move |platform| {
+        with_servers_privileges(scratch, move |scratch| {
+            let world = World::over(scratch, HostOptions::default(), IoChoice::Auto, move |platform| {
                 let platform = platform.clone();
                 Box::new(move |_, node| {
                     let device = host_device(&platform, node, Caching::Auto)?;
@@ -169,8 +172,8 @@ fn what_a_quota_refuses_is_not_accepted() {
 #[test]
 fn where_only_the_writing_tells_of_a_limit_a_close_has_to_wait_for_it() {
     let Some(scratch) = limited("btrfs") else { return };
-    with_servers_privileges(move || {
-        let world = World::on(Arc::new(scratch), HostOptions::default());
+    with_servers_privileges(scratch, move |scratch| {
+        let world = World::on(scratch, HostOptions::default());
         let user = world.volume.caller(USER, USER, &[]);
         let (small, _, error) = fill(&world, &user, "small", MIB);
         assert_eq!(error, None);
@@ -218,8 +221,8 @@ fn writes_to_shared_blocks_find_room_for_blocks_of_their_own() {
     }
     chown(export.join("second"), Some(Uid::from_raw(USER)), None).unwrap();
     fill_but(&scratch, 20 * MIB);
-    with_servers_privileges(move || {
-        let world = World::on(Arc::new(scratch), HostOptions::default());
+    with_servers_privileges(scratch, move |scratch| {
+        let world = World::on(scratch, HostOptions::default());
         let user = world.volume.caller(USER, USER, &[]);
         let file = world.lookup(&world.root(), "second").unwrap().0;
         let (accepted, error) = write_over(&world, &user, &file, SHARED);
@@ -247,8 +250,8 @@ fn nearly_full(kind: &str) -> Option<Scratch> {
 fn a_close_on_a_nearly_full_disk_that_cannot_reserve_waits_for_the_bytes() {
     for kind in ["ext3", "btrfs"] {
         let Some(scratch) = nearly_full(kind) else { continue };
-        with_servers_privileges(move || {
-            let world = World::on(Arc::new(scratch), HostOptions::default());
+        with_servers_privileges(scratch, move |scratch| {
+            let world = World::on(scratch, HostOptions::default());
             let user = world.volume.caller(USER, USER, &[]);
             let (small, _, error) = fill(&world, &user, "small", 256 << 10);
             assert_eq!(error, None, "{kind}");
