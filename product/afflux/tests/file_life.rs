@@ -40,6 +40,10 @@ fn calls(trace: &str) -> Vec<Vec<String>> {
     let (mut lives, mut thread) = (Vec::<Vec<String>>::new(), None);
     for line in trace.lines() {
         let Some((by, call)) = line.split_once(' ').map(|(by, call)| (by, call.trim_start())) else { continue };
+        // The second line of a call that was interrupted by another thread's.
+        if call.starts_with("<... ") {
+            continue;
+        }
         if call.contains(BEGIN) {
             thread = Some(by);
             lives.push(Vec::new());
