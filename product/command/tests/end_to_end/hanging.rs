@@ -456,11 +456,12 @@ fn a_file_system_that_hangs_at_its_first_opening_holds_up_no_other_connection() 
     let connect = || afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
     let mut first = connect();
     let root = first.mount("/").unwrap();
+    // Names are found on a frozen file system, too; nothing has opened it before.
+    let Some(frozen) = Frozen::freeze(&below) else { return };
     let (directory, _) = first.lookup(&root, b"below").unwrap();
     let (file, _) = first.lookup(&directory, b"file").unwrap();
     let read = page_read(&file, 0);
     let mut others = others(&server);
-    let Some(frozen) = Frozen::freeze(&below) else { return };
     let mut openers: Vec<_> = (0..FIRST_OPENINGS).map(|_| connect()).collect();
     for opener in &mut openers {
         opener.send(afflux_nfs_client::NFS, READ, &read).unwrap();
