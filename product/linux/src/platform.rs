@@ -299,8 +299,8 @@ impl LinuxPlatform {
     }
 
     /// Polls work once, on a thread that may wait in the host's system calls meanwhile. Work that needs nothing else has ended
-    /// then, and no reactor was entered. Otherwise the caller goes on with [`LinuxPlatform::try_block_on`]. Pending, without a
-    /// poll, if this thread is one of its reactors or polls already: its other work would wait, too.
+    /// then, and no reactor was entered. Otherwise the caller goes on with [`LinuxPlatform::try_block_on`].
+    /// A reactor's thread, and one that polls already, gets `Pending` without a poll: its other work would wait, too.
     pub fn poll_here<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
         if self.drives_this_thread() || POLLS_HERE.get() {
             return Poll::Pending;

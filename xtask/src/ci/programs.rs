@@ -105,7 +105,7 @@ fn execute(program: &Program, environment: &[(&str, &str)]) -> Result<(), String
     if is_success { Ok(()) } else { Err(failure(&program.name(), &output)) }
 }
 
-/// What a failed program says of its failed tests; if it says nothing, its last lines.
+/// A failed program's text about its failed tests. A program without such a text gives its last lines.
 pub(super) fn failure(name: &str, output: &str) -> String {
     let lines: Vec<&str> = output.trim_end().lines().collect();
     let told = match lines.iter().position(|line| *line == "failures:") {

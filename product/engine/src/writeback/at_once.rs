@@ -1,4 +1,4 @@
-//! A round of few pages by the caller that waits for it: one write, one flush, and one change of its pages.
+//! A caller that waits for its sync of few pages writes them, flushes, and changes the pages once.
 //!
 //! First the caller takes a request, and claims the file's only run of dirty pages. Then the device gets the bytes, and the
 //! flush. Then the pages become clean and durable at once. Until then they stay under writeback, so no tag has to say that a
@@ -63,7 +63,7 @@ impl<P: Platform> Writeback<P> {
         self.base.local().count(Counter::SyncRequests, 1);
         let result = self.call(file, Operation::Sync).await;
         self.base.rare_yield().await;
-        written.end(if result.is_ok() { Durable::Now } else { Durable::Later });
+        written.end(Ok(()), if result.is_ok() { Durable::Now } else { Durable::Later });
         // Without earlier writes that owed a flush, no page has a tag to be removed.
         match result {
             Ok(()) if !owed => Some(Ok(())),
@@ -97,7 +97,7 @@ impl<P: Platform> Writeback<P> {
         match result {
             Ok(()) if !moved.was_aside => Some(written),
             _ => {
-                written.end_with(result, Durable::Later);
+                written.end(result, Durable::Later);
                 None
             }
         }
@@ -147,11 +147,7 @@ fn claim_at_once(file: &FileInner, terms: &Terms) -> Option<(Run, bool)> {
 }
 
 impl<P: Platform> Written<P> {
-    fn end(self, durable: Durable) {
-        self.end_with(Ok(()), durable);
-    }
-
-    fn end_with(self, result: Result<(), DeviceError>, durable: Durable) {
+    fn end(self, result: Result<(), DeviceError>, durable: Durable) {
         self.ends.end_pages(self.operation, self.memory.pieces(), result, (self.moved, durable));
         self.ends.wake_waiters();
     }

@@ -1,4 +1,4 @@
-//! Syncs of few pages by the caller that waits for them: one write, one flush, one change of the pages.
+//! A caller that waits for its sync of few pages writes them, flushes, and changes the pages once.
 
 //! rule: a sync by its caller cleans its pages after the flush, and a failure leaves them dirty; no bytes of later writes count
 //! kept in: `product/engine/src/writeback/at_once.rs`

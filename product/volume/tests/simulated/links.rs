@@ -11,7 +11,7 @@ use crate::held::create;
 const SEEDS: u64 = 200;
 const ROUNDS: u32 = 20;
 
-/// One client gives a file names in one directory, and another takes names of it from a second one. A third changes its mode.
+/// A client links a file into one directory. Another client removes a link from a second directory. A third changes the mode.
 /// The directories have a lock each, so the host's answers come in any order, and its clock may give two changes one time.
 #[test]
 fn overlapping_changes_of_names_leave_the_right_count() {

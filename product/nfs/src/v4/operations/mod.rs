@@ -23,7 +23,7 @@ use crate::operations::{Ended, Operations, Task};
 use crate::status::Status;
 use crate::wire::reply::Draft;
 
-/// Whether an operation changes something, so that it may not fail for the length of its result once it is done.
+/// Whether an operation changes something. The length of a result may not fail such an operation after the change.
 pub(super) fn changes(operation: &Operation) -> bool {
     !matches!(
         operation,
