@@ -2,10 +2,10 @@
 //!
 //! Owns: their names; which objects are records, which have data of files.
 //! Does not own: names of single objects.
-//! Invariants: a volume has objects in these folders alone, and few beside them. A folder of the same name in the volume's prefix
-//! changes nothing.
+//! Invariants: a volume has objects in these folders alone, and few beside them. A folder of the same name in the volume's
+//! prefix changes nothing (`tests`, and `tests/stores/prefixes.rs` on real stores).
 
-use object_store::path::Path;
+use object_store::path::{Path, PathPart};
 
 /// The database of records.
 pub(crate) const RECORDS: &str = "records";
@@ -19,12 +19,14 @@ pub(crate) const COMPACTIONS: &str = "compactions";
 pub(crate) const DATA: &str = "data";
 /// The objects of probes.
 pub(crate) const PROBES: &str = "probe";
+/// The folder of the tables. The database looks for no object there that may be absent.
+pub(crate) const TABLES: &str = "compacted";
 /// Objects of the records that change have this folder.
 const CHANGING: &str = "gc";
 
 /// Whether it is an object of the records that never changes.
 pub(crate) fn is_record(path: &Path) -> bool {
-    in_records(path) && !is_for_hosts(path) && !path.parts().any(|part| part.as_ref() == CHANGING)
+    in_records(path) && !is_for_hosts(path) && !is_in(path, CHANGING)
 }
 
 /// Whether an object has data of files. The others are records, and those by which hosts find each other.
@@ -37,10 +39,20 @@ fn is_for_hosts(path: &Path) -> bool {
     matches!(path.filename(), Some("holder" | "clock"))
 }
 
+/// Whether it is an object of the records in this folder of theirs.
+pub(crate) fn is_in(path: &Path, folder: &str) -> bool {
+    let from_last = path.parts().rev().collect::<Vec<_>>();
+    let at = from_last.iter().position(|part| is_folder(part));
+    at.is_some_and(|at| from_last[at].as_ref() == RECORDS && at > 0 && from_last[at - 1].as_ref() == folder)
+}
+
+fn is_folder(part: &PathPart<'_>) -> bool {
+    [RECORDS, DATA, PROBES].contains(&part.as_ref())
+}
+
 /// Whether the last of the volume's folders in the path is that of the records. The prefix may have such folders, too.
 fn in_records(path: &Path) -> bool {
-    let mut folders = path.parts().filter(|part| [RECORDS, DATA, PROBES].contains(&part.as_ref()));
-    folders.next_back().is_some_and(|part| part.as_ref() == RECORDS)
+    path.parts().rfind(is_folder).is_some_and(|part| part.as_ref() == RECORDS)
 }
 
 #[cfg(test)]

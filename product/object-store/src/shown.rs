@@ -13,12 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use object_store::path::Path;
 
-use crate::folders::{is_data, is_record};
+use crate::folders::{TABLES, is_data, is_in, is_record};
 
 /// Names that are kept. An opening reads some hundred objects after a list.
 const NAMES_MAX: usize = 8_192;
-/// The folder of objects that only the records name. The database looks for no object there that may be absent.
-const NAMED: &str = "compacted";
 
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +76,7 @@ impl Shown {
         let mut names = self.names();
         let size = names.known.get(path).and_then(|known| known.size);
         let contradicts = match answer {
-            Answer::Absent => size.is_some() || is_data(path) || path.parts().any(|part| part.as_ref() == NAMED),
+            Answer::Absent => size.is_some() || is_data(path) || is_in(path, TABLES),
             Answer::Size(bytes) => size.is_some_and(|size| size != bytes),
             Answer::Wrong => true,
         };

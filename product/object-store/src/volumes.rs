@@ -6,15 +6,14 @@
 
 use std::sync::Arc;
 
-use futures_util::StreamExt;
-use object_store::ObjectStore;
 use object_store::path::Path;
+use object_store::{ListResult, ObjectStore};
 
 use crate::address::Address;
 use crate::advice::advice;
 use crate::error::StoreError;
 use crate::failure::Failure;
-use crate::folders::{MANIFESTS, RECORDS};
+use crate::folders::{LOG, MANIFESTS, RECORDS, TABLES};
 use crate::options::Options;
 use crate::site::Site;
 use crate::split::encoded;
@@ -47,8 +46,9 @@ async fn search(store: &dyn ObjectStore, prefix: Path) -> Result<Vec<Path>, Fail
             let why = format!("there are more than {FOLDERS_MAX} folders; name a prefix below which the volumes are");
             return Err(Failure::Refused(why));
         }
-        let listed = store.list_with_delimiter(Some(&folder)).await.map_err(|error| Failure::of(&error))?;
-        if listed.common_prefixes.iter().any(|path| path.filename() == Some(RECORDS)) {
+        let listed = list(store, &folder).await?;
+        let has_folder = listed.common_prefixes.iter().any(|path| path.filename() == Some(RECORDS));
+        if has_folder && has_volume(store, &folder).await? {
             volumes.push(folder);
         } else {
             left.extend(listed.common_prefixes);
@@ -63,14 +63,29 @@ async fn without_halves(store: &dyn ObjectStore, volumes: Vec<Path>) -> Result<V
     let mut whole = Vec::new();
     for prefix in &volumes {
         let is_encoded = volumes.iter().any(|volume| volume != prefix && encoded(volume) == *prefix);
-        let manifests = prefix.clone().join(RECORDS).join(MANIFESTS);
-        if !is_encoded
-            || store.list(Some(&manifests)).next().await.transpose().map_err(|error| Failure::of(&error))?.is_some()
-        {
+        if !is_encoded || has_records(store, prefix, MANIFESTS).await? {
             whole.push(prefix.clone());
         }
     }
     Ok(whole)
+}
+
+/// Whether records of a volume are here. A prefix may also have a folder of records for its name.
+async fn has_volume(store: &dyn ObjectStore, prefix: &Path) -> Result<bool, Failure> {
+    for folder in [MANIFESTS, LOG, TABLES] {
+        if has_records(store, prefix, folder).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+async fn has_records(store: &dyn ObjectStore, prefix: &Path, folder: &str) -> Result<bool, Failure> {
+    Ok(!list(store, &prefix.clone().join(RECORDS).join(folder)).await?.objects.is_empty())
+}
+
+async fn list(store: &dyn ObjectStore, folder: &Path) -> Result<ListResult, Failure> {
+    store.list_with_delimiter(Some(folder)).await.map_err(|error| Failure::of(&error))
 }
 
 #[cfg(test)]

@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use object_store::path::{Path, PathPart};
+use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 
-use crate::folders::{COMPACTIONS, LOG, MANIFESTS};
+use crate::folders::{COMPACTIONS, LOG, MANIFESTS, is_in};
 use crate::judge::{Judge, over, said};
 use crate::patience::Patience;
 use crate::shown::Answer;
@@ -156,7 +156,8 @@ impl Wire {
         let (meta, range) = (found.meta.clone(), found.range.clone());
         let (attributes, extensions) = (found.attributes.clone(), found.extensions.clone());
         let bytes = found.bytes().await?;
-        let is_foreign = matches!(bytes.first(), None | Some(b'<' | b'{' | 0x1f)) && path.parts().any(is_read_whole);
+        let is_read_whole = WHOLE.iter().any(|folder| is_in(path, folder));
+        let is_foreign = is_read_whole && matches!(bytes.first(), None | Some(b'<' | b'{' | 0x1f));
         let answer = if is_foreign { Answer::Wrong } else { Answer::Size(bytes.len() as u64) };
         if is_all && self.judge.doubts(path, answer) {
             return Err(said(format!("{path} came as {} bytes that are not its own", bytes.len())));
@@ -266,7 +267,7 @@ impl ObjectStore for Wire {
         let result = self.judge.timed(self.inner.put_opts(location, payload, options)).await;
         if is_create && result.is_ok() {
             self.judge.shown.show(location, size);
-            if location.parts().any(|part| part.as_ref() == LOG) {
+            if is_in(location, LOG) {
                 self.log_made_ns.store((self.now_ns)(), Ordering::Relaxed);
                 self.log_number.fetch_max(number(location), Ordering::Relaxed);
             }
@@ -362,8 +363,4 @@ impl ObjectStore for Wire {
 fn number(location: &Path) -> u64 {
     let name = location.filename().and_then(|name| name.split('.').next());
     name.and_then(|name| name.parse().ok()).unwrap_or(0)
-}
-
-fn is_read_whole(part: PathPart<'_>) -> bool {
-    WHOLE.contains(&part.as_ref())
 }

@@ -24,3 +24,10 @@ fn the_other_half_of_a_volume_is_no_volume() {
     let another = "%7Ea/home/records/manifest/1";
     assert_eq!(found(&[&whole[..], &[half, another]].concat()), ["%7Ea/home", "plain", "~a/home"]);
 }
+
+#[test]
+fn a_prefix_may_be_named_as_a_folder_of_a_volume() {
+    for prefix in ["records", "records/records", "data/records/manifest", "records/wal", "gc"] {
+        assert_eq!(found(&[&format!("{prefix}/records/manifest/1"), &format!("{prefix}/data/00/1")]), [prefix]);
+    }
+}

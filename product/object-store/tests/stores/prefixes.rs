@@ -21,7 +21,7 @@ use crate::volume::{Impatient, volume};
 use crate::{open, scratch, url, wait};
 
 /// The prefix in an address, and in the names of objects.
-const PREFIXES: [(&str, &str); 17] = [
+const PREFIXES: [(&str, &str); 20] = [
     ("plain", "plain"),
     ("two/parts", "two/parts"),
     ("slash/", "slash"),
@@ -38,6 +38,9 @@ const PREFIXES: [(&str, &str); 17] = [
     ("number%231", "number#1"),
     ("back\\slash", "back\\slash"),
     ("wal/compacted", "wal/compacted"),
+    ("records", "records"),
+    ("data/records/manifest", "data/records/manifest"),
+    ("gc", "gc"),
     ("quote\"'<>|^`&+=;:,@!$()", "quote\"'<>|^`&+=;:,@!$()"),
 ];
 
