@@ -19,6 +19,8 @@ pub struct Nanos(pub u64);
 impl Nanos {
     /// One millisecond.
     pub const MILLISECOND: u64 = 1_000_000;
+    /// Nanoseconds in a microsecond.
+    pub const MICROSECOND: u64 = 1_000;
     /// A hundredth of a second, which the kernel's knobs count in.
     pub const CENTISECOND: u64 = 10 * Self::MILLISECOND;
     /// One second.
@@ -63,6 +65,12 @@ pub trait Platform: Send + Sync + Sized + 'static {
 
     /// Starts a task. It is polled on one of the world's own threads; never inside this call.
     fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static);
+
+    /// Starts a task that is one device's alone, as [`Platform::spawn`] does. A world with threads may give the device one of
+    /// its own, so that nobody else waits while the host holds the thread in a call. May wait for that thread to start.
+    fn spawn_for_device(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn(name, task);
+    }
 
     /// Starts a task whose end the caller waits for. If the world has several threads, the task runs on the caller's,
     /// so that neither has to wake the other's thread.

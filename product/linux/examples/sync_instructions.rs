@@ -1,4 +1,5 @@
-//! A page is written and synced by a blocked caller, over and over, to be counted by callgrind: `sync_instructions COUNT`.
+//! Pages apart from each other are written and synced by a blocked caller, over and over, to be counted by callgrind:
+//! `sync_instructions COUNT PAGES_OF_A_SYNC`.
 //!
 //! The device takes each page and flush at once, on the caller's thread, and Budget decides. So the count covers the engine's
 //! way of a write and its sync, and no system call.
@@ -41,7 +42,7 @@ impl Device for Instant {
 }
 
 fn main() {
-    let count: u64 = std::env::args().nth(1).unwrap().parse().unwrap();
+    let [count, pages] = [1, 2].map(|at| std::env::args().nth(at).unwrap().parse::<u64>().unwrap());
     // System calls instead of a ring: valgrind knows them all.
     let reactors = Reactors::start(1, IoChoice::Syscalls).unwrap();
     let platform = reactors.platform();
@@ -54,8 +55,10 @@ fn main() {
     let file = engine.open(id, Backing::new(Arc::new(())), PAGES * 4096);
     let bytes = [1; 4096];
     for at in 0..count {
-        let offset = at * 403 % PAGES * 4096;
-        platform.block_on(pin!(engine.write(&file, offset, &bytes))).unwrap();
+        for page in 0..pages {
+            let offset = ((at * 403 + page * 2) % PAGES) * 4096;
+            platform.block_on(pin!(engine.write(&file, offset, &bytes))).unwrap();
+        }
         platform.block_on(pin!(engine.sync(&file, 0..u64::MAX))).unwrap();
         assert!(file.is_clean());
     }

@@ -6,8 +6,8 @@
 //! Invariants: `submit` never blocks. A request submitted on a reactor, or by a thread that waits in `block_on`, is
 //! done by that thread. The thread uses its ring, or a system call if it has no other work. Other threads hand theirs to a
 //! reactor. No reactor that others share is held by a slow disk. The device's own threads do reservations, and the
-//! kernel's threads begin such a reactor's writes and those reads that the host may hold (`pace`). The memory of a request
-//! belongs to the reactor until the kernel has reported.
+//! kernel's threads begin such a reactor's writes and those reads that the host may hold (`pace`). The thread of the device's
+//! flusher begins its writes itself. The memory of a request belongs to the reactor until the kernel has reported.
 
 mod file;
 mod flight;
@@ -386,8 +386,8 @@ fn go_on(reactor: &Reactor, mut flight: Box<Flight>) {
         Step::Block => block(flight),
         Step::Do(mut io) => {
             match &mut io {
-                Io::ReadV { may_wait, .. } => *may_wait = reactor.stays() && flight.read_may_wait(),
-                Io::WriteV { may_wait, .. } | Io::WriteUncached { may_wait, .. } => *may_wait = reactor.stays(),
+                Io::ReadV { may_wait, .. } => *may_wait = reactor.is_shared() && flight.read_may_wait(),
+                Io::WriteV { may_wait, .. } | Io::WriteUncached { may_wait, .. } => *may_wait = reactor.is_shared(),
                 _ => {}
             }
             let is_large = flight.moves_bytes() >= AT_ONCE_BYTES;

@@ -2,9 +2,11 @@
 //!
 //! Owns: the choice of the I/O driver, the reactor threads, the thread for urgent tasks, the counters, the reactor of a
 //! thread that waits in `block_on`.
-//! Does not own: the work on the reactors.
-//! Invariants: the number of reactors is fixed at start. A panic in a task ends the process, since nothing else can
+//! Does not own: the work on the reactors; the threads of devices (`device_threads`).
+//! Invariants: the number of shared reactors is fixed at start. A panic in a task ends the process, since nothing else can
 //! continue the task's work. A caller may start the reactors with a callback for panics instead.
+
+mod device_threads;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -24,8 +26,9 @@ use afflux_engine::{Nanos, Platform, WallNanos};
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
+use self::device_threads::DeviceThreads;
 use crate::foreign_wakers::{self, DeferredWakes, WakeThread};
-use crate::reactor::{Mail, RINGS_KEPT, Reactor, Remote, RingAbility, Sleep, SpareRings};
+use crate::reactor::{Drives, Mail, RINGS_KEPT, Reactor, Remote, RingAbility, Sleep, SpareRings};
 use crate::{clock, fence, in_place, local, watch};
 
 /// Most reactor threads: more than any machine can use.
@@ -128,6 +131,7 @@ struct Shared {
     reactors: Vec<Arc<Remote>>,
     /// The reactor for urgent tasks. It drives no files.
     ahead: Arc<Remote>,
+    of_devices: DeviceThreads,
     next_reactor: AtomicUsize,
     /// For threads that wait in `block_on`.
     spare_rings: Arc<SpareRings>,
@@ -171,6 +175,7 @@ impl Reactors {
         on_panic: Option<OnPanic>,
     ) -> Result<Self, StartError> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let (lives, ended) = channel();
         let shared = Arc::new(Shared {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             ability,
@@ -178,20 +183,22 @@ impl Reactors {
             counters: Counters::new(),
             reactors: (0..count).map(|_| Remote::new()).collect(),
             ahead: Remote::new(),
+            of_devices: DeviceThreads::new(lives.clone()),
             next_reactor: AtomicUsize::new(0),
             spare_rings: Arc::new(SpareRings::new(RINGS_KEPT)),
             on_panic,
         });
-        let (lives, ended) = channel();
         let mut reactors = Self { platform: LinuxPlatform { shared }, threads: Vec::new(), ended: Mutex::new(ended) };
         for number in 0..count {
             let remote = Arc::clone(&reactors.platform.shared.reactors[number]);
             let name = format!("afflux-{number}");
-            let thread = reactors.platform.start_reactor(name, remote, ability, || (), lives.clone());
+            let drives = (Drives::Shared, ability);
+            let thread = reactors.platform.start_reactor(name, remote, drives, || (), lives.clone());
             reactors.threads.push(thread.map_err(|source| StartError::Thread { number, source })?);
         }
         let ahead = Arc::clone(&reactors.platform.shared.ahead);
-        let thread = reactors.platform.start_reactor("afflux-ahead".to_owned(), ahead, None, go_first, lives);
+        let thread =
+            reactors.platform.start_reactor("afflux-ahead".to_owned(), ahead, (Drives::Shared, None), go_first, lives);
         reactors.threads.push(thread.map_err(|source| StartError::Thread { number: count, source })?);
         Ok(reactors)
     }
@@ -209,9 +216,11 @@ impl Reactors {
         all_ended
     }
 
-    fn request_stop(&self) {
-        let Shared { reactors, ahead, spare_rings, .. } = &*self.platform.shared;
-        for remote in reactors.iter().chain([ahead]) {
+    fn request_stop(&mut self) {
+        let Shared { reactors, ahead, of_devices, spare_rings, .. } = &*self.platform.shared;
+        let (of_devices, threads) = of_devices.end();
+        self.threads.extend(threads);
+        for remote in reactors.iter().chain([ahead]).chain(&of_devices) {
             let _ = remote.send(Mail::Run(Box::new(|reactor| reactor.stop())));
         }
         spare_rings.end();
@@ -241,7 +250,7 @@ impl LinuxPlatform {
         &self,
         name: String,
         remote: Arc<Remote>,
-        ability: Option<RingAbility>,
+        (drives, ability): (Drives, Option<RingAbility>),
         first: fn(),
         lives: Sender<()>,
     ) -> std::io::Result<JoinHandle<()>> {
@@ -251,7 +260,7 @@ impl LinuxPlatform {
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             first();
             let _held = DeferredWakes::new();
-            let reactor = match Reactor::new(platform, remote, ability, None) {
+            let reactor = match Reactor::new(platform, remote, ability, drives) {
                 Ok(reactor) => reactor,
                 Err(error) => return drop(told.send(Err(error))),
             };
@@ -336,7 +345,8 @@ impl LinuxPlatform {
     fn waiting_reactor(&self) -> Rc<Reactor> {
         let made = || {
             let Shared { number, ability, spare_rings, .. } = &*self.shared;
-            let made = Reactor::new(*number, Remote::new(), *ability, Some(Arc::downgrade(spare_rings)));
+            let visits = Drives::Visitor(Arc::downgrade(spare_rings));
+            let made = Reactor::new(*number, Remote::new(), *ability, visits);
             made.unwrap_or_else(|_| unreachable!("only a thread that stays needs a descriptor"))
         };
         let kept = WAITING.try_with(|waiting| {
@@ -429,6 +439,20 @@ impl Platform for LinuxPlatform {
 
     fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         spawn_on(self.next_reactor(), name, task);
+    }
+
+    /// The device's tasks have a thread of their own. It begins their writes itself, where a shared reactor has another thread
+    /// begin them.
+    fn spawn_for_device(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let start = |remote, lives| {
+            let drives = (Drives::OneDevice, self.shared.ability);
+            self.start_reactor("afflux-disk".to_owned(), remote, drives, || (), lives)
+        };
+        // Without a ring, other threads make the calls.
+        match self.uses_ring().then(|| self.shared.of_devices.add(start)).flatten() {
+            Some(remote) => spawn_on(&remote, name, task),
+            None => self.spawn(name, task),
+        }
     }
 
     fn spawn_near(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {

@@ -65,9 +65,7 @@ pub(crate) struct Reactor {
     platform: u64,
     /// The kind of ring to make, if any.
     ability: Option<RingAbility>,
-    /// The source of the ring for a thread that only sometimes waits; the thread returns its ring there when it ends.
-    /// None for a reactor thread.
-    spare: Option<Weak<SpareRings>>,
+    drives: Drives,
     /// Made when first needed.
     driver: RefCell<Option<Driver>>,
     operations: RefCell<Slots<Box<dyn Owner>>>,
@@ -93,6 +91,16 @@ pub(crate) struct Reactor {
     there_since: Cell<Option<Nanos>>,
 }
 
+/// The thread that a reactor drives, and until when.
+pub(crate) enum Drives {
+    /// All the time, for tasks of all devices and connections.
+    Shared,
+    /// All the time, for the tasks of one device. These alone wait while a call of the host holds the thread.
+    OneDevice,
+    /// Until the end of one wait. The ring comes from here, and goes back at the thread's end.
+    Visitor(Weak<SpareRings>),
+}
+
 enum Driver {
     Ring(Box<Ring>),
     Poller(Poller),
@@ -114,14 +122,14 @@ thread_local! {
 }
 
 impl Reactor {
-    /// A reactor for this thread. `ability` says whether it may use io_uring. A thread that stays (without `spare`)
+    /// A reactor for this thread. `ability` says whether it may use io_uring. A thread that stays
     /// gets its doorbell and its ring now, and the error names the refused one. Other threads get them when they first
     /// start an operation, or do without.
     pub(crate) fn new(
         platform: u64,
         remote: Arc<Remote>,
         ability: Option<RingAbility>,
-        spare: Option<Weak<SpareRings>>,
+        drives: Drives,
     ) -> std::io::Result<Rc<Self>> {
         let _ = remote.thread.set(std::thread::current());
         let root = TaskWake::new(ROOT, &remote);
@@ -131,7 +139,7 @@ impl Reactor {
             remote,
             platform,
             ability,
-            spare,
+            drives,
             driver: RefCell::new(None),
             operations: RefCell::new(Slots::new()),
             lone: Cell::new(None),
@@ -189,7 +197,12 @@ impl Reactor {
 
     /// Whether its thread drives it all the time, and not only until the end of one wait.
     pub(crate) fn stays(&self) -> bool {
-        self.spare.is_none()
+        !matches!(self.drives, Drives::Visitor(_))
+    }
+
+    /// Whether tasks of several devices, or of connections, wait while a call of the host holds its thread.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.drives, Drives::Shared)
     }
 
     /// The task that is being polled.
@@ -328,7 +341,7 @@ impl Reactor {
 
     /// The spare rings, if they are for this thread and the platform still exists.
     fn spare(&self) -> Option<Arc<SpareRings>> {
-        self.spare.as_ref()?.upgrade()
+        if let Drives::Visitor(spare) = &self.drives { spare.upgrade() } else { None }
     }
 
     /// Polls `future` until it ends, and drives this thread's operations and timers meanwhile.

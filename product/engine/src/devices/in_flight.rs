@@ -11,11 +11,13 @@
 //! Invariants: no policy is asked at a submission. With nothing in flight a request may always follow. Cost is never
 //! summed up but multiplied anew, so that new prices hold for all requests in flight.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use super::in_order::InOrder;
 use super::unwritable::Amount;
+use crate::platform::Nanos;
 use crate::policy::{Cost, Flight, Prices};
 use crate::wait::lock;
 
@@ -29,6 +31,8 @@ const SEEKS_OF_SYNC: u64 = 2;
 /// Requests in flight, and their limits.
 pub(crate) struct InFlight {
     terms: Mutex<Terms>,
+    /// When the policy gave them.
+    asked: AtomicU64,
     runs: AtomicU64,
     /// Pages in flight whose requests are set aside.
     aside_pages: AtomicU64,
@@ -43,14 +47,27 @@ pub(crate) struct InFlight {
 /// The order in which writes were submitted and have ended.
 #[derive(Default)]
 struct Order {
-    submitted: u64,
+    in_flight: InOrder<OneWrite>,
     /// The last submitted of the ended writes.
     ended: u64,
-    /// Writes in flight, and the file of each, by its slot.
-    in_flight: BTreeMap<u64, u32>,
-    /// Writes in flight that a sync waits for.
-    syncs: BTreeSet<u64>,
+    /// How many writes in flight a sync waits for.
+    awaited: u32,
     syncing: BTreeSet<u32>,
+}
+
+/// A write in flight.
+struct OneWrite {
+    /// Its file, by the slot.
+    file: u32,
+    /// Whether a sync waits for it.
+    is_awaited: bool,
+}
+
+impl Order {
+    fn leave(&mut self, number: u64) {
+        let write = self.in_flight.end(number);
+        self.awaited -= u32::from(write.is_some_and(|write| write.is_awaited));
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +97,8 @@ impl InFlight {
         let terms = Terms { flight: Flight::BY_KNOBS, prices: Prices::PAGES };
         let (runs, aside_pages, lead) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         let (waiting, names) = (AtomicU32::new(0), AtomicU32::new(0));
-        Self { terms: Mutex::new(terms), runs, aside_pages, waiting, names, lead, order: Mutex::default() }
+        let asked = AtomicU64::new(0);
+        Self { terms: Mutex::new(terms), asked, runs, aside_pages, waiting, names, lead, order: Mutex::default() }
     }
 
     /// The policy's answer. A step that needs several of its figures asks once.
@@ -88,9 +106,15 @@ impl InFlight {
         *lock(&self.terms)
     }
 
-    /// Sets the policy's answer.
-    pub(super) fn set(&self, terms: Terms) {
+    /// Sets the policy's answer of this instant.
+    pub(super) fn set(&self, terms: Terms, now: Nanos) {
         *lock(&self.terms) = terms;
+        self.asked.store(now.0, Ordering::Relaxed);
+    }
+
+    /// The age of the policy's answer, in nanoseconds.
+    pub(super) fn asked_since(&self, now: Nanos) -> u64 {
+        now.since(Nanos(self.asked.load(Ordering::Relaxed)))
     }
 
     pub(crate) fn allowed(&self) -> Flight {
@@ -136,12 +160,9 @@ impl InFlight {
         };
         let _ = self.lead.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
         let mut order = lock(&self.order);
-        order.submitted += 1;
-        let number = order.submitted;
-        order.in_flight.insert(number, slot);
-        if for_sync || order.syncing.contains(&slot) {
-            order.syncs.insert(number);
-        }
+        let is_awaited = for_sync || order.syncing.contains(&slot);
+        order.awaited += u32::from(is_awaited);
+        let number = order.in_flight.begin(OneWrite { file: slot, is_awaited });
         Ticket { runs, number: Some(number) }
     }
 
@@ -149,8 +170,7 @@ impl InFlight {
         self.runs.fetch_sub(ticket.runs, Ordering::Relaxed);
         if let Some(number) = ticket.number {
             let mut order = lock(&self.order);
-            order.syncs.remove(&number);
-            order.in_flight.remove(&number);
+            order.leave(number);
             order.ended = order.ended.max(number);
         }
     }
@@ -160,9 +180,7 @@ impl InFlight {
         self.aside_pages.fetch_add(pages, Ordering::Relaxed);
         self.runs.fetch_sub(ticket.runs, Ordering::Relaxed);
         if let Some(number) = ticket.number {
-            let mut order = lock(&self.order);
-            order.syncs.remove(&number);
-            order.in_flight.remove(&number);
+            lock(&self.order).leave(number);
         }
     }
 
@@ -179,16 +197,19 @@ impl InFlight {
 
     /// Until the answer is dropped, a sync of the file in `slot` waits for all requests in flight to it.
     pub(crate) fn sync_waits(&self, slot: u32) -> SyncWaits<'_> {
-        let Order { in_flight, syncs, syncing, .. } = &mut *lock(&self.order);
+        let Order { in_flight, awaited, syncing, .. } = &mut *lock(&self.order);
         syncing.insert(slot);
-        syncs.extend(in_flight.iter().filter(|(_, file)| **file == slot).map(|(number, _)| *number));
+        for write in in_flight.values_mut().filter(|write| write.file == slot && !write.is_awaited) {
+            write.is_awaited = true;
+            *awaited += 1;
+        }
         SyncWaits { in_flight: self, slot }
     }
 
     /// Whether a write submitted after a sync's write has ended before it.
     pub(super) fn sync_was_passed(&self) -> bool {
         let order = lock(&self.order);
-        order.syncs.first().is_some_and(|first| *first < order.ended)
+        order.awaited > 0 && order.in_flight.first(|write| write.is_awaited).is_some_and(|first| first < order.ended)
     }
 
     /// Whether syncs have used enough for other writes, if any, to have their turn.

@@ -19,6 +19,7 @@ pub(crate) mod file;
 pub(crate) mod hang;
 mod id;
 pub(crate) mod in_flight;
+mod in_order;
 mod listing;
 mod lists;
 pub(crate) mod pass;
@@ -68,6 +69,10 @@ pub(crate) use totals::DirtyTotals;
 /// The least limit in bytes that a policy is told: two pages, as in the kernel; with one page no background threshold
 /// fits below it.
 const DIRTY_BYTES_MIN: u64 = 8192;
+
+/// While more is in flight, the policy's answer about room holds for so long. A disk that ends a write each few microseconds would
+/// have the policy compute more than the flusher.
+const ROOM_NS: u64 = 50 * Nanos::MICROSECOND;
 
 /// A device with the engine's files.
 pub(crate) type DeviceState = state::DeviceState<FileInner>;
@@ -337,19 +342,22 @@ impl Devices {
     }
 
     /// Tells the policy of a write request that has ended, and asks how much may be charged to the device from now on.
-    /// Both use one view, because small requests end often. Not inlined: a test counts its instructions.
+    /// Small requests end often: both use one view, and an answer holds for a moment while more is in flight
+    /// (`ends_in_one_moment_ask_for_room_once`). Not inlined: a test counts its instructions.
     #[inline(never)]
     pub(crate) fn write_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
         let view = self.view_of(device, moment);
         self.policy.ask(&device.memory, |policy, own, shared| policy.completed(&view, done, own, shared));
-        self.set_room(device, view);
+        if device.requests.writes() <= 1 || device.in_flight.asked_since(moment.now) >= ROOM_NS {
+            self.set_room(device, view);
+        }
     }
 
     /// The answer depends on nothing that devices share.
     fn set_room(&self, device: &DeviceState, mut view: View) {
         view.forget_shared();
         let (room, flight) = self.policy.room(&view, &device.memory);
-        device.in_flight.set(Terms { flight, prices: room.prices });
+        device.in_flight.set(Terms { flight, prices: room.prices }, view.now);
         device.admission().set_room(&room);
     }
 

@@ -52,6 +52,6 @@ impl<P: Platform> Writeback<P> {
         if self.base.ask(&device, |policy, view, own, _| policy.hang_limits(view, own)) != HangLimits::UNNOTICED {
             self.base.platform.spawn("watch", hang_watch::watch(self.base.clone(), Arc::clone(&device)));
         }
-        self.base.platform.spawn("flusher", flusher::flush_device(Arc::clone(self), device));
+        self.base.platform.spawn_for_device("flusher", flusher::flush_device(Arc::clone(self), device));
     }
 }

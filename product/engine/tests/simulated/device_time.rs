@@ -24,6 +24,8 @@ struct DeviceTime {
     /// The largest backlog found, in nanoseconds; below, the number of runs found last.
     most_ns: AtomicU64,
     runs: AtomicU64,
+    /// How often room was asked for.
+    rooms: AtomicU64,
     /// The completed requests reported to it, and the device's busy time at the end of the last.
     told: Mutex<(Vec<Completed>, u64)>,
 }
@@ -62,6 +64,7 @@ impl DevicePolicy for DeviceTime {
     }
 
     fn room(&self, _: &View, (): &mut ()) -> Room {
+        self.rooms.fetch_add(1, Ordering::Relaxed);
         Room { cost_max: Cost(self.limit_ns), prices: self.prices, cause: PauseCause::DeviceTime, wake_above: Cost(0) }
     }
 
@@ -97,10 +100,15 @@ impl DevicePolicy for DeviceTime {
 
 /// A disk of 100 requests and about 10,000 pages per second, 8,192 frames and a limit of half a second.
 fn lab(frames: u64, limit_ns: u64) -> (EngineFixture, Arc<DeviceTime>) {
-    let disk = DiskOptions { latency_ns: 10 * MILLISECOND, bytes_per_second: 40_960_000, ..DiskOptions::default() };
+    lab_on(10 * MILLISECOND, frames, limit_ns)
+}
+
+fn lab_on(latency_ns: u64, frames: u64, limit_ns: u64) -> (EngineFixture, Arc<DeviceTime>) {
+    let bytes_per_second = if latency_ns < MILLISECOND { 1 << 40 } else { 40_960_000 };
+    let disk = DiskOptions { latency_ns, bytes_per_second, ..DiskOptions::default() };
     let prices = Prices { page: Cost(100_000), run: Cost(10 * MILLISECOND) };
-    let (most_ns, runs, told) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default());
-    let policy = Arc::new(DeviceTime { limit_ns, prices, most_ns, runs, told });
+    let [most_ns, runs, rooms] = [0; 3].map(AtomicU64::new);
+    let policy = Arc::new(DeviceTime { limit_ns, prices, most_ns, runs, rooms, told: Mutex::default() });
     let policies = Policies { policy: Arc::clone(&policy) as _, ..Policies::default() };
     (EngineFixture::with_policies(1, frames, &[disk], &["readahead_bytes_max=0"], policies), policy)
 }
@@ -198,4 +206,18 @@ fn a_payer_with_many_calls_has_one_place_in_the_queue() {
     lab.passes(20 * SECOND);
     let [few, many] = [few, many].map(|written| written.load(Ordering::Relaxed) as f64);
     assert!(few > 0.8 * many, "one call at a time wrote {few} bytes, 32 at once {many}");
+}
+
+#[test]
+fn ends_in_one_moment_ask_for_room_once() {
+    // Each end, and how many ends in a moment.
+    for (latency_ns, at_once) in [(5_000, 8), (MILLISECOND, 1)] {
+        let (lab, policy) = lab_on(latency_ns, 8192, 100 * SECOND);
+        let before = policy.rooms.load(Ordering::Relaxed);
+        write(&lab, 500, 3);
+        let (asked, ends) = (policy.rooms.load(Ordering::Relaxed) - before, policy.told.lock().unwrap().0.len() as u64);
+        assert_eq!(ends, 500);
+        assert!((1..=ends / at_once).contains(&asked), "{asked} questions, {ends} ends of {latency_ns} ns");
+        assert!(at_once > 1 || asked == ends, "{asked} of {ends}: none of these ends is in one moment with another");
+    }
 }

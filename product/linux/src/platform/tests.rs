@@ -130,6 +130,31 @@ fn what_goes_ahead_does_not_wait_for_a_task_that_computes() {
     }
 }
 
+// rule: a device whose thread the host holds keeps only its own tasks waiting
+// kept in: `product/linux/src/platform/device_threads.rs`
+#[test]
+fn a_held_thread_of_a_device_keeps_nobody_else_waiting() {
+    let Ok(reactors) = Reactors::start(1, IoChoice::Uring) else {
+        return afflux_scratch::skipped!("this host has no io_uring");
+    };
+    let platform = reactors.platform();
+    let (release, held) = channel::<()>();
+    platform.spawn_for_device("held", async move {
+        let _ = held.recv();
+    });
+    let (of_other, of_all) = (Letter::new(), Letter::new());
+    let (post_other, post_all) = (Arc::clone(&of_other), Arc::clone(&of_all));
+    platform.spawn_for_device("other", async move { post_other.post(2) });
+    platform.spawn("all", async move { post_all.post(1) });
+    assert_eq!(platform.block_on(of_all.receive()) + platform.block_on(of_other.receive()), 3);
+    assert!(!reactors.stop_within(Duration::ZERO), "it is held");
+    drop(release);
+    // After the end there is no thread, and the task is dropped.
+    let (ended, end) = channel::<()>();
+    platform.spawn_for_device("late", async move { drop(ended) });
+    assert!(end.recv().is_err());
+}
+
 #[test]
 fn spawned_tasks_are_not_polled_inside_the_call() {
     let reactors = Reactors::start(1, IoChoice::Auto).unwrap();

@@ -5,7 +5,7 @@ use afflux_engine::Nanos;
 use super::*;
 
 fn reactor() -> Rc<Reactor> {
-    Reactor::new(0, Remote::new(), None, Some(Weak::new())).unwrap()
+    Reactor::new(0, Remote::new(), None, Drives::Visitor(Weak::new())).unwrap()
 }
 
 /// Polls a future once inside `reactor`.
@@ -176,7 +176,7 @@ impl Owner for DropCounter {
 #[test]
 fn an_operation_keeps_its_memory_until_it_was_reported() {
     for ability in [None, RingAbility::probe().ok()] {
-        let reactor = Reactor::new(0, Remote::new(), ability, None).unwrap();
+        let reactor = Reactor::new(0, Remote::new(), ability, Drives::Shared).unwrap();
         let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
         let told = Arc::new(AtomicUsize::new(0));
         let mut owner = Box::new(DropCounter(Arc::clone(&told), Box::new(0), receiver.into()));
@@ -197,7 +197,7 @@ fn an_operation_keeps_its_memory_until_it_was_reported() {
 #[test]
 fn more_operations_than_the_ring_has_entries() {
     for ability in [None, RingAbility::probe().ok()] {
-        let reactor = Reactor::new(0, Remote::new(), ability, None).unwrap();
+        let reactor = Reactor::new(0, Remote::new(), ability, Drives::Shared).unwrap();
         let told = Arc::new(AtomicUsize::new(0));
         let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
         for _ in 0..1_000 {
@@ -217,7 +217,7 @@ fn more_operations_than_the_ring_has_entries() {
 /// Receives a byte on a reactor of this thread; the reactor then waits for a message of another thread.
 fn wait_with(spare: &Arc<SpareRings>, ability: RingAbility) {
     let remote = Remote::new();
-    let reactor = Reactor::new(0, Arc::clone(&remote), Some(ability), Some(Arc::downgrade(spare))).unwrap();
+    let reactor = Reactor::new(0, Arc::clone(&remote), Some(ability), Drives::Visitor(Arc::downgrade(spare))).unwrap();
     let told = Arc::new(AtomicUsize::new(0));
     let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut owner = Box::new(DropCounter(Arc::clone(&told), Box::new(0), receiver.into()));
@@ -274,7 +274,7 @@ fn start_sync(reactor: &Reactor, told: &Arc<AtomicUsize>) {
 fn a_thread_that_waits_for_one_file_operation_makes_the_call_itself() {
     let ability = RingAbility::probe().ok();
     let told = Arc::new(AtomicUsize::new(0));
-    let waiting = || Reactor::new(0, Remote::new(), ability, Some(Weak::new())).unwrap();
+    let waiting = || Reactor::new(0, Remote::new(), ability, Drives::Visitor(Weak::new())).unwrap();
     let uses_driver = |reactor: &Reactor| reactor.driver().is_some();
 
     let reactor = waiting();

@@ -3,12 +3,11 @@
 //! Owns: the numbers of writes, the pages of writes and of reads. Does not own: the device's requests.
 //! Invariants: a later write has a higher number. Each request that begins ends once.
 
-use std::collections::BTreeSet;
+use crate::devices::in_order::InOrder;
 
 #[derive(Default)]
 pub(crate) struct Flight {
-    next_write: u64,
-    writes: BTreeSet<u64>,
+    writes: InOrder<()>,
     writing_pages: u64,
     reads: u32,
     reading_pages: u64,
@@ -17,15 +16,12 @@ pub(crate) struct Flight {
 impl Flight {
     /// A write of so many pages was claimed; returns its number.
     pub(crate) fn write_begins(&mut self, pages: u64) -> u64 {
-        let number = self.next_write;
-        self.next_write += 1;
-        self.writes.insert(number);
         self.writing_pages += pages;
-        number
+        self.writes.begin(())
     }
 
     pub(crate) fn write_ends(&mut self, number: u64, pages: u64) {
-        self.writes.remove(&number);
+        self.writes.end(number);
         self.writing_pages -= pages;
     }
 
@@ -49,12 +45,12 @@ impl Flight {
     }
 
     pub(crate) fn next_write(&self) -> u64 {
-        self.next_write
+        self.writes.next()
     }
 
     /// Whether a write with a lower number is in flight.
     pub(crate) fn writes_before(&self, number: u64) -> bool {
-        self.writes.first().is_some_and(|first| *first < number)
+        self.writes.first(|()| true).is_some_and(|first| first < number)
     }
 
     pub(crate) fn writing_pages(&self) -> u64 {
