@@ -223,6 +223,33 @@ impl Cache {
         }
     }
 
+    /// Runs a future of the program on this thread to its end. Calls to the cache that it awaits do their reads on this
+    /// thread's ring, so no other thread is woken for them. A program that serves many requests on a thread of its own has them
+    /// in an executor, whose future this takes. Meanwhile a blocking call on this thread fails ([`Error::WaitInside`]).
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// # let place = tempfile::tempdir()?;
+    /// # let cache = afflux::Cache::builder().memory(16 << 20).build()?;
+    /// let file = cache.create(place.path().join("data"))?;
+    /// let executor = smol::LocalExecutor::new();
+    /// let requests = [0, 1].map(|at| executor.spawn(file.write_at_async(b"a", at)));
+    /// cache.run(executor.run(async {
+    ///     for request in requests {
+    ///         request.await?;
+    ///     }
+    ///     file.sync_data_async().await
+    /// }))??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WaitInside`] inside another such future, or on a thread of the cache.
+    pub fn run<F: Future>(&self, future: F) -> io::Result<F::Output> {
+        Ok(self.core().platform().try_drive(future).map_err(|_| Error::WaitInside)?)
+    }
+
     /// The current figures of the cache.
     pub fn stats(&self) -> Stats {
         Stats::of(self.core())

@@ -296,9 +296,20 @@ impl LinuxPlatform {
 
     /// As [`LinuxPlatform::block_on`], but instead of panicking it drops the future unpolled and returns an error.
     pub fn try_block_on<F: Future>(&self, future: F) -> Result<F::Output, WaitInside> {
+        self.wait_for(future, true)
+    }
+
+    /// As [`LinuxPlatform::try_block_on`], for a future that does several things at once: no part of it waits in the host while
+    /// another could go on.
+    pub fn try_drive<F: Future>(&self, future: F) -> Result<F::Output, WaitInside> {
+        self.wait_for(future, false)
+    }
+
+    fn wait_for<F: Future>(&self, future: F, is_one_call: bool) -> Result<F::Output, WaitInside> {
         let _held = DeferredWakes::new();
         let reactor = self.waiting_reactor();
         let entered = reactor.try_enter().ok_or(WaitInside)?;
+        reactor.drive_one_call(is_one_call);
         let output = reactor.block_on(future);
         // Completions from here on may submit more I/O. That goes to the platform's reactors, since otherwise this
         // thread could be kept for ever.
@@ -482,7 +493,7 @@ impl Platform for LinuxPlatform {
     /// Whether this thread waits in [`LinuxPlatform::block_on`] or polls in [`LinuxPlatform::poll_here`], so that it may also
     /// wait for the host.
     fn waits_on_this_thread(&self) -> bool {
-        POLLS_HERE.get() || self.current_reactor().is_some_and(|reactor| !reactor.stays())
+        POLLS_HERE.get() || self.current_reactor().is_some_and(|reactor| reactor.waits_for_one_call())
     }
 
     fn unwatched_ns(&self) -> u64 {

@@ -66,6 +66,8 @@ pub(crate) struct Reactor {
     /// The kind of ring to make, if any.
     ability: Option<RingAbility>,
     drives: Drives,
+    /// A visitor waits for one call, and nothing else waits meanwhile.
+    is_one_call: Cell<bool>,
     /// Made when first needed.
     driver: RefCell<Option<Driver>>,
     operations: RefCell<Slots<Box<dyn Owner>>>,
@@ -140,6 +142,7 @@ impl Reactor {
             platform,
             ability,
             drives,
+            is_one_call: Cell::new(true),
             driver: RefCell::new(None),
             operations: RefCell::new(Slots::new()),
             lone: Cell::new(None),
@@ -200,9 +203,23 @@ impl Reactor {
         !matches!(self.drives, Drives::Visitor(_))
     }
 
-    /// Whether tasks of several devices, or of connections, wait while a call of the host holds its thread.
+    /// Whether work for several devices, or for connections, waits while a call of the host holds its thread.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.drives, Drives::Shared)
+        match self.drives {
+            Drives::Shared => true,
+            Drives::OneDevice => false,
+            Drives::Visitor(_) => !self.is_one_call.get(),
+        }
+    }
+
+    /// Whether its thread waits for one call, and may also wait for it in the host.
+    pub(crate) fn waits_for_one_call(&self) -> bool {
+        !self.stays() && self.is_one_call.get()
+    }
+
+    /// From now on a visitor waits for one call, or drives many.
+    pub(crate) fn drive_one_call(&self, is_one: bool) {
+        self.is_one_call.set(is_one);
     }
 
     /// The task that is being polled.
@@ -253,7 +270,7 @@ impl Reactor {
     /// Whether this thread may do the operation with a system call, once it has nothing else to do: nothing else may need
     /// the thread before the operation has ended.
     fn may_do_alone(&self, io: &Io) -> bool {
-        !self.stays()
+        self.waits_for_one_call()
             && io.is_about_a_file()
             && self.timers.borrow().earliest().is_none()
             && self.tasks.borrow().len() == 0

@@ -1,4 +1,4 @@
-//! The same cache from tokio, smol, and threads without a runtime, at once.
+//! The same cache from tokio, smol, a program's own threads, and threads without a runtime, at once.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -55,6 +55,51 @@ fn blocking_work(cache: &Cache, path: &Path, mark: u8) {
     file.close().unwrap();
 }
 
+async fn join<T>(tasks: Vec<smol::Task<T>>) {
+    for task in tasks {
+        task.await;
+    }
+}
+
+/// Bytes that this thread has read from disks.
+fn read_here() -> u64 {
+    let figures = fs::read_to_string("/proc/thread-self/io").unwrap();
+    figures.lines().find_map(|line| line.strip_prefix("read_bytes: ")).unwrap().parse().unwrap()
+}
+
+// rule: a program's own thread does the reads of the calls that it runs
+// kept in: `product/linux/src/platform.rs`
+#[test]
+fn a_programs_thread_reads_for_the_calls_that_it_runs() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::builder().memory(4 << 20).build().unwrap();
+    let file = cache.open(place.path().join("file"), options()).unwrap();
+    if !cache.stats().devices[0].access.contains("O_DIRECT") {
+        return afflux_scratch::skipped!("this file system has no O_DIRECT");
+    }
+    file.write_at(&[7; 1 << 20], 0).unwrap();
+    file.sync_data().unwrap();
+    cache.drop_clean_pages();
+    let (executor, before) = (smol::LocalExecutor::new(), read_here());
+    let read = |page: u64| {
+        let file = file.clone();
+        executor.spawn(async move {
+            let mut into = [0; PAGE as usize];
+            file.read_exact_at_async(&mut into, page * PAGE).await.unwrap();
+            assert_eq!(into, [7; PAGE as usize]);
+        })
+    };
+    // Apart, so that each is read for itself.
+    let reads = (0..32).map(|number| read(number * 37 % 256)).collect();
+    let refused = cache.run(executor.run(async {
+        join(reads).await;
+        cache.drop_clean_pages();
+        file.read_at(&mut [0; 1], PAGE)
+    }));
+    assert!(refused.unwrap().is_err(), "a blocking call would stop the thread");
+    assert!(read_here() - before >= 32 * PAGE, "another thread has read");
+}
+
 #[test]
 fn tokio_smol_and_plain_threads_share_a_cache() {
     let place = tempfile::tempdir().unwrap();
@@ -71,6 +116,15 @@ fn tokio_smol_and_plain_threads_share_a_cache() {
                     task.await.unwrap();
                 }
             });
+        });
+        scope.spawn(|| {
+            let executor = smol::LocalExecutor::new();
+            let tasks = (0..3_u8).map(|number| {
+                let (cache, path) = (cache.clone(), place.path().join(format!("own-{number}")));
+                executor.spawn(async move { work(&cache, &path, 30 + number).await })
+            });
+            let tasks: Vec<_> = tasks.collect();
+            cache.run(executor.run(async { join(tasks).await })).unwrap();
         });
         scope.spawn(|| {
             let executor = smol::LocalExecutor::new();
