@@ -1,8 +1,8 @@
-//! Writing the generated documents: docs/knobs.md, docs/counters.md, docs/rules.md, the simulated tables of docs/results.md and
+//! Writing the generated documents: docs/reference/knobs.md, docs/reference/counters.md, docs/reference/rules.md, the simulated tables of the documents and
 //! the header of the C interface.
 //!
 //! Owns: which test writes which document.
-//! Does not own: the documents' texts. A test where the tables are linked compares each and writes it; docs/rules.md is
+//! Does not own: the documents' texts. A test where the tables are linked compares each and writes it; docs/reference/rules.md is
 //! from `rules`.
 
 use std::process::Command;
@@ -12,14 +12,18 @@ use anyhow::{Context, Result};
 use crate::c_library::succeeds;
 use crate::{repository, rules};
 
-/// Package and test of each group of documents.
-const WRITERS: &[(&str, &str)] = &[("afflux-lab", "documents"), ("afflux-c", "header")];
+/// The arguments of `cargo test` for each group of documents.
+const WRITERS: &[&[&str]] = &[
+    &["--package", "afflux-command", "--features", "object", "--bin", "afflux", "reference::"],
+    &["--package", "afflux-lab", "--test", "documents"],
+    &["--package", "afflux-c", "--test", "header"],
+];
 
 /// Writes the documents that differ from the generated text. With `is_long` also the tables whose simulation takes minutes.
 pub(crate) fn write(is_long: bool) -> Result<()> {
-    for (package, test) in WRITERS {
+    for words in WRITERS {
         let mut cargo = Command::new("cargo");
-        cargo.args(["test", "--package", package, "--test", test, "--", "--nocapture"]);
+        cargo.arg("test").args(*words).args(["--", "--nocapture"]);
         if is_long {
             cargo.arg("--include-ignored");
         }

@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|race-kills|race-mount|race-stores|mounted|guest|guest-law|deb|install-c|fio-engine|sanitize|advisories|tidy|docs|ci|nightly>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|race-kills|race-mount|race-stores|mounted|guest|guest-law|deb|install-c|fio-engine|sanitize|advisories|tidy|rules|docs|ci|nightly>`.
 //!
 //! Owns: the words that name a task, and the exit code.
 //! Does not own: the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `race_kills`,
@@ -41,7 +41,8 @@ const USAGE: &str = "usage: cargo xtask <task>
   pages [FILE...]  look at HTML pages in a real browser, by default at those of the tests, and
                    leave pictures of them in target/pictures
   tidy [--renew]   check the rules that no compiler checks (also run by `cargo test`); --renew first writes
-                   docs/rules.md, and lowers the figures of xtask/english.txt to what they are
+                   docs/reference/rules.md, and lowers the figures of xtask/english.txt to what they are
+  rules            print each rule with its tests
   docs             write the generated documents, and the header of the C interface; --long: also the tables whose
                    simulation takes minutes
   race [--quick] [--rounds N] [--only PART] [--half memory|fio] [--profile NAME] [--dir DIR]
@@ -82,7 +83,7 @@ const USAGE: &str = "usage: cargo xtask <task>
                    CASE@knfsd: beside Linux's own server; --xfstests: the case of this name runs a built xfstests; a package, a
                    Debian and an emulator are made or installed
   guest-law [--dirty-bytes N] [--seconds N] [--memory MIB] [--request-ns N]
-                   the dirty pages and pauses of a real Linux 6.1 in instruction time, second by second: docs/guest.md
+                   the dirty pages and pauses of a real Linux 6.1 in instruction time, second by second: docs/develop/guest.md
   deb [--profile NAME]
                    build for use, and make a Debian package of it in target/deb
   install-c [--prefix DIR] [--destdir DIR] [--profile NAME]
@@ -91,7 +92,7 @@ const USAGE: &str = "usage: cargo xtask <task>
                    build target/fio-engine/afflux.so, with which fio goes through Afflux: product/afflux-c/fio/README.md
   sanitize address|thread [...]
                    run tests with the AddressSanitizer or the ThreadSanitizer, or what `cargo test` is given: minutes to
-                   build; docs/concurrency.md says what they see
+                   build; docs/develop/concurrency.md says what they see
   advisories       check the licences, sources and known faults of others' crates with cargo-deny, which is installed
                    below target if it is not there
   soak [...]       run many random scenarios in the simulator; --help says more
@@ -107,6 +108,7 @@ fn main() -> ExitCode {
     let outcome = match words[..] {
         ["tidy"] => tidy::run(),
         ["tidy", "--renew"] => tidy::renew(),
+        ["rules"] => rules::print(),
         ["docs"] => docs::write(false),
         ["docs", "--long"] => docs::write(true),
         ["nightly"] => nightly::run(),

@@ -38,6 +38,7 @@ const STEPS: &[Step] = &[
     step("test -p afflux-experiments --lib -- --ignored"),
     // The simulated tables of the documents that take minutes.
     step("test -p afflux-lab --test documents -- --ignored"),
+    step("test -p afflux-lab --test end_to_end -- --ignored"),
     step("test -p afflux-nfs-check --test simulated --test fair -- --ignored"),
     step("test -p afflux-object --test simulated -- --ignored"),
     step("test -p afflux-object-store --features stores -- --ignored"),
@@ -54,12 +55,33 @@ const STEPS: &[Step] = &[
         "publish --dry-run -p afflux-frames -p afflux-engine -p afflux-budget -p afflux-volume -p afflux-frontend \
          -p afflux-linux -p afflux",
     ),
+    // The small forms of the commands behind measured figures.
+    step("run -p afflux-lab -- run s4 --quick --measured"),
+    step("run -p afflux-lab -- run govern --quick --measured"),
+    step("run -p afflux-lab -- run throttled --quick --measured"),
+    step("run -p afflux-lab -- run writeback-real --quick"),
+    step("run -p afflux-lab -- run classes --quick"),
+    step("bench -p afflux-linux --bench hits -- --quick"),
+    step("bench -p afflux-linux --bench cold -- --mib 64 random"),
+    step("bench -p afflux-linux --bench stream -- --mib 64"),
+    step("bench -p afflux-workloads --bench speed -- --quick goals"),
+    step("xtask race --quick"),
+    step("xtask race-nfs --quick"),
+    step("xtask race-mount --quick"),
+    step("xtask race-stores --quick"),
+    step("xtask race-kills --rounds 1"),
+    step("xtask mounted --store radosgw --kill-every 15"),
     step("xtask sanitize address"),
     step("xtask sanitize thread"),
     step("xtask guest"),
     // The Linux of the other release is too old for these cases.
     step("xtask guest --suite trixie arena-mount govern"),
 ];
+
+/// Each step, as words.
+pub(crate) fn steps() -> impl Iterator<Item = &'static str> {
+    STEPS.iter().map(|step| step.words)
+}
 
 /// Runs all steps.
 pub(crate) fn run() -> Result<()> {

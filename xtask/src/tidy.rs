@@ -8,6 +8,7 @@
 mod absences;
 mod apart;
 mod circles;
+mod claims;
 mod documents;
 mod english;
 mod imports;
@@ -27,7 +28,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use self::violation::Violation;
 use crate::repository::TextFile;
-use crate::{repository, rules};
+use crate::{nightly, repository, rules};
 
 /// Checks the repository; prints every violation and fails if there is one.
 pub(crate) fn run() -> Result<()> {
@@ -58,6 +59,9 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     let mut documents = repository::files(&paths, "md")?;
     documents.retain(|file| !file.path.starts_with("notebook/"));
     documents.iter().for_each(|file| violations.extend(documents::missing_paths(file, &paths)));
+    documents.iter().for_each(|file| violations.extend(documents::dead_links(file, &documents, &paths)));
+    violations.extend(documents::too_long(&documents));
+    violations.extend(claims::check(&documents, &nightly::steps().collect::<Vec<_>>()));
     [files.as_slice(), &documents, &repository::files(&paths, "sh")?]
         .concat()
         .iter()
@@ -66,7 +70,7 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     Ok(violations)
 }
 
-/// Writes docs/rules.md and the lower figures of the trees' English, then checks the repository.
+/// Writes docs/reference/rules.md and the lower figures of the trees' English, then checks the repository.
 pub(crate) fn renew() -> Result<()> {
     let paths = repository::paths()?;
     let sources = repository::files(&paths, "rs")?;
@@ -77,7 +81,7 @@ pub(crate) fn renew() -> Result<()> {
     run()
 }
 
-/// The tests name their rules, and docs/rules.md is made of that.
+/// The tests name their rules, and docs/reference/rules.md is made of that.
 fn tests_of_rules(files: &[TextFile]) -> Result<Vec<Violation>> {
     let (text, faults) = rules::generated(files);
     let mut violations: Vec<Violation> =
@@ -89,9 +93,13 @@ fn tests_of_rules(files: &[TextFile]) -> Result<Vec<Violation>> {
             "is not what the tests say: run `cargo xtask tidy --renew`",
         ));
     }
-    let without = rules::without_test(&written("ARCHITECTURE.md")?, &text);
+    let without = rules::without_test(&written("docs/develop/architecture.md")?, &text);
     violations.extend(without.into_iter().map(|number| {
-        Violation::new("ARCHITECTURE.md", "rules", format!("no test says `// rule: {number}: …` of invariant {number}"))
+        Violation::new(
+            "docs/develop/architecture.md",
+            "rules",
+            format!("no test says `// rule: {number}: …` of invariant {number}"),
+        )
     }));
     Ok(violations)
 }

@@ -201,7 +201,7 @@ typedef struct {
     uint64_t descriptors;
     // Files without a handle that keep their pages. 0: half of the number of pages.
     uint64_t idle_files;
-    // Knobs by name, separated by blanks or commas, such as "dirty_ratio=30 dirty_bytes=64MiB"; docs/knobs.md lists
+    // Knobs by name, separated by blanks or commas, such as "dirty_ratio=30 dirty_bytes=64MiB"; docs/reference/knobs.md lists
     // all. May be NULL.
     const char *knobs;
 } afflux_settings;
@@ -357,7 +357,7 @@ int64_t afflux_cache_drop_clean_pages(afflux_cache *cache);
 // Stores the current figures of a cache. `size` is sizeof(afflux_stats).
 int afflux_cache_stats(afflux_cache *cache, afflux_stats *stats, size_t size);
 
-// Stores a counter of the engine since the cache began, by its name; docs/counters.md lists all.
+// Stores a counter of the engine since the cache began, by its name; docs/reference/counters.md lists all.
 int afflux_cache_counter(afflux_cache *cache, const char *name, uint64_t *value);
 
 // Stores the current figures of a device, by its number from 0 on; AFFLUX_ERROR_INVALID if there is no such device.

@@ -67,7 +67,7 @@ pub struct Settings {
     pub descriptors: u64,
     /// Files without a handle that keep their pages. 0: half of the number of pages.
     pub idle_files: u64,
-    /// Knobs by name, separated by blanks or commas, such as "dirty_ratio=30 dirty_bytes=64MiB"; docs/knobs.md lists
+    /// Knobs by name, separated by blanks or commas, such as "dirty_ratio=30 dirty_bytes=64MiB"; docs/reference/knobs.md lists
     /// all. May be NULL.
     pub knobs: *const c_char,
 }
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn afflux_cache_stats(cache: *mut CacheHandle, stats: *mut
     })
 }
 
-/// Stores a counter of the engine since the cache began, by its name; docs/counters.md lists all.
+/// Stores a counter of the engine since the cache began, by its name; docs/reference/counters.md lists all.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_cache_counter(cache: *mut CacheHandle, name: *const c_char, value: *mut u64) -> c_int {
     status(|| {

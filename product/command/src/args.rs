@@ -22,7 +22,7 @@ use crate::stores;
 const COLUMNS_MAX: usize = 110;
 
 /// The commands by purpose, as the help lists them.
-const GROUPS: &[(&str, &[&str])] = &[
+pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     ("Serve directories", &["serve", "mount", "umount", "set", "drain"]),
     ("Watch a server", &["top", "stat", "delays", "trace"]),
     #[cfg(feature = "object")]

@@ -20,6 +20,8 @@ mod mount;
 mod port_holder;
 mod private_directory;
 mod progress;
+#[cfg(test)]
+mod reference;
 mod serve;
 mod service;
 mod set;

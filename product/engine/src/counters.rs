@@ -1,4 +1,4 @@
-//! Every counter once: name, unit, meaning. docs/counters.md is generated from this table.
+//! Every counter once: name, unit, meaning. docs/reference/counters.md is generated from this table.
 //!
 //! Owns: the table, one block of values a thread, the sum over all threads.
 //! Does not own: gauges (pages dirty now), which the engine reads from the state they describe.

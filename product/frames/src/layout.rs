@@ -78,7 +78,7 @@ pub struct Layout {
 }
 
 /// The forms that a memory may have. A number changes with each change of the meaning of a header, a slot, a record or a
-/// reply. A reader of each form that a release had stays (`docs/decisions/durable.md`).
+/// reply. A reader of each form that a release had stays (`docs/develop/decisions/durable.md`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// Slots have no checks, and frames no marks.

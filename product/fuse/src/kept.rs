@@ -22,7 +22,7 @@ pub(crate) mod journal;
 pub type KeptWords = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"AFXMOUNT");
-/// Another form has another number. Readers of the forms since 2 stay (`docs/decisions/durable.md`).
+/// Another form has another number. Readers of the forms since 2 stay (`docs/develop/decisions/durable.md`).
 const FORM: u64 = 2;
 
 const HEADER_WORDS: usize = 64;

@@ -1,7 +1,7 @@
 //! Which failures are repeated, and which are final.
 //!
 //! The layers above repeat a request without end. Here is decided when an end comes, by the request, the answer and the time
-//! for which it has been repeated. `docs/stores.md` has the table.
+//! for which it has been repeated. `docs/use/stores.md` has the table.
 //!
 //! Owns: the end of repeats, the marks that the layers above know.
 //! Does not own: the pauses between tries (the layers above), the times (`patience`), the list of waits (`waits`).

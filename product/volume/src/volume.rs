@@ -7,7 +7,7 @@
 //! may have to be settled, and may be gone. This circle of calls reflects the possible events, and cutting it would put
 //! a trait with one implementation between each two modules.
 //! Invariants: lock order: an inode's `changing` (of two directories: the smaller identity first), then `moving`,
-//! `opening` or `durable`, then short locks (`docs/concurrency.md`). Only task locks are held over an await.
+//! `opening` or `durable`, then short locks (`docs/develop/concurrency.md`). Only task locks are held over an await.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};

@@ -6,8 +6,9 @@ fn file(path: &str, text: &str) -> TextFile {
 }
 
 fn rows(files: &[TextFile]) -> Vec<String> {
-    let (text, faults) = generated(files);
+    let (all, faults) = super::rows(files);
     assert_eq!(faults, []);
+    let text = super::text(super::TABLE, all);
     text.lines().skip_while(|line| *line != "|-|-|-|").skip(1).map(str::to_owned).collect()
 }
 
@@ -21,7 +22,13 @@ fn a_test_and_a_whole_file_name_their_rules_and_share_a_row() {
         "| 10: a call ends |  | `of_a_call` in `tests/two.rs` |",
         "| a page is clean | `a.rs`, `b.rs` | `tests/one.rs`; `of_a_page` in `tests/two.rs` |",
     ];
-    assert_eq!(rows(&[file("tests/one.rs", one), file("tests/two.rs", two)]), expected);
+    let files = [file("tests/one.rs", one), file("tests/two.rs", two)];
+    assert_eq!(rows(&files), expected);
+    let document = generated(&files).0;
+    assert!(
+        document.contains(expected[1]) && !document.contains(expected[2]),
+        "the document has the invariants' rules alone"
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Rules about documents.
 //!
-//! Owns: the test whether a text in a document is a path of this repository.
+//! Owns: the test whether a text in a document is a path of this repository, whether links lead somewhere, how long documents
+//! may be.
 //! Does not own: generated documents (`docs`).
 //! Invariants: text in backticks that could not be a path of this repository is left alone.
 
@@ -63,4 +64,88 @@ fn exists(quoted: &str, document: &str, paths: &[String]) -> bool {
             .iter()
             .any(|path| path.strip_prefix(full.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
     }) || (!quoted.contains('/') && paths.iter().any(|path| path.ends_with(&format!("/{quoted}"))))
+}
+
+/// Violations for every link whose file or heading does not exist. `documents` are all of them, `paths` the repository's files.
+pub(crate) fn dead_links(document: &TextFile, documents: &[TextFile], paths: &[String]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for target in unfenced(&document.text).flat_map(targets) {
+        let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+        if file.contains("://") || file.starts_with("mailto:") {
+            continue;
+        }
+        let path = if file.is_empty() { document.path.clone() } else { beside(&document.path, file) };
+        let is_there = paths.iter().any(|known| {
+            known.strip_prefix(path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        let has_heading =
+            |other: &TextFile| unfenced(&other.text).any(|line| line.starts_with('#') && slug(line) == heading);
+        let is_whole = heading.is_empty() || documents.iter().filter(|other| other.path == path).any(has_heading);
+        if !is_there || !is_whole {
+            violations.push(Violation::new(
+                document.path.clone(),
+                "docs-fresh",
+                format!("the link to {target} leads nowhere"),
+            ));
+        }
+    }
+    violations
+}
+
+/// The lines outside of fences.
+fn unfenced(text: &str) -> impl Iterator<Item = &str> {
+    let mut fenced = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        fenced ^= is_fence;
+        !fenced && !is_fence
+    })
+}
+
+/// The targets of the links in a line.
+fn targets(line: &str) -> impl Iterator<Item = &str> {
+    line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
+}
+
+/// The path of a link's file, which is written as seen from a document's directory.
+fn beside(document: &str, file: &str) -> String {
+    let mut parts: Vec<&str> = document.split('/').collect();
+    parts.pop();
+    for part in file.split('/').filter(|part| !part.is_empty()) {
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    parts.join("/")
+}
+
+/// The anchor of a heading, as GitHub makes it.
+fn slug(heading: &str) -> String {
+    let words = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = words.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+    kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+}
+
+/// The most words of a document, and of all of them. Lines of tables count without their strokes.
+const WORDS_MAX: &[(&str, usize)] = &[("docs/results.md", 3_500), ("", 37_500)];
+
+/// Violations for documents that are longer than they may be. The notebook, the pages of crates and of experiments do not count.
+pub(crate) fn too_long(documents: &[TextFile]) -> Vec<Violation> {
+    let is_counted = |path: &str| path.starts_with("docs/") || !path.contains('/');
+    let mut violations = Vec::new();
+    for (path, most) in WORDS_MAX {
+        let counted = documents.iter().filter(|file| is_counted(&file.path) && file.path.starts_with(path));
+        let words: usize = counted.map(|file| file.text.replace('|', " ").split_whitespace().count()).sum();
+        if words > *most {
+            let place = if path.is_empty() { "docs" } else { path };
+            violations.push(Violation::new(
+                place,
+                "length",
+                format!("{words} words, at most {most}: circumstances go to the notebook"),
+            ));
+        }
+    }
+    violations
 }

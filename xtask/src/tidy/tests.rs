@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Violation, absences, apart, check, circles, documents, imports, lexer, sources};
+use super::{Violation, absences, apart, check, circles, claims, documents, imports, lexer, sources};
 use crate::repository::TextFile;
 
 const HEADER: &str = "//! Purpose.\n//!\n//! Owns: a.\n//! Does not own: b.\n//! Invariants: c.\n";
@@ -209,7 +209,8 @@ fn a_crate_without_a_row_and_a_row_without_a_crate_are_violations() {
 
 #[test]
 fn a_document_names_paths_that_exist() {
-    let paths: Vec<String> = ["README.md", "product/engine/src/lib.rs", "docs/knobs.md"].map(String::from).to_vec();
+    let paths: Vec<String> =
+        ["README.md", "product/engine/src/lib.rs", "docs/reference/knobs.md"].map(String::from).to_vec();
     let missing = |text: &str| {
         let document = TextFile { path: "docs/map.md".into(), text: text.into() };
         documents::missing_paths(&document, &paths).len()
@@ -219,6 +220,46 @@ fn a_document_names_paths_that_exist() {
     assert_eq!(missing("`product/engine/src/lib.rs` `engine/src/lib.rs` `product/engine/` `knobs.md` `lib.rs`"), 0);
     assert_eq!(missing("`std::fs` `a/b` `/mnt/x` `nfs://h/f` `--set KNOB=VALUE` `~/.config/afflux/config.toml`"), 0);
     assert_eq!(missing("```\n`product/gone.rs`\n```"), 0);
+}
+
+#[test]
+fn a_link_leads_to_a_file_and_a_heading_that_exist() {
+    let paths = ["README.md", "docs/use/a.md", "docs/b.md"].map(String::from);
+    let file = |path: &str, text: &str| TextFile { path: path.into(), text: text.into() };
+    let other = file("docs/b.md", "# Title\n## A copy, over `x`\n```\n# no heading\n```\n");
+    let dead = |text: &str| {
+        let own = file("docs/use/a.md", text);
+        documents::dead_links(&own, &[own.clone(), other.clone()], &paths).len()
+    };
+    assert_eq!(
+        dead("[b](../b.md) [top](../../README.md) [docs](../) [part](../b.md#a-copy-over-x) [web](https://x.org/a)"),
+        0
+    );
+    assert_eq!(dead("# Own part\n[own](#own-part)"), 0);
+    assert_eq!(dead("[a](b.md) [b](../b.md#gone) [c](../b.md#no-heading) [d](#gone) [e](../../docs/c.md)"), 5);
+}
+
+#[test]
+fn documents_have_an_end() {
+    let file = |path: &str, words: usize| TextFile { path: path.into(), text: "a | ".repeat(words) };
+    let found = |files: &[TextFile]| documents::too_long(files).len();
+    assert_eq!(found(&[file("docs/results.md", 3_500), file("README.md", 34_000), file("notebook/a.md", 90_000)]), 0);
+    assert_eq!(found(&[file("docs/results.md", 3_501), file("README.md", 34_000)]), 2);
+}
+
+#[test]
+fn a_table_of_figures_names_a_command_whose_small_form_runs_every_night() {
+    let check = |path: &str, text: &str, steps: &[&str]| {
+        let document = TextFile { path: path.into(), text: text.into() };
+        claims::check(&[document], steps).len()
+    };
+    let steps: Vec<&str> = crate::nightly::steps().collect();
+    let (named, unnamed) = ("# T\n## A\n`cargo xtask race-nfs`\n|-|-|\n", "# T\n## A\n`cargo xtask magic`\n|-|-|\n");
+    assert_eq!(check("docs/results.md", named, &steps), 0);
+    assert_eq!(check("docs/results.md", "# T\n## A\n`A=1 B=2 cargo test -p afflux-command x`\n|-|-|\n", &steps), 0);
+    assert_eq!(check("docs/results.md", unnamed, &steps), 1);
+    assert_eq!(check("docs/use/live.md", unnamed, &steps), 0);
+    assert!(check("docs/results.md", named, &steps[1..4]) > 10, "rows without a step");
 }
 
 #[test]

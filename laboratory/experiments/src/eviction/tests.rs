@@ -108,7 +108,7 @@ fn against_the_goal(what: &str, rows: &[TraceRow], ratio: fn(&TraceRow) -> f64) 
     (worst, over.len())
 }
 
-/// The bounds are what holds today. Both goals, 3 % in every row, are missed (`docs/decisions/eviction.md`).
+/// The bounds are what holds today. Both goals, 3 % in every row, are missed (`docs/develop/decisions/eviction.md`).
 #[test]
 #[ignore = "35 rows: most of a minute"]
 fn recorded_traces_are_read_no_worse_than_when_they_were_recorded() {

@@ -1,4 +1,4 @@
-//! The text of docs/counters.md: counters, gauges of devices and of NFS, events.
+//! The text of docs/reference/counters.md: counters, gauges of devices and of NFS, events.
 
 use std::fmt::Write as _;
 

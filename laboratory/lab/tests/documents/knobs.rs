@@ -1,4 +1,4 @@
-//! The text of docs/knobs.md, from the tables of the knobs' owners.
+//! The text of docs/reference/knobs.md, from the tables of the knobs' owners.
 
 use std::fmt::Write as _;
 
@@ -47,7 +47,7 @@ pub(crate) fn text() -> String {
          have another value for each device (`afflux set KNOB=VALUE --device D`). Values in bytes \
          may have a unit (`64MiB`, `1GB`). A knob may act with another value than it has, since another limit is lower. The reply \
          of `afflux set`, `afflux stat --verbose`, the start and a reload then name the value in force and the reason. \
-         [Who turns each of them](decisions/knobs.md).\n\n\
+         [Who turns each of them](../develop/decisions/knobs.md).\n\n\
          A change acts *at once* or on the *next use*. At once: the engine computes its limits again, and asks the policy again about \
          callers that wait. On the next use: with the next request, call or scan that the knob governs.\n",
     );

@@ -24,13 +24,13 @@ fn is_fresh(path: &str, text: &str) {
 
 #[test]
 fn the_document_of_knobs_is_what_their_tables_give() {
-    is_fresh("docs/knobs.md", &knobs::text());
+    is_fresh("docs/reference/knobs.md", &knobs::text());
 }
 
 /// A knob without a person who turns it is a constant.
 #[test]
 fn for_each_knob_of_the_product_it_is_said_who_turns_it() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/decisions/knobs.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/develop/decisions/knobs.md");
     let page = fs::read_to_string(page).unwrap();
     let (kept, constants) = page.split_once("## Constants").unwrap();
     let rows = |text: &str| -> Vec<String> {
@@ -47,5 +47,5 @@ fn for_each_knob_of_the_product_it_is_said_who_turns_it() {
 
 #[test]
 fn the_document_of_counters_is_what_their_tables_give() {
-    is_fresh("docs/counters.md", &counters::text());
+    is_fresh("docs/reference/counters.md", &counters::text());
 }

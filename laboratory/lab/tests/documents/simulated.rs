@@ -15,10 +15,13 @@ use std::{env, fs};
 use afflux_experiments::{Experiment, Request, Watch, experiment};
 use afflux_report::{Row, Source, units};
 
-const DOCUMENT: &str = "docs/results.md";
+const RESULTS: &str = "docs/results.md";
+const THREADS: &str = "docs/threads.md";
+const SIMULATOR: &str = "docs/develop/simulator.md";
 
-/// A block of the document.
+/// A block of a document.
 struct Block {
+    document: &'static str,
     name: &'static str,
     /// What stands behind `afflux-lab run`, for each run.
     runs: &'static [&'static str],
@@ -29,14 +32,22 @@ struct Block {
 
 const BLOCKS: &[Block] = &[
     Block {
+        document: THREADS,
         name: "s0",
         runs: &["s0 --case speeds --variant linux-2.6.31,s0-july --runs 3"],
         is_short: true,
         table: s0,
     },
-    Block { name: "s1", runs: &["s1 --quick --case two-writers,twelve-disks"], is_short: false, table: s1 },
-    Block { name: "s2", runs: &["s2 --loops none"], is_short: true, table: s2 },
     Block {
+        document: THREADS,
+        name: "s1",
+        runs: &["s1 --quick --case two-writers,twelve-disks"],
+        is_short: false,
+        table: s1,
+    },
+    Block { document: THREADS, name: "s2", runs: &["s2 --loops none"], is_short: true, table: s2 },
+    Block {
+        document: THREADS,
         name: "s3",
         runs: &[
             "s3",
@@ -46,15 +57,28 @@ const BLOCKS: &[Block] = &[
         is_short: false,
         table: s3,
     },
-    Block { name: "s4", runs: &["s4 --variants linux-3.6-kept,afflux"], is_short: false, table: s4 },
+    Block { document: THREADS, name: "s4", runs: &["s4 --variants linux-3.6-kept,afflux"], is_short: false, table: s4 },
     Block {
+        document: RESULTS,
         name: "budget",
         runs: &["budget --quick --devices each --laws budget,linux-6.1,zfs-like,hard"],
         is_short: false,
         table: budget,
     },
-    Block { name: "kernel", runs: &["throttled --case kernel --forms tuned,default"], is_short: true, table: kernel },
-    Block { name: "recorded", runs: &["throttled --case recorded"], is_short: true, table: recorded },
+    Block {
+        document: SIMULATOR,
+        name: "kernel",
+        runs: &["throttled --case kernel --forms tuned,default"],
+        is_short: true,
+        table: kernel,
+    },
+    Block {
+        document: SIMULATOR,
+        name: "recorded",
+        runs: &["throttled --case recorded"],
+        is_short: true,
+        table: recorded,
+    },
 ];
 
 /// The rows of a run.
@@ -306,15 +330,16 @@ fn budget(runs: &[Rows]) -> String {
         let value = row.params.get(name).or_else(|| row.metrics.get(name));
         value.map_or_else(String::new, |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
     };
-    let missed: Vec<&&Row> = goals.iter().filter(|row| word(row, "goal") == "missed").collect();
-    let _ = write!(text, "\nOf {} goals {} are missed", goals.len(), missed.len());
-    for (at, row) in missed.iter().enumerate() {
-        let [load, device, metric, wanted, found] =
-            ["load", "device", "metric", "wanted", "found"].map(|name| word(row, name));
-        let before = if at == 0 { ": " } else { "; " };
-        let _ = write!(text, "{before}{load} on {device}, `{metric}` {wanted}, found {found}");
-    }
-    text + ".\n"
+    let missed = goals.iter().filter(|row| word(row, "goal") == "missed");
+    let lines: Vec<Vec<String>> = missed
+        .map(|row| {
+            let [load, device, metric, wanted, found] =
+                ["load", "device", "metric", "wanted", "found"].map(|name| word(row, name));
+            vec![format!("{load}, {device}"), format!("`{metric}`"), wanted, found]
+        })
+        .collect();
+    let _ = write!(text, "\n{} of {} goals are missed:\n\n", lines.len(), goals.len());
+    text + &table(&["load, device", "figure", "goal", "found"], lines)
 }
 
 fn kernel(runs: &[Rows]) -> String {
@@ -407,7 +432,7 @@ fn recorded(runs: &[Rows]) -> String {
 fn parts(block: &Block, document: &str) -> [String; 3] {
     let begin = format!("<!-- simulated: {} -->\n", block.name);
     let (before, rest) =
-        document.split_once(&begin).unwrap_or_else(|| panic!("{DOCUMENT} has no block {}", block.name));
+        document.split_once(&begin).unwrap_or_else(|| panic!("{} has no block {}", block.document, block.name));
     let (own, after) = rest.split_once("<!-- end -->").unwrap_or_else(|| panic!("the block {} has no end", block.name));
     [format!("{before}{begin}"), own.to_owned(), format!("<!-- end -->{after}")]
 }
@@ -417,8 +442,8 @@ static WRITING: Mutex<()> = Mutex::new(());
 
 /// Fails if a block of this length is not what its commands give, or writes it if that is asked for.
 fn are_fresh(is_short: bool) {
-    let place: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(DOCUMENT);
     for block in BLOCKS.iter().filter(|block| block.is_short == is_short) {
+        let place: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(block.document);
         let runs: Vec<Rows> = block.runs.iter().map(|command| Rows::of(command)).collect();
         let commands: Vec<String> = block.runs.iter().map(|command| format!("`afflux-lab run {command}`")).collect();
         let text = format!("{}\n{}, S.\n", (block.table)(&runs), commands.join(", "));

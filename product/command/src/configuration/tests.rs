@@ -345,7 +345,7 @@ fn every_setting_is_a_flag_a_variable_and_a_key_of_the_file() {
 
 #[test]
 fn the_page_about_the_service_has_each_setting_where_a_reload_has_it() {
-    let page = include_str!("../../../../docs/install.md");
+    let page = include_str!("../../../../docs/use/install.md");
     let from = |head: &str| page.split_once(head).unwrap().1;
     let (at_once, waiting) = (from("- At once"), from("- At the next restart"));
     let named =

@@ -174,9 +174,9 @@ pub(crate) struct Report {
     pub(crate) devices: Vec<DeviceGauges>,
     /// The protocol.
     pub(crate) nfs: NfsGauges,
-    /// Every counter by name (docs/counters.md).
+    /// Every counter by name (docs/reference/counters.md).
     pub(crate) counters: BTreeMap<String, u64>,
-    /// Every knob's value in force for all devices, by name (docs/knobs.md).
+    /// Every knob's value in force for all devices, by name (docs/reference/knobs.md).
     pub(crate) knobs: BTreeMap<String, u64>,
 }
 

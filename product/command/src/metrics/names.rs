@@ -3,7 +3,7 @@
 //! Owns: the tables. Those of the engine's counters follow from the table of counters.
 //! Does not own: the records; values with labels of their own.
 //! Invariants: names follow Prometheus' conventions: base units (seconds, bytes), the unit last, `_total` after the
-//! unit of a counter. The page docs/live.md lists all names, and the example dashboard uses no other name (tests).
+//! unit of a counter. The page docs/reference/metrics.md lists all names, and the example dashboard uses no other name (tests).
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

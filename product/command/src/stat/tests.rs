@@ -123,10 +123,10 @@ fn the_measured_speed_of_a_device_is_said_once_known() {
 
 #[test]
 fn every_figure_of_a_device_is_documented() {
-    let document = include_str!("../../../../docs/counters.md");
+    let document = include_str!("../../../../docs/reference/counters.md");
     let device = serde_json::to_value(&report(1).devices[0]).unwrap();
     for name in device.as_object().unwrap().keys() {
-        assert!(document.contains(&format!("| `{name}` |")), "{name} is not in docs/counters.md");
+        assert!(document.contains(&format!("| `{name}` |")), "{name} is not in docs/reference/counters.md");
     }
 }
 

@@ -79,15 +79,18 @@ fn every_event_is_documented_with_what_it_has() {
         Happened::DeviceGoesOn { ns: 1 },
         Happened::DeviceFailing { error: none },
     ];
-    let document = include_str!("../../../../docs/counters.md");
+    let document = include_str!("../../../../docs/reference/counters.md");
     let row = |name: &str| document.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap_or_default();
     assert!(row("lost").contains("`events`"));
     for what in all {
         let value = serde_json::to_value(&what).unwrap();
         let row = row(value["event"].as_str().unwrap());
         for name in value.as_object().unwrap().keys().filter(|name| *name != "event") {
-            assert!(row.contains(&format!("`{name}`")), "{name} of {value} is not in docs/counters.md: {row:?}");
+            assert!(
+                row.contains(&format!("`{name}`")),
+                "{name} of {value} is not in docs/reference/counters.md: {row:?}"
+            );
         }
-        assert!(!row.is_empty(), "{value} is not in docs/counters.md");
+        assert!(!row.is_empty(), "{value} is not in docs/reference/counters.md");
     }
 }

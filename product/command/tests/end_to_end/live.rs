@@ -164,7 +164,7 @@ fn checked_by_promtool(body: &str) {
 #[test]
 fn prometheus_understands_each_query_of_the_dashboard() {
     let scratch = Scratch::new();
-    let dashboard: Value = serde_json::from_str(include_str!("../../../../docs/dashboard.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(include_str!("../../../../docs/reference/dashboard.json")).unwrap();
     let targets = dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| panel["targets"].as_array());
     let mut rules = String::from("groups:\n- name: dashboard\n  rules:\n");
     for (at, target) in targets.flatten().enumerate() {

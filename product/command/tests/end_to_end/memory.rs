@@ -35,11 +35,11 @@ fn through(total: u64, each: usize) {
     server.stop();
 }
 
-/// README.md and docs/install.md.
+/// README.md and docs/use/install.md.
 #[test]
 fn the_memory_that_the_documents_name_beside_the_cache_is_enough() {
     const NAMED_MIB: u64 = 288;
-    for document in [include_str!("../../../../README.md"), include_str!("../../../../docs/install.md")] {
+    for document in [include_str!("../../../../README.md"), include_str!("../../../../docs/use/install.md")] {
         assert!(document.contains(&format!("{NAMED_MIB} MiB")));
     }
     let scratch = Scratch::new();

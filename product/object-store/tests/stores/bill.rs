@@ -1,4 +1,4 @@
-//! The requests of each call, and the document of all costs: `docs/stores-costs.md`.
+//! The requests of each call, and the document of all costs: `docs/reference/stores-costs.md`.
 //!
 //! Owns: the counts of calls, the document.
 //! Does not own: the calls of records that each call of the tree makes (`afflux-object`), the growth (`growth`).
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use crate::volume::{Impatient, volume};
 use crate::{growth, open, wait};
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/stores-costs.md");
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/stores-costs.md");
 /// Rounds of a call; the fewest requests of a round count. A round may meet a look at the manifest, which comes by time.
 const ROUNDS: usize = 5;
 
@@ -168,7 +168,7 @@ fn calls() -> String {
 #[test]
 fn each_call_costs_what_the_document_says() {
     let (table, document) = (calls(), std::fs::read_to_string(DOCUMENT).unwrap());
-    assert!(document.contains(&table), "docs/stores-costs.md should have this table:\n{table}");
+    assert!(document.contains(&table), "docs/reference/stores-costs.md should have this table:\n{table}");
 }
 
 fn document() -> Option<String> {
@@ -181,7 +181,7 @@ fn document() -> Option<String> {
 }
 
 #[test]
-#[ignore = "writes docs/stores-costs.md; takes some minutes"]
+#[ignore = "writes docs/reference/stores-costs.md; takes some minutes"]
 fn the_document_is_written() {
     let Some(document) = document() else { return };
     std::fs::write(DOCUMENT, document).unwrap();

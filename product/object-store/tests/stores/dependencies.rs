@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/stores.md");
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/use/stores.md");
 
 #[test]
 fn the_document_has_the_number_of_dependencies_and_their_licences() {
     let text = std::fs::read_to_string(DOCUMENT).unwrap();
     let table = table();
-    assert!(text.contains(&table), "docs/stores.md should have this table:\n{table}");
+    assert!(text.contains(&table), "docs/use/stores.md should have this table:\n{table}");
 }
 
 fn table() -> String {

@@ -37,7 +37,7 @@ fn each_link_of_an_installed_document_leads_to_an_installed_one() {
             replaced += written.matches(" of the sources)").count();
             // What is left leads to installed ones: nothing more is replaced, and no path of the sources is a target.
             assert_eq!(kept(&written, from, is_installed), written, "{from}");
-            for target in ["ARCHITECTURE.md)", "notebook/", "decisions/"] {
+            for target in ["develop/architecture.md)", "notebook/", "decisions/"] {
                 assert!(
                     !written.contains(&format!("]({target}")) && !written.contains(&format!("](../{target}")),
                     "{from}"
@@ -46,4 +46,26 @@ fn each_link_of_an_installed_document_leads_to_an_installed_one() {
         }
         assert!(replaced > 0, "{}: the sources have links that are not installed", package.name);
     }
+}
+
+/// What manuals, units and scripts point to is installed.
+#[test]
+fn a_path_of_a_document_in_what_is_installed_leads_to_a_document() {
+    let mut named = 0;
+    for package in &PACKAGES {
+        for (from, ..) in package.files.iter().filter(|(from, ..)| from.starts_with("packaging/")) {
+            let text = std::fs::read_to_string(repository::root().join(from)).unwrap();
+            for rest in text.split("/usr/share/doc/").skip(1) {
+                let path =
+                    rest.split(|letter: char| letter.is_whitespace() || ",;:)\"".contains(letter)).next().unwrap();
+                let path = path.trim_end_matches('.');
+                let is_installed = |(_, directory, name): &(&str, &str, &str)| {
+                    format!("{directory}/{name}").strip_prefix("usr/share/doc/") == Some(path)
+                };
+                named += 1;
+                assert!(package.files.iter().any(is_installed), "{from}: {path}");
+            }
+        }
+    }
+    assert!(named > 2);
 }

@@ -111,7 +111,7 @@ fn a_file_is_of_its_crate_or_of_the_documents() {
         ("product/afflux-c/fio/README.md", Some("product/afflux-c")),
         ("tests/race/src/main.rs", Some("tests/race")),
         ("xtask/src/main.rs", Some("xtask")),
-        ("docs/decisions/names.md", Some("documents")),
+        ("docs/develop/decisions/names.md", Some("documents")),
         ("README.md", Some("documents")),
         ("notebook/nfs.md", None),
     ] {
