@@ -5,7 +5,7 @@
 //! `race_mount`, `race_stores`, `mounted`, `guest`, `deb`, `c_library`, `fio_engine`, `sanitize`, `advisories`, `nightly`).
 //! Invariants: a task that finds faults prints every one and exits with 1; wrong usage exits with 2.
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is the purpose of tasks")]
 
 mod advisories;
 mod c_library;

@@ -17,8 +17,8 @@ pub(crate) fn load() -> Option<(f64, usize)> {
 pub(crate) fn busy(load: Option<(f64, usize)>) -> Option<String> {
     load.map(|(load, cpus)| {
         format!(
-            "When this began the machine had other work: {load:.1} tasks on {cpus} CPUs in the minute before. Rates of \
-             what is not throttled, and the longest calls, are worse for it."
+            "When this began the machine had other work: {load:.1} tasks on {cpus} CPUs in the minute before. Rates \
+             without a throttle, and the longest calls, are worse for it."
         )
     })
 }

@@ -112,7 +112,7 @@ unsafe fn built(settings: *const Settings) -> Answer<Cache> {
     let mut builder = Cache::builder();
     if settings.reserved != 0 || newer.iter().any(|byte| *byte != 0) {
         return Err(Failure::invalid(
-            "settings that this version does not know: what it does not know is not 0".to_owned(),
+            "settings that this version does not know: bytes that it does not know are not 0".to_owned(),
         ));
     }
     if settings.memory_bytes > 0 {

@@ -356,7 +356,7 @@ pub unsafe extern "C" fn afflux_stat(file: *mut FileHandle, metadata: *mut Metad
                 links: host.links(),
             };
             // SAFETY: the caller's promise.
-            unsafe { put_known(metadata, size, &known, "the place for what is known of the file") }
+            unsafe { put_known(metadata, size, &known, "the place for the file's attributes") }
         })
     })
 }

@@ -7,7 +7,7 @@
 //!
 //! The header has the documentation for C programmers.
 
-#![allow(clippy::missing_safety_doc, reason = "these are documented for C, whose calls promise what the header says")]
+#![allow(clippy::missing_safety_doc, reason = "the header documents these calls for C")]
 #![cfg_attr(all(test, loom), allow(dead_code, reason = "what only calls use"))]
 
 mod border;

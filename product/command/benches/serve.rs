@@ -86,7 +86,7 @@ fn sequential(server: &Server, client: &mut Client, root: &[u8], bytes: usize, r
             });
             transfer(&format!("read {label} calls, 8 in flight, cached"), server, bytes, || {
                 let read = client.read_all(&file, 0, bytes, block, 8).unwrap();
-                assert!(read == data, "what was written is read");
+                assert!(read == data, "the written bytes are read");
             });
         }
         client.remove(root, name.as_bytes()).unwrap();

@@ -41,7 +41,7 @@ const SERVE_MORE: &str = "\
 A single DIR is exported as /, several as /NAME each. Ctrl-C writes everything, then stops.
 
 Run by root, the server carries out each call with the rights of the calling user. A process of this machine counts as \
-the owner of its socket, whatever its calls claim; root's processes, such as a mount, may call for any user.
+the owner of its socket, even if its calls claim another user; root's processes, such as a mount, may call for any user.
 
 Run by another user, the server carries out all calls as that user, and answers only that user's and root's processes.
 
@@ -99,7 +99,7 @@ Examples:
 
 Files stay where they are, without a server or a mount: two values of each disk change (max_ratio_fine, which max_bytes \
 shows in bytes, and strict_limit in /sys/class/bdi; Linux 6.2 or later). The governor measures a disk while it writes, \
-and limits its dirty bytes to what it writes within its budget, so that a sync takes about as long. It leaves alone \
+and limits its dirty bytes to the amount that it writes within its budget, so that a sync takes about as long. It leaves alone \
 fast disks and limits that others have set. Ctrl-C, SIGTERM and the next start put everything back.";
 
 const EJECT_EXAMPLES: &str = "\
@@ -182,7 +182,7 @@ pub(crate) enum Command {
     Stat(Stat),
     /// Show a server's disks, clients and files on a full screen
     Top(Top),
-    /// Say why a server is slow, and who waited for what
+    /// Say why a server is slow, and name the waits of each client
     Delays(Delays),
     /// Show what happens inside a server, event by event
     Trace(Trace),
@@ -326,7 +326,7 @@ pub(crate) enum TraceWhat {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  afflux trace record calls.trace --for 60s\n\nUntil Ctrl-C or for the time given. \
     Recorded are READ, WRITE and COMMIT calls: when, of which file (by a number), where and how much, 40 bytes each; no \
-    names, no contents. The server keeps at most 131,072 of them until they are fetched; what is lost is said.")]
+    names, no contents. The server keeps at most 131,072 of them until they are fetched; lost ones are counted.")]
 pub(crate) struct TraceRecord {
     /// The file to write
     #[arg(value_name = "FILE")]

@@ -72,7 +72,7 @@ pub struct Journal {
 #[non_exhaustive]
 pub enum JournalError {
     /// Another governor runs.
-    #[error("another governor runs{}: stop that one first, or see what it does with --status", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    #[error("another governor runs{}: stop that one first, or look at it with --status", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     Taken {
         /// Its process, if known.
         pid: Option<u32>,

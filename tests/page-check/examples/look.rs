@@ -1,6 +1,6 @@
 //! Looks at pages in a browser and prints their faults: `look PICTURES FILE...`. Pictures go to the folder PICTURES.
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, reason = "printing is what it is for")]
+#![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
 use std::env;
 use std::path::PathBuf;

@@ -76,7 +76,7 @@ impl Checker {
             json!({"paperWidth": 8.27, "paperHeight": 11.69, "preferCSSPageSize": true, "printBackground": true});
         let print = self.browser.bytes("Page.printToPDF", &paper)?;
         if !print.starts_with(b"%PDF") {
-            faults.push("printed: what came out is no PDF".to_owned());
+            faults.push("printed: the output is no PDF".to_owned());
         }
         if let Some(directory) = pictures {
             keep(directory, &page, "print.pdf", &print)?;

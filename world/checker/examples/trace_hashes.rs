@@ -10,7 +10,7 @@
 //!
 //! A file keeps a handful of these runs, and a test compares them: `world/checker/tests/behaviour/main.rs`.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is its purpose")]
 
 //! rule: 11: the same seed gives the same trace
 

@@ -24,7 +24,7 @@ pub(crate) fn check(file: &TextFile) -> Vec<Violation> {
         };
         let named = lexer::tokens(&file.text).into_iter().find(|token| token.text == *foreign);
         violations.extend(named.map(|token| {
-            let text = format!("it names `{foreign}`: what both need stands beside them");
+            let text = format!("it names `{foreign}`: code that both need stands beside them");
             Violation::new(format!("{}:{}", file.path, token.line), "folders-apart", text)
         }));
     }

@@ -1,4 +1,5 @@
-//! Measures the English of comments and documents in each tree; a tree may not get worse.
+//! Measures the English of comments and documents in each tree; a tree may not get worse. The texts that users read, string
+//! literals and cells of tables, are a tree of their own.
 //!
 //! Owns: the trees, the three figures of each, the goals, the list of trees that are still above their goals.
 //! Does not own: the division into sentences (`sentences`), the test for hard sentences (`hard`).
@@ -30,6 +31,15 @@ const KINDS: [&str; 3] = ["sentences longer than 30 words", "sentences with a he
 /// At most so many of 1,000 sentences, in tenths.
 const GOALS: Figures = [600, 150, 60];
 
+/// The tree of literals and cells in all files but tests.
+const TEXTS: &str = "texts";
+
+/// Its goals. A cell may be long, and a row needs its pronouns.
+const GOALS_OF_TEXTS: Figures = [u64::MAX, 100, u64::MAX];
+
+/// So many texts that are hard are named in a violation.
+const NAMED_MAX: usize = 12;
+
 /// A tree with fewer sentences has no figures: it may have [`FEW_HARD`] of each kind.
 const FEW: u64 = 100;
 const FEW_HARD: u64 = 2;
@@ -53,11 +63,21 @@ impl Count {
         self.hard.map(|hard| (hard * 10_000).div_ceil(self.sentences.max(1)))
     }
 
+    fn add(&mut self, sentences: &[String]) {
+        for sentence in sentences {
+            self.sentences += 1;
+            let Kinds { is_long, is_headless, is_stack } = hard::kinds(sentence);
+            for (at, is_hard) in [is_long, is_headless, is_stack].into_iter().enumerate() {
+                self.hard[at] += u64::from(is_hard);
+            }
+        }
+    }
+
     /// Which figures are above their goals.
-    fn is_above(self) -> [bool; 3] {
+    fn is_above(self, goals: Figures) -> [bool; 3] {
         let figures = self.figures();
         let few = self.sentences < FEW;
-        [0, 1, 2].map(|at| if few { self.hard[at] > FEW_HARD } else { figures[at] > GOALS[at] })
+        [0, 1, 2].map(|at| goals[at] < u64::MAX && if few { self.hard[at] > FEW_HARD } else { figures[at] > goals[at] })
     }
 }
 
@@ -68,9 +88,14 @@ pub(super) fn check(files: &[TextFile], list: &str) -> Result<Vec<Violation>> {
     for (tree, count) in &counts {
         let figures = count.figures();
         let kept = listed.get(tree.as_str()).copied().unwrap_or_default();
-        for (at, _) in count.is_above().iter().enumerate().filter(|(at, above)| **above && figures[*at] > kept[*at]) {
-            let (now, kept, goal) = (tenths(figures[at]), tenths(kept[at]), tenths(GOALS[at]));
-            let text = format!("{} among 1,000 are {now}; the list has {kept}, the goal is {goal}", KINDS[at]);
+        let goals = goals(tree);
+        let above = count.is_above(goals);
+        for at in [0, 1, 2].into_iter().filter(|at| above[*at] && figures[*at] > kept[*at]) {
+            let (now, kept, goal) = (tenths(figures[at]), tenths(kept[at]), tenths(goals[at]));
+            let mut text = format!("{} among 1,000 are {now}; the list has {kept}, the goal is {goal}", KINDS[at]);
+            if tree == TEXTS {
+                headless_texts(files).take(NAMED_MAX).for_each(|(path, found)| text += &format!("\n  {path}: {found}"));
+            }
             violations.push(Violation::new(tree.as_str(), RULE, text));
         }
     }
@@ -84,7 +109,9 @@ pub(super) fn renewed(files: &[TextFile], list: &str) -> Result<String> {
     let counts = counts(files);
     let mut text = HEADER.to_owned();
     for (tree, kept) in read(list)? {
-        let Some(count) = counts.get(&tree).filter(|count| count.is_above().contains(&true)) else { continue };
+        let Some(count) = counts.get(&tree).filter(|count| count.is_above(goals(&tree)).contains(&true)) else {
+            continue;
+        };
         let figures = count.figures();
         let [long, headless, stacks] = [0, 1, 2].map(|at| tenths(figures[at].min(kept[at])));
         let _ = writeln!(text, "{tree} {long} {headless} {stacks}");
@@ -118,21 +145,33 @@ fn tenths(figure: u64) -> String {
     format!("{}.{}", figure / 10, figure % 10)
 }
 
+fn goals(tree: &str) -> Figures {
+    if tree == TEXTS { GOALS_OF_TEXTS } else { GOALS }
+}
+
 /// Counts the sentences of each tree.
 fn counts(files: &[TextFile]) -> BTreeMap<String, Count> {
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     for file in files {
         let Some(tree) = tree(&file.path) else { continue };
-        let count = counts.entry(tree).or_default();
-        for sentence in sentences::of(file) {
-            count.sentences += 1;
-            let Kinds { is_long, is_headless, is_stack } = hard::kinds(&sentence);
-            for (at, is_hard) in [is_long, is_headless, is_stack].into_iter().enumerate() {
-                count.hard[at] += u64::from(is_hard);
-            }
+        counts.entry(tree).or_default().add(&sentences::of(file));
+        if has_texts(&file.path) {
+            counts.entry(TEXTS.to_owned()).or_default().add(&sentences::of_texts(file));
         }
     }
     counts
+}
+
+/// Whether users read the literals or cells of a file: those of tests are samples and messages for developers.
+fn has_texts(path: &str) -> bool {
+    !(path.starts_with("notebook/") || path.contains("/tests/") || path.ends_with("tests.rs"))
+}
+
+/// The texts with a headless clause, with their files.
+fn headless_texts(files: &[TextFile]) -> impl Iterator<Item = (&str, String)> {
+    let texts = files.iter().filter(|file| has_texts(&file.path));
+    let sentences = texts.flat_map(|file| sentences::of_texts(file).into_iter().map(|text| (file.path.as_str(), text)));
+    sentences.filter(|(_, text)| hard::kinds(text).is_headless)
 }
 
 /// The folder of the file's crate, or `documents`. Pages of the notebook are never edited: they are of no tree.

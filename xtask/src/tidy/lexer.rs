@@ -37,6 +37,22 @@ pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     found
 }
 
+/// The texts of the string literals, as they are written: with escapes, without quotes.
+pub(crate) fn strings(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        let taken = skipped(rest).unwrap_or_else(|| token_len(rest));
+        let bare = rest[..taken].trim_start_matches(['b', 'c', 'r']).trim_matches('#');
+        if bare.len() > 1 && bare.starts_with('"') && bare.ends_with('"') {
+            found.push(&bare[1..bare.len() - 1]);
+        }
+        at += taken;
+    }
+    found
+}
+
 /// The length in bytes of the comment, string or character literal at the start of the text, if there is one.
 fn skipped(rest: &str) -> Option<usize> {
     if rest.starts_with("//") {

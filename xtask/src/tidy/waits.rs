@@ -101,7 +101,7 @@ const LISTED: &[(&str, usize, &str)] = &[
     ("product/object-store/src/tests/writer.rs", 1, VIRTUAL),
     ("product/object-store/tests/stores/child.rs", 1, GUARD),
     ("product/object-store/tests/stores/growth.rs", 1, MEASURES),
-    ("tests/gateway/src/relay/tests.rs", 3, "a relay delays at least so long, whatever the machine does"),
+    ("tests/gateway/src/relay/tests.rs", 3, "a relay delays at least so long, also on a busy machine"),
     ("tests/scratch/src/waiting/tests.rs", 1, "the wait itself is under test"),
     ("xtask/src/limited/tests.rs", 1, "the time limit of a test program is under test"),
 ];

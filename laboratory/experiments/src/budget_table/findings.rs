@@ -63,16 +63,11 @@ const VIEW: View = View {
         load("rewritten within 8 s", &[("load", "rewrite-8s")], REWRITE),
     ],
     charts: &[
-        bars("stream: written, of what the device does by itself", &[("load", "stream")], "%", "percent_of_raw"),
+        bars("stream: written, of the device's own rate", &[("load", "stream")], "%", "percent_of_raw"),
         bars("stream: one write in a thousand takes longer", &[("load", "stream")], "ms", "write_p999_ms"),
-        bars(
-            "100 streams: written, of what the device does by itself",
-            &[("load", "100-streams")],
-            "%",
-            "percent_of_raw",
-        ),
+        bars("100 streams: written, of the device's own rate", &[("load", "100-streams")], "%", "percent_of_raw"),
         bars("100 streams: one write in a thousand takes longer", &[("load", "100-streams")], "ms", "write_p999_ms"),
-        bars("random: written, of what the device does by itself", &[("load", "random")], "%", "percent_of_raw"),
+        bars("random: written, of the device's own rate", &[("load", "random")], "%", "percent_of_raw"),
         bars("random: one write in a thousand takes longer", &[("load", "random")], "ms", "write_p999_ms"),
     ],
     text: include_str!("findings.md"),
@@ -139,7 +134,7 @@ pub(super) fn of(cells: &[Cell], goals: &[Row]) -> Findings {
 fn plots(cells: &[Cell]) -> Vec<Plot> {
     let of = |(load, device): (&str, &str)| {
         let axes = (Axis::new("time", Quantity::Time), Axis::new("backlog of the disk", Quantity::Time));
-        let plot = Plot::new(format!("What the disk still had to write: {load}, {device}"), axes.0, axes.1)
+        let plot = Plot::new(format!("Bytes that the disk still had to write: {load}, {device}"), axes.0, axes.1)
             .note("Simulated. At each instant: how long the disk then worked until as much was written as was dirty.");
         let lines = LAWS.iter().filter_map(|(name, law)| {
             let cell = cells.iter().find(|cell| cell.is(*law, load, device))?;

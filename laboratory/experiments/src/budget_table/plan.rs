@@ -33,7 +33,7 @@ const SECONDS: TypedOption<u64> = options::number(
 const MEMORY: TypedOption<u64> =
     options::size(info("memory", "SIZE", "4GiB", "memory of the machine, all of it cache"), 256 << 20..=64 << 30);
 const SEED: TypedOption<u64> =
-    options::number(info("seed", "NUMBER", "1", "what everything is drawn from"), 0..=u64::MAX);
+    options::number(info("seed", "NUMBER", "1", "the seed of all random numbers"), 0..=u64::MAX);
 
 pub(super) const OPTIONS: &[OptionInfo] =
     &[LAWS_OPTION.info, LOADS_OPTION.info, DEVICES_OPTION.info, SECONDS.info, MEMORY.info, SEED.info];

@@ -86,8 +86,10 @@ const PLACES: TypedOption<FileMedium> = options::choice(
     FileMedium::ALL,
     "'{value}' is none of {known}",
 );
-const SIZE: TypedOption<u64> =
-    options::size(info("size", "SIZE", "2GB", "what is written in a run, by all together"), 4 << 20..=100_000_000_000);
+const SIZE: TypedOption<u64> = options::size(
+    info("size", "SIZE", "2GB", "bytes that all writers of a run write together"),
+    4 << 20..=100_000_000_000,
+);
 const BLOCK: TypedOption<u64> =
     options::size(info("block", "SIZE", "64KiB", "a write, in whole pages"), 4096..=4 << 20);
 const REPEATS: TypedOption<u64> = options::number(info("repeats", "N", "3", "how often each is run"), 1..=20);

@@ -12,7 +12,7 @@ use crate::options::{self, TypedOption, info};
 
 /// The option for the engine's policies.
 pub(crate) const POLICY: OptionInfo =
-    info("policy", "LIST", "", "the engine's policies, by name, each a contender (default: what an engine has)");
+    info("policy", "LIST", "", "the engine's policies, by name, each a contender (default: the engine's own)");
 /// The option for its knobs.
 pub(crate) const KNOBS: OptionInfo = info("knobs", "LIST", "", "knobs of the engine, each as KNOB=VALUE");
 /// The option for its memory.

@@ -64,13 +64,13 @@ impl Subject {
 const RATE: TypedOption<u64> =
     options::rate(info("rate", "RATE", "25MB", "bytes a second of the disk"), 1_000_000..=1_000_000_000);
 const SLOW_RATE: TypedOption<u64> =
-    options::rate(info("slow-rate", "RATE", "5MB", "slower: what its rate becomes"), 1_000_000..=1_000_000_000);
+    options::rate(info("slow-rate", "RATE", "5MB", "slower: its later rate"), 1_000_000..=1_000_000_000);
 const FAST_RATE: TypedOption<u64> = options::rate(
     info("fast-rate", "RATE", "200MB", "burst: bytes a second of the fast disk"),
     1_000_000..=10_000_000_000,
 );
 const BURST: TypedOption<u64> =
-    options::size(info("burst", "SIZE", "150MB", "burst: what is written to the fast disk"), 1_000_000..=4_000_000_000);
+    options::size(info("burst", "SIZE", "150MB", "burst: bytes written to the fast disk"), 1_000_000..=4_000_000_000);
 const SECONDS: TypedOption<u64> = options::number(info("seconds", "N", "45", "how long is written"), 2..=600);
 const BUDGET: TypedOption<u64> =
     options::number(info("budget-ms", "N", "1000", "the budget of each disk, in milliseconds"), 10..=60_000);
@@ -84,7 +84,7 @@ const SUBJECTS: TypedOption<Subject> = options::choice(
         "subjects",
         "LIST",
         "kernel,by-hand,governed",
-        "who holds the disk to what: nobody, max_bytes set once and right, the governor",
+        "the holder of the disk's limit: nobody, max_bytes set once and right, the governor",
     ),
     Subject::ASKED,
     "'{value}' is none of {known}",

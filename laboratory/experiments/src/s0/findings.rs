@@ -32,7 +32,7 @@ const COURSE: &[Column] = &[
     ("flushing, s", "background_asked_s", 3),
     ("own pages", "written_by_writer_pages", 0),
 ];
-const LEGEND: &str = "First: what the disk had dirty and under writeback when the writer first waited, in the runs in which it \
+const LEGEND: &str = "First: the disk's dirty pages, writeback included, when the writer first waited, in the runs in which it \
                       did. Flushing: when background writeback was first asked for. Own pages: written back by the writer. A \
                       published gain is that of the whole patch.";
 
@@ -49,7 +49,7 @@ const VIEW: View = View {
             &["size_mib", "change", "runs"],
             SPEED,
             "Published: 2.6.31-rc3, ten runs, fastest and slowest dropped; patched there is the July form. s0-august with its \
-             device not tested: what August's code does if the variable that it tests before assigning it is 0.",
+             device not tested: August's code, if the variable that it tests before assigning it is 0.",
         )
         .only(&[("case", "speeds")]),
         TableView::of("One part of the law changed at a time", &["change", "size_mib", "runs"], COURSE, LEGEND)
@@ -180,7 +180,7 @@ fn perf() -> Table {
     let right = Align::Right;
     let mut table = Table::new(
         "The seed's perf stat, one typical run",
-        &[("", Align::Left), ("2.6.31-rc4", right), ("patched", right), ("what can be said of it", Align::Left)],
+        &[("", Align::Left), ("2.6.31-rc4", right), ("patched", right), ("the conclusion", Align::Left)],
     );
     for (what, base, patched, said) in PERF {
         let number = |value: f64| if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.3}") };

@@ -48,7 +48,7 @@ pub(super) const CHANGES: [Change; 16] = [
     base("at the share is over it", &[(Part::AtShare, true)]),
     base("flag never set", &[(Part::Flag, false)]),
     base("flag stays on three exits", &[(Part::FlagStays, true)]),
-    base("background from what was read", &[(Part::TailReads, false)]),
+    base("background from the values read", &[(Part::TailReads, false)]),
     base("background asked for while it runs", &[(Part::QuietWhileFlushing, false)]),
     august(AS_IT_IS, &[]),
     august(NO_EIGHTH, &[(Part::TaskShare, false)]),

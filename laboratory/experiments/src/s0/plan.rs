@@ -48,7 +48,12 @@ const CASE: TypedOption<Case> = options::choice(
     "there is no case '{value}'; there are {known}",
 );
 const MEMORY: TypedOption<u64> = options::number(
-    info("memory-mib", "NUMBER", "", "What the page cache has (2755), 1300 to 16000; a fifth of it may be dirty"),
+    info(
+        "memory-mib",
+        "NUMBER",
+        "",
+        "The memory of the page cache in MiB (2755), 1300 to 16000; a fifth of it may be dirty",
+    ),
     1300..=16_000,
 );
 

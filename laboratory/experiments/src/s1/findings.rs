@@ -151,7 +151,7 @@ pub(super) const LABELS: &[Cells] = &[
         "machines, queues, request sizes, disks, places of files, CPU time",
         &["nr_requests", "request_kib", "disk_cache_kib", "disk_mb_per_s", "memory_mib", "cpu_ms_per_mb", "file_bytes"],
     ),
-    Cells::of(Label::HoldOut, "what the test on the share costs flushers", &["change_percent"])
+    Cells::of(Label::HoldOut, "the cost of the test on the share to flushers", &["change_percent"])
         .only(&[("variant", SHARE_TEST_32)])
         .beside_published(),
 ];

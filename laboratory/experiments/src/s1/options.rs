@@ -30,7 +30,7 @@ const SIZE: TypedOption<u64> = options::size(
     1_000_000_000..=1_000_000_000_000,
 );
 const DISK_RATE: TypedOption<u64> = options::rate(
-    info("disk-rate", "RATE", "", "What each of twelve-disks writes in a second (60 MB)"),
+    info("disk-rate", "RATE", "", "The rate of each of twelve-disks in a second (60 MB)"),
     1_000_000..=10_000_000_000,
 );
 const REQUESTS: TypedOption<u64> =
@@ -56,11 +56,16 @@ const AT_SUBMISSION: TypedOption<bool> = options::choice(
     "allowed are yes and no",
 );
 const BATCH: TypedOption<u64> = options::number(
-    info("request-batch", "NUMBER", "32", "Requests that who had to wait for one takes in a row; 1: none in a row"),
+    info(
+        "request-batch",
+        "NUMBER",
+        "32",
+        "The number of requests that a task may take in a row after it had to wait for one; 1: none in a row",
+    ),
     1..=1024,
 );
 const SEED: TypedOption<u64> =
-    options::number(info("seed", "NUMBER", "1", "What everything is drawn from"), 0..=u64::MAX);
+    options::number(info("seed", "NUMBER", "1", "The seed of all random numbers"), 0..=u64::MAX);
 
 /// All of them.
 pub(super) const ALL: &[OptionInfo] = &[

@@ -101,7 +101,7 @@ pub(super) const LABELS: &[Cells] = &[
         "counts by hand from the kernels' sources",
         &["kernel_source_lists_examined", "kernel_source_inner_checks"],
     ),
-    Cells::of(Label::PutIn, "the loops, from what each benchmark asks of an allocator", &["loop"]),
+    Cells::of(Label::PutIn, "the loops, from each benchmark's requests to an allocator", &["loop"]),
     Cells::of(Label::Transcribed, "the looks at lists in a drain", &["lists_examined", "inner_checks", "order"]),
     Cells::of(Label::HoldOut, "the gains of the series", &["gain_percent"])
         .only(&[("variant", "ZoneTunables|BatchedDrain")]),
@@ -129,7 +129,7 @@ pub(super) fn findings(rows: &[Row], machine: String, counted: &str) -> Findings
     let known: Vec<bool> = known.collect();
     let same = known.iter().filter(|same| **same).count();
     let check = Check {
-        what: "each count of list heads is what the kernels' sources give".to_owned(),
+        what: "each count of list heads is that of the kernels' sources".to_owned(),
         found: format!("{same} of {}", known.len()),
         met: same == known.len(),
     };

@@ -14,7 +14,7 @@ use crate::options::{self, TypedOption, info};
 
 /// The option with which this program runs itself again.
 pub(super) const COUNT: TypedOption<(Load, usize)> = options::parsed(
-    info("count", "LOOP:VARIANT:N", "", "Run a loop N times and say nothing: what callgrind looks at"),
+    info("count", "LOOP:VARIANT:N", "", "Run a loop N times and say nothing: callgrind looks at this"),
     read_load,
 );
 

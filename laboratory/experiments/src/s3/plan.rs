@@ -51,7 +51,7 @@ const SCHEDULER: TypedOption<bool> = options::choice(
         "scheduler",
         "fair|queue",
         "fair",
-        "who gets a CPU next: the task with the least CPU time, as in the kernel; the one that waits longest",
+        "the next task on a CPU: the task with the least CPU time, as in the kernel; the one that waits longest",
     ),
     &[("fair", true), ("queue", false)],
     "fair or queue",

@@ -35,7 +35,7 @@ const VIEW: View = View {
             NAMES,
             &[RATE, COMMIT, ("first write at MB", "starts_at_mb_first", 0), ("last at MB", "starts_at_mb_last", 0)],
             "300 centisecs: the server begins to write when it has as much dirty as its disk writes in 3 s. 0: without that \
-             knob. First and last: what was dirty when writing began, in the first and the last window of the copies. \
+             knob. First and last: dirty bytes when writing began, in the first and the last window of the copies. \
              The formula has nothing chosen to match: a window comes over the link, and the rest of it goes to the disk.",
         )
         .only(&[("records", "")]),

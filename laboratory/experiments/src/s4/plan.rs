@@ -25,7 +25,7 @@ const DISK_RATE: TypedOption<u64> =
     options::rate(info("disk-rate", "RATE", "25MB", "bytes a second of the server's disk"), 1_000_000..=500_000_000);
 const SIZE: TypedOption<u64> = options::size(info("size", "SIZE", "1GB", "bytes of the file"), 4_096..=100_000_000_000);
 const WINDOW: TypedOption<u64> = options::size(
-    info("client-window", "SIZE", "100MB", "what the client keeps dirty before it commits"),
+    info("client-window", "SIZE", "100MB", "bytes that the client sends before it commits"),
     1_000_000..=100_000_000_000,
 );
 const CENTISECS: TypedOption<u64> =
@@ -218,7 +218,7 @@ impl Plan {
     /// Refuses combinations of values.
     fn check(&self, request: &Request) -> Result<(), LabError> {
         if request.measured && self.clients > 1 {
-            return Err(CLIENTS.refused(request, "what is measured has one client".to_owned()));
+            return Err(CLIENTS.refused(request, "a measured run has one client".to_owned()));
         }
         if self.window_bytes > self.file_bytes_each() {
             let (window, file) =

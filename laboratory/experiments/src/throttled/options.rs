@@ -80,7 +80,7 @@ pub(super) const OTHERS_RATE: TypedOption<u64> = options::rate(
         name: "others",
         value: "RATE",
         default: "0",
-        doc: "kernel: what others write to another disk of the simulated machine, before and meanwhile (measured: what \
+        doc: "kernel: bytes that others write to another disk of the simulated machine, before and meanwhile (measured: those that \
           they wrote)",
     },
     0..=10_000_000_000,

@@ -113,11 +113,11 @@ const MAX_BYTES: TypedOption<u64> = options::size(
     1_000_000..=100_000_000_000,
 );
 const BURST: TypedOption<u64> = options::size(
-    OptionInfo { name: "burst", value: "SIZE", default: "400MB", doc: "burst: what is written to the fast disk" },
+    OptionInfo { name: "burst", value: "SIZE", default: "400MB", doc: "burst: bytes written to the fast disk" },
     1_000_000..=4_000_000_000,
 );
 const SIZE: TypedOption<u64> = options::size(
-    OptionInfo { name: "size", value: "SIZE", default: "2GB", doc: "direct: what is written to the real disk" },
+    OptionInfo { name: "size", value: "SIZE", default: "2GB", doc: "direct: bytes written to the real disk" },
     1 << 20..=100_000_000_000,
 );
 const DIRECTORY: OptionInfo = OptionInfo {

@@ -88,7 +88,7 @@ pub const FORMS: [Form; 9] = [
     LIMITED,
     timed("time-limit-100ms", "the same, at most 100 ms", 100),
     timed("time-limit-20ms", "the same, at most 20 ms", 20),
-    timed("time-limit-10ms", "the same, at most 10 ms: what was posted", 10),
+    timed("time-limit-10ms", "the same, at most 10 ms, as posted", 10),
     Form {
         name: "stop-above-high",
         about: "limited scan, and an end once the high mark is reached",

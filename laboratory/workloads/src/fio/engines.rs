@@ -26,8 +26,8 @@ use Likened::{But, Nearly, Not, PastCache, To};
 
 const NETWORK: &str = "it moves bytes over a network and stores none on a disk";
 const STORE: &str = "its store is reached over a network, of which only a disk at its end is simulated";
-const NAMES: &str = "what names cost on a disk is not simulated: each call takes a CPU's time alone";
-const SIZES: &str = "what sizes and reservations cost on a disk is not simulated: each call takes a CPU's time alone";
+const NAMES: &str = "the cost of names on a disk is not simulated: each call takes a CPU's time alone";
+const SIZES: &str = "the cost of sizes and reservations on a disk is not simulated: each call takes a CPU's time alone";
 
 /// Every engine, in the order of names.
 #[rustfmt::skip]

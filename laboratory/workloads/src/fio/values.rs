@@ -119,7 +119,7 @@ pub(super) fn file_bytes(value: &str, base: KbBase) -> Result<(u64, u64), String
         true => range(value, base)?,
         false => number(value, base).map(|bytes| (bytes, bytes))?,
     };
-    if min == 0 { Err("0 is not within 1 to what the device holds".to_owned()) } else { Ok((min, max)) }
+    if min == 0 { Err("0 is not within 1 and the device's size".to_owned()) } else { Ok((min, max)) }
 }
 
 fn between(text: &str, name: &str, low: f64, high: f64) -> Result<f64, String> {

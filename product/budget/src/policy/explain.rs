@@ -36,26 +36,26 @@ figures! {
     budget_in_force_ns "ns" "The budget in force: at so much nobody enters but light writers and a trickle.";
     budget_because "" "Why it is that: `asked for`; `many writers` (there are so many that each needs longer runs than the budget asked for leaves room for: payers x runs); `memory guard` (what may be dirty at all is used up before the device's time is).";
     unpaused_ns "ns" "Up to here nobody waits: three quarters of the budget in force.";
-    owed_ns "ns" "What the device owes: its time for all that is dirty or on the way, at the prices in force.";
-    counted_ns "ns" "The same with the memory guard counted in: what decides about pauses.";
+    owed_ns "ns" "The device's debt: its time for all dirty bytes, those in flight included, at the prices in force.";
+    counted_ns "ns" "The same with the memory guard counted in. It decides about pauses.";
     payers "payers" "Among how many who wait the device is divided now.";
-    payers_on_average "payers" "How many waited over the last second: what stretches the budget.";
+    payers_on_average "payers" "How many writers waited over the last second. They stretch the budget.";
     knowledge "" "`known`; or `cold`, while too little has completed for the learned prices to be used as they are.";
-    run_ns "ns" "What a run that is written counts as now, for readers beside it as many times more as writes take longer.";
-    mib_ns "ns/MiB" "What a MiB that is written counts as now.";
+    run_ns "ns" "The price of a written run now, for readers beside it as many times more as writes take longer.";
+    mib_ns "ns/MiB" "The price of a written MiB now.";
     write_run_ns "ns" "Learned: a run that is written.";
     write_mib_ns "ns/MiB" "Learned: a MiB that is written.";
     write_age_ns "ns" "For how long writes have taught nothing; null if they never have since the start.";
     read_run_ns "ns" "Learned: a run that is read.";
     read_mib_ns "ns/MiB" "Learned: a MiB that is read.";
     read_age_ns "ns" "For how long reads have taught nothing; null if they never have since the start.";
-    in_flight_max_ns "ns" "What the writes on the way may cost.";
+    in_flight_max_ns "ns" "The price that the writes in flight may have together.";
     parallel_requests "requests" "How many writes may be on the way whatever they cost: learned.";
     portion_bytes "bytes" "Bytes that a writer dirties at a time; null while all write evenly.";
     idle_writes "" "Whether files left alone are written while the device would idle: `on` or `off`.";
     expires_after_ns "ns" "Age at which data is written; null if age causes no write.";
     refuses_after_ns "ns" "Time without a completion after which writers are refused; null if they wait for ever.";
-    unloaded_latency_ns "ns" "What a write takes that meets no other; null while that is not known.";
+    unloaded_latency_ns "ns" "The time of a write that meets no other. Null while that is not known.";
 }
 
 /// The reason for the budget in force.

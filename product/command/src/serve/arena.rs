@@ -147,7 +147,7 @@ fn demanded<'a>(settings: &'a Settings, bytes: u64, front: &WantedFront) -> Outc
     let Some(place) = &settings.arena else { return Ok(None) };
     if settings.directories.iter().any(|directory| is_store(directory)) {
         return Err(Failure::wrong_use(
-            "--arena is for directories: what a store's server has accepted is in the store",
+            "--arena is for directories: bytes that a store's server has accepted are in the store",
         ));
     }
     if front.point().is_some() && *place != ArenaPlace::Systemd {

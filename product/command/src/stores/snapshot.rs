@@ -14,8 +14,8 @@ use super::{Place, call};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  afflux snapshot s3://bucket/home before-upgrade\n  \
     afflux snapshot s3://bucket/home\n  afflux serve s3://bucket/home --snapshot before-upgrade\n  \
-    afflux snapshot s3://bucket/home before-upgrade --remove\n\nA snapshot costs nothing but the space of what is \
-    changed after it. Of a volume that is being served, it has everything up to a moment within the last minute or so; \
+    afflux snapshot s3://bucket/home before-upgrade --remove\n\nA snapshot costs nothing but the space of later \
+    changes. Of a volume that is being served, it has everything up to a moment within the last minute or so; \
     stop the server before, to have everything.")]
 pub(crate) struct Snapshot {
     #[command(flatten)]

@@ -5,7 +5,7 @@
 //! Invariants: standard output has only the figures, and `kill` where the caller kills.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is its purpose")]
 
 use std::process::ExitCode;
 

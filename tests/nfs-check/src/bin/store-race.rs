@@ -4,7 +4,7 @@
 //! Invariants: standard output has only the table.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is its purpose")]
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -4,7 +4,7 @@
 //! Invariants: exit code 0 if all calls succeeded, 1 if not, 2 for wrong usage.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is its purpose")]
 
 use std::net::SocketAddr;
 use std::process::ExitCode;

@@ -4,7 +4,7 @@
 //! Invariants: exit code 0 if all rules hold, 1 if not, 2 for wrong usage or an unreachable server.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is its purpose")]
 
 use std::path::Path;
 use std::process::ExitCode;

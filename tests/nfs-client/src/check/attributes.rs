@@ -129,7 +129,7 @@ impl WorkDirectory {
 
 pub(super) const TIMES_STAY_OVER_A_COMMIT: Check = Check {
     name: "times-stay-over-a-commit",
-    rule: "what was told of mtime and ctime after a WRITE is not taken back by the COMMIT",
+    rule: "a COMMIT does not take back the mtime and ctime that a WRITE told",
     run: times_stay_over_a_commit,
 };
 

@@ -27,7 +27,7 @@ fn as_user(
 }
 
 pub(super) const DENIED: Check =
-    Check { name: "denied", rule: "what mode bits do not let a caller do is ACCES, for each procedure", run: denied };
+    Check { name: "denied", rule: "a call that mode bits forbid is ACCES, for each procedure", run: denied };
 
 fn denied(place: &mut WorkDirectory) -> Result<(), Failure> {
     let closed = place.subdirectory("closed")?;
@@ -105,7 +105,7 @@ fn not_the_owner(place: &mut WorkDirectory) -> Result<(), Failure> {
 
 pub(super) const OWNER_WRITES_ANYWAY: Check = Check {
     name: "owner-writes-anyway",
-    rule: "who made a file read-only writes on to it: a client that opened it for writing may have changed the mode since",
+    rule: "an owner who made a file read-only writes on to it: a client that opened it for writing may have changed the mode since",
     run: |place| {
         let file = place.file("mine")?;
         place.client.setattr(

@@ -267,7 +267,7 @@ fn names_that_are_none(place: &mut WorkDirectory) -> Result<(), Failure> {
 
 pub(super) const NAME_TAKEN: Check = Check {
     name: "name-taken",
-    rule: "what makes a name that is taken fails with EXIST, whatever has it, and changes nothing",
+    rule: "a call that makes a taken name fails with EXIST and changes nothing",
     run: name_taken,
 };
 
@@ -298,7 +298,7 @@ fn name_taken(place: &mut WorkDirectory) -> Result<(), Failure> {
 }
 
 pub(super) const NO_SUCH_NAME: Check =
-    Check { name: "no-such-name", rule: "what wants a name that is not there fails with NOENT", run: no_such_name };
+    Check { name: "no-such-name", rule: "a call for an absent name fails with NOENT", run: no_such_name };
 
 fn no_such_name(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;

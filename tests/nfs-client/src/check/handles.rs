@@ -55,7 +55,7 @@ fn handle_after_a_rename(place: &mut WorkDirectory) -> Result<(), Failure> {
 
 pub(super) const FILE_NUMBERS: Check = Check {
     name: "file-numbers",
-    rule: "a file's number is not 0, its own, and the same in GETATTR, LOOKUP, READDIR and READDIRPLUS, whatever its name",
+    rule: "a file's number is not 0, its own, and the same in GETATTR, LOOKUP, READDIR and READDIRPLUS, by each of its names",
     run: file_numbers,
 };
 

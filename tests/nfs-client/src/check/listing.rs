@@ -109,7 +109,7 @@ pub(super) const NAMES_OF_ONE_FILE: Check = Check {
 
 pub(super) const GOES_ON_AFTER_A_CHANGE: Check = Check {
     name: "listing-goes-on-after-a-change",
-    rule: "a listing goes on while others make and remove names: what is there all the time is listed once",
+    rule: "a listing goes on while others make and remove names: a name that is there all the time is listed once",
     run: |place| {
         let directory = filled(place, "changing")?;
         let expected = place.names(&directory)?;

@@ -250,7 +250,7 @@ fn links_are_counted(place: &mut WorkDirectory) -> Result<(), Failure> {
 
 pub(super) const SYMLINK_SAYS_WHAT_IT_WAS_TOLD: Check = Check {
     name: "symlink-says-what-it-was-told",
-    rule: "READLINK gives the bytes that SYMLINK took, whatever they are, up to 1,023 of them",
+    rule: "READLINK gives the bytes that SYMLINK took, of any kind, up to 1,023 of them",
     run: symlink_says_what_it_was_told,
 };
 
@@ -271,7 +271,7 @@ fn symlink_says_what_it_was_told(place: &mut WorkDirectory) -> Result<(), Failur
 
 pub(super) const LINKS_BESIDE_OTHER_CHANGES: Check = Check {
     name: "links-beside-other-changes",
-    rule: "what a client has just changed of a file is told to it, names by one and modes by another at the same time",
+    rule: "a client is told its own last changes of a file, names by one and modes by another at the same time",
     run: links_beside_other_changes,
 };
 

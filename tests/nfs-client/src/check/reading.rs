@@ -71,7 +71,7 @@ pub(super) const MORE_THAN_TOLD: Check = Check {
 
 pub(super) const HOLES_AND_CUTS: Check = Check {
     name: "holes-and-cuts",
-    rule: "what was never written, or was cut off and made longer again, is zero",
+    rule: "bytes that were never written, or were cut off and come again, are zero",
     run: |place| {
         let file = place.file("holes")?;
         for (stability, size) in

@@ -47,7 +47,7 @@ fn small(place: &WorkDirectory) -> Result<Handle, Failure> {
 
 pub(super) const READ_ONLY: Check = Check {
     name: "read-only",
-    rule: "what would change a read-only file system fails with ROFS; what only looks is done",
+    rule: "a change of a read-only file system fails with ROFS; other calls work",
     run: read_only,
 };
 
@@ -84,7 +84,7 @@ fn read_only(place: &mut WorkDirectory) -> Result<(), Failure> {
 
 pub(super) const NO_SPACE: Check = Check {
     name: "no-space",
-    rule: "where there is no room WRITE, COMMIT or CREATE say so; what was committed is there, and with room all goes on",
+    rule: "where there is no room WRITE, COMMIT or CREATE say so; committed bytes are there, and with room all goes on",
     run: no_space,
 };
 

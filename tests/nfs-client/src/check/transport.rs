@@ -117,7 +117,7 @@ fn refusals(place: &mut WorkDirectory) -> Result<(), Failure> {
 
 pub(super) const MOUNT_ERRORS: Check = Check {
     name: "mount-errors",
-    rule: "MNT of what is not there, not exported or no directory fails, each with a code that says so",
+    rule: "MNT of a path that is absent, not exported or no directory fails, each with a code that says so",
     run: |place| {
         const NOENT: u32 = 2;
         const ACCES: u32 = 13;

@@ -24,7 +24,7 @@ pub(super) const WORDS: &str = "Nanoseconds of processor time of the calling thr
     populated mapping, a look and a copy); *pinned*: a byte of it is read where it is (`read_pinned`; of the caches, which \
     give a counted reference, a look); *overwrite*: `write_at` and `pwrite` on dirty pages, a copy into the mapping, in the \
     caches a new page in the place of the old one; *append*: to a file of each thread's own, 32 MiB from empty. Afflux's \
-    knobs for what may be dirty and how long are set so that it writes as little meanwhile as the kernel does.";
+    knobs for dirty pages are set so that it writes as little meanwhile as the kernel does.";
 
 /// A copy out of a mapping needs no lookup: Afflux's goal is at most a tenth more.
 const COPY: Goal = Goal { against: "mmap", ratio: 1.0 / 1.1 };

@@ -5,7 +5,7 @@
 //! Invariants: each scenario runs on one thread, so its outcome does not depend on the number of threads.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is its purpose")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ cargo xtask soak --matrix SEEDS [--first SEED] [--keep-going [--no-reduce]]
 cargo xtask soak --scenario FILE [--trace]
 
   --seeds N      random scenarios to run (1000)
-  --minutes M    stop after so long, whatever is left
+  --minutes M    stop after so long, also before all seeds have run
   --first SEED   the first seed (0); the same seed is the same scenario in one version of the code
   --threads N    worlds at once (one a core)
   --keep-going   count failures by kind instead of stopping at the first

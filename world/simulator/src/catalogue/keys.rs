@@ -55,11 +55,14 @@ use Unit::{Bytes, BytesPerSecond, Count, Nanoseconds, PerMille};
 /// Keys of every device.
 const ALL: &[Key] = &[
     key("capacity_bytes", Bytes, (1 << 20, 1 << 50), "space for files"),
-    key("block_bytes", Bytes, (512, 4096), "what requests are multiples of: 512 or 4096"),
+    key("block_bytes", Bytes, (512, 4096), "the unit of requests: 512 or 4096"),
     key("request_bytes_max", Bytes, (4096, 64 << 20), "largest request, merged ones too; a multiple of 4096"),
     key("nr_requests", Count, (1, 65_536), "requests in flight that the engine may have"),
     key("device_depth", Count, (1, 65_536), "commands inside the device at a time"),
-    or(key("allocation_chunk_bytes", Bytes, (4096, 1 << 40), "what a file gets of the medium at a time"), 8 << 20),
+    or(
+        key("allocation_chunk_bytes", Bytes, (4096, 1 << 40), "the piece of the medium that a file gets at a time"),
+        8 << 20,
+    ),
     or(key("read_expire_ns", Nanoseconds, (0, 600 * SECOND), "deadline: when a read's time is up"), SECOND / 2),
     or(key("write_expire_ns", Nanoseconds, (0, 600 * SECOND), "deadline: when a write's time is up"), 5 * SECOND),
     or(key("batch_commands", Count, (1, 65_536), "deadline: commands of one direction in a row"), 16),
@@ -71,7 +74,7 @@ const ROTATING: &[Key] = &[
     or(key("stripe_bytes", Bytes, (4096, 1 << 30), "bytes on one disk before the next"), 64 << 10),
     key("rotations_per_minute", Count, (1000, 20_000), "speed of rotation"),
     key("heads", Count, (1, 64), "tracks in a cylinder"),
-    key("seek_settle_ns", Nanoseconds, (0, SECOND), "seek: what even the shortest takes"),
+    key("seek_settle_ns", Nanoseconds, (0, SECOND), "seek: the time of the shortest"),
     key("seek_sqrt_ns", Nanoseconds, (0, SECOND / 1000), "seek: times the root of the cylinders"),
     key("seek_linear_from_cylinders", Count, (0, u32::MAX as u64), "seek: where the curve turns linear"),
     key("seek_linear_ns", Nanoseconds, (0, SECOND / 1000), "seek: for each cylinder from there on"),
@@ -79,7 +82,7 @@ const ROTATING: &[Key] = &[
     key("interface_bytes_per_second", BytesPerSecond, RATES, "rate of the interface"),
     or(key("lookahead_bytes", Bytes, (0, 1 << 30), "how far the disk reads on by itself"), 0),
     or(key("write_cache_bytes", Bytes, (0, 1 << 40), "volatile write cache; 0 for none"), 0),
-    or(key("flush_ns", Nanoseconds, (0, SECOND), "what a flush takes once the cache is empty"), 0),
+    or(key("flush_ns", Nanoseconds, (0, SECOND), "the time of a flush once the cache is empty"), 0),
     or(
         key(
             "shingle_cache_bytes",
@@ -109,7 +112,7 @@ const CARD: &[Key] = &[
 
 const FLASH: &[Key] = &[
     key("dies", Count, (1, 4096), "flash dies that work side by side"),
-    key("page_bytes", Bytes, (512, 1 << 20), "what a die reads or programs at a time, all planes"),
+    key("page_bytes", Bytes, (512, 1 << 20), "the unit that a die reads or programs at a time, all planes"),
     key("pages_per_block", Count, (1, 65_536), "pages that are erased together"),
     key("read_ns", Nanoseconds, (0, SECOND), "reading a page"),
     key("program_ns", Nanoseconds, (0, SECOND), "programming a page"),
@@ -120,7 +123,7 @@ const FLASH: &[Key] = &[
     key("command_ns", Nanoseconds, (0, SECOND), "overhead of each command"),
     or(key("memory_bytes", Bytes, (0, 1 << 40), "write buffer of the controller"), 0),
     or(key("volatile", Count, (0, 1), "1 if the buffer is lost with the power"), 0),
-    or(key("flush_ns", Nanoseconds, (0, SECOND), "what a flush takes once the buffer is empty"), 0),
+    or(key("flush_ns", Nanoseconds, (0, SECOND), "the time of a flush once the buffer is empty"), 0),
 ];
 
 const STORE: &[Key] = &[
@@ -137,7 +140,7 @@ const THROTTLED: &[Key] = &[
     key("write_bytes_per_second", BytesPerSecond, RATES, "budget of writes"),
     or(key("tick_ns", Nanoseconds, (1000, SECOND), "between two ticks of the kernel's timer"), SECOND / 250),
     or(key("slice_ns", Nanoseconds, (1000, 10 * SECOND), "the slices that a budget is kept in"), SECOND / 10),
-    key("latency_ns", Nanoseconds, (0, 10 * SECOND), "what a request takes once it has passed, besides its bytes"),
+    key("latency_ns", Nanoseconds, (0, 10 * SECOND), "the time of a request once it has passed, besides its bytes"),
     or(key("below_bytes_per_second", BytesPerSecond, RATES, "rate of the device below"), RATES.1),
     or(key("volatile", Count, (0, 1), "1 if the device below has a volatile cache"), 0),
     or(key("flush_ns", Nanoseconds, (0, 10 * SECOND), "what a flush takes"), 0),

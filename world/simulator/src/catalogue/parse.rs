@@ -65,7 +65,7 @@ impl Model {
         names.extend((kind == Kind::Rotating).then_some("zones"));
         names.extend(kind.keys().map(|key| key.name));
         document::known_keys(&source, table, &names)?;
-        let about = document::value(table, "about").ok_or_else(|| missing("about", "what the device is, in a line"))?;
+        let about = document::value(table, "about").ok_or_else(|| missing("about", "the device in a line"))?;
         let word = |key, words: [&'static str; 2]| {
             document::value(table, key).map_or(Ok(words[0]), |value| document::word(&source, key, value, &words))
         };

@@ -1,11 +1,13 @@
-//! The sentences of a file: of its comments, or of its paragraphs and points if it is a document.
+//! The sentences of a file: of its comments, or of its paragraphs and points if it is a document. Beside them the texts that
+//! users read: string literals, and cells of tables.
 //!
-//! Owns: which lines are prose, where a sentence ends.
+//! Owns: which lines are prose, which literals are texts, where a sentence ends.
 //! Does not own: which sentence is hard (`hard`).
-//! Invariants: code, tables, headings and figures are no prose. Code within a sentence counts as the word `X`.
+//! Invariants: code, headings and figures are no prose. Code within a sentence counts as the word `X`.
 
 use super::hard;
 use crate::repository::TextFile;
+use crate::tidy::lexer;
 
 /// A shorter one is a label.
 const WORDS_MIN: usize = 3;
@@ -14,6 +16,45 @@ const WORDS_MIN: usize = 3;
 pub(super) fn of(file: &TextFile) -> Vec<String> {
     let paragraphs = if file.path.ends_with(".md") { document(&file.text) } else { comments(&file.text) };
     paragraphs.iter().flat_map(|paragraph| split(&plain(paragraph))).collect()
+}
+
+/// A shorter literal or cell is a label.
+const TEXT_WORDS_MIN: usize = 5;
+
+/// The sentences of a file's string literals, or of the cells of its tables if it is a document.
+pub(super) fn of_texts(file: &TextFile) -> Vec<String> {
+    let texts = if file.path.ends_with(".md") { cells(&file.text) } else { literals(&file.text) };
+    let paragraphs = texts.iter().flat_map(|text| text.split("\n\n"));
+    let texts = paragraphs.map(plain).filter(|text| hard::word_count(text) >= TEXT_WORDS_MIN);
+    texts.flat_map(|text| split(&text)).collect()
+}
+
+fn cells(text: &str) -> Vec<String> {
+    let mut is_code = false;
+    let rows = text.lines().filter(|line| {
+        is_code ^= line.trim_start().starts_with("```");
+        !is_code && line.starts_with('|')
+    });
+    rows.flat_map(|row| row.split('|')).map(|cell| cell.trim().to_owned()).collect()
+}
+
+fn literals(text: &str) -> Vec<String> {
+    lexer::strings(text).into_iter().map(as_shown).collect()
+}
+
+/// The text of a literal as its reader sees it: lines that go on are joined, and a value is the word `X`.
+fn as_shown(literal: &str) -> String {
+    let mut lines = literal.split("\\\n");
+    let first = lines.next().unwrap_or_default().to_owned();
+    let joined = lines.fold(first, |text, line| text + line.trim_start());
+    let mut shown = String::new();
+    let mut rest = joined.as_str();
+    while let Some((before, after)) = rest.split_once('{') {
+        shown.push_str(before);
+        shown.push('X');
+        rest = after.split_once('}').map_or("", |(_, rest)| rest);
+    }
+    (shown + rest).replace("\\n", "\n").replace("\\\"", "\"")
 }
 
 /// Lines of prose that belong together, joined.

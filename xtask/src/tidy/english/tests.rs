@@ -118,3 +118,40 @@ fn a_file_is_of_its_crate_or_of_the_documents() {
         assert_eq!(tree(path).as_deref(), expected, "{path}");
     }
 }
+
+#[test]
+fn string_literals_and_cells_of_tables_are_texts() {
+    let rust = r##"fn f() {
+    // "no text of five words is here"
+    g("a label", "one {value:>4} goes on \
+       in this line. Two is \"here\" now", 'x');
+    h(r#"a raw text of five words"#);
+}"##;
+    let texts = sentences::of_texts(&file("product/x/src/a.rs", rust));
+    assert_eq!(texts, ["one X goes on in this line.", "Two is \"here\" now", "a raw text of five words"]);
+    let table = "No cell of a table is here.\n| head | of it |\n|-|-|\n| one `x` of five words | no |\n```\n| a cell of fenced code here |\n```\n";
+    assert_eq!(sentences::of_texts(&file("docs/a.md", table)), ["one X of five words"]);
+}
+
+/// A file of so many texts, of which the first are hard.
+fn texts_of(texts: usize, headless: usize) -> [TextFile; 1] {
+    let noun = |at| if at < headless { "what is dirty" } else { "the dirty page" };
+    let text = (0..texts).map(|at| format!("f(\"It waits for {}.\");\n", noun(at)));
+    [file("product/x/src/a.rs", &text.collect::<String>())]
+}
+
+#[test]
+fn texts_may_have_ten_headless_clauses_among_a_thousand_wherever_they_stand() {
+    let found = |files: &[TextFile]| check(files, "").unwrap();
+    assert_eq!(found(&texts_of(1000, 10)), []);
+    let violations = found(&texts_of(1000, 11));
+    assert_eq!(violations.len(), 1);
+    assert!(
+        violations[0].place == TEXTS && violations[0].text.contains("product/x/src/a.rs: It waits for what is dirty.")
+    );
+    // Samples of tests and the records are no texts.
+    for path in ["product/x/tests/a.rs", "product/x/src/a/tests.rs", "notebook/a.md"] {
+        let text = texts_of(1000, 11)[0].text.clone();
+        assert_eq!(found(&[file(path, &text)]), [], "{path}");
+    }
+}

@@ -95,7 +95,7 @@ impl Running {
             return Err(format!("the server did not start: {}", said.trim()));
         }
         let ready: serde_json::Value = serde_json::from_str(&ready).unwrap_or_default();
-        let export = ready["serving"][0]["export"].as_str().ok_or("the server does not say what it serves")?;
+        let export = ready["serving"][0]["export"].as_str().ok_or("the server does not name its exports")?;
         Ok(Self { _process: process, export: export.to_owned(), control })
     }
 
