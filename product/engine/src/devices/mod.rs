@@ -70,7 +70,7 @@ pub(crate) use totals::DirtyTotals;
 /// fits below it.
 const DIRTY_BYTES_MIN: u64 = 8192;
 
-/// While more is in flight, the policy's answer about room holds for so long. A disk that ends a write each few microseconds would
+/// While more is in flight and no writer waits, the policy's answer about room holds for so long. A disk that ends a write each few microseconds would
 /// have the policy compute more than the flusher.
 const ROOM_NS: u64 = 50 * Nanos::MICROSECOND;
 
@@ -342,13 +342,14 @@ impl Devices {
     }
 
     /// Tells the policy of a write request that has ended, and asks how much may be charged to the device from now on.
-    /// Small requests end often: both use one view, and an answer holds for a moment while more is in flight
+    /// Small requests end often: both use one view, and an answer holds for a moment while more is in flight and nobody waits
     /// (`ends_in_one_moment_ask_for_room_once`). Not inlined: a test counts its instructions.
     #[inline(never)]
     pub(crate) fn write_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
         let view = self.view_of(device, moment);
         self.policy.ask(&device.memory, |policy, own, shared| policy.completed(&view, done, own, shared));
-        if device.requests.writes() <= 1 || device.in_flight.asked_since(moment.now) >= ROOM_NS {
+        let is_old = || device.in_flight.asked_since(moment.now) >= ROOM_NS;
+        if device.requests.writes() <= 1 || device.admission().waiting() > 0 || is_old() {
             self.set_room(device, view);
         }
     }

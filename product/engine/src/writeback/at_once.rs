@@ -6,7 +6,8 @@
 //!
 //! Owns: which rounds go this way, the order of these steps.
 //! Does not own: the steps of other rounds (`sync`), the effect of each end (`complete`, `sync`).
-//! Invariants: pages are clean after the flush, not before (test `pages_stay_under_writeback_until_the_flush`). If the write
+//! Invariants: pages are clean after the flush, not before (test `pages_stay_under_writeback_until_the_flush`; loom's model of
+//! the page is `loom_a_page_under_writeback_does_not_change_and_loses_no_overwrite`). If the write
 //! fails, its pages are as after any failed write, and an ordinary round goes on. If the flush fails, they are as after any
 //! failed flush (`a_failed_flush_at_once_leaves_its_pages_dirty`).
 
