@@ -9,6 +9,7 @@
 //! kernel's threads begin such a reactor's writes and those reads that the host may hold (`pace`). The thread of the device's
 //! flusher begins its writes itself. The memory of a request belongs to the reactor until the kernel has reported.
 
+mod blocks;
 mod file;
 mod flight;
 mod here;
@@ -84,6 +85,7 @@ struct HostObject {
     grows_files: bool,
     takes_uncached: bool,
     unshares: bool,
+    frees_reserved: bool,
     /// The limits that the free bytes do not show.
     hidden_limits: HiddenLimits,
 }
@@ -101,6 +103,8 @@ struct Core {
     takes_uncached: AtomicBool,
     /// A reservation gives a file blocks of its own where it shares them with another.
     unshares: bool,
+    /// A refused write beyond a file's end frees what is reserved there.
+    frees_reserved: bool,
     pool: WorkerPool,
     pace: Pace,
     free_bytes: AtomicU64,
@@ -142,6 +146,7 @@ impl HostDevice {
             grows_files: probe::grows_files(directory.as_fd()),
             takes_uncached: probe::takes_uncached(directory.as_fd()),
             unshares: probe::unshares(directory.as_fd()),
+            frees_reserved: probe::frees_reserved(directory.as_fd()),
             hidden_limits: HiddenLimits::on(directory.as_fd()),
             directory: Some(directory),
         };
@@ -160,6 +165,7 @@ impl HostDevice {
             grows_files: false,
             takes_uncached: false,
             unshares: false,
+            frees_reserved: false,
             hidden_limits: HiddenLimits::None,
         };
         Self::over(platform, place, access)
@@ -187,6 +193,7 @@ impl HostDevice {
             grows_files: place.grows_files,
             takes_uncached: AtomicBool::new(place.takes_uncached),
             unshares: place.unshares,
+            frees_reserved: place.frees_reserved,
             directory: place.directory,
             limits,
             access,
@@ -296,7 +303,8 @@ impl Device for HostDevice {
         let refuses_late = match self.core.hidden_limits() {
             HiddenLimits::None => is_without_reservations && is_nearly_full,
             HiddenLimits::AtRewriting => is_nearly_full,
-            HiddenLimits::Reservable => is_without_reservations,
+            // A list of extents may need a block that no reservation keeps.
+            HiddenLimits::Reservable => is_without_reservations || self.core.frees_reserved,
             HiddenLimits::AtWriting => true,
         };
         DeviceReport { names_since, refuses_late, ..DeviceReport::default() }
@@ -320,6 +328,11 @@ impl Core {
         const LIMITS: [HiddenLimits; 4] =
             [HiddenLimits::None, HiddenLimits::AtRewriting, HiddenLimits::Reservable, HiddenLimits::AtWriting];
         LIMITS[usize::from(self.hidden_limits.load(Ordering::Relaxed)).min(3)]
+    }
+
+    /// Whether each write of the file has to end inside the file, so that a refused one frees no reserved room.
+    fn is_kept_inside(&self, file: &HostFile) -> bool {
+        self.frees_reserved && file.has_reserved()
     }
 
     fn reserves_nothing(&self) {

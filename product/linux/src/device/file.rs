@@ -69,6 +69,8 @@ pub struct HostFile {
     /// The host's file has at least this size, unless another program cut it.
     size_seen: AtomicU64,
     growth_refused: AtomicBool,
+    /// Room was reserved for bytes of it.
+    has_reserved: AtomicBool,
     /// Root alone may write it: its bytes may take blocks that the file system keeps for root.
     roots: AtomicBool,
     /// It has been read since its last write.
@@ -215,6 +217,7 @@ impl HostFile {
             carries: AtomicU8::new(CARRIES_NONE),
             size_seen: AtomicU64::new(0),
             growth_refused: AtomicBool::new(false),
+            has_reserved: AtomicBool::new(false),
             roots: AtomicBool::new(false),
             was_read: AtomicBool::new(false),
             wholly_wanted: AtomicU64::new(0),
@@ -397,6 +400,16 @@ impl HostFile {
     /// The file is about to get this size.
     pub(super) fn resized(&self, size: u64) {
         self.size_seen.fetch_min(size, Ordering::Relaxed);
+    }
+
+    /// Room was reserved for bytes of it.
+    pub(super) fn reserved(&self) {
+        self.has_reserved.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether room was ever reserved for bytes of it.
+    pub(super) fn has_reserved(&self) -> bool {
+        self.has_reserved.load(Ordering::Relaxed)
     }
 
     /// Whether the file can be made longer ahead of writes, as far as is known.

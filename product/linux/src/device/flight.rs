@@ -4,10 +4,12 @@
 //! Does not own: how the operation is made. A ring or a worker thread asks for the next step and reports its result.
 //! Invariants: the request is answered once. A write never makes the file larger than the request says, not even for a
 //! moment. Parts that fill no block are written through the host's page cache; a small sync write goes through it as a
-//! whole. There is one exception: when several writes make the file longer, the first extends it to the accepted size.
+//! whole. There are two exceptions, which extend the file to the accepted size first: when several writes make the file
+//! longer, and when the host would free reserved room (`Core::is_kept_inside`).
 //! The operation for this makes no file smaller, whatever other programs do to the file meanwhile.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use rustix::io::Errno;
 
 use super::file::{Growth, HostFile, Path, Use};
 use super::turns::{Begins, Turn, Turns, Write, WriteSharing};
-use super::{Core, error_of};
+use super::{Core, blocks, error_of};
 use crate::pool::Lane;
 use crate::reactor::io::{IOVECS_MAX, Io, IoVec};
 
@@ -43,6 +45,8 @@ pub(super) struct Flight {
     retries: u32,
     /// How often the host had no space to reserve; the next try waits for the space of files removed lately.
     space_retries: u32,
+    /// The bytes that a reservation is for, once the host has refused to reserve all of them.
+    lacking: Option<Range<u64>>,
     /// Memory and descriptor of the operation in progress.
     iovecs: Vec<IoVec>,
     fd: Option<Arc<OwnedFd>>,
@@ -66,6 +70,7 @@ impl Default for Flight {
             done: 0,
             retries: 0,
             space_retries: 0,
+            lacking: None,
             iovecs: Vec::new(),
             fd: None,
             path: Path::Buffered,
@@ -118,7 +123,9 @@ impl Flight {
                 let whole =
                     len.is_multiple_of(self.core().limits.block_bytes) && file.path(Path::Direct) == Path::Direct;
                 let growth = file.growth(end);
+                let is_kept_inside = growth != Growth::None && self.core().is_kept_inside(file);
                 let share = match growth {
+                    _ if is_kept_inside => WriteSharing::Alone,
                     Growth::None if whole => WriteSharing::Together,
                     Growth::WholePages if whole && self.core().grows_files && file.takes_growth() => {
                         WriteSharing::Longer
@@ -128,6 +135,7 @@ impl Flight {
                 };
                 let turns = Arc::clone(file.turns());
                 self.uncached = growth == Growth::WithinAPage && self.is_new_end(file.size_seen());
+                self.grows_to = is_kept_inside.then(|| end.max(self.request().file_bytes()));
                 Some((turns, share))
             }
             Operation::SetSize { size } => {
@@ -149,7 +157,9 @@ impl Flight {
 
     pub(super) fn has_turn(&mut self, turn: Turn, begins: Begins) {
         self.turn = Some(turn);
-        self.grows_to = if let Begins::Leads(size) = begins { Some(size) } else { None };
+        if let Begins::Leads(size) = begins {
+            self.grows_to = Some(size);
+        }
     }
 
     /// Whether the thread that begins this read may have to wait for the device.
@@ -257,13 +267,8 @@ impl Flight {
         if let Some(size) = self.grows_to {
             // Allocates the last page alone: the other pages get their space from their writes. Unlike setting the
             // size, this cuts nothing off if another program has made the file longer since.
-            return Ok(Step::Do(Io::Allocate {
-                fd,
-                mode: 0,
-                offset: size - PAGE_BYTES,
-                len: PAGE_BYTES,
-                plain: self.is_plain(),
-            }));
+            let offset = size.saturating_sub(1) / PAGE_BYTES * PAGE_BYTES;
+            return Ok(Step::Do(Io::Allocate { fd, mode: 0, offset, len: size - offset, plain: self.is_plain() }));
         }
         self.cut(len);
         if operation == Operation::Sync {
@@ -285,7 +290,10 @@ impl Flight {
             Operation::Sync => Io::Sync { fd, data_only: self.wholly.is_none() },
             Operation::SetSize { size } => Io::SetSize { fd, size },
             Operation::Punch { offset, len } => Io::Allocate { fd, mode: punch.bits(), offset, len, plain },
-            Operation::Reserve { offset, len } => Io::Allocate { fd, mode: reserve.bits(), offset, len, plain },
+            Operation::Reserve { offset, len } => {
+                let Range { start: offset, end } = self.lacking.clone().unwrap_or(offset..offset + len);
+                Io::Allocate { fd, mode: reserve.bits(), offset, len: end - offset, plain }
+            }
         }))
     }
 
@@ -455,6 +463,12 @@ impl Flight {
                     }
                 }
             }
+            Operation::Reserve { .. } => {
+                self.file().into_iter().for_each(HostFile::reserved);
+                if self.lacking.is_none() || !self.finds_lacking() {
+                    self.done = 1;
+                }
+            }
             _ => self.done = 1,
         }
         Ok(())
@@ -471,6 +485,26 @@ impl Flight {
         {
             file.refuse_growth();
         }
+    }
+
+    /// Whether bytes to reserve have no blocks yet. The host may refuse to reserve bytes that have blocks.
+    fn finds_lacking(&mut self) -> bool {
+        let (Operation::Reserve { offset, len }, Some(fd)) = (self.operation(), &self.fd) else { return false };
+        self.lacking = blocks::first_lacking(fd.as_fd(), offset..offset + len);
+        self.lacking.is_some()
+    }
+
+    /// Whether a refused reservation was for more bytes than have no blocks: then a try with these alone follows, or all have.
+    fn asked_for_too_much(&mut self) -> bool {
+        let Operation::Reserve { offset, len } = self.operation() else { return false };
+        let asked = self.lacking.clone().unwrap_or(offset..offset + len);
+        if !self.core().unshares {
+            return false;
+        }
+        if !self.finds_lacking() {
+            self.done = 1;
+        }
+        self.lacking.as_ref() != Some(&asked)
     }
 
     fn failed(&mut self, operation: Operation, errno: i32) -> Result<(), DeviceError> {
@@ -498,8 +532,19 @@ impl Flight {
                 }
                 Err(DeviceError::Unsupported)
             }
+            Errno::NOSPC | Errno::DQUOT if self.asked_for_too_much() => Ok(()),
             Errno::NOSPC
                 if matches!(operation, Operation::Reserve { .. }) && self.space_retries < SPACE_RETRIES_MAX =>
+            {
+                self.space_retries += 1;
+                Ok(())
+            }
+            // The host may need a block for its list of extents, and find none. It writes zeros then, to have fewer
+            // extents: one part of them at each try.
+            Errno::NOSPC | Errno::DQUOT
+                if moves_data
+                    && self.file().is_some_and(|file| self.core().is_kept_inside(file))
+                    && self.space_retries < SPACE_RETRIES_MAX =>
             {
                 self.space_retries += 1;
                 Ok(())

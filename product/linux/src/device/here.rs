@@ -39,6 +39,7 @@ pub(super) fn write(core: &Arc<Core>, write: &TransferHere<'_>) -> Option<()> {
     let (iovecs, bytes) = vectors(core, write)?;
     let end = write.offset() + bytes as u64;
     let share = match file.growth(end) {
+        growth if growth != Growth::None && core.is_kept_inside(file) => return None,
         Growth::None => WriteSharing::Together,
         Growth::WholePages if core.grows_files && file.takes_growth() => WriteSharing::Longer,
         Growth::WholePages => WriteSharing::Together,

@@ -206,8 +206,11 @@ impl Turns {
 }
 
 impl Turn {
-    /// The file was extended to `size` for this leading flight; its turn now counts as a shared one.
+    /// The file was extended to `size` for this flight. The turn of a leading flight now counts as a shared one.
     pub(super) fn grown(&mut self, size: u64) {
+        if self.share == WriteSharing::Alone {
+            return;
+        }
         self.share = WriteSharing::Together;
         let begun = self.turns.lock().grown(size);
         begun.into_iter().for_each(|begun| super::launch(self.turns.give_turn(begun)));

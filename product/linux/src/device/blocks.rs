@@ -1,0 +1,78 @@
+//! Which bytes of a file have blocks of their own.
+//!
+//! Owns: the question to the host (`FS_IOC_FIEMAP`).
+//! Does not own: reservations (`flight`); file systems that write to new blocks always.
+//! Invariants: where the host does not say, the bytes have none.
+
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Extents in one answer of the host.
+const EXTENTS: usize = 16;
+
+/// `struct fiemap_extent`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    start: u64,
+    physical: u64,
+    len: u64,
+    reserved: [u64; 2],
+    flags: u32,
+    more_reserved: [u32; 3],
+}
+
+/// `struct fiemap` with its extents.
+#[repr(C)]
+#[derive(Default)]
+struct Map {
+    start: u64,
+    len: u64,
+    flags: u32,
+    mapped: u32,
+    count: u32,
+    reserved: u32,
+    extents: [Extent; EXTENTS],
+}
+
+impl Extent {
+    /// Whether a write to it takes no further block.
+    fn is_own(&self) -> bool {
+        /// No place yet, compressed, beside other data in a block, or shared with another file.
+        const ELSEWHERE: u32 = 0x2 | 0x4 | 0x8 | 0x100 | 0x200 | 0x400 | 0x2000;
+        self.flags & ELSEWHERE == 0
+    }
+}
+
+/// The first bytes of the range that have no blocks of their own; some after them may have. Blocks.
+pub(super) fn first_lacking(file: BorrowedFd<'_>, range: Range<u64>) -> Option<Range<u64>> {
+    // All bytes before have blocks.
+    let mut from = range.start;
+    while from < range.end {
+        let asked_from = from;
+        let Some(map) = ask(file, from..range.end) else { break };
+        for extent in map.extents.iter().take(map.mapped as usize).filter(|extent| extent.is_own()) {
+            if extent.start > from {
+                return Some(from..extent.start.min(range.end));
+            }
+            from = from.max(extent.start.saturating_add(extent.len));
+        }
+        if from == asked_from {
+            break;
+        }
+    }
+    (from < range.end).then_some(from..range.end)
+}
+
+/// Some extents of the range, in order. None if the host does not say.
+fn ask(file: BorrowedFd<'_>, range: Range<u64>) -> Option<Map> {
+    /// `FS_IOC_FIEMAP`.
+    const MAP: u64 = 0xc020_660b;
+    let mut map = Map { start: range.start, len: range.end - range.start, count: EXTENTS as u32, ..Map::default() };
+    // SAFETY: the kernel fills at most `count` extents of the map, which outlives the call.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), MAP as libc::Ioctl, &raw mut map) };
+    (result == 0).then_some(map)
+}
+
+#[cfg(test)]
+mod tests;
