@@ -53,7 +53,7 @@ const THREADS_MAX: usize = 16;
 const AT_ONCE_BYTES: u32 = 64 << 10;
 /// A call for names on a disk that works takes less, also behind a journal's flush. A disk that spins up may take more.
 const NAMES_NS_MAX: u64 = 5 * Nanos::SECOND;
-/// The greatest age of the free-space guess while the device is written.
+/// The greatest age of the free-space guess, but for the time of a question to the host.
 const HINT_AGE_NS: u64 = 100 * Nanos::MILLISECOND;
 
 /// With less free space than this, accepted bytes may find none.
@@ -288,6 +288,8 @@ impl Device for HostDevice {
     }
 
     fn free_bytes_hint(&self) -> u64 {
+        // Nothing may have been written to the device for long, but other programs write, too.
+        self.core.refresh_free_bytes(HINT_AGE_NS);
         match self.core.hidden_limits() {
             // No room is sure without a reservation.
             HiddenLimits::Reservable if !self.core.is_without_reservations.load(Ordering::Relaxed) => 0,
@@ -332,7 +334,8 @@ impl Core {
 
     /// Whether each write of the file has to end inside the file, so that a refused one frees no reserved room.
     fn is_kept_inside(&self, file: &HostFile) -> bool {
-        self.frees_reserved && file.has_reserved()
+        // Without quotas the host has blocks of its own for lists of extents.
+        self.frees_reserved && self.hidden_limits() == HiddenLimits::Reservable && file.has_reserved()
     }
 
     fn reserves_nothing(&self) {

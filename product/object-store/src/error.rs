@@ -44,8 +44,8 @@ pub enum StoreError {
     },
     /// The store does not know these keys, or they have not these rights.
     #[error(
-        "{url}: the store refuses access ({why}); check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, the \
-         profile in ~/.aws, or the variables of the other clouds; the keys need the rights to list, get, put and delete"
+        "{url}: the store refuses access ({why}); check {}; the keys need the rights to list, get, put and delete",
+        source_of_keys(url)
     )]
     Denied {
         /// The URL.
@@ -156,5 +156,14 @@ impl StoreError {
             ErrorKind::Unavailable => Self::Unreachable { url, why },
             _ => Self::Refused { url, why },
         }
+    }
+}
+/// Where the keys of a store come from, as a user can change it.
+fn source_of_keys(url: &str) -> &'static str {
+    match url.split(':').next() {
+        Some("gs") => "GOOGLE_APPLICATION_CREDENTIALS, GOOGLE_SERVICE_ACCOUNT or the account of the instance",
+        Some("az") => "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or the identity of the instance",
+        Some("file") => "the owner and the mode of the directory",
+        _ => "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, or the profile in ~/.aws",
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! Owns: the requests of the probe and their reading.
 //! Does not own: the use of the result.
-//! Invariants: a store is writable only if it refused a second creation and a stale update, and did the right update.
+//! Invariants: a store is writable only if it refused a second creation and a stale update, did the right update, and lists
+//! an object under the name that was written.
 //! Creations and updates are tried side by side, with an object each.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::TryStreamExt;
 use futures_util::future::try_join;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutResult, UpdateVersion};
@@ -60,8 +62,26 @@ async fn creations(store: &Wire, name: &Path) -> Result<Option<Broken>, Failure>
         Ok(_) => return Ok(Some("it makes an object a second time (If-None-Match has no effect)")),
         Err(error) => return Err(Failure::of(&error)),
     }
-    let is_first = get(store, name).await? == FIRST;
-    Ok((!is_first).then_some("it refused a second creation, but the object has its bytes"))
+    if get(store, name).await? != FIRST {
+        return Ok(Some("it refused a second creation, but the object has its bytes"));
+    }
+    let is_listed = is_listed(store, name).await?;
+    Ok((!is_listed).then_some("it does not list an object under its name; take a prefix of letters and digits"))
+}
+
+/// Whether the store lists the object in the object's folder.
+async fn is_listed(store: &Wire, name: &Path) -> Result<bool, Failure> {
+    let folder: Path = name.parts().take(name.parts_count().saturating_sub(1)).collect();
+    let listed = || async {
+        let mut names = store.list(Some(&folder));
+        while let Some(found) = names.try_next().await? {
+            if found.location == *name {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    repeated(listed).await.answer.map_err(|error| Failure::of(&error))
 }
 
 /// Updates an object with its tag, and then with the same tag.

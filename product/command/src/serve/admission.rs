@@ -14,14 +14,18 @@ use rustix::process::geteuid;
 
 use crate::settings::AtOnce;
 
-/// Builds the rules; adds remarks about this machine to `notes`.
-pub(super) fn rules(settings: &AtOnce, notes: &mut Vec<String>) -> Rules {
+/// Adds to `notes` if the kernel tells nothing about clients of this machine.
+pub(super) fn note_unknown_peers(notes: &mut Vec<String>) {
     if let Err(error) = peers_are_identified() {
         notes.push(format!(
             "this kernel does not tell whose a connection is (sock_diag, rtnetlink: {error}): calls of this machine's own \
              processes are refused"
         ));
     }
+}
+
+/// Builds the rules; adds remarks about this machine to `notes`.
+pub(super) fn rules(settings: &AtOnce, notes: &mut Vec<String>) -> Rules {
     let rules = if acts_as_others() {
         Rules::of_callers(Arc::new(groups_of))
     } else {

@@ -6,6 +6,7 @@
 //! Invariants: the file is locked before the served directories are opened, since a predecessor may still have those. It
 //! is removed only after everything was written.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use tracing::{info, warn};
 use super::front::WantedFront;
 use super::own_clients;
 use super::rescue::{RECOVERIES_MAX, files_elsewhere};
+use crate::private_directory::{self, Missing, Refused};
 use crate::settings::{ArenaPlace, LockMemory, Settings, is_store};
 
 /// Between two tries to open files that an earlier server left.
@@ -155,8 +157,24 @@ fn demanded<'a>(settings: &'a Settings, bytes: u64, front: &WantedFront) -> Outc
             "--arena FILE is for NFS clients: a mount ends with its server, unless systemd keeps it (--arena systemd)",
         ));
     }
+    if let ArenaPlace::File(path) = place {
+        refuse_others_way(path)?;
+    }
     let layout = Layout::new(bytes, FILE_SLOTS).map_err(|error| Failure::failed(error.to_string()))?;
     Ok(Some((place, layout)))
+}
+
+/// Fails if another user could put something in the way of the file.
+fn refuse_others_way(path: &Path) -> Outcome {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let folder = absolute.parent().unwrap_or(&absolute);
+    match private_directory::way(folder, Missing::Leave) {
+        Err(Refused::Unsafe(reason)) => Err(Failure::failed(format!(
+            "--arena: {reason}; name a file on a path that only this user and root can change"
+        ))),
+        // The opening says what the host refuses.
+        _ => Ok(()),
+    }
 }
 
 fn frames(bytes: u64) -> Outcome<Frames> {

@@ -192,6 +192,11 @@ impl WantedFront {
         self.mount.as_ref().map(|mount| mount.point.path())
     }
 
+    /// Whether NFS clients can come.
+    pub(super) fn has_clients(&self) -> bool {
+        self.nfs
+    }
+
     /// Whether the service manager keeps the front over a kill of the server.
     pub(super) fn is_kept(&self) -> bool {
         self.is_kept

@@ -87,6 +87,9 @@ impl Places {
     ) -> Outcome<Self> {
         let opened = Source::open(settings, settings.shared || taking.running().is_some())?;
         let mut notes = opened.as_ref().map(|(source, _)| source.notes().to_vec()).unwrap_or_default();
+        if wanted.has_clients() {
+            admission::note_unknown_peers(&mut notes);
+        }
         let rules = admission::rules(&settings.at_once, &mut notes);
         if settings.at_once.async_metadata {
             notes.push(ASYNC_METADATA_NOTE.to_owned());

@@ -283,6 +283,17 @@ fn files_that_cannot_hold_a_cache_are_refused_and_left_alone() {
 }
 
 #[test]
+fn a_file_on_a_way_that_another_user_can_change_is_refused() {
+    let Some(place) = Place::new() else { return };
+    let theirs = place.memory.path().to_path_buf();
+    chown(&theirs, Some(65534), None).unwrap();
+    let said = place.refused(&[]);
+    chown(&theirs, Some(0), None).unwrap();
+    assert!(said.contains("--arena: ") && said.contains("belongs to user 65534"), "{said}");
+    assert!(!place.arena().exists());
+}
+
+#[test]
 fn settings_that_do_not_go_with_an_arena_are_refused() {
     let Some(place) = Place::new() else { return };
     let said = place.refused(&["--subtree-check"]);

@@ -777,6 +777,15 @@ fn a_full_disk_says_so_and_keeps_what_it_took() {
 }
 
 #[test]
+fn what_other_programs_take_is_known_to_a_device_that_nobody_writes() {
+    let Some(place) = Scratch::mounted("tmpfs", 16 << 20, "") else { return };
+    let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, place);
+    assert!(rig.device.free_bytes_hint() > 8 << 20);
+    std::fs::write(rig.path("of-others"), vec![1; 12 << 20]).unwrap();
+    afflux_scratch::eventually("the figure follows", || rig.device.free_bytes_hint() < 8 << 20);
+}
+
+#[test]
 fn a_stopped_platform_loses_requests_and_hangs_nobody() {
     for choice in [IoChoice::Auto, IoChoice::Syscalls] {
         let mut rig = Rig::new(choice, Caching::Auto, From::Elsewhere, Scratch::new());

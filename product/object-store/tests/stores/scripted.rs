@@ -49,11 +49,17 @@ struct Server {
     of_updates: Script,
     /// The answer to each list of an opening. Later lists are in the script.
     lists: Arc<Mutex<Option<Answer>>>,
+    /// Lists have other names than those that were written.
+    renames: bool,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Server {
     fn start(script: &[Answer], of_updates: &[Answer]) -> Self {
+        Self::listing(script, of_updates, false)
+    }
+
+    fn listing(script: &[Answer], of_updates: &[Answer], renames: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         // A store that refuses all refuses lists, too.
@@ -61,7 +67,7 @@ impl Server {
         let lists = Arc::new(Mutex::new(Some(refused.copied().unwrap_or(NO_NAMES))));
         let [script, of_updates] =
             [script, of_updates].map(|script| Arc::new(Mutex::new(script.iter().copied().collect())));
-        let server = Self { endpoint, script, of_updates, lists, requests: Arc::default() };
+        let server = Self { endpoint, script, of_updates, lists, renames, requests: Arc::default() };
         let of_thread = server.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -79,6 +85,7 @@ impl Server {
             let next = |script: &Script| script.lock().unwrap().pop_front().unwrap_or(Status(500, "the script ended"));
             let answer = match (request.method.as_str(), request.path.ends_with("-update")) {
                 ("DELETE", _) if request.path.contains("/probe/") => Status(204, ""),
+                _ if is_list(&request) && request.path.contains("prefix=home%2Fprobe") => self.names(),
                 _ if is_list(&request) => {
                     let of_opening = *self.lists.lock().unwrap();
                     of_opening.unwrap_or_else(|| next(&self.script))
@@ -103,6 +110,21 @@ impl Server {
                 return;
             }
         }
+    }
+
+    /// The list of the objects that a probe has made.
+    fn names(&self) -> Answer {
+        let made = self.heard().into_iter().filter(|request| request.method == "PUT").map(|request| {
+            let name = request.path.trim_start_matches("/bucket/").split('?').next().unwrap_or_default().to_owned();
+            let name = if self.renames { name.replace('-', "/") } else { name };
+            format!(
+                "<Contents><Key>{name}</Key><LastModified>2024-01-01T00:00:00.000Z</LastModified><Size>5</Size></Contents>"
+            )
+        });
+        let names = made.collect::<String>();
+        let list = format!("<ListBucketResult><IsTruncated>false</IsTruncated>{names}</ListBucketResult>");
+        // The answers of a script are constants.
+        Body(Box::leak(list.into_bytes().into_boxed_slice()))
     }
 
     fn say(&self, answers: impl IntoIterator<Item = Answer>) {
@@ -206,6 +228,25 @@ fn a_store_that_breaks_a_promise_is_read_only() {
         assert!(why.contains(word), "{why}");
         let refused = wait(store.records()).map(drop).unwrap_err();
         assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn a_store_that_lists_other_names_than_were_written_is_read_only() {
+    let store = Server::listing(&CREATED, &UPDATED, true).open().unwrap();
+    let Access::ReadOnly { why } = store.access() else { panic!("writable") };
+    assert!(why.contains("does not list an object under its name"), "{why}");
+}
+
+#[test]
+fn the_advice_about_keys_names_the_variables_of_the_cloud() {
+    for (url, variable, others) in [
+        ("s3://bucket/home", "AWS_ACCESS_KEY_ID", "GOOGLE_"),
+        ("gs://bucket/home", "GOOGLE_APPLICATION_CREDENTIALS", "AWS_"),
+        ("az://bucket/home", "AZURE_STORAGE_ACCOUNT_KEY", "AWS_"),
+    ] {
+        let error = StoreError::Denied { url: url.to_owned(), why: "no".to_owned() }.to_string();
+        assert!(error.contains(variable) && !error.contains(others), "{error}");
     }
 }
 
