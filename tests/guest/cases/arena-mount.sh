@@ -16,6 +16,9 @@ ExecStart=
 ExecStart=/usr/bin/afflux serve %f --mount %f --config /dev/null --arena systemd --cache 64MiB --listen 127.0.0.1:$PORT
 FileDescriptorStoreMax=80
 RestartSec=0
+PrivateNetwork=no
+IPAddressDeny=
+RestrictAddressFamilies=AF_INET AF_INET6 AF_NETLINK
 U
 later "rm -r /etc/systemd/system/$unit.service.d; systemctl daemon-reload"
 systemctl daemon-reload
