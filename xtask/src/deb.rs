@@ -81,7 +81,6 @@ const PACKAGES: [Package; 2] = [
             ("docs/use/stores.md", "usr/share/doc/afflux/docs/use", "stores.md"),
             ("docs/reference/commands.md", "usr/share/doc/afflux/docs/reference", "commands.md"),
             ("docs/reference/counters.md", "usr/share/doc/afflux/docs/reference", "counters.md"),
-            ("docs/reference/metrics.md", "usr/share/doc/afflux/docs/reference", "metrics.md"),
             ("docs/reference/knobs.md", "usr/share/doc/afflux/docs/reference", "knobs.md"),
             ("docs/reference/stores-costs.md", "usr/share/doc/afflux/docs/reference", "stores-costs.md"),
             ("docs/reference/dashboard.json", "usr/share/doc/afflux/docs/reference", "dashboard.json"),

@@ -12,9 +12,12 @@ mod waits;
 use std::thread;
 use std::time::Duration;
 
+use afflux_engine::gauges::Gauge;
+use afflux_engine::{DEVICE_FIGURES, ENGINE_FIGURES};
+
 use crate::args;
 use crate::control::client::Client;
-use crate::control::messages::{CacheGauges, DeviceGauges, Reply, Report, Request};
+use crate::control::messages::{CacheGauges, DeviceGauges, Reply, Report, Request, SERVED_DEVICE_FIGURES};
 use crate::top::Tables;
 use crate::watch::{self, Watch};
 use afflux_report::failure::Outcome;
@@ -142,25 +145,26 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
 
 /// A device's figures as in `/sys/kernel/debug/bdi/*/stats`, under the same names, with sizes in kB.
 fn bdi_line(cache: &CacheGauges, device: &DeviceGauges) -> String {
-    let now = &device.status;
-    let kb = |name: &str, bytes: u64| format!("{name} {} kB", units::count(bytes / 1024));
-    let reclaimable = now.dirty_bytes.saturating_sub(now.writeback_bytes);
-    let speed = now.write_bandwidth_bytes_per_s;
-    let speed = speed.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} kBps", units::count(bytes / 1024)));
-    [
-        kb("BdiWriteback", now.writeback_bytes),
-        kb("BdiReclaimable", reclaimable),
-        kb("BdiDirtyThresh", now.dirty_limit_bytes),
-        kb("DirtyThresh", cache.status.dirty_limit_bytes),
-        kb("BackgroundThresh", now.background_threshold_bytes),
-        kb("BdiDirtied", now.dirtied_bytes),
-        kb("BdiWritten", now.written_bytes),
-        format!("BdiWriteBandwidth {speed}"),
-        format!("b_dirty {}", units::count(device.b_dirty)),
-        format!("b_io {}", units::count(device.b_io)),
-        format!("b_more_io {}", units::count(device.b_more_io)),
-    ]
-    .join("  ")
+    let status = &device.status;
+    let reclaimable = status.dirty_bytes.saturating_sub(status.writeback_bytes);
+    let computed = [as_kernel("BdiReclaimable", "bytes", Some(reclaimable))];
+    let figures = by_kernel(DEVICE_FIGURES, status).chain(computed).chain(by_kernel(ENGINE_FIGURES, &cache.status));
+    figures.chain(by_kernel(SERVED_DEVICE_FIGURES, device)).collect::<Vec<_>>().join("  ")
+}
+
+/// The figures of a record that the kernel has a name for.
+fn by_kernel<T>(figures: &'static [Gauge<T>], record: &T) -> impl Iterator<Item = String> {
+    let named = figures.iter().filter(|figure| !figure.kernel.is_empty());
+    named.map(move |figure| as_kernel(figure.kernel, figure.unit, (figure.value)(record)))
+}
+
+fn as_kernel(name: &str, unit: &str, number: Option<u64>) -> String {
+    match (number, unit) {
+        (None, _) => format!("{name} unknown"),
+        (Some(bytes), "bytes") => format!("{name} {} kB", units::count(bytes / 1024)),
+        (Some(speed), "bytes/s") => format!("{name} {} kBps", units::count(speed / 1024)),
+        (Some(number), _) => format!("{name} {}", units::count(number)),
+    }
 }
 
 fn cache_line(before: &Report, now: &Report, time: Duration) -> String {

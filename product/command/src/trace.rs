@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::args::{self, TraceWhat};
 use crate::control::client::Client;
-use crate::control::messages::{Happened, Reply, Request, TraceEvent};
+use crate::control::messages::{Happened, LOST, Reply, Request, TraceEvent};
 use crate::watch;
 use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &args::Trace) -> Outcome {
 }
 
 fn json(events: &[TraceEvent], lost: u64) -> Outcome<String> {
-    let lost = (lost > 0).then(|| watch::json_line(&Lost { event: "lost", events: lost }));
+    let lost = (lost > 0).then(|| watch::json_line(&Lost { event: LOST, events: lost }));
     lost.into_iter().chain(events.iter().map(watch::json_line)).collect()
 }
 

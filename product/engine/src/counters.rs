@@ -76,7 +76,7 @@ counters! {
     BalanceCalls "balance_calls" "events" "Calls that the policy in force answered: the allowance of a writer was used up.";
     BalancePasses "balance_passes" "events" "Snapshots taken for such calls.";
     BalanceGlobalReads "balance_global_reads" "reads" "Reads of counters shared by all devices that the policy made in such calls.";
-    BalanceDirtyReads "balance_dirty_reads" "reads" "Of these, reads of what is dirty, under writeback, or written and unstable.";
+    BalanceDirtyReads "balance_dirty_reads" "reads" "Of these, reads of the counters of dirty pages, pages under writeback, and written pages that are not stable.";
     BalanceDeviceReads "balance_device_reads" "reads" "Reads of one device's counters that the policy made in such calls.";
     SyncCalls "sync_calls" "events" "Calls of sync.";
     SyncNs "sync_ns" "ns" "Time that callers of sync waited.";

@@ -200,35 +200,30 @@ impl Default for Policies {
     }
 }
 
-/// The state of the engine. As JSON it has the cache's figures alone.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
-pub struct EngineStatus {
-    /// Bytes of page frames.
-    pub cache_bytes: u64,
-    /// Bytes of free frames.
-    pub free_bytes: u64,
-    /// Bytes not yet written, on all devices, including bytes being written.
-    pub dirty_bytes: u64,
-    /// Bytes being written.
-    pub writeback_bytes: u64,
-    /// The knobs' dirty limit for all devices together. (The kernel's DirtyThresh.)
-    pub dirty_limit_bytes: u64,
-    /// Bytes held by replies on their way.
-    pub pinned_bytes: u64,
-    /// Bytes of tables and indexes that describe the cache.
-    pub metadata_bytes: u64,
-    /// Files open in the cache.
-    pub files: u64,
-    /// The policy in force.
-    #[cfg_attr(feature = "serde", serde(skip))]
-    pub policy: &'static str,
-    /// The name of the eviction policy.
-    #[cfg_attr(feature = "serde", serde(skip))]
-    pub eviction: &'static str,
-    /// Each device.
-    #[cfg_attr(feature = "serde", serde(skip))]
-    pub devices: Vec<DeviceStatus>,
+crate::gauges! {
+    /// The state of the engine. As JSON it has the cache's figures alone.
+    #[derive(Clone, PartialEq, Eq, Debug, Default)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
+    pub struct EngineStatus in ENGINE_FIGURES {
+        cache_bytes: u64 = Now "cache_bytes" "bytes" "" "size_bytes" "Size of the cache.";
+        free_bytes: u64 = Now "free_bytes" "bytes" "" "free_bytes" "Free memory of the cache.";
+        dirty_bytes: u64 = Now "dirty_bytes" "bytes" "" "dirty_bytes" "Bytes that are not written yet on all devices, those in flight included.";
+        writeback_bytes: u64 = Now "writeback_bytes" "bytes" "" "writeback_bytes" "Bytes in flight to devices.";
+        dirty_limit_bytes: u64 = Now "dirty_limit_bytes" "bytes" "DirtyThresh" "dirty_limit_bytes" "Dirty limit of all devices together.";
+        pinned_bytes: u64 = Now "pinned_bytes" "bytes" "" "pinned_bytes" "Memory that replies in flight hold.";
+        metadata_bytes: u64 = Now "metadata_bytes" "bytes" "" "metadata_bytes" "Memory of the cache's own tables and indexes.";
+        files: u64 = Now "files" "files" "" "files" "Files that the cache knows.";
+    } own {
+        /// The policy in force.
+        #[cfg_attr(feature = "serde", serde(skip))]
+        policy: &'static str,
+        /// The name of the eviction policy.
+        #[cfg_attr(feature = "serde", serde(skip))]
+        eviction: &'static str,
+        /// Each device.
+        #[cfg_attr(feature = "serde", serde(skip))]
+        devices: Vec<DeviceStatus>,
+    }
 }
 
 impl<P: Platform> Engine<P> {

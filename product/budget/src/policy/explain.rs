@@ -34,11 +34,11 @@ macro_rules! figures {
 figures! {
     budget_ns "ns" "The budget that was asked for (`budget_ms`).";
     budget_in_force_ns "ns" "The budget in force: at so much nobody enters but light writers and a trickle.";
-    budget_because "" "Why it is that: `asked for`; `many writers` (there are so many that each needs longer runs than the budget asked for leaves room for: payers x runs); `memory guard` (what may be dirty at all is used up before the device's time is).";
+    budget_because "" "The reason for the budget in force: `asked for`; `many writers`, whose runs together need more; `memory guard`, whose limit in bytes is used up before the device's time.";
     unpaused_ns "ns" "Up to here nobody waits: three quarters of the budget in force.";
     owed_ns "ns" "The device's debt: its time for all dirty bytes, those in flight included, at the prices in force.";
     counted_ns "ns" "The same with the memory guard counted in. It decides about pauses.";
-    payers "payers" "Among how many who wait the device is divided now.";
+    payers "payers" "Number of waiting writers among whom the device is divided now.";
     payers_on_average "payers" "How many writers waited over the last second. They stretch the budget.";
     knowledge "" "`known`; or `cold`, while too little has completed for the learned prices to be used as they are.";
     run_ns "ns" "The price of a written run now, for readers beside it as many times more as writes take longer.";

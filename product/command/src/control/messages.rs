@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use afflux_engine::gauges;
 use afflux_engine::policy::KnobInForce;
 use afflux_engine::{DelayTimes, DeviceStatus, EngineStatus, PerWait, WaitTimes};
 use afflux_report::output;
@@ -207,53 +208,46 @@ pub(crate) struct Served {
     pub(crate) export: String,
 }
 
-/// Use of the cache's memory.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct CacheGauges {
-    #[serde(flatten)]
-    pub(crate) status: EngineStatus,
-    /// Memory in 2 MiB pages, whether free or not.
-    pub(crate) resident_huge_bytes: u64,
-    /// Memory in 4 KiB pages, whether free or not.
-    pub(crate) resident_base_bytes: u64,
-    /// The holder of the memory after the server's death: a file, or `systemd`.
-    #[serde(default)]
-    pub(crate) arena: Option<String>,
+gauges! {
+    /// Use of the cache's memory.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub(crate) struct CacheGauges in CACHE_FIGURES {
+        resident_huge_bytes: u64 = Now "resident_huge_bytes" "bytes" "" "" "Memory in pages of 2 MiB, free memory included.";
+        resident_base_bytes: u64 = Now "resident_base_bytes" "bytes" "" "" "Memory in pages of 4 KiB, free memory included.";
+        #[serde(default)]
+        arena: Option<String> = Word "arena" "" "" "" "The holder of the memory after the server's death: a file, or `systemd`.";
+    } own {
+        /// The engine's own figures.
+        #[serde(flatten)]
+        status: EngineStatus,
+    }
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct DeviceGauges {
-    /// Its name is the one that `--device` takes.
-    #[serde(flatten)]
-    pub(crate) status: DeviceStatus,
-    /// How the server reads and writes it.
-    pub(crate) described: String,
-    /// Dirty files that wait for their first turn, files of the current round, and files with more to write after their
-    /// turn (b_dirty, b_io, b_more_io).
-    pub(crate) b_dirty: u64,
-    pub(crate) b_io: u64,
-    pub(crate) b_more_io: u64,
-    pub(crate) last_error: Option<String>,
-    /// Knobs with a value only for this device, by name.
-    pub(crate) knobs: BTreeMap<String, u64>,
-    /// Knobs that do not have their defaults, and act with another value.
-    #[serde(default)]
-    pub(crate) knobs_in_force: Vec<KnobGauge>,
-    /// The object store behind it, if there is one.
-    #[serde(default)]
-    pub(crate) store: Option<StoreGauges>,
-    /// The policy's own figures, by the policy's names.
-    pub(crate) in_force: BTreeMap<String, Option<FigureGauge>>,
-    /// Writers' pauses by cause; causes without a pause are left out.
-    pub(crate) pauses: Vec<PauseGauges>,
-    /// Durations of waits since the start.
-    pub(crate) waits: PerWait<WaitTimes>,
-    /// Current waiters by name, longest wait first.
-    pub(crate) waiting: Vec<WaiterGauges>,
-    /// Number of further waiters.
-    pub(crate) waiting_more: u64,
-    /// Clients' waits since the start, of the 64 clients whose waits ended last.
-    pub(crate) clients: Vec<DelayGauges>,
+gauges! {
+    /// The status of a device, with figures that the server adds.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub(crate) struct DeviceGauges in SERVED_DEVICE_FIGURES {
+        described: String = Word "described" "" "" "" "How the device is attached, read and written.";
+        b_dirty: u64 = Now "b_dirty" "files" "b_dirty" "" "Dirty files that wait for their first turn.";
+        b_io: u64 = Now "b_io" "files" "b_io" "" "Files of the current round of turns.";
+        b_more_io: u64 = Now "b_more_io" "files" "b_more_io" "" "Files with more to write after their turn.";
+        last_error: Option<String> = Word "last_error" "" "" "" "The last error of a write or flush, or null.";
+        knobs: BTreeMap<String, u64> = Word "knobs" "" "" "" "Knobs with a value only for this device, by name.";
+        #[serde(default)]
+        knobs_in_force: Vec<KnobGauge> = Word "knobs_in_force" "" "" "" "Knobs that act with another value than they were given: `knob`, `value` (null: no effect), `unit`, and the reason (`because`).";
+        #[serde(default)]
+        store: Option<StoreGauges> = Word "store" "" "" "" "The object store behind the device: its requests since the start (`puts`, `gets`, `lists`, `deletes`), its words about a failed request (`trouble`), `is_read_only`, the time since its last answer (`silent_ns`), and the requests that wait for it (`waiting`, the oldest for `waiting_ns`).";
+        in_force: BTreeMap<String, Option<FigureGauge>> = Word "in_force" "" "" "" "The policy's own figures, below.";
+        pauses: Vec<PauseGauges> = Word "pauses" "" "" "" "Writers' pauses by `cause`: those that last (`waiting`), the ended ones (`count`), their sum (`ns`), the longest (`longest_ns`).";
+        waits: PerWait<WaitTimes> = Word "waits" "" "" "" "Ended waits since the start: `throttle` (all pauses of a write, and its own writeback), `reclaim` (for a frame), `read` (for bytes), `pause` (single ones), `sync`, `commit`. Each has `count`, `ns`, `p50_ns`, `p99_ns`, `p999_ns` and `max_ns`; quantiles are at most 3.2 % off.";
+        waiting: Vec<WaiterGauges> = Word "waiting" "" "" "" "The 16 longest waits that last: `file`, `client`, its reason (`waits_for`: a cause of pauses, or `sync`), the number of `calls`, and the time of the first (`ns`).";
+        waiting_more: u64 = Now "waiting_more" "waits" "" "" "Number of further waits.";
+        clients: Vec<DelayGauges> = Word "clients" "" "" "" "The 64 clients whose waits ended last: address (`client`), `uid`, calls that are `waiting`, and times as in `waits`. `afflux delays --json` has all of them.";
+    } own {
+        /// Its name is the one that `--device` takes.
+        #[serde(flatten)]
+        status: DeviceStatus,
+    }
 }
 
 impl DeviceGauges {
@@ -400,79 +394,86 @@ pub(crate) struct TraceEvent {
     pub(crate) what: Happened,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-pub(crate) enum Happened {
-    PauseBegins { wait: u64, cause: String },
-    PauseEnds { wait: u64, cause: String, ns: u64 },
-    SyncBegins { wait: u64 },
-    SyncEnds { wait: u64, ns: u64 },
-    Commit { ns: u64 },
-    Turn { reason: String, pages: u64, ns: u64 },
-    Submitted { operation: String, offset: u64, bytes: u64 },
-    Completed { operation: String, offset: u64, bytes: u64, ns: u64, error: Option<String> },
-    SetAside { ns: u64 },
-    KnobChanged { knob: String, value: u64 },
-    DeviceAdded,
-    DeviceOver { over: bool },
-    DeviceFailing { error: Option<String> },
-    DeviceHangs { ns: u64, refuses: bool },
-    DeviceGoesOn { ns: u64 },
+/// An event with the fields that it has beside its place and time.
+pub(crate) struct EventInfo {
+    pub(crate) name: &'static str,
+    pub(crate) fields: &'static [&'static str],
+    pub(crate) doc: &'static str,
 }
 
-impl Happened {
-    /// The event's name in JSON.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::PauseBegins { .. } => "pause_begins",
-            Self::PauseEnds { .. } => "pause_ends",
-            Self::SyncBegins { .. } => "sync_begins",
-            Self::SyncEnds { .. } => "sync_ends",
-            Self::Commit { .. } => "commit",
-            Self::Turn { .. } => "turn",
-            Self::Submitted { .. } => "submitted",
-            Self::Completed { .. } => "completed",
-            Self::SetAside { .. } => "set_aside",
-            Self::KnobChanged { .. } => "knob_changed",
-            Self::DeviceAdded => "device_added",
-            Self::DeviceOver { .. } => "device_over",
-            Self::DeviceFailing { .. } => "device_failing",
-            Self::DeviceHangs { .. } => "device_hangs",
-            Self::DeviceGoesOn { .. } => "device_goes_on",
+macro_rules! events {
+    ($($variant:ident $({ $($field:ident: $type:ty),* })? $name:literal $doc:literal;)*) => {
+        #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+        #[serde(tag = "event")]
+        pub(crate) enum Happened {
+            $(#[doc = $doc] #[serde(rename = $name)] $variant $({ $($field: $type),* })?,)*
         }
-    }
+
+        impl Happened {
+            /// The event's name in JSON.
+            pub(crate) fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => $name,)*
+                }
+            }
+        }
+
+        /// The events of `afflux trace --json`.
+        pub(crate) static EVENTS: &[EventInfo] = &[
+            $(EventInfo { name: $name, fields: &[$($(stringify!($field)),*)?], doc: $doc },)*
+            EventInfo { name: LOST, fields: &["events"], doc: "So many events are missing here, of all devices: they came faster than they were read." },
+        ];
+    };
 }
 
-/// The NFS front end.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct NfsGauges {
-    /// Open connections.
-    pub(crate) connections: u64,
-    /// How many there may be.
-    pub(crate) connections_max: u64,
-    /// Closed because they were silent for too long.
-    pub(crate) closed_silent: u64,
-    /// Closed to make room for new ones.
-    pub(crate) closed_for_room: u64,
-    /// Refused because every connection that could have made room had calls in progress.
-    pub(crate) refused: u64,
-    /// Bytes that connections hold: requests in progress or not yet complete, replies not sent yet, buffers to receive
-    /// into.
-    pub(crate) request_bytes: u64,
-    /// Connections with a part of a request, a call in progress or an unsent reply.
-    #[serde(default)]
-    pub(crate) connections_at_work: u64,
-    /// Connections that wait until others hold less.
-    pub(crate) waiting_for_room: u64,
-    /// Closed because an idle peer's connection held memory for which other connections waited.
-    pub(crate) closed_stalled: u64,
-    /// Reset because there was no room for 15 s to receive their peers' data.
-    pub(crate) closed_unread: u64,
-    /// Number of calls of each procedure, of refusals, and of each status other than OK, by name.
-    pub(crate) calls: BTreeMap<String, u64>,
-    /// Traffic of each client with open connections, by address.
-    #[serde(default)]
-    pub(crate) clients: BTreeMap<String, PeerGauges>,
+/// The name of the line for lost events.
+pub(crate) const LOST: &str = "lost";
+
+events! {
+    PauseBegins { wait: u64, cause: String } "pause_begins" "A writer begins to wait. `wait` is the same at the end; each device counts its own.";
+    PauseEnds { wait: u64, cause: String, ns: u64 } "pause_ends" "The writer goes on, is asked about again, or has gone away.";
+    SyncBegins { wait: u64 } "sync_begins" "A caller begins to wait for a sync of the file.";
+    SyncEnds { wait: u64, ns: u64 } "sync_ends" "The sync is over, or its caller has gone away.";
+    Commit { ns: u64 } "commit" "A COMMIT is over, or its client has gone away.";
+    Turn { reason: String, pages: u64, ns: u64 } "turn" "The file had a turn of the flusher, for `sync`, `retry`, `background`, `expired` or `idle`; so many pages were submitted.";
+    Submitted { operation: String, offset: u64, bytes: u64 } "submitted" "A request goes to the device: `read`, `write`, `flush`, `set size`, `punch`, `reserve`.";
+    Completed { operation: String, offset: u64, bytes: u64, ns: u64, error: Option<String> } "completed" "A request has ended, so long after it was submitted.";
+    SetAside { ns: u64 } "set_aside" "A request of the file has not ended for so long. Other files get its place in the device, and the file waits.";
+    KnobChanged { knob: String, value: u64 } "knob_changed" "A knob was set, for the device or for all.";
+    DeviceAdded "device_added" "The first file of a device was opened.";
+    DeviceOver { over: bool } "device_over" "The policy reports that the device is over its limit, or no longer is.";
+    DeviceFailing { error: Option<String> } "device_failing" "Writes keep failing, and writers are told; null once one has succeeded.";
+    DeviceHangs { ns: u64, refuses: bool } "device_hangs" "The device has requests and has completed none for so long; whether its writers and syncs are refused.";
+    DeviceGoesOn { ns: u64 } "device_goes_on" "The device has completed something after so long, or has no request left.";
+}
+
+gauges! {
+    /// The NFS front end.
+    #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    pub(crate) struct NfsGauges in NFS_FIGURES {
+        connections: u64 = Now "connections" "connections" "" "connections" "Open connections.";
+        connections_max: u64 = Now "connections_max" "connections" "" "connections_max" "Most connections at a time: 1,024, or fewer with a low limit on descriptors.";
+        #[serde(default)]
+        accepted: u64 = Total "accepted" "connections" "" "accepted_connections" "Connections accepted.";
+        closed_silent: u64 = Total "closed_silent" "connections" "" "" "Connections closed because they were silent for `nfs_idle_centisecs`.";
+        closed_for_room: u64 = Total "closed_for_room" "connections" "" "" "Connections closed to make room for new ones.";
+        refused: u64 = Total "refused" "connections" "" "refused_connections" "Connections refused because all that could have made room had calls in progress (`nfs_peer_connections_max`).";
+        request_bytes: u64 = Now "request_bytes" "bytes" "" "request_bytes" "Memory that connections hold, at most `nfs_request_bytes_max`: requests in progress or being received, replies not sent yet, empty buffers.";
+        #[serde(default)]
+        connections_at_work: u64 = Now "connections_at_work" "connections" "" "connections_at_work" "Connections with a part of a request, a call in progress or an unsent reply.";
+        waiting_for_room: u64 = Now "waiting_for_room" "connections" "" "waiting_connections" "Connections that wait until others hold less memory.";
+        closed_stalled: u64 = Total "closed_stalled" "connections" "" "" "Connections closed because others waited for their memory, while their peers made no progress.";
+        closed_unread: u64 = Total "closed_unread" "connections" "" "" "Connections reset because there was no room for 15 s to receive their peers' data.";
+        #[serde(default)]
+        calls_in_progress: u64 = Now "calls_in_progress" "calls" "" "calls_in_progress" "Calls received and not answered yet.";
+        #[serde(default)]
+        received_bytes: u64 = Total "received_bytes" "bytes" "" "received_bytes" "Bytes received.";
+        #[serde(default)]
+        sent_bytes: u64 = Total "sent_bytes" "bytes" "" "sent_bytes" "Bytes sent.";
+        calls: BTreeMap<String, u64> = Word "calls" "" "" "" "Numbers of calls of each procedure, of refusals (`rpc_auth_tooweak`: the peer is not admitted), and of each status other than OK.";
+        #[serde(default)]
+        clients: BTreeMap<String, PeerGauges> = Word "clients" "" "" "" "Clients with open connections, by address: `connections`, `received_bytes`, `sent_bytes`.";
+    } own {}
 }
 
 /// Traffic of a client over its open connections.

@@ -1,4 +1,5 @@
 use afflux_engine::{DelayTimes, WaitTimes};
+use expect_test::expect;
 
 use super::{Delays, OfDevice, SHOWN_MAX, blocks};
 use crate::control::messages::DelayGauges;
@@ -21,15 +22,16 @@ fn told(clients: Vec<DelayGauges>, others_count: u64) -> Delays {
 fn a_client_has_a_block_as_getdelays_prints_a_task() {
     let mut one = client("10.0.0.5", 1204, 12_040_000_000);
     one.waiting = 2;
-    assert_eq!(
-        blocks(&told(vec![one], 0)),
-        "10.0.0.5 uid 1000 on sd\\u001ba1, 2 calls wait now\n\
-         \x20            count    delay total  delay average    delay p99    delay max\n\
-         THROTTLE         0           0 ns           0 ns         0 ns         0 ns\n\
-         RECLAIM          0           0 ns           0 ns         0 ns         0 ns\n\
-         READ         1,204         12.0 s        10.0 ms      9.00 ms      9.10 ms\n\
-         SYNC             0           0 ns           0 ns         0 ns         0 ns\n\n"
-    );
+    expect![[r#"
+        10.0.0.5 uid 1000 on sd\u001ba1, 2 calls wait now
+                     count    delay total  delay average    delay p99    delay max
+        THROTTLE         0           0 ns           0 ns         0 ns         0 ns
+        RECLAIM          0           0 ns           0 ns         0 ns         0 ns
+        READ         1,204         12.0 s        10.0 ms      9.00 ms      9.10 ms
+        SYNC             0           0 ns           0 ns         0 ns         0 ns
+
+    "#]]
+    .assert_eq(&blocks(&told(vec![one], 0)));
 }
 
 #[test]

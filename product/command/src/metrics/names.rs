@@ -1,20 +1,22 @@
 //! Every family of figures once: name, kind, help, and its value in a status record.
 //!
-//! Owns: the tables. Those of the engine's counters follow from the table of counters.
+//! Owns: the tables of figures that no status record has. Families of the engine's counters, of status records and of the
+//! policy follow from their owners' tables.
 //! Does not own: the records; values with labels of their own.
 //! Invariants: names follow Prometheus' conventions: base units (seconds, bytes), the unit last, `_total` after the
-//! unit of a counter. The page docs/reference/metrics.md lists all names, and the example dashboard uses no other name (tests).
+//! unit of a counter. The page docs/reference/counters.md lists all names, and the example dashboard uses no other name (tests).
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use afflux_engine::counters::{COUNTERS, CounterInfo};
-use afflux_engine::policy::FigureValue;
-use afflux_engine::{DeviceStatus, EngineStatus};
+use afflux_engine::gauges::{Gauge, GaugeKind};
+use afflux_engine::policy::{FigureInfo, FigureValue};
+use afflux_engine::{DEVICE_FIGURES, DeviceStatus, ENGINE_FIGURES, EngineStatus};
 use afflux_govern::Row;
-use afflux_linux::ServeCounts;
 use afflux_metrics::{Exposition, Family, Kind, Value};
 
+use crate::control::messages::{NFS_FIGURES, NfsGauges};
 use crate::serve::front::MountHolds;
 
 macro_rules! families {
@@ -45,89 +47,63 @@ families! { PROCESS "Figures of every program":
     BUILD Gauge "afflux_build_info" "1, with the version as a label.";
 }
 
-figures! { CACHE of EngineStatus, "The cache's figures":
-    Gauge "afflux_cache_size_bytes" "Size of the cache."
-        |it| count(it.cache_bytes);
-    Gauge "afflux_cache_free_bytes" "Free memory of the cache."
-        |it| count(it.free_bytes);
-    Gauge "afflux_cache_dirty_bytes" "Dirty bytes of the cache, writeback included."
-        |it| count(it.dirty_bytes);
-    Gauge "afflux_cache_writeback_bytes" "Bytes of the cache under writeback."
-        |it| count(it.writeback_bytes);
-    Gauge "afflux_cache_dirty_limit_bytes" "Limit of dirty bytes of all devices together."
-        |it| count(it.dirty_limit_bytes);
-    Gauge "afflux_cache_pinned_bytes" "Memory of the cache held by replies that are being sent."
-        |it| count(it.pinned_bytes);
-    Gauge "afflux_cache_metadata_bytes" "Memory of the cache's own metadata."
-        |it| count(it.metadata_bytes);
-    Gauge "afflux_cache_files" "Files that the cache knows."
-        |it| count(it.files);
+/// A family for each figure of a status record that Prometheus gets.
+pub(crate) type OfStatus<T> = LazyLock<Vec<(Family, &'static Gauge<T>)>>;
+
+/// The cache's figures.
+pub(crate) static CACHE: OfStatus<EngineStatus> = LazyLock::new(|| of_status("cache", ENGINE_FIGURES));
+/// A device's figures.
+pub(crate) static DEVICE: OfStatus<DeviceStatus> = LazyLock::new(|| of_status("device", DEVICE_FIGURES));
+/// The connections' figures.
+pub(crate) static CONNECTIONS: OfStatus<NfsGauges> = LazyLock::new(|| of_status("nfs", NFS_FIGURES));
+
+/// Figures of the policy `afflux` about a device, all of them times.
+const OF_POLICY: [&str; 4] = ["owed_ns", "budget_ns", "budget_in_force_ns", "unpaused_ns"];
+
+/// Their families.
+pub(crate) static BUDGET: LazyLock<Vec<(Family, &'static FigureInfo)>> = LazyLock::new(|| {
+    let shown = afflux_budget::FIGURES.iter().filter(|info| OF_POLICY.contains(&info.name));
+    shown.map(|info| (family("device", info.name.trim_end_matches("_ns"), "ns", Kind::Gauge, info.doc), info)).collect()
+});
+
+fn of_status<T>(prefix: &str, figures: &'static [Gauge<T>]) -> Vec<(Family, &'static Gauge<T>)> {
+    let shown = figures.iter().filter(|figure| !figure.metric.is_empty());
+    shown.map(|figure| (family(prefix, figure.metric, figure.unit, kind(figure.kind), figure.doc), figure)).collect()
 }
 
-figures! { DEVICE of DeviceStatus, "A device's figures":
-    Gauge "afflux_device_dirty_bytes" "Dirty bytes of the device, writeback included."
-        |it| count(it.dirty_bytes);
-    Gauge "afflux_device_dirty_runs" "Runs of dirty pages of the device."
-        |it| count(it.dirty_runs);
-    Gauge "afflux_device_writeback_bytes" "Bytes under writeback to the device."
-        |it| count(it.writeback_bytes);
-    Gauge "afflux_device_dirty_limit_bytes" "Dirty limit of the device, at which its writers are throttled."
-        |it| count(it.dirty_limit_bytes);
-    Gauge "afflux_device_background_threshold_bytes" "Background threshold, at which the device's flusher starts to write."
-        |it| count(it.background_threshold_bytes);
-    Gauge "afflux_device_write_bandwidth_bytes_per_second" "Write speed of the device while it has dirty data to write, once that is known."
-        |it| it.write_bandwidth_bytes_per_s.map(Value::Count);
-    Counter "afflux_device_dirtied_bytes_total" "What was dirtied."
-        |it| count(it.dirtied_bytes);
-    Counter "afflux_device_written_bytes_total" "Bytes written to the device."
-        |it| count(it.written_bytes);
-    Counter "afflux_device_read_bytes_total" "Bytes read from the device."
-        |it| count(it.read_bytes);
-    Counter "afflux_device_busy_seconds_total" "Time during which the device had requests."
-        |it| Some(seconds(it.busy_ns));
-    Gauge "afflux_device_in_flight_requests" "Requests in flight to the device."
-        |it| count(it.in_flight);
-    Gauge "afflux_device_waiting_writers" "Writers that wait for the device."
-        |it| count(it.writers_waiting);
-    Gauge "afflux_device_dirty_files" "Files with unwritten bytes."
-        |it| count(it.files_dirty);
-    Gauge "afflux_device_failed_files" "Files whose last write failed."
-        |it| count(it.files_failed);
-    Gauge "afflux_device_stalled_seconds" "Time since the device's last completion, if it counts as hung; else 0."
-        |it| Some(seconds(it.stalled_ns.unwrap_or(0)));
-    Gauge "afflux_device_names_stalled_seconds" "Age of the oldest call for names or attributes, if a disk that works would have ended it; else 0."
-        |it| Some(seconds(it.names_stalled_ns.unwrap_or(0)));
-    Gauge "afflux_device_away_seconds" "Time for which the object store behind the device has not answered, if it counts as away; else 0."
-        |it| Some(seconds(it.away_ns.unwrap_or(0)));
-    Gauge "afflux_device_owed_seconds" "Time that the device needs for all dirty bytes, writeback included. Only under the policy afflux, like the next three."
-        |it| policy_seconds(it, "owed_ns");
-    Gauge "afflux_device_budget_seconds" "Configured limit of the time that the device may owe."
-        |it| policy_seconds(it, "budget_ns");
-    Gauge "afflux_device_budget_in_force_seconds" "Limit in force of the time that the device may owe."
-        |it| policy_seconds(it, "budget_in_force_ns");
-    Gauge "afflux_device_unpaused_seconds" "Owed time up to which no writer is paused."
-        |it| policy_seconds(it, "unpaused_ns");
+fn kind(kind: GaugeKind) -> Kind {
+    if kind == GaugeKind::Total { Kind::Counter } else { Kind::Gauge }
 }
 
-figures! { CONNECTIONS of ServeCounts, "The connections' figures":
-    Gauge "afflux_nfs_connections" "Open connections."
-        |it| count(it.connections as u64);
-    Counter "afflux_nfs_accepted_connections_total" "Connections accepted."
-        |it| count(it.accepted);
-    Counter "afflux_nfs_refused_connections_total" "Connections refused since every connection that could have made room had calls in progress."
-        |it| count(it.refused);
-    Counter "afflux_nfs_received_bytes_total" "Bytes received."
-        |it| count(it.bytes_in);
-    Counter "afflux_nfs_sent_bytes_total" "Bytes sent."
-        |it| count(it.bytes_out);
-    Gauge "afflux_nfs_request_bytes" "Memory that connections hold: requests in progress or being received, replies not sent yet, empty buffers."
-        |it| count(it.request_bytes);
-    Gauge "afflux_nfs_connections_at_work" "Connections with a part of a request, a call in progress or an unsent reply."
-        |it| count(it.connections_at_work as u64);
-    Gauge "afflux_nfs_waiting_connections" "Connections that wait until others hold less memory."
-        |it| count(it.waiting_for_room as u64);
-    Gauge "afflux_nfs_calls_in_progress" "Calls received and not answered yet."
-        |it| count(it.calls_in_progress as u64);
+/// A family by Prometheus' conventions.
+fn family(prefix: &str, name: &str, unit: &str, kind: Kind, help: &'static str) -> Family {
+    let time = if unit == "ns" { "_seconds" } else { "" };
+    let total = if kind == Kind::Counter { "_total" } else { "" };
+    Family { name: Cow::Owned(format!("afflux_{prefix}_{name}{time}{total}")), kind, help: Cow::Borrowed(help) }
+}
+
+/// Adds the figures of a status record. A time that does not apply is 0, another figure is absent while it is not known.
+pub(crate) fn add_status<T>(all: &mut Exposition, of: &OfStatus<T>, record: &T, labels: &[(&'static str, &str)]) {
+    for (family, figure) in of.iter() {
+        let number = (figure.value)(record);
+        let value = match figure.unit {
+            "ns" => Some(seconds(number.unwrap_or(0))),
+            _ => number.map(Value::Count),
+        };
+        if let Some(value) = value {
+            all.add(family, labels, value);
+        }
+    }
+}
+
+/// Adds the policy's figures about a device, as far as it has them.
+pub(crate) fn add_budget(all: &mut Exposition, device: &DeviceStatus) {
+    for (family, info) in BUDGET.iter() {
+        let known = device.figures.iter().find(|figure| figure.info.name == info.name);
+        if let Some(FigureValue::Number(ns)) = known.map(|figure| figure.value) {
+            all.add(family, &[("device", &device.name)], seconds(ns));
+        }
+    }
 }
 
 families! { SERVER "Figures of `serve` with labels of their own":
@@ -140,7 +116,6 @@ families! { SERVER "Figures of `serve` with labels of their own":
     WAIT_READ Histogram "afflux_device_read_wait_seconds" "Waits of calls for reads from the device.";
     WAIT_SYNC Histogram "afflux_device_sync_wait_seconds" "Waits of syncs until bytes are durable.";
     COMMIT Histogram "afflux_device_commit_seconds" "How long COMMITs took.";
-    NFS_CONNECTIONS_MAX Gauge "afflux_nfs_connections_max" "Most connections at a time.";
     NFS_CLOSED Counter "afflux_nfs_closed_connections_total" "Connections that the server closed, by reason: silent, room (for others), stalled, unread, nonsense.";
     NFS_CALLS Counter "afflux_nfs_calls_total" "Calls answered, by procedure.";
     NFS_ERRORS Counter "afflux_nfs_errors_total" "Calls answered with a status other than OK, by status.";
@@ -190,14 +165,6 @@ pub(crate) fn seconds(ns: u64) -> Value {
     Value::Number(ns as f64 / 1e9)
 }
 
-/// A time among the figures of the policy in force.
-fn policy_seconds(device: &DeviceStatus, name: &str) -> Option<Value> {
-    match device.figures.iter().find(|figure| figure.info.name == name)?.value {
-        FigureValue::Number(ns) => Some(seconds(ns)),
-        _ => None,
-    }
-}
-
 /// Time to write dirty bytes.
 fn drain(bytes_per_second: Option<u64>, dirty_bytes: Option<u64>) -> Option<Value> {
     let speed = bytes_per_second.filter(|speed| *speed > 0)?;
@@ -233,6 +200,21 @@ pub(crate) fn all() -> Vec<&'static Family> {
     fn of<T>(figures: Figures<T>) -> impl Iterator<Item = &'static Family> {
         figures.iter().map(|(family, _)| family)
     }
-    let plain = of(CACHE).chain(of(DEVICE)).chain(of(CONNECTIONS)).chain(of(MOUNT)).chain(of(GOVERNED));
-    [PROCESS, SERVER, MOUNTED, GOVERNOR].into_iter().flatten().copied().chain(plain).chain(OF_COUNTERS.iter()).collect()
+    fn first<T>(of: &'static [(Family, T)]) -> impl Iterator<Item = &'static Family> {
+        of.iter().map(|(family, _)| family)
+    }
+    let plain = of(MOUNT).chain(of(GOVERNED));
+    let of_records = first(&CACHE).chain(first(&DEVICE)).chain(first(&BUDGET)).chain(first(&CONNECTIONS));
+    let tables = [PROCESS, SERVER, MOUNTED, GOVERNOR].into_iter().flatten().copied();
+    tables.chain(plain).chain(of_records).chain(OF_COUNTERS.iter()).collect()
+}
+
+/// The families that no table of figures has.
+#[cfg(test)]
+pub(crate) fn others() -> impl Iterator<Item = &'static Family> {
+    let of_records = CACHE.iter().map(|(family, _)| family).chain(DEVICE.iter().map(|(family, _)| family));
+    let of_records =
+        of_records.chain(BUDGET.iter().map(|(family, _)| family)).chain(CONNECTIONS.iter().map(|(family, _)| family));
+    let known: Vec<&str> = of_records.chain(OF_COUNTERS.iter()).map(|family| &*family.name).collect();
+    all().into_iter().filter(move |family| !known.contains(&&*family.name))
 }

@@ -6,7 +6,7 @@ use afflux_metrics::{Family, Kind};
 use super::names::all;
 
 const PAGE: &str = include_str!("../../../../docs/use/live.md");
-const METRICS: &str = include_str!("../../../../docs/reference/metrics.md");
+const METRICS: &str = include_str!("../../../../docs/reference/counters.md");
 const DASHBOARD: &str = include_str!("../../../../docs/reference/dashboard.json");
 
 /// The names of our figures that occur in a text.
@@ -47,10 +47,10 @@ fn every_family_is_on_its_page_and_the_page_has_no_others() {
     let page = named(METRICS);
     let families: BTreeSet<String> = all().iter().map(|family| family.name.to_string()).collect();
     let missing: Vec<_> = families.difference(&page).collect();
-    assert!(missing.is_empty(), "docs/reference/metrics.md lacks {missing:?}");
+    assert!(missing.is_empty(), "docs/reference/counters.md lacks {missing:?}");
     let known: BTreeSet<String> = all().into_iter().flat_map(samples).chain(families).collect();
     let unknown: Vec<_> = page.difference(&known).collect();
-    assert!(unknown.is_empty(), "docs/reference/metrics.md has {unknown:?}");
+    assert!(unknown.is_empty(), "docs/reference/counters.md has {unknown:?}");
 }
 
 #[test]

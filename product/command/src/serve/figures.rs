@@ -33,9 +33,10 @@ pub(super) fn source(running: &Arc<Running>) -> impl Fn() -> String + Send + 'st
 fn figures(running: &Running, all: &mut Exposition) {
     let engine = &running.engine;
     let status = engine.status();
-    add(all, CACHE, &status, &[]);
+    add_status(all, &CACHE, &status, &[]);
     for device in &status.devices {
-        add(all, DEVICE, device, &[("device", &device.name)]);
+        add_status(all, &DEVICE, device, &[("device", &device.name)]);
+        add_budget(all, device);
         pauses(device, all);
         let listed = engine.listed_files(device.id).unwrap_or_default();
         for (list, files) in [("b_dirty", listed.dirty), ("b_io", listed.round), ("b_more_io", listed.more)] {
@@ -48,10 +49,8 @@ fn figures(running: &Running, all: &mut Exposition) {
         all.add(family, &[], value);
     }
     if let Some(nfs) = running.front.nfs() {
-        let counts = nfs.handle.counts();
-        add(all, CONNECTIONS, &counts, &[]);
-        all.add(&NFS_CONNECTIONS_MAX, &[], Value::Count(nfs.connections_max as u64));
-        closed_connections(&counts, all);
+        add_status(all, &CONNECTIONS, &running.nfs_gauges(), &[]);
+        closed_connections(&nfs.handle.counts(), all);
         calls(nfs, all);
     }
     if let Some(mount) = running.front.mount() {

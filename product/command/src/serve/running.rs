@@ -129,7 +129,7 @@ impl Running {
     }
 
     /// The figures of the front; those of connections are zero without NFS.
-    fn nfs_gauges(&self) -> NfsGauges {
+    pub(super) fn nfs_gauges(&self) -> NfsGauges {
         let calls = self.front.calls().into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
         let Some(nfs) = self.front.nfs() else { return NfsGauges { calls, ..NfsGauges::default() } };
         let counts = nfs.handle.counts();
@@ -144,6 +144,10 @@ impl Running {
             waiting_for_room: counts.waiting_for_room as u64,
             closed_stalled: counts.closed_stalled,
             closed_unread: counts.closed_unread,
+            accepted: counts.accepted,
+            calls_in_progress: counts.calls_in_progress as u64,
+            received_bytes: counts.bytes_in,
+            sent_bytes: counts.bytes_out,
             calls,
             clients: nfs.handle.peers().into_iter().map(gauges::peer).collect(),
         }

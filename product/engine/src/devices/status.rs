@@ -1,6 +1,6 @@
 //! The status of a device, for policies and for people.
 //!
-//! Owns: the two snapshots, and the figures in each. Does not own: the figures' parts.
+//! Owns: the two snapshots, and the figures in each, with their units, names and texts. Does not own: the figures' parts.
 //! Invariants: a snapshot locks no file.
 
 use super::id::DeviceId;
@@ -80,63 +80,45 @@ impl<F> DeviceState<F> {
     }
 }
 
-/// The status of a device. As JSON it lacks the engine's own types.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
-pub struct DeviceStatus {
-    /// Its number.
-    #[cfg_attr(feature = "serde", serde(skip))]
-    pub id: DeviceId,
-    /// Its name.
-    pub name: String,
-    /// Bytes not yet written, including bytes being written.
-    pub dirty_bytes: u64,
-    /// Their runs: consecutive dirty pages of a file, and requests in flight that continue no other.
-    pub dirty_runs: u64,
-    /// Bytes being written.
-    pub writeback_bytes: u64,
-    /// Dirty bytes above which writers to this device wait.
-    pub dirty_limit_bytes: u64,
-    /// Bytes dirtied since the engine started. (The kernel's BdiDirtied.)
-    pub dirtied_bytes: u64,
-    /// Bytes written since the engine started.
-    pub written_bytes: u64,
-    /// Bytes read since the engine started.
-    pub read_bytes: u64,
-    /// Time during which at least one request was in flight.
-    pub busy_ns: u64,
-    /// Requests in flight.
-    #[cfg_attr(feature = "serde", serde(rename = "in_flight_requests"))]
-    pub in_flight: u32,
-    /// Writers waiting for the dirty limit.
-    pub writers_waiting: u32,
-    /// Files with unwritten data.
-    pub files_dirty: u32,
-    /// Files whose last write or flush failed and has not succeeded since.
-    pub files_failed: u32,
-    /// The last error of a write or flush.
-    #[cfg_attr(feature = "serde", serde(skip))]
-    pub last_error: Option<DeviceError>,
-    /// Dirty bytes above which its flusher starts to write: the lowest of the thresholds in force, so
-    /// that it moves with the bandwidth while one is a time. (The kernel's BackgroundThresh.)
-    pub background_threshold_bytes: u64,
-    /// Bytes a second that the device writes, as the policy in force estimates it. If the policy makes no estimate, as
-    /// measured while the device has work. Unknown at first. (The kernel's BdiWriteBandwidth.)
-    pub write_bandwidth_bytes_per_s: Option<u64>,
-    /// Writers' pauses by cause, as far as there were any.
-    #[cfg_attr(feature = "serde", serde(skip))]
-    pub pauses: Vec<PauseStatus>,
-    /// Figures of the policy in force about the device.
-    #[cfg_attr(feature = "serde", serde(skip))]
-    pub figures: Vec<Figure>,
-    /// How long the device has completed nothing, if it counts as hung.
-    pub stalled_ns: Option<u64>,
-    /// How long a call for names or attributes has been under way, if that is too long for a device that works.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub names_stalled_ns: Option<u64>,
-    /// How long the store behind the device has given no answer, if it is out of reach. Requests wait for it.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub away_ns: Option<u64>,
-    /// Its writers and syncs are refused until it completes something.
-    pub refuses: bool,
+crate::gauges! {
+    /// The status of a device. As JSON it lacks the engine's own types.
+    #[derive(Clone, PartialEq, Eq, Debug, Default)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
+    pub struct DeviceStatus in DEVICE_FIGURES {
+        name: String = Word "name" "" "" "" "The device's name, as `--device` takes it.";
+        dirty_bytes: u64 = Now "dirty_bytes" "bytes" "" "dirty_bytes" "Bytes that are not written yet, those in flight included.";
+        dirty_runs: u64 = Now "dirty_runs" "runs" "" "dirty_runs" "Runs of these bytes: consecutive dirty pages of a file, and requests in flight that continue no other. A disk needs about as many seeks.";
+        writeback_bytes: u64 = Now "writeback_bytes" "bytes" "BdiWriteback" "writeback_bytes" "Bytes in flight to the device.";
+        dirty_limit_bytes: u64 = Now "dirty_limit_bytes" "bytes" "BdiDirtyThresh" "dirty_limit_bytes" "Dirty bytes above which writers to the device wait.";
+        background_threshold_bytes: u64 = Now "background_threshold_bytes" "bytes" "BackgroundThresh" "background_threshold_bytes" "Dirty bytes not in flight above which the device's flusher writes: the lowest threshold in force. A threshold in time moves with the measured speed.";
+        dirtied_bytes: u64 = Total "dirtied_bytes" "bytes" "BdiDirtied" "dirtied_bytes" "Bytes dirtied since the start.";
+        written_bytes: u64 = Total "written_bytes" "bytes" "BdiWritten" "written_bytes" "Bytes written since the start.";
+        write_bandwidth_bytes_per_s: Option<u64> = Now "write_bandwidth_bytes_per_s" "bytes/s" "BdiWriteBandwidth" "write_bandwidth_bytes_per_second" "Write speed over the last 3 s in which a write was in flight, or the estimate of the policy in force. Null before the first writes.";
+        read_bytes: u64 = Total "read_bytes" "bytes" "" "read_bytes" "Bytes read since the start.";
+        busy_ns: u64 = Total "busy_ns" "ns" "" "busy" "Time during which the device had a request.";
+        #[cfg_attr(feature = "serde", serde(rename = "in_flight_requests"))]
+        in_flight: u32 = Now "in_flight_requests" "requests" "" "in_flight_requests" "Requests in flight.";
+        writers_waiting: u32 = Now "writers_waiting" "writers" "" "waiting_writers" "Writers that wait for the device's dirty limit.";
+        files_dirty: u32 = Now "files_dirty" "files" "" "dirty_files" "Files with unwritten bytes.";
+        files_failed: u32 = Now "files_failed" "files" "" "failed_files" "Files whose last write or flush failed.";
+        stalled_ns: Option<u64> = Now "stalled_ns" "ns" "" "stalled" "Time since the device's last completion, if it counts as hung: it has requests, and has completed none for longer than its policy finds usual.";
+        #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+        names_stalled_ns: Option<u64> = Now "names_stalled_ns" "ns" "" "names_stalled" "Age of the oldest call for a name or an attribute, if it is above 5 s.";
+        #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+        away_ns: Option<u64> = Now "away_ns" "ns" "" "away" "Time for which the object store behind the device has given no answer, if it counts as away. Requests wait for it.";
+        refuses: bool = Word "refuses" "" "" "" "Whether writers and syncs are refused until the device completes something (`hang_error_ms`).";
+    } own {
+        /// Its number.
+        #[cfg_attr(feature = "serde", serde(skip))]
+        id: DeviceId,
+        /// The last error of a write or flush.
+        #[cfg_attr(feature = "serde", serde(skip))]
+        last_error: Option<DeviceError>,
+        /// Writers' pauses by cause, as far as there were any.
+        #[cfg_attr(feature = "serde", serde(skip))]
+        pauses: Vec<PauseStatus>,
+        /// Figures of the policy in force about the device.
+        #[cfg_attr(feature = "serde", serde(skip))]
+        figures: Vec<Figure>,
+    }
 }
