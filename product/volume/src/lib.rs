@@ -4,7 +4,7 @@
 //! Does not own: pages and writeback (the engine), protocols (front ends), the host's calls (the world's
 //! [`Directory`]), connections and callers (`frontend`).
 //! Invariants: imports run one way: `tree`, the seam below; `objects`, the state of objects; `volume`, the parts in
-//! one; then the operations in `handles`, `names`, `data` and `coherence`. Nothing outside the exported directories is
+//! one; then the operations in `handles`, `names`, `data`, `coherence` and `locks`. Nothing outside the exported directories is
 //! reachable; a handle names one object during the object's life, and nothing afterwards.
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod error;
 mod handles;
 mod knobs;
 mod lock;
+mod locks;
 mod names;
 mod objects;
 mod own;
@@ -22,13 +23,17 @@ mod tree;
 mod volume;
 
 pub use afflux_engine::settings::{KnobId, WhichKnob};
-pub use afflux_engine::{Client, FILE_BYTES_MAX, PinnedPages, Platform, knobs};
+pub use afflux_engine::{Client, FILE_BYTES_MAX, Nanos, PinnedPages, Platform, knobs};
 pub use data::holes::Reserve;
 pub use data::read_write::{ReadBytes, ReadResult};
 pub use error::VolumeError;
 pub use handles::adopt::AdoptedFiles;
 pub use handles::hold::Held;
 pub use knobs::{KNOBS, VolumeKnob};
+pub use locks::{
+    FILE_LOCKS_MAX, GROUP_LOCKS_MAX, HeldBy, HolderId, LOCKS_MAX, Lock, LockBell, LockFamily, LockHolder, LockMode,
+    LockOwner, LockRefusal, Locks, Share, Span,
+};
 pub use names::entries::CreateHow;
 pub use names::list::{DirectoryEntry, Listing};
 pub use names::repeated::Before;

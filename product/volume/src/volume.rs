@@ -18,6 +18,7 @@ use futures_util::lock::Mutex as TaskMutex;
 
 use crate::error::VolumeError;
 use crate::knobs::VolumeKnob;
+use crate::locks::Locks;
 use crate::objects::callers::Callers;
 use crate::objects::devices::Devices;
 use crate::objects::found_files::FoundFiles;
@@ -61,6 +62,7 @@ pub struct Volume<P: Platform> {
     pub(crate) settling: Settling<P>,
     pub(crate) pieces: Pieces<P>,
     pub(crate) callers: Callers,
+    pub(crate) locks: Locks,
     /// Grows every few seconds: callers' rights are then looked up anew.
     pub(crate) rights_epoch: AtomicU64,
     /// Held by the caller that makes room in the table.
@@ -133,6 +135,7 @@ impl<P: Platform> Volume<P> {
             settling: Settling::default(),
             pieces: Pieces::default(),
             callers: Callers::default(),
+            locks: Locks::default(),
             rights_epoch: AtomicU64::new(0),
             sweeping: TaskMutex::new(()),
             names_durable: AtomicBool::new(true),

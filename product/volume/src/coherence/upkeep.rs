@@ -39,9 +39,10 @@ impl<P: Platform> Volume<P> {
     /// last call. An object without a name is released, so that its space becomes free. An object that others changed
     /// is not served from the cache any more. Files that were written are made durable, and not kept open for writing:
     /// then the host can run programs among them, and make their file system read-only. Callers' rights are looked up
-    /// anew from now on. A device that an earlier call still asks is left out.
+    /// anew from now on. Locks that nobody uses any more go to those who wait. A device that an earlier call still asks is left out.
     pub async fn upkeep(&self) {
         self.rights_epoch.fetch_add(1, Ordering::Relaxed);
+        self.locks.tick(self.now());
         let mut unused = self.table.unused();
         unused.sort_by_key(|inode| inode.device);
         let of_devices = unused.chunk_by(|one, next| one.device == next.device);

@@ -7,6 +7,7 @@
 mod attributes;
 mod fsync;
 pub(crate) mod holes;
+mod locking;
 mod permission;
 pub(crate) mod read_write;
 mod sync;

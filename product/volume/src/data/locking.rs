@@ -1,0 +1,63 @@
+//! Waiting for a lock, for callers on this host.
+//!
+//! Owns: the wait, and its end when the caller gives up.
+//! Does not own: the queue (`locks`).
+//! Invariants: a wait that is dropped leaves the queue, and no lock behind.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use afflux_engine::Platform;
+use futures_util::task::AtomicWaker;
+
+use crate::locks::{Lock, LockBell, LockRefusal, Locks};
+use crate::volume::Volume;
+
+/// Wakes the caller's task.
+#[derive(Default)]
+struct Caller(AtomicWaker);
+
+impl LockBell for Caller {
+    fn ring(&self) {
+        self.0.wake();
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+}
+
+struct Wait<'a, P: Platform> {
+    volume: &'a Volume<P>,
+    file: u64,
+    wanted: Lock,
+    bell: Arc<dyn LockBell>,
+}
+
+impl<P: Platform> Drop for Wait<'_, P> {
+    fn drop(&mut self) {
+        self.volume.locks.leave(self.file, &self.wanted, &self.bell, self.volume.now());
+    }
+}
+
+impl<P: Platform> Volume<P> {
+    /// The locks of this volume's files, by their numbers.
+    pub fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    /// Locks bytes of a file once nobody is in the way. The only error is a full table.
+    pub async fn lock_in_turn(&self, file: u64, wanted: Lock) -> Result<(), LockRefusal> {
+        let caller = Arc::new(Caller::default());
+        let wait = Wait { volume: self, file, wanted, bell: Arc::clone(&caller) as _ };
+        poll_fn(|cx| {
+            caller.0.register(cx.waker());
+            match self.locks.lock_or_wait(file, wanted, &wait.bell, self.now()) {
+                Err(LockRefusal::Held(_)) => Poll::Pending,
+                result => Poll::Ready(result),
+            }
+        })
+        .await
+    }
+}

@@ -1,0 +1,117 @@
+//! The owners that wait for bytes of one file.
+//!
+//! Owns: their order, their turns, the time for which a turn of a distant client is kept.
+//! Does not own: the ranges (`ranges`), the wait itself (front ends, `data::locking`).
+//! Invariants: nobody has a turn while a lock or an earlier waiter is in its way. A turn of a caller on this host is kept
+//! until the caller has taken it or has gone; that of a client elsewhere for [`TURN_NS`].
+
+use std::sync::Arc;
+
+use afflux_engine::Nanos;
+
+use super::ranges::{HolderId, Lock, LockOwner, Ranges};
+
+/// Time for which freed bytes are kept for a client that was told of them. A client that is there asks within
+/// milliseconds.
+const TURN_NS: u64 = 3 * Nanos::SECOND;
+
+/// Tells one who waits that it may ask again.
+pub trait LockBell: Send + Sync + 'static {
+    /// It is the waiter's turn. Must not wait, and must not ask for locks.
+    fn ring(&self);
+
+    /// Whether the waiter is a caller on this host: such a caller takes its turn, or leaves the queue.
+    fn is_local(&self) -> bool;
+}
+
+struct Waiter {
+    wanted: Lock,
+    bell: Arc<dyn LockBell>,
+    /// It is its turn, until then.
+    turn: Option<Nanos>,
+}
+
+impl Waiter {
+    fn is_of(&self, wanted: &Lock, bell: &Arc<dyn LockBell>) -> bool {
+        let is_same = || self.wanted.owner == wanted.owner && self.wanted.span == wanted.span;
+        if bell.is_local() { Arc::ptr_eq(&self.bell, bell) } else { !self.bell.is_local() && is_same() }
+    }
+}
+
+/// The waiters of a file, the first one first.
+#[derive(Default)]
+pub(super) struct Queue(Vec<Waiter>);
+
+impl Queue {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn holders(&self) -> impl Iterator<Item = HolderId> {
+        self.0.iter().map(|waiter| waiter.wanted.owner.holder)
+    }
+
+    /// The waiter that goes before one who asks. `bell` is of one who waits itself; others pass those without a turn.
+    pub(super) fn before(&self, wanted: &Lock, bell: Option<&Arc<dyn LockBell>>) -> Option<&Lock> {
+        let end = bell.and_then(|bell| self.0.iter().position(|waiter| waiter.is_of(wanted, bell)));
+        let earlier = &self.0[..end.unwrap_or(self.0.len())];
+        let counts = |waiter: &&Waiter| bell.is_some() || waiter.turn.is_some();
+        earlier.iter().filter(counts).map(|waiter| &waiter.wanted).find(|other| other.excludes(wanted))
+    }
+
+    /// Whether an owner in the way of this lock waits for a lock of the same owner as this one. Longer circles stay.
+    pub(super) fn closes_circle(&self, wanted: &Lock, ranges: &Ranges) -> bool {
+        let own: Vec<&Lock> = ranges.iter().filter(|held| held.owner == wanted.owner).collect();
+        let in_the_way = ranges.iter().filter(|held| held.excludes(wanted));
+        let waits_for_own = |other: &Lock| {
+            let waiting = self.0.iter().filter(|waiter| waiter.wanted.owner == other.owner);
+            waiting.map(|waiter| &waiter.wanted).any(|their| own.iter().any(|held| held.excludes(their)))
+        };
+        !own.is_empty() && in_the_way.into_iter().any(waits_for_own)
+    }
+
+    /// One waits, behind the others if it is new. False if there are `most` already.
+    pub(super) fn wait(&mut self, wanted: Lock, bell: Arc<dyn LockBell>, most: usize) -> bool {
+        if let Some(known) = self.0.iter_mut().find(|waiter| waiter.is_of(&wanted, &bell)) {
+            *known = Waiter { wanted, bell, turn: None };
+            return true;
+        }
+        let has_room = self.0.len() < most;
+        if has_room {
+            self.0.push(Waiter { wanted, bell, turn: None });
+        }
+        has_room
+    }
+
+    /// One does not wait any more.
+    pub(super) fn leave(&mut self, wanted: &Lock, bell: &Arc<dyn LockBell>) {
+        self.0.retain(|waiter| !waiter.is_of(wanted, bell));
+    }
+
+    /// Owners do not wait any more, elsewhere.
+    pub(super) fn leave_all(&mut self, is_meant: impl Fn(&LockOwner) -> bool) {
+        self.0.retain(|waiter| waiter.bell.is_local() || !is_meant(&waiter.wanted.owner));
+    }
+
+    /// Ends the turns that nobody has taken, and the waits of holders that are gone.
+    pub(super) fn expire(&mut self, now: Nanos, is_gone: impl Fn(HolderId) -> bool) {
+        self.0.retain(|waiter| {
+            let is_over = waiter.turn.is_some_and(|until| until < now);
+            waiter.bell.is_local() || !(is_over || is_gone(waiter.wanted.owner.holder))
+        });
+    }
+
+    /// Gives turns to all whose way is free. Returns the bells to ring.
+    pub(super) fn give_turns(&mut self, ranges: &Ranges, now: Nanos, bells: &mut Vec<Arc<dyn LockBell>>) {
+        for at in 0..self.0.len() {
+            let (earlier, rest) = self.0.split_at_mut(at);
+            let Some(waiter) = rest.first_mut().filter(|waiter| waiter.turn.is_none()) else { continue };
+            let is_behind = earlier.iter().any(|other| other.wanted.excludes(&waiter.wanted));
+            if is_behind && !ranges.has(waiter.wanted.owner) || ranges.conflict(&waiter.wanted).is_some() {
+                continue;
+            }
+            waiter.turn = Some(now.after(TURN_NS));
+            bells.push(Arc::clone(&waiter.bell));
+        }
+    }
+}

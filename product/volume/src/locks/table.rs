@@ -1,0 +1,431 @@
+//! The locks of all files.
+//!
+//! Owns: the table, its bounds, holders and their end.
+//! Does not own: the rules of ranges, shares and queues (their modules), waiting (`data::locking`).
+//! Invariants: there are at most [`LOCKS_MAX`] ranges, [`GROUP_LOCKS_MAX`] of one group of holders and
+//! [`FILE_LOCKS_MAX`] of one file. A file without locks takes no memory. A lapsed holder gives way: it loses all
+//! locks at once, when somebody asks for some.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use afflux_engine::Nanos;
+
+use super::queue::{LockBell, Queue};
+use super::ranges::{HolderId, Lock, LockOwner, NoRoom, Ranges};
+use super::shares::{Share, Shares};
+use super::span::Span;
+use crate::lock::lock;
+
+/// Most ranges.
+pub const LOCKS_MAX: usize = 65_536;
+/// Most ranges of one group of holders.
+pub const GROUP_LOCKS_MAX: usize = LOCKS_MAX / 2;
+/// Most ranges of one file.
+pub const FILE_LOCKS_MAX: usize = LOCKS_MAX / 4;
+/// Most owners that wait for bytes of one file.
+const FILE_WAITERS_MAX: usize = 1024;
+
+/// A party that holds locks.
+pub trait LockHolder: Send + Sync + 'static {
+    /// Whether it was silent for so long that it has to give way.
+    fn has_lapsed(&self, now: Nanos) -> bool;
+
+    /// Takes all locks from a lapsed holder, since somebody else wants some. False for a holder that has not lapsed.
+    fn revoke(&self, now: Nanos) -> bool;
+
+    /// Its name for people.
+    fn name(&self) -> String;
+}
+
+/// Why somebody gets no lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockRefusal {
+    /// This lock is in the way, or one who waited before.
+    Held(Lock),
+    /// The owner that is in the way waits for this one.
+    Deadlock,
+    /// There are as many as there may be.
+    Full,
+}
+
+/// The locks of a holder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeldBy {
+    /// Its number.
+    pub holder: HolderId,
+    /// Its name.
+    pub name: String,
+    /// Locked ranges.
+    pub ranges: usize,
+    /// Opens that deny something to others.
+    pub denying: usize,
+    /// Owners that wait.
+    pub waiting: usize,
+}
+
+struct Holder {
+    it: Arc<dyn LockHolder>,
+    group: u64,
+    ranges: usize,
+}
+
+#[derive(Default)]
+struct OfFile {
+    ranges: Ranges,
+    queue: Queue,
+    shares: Shares,
+}
+
+#[derive(Default)]
+struct Table {
+    files: BTreeMap<u64, OfFile>,
+    holders: BTreeMap<HolderId, Holder>,
+    /// Ranges of each group that has any.
+    of_groups: BTreeMap<u64, usize>,
+    ranges: usize,
+    last_holder: u64,
+}
+
+/// All locks of a volume.
+#[derive(Default)]
+pub struct Locks {
+    table: Mutex<Table>,
+    /// Number of opens that deny something.
+    denying: AtomicU64,
+    /// Holders that have lost their locks.
+    revoked: AtomicU64,
+}
+
+/// The bells to ring after the table's lock is released.
+type Bells = Vec<Arc<dyn LockBell>>;
+
+impl Table {
+    fn is_gone(&self, holder: HolderId, now: Nanos) -> bool {
+        self.holders.get(&holder).is_none_or(|it| it.it.has_lapsed(now))
+    }
+
+    /// How many more ranges of this file and holder there may be.
+    fn room(&self, file: &OfFile, holder: HolderId) -> usize {
+        let group = self.holders.get(&holder).map(|it| it.group);
+        let of_group = group.and_then(|group| self.of_groups.get(&group)).copied().unwrap_or_default();
+        let left = [
+            LOCKS_MAX.saturating_sub(self.ranges),
+            GROUP_LOCKS_MAX.saturating_sub(of_group),
+            FILE_LOCKS_MAX.saturating_sub(file.ranges.len()),
+        ];
+        left.into_iter().min().unwrap_or_default()
+    }
+
+    /// Counts the ranges of a holder anew after a change.
+    fn count(&mut self, holder: HolderId, before: usize, after: usize) {
+        self.ranges = self.ranges + after - before;
+        let Some(it) = self.holders.get_mut(&holder) else { return };
+        it.ranges = it.ranges + after - before;
+        let of_group = self.of_groups.entry(it.group).or_default();
+        *of_group = *of_group + after - before;
+        if *of_group == 0 {
+            self.of_groups.remove(&it.group);
+        }
+    }
+
+    /// Changes a file's entry, which goes if nothing is left in it.
+    fn with<T>(&mut self, file: u64, change: impl FnOnce(&mut Self, &mut OfFile) -> T) -> T {
+        let mut of_file = self.files.remove(&file).unwrap_or_default();
+        let result = change(self, &mut of_file);
+        if of_file.ranges.len() > 0 || of_file.queue.len() > 0 || !of_file.shares.is_empty() {
+            self.files.insert(file, of_file);
+        }
+        result
+    }
+
+    /// Drops owners' ranges of a file.
+    fn release(
+        &mut self,
+        file: u64,
+        is_meant: impl Fn(&LockOwner) -> bool,
+        holder: HolderId,
+        now: Nanos,
+        bells: &mut Bells,
+    ) {
+        self.with(file, |table, of_file| {
+            let before = of_file.ranges.len();
+            of_file.ranges.release(&is_meant);
+            of_file.queue.leave_all(&is_meant);
+            table.count(holder, before, of_file.ranges.len());
+            of_file.queue.give_turns(&of_file.ranges, now, bells);
+        });
+    }
+
+    /// Ends all that a holder has. Returns how many of its opens denied something.
+    fn end(&mut self, holder: HolderId, now: Nanos, bells: &mut Bells) -> u64 {
+        let mut denying = 0;
+        let files: Vec<u64> = self.files.keys().copied().collect();
+        for file in files {
+            self.release(file, |owner| owner.holder == holder, holder, now, bells);
+            self.with(file, |_, of_file| {
+                let own: Vec<_> = of_file.shares.iter().filter(|it| it.0 == holder).copied().collect();
+                denying += own.iter().filter(|it| it.2.deny != 0).count() as u64;
+                own.iter().for_each(|it| drop(of_file.shares.end((it.0, it.1))));
+            });
+        }
+        denying
+    }
+}
+
+impl Locks {
+    /// Makes a holder known. Holders of one group have a bound together.
+    pub fn register(&self, it: Arc<dyn LockHolder>, group: u64) -> HolderId {
+        let mut table = lock(&self.table);
+        table.last_holder += 1;
+        let holder = HolderId(table.last_holder);
+        table.holders.insert(holder, Holder { it, group, ranges: 0 });
+        holder
+    }
+
+    /// A holder is gone, with all that it had.
+    pub fn release_holder(&self, holder: HolderId, now: Nanos) {
+        let mut bells = Bells::new();
+        let mut table = lock(&self.table);
+        if table.holders.contains_key(&holder) {
+            self.end(&mut table, holder, now, &mut bells);
+            table.holders.remove(&holder);
+        }
+        drop(table);
+        ring(bells);
+    }
+
+    fn end(&self, table: &mut Table, holder: HolderId, now: Nanos, bells: &mut Bells) {
+        let denying = table.end(holder, now, bells);
+        self.denying.fetch_sub(denying, Ordering::Relaxed);
+    }
+
+    /// Takes the locks of a holder that has lapsed. False if it has not.
+    fn revoke(&self, table: &mut Table, holder: HolderId, now: Nanos, bells: &mut Bells) -> bool {
+        let Some(it) = table.holders.get(&holder).map(|it| Arc::clone(&it.it)) else { return false };
+        let is_over = it.revoke(now);
+        if is_over {
+            self.revoked.fetch_add(1, Ordering::Relaxed);
+            self.end(table, holder, now, bells);
+        }
+        is_over
+    }
+
+    /// Takes a free lock. A waiter passes earlier waiters only if its owner has a lock of the file already: the earlier
+    /// ones may need that lock.
+    fn take(
+        &self,
+        table: &mut Table,
+        file: u64,
+        wanted: Lock,
+        bell: Option<&Arc<dyn LockBell>>,
+        now: Nanos,
+        bells: &mut Bells,
+    ) -> Result<(), LockRefusal> {
+        loop {
+            let Some(held) = table.files.get(&file).and_then(|it| it.ranges.conflict(&wanted)).copied() else { break };
+            if !self.revoke(table, held.owner.holder, now, bells) {
+                return Err(LockRefusal::Held(held));
+            }
+        }
+        table.with(file, |table, of_file| {
+            of_file.queue.expire(now, |holder| table.is_gone(holder, now));
+            if !of_file.ranges.has(wanted.owner)
+                && let Some(first) = of_file.queue.before(&wanted, bell)
+            {
+                return Err(LockRefusal::Held(*first));
+            }
+            let (before, room) = (of_file.ranges.len(), table.room(of_file, wanted.owner.holder));
+            of_file.ranges.lock(wanted, room).map_err(|NoRoom| LockRefusal::Full)?;
+            table.count(wanted.owner.holder, before, of_file.ranges.len());
+            if let Some(bell) = bell {
+                of_file.queue.leave(&wanted, bell);
+            }
+            // A lock that excludes less than before, or the next of those who share.
+            of_file.queue.give_turns(&of_file.ranges, now, bells);
+            Ok(())
+        })
+    }
+
+    /// Locks bytes, unless somebody is in the way.
+    pub fn lock(&self, file: u64, wanted: Lock, now: Nanos) -> Result<(), LockRefusal> {
+        let mut bells = Bells::new();
+        let result = self.take(&mut lock(&self.table), file, wanted, None, now, &mut bells);
+        ring(bells);
+        result
+    }
+
+    /// As [`Locks::lock`], but a refused owner waits. Its bell is rung when the owner may ask again. An owner that asks again
+    /// keeps its place in the queue.
+    pub fn lock_or_wait(
+        &self,
+        file: u64,
+        wanted: Lock,
+        bell: &Arc<dyn LockBell>,
+        now: Nanos,
+    ) -> Result<(), LockRefusal> {
+        let mut bells = Bells::new();
+        let mut table = lock(&self.table);
+        let mut result = self.take(&mut table, file, wanted, Some(bell), now, &mut bells);
+        if table.files.get(&file).is_some_and(|it| it.queue.closes_circle(&wanted, &it.ranges)) {
+            result = result.map_err(|_| LockRefusal::Deadlock);
+        }
+        if matches!(result, Err(LockRefusal::Held(_))) {
+            let waits = table.with(file, |_, it| it.queue.wait(wanted, Arc::clone(bell), FILE_WAITERS_MAX));
+            if !waits && bell.is_local() {
+                // Nobody would ring its bell.
+                result = Err(LockRefusal::Full);
+            }
+        }
+        drop(table);
+        ring(bells);
+        result
+    }
+
+    /// One does not wait any more.
+    pub(crate) fn leave(&self, file: u64, wanted: &Lock, bell: &Arc<dyn LockBell>, now: Nanos) {
+        let mut bells = Bells::new();
+        lock(&self.table).with(file, |_, of_file| {
+            of_file.queue.leave(wanted, bell);
+            of_file.queue.give_turns(&of_file.ranges, now, &mut bells);
+        });
+        ring(bells);
+    }
+
+    /// The lock that is in the way of this one.
+    pub fn conflict(&self, file: u64, wanted: &Lock, now: Nanos) -> Option<Lock> {
+        let table = lock(&self.table);
+        let held = table.files.get(&file)?.ranges.iter().filter(|held| held.excludes(wanted));
+        // One that would give way is in nobody's.
+        held.copied().find(|held| !table.is_gone(held.owner.holder, now))
+    }
+
+    /// Unlocks bytes. One who waits for them elsewhere does not any more.
+    pub fn unlock(&self, file: u64, owner: LockOwner, span: Span, now: Nanos) -> Result<(), LockRefusal> {
+        let mut bells = Bells::new();
+        let result = lock(&self.table).with(file, |table, of_file| {
+            of_file.queue.leave_all(|waiter| *waiter == owner);
+            let (before, room) = (of_file.ranges.len(), table.room(of_file, owner.holder));
+            let result = of_file.ranges.unlock(owner, span, room).map_err(|NoRoom| LockRefusal::Full);
+            table.count(owner.holder, before, of_file.ranges.len());
+            of_file.queue.give_turns(&of_file.ranges, now, &mut bells);
+            result
+        });
+        ring(bells);
+        result
+    }
+
+    /// Whether an owner has any lock of a file.
+    pub fn has(&self, file: u64, owner: LockOwner) -> bool {
+        lock(&self.table).files.get(&file).is_some_and(|it| it.ranges.has(owner))
+    }
+
+    /// Opens a file with a share, or gives an open another one. False if somebody's share is in the way.
+    pub fn share(&self, file: u64, open: (HolderId, u64), share: Share, now: Nanos) -> bool {
+        let mut bells = Bells::new();
+        let mut table = lock(&self.table);
+        let is_free = self.clear_shares(&mut table, file, Some(open), share, now, &mut bells);
+        if is_free {
+            let before = table.with(file, |_, of_file| of_file.shares.set(open, share));
+            let denied = before.is_some_and(|share| share.deny != 0);
+            self.denying.fetch_add(u64::from(share.deny != 0), Ordering::Relaxed);
+            self.denying.fetch_sub(u64::from(denied), Ordering::Relaxed);
+        }
+        drop(table);
+        ring(bells);
+        is_free
+    }
+
+    /// Whether nobody's share is in the way of this one. An open is not in its own way.
+    pub fn may_share(&self, file: u64, open: Option<(HolderId, u64)>, share: Share, now: Nanos) -> bool {
+        let mut bells = Bells::new();
+        let is_free = self.clear_shares(&mut lock(&self.table), file, open, share, now, &mut bells);
+        ring(bells);
+        is_free
+    }
+
+    /// Ends the holders in the way of a share that have lapsed. False if others are in its way.
+    fn clear_shares(
+        &self,
+        table: &mut Table,
+        file: u64,
+        open: Option<(HolderId, u64)>,
+        share: Share,
+        now: Nanos,
+        bells: &mut Bells,
+    ) -> bool {
+        while let Some(holder) = table.files.get(&file).and_then(|it| it.shares.conflict(open, share)) {
+            if !self.revoke(table, holder, now, bells) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Ends the share of an open.
+    pub fn end_share(&self, file: u64, open: (HolderId, u64)) {
+        let ended = lock(&self.table).with(file, |_, of_file| of_file.shares.end(open));
+        if ended.is_some_and(|share| share.deny != 0) {
+            self.denying.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether any open denies anything of any file.
+    pub fn denies_any(&self) -> bool {
+        self.denying.load(Ordering::Relaxed) > 0
+    }
+
+    /// How many holders have lost their locks so far. Their front ends have to end the rest of their state.
+    pub fn revoked(&self) -> u64 {
+        self.revoked.load(Ordering::Relaxed)
+    }
+
+    /// Called every few seconds: ends untaken turns, and the locks of lapsed holders where owners wait.
+    pub fn tick(&self, now: Nanos) {
+        let mut bells = Bells::new();
+        let mut table = lock(&self.table);
+        let waited: Vec<u64> = table.files.iter().filter(|(_, it)| it.queue.len() > 0).map(|(file, _)| *file).collect();
+        for file in waited {
+            let holders = table.files.get(&file).map(|it| it.ranges.iter().map(|held| held.owner.holder).collect());
+            let mut holders: Vec<HolderId> = holders.unwrap_or_default();
+            holders.sort_unstable();
+            holders.dedup();
+            for holder in holders {
+                self.revoke(&mut table, holder, now, &mut bells);
+            }
+            table.with(file, |table, of_file| {
+                of_file.queue.expire(now, |holder| table.is_gone(holder, now));
+                of_file.queue.give_turns(&of_file.ranges, now, &mut bells);
+            });
+        }
+        drop(table);
+        ring(bells);
+    }
+
+    /// The locks of each holder that has or wants some.
+    pub fn held(&self) -> Vec<HeldBy> {
+        let table = lock(&self.table);
+        let mut rows: BTreeMap<HolderId, HeldBy> = BTreeMap::new();
+        for (holder, it) in &table.holders {
+            let name = it.it.name();
+            rows.insert(*holder, HeldBy { holder: *holder, name, ranges: it.ranges, denying: 0, waiting: 0 });
+        }
+        for of_file in table.files.values() {
+            for (holder, _, _) in of_file.shares.iter().filter(|it| it.2.deny != 0) {
+                rows.entry(*holder).and_modify(|row| row.denying += 1);
+            }
+            for holder in of_file.queue.holders() {
+                rows.entry(holder).and_modify(|row| row.waiting += 1);
+            }
+        }
+        rows.into_values().filter(|row| row.ranges + row.denying + row.waiting > 0).collect()
+    }
+}
+
+fn ring(bells: Bells) {
+    bells.iter().for_each(|bell| bell.ring());
+}
+
+#[cfg(test)]
+mod tests;

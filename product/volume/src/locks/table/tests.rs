@@ -1,0 +1,240 @@
+use std::sync::atomic::AtomicBool;
+
+use super::super::ranges::{LockFamily, LockMode};
+use super::*;
+
+const NOW: Nanos = Nanos(1);
+const LATER: Nanos = Nanos(1 + 10 * Nanos::SECOND);
+
+/// A holder that can be silent.
+#[derive(Default)]
+struct Client {
+    is_silent: AtomicBool,
+    is_revoked: AtomicBool,
+}
+
+impl LockHolder for Client {
+    fn has_lapsed(&self, _: Nanos) -> bool {
+        self.is_silent.load(Ordering::Relaxed)
+    }
+
+    fn revoke(&self, now: Nanos) -> bool {
+        self.has_lapsed(now) && !self.is_revoked.swap(true, Ordering::Relaxed)
+    }
+
+    fn name(&self) -> String {
+        "a client".to_owned()
+    }
+}
+
+struct Bell {
+    rung: AtomicU64,
+    is_local: bool,
+}
+
+impl Bell {
+    fn of(is_local: bool) -> (Arc<Self>, Arc<dyn LockBell>) {
+        let bell = Arc::new(Self { rung: AtomicU64::new(0), is_local });
+        (Arc::clone(&bell), bell)
+    }
+
+    fn rung(&self) -> u64 {
+        self.rung.load(Ordering::Relaxed)
+    }
+}
+
+impl LockBell for Bell {
+    fn ring(&self) {
+        self.rung.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn is_local(&self) -> bool {
+        self.is_local
+    }
+}
+
+struct Rig {
+    locks: Locks,
+    clients: Vec<Arc<Client>>,
+    holders: Vec<HolderId>,
+}
+
+impl Rig {
+    fn new(count: usize) -> Self {
+        let locks = Locks::default();
+        let clients: Vec<_> = (0..count).map(|_| Arc::new(Client::default())).collect();
+        let holders = clients.iter().enumerate().map(|(at, it)| locks.register(Arc::clone(it) as _, at as u64));
+        let holders = holders.collect();
+        Self { locks, clients, holders }
+    }
+
+    fn lock(&self, at: usize, first: u64, last: u64, mode: LockMode) -> Lock {
+        let owner = LockOwner { holder: self.holders[at], number: 7, family: LockFamily::Single };
+        Lock { owner, span: Span::between(first, last).unwrap(), mode, process: 0 }
+    }
+
+    fn whole(&self, at: usize) -> Lock {
+        self.lock(at, 0, u64::MAX, LockMode::Exclusive)
+    }
+}
+
+#[test]
+fn those_who_wait_get_the_bytes_in_their_order() {
+    for is_local in [true, false] {
+        let rig = Rig::new(4);
+        let (locks, of) = (&rig.locks, |at| rig.whole(at));
+        locks.lock(5, of(0), NOW).unwrap();
+        let bells: Vec<_> = (0..4).map(|_| Bell::of(is_local)).collect();
+        for at in [1, 2] {
+            assert_eq!(locks.lock_or_wait(5, of(at), &bells[at].1, NOW), Err(LockRefusal::Held(of(0))));
+        }
+        locks.unlock(5, of(0).owner, Span::WHOLE, NOW).unwrap();
+        assert_eq!((bells[1].0.rung(), bells[2].0.rung()), (1, 0));
+        // Neither a later waiter nor one who only tries takes the bytes before the first.
+        assert_eq!(locks.lock_or_wait(5, of(2), &bells[2].1, NOW), Err(LockRefusal::Held(of(1))));
+        assert_eq!(locks.lock_or_wait(5, of(3), &bells[3].1, NOW), Err(LockRefusal::Held(of(1))));
+        assert_eq!(locks.lock(5, of(0), NOW), Err(LockRefusal::Held(of(1))));
+        assert_eq!(locks.lock_or_wait(5, of(1), &bells[1].1, NOW), Ok(()));
+        locks.unlock(5, of(1).owner, Span::WHOLE, NOW).unwrap();
+        assert_eq!((bells[2].0.rung(), bells[3].0.rung()), (1, 0));
+        assert_eq!(locks.lock_or_wait(5, of(2), &bells[2].1, NOW), Ok(()));
+    }
+}
+
+#[test]
+fn a_writer_that_waits_is_not_passed_by_readers_but_by_an_owner_that_is_in_its_way() {
+    let rig = Rig::new(3);
+    let read = |at, first| rig.lock(at, first, first, LockMode::Shared);
+    rig.locks.lock(5, read(0, 1), NOW).unwrap();
+    let (writer, writer_bell) = Bell::of(true);
+    let (_, reader_bell) = Bell::of(true);
+    rig.locks.lock_or_wait(5, rig.whole(1), &writer_bell, NOW).unwrap_err();
+    assert_eq!(rig.locks.lock_or_wait(5, read(2, 9), &reader_bell, NOW), Err(LockRefusal::Held(rig.whole(1))));
+    // The writer waits for this owner, which must not wait for the writer.
+    assert_eq!(rig.locks.lock_or_wait(5, read(0, 9), &reader_bell, NOW), Ok(()));
+    rig.locks.unlock(5, read(0, 1).owner, Span::WHOLE, NOW).unwrap();
+    assert_eq!(writer.rung(), 1);
+}
+
+#[test]
+fn two_owners_that_would_wait_for_each_other_are_told() {
+    let rig = Rig::new(2);
+    let share = |at| rig.lock(at, 0, 9, LockMode::Shared);
+    let change = |at| rig.lock(at, 0, 9, LockMode::Exclusive);
+    let bells = [Bell::of(true), Bell::of(true)];
+    [0, 1].map(|at| rig.locks.lock(5, share(at), NOW).unwrap());
+    assert_eq!(rig.locks.lock_or_wait(5, change(0), &bells[0].1, NOW), Err(LockRefusal::Held(share(1))));
+    assert_eq!(rig.locks.lock_or_wait(5, change(1), &bells[1].1, NOW), Err(LockRefusal::Deadlock));
+    rig.locks.unlock(5, share(1).owner, Span::WHOLE, NOW).unwrap();
+    assert_eq!(rig.locks.lock_or_wait(5, change(0), &bells[0].1, NOW), Ok(()));
+}
+
+#[test]
+fn a_turn_that_nobody_takes_goes_to_the_next_after_a_time_and_a_local_one_when_the_caller_leaves() {
+    for is_local in [true, false] {
+        let rig = Rig::new(3);
+        rig.locks.lock(5, rig.whole(0), NOW).unwrap();
+        let (first, first_bell) = Bell::of(is_local);
+        let (second, second_bell) = Bell::of(is_local);
+        rig.locks.lock_or_wait(5, rig.whole(1), &first_bell, NOW).unwrap_err();
+        rig.locks.lock_or_wait(5, rig.whole(2), &second_bell, NOW).unwrap_err();
+        rig.locks.release_holder(rig.holders[0], NOW);
+        assert_eq!((first.rung(), second.rung()), (1, 0));
+        rig.locks.tick(NOW);
+        assert_eq!(second.rung(), 0);
+        rig.locks.tick(LATER);
+        assert_eq!(second.rung(), u64::from(!is_local));
+        rig.locks.leave(5, &rig.whole(1), &first_bell, LATER);
+        assert_eq!(second.rung(), 1);
+        assert_eq!(rig.locks.lock_or_wait(5, rig.whole(2), &second_bell, LATER), Ok(()));
+    }
+}
+
+#[test]
+fn a_silent_holder_gives_way_with_all_it_has_and_only_to_one_who_asks() {
+    let rig = Rig::new(2);
+    let denies = Share { access: Share::READ, deny: Share::WRITE };
+    assert!(rig.locks.share(6, (rig.holders[0], 1), denies, NOW));
+    rig.locks.lock(5, rig.whole(0), NOW).unwrap();
+    assert_eq!(rig.locks.lock(5, rig.whole(1), NOW), Err(LockRefusal::Held(rig.whole(0))));
+    rig.clients[0].is_silent.store(true, Ordering::Relaxed);
+    rig.locks.tick(NOW);
+    assert!(rig.locks.has(5, rig.whole(0).owner), "nobody wants it");
+    assert_eq!(rig.locks.conflict(5, &rig.whole(1), NOW), None);
+    assert_eq!(rig.locks.lock(5, rig.whole(1), NOW), Ok(()));
+    assert_eq!((rig.locks.revoked(), rig.locks.denies_any()), (1, false));
+    assert!(rig.locks.may_share(6, None, Share { access: Share::WRITE, deny: 0 }, NOW));
+    // One who waits gets the locks of a silent holder with the next tick.
+    let rig = Rig::new(2);
+    rig.locks.lock(5, rig.whole(0), NOW).unwrap();
+    let (waiter, bell) = Bell::of(true);
+    rig.locks.lock_or_wait(5, rig.whole(1), &bell, NOW).unwrap_err();
+    rig.clients[0].is_silent.store(true, Ordering::Relaxed);
+    rig.locks.tick(NOW);
+    assert_eq!(waiter.rung(), 1);
+}
+
+#[test]
+fn shares_keep_others_out_until_they_end() {
+    let rig = Rig::new(2);
+    let [one, two] = [(rig.holders[0], 1), (rig.holders[1], 1)];
+    let reads = Share { access: Share::READ, deny: Share::WRITE };
+    let writes = Share { access: Share::WRITE, deny: 0 };
+    assert!(rig.locks.share(5, one, reads, NOW) && rig.locks.denies_any());
+    assert!(!rig.locks.share(5, two, writes, NOW));
+    assert!(rig.locks.share(6, two, writes, NOW), "another file");
+    assert!(!rig.locks.share(6, one, reads, NOW), "the other way round");
+    assert!(rig.locks.share(5, one, Share { deny: 0, ..reads }, NOW) && !rig.locks.denies_any());
+    assert!(rig.locks.share(5, two, writes, NOW));
+    rig.locks.end_share(6, two);
+    assert!(rig.locks.share(6, one, reads, NOW));
+    rig.locks.release_holder(one.0, NOW);
+    assert!(!rig.locks.denies_any());
+}
+
+#[test]
+fn one_file_one_group_and_all_have_bounds_that_leave_room_to_others() {
+    let rig = Rig::new(3);
+    let byte = |at, byte: usize| rig.lock(at, 2 * byte as u64, 2 * byte as u64, LockMode::Shared);
+    let fill = |at, file: u64, count| (0..count).try_for_each(|it| rig.locks.lock(file, byte(at, it), NOW));
+    fill(0, 1, FILE_LOCKS_MAX).unwrap();
+    assert_eq!(rig.locks.lock(1, byte(1, FILE_LOCKS_MAX), NOW), Err(LockRefusal::Full));
+    assert_eq!(rig.locks.unlock(1, byte(0, 0).owner, Span::WHOLE, NOW), Ok(()));
+    assert_eq!(rig.locks.held(), []);
+    for file in 1..=2 {
+        fill(0, file, FILE_LOCKS_MAX).unwrap();
+    }
+    assert_eq!(rig.locks.lock(3, byte(0, 0), NOW), Err(LockRefusal::Full), "half of all");
+    for file in 3..=4 {
+        fill(1, file, FILE_LOCKS_MAX).unwrap();
+    }
+    assert_eq!(rig.locks.lock(5, byte(2, 0), NOW), Err(LockRefusal::Full));
+    rig.locks.release_holder(rig.holders[0], NOW);
+    assert_eq!(rig.locks.lock(5, byte(2, 0), NOW), Ok(()));
+    assert_eq!(lock(&rig.locks.table).files.len(), 3);
+}
+
+#[test]
+fn a_file_has_a_bound_of_those_who_wait() {
+    let rig = Rig::new(2);
+    rig.locks.lock(5, rig.whole(0), NOW).unwrap();
+    let bells: Vec<_> = (0..FILE_WAITERS_MAX).map(|_| Bell::of(true).1).collect();
+    for bell in &bells {
+        rig.locks.lock_or_wait(5, rig.whole(1), bell, NOW).unwrap_err();
+    }
+    assert_eq!(rig.locks.lock_or_wait(5, rig.whole(1), &Bell::of(true).1, NOW), Err(LockRefusal::Full));
+    let (_, elsewhere) = Bell::of(false);
+    assert_eq!(rig.locks.lock_or_wait(5, rig.whole(1), &elsewhere, NOW), Err(LockRefusal::Held(rig.whole(0))));
+    assert_eq!(rig.locks.held().iter().map(|row| row.waiting).sum::<usize>(), FILE_WAITERS_MAX);
+}
+
+#[test]
+fn each_holder_is_named_with_what_it_has() {
+    let rig = Rig::new(3);
+    rig.locks.lock(5, rig.lock(0, 0, 1, LockMode::Shared), NOW).unwrap();
+    rig.locks.lock(5, rig.lock(0, 9, 9, LockMode::Shared), NOW).unwrap();
+    rig.locks.share(5, (rig.holders[1], 3), Share { access: Share::READ, deny: Share::WRITE }, NOW);
+    rig.locks.lock_or_wait(5, rig.whole(1), &Bell::of(false).1, NOW).unwrap_err();
+    let rows: Vec<_> = rig.locks.held().iter().map(|row| (row.holder, row.ranges, row.denying, row.waiting)).collect();
+    assert_eq!(rows, [(rig.holders[0], 2, 0, 0), (rig.holders[1], 0, 1, 1)]);
+}
