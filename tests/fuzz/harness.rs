@@ -47,7 +47,7 @@ impl FuzzedServer {
         let memory = Memory::Whole(CACHE_BYTES);
         let volume = SimMachine::new(&world, memory, setup).unwrap().add_tree("disk", &tree).unwrap();
         let server = Server::new(volume, Admission::AnyPeer);
-        server.offer_version_4();
+        server.offer_version_4(Vec::new(), None);
         Self { world, server }
     }
 

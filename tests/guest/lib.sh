@@ -144,8 +144,11 @@ knfsd() {
 mounted() {
     local point=$1 options=$OPTIONS${2:+,$2}
     mkdir -p "$point"
+    # Version 4 has no other port.
+    local ports=port=$PORT,mountport=$PORT,mountproto=tcp
+    case $options in *vers=4*) ports=port=$PORT ;; esac
     case $SERVER in
-        afflux) mount -t nfs -o "$options,port=$PORT,mountport=$PORT,mountproto=tcp" "127.0.0.1:${EXPORT:-/}" "$point" ;;
+        afflux) mount -t nfs -o "$options,$ports" "127.0.0.1:${EXPORT:-/}" "$point" ;;
         knfsd) mount -t nfs -o "$options" "127.0.0.1:$DATA${EXPORT:-}" "$point" ;;
     esac
     later "umount -f -l $point"

@@ -23,7 +23,7 @@ const COLUMNS_MAX: usize = 110;
 
 /// The commands by purpose, as the help lists them.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
-    ("Serve directories", &["serve", "mount", "umount", "set", "drain"]),
+    ("Serve directories", &["serve", "mount", "umount", "set", "drain", "unlock"]),
     ("Watch a server", &["top", "stat", "delays", "trace"]),
     #[cfg(feature = "object")]
     ("Volumes in object stores", &["volumes", "check", "snapshot"]),
@@ -190,6 +190,8 @@ pub(crate) enum Command {
     Set(Set),
     /// Have a running server write everything now
     Drain(Drain),
+    /// End a client of version 4 that holds locks and is gone
+    Unlock(Unlock),
     /// Keep the kernel's writes to each disk to a time budget
     Govern(Govern),
     /// Write out one device, and say when it is safe to unplug
@@ -361,6 +363,21 @@ pub(crate) struct Set {
     #[command(flatten)]
     pub(crate) target: Target,
     /// Print the outcome as JSON objects, one a knob and line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  afflux unlock 192.0.2.7\n\n\
+    The client loses all its locks and open files at once, as if it were dead. One that lives after all is told so, and its \
+    programs get errors. `afflux stat --verbose` lists the clients with locks.")]
+pub(crate) struct Unlock {
+    /// The client: its number or its address in `afflux stat --verbose`
+    #[arg(value_name = "CLIENT")]
+    pub(crate) client: String,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Print the outcome as a JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -33,6 +33,7 @@ mod store_waits;
 mod stores;
 mod top;
 mod trace;
+mod unlock;
 mod unmounter;
 mod watch;
 
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Command::Trace(trace) => trace::run(trace),
         Command::Set(set) => set::run(set),
         Command::Drain(drain) => drain::run(drain),
+        Command::Unlock(unlock) => unlock::run(unlock),
         Command::Simulate(_) => Err(moved()),
         Command::Govern(govern) => govern::run(govern),
         Command::Eject(eject) => eject::run(eject),

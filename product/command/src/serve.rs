@@ -17,6 +17,7 @@ mod figures;
 pub(crate) mod front;
 mod gauges;
 mod in_force;
+mod kept_clients;
 pub(crate) mod kept_mount;
 pub(crate) mod kept_prices;
 mod kept_verifier;
@@ -300,7 +301,7 @@ fn start(
         .try_for_each(ArenaFile::offer)
         .map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))?;
     let of_tree = OfTree { checks_rights: source.checks_rights(), is_sole: source.is_sole() };
-    let front = front.start(platform, &engine, &volume, rules, of_tree, &exports)?;
+    let front = front.start(platform, &engine, &volume, rules, of_tree, (&exports, state.clients_path()))?;
     arena.iter_mut().for_each(ArenaFile::keep);
     unnamed_files::drop_left(source);
     arena::adopt_files(&engine, &volume);

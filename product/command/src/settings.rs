@@ -46,6 +46,8 @@ const LISTEN: &str = "127.0.0.1:2049";
 const ON_OR_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
 
 /// The versions of NFS, by name.
+/// The version that clients get unless the user chooses.
+const NFS_DEFAULT: &str = "3";
 const NFS: [(&str, NfsVersion); 2] = [("3", NfsVersion::V3), ("4", NfsVersion::V4)];
 
 /// How disks are driven, by name.
@@ -81,9 +83,8 @@ pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     /// Newest version of NFS that clients get
     ///
-    /// 4 offers 4.1 and 4.2 beside 3, without locks so far: programs that lock files then fail, where a mount with
-    /// vers=3,nolock works.
-    #[arg(long, value_name = "VERSION", default_value = "3", value_parser = one_of(NFS))]
+    /// 4 offers 4.1 and 4.2 beside 3, with locks between clients and with programs on --mount.
+    #[arg(long, value_name = "VERSION", default_value = NFS_DEFAULT, value_parser = one_of(NFS))]
     pub(crate) nfs: NfsVersion,
     /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
     #[arg(long, value_name = "SIZE", help_heading = CACHE, value_parser = cache_bytes)]

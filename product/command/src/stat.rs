@@ -17,7 +17,7 @@ use afflux_engine::{DEVICE_FIGURES, ENGINE_FIGURES};
 
 use crate::args;
 use crate::control::client::Client;
-use crate::control::messages::{CacheGauges, DeviceGauges, Reply, Report, Request, SERVED_DEVICE_FIGURES};
+use crate::control::messages::{CacheGauges, DeviceGauges, LockerGauges, Reply, Report, Request, SERVED_DEVICE_FIGURES};
 use crate::top::Tables;
 use crate::watch::{self, Watch};
 use afflux_report::failure::Outcome;
@@ -75,6 +75,9 @@ fn lines(before: &Report, now: &Report) -> String {
     }
     text.push_str(&format!("{:width$}  {}\n", "cache", cache_line(before, now, time)));
     text.push_str(&format!("{:width$}  {}\n", "nfs", nfs_line(before, now, time)));
+    for locker in &now.nfs.lockers {
+        text.push_str(&format!("{:width$}  {}\n", "locks", locker_line(locker)));
+    }
     text
 }
 
@@ -192,6 +195,19 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
     .chain(arena)
     .collect::<Vec<_>>()
     .join("   ")
+}
+
+/// A client with locks, by the number that `afflux unlock` takes.
+fn locker_line(locker: &LockerGauges) -> String {
+    let mut parts = vec![format!("client {} ({})", locker.number, output::shown(&locker.name))];
+    parts.push(units::plural(locker.ranges, "lock"));
+    if locker.denying > 0 {
+        parts.push(format!("{} that keep others out", units::plural(locker.denying, "open file")));
+    }
+    if locker.waiting > 0 {
+        parts.push(format!("{} waiting", units::plural(locker.waiting, "program")));
+    }
+    parts.join("   ")
 }
 
 fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {

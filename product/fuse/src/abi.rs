@@ -59,6 +59,9 @@ opcodes! {
     READDIR 28 "fuse_readdir";
     RELEASEDIR 29 "fuse_releasedir";
     FSYNCDIR 30 "fuse_fsyncdir";
+    GETLK 31 "fuse_getlk";
+    SETLK 32 "fuse_setlk";
+    SETLKW 33 "fuse_setlkw";
     ACCESS 34 "fuse_access";
     CREATE 35 "fuse_create";
     INTERRUPT 36 "fuse_interrupt";
@@ -80,9 +83,11 @@ opcodes! {
 /// Flags of INIT.
 pub(crate) mod init {
     pub(crate) const ASYNC_READ: u64 = 1 << 0;
+    pub(crate) const POSIX_LOCKS: u64 = 1 << 1;
     pub(crate) const ATOMIC_O_TRUNC: u64 = 1 << 3;
     pub(crate) const BIG_WRITES: u64 = 1 << 5;
     pub(crate) const DONT_MASK: u64 = 1 << 6;
+    pub(crate) const FLOCK_LOCKS: u64 = 1 << 10;
     pub(crate) const AUTO_INVAL_DATA: u64 = 1 << 12;
     pub(crate) const DO_READDIRPLUS: u64 = 1 << 13;
     pub(crate) const READDIRPLUS_AUTO: u64 = 1 << 14;
@@ -101,7 +106,7 @@ pub(crate) mod init {
 
     /// Each where the kernel offers it. WRITEBACK_CACHE is missing on purpose: sizes and times would be the kernel's, and
     /// writes would pass our budget. SPLICE_* would move memory that is our frames'. PASSTHROUGH goes past the cache.
-    /// POSIX_LOCKS and FLOCK_LOCKS are the kernel's own within the mount. HAS_EXPIRE_ONLY has no user here yet.
+    /// HAS_EXPIRE_ONLY has no user here yet.
     pub(crate) const WANTED: u64 = ASYNC_READ
         | ATOMIC_O_TRUNC
         | BIG_WRITES
@@ -122,6 +127,9 @@ pub(crate) mod init {
 
     /// If the kernel keeps bytes, too: it drops those of a file whose size or time changed.
     pub(crate) const WANTED_TO_KEEP: u64 = AUTO_INVAL_DATA;
+
+    /// If others lock the same files, too. Otherwise the kernel's own locks within the mount are faster.
+    pub(crate) const WANTED_TO_LOCK: u64 = POSIX_LOCKS | FLOCK_LOCKS;
 
     /// If the mount outlives its server, too.
     pub(crate) const WANTED_TO_OUTLIVE: u64 = HAS_RESEND;
@@ -166,6 +174,19 @@ pub(crate) mod xattr {
     pub(crate) const REPLACE: u32 = 1 << 1;
     /// A new access control list takes the setgid bit away.
     pub(crate) const ACL_KILL_SGID: u32 = 1 << 0;
+}
+
+/// Kinds of locks, as Linux passes them.
+pub(crate) mod lock {
+    pub(crate) const SHARED: u32 = 0;
+    pub(crate) const EXCLUSIVE: u32 = 1;
+    pub(crate) const NONE: u32 = 2;
+    /// The lock is one of `flock`.
+    pub(crate) const OF_FLOCK: u32 = 1 << 0;
+    /// RELEASE ends the lock of `flock`.
+    pub(crate) const RELEASED: u32 = 1 << 1;
+    /// The kernel's offset of the last byte of a lock without an end.
+    pub(crate) const LAST: u64 = i64::MAX as u64;
 }
 
 /// What LSEEK looks for, as Linux passes it.

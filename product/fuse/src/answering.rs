@@ -2,7 +2,7 @@
 //!
 //! Owns: INIT's answer, FORGET, interrupts, the refusal of all calls at the end.
 //! Does not own: the other operations (`operations`), layouts (`request`, `reply`), the state (`mount`).
-//! Invariants: an interrupted call ends soon ([`Mount::has_waited`]); a change that it had begun runs to its end. The
+//! Invariants: an interrupted call ends soon ([`Mount::has_waited`]), and a wait for a lock at once; a change that it had begun runs to its end. The
 //! mount takes back the nodes and the file of an answer that comes too late.
 
 use std::pin::pin;
@@ -15,7 +15,7 @@ use afflux_volume::Platform;
 use futures_channel::oneshot::Receiver;
 
 use crate::abi;
-use crate::interrupts::Ended;
+use crate::interrupts::{Ended, Requester};
 use crate::kept::Agreed;
 use crate::limits::{BACKGROUND_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_BYTES};
 use crate::mount::{Mount, Outcome};
@@ -75,7 +75,8 @@ impl<P: Platform> Mount<P> {
 
     /// Lets the program try again once there may be memory for its message. Until then the program keeps the bytes.
     async fn put_off(&self, header: &Header, turn: Receiver<()>) -> Option<MessageReply> {
-        match self.interrupts.run(header.unique, header.thread, pin!(turn)).await {
+        let requester = Requester { thread: header.thread, expects_interrupts: false };
+        match self.interrupts.run(header.unique, requester, pin!(turn)).await {
             Ended::Itself(_) | Ended::Interrupted => Some(self.reply(Err(Errno::INTERRUPTED), header.unique)),
             Ended::Late(_) => None,
         }
@@ -88,8 +89,10 @@ impl<P: Platform> Mount<P> {
             let is_ours = self.has_waited(unique).await && self.interrupts.interrupt(unique);
             return is_ours.then(|| self.reply(Err(Errno::INTERRUPTED), unique));
         }
+        let expects_interrupts = matches!(operation, Operation::Lock { .. });
+        let requester = Requester { thread: header.thread, expects_interrupts };
         let call = pin!(operations::carry_out(self, &header, operation, message));
-        match self.interrupts.run(header.unique, header.thread, call).await {
+        match self.interrupts.run(header.unique, requester, call).await {
             Ended::Itself(outcome) => Some(self.reply(outcome, header.unique)),
             Ended::Interrupted => Some(self.reply(Err(Errno::INTERRUPTED), header.unique)),
             Ended::Late(outcome) => {

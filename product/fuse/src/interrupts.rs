@@ -15,9 +15,17 @@ use futures_util::future::poll_fn;
 #[derive(Default)]
 pub(crate) struct Interrupts(Mutex<BTreeMap<u64, Arc<Call>>>);
 
+/// The maker of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Requester {
+    /// The thread of the program.
+    pub(crate) thread: u32,
+    /// An interrupt ends its call at once: the call has begun nothing.
+    pub(crate) expects_interrupts: bool,
+}
+
 struct Call {
-    /// The thread of the program that made it.
-    requester: u32,
+    requester: Requester,
     stage: Mutex<Stage>,
 }
 
@@ -46,12 +54,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Interrupts {
-    /// Runs a call of a program's thread, until it is interrupted. The caller pins the call: an async function that pins an
+    /// Runs a call of a program, until it is interrupted. The caller pins the call: an async function that pins an
     /// argument keeps room for it twice.
     pub(crate) async fn run<T>(
         &self,
         unique: u64,
-        requester: u32,
+        requester: Requester,
         mut call: Pin<&mut impl Future<Output = T>>,
     ) -> Ended<T> {
         let listed = Arc::new(Call { requester, stage: Mutex::new(Stage::Polled) });
@@ -60,8 +68,8 @@ impl Interrupts {
         poll_fn(|cx| poll_staged(&listed.stage, cx, |cx| call.as_mut().poll(cx))).await
     }
 
-    /// The thread that made a call, until the call has ended.
-    pub(crate) fn requester(&self, unique: u64) -> Option<u32> {
+    /// The maker of a call, until the call has ended.
+    pub(crate) fn requester(&self, unique: u64) -> Option<Requester> {
         lock(&self.0).get(&unique).map(|call| call.requester)
     }
 

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::Recording;
 use afflux_volume::{
-    Attributes, Before, Caller, Client, DeviceKey, FileHandle, ForeignChange, ForeignListener, Held, Inode, KnobId,
-    Platform, Volume, VolumeKnob, WhichKnob,
+    Attributes, Before, Caller, Client, DeviceKey, FileHandle, ForeignChange, ForeignListener, Held, HolderId, Inode,
+    KnobId, LockHolder, Nanos, Platform, Volume, VolumeKnob, WhichKnob,
 };
 
 use crate::abi::{UNIQUE_RESENT, init, notify};
@@ -64,6 +64,29 @@ pub struct MountOptions {
     pub kernel_cache: bool,
     /// Nobody else changes the directory, except through this server.
     pub sole: bool,
+    /// Programs on the mount and other clients of the volume exclude each other by locks. A mount that outlives its server
+    /// keeps the kernel's own locks: these outlive the server, too.
+    pub shares_locks: bool,
+}
+
+/// The programs of a mount as one holder of locks. The kernel ends their locks with their files.
+struct Programs;
+
+/// Their bound is their own.
+const PROGRAMS_GROUP: u64 = 0;
+
+impl LockHolder for Programs {
+    fn has_lapsed(&self, _: Nanos) -> bool {
+        false
+    }
+
+    fn revoke(&self, _: Nanos) -> bool {
+        false
+    }
+
+    fn name(&self) -> String {
+        "programs on the mount".to_owned()
+    }
 }
 
 /// How long the kernel may use names and attributes if nobody else changes them.
@@ -94,6 +117,8 @@ pub struct Mount<P: Platform> {
     pub(crate) xattr_extended: AtomicBool,
     /// The kernel forgets unused nodes that are named to it.
     prunes: AtomicBool,
+    /// The programs as a holder of locks, if they share them with others.
+    pub(crate) locker: Option<HolderId>,
 }
 
 /// The outcome of an operation.
@@ -168,7 +193,10 @@ impl<P: Platform> Mount<P> {
         kept: Option<Kept>,
     ) -> Self {
         let attributes_idle = VolumeKnob::AttributesIdleCentisecs.id(volume.engine().settings());
+        let shares_locks = options.shares_locks && kept.is_none();
+        let locker = shares_locks.then(|| volume.locks().register(Arc::new(Programs), PROGRAMS_GROUP));
         Self {
+            locker,
             nodes: Mutex::new(nodes),
             open: Mutex::new(open),
             journal: kept.clone().map(Journal::new),
@@ -200,8 +228,9 @@ impl<P: Platform> Mount<P> {
     /// The flags that the mount wants of the kernel.
     pub(crate) fn wanted(&self) -> u64 {
         let to_keep = if self.options.kernel_cache { init::WANTED_TO_KEEP } else { 0 };
+        let to_lock = if self.locker.is_some() { init::WANTED_TO_LOCK } else { 0 };
         let to_outlive = if self.kept.is_some() { init::WANTED_TO_OUTLIVE } else { 0 };
-        init::WANTED | to_keep | to_outlive
+        init::WANTED | to_keep | to_lock | to_outlive
     }
 
     /// Notes the agreement of INIT.
@@ -386,6 +415,9 @@ impl<P: Platform> Mount<P> {
         let closed = {
             let mut open = lock(&self.open);
             let closed = open.remove(fh);
+            if let (Some(Opened::File(file)), Some(locker)) = (&closed, self.locker) {
+                self.volume.locks().end_share(file.inode.fileid(), (locker, fh));
+            }
             // Under the lock: the place may go to another file at once.
             self.kept.iter().filter(|_| closed.is_some()).for_each(|kept| kept.free_file(fh));
             closed
@@ -397,13 +429,16 @@ impl<P: Platform> Mount<P> {
     pub(crate) async fn has_waited(&self, unique: u64) -> bool {
         let platform = self.volume.engine().platform();
         let began = platform.now();
+        if self.interrupts.requester(unique).is_some_and(|it| it.expects_interrupts) {
+            return true;
+        }
         loop {
             platform.sleep_until(platform.now().after(INTERRUPT_GRACE_NS)).await;
             // The kernel tells of the first signal only: a later one may kill.
             match self.interrupts.requester(unique) {
                 None => return false,
                 Some(_) if platform.now().since(began) >= INTERRUPT_PATIENCE_NS => return true,
-                Some(thread) if self.requesters.is_killed(thread) => return true,
+                Some(it) if it.expects_interrupts || self.requesters.is_killed(it.thread) => return true,
                 Some(_) => {}
             }
         }
@@ -458,6 +493,14 @@ async fn reopened<P: Platform>(volume: &Arc<Volume<P>>, file: &KeptFile) -> Open
         let owes_error = AtomicBool::new(file.verifier != ShortVerifier::of(volume.write_verifier()));
         Opened::File(Arc::new(OpenFile { inode, node: file.node, client: client(file.process, file.user), owes_error }))
     })
+}
+
+impl<P: Platform> Drop for Mount<P> {
+    fn drop(&mut self) {
+        if let Some(locker) = self.locker {
+            self.volume.locks().release_holder(locker, self.volume.engine().platform().now());
+        }
+    }
 }
 
 impl<P: Platform> ForeignListener for Mount<P> {

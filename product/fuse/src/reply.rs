@@ -29,11 +29,15 @@ impl Errno {
     pub(crate) const INTERRUPTED: Self = Self(4);
     pub(crate) const IO: Self = Self(5);
     pub(crate) const BAD_FILE: Self = Self(9);
+    pub(crate) const TRY_AGAIN: Self = Self(11);
+    pub(crate) const BUSY: Self = Self(16);
     pub(crate) const NOT_DIRECTORY: Self = Self(20);
     pub(crate) const INVALID: Self = Self(22);
     pub(crate) const TOO_MANY_FILES: Self = Self(23);
     pub(crate) const NO_TERMINAL: Self = Self(25);
     pub(crate) const RANGE: Self = Self(34);
+    pub(crate) const DEADLOCK: Self = Self(35);
+    pub(crate) const NO_LOCKS: Self = Self(37);
     pub(crate) const NO_OPERATION: Self = Self(38);
     pub(crate) const NO_DATA: Self = Self(61);
     pub(crate) const PROTOCOL: Self = Self(71);

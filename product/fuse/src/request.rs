@@ -78,6 +78,20 @@ pub(crate) struct Extent {
     pub(crate) size: u32,
 }
 
+/// A lock of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Locking {
+    pub(crate) fh: u64,
+    /// The kernel's number for its owner.
+    pub(crate) owner: u64,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    /// One of [`abi::lock`].
+    pub(crate) kind: u32,
+    pub(crate) process: u32,
+    pub(crate) is_of_flock: bool,
+}
+
 /// An operation with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation<'a> {
@@ -151,9 +165,18 @@ pub(crate) enum Operation<'a> {
     },
     Flush {
         fh: u64,
+        /// The owner whose locks by `fcntl` end.
+        owner: u64,
     },
     Release {
         fh: u64,
+        /// The owner whose lock by `flock` ends, if it has one.
+        owner: Option<u64>,
+    },
+    TestLock(Locking),
+    Lock {
+        locking: Locking,
+        waits: bool,
     },
     Sync {
         fh: u64,
@@ -279,8 +302,18 @@ pub(crate) fn decode<'a>(header: &Header, message: &'a [u8]) -> Result<Operation
         }
         op::READ => Operation::Read(extent(it)?),
         op::WRITE => write(it)?,
-        op::FLUSH => Operation::Flush { fh: it.u64()? },
-        op::RELEASE | op::RELEASEDIR => Operation::Release { fh: it.u64()? },
+        op::FLUSH => {
+            let fh = it.u64()?;
+            skip_words(it, 2)?;
+            Operation::Flush { fh, owner: it.u64()? }
+        }
+        op::RELEASE | op::RELEASEDIR => {
+            let (fh, _flags, what, owner) = (it.u64()?, it.u32()?, it.u32()?, it.u64()?);
+            Operation::Release { fh, owner: (what & abi::lock::RELEASED != 0).then_some(owner) }
+        }
+        op::GETLK => Operation::TestLock(locking(it)?),
+        op::SETLK => Operation::Lock { locking: locking(it)?, waits: false },
+        op::SETLKW => Operation::Lock { locking: locking(it)?, waits: true },
         op::FSYNC => Operation::Sync { fh: it.u64()?, data_only: it.u32()? & abi::FSYNC_DATA_ONLY != 0 },
         op::FSYNCDIR => Operation::SyncDirectory { fh: it.u64()? },
         op::READDIR => Operation::List { extent: extent(it)?, with_attributes: false },
@@ -318,6 +351,12 @@ fn extent(it: &mut Reader<'_>) -> Result<Extent, WireError> {
     // Flags of the call, the owner of a lock, flags of the file, padding.
     skip_words(it, 5)?;
     Ok(extent)
+}
+
+fn locking(it: &mut Reader<'_>) -> Result<Locking, WireError> {
+    let (fh, owner, first, last) = (it.u64()?, it.u64()?, it.u64()?, it.u64()?);
+    let (kind, process, flags) = (it.u32()?, it.u32()?, it.u32()?);
+    Ok(Locking { fh, owner, first, last, kind, process, is_of_flock: flags & abi::lock::OF_FLOCK != 0 })
 }
 
 fn mode(it: &mut Reader<'_>) -> Result<Mode, WireError> {

@@ -36,6 +36,7 @@ use crate::v4::course::WaitingCompound;
 use crate::wire::batch::Batch;
 use crate::wire::callers::Callers;
 use crate::wire::client_share::ClientShare;
+use crate::wire::outbox::Outbox;
 use crate::wire::record;
 use crate::wire::reply::{Draft, Reply};
 use crate::wire::rpc::{self, Call, Incoming, Refusal};
@@ -88,6 +89,8 @@ pub struct Connection<P: Platform> {
     /// Whether a call waits for room.
     lacks_room: bool,
     batch: Batch,
+    /// The calls of this server over the connection, from its first compound on.
+    outbox: Option<Arc<Outbox>>,
     tally: Tally,
     /// Whether calls are recorded; checked once a poll.
     records_calls: bool,
@@ -114,6 +117,7 @@ impl<P: Platform> Connection<P> {
             room_bytes: u64::MAX,
             lacks_room: false,
             batch: Batch::default(),
+            outbox: None,
             tally: Tally::new(),
             records_calls: false,
             recorded: Vec::new(),
@@ -223,7 +227,13 @@ impl<P: Platform> Connection<P> {
                 Err(refusal) => self.refuse(call.xid, refusal),
             },
             Incoming::Refused { xid, refusal } => self.refuse(xid, refusal),
-            Incoming::Reply | Incoming::Nothing => self.tally.count(Event::StrayReply),
+            Incoming::Reply(number) => {
+                let is_awaited = self.outbox.as_ref().is_some_and(|outbox| outbox.answered(number));
+                if !is_awaited {
+                    self.tally.count(Event::StrayReply);
+                }
+            }
+            Incoming::Nothing => self.tally.count(Event::StrayReply),
         }
         true
     }
@@ -321,9 +331,10 @@ impl<P: Platform> Connection<P> {
         let (volume, known) = (&self.server.volume, self.callers.get(caller));
         let speaker = (self.origin.party(), known.uid());
         let now_ns = volume.engine().platform().now().0;
+        let outbox = self.outbox.get_or_insert_default();
         let mut draft = self.batch.draft(call.xid);
         let mut compound =
-            Compound::new(service, speaker, now_ns, (bytes, arrived), data_bytes_max.min(wanted), &mut draft);
+            Compound::new((service, outbox), speaker, now_ns, (bytes, arrived), data_bytes_max.min(wanted), &mut draft);
         if compound.try_answer(volume, &known.caller, bytes, &mut draft) {
             let status = self.batch.end(draft);
             self.tally.ended(status);
@@ -433,6 +444,15 @@ impl<P: Platform> Connection<P> {
         }
     }
 
+    /// Hands out this server's calls to the client.
+    fn call_client(&mut self, cx: &Context<'_>) {
+        let Some(outbox) = &self.outbox else { return };
+        for record in outbox.take(cx.waker()) {
+            self.batch.begin();
+            self.batch.record(record.into());
+        }
+    }
+
     fn ended(&mut self, status: Status, charge: u64) {
         self.charged_bytes -= charge;
         self.tally.ended(status);
@@ -481,6 +501,7 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
             }
         }
         self.finish_calls(cx);
+        self.call_client(cx);
         self.tally.add_to(&self.server.calls);
         self.share_with_others(cx);
         if self.batch.len() == 0 {

@@ -207,6 +207,13 @@ pub(crate) struct Task<'a, P: Platform> {
     pub(crate) before: Before,
 }
 
+impl<P: Platform> Task<'_, P> {
+    /// The same operations once more.
+    pub(crate) fn same(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
 impl<P: Platform> Operations<P> for Task<'_, P> {
     fn volume(&self) -> &Volume<P> {
         self.volume

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use afflux_frontend::{Peer, Recording};
-use afflux_volume::{Client, KnobId, Platform, Volume, WhichKnob};
+use afflux_volume::{Client, HolderId, KnobId, Platform, Volume, WhichKnob};
 
 use crate::calls::{Calls, Event};
 use crate::connection::Connection;
@@ -19,6 +19,7 @@ use crate::v3::kept_replies::{KeptReplies, ReplyWords};
 use crate::v3::mount::Mounts;
 use crate::v3::reply_cache::ReplyCache;
 use crate::v4::Service;
+use crate::v4::grace::ClientList;
 use crate::wire::admission::Admission;
 use crate::wire::callers::Callers;
 use crate::wire::client_share::Clients;
@@ -87,16 +88,23 @@ impl<P: Platform> Server<P> {
         self.places.get_or_init(|| places);
     }
 
-    /// Offers versions 4.1 and 4.2 beside version 3. To be called once, after [`Server::name_places`] and before the first
+    /// Offers versions 4.1 and 4.2 beside version 3. An earlier server has left the names of its clients, and the list is
+    /// for a later one. To be called once, after [`Server::name_places`] and before the first
     /// connection.
-    pub fn offer_version_4(&self) {
+    pub fn offer_version_4(&self, left: Vec<u64>, list: Option<Arc<dyn ClientList>>) {
         let places = self.places.get().map(Places::named_paths).unwrap_or_default();
-        self.version_4.get_or_init(|| Arc::new(Service::new(&self.volume, &places)));
+        self.version_4.get_or_init(|| Arc::new(Service::new(&self.volume, &places, left, list)));
     }
 
     /// Numbers of clients, sessions and opens of version 4; none if it is not offered.
     pub fn held_by_version_4(&self) -> Option<(usize, usize, usize)> {
         self.version_4.get().map(|service| service.held())
+    }
+
+    /// Ends the client of version 4 that is this holder of locks, as if it were dead. False if there is none.
+    pub fn end_holder(&self, holder: HolderId) -> bool {
+        let now_ns = self.volume.engine().platform().now().0;
+        self.version_4.get().is_some_and(|service| service.end_holder(holder, now_ns))
     }
 
     /// From now on, answers the peers that `admission` allows; open connections follow with their next call. Calls that

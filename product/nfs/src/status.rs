@@ -42,6 +42,7 @@ statuses! {
     NotPermitted 1 "nfserr_perm";
     NotFound 2 "nfserr_noent";
     Io 5 "nfserr_io";
+    PastEnd 6 "nfserr_nxio";
     Denied 13 "nfserr_acces";
     Exists 17 "nfserr_exist";
     CrossDevice 18 "nfserr_xdev";
@@ -65,6 +66,7 @@ statuses! {
     BadType 10007 "nfserr_badtype";
     Jukebox 10008 "nfserr_jukebox";
     Same 10009 "nfserr_same";
+    LockDenied 10010 "nfserr_denied";
     Locked 10012 "nfserr_locked";
     Grace 10013 "nfserr_grace";
     ShareDenied 10015 "nfserr_share_denied";
@@ -86,6 +88,7 @@ statuses! {
     BadCharacter 10040 "nfserr_badchar";
     BadName 10041 "nfserr_badname";
     OperationIllegal 10044 "nfserr_op_illegal";
+    Deadlock 10045 "nfserr_deadlock";
     BadSession 10052 "nfserr_badsession";
     BadSlot 10053 "nfserr_badslot";
     CompleteAlready 10054 "nfserr_complete_already";
@@ -102,6 +105,7 @@ statuses! {
     BadHighSlot 10077 "nfserr_bad_high_slot";
     NotOnlyOperation 10081 "nfserr_not_only_op";
     WrongType 10083 "nfserr_wrong_type";
+    UnionNotSupported 10090 "nfserr_union_notsupp";
 }
 
 impl From<&VolumeError> for Status {

@@ -126,7 +126,7 @@ fn read_write_and_commit_of_a_compound_allocate_nothing() {
     let _alone = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     IS_CLIENT.set(true);
     let world = World::new();
-    world.server.offer_version_4();
+    world.server.offer_version_4(Vec::new(), None);
     let mut session = Session::begin(Client::connect(world.serve()).unwrap(), b"test", 2).unwrap();
     let (stateid, file) = opened(&mut session);
     session.keeps = false;

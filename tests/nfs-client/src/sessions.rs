@@ -10,6 +10,9 @@ use crate::wire::{Fields, Malformed, Results};
 /// NFS version 4: program and version.
 pub const NFS_4: (u32, u32) = (100_003, 4);
 
+/// The program by which servers call this client.
+pub const CALLBACK_PROGRAM: u32 = 0x4000_0000;
+
 /// A stateid: its sequence number and its other bytes.
 pub type Stateid = (u32, [u8; 12]);
 
@@ -112,6 +115,25 @@ impl Compound {
         })
     }
 
+    /// OPEN of the current file, which the client had open before the server's last end.
+    #[must_use]
+    pub fn reclaim_open(self, (access, deny): (u32, u32), owner: &[u8]) -> Self {
+        const NO_DELEGATION: u32 = 0;
+        self.operation(18, |fields| {
+            let fields = fields.u32(0).u32(access).u32(deny).u64(0).opaque(owner).u32(0);
+            fields.u32(1).u32(NO_DELEGATION)
+        })
+    }
+
+    /// LOCK by a new owner of bytes that it had locked before the server's last end.
+    #[must_use]
+    pub fn reclaim_lock(self, kind: u32, (offset, len): (u64, u64), open: Stateid, owner: &[u8]) -> Self {
+        self.operation(12, |fields| {
+            let fields = fields.u32(kind).u32(1).u64(offset).u64(len).u32(1).u32(0);
+            write_stateid(fields, open).u32(0).u64(0).opaque(owner)
+        })
+    }
+
     /// CLOSE.
     #[must_use]
     pub fn close(self, stateid: Stateid) -> Self {
@@ -122,6 +144,45 @@ impl Compound {
     #[must_use]
     pub fn downgrade(self, stateid: Stateid, access: u32, deny: u32) -> Self {
         self.operation(21, |fields| write_stateid(fields, stateid).u32(0).u32(access).u32(deny))
+    }
+
+    /// LOCK of bytes by a new owner, with its open. Kinds: 1 shared, 2 exclusive, 3 and 4 for a program that waits.
+    #[must_use]
+    pub fn lock(self, kind: u32, (offset, len): (u64, u64), open: Stateid, owner: &[u8]) -> Self {
+        self.operation(12, |fields| {
+            let fields = fields.u32(kind).u32(0).u64(offset).u64(len).u32(1).u32(0);
+            write_stateid(fields, open).u32(0).u64(0).opaque(owner)
+        })
+    }
+
+    /// LOCK of more bytes by an owner that has some.
+    #[must_use]
+    pub fn lock_more(self, kind: u32, (offset, len): (u64, u64), stateid: Stateid) -> Self {
+        self.operation(12, |fields| write_stateid(fields.u32(kind).u32(0).u64(offset).u64(len).u32(0), stateid).u32(0))
+    }
+
+    /// LOCKT.
+    #[must_use]
+    pub fn test_lock(self, kind: u32, (offset, len): (u64, u64), owner: &[u8]) -> Self {
+        self.operation(13, |fields| fields.u32(kind).u64(offset).u64(len).u64(0).opaque(owner))
+    }
+
+    /// LOCKU.
+    #[must_use]
+    pub fn unlock(self, (offset, len): (u64, u64), stateid: Stateid) -> Self {
+        self.operation(14, |fields| write_stateid(fields.u32(1).u32(0), stateid).u64(offset).u64(len))
+    }
+
+    /// FREE_STATEID.
+    #[must_use]
+    pub fn free(self, stateid: Stateid) -> Self {
+        self.operation(45, |fields| write_stateid(fields, stateid))
+    }
+
+    /// TEST_STATEID of one.
+    #[must_use]
+    pub fn test_stateid(self, stateid: Stateid) -> Self {
+        self.operation(55, |fields| write_stateid(fields.u32(1), stateid))
     }
 
     /// READ.
@@ -199,13 +260,31 @@ impl Compound {
     /// CREATE_SESSION.
     #[must_use]
     pub fn create_session(self, client: u64, sequence: u32, operations_max: u32, slots: u32) -> Self {
+        self.create_session_with(client, sequence, operations_max, (slots, 0))
+    }
+
+    /// As [`Compound::create_session`], with flags; 2 asks for a back channel.
+    #[must_use]
+    pub fn create_session_with(
+        self,
+        client: u64,
+        sequence: u32,
+        operations_max: u32,
+        (slots, flags): (u32, u32),
+    ) -> Self {
         self.operation(43, |fields| {
-            let fields = fields.u64(client).u32(sequence).u32(0);
+            let fields = fields.u64(client).u32(sequence).u32(flags);
             let channel = |fields: Fields, operations: u32| {
                 fields.u32(0).u32(1 << 21).u32(1 << 21).u32(4096).u32(operations).u32(slots).u32(0)
             };
-            channel(channel(fields, operations_max), 8).u32(0).u32(1).u32(0)
+            channel(channel(fields, operations_max), 8).u32(CALLBACK_PROGRAM).u32(1).u32(0)
         })
+    }
+
+    /// These operations, and then others.
+    #[must_use]
+    pub fn followed_by(self, others: &Self) -> Self {
+        Self { fields: self.fields.fixed(&others.fields.0), count: self.count + others.count }
     }
 
     /// The arguments of the call, for a minor version.
@@ -368,7 +447,18 @@ impl Session {
     ///
     /// # Errors
     /// As [`Client::call`], and the status of the first failure.
-    pub fn begin(mut client: Client, owner: &[u8], minor: u32) -> Result<Self, Error> {
+    pub fn begin(client: Client, owner: &[u8], minor: u32) -> Result<Self, Error> {
+        let mut session = Self::begin_reclaiming(client, owner, minor)?;
+        let complete = session.call(Compound::default().reclaim_complete())?;
+        expect(&complete, "RECLAIM_COMPLETE")?;
+        Ok(session)
+    }
+
+    /// As [`Session::begin`], for a client that has not said yet what it had before the server's last end.
+    ///
+    /// # Errors
+    /// As [`Session::begin`].
+    pub fn begin_reclaiming(mut client: Client, owner: &[u8], minor: u32) -> Result<Self, Error> {
         let known = compound(&mut client, minor, &Compound::default().exchange_id(owner, *b"verifier", 0))?;
         let mut reader = expect(&known, "EXCHANGE_ID")?;
         reader.next_result()?;
@@ -378,10 +468,7 @@ impl Session {
         let mut reader = expect(&made, "CREATE_SESSION")?;
         reader.next_result()?;
         let id = reader.0.fixed()?;
-        let mut session = Self { client, number, id, sequence: 0, keeps: true, minor };
-        let complete = session.call(Compound::default().reclaim_complete())?;
-        expect(&complete, "RECLAIM_COMPLETE")?;
-        Ok(session)
+        Ok(Self { client, number, id, sequence: 0, keeps: true, minor })
     }
 
     /// Carries out operations on the first slot. The SEQUENCE before them is this function's.
@@ -399,9 +486,7 @@ impl Session {
     /// As [`Client::call`].
     pub fn again(&mut self, operations: Compound) -> Result<Outcome, Error> {
         let first = Compound::default().sequence(self.id, self.sequence, 0, self.keeps);
-        let fields = first.fields.fixed(&operations.fields.0);
-        let whole = Compound { fields, count: first.count + operations.count };
-        compound(&mut self.client, self.minor, &whole)
+        compound(&mut self.client, self.minor, &first.followed_by(&operations))
     }
 
     /// Carries out operations that all succeed. Returns their results behind the SEQUENCE's.

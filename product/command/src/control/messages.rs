@@ -32,6 +32,8 @@ pub(crate) enum Request {
     },
     /// Write everything that is dirty now.
     Drain,
+    /// End a client that holds locks, by its number or its address.
+    Unlock { client: String },
     /// Report clients' calls from now on, until the connection closes or the time is over.
     Record {
         /// Only for this time.
@@ -88,6 +90,8 @@ pub(crate) enum Reply {
     Progress(Progress),
     /// A drain has ended.
     Drained(Drained),
+    /// Answer to `Unlock`: the clients that were ended, and what they had.
+    Unlocked { clients: Vec<LockerGauges> },
     /// Events. Sent once at the beginning, and at least once a second.
     Events {
         /// In order.
@@ -473,7 +477,24 @@ gauges! {
         calls: BTreeMap<String, u64> = Word "calls" "" "" "" "Numbers of calls of each procedure, of refusals (`rpc_auth_tooweak`: the peer is not admitted), and of each status other than OK.";
         #[serde(default)]
         clients: BTreeMap<String, PeerGauges> = Word "clients" "" "" "" "Clients with open connections, by address: `connections`, `received_bytes`, `sent_bytes`.";
+        #[serde(default)]
+        lockers: Vec<LockerGauges> = Word "lockers" "" "" "" "Clients and mounts that hold locks or wait for some: `number` (for `afflux unlock`), `name`, locked `ranges`, open files that they deny to others (`denying`), programs that wait (`waiting`).";
     } own {}
+}
+
+/// The locks of a client, or of the programs on a mount.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct LockerGauges {
+    /// Its number, for `afflux unlock`.
+    pub(crate) number: u64,
+    /// Its address or user, and its own name.
+    pub(crate) name: String,
+    /// Ranges of bytes that it has locked.
+    pub(crate) ranges: u64,
+    /// Its open files that others may not read, or not write.
+    pub(crate) denying: u64,
+    /// Its programs that wait for a lock.
+    pub(crate) waiting: u64,
 }
 
 /// Traffic of a client over its open connections.

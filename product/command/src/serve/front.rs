@@ -32,6 +32,7 @@ use rustix::process::geteuid;
 use tracing::{info, warn};
 
 use super::exports::Export;
+use super::kept_clients;
 use super::kept_mount::{Taken, unmounter};
 use super::listening::{self, cannot_listen, limits, report_refused};
 use super::own_clients;
@@ -151,7 +152,11 @@ impl WantedFront {
             return Err(Failure::wrong_use("--mount takes one directory"));
         }
         let point = MountPoint::at(point).map_err(|error| Failure::failed(output::shown(error)))?;
-        Ok(Self { nfs: true, is_kept, ..Self::mount(point, settings)? })
+        let mut front = Self { nfs: true, is_kept, ..Self::mount(point, settings)? };
+        if let Some(mount) = &mut front.mount {
+            mount.options.shares_locks = version == NfsVersion::V4;
+        }
+        Ok(front)
     }
 
     /// A mount alone.
@@ -177,6 +182,7 @@ impl WantedFront {
             acts_as_callers: false,
             kernel_cache: settings.mount.kernel_cache,
             sole: settings.mount.sole || over_itself,
+            shares_locks: false,
         };
         let is_of_host = directory.is_some();
         Ok(Self { nfs: false, version: settings.nfs, is_kept, mount: Some(WantedMount { point, options, is_of_host }) })
@@ -315,7 +321,7 @@ impl PreparedFront {
         volume: &Arc<Volume<LinuxPlatform>>,
         rules: Rules,
         tree: OfTree,
-        exports: &[Export],
+        (exports, clients): (&[Export], Option<PathBuf>),
     ) -> Outcome<Front> {
         let mut front = Front { nfs: None, mount: None };
         if let Some((listener, listen)) = self.nfs {
@@ -331,7 +337,8 @@ impl PreparedFront {
             let server = Server::keeping(Arc::clone(volume), rules.into(), replies);
             server.name_places(places(exports));
             if self.version == NfsVersion::V4 {
-                server.offer_version_4();
+                let (left, list) = kept_clients::taken(clients);
+                server.offer_version_4(left, list);
             }
             let machines = Arc::clone(&server);
             let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;

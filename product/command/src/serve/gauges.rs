@@ -11,8 +11,11 @@ use afflux_engine::trace::{Event, Traced};
 use afflux_engine::{AccountOwner, Backing, Client, Delayed, Operation, PauseStatus, Waiter};
 use afflux_frontend::{RecordedCall, RecordedOperation};
 use afflux_linux::{HostFile, PeerCounts};
+use afflux_volume::HeldBy;
 
-use crate::control::messages::{DelayGauges, FigureGauge, Happened, PauseGauges, PeerGauges, TraceEvent, WaiterGauges};
+use crate::control::messages::{
+    DelayGauges, FigureGauge, Happened, LockerGauges, PauseGauges, PeerGauges, TraceEvent, WaiterGauges,
+};
 
 /// The path of a file on the host, if it has one.
 pub(super) fn name(file: &Backing) -> String {
@@ -130,4 +133,14 @@ fn operation_fields(operation: Operation) -> (String, u64, u64) {
         Operation::Reserve { offset, len } => ("reserve", offset, len),
     };
     (name.to_owned(), offset, bytes)
+}
+
+pub(super) fn locker(held: HeldBy) -> LockerGauges {
+    LockerGauges {
+        number: held.holder.0,
+        name: held.name,
+        ranges: held.ranges as u64,
+        denying: held.denying as u64,
+        waiting: held.waiting as u64,
+    }
 }

@@ -15,7 +15,7 @@ use afflux_engine::settings::{KnobError, KnobId, did_you_mean};
 use afflux_engine::trace::Traced;
 use afflux_engine::{AccountOwner, DeviceId, DeviceStatus, Engine, File, Platform};
 use afflux_linux::{ArenaFile, LinuxPlatform};
-use afflux_volume::Volume;
+use afflux_volume::{HeldBy, Volume};
 use tracing::info;
 
 use super::exports::Export;
@@ -23,7 +23,8 @@ use super::front::Front;
 use super::{device_label, event_stream, gauges, in_force};
 use crate::control::listener::Responder;
 use crate::control::messages::{
-    CacheGauges, DeviceGauges, Drained, NfsGauges, Progress, Reply, Report, Request, Served, StoreGauges, Unwritten,
+    CacheGauges, DeviceGauges, Drained, LockerGauges, NfsGauges, Progress, Reply, Report, Request, Served, StoreGauges,
+    Unwritten,
 };
 use afflux_report::output::shown;
 
@@ -150,7 +151,32 @@ impl Running {
             sent_bytes: counts.bytes_out,
             calls,
             clients: nfs.handle.peers().into_iter().map(gauges::peer).collect(),
+            lockers: self.volume.locks().held().into_iter().map(gauges::locker).collect(),
         }
+    }
+
+    /// Ends the clients with this number or this address.
+    fn unlock(&self, client: &str) -> Result<Vec<LockerGauges>, String> {
+        let lockers = self.volume.locks().held();
+        let is_meant = |it: &&HeldBy| it.holder.0.to_string() == client || address_of(&it.name) == client;
+        let meant: Vec<&HeldBy> = lockers.iter().filter(is_meant).collect();
+        if meant.is_empty() {
+            let known: Vec<String> =
+                lockers.iter().map(|it| format!("{} ({})", it.holder.0, shown(&it.name))).collect();
+            let known =
+                if known.is_empty() { "nobody has".to_owned() } else { format!("these have: {}", known.join("; ")) };
+            return Err(format!("no client '{}' has locks; {known}", shown(client)));
+        }
+        let nfs = self.front.nfs();
+        let is_ended = |it: &&&HeldBy| nfs.is_some_and(|nfs| nfs.server.end_holder(it.holder));
+        let ended: Vec<LockerGauges> = meant.iter().filter(is_ended).map(|it| gauges::locker((*it).clone())).collect();
+        ended.iter().for_each(|it| {
+            info!("ended client {} ({}), as requested on the control socket", it.number, shown(&it.name))
+        });
+        if ended.is_empty() {
+            return Err(format!("'{}' are no client: end the program that has the lock", shown(&meant[0].name)));
+        }
+        Ok(ended)
     }
 
     fn device_gauges(&self, status: &DeviceStatus) -> DeviceGauges {
@@ -359,6 +385,11 @@ impl Running {
     }
 }
 
+/// The address or user in the name of a client with locks.
+fn address_of(name: &str) -> &str {
+    name.split_once(", ").map_or(name, |(address, _)| address)
+}
+
 fn name(file: &File) -> String {
     gauges::name(file.backing())
 }
@@ -387,6 +418,10 @@ impl Responder for Running {
                 heard?;
                 send(Reply::Drained(drained))
             }
+            Request::Unlock { client } => match self.unlock(&client) {
+                Ok(clients) => send(Reply::Unlocked { clients }),
+                Err(reason) => send(Reply::Refused { reason, wrong_use: true }),
+            },
             Request::Record { lasting_ns } => self.record(lasting_ns, send),
             Request::Trace { device, lasting_ns, only } => self.trace(device.as_deref(), lasting_ns, &only, send),
         }

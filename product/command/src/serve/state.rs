@@ -62,6 +62,11 @@ impl StateDirectory {
         self.directory.as_ref().map(|directory| directory.join("write-verifier"))
     }
 
+    /// The clients of NFS version 4 that may have open files and locks.
+    pub(super) fn clients_path(&self) -> Option<PathBuf> {
+        self.directory.as_ref().map(|directory| directory.join("nfs-clients"))
+    }
+
     /// The note of the last writer of a volume in a store.
     #[cfg(feature = "object")]
     pub(super) fn last_writer_path(&self, volume: u128) -> Option<PathBuf> {

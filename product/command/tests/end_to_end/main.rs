@@ -24,6 +24,7 @@ mod kept_by_systemd;
 mod kept_mounts;
 mod kills;
 mod live;
+mod locks;
 mod manual;
 mod memory;
 mod mount_attacks;

@@ -5,7 +5,9 @@ use std::task::{Context, Poll, Waker};
 
 use futures_util::future::{pending, poll_fn};
 
-use super::{Ended, Interrupts};
+use super::{Ended, Interrupts, Requester};
+
+const PROGRAM: Requester = Requester { thread: 0, expects_interrupts: false };
 
 fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
     pin!(future).poll(&mut Context::from_waker(Waker::noop()))
@@ -15,7 +17,7 @@ fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
 fn a_call_that_waits_answers_its_interrupt_itself() {
     let interrupts = Interrupts::default();
     let mut never = pin!(pending::<()>());
-    let mut call = pin!(interrupts.run(1, 0, never.as_mut()));
+    let mut call = pin!(interrupts.run(1, PROGRAM, never.as_mut()));
     let mut cx = Context::from_waker(Waker::noop());
     assert_eq!(call.as_mut().poll(&mut cx), Poll::Pending);
     assert!(!interrupts.interrupt(1), "the call answers");
@@ -32,18 +34,18 @@ fn a_call_whose_thread_is_inside_it_is_answered_by_the_interrupter_once() {
         assert!(!interrupts.interrupt(1), "it is answered once");
         Poll::Ready("made")
     });
-    assert_eq!(poll(interrupts.run(1, 0, pin!(stuck))), Poll::Ready(Ended::Late(Some("made"))));
+    assert_eq!(poll(interrupts.run(1, PROGRAM, pin!(stuck))), Poll::Ready(Ended::Late(Some("made"))));
     let stuck = poll_fn(|_| {
         assert!(interrupts.interrupt(2));
         Poll::<()>::Pending
     });
-    assert_eq!(poll(interrupts.run(2, 0, pin!(stuck))), Poll::Ready(Ended::Late(None)), "it is given up");
+    assert_eq!(poll(interrupts.run(2, PROGRAM, pin!(stuck))), Poll::Ready(Ended::Late(None)), "it is given up");
 }
 
 #[test]
 fn a_call_that_has_ended_is_not_interrupted() {
     let interrupts = Interrupts::default();
-    assert_eq!(poll(interrupts.run(1, 0, pin!(async { 7 }))), Poll::Ready(Ended::Itself(7)));
+    assert_eq!(poll(interrupts.run(1, PROGRAM, pin!(async { 7 }))), Poll::Ready(Ended::Itself(7)));
     assert!(!interrupts.interrupt(1));
     assert_eq!(interrupts.len(), 0);
 }

@@ -21,7 +21,7 @@ use crate::limits::DATA_BYTES_MAX;
 use crate::mount::{Mount, Outcome};
 use crate::nodes::Stamp;
 use crate::open_files::OpenFile;
-use crate::operations::acting;
+use crate::operations::{acting, locks};
 use crate::reply::{Answer, Errno};
 use crate::request::{Extent, Header};
 use crate::wire::Put;
@@ -34,10 +34,14 @@ pub(super) fn open_out(into: &mut impl Put, fh: u64, open_flags: u32) {
 }
 
 /// The flags of a file of which the kernel keeps no bytes.
-pub(super) fn direct(flags: u32) -> u32 {
-    // A file that is open for reading alone has no errors of writes to tell at its close.
-    let flush = if flags & o::ACCMODE == o::RDONLY { flag::NOFLUSH } else { 0 };
+pub(super) fn direct<P: Platform>(on: &Mount<P>, flags: u32) -> u32 {
+    let flush = if flags & o::ACCMODE == o::RDONLY { no_flush(on) } else { 0 };
     flag::DIRECT_IO | flag::PARALLEL_DIRECT_WRITES | flush
+}
+
+/// A file that is open for reading alone has no errors of writes to tell at its close. But the close ends locks.
+fn no_flush<P: Platform>(on: &Mount<P>) -> u32 {
+    if on.locker.is_some() { 0 } else { flag::NOFLUSH }
 }
 
 /// Whether the kernel keeps the bytes that it reads through this open.
@@ -54,10 +58,11 @@ fn opened<P: Platform>(
     attributes: Option<&Attributes>,
 ) -> Outcome {
     let fh = on.open(header, header.node, on.volume.hold(inode)?)?;
+    locks::share(on, fh, inode, flags)?;
     let open_flags = match attributes.map(|attributes| on.known().note_opened(header.node, Stamp::of(attributes))) {
-        Some(true) => flag::KEEP_CACHE | flag::NOFLUSH,
-        Some(false) => flag::NOFLUSH,
-        None => direct(flags),
+        Some(true) => flag::KEEP_CACHE | no_flush(on),
+        Some(false) => no_flush(on),
+        None => direct(on, flags),
     };
     let mut answer = Answer::empty();
     answer.granted.file = Some(fh);

@@ -9,6 +9,7 @@ mod acting;
 mod attributes;
 mod data;
 mod listing;
+mod locks;
 mod names;
 mod repeated;
 mod xattrs;
@@ -29,11 +30,17 @@ pub(crate) fn at_once<P: Platform>(on: &Mount<P>, header: &Header, operation: &O
         Operation::Read(extent) => data::try_read(on, extent),
         Operation::Write { extent, data, append, .. } => data::try_write(on, extent, data, append),
         Operation::GetXattr { name, .. } => xattrs::try_get(on, header, name),
-        Operation::Flush { fh } => data::try_flush(on, fh),
-        Operation::Release { fh } => {
+        Operation::Flush { fh, owner } => {
+            locks::flush(on, fh, owner);
+            data::try_flush(on, fh)
+        }
+        Operation::Release { fh, owner } => {
+            locks::release(on, fh, owner);
             on.close(fh);
             Some(Ok(Answer::empty()))
         }
+        Operation::TestLock(locking) => Some(locks::test(on, &locking)),
+        Operation::Lock { locking, waits } => locks::try_lock(on, &locking, waits),
         Operation::Destroy => Some(Ok(Answer::empty())),
         Operation::InputOutputControl => Some(Err(Errno::NO_TERMINAL)),
         // The kernel does without them: it decides about permissions itself.
@@ -76,7 +83,8 @@ pub(crate) async fn carry_out<P: Platform>(
         Operation::GetXattr { size, name } => xattrs::get(on, header, size, name).await,
         Operation::ListXattrs { size } => xattrs::list(on, header, size).await,
         Operation::RemoveXattr { name } => xattrs::remove(on, header, name).await,
-        Operation::Flush { fh } => data::flush(on, fh).await,
+        Operation::Flush { fh, .. } => data::flush(on, fh).await,
+        Operation::Lock { locking, .. } => locks::lock(on, &locking).await,
         Operation::Sync { fh, data_only } => data::sync(on, header, fh, data_only).await,
         Operation::SyncDirectory { fh } => data::sync_directory(on, fh).await,
         Operation::List { extent, with_attributes } => {

@@ -16,7 +16,7 @@ use afflux_volume::{
 use crate::abi::{kind, o};
 use crate::mount::{Mount, Outcome};
 use crate::operations::acting::Acting;
-use crate::operations::{data, repeated};
+use crate::operations::{data, locks, repeated};
 use crate::reply::{self, Answer, Errno, device_parts};
 use crate::request::{Header, Mode};
 
@@ -214,11 +214,13 @@ fn created<P: Platform>(
     if is_new {
         on.note_made(node);
     }
+    let inode = Arc::clone(&file);
     // Without an answer the file does not count as looked up.
     let fh = on.open(header, node, file).inspect_err(|_| on.known().forget(node, 1))?;
+    locks::share(on, fh, &inode, flags).inspect_err(|_| on.known().forget(node, 1))?;
     answer.granted.file = Some(fh);
     note_changed(on, &[header.node, node]);
-    data::open_out(&mut answer.head, fh, data::direct(flags));
+    data::open_out(&mut answer.head, fh, data::direct(on, flags));
     Ok(answer)
 }
 

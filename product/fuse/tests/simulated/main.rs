@@ -9,6 +9,7 @@ mod failing;
 mod fairness;
 mod kept;
 mod kernel;
+mod locks;
 mod names;
 mod nodes;
 mod notices;

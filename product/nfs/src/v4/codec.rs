@@ -5,6 +5,7 @@
 //! Invariants: an operation is read when its turn comes, and reading allocates nothing. Names, owners and data stay in
 //! the record, and operations hold their places there ([`Field`]). A list is bounded by the record that it is in.
 
+use super::back_channel::Calling;
 use super::state::clients::OWNER_BYTES_MAX;
 use super::state::sessions::{Channel, SessionId};
 use super::state::stateids::Stateid;
@@ -101,6 +102,38 @@ pub(super) struct SessionArguments {
     pub(super) flags: u32,
     pub(super) fore: Channel,
     pub(super) back: Channel,
+    /// None if the client takes no credential that this server has.
+    pub(super) calling: Option<Calling>,
+}
+
+/// The lock of LOCK, LOCKT and LOCKU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LockArguments {
+    pub(super) is_exclusive: bool,
+    /// The client's program waits for it.
+    pub(super) waits: bool,
+    pub(super) offset: u64,
+    pub(super) len: u64,
+}
+
+/// The owner of a LOCK.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Locker {
+    /// A new one, with its open.
+    New { open: Stateid, owner: Field },
+    /// One that has a lock of the file already.
+    Known(Stateid),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CopyArguments {
+    pub(super) from: Stateid,
+    pub(super) to: Stateid,
+    pub(super) from_offset: u64,
+    pub(super) to_offset: u64,
+    /// 0 means all to the end.
+    pub(super) count: u64,
+    pub(super) is_between_servers: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +162,20 @@ pub(super) enum Operation {
     GetAttributes(Bitmap),
     GetHandle,
     Link(Field),
+    Lock {
+        lock: LockArguments,
+        reclaims: bool,
+        locker: Locker,
+    },
+    TestLock {
+        lock: LockArguments,
+        owner: Field,
+    },
+    Unlock {
+        stateid: Stateid,
+        offset: u64,
+        len: u64,
+    },
     Lookup(Field),
     LookupParent,
     Verify {
@@ -171,7 +218,7 @@ pub(super) enum Operation {
         stability: u32,
         data: Field,
     },
-    BackChannel,
+    BackChannel(Option<Calling>),
     Bind {
         session: SessionId,
         direction: u32,
@@ -189,6 +236,22 @@ pub(super) enum Operation {
     DestroyClient(u64),
     ReclaimComplete {
         one_file_system: bool,
+    },
+    Allocate {
+        stateid: Stateid,
+        offset: u64,
+        len: u64,
+    },
+    Deallocate {
+        stateid: Stateid,
+        offset: u64,
+        len: u64,
+    },
+    Copy(CopyArguments),
+    Seek {
+        stateid: Stateid,
+        offset: u64,
+        what: u32,
     },
     /// An operation that this server does not have.
     Unsupported,
@@ -280,6 +343,21 @@ impl Fields<'_> {
             9 => Operation::GetAttributes(bitmap(&mut self.reader)?),
             10 => Operation::GetHandle,
             11 => Operation::Link(self.counted()?),
+            12 => {
+                let (kind, reclaims) = (self.lock_kind()?, self.reader.bool("reclaim")?);
+                let lock = self.lock(kind)?;
+                Operation::Lock { lock, reclaims, locker: self.locker()? }
+            }
+            13 => {
+                let kind = self.lock_kind()?;
+                let lock = self.lock(kind)?;
+                let _client = self.reader.u64()?;
+                Operation::TestLock { lock, owner: self.reader.opaque_place(OWNER_BYTES_MAX)?.into() }
+            }
+            14 => {
+                let (_kind, _sequence) = (self.lock_kind()?, self.reader.u32()?);
+                Operation::Unlock { stateid: self.stateid()?, offset: self.reader.u64()?, len: self.reader.u64()? }
+            }
             15 => Operation::Lookup(self.counted()?),
             16 => Operation::LookupParent,
             17 => Operation::Verify { values: self.values()?, are_same: false },
@@ -307,7 +385,7 @@ impl Fields<'_> {
                 stability: self.one_of("stable_how4", 2)?,
                 data: self.counted()?,
             },
-            40 => self.back_channel()?,
+            40 => Operation::BackChannel(self.calling()?),
             41 => {
                 let session = self.reader.fixed()?;
                 let direction = self.reader.u32()?;
@@ -329,8 +407,23 @@ impl Fields<'_> {
             55 => self.stateids()?,
             57 => Operation::DestroyClient(self.reader.u64()?),
             58 => Operation::ReclaimComplete { one_file_system: self.reader.bool("rca_one_fs")? },
+            59 => Operation::Allocate { stateid: self.stateid()?, offset: self.reader.u64()?, len: self.reader.u64()? },
+            60 => Operation::Copy(self.copy()?),
+            62 => {
+                Operation::Deallocate { stateid: self.stateid()?, offset: self.reader.u64()?, len: self.reader.u64()? }
+            }
+            69 => Operation::Seek { stateid: self.stateid()?, offset: self.reader.u64()?, what: self.reader.u32()? },
             _ => Operation::Unsupported,
         })
+    }
+
+    fn copy(&mut self) -> Result<CopyArguments, XdrError> {
+        let (from, to) = (self.stateid()?, self.stateid()?);
+        let (from_offset, to_offset, count) = (self.reader.u64()?, self.reader.u64()?, self.reader.u64()?);
+        let (_in_order, _waits) = (self.reader.bool("ca_consecutive")?, self.reader.bool("ca_synchronous")?);
+        // Where the source is on another server, its places do not matter, nor what comes after them.
+        let is_between_servers = self.reader.u32()? > 0;
+        Ok(CopyArguments { from, to, from_offset, to_offset, count, is_between_servers })
     }
 
     /// A counted run of bytes, limited here only by the record; its use may have a lower limit.
@@ -408,6 +501,31 @@ impl Fields<'_> {
         })
     }
 
+    fn lock_kind(&mut self) -> Result<u32, XdrError> {
+        match self.reader.u32()? {
+            kind @ 1..=4 => Ok(kind),
+            value => Err(XdrError::Value { field: "nfs_lock_type4", value }),
+        }
+    }
+
+    /// Kinds are reading and writing, and then the same for a program that waits.
+    fn lock(&mut self, kind: u32) -> Result<LockArguments, XdrError> {
+        let (offset, len) = (self.reader.u64()?, self.reader.u64()?);
+        Ok(LockArguments { is_exclusive: kind.is_multiple_of(2), waits: kind > 2, offset, len })
+    }
+
+    fn locker(&mut self) -> Result<Locker, XdrError> {
+        if !self.reader.bool("new_lock_owner")? {
+            let stateid = self.stateid()?;
+            let _sequence = self.reader.u32()?;
+            return Ok(Locker::Known(stateid));
+        }
+        let _sequence = self.reader.u32()?;
+        let open = self.stateid()?;
+        let (_sequence, _client) = (self.reader.u32()?, self.reader.u64()?);
+        Ok(Locker::New { open, owner: self.reader.opaque_place(OWNER_BYTES_MAX)?.into() })
+    }
+
     fn list(&mut self) -> Result<ListArguments, XdrError> {
         Ok(ListArguments {
             cookie: self.reader.u64()?,
@@ -459,17 +577,20 @@ impl Fields<'_> {
     fn session(&mut self) -> Result<SessionArguments, XdrError> {
         let (client, sequence, flags) = (self.reader.u64()?, self.reader.u32()?, self.reader.u32()?);
         let (fore, back) = (self.channel()?, self.channel()?);
-        let _program = self.reader.u32()?;
-        self.callback_security()?;
-        Ok(SessionArguments { client, sequence, flags, fore, back })
+        let calling = self.calling()?;
+        Ok(SessionArguments { client, sequence, flags, fore, back, calling })
     }
 
-    /// How the client wants to be called; this server calls nobody yet.
-    fn callback_security(&mut self) -> Result<(), XdrError> {
+    /// How the client wants to be called: its program, and the first of its credentials that this server has.
+    fn calling(&mut self) -> Result<Option<Calling>, XdrError> {
         const GSS: u32 = 6;
+        let program = self.reader.u32()?;
+        let mut calling = None;
         for _ in 0..self.reader.u32()? {
             match self.reader.u32()? {
-                0 => {}
+                0 => {
+                    calling.get_or_insert(Calling { program, names_user: false });
+                }
                 1 => {
                     let _stamp = self.reader.u32()?;
                     let _machine = self.counted()?;
@@ -477,6 +598,7 @@ impl Fields<'_> {
                     for _ in 0..self.reader.u32()? {
                         self.reader.u32()?;
                     }
+                    calling.get_or_insert(Calling { program, names_user: true });
                 }
                 GSS => {
                     let _service = self.reader.u32()?;
@@ -485,13 +607,7 @@ impl Fields<'_> {
                 value => return Err(XdrError::Value { field: "callback_sec_parms4", value }),
             }
         }
-        Ok(())
-    }
-
-    fn back_channel(&mut self) -> Result<Operation, XdrError> {
-        let _program = self.reader.u32()?;
-        self.callback_security()?;
-        Ok(Operation::BackChannel)
+        Ok(calling)
     }
 
     fn stateids(&mut self) -> Result<Operation, XdrError> {

@@ -10,12 +10,14 @@ use std::sync::Arc;
 use afflux_volume::{Inode, Platform};
 
 use super::codec::{self, Head, Operation, number};
+use super::denied::Denied;
 use super::service::{Service, Shared};
 use super::state::clients::Speaker;
 use super::state::sessions::Session;
 use super::state::stateids::Stateid;
 use crate::limits::READ_BYTES_MAX;
 use crate::status::Status;
+use crate::wire::outbox::Outbox;
 use crate::wire::reply::{Draft, Mark};
 
 /// An object that a handle names.
@@ -84,6 +86,10 @@ pub(crate) struct Compound<P: Platform> {
     arguments_at: usize,
     record_bytes: usize,
     pub(super) status: Status,
+    /// The lock in the way of one that was refused.
+    pub(super) denied: Option<Box<Denied>>,
+    /// The calls of this server over the same connection.
+    pub(super) outbox: Arc<Outbox>,
     /// Where the number of results is in the reply.
     count_at: Mark,
 }
@@ -115,7 +121,7 @@ pub(crate) fn arrived(record: &[u8], at: usize) -> Option<Arrived> {
 impl<P: Platform> Compound<P> {
     /// Begins a compound, and its reply.
     pub(crate) fn new(
-        service: &Arc<Service<P>>,
+        (service, outbox): (&Arc<Service<P>>, &Arc<Outbox>),
         speaker: Speaker,
         now_ns: u64,
         (record, arrived): (&[u8], Arrived),
@@ -144,6 +150,8 @@ impl<P: Platform> Compound<P> {
             arguments_at: head.tag.range().start - 4,
             record_bytes: record.len(),
             status: Status::Ok,
+            denied: None,
+            outbox: Arc::clone(outbox),
             count_at,
         }
     }
@@ -163,6 +171,9 @@ impl<P: Platform> Compound<P> {
         if number == SETATTR {
             // No attribute was set.
             draft.writer.u32(0);
+        }
+        if let Some(denied) = self.denied.take().filter(|_| status == Status::LockDenied) {
+            denied.write(&mut draft.writer);
         }
         self.status = status;
         self.done += 1;

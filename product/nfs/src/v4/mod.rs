@@ -6,10 +6,13 @@
 //! over an await; a session's slots have a lock of their own below it.
 
 mod attributes;
+mod back_channel;
 mod codec;
 pub(crate) mod compound;
 pub(crate) mod counts;
 pub(crate) mod course;
+mod denied;
+pub(crate) mod grace;
 mod operations;
 mod pseudo_root;
 mod service;

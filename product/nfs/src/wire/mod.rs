@@ -8,6 +8,7 @@ pub(crate) mod admission;
 pub(crate) mod batch;
 pub(crate) mod callers;
 pub(crate) mod client_share;
+pub(crate) mod outbox;
 pub(crate) mod record;
 pub(crate) mod reply;
 pub mod rpc;

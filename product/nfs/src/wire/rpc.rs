@@ -76,8 +76,8 @@ pub enum Incoming {
         /// The reason.
         refusal: Refusal,
     },
-    /// A reply, although the server sends no calls.
-    Reply,
+    /// A reply to the call with this number. The server has few calls: most are strays.
+    Reply(u32),
     /// A record that is too short for a header.
     Nothing,
 }
@@ -89,7 +89,7 @@ pub fn parse(record: &[u8]) -> Incoming {
         return Incoming::Nothing;
     };
     if direction != CALL {
-        return Incoming::Reply;
+        return Incoming::Reply(xid);
     }
     match parse_call(xid, &mut reader) {
         Ok(Ok(call)) => Incoming::Call(call),

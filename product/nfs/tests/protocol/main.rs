@@ -7,6 +7,7 @@ mod data;
 mod envelope;
 mod golden;
 mod listing;
+mod locks;
 mod names;
 mod objects;
 mod outliving;

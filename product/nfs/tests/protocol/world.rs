@@ -72,9 +72,14 @@ impl World {
 
     /// Serves it over sockets from now on. Returns the address.
     pub(crate) fn serve(&self) -> SocketAddr {
+        self.serve_another(&self.server)
+    }
+
+    /// As [`World::serve`], by another server of the same volume.
+    pub(crate) fn serve_another(&self, server: &Arc<Server<LinuxPlatform>>) -> SocketAddr {
         let listener = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let address = listener.internet_address().unwrap();
-        let server = Arc::clone(&self.server);
+        let server = Arc::clone(server);
         let limits = || ServeLimits {
             connections_max: 16,
             peer_connections_max: 16,

@@ -7,13 +7,12 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{AttributeChange, Inode, Kind, Platform};
+use afflux_volume::{AttributeChange, Inode, Kind, Platform, Share};
 
 use super::super::attributes::{self, OfHost, Shown};
 use super::super::codec::{AttributeValues, Bitmap};
 use super::super::compound::{Compound, Object};
 use super::super::pseudo_root::PseudoRoot;
-use super::super::state::opens;
 use super::super::state::stateids::Stateid;
 use super::objects::check_regular;
 use super::opens::{Right, right_of};
@@ -127,7 +126,7 @@ pub(super) async fn set<P: Platform>(
     let mut rest = change;
     if change.size.is_some() {
         check_regular(inode.kind())?;
-        if right_of(compound, stateid, opens::WRITE, inode.fileid())? == Right::OfOpen {
+        if right_of(compound, stateid, Share::WRITE, inode.fileid())? == Right::OfOpen {
             let size = AttributeChange { size: change.size, ..AttributeChange::default() };
             on.as_server().volume.set_attributes_by(on.as_server().caller, inode, size, None).await.result?;
             rest.size = None;

@@ -5,10 +5,9 @@
 //! Invariants: as in version 3, WRITE takes its verifier before it writes, and COMMIT after the sync. So a client never
 //! takes lost data for committed. None of the three allocates memory on data in the cache.
 
-use afflux_volume::{FILE_BYTES_MAX, Platform, Use};
+use afflux_volume::{FILE_BYTES_MAX, Platform, Share, Use};
 
 use super::super::compound::{Compound, Object};
-use super::super::state::opens;
 use super::super::state::stateids::Stateid;
 use super::objects::check_regular;
 use super::opens::{Right, right_of};
@@ -34,7 +33,7 @@ pub(super) async fn read<P: Platform, O: Operations<P>>(
 ) -> Ended {
     check_object(compound.object()?)?;
     let inode = compound.inode()?;
-    let right = right_of(compound, stateid, opens::READ, inode.fileid())?;
+    let right = right_of(compound, stateid, Share::READ, inode.fileid())?;
     if compound.data_left == 0 && count > 0 {
         // Earlier READs have taken all that one reply may have.
         return Err(Status::ReplyTooBig.into());
@@ -74,7 +73,7 @@ pub(super) async fn write<P: Platform, O: Operations<P>>(
     check_object(compound.object()?)?;
     let inode = compound.inode()?;
     let stability = Stability::of(stability).ok_or(Status::BadXdr)?;
-    let right = right_of(compound, stateid, opens::WRITE, inode.fileid())?;
+    let right = right_of(compound, stateid, Share::WRITE, inode.fileid())?;
     if on.caller().is_read_only() {
         return Err(Status::ReadOnly.into());
     }

@@ -9,9 +9,11 @@ mod attributes;
 mod data;
 mod handles;
 mod listing;
+mod locks;
 mod names;
 mod objects;
 mod opens;
+mod ranges;
 pub(super) mod sessions;
 
 use afflux_volume::Platform;
@@ -42,7 +44,9 @@ pub(super) fn changes(operation: &Operation) -> bool {
             | Operation::Save
             | Operation::Security(_)
             | Operation::SecurityOfCurrent { .. }
+            | Operation::TestLock { .. }
             | Operation::TestStateids { .. }
+            | Operation::Seek { .. }
             | Operation::Sequence(_)
             | Operation::Unsupported
             | Operation::Illegal
@@ -72,6 +76,9 @@ pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
         Operation::Open(ref arguments) => opens::open(on, compound, draft, arguments).await,
         Operation::Close(stateid) => Ok(opens::close(compound, draft, stateid)?),
         Operation::Downgrade { stateid, access, deny } => Ok(opens::downgrade(compound, draft, stateid, access, deny)?),
+        Operation::Lock { lock, reclaims, locker } => Ok(locks::lock(on, compound, draft, lock, reclaims, locker)?),
+        Operation::TestLock { lock, owner } => Ok(locks::test(on, compound, lock, owner)?),
+        Operation::Unlock { stateid, offset, len } => Ok(locks::unlock(compound, draft, stateid, (offset, len))?),
         Operation::Sequence(_) => Err(Status::SequencePosition.into()),
         Operation::Unsupported => Err(Status::NotSupported.into()),
         Operation::Illegal => Err(Status::OperationIllegal.into()),
@@ -80,7 +87,7 @@ pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
         | Operation::DestroySession(_)
         | Operation::DestroyClient(_)
         | Operation::Bind { .. }
-        | Operation::BackChannel
+        | Operation::BackChannel(_)
         | Operation::FreeStateid(_)
         | Operation::TestStateids { .. }
         | Operation::ReclaimComplete { .. } => {
@@ -114,6 +121,14 @@ fn other<'a, P: Platform>(
         Operation::Rename { from, to } => Box::pin(names::rename(on, compound, draft, from, to)),
         Operation::Link(name) => Box::pin(names::link(on, compound, draft, name)),
         Operation::List(ref arguments) => Box::pin(listing::list(on, compound, draft, arguments)),
+        Operation::Seek { stateid, offset, what } => Box::pin(ranges::seek(on, compound, draft, stateid, offset, what)),
+        Operation::Allocate { stateid, offset, len } => {
+            Box::pin(ranges::allocate(on, compound, stateid, (offset, len)))
+        }
+        Operation::Deallocate { stateid, offset, len } => {
+            Box::pin(ranges::deallocate(on, compound, stateid, (offset, len)))
+        }
+        Operation::Copy(arguments) => Box::pin(ranges::copy(on, compound, draft, arguments)),
         _ => unreachable!("carried out before"),
     }
 }

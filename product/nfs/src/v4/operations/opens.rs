@@ -7,13 +7,14 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, VolumeError};
+use afflux_volume::{
+    AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, Share, VolumeError,
+};
 
 use super::super::attributes::{self, number as n};
 use super::super::codec::{AttributeValues, Bitmap, Claim, OpenArguments, OpenHow};
 use super::super::compound::{Compound, Object};
-use super::super::state::leases::LEASE_SECONDS;
-use super::super::state::opens::{self, Opener, Share};
+use super::super::state::opens::Opener;
 use super::super::state::stateids::{Meaning, StatePlace, Stateid};
 use super::objects::{check_name, check_regular, with_after, write_change};
 use crate::access;
@@ -56,7 +57,7 @@ pub(super) fn right_of<P: Platform>(
 ) -> Result<Right, Status> {
     match meant(compound, stateid)? {
         (Meaning::State(place), sequence) => {
-            let (opened, share) = compound.service.state().opens.find(compound.client()?, place, sequence)?;
+            let (opened, share) = opened_by(compound, place, sequence)?;
             match () {
                 () if opened != file => Err(Status::BadStateid),
                 () if share.access & access == 0 => Err(Status::OpenMode),
@@ -64,18 +65,22 @@ pub(super) fn right_of<P: Platform>(
             }
         }
         _ => {
-            let mut state = compound.service.state();
-            if !state.opens.denies_any() {
-                return Ok(Right::OfUser);
-            }
+            let service = &compound.service;
             let share = Share { access, deny: 0 };
-            let ended = state.clear_way(file, share, None, compound.now_ns);
-            let is_free = state.opens.in_the_way(file, share, None).is_empty();
-            drop(state);
-            drop(ended);
+            let is_free = !service.locks().denies_any() || service.may_use(file, share, None, compound.now_ns);
             if is_free { Ok(Right::OfUser) } else { Err(Status::Locked) }
         }
     }
+}
+
+/// The file and the rights of an open, or of the open that a lock owner belongs to.
+fn opened_by<P: Platform>(compound: &Compound<P>, place: StatePlace, sequence: u32) -> Result<(u64, Share), Status> {
+    let (client, state) = (compound.client()?, compound.service.state());
+    if !place.is_of_locks() {
+        return state.opens.find(client, place, sequence);
+    }
+    let lock = state.lock_states.find(client, place, sequence)?;
+    Ok((lock.file, state.opens.share_at(lock.open).ok_or(Status::BadStateid)?))
 }
 
 /// The rights in the arguments of OPEN and OPEN_DOWNGRADE. Wishes about delegations do not matter: there are none.
@@ -116,6 +121,12 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     let share = share(arguments.access, arguments.deny)?;
     let client = compound.client()?;
     check_claim(compound, client, arguments)?;
+    if !compound.service.is_listed(client) {
+        // The file of the list is written.
+        on.task()?;
+        let service = Arc::clone(&compound.service);
+        Box::pin(async move { service.enlist(client).await }).await;
+    }
     let opened = match (arguments.claim, arguments.how) {
         (Claim::Name(name), OpenHow::NoCreate) => named(on, compound, name).await?,
         (Claim::Name(name), how) => {
@@ -143,13 +154,20 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     let writer = &mut draft.writer;
     write_stateid(stateid, writer);
     write_change(writer, &opened.change);
-    // The file goes with its last name; locks are POSIX's once there are any.
-    writer.u32(0);
+    writer.u32(result_flags(compound));
     opened.set.write(writer);
     write_no_delegation(writer, arguments.access);
     compound.enter(Object::Inode(opened.inode));
     compound.stateid = stateid;
     Ok(())
+}
+
+/// The file goes with its last name. Locks are those of POSIX, and who waits for one is told if there is a way.
+fn result_flags<P: Platform>(compound: &Compound<P>) -> u32 {
+    const POSIX_LOCKS: u32 = 4;
+    const MAY_NOTIFY: u32 = 0x20;
+    let is_told = compound.taken.as_ref().is_some_and(|taken| taken.session.back.is_up());
+    POSIX_LOCKS | if is_told { MAY_NOTIFY } else { 0 }
 }
 
 /// There are no delegations. A client that wanted none hears that this is why.
@@ -167,24 +185,29 @@ fn write_no_delegation(writer: &mut Writer, access: u32) {
     }
 }
 
-fn write_stateid(stateid: Stateid, writer: &mut Writer) {
+pub(super) fn write_stateid(stateid: Stateid, writer: &mut Writer) {
     writer.u32(stateid.sequence);
     writer.raw(&stateid.other);
 }
 
-/// Whether the claim fits the client's state. A client may ask again for the opens of an earlier server, for a lease after
-/// the start, until it has said that this was all. New opens come after that.
+/// Whether the claim fits the client's state.
 fn check_claim<P: Platform>(compound: &Compound<P>, client: u64, arguments: &OpenArguments) -> Result<(), Status> {
-    let has_reclaimed = compound.service.state().clients.has_reclaimed(client);
     match arguments.claim {
         Claim::OfDelegation => Err(Status::BadStateid),
-        Claim::Previous => {
-            let since = compound.now_ns.saturating_sub(compound.service.began_ns);
-            let is_early = since < u64::from(LEASE_SECONDS) * 1_000_000_000;
-            if has_reclaimed || !is_early { Err(Status::NoGrace) } else { Ok(()) }
-        }
-        _ if has_reclaimed => Ok(()),
-        _ => Err(Status::Grace),
+        Claim::Previous => check_reclaim(compound, client, true),
+        _ => check_reclaim(compound, client, false),
+    }
+}
+
+/// A client asks for what it had of an earlier server before it asks for new state; and new state waits for the clients
+/// that have not done so yet.
+pub(super) fn check_reclaim<P: Platform>(compound: &Compound<P>, client: u64, reclaims: bool) -> Result<(), Status> {
+    let (service, now_ns) = (&compound.service, compound.now_ns);
+    let has_reclaimed = service.state().clients.has_reclaimed(client);
+    match reclaims {
+        true if has_reclaimed || !service.may_reclaim(client, now_ns) => Err(Status::NoGrace),
+        false if !has_reclaimed || service.is_in_grace(now_ns) => Err(Status::Grace),
+        _ => Ok(()),
     }
 }
 
@@ -212,8 +235,8 @@ pub(super) fn unchanged(of: Consistency) -> Consistency {
 /// programs.
 async fn check_rights<P: Platform>(on: &impl Operations<P>, inode: &Arc<Inode<P>>, share: Share) -> Ended {
     let (granted, _) = on.access(inode).await?;
-    let reads = share.access & opens::READ == 0 || granted & (access::READ | access::EXECUTE) != 0;
-    let writes = share.access & opens::WRITE == 0 || granted & access::WRITE != 0;
+    let reads = share.access & Share::READ == 0 || granted & (access::READ | access::EXECUTE) != 0;
+    let writes = share.access & Share::WRITE == 0 || granted & access::WRITE != 0;
     match () {
         () if !writes && on.caller().is_read_only() => Err(Status::ReadOnly.into()),
         () if reads && writes => Ok(()),
@@ -311,16 +334,10 @@ async fn cut<P: Platform>(
 ) -> Ended {
     let (client, file) = (compound.client()?, inode.fileid());
     // To cut it off is to write.
-    let share = Share { access: share.access | opens::WRITE, ..share };
-    {
-        let mut state = compound.service.state();
-        let ended = state.clear_way(file, share, Some((client, owner)), compound.now_ns);
-        let is_free = state.opens.in_the_way(file, share, Some((client, owner))).is_empty();
-        drop(state);
-        drop(ended);
-        if !is_free {
-            return Err(Status::ShareDenied.into());
-        }
+    let share = Share { access: share.access | Share::WRITE, ..share };
+    let by = Opener { client, party: compound.speaker.0, owner };
+    if !compound.service.may_use(file, share, Some(by), compound.now_ns) {
+        return Err(Status::ShareDenied.into());
     }
     let change = AttributeChange { size: Some(size), ..AttributeChange::default() };
     Ok(on.volume.set_attributes_by(on.caller, inode, change, None).await.result?)
@@ -334,8 +351,7 @@ pub(super) fn close<P: Platform>(
     compound.object()?;
     let (place, sequence) = place(compound, stateid)?;
     let client = compound.client()?;
-    let holder = compound.service.state().opens.close(client, place, sequence)?;
-    drop(holder);
+    compound.service.close(client, (place, sequence), compound.now_ns)?;
     // A stateid that is none: nothing is open.
     let none = Stateid { sequence: u32::MAX, other: [0; 12] };
     write_stateid(none, &mut draft.writer);
@@ -354,7 +370,7 @@ pub(super) fn downgrade<P: Platform>(
     let share = share(access, deny)?;
     let (place, sequence) = place(compound, stateid)?;
     let client = compound.client()?;
-    let stateid = compound.service.state().opens.downgrade(client, place, sequence, share)?;
+    let stateid = compound.service.downgrade(client, (place, sequence), share, compound.now_ns)?;
     write_stateid(stateid, &mut draft.writer);
     compound.stateid = stateid;
     Ok(())

@@ -63,21 +63,27 @@ pub(in super::super) fn sequence<P: Platform>(
     if arguments.keeps && session.channel.kept_bytes_max < SEQUENCE_BYTES {
         return Err(Status::ReplyTooBigToCache);
     }
+    if !session.lease.renew(compound.now_ns) {
+        // It was silent for too long, and in somebody's way.
+        compound.service.end_revoked(compound.now_ns);
+        return Err(Status::BadSession);
+    }
     let kept_call = if arguments.keeps { hash(&arguments.session, compound.repeated(record)) } else { 0 };
     let SequenceArguments { sequence, slot, highest, keeps, .. } = *arguments;
     let (begun, slots) = {
         let mut slots = session.slots();
         (slots.begin(&SlotCall { slot, sequence, highest, kept_call })?, slots.count())
     };
-    session.lease.renew(compound.now_ns);
     if let Begun::Again(reply) = begun {
         return Ok(Sequenced::Again(reply));
     }
+    const BACK_CHANNEL_DOWN: u32 = 0x200;
+    let flags = if session.back.is_down() { BACK_CHANNEL_DOWN } else { 0 };
     compound.taken = Some(TakenSlot::new(session, slot, keeps));
     let writer = &mut draft.writer;
     writer.raw(&arguments.session);
-    // The highest slot here, and the one that the client should use at most: all; no flags.
-    [sequence, slot, slots - 1, slots - 1, 0].iter().for_each(|&word| writer.u32(word));
+    // The highest slot here, and the one that the client should use at most: all.
+    [sequence, slot, slots - 1, slots - 1, flags].iter().for_each(|&word| writer.u32(word));
     Ok(Sequenced::New)
 }
 
@@ -117,7 +123,7 @@ pub(super) fn within<P: Platform>(
         Operation::CreateSession(ref arguments) => create(compound, volume, draft, arguments),
         Operation::DestroySession(id) => destroy(compound, &id),
         Operation::DestroyClient(client) => destroy_client(compound, client),
-        Operation::FreeStateid(stateid) => free(compound, stateid),
+        Operation::FreeStateid(stateid) => super::locks::free(compound, stateid),
         Operation::TestStateids { count, at } => test(compound, record, draft, count, at),
         Operation::ReclaimComplete { one_file_system } => {
             let client = compound.client()?;
@@ -125,10 +131,13 @@ pub(super) fn within<P: Platform>(
                 compound.object()?;
                 return Ok(());
             }
-            compound.service.state().clients.reclaimed(client)
+            compound.service.complete(client)
         }
-        // Nobody is called back yet.
-        Operation::BackChannel => Ok(()),
+        Operation::BackChannel(calling) => {
+            let taken = compound.taken.as_ref().ok_or(Status::OperationNotInSession)?;
+            taken.session.back.call_by(calling.ok_or(Status::NotSupported)?, compound.minor);
+            Ok(())
+        }
         // This one stands alone.
         _ => Err(Status::NotOnlyOperation),
     }
@@ -163,7 +172,8 @@ fn introduce<P: Platform>(
     let (sessions, opens) = (&state_now.sessions, &state_now.opens);
     let is_idle = |client| !sessions.has_any(client) && !opens.has_any(client);
     let known = state_now.clients.introduce(who, compound.speaker, compound.now_ns, is_idle, &mut gone);
-    let holders = state.end_all(&gone);
+    let holders = state.end_all(&gone, service.locks(), compound.now_ns);
+    service.keep_list(&mut state);
     drop(state);
     drop(holders);
     let known = known?;
@@ -205,16 +215,24 @@ fn create<P: Platform>(
         return Ok(());
     }
     let lease = state.clients.lease(client).cloned().ok_or(Status::StaleClientId)?;
-    state.sessions.make(id, (client, party), fore, lease)?;
+    let session = state.sessions.make(id, (client, party), fore, lease)?;
+    let has_back_channel = arguments.flags & BACK_CHANNEL != 0 && arguments.calling.is_some();
+    if let Some(calling) = arguments.calling {
+        session.back.call_by(calling, compound.minor);
+    }
+    if has_back_channel {
+        session.back.bind(&compound.outbox);
+    }
     state.clients.confirm(client, compound.now_ns, &mut gone);
     let writer = &mut draft.writer;
     writer.raw(&id);
     writer.u32(arguments.sequence);
-    writer.u32(arguments.flags & BACK_CHANNEL);
+    writer.u32(if has_back_channel { BACK_CHANNEL } else { 0 });
     write_channel(writer, &fore);
     write_channel(writer, &arguments.back);
     state.clients.created(client, draft.since(at));
-    let holders = state.end_all(&gone);
+    let holders = state.end_all(&gone, compound.service.locks(), compound.now_ns);
+    compound.service.keep_list(&mut state);
     drop(state);
     drop(holders);
     Ok(())
@@ -247,7 +265,10 @@ fn destroy<P: Platform>(compound: &mut Compound<P>, id: &SessionId) -> Result<()
 fn destroy_client<P: Platform>(compound: &mut Compound<P>, client: u64) -> Result<(), Status> {
     let mut state = compound.service.state();
     let is_idle = state.is_idle(client);
-    state.clients.destroy(client, compound.speaker.0, is_idle)
+    state.clients.destroy(client, compound.speaker.0, is_idle)?;
+    state.end_all(&[client], compound.service.locks(), compound.now_ns);
+    compound.service.keep_list(&mut state);
+    Ok(())
 }
 
 fn bind<P: Platform>(
@@ -266,7 +287,12 @@ fn bind<P: Platform>(
         _ => return Err(Status::BadXdr),
     };
     let session = compound.service.state().sessions.find(id, compound.speaker.0)?;
-    session.lease.renew(compound.now_ns);
+    if !session.lease.renew(compound.now_ns) {
+        return Err(Status::BadSession);
+    }
+    if bound & BACK != 0 {
+        session.back.bind(&compound.outbox);
+    }
     draft.writer.raw(id);
     draft.writer.u32(bound);
     draft.writer.bool(false);
@@ -276,12 +302,11 @@ fn bind<P: Platform>(
 /// The state of one stateid of the compound's client.
 fn state_of<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(), Status> {
     let (place, sequence) = place(compound, stateid)?;
-    compound.service.state().opens.find(compound.client()?, place, sequence).map(|_| ())
-}
-
-fn free<P: Platform>(compound: &mut Compound<P>, stateid: Stateid) -> Result<(), Status> {
-    // CLOSE closes an open.
-    state_of(compound, stateid).and(Err(Status::LocksHeld))
+    let (client, state) = (compound.client()?, compound.service.state());
+    match place.is_of_locks() {
+        true => state.lock_states.find(client, place, sequence).map(|_| ()),
+        false => state.opens.find(client, place, sequence).map(|_| ()),
+    }
 }
 
 fn test<P: Platform>(

@@ -247,9 +247,25 @@ impl Clients {
         Ok(())
     }
 
-    /// Ends a client that was silent too long and is in somebody's way.
-    pub(crate) fn expire(&mut self, id: u64) {
-        self.known.remove(&id);
+    /// Ends the clients whose leases were revoked. Returns their numbers.
+    pub(crate) fn take_revoked(&mut self) -> Vec<u64> {
+        let revoked: Vec<u64> = self.known.iter().filter(|(_, it)| it.lease.is_revoked()).map(|(id, _)| *id).collect();
+        revoked.iter().for_each(|id| drop(self.known.remove(id)));
+        revoked
+    }
+
+    /// The party of a client, and its own name.
+    pub(crate) fn own_name(&self, id: u64) -> Option<(Party, &[u8])> {
+        self.known.get(&id).map(|client| (client.party, &*client.owner))
+    }
+
+    /// The party of a client, and its name for people: the printable part of its own.
+    pub(crate) fn named_for_people(&self, id: u64) -> Option<(Party, String)> {
+        const SHOWN_MAX: usize = 64;
+        let client = self.known.get(&id)?;
+        let shown = client.owner.iter().take(SHOWN_MAX).filter(|byte| byte.is_ascii_graphic() || **byte == b' ');
+        let own: String = shown.map(|byte| char::from(*byte)).collect();
+        Some((client.party, format!("{}, {}", client.party, own.trim())))
     }
 
     /// Number of clients.

@@ -6,7 +6,9 @@
 
 pub(super) mod clients;
 pub(super) mod leases;
+pub(super) mod lock_states;
 pub(super) mod opens;
+pub(super) mod places;
 pub(super) mod sessions;
 pub(super) mod slots;
 pub(super) mod stateids;

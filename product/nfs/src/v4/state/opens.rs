@@ -1,15 +1,17 @@
 //! The opens of clients: an owner's rights to a file, and the rights that it denies to others.
 //!
-//! Owns: the table of opens, share reservations between them, their stateids.
-//! Does not own: files (an `H` holds one), rights of users on files (the volume).
-//! Invariants: an owner has one open of a file, whose rights grow with each OPEN. No two owners have rights that one of
-//! them denies. A stateid works for its own client alone. There are at most [`OPENS_MAX`], and [`PARTY_OPENS_MAX`] of one
-//! party. The caller gets the holder of a file, and drops it without a lock.
+//! Owns: the table of opens, their rights, their stateids.
+//! Does not own: files (an `H` holds one), rights of users on files and share reservations (the volume).
+//! Invariants: an owner has one open of a file, whose rights grow with each OPEN. A stateid works for its own client
+//! alone. There are at most [`OPENS_MAX`], and [`PARTY_OPENS_MAX`] of one party. The caller gets the holder of a file, and
+//! drops it without a lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use afflux_frontend::Party;
+use afflux_volume::Share;
 
+use super::places::Places;
 use super::stateids::{StatePlace, Stateid, check_sequence, next_sequence};
 use crate::status::Status;
 
@@ -17,28 +19,10 @@ use crate::status::Status;
 pub(crate) const OPENS_MAX: usize = 65_536;
 /// Most opens of one party.
 pub(crate) const PARTY_OPENS_MAX: usize = OPENS_MAX / 2;
-/// Reading, as a right or as a denied right.
-pub(crate) const READ: u8 = 1;
-/// Writing, likewise.
-pub(crate) const WRITE: u8 = 2;
 
-/// Rights to a file, and the rights that others may not have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Share {
-    pub(crate) access: u8,
-    pub(crate) deny: u8,
-}
-
-impl Share {
-    /// Whether two owners cannot have these at once.
-    fn conflicts(self, other: Self) -> bool {
-        self.access & other.deny != 0 || self.deny & other.access != 0
-    }
-
-    /// The bit of this pair in the set of pairs that were asked for.
-    fn bit(self) -> u16 {
-        1 << (self.access & 3 | (self.deny & 3) << 2)
-    }
+/// The bit of a pair of rights in the set of pairs that were asked for.
+fn bit(share: Share) -> u16 {
+    1 << (share.access & 3 | (share.deny & 3) << 2)
 }
 
 /// Who opens.
@@ -62,40 +46,36 @@ struct Open<H> {
     holder: H,
 }
 
-struct Place<H> {
-    generation: u32,
-    open: Option<Open<H>>,
+/// An open that has ended.
+pub(crate) struct Closed<H> {
+    pub(crate) client: u64,
+    pub(crate) file: u64,
+    pub(crate) place: u32,
+    pub(crate) holder: H,
 }
 
 /// All opens.
 pub(crate) struct Opens<H> {
-    memory: u32,
-    places: Vec<Place<H>>,
-    free: Vec<u32>,
+    places: Places<Open<H>>,
     of_file: BTreeMap<u64, Vec<u32>>,
     of_client: BTreeMap<u64, BTreeSet<u32>>,
     of_party: BTreeMap<Party, usize>,
-    /// Number of opens that deny something.
-    denying: usize,
 }
 
 impl<H> Opens<H> {
     /// None yet. `memory` marks their stateids.
     pub(crate) fn new(memory: u32) -> Self {
         Self {
-            memory,
-            places: Vec::new(),
-            free: Vec::new(),
+            places: Places::new(memory, 0),
             of_file: BTreeMap::new(),
             of_client: BTreeMap::new(),
             of_party: BTreeMap::new(),
-            denying: 0,
         }
     }
 
     /// Number of opens.
     pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.places.len()
     }
 
     /// Whether a client has any.
@@ -103,43 +83,36 @@ impl<H> Opens<H> {
         self.of_client.contains_key(&client)
     }
 
-    fn at(&self, place: u32) -> Option<&Open<H>> {
-        self.places.get(place as usize)?.open.as_ref()
-    }
-
-    fn opens_of(&self, file: u64) -> impl Iterator<Item = (u32, &Open<H>)> {
+    /// The open of a file by this owner.
+    fn own(&self, by: &Opener<'_>, file: u64) -> Option<(u32, &Open<H>)> {
         let places = self.of_file.get(&file).map_or(&[][..], Vec::as_slice);
-        places.iter().filter_map(|place| Some((*place, self.at(*place)?)))
+        let mut opens = places.iter().filter_map(|place| Some((*place, self.places.get(*place)?)));
+        opens.find(|(_, open)| open.client == by.client && *open.owner == *by.owner)
     }
 
-    /// The clients whose opens of a file are in the way of this one.
-    pub(crate) fn in_the_way(&self, file: u64, share: Share, of: Option<(u64, &[u8])>) -> Vec<u64> {
-        let is_own = |open: &Open<H>| of.is_some_and(|(client, owner)| open.client == client && *open.owner == *owner);
-        let others = self.opens_of(file).filter(|(_, open)| !is_own(open) && open.share.conflicts(share));
-        others.map(|(_, open)| open.client).collect()
+    /// The place of the open of a file by this owner.
+    pub(crate) fn place_of_owner(&self, by: &Opener<'_>, file: u64) -> Option<u32> {
+        self.own(by, file).map(|(place, _)| place)
     }
 
-    /// Whether any owner denies anything of any file.
-    pub(crate) fn denies_any(&self) -> bool {
-        self.denying > 0
-    }
-
-    /// Opens a file, or gives its open more rights. `hold` makes the holder of a new open.
+    /// Opens a file, or gives its open more rights. `reserve` tells whether nobody's share is in the way of the open at this
+    /// place; `hold` makes the holder of a new open.
     pub(crate) fn open(
         &mut self,
         by: Opener<'_>,
         file: u64,
         share: Share,
+        reserve: impl FnOnce(u32, Share) -> bool,
         hold: impl FnOnce() -> Result<H, Status>,
     ) -> Result<Stateid, Status> {
-        if !self.in_the_way(file, share, Some((by.client, by.owner))).is_empty() {
-            return Err(Status::ShareDenied);
-        }
-        let own = self.opens_of(file).find(|(_, open)| open.client == by.client && *open.owner == *by.owner);
-        if let Some(place) = own.map(|(place, _)| place) {
+        if let Some((place, open)) = self.own(&by, file) {
+            let whole = Share { access: open.share.access | share.access, deny: open.share.deny | share.deny };
+            if !reserve(place, whole) {
+                return Err(Status::ShareDenied);
+            }
             return self.changed(place, |open| {
-                open.asked |= share.bit();
-                Share { access: open.share.access | share.access, deny: open.share.deny | share.deny }
+                open.asked |= bit(share);
+                whole
             });
         }
         let of_party = self.of_party.get(&by.party).copied().unwrap_or_default();
@@ -147,60 +120,52 @@ impl<H> Opens<H> {
             return Err(Status::Jukebox);
         }
         let holder = hold()?;
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { generation: 0, open: None });
-            (self.places.len() - 1) as u32
-        });
-        let open = Open {
+        if !reserve(self.places.next(), share) {
+            return Err(Status::ShareDenied);
+        }
+        let place = self.places.insert(Open {
             client: by.client,
             party: by.party,
             owner: by.owner.into(),
             file,
             share,
-            asked: share.bit(),
+            asked: bit(share),
             sequence: 1,
             holder,
-        };
-        self.denying += usize::from(share.deny != 0);
-        self.places[place as usize].open = Some(open);
+        });
         self.of_file.entry(file).or_default().push(place);
         self.of_client.entry(by.client).or_default().insert(place);
         *self.of_party.entry(by.party).or_default() += 1;
-        Ok(self.stateid(place, 1))
-    }
-
-    fn stateid(&self, place: u32, sequence: u32) -> Stateid {
-        let generation = self.places[place as usize].generation;
-        Stateid::of(StatePlace { memory: self.memory, place, generation }, sequence)
+        Ok(self.places.stateid(place, 1))
     }
 
     /// Changes the rights of an open, which counts as one step of its stateid.
     fn changed(&mut self, place: u32, change: impl FnOnce(&mut Open<H>) -> Share) -> Result<Stateid, Status> {
-        let open = self.places[place as usize].open.as_mut().ok_or(Status::BadStateid)?;
-        let denied_before = open.share.deny != 0;
+        let open = self.places.get_mut(place).ok_or(Status::BadStateid)?;
         open.share = change(open);
         open.sequence = next_sequence(open.sequence);
-        let (denies, sequence) = (open.share.deny != 0, open.sequence);
-        self.denying = self.denying + usize::from(denies) - usize::from(denied_before);
-        Ok(self.stateid(place, sequence))
+        let sequence = open.sequence;
+        Ok(self.places.stateid(place, sequence))
     }
 
-    /// The place of a client's open with this stateid.
-    fn place_of(&self, client: u64, at: StatePlace, sequence: u32) -> Result<u32, Status> {
-        if at.memory != self.memory {
-            return Err(Status::StaleStateid);
+    /// A client's open with this stateid.
+    fn named(&self, client: u64, at: StatePlace, sequence: u32) -> Result<&Open<H>, Status> {
+        let open = self.places.named(at)?;
+        if open.client != client {
+            return Err(Status::BadStateid);
         }
-        let place = self.places.get(at.place as usize).filter(|place| place.generation == at.generation);
-        let open = place.and_then(|place| place.open.as_ref()).filter(|open| open.client == client);
-        check_sequence(sequence, open.ok_or(Status::BadStateid)?.sequence)?;
-        Ok(at.place)
+        check_sequence(sequence, open.sequence)?;
+        Ok(open)
     }
 
     /// The file and the rights of an open.
     pub(crate) fn find(&self, client: u64, at: StatePlace, sequence: u32) -> Result<(u64, Share), Status> {
-        let place = self.place_of(client, at, sequence)?;
-        let open = self.at(place).ok_or(Status::BadStateid)?;
-        Ok((open.file, open.share))
+        self.named(client, at, sequence).map(|open| (open.file, open.share))
+    }
+
+    /// The rights of the open at a place.
+    pub(crate) fn share_at(&self, place: u32) -> Option<Share> {
+        self.places.get(place).map(|open| open.share)
     }
 
     /// Gives up rights. The rest must be rights that were asked for at once.
@@ -211,8 +176,7 @@ impl<H> Opens<H> {
         sequence: u32,
         share: Share,
     ) -> Result<Stateid, Status> {
-        let place = self.place_of(client, at, sequence)?;
-        let open = self.at(place).ok_or(Status::BadStateid)?;
+        let open = self.named(client, at, sequence)?;
         let is_part = share.access & !open.share.access == 0 && share.deny & !open.share.deny == 0;
         // Each pair is the union of pairs that were asked for.
         let within = |pair: u8| pair & 3 & !share.access == 0 && pair >> 2 & !share.deny == 0;
@@ -221,25 +185,21 @@ impl<H> Opens<H> {
         if !is_part || union != share.access | share.deny << 2 {
             return Err(Status::Invalid);
         }
-        self.changed(place, |open| {
+        self.changed(at.place, |open| {
             let stays = |pair: &u8| within(*pair) && open.asked & 1 << pair != 0;
             open.asked = (0..16_u8).filter(stays).fold(0, |set, pair| set | 1 << pair);
             share
         })
     }
 
-    /// Closes. Returns what held the file.
-    pub(crate) fn close(&mut self, client: u64, at: StatePlace, sequence: u32) -> Result<H, Status> {
-        let place = self.place_of(client, at, sequence)?;
-        self.take(place).ok_or(Status::BadStateid)
+    /// Closes.
+    pub(crate) fn close(&mut self, client: u64, at: StatePlace, sequence: u32) -> Result<Closed<H>, Status> {
+        self.named(client, at, sequence)?;
+        self.take(at.place).ok_or(Status::BadStateid)
     }
 
-    fn take(&mut self, place: u32) -> Option<H> {
-        let entry = self.places.get_mut(place as usize)?;
-        let open = entry.open.take()?;
-        entry.generation = entry.generation.wrapping_add(1);
-        self.free.push(place);
-        self.denying -= usize::from(open.share.deny != 0);
+    fn take(&mut self, place: u32) -> Option<Closed<H>> {
+        let open = self.places.take(place)?;
         if let Some(places) = self.of_file.get_mut(&open.file) {
             places.retain(|other| *other != place);
             if places.is_empty() {
@@ -258,11 +218,11 @@ impl<H> Opens<H> {
                 self.of_party.remove(&open.party);
             }
         }
-        Some(open.holder)
+        Some(Closed { client: open.client, file: open.file, place, holder: open.holder })
     }
 
-    /// Closes all that a client has open. Returns what held the files.
-    pub(crate) fn release(&mut self, client: u64) -> Vec<H> {
+    /// Closes all that a client has open.
+    pub(crate) fn release(&mut self, client: u64) -> Vec<Closed<H>> {
         let places = self.of_client.get(&client).cloned().unwrap_or_default();
         places.into_iter().filter_map(|place| self.take(place)).collect()
     }

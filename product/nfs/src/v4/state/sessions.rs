@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::Party;
 
+use super::super::back_channel::BackChannel;
 use super::leases::Lease;
 use super::slots::{KEPT_BYTES_MAX, SLOTS_MAX, Slots};
 use crate::status::Status;
@@ -75,6 +76,8 @@ pub(crate) struct Session {
     pub(crate) party: Party,
     pub(crate) channel: Channel,
     pub(crate) lease: Arc<Lease>,
+    /// The way back to the client.
+    pub(crate) back: Arc<BackChannel>,
     /// When the client last asked for the root.
     root_asked_ns: AtomicU64,
     slots: Mutex<Slots>,
@@ -118,7 +121,8 @@ impl Sessions {
         }
         let slots = Mutex::new(Slots::new(channel.calls_max));
         let root_asked_ns = AtomicU64::new(0);
-        let session = Arc::new(Session { id, client, party, channel, lease, root_asked_ns, slots });
+        let back = BackChannel::new(id);
+        let session = Arc::new(Session { id, client, party, channel, lease, back, root_asked_ns, slots });
         self.0.insert(id, Arc::clone(&session));
         Ok(session)
     }

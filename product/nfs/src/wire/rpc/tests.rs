@@ -97,7 +97,7 @@ fn tells_records_that_are_no_calls() {
             other => panic!("{len}: {other:?}"),
         }
     }
-    assert_eq!(parse(&words(&[5, 1, 0, 0, 0])), Incoming::Reply);
+    assert_eq!(parse(&words(&[5, 1, 0, 0, 0])), Incoming::Reply(5));
     // A verifier beyond its limit.
     assert_eq!(refusal(&call(&[0, 0, 0, 404])), Refusal::GarbageArguments);
 }

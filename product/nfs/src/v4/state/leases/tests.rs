@@ -14,3 +14,13 @@ fn a_lease_ends_after_its_time_and_a_word_renews_it() {
     // Another reactor's clock may be a moment behind.
     assert!(!lease.has_ended(0));
 }
+
+#[test]
+fn a_revoked_lease_stays_revoked() {
+    let lease = Lease::begun(5 * SECOND);
+    assert!(!lease.revoke_if_ended(65 * SECOND));
+    assert!(lease.revoke_if_ended(66 * SECOND) && !lease.revoke_if_ended(67 * SECOND));
+    assert!(!lease.renew(500 * SECOND));
+    assert!(lease.is_revoked() && lease.has_ended(0));
+    assert!(Lease::begun(0).renew(1));
+}

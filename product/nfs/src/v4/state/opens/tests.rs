@@ -3,10 +3,18 @@ use std::collections::BTreeMap;
 use super::super::stateids::Meaning;
 use super::*;
 
+const READ: u8 = Share::READ;
+const WRITE: u8 = Share::WRITE;
+
 const PARTY: Party = Party::User(0);
 
 fn by(client: u64, owner: &[u8]) -> Opener<'_> {
     Opener { client, party: PARTY, owner }
+}
+
+/// Nobody's share is in the way.
+fn free(_: u32, _: Share) -> bool {
+    true
 }
 
 fn share(access: u8, deny: u8) -> Share {
@@ -23,19 +31,19 @@ fn place(stateid: Stateid) -> StatePlace {
 #[test]
 fn a_stateid_works_for_its_client_in_its_order_and_not_after_the_close() {
     let mut opens = Opens::new(3);
-    let first = opens.open(by(1, b"a"), 10, share(READ, 0), || Ok("holder")).unwrap();
+    let first = opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok("holder")).unwrap();
     let at = place(first);
     assert_eq!(opens.find(1, at, 1), Ok((10, share(READ, 0))));
     assert_eq!(opens.find(2, at, 1), Err(Status::BadStateid), "another client's");
-    let more = opens.open(by(1, b"a"), 10, share(WRITE, 0), || panic!("it is held")).unwrap();
+    let more = opens.open(by(1, b"a"), 10, share(WRITE, 0), free, || panic!("it is held")).unwrap();
     assert_eq!((more.other, more.sequence), (first.other, 2));
     assert_eq!(opens.find(1, at, 0), Ok((10, share(READ | WRITE, 0))));
     assert_eq!(opens.find(1, at, 1), Err(Status::OldStateid));
     assert_eq!(opens.find(1, at, 3), Err(Status::BadStateid));
-    assert_eq!(opens.close(1, at, 2), Ok("holder"));
+    assert_eq!(opens.close(1, at, 2).map(|closed| closed.holder), Ok("holder"));
     assert_eq!(opens.find(1, at, 2), Err(Status::BadStateid));
     // The place is used again, and the old name does not mean it.
-    let next = opens.open(by(1, b"b"), 11, share(READ, 0), || Ok("next")).unwrap();
+    let next = opens.open(by(1, b"b"), 11, share(READ, 0), free, || Ok("next")).unwrap();
     assert_eq!(place(next).place, at.place);
     assert_eq!(opens.find(1, at, 0), Err(Status::BadStateid));
     // Neither does one of an earlier server, nor a forged one.
@@ -46,9 +54,9 @@ fn a_stateid_works_for_its_client_in_its_order_and_not_after_the_close() {
 #[test]
 fn rights_are_given_up_only_to_what_was_asked_for_at_once() {
     let mut opens = Opens::new(3);
-    let at = place(opens.open(by(1, b"a"), 10, share(READ | WRITE, 0), || Ok(())).unwrap());
+    let at = place(opens.open(by(1, b"a"), 10, share(READ | WRITE, 0), free, || Ok(())).unwrap());
     assert_eq!(opens.downgrade(1, at, 1, share(READ, 0)).map(|it| it.sequence), Err(Status::Invalid));
-    opens.open(by(1, b"a"), 10, share(READ, 0), || Ok(())).unwrap();
+    opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok(())).unwrap();
     assert_eq!(opens.downgrade(1, at, 2, share(READ, 1)).map(|it| it.sequence), Err(Status::Invalid));
     assert_eq!(opens.downgrade(1, at, 2, share(READ, 0)).map(|it| it.sequence), Ok(3));
     assert_eq!(opens.find(1, at, 3), Ok((10, share(READ, 0))));
@@ -58,11 +66,11 @@ fn rights_are_given_up_only_to_what_was_asked_for_at_once() {
 fn a_party_that_opens_all_files_leaves_room_to_others() {
     let mut opens = Opens::new(3);
     for file in 0..PARTY_OPENS_MAX as u64 {
-        opens.open(by(1, b"a"), file, share(READ, 0), || Ok(())).unwrap();
+        opens.open(by(1, b"a"), file, share(READ, 0), free, || Ok(())).unwrap();
     }
-    assert_eq!(opens.open(by(1, b"a"), 1 << 40, share(READ, 0), || Ok(())), Err(Status::Jukebox));
+    assert_eq!(opens.open(by(1, b"a"), 1 << 40, share(READ, 0), free, || Ok(())), Err(Status::Jukebox));
     let other = Opener { client: 2, party: Party::Orphans, owner: b"a" };
-    assert!(opens.open(other, 1 << 40, share(READ, 0), || Ok(())).is_ok());
+    assert!(opens.open(other, 1 << 40, share(READ, 0), free, || Ok(())).is_ok());
     assert_eq!(opens.release(1).len(), PARTY_OPENS_MAX);
     assert_eq!((opens.len(), opens.has_any(1), opens.has_any(2)), (1, false, true));
 }
@@ -82,11 +90,12 @@ fn any_opens_and_closes_are_as_the_model_says() {
             0 => {
                 let known = model.remove(&key);
                 if let Some((_, stateid)) = known {
-                    assert_eq!(opens.close(client, place(stateid), stateid.sequence), Ok(key), "step {step}");
+                    let closed = opens.close(client, place(stateid), stateid.sequence);
+                    assert_eq!(closed.map(|it| (it.holder, it.file)), Ok((key, file)), "step {step}");
                 }
             }
             1 if (choice / 36).is_multiple_of(50) => {
-                let mut released = opens.release(client);
+                let mut released: Vec<_> = opens.release(client).into_iter().map(|it| it.holder).collect();
                 released.sort_unstable();
                 let expected: Vec<_> = model.keys().filter(|key| key.0 == client).copied().collect();
                 assert_eq!(released, expected, "step {step}");
@@ -94,22 +103,22 @@ fn any_opens_and_closes_are_as_the_model_says() {
             }
             _ => {
                 let wanted = share((choice / 36 % 3 + 1) as u8, (choice / 108 % 8).saturating_sub(4) as u8);
-                let others = model.iter().filter(|(other, _)| other.2 == file && **other != key);
-                let clash = |(_, (other, _)): (&(u64, u8, u64), &(Share, Stateid))| {
-                    other.access & wanted.deny != 0 || other.deny & wanted.access != 0
+                let is_free = !(choice / 864).is_multiple_of(5);
+                let before = model.get(&key).map_or(share(0, 0), |(share, _)| *share);
+                let union = share(before.access | wanted.access, before.deny | wanted.deny);
+                let mut reserved = None;
+                let reserve = |_, share| {
+                    reserved = Some(share);
+                    is_free
                 };
-                let is_free = !others.into_iter().any(clash);
-                let opened = opens.open(by(client, &[owner]), file, wanted, || Ok(key));
-                assert_eq!(opened.is_ok(), is_free, "step {step}");
+                let opened = opens.open(by(client, &[owner]), file, wanted, reserve, || Ok(key));
+                assert_eq!((opened.is_ok(), reserved), (is_free, Some(union)), "step {step}");
                 if let Ok(stateid) = opened {
-                    let before = model.get(&key).map_or(share(0, 0), |(share, _)| *share);
-                    let union = share(before.access | wanted.access, before.deny | wanted.deny);
                     model.insert(key, (union, stateid));
                 }
             }
         }
         assert_eq!(opens.len(), model.len());
-        assert_eq!(opens.denies_any(), model.values().any(|(share, _)| share.deny != 0), "step {step}");
         for ((client, _, file), (share, stateid)) in &model {
             assert_eq!(opens.find(*client, place(*stateid), stateid.sequence), Ok((*file, *share)), "step {step}");
         }

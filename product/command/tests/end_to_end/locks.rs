@@ -1,0 +1,123 @@
+//! Locks of clients of NFS version 4 and of programs on a mount: shown, freed by hand, and over a kill of the server.
+
+use std::fs::File;
+use std::path::Path;
+
+use afflux_nfs_client::Client;
+use afflux_nfs_client::sessions::{Compound, Session, Stateid};
+
+use crate::mounted::{Mounted, apart, can_mount};
+use crate::scratch::Scratch;
+use crate::server::{Server, text};
+
+const EXCLUSIVE: u32 = 2;
+const WHOLE: (u64, u64) = (0, u64::MAX);
+const BOTH: (u32, u32) = (3, 0);
+const DENIED: u32 = 10_010;
+const GRACE: u32 = 10_013;
+const BADSESSION: u32 = 10_052;
+
+fn ops() -> Compound {
+    Compound::default()
+}
+
+fn connect(server: &Server) -> Client {
+    Client::connect(("127.0.0.1", server.port())).unwrap()
+}
+
+/// Opens a file in the root and makes it: its stateid, its handle.
+fn open(session: &mut Session) -> (Stateid, Vec<u8>) {
+    let opened = session.must(ops().put_root().open(BOTH, b"program", b"file", true).get_handle()).unwrap();
+    let mut reader = opened.reader();
+    (0..2).for_each(|_| drop(reader.next_result().unwrap()));
+    let stateid = reader.stateid().unwrap();
+    reader.skip_open().unwrap();
+    reader.next_result().unwrap();
+    (stateid, reader.opaque().unwrap().to_vec())
+}
+
+fn serve(scratch: &Scratch, data: &Path) -> Server {
+    Server::start(scratch.path(), &[data], &["--cache", "64MiB", "--nfs", "4"])
+}
+
+#[test]
+fn a_client_with_locks_is_shown_and_ended_by_hand() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = serve(&scratch, &data);
+    let nobody = server.ask(&["unlock", "192.0.2.7"]);
+    assert!(text(&nobody).contains("no client '192.0.2.7' has locks; nobody has"), "{}", text(&nobody));
+    let mut gone = Session::begin(connect(&server), b"gone client", 1).unwrap();
+    let (stateid, file) = open(&mut gone);
+    gone.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, stateid, b"owner")).unwrap();
+    let locker = &server.stat()["nfs"]["lockers"][0];
+    assert_eq!((&locker["ranges"], &locker["waiting"]), (&1.into(), &0.into()));
+    let number = locker["number"].to_string();
+    let shown = text(&server.ask(&["stat", "--verbose"]));
+    assert!(shown.contains(&format!("client {number} (user ")) && shown.contains("gone client)   1 lock"), "{shown}");
+    let mut other = Session::begin(connect(&server), b"other", 1).unwrap();
+    let (stateid, file) = open(&mut other);
+    let wanted = || ops().put(&file).lock(EXCLUSIVE, WHOLE, stateid, b"owner");
+    assert_eq!(other.call(wanted()).unwrap().status, DENIED);
+    let wrong = server.ask(&["unlock", "nobody"]);
+    assert!(!wrong.status.success() && text(&wrong).contains("gone client"), "{}", text(&wrong));
+    let ended = server.ask(&["unlock", &number]);
+    assert!(ended.status.success() && text(&ended).contains("gone client), which had 1 lock"), "{}", text(&ended));
+    other.must(wanted()).unwrap();
+    assert_eq!(gone.call(ops().put_root()).unwrap().status, BADSESSION);
+    server.stop();
+}
+
+#[test]
+fn a_lock_outlives_a_kill_of_the_server_until_its_client_has_asked_for_it_again() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = serve(&scratch, &data);
+    let mut holder = Session::begin(connect(&server), b"holder", 1).unwrap();
+    let (stateid, file) = open(&mut holder);
+    holder.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, stateid, b"owner")).unwrap();
+    server.kill();
+    let server = serve(&scratch, &data);
+    let mut other = Session::begin(connect(&server), b"other", 1).unwrap();
+    let opens = || ops().put_root().open(BOTH, b"program", b"file", false);
+    assert_eq!(other.call(opens()).unwrap().status, GRACE);
+    let mut holder = Session::begin_reclaiming(connect(&server), b"holder", 1).unwrap();
+    let opened = holder.must(ops().put(&file).reclaim_open(BOTH, b"program")).unwrap();
+    let mut reader = opened.reader();
+    (0..2).for_each(|_| drop(reader.next_result().unwrap()));
+    let stateid = reader.stateid().unwrap();
+    holder.must(ops().put(&file).reclaim_lock(EXCLUSIVE, WHOLE, stateid, b"owner").reclaim_complete()).unwrap();
+    let (_, file) = open(&mut other);
+    let tested = other.call(ops().put(&file).test_lock(EXCLUSIVE, WHOLE, b"owner")).unwrap();
+    assert_eq!(tested.status, DENIED);
+    server.stop();
+}
+
+#[test]
+fn programs_on_a_mount_and_clients_exclude_each_other() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mount = point.to_str().unwrap();
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB", "--nfs", "4", "--mount", mount]);
+    let mounted = Mounted { server: Some(server), point: point.clone() };
+    let server = mounted.server();
+    let mut client = Session::begin(connect(server), b"client", 1).unwrap();
+    let (stateid, file) = open(&mut client);
+    let program = File::options().read(true).write(true).open(point.join("file")).unwrap();
+    program.lock().unwrap();
+    let wanted = || ops().put(&file).lock(EXCLUSIVE, WHOLE, stateid, b"owner");
+    assert_eq!(client.call(wanted()).unwrap().status, DENIED);
+    drop(program);
+    afflux_scratch::eventually("the kernel has told of the close", || client.call(wanted()).unwrap().status == 0);
+    let program = File::open(point.join("file")).unwrap();
+    assert!(matches!(program.try_lock(), Err(std::fs::TryLockError::WouldBlock)));
+    // One that waits gets the lock when the client closes the file.
+    let waiting = std::thread::spawn(move || program.lock_shared());
+    afflux_scratch::eventually("the program waits", || server.stat()["nfs"]["lockers"].as_array().unwrap().len() == 2);
+    client.must(ops().put(&file).close(stateid)).unwrap();
+    waiting.join().unwrap().unwrap();
+    mounted.stop();
+}

@@ -1,0 +1,147 @@
+//! GETLK, SETLK and SETLKW, the end of locks with a file's close, and the shares of opens.
+//!
+//! Owns: the kernel's form of locks; the change of a `flock`'s mode, which lets go of the lock first.
+//! Does not own: conflicts and the queue (the volume); the wait's interrupt (`answering`).
+//! Invariants: the kernel asks here only if it was told so at the start. Then no lock outlives the open file and the owner
+//! that it was taken with.
+
+use std::sync::Arc;
+
+use afflux_volume::{
+    HolderId, Inode, Lock, LockFamily, LockMode, LockOwner, LockRefusal, Nanos, Platform, Share, Span,
+};
+
+use crate::abi::{lock as kind, o};
+use crate::mount::{Mount, Outcome};
+use crate::reply::{Answer, Errno};
+use crate::request::Locking;
+use crate::wire::Put;
+
+impl From<LockRefusal> for Errno {
+    fn from(refusal: LockRefusal) -> Self {
+        match refusal {
+            LockRefusal::Held(_) => Self::TRY_AGAIN,
+            LockRefusal::Deadlock => Self::DEADLOCK,
+            LockRefusal::Full => Self::NO_LOCKS,
+        }
+    }
+}
+
+/// The mount's own number as a holder. A kernel that was not told to ask here gets an error.
+fn locker<P: Platform>(on: &Mount<P>) -> Result<HolderId, Errno> {
+    on.locker.ok_or(Errno::NO_OPERATION)
+}
+
+fn now<P: Platform>(on: &Mount<P>) -> Nanos {
+    on.volume.engine().platform().now()
+}
+
+/// The file, the owner and the bytes of a lock.
+fn place<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<(u64, LockOwner, Span), Errno> {
+    let family = if locking.is_of_flock { LockFamily::Files } else { LockFamily::Bytes };
+    let owner = LockOwner { holder: locker(on)?, number: locking.owner, family };
+    let last = if locking.last >= kind::LAST { u64::MAX } else { locking.last };
+    let span = Span::between(locking.first, last).ok_or(Errno::INVALID)?;
+    Ok((on.opened(locking.fh)?.inode.fileid(), owner, span))
+}
+
+fn mode(locking: &Locking) -> Result<LockMode, Errno> {
+    match locking.kind {
+        kind::SHARED => Ok(LockMode::Shared),
+        kind::EXCLUSIVE => Ok(LockMode::Exclusive),
+        _ => Err(Errno::INVALID),
+    }
+}
+
+pub(super) fn test<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outcome {
+    let (file, owner, span) = place(on, locking)?;
+    let wanted = Lock { owner, span, mode: mode(locking)?, process: locking.process };
+    let mut answer = Answer::empty();
+    let head = &mut answer.head;
+    match on.volume.locks().conflict(file, &wanted, now(on)) {
+        Some(other) => {
+            head.u64(other.span.first().min(kind::LAST));
+            head.u64(other.span.last().min(kind::LAST));
+            head.u32(if other.mode == LockMode::Exclusive { kind::EXCLUSIVE } else { kind::SHARED });
+            head.u32(other.process);
+        }
+        None => {
+            head.u64(locking.first);
+            head.u64(locking.last);
+            head.u32(kind::NONE);
+            head.u32(0);
+        }
+    }
+    Ok(answer)
+}
+
+/// Locks or unlocks without waiting. None if the program wants to wait.
+pub(super) fn try_lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Option<Outcome> {
+    match locked_at_once(on, locking, waits) {
+        Err(Errno::TRY_AGAIN) if waits => None,
+        outcome => Some(outcome.map(|()| Answer::empty())),
+    }
+}
+
+fn locked_at_once<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Result<(), Errno> {
+    let (file, owner, span) = place(on, locking)?;
+    let locks = on.volume.locks();
+    if locking.kind == kind::NONE {
+        return Ok(locks.unlock(file, owner, span, now(on))?);
+    }
+    let wanted = Lock { owner, span, mode: mode(locking)?, process: locking.process };
+    if locking.is_of_flock {
+        // As the kernel has it: two programs that share a lock and both want more would wait for each other.
+        locks.unlock(file, owner, Span::WHOLE, now(on))?;
+    }
+    if waits {
+        // The wait has its place in the queue.
+        return Err(Errno::TRY_AGAIN);
+    }
+    Ok(locks.lock(file, wanted, now(on))?)
+}
+
+/// Locks once nobody is in the way.
+pub(super) async fn lock<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outcome {
+    let (file, owner, span) = place(on, locking)?;
+    let wanted = Lock { owner, span, mode: mode(locking)?, process: locking.process };
+    // The file stays while the program waits.
+    let _opened = on.opened(locking.fh)?;
+    on.volume.lock_in_turn(file, wanted).await?;
+    Ok(Answer::empty())
+}
+
+fn end<P: Platform>(on: &Mount<P>, fh: u64, number: u64, family: LockFamily) {
+    if let (Some(holder), Ok(file)) = (on.locker, on.opened(fh)) {
+        let owner = LockOwner { holder, number, family };
+        // The whole file needs no room.
+        let _ = on.volume.locks().unlock(file.inode.fileid(), owner, Span::WHOLE, now(on));
+    }
+}
+
+/// A program has closed one of its descriptors of a file, which ends all its locks of the file by `fcntl`.
+pub(super) fn flush<P: Platform>(on: &Mount<P>, fh: u64, owner: u64) {
+    end(on, fh, owner, LockFamily::Bytes);
+}
+
+/// The last descriptor of an open file is closed, which ends its lock by `flock`.
+pub(super) fn release<P: Platform>(on: &Mount<P>, fh: u64, owner: Option<u64>) {
+    if let Some(owner) = owner {
+        end(on, fh, owner, LockFamily::Files);
+    }
+}
+
+/// Notes the use that an open makes of a file. Refuses it if a client denies that use.
+pub(super) fn share<P: Platform>(on: &Mount<P>, fh: u64, inode: &Arc<Inode<P>>, flags: u32) -> Result<(), Errno> {
+    let Some(locker) = on.locker else { return Ok(()) };
+    let access = match flags & o::ACCMODE {
+        o::RDONLY => Share::READ,
+        o::WRONLY => Share::WRITE,
+        _ => Share::READ | Share::WRITE,
+    };
+    if on.volume.locks().share(inode.fileid(), (locker, fh), Share { access, deny: 0 }, now(on)) {
+        return Ok(());
+    }
+    on.close(fh);
+    Err(Errno::BUSY)
+}

@@ -1,0 +1,210 @@
+//! Locks of programs on a mount: by `fcntl` and by `flock`, with others of the same volume.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use afflux_engine::Platform;
+use afflux_frontend::{MessageMachine, MessageReply, Tried};
+use afflux_fuse::MountOptions;
+use afflux_volume::{HolderId, Lock, LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, Nanos, Share, Span};
+
+use crate::kernel::{Kernel, ROOT, content, longs, u32_at, u64_at, words};
+
+const GETLK: u32 = 31;
+const SETLK: u32 = 32;
+const SETLKW: u32 = 33;
+const FLUSH: u32 = 25;
+const RELEASE: u32 = 18;
+const INTERRUPT: u32 = 36;
+const SHARED: u32 = 0;
+const EXCLUSIVE: u32 = 1;
+const NONE: u32 = 2;
+const BY_FLOCK: u32 = 1;
+/// The kernel's last byte of a lock without an end.
+const END: u64 = i64::MAX as u64;
+const AGAIN: i32 = 11;
+
+fn sharing() -> Kernel {
+    Kernel::with(MountOptions { shares_locks: true, ..MountOptions::default() })
+}
+
+/// The arguments of a lock by `fcntl`.
+fn bytes(fh: u64, owner: u64, (first, last): (u64, u64), kind: u32) -> Vec<u8> {
+    [longs(&[fh, owner, first, last]), words(&[kind, 500 + owner as u32, 0, 0])].concat()
+}
+
+/// The arguments of a lock by `flock`.
+fn whole(fh: u64, owner: u64, kind: u32) -> Vec<u8> {
+    [longs(&[fh, owner, 0, END]), words(&[kind, 500, BY_FLOCK, 0])].concat()
+}
+
+/// A client of another front end, which can be silent.
+struct Elsewhere(std::sync::atomic::AtomicBool);
+
+impl LockHolder for Elsewhere {
+    fn has_lapsed(&self, _: Nanos) -> bool {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    fn revoke(&self, now: Nanos) -> bool {
+        self.has_lapsed(now)
+    }
+
+    fn name(&self) -> String {
+        "elsewhere".to_owned()
+    }
+}
+
+fn elsewhere(holder: HolderId, mode: LockMode) -> Lock {
+    let owner = LockOwner { holder, number: 1, family: LockFamily::Single };
+    Lock { owner, span: Span::between(100, 199).unwrap(), mode, process: 0 }
+}
+
+#[test]
+fn the_kernel_asks_for_locks_only_where_others_share_them() {
+    let offered = words(&[7, 45, 131_072, u32::MAX, u32::MAX]);
+    for (kernel, asks) in [(Kernel::new(), false), (sharing(), true)] {
+        let answer = kernel.call(26, 0, &[offered.clone(), vec![0; 44]].concat()).unwrap();
+        assert_eq!(u32_at(&answer, 12) & (1 << 1 | 1 << 10), if asks { 1 << 1 | 1 << 10 } else { 0 });
+        let (node, fh) = kernel.create(ROOT, "file");
+        let locked = kernel.call(SETLK, node, &bytes(fh, 1, (0, END), EXCLUSIVE));
+        assert_eq!(locked.map(|_| ()), if asks { Ok(()) } else { Err(38) });
+        // The close of a file that was only read ends locks, so the kernel has to tell of it.
+        const NOFLUSH: u32 = 1 << 5;
+        let opened = kernel.call(14, node, &words(&[0, 0])).unwrap();
+        assert_eq!(u32_at(&opened, 8) & NOFLUSH == 0, asks);
+    }
+}
+
+#[test]
+fn owners_exclude_each_other_and_are_told_by_whom() {
+    let kernel = sharing();
+    let (node, fh) = kernel.create(ROOT, "file");
+    let lock = |owner, range, kind| kernel.call(SETLK, node, &bytes(fh, owner, range, kind)).map(|_| ());
+    let test = |owner, range, kind| {
+        let answer = kernel.call(GETLK, node, &bytes(fh, owner, range, kind)).unwrap();
+        (u64_at(&answer, 0), u64_at(&answer, 8), u32_at(&answer, 16), u32_at(&answer, 20))
+    };
+    lock(1, (10, 19), EXCLUSIVE).unwrap();
+    lock(1, (30, END), SHARED).unwrap();
+    assert_eq!(lock(2, (0, END), SHARED), Err(AGAIN));
+    assert_eq!(test(2, (0, 25), SHARED), (10, 19, EXCLUSIVE, 501));
+    assert_eq!(test(2, (25, END), EXCLUSIVE), (30, END, SHARED, 501));
+    assert_eq!(test(1, (0, END), EXCLUSIVE), (0, END, NONE, 0));
+    lock(2, (20, 40), SHARED).unwrap();
+    lock(1, (0, END), NONE).unwrap();
+    lock(2, (0, END), EXCLUSIVE).unwrap();
+    assert_eq!(lock(2, (9, 8), EXCLUSIVE), Err(22));
+    assert_eq!(lock(2, (9, 9), 7), Err(22));
+    assert_eq!(kernel.call(SETLK, node, &bytes(99, 1, (0, 1), SHARED)), Err(9));
+}
+
+#[test]
+fn flock_and_fcntl_do_not_see_each_other_and_end_with_their_files() {
+    let kernel = sharing();
+    let (node, fh) = kernel.create(ROOT, "file");
+    let other = kernel.open(node, 2).unwrap();
+    let set = |body: Vec<u8>| kernel.call(SETLK, node, &body).map(|_| ());
+    set(whole(fh, 1, EXCLUSIVE)).unwrap();
+    set(bytes(fh, 7, (0, END), EXCLUSIVE)).unwrap();
+    assert_eq!((set(whole(other, 2, SHARED)), set(bytes(other, 8, (5, 5), SHARED))), (Err(AGAIN), Err(AGAIN)));
+    // A close of any descriptor ends the process's locks by fcntl, and the last one of an open file its flock.
+    kernel.call(FLUSH, node, &longs(&[other, 0, 7])).unwrap();
+    set(bytes(other, 8, (5, 5), EXCLUSIVE)).unwrap();
+    assert_eq!(set(whole(other, 2, SHARED)), Err(AGAIN));
+    const FLOCK_ENDS: u32 = 2;
+    kernel.call(RELEASE, node, &[longs(&[fh]), words(&[0, FLOCK_ENDS]), longs(&[1])].concat()).unwrap();
+    set(whole(other, 2, EXCLUSIVE)).unwrap();
+    // A change of the mode lets go first: two programs that share would wait for each other.
+    let third = kernel.open(node, 2).unwrap();
+    set(whole(other, 2, SHARED)).unwrap();
+    set(whole(third, 3, SHARED)).unwrap();
+    assert_eq!(set(whole(other, 2, EXCLUSIVE)), Err(AGAIN));
+    set(whole(third, 3, EXCLUSIVE)).unwrap();
+}
+
+/// A call that waits.
+fn waits(kernel: &Kernel, message: Vec<u8>) -> impl Future<Output = Option<MessageReply>> + use<> {
+    assert!(matches!(kernel.mount.try_answer(&message), Tried::Waits));
+    Arc::clone(&kernel.mount).answer(Box::new(message))
+}
+
+fn poll<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn a_program_waits_in_line_and_an_interrupt_ends_the_wait_at_once() {
+    let kernel = sharing();
+    let (node, fh) = kernel.create(ROOT, "file");
+    kernel.call(SETLK, node, &bytes(fh, 1, (0, 9), EXCLUSIVE)).unwrap();
+    let mut first = pin!(waits(&kernel, kernel.message(SETLKW, node, &bytes(fh, 2, (0, 9), EXCLUSIVE))));
+    let first_number = kernel.last();
+    let mut second = pin!(waits(&kernel, kernel.message(SETLKW, node, &bytes(fh, 3, (0, 9), SHARED))));
+    let second_number = kernel.last();
+    assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
+    let began = kernel.world.platform().now();
+    let interrupting = waits(&kernel, kernel.message(INTERRUPT, 0, &longs(&[first_number])));
+    assert!(kernel.world.run(interrupting).unwrap().is_none());
+    let Poll::Ready(Some(reply)) = poll(first.as_mut()) else { panic!("it still waits") };
+    assert_eq!(content(reply, first_number), Err(4));
+    assert_eq!(kernel.world.platform().now(), began, "no time has passed");
+    // The one who left is in nobody's way.
+    kernel.call(SETLK, node, &bytes(fh, 1, (0, 9), NONE)).unwrap();
+    let Poll::Ready(Some(reply)) = poll(second.as_mut()) else { panic!("it still waits") };
+    assert_eq!(content(reply, second_number), Ok(Vec::new()));
+    assert_eq!(kernel.call(SETLK, node, &bytes(fh, 1, (0, 9), EXCLUSIVE)), Err(AGAIN));
+}
+
+#[test]
+fn two_programs_that_would_wait_for_each_other_are_told() {
+    let kernel = sharing();
+    let (node, fh) = kernel.create(ROOT, "file");
+    [1, 2].map(|owner| kernel.call(SETLK, node, &bytes(fh, owner, (0, 9), SHARED)).unwrap());
+    let mut first = pin!(waits(&kernel, kernel.message(SETLKW, node, &bytes(fh, 1, (0, 9), EXCLUSIVE))));
+    assert!(poll(first.as_mut()).is_pending());
+    assert_eq!(kernel.call(SETLKW, node, &bytes(fh, 2, (0, 9), EXCLUSIVE)), Err(35));
+}
+
+#[test]
+fn programs_and_others_exclude_each_other_and_a_silent_one_gives_way() {
+    let kernel = sharing();
+    let (node, fh) = kernel.create(ROOT, "file");
+    let file = kernel.world.run(kernel.volume.mount(b"/")).unwrap().unwrap();
+    let file = kernel.world.run(kernel.volume.lookup(&file, b"file")).unwrap().unwrap().0.fileid();
+    let locks = kernel.volume.locks();
+    let other = Arc::new(Elsewhere(false.into()));
+    let holder = locks.register(Arc::clone(&other) as _, 9);
+    for body in [bytes(fh, 1, (150, 150), EXCLUSIVE), whole(fh, 1, EXCLUSIVE)] {
+        kernel.call(SETLK, node, &body).unwrap();
+        let refused = locks.lock(file, elsewhere(holder, LockMode::Shared), Nanos(0));
+        assert!(matches!(refused, Err(LockRefusal::Held(_))));
+        kernel.call(SETLK, node, &[&body[..32], &words(&[NONE]), &body[36..]].concat()).unwrap();
+    }
+    locks.lock(file, elsewhere(holder, LockMode::Exclusive), Nanos(0)).unwrap();
+    let message = kernel.message(SETLKW, node, &whole(fh, 1, SHARED));
+    let mut wait = pin!(waits(&kernel, message));
+    assert!(poll(wait.as_mut()).is_pending());
+    other.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    kernel.world.run(kernel.volume.upkeep()).unwrap();
+    assert!(poll(wait.as_mut()).is_ready());
+    assert_eq!(locks.revoked(), 1);
+}
+
+#[test]
+fn an_open_that_others_deny_is_refused_and_programs_are_in_the_way_of_denials() {
+    let kernel = sharing();
+    let (node, fh) = kernel.create(ROOT, "file");
+    let root = kernel.world.run(kernel.volume.mount(b"/")).unwrap().unwrap();
+    let file = kernel.world.run(kernel.volume.lookup(&root, b"file")).unwrap().unwrap().0.fileid();
+    let locks = kernel.volume.locks();
+    let holder = locks.register(Arc::new(Elsewhere(false.into())), 9);
+    let denies = Share { access: Share::READ, deny: Share::WRITE };
+    assert!(!locks.share(file, (holder, 1), denies, Nanos(0)));
+    kernel.call(RELEASE, node, &[longs(&[fh]), words(&[0, 0]), longs(&[0])].concat()).unwrap();
+    assert!(locks.share(file, (holder, 1), denies, Nanos(0)));
+    assert_eq!((kernel.open(node, 1), kernel.open(node, 0).is_ok()), (Err(16), true));
+    let open_files = kernel.mount.open_files();
+    assert_eq!(open_files, 1, "a refused open leaves nothing");
+}

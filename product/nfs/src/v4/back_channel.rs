@@ -1,0 +1,174 @@
+//! The calls of a session's server to its client.
+//!
+//! Owns: their order, the number of the single slot, the notices that wait for it, the bytes of a call.
+//! Does not own: the connection that carries them (`wire::outbox`), the reason for a call.
+//! Invariants: one call is under way at a time, and it is sent again over a new connection with its number. At most
+//! [`WAITING_MAX`] notices wait; the oldest goes. A client that never answers holds up nothing else.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use afflux_volume::LockBell;
+
+use crate::wire::outbox::{Asker, Outbox};
+use crate::wire::xdr::Writer;
+
+/// Most notices that wait for the one under way.
+const WAITING_MAX: usize = 64;
+
+/// How a client wants to be called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Calling {
+    pub(crate) program: u32,
+    /// Calls carry a user's credential, and not none.
+    pub(crate) names_user: bool,
+}
+
+/// A lock that a client waits for may be free.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct LockNotice {
+    pub(crate) file: Vec<u8>,
+    pub(crate) client: u64,
+    pub(crate) owner: Box<[u8]>,
+}
+
+#[derive(Default)]
+struct State {
+    calling: Calling,
+    minor: u32,
+    /// The connection that carries the calls.
+    outbox: Weak<Outbox>,
+    /// The client has asked for a back channel.
+    is_wanted: bool,
+    /// Calls so far, which is the number of the last one on its slot.
+    sequence: u32,
+    /// The call under way.
+    under_way: Option<Vec<u8>>,
+    waiting: VecDeque<LockNotice>,
+}
+
+/// A session's way back to its client.
+pub(crate) struct BackChannel {
+    /// The session's number.
+    session: [u8; 16],
+    state: Mutex<State>,
+}
+
+/// Rings by telling a client.
+pub(crate) struct LockCall {
+    pub(crate) back: Arc<BackChannel>,
+    pub(crate) notice: LockNotice,
+}
+
+impl LockBell for LockCall {
+    fn ring(&self) {
+        self.back.notify(self.notice.clone());
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+}
+
+impl BackChannel {
+    /// The session with this number is not called yet.
+    pub(crate) fn new(session: [u8; 16]) -> Arc<Self> {
+        Arc::new(Self { session, state: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets how the client wants to be called.
+    pub(crate) fn call_by(&self, calling: Calling, minor: u32) {
+        let mut state = self.lock();
+        (state.calling, state.minor) = (calling, minor);
+    }
+
+    /// Calls go over this connection from now on, and the one under way again.
+    pub(crate) fn bind(self: &Arc<Self>, outbox: &Arc<Outbox>) {
+        let mut state = self.lock();
+        (state.outbox, state.is_wanted) = (Arc::downgrade(outbox), true);
+        if let Some(call) = &state.under_way {
+            outbox.send(call, state.sequence, self.asker());
+        }
+    }
+
+    fn asker(self: &Arc<Self>) -> Weak<dyn Asker> {
+        let asker: Weak<Self> = Arc::downgrade(self);
+        asker
+    }
+
+    /// Whether a call would find a connection.
+    pub(crate) fn is_up(&self) -> bool {
+        self.lock().outbox.strong_count() > 0
+    }
+
+    /// Whether the client has asked for one whose connection is gone.
+    pub(crate) fn is_down(&self) -> bool {
+        let state = self.lock();
+        state.is_wanted && state.outbox.strong_count() == 0
+    }
+
+    /// Tells the client, after the notices before.
+    fn notify(self: &Arc<Self>, notice: LockNotice) {
+        let mut state = self.lock();
+        if state.waiting.len() >= WAITING_MAX {
+            state.waiting.pop_front();
+        }
+        state.waiting.push_back(notice);
+        self.send_next(&mut state);
+    }
+
+    fn send_next(self: &Arc<Self>, state: &mut State) {
+        if state.under_way.is_some() {
+            return;
+        }
+        let (Some(outbox), Some(notice)) = (state.outbox.upgrade(), state.waiting.pop_front()) else { return };
+        state.sequence = state.sequence.wrapping_add(1);
+        let call = call(state, &self.session, &notice);
+        outbox.send(&call, state.sequence, self.asker());
+        state.under_way = Some(call);
+    }
+}
+
+impl Asker for BackChannel {
+    fn answered(self: Arc<Self>, mark: u32) {
+        let mut state = self.lock();
+        if state.sequence == mark && state.under_way.take().is_some() {
+            self.send_next(&mut state);
+        }
+    }
+}
+
+/// The body of CB_COMPOUND with CB_SEQUENCE and CB_NOTIFY_LOCK, behind the number of the call.
+fn call(state: &State, session: &[u8; 16], notice: &LockNotice) -> Vec<u8> {
+    const CALL: u32 = 0;
+    const RPC_VERSION: u32 = 2;
+    const CALLBACK_VERSION: u32 = 1;
+    const CB_COMPOUND: u32 = 1;
+    const AUTH_SYS: u32 = 1;
+    const CB_SEQUENCE: u32 = 11;
+    const CB_NOTIFY_LOCK: u32 = 13;
+    let mut writer = Writer::default();
+    [CALL, RPC_VERSION, state.calling.program, CALLBACK_VERSION, CB_COMPOUND].iter().for_each(|&it| writer.u32(it));
+    if state.calling.names_user {
+        // A stamp, no name of the machine, root, its group, no further groups.
+        [AUTH_SYS, 20, 0, 0, 0, 0, 0].iter().for_each(|&it| writer.u32(it));
+    } else {
+        [0, 0].iter().for_each(|&it| writer.u32(it));
+    }
+    // No verifier; an empty tag, the minor version, the identification of 4.0, two operations.
+    [0, 0, 0, state.minor, 0, 2, CB_SEQUENCE].iter().for_each(|&it| writer.u32(it));
+    writer.raw(session);
+    // The number, the slot, the highest slot; not kept, and after no call of the client.
+    [state.sequence, 0, 0, 0, 0, CB_NOTIFY_LOCK].iter().for_each(|&it| writer.u32(it));
+    writer.opaque(&notice.file);
+    writer.u64(notice.client);
+    writer.opaque(&notice.owner);
+    writer.into_bytes()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! The clients of an earlier server, which may ask again for their state, and the list for a later server.
+//!
+//! Owns: the missing clients, the time for which others wait, the names on the list.
+//! Does not own: the storage of the list (a [`ClientList`]), clients and their state.
+//! Invariants: while somebody is missing, nobody gets new state: it might be theirs. That ends after [`GRACE_NS`]. A client
+//! that was missing then is off the list, and may never ask again: others may have had its locks since.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::BoxFuture;
+
+use super::state::leases::LEASE_SECONDS;
+
+/// Longest time for which new state waits: a lease, in which each client speaks, and a little more.
+const GRACE_NS: u64 = (LEASE_SECONDS as u64 + 10) * 1_000_000_000;
+
+/// Keeps the names of clients for a later server.
+pub trait ClientList: Send + Sync + 'static {
+    /// Replaces the list. Later lists replace earlier ones, in the order of these calls. The list is durable when the result
+    /// ends; an error is the keeper's to report.
+    fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, ()>;
+}
+
+/// The names of clients, earlier and present ones.
+pub(super) struct Grace {
+    missing: BTreeSet<u64>,
+    until_ns: u64,
+    /// The name of each client that may have state.
+    present: BTreeMap<u64, u64>,
+}
+
+impl Grace {
+    /// An earlier server has left these names.
+    pub(super) fn new(left: Vec<u64>, now_ns: u64) -> Self {
+        Self {
+            missing: left.into_iter().collect(),
+            until_ns: now_ns.saturating_add(GRACE_NS),
+            present: BTreeMap::new(),
+        }
+    }
+
+    /// Whether new state has to wait.
+    pub(super) fn is_on(&self, now_ns: u64) -> bool {
+        !self.missing.is_empty() && now_ns < self.until_ns
+    }
+
+    /// Whether a client of this name may ask for its earlier state.
+    pub(super) fn may_reclaim(&self, name: u64, now_ns: u64) -> bool {
+        self.is_on(now_ns) && self.missing.contains(&name)
+    }
+
+    /// Whether a client is on the list.
+    pub(super) fn has(&self, client: u64) -> bool {
+        self.present.contains_key(&client)
+    }
+
+    /// A client may have state from now on. Returns the list if it has changed.
+    pub(super) fn add(&mut self, client: u64, name: u64) -> Option<Vec<u64>> {
+        let before = self.names();
+        self.present.insert(client, name);
+        self.changed_since(before)
+    }
+
+    /// A client has asked for all that it had. Returns the list if it has changed.
+    pub(super) fn complete(&mut self, name: u64) -> Option<Vec<u64>> {
+        let before = self.names();
+        self.missing.remove(&name);
+        self.changed_since(before)
+    }
+
+    /// Clients have ended. Returns the list if it has changed.
+    pub(super) fn remove(&mut self, clients: &[u64]) -> Option<Vec<u64>> {
+        let before = self.names();
+        clients.iter().for_each(|client| drop(self.present.remove(client)));
+        self.changed_since(before)
+    }
+
+    /// Gives up on those who are missing for too long. Returns the list if it has changed.
+    pub(super) fn expire(&mut self, now_ns: u64) -> Option<Vec<u64>> {
+        if now_ns < self.until_ns || self.missing.is_empty() {
+            return None;
+        }
+        let before = self.names();
+        self.missing.clear();
+        self.changed_since(before)
+    }
+
+    fn names(&self) -> Vec<u64> {
+        let names: BTreeSet<u64> = self.missing.iter().chain(self.present.values()).copied().collect();
+        names.into_iter().collect()
+    }
+
+    fn changed_since(&self, before: Vec<u64>) -> Option<Vec<u64>> {
+        Some(self.names()).filter(|names| *names != before)
+    }
+}
+
+#[cfg(test)]
+mod tests;

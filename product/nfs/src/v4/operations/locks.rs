@@ -1,0 +1,224 @@
+//! LOCK, LOCKT, LOCKU and FREE_STATEID.
+//!
+//! Owns: the steps of a LOCK: the owner, the volume's lock, the stateid; the lock in the way as a client is told.
+//! Does not own: conflicts and turns (the volume); the tables of stateids (`state`).
+//! Invariants: a LOCK waits for nothing: a client whose program waits is told when it may ask again, if it has a back
+//! channel. A refused LOCK makes no stateid. Where a stateid is given, the volume has the lock.
+
+use std::sync::Arc;
+
+use afflux_volume::{Lock, LockBell, LockMode, LockRefusal, Nanos, Platform, Share, Span};
+
+use super::super::back_channel::{LockCall, LockNotice};
+use super::super::codec::{LockArguments, Locker};
+use super::super::compound::Compound;
+use super::super::denied::Denied;
+use super::super::service::{Service, lock_owner};
+use super::super::state::lock_states::LockState;
+use super::super::state::stateids::{StatePlace, Stateid};
+use super::objects::check_regular;
+use super::opens::{check_reclaim, place, write_stateid};
+use crate::operations::Operations;
+use crate::status::Status;
+use crate::wire::reply::Draft;
+
+fn span(offset: u64, len: u64) -> Result<Span, Status> {
+    Span::of(offset, len).ok_or(Status::Invalid)
+}
+
+fn mode(arguments: &LockArguments) -> LockMode {
+    if arguments.is_exclusive { LockMode::Exclusive } else { LockMode::Shared }
+}
+
+/// Refuses a lock, and notes which other is in its way.
+fn deny<P: Platform>(compound: &mut Compound<P>, file: u64, lock: Lock) -> Status {
+    let state = compound.service.state();
+    let owner = match state.lock_states.of_owner(file, lock.owner.number) {
+        Some(known) => (known.client, known.owner.clone()),
+        None => (0, format!("process {}", lock.process).into_bytes().into()),
+    };
+    drop(state);
+    compound.denied = Some(Box::new(Denied { lock, owner }));
+    Status::LockDenied
+}
+
+/// The regular file that a lock is of.
+fn file_of<P: Platform>(compound: &Compound<P>) -> Result<u64, Status> {
+    let inode = compound.inode()?;
+    check_regular(inode.kind())?;
+    Ok(inode.fileid())
+}
+
+/// The lock owner of a LOCK: as it is, or as it would begin. Also checks that its open has the right.
+fn locker<P: Platform>(
+    on: &impl Operations<P>,
+    compound: &Compound<P>,
+    file: u64,
+    locker: Locker,
+    access: u8,
+) -> Result<LockState, Status> {
+    let client = compound.client()?;
+    let service = &compound.service;
+    let named = match locker {
+        Locker::New { open, .. } => place(compound, open)?,
+        Locker::Known(stateid) => place(compound, stateid)?,
+    };
+    let state = service.state();
+    let (lock, share) = match locker {
+        Locker::Known(_) if !named.0.is_of_locks() => return Err(Status::BadStateid),
+        Locker::Known(_) => {
+            let known = state.lock_states.find(client, named.0, named.1)?.clone();
+            let share = state.opens.share_at(known.open).ok_or(Status::BadStateid)?;
+            (known, share)
+        }
+        Locker::New { .. } if named.0.is_of_locks() => return Err(Status::BadStateid),
+        Locker::New { owner, .. } => {
+            let (opened, share) = state.opens.find(client, named.0, named.1)?;
+            let owner = on.bytes(owner);
+            let number = service.owner_number(client, owner);
+            if state.lock_states.of_owner(file, number).is_none() && !state.lock_states.has_room(compound.speaker.0) {
+                return Err(Status::Jukebox);
+            }
+            let (party, open) = (compound.speaker.0, named.0.place);
+            (LockState { client, party, file: opened, open, owner: owner.into(), number, sequence: 0 }, share)
+        }
+    };
+    match () {
+        () if lock.file != file => Err(Status::BadStateid),
+        () if share.access & access == 0 => Err(Status::OpenMode),
+        () => Ok(lock),
+    }
+}
+
+pub(super) fn lock<P: Platform, O: Operations<P>>(
+    on: &O,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    arguments: LockArguments,
+    reclaims: bool,
+    by: Locker,
+) -> Result<(), Status> {
+    let (file, client) = (file_of(compound)?, compound.client()?);
+    let span = span(arguments.offset, arguments.len)?;
+    check_reclaim(compound, client, reclaims)?;
+    let access = if arguments.is_exclusive { Share::WRITE } else { Share::READ };
+    let state = locker(on, compound, file, by, access)?;
+    let service = Arc::clone(&compound.service);
+    let holder = service.state().holder(client, service.locks())?;
+    let wanted = Lock { owner: lock_owner(holder, state.number), span, mode: mode(&arguments), process: 0 };
+    let now = Nanos(compound.now_ns);
+    let result = match bell(on, compound, &state).filter(|_| arguments.waits) {
+        Some(bell) => service.locks().lock_or_wait(file, wanted, &bell, now),
+        None => service.locks().lock(file, wanted, now),
+    };
+    service.end_revoked(compound.now_ns);
+    match result {
+        Err(LockRefusal::Held(other)) => return Err(deny(compound, file, other)),
+        Err(LockRefusal::Deadlock) => return Err(Status::Deadlock),
+        Err(LockRefusal::Full) => return Err(Status::Jukebox),
+        Ok(()) => {}
+    }
+    let stateid = service.locked(state, wanted, now)?;
+    write_stateid(stateid, &mut draft.writer);
+    compound.stateid = stateid;
+    Ok(())
+}
+
+/// The way to tell the client that it may ask again; none without a back channel.
+fn bell<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>, of: &LockState) -> Option<Arc<dyn LockBell>> {
+    let back = Arc::clone(&compound.taken.as_ref()?.session.back);
+    let inode = compound.inode().ok()?;
+    let file = on.volume().handle(&inode).as_bytes().to_vec();
+    let notice = LockNotice { file, client: of.client, owner: of.owner.clone() };
+    back.is_up().then(|| -> Arc<dyn LockBell> { Arc::new(LockCall { back, notice }) })
+}
+
+pub(super) fn test<P: Platform, O: Operations<P>>(
+    on: &O,
+    compound: &mut Compound<P>,
+    arguments: LockArguments,
+    owner: crate::wire::xdr::Field,
+) -> Result<(), Status> {
+    let (file, client) = (file_of(compound)?, compound.client()?);
+    let span = span(arguments.offset, arguments.len)?;
+    let service = &compound.service;
+    let number = service.owner_number(client, on.bytes(owner));
+    let holder = service.state().holder(client, service.locks())?;
+    let wanted = Lock { owner: lock_owner(holder, number), span, mode: mode(&arguments), process: 0 };
+    match service.locks().conflict(file, &wanted, Nanos(compound.now_ns)) {
+        None => Ok(()),
+        Some(other) => Err(deny(compound, file, other)),
+    }
+}
+
+/// A client's lock owner with this stateid.
+fn named<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, LockState), Status> {
+    let (at, sequence) = place(compound, stateid)?;
+    if !at.is_of_locks() {
+        return Err(Status::BadStateid);
+    }
+    let found = compound.service.state().lock_states.find(compound.client()?, at, sequence)?.clone();
+    Ok((at, found))
+}
+
+pub(super) fn unlock<P: Platform>(
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    stateid: Stateid,
+    (offset, len): (u64, u64),
+) -> Result<(), Status> {
+    let file = file_of(compound)?;
+    let span = span(offset, len)?;
+    let (at, state) = named(compound, stateid)?;
+    if state.file != file {
+        return Err(Status::BadStateid);
+    }
+    let stateid = compound.service.unlock(&state, at, span, Nanos(compound.now_ns))?;
+    write_stateid(stateid, &mut draft.writer);
+    compound.stateid = stateid;
+    Ok(())
+}
+
+/// FREE_STATEID: a lock owner without locks has no stateid any more. CLOSE closes an open.
+pub(super) fn free<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(), Status> {
+    let (at, sequence) = place(compound, stateid)?;
+    if !at.is_of_locks() {
+        let open = compound.service.state().opens.find(compound.client()?, at, sequence);
+        return open.and(Err(Status::LocksHeld));
+    }
+    let (at, state) = named(compound, stateid)?;
+    compound.service.free(&state, at)
+}
+
+impl<P: Platform> Service<P> {
+    /// An owner has got a lock. Its client may have ended meanwhile; then it has none.
+    fn locked(&self, of: LockState, lock: Lock, now: Nanos) -> Result<Stateid, Status> {
+        let mut state = self.state();
+        let is_open =
+            state.opens.share_at(of.open).is_some() && state.holders.get(&of.client) == Some(&lock.owner.holder);
+        if !is_open {
+            // An error would mean that the rest has no room: the whole has none.
+            let _ = self.locks().unlock(of.file, lock.owner, Span::WHOLE, now);
+            return Err(Status::BadStateid);
+        }
+        Ok(state.lock_states.locked(of))
+    }
+
+    fn unlock(&self, of: &LockState, at: StatePlace, span: Span, now: Nanos) -> Result<Stateid, Status> {
+        let mut state = self.state();
+        let holder = *state.holders.get(&of.client).ok_or(Status::BadStateid)?;
+        let unlocked = self.locks().unlock(of.file, lock_owner(holder, of.number), span, now);
+        unlocked.map_err(|_| Status::Jukebox)?;
+        Ok(state.lock_states.changed(at.place))
+    }
+
+    fn free(&self, of: &LockState, at: StatePlace) -> Result<(), Status> {
+        let mut state = self.state();
+        let holder = *state.holders.get(&of.client).ok_or(Status::BadStateid)?;
+        if self.locks().has(of.file, lock_owner(holder, of.number)) {
+            return Err(Status::LocksHeld);
+        }
+        state.lock_states.end(at.place);
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! SEEK, ALLOCATE, DEALLOCATE and COPY (RFC 7862).
+//!
+//! Owns: their results, the part of a COPY that one call carries out.
+//! Does not own: holes and space (the volume and its host), rights by a stateid (`opens`).
+//! Invariants: a COPY copies at most [`COPIED_BYTES_MAX`], and the client asks for the rest: so it holds its slot for a bounded
+//! time. What was copied is in the cache, and durable after a COMMIT.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use afflux_volume::{FILE_BYTES_MAX, Inode, Platform, ReadBytes, Reserve, Seek, Share};
+use bytes::Bytes;
+
+use super::super::codec::CopyArguments;
+use super::super::compound::{Compound, Object};
+use super::super::state::stateids::Stateid;
+use super::objects::check_regular;
+use super::opens::{Right, right_of};
+use crate::limits::WRITE_BYTES_MAX;
+use crate::operations::{Ended, Operations, Stability, Task};
+use crate::status::Status;
+use crate::wire::reply::Draft;
+
+/// Most bytes that one COPY copies.
+const COPIED_BYTES_MAX: u64 = 16 << 20;
+
+/// The current file, and as whom the volume is asked: an open has asked for the right already.
+fn target<'a, P: Platform>(
+    on: &Task<'a, P>,
+    compound: &Compound<P>,
+    stateid: Stateid,
+    access: u8,
+) -> Result<(Arc<Inode<P>>, Task<'a, P>), Status> {
+    let inode = compound.inode()?;
+    check_regular(inode.kind())?;
+    let by = match right_of(compound, stateid, access, inode.fileid())? {
+        Right::OfOpen => on.as_server(),
+        Right::OfUser => on.same(),
+    };
+    if access == Share::WRITE && on.caller.is_read_only() {
+        return Err(Status::ReadOnly);
+    }
+    Ok((inode, by))
+}
+
+fn range(offset: u64, len: u64) -> Result<Range<u64>, Status> {
+    let end = offset.checked_add(len).filter(|end| *end <= FILE_BYTES_MAX).ok_or(Status::TooLarge)?;
+    if len == 0 { Err(Status::Invalid) } else { Ok(offset..end) }
+}
+
+pub(super) async fn seek<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    stateid: Stateid,
+    offset: u64,
+    what: u32,
+) -> Ended {
+    let (inode, by) = target(on, compound, stateid, Share::READ)?;
+    let wanted = match what {
+        0 => Seek::Data,
+        1 => Seek::Hole,
+        _ => return Err(Status::UnionNotSupported.into()),
+    };
+    let size = by.attributes(&inode).await?.size;
+    if offset >= size {
+        return Err(Status::PastEnd.into());
+    }
+    let found = match on.volume.seek_by(by.caller, &inode, offset, wanted).await {
+        Ok(found) => found,
+        // No data follows.
+        Err(afflux_volume::VolumeError::PastData { .. }) => size,
+        Err(error) => return Err(error.into()),
+    };
+    draft.writer.bool(found >= size);
+    draft.writer.u64(found);
+    Ok(())
+}
+
+pub(super) async fn allocate<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    stateid: Stateid,
+    (offset, len): (u64, u64),
+) -> Ended {
+    let (inode, by) = target(on, compound, stateid, Share::WRITE)?;
+    let how = Reserve { zeros: false, grows: true };
+    Ok(on.volume.reserve_by(by.caller, &inode, range(offset, len)?, how).await.result?)
+}
+
+pub(super) async fn deallocate<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    stateid: Stateid,
+    (offset, len): (u64, u64),
+) -> Ended {
+    let (inode, by) = target(on, compound, stateid, Share::WRITE)?;
+    Ok(on.volume.punch_by(by.caller, &inode, range(offset, len)?).await.result?)
+}
+
+pub(super) async fn copy<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    arguments: CopyArguments,
+) -> Ended {
+    let CopyArguments { from, to, from_offset, to_offset, count, is_between_servers } = arguments;
+    if is_between_servers {
+        return Err(Status::NotSupported.into());
+    }
+    let source = match compound.saved.as_ref().ok_or(Status::NoFileHandle)? {
+        Object::Inode(inode) => Arc::clone(inode),
+        Object::Above(_) => return Err(Status::IsDirectory.into()),
+    };
+    check_regular(source.kind())?;
+    let reader = match right_of(compound, from, Share::READ, source.fileid())? {
+        Right::OfOpen => on.as_server(),
+        Right::OfUser => on.same(),
+    };
+    let (target, writer) = target(on, compound, to, Share::WRITE)?;
+    let size = reader.attributes(&source).await?.size;
+    let left = size.checked_sub(from_offset).ok_or(Status::Invalid)?;
+    let count = if count == 0 { left } else { count.min(left) }.min(COPIED_BYTES_MAX);
+    let (sources, targets) = (from_offset..from_offset + count, to_offset..to_offset.saturating_add(count));
+    if targets.end > FILE_BYTES_MAX {
+        return Err(Status::TooLarge.into());
+    }
+    if Arc::ptr_eq(&source, &target) && sources.start < targets.end && targets.start < sources.end {
+        return Err(Status::Invalid.into());
+    }
+    // As with WRITE: lost data is never taken for committed.
+    let verifier = on.volume.write_verifier();
+    let copied = copied(&reader, &source, &writer, &target, (sources, to_offset)).await?;
+    // No call comes later to tell of the end, which is now.
+    draft.writer.u32(0);
+    draft.writer.u64(copied);
+    draft.writer.u32(Stability::Unstable as u32);
+    draft.writer.raw(&verifier);
+    // In order, and done.
+    draft.writer.bool(true);
+    draft.writer.bool(true);
+    Ok(())
+}
+
+/// Copies piece by piece. An error counts only if nothing was copied before.
+async fn copied<P: Platform>(
+    reader: &Task<'_, P>,
+    source: &Arc<Inode<P>>,
+    writer: &Task<'_, P>,
+    target: &Arc<Inode<P>>,
+    (sources, to_offset): (Range<u64>, u64),
+) -> Ended<u64> {
+    let len = sources.end - sources.start;
+    let mut done = 0;
+    while done < len {
+        let piece = (len - done).min(u64::from(WRITE_BYTES_MAX)) as u32;
+        let read = reader.read(source, sources.start + done, piece).await;
+        let bytes = match read.map(|read| read.bytes) {
+            Ok(ReadBytes::Copied(bytes)) => bytes,
+            Ok(ReadBytes::Pages(pages)) => Bytes::from(pages.slices().collect::<Vec<_>>().concat()),
+            Err(_) if done > 0 => break,
+            Err(stop) => return Err(stop),
+        };
+        if bytes.is_empty() {
+            // Somebody has cut the file off.
+            break;
+        }
+        match writer.write(target, to_offset + done, &bytes, Stability::Unstable).await?.0 {
+            Status::Ok => done += bytes.len() as u64,
+            _ if done > 0 => break,
+            status => return Err(status.into()),
+        }
+    }
+    Ok(done)
+}

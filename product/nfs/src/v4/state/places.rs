@@ -1,0 +1,87 @@
+//! Numbered places for state, each with a stateid.
+//!
+//! Owns: the places of one kind of state, their generations, the check of a stateid's place.
+//! Does not own: the state (`opens`, `lock_states`), the layout of stateids (`stateids`).
+//! Invariants: a place has one thing at a time. The stateid of a thing that is gone names nothing, though its place is in use
+//! again.
+
+use super::stateids::{StatePlace, Stateid};
+use crate::status::Status;
+
+/// Places of one kind of state.
+pub(crate) struct Places<T> {
+    memory: u32,
+    /// The number of the first place: kinds of state have numbers of their own.
+    first: u32,
+    /// A generation and a thing for each.
+    places: Vec<(u32, Option<T>)>,
+    free: Vec<u32>,
+}
+
+impl<T> Places<T> {
+    /// No places yet. `memory` marks their stateids.
+    pub(crate) fn new(memory: u32, first: u32) -> Self {
+        Self { memory, first, places: Vec::new(), free: Vec::new() }
+    }
+
+    /// Number of things.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    fn index(&self, place: u32) -> usize {
+        place.wrapping_sub(self.first) as usize
+    }
+
+    pub(crate) fn get(&self, place: u32) -> Option<&T> {
+        self.places.get(self.index(place))?.1.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut T> {
+        let index = self.index(place);
+        self.places.get_mut(index)?.1.as_mut()
+    }
+
+    /// The place that the next thing gets.
+    pub(crate) fn next(&self) -> u32 {
+        self.free.last().copied().unwrap_or(self.first + self.places.len() as u32)
+    }
+
+    /// Adds a thing.
+    pub(crate) fn insert(&mut self, thing: T) -> u32 {
+        let place = self.next();
+        match self.free.pop() {
+            Some(place) => {
+                let index = self.index(place);
+                self.places[index].1 = Some(thing);
+            }
+            None => self.places.push((0, Some(thing))),
+        }
+        place
+    }
+
+    /// Removes a thing.
+    pub(crate) fn take(&mut self, place: u32) -> Option<T> {
+        let index = self.index(place);
+        let entry = self.places.get_mut(index)?;
+        let thing = entry.1.take()?;
+        entry.0 = entry.0.wrapping_add(1);
+        self.free.push(place);
+        Some(thing)
+    }
+
+    /// The stateid of a place.
+    pub(crate) fn stateid(&self, place: u32, sequence: u32) -> Stateid {
+        let generation = self.places.get(self.index(place)).map_or(0, |it| it.0);
+        Stateid::of(StatePlace { memory: self.memory, place, generation }, sequence)
+    }
+
+    /// The thing that a stateid means.
+    pub(crate) fn named(&self, at: StatePlace) -> Result<&T, Status> {
+        if at.memory != self.memory {
+            return Err(Status::StaleStateid);
+        }
+        let place = self.places.get(self.index(at.place)).filter(|place| place.0 == at.generation);
+        place.and_then(|place| place.1.as_ref()).ok_or(Status::BadStateid)
+    }
+}

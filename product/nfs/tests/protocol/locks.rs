@@ -1,0 +1,286 @@
+//! Locks of version 4 over sockets and over machines: who excludes whom, the stateids of lock owners, notices.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use afflux_nfs_client::Client;
+use afflux_nfs_client::sessions::{CALLBACK_PROGRAM, NFS_4, Outcome, Session, Stateid};
+use afflux_volume::{Lock, LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, Nanos, Span};
+
+use crate::compounds::{BOTH, READ, WRITE, begun, open, ops, root, status};
+use crate::peer::{Peer, marked};
+use crate::world::{CLIENT, World};
+
+const SHARED: u32 = 1;
+const EXCLUSIVE: u32 = 2;
+const EXCLUSIVE_WAITING: u32 = 4;
+const WHOLE: (u64, u64) = (0, u64::MAX);
+
+/// The stateid in the last result of a compound of PUTFH and one operation more.
+fn stateid(outcome: &Outcome) -> Stateid {
+    let mut reader = outcome.reader();
+    assert_eq!(reader.next_result(), Ok((22, 0)));
+    assert!(matches!(reader.next_result(), Ok((12 | 14, 0))));
+    reader.stateid().unwrap()
+}
+
+/// The lock in the way, of a compound of SEQUENCE, PUTFH and one operation more: offset, length, kind, client, owner.
+fn denied(outcome: &Outcome) -> (u64, u64, u32, u64, Vec<u8>) {
+    assert_eq!(outcome.status, status::DENIED);
+    let mut reader = outcome.reader();
+    reader.skip_sequence().unwrap();
+    assert_eq!(reader.next_result(), Ok((22, 0)));
+    assert!(matches!(reader.next_result(), Ok((12 | 13, status::DENIED))));
+    let lock = (reader.u64().unwrap(), reader.u64().unwrap(), reader.u32().unwrap(), reader.u64().unwrap());
+    let owner = reader.opaque().unwrap().to_vec();
+    reader.end().unwrap();
+    (lock.0, lock.1, lock.2, lock.3, owner)
+}
+
+fn second(world: &World) -> Session {
+    Session::begin(Client::connect(world.serve()).unwrap(), b"second", 1).unwrap()
+}
+
+#[test]
+fn clients_and_owners_exclude_each_other_and_are_told_by_whom() {
+    let (world, mut one) = begun(1);
+    let mut two = second(&world);
+    let (open_one, file) = open(&mut one, (BOTH, 0), b"program", b"file");
+    let (open_two, _) = open(&mut two, (BOTH, 0), b"program", b"file");
+    let held = stateid(&one.must(ops().put(&file).lock(EXCLUSIVE, (10, 10), open_one, b"owner")).unwrap());
+    let refused = two.call(ops().put(&file).lock(SHARED, (0, 11), open_two, b"owner")).unwrap();
+    assert_eq!(denied(&refused), (10, 10, EXCLUSIVE, one.number, b"owner".to_vec()));
+    let refused = one.call(ops().put(&file).test_lock(SHARED, WHOLE, b"other")).unwrap();
+    assert_eq!(denied(&refused), (10, 10, EXCLUSIVE, one.number, b"owner".to_vec()));
+    // An owner is in nobody's way on the bytes beside, and not in its own.
+    two.must(ops().put(&file).lock(EXCLUSIVE, (0, 10), open_two, b"owner").test_lock(EXCLUSIVE, (0, 10), b"owner"))
+        .unwrap();
+    one.must(ops().put(&file).test_lock(EXCLUSIVE, (10, 10), b"owner")).unwrap();
+    // To share is enough for the other to read, and all is free after the unlock.
+    let held = stateid(&one.must(ops().put(&file).lock_more(SHARED, (10, 10), held)).unwrap());
+    two.must(ops().put(&file).test_lock(SHARED, (10, 10), b"owner")).unwrap();
+    one.must(ops().put(&file).unlock(WHOLE, held)).unwrap();
+    two.must(ops().put(&file).test_lock(EXCLUSIVE, WHOLE, b"owner")).unwrap();
+}
+
+#[test]
+fn a_lock_owner_has_a_stateid_that_reads_writes_and_ends() {
+    let (_world, mut session) = begun(1);
+    let (opened, file) = open(&mut session, (BOTH, 0), b"program", b"file");
+    let first = stateid(&session.must(ops().put(&file).lock(EXCLUSIVE, (0, 1), opened, b"owner")).unwrap());
+    session.must(ops().put(&file).write(first, 0, 0, b"x").read(first, 0, 1)).unwrap();
+    let next = stateid(&session.must(ops().put(&file).lock(EXCLUSIVE, (8, 1), opened, b"owner")).unwrap());
+    assert_eq!((next.0, next.1), (2, first.1));
+    let of = |session: &mut Session, it| session.call(it).unwrap().status;
+    assert_eq!(of(&mut session, ops().put(&file).lock_more(SHARED, (9, 1), first)), status::OLD_STATEID);
+    assert_eq!(of(&mut session, ops().put(&file).lock_more(SHARED, (9, 1), (3, first.1))), status::BAD_STATEID);
+    assert_eq!(of(&mut session, ops().put(&file).lock_more(SHARED, (9, 1), opened)), status::BAD_STATEID);
+    assert_eq!(of(&mut session, ops().put(&file).lock(SHARED, (9, 1), next, b"x")), status::BAD_STATEID);
+    assert_eq!(of(&mut session, ops().free(next)), status::LOCKS_HELD);
+    assert_eq!(of(&mut session, ops().free(opened)), status::LOCKS_HELD);
+    let last = stateid(&session.must(ops().put(&file).unlock(WHOLE, next)).unwrap());
+    session.must(ops().test_stateid(last).free(last)).unwrap();
+    assert_eq!(of(&mut session, ops().put(&file).unlock(WHOLE, last)), status::BAD_STATEID);
+    assert_eq!(of(&mut session, ops().put(&file).read(last, 0, 1)), status::BAD_STATEID);
+}
+
+#[test]
+fn bad_locks_get_the_protocols_errors() {
+    let (world, mut session) = begun(1);
+    let (reader, file) = open(&mut session, (READ, 0), b"reader", b"file");
+    let (writer, _) = open(&mut session, (WRITE, 0), b"writer", b"file");
+    let (_, other) = open(&mut session, (BOTH, 0), b"reader", b"other");
+    let mut two = second(&world);
+    let of = |session: &mut Session, it| session.call(it).unwrap().status;
+    let lock = |handle: &[u8], kind, range, by| ops().put(handle).lock(kind, range, by, b"owner");
+    assert_eq!(of(&mut session, lock(&file, EXCLUSIVE, WHOLE, reader)), status::OPENMODE);
+    assert_eq!(of(&mut session, lock(&file, SHARED, WHOLE, writer)), status::OPENMODE);
+    assert_eq!(of(&mut session, lock(&file, SHARED, (0, 0), reader)), status::INVAL);
+    assert_eq!(of(&mut session, lock(&file, SHARED, (2, u64::MAX - 1), reader)), status::INVAL);
+    assert_eq!(of(&mut session, lock(&file, 5, WHOLE, reader)), status::BADXDR);
+    assert_eq!(of(&mut session, lock(&other, SHARED, WHOLE, reader)), status::BAD_STATEID);
+    assert_eq!(of(&mut two, lock(&file, SHARED, WHOLE, reader)), status::BAD_STATEID);
+    assert_eq!(of(&mut session, root().lock(SHARED, WHOLE, reader, b"owner")), status::ISDIR);
+    // Nothing of that has left a lock behind.
+    two.must(ops().put(&file).test_lock(EXCLUSIVE, WHOLE, b"owner").put(&other).test_lock(EXCLUSIVE, WHOLE, b"o"))
+        .unwrap();
+    session.must(ops().put(&file).lock(SHARED, (u64::MAX, u64::MAX), reader, b"owner")).unwrap();
+}
+
+#[test]
+fn a_close_ends_the_locks_and_so_does_the_clients_end() {
+    let (world, mut one) = begun(1);
+    let mut two = second(&world);
+    let (opened, file) = open(&mut one, (BOTH, 0), b"program", b"file");
+    one.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, opened, b"owner")).unwrap();
+    assert_eq!(two.call(ops().put(&file).test_lock(SHARED, WHOLE, b"owner")).unwrap().status, status::DENIED);
+    one.must(ops().put(&file).close(opened)).unwrap();
+    two.must(ops().put(&file).test_lock(EXCLUSIVE, WHOLE, b"owner")).unwrap();
+    let (opened, file) = open(&mut one, (BOTH, 0), b"program", b"file");
+    one.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, opened, b"owner")).unwrap();
+    // The same client after a new start: its earlier self is gone.
+    let restarted = ops().exchange_id(b"test", *b"another!", 0);
+    let known = afflux_nfs_client::sessions::compound(&mut two.client, 1, &restarted).unwrap();
+    let mut reader = known.reader();
+    reader.next_result().unwrap();
+    let (number, sequence) = (reader.u64().unwrap(), reader.u32().unwrap());
+    assert_eq!(two.call(ops().put(&file).test_lock(SHARED, WHOLE, b"owner")).unwrap().status, status::DENIED);
+    let made = ops().create_session(number, sequence, 16, 8);
+    assert_eq!(afflux_nfs_client::sessions::compound(&mut two.client, 1, &made).unwrap().status, 0);
+    two.must(ops().put(&file).test_lock(EXCLUSIVE, WHOLE, b"owner")).unwrap();
+    assert!(world.volume.locks().held().is_empty());
+}
+
+/// Programs of this host, as a mount has them.
+struct Programs;
+
+impl LockHolder for Programs {
+    fn has_lapsed(&self, _: Nanos) -> bool {
+        false
+    }
+
+    fn revoke(&self, _: Nanos) -> bool {
+        false
+    }
+
+    fn name(&self) -> String {
+        "programs".to_owned()
+    }
+}
+
+#[test]
+fn programs_of_this_host_and_clients_exclude_each_other_and_wait_for_each_other() {
+    let (world, mut session) = begun(1);
+    let (opened, handle) = open(&mut session, (BOTH, 0), b"program", b"file");
+    let file = world.platform.block_on(world.volume.resolve(&handle)).unwrap().fileid();
+    let locks = world.volume.locks();
+    let holder = locks.register(Arc::new(Programs), 0);
+    for family in [LockFamily::Bytes, LockFamily::Files] {
+        let owner = LockOwner { holder, number: 7, family };
+        let wanted = Lock { owner, span: Span::WHOLE, mode: LockMode::Exclusive, process: 77 };
+        let held = stateid(&session.must(ops().put(&handle).lock(EXCLUSIVE, (4, 4), opened, b"owner")).unwrap());
+        let mut wait = pin!(world.volume.lock_in_turn(file, wanted));
+        assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(matches!(locks.lock(file, wanted, Nanos(0)), Err(LockRefusal::Held(_))));
+        session.must(ops().put(&handle).unlock(WHOLE, held)).unwrap();
+        assert_eq!(wait.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())));
+        let refused = session.call(ops().put(&handle).lock(SHARED, WHOLE, opened, b"owner")).unwrap();
+        assert_eq!(denied(&refused), (0, u64::MAX, EXCLUSIVE, 0, b"process 77".to_vec()));
+        locks.unlock(file, owner, Span::WHOLE, Nanos(0)).unwrap();
+    }
+}
+
+/// A session with a back channel over a machine. Returns its number, too.
+fn with_back_channel(peer: &mut Peer) -> (u64, [u8; 16]) {
+    let call = |peer: &mut Peer, ops: &afflux_nfs_client::sessions::Compound| {
+        Outcome::read(&peer.call(NFS_4, 1, &ops.arguments(1))).unwrap()
+    };
+    let known = call(peer, &ops().exchange_id(b"waits", *b"verifier", 0));
+    let mut reader = known.reader();
+    reader.next_result().unwrap();
+    let (number, sequence) = (reader.u64().unwrap(), reader.u32().unwrap());
+    const BACK_CHANNEL: u32 = 2;
+    let made = call(peer, &ops().create_session_with(number, sequence, 16, (8, BACK_CHANNEL)));
+    let id: [u8; 16] = *made.results[8..].first_chunk().unwrap();
+    assert_eq!(made.results[28..32], BACK_CHANNEL.to_be_bytes());
+    let complete = call(peer, &ops().sequence(id, 1, 0, true).reclaim_complete());
+    assert_eq!(complete.status, 0);
+    (number, id)
+}
+
+#[test]
+fn a_client_that_waits_is_told_and_has_its_turn_before_others() {
+    let (world, mut holder) = begun(1);
+    let mut peer = Peer::new(&world, CLIENT);
+    let (number, id) = with_back_channel(&mut peer);
+    let mut sequence = 1;
+    let mut call = |peer: &mut Peer, it: afflux_nfs_client::sessions::Compound| {
+        sequence += 1;
+        let whole = ops().sequence(id, sequence, 0, true).followed_by(&it);
+        Outcome::read(&peer.call(NFS_4, 1, &whole.arguments(1))).unwrap()
+    };
+    let (held, file) = open(&mut holder, (BOTH, 0), b"program", b"file");
+    holder.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, held, b"owner")).unwrap();
+    let opened = call(&mut peer, root().open((BOTH, 0), b"waiter", b"file", false));
+    let mut reader = opened.reader();
+    reader.skip_sequence().unwrap();
+    reader.next_result().unwrap();
+    assert_eq!(reader.next_result(), Ok((18, 0)));
+    let opened = reader.stateid().unwrap();
+    reader.skip(20).unwrap();
+    const MAY_NOTIFY: u32 = 0x20;
+    assert!(reader.u32().unwrap() & MAY_NOTIFY != 0);
+    let wanted = || ops().put(&file).lock(EXCLUSIVE_WAITING, (3, 3), opened, b"waiting owner");
+    assert_eq!(call(&mut peer, wanted()).status, status::DENIED);
+    holder.must(ops().put(&file).close(held)).unwrap();
+    let notice = peer.replies(1).remove(0);
+    let word = |at: usize| u32::from_be_bytes(*notice[at..].first_chunk().unwrap());
+    assert_eq!([word(4), word(8), word(12), word(16), word(20)], [0, 2, CALLBACK_PROGRAM, 1, 1]);
+    assert_eq!((word(56), &notice[60..76]), (11, &id[..]));
+    let padded = [&file[..], &[0; 3][..(4 - file.len() % 4) % 4]].concat();
+    let told = [&13_u32.to_be_bytes()[..], &(file.len() as u32).to_be_bytes(), &padded, &number.to_be_bytes()].concat();
+    let owner = [&13_u32.to_be_bytes()[..], b"waiting owner\0\0\0"].concat();
+    assert!(notice.ends_with(&[told, owner].concat()), "{notice:?}");
+    // The answer is no stray.
+    let answer = [&word(0).to_be_bytes()[..], &[0, 0, 0, 1], &[0; 20]].concat();
+    peer.send(&marked(&answer)).unwrap();
+    peer.drain();
+    assert!(world.server.calls().contains(&("rpc_stray_reply", 0)));
+    // Its turn: nobody else gets the bytes before it.
+    let mut other = second(&world);
+    let (by_other, _) = open(&mut other, (BOTH, 0), b"program", b"file");
+    let refused = other.call(ops().put(&file).lock(SHARED, WHOLE, by_other, b"owner")).unwrap();
+    assert_eq!(refused.status, status::DENIED);
+    assert_eq!(call(&mut peer, wanted()).status, 0);
+}
+
+/// A list of clients in memory.
+#[derive(Default)]
+struct List(std::sync::Mutex<Vec<u64>>);
+
+impl afflux_nfs::ClientList for List {
+    fn keep(&self, names: Vec<u64>) -> futures_util::future::BoxFuture<'static, ()> {
+        *self.0.lock().unwrap() = names;
+        Box::pin(std::future::ready(()))
+    }
+}
+
+#[test]
+fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
+    const GRACE: u32 = 10_013;
+    const NO_GRACE: u32 = 10_033;
+    let list = Arc::new(List::default());
+    let names = || list.0.lock().unwrap().clone();
+    let world = World::new();
+    world.server.offer_version_4(Vec::new(), Some(Arc::clone(&list) as _));
+    let mut one = Session::begin(Client::connect(world.serve()).unwrap(), b"one", 1).unwrap();
+    assert_eq!(names(), []);
+    let (opened, file) = open(&mut one, (BOTH, 0), b"program", b"file");
+    one.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, opened, b"owner")).unwrap();
+    assert_eq!(names().len(), 1);
+    // The next server of the same directory, with the list and without the locks.
+    let left = names();
+    world.volume.locks().held().iter().for_each(|it| world.volume.locks().release_holder(it.holder, Nanos(0)));
+    let next = afflux_nfs::Server::new(Arc::clone(&world.volume), afflux_nfs::Admission::AnyPeer);
+    next.offer_version_4(left, Some(Arc::clone(&list) as _));
+    let serve = || Client::connect(world.serve_another(&next)).unwrap();
+    let mut other = Session::begin(serve(), b"other", 1).unwrap();
+    let opens = || root().open((BOTH, 0), b"program", b"file", false);
+    assert_eq!(other.call(opens()).unwrap().status, GRACE);
+    assert_eq!(one.call(root()).map(|it| it.status).unwrap_or_default(), 0, "the first server");
+    let mut one = Session::begin_reclaiming(serve(), b"one", 1).unwrap();
+    let reclaimed = one.must(ops().put(&file).reclaim_open((BOTH, 0), b"program")).unwrap();
+    let mut reader = reclaimed.reader();
+    (0..2).for_each(|_| drop(reader.next_result().unwrap()));
+    let opened = reader.stateid().unwrap();
+    assert_eq!(other.call(opens()).unwrap().status, GRACE);
+    one.must(ops().put(&file).reclaim_lock(EXCLUSIVE, WHOLE, opened, b"owner").reclaim_complete()).unwrap();
+    let (_, handle) = open(&mut other, (BOTH, 0), b"program", b"file");
+    assert_eq!(other.call(ops().put(&handle).test_lock(SHARED, WHOLE, b"o")).unwrap().status, status::DENIED);
+    // Nobody asks twice, and nobody who had nothing.
+    assert_eq!(one.call(ops().put(&file).reclaim_open((BOTH, 0), b"program")).unwrap().status, NO_GRACE);
+    let mut stranger = Session::begin_reclaiming(serve(), b"stranger", 1).unwrap();
+    assert_eq!(stranger.call(ops().put(&file).reclaim_open((BOTH, 0), b"program")).unwrap().status, NO_GRACE);
+    assert_eq!(names().len(), 2, "one and other");
+}
