@@ -17,7 +17,9 @@ use afflux_engine::{DEVICE_FIGURES, ENGINE_FIGURES};
 
 use crate::args;
 use crate::control::client::Client;
-use crate::control::messages::{CacheGauges, DeviceGauges, LockerGauges, Reply, Report, Request, SERVED_DEVICE_FIGURES};
+use crate::control::messages::{
+    CacheGauges, DeviceGauges, LockerGauges, Reply, Report, Request, SERVED_DEVICE_FIGURES,
+};
 use crate::top::Tables;
 use crate::watch::{self, Watch};
 use afflux_report::failure::Outcome;

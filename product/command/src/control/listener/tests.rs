@@ -19,9 +19,11 @@ impl Responder for Echo {
             Request::Set { assignments, device } => assignments.into_iter().try_for_each(|knob| {
                 send(Reply::Set { knob, unit: String::new(), value: 1, device: device.clone(), in_force: Vec::new() })
             }),
-            Request::Stat | Request::Delays | Request::Record { .. } | Request::Trace { .. } => {
-                Err(io::Error::other("no report"))
-            }
+            Request::Stat
+            | Request::Delays
+            | Request::Record { .. }
+            | Request::Trace { .. }
+            | Request::Unlock { .. } => Err(io::Error::other("no report")),
         }
     }
 }
