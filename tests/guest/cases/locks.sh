@@ -1,6 +1,7 @@
 # Locks at version 4.2, between two mounts of Linux's own client and a mount of ours: flock, fcntl, waits with and without an
 # interrupt, the end of a program, SQLite and git. The client keeps the two mounts' locks apart, so only the server can join them.
 # limit: 1800
+set -x
 OPTIONS=vers=4.2,hard,nosharecache
 disk /dev/vdc $DATA
 mkdir -p /mnt/own $WORK
@@ -47,7 +48,7 @@ for kind in flock fcntl; do
         # One that waits gets it as soon as it is free.
         for other in $places; do
             [ $other != $holder ] || continue
-            lock $kind /mnt/$other/file wait < /dev/null > $WORK/waited.$other &
+            lock $kind /mnt/$other/file wait < /dev/null > $WORK/waited.$other 5>&- &
             waiters+=($!)
         done
         sleep 2

@@ -21,7 +21,7 @@ impl Denied {
         const READ: u32 = 1;
         const WRITE: u32 = 2;
         writer.u64(self.lock.span.first());
-        writer.u64(self.lock.span.len());
+        writer.u64(self.lock.span.length());
         writer.u32(if self.lock.mode == LockMode::Exclusive { WRITE } else { READ });
         writer.u64(self.owner.0);
         writer.opaque(&self.owner.1);

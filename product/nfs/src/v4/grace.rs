@@ -71,7 +71,7 @@ impl Grace {
     /// Clients have ended. Returns the list if it has changed.
     pub(super) fn remove(&mut self, clients: &[u64]) -> Option<Vec<u64>> {
         let before = self.names();
-        clients.iter().for_each(|client| drop(self.present.remove(client)));
+        self.present.retain(|client, _| !clients.contains(client));
         self.changed_since(before)
     }
 

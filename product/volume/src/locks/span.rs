@@ -41,7 +41,7 @@ impl Span {
     }
 
     /// The number of bytes, in the form of [`Span::of`].
-    pub fn len(self) -> u64 {
+    pub fn length(self) -> u64 {
         if self.last == u64::MAX { u64::MAX } else { self.last - self.first + 1 }
     }
 

@@ -167,7 +167,9 @@ impl Table {
             self.with(file, |_, of_file| {
                 let own: Vec<_> = of_file.shares.iter().filter(|it| it.0 == holder).copied().collect();
                 denying += own.iter().filter(|it| it.2.deny != 0).count() as u64;
-                own.iter().for_each(|it| drop(of_file.shares.end((it.0, it.1))));
+                for it in own {
+                    of_file.shares.end((it.0, it.1));
+                }
             });
         }
         denying
@@ -223,8 +225,7 @@ impl Locks {
         now: Nanos,
         bells: &mut Bells,
     ) -> Result<(), LockRefusal> {
-        loop {
-            let Some(held) = table.files.get(&file).and_then(|it| it.ranges.conflict(&wanted)).copied() else { break };
+        while let Some(held) = table.files.get(&file).and_then(|it| it.ranges.conflict(&wanted)).copied() {
             if !self.revoke(table, held.owner.holder, now, bells) {
                 return Err(LockRefusal::Held(held));
             }
