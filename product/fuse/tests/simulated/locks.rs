@@ -161,7 +161,9 @@ fn a_program_waits_in_line_and_an_interrupt_ends_the_wait_at_once() {
 fn two_programs_that_would_wait_for_each_other_are_told() {
     let kernel = sharing();
     let (node, fh) = kernel.create(ROOT, "file");
-    [1, 2].map(|owner| kernel.call(SETLK, node, &bytes(fh, owner, (0, 9), SHARED)).unwrap());
+    for owner in [1, 2] {
+        kernel.call(SETLK, node, &bytes(fh, owner, (0, 9), SHARED)).unwrap();
+    }
     let mut first = pin!(waits(&kernel, kernel.message(SETLKW, node, &bytes(fh, 1, (0, 9), EXCLUSIVE))));
     assert!(poll(first.as_mut()).is_pending());
     assert_eq!(kernel.call(SETLKW, node, &bytes(fh, 2, (0, 9), EXCLUSIVE)), Err(35));

@@ -327,7 +327,7 @@ impl<P: Platform> Service<P> {
     /// Closes an open, with the locks that were begun with it.
     pub(super) fn close(&self, client: u64, (at, sequence): (StatePlace, u32), now_ns: u64) -> Result<(), Status> {
         let mut state = self.state();
-        let Closed { file, place, holder: held, .. } = state.opens.close(client, at, sequence)?;
+        let Closed { file, place, holder: held } = state.opens.close(client, at, sequence)?;
         let ended = state.lock_states.end_of(place);
         if let Some(holder) = state.holders.get(&client).copied() {
             self.locks().end_share(file, (holder, u64::from(place)));

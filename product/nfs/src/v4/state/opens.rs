@@ -48,7 +48,6 @@ struct Open<H> {
 
 /// An open that has ended.
 pub(crate) struct Closed<H> {
-    pub(crate) client: u64,
     pub(crate) file: u64,
     pub(crate) place: u32,
     pub(crate) holder: H,
@@ -218,7 +217,7 @@ impl<H> Opens<H> {
                 self.of_party.remove(&open.party);
             }
         }
-        Some(Closed { client: open.client, file: open.file, place, holder: open.holder })
+        Some(Closed { file: open.file, place, holder: open.holder })
     }
 
     /// Closes all that a client has open.

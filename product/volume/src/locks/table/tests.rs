@@ -122,7 +122,9 @@ fn two_owners_that_would_wait_for_each_other_are_told() {
     let share = |at| rig.lock(at, 0, 9, LockMode::Shared);
     let change = |at| rig.lock(at, 0, 9, LockMode::Exclusive);
     let bells = [Bell::of(true), Bell::of(true)];
-    [0, 1].map(|at| rig.locks.lock(5, share(at), NOW).unwrap());
+    for at in [0, 1] {
+        rig.locks.lock(5, share(at), NOW).unwrap();
+    }
     assert_eq!(rig.locks.lock_or_wait(5, change(0), &bells[0].1, NOW), Err(LockRefusal::Held(share(1))));
     assert_eq!(rig.locks.lock_or_wait(5, change(1), &bells[1].1, NOW), Err(LockRefusal::Deadlock));
     rig.locks.unlock(5, share(1).owner, Span::WHOLE, NOW).unwrap();
