@@ -1,7 +1,6 @@
 # Locks at version 4.2, between two mounts of Linux's own client and a mount of ours: flock, fcntl, waits with and without an
 # interrupt, the end of a program, SQLite and git. The client keeps the two mounts' locks apart, so only the server can join them.
 # limit: 1800
-set -x
 OPTIONS=vers=4.2,hard,nosharecache
 disk /dev/vdc $DATA
 mkdir -p /mnt/own $WORK
