@@ -57,7 +57,7 @@ pub trait Watch {
 pub struct Findings {
     /// The origins of its figures, in a sentence.
     pub labels: String,
-    /// What was proposed, what is found here, what is open: each with its word.
+    /// The proposal, the findings and the open points: each with its heading.
     pub opening: Vec<(&'static str, String)>,
     /// The answer to the experiment's question, in a sentence with its figures.
     pub answer: String,

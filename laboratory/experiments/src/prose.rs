@@ -71,7 +71,7 @@ pub(crate) fn filled(paragraph: &str, facts: &[Fact], rows: &[Row]) -> String {
 /// The headings of the paragraphs that a page begins with.
 pub(crate) const OPENING: [&str; 3] = ["proposed", "found", "open"];
 
-/// What was proposed, what is found, what is open: the paragraphs of these headings that tell something.
+/// The paragraphs about the proposal, the findings and the open points, as far as they tell something.
 pub(crate) fn opening(text: &str, facts: &[Fact], rows: &[Row]) -> Vec<(&'static str, String)> {
     let entries = afflux_report::entries(text);
     let of = |word: &&'static str| {

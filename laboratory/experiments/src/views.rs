@@ -25,7 +25,7 @@ pub(crate) type Column = (&'static str, &'static str, usize);
 pub(crate) struct View {
     pub(crate) tables: &'static [TableView],
     pub(crate) charts: &'static [ChartView],
-    /// Paragraphs below headings, as Markdown: what was proposed, what is found, what is open, then the rest. A fact stands
+    /// Paragraphs below headings, as Markdown: the proposal, the findings, the open points, then the rest. A fact stands
     /// there as `{{name}}`.
     pub(crate) text: &'static str,
     /// What the paragraphs say of the rows.
