@@ -9,12 +9,14 @@
 mod device_time;
 mod findings;
 mod ours;
+mod part;
 mod ratios;
 mod references;
 #[cfg(test)]
 mod tests;
 mod traces;
 
+use afflux_engine::eviction::EvictionKind;
 use afflux_report::{Fields, Row, Source};
 use afflux_simulator::catalogue;
 use afflux_workloads::touches::{GENERATORS, Generator, Sizes, generator_named};
@@ -23,6 +25,7 @@ use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Wat
 use crate::options::{self, TypedOption, info};
 use crate::views::KeptRows;
 use device_time::Case;
+use part::Part;
 use ratios::{Cell, ENGINES, POLICIES};
 use traces::{RealTrace, TRACES, TraceRow};
 
@@ -31,8 +34,10 @@ const SEED: u64 = 1;
 /// In the second part, a cache holds a 16th or a quarter of the pages.
 const DEVICE_PARTS: [u64; 2] = [16, 4];
 
-const PARTS: TypedOption<u64> =
-    options::number(info("parts", "LIST", "64,16,4", "Caches of 1/N of the pages"), 2..=1024);
+const PARTS: TypedOption<Part> = options::parsed(
+    info("parts", "LIST", "64,16,4,7/10,8/10,9/10,19/20,99/100", "Caches of 1/N of the pages, or of a fraction"),
+    Part::read,
+);
 const PAGES: TypedOption<u64> =
     options::number(info("pages", "N", "65536", "Pages that a generator touches; --quick: 16384"), 1024..=4_194_304);
 const TOUCHES: TypedOption<u64> =
@@ -88,9 +93,9 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     let mut cells = Vec::new();
     for generator in &asked.generators {
         for part in &asked.parts {
-            watch.step(&format!("{}, cache 1/{part}", generator.name), cells.len() as f64 / all);
-            let sizes = Sizes { pages: asked.pages, frames: asked.pages / part, touches: asked.touches };
-            let cell = Cell::run(generator, sizes, SEED);
+            watch.step(&format!("{}, cache {part}", generator.name), cells.len() as f64 / all);
+            let sizes = Sizes { pages: asked.pages, frames: part.of(asked.pages), touches: asked.touches };
+            let cell = Cell::run(generator, *part, sizes, SEED);
             (0..POLICIES.len()).for_each(|policy| watch.row(&cell_row(&cell, policy)));
             cells.push(cell);
         }
@@ -114,7 +119,7 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     for trace in &asked.traces {
         for &part in asked.trace_parts {
             let done = (cells.len() + cases.len() + rows.len()) as f64 / all;
-            watch.step(&format!("trace {}, cache 1/{part}", trace.name), done);
+            watch.step(&format!("trace {}, cache {part}", trace.name), done);
             let found = TraceRow::run(trace, part)?;
             (0..POLICIES.len()).for_each(|policy| watch.row(&trace_row(&found, policy)));
             rows.push(found);
@@ -125,14 +130,14 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
 
 /// The options of a run.
 struct EvictionOptions {
-    parts: Vec<u64>,
+    parts: Vec<Part>,
     pages: u64,
     touches: u64,
     generators: Vec<&'static Generator>,
     devices: Vec<String>,
     device_pages: u64,
     traces: Vec<&'static RealTrace>,
-    trace_parts: &'static [u64],
+    trace_parts: &'static [Part],
 }
 
 impl EvictionOptions {
@@ -159,11 +164,14 @@ impl EvictionOptions {
 
 fn cell_row(cell: &Cell, policy: usize) -> Row {
     let name = POLICIES[policy];
-    let params = Fields::new().with("generator", cell.generator).with("cache_part", cell.part);
+    let params = Fields::new().with("generator", cell.generator).with("cache_part", cell.part.value());
     let mut metrics = Fields::new()
         .with("hit_ratio", cell.hit_ratio(name))
         .with("miss_reduction_to_fifo", cell.miss_reduction(name))
         .with("gap_closed", cell.gap_closed(name));
+    if name == EvictionKind::default().name() {
+        metrics.push("to_best", cell.to_best());
+    }
     if let Some(looks) = cell.looks[policy] {
         metrics.push("looked_at_per_miss", looks);
     }
@@ -191,7 +199,7 @@ fn trace_row(found: &TraceRow, policy: usize) -> Row {
     let params = Fields::new()
         .with("trace", found.trace)
         .with("held_out", u64::from(found.held_out))
-        .with("cache_part", found.part);
+        .with("cache_part", found.part.value());
     let mut metrics = Fields::new().with("pages_read", found.misses[policy]);
     if let Some(engine) = ENGINES.iter().position(|kind| kind.name() == POLICIES[policy]) {
         metrics.push("disk_bytes_read", found.disk_bytes[engine][0]);

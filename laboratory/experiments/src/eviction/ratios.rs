@@ -8,6 +8,7 @@ use afflux_engine::eviction::EvictionKind;
 use afflux_workloads::touches::{Generator, Sequence, Sizes};
 
 use super::ours::Ours;
+use super::part::Part;
 use super::references::{Arc, Belady, Cache, Counts, Fifo, Lru, S3Fifo, Sieve, run};
 
 /// Policies, in the order of all tables.
@@ -23,8 +24,8 @@ const MARGIN: f64 = 0.01;
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) generator: &'static str,
-    /// The cache holds one `part`-th of the pages.
-    pub(super) part: u64,
+    /// The part of the pages that the cache holds.
+    pub(super) part: Part,
     /// In the order of [`POLICIES`]; `None` for a policy that did not run.
     pub(super) counts: Vec<Counts>,
     /// Pages looked at for each miss, for policies that count them.
@@ -32,7 +33,7 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    pub(super) fn run(generator: &Generator, sizes: Sizes, seed: u64) -> Self {
+    pub(super) fn run(generator: &Generator, part: Part, sizes: Sizes, seed: u64) -> Self {
         let sequence = generator.sequence(sizes, seed);
         let (mut counts, mut looks) = (Vec::new(), Vec::new());
         for policy in POLICIES {
@@ -43,7 +44,6 @@ impl Cell {
             looks.push(cache.looked_at().map(|looked| looked as f64 / misses.max(1.0)));
             counts.push(count);
         }
-        let part = sizes.pages / sizes.frames;
         Self { generator: generator.name, part, counts, looks }
     }
 
@@ -66,6 +66,12 @@ impl Cell {
         (best - lru > 0.005).then(|| (self.hit_ratio(policy) - lru) / (best - lru))
     }
 
+    /// [`to_best`] of this cell.
+    pub(super) fn to_best(&self) -> f64 {
+        let misses: Vec<u64> = self.counts.iter().map(|count| count.touches - count.hits).collect();
+        to_best(&misses)
+    }
+
     /// How far the default is behind the best of two-list, s3-fifo and sieve, if by more than [`MARGIN`].
     pub(super) fn shortfall(&self) -> Option<f64> {
         let best =
@@ -73,6 +79,15 @@ impl Cell {
         let behind = best - self.hit_ratio("s3-window");
         (behind > MARGIN).then_some(behind)
     }
+}
+
+/// Pages that the default reads, for each that the best of the others reads, in the order of [`POLICIES`]. FIFO, the base of
+/// other figures, is none of these. Nor is Belady's policy, which knows the future.
+pub(super) fn to_best(misses: &[u64]) -> f64 {
+    let default = EvictionKind::default().name();
+    let of = |policy: &str| at(policy).map_or(0, |at| misses[at]);
+    let others = POLICIES.iter().filter(|policy| !["fifo", "belady", default].contains(*policy));
+    of(default) as f64 / others.map(|policy| of(policy)).min().unwrap_or(0).max(1) as f64
 }
 
 fn at(policy: &str) -> Option<usize> {

@@ -19,6 +19,7 @@ fn hit_ratios_are_those_of_the_first_study() {
         ("generators", "zipf-0.8,zipf-1.2"),
         ("pages", "65536"),
         ("touches", "400000"),
+        ("parts", "64,16,4"),
         ("devices", "none"),
         ("traces", "none"),
     ])
@@ -56,7 +57,9 @@ fn hit_ratios_are_those_of_the_first_study() {
 
 #[test]
 fn a_scan_costs_the_default_less_than_the_kernels_lists() {
-    let (rows, _) = run(&[("generators", "scan-hot,small-reads"), ("devices", "none"), ("traces", "none")]).unwrap();
+    let (rows, _) =
+        run(&[("generators", "scan-hot,small-reads"), ("parts", "64,16,4"), ("devices", "none"), ("traces", "none")])
+            .unwrap();
     let hits = |policy: &str| -> Vec<f64> {
         let own = rows.iter().filter(|row| row["variant"] == policy);
         own.map(|row| row["metrics"]["hit_ratio"].as_f64().unwrap()).collect()
@@ -102,7 +105,7 @@ fn trace_rows(held_out: bool) -> Vec<TraceRow> {
 /// The worst ratio, and in how many rows the goal is missed. All these are printed.
 fn against_the_goal(what: &str, rows: &[TraceRow], ratio: fn(&TraceRow) -> f64) -> (f64, usize) {
     let over: Vec<&TraceRow> = rows.iter().filter(|row| ratio(row) > findings::GOAL).collect();
-    over.iter().for_each(|row| println!("{what}: {} at 1/{}: {:.3}", row.trace, row.part, ratio(row)));
+    over.iter().for_each(|row| println!("{what}: {} at {}: {:.3}", row.trace, row.part, ratio(row)));
     let worst = rows.iter().map(ratio).fold(0.0, f64::max);
     println!("{what}: {} of {} rows miss the goal, the worst has {worst:.3}", over.len(), rows.len());
     (worst, over.len())
@@ -110,11 +113,11 @@ fn against_the_goal(what: &str, rows: &[TraceRow], ratio: fn(&TraceRow) -> f64) 
 
 /// The bounds are what holds today. Both goals, 3 % in every row, are missed (`docs/develop/decisions/eviction.md`).
 #[test]
-#[ignore = "35 rows: most of a minute"]
+#[ignore = "70 rows: some minutes"]
 fn recorded_traces_are_read_no_worse_than_when_they_were_recorded() {
     let rows = trace_rows(false);
     let (worst, over) = against_the_goal("to the best policy", &rows, TraceRow::to_best);
-    assert!(worst <= 1.145 && over <= 12, "{worst}, {over} of {}", rows.len());
+    assert!(worst <= 1.125 && over <= 9, "{worst}, {over} of {}", rows.len());
     let (worst, over) = against_the_goal("with readahead", &rows, TraceRow::readahead_ratio);
     assert!(worst <= 1.22 && over <= 19, "{worst}, {over} of {}", rows.len());
 }
@@ -125,7 +128,7 @@ fn traces_held_out_are_read_no_worse_than_when_they_were_recorded() {
     let rows = trace_rows(true);
     let (to_best, _) = against_the_goal("to the best policy", &rows, TraceRow::to_best);
     let (ahead, _) = against_the_goal("with readahead", &rows, TraceRow::readahead_ratio);
-    assert!(to_best <= 1.22 && ahead <= 1.035, "{to_best}, {ahead}");
+    assert!(to_best <= 1.095 && ahead <= 1.075, "{to_best}, {ahead}");
 }
 
 #[test]

@@ -13,15 +13,27 @@ use afflux_engine::eviction::EvictionKind;
 use afflux_engine::settings::did_you_mean;
 use afflux_workloads::touches::{Sequence, Touch};
 
-use super::ratios::{ENGINES, POLICIES, cache};
+use super::part::Part;
+use super::ratios::{ENGINES, POLICIES, cache, to_best};
 use crate::experiment::LabError;
 use calls::{Call, PAGE_BYTES};
 
-/// Caches hold 1/N of the pages that a trace touches.
-pub(super) const PARTS: [u64; 5] = [16, 8, 4, 2, 1];
+/// The parts of a trace's pages that caches hold.
+pub(super) const PARTS: [Part; 10] = [
+    Part(1, 16),
+    Part(1, 8),
+    Part(1, 4),
+    Part(1, 2),
+    Part(7, 10),
+    Part(8, 10),
+    Part(9, 10),
+    Part(19, 20),
+    Part(99, 100),
+    Part(1, 1),
+];
 
 /// The cache of a quick run.
-pub(super) const QUICK_PARTS: [u64; 1] = [4];
+pub(super) const QUICK_PARTS: [Part; 1] = [Part(1, 4)];
 
 /// A recorded trace.
 pub(super) struct RealTrace {
@@ -66,8 +78,8 @@ pub(super) fn named(name: &str) -> Result<&'static RealTrace, String> {
 pub(super) struct TraceRow {
     pub(super) trace: &'static str,
     pub(super) held_out: bool,
-    /// The cache holds one `part`-th of the pages.
-    pub(super) part: u64,
+    /// The part of the pages that the cache holds.
+    pub(super) part: Part,
     /// Pages read without readahead, in the order of [`POLICIES`].
     pub(super) misses: Vec<u64>,
     /// Bytes that a disk reads under the engine's policies, in the order of [`ENGINES`]: without and with readahead.
@@ -75,10 +87,10 @@ pub(super) struct TraceRow {
 }
 
 impl TraceRow {
-    pub(super) fn run(trace: &RealTrace, part: u64) -> Result<Self, LabError> {
+    pub(super) fn run(trace: &RealTrace, part: Part) -> Result<Self, LabError> {
         let calls = calls::unpacked(trace.packed).map_err(LabError::Failed)?;
         let (sequence, pages) = touches(&calls);
-        let frames = (pages / part).max(16);
+        let frames = part.of(pages).max(16);
         let misses = POLICIES.iter().map(|policy| misses(policy, frames as usize, &sequence)).collect();
         let mut disk_bytes = [[0; 2]; 2];
         for (kind, bytes) in ENGINES.into_iter().zip(&mut disk_bytes) {
@@ -88,24 +100,17 @@ impl TraceRow {
         Ok(Self { trace: trace.name, held_out: trace.held_out, part, misses, disk_bytes })
     }
 
-    /// Pages that the default reads, for each page that the best of the others reads. Belady's knows the future, so it is
-    /// no other.
+    /// [`to_best`] of this row.
     pub(super) fn to_best(&self) -> f64 {
-        let of = |policy: &&str| self.misses[POLICIES.iter().position(|name| name == policy).unwrap_or(0)];
-        let others = POLICIES.iter().filter(|policy| !["belady", default_policy()].contains(policy));
-        of(&default_policy()) as f64 / others.map(of).min().unwrap_or(0).max(1) as f64
+        to_best(&self.misses)
     }
 
     /// Bytes that a disk reads under the default with readahead, for each byte without.
     pub(super) fn readahead_ratio(&self) -> f64 {
-        let default = ENGINES.iter().position(|kind| kind.name() == default_policy()).unwrap_or(0);
+        let default = ENGINES.iter().position(|kind| *kind == EvictionKind::default()).unwrap_or(0);
         let [without, with] = self.disk_bytes[default];
         with as f64 / without.max(1) as f64
     }
-}
-
-fn default_policy() -> &'static str {
-    EvictionKind::default().name()
 }
 
 /// The pages of all calls in order, numbered by their first call; and how many there are.

@@ -6,6 +6,7 @@
 
 mod inter_reference;
 mod mixes;
+mod nearly_fits;
 mod streams;
 
 use afflux_engine::settings::did_you_mean;
@@ -141,6 +142,18 @@ pub const GENERATORS: &[Generator] = &[
     generator("recency+independent", "40 % drawn by themselves, the others by the histogram", |sizes, random| {
         Recency::of(sizes, random).touches(sizes, random, 40)
     }),
+    generator("whole-loop", "a loop over all pages", nearly_fits::whole_loop),
+    generator(
+        "two-phases",
+        "Zipf 0.8 of the first two thirds, then of the last, round and round",
+        nearly_fits::two_phases,
+    ),
+    scanning("zipf+scan", "Zipf 0.6; every eighth touch is of a page used only once", nearly_fits::zipf_and_scan),
+    scanning(
+        "loop+scan",
+        "a loop over nine tenths; every eighth touch is of a page used only once",
+        nearly_fits::loop_and_scan,
+    ),
 ];
 
 /// The generator of this name.

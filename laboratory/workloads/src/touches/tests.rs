@@ -131,3 +131,21 @@ fn the_working_set_moves() {
         common(&late, &first)
     );
 }
+
+#[test]
+fn a_scan_beside_a_set_touches_each_of_its_pages_once() {
+    for name in ["zipf+scan", "loop+scan"] {
+        let scanned: Vec<u64> =
+            made(name).iter().map(|touch| u64::from(touch.page)).filter(|page| *page >= SIZES.pages).collect();
+        assert_eq!(scanned, (SIZES.pages..SIZES.pages + SIZES.touches / 8).collect::<Vec<_>>(), "{name}");
+    }
+    let looped = made("loop+scan").iter().map(|touch| u64::from(touch.page)).filter(|page| *page < SIZES.pages).max();
+    assert_eq!(looped, Some(SIZES.pages * 9 / 10 - 1));
+}
+
+#[test]
+fn phases_have_a_third_of_the_pages_in_common() {
+    let touches = made("two-phases");
+    let (first, second) = (&touches[..SIZES.pages as usize], &touches[SIZES.pages as usize * 3 / 2..][..4096]);
+    assert!(first.iter().all(|touch| touch.page < 2731) && second.iter().all(|touch| touch.page >= 1365));
+}

@@ -110,7 +110,7 @@ fn age(epoch: u64, entry: u32) -> u32 {
 }
 
 /// Mixes all bits of the key into each bit of the result (the finalizer of splitmix64).
-fn mixed(key: PageKey) -> u64 {
+pub(super) fn mixed(key: PageKey) -> u64 {
     let mut bits = key.page ^ key.file.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

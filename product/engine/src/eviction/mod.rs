@@ -7,9 +7,12 @@
 
 mod ghost;
 mod kind;
+mod miniature;
 mod offline;
 pub(crate) mod queue;
 mod s3_window;
+mod sample;
+mod share;
 
 use afflux_frames::FrameId;
 

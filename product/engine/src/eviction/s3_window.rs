@@ -1,14 +1,15 @@
 //! S3-FIFO with a correlation window: the policy in force unless another is asked for.
 //!
 //! Owns: its three queues, the fate of pages that left a queue because they could not go.
-//! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`).
+//! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`); the share of the small
+//! queues, fresh and probation, which is measured (`share`).
 //! Invariants: all queues are first in, first out; a hit moves nothing. This lock is the last in the order, and a
 //! written page takes it only once it is clean.
 //!
 //! | a page | goes |
 //! |-|-|
 //! | that comes | to *fresh*; to *main* if it was read or written on demand and went from probation not long ago |
-//! | at the tail of fresh, which has 5 % of the frames | to *probation*, its hits forgotten: a burst just after arrival is not popularity |
+//! | at the tail of fresh, which has half of the share | to *probation*, its hits forgotten: a burst just after arrival is not popularity |
 //! | at the tail of probation, hit since | to main |
 //! | there, read ahead and not used yet | back to probation's head, three times, while such pages are at most a quarter of the frames |
 //! | there otherwise | out of the cache; it is remembered |
@@ -17,7 +18,7 @@
 //! | that cannot go, in any of these | out of its queue; when it can, to main if hit, else to probation's tail |
 //! | that is held, in any of these | back to the head |
 //!
-//! Probation gives first while it and fresh have more than 10 % of the frames. The limit is higher, up to 3/8, while
+//! Probation gives first while it and fresh have more than their share of the frames. The limit is higher, up to 3/8, while
 //! pages wait there for the reader they were read for. After [`LOOKS_MAX`] pages that stay, the next that can go does.
 
 use std::sync::Mutex;
@@ -26,6 +27,7 @@ use afflux_frames::FrameId;
 
 use super::ghost::Ghost;
 use super::queue::{Queue, UNLISTED, forget, listed};
+use super::share::Share;
 use super::{Arrival, Eviction, PageKey, Scan, UNEVICTABLE, is_clean};
 use crate::page::{DIRTY, PageTable};
 use crate::sync::OwnLines;
@@ -47,18 +49,19 @@ const LOOKS_MAX: u64 = 128;
 /// Looks at each page after which one that stays counts as held.
 const LOOKS_A_PAGE: u64 = 4;
 
+/// The most pages of fresh that move on when a page comes. So one arrival has little to do when the share shrinks.
+const AGED_MAX: u64 = 2;
+
 pub(super) struct S3Window {
     sizes: Sizes,
+    share: Share,
     ghost: Ghost,
     queues: OwnLines<Mutex<Queues>>,
 }
 
-/// The sizes of the queues, in frames.
+/// What does not depend on the share, in frames.
 struct Sizes {
-    fresh_max: u64,
-    /// Fresh and probation together, while nothing was read ahead.
-    small: u64,
-    /// Fresh and probation together, at most.
+    /// Fresh and probation together, at most, for the sake of pages read ahead.
     small_max: u64,
     /// The most pages read ahead that nobody has used yet.
     unread_max: u64,
@@ -66,12 +69,12 @@ struct Sizes {
 
 impl Sizes {
     fn of(frames: u64) -> Self {
-        Self { fresh_max: (frames / 20).max(1), small: frames / 10, small_max: frames * 3 / 8, unread_max: frames / 4 }
+        Self { small_max: frames * 3 / 8, unread_max: frames / 4 }
     }
 
     /// Frames of fresh and probation together above which probation gives.
-    fn small_target(&self, unread: u64) -> u64 {
-        self.small.max((unread + unread / 4).min(self.small_max))
+    fn small_target(&self, small: u64, unread: u64) -> u64 {
+        small.max((unread + unread / 4).min(self.small_max))
     }
 }
 
@@ -83,9 +86,18 @@ struct Queues {
 
 impl S3Window {
     pub(super) fn new(frames: u32) -> Self {
+        Self::with_share(frames, Share::new(frames))
+    }
+
+    fn with_share(frames: u32, share: Share) -> Self {
         let frames = u64::from(frames);
         let queues = Queues { fresh: Queue::new(FRESH), probation: Queue::new(PROBATION), main: Queue::new(MAIN) };
-        Self { sizes: Sizes::of(frames), ghost: Ghost::new(frames / 2), queues: OwnLines(Mutex::new(queues)) }
+        Self {
+            sizes: Sizes::of(frames),
+            share,
+            ghost: Ghost::new(frames * 5 / 8),
+            queues: OwnLines(Mutex::new(queues)),
+        }
     }
 }
 
@@ -101,12 +113,12 @@ impl Queues {
     }
 
     /// Puts an evictable page on its queue, unless it is on one.
-    fn list(&mut self, pages: &PageTable, sizes: &Sizes, frame: FrameId) {
+    fn list(&mut self, pages: &PageTable, small: u64, frame: FrameId) {
         if !is_clean(pages, frame) {
             return;
         }
         match listed(pages, frame) {
-            UNLISTED | COMING => self.push_fresh(pages, sizes, frame),
+            UNLISTED | COMING => self.push_fresh(pages, small, frame),
             COMING_BACK => self.main.push_head(pages, frame),
             PARKED if pages.take_hits(frame) > 0 => self.main.push_head(pages, frame),
             PARKED => self.probation.push_tail(pages, frame),
@@ -115,11 +127,10 @@ impl Queues {
     }
 
     /// A page that comes makes room in fresh for itself.
-    fn push_fresh(&mut self, pages: &PageTable, sizes: &Sizes, frame: FrameId) {
+    fn push_fresh(&mut self, pages: &PageTable, small: u64, frame: FrameId) {
         self.fresh.push_head(pages, frame);
-        while self.fresh.len() > sizes.fresh_max {
-            self.age(pages);
-        }
+        let over = self.fresh.len().saturating_sub((small / 2).max(1));
+        (0..over.min(AGED_MAX)).for_each(|_| self.age(pages));
     }
 
     /// Moves the oldest page of fresh to probation.
@@ -184,16 +195,19 @@ impl Eviction for S3Window {
             }
             pages.set_list(arrival.frame, if back { COMING_BACK } else { COMING });
             clean |= !arrival.is_written();
+            self.share.note(pages, arrival);
         }
         if clean {
+            let small = self.share.small();
             let mut queues = lock(&self.queues);
-            arrivals.iter().for_each(|arrival| queues.list(pages, &self.sizes, arrival.frame));
+            arrivals.iter().for_each(|arrival| queues.list(pages, small, arrival.frame));
         }
     }
 
     fn cleaned(&self, pages: &PageTable, frames: &mut dyn Iterator<Item = FrameId>) {
+        let small = self.share.small();
         let mut queues = lock(&self.queues);
-        frames.for_each(|frame| queues.list(pages, &self.sizes, frame));
+        frames.for_each(|frame| queues.list(pages, small, frame));
     }
 
     /// The new frame takes the old one's place, with one more use.
@@ -208,7 +222,7 @@ impl Eviction for S3Window {
         pages.touch(new);
         pages.set_list(new, now);
         if !pages.word(new).any(DIRTY) {
-            lock(&self.queues).list(pages, &self.sizes, new);
+            lock(&self.queues).list(pages, self.share.small(), new);
         }
     }
 
@@ -225,7 +239,8 @@ impl Eviction for S3Window {
         let mut queues = lock(&self.queues);
         let mut scan = Scan::new(count, scan_max);
         let unread = pages.unread.pages();
-        let (small_target, mut unread_left) = (self.sizes.small_target(unread), unread);
+        let small_target = self.sizes.small_target(self.share.small(), unread);
+        let mut unread_left = unread;
         let mut looks = 0;
         while scan.goes_on() {
             let tired = looks >= LOOKS_MAX;
@@ -261,7 +276,7 @@ impl Eviction for S3Window {
     }
 
     fn bytes(&self) -> u64 {
-        self.ghost.bytes()
+        self.ghost.bytes() + self.share.bytes()
     }
 }
 

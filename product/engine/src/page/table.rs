@@ -37,6 +37,8 @@ const COUNTED: u8 = USED | HITS;
 const UNREAD: u8 = 1 << 3;
 /// In `uses`: the parity of the spell in which an unread page was read ahead.
 const ODD: u8 = 1 << 4;
+/// In `uses`: hits were taken away, so that a use since then may leave the number as it was.
+const TAKEN: u8 = 1 << 5;
 /// In `uses`: a flusher has looked at the page, which was dirty.
 const LOOKED_AT: u8 = 1 << 6;
 /// In `uses`: the page was overwritten while it was dirty.
@@ -549,14 +551,21 @@ impl PageTable {
 
     /// The number of uses besides the one that the page was brought in for, three meaning many; resets it.
     pub(crate) fn take_hits(&self, frame: FrameId) -> u8 {
-        self.record(frame).uses.fetch_and(!HITS, Ordering::Relaxed) & HITS
+        let none = |seen: u8| (seen & HITS > 0).then_some(seen & !HITS | TAKEN);
+        self.record(frame).uses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, none).map_or(0, |seen| seen & HITS)
     }
 
     /// Takes away one hit, if there is one. Returns whether there was.
     pub(crate) fn drop_hit(&self, frame: FrameId) -> bool {
         let uses = &self.record(frame).uses;
-        let less = |seen: u8| (seen & HITS > 0).then(|| seen - 1);
+        let less = |seen: u8| (seen & HITS > 0).then(|| seen - 1 | TAKEN);
         uses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    /// Whether hits were taken away since the last call.
+    pub(crate) fn were_hits_taken(&self, frame: FrameId) -> bool {
+        let uses = &self.record(frame).uses;
+        uses.load(Ordering::Relaxed) & TAKEN != 0 && uses.fetch_and(!TAKEN, Ordering::Relaxed) & TAKEN != 0
     }
 
     /// Counts the bringing of the page as its first use.

@@ -3,7 +3,7 @@ use super::*;
 /// Hits in percent, in the order of the policies: fifo, lru, arc, two-list, s3-fifo, sieve, s3-window, belady.
 fn cell(percent: [u64; 8]) -> Cell {
     let counts = percent.map(|hits| Counts { hits, touches: 100 }).to_vec();
-    Cell { generator: "zipf-0.8", part: 16, counts, looks: vec![None; 8] }
+    Cell { generator: "zipf-0.8", part: Part(1, 16), counts, looks: vec![None; 8] }
 }
 
 #[test]
@@ -35,4 +35,10 @@ fn the_default_is_behind_from_more_than_a_point_on() {
     near.counts[6].hits = 495;
     assert_eq!(near.shortfall(), None, "half a point");
     assert!((behind(46).unwrap() - 0.04).abs() < 1e-9, "by four points to s3-fifo; arc does not count");
+}
+
+#[test]
+fn misses_are_compared_with_the_best_that_knows_no_future() {
+    assert!((cell([40, 50, 70, 20, 40, 60, 55, 99]).to_best() - 1.5).abs() < 1e-9, "45 misses, of arc's 30");
+    assert_eq!(cell([100; 8]).to_best(), 0.0, "nobody misses");
 }

@@ -13,10 +13,11 @@ struct World {
 
 impl World {
     fn new(frames: u32) -> Self {
-        Self { policy: S3Window::new(frames), pages: PageTable::new(frames) }
+        let share = Share::fixed(frames, frames / 10);
+        Self { policy: S3Window::with_share(frames, share), pages: PageTable::new(frames) }
     }
 
-    /// A world of 100 frames: 5 of fresh, 10 of fresh and probation together. Pages 0 to 14 were read and are in
+    /// A world of 100 frames: 5 of fresh, 10 of fresh and probation together, as all worlds here have in proportion. Pages 0 to 14 were read and are in
     /// probation (0 to 9) and fresh (10 to 14).
     fn with_small_queues() -> Self {
         let world = Self::new(100);
@@ -199,7 +200,7 @@ fn an_unread_page_goes_once_it_was_spared_three_times() {
 #[test]
 fn the_small_queues_grow_for_pages_not_used_yet() {
     let sizes = Sizes::of(1000);
-    assert_eq!([0, 80, 200, 250, 999].map(|unread| sizes.small_target(unread)), [100, 100, 250, 312, 375]);
+    assert_eq!([0, 80, 200, 250, 999].map(|unread| sizes.small_target(100, unread)), [100, 100, 250, 312, 375]);
     let world = World::new(100);
     world.policy.remember(&[World::key(99)]);
     world.read_in(99);
