@@ -25,7 +25,7 @@ const FRAMES_A_FRAME: u32 = 64;
 const FRAMES_MIN: u32 = 64;
 const FRAMES_MAX: u32 = 4096;
 /// All sampled pages are looked at as often while so many pages come as the cache has frames.
-const ROUNDS_A_REFILL: usize = 16;
+const ROUNDS_A_REFILL: usize = 8;
 /// The other rule must miss less by one in so many misses.
 const LEAD: u64 = 20;
 /// A miss in a count.

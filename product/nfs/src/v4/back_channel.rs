@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use afflux_volume::LockBell;
+use afflux_volume::LockWaker;
 
 use crate::wire::outbox::{Asker, Outbox};
 use crate::wire::xdr::Writer;
@@ -54,14 +54,14 @@ pub(crate) struct BackChannel {
     state: Mutex<State>,
 }
 
-/// Rings by telling a client.
+/// Wakes by telling a client.
 pub(crate) struct LockCall {
     pub(crate) back: Arc<BackChannel>,
     pub(crate) notice: LockNotice,
 }
 
-impl LockBell for LockCall {
-    fn ring(&self) {
+impl LockWaker for LockCall {
+    fn wake(&self) {
         self.back.notify(self.notice.clone());
     }
 

@@ -11,15 +11,15 @@ use std::task::Poll;
 use afflux_engine::Platform;
 use futures_util::task::AtomicWaker;
 
-use crate::locks::{Lock, LockBell, LockRefusal, Locks};
+use crate::locks::{Lock, LockRefusal, LockWaker, Locks};
 use crate::volume::Volume;
 
 /// Wakes the caller's task.
 #[derive(Default)]
 struct Caller(AtomicWaker);
 
-impl LockBell for Caller {
-    fn ring(&self) {
+impl LockWaker for Caller {
+    fn wake(&self) {
         self.0.wake();
     }
 
@@ -32,12 +32,12 @@ struct Wait<'a, P: Platform> {
     volume: &'a Volume<P>,
     file: u64,
     wanted: Lock,
-    bell: Arc<dyn LockBell>,
+    waker: Arc<dyn LockWaker>,
 }
 
 impl<P: Platform> Drop for Wait<'_, P> {
     fn drop(&mut self) {
-        self.volume.locks.leave(self.file, &self.wanted, &self.bell, self.volume.now());
+        self.volume.locks.leave(self.file, &self.wanted, &self.waker, self.volume.now());
     }
 }
 
@@ -50,10 +50,10 @@ impl<P: Platform> Volume<P> {
     /// Locks bytes of a file once nobody is in the way. The only error is a full table.
     pub async fn lock_in_turn(&self, file: u64, wanted: Lock) -> Result<(), LockRefusal> {
         let caller = Arc::new(Caller::default());
-        let wait = Wait { volume: self, file, wanted, bell: Arc::clone(&caller) as _ };
+        let wait = Wait { volume: self, file, wanted, waker: Arc::clone(&caller) as _ };
         poll_fn(|cx| {
             caller.0.register(cx.waker());
-            match self.locks.lock_or_wait(file, wanted, &wait.bell, self.now()) {
+            match self.locks.lock_or_wait(file, wanted, &wait.waker, self.now()) {
                 Err(LockRefusal::Held(_)) => Poll::Pending,
                 result => Poll::Ready(result),
             }

@@ -3,8 +3,8 @@
 //! Owns: the holders of a file's bytes, the denied uses of a file, the waiting owners; the bounds of each.
 //! Does not own: the front ends' names for owners, leases of clients (a [`LockHolder`] tells), the moment of a tick.
 //! Invariants: locks bind only those who ask for locks: no read and no write asks here. No two owners have modes that
-//! exclude each other on one byte. Waiting owners get bytes in the order of their coming. A bell
-//! is rung and a holder is asked without waiting; a bell is rung outside the lock.
+//! exclude each other on one byte. Waiting owners get bytes in the order of their coming. A waiter
+//! is woken and a holder is asked without waiting; a waiter is woken outside the lock.
 
 mod queue;
 mod ranges;
@@ -12,7 +12,7 @@ mod shares;
 mod span;
 mod table;
 
-pub use queue::LockBell;
+pub use queue::LockWaker;
 pub use ranges::{HolderId, Lock, LockFamily, LockMode, LockOwner};
 pub use shares::Share;
 pub use span::Span;

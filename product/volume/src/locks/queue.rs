@@ -16,9 +16,9 @@ use super::ranges::{HolderId, Lock, LockOwner, Ranges};
 const TURN_NS: u64 = 3 * Nanos::SECOND;
 
 /// Tells one who waits that it may ask again.
-pub trait LockBell: Send + Sync + 'static {
+pub trait LockWaker: Send + Sync + 'static {
     /// It is the waiter's turn. Must not wait, and must not ask for locks.
-    fn ring(&self);
+    fn wake(&self);
 
     /// Whether the waiter is a caller on this host: such a caller takes its turn, or leaves the queue.
     fn is_local(&self) -> bool;
@@ -26,15 +26,15 @@ pub trait LockBell: Send + Sync + 'static {
 
 struct Waiter {
     wanted: Lock,
-    bell: Arc<dyn LockBell>,
+    waker: Arc<dyn LockWaker>,
     /// It is its turn, until then.
     turn: Option<Nanos>,
 }
 
 impl Waiter {
-    fn is_of(&self, wanted: &Lock, bell: &Arc<dyn LockBell>) -> bool {
+    fn is_of(&self, wanted: &Lock, waker: &Arc<dyn LockWaker>) -> bool {
         let is_same = || self.wanted.owner == wanted.owner && self.wanted.span == wanted.span;
-        if bell.is_local() { Arc::ptr_eq(&self.bell, bell) } else { !self.bell.is_local() && is_same() }
+        if waker.is_local() { Arc::ptr_eq(&self.waker, waker) } else { !self.waker.is_local() && is_same() }
     }
 }
 
@@ -51,11 +51,11 @@ impl Queue {
         self.0.iter().map(|waiter| waiter.wanted.owner.holder)
     }
 
-    /// The waiter that goes before one who asks. `bell` is of one who waits itself; others pass those without a turn.
-    pub(super) fn before(&self, wanted: &Lock, bell: Option<&Arc<dyn LockBell>>) -> Option<&Lock> {
-        let end = bell.and_then(|bell| self.0.iter().position(|waiter| waiter.is_of(wanted, bell)));
+    /// The waiter that goes before one who asks. `waker` is of one who waits itself; others pass those without a turn.
+    pub(super) fn before(&self, wanted: &Lock, waker: Option<&Arc<dyn LockWaker>>) -> Option<&Lock> {
+        let end = waker.and_then(|waker| self.0.iter().position(|waiter| waiter.is_of(wanted, waker)));
         let earlier = &self.0[..end.unwrap_or(self.0.len())];
-        let counts = |waiter: &&Waiter| bell.is_some() || waiter.turn.is_some();
+        let counts = |waiter: &&Waiter| waker.is_some() || waiter.turn.is_some();
         earlier.iter().filter(counts).map(|waiter| &waiter.wanted).find(|other| other.excludes(wanted))
     }
 
@@ -71,38 +71,38 @@ impl Queue {
     }
 
     /// One waits, behind the others if it is new. False if there are `most` already.
-    pub(super) fn wait(&mut self, wanted: Lock, bell: Arc<dyn LockBell>, most: usize) -> bool {
-        if let Some(known) = self.0.iter_mut().find(|waiter| waiter.is_of(&wanted, &bell)) {
-            *known = Waiter { wanted, bell, turn: None };
+    pub(super) fn wait(&mut self, wanted: Lock, waker: Arc<dyn LockWaker>, most: usize) -> bool {
+        if let Some(known) = self.0.iter_mut().find(|waiter| waiter.is_of(&wanted, &waker)) {
+            *known = Waiter { wanted, waker, turn: None };
             return true;
         }
         let has_room = self.0.len() < most;
         if has_room {
-            self.0.push(Waiter { wanted, bell, turn: None });
+            self.0.push(Waiter { wanted, waker, turn: None });
         }
         has_room
     }
 
     /// One does not wait any more.
-    pub(super) fn leave(&mut self, wanted: &Lock, bell: &Arc<dyn LockBell>) {
-        self.0.retain(|waiter| !waiter.is_of(wanted, bell));
+    pub(super) fn leave(&mut self, wanted: &Lock, waker: &Arc<dyn LockWaker>) {
+        self.0.retain(|waiter| !waiter.is_of(wanted, waker));
     }
 
     /// Owners do not wait any more, elsewhere.
     pub(super) fn leave_all(&mut self, is_meant: impl Fn(&LockOwner) -> bool) {
-        self.0.retain(|waiter| waiter.bell.is_local() || !is_meant(&waiter.wanted.owner));
+        self.0.retain(|waiter| waiter.waker.is_local() || !is_meant(&waiter.wanted.owner));
     }
 
     /// Ends the turns that nobody has taken, and the waits of holders that are gone.
     pub(super) fn expire(&mut self, now: Nanos, is_gone: impl Fn(HolderId) -> bool) {
         self.0.retain(|waiter| {
             let is_over = waiter.turn.is_some_and(|until| until < now);
-            waiter.bell.is_local() || !(is_over || is_gone(waiter.wanted.owner.holder))
+            waiter.waker.is_local() || !(is_over || is_gone(waiter.wanted.owner.holder))
         });
     }
 
-    /// Gives turns to all whose way is free. Returns the bells to ring.
-    pub(super) fn give_turns(&mut self, ranges: &Ranges, now: Nanos, bells: &mut Vec<Arc<dyn LockBell>>) {
+    /// Gives turns to all whose way is free. Adds those to wake.
+    pub(super) fn give_turns(&mut self, ranges: &Ranges, now: Nanos, wakers: &mut Vec<Arc<dyn LockWaker>>) {
         for at in 0..self.0.len() {
             let (earlier, rest) = self.0.split_at_mut(at);
             let Some(waiter) = rest.first_mut().filter(|waiter| waiter.turn.is_none()) else { continue };
@@ -111,7 +111,7 @@ impl Queue {
                 continue;
             }
             waiter.turn = Some(now.after(TURN_NS));
-            bells.push(Arc::clone(&waiter.bell));
+            wakers.push(Arc::clone(&waiter.waker));
         }
     }
 }

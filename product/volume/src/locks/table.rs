@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use afflux_engine::Nanos;
 
-use super::queue::{LockBell, Queue};
+use super::queue::{LockWaker, Queue};
 use super::ranges::{HolderId, Lock, LockOwner, NoRoom, Ranges};
 use super::shares::{Share, Shares};
 use super::span::Span;
@@ -98,8 +98,8 @@ pub struct Locks {
     revoked: AtomicU64,
 }
 
-/// The bells to ring after the table's lock is released.
-type Bells = Vec<Arc<dyn LockBell>>;
+/// Those to wake after the table's lock is released.
+type Wakers = Vec<Arc<dyn LockWaker>>;
 
 impl Table {
     fn is_gone(&self, holder: HolderId, now: Nanos) -> bool {
@@ -147,23 +147,23 @@ impl Table {
         is_meant: impl Fn(&LockOwner) -> bool,
         holder: HolderId,
         now: Nanos,
-        bells: &mut Bells,
+        wakers: &mut Wakers,
     ) {
         self.with(file, |table, of_file| {
             let before = of_file.ranges.len();
             of_file.ranges.release(&is_meant);
             of_file.queue.leave_all(&is_meant);
             table.count(holder, before, of_file.ranges.len());
-            of_file.queue.give_turns(&of_file.ranges, now, bells);
+            of_file.queue.give_turns(&of_file.ranges, now, wakers);
         });
     }
 
     /// Ends all that a holder has. Returns how many of its opens denied something.
-    fn end(&mut self, holder: HolderId, now: Nanos, bells: &mut Bells) -> u64 {
+    fn end(&mut self, holder: HolderId, now: Nanos, wakers: &mut Wakers) -> u64 {
         let mut denying = 0;
         let files: Vec<u64> = self.files.keys().copied().collect();
         for file in files {
-            self.release(file, |owner| owner.holder == holder, holder, now, bells);
+            self.release(file, |owner| owner.holder == holder, holder, now, wakers);
             self.with(file, |_, of_file| {
                 let own: Vec<_> = of_file.shares.iter().filter(|it| it.0 == holder).copied().collect();
                 denying += own.iter().filter(|it| it.2.deny != 0).count() as u64;
@@ -188,28 +188,28 @@ impl Locks {
 
     /// A holder is gone, with all that it had.
     pub fn release_holder(&self, holder: HolderId, now: Nanos) {
-        let mut bells = Bells::new();
+        let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
         if table.holders.contains_key(&holder) {
-            self.end(&mut table, holder, now, &mut bells);
+            self.end(&mut table, holder, now, &mut wakers);
             table.holders.remove(&holder);
         }
         drop(table);
-        ring(bells);
+        wake_all(wakers);
     }
 
-    fn end(&self, table: &mut Table, holder: HolderId, now: Nanos, bells: &mut Bells) {
-        let denying = table.end(holder, now, bells);
+    fn end(&self, table: &mut Table, holder: HolderId, now: Nanos, wakers: &mut Wakers) {
+        let denying = table.end(holder, now, wakers);
         self.denying.fetch_sub(denying, Ordering::Relaxed);
     }
 
     /// Takes the locks of a holder that has lapsed. False if it has not.
-    fn revoke(&self, table: &mut Table, holder: HolderId, now: Nanos, bells: &mut Bells) -> bool {
+    fn revoke(&self, table: &mut Table, holder: HolderId, now: Nanos, wakers: &mut Wakers) -> bool {
         let Some(it) = table.holders.get(&holder).map(|it| Arc::clone(&it.it)) else { return false };
         let is_over = it.revoke(now);
         if is_over {
             self.revoked.fetch_add(1, Ordering::Relaxed);
-            self.end(table, holder, now, bells);
+            self.end(table, holder, now, wakers);
         }
         is_over
     }
@@ -221,77 +221,77 @@ impl Locks {
         table: &mut Table,
         file: u64,
         wanted: Lock,
-        bell: Option<&Arc<dyn LockBell>>,
+        waker: Option<&Arc<dyn LockWaker>>,
         now: Nanos,
-        bells: &mut Bells,
+        wakers: &mut Wakers,
     ) -> Result<(), LockRefusal> {
         while let Some(held) = table.files.get(&file).and_then(|it| it.ranges.conflict(&wanted)).copied() {
-            if !self.revoke(table, held.owner.holder, now, bells) {
+            if !self.revoke(table, held.owner.holder, now, wakers) {
                 return Err(LockRefusal::Held(held));
             }
         }
         table.with(file, |table, of_file| {
             of_file.queue.expire(now, |holder| table.is_gone(holder, now));
             if !of_file.ranges.has(wanted.owner)
-                && let Some(first) = of_file.queue.before(&wanted, bell)
+                && let Some(first) = of_file.queue.before(&wanted, waker)
             {
                 return Err(LockRefusal::Held(*first));
             }
             let (before, room) = (of_file.ranges.len(), table.room(of_file, wanted.owner.holder));
             of_file.ranges.lock(wanted, room).map_err(|NoRoom| LockRefusal::Full)?;
             table.count(wanted.owner.holder, before, of_file.ranges.len());
-            if let Some(bell) = bell {
-                of_file.queue.leave(&wanted, bell);
+            if let Some(waker) = waker {
+                of_file.queue.leave(&wanted, waker);
             }
             // A lock that excludes less than before, or the next of those who share.
-            of_file.queue.give_turns(&of_file.ranges, now, bells);
+            of_file.queue.give_turns(&of_file.ranges, now, wakers);
             Ok(())
         })
     }
 
     /// Locks bytes, unless somebody is in the way.
     pub fn lock(&self, file: u64, wanted: Lock, now: Nanos) -> Result<(), LockRefusal> {
-        let mut bells = Bells::new();
-        let result = self.take(&mut lock(&self.table), file, wanted, None, now, &mut bells);
-        ring(bells);
+        let mut wakers = Wakers::new();
+        let result = self.take(&mut lock(&self.table), file, wanted, None, now, &mut wakers);
+        wake_all(wakers);
         result
     }
 
-    /// As [`Locks::lock`], but a refused owner waits. Its bell is rung when the owner may ask again. An owner that asks again
+    /// As [`Locks::lock`], but a refused owner waits. It is woken when it may ask again. An owner that asks again
     /// keeps its place in the queue.
     pub fn lock_or_wait(
         &self,
         file: u64,
         wanted: Lock,
-        bell: &Arc<dyn LockBell>,
+        waker: &Arc<dyn LockWaker>,
         now: Nanos,
     ) -> Result<(), LockRefusal> {
-        let mut bells = Bells::new();
+        let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
-        let mut result = self.take(&mut table, file, wanted, Some(bell), now, &mut bells);
+        let mut result = self.take(&mut table, file, wanted, Some(waker), now, &mut wakers);
         if table.files.get(&file).is_some_and(|it| it.queue.closes_circle(&wanted, &it.ranges)) {
             result = result.map_err(|_| LockRefusal::Deadlock);
         }
         if matches!(result, Err(LockRefusal::Held(_))) {
-            let waits = table.with(file, |_, it| it.queue.wait(wanted, Arc::clone(bell), FILE_WAITERS_MAX));
-            if !waits && bell.is_local() {
-                // Nobody would ring its bell.
+            let waits = table.with(file, |_, it| it.queue.wait(wanted, Arc::clone(waker), FILE_WAITERS_MAX));
+            if !waits && waker.is_local() {
+                // Nobody would wake it.
                 result = Err(LockRefusal::Full);
             }
         }
         drop(table);
-        ring(bells);
+        wake_all(wakers);
         result
     }
 
     /// One does not wait any more.
-    pub(crate) fn leave(&self, file: u64, wanted: &Lock, bell: &Arc<dyn LockBell>, now: Nanos) {
-        let mut bells = Bells::new();
+    pub(crate) fn leave(&self, file: u64, wanted: &Lock, waker: &Arc<dyn LockWaker>, now: Nanos) {
+        let mut wakers = Wakers::new();
         lock(&self.table).with(file, |_, of_file| {
-            of_file.queue.leave(wanted, bell);
-            of_file.queue.give_turns(&of_file.ranges, now, &mut bells);
+            of_file.queue.leave(wanted, waker);
+            of_file.queue.give_turns(&of_file.ranges, now, &mut wakers);
         });
-        ring(bells);
+        wake_all(wakers);
     }
 
     /// The lock that is in the way of this one.
@@ -304,16 +304,16 @@ impl Locks {
 
     /// Unlocks bytes. One who waits for them elsewhere does not any more.
     pub fn unlock(&self, file: u64, owner: LockOwner, span: Span, now: Nanos) -> Result<(), LockRefusal> {
-        let mut bells = Bells::new();
+        let mut wakers = Wakers::new();
         let result = lock(&self.table).with(file, |table, of_file| {
             of_file.queue.leave_all(|waiter| *waiter == owner);
             let (before, room) = (of_file.ranges.len(), table.room(of_file, owner.holder));
             let result = of_file.ranges.unlock(owner, span, room).map_err(|NoRoom| LockRefusal::Full);
             table.count(owner.holder, before, of_file.ranges.len());
-            of_file.queue.give_turns(&of_file.ranges, now, &mut bells);
+            of_file.queue.give_turns(&of_file.ranges, now, &mut wakers);
             result
         });
-        ring(bells);
+        wake_all(wakers);
         result
     }
 
@@ -324,9 +324,9 @@ impl Locks {
 
     /// Opens a file with a share, or gives an open another one. False if somebody's share is in the way.
     pub fn share(&self, file: u64, open: (HolderId, u64), share: Share, now: Nanos) -> bool {
-        let mut bells = Bells::new();
+        let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
-        let is_free = self.clear_shares(&mut table, file, Some(open), share, now, &mut bells);
+        let is_free = self.clear_shares(&mut table, file, Some(open), share, now, &mut wakers);
         if is_free {
             let before = table.with(file, |_, of_file| of_file.shares.set(open, share));
             let denied = before.is_some_and(|share| share.deny != 0);
@@ -334,15 +334,15 @@ impl Locks {
             self.denying.fetch_sub(u64::from(denied), Ordering::Relaxed);
         }
         drop(table);
-        ring(bells);
+        wake_all(wakers);
         is_free
     }
 
     /// Whether nobody's share is in the way of this one. An open is not in its own way.
     pub fn may_share(&self, file: u64, open: Option<(HolderId, u64)>, share: Share, now: Nanos) -> bool {
-        let mut bells = Bells::new();
-        let is_free = self.clear_shares(&mut lock(&self.table), file, open, share, now, &mut bells);
-        ring(bells);
+        let mut wakers = Wakers::new();
+        let is_free = self.clear_shares(&mut lock(&self.table), file, open, share, now, &mut wakers);
+        wake_all(wakers);
         is_free
     }
 
@@ -354,10 +354,10 @@ impl Locks {
         open: Option<(HolderId, u64)>,
         share: Share,
         now: Nanos,
-        bells: &mut Bells,
+        wakers: &mut Wakers,
     ) -> bool {
         while let Some(holder) = table.files.get(&file).and_then(|it| it.shares.conflict(open, share)) {
-            if !self.revoke(table, holder, now, bells) {
+            if !self.revoke(table, holder, now, wakers) {
                 return false;
             }
         }
@@ -384,7 +384,7 @@ impl Locks {
 
     /// Called every few seconds: ends untaken turns, and the locks of lapsed holders where owners wait.
     pub fn tick(&self, now: Nanos) {
-        let mut bells = Bells::new();
+        let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
         let waited: Vec<u64> = table.files.iter().filter(|(_, it)| it.queue.len() > 0).map(|(file, _)| *file).collect();
         for file in waited {
@@ -393,15 +393,15 @@ impl Locks {
             holders.sort_unstable();
             holders.dedup();
             for holder in holders {
-                self.revoke(&mut table, holder, now, &mut bells);
+                self.revoke(&mut table, holder, now, &mut wakers);
             }
             table.with(file, |table, of_file| {
                 of_file.queue.expire(now, |holder| table.is_gone(holder, now));
-                of_file.queue.give_turns(&of_file.ranges, now, &mut bells);
+                of_file.queue.give_turns(&of_file.ranges, now, &mut wakers);
             });
         }
         drop(table);
-        ring(bells);
+        wake_all(wakers);
     }
 
     /// The locks of each holder that has or wants some.
@@ -424,8 +424,8 @@ impl Locks {
     }
 }
 
-fn ring(bells: Bells) {
-    bells.iter().for_each(|bell| bell.ring());
+fn wake_all(wakers: Wakers) {
+    wakers.iter().for_each(|waker| waker.wake());
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{Lock, LockBell, LockMode, LockRefusal, Nanos, Platform, Share, Span};
+use afflux_volume::{Lock, LockMode, LockRefusal, LockWaker, Nanos, Platform, Share, Span};
 
 use super::super::back_channel::{LockCall, LockNotice};
 use super::super::codec::{LockArguments, Locker};
@@ -107,8 +107,8 @@ pub(super) fn lock<P: Platform, O: Operations<P>>(
     let holder = service.state().holder(client, service.locks())?;
     let wanted = Lock { owner: lock_owner(holder, state.number), span, mode: mode(&arguments), process: 0 };
     let now = Nanos(compound.now_ns);
-    let result = match bell(on, compound, &state).filter(|_| arguments.waits) {
-        Some(bell) => service.locks().lock_or_wait(file, wanted, &bell, now),
+    let result = match waker(on, compound, &state).filter(|_| arguments.waits) {
+        Some(waker) => service.locks().lock_or_wait(file, wanted, &waker, now),
         None => service.locks().lock(file, wanted, now),
     };
     service.end_revoked(compound.now_ns);
@@ -125,12 +125,12 @@ pub(super) fn lock<P: Platform, O: Operations<P>>(
 }
 
 /// The way to tell the client that it may ask again; none without a back channel.
-fn bell<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>, of: &LockState) -> Option<Arc<dyn LockBell>> {
+fn waker<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>, of: &LockState) -> Option<Arc<dyn LockWaker>> {
     let back = Arc::clone(&compound.taken.as_ref()?.session.back);
     let inode = compound.inode().ok()?;
     let file = on.volume().handle(&inode).as_bytes().to_vec();
     let notice = LockNotice { file, client: of.client, owner: of.owner.clone() };
-    back.is_up().then(|| -> Arc<dyn LockBell> { Arc::new(LockCall { back, notice }) })
+    back.is_up().then(|| -> Arc<dyn LockWaker> { Arc::new(LockCall { back, notice }) })
 }
 
 pub(super) fn test<P: Platform, O: Operations<P>>(

@@ -27,25 +27,25 @@ impl LockHolder for Client {
     }
 }
 
-struct Bell {
-    rung: AtomicU64,
+struct CountingWaker {
+    woken: AtomicU64,
     is_local: bool,
 }
 
-impl Bell {
-    fn of(is_local: bool) -> (Arc<Self>, Arc<dyn LockBell>) {
-        let bell = Arc::new(Self { rung: AtomicU64::new(0), is_local });
-        (Arc::clone(&bell), bell)
+impl CountingWaker {
+    fn of(is_local: bool) -> (Arc<Self>, Arc<dyn LockWaker>) {
+        let waker = Arc::new(Self { woken: AtomicU64::new(0), is_local });
+        (Arc::clone(&waker), waker)
     }
 
-    fn rung(&self) -> u64 {
-        self.rung.load(Ordering::Relaxed)
+    fn woken(&self) -> u64 {
+        self.woken.load(Ordering::Relaxed)
     }
 }
 
-impl LockBell for Bell {
-    fn ring(&self) {
-        self.rung.fetch_add(1, Ordering::Relaxed);
+impl LockWaker for CountingWaker {
+    fn wake(&self) {
+        self.woken.fetch_add(1, Ordering::Relaxed);
     }
 
     fn is_local(&self) -> bool {
@@ -84,20 +84,20 @@ fn those_who_wait_get_the_bytes_in_their_order() {
         let rig = Rig::new(4);
         let (locks, of) = (&rig.locks, |at| rig.whole(at));
         locks.lock(5, of(0), NOW).unwrap();
-        let bells: Vec<_> = (0..4).map(|_| Bell::of(is_local)).collect();
+        let wakers: Vec<_> = (0..4).map(|_| CountingWaker::of(is_local)).collect();
         for at in [1, 2] {
-            assert_eq!(locks.lock_or_wait(5, of(at), &bells[at].1, NOW), Err(LockRefusal::Held(of(0))));
+            assert_eq!(locks.lock_or_wait(5, of(at), &wakers[at].1, NOW), Err(LockRefusal::Held(of(0))));
         }
         locks.unlock(5, of(0).owner, Span::WHOLE, NOW).unwrap();
-        assert_eq!((bells[1].0.rung(), bells[2].0.rung()), (1, 0));
+        assert_eq!((wakers[1].0.woken(), wakers[2].0.woken()), (1, 0));
         // Neither a later waiter nor one who only tries takes the bytes before the first.
-        assert_eq!(locks.lock_or_wait(5, of(2), &bells[2].1, NOW), Err(LockRefusal::Held(of(1))));
-        assert_eq!(locks.lock_or_wait(5, of(3), &bells[3].1, NOW), Err(LockRefusal::Held(of(1))));
+        assert_eq!(locks.lock_or_wait(5, of(2), &wakers[2].1, NOW), Err(LockRefusal::Held(of(1))));
+        assert_eq!(locks.lock_or_wait(5, of(3), &wakers[3].1, NOW), Err(LockRefusal::Held(of(1))));
         assert_eq!(locks.lock(5, of(0), NOW), Err(LockRefusal::Held(of(1))));
-        assert_eq!(locks.lock_or_wait(5, of(1), &bells[1].1, NOW), Ok(()));
+        assert_eq!(locks.lock_or_wait(5, of(1), &wakers[1].1, NOW), Ok(()));
         locks.unlock(5, of(1).owner, Span::WHOLE, NOW).unwrap();
-        assert_eq!((bells[2].0.rung(), bells[3].0.rung()), (1, 0));
-        assert_eq!(locks.lock_or_wait(5, of(2), &bells[2].1, NOW), Ok(()));
+        assert_eq!((wakers[2].0.woken(), wakers[3].0.woken()), (1, 0));
+        assert_eq!(locks.lock_or_wait(5, of(2), &wakers[2].1, NOW), Ok(()));
     }
 }
 
@@ -106,14 +106,14 @@ fn a_writer_that_waits_is_not_passed_by_readers_but_by_an_owner_that_is_in_its_w
     let rig = Rig::new(3);
     let read = |at, first| rig.lock(at, first, first, LockMode::Shared);
     rig.locks.lock(5, read(0, 1), NOW).unwrap();
-    let (writer, writer_bell) = Bell::of(true);
-    let (_, reader_bell) = Bell::of(true);
-    rig.locks.lock_or_wait(5, rig.whole(1), &writer_bell, NOW).unwrap_err();
-    assert_eq!(rig.locks.lock_or_wait(5, read(2, 9), &reader_bell, NOW), Err(LockRefusal::Held(rig.whole(1))));
+    let (writer, writer_waker) = CountingWaker::of(true);
+    let (_, reader_waker) = CountingWaker::of(true);
+    rig.locks.lock_or_wait(5, rig.whole(1), &writer_waker, NOW).unwrap_err();
+    assert_eq!(rig.locks.lock_or_wait(5, read(2, 9), &reader_waker, NOW), Err(LockRefusal::Held(rig.whole(1))));
     // The writer waits for this owner, which must not wait for the writer.
-    assert_eq!(rig.locks.lock_or_wait(5, read(0, 9), &reader_bell, NOW), Ok(()));
+    assert_eq!(rig.locks.lock_or_wait(5, read(0, 9), &reader_waker, NOW), Ok(()));
     rig.locks.unlock(5, read(0, 1).owner, Span::WHOLE, NOW).unwrap();
-    assert_eq!(writer.rung(), 1);
+    assert_eq!(writer.woken(), 1);
 }
 
 #[test]
@@ -121,14 +121,14 @@ fn two_owners_that_would_wait_for_each_other_are_told() {
     let rig = Rig::new(2);
     let share = |at| rig.lock(at, 0, 9, LockMode::Shared);
     let change = |at| rig.lock(at, 0, 9, LockMode::Exclusive);
-    let bells = [Bell::of(true), Bell::of(true)];
+    let wakers = [CountingWaker::of(true), CountingWaker::of(true)];
     for at in [0, 1] {
         rig.locks.lock(5, share(at), NOW).unwrap();
     }
-    assert_eq!(rig.locks.lock_or_wait(5, change(0), &bells[0].1, NOW), Err(LockRefusal::Held(share(1))));
-    assert_eq!(rig.locks.lock_or_wait(5, change(1), &bells[1].1, NOW), Err(LockRefusal::Deadlock));
+    assert_eq!(rig.locks.lock_or_wait(5, change(0), &wakers[0].1, NOW), Err(LockRefusal::Held(share(1))));
+    assert_eq!(rig.locks.lock_or_wait(5, change(1), &wakers[1].1, NOW), Err(LockRefusal::Deadlock));
     rig.locks.unlock(5, share(1).owner, Span::WHOLE, NOW).unwrap();
-    assert_eq!(rig.locks.lock_or_wait(5, change(0), &bells[0].1, NOW), Ok(()));
+    assert_eq!(rig.locks.lock_or_wait(5, change(0), &wakers[0].1, NOW), Ok(()));
 }
 
 #[test]
@@ -136,19 +136,19 @@ fn a_turn_that_nobody_takes_goes_to_the_next_after_a_time_and_a_local_one_when_t
     for is_local in [true, false] {
         let rig = Rig::new(3);
         rig.locks.lock(5, rig.whole(0), NOW).unwrap();
-        let (first, first_bell) = Bell::of(is_local);
-        let (second, second_bell) = Bell::of(is_local);
-        rig.locks.lock_or_wait(5, rig.whole(1), &first_bell, NOW).unwrap_err();
-        rig.locks.lock_or_wait(5, rig.whole(2), &second_bell, NOW).unwrap_err();
+        let (first, first_waker) = CountingWaker::of(is_local);
+        let (second, second_waker) = CountingWaker::of(is_local);
+        rig.locks.lock_or_wait(5, rig.whole(1), &first_waker, NOW).unwrap_err();
+        rig.locks.lock_or_wait(5, rig.whole(2), &second_waker, NOW).unwrap_err();
         rig.locks.release_holder(rig.holders[0], NOW);
-        assert_eq!((first.rung(), second.rung()), (1, 0));
+        assert_eq!((first.woken(), second.woken()), (1, 0));
         rig.locks.tick(NOW);
-        assert_eq!(second.rung(), 0);
+        assert_eq!(second.woken(), 0);
         rig.locks.tick(LATER);
-        assert_eq!(second.rung(), u64::from(!is_local));
-        rig.locks.leave(5, &rig.whole(1), &first_bell, LATER);
-        assert_eq!(second.rung(), 1);
-        assert_eq!(rig.locks.lock_or_wait(5, rig.whole(2), &second_bell, LATER), Ok(()));
+        assert_eq!(second.woken(), u64::from(!is_local));
+        rig.locks.leave(5, &rig.whole(1), &first_waker, LATER);
+        assert_eq!(second.woken(), 1);
+        assert_eq!(rig.locks.lock_or_wait(5, rig.whole(2), &second_waker, LATER), Ok(()));
     }
 }
 
@@ -169,11 +169,11 @@ fn a_silent_holder_gives_way_with_all_it_has_and_only_to_one_who_asks() {
     // One who waits gets the locks of a silent holder with the next tick.
     let rig = Rig::new(2);
     rig.locks.lock(5, rig.whole(0), NOW).unwrap();
-    let (waiter, bell) = Bell::of(true);
-    rig.locks.lock_or_wait(5, rig.whole(1), &bell, NOW).unwrap_err();
+    let (waiter, waker) = CountingWaker::of(true);
+    rig.locks.lock_or_wait(5, rig.whole(1), &waker, NOW).unwrap_err();
     rig.clients[0].is_silent.store(true, Ordering::Relaxed);
     rig.locks.tick(NOW);
-    assert_eq!(waiter.rung(), 1);
+    assert_eq!(waiter.woken(), 1);
 }
 
 #[test]
@@ -220,12 +220,12 @@ fn one_file_one_group_and_all_have_bounds_that_leave_room_to_others() {
 fn a_file_has_a_bound_of_those_who_wait() {
     let rig = Rig::new(2);
     rig.locks.lock(5, rig.whole(0), NOW).unwrap();
-    let bells: Vec<_> = (0..FILE_WAITERS_MAX).map(|_| Bell::of(true).1).collect();
-    for bell in &bells {
-        rig.locks.lock_or_wait(5, rig.whole(1), bell, NOW).unwrap_err();
+    let wakers: Vec<_> = (0..FILE_WAITERS_MAX).map(|_| CountingWaker::of(true).1).collect();
+    for waker in &wakers {
+        rig.locks.lock_or_wait(5, rig.whole(1), waker, NOW).unwrap_err();
     }
-    assert_eq!(rig.locks.lock_or_wait(5, rig.whole(1), &Bell::of(true).1, NOW), Err(LockRefusal::Full));
-    let (_, elsewhere) = Bell::of(false);
+    assert_eq!(rig.locks.lock_or_wait(5, rig.whole(1), &CountingWaker::of(true).1, NOW), Err(LockRefusal::Full));
+    let (_, elsewhere) = CountingWaker::of(false);
     assert_eq!(rig.locks.lock_or_wait(5, rig.whole(1), &elsewhere, NOW), Err(LockRefusal::Held(rig.whole(0))));
     assert_eq!(rig.locks.held().iter().map(|row| row.waiting).sum::<usize>(), FILE_WAITERS_MAX);
 }
@@ -236,7 +236,7 @@ fn each_holder_is_named_with_what_it_has() {
     rig.locks.lock(5, rig.lock(0, 0, 1, LockMode::Shared), NOW).unwrap();
     rig.locks.lock(5, rig.lock(0, 9, 9, LockMode::Shared), NOW).unwrap();
     rig.locks.share(5, (rig.holders[1], 3), Share { access: Share::READ, deny: Share::WRITE }, NOW);
-    rig.locks.lock_or_wait(5, rig.whole(1), &Bell::of(false).1, NOW).unwrap_err();
+    rig.locks.lock_or_wait(5, rig.whole(1), &CountingWaker::of(false).1, NOW).unwrap_err();
     let rows: Vec<_> = rig.locks.held().iter().map(|row| (row.holder, row.ranges, row.denying, row.waiting)).collect();
     assert_eq!(rows, [(rig.holders[0], 2, 0, 0), (rig.holders[1], 0, 1, 1)]);
 }
