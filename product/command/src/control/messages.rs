@@ -399,6 +399,7 @@ pub(crate) struct TraceEvent {
 }
 
 /// An event with the fields that it has beside its place and time.
+#[cfg(test)]
 pub(crate) struct EventInfo {
     pub(crate) name: &'static str,
     pub(crate) fields: &'static [&'static str],
@@ -422,7 +423,8 @@ macro_rules! events {
             }
         }
 
-        /// The events of `afflux trace --json`.
+        /// The events of `afflux trace --json`, for their page.
+        #[cfg(test)]
         pub(crate) static EVENTS: &[EventInfo] = &[
             $(EventInfo { name: $name, fields: &[$($(stringify!($field)),*)?], doc: $doc },)*
             EventInfo { name: LOST, fields: &["events"], doc: "So many events are missing here, of all devices: they came faster than they were read." },
