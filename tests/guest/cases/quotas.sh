@@ -1,7 +1,7 @@
 # Limits of a user, a group and a project: quotas:ext4, quotas:xfs, and quotas:ext3, where nothing can be reserved. Through our mount and
 # through NFS a program is told of its limit by a write or by its close. Each byte that a write took before is on the disk, in new
-# files, in holes, from two writers at once, and on XFS in blocks that two files share. The same holds for limits that come while
-# the server runs.
+# files, in holes, from two writers at once, and on XFS in blocks that two files share. Bytes with blocks are written over at the limit. The
+# same holds for limits that come while the server runs.
 # limit: 1800
 [ $SERVER = afflux ] || skip "this is about our server"
 kind=${ARG:-ext4}
@@ -143,6 +143,17 @@ for front in mount nfs; do
     over
     judged later "$(cat $WORK/later)" "$(python3 $WORK/reader $DATA/users/later 0 24000 400)"
 done
+# A user at a limit writes over bytes that have blocks.
+front=mount
+fresh $enforced
+limit
+python3 $WORK/writer 4001 4001 $DATA/users/full 0 24000 400 > $WORK/full
+read -r taken _ < $WORK/full
+count=$((taken / 24000))
+began
+same "$(python3 $WORK/writer 4001 4001 /mnt/a/users/full 0 24000 $count)" $((count * 24000)) "bytes written over at the limit"
+over
+
 [ $kind = xfs ] || exit 0
 
 # Blocks that two files share: a write to them needs new ones. The user's files reach the limit already.

@@ -68,7 +68,10 @@ pub(super) fn first_lacking(file: BorrowedFd<'_>, range: Range<u64>) -> Option<R
 fn ask(file: BorrowedFd<'_>, range: Range<u64>) -> Option<Map> {
     /// `FS_IOC_FIEMAP`.
     const MAP: u64 = 0xc020_660b;
-    let mut map = Map { start: range.start, len: range.end - range.start, count: EXTENTS as u32, ..Map::default() };
+    /// `FIEMAP_FLAG_SYNC`: bytes in the host's page cache get their blocks first.
+    const WRITTEN_FIRST: u32 = 1;
+    let (len, count) = (range.end - range.start, EXTENTS as u32);
+    let mut map = Map { start: range.start, len, flags: WRITTEN_FIRST, count, ..Map::default() };
     // SAFETY: the kernel fills at most `count` extents of the map, which outlives the call.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), MAP as libc::Ioctl, &raw mut map) };
     (result == 0).then_some(map)
