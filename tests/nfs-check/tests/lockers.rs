@@ -118,7 +118,10 @@ impl Locker {
             let sent_ns = self.site.now_ns();
             let _ = self.ends[over].0.send(record.clone().into()).await;
             let loses = self.random.below(8) == 0;
-            while !loses {
+            loop {
+                if loses {
+                    break;
+                }
                 let until = self.site.platform.now().after(PATIENCE_NS);
                 let (end, received) = &mut self.ends[over];
                 let Either::Left((Some(piece), _)) =
@@ -280,8 +283,7 @@ fn run(seed: u64, steps: usize) -> Model {
     world.run(futures_util::future::join_all(lockers.collect::<Vec<_>>())).unwrap();
     let held = volume.locks().held();
     assert!(held.len() <= CLIENTS, "{held:?}");
-    let model = std::mem::take(&mut *site.model.lock().unwrap());
-    model
+    std::mem::take(&mut *site.model.lock().unwrap())
 }
 
 #[test]
@@ -294,5 +296,7 @@ fn clients_with_lost_replies_and_ended_leases_never_have_locks_that_exclude_each
 #[test]
 #[ignore = "a minute"]
 fn many_lockers_with_lost_replies_and_ended_leases() {
-    (2..60).for_each(|seed| drop(run(seed, 1_000)));
+    for seed in 2..60 {
+        assert!(run(seed, 1_000).granted > 0);
+    }
 }

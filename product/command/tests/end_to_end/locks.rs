@@ -29,7 +29,9 @@ fn connect(server: &Server) -> Client {
 fn open(session: &mut Session) -> (Stateid, Vec<u8>) {
     let opened = session.must(ops().put_root().open(BOTH, b"program", b"file", true).get_handle()).unwrap();
     let mut reader = opened.reader();
-    (0..2).for_each(|_| drop(reader.next_result().unwrap()));
+    for _ in 0..2 {
+        reader.next_result().unwrap();
+    }
     let stateid = reader.stateid().unwrap();
     reader.skip_open().unwrap();
     reader.next_result().unwrap();
@@ -84,7 +86,9 @@ fn a_lock_outlives_a_kill_of_the_server_until_its_client_has_asked_for_it_again(
     let mut holder = Session::begin_reclaiming(connect(&server), b"holder", 1).unwrap();
     let opened = holder.must(ops().put(&file).reclaim_open(BOTH, b"program")).unwrap();
     let mut reader = opened.reader();
-    (0..2).for_each(|_| drop(reader.next_result().unwrap()));
+    for _ in 0..2 {
+        reader.next_result().unwrap();
+    }
     let stateid = reader.stateid().unwrap();
     holder.must(ops().put(&file).reclaim_lock(EXCLUSIVE, WHOLE, stateid, b"owner").reclaim_complete()).unwrap();
     let (_, file) = open(&mut other);

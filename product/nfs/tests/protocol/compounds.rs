@@ -409,7 +409,9 @@ fn holes_are_found_made_and_filled_and_bytes_copied_in_pieces() {
     };
     let made = session.must(ops().put(&file).save().put(&copy).raw(COPY, &copies(4096, 10, 0, target))).unwrap();
     let mut reader = made.reader();
-    (0..3).for_each(|_| drop(reader.next_result().unwrap()));
+    for _ in 0..3 {
+        reader.next_result().unwrap();
+    }
     assert_eq!(reader.next_result(), Ok((COPY, 0)));
     assert_eq!((reader.u32(), reader.u64(), reader.u32()), (Ok(0), Ok((2 << 20) - 4096), Ok(0)));
     session.must(ops().put(&copy).commit().put(&file).commit()).unwrap();
@@ -436,6 +438,8 @@ fn a_copy_is_cut_so_that_its_slot_is_soon_free() {
     let arguments = [ids, words, vec![0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
     let made = session.must(ops().put(&large).save().put(&copy).raw(60, &arguments)).unwrap();
     let mut reader = made.reader();
-    (0..4).for_each(|_| drop(reader.next_result().unwrap()));
+    for _ in 0..4 {
+        reader.next_result().unwrap();
+    }
     assert_eq!((reader.u32(), reader.u64()), (Ok(0), Ok(16 << 20)));
 }

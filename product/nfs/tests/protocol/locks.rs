@@ -272,7 +272,9 @@ fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
     let mut one = Session::begin_reclaiming(serve(), b"one", 1).unwrap();
     let reclaimed = one.must(ops().put(&file).reclaim_open((BOTH, 0), b"program")).unwrap();
     let mut reader = reclaimed.reader();
-    (0..2).for_each(|_| drop(reader.next_result().unwrap()));
+    for _ in 0..2 {
+        reader.next_result().unwrap();
+    }
     let opened = reader.stateid().unwrap();
     assert_eq!(other.call(opens()).unwrap().status, GRACE);
     one.must(ops().put(&file).reclaim_lock(EXCLUSIVE, WHOLE, opened, b"owner").reclaim_complete()).unwrap();
