@@ -558,7 +558,7 @@ impl PageTable {
     /// Takes away one hit, if there is one. Returns whether there was.
     pub(crate) fn drop_hit(&self, frame: FrameId) -> bool {
         let uses = &self.record(frame).uses;
-        let less = |seen: u8| (seen & HITS > 0).then(|| seen - 1 | TAKEN);
+        let less = |seen: u8| (seen & HITS > 0).then(|| (seen - 1) | TAKEN);
         uses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
