@@ -146,7 +146,7 @@ mounted() {
     mkdir -p "$point"
     # Version 4 has no other port.
     local ports=port=$PORT,mountport=$PORT,mountproto=tcp
-    case $options in *vers=4*) ports=port=$PORT ;; esac
+    case $options in *vers=3*) ;; *) ports=port=$PORT ;; esac
     case $SERVER in
         afflux) mount -t nfs -o "$options,$ports" "127.0.0.1:${EXPORT:-/}" "$point" ;;
         knfsd) mount -t nfs -o "$options" "127.0.0.1:$DATA${EXPORT:-}" "$point" ;;

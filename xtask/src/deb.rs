@@ -89,7 +89,7 @@ const PACKAGES: [Package; 2] = [
         scripts: &["postinst", "prerm", "postrm"],
         fields: "Section: net\nSuggests: nfs-common, libnfs-utils, afflux-lab\n\
              Description: NFS server with a page cache and writeback of its own\n \
-             Serves directories over NFSv3: writes are taken at the speed of the\n network while the disk writes behind, \
+             Serves directories over NFS: writes are taken at the speed of the\n network while the disk writes behind, \
              no disk owes more than it writes in\n about a second, and a slow disk does not hold up a fast one.\n .\n \
              Also keeps the disks of the kernel itself to such a budget (afflux\n govern).\n",
     },

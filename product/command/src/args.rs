@@ -111,7 +111,7 @@ Afflux servers that serve the disk write everything first.
 
 Exits with 1 if something could not be written, or if anything else uses the disk, and names it.";
 
-/// A page cache and writeback engine that serves directories over NFSv3.
+/// A page cache and writeback engine that serves directories over NFS.
 #[derive(Debug, Parser)]
 #[command(name = "afflux", version, arg_required_else_help = true, propagate_version = true)]
 #[command(max_term_width = COLUMNS_MAX)]
@@ -174,7 +174,7 @@ fn groups(command: &clap::Command) -> String {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve directories over NFSv3
+    /// Serve directories over NFS
     Serve(Serve),
     /// Mount a directory on this host through the cache
     Mount(Serve),

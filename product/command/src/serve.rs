@@ -1,4 +1,4 @@
-//! `afflux serve` and `afflux mount`: directories through the engine, over NFSv3 or as a mount of this host.
+//! `afflux serve` and `afflux mount`: directories through the engine, over NFS or as a mount of this host.
 //!
 //! Owns: the order in which the parts start and stop, the wiring between them.
 //! Does not own: any part: the engine, the volume, the front end and the world are crates.
@@ -400,6 +400,7 @@ fn print_ready(running: &Running, rules: &Rules, ways: &Endpoints<'_>, host: Hos
     let served = banner::Served {
         exports: &running.exports,
         listen: nfs.listen,
+        has_version_4: nfs.server.held_by_version_4().is_some(),
         rules,
         control: ways.control,
         program: banner::called(),

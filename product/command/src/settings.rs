@@ -45,9 +45,9 @@ const LISTEN: &str = "127.0.0.1:2049";
 /// The names of a value that is on or off.
 const ON_OR_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
 
-/// The versions of NFS, by name.
-/// The version that clients get unless the user chooses.
-const NFS_DEFAULT: &str = "3";
+/// The newest version of NFS that clients get, unless the user chooses.
+const NFS_DEFAULT: &str = "4";
+/// The versions, by name.
 const NFS: [(&str, NfsVersion); 2] = [("3", NfsVersion::V3), ("4", NfsVersion::V4)];
 
 /// How disks are driven, by name.

@@ -1,14 +1,15 @@
 # Locks at version 4.2, between two mounts of Linux's own client and a mount of ours: flock, fcntl, waits with and without an
 # interrupt, the end of a program, SQLite and git. The client keeps the two mounts' locks apart, so only the server can join them.
 # limit: 1800
-OPTIONS=vers=4.2,hard,nosharecache
+OPTIONS=hard,nosharecache
 disk /dev/vdc $DATA
 mkdir -p /mnt/own $WORK
 later "umount -l /mnt/own; rm -rf $WORK"
-serve $DATA --nfs 4 --mount /mnt/own
+serve $DATA --mount /mnt/own
 eventually 60 mountpoint -q /mnt/own
 mounted /mnt/a
 mounted /mnt/b
+grep -q ' /mnt/a nfs4 .*vers=4.2' /proc/mounts || wrong "a mount without a version is not of 4.2"
 places="a b own"
 waiters=()
 touch $DATA/file

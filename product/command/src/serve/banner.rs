@@ -22,6 +22,8 @@ use afflux_report::{output, units};
 pub(crate) struct Served<'a> {
     pub(crate) exports: &'a [Export],
     pub(crate) listen: SocketAddr,
+    /// Whether clients get version 4.
+    pub(crate) has_version_4: bool,
     pub(crate) rules: &'a Rules,
     pub(crate) control: &'a Path,
     /// The path of this program if a shell does not find it by name, such as in a build's folder.
@@ -44,13 +46,13 @@ impl Served<'_> {
     /// For people.
     pub(crate) fn text(&self) -> String {
         let (address, port) = (reachable(self.listen.ip()), self.listen.port());
-        // `tcp` means IPv4 to mount; libnfs takes an IPv6 address unchanged, up to the slash.
-        let (host, protocol) = (bracketed(address), if address.is_ipv4() { "tcp" } else { "proto=tcp6" });
-        let options = format!("vers=3,{protocol},nolock,port={port},mountport={port}");
+        // libnfs takes an IPv6 address unchanged, up to the slash.
+        let (host, options) = (bracketed(address), self.mount_options(address, port));
         let directories: Vec<String> =
             self.exports.iter().map(|export| output::shown(export.given.display())).collect();
         let who = if self.listen.ip().is_loopback() { "loopback only" } else { "open to the network" };
-        let mut text = format!("Serving {} on {} (NFSv3, {who})\n", directories.join(", "), self.listen);
+        let versions = if self.has_version_4 { "NFS 3, 4.1 and 4.2" } else { "NFSv3" };
+        let mut text = format!("Serving {} on {} ({versions}, {who})\n", directories.join(", "), self.listen);
         for (name, description) in &self.devices {
             text.push_str(&format!("  disk    {}, {}\n", output::shown(name), output::shown(description)));
         }
@@ -61,7 +63,7 @@ impl Served<'_> {
         }
         for export in self.exports {
             let source = word(&format!("{host}:{}", export.path));
-            text.push_str(&format!("  mount   sudo mount -t nfs -o {options} {source} /mnt/x\n"));
+            text.push_str(&format!("  mount   sudo mount -t nfs {options}{source} /mnt/x\n"));
         }
         let export = self.exports.first().map_or("/", |export| &export.path);
         let url = format!("nfs://{address}{export}?nfsport={port}&mountport={port}");
@@ -86,6 +88,18 @@ impl Served<'_> {
             text.push_str(&format!("  note    {}\n", output::shown(note)));
         }
         text
+    }
+
+    /// The options that Linux's client needs, with the blank after them.
+    fn mount_options(&self, address: IpAddr, port: u16) -> String {
+        const NFS_PORT: u16 = 2049;
+        // `tcp` means IPv4 to mount.
+        let protocol = if address.is_ipv4() { "tcp" } else { "proto=tcp6" };
+        match self.has_version_4 {
+            true if port == NFS_PORT => String::new(),
+            true => format!("-o port={port} "),
+            false => format!("-o vers=3,{protocol},nolock,port={port},mountport={port} "),
+        }
     }
 
     /// For programs: one object.

@@ -27,6 +27,7 @@ fn served<'a>(exports: &'a [Export], listen: &str) -> Served<'a> {
         control_is_named: false,
         figures: None,
         devices: vec![("sda1".into(), "USB, O_DIRECT + io_uring".into())],
+        has_version_4: true,
         cache_bytes: 2 << 30,
         memory_bytes: 23 << 30,
         notes: &[],
@@ -40,10 +41,10 @@ fn one_directory_is_the_root() {
     let text = served(&exports, "127.0.0.1:2049").text();
     assert_eq!(
         text,
-        "Serving /mnt/usb on 127.0.0.1:2049 (NFSv3, loopback only)\n  \
+        "Serving /mnt/usb on 127.0.0.1:2049 (NFS 3, 4.1 and 4.2, loopback only)\n  \
            disk    sda1, USB, O_DIRECT + io_uring\n  \
            cache   2.00 GiB of 23.0 GiB\n  \
-           mount   sudo mount -t nfs -o vers=3,tcp,nolock,port=2049,mountport=2049 127.0.0.1:/ /mnt/x\n  \
+           mount   sudo mount -t nfs 127.0.0.1:/ /mnt/x\n  \
            or      nfs-ls 'nfs://127.0.0.1/?nfsport=2049&mountport=2049'\n  \
            watch   afflux stat --watch\n  \
            stop    Ctrl-C (writes everything first)\n  \
@@ -75,7 +76,7 @@ fn figures_have_an_address_that_can_be_asked() {
 fn several_are_named_and_an_open_address_is_said() {
     let exports = exports(&["a", "b"]);
     let text = served(&exports, "0.0.0.0:111").text();
-    assert!(text.contains("(NFSv3, open to the network)"), "{text}");
+    assert!(text.contains("(NFS 3, 4.1 and 4.2, open to the network)"), "{text}");
     assert!(text.contains("note    nobody on another machine is answered without --allow\n"), "{text}");
     assert!(text.contains(" 127.0.0.1:/a /mnt/x\n") && text.contains(" 127.0.0.1:/b /mnt/x\n"), "{text}");
     assert!(text.contains("'nfs://127.0.0.1/a?nfsport=111&mountport=111'"), "{text}");
@@ -85,7 +86,13 @@ fn several_are_named_and_an_open_address_is_said() {
 fn the_lines_work_with_ipv6() {
     let exports = exports(&["usb"]);
     let text = served(&exports, "[::1]:7").text();
-    assert!(text.contains("vers=3,proto=tcp6,nolock,port=7,mountport=7 '[::1]:/' /mnt/x\n"), "{text}");
+    assert!(text.contains("mount -t nfs -o port=7 '[::1]:/' /mnt/x\n"), "{text}");
+    let text = Served { has_version_4: false, ..served(&exports, "[::1]:7") }.text();
+    assert!(
+        text.contains("(NFSv3, loopback only)")
+            && text.contains("vers=3,proto=tcp6,nolock,port=7,mountport=7 '[::1]:/' /mnt/x\n"),
+        "{text}"
+    );
     assert!(text.contains("nfs-ls 'nfs://::1/?nfsport=7&mountport=7'\n"), "{text}");
 }
 
