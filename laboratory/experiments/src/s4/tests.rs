@@ -121,7 +121,7 @@ fn several_clients_copy_their_parts_and_none_is_lost() {
     assert_eq!((copy.client.bytes, copy.client.commit_waits_ns.len()), (39_000_000, 3 * 4));
     assert!(copy.client.commits_at_ns.is_sorted() && copy.link_bytes > 39_000_000);
     let measured = Request { measured: true, ..small(&[("clients", "3"), ("client-window", "4MB")]) };
-    assert!(Plan::read(&measured).unwrap_err().to_string().contains("what is measured has one client"));
+    assert!(Plan::read(&measured).unwrap_err().to_string().contains("a measured run has one client"));
 }
 
 /// The headline, with one record size for all ten: parameters were chosen to match 'off' alone. As the page says, the posted kernel's
