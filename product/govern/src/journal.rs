@@ -148,7 +148,14 @@ impl Journal {
 #[derive(Debug)]
 pub(crate) struct Locked {
     directory: PathBuf,
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // A child that has not begun its program yet has the file, too. Closing it would leave the lock to the child.
+        let _ = self.lock.unlock();
+    }
 }
 
 impl Locked {
@@ -171,7 +178,7 @@ impl Locked {
         }
         lock.set_len(0).map_err(failed)?;
         writeln!(lock, "{}", std::process::id()).map_err(failed)?;
-        Ok(Self { directory: directory.to_owned(), _lock: lock })
+        Ok(Self { directory: directory.to_owned(), lock })
     }
 
     pub(crate) fn directory(&self) -> &Path {

@@ -28,9 +28,9 @@ use crate::{metrics, port_holder};
 const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered before they are durable \
     (--async-metadata): a crash of this host may undo the last ones, which clients take for done";
 
-/// The note at the start of a server with `--nfs 4`.
-const VERSION_4_NOTE: &str = "NFS 4.1 and 4.2 are offered, too (--nfs 4), with locks among their clients and programs on \
-    --mount; clients of version 3 and programs of this host do not see these locks";
+/// The note at the start of a server with version 4.
+const VERSION_4_NOTE: &str = "locks hold among clients of NFS 4.1 and 4.2, and with programs on --mount; clients of \
+    version 3 and programs of this host do not see them";
 
 /// Its process, which may have the socket in its store.
 const SERVICE_MANAGER: u32 = 1;

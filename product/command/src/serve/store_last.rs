@@ -61,5 +61,12 @@ impl LastWriter {
     }
 }
 
+impl Drop for LastWriter {
+    fn drop(&mut self) {
+        // A child that has not begun its program yet has the file, too. Closing it would leave the lock to the child.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 #[cfg(test)]
 mod tests;

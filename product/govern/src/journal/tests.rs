@@ -81,8 +81,11 @@ fn a_second_governor_is_refused_and_told_which_runs() {
     let error = Locked::new(&tree.run()).unwrap_err();
     assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
     assert!(matches!(restore(&tree.host(), &tree.run()), Err(JournalError::Taken { .. })));
+    // A child that has not begun its program yet has the file, too.
+    let child = first.lock.try_clone().unwrap();
     drop(first);
     assert!(Locked::new(&tree.run()).is_ok());
+    drop(child);
 }
 
 #[test]

@@ -47,6 +47,11 @@ fn a_note_of_another_start_or_a_cut_one_tells_nothing() {
     assert_eq!(take().ended(), None);
     fs::write(&path, &whole).unwrap();
     assert_eq!(take().ended(), Some(WRITER));
+    let last = take();
+    let child = last.file.try_clone().unwrap();
+    drop(last);
+    assert_eq!(take().ended(), Some(WRITER), "a child that has not begun its program keeps no lock");
+    drop(child);
     // No file of another place is written through a link.
     fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink(scratch.path().join("elsewhere"), &path).unwrap();
