@@ -223,8 +223,8 @@ impl Cache {
         }
     }
 
-    /// Runs a future of the program on this thread to its end. Calls to the cache that it awaits do their reads on this
-    /// thread's ring, so no other thread is woken for them. A program that serves many requests on a thread of its own has them
+    /// Runs a future of the program on this thread to its end. The cache reads for its calls on this
+    /// thread's ring, and wakes no other thread for them. A program that serves many requests on a thread of its own has them
     /// in an executor, whose future this takes. Meanwhile a blocking call on this thread fails ([`Error::WaitInside`]).
     ///
     /// ```

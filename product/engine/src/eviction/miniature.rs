@@ -1,6 +1,6 @@
 //! A miniature of the cache: the policy's queues under one rule, over sampled pages only.
 //!
-//! Owns: its queues, its memory of pages that went, the size of its small queues under its rule.
+//! Owns: the queues, the memory of pages that went, the size of the small queues under the rule.
 //! Does not own: the sample and its pages' numbers (`sample`), the policy itself (`s3_window`).
 //! Invariants: it holds as many pages as it was made for. Nothing here knows a frame: a page is its number in the
 //! sample. It goes by the table of `s3_window`, but no page of a miniature is ever dirty or held.

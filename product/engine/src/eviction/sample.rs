@@ -53,7 +53,7 @@ impl Sample {
         (size_of_val(&*self.hashes) + size_of_val(&*self.places)) as u64
     }
 
-    /// The number of a page. One that has none takes that of a page that is in no frame and may be forgotten; there may be
+    /// The number of a page. A new page takes the number of a page that is in no frame and may be forgotten. None if its bucket has
     /// no such page.
     pub(super) fn number(&mut self, hash: u32, may_forget: impl Fn(u16) -> bool) -> Option<u16> {
         let hash = hash.max(1);
