@@ -36,12 +36,12 @@ struct Learned {
     parallelism: Parallelism,
 }
 
-impl From<&View> for Facts {
-    /// The device's clocks and counts.
-    fn from(view: &View) -> Self {
-        let (device, busy) = (view.device(), view.device().busy);
+impl From<&Completed> for Facts {
+    /// The device's clocks and counts at this end.
+    fn from(done: &Completed) -> Self {
+        let (device, busy) = (done.device, done.device.busy);
         Self {
-            now_ns: view.now.0,
+            now_ns: done.at.0,
             transfers_ns: busy.transfers_ns,
             reads_ns: busy.reads_ns,
             writes_ns: busy.writes_ns,
@@ -49,17 +49,17 @@ impl From<&View> for Facts {
             held_up_ns: busy.held_up_ns,
             oldest_ns: device.oldest_in_flight.map(|at| at.0),
             write_bytes_in_flight: device.bytes_in_flight,
-            more_to_write: device.reclaimable > 0,
+            more_to_write: done.more_to_write,
         }
     }
 }
 
 impl Completion {
-    /// The request that the engine reports now.
-    pub fn reported(view: &View, done: &Completed, starved: bool) -> Self {
+    /// The request that the engine reports.
+    pub fn reported(done: &Completed, starved: bool) -> Self {
         let side = if done.direction == Direction::Read { Side::Read } else { Side::Write };
-        let Completed { runs, bytes, latency_ns, unwatched_ns, .. } = *done;
-        Self { side, runs, bytes, submitted_ns: view.now.0.saturating_sub(latency_ns), unwatched_ns, starved }
+        let Completed { at, runs, bytes, latency_ns, unwatched_ns, .. } = *done;
+        Self { side, runs, bytes, submitted_ns: at.0.saturating_sub(latency_ns), unwatched_ns, starved }
     }
 }
 
@@ -148,7 +148,7 @@ impl DeviceMemory {
         if done.direction == Direction::Write {
             let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
             self.done.add(DirectionWork { runs: done.runs, bytes: done.bytes });
-            self.read_interference.completed(&view.device().busy, cost_ns);
+            self.read_interference.completed(&done.device.busy, cost_ns);
             let request_bytes = rates.request_bytes(view);
             let ended = Ended {
                 latency_ns: done.latency_ns,
@@ -158,8 +158,8 @@ impl DeviceMemory {
                 bytes: done.bytes,
                 is_too_many: done.too_many,
             };
-            self.learned(view).parallelism.ended(view.now.0, in_flight_ns, &ended);
+            self.learned(view).parallelism.ended(done.at.0, in_flight_ns, &ended);
         }
-        self.learned(view).estimator.completed(&Facts::from(view), Completion::reported(view, done, starved));
+        self.learned(view).estimator.completed(&Facts::from(done), Completion::reported(done, starved));
     }
 }

@@ -251,6 +251,7 @@ impl DevicePolicy for Budget {
             decision_timing: DecisionTiming::Before,
             memory_guard: true,
             reads: true,
+            ends_together: true,
             ignores: &IGNORED,
             knobs: Some(&KNOBS),
             ..Needs::NONE

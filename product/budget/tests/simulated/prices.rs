@@ -56,9 +56,9 @@ impl DevicePolicy for Probe {
         Admission::Enter
     }
 
-    fn completed(&self, view: &View, done: &Completed, (): &mut (), (): &mut ()) {
-        let completion = Completion::reported(view, done, false);
-        self.estimator.lock().unwrap().completed(&Facts::from(view), completion);
+    fn completed(&self, _: &View, done: &Completed, (): &mut (), (): &mut ()) {
+        let completion = Completion::reported(done, false);
+        self.estimator.lock().unwrap().completed(&Facts::from(done), completion);
     }
 
     fn over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {

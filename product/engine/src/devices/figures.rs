@@ -10,6 +10,7 @@ use super::busy::Kind;
 use super::hang::HangState;
 use super::usage::{FilePosition, Usage};
 use crate::platform::Nanos;
+use crate::policy::AtEnd;
 use crate::readahead::openings::Openings;
 use crate::readahead::window_sizes::{SharedWindowSizes, WindowSizes};
 use crate::sync::OwnLines;
@@ -49,9 +50,10 @@ impl Figures {
     }
 
     /// A transfer that was submitted at an instant has ended at another.
-    pub(crate) fn transfer_ends(&self, kind: Kind, bytes: u64, moved: bool, from_to: (Nanos, Nanos)) {
-        self.usage().ends(kind, bytes, moved, from_to);
+    pub(crate) fn transfer_ends(&self, kind: Kind, bytes: u64, moved: bool, from_to: (Nanos, Nanos)) -> AtEnd {
+        let at_end = self.usage().ends(kind, bytes, moved, from_to);
         self.hang.ends();
+        at_end
     }
 
     /// A transfer submitted at an instant is set aside: from now on it does not count as in flight.
@@ -106,12 +108,13 @@ impl Figures {
     }
 
     /// A read of `runs` runs has ended, between these two instants, and moved `bytes` bytes; 0 if it failed.
-    pub(crate) fn read_ends(&self, runs: u64, bytes: u64, from_to: (Nanos, Nanos)) {
-        let law = self.usage().read_ends((runs, bytes), from_to);
+    pub(crate) fn read_ends(&self, runs: u64, bytes: u64, from_to: (Nanos, Nanos)) -> AtEnd {
+        let (law, at_end) = self.usage().read_ends((runs, bytes), from_to);
         if let Some(law) = law {
             self.read_windows.set(law);
         }
         self.hang.ends();
+        at_end
     }
 
     /// A write up to a place is about to be submitted; returns whether the write before it ended at `first`.

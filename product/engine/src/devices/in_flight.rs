@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::in_order::InOrder;
 use super::unwritable::Amount;
-use crate::platform::Nanos;
 use crate::policy::{Cost, Flight, Prices};
 use crate::wait::lock;
 
@@ -31,8 +30,6 @@ const SEEKS_OF_SYNC: u64 = 2;
 /// Requests in flight, and their limits.
 pub(crate) struct InFlight {
     terms: Mutex<Terms>,
-    /// When the policy gave them.
-    asked: AtomicU64,
     runs: AtomicU64,
     /// Pages in flight whose requests are set aside.
     aside_pages: AtomicU64,
@@ -97,8 +94,7 @@ impl InFlight {
         let terms = Terms { flight: Flight::BY_KNOBS, prices: Prices::PAGES };
         let (runs, aside_pages, lead) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         let (waiting, names) = (AtomicU32::new(0), AtomicU32::new(0));
-        let asked = AtomicU64::new(0);
-        Self { terms: Mutex::new(terms), asked, runs, aside_pages, waiting, names, lead, order: Mutex::default() }
+        Self { terms: Mutex::new(terms), runs, aside_pages, waiting, names, lead, order: Mutex::default() }
     }
 
     /// The policy's answer. A step that needs several of its figures asks once.
@@ -106,15 +102,9 @@ impl InFlight {
         *lock(&self.terms)
     }
 
-    /// Sets the policy's answer of this instant.
-    pub(super) fn set(&self, terms: Terms, now: Nanos) {
+    /// Sets the policy's answer.
+    pub(super) fn set(&self, terms: Terms) {
         *lock(&self.terms) = terms;
-        self.asked.store(now.0, Ordering::Relaxed);
-    }
-
-    /// The age of the policy's answer, in nanoseconds.
-    pub(super) fn asked_since(&self, now: Nanos) -> u64 {
-        now.since(Nanos(self.asked.load(Ordering::Relaxed)))
     }
 
     pub(crate) fn allowed(&self) -> Flight {

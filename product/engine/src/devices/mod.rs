@@ -13,6 +13,7 @@ mod bandwidth;
 mod busy;
 mod charges;
 pub(crate) mod delays;
+mod ends;
 mod failures;
 mod figures;
 pub(crate) mod file;
@@ -69,10 +70,6 @@ pub(crate) use totals::DirtyTotals;
 /// The least limit in bytes that a policy is told: two pages, as in the kernel; with one page no background threshold
 /// fits below it.
 const DIRTY_BYTES_MIN: u64 = 8192;
-
-/// While more is in flight and no writer waits, the policy's answer about room holds for so long. A disk that ends a write each few microseconds would
-/// have the policy compute more than the flusher.
-const ROOM_NS: u64 = 50 * Nanos::MICROSECOND;
 
 /// A device with the engine's files.
 pub(crate) type DeviceState = state::DeviceState<FileInner>;
@@ -323,33 +320,55 @@ impl Devices {
         }
     }
 
-    /// Asks the policy in force about a device. The snapshot is taken before the device's memory is locked.
+    /// Asks the policy in force about a device, and tells it first what has ended. The snapshot is taken before the device's
+    /// memory is locked.
     pub(crate) fn ask<T>(
         &self,
         device: &DeviceState,
         moment: Moment,
         question: impl FnOnce(&dyn AnyPolicy, &View, &mut dyn Any, &mut dyn Any) -> T,
     ) -> T {
-        let view = self.view_of(device, moment);
+        let view = self.view_to_ask(device, moment);
         self.policy.ask(&device.memory, |policy, own, shared| question(policy, &view, own, shared))
+    }
+
+    /// A snapshot for a question. The policy has been told of all that ended before.
+    pub(crate) fn view_to_ask(&self, device: &DeviceState, moment: Moment) -> View {
+        self.tell_ends(device, moment);
+        self.view_of(device, moment)
     }
 
     /// Asks how much may be charged to the device from now on.
     pub(crate) fn refresh_room(&self, device: &DeviceState, moment: Moment) {
+        self.tell_ends(device, moment);
         let view = self.view(device, moment, GlobalCounts::default());
         device.hang().set_may_refuse(self.policy.may_refuse(&view, &device.memory));
         self.set_room(device, view);
     }
 
-    /// Tells the policy of a write request that has ended, and asks how much may be charged to the device from now on.
-    /// Small requests end often: both use one view, and an answer holds for a moment while more is in flight and nobody waits
-    /// (`ends_in_one_moment_ask_for_room_once`). Not inlined: a test counts its instructions.
+    /// A request has ended. The policy is told now, or later with others ([`Needs::ends_together`]). Not inlined: a test counts
+    /// its instructions.
+    ///
+    /// [`Needs::ends_together`]: crate::policy::Needs::ends_together
     #[inline(never)]
-    pub(crate) fn write_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
+    pub(crate) fn request_ended(&self, device: &DeviceState, moment: Moment, done: Completed) {
+        let may_wait = self.policy.needs().ends_together && device.admission().waiting() == 0;
+        if device.ends.add(done) || !may_wait {
+            self.tell_ends(device, moment);
+        }
+    }
+
+    /// Tells the policy of all requests that have ended. If it learned of writes, it says how much may be charged to the device
+    /// from now on.
+    fn tell_ends(&self, device: &DeviceState, moment: Moment) {
+        if device.ends.are_told() {
+            return;
+        }
         let view = self.view_of(device, moment);
-        self.policy.ask(&device.memory, |policy, own, shared| policy.completed(&view, done, own, shared));
-        let is_old = || device.in_flight.asked_since(moment.now) >= ROOM_NS;
-        if device.requests.writes() <= 1 || device.admission().waiting() > 0 || is_old() {
+        let tell = |policy: &dyn AnyPolicy, own: &mut dyn Any, shared: &mut dyn Any| {
+            device.ends.tell(|done| policy.completed(&view, done, own, shared))
+        };
+        if self.policy.ask(&device.memory, tell) {
             self.set_room(device, view);
         }
     }
@@ -358,7 +377,7 @@ impl Devices {
     fn set_room(&self, device: &DeviceState, mut view: View) {
         view.forget_shared();
         let (room, flight) = self.policy.room(&view, &device.memory);
-        device.in_flight.set(Terms { flight, prices: room.prices }, view.now);
+        device.in_flight.set(Terms { flight, prices: room.prices });
         device.admission().set_room(&room);
     }
 

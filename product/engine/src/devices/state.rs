@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::admission::AdmissionQueue;
 use super::agenda::{Agenda, FlusherView};
 use super::charges::Charges;
+use super::ends::Ends;
 use super::failures::Failures;
 use super::figures::Figures;
 use super::hang::HangState;
@@ -48,6 +49,8 @@ pub(crate) struct DeviceState<F> {
     pub(super) agenda: Agenda<F>,
     pub(crate) figures: Figures,
     pub(crate) failures: Failures,
+    /// Ends of requests that the policy has not been told of.
+    pub(super) ends: Ends,
     /// The memory of the policy in force about the device.
     pub(crate) memory: DeviceMemory,
     /// Whether the policy says that the device is over its limit.
@@ -85,6 +88,7 @@ impl<F> DeviceState<F> {
             agenda: Agenda::new(),
             figures,
             failures: Failures::default(),
+            ends: Ends::new(),
             memory,
             dirty_exceeded: AtomicBool::new(false),
             too_many: AtomicU64::new(0),

@@ -39,6 +39,12 @@ impl<F> DeviceState<F> {
         }
     }
 
+    /// Whether there are dirty pages that can be written and are not in flight.
+    pub(crate) fn has_more_to_write(&self) -> bool {
+        let aside = if self.figures.hang.is_stalled() { 0 } else { self.in_flight.aside_pages() };
+        self.admission().pages().0 + aside > self.charges.writeback() + self.charges.unwritable.roomless().pages
+    }
+
     /// The device's status; `limits` and `figures` are the policy's.
     pub(crate) fn status(&self, limits: LimitPages, figures: Vec<Figure>, now: Nanos) -> DeviceStatus {
         let (dirty_pages, files_dirty) = (self.admission().pages(), self.agenda.unclean_count() as u32);

@@ -6,6 +6,7 @@
 use super::bandwidth::Bandwidth;
 use super::busy::{Clocks, Kind};
 use crate::platform::Nanos;
+use crate::policy::AtEnd;
 use crate::readahead::prices::Learner;
 use crate::readahead::window_sizes::WindowSizes;
 
@@ -60,22 +61,28 @@ impl Usage {
         u64::from(self.read_end.replace((file, end)) != Some((file, first)))
     }
 
-    /// A read of `runs` runs has ended. Returns how far to read ahead, if that has changed.
+    /// A read of `runs` runs has ended. Returns how far to read ahead, if that has changed, and the device at this end.
     pub(super) fn read_ends(
         &mut self,
         (runs, bytes): (u64, u64),
         (submitted, now): (Nanos, Nanos),
-    ) -> Option<WindowSizes> {
+    ) -> (Option<WindowSizes>, AtEnd) {
         self.clocks.ends(Kind::Read, submitted, now);
         self.waited_for_at = Some(now);
         self.read_bytes += bytes;
         let left = self.clocks.reads_in_flight();
         let beside = (left, left == self.clocks.in_flight());
-        let reads_ns = self.clocks.times(now).reads_ns;
+        let at_end = self.at_end(now);
         if self.is_store && bytes >= LARGE_CALL_BYTES {
             self.reading.note_call(now.since(submitted));
         }
-        self.reading.ends((runs, bytes), beside, reads_ns).then(|| self.window_sizes())
+        let changes = self.reading.ends((runs, bytes), beside, at_end.busy.reads_ns);
+        (changes.then(|| self.window_sizes()), at_end)
+    }
+
+    fn at_end(&mut self, now: Nanos) -> AtEnd {
+        let (busy, oldest_in_flight) = (self.clocks.times(now), self.clocks.oldest());
+        AtEnd { busy, oldest_in_flight, bytes_in_flight: self.write_bytes_in_flight }
     }
 
     /// How far to read ahead.
@@ -114,8 +121,8 @@ impl Usage {
         }
     }
 
-    /// A request other than a read has ended; it moved its bytes only if `moved`.
-    pub(super) fn ends(&mut self, kind: Kind, bytes: u64, moved: bool, (submitted, now): (Nanos, Nanos)) {
+    /// A request other than a read has ended; it moved its bytes only if `moved`. Returns the device at this end.
+    pub(super) fn ends(&mut self, kind: Kind, bytes: u64, moved: bool, (submitted, now): (Nanos, Nanos)) -> AtEnd {
         self.clocks.ends(kind, submitted, now);
         let moved_bytes = if moved { bytes } else { 0 };
         if kind != Kind::Write {
@@ -129,5 +136,6 @@ impl Usage {
             }
             Kind::Read | Kind::Other => {}
         }
+        self.at_end(now)
     }
 }

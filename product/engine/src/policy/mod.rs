@@ -27,7 +27,7 @@ pub(crate) use erased::PolicyMemory;
 pub use figures::{Figure, FigureInfo, FigureValue, KnobInForce, Remembered};
 pub use pause_cause::PauseCause;
 pub use seam::{
-    Admission, Completed, Cost, DecisionTiming, DevicePolicy, Direction, DirtyFiles, Flight, HangLimits, Idle,
+    Admission, AtEnd, Completed, Cost, DecisionTiming, DevicePolicy, Direction, DirtyFiles, Flight, HangLimits, Idle,
     IdleWriteRule, IgnoredKnob, LimitPages, Memory, Needs, Next, Pace, Pause, Prices, Rewrites, Room,
 };
 pub use turn::Turn;

@@ -13,7 +13,7 @@
 use super::figures::{Figure, KnobInForce, Remembered};
 use super::pause_cause::PauseCause;
 use super::turn::Turn;
-use super::view::View;
+use super::view::{BusyTimes, View};
 use crate::old_kernels::{WriterPace, WriterPause};
 use crate::platform::Nanos;
 use crate::settings::{BackgroundShare, KnobTable};
@@ -64,6 +64,9 @@ pub struct Needs {
     pub memory_guard: bool,
     /// Whether it is told of read requests that end, too.
     pub reads: bool,
+    /// Whether it may be told of short requests a millisecond late, up to 16 together. It is told before any question, and
+    /// at once while a writer waits in the admission queue.
+    pub ends_together: bool,
     /// The base of `dirty_background_ratio`.
     pub background_share: BackgroundShare,
     /// Knobs of the engine, or of its own table, that the policy does not read.
@@ -79,6 +82,7 @@ impl Needs {
         shared_counters: false,
         memory_guard: false,
         reads: false,
+        ends_together: false,
         background_share: BackgroundShare::OfLimit,
         ignores: &[],
         knobs: None,
@@ -297,11 +301,28 @@ pub enum Direction {
     Write,
 }
 
-/// A request that ended. The view passed with it has the device's busy time up to this end.
+/// A device when a request of it ended; the request is no longer in flight.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AtEnd {
+    /// How long the device had requests of each kind in flight.
+    pub busy: BusyTimes,
+    /// When the oldest of the reads and writes in flight was submitted.
+    pub oldest_in_flight: Option<Nanos>,
+    /// Bytes of write requests in flight.
+    pub bytes_in_flight: u64,
+}
+
+/// A request that ended. The view passed with it is of the moment of telling: see [`Needs::ends_together`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Completed {
     /// Whether it read or wrote.
     pub direction: Direction,
+    /// When it ended.
+    pub at: Nanos,
+    /// The device at that instant.
+    pub device: AtEnd,
+    /// Whether the device had dirty pages then that were not in flight; false for reads.
+    pub more_to_write: bool,
     /// 1, or 0 if it continued: a write, the file's last write; a read, the device's last read.
     pub runs: u64,
     /// Pages now on the device, or read; none if it failed.
@@ -380,8 +401,8 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// The pace before the first decision, on a machine with so many pages and CPUs.
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace;
 
-    /// The device's room. Called after a change of a knob or of the number of devices, and after each end of a write
-    /// request. The caller may hold a file's lock: the policy must not read anything that devices share.
+    /// The device's room. Called after a change of a knob or of the number of devices, and whenever it was told of writes
+    /// that ended. The caller may hold a file's lock: the policy must not read anything that devices share.
     fn room(&self, view: &View, device: &mut Self::Device) -> Room;
 
     /// The limits in flight. Called together with [`DevicePolicy::room`], and after it.
@@ -392,7 +413,7 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// The decision about a payer.
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission;
 
-    /// A write request has ended, or a read request if [`Needs::reads`] is set.
+    /// A write request has ended, or a read request if [`Needs::reads`] is set. Called for each, in the order of reporting.
     fn completed(&self, view: &View, done: &Completed, device: &mut Self::Device, shared: &mut Self::Shared);
 
     /// Whether background writeback of the device continues, or starts.

@@ -24,7 +24,7 @@ use crate::eviction::{Admitted, Arrival};
 use crate::memory::{FrameMemory, Piece, Pieces};
 use crate::page::{DIRTY, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE};
 use crate::platform::{Nanos, Platform};
-use crate::policy::{Completed, Direction};
+use crate::policy::{AtEnd, Completed, Direction};
 use crate::rare::Rare;
 use crate::readahead::{Ahead, ReadaheadEnd};
 use crate::reclaim::SpareFrames;
@@ -467,12 +467,10 @@ impl<P: Platform> Reading<P> {
 
     /// Tells the device's figures and its policy of a read that has moved so many bytes; 0 if it failed.
     fn note_read(&self, file: &FileInner, sent: Sent, bytes: u64, now: Nanos) {
-        file.device.figures.read_ends(sent.runs, bytes, (sent.at, now));
+        let at_end = file.device.figures.read_ends(sent.runs, bytes, (sent.at, now));
         if self.base.devices.policy.needs().reads {
-            let done = sent.ended(bytes > 0, now, self.base.platform.unwatched_ns());
-            self.base.ask(&file.device, |policy, view, own, shared| {
-                policy.completed(view, &done, own, shared);
-            });
+            let done = sent.ended(bytes > 0, (now, at_end), self.base.platform.unwatched_ns());
+            self.base.devices.request_ended(&file.device, self.base.moment_at(now), done);
         }
     }
 }
@@ -496,11 +494,12 @@ impl Sent {
         Self { runs, pages, at: now, place }
     }
 
-    fn ended(self, moved: bool, now: Nanos, unwatched_ns: u64) -> Completed {
+    fn ended(self, moved: bool, (at, device): (Nanos, AtEnd), unwatched_ns: u64) -> Completed {
         let (direction, pages) = (Direction::Read, if moved { self.pages } else { 0 });
-        let latency_ns = now.since(self.at);
+        let latency_ns = at.since(self.at);
         let (bytes, unwatched_ns) = (pages * PAGE_BYTES, unwatched_ns.min(latency_ns));
-        Completed { direction, runs: self.runs, pages, bytes, latency_ns, unwatched_ns, ..Completed::default() }
+        let (runs, rest) = (self.runs, Completed::default());
+        Completed { direction, at, device, runs, pages, bytes, latency_ns, unwatched_ns, ..rest }
     }
 }
 

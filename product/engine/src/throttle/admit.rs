@@ -277,7 +277,7 @@ impl<P: Platform> Throttle<P> {
     #[inline(never)]
     fn ask_about(&self, payer: &PayingCall<'_>, so_far: &PayerCounts) -> Admission {
         let (device, policy) = (&payer.file.device, &self.base.devices.policy);
-        let mut view = self.base.devices.view_of(device, self.base.moment());
+        let mut view = self.base.devices.view_to_ask(device, self.base.moment());
         let memory = (&device.memory, self.pace_before(device));
         let (admission, pace) = payer.account().ask(policy, self.machine_size(), memory, &mut view, so_far);
         self.base.local().count(Counter::BalancePasses, 1);

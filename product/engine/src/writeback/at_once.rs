@@ -91,12 +91,12 @@ impl<P: Platform> Writeback<P> {
         let (operation, memory, ends) = self.begin_write(file, run, true);
         let (memory, result) = self.carry(file, operation, memory).await;
         let moved = ends.end_transfer(operation, result);
-        if !moved.was_aside {
+        if !moved.was_aside() {
             self.release_request(&file.device);
         }
         let written = Written { ends, operation, memory, moved };
         match result {
-            Ok(()) if !moved.was_aside => Some(written),
+            Ok(()) if !moved.was_aside() => Some(written),
             _ => {
                 written.end(result, Durable::Later);
                 None

@@ -23,7 +23,7 @@ use crate::error::DeviceError;
 use crate::memory::{FrameMemory, Piece};
 use crate::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
 use crate::platform::{Nanos, Platform};
-use crate::policy::{Completed, Direction};
+use crate::policy::{AtEnd, Completed, Direction};
 use crate::request::{Completion, Operation};
 use crate::trace::Event;
 use crate::wait::{Changed, lock};
@@ -79,8 +79,15 @@ pub(super) struct Moved {
     /// 0 if it failed.
     bytes: u64,
     at: Nanos,
-    /// The request was set aside: it has no slot.
-    pub(super) was_aside: bool,
+    /// The device at that instant; `None` if the request was set aside.
+    device: Option<AtEnd>,
+}
+
+impl Moved {
+    /// Whether the request was set aside: it has no slot.
+    pub(super) fn was_aside(&self) -> bool {
+        self.device.is_none()
+    }
 }
 
 impl<P: Platform> WriteEnds<P> {
@@ -88,7 +95,7 @@ impl<P: Platform> WriteEnds<P> {
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
         let moved = self.end_transfer(operation, result);
         self.end_pages(operation, pieces, result, (moved, Durable::Later));
-        if !moved.was_aside {
+        if !moved.was_aside() {
             self.writeback.release_request(&self.file.device);
         }
         self.wake_waiters();
@@ -103,13 +110,16 @@ impl<P: Platform> WriteEnds<P> {
         base.trace_file(at, &self.file, None, || Event::Completed { operation, ns, error: result.err() });
         let len = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };
         let bytes = if result.is_ok() { len } else { 0 };
-        match was_aside {
-            true => device.figures.aside_ends(Kind::Write, bytes, at),
-            false => device.figures.transfer_ends(Kind::Write, len, result.is_ok(), (self.submitted, at)),
-        }
+        let at_end = match was_aside {
+            true => {
+                device.figures.aside_ends(Kind::Write, bytes, at);
+                None
+            }
+            false => Some(device.figures.transfer_ends(Kind::Write, len, result.is_ok(), (self.submitted, at))),
+        };
         device.admission().add_runs(-self.runs);
         device.in_flight.end(self.ticket);
-        Moved { bytes, at, was_aside }
+        Moved { bytes, at, device: at_end }
     }
 
     /// The file first, then the accounts, then the policy.
@@ -127,11 +137,10 @@ impl<P: Platform> WriteEnds<P> {
         ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
         device.charges.note_written(ended.written);
         device.charges.release_deferred(ended.uncharged);
-        if moved.was_aside {
+        match moved.device {
             // The time of its wait is not the device's.
-            base.devices.refresh_room(device, base.moment_at(moved.at));
-        } else {
-            self.report_to_policy(&ended, &moved);
+            None => base.devices.refresh_room(device, base.moment_at(moved.at)),
+            Some(at_end) => self.report_to_policy(&ended, &moved, at_end),
         }
         if ended.uncharged > 0 {
             room_was_made(&base.devices, device, base.moment_at(moved.at));
@@ -237,7 +246,7 @@ impl<P: Platform> WriteEnds<P> {
         }
     }
 
-    fn report_to_policy(&self, ended: &Ended, moved: &Moved) {
+    fn report_to_policy(&self, ended: &Ended, moved: &Moved, at_end: AtEnd) {
         let (base, device) = (&self.writeback.base, &self.file.device);
         let Moved { bytes, at: now, .. } = *moved;
         let (direction, runs, latency_ns) = (Direction::Write, self.runs as u64, now.since(self.submitted));
@@ -246,6 +255,9 @@ impl<P: Platform> WriteEnds<P> {
         let unwatched_ns = if base.devices.policy.needs().reads { base.platform.unwatched_ns() } else { 0 };
         let done = Completed {
             direction,
+            at: now,
+            device: at_end,
+            more_to_write: device.has_more_to_write(),
             runs,
             pages: ended.written,
             bytes,
@@ -255,7 +267,7 @@ impl<P: Platform> WriteEnds<P> {
             unwatched_ns: unwatched_ns.min(latency_ns),
             too_many: device.sends_too_many(),
         };
-        base.devices.write_ended(device, base.moment_at(now), &done);
+        base.devices.request_ended(device, base.moment_at(now), done);
     }
 
     pub(super) fn wake_waiters(&self) {

@@ -4,6 +4,7 @@
 //! rule: a policy in other units needs nothing but the seam
 //! kept in: `product/engine/src/policy/seam.rs`
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -51,7 +52,8 @@ impl DevicePolicy for DeviceTime {
     }
 
     fn needs(&self) -> Needs {
-        Needs { decision_timing: DecisionTiming::Before, memory_guard: true, reads: true, ..Needs::NONE }
+        let decision_timing = DecisionTiming::Before;
+        Needs { decision_timing, memory_guard: true, reads: true, ends_together: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {
@@ -209,18 +211,38 @@ fn a_payer_with_many_calls_has_one_place_in_the_queue() {
 }
 
 #[test]
-fn ends_in_one_moment_ask_for_room_once() {
-    // The time of a write, what may be dirty, and how many ends share a question at least and at most.
+fn a_policy_is_told_of_ends_together_and_of_each_once() {
+    // The time of a write, what may be dirty, and how many ends are told together at least and at most.
     let long = 100 * SECOND;
     for (latency_ns, limit_ns, least, most) in
-        [(5_000, long, 8, 500), (MILLISECOND, long, 1, 1), (5_000, SECOND / 10, 1, 2)]
+        [(5_000, long, 8, 16), (300_000, long, 2, 16), (MILLISECOND, long, 1, 1), (5_000, SECOND / 10, 1, 2)]
     {
         let (lab, policy) = lab_on(latency_ns, 8192, limit_ns);
         let before = policy.rooms.load(Ordering::Relaxed);
         write(&lab, 500, 3);
-        let (asked, ends) = (policy.rooms.load(Ordering::Relaxed) - before, policy.told.lock().unwrap().0.len() as u64);
-        assert_eq!(ends, 500);
+        // A status is a question, so the last are told now.
+        assert_eq!(lab.here.engine.status().devices[0].written_bytes, 500 * PAGE as u64);
+        let told = policy.told.lock().unwrap().0.clone();
+        let groups = policy.rooms.load(Ordering::Relaxed) - before;
+        assert_eq!(told.len(), 500);
         // With little room, writers wait for each answer.
-        assert!((ends / most..=ends / least).contains(&asked), "{asked} questions, {ends} ends of {latency_ns} ns");
+        assert!((500 / most..=500 / least).contains(&groups), "{groups} times told of ends of {latency_ns} ns");
+        assert!(told.is_sorted_by_key(|done| (done.at, done.device.busy.writes_ns)), "the clocks of each end are its own");
+        let clocks: BTreeSet<u64> = told.iter().map(|done| done.device.busy.writes_ns).collect();
+        assert!(clocks.len() > groups as usize || most == 1 || limit_ns < long, "{} clocks", clocks.len());
+    }
+}
+
+#[test]
+fn a_policy_is_asked_only_after_it_was_told_of_every_end() {
+    let (lab, policy) = lab_on(5_000, 8192, 100 * SECOND);
+    let file = lab.file(0, 0, 0);
+    for round in 1..=5 {
+        lab.run(async {
+            lab.here.write(&file, 0, PAGE, round as u64).await.unwrap();
+            lab.here.sync(&file).await.unwrap();
+        });
+        assert_eq!(lab.here.engine.status().devices[0].written_bytes, (round * PAGE) as u64);
+        assert_eq!(policy.told.lock().unwrap().0.len(), round);
     }
 }

@@ -4,7 +4,7 @@ const PRICES: Prices = Prices { page: Cost(1), run: Cost(100) };
 const SLOT: u32 = 7;
 
 fn set(device: &InFlight, flight: Flight) {
-    device.set(Terms { flight, prices: PRICES }, Nanos(0));
+    device.set(Terms { flight, prices: PRICES });
 }
 
 #[test]
