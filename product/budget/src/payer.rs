@@ -49,6 +49,13 @@ impl Payer {
         self.debt_ns = self.debt_ns.saturating_add_unsigned(cost_ns);
     }
 
+    /// It dirtied pages of this cost while the backlog was below F: its credit pays, and the rest is forgiven.
+    pub fn charge_forgiven(&mut self, cost_ns: Cost) {
+        if cost_ns > 0 {
+            self.debt_ns = self.debt_ns.saturating_add_unsigned(cost_ns).min(0);
+        }
+    }
+
     /// Forgives the debt if it was made at prices of another generation.
     pub fn repriced(&mut self, generation: u64) {
         if self.generation != generation {

@@ -92,3 +92,18 @@ fn waits_grow_with_the_debt_and_with_those_who_wait() {
         assert!(wait(MILLISECOND, step + 1) >= wait(MILLISECOND, step));
     }
 }
+
+#[test]
+fn what_was_dirtied_below_the_free_line_uses_up_credit_and_leaves_no_debt() {
+    let mut payer = owing(0);
+    payer.idled(SECOND, BAND, BAND.entry(MIDDLE), 1);
+    let credit = payer.debt_ns();
+    assert!(credit < 0);
+    payer.charge_forgiven(1000);
+    assert_eq!(payer.debt_ns(), credit + 1000);
+    payer.charge_forgiven(SECOND);
+    assert_eq!(payer.debt_ns(), 0);
+    payer.charge(1000);
+    payer.charge_forgiven(0);
+    assert_eq!(payer.debt_ns(), 1000, "nothing was dirtied so");
+}

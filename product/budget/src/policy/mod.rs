@@ -62,6 +62,8 @@ const SLICE_ALIGN_BYTES: u64 = 8 * MIB;
 const QUEUED_BYTES_MAX: u64 = 256 << 10;
 /// Pages of a portion after which its payer is looked at.
 const PORTION_PIECE_PAGES: u64 = 256;
+/// Beside a run of this cost, a question about its payer costs nothing.
+const DEAR_RUN_NS: Cost = MILLISECOND;
 /// A file is worth staying on for the time of so many runs.
 const SLICE_RUNS: Cost = 4;
 
@@ -161,6 +163,16 @@ impl DeviceView {
         let lets = device.portions.admits_one(view.now.0, self.band, self.backlog_ns, portion_ns);
         let first_ns = self.rates.prices.cost_ns(1, QUEUED_BYTES_MAX);
         Some(if lets { self.backlog_ns.saturating_add(first_ns) } else { 0 })
+    }
+
+    /// Up to this cost every payer goes on with its debt forgiven, so nobody has to be asked about. Where payers have portions,
+    /// or may soon have them, each is asked.
+    fn unasked_ns(&self, view: &View) -> Cost {
+        if self.portion_bytes.is_some() || self.rates.prices.run_ns >= DEAR_RUN_NS {
+            return 0;
+        }
+        let guarded_ns = self.rates.page_prices().page.0.saturating_mul(view.guard_pages / 4 * 3);
+        self.band.free_ns().min(guarded_ns)
     }
 
     /// A payer that may go on takes a portion, if there are portions and it does not write little. A payer without room
@@ -277,6 +289,7 @@ impl DevicePolicy for Budget {
             cost_max: Amount(most),
             prices: standing.rates.page_prices(),
             cause: PauseCause::DeviceTime,
+            unasked_max: Amount(standing.unasked_ns(view)),
             wake_above: Amount(standing.background_ns(view, device.is_cold(view))),
         }
     }
@@ -307,6 +320,8 @@ impl DevicePolicy for Budget {
         standing.backlog_ns = standing.backlog_ns.saturating_add(given_ns);
         let payers = device.waiting.sharing_with(view.now.0, &view.payer);
         payer.settle(view.now.0, &standing, payers, device.generation(view));
+        let unasked_ns = standing.rates.prices.cost_ns(view.payer.unasked_runs, view.payer.unasked * PAGE_BYTES);
+        payer.payer.charge_forgiven(unasked_ns);
         payer.payer.charge(cost_ns);
         (pace.unpaid_pages, pace.unpaid_runs) = (0, 0);
         let DeviceView { band, backlog_ns, .. } = standing;

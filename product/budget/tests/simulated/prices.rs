@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex};
 use afflux_budget::{Completion, Estimator, Facts, Prices as Learned, Side};
 use afflux_engine::Policies;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory as Remembered, Needs, Pace, PauseCause, Prices, Room,
-    View,
+    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory as Remembered, Needs, Pace, PauseCause, Room, View,
 };
 use afflux_simulator::catalogue::DeviceChoice;
 use afflux_simulator::{CpuOptions, Memory, Random, Setup, WorldOptions};
@@ -49,7 +48,7 @@ impl DevicePolicy for Probe {
 
     fn room(&self, _: &View, (): &mut ()) -> Room {
         let cost_max = Cost(self.limit_pages);
-        Room { cost_max, prices: Prices::PAGES, cause: PauseCause::DeviceTime, wake_above: Cost(0) }
+        Room { cost_max, cause: PauseCause::DeviceTime, wake_above: Cost(0), ..Room::UNLIMITED }
     }
 
     fn admit(&self, _: &View, _: Remembered<'_, Self>) -> Admission {

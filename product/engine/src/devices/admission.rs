@@ -56,6 +56,8 @@ struct Ledger {
     admitted_runs: u64,
     prices: Prices,
     cost_max: Cost,
+    /// [`Room::unasked_max`].
+    unasked_max: Cost,
     cause: PauseCause,
     pages_max: Pages,
     /// The memory guard's limit as last computed, which a policy is told.
@@ -78,6 +80,13 @@ impl Ledger {
         let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.admitted_runs + 1);
         let charged = Amount { pages: self.pages.0, runs }.without(self.unwritable.roomless());
         charged.pages == 0 || self.prices.of(charged.pages.saturating_add(pages.0), charged.runs) <= self.cost_max
+    }
+
+    /// How many more pages, as one run, cost so little that no payer of them is asked about.
+    fn unasked_pages(&self) -> Pages {
+        let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.admitted_runs + 1);
+        let left = self.unasked_max.0.saturating_sub(self.prices.of(self.pages.0, runs).0);
+        Pages(left / self.prices.page.0.max(1))
     }
 
     fn fits(&self, pages: Pages) -> bool {
@@ -166,6 +175,7 @@ impl AdmissionQueue {
             unwritable,
             prices,
             cost_max: Cost(0),
+            unasked_max: Cost(0),
             cause,
             pages_max: Pages::MAX,
             guard_pages: Pages::MAX,
@@ -193,6 +203,17 @@ impl AdmissionQueue {
     /// Charges pages if they fit and nobody waits.
     pub(crate) fn try_take(&self, pages: Pages) -> bool {
         self.line().try_enter(pages)
+    }
+
+    /// How many more pages no payer would be asked about.
+    pub(crate) fn unasked_pages(&self) -> Pages {
+        self.line().ledger.unasked_pages()
+    }
+
+    /// Charges pages if so little is charged that their payer is not asked about, and nobody waits.
+    pub(crate) fn try_take_unasked(&self, pages: Pages) -> bool {
+        let mut line = self.line();
+        pages <= line.ledger.unasked_pages() && line.try_enter(pages)
     }
 
     /// Charges pages if they fit a new guard limit and nobody waits.
@@ -266,6 +287,7 @@ impl AdmissionQueue {
         self.wake.run.store(room.prices.run.0, Ordering::Relaxed);
         self.change(|ledger| {
             (ledger.cost_max, ledger.prices, ledger.cause) = (room.cost_max, room.prices, room.cause);
+            ledger.unasked_max = room.unasked_max;
             ledger.admitted_runs = 0;
         });
     }

@@ -19,8 +19,8 @@ use crate::wait::lock;
 /// The most ends that are told together.
 const ENDS_MAX: usize = 16;
 
-/// The longest time from the first of these ends to the last. A request that takes as long is told of at once: for the
-/// few ends of a slow device nothing changes.
+/// The longest time of the device from the first of these ends to the last: prices change by its work, not by waiting. A
+/// request that takes as long is told of at once: for the few ends of a slow device nothing changes.
 const TOGETHER_NS: u64 = Nanos::MILLISECOND;
 
 pub(super) struct Ends {
@@ -36,10 +36,11 @@ impl Ends {
     /// Adds an end. Returns whether the policy has to be told now.
     pub(super) fn add(&self, done: Completed) -> bool {
         let mut untold = lock(&self.untold);
-        let first = untold.first().map_or(done.at, |first| first.at);
+        let busy_ns = done.device.busy.transfers_ns;
+        let since_first_ns = untold.first().map_or(0, |first| busy_ns.saturating_sub(first.device.busy.transfers_ns));
+        let spans_ns = done.latency_ns.max(since_first_ns);
         untold.push(done);
         self.count.store(untold.len(), Ordering::Release);
-        let spans_ns = done.latency_ns.max(done.at.since(first));
         untold.len() >= ENDS_MAX || spans_ns >= TOGETHER_NS
     }
 

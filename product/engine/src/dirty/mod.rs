@@ -122,6 +122,13 @@ impl Charge {
         Self { device: Arc::clone(device), pages, spent: Dirtied::default() }
     }
 
+    /// A charge so small that its payer was not asked about.
+    pub(crate) fn unasked(device: &Arc<DeviceState>, pages: u64) -> Self {
+        let mut charge = Self::granted(device, pages);
+        charge.spent.unasked = true;
+        charge
+    }
+
     /// One page was dirtied, which added `runs` runs: it stays charged until [`uncharge`].
     pub(crate) fn spend(&mut self, runs: i64) {
         self.spent.pages += 1;

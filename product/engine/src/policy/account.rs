@@ -46,6 +46,15 @@ pub(crate) struct Dirtied {
     pub(crate) pages: u64,
     /// Runs of dirty pages that the writer began.
     pub(crate) runs: u64,
+    /// Whether no decision was due: little was charged.
+    pub(crate) unasked: bool,
+}
+
+impl Dirtied {
+    fn add(&mut self, more: &Self) {
+        self.pages = self.pages.saturating_add(more.pages);
+        self.runs = self.runs.saturating_add(more.runs);
+    }
 }
 
 /// The machine's properties that a first allowance depends on.
@@ -61,6 +70,8 @@ pub(crate) struct Account {
     /// Pages that the payer may dirty before the next decision.
     pub(crate) payer_pages: u64,
     payer_runs: u64,
+    /// Dirtied since the last decision while so little was charged that no decision was due.
+    unasked: Dirtied,
     memory: PolicyMemory,
 }
 
@@ -72,6 +83,7 @@ impl Account {
             unpaid_runs: 0,
             payer_pages: start.payer_pages,
             payer_runs: start.payer_runs,
+            unasked: Dirtied::default(),
             memory: in_force.policy.new_payer(),
         }
     }
@@ -128,9 +140,12 @@ impl Payer {
 
     /// Adds dirtied pages to the account.
     pub(crate) fn owes(&self, in_force: &ActivePolicy, machine: MachineSize, dirtied: &Dirtied) {
-        self.with(in_force, machine, |account| {
-            account.unpaid_pages = account.unpaid_pages.saturating_add(dirtied.pages);
-            account.unpaid_runs = account.unpaid_runs.saturating_add(dirtied.runs);
+        self.with(in_force, machine, |account| match dirtied.unasked {
+            true => account.unasked.add(dirtied),
+            false => {
+                account.unpaid_pages = account.unpaid_pages.saturating_add(dirtied.pages);
+                account.unpaid_runs = account.unpaid_runs.saturating_add(dirtied.runs);
+            }
         });
     }
 
@@ -151,7 +166,9 @@ impl Payer {
         so_far: &PayerCounts,
     ) -> (Admission, Pace) {
         self.with(in_force, machine, |account| {
-            view.payer = PayerCounts { dirtied: account.unpaid_pages, runs: account.unpaid_runs, ..*so_far };
+            let Dirtied { pages: unasked, runs: unasked_runs, .. } = std::mem::take(&mut account.unasked);
+            let (dirtied, runs) = (account.unpaid_pages, account.unpaid_runs);
+            view.payer = PayerCounts { dirtied, runs, unasked, unasked_runs, ..*so_far };
             let mut pace = Pace {
                 payer_pages: account.payer_pages,
                 payer_runs: account.payer_runs,

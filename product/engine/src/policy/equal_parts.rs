@@ -72,6 +72,7 @@ impl DevicePolicy for EqualParts {
             cost_max: Cost(view.part_pages),
             prices: Prices::PAGES,
             cause: PauseCause::DevicePart,
+            unasked_max: Cost(0),
             wake_above: Cost(background_pages(view)),
         }
     }

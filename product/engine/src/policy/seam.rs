@@ -45,8 +45,9 @@ pub enum Admission {
 pub enum DecisionTiming {
     /// Never: only the admission queue limits writers.
     Never,
-    /// Before it dirties more than its allowance, or more than its device has room for. The answer alone admits it; the
-    /// queue is for payers that are told to wait.
+    /// Before it dirties more than its allowance, or more than its device has room for; not while so little is charged that
+    /// it goes on unasked ([`Room::unasked_max`]). The answer alone admits it; the queue is for payers that are told to
+    /// wait.
     Before,
     /// After it has dirtied the pages in question; the queue admitted it. So under a kernel's law.
     After,
@@ -64,8 +65,8 @@ pub struct Needs {
     pub memory_guard: bool,
     /// Whether it is told of read requests that end, too.
     pub reads: bool,
-    /// Whether it may be told of short requests a millisecond late, up to 16 together. It is told before any question, and
-    /// at once while a writer waits in the admission queue.
+    /// Whether it may be told of short requests together: up to 16, or a millisecond of the device's time. It is told before
+    /// any question, and at once while a writer waits in the admission queue.
     pub ends_together: bool,
     /// The base of `dirty_background_ratio`.
     pub background_share: BackgroundShare,
@@ -174,6 +175,8 @@ pub struct Room {
     pub prices: Prices,
     /// The cause of a wait for room.
     pub cause: PauseCause,
+    /// A payer goes on unasked while the charge, with what it is about to dirty, costs no more than this.
+    pub unasked_max: Cost,
     /// The cost of dirty pages not in flight above which a writer that dirties more wakes the flusher. [`Cost::MAX`] if
     /// payers wake it at their decisions.
     pub wake_above: Cost,
@@ -181,8 +184,13 @@ pub struct Room {
 
 impl Room {
     /// Writers queue only for the memory guard, and payers wake the flusher only at their decisions.
-    pub const UNLIMITED: Self =
-        Self { cost_max: Cost::MAX, prices: Prices::PAGES, cause: PauseCause::MemoryGuard, wake_above: Cost::MAX };
+    pub const UNLIMITED: Self = Self {
+        cost_max: Cost::MAX,
+        prices: Prices::PAGES,
+        cause: PauseCause::MemoryGuard,
+        unasked_max: Cost(0),
+        wake_above: Cost::MAX,
+    };
 }
 
 /// Limits on a device's requests in flight, the size of a request, and how long syncs go first.

@@ -80,7 +80,11 @@ impl<P: Platform> Throttle<P> {
         }
         let pages = match policy.needs().decision_timing {
             DecisionTiming::Never => part,
-            DecisionTiming::Before => part.min(account.allowance_pages(policy, self.machine_size()).max(ASKED_PAGES)),
+            DecisionTiming::Before => {
+                let unasked = file.device.admission().unasked_pages().0;
+                let asked = || account.allowance_pages(policy, self.machine_size()).max(ASKED_PAGES);
+                part.min(if unasked >= PIECE_PAGES_MAX { unasked } else { asked() })
+            }
             DecisionTiming::After => part.min(self.allowance_after(payer)),
         };
         pages.clamp(1, PIECE_PAGES_MAX)
@@ -99,6 +103,9 @@ impl<P: Platform> Throttle<P> {
         let (file, pages) = (payer.file, wanted.end - wanted.start);
         if self.base.devices.policy.needs().decision_timing == DecisionTiming::Before {
             self.admit(payer, pages).await?;
+            if payer.account().nobody_waits() && file.device.admission().try_take_unasked(Pages(pages)) {
+                return Ok(Charge::unasked(&file.device, pages));
+            }
             let enters = payer.account().nobody_waits() && self.enter_within_allowance(payer, pages);
             return if enters {
                 Ok(Charge::granted(&file.device, pages))

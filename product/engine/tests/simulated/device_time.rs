@@ -67,7 +67,8 @@ impl DevicePolicy for DeviceTime {
 
     fn room(&self, _: &View, (): &mut ()) -> Room {
         self.rooms.fetch_add(1, Ordering::Relaxed);
-        Room { cost_max: Cost(self.limit_ns), prices: self.prices, cause: PauseCause::DeviceTime, wake_above: Cost(0) }
+        let (cost_max, cause) = (Cost(self.limit_ns), PauseCause::DeviceTime);
+        Room { cost_max, prices: self.prices, cause, wake_above: Cost(0), ..Room::UNLIMITED }
     }
 
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
@@ -227,7 +228,10 @@ fn a_policy_is_told_of_ends_together_and_of_each_once() {
         assert_eq!(told.len(), 500);
         // With little room, writers wait for each answer.
         assert!((500 / most..=500 / least).contains(&groups), "{groups} times told of ends of {latency_ns} ns");
-        assert!(told.is_sorted_by_key(|done| (done.at, done.device.busy.writes_ns)), "the clocks of each end are its own");
+        assert!(
+            told.is_sorted_by_key(|done| (done.at, done.device.busy.writes_ns)),
+            "the clocks of each end are its own"
+        );
         let clocks: BTreeSet<u64> = told.iter().map(|done| done.device.busy.writes_ns).collect();
         assert!(clocks.len() > groups as usize || most == 1 || limit_ns < long, "{} clocks", clocks.len());
     }

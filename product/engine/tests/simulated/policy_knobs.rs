@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use afflux_engine::Policies;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room, View,
+    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Room, View,
 };
 use afflux_engine::settings::{Knob, PageKnob, Settings, WhichKnob};
 use afflux_simulator::{DiskOptions, OWN_POLICY, Setup};
@@ -50,7 +50,7 @@ impl DevicePolicy for ByKnob {
 
     fn room(&self, view: &View, (): &mut ()) -> Room {
         let cost_max = Cost(view.knobs.own.get(OwnKnob::Room));
-        Room { cost_max, prices: Prices::PAGES, cause: PauseCause::DevicePart, wake_above: Cost::MAX }
+        Room { cost_max, cause: PauseCause::DevicePart, ..Room::UNLIMITED }
     }
 
     fn admit(&self, _: &View, _: Memory<'_, Self>) -> Admission {

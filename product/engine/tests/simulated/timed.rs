@@ -95,7 +95,7 @@ impl DevicePolicy for Timed {
 
     fn room(&self, _: &View, (): &mut ()) -> Room {
         let Terms { prices, limit_ns, .. } = self.terms;
-        Room { cost_max: Cost(limit_ns), prices, cause: PauseCause::DeviceTime, wake_above: Cost(0) }
+        Room { cost_max: Cost(limit_ns), prices, cause: PauseCause::DeviceTime, wake_above: Cost(0), ..Room::UNLIMITED }
     }
 
     fn flight(&self, _: &View, (): &mut ()) -> Flight {

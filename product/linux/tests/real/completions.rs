@@ -49,7 +49,7 @@ impl DevicePolicy for Notes {
 
     fn room(&self, _: &View, (): &mut ()) -> Room {
         let cost_max = Cost(512);
-        Room { cost_max, prices: Prices::PAGES, cause: PauseCause::DevicePart, wake_above: Cost(0) }
+        Room { cost_max, cause: PauseCause::DevicePart, wake_above: Cost(0), ..Room::UNLIMITED }
     }
 
     fn admit(&self, _: &View, _: Memory<'_, Self>) -> Admission {
