@@ -97,8 +97,6 @@ fn words(what: &Happened) -> String {
         }
         Happened::KnobChanged { knob, value } => format!("{knob} is now {}", units::count(*value)),
         Happened::DeviceAdded => "device added".to_owned(),
-        Happened::DeviceOver { over: true } => "device over its limit".to_owned(),
-        Happened::DeviceOver { over: false } => "device within its limit again".to_owned(),
         Happened::DeviceFailing { error: Some(error) } => format!("device keeps failing: {error}"),
         Happened::DeviceFailing { error: None } => "device works again".to_owned(),
         Happened::DeviceHangs { ns, refuses } => {

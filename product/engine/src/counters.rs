@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::hazards::Hazards;
-use crate::old_kernels::CpuAccount;
 
 /// One row of the counter table.
 #[derive(Clone, Copy, Debug)]
@@ -75,9 +74,6 @@ counters! {
     ThrottleNs "throttle_ns" "ns" "Time that writers waited for their devices' dirty limits.";
     BalanceCalls "balance_calls" "events" "Calls that the policy in force answered: the allowance of a writer was used up.";
     BalancePasses "balance_passes" "events" "Snapshots taken for such calls.";
-    BalanceGlobalReads "balance_global_reads" "reads" "Reads of counters shared by all devices that the policy made in such calls.";
-    BalanceDirtyReads "balance_dirty_reads" "reads" "Of these, reads of the counters of dirty pages, pages under writeback, and written pages that are not stable.";
-    BalanceDeviceReads "balance_device_reads" "reads" "Reads of one device's counters that the policy made in such calls.";
     SyncCalls "sync_calls" "events" "Calls of sync.";
     SyncNs "sync_ns" "ns" "Time that callers of sync waited.";
     FlusherTurns "flusher_turns" "events" "Turns that flushers and blocked callers of syncs gave to files.";
@@ -127,7 +123,7 @@ impl Counters {
 /// A thread's own state. A platform makes one for each thread (or virtual CPU) and keeps it.
 pub struct Local {
     block: Arc<CounterBlock>,
-    pub(crate) cpu_account: CpuAccount,
+    number: u64,
     pub(crate) hazards: Arc<Hazards>,
     /// Counting is a plain store because a block has one writer.
     not_sync: PhantomData<Cell<()>>,
@@ -138,9 +134,14 @@ impl Local {
     pub fn new(counters: &Counters) -> Self {
         let block = Arc::new(CounterBlock { values: std::array::from_fn(|_| AtomicU64::new(0)) });
         counters.blocks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&block));
-        counters.threads.fetch_add(1, Ordering::Relaxed);
+        let number = counters.threads.fetch_add(1, Ordering::Relaxed);
         let hazards = Arc::new(Hazards::new());
-        Self { block, cpu_account: CpuAccount::default(), hazards, not_sync: PhantomData }
+        Self { block, number, hazards, not_sync: PhantomData }
+    }
+
+    /// The number of this thread or virtual CPU, from 0.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Whether the counters are unreachable: the [`Counters`] of this block are gone.

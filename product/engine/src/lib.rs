@@ -23,7 +23,7 @@ mod hazards;
 mod in_force;
 mod memory;
 mod named;
-pub mod old_kernels;
+mod old_kernels;
 mod page;
 pub mod platform;
 pub mod policy;

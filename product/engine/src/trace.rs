@@ -94,11 +94,6 @@ pub enum Event {
     },
     /// The engine has a new device.
     DeviceAdded,
-    /// The policy reports that the device is over its limit, or no longer is.
-    DeviceOver {
-        /// Whether it is over its limit.
-        over: bool,
-    },
     /// Writes to the device keep failing, and its writers are told so; or they no longer do.
     DeviceFailing {
         /// The last error; `None` once a write has succeeded.

@@ -18,8 +18,7 @@ use std::time::Instant;
 
 use afflux_budget::Budget;
 use afflux_engine::policy::{
-    Admission, AnyPolicy, Completed, DecisionTiming, DevicePolicy, EqualParts, LimitPages, Memory, Needs, Pace, Room,
-    View,
+    Admission, AnyPolicy, Completed, DevicePolicy, EqualParts, LimitPages, Memory, Needs, Pace, Room, View,
 };
 use afflux_engine::settings::BackgroundShare;
 use afflux_engine::settings::Settings;
@@ -75,7 +74,7 @@ impl DevicePolicy for Every {
 
     fn needs(&self) -> Needs {
         Needs {
-            decision_timing: DecisionTiming::After,
+            admits: true,
             shared_counters: true,
             memory_guard: true,
             background_share: BackgroundShare::OfMemory,

@@ -4,7 +4,6 @@
 //! Invariants: background is below the limit whatever the knobs say, since the kernel silently takes half of the limit
 //! instead. (Here such knobs are refused before, with both values.)
 
-use afflux_engine::old_kernels::Global;
 use afflux_engine::policy::{KnobValues, View};
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -30,10 +29,9 @@ impl Limits {
     }
 }
 
-/// Linux 3.6 and 6.1: free pages beyond the reserve, and file pages, plus 1: three reads.
+/// Linux 3.6 and 6.1: free pages beyond the reserve, and file pages, plus 1.
 pub(crate) fn dirtyable_modern(view: &View) -> u64 {
-    let free = view.read(Global::Free);
-    free.saturating_sub(view.reserve_pages()) + view.read(Global::InactiveFile) + view.read(Global::ActiveFile) + 1
+    view.shared.free.saturating_sub(view.shared.reserve) + view.shared.cached + 1
 }
 
 /// Linux 3.6, `global_dirty_limits`: products before quotients (from memory).

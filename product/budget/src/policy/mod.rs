@@ -18,9 +18,9 @@ mod waiting_payers;
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::{
-    Admission, Completed, Cost as Amount, DecisionTiming, DevicePolicy, DirtyFiles, Figure, Flight, HangLimits,
-    IdleWriteRule, IgnoredKnob, KnobInForce, LimitPages, Memory, Needs, Next, Pace, Pause, PauseCause,
-    Prices as PagePrices, Remembered, Rewrites, Room, Turn, View,
+    Admission, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Figure, Flight, HangLimits, IdleWriteRule,
+    IgnoredKnob, KnobInForce, LimitPages, Memory, Needs, Next, Pace, Pause, PauseCause, Prices as PagePrices,
+    Remembered, Rewrites, Room, Turn, View,
 };
 
 use self::account::Pausing;
@@ -260,7 +260,7 @@ impl DevicePolicy for Budget {
 
     fn needs(&self) -> Needs {
         Needs {
-            decision_timing: DecisionTiming::Before,
+            admits: true,
             memory_guard: true,
             reads: true,
             ends_together: true,

@@ -447,7 +447,6 @@ events! {
     SetAside { ns: u64 } "set_aside" "A request of the file has not ended for so long. Other files get its place in the device, and the file waits.";
     KnobChanged { knob: String, value: u64 } "knob_changed" "A knob was set, for the device or for all.";
     DeviceAdded "device_added" "The first file of a device was opened.";
-    DeviceOver { over: bool } "device_over" "The policy reports that the device is over its limit, or no longer is.";
     DeviceFailing { error: Option<String> } "device_failing" "Writes keep failing, and writers are told; null once one has succeeded.";
     DeviceHangs { ns: u64, refuses: bool } "device_hangs" "The device has requests and has completed none for so long; whether its writers and syncs are refused.";
     DeviceGoesOn { ns: u64 } "device_goes_on" "The device has completed something after so long, or has no request left.";

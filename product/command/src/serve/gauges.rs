@@ -115,7 +115,6 @@ fn happened(event: &Event) -> Happened {
         Event::SetAside { ns } => Happened::SetAside { ns },
         Event::KnobChanged { knob, value } => Happened::KnobChanged { knob: knob.to_owned(), value },
         Event::DeviceAdded => Happened::DeviceAdded,
-        Event::DeviceOver { over } => Happened::DeviceOver { over },
         Event::DeviceHangs { ns, refuses } => Happened::DeviceHangs { ns, refuses },
         Event::DeviceGoesOn { ns } => Happened::DeviceGoesOn { ns },
         Event::DeviceFailing { error } => Happened::DeviceFailing { error: error.map(|error| error.to_string()) },

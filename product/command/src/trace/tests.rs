@@ -74,7 +74,6 @@ fn an_event_in_json_has_the_fields_of_its_row() {
         Happened::SetAside { ns: 1 },
         Happened::KnobChanged { knob: words(), value: 0 },
         Happened::DeviceAdded,
-        Happened::DeviceOver { over: true },
         Happened::DeviceHangs { ns: 1, refuses: true },
         Happened::DeviceGoesOn { ns: 1 },
         Happened::DeviceFailing { error: none },

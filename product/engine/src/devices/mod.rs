@@ -45,10 +45,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::cache::{Cache, Census, FilePages};
-use crate::old_kernels::{GlobalCounts, OldKernelState};
 use crate::platform::{Device, Nanos};
 use crate::policy::{
-    ActivePolicy, AnyPolicy, Completed, DeviceCounts, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, Remembered, View,
+    ActivePolicy, AnyPolicy, Completed, DeviceCounts, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, Remembered,
+    SharedCounts, View,
 };
 use crate::readahead::Readahead;
 use crate::recovery::FileKey;
@@ -95,7 +95,6 @@ pub(crate) struct Devices {
     /// Held while knobs are shown: if two knobs change at once, the second change sees both.
     showing: Mutex<()>,
     lost_epoch: AtomicU64,
-    pub(crate) old_kernel: OldKernelState,
 }
 
 /// A view's facts about the world.
@@ -136,7 +135,6 @@ impl Devices {
             policy_knob_sums: Default::default(),
             showing: Mutex::default(),
             lost_epoch: AtomicU64::new(0),
-            old_kernel: OldKernelState::default(),
         }
     }
 
@@ -246,25 +244,24 @@ impl Devices {
     /// A snapshot with the shared counters, if the policy needs them.
     pub(crate) fn view_of(&self, device: &DeviceState, moment: Moment) -> View {
         let needed = self.policy.needs().shared_counters;
-        self.view(device, moment, if needed { self.shared_counts() } else { GlobalCounts::default() })
+        self.view(device, moment, if needed { self.shared_counts() } else { SharedCounts::default() })
     }
 
     /// The counts shared by all devices: one read of each counter.
-    pub(crate) fn shared_counts(&self) -> GlobalCounts {
+    pub(crate) fn shared_counts(&self) -> SharedCounts {
         let free = u64::from(self.cache.frames.free_count());
         let writeback = self.totals.writeback();
-        GlobalCounts {
+        SharedCounts {
             free,
             reserve: u64::from(self.cache.frames.watermarks().low),
-            inactive_file: self.cache.total_pages().saturating_sub(free),
+            cached: self.cache.total_pages().saturating_sub(free),
             dirty: self.totals.held().saturating_sub(writeback),
             writeback,
-            ..GlobalCounts::default()
         }
     }
 
     #[inline]
-    fn view(&self, device: &DeviceState, moment: Moment, shared: GlobalCounts) -> View {
+    fn view(&self, device: &DeviceState, moment: Moment, shared: SharedCounts) -> View {
         let (pages, guard_pages) = device.admission().pages_and_guard();
         let (counts, limits) = (device.counts(moment.now, pages), device.limits());
         let mut view = self.view_without_knobs(moment, shared, counts);
@@ -277,8 +274,9 @@ impl Devices {
     }
 
     #[inline]
-    fn view_without_knobs(&self, moment: Moment, shared: GlobalCounts, counts: DeviceCounts) -> View {
-        let mut view = View::new(moment.now, counts).with_shared(shared);
+    fn view_without_knobs(&self, moment: Moment, shared: SharedCounts, counts: DeviceCounts) -> View {
+        let mut view = View::new(moment.now, counts);
+        view.shared = shared;
         view.cpus = moment.cpus.max(1);
         view.memory_pages = self.cache.total_pages();
         view.part_pages = self.totals.part_pages();
@@ -341,7 +339,7 @@ impl Devices {
     /// Asks how much may be charged to the device from now on.
     pub(crate) fn refresh_room(&self, device: &DeviceState, moment: Moment) {
         self.tell_ends(device, moment);
-        let view = self.view(device, moment, GlobalCounts::default());
+        let view = self.view(device, moment, SharedCounts::default());
         device.hang().set_may_refuse(self.policy.may_refuse(&view, &device.memory));
         self.set_room(device, view);
     }
@@ -375,7 +373,7 @@ impl Devices {
 
     /// The answer depends on nothing that devices share.
     fn set_room(&self, device: &DeviceState, mut view: View) {
-        view.forget_shared();
+        view.shared = SharedCounts::default();
         let (room, flight) = self.policy.room(&view, &device.memory);
         device.in_flight.set(Terms { flight, prices: room.prices });
         device.admission().set_room(&room);

@@ -5,7 +5,7 @@
 //! Invariants: a device names no type of files. The lock of a part is taken after a file's, and no two parts' locks are
 //! held together.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::admission::AdmissionQueue;
@@ -53,8 +53,6 @@ pub(crate) struct DeviceState<F> {
     pub(super) ends: Ends,
     /// The memory of the policy in force about the device.
     pub(crate) memory: DeviceMemory,
-    /// Whether the policy says that the device is over its limit.
-    dirty_exceeded: AtomicBool,
     /// The refusals that the device has reported, as far as the policy knows them.
     too_many: AtomicU64,
     /// The waiters, and how long such waits take.
@@ -90,7 +88,6 @@ impl<F> DeviceState<F> {
             failures: Failures::default(),
             ends: Ends::new(),
             memory,
-            dirty_exceeded: AtomicBool::new(false),
             too_many: AtomicU64::new(0),
             waits: Waits::default(),
             purses: Purses::default(),
@@ -254,19 +251,6 @@ impl<F> DeviceState<F> {
         if self.charges.wakes() {
             self.agenda.flusher.raise();
         }
-    }
-
-    pub(crate) fn is_dirty_exceeded(&self) -> bool {
-        self.dirty_exceeded.load(Ordering::Relaxed)
-    }
-
-    /// Returns whether the state changes.
-    pub(crate) fn set_dirty_exceeded(&self, exceeded: bool) -> bool {
-        let changes = exceeded != self.is_dirty_exceeded();
-        if changes {
-            self.dirty_exceeded.store(exceeded, Ordering::Relaxed);
-        }
-        changes
     }
 
     /// The largest size that a file on the device can have.

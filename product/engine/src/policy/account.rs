@@ -2,7 +2,7 @@
 //!
 //! Owns: the account of an open file, or of a client for all its new files. Also when a question about it is due, which
 //! call that concerns, and when a file ceases to be new.
-//! Does not own: the pages of a CPU (`counters`), the question.
+//! Does not own: the question; the account that a policy which paces keeps in its own memory.
 //! Invariants: an account is opened at its first use, so files without writers have none; it is locked before the
 //! policy's memories.
 
@@ -10,10 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use super::erased::PolicyMemory;
-use super::seam::{Admission, Pace};
+use super::seam::{Admission, Dirtier, Pace};
 use super::view::{PayerCounts, View};
 use super::{ActivePolicy, DeviceMemory};
-use crate::old_kernels::WriterPace;
 use crate::wait::{Permits, lock};
 
 /// Pages after which a file is no longer new. Small files stay below it. It is a part of a larger file's last piece,
@@ -64,11 +63,11 @@ pub(crate) struct MachineSize {
     pub(crate) cpus: u64,
 }
 
-pub(crate) struct Account {
-    pub(crate) unpaid_pages: u64,
+struct Account {
+    unpaid_pages: u64,
     unpaid_runs: u64,
     /// Pages that the payer may dirty before the next decision.
-    pub(crate) payer_pages: u64,
+    payer_pages: u64,
     payer_runs: u64,
     /// Dirtied since the last decision while so little was charged that no decision was due.
     unasked: Dirtied,
@@ -114,12 +113,7 @@ impl Payer {
     }
 
     /// The account, opened if there is none.
-    pub(crate) fn with<T>(
-        &self,
-        in_force: &ActivePolicy,
-        machine: MachineSize,
-        look: impl FnOnce(&mut Account) -> T,
-    ) -> T {
+    fn with<T>(&self, in_force: &ActivePolicy, machine: MachineSize, look: impl FnOnce(&mut Account) -> T) -> T {
         look(lock(&self.account).get_or_insert_with(|| Account::new(in_force, machine)))
     }
 
@@ -156,15 +150,29 @@ impl Payer {
         })
     }
 
-    /// Asks the policy for a decision about the payer.
+    /// How many more pages the payer may dirty under a policy that paces.
+    pub(crate) fn paced_pages(
+        &self,
+        in_force: &ActivePolicy,
+        machine: MachineSize,
+        device: &DeviceMemory,
+        dirtier: &Dirtier,
+    ) -> u64 {
+        self.with(in_force, machine, |account| {
+            let payer = &mut *account.memory;
+            in_force.ask(device, |policy, device, shared| policy.allowance_pages(dirtier, payer, device, shared))
+        })
+    }
+
+    /// Asks the policy for a decision about the payer, and whether to wake the device's flusher.
     pub(crate) fn ask(
         &self,
         in_force: &ActivePolicy,
         machine: MachineSize,
-        (device, old_kernel): (&DeviceMemory, WriterPace),
+        device: &DeviceMemory,
         view: &mut View,
         so_far: &PayerCounts,
-    ) -> (Admission, Pace) {
+    ) -> (Admission, bool) {
         self.with(in_force, machine, |account| {
             let Dirtied { pages: unasked, runs: unasked_runs, .. } = std::mem::take(&mut account.unasked);
             let (dirtied, runs) = (account.unpaid_pages, account.unpaid_runs);
@@ -174,14 +182,14 @@ impl Payer {
                 payer_runs: account.payer_runs,
                 unpaid_pages: account.unpaid_pages,
                 unpaid_runs: account.unpaid_runs,
-                old_kernel,
+                wakes_flusher: false,
             };
             let payer = &mut *account.memory;
             let admission =
                 in_force.ask(device, |policy, device, shared| policy.admit(view, payer, device, shared, &mut pace));
             (account.payer_pages, account.payer_runs) = (pace.payer_pages, pace.payer_runs);
             (account.unpaid_pages, account.unpaid_runs) = (pace.unpaid_pages, pace.unpaid_runs);
-            (admission, pace)
+            (admission, pace.wakes_flusher)
         })
     }
 }

@@ -8,8 +8,8 @@ use std::any::Any;
 
 use super::figures::{Figure, KnobInForce, Remembered};
 use super::seam::{
-    Admission, Completed, DevicePolicy, DirtyFiles, Flight, HangLimits, IdleWriteRule, LimitPages, Memory, Needs, Next,
-    Pace, Rewrites, Room,
+    Admission, Completed, DevicePolicy, Dirtier, DirtyFiles, Flight, HangLimits, IdleWriteRule, LimitPages, Memory,
+    Needs, Next, Pace, Rewrites, Room,
 };
 use super::view::View;
 use crate::sync::OwnLines;
@@ -92,6 +92,7 @@ questions! {
     needs() [] -> Needs;
     pause_ns_max() [] -> u64;
     start(memory_pages: u64, cpus: u64) [] -> Pace;
+    allowance_pages(dirtier: &Dirtier) [payer by own, device by own, shared by kept] -> u64;
     room(view: &View) [device by own] -> Room;
     flight(view: &View) [device by own] -> Flight;
     completed(view: &View, done: &Completed) [device by own, shared by kept] -> ();

@@ -20,18 +20,18 @@ use std::sync::{Arc, Mutex};
 use crate::rare::Number;
 use crate::sync::OwnLines;
 use crate::wait::lock;
-pub(crate) use account::{Account, Dirtied, MachineSize, Payer};
+pub(crate) use account::{Dirtied, MachineSize, Payer};
 pub use equal_parts::{EQUAL_PARTS_FIGURES, EQUAL_PARTS_POLICY, EqualParts};
 pub use erased::AnyPolicy;
 pub(crate) use erased::PolicyMemory;
 pub use figures::{Figure, FigureInfo, FigureValue, KnobInForce, Remembered};
 pub use pause_cause::PauseCause;
 pub use seam::{
-    Admission, AtEnd, Completed, Cost, DecisionTiming, DevicePolicy, Direction, DirtyFiles, Flight, HangLimits, Idle,
+    Admission, AtEnd, Completed, Cost, DevicePolicy, Direction, Dirtier, DirtyFiles, Flight, HangLimits, Idle,
     IdleWriteRule, IgnoredKnob, LimitPages, Memory, Needs, Next, Pace, Pause, Prices, Rewrites, Room,
 };
 pub use turn::Turn;
-pub use view::{BusyTimes, DeviceCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, View};
+pub use view::{BusyTimes, DeviceCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, SharedCounts, View};
 
 /// The policy in force, with its memory of all devices together.
 pub(crate) struct ActivePolicy {

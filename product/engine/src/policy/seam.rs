@@ -14,7 +14,6 @@ use super::figures::{Figure, KnobInForce, Remembered};
 use super::pause_cause::PauseCause;
 use super::turn::Turn;
 use super::view::{BusyTimes, View};
-use crate::old_kernels::{WriterPace, WriterPause};
 use crate::platform::Nanos;
 use crate::settings::{BackgroundShare, KnobTable};
 
@@ -36,28 +35,32 @@ pub enum Admission {
     Wait,
     /// It waits for a time; another decision follows.
     Pause(Pause),
-    /// A pause under a kernel's law.
-    OldKernel(WriterPause),
+    /// It waits for a time, and goes on.
+    EnterAfter(Pause),
 }
 
-/// When a payer with a used-up allowance is decided about.
+/// A payer that dirties pages, and the place where it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DecisionTiming {
-    /// Never: only the admission queue limits writers.
-    Never,
-    /// Before it dirties more than its allowance, or more than its device has room for; not while so little is charged that
-    /// it goes on unasked ([`Room::unasked_max`]). The answer alone admits it; the queue is for payers that are told to
-    /// wait.
-    Before,
-    /// After it has dirtied the pages in question; the queue admitted it. So under a kernel's law.
-    After,
+pub struct Dirtier {
+    /// Pages that it has dirtied just now; 0 if it is about to dirty some.
+    pub pages: u64,
+    /// The number of its CPU or thread, from 0.
+    pub cpu: u64,
+    /// CPUs or threads that payers run on.
+    pub cpus: u64,
+    /// All memory, in pages.
+    pub memory_pages: u64,
 }
 
 /// A policy's declaration, so that nothing is computed or asked in vain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
-    /// When a payer is decided about.
-    pub decision_timing: DecisionTiming,
+    /// Whether it decides about a payer before that dirties more than its allowance, or more than its device has room for.
+    /// The decision alone admits the payer; the queue is for payers that are told to wait. Otherwise only the admission
+    /// queue admits payers.
+    pub admits: bool,
+    /// Whether it decides about a payer after that has dirtied pages: [`DevicePolicy::allowance_pages`].
+    pub paces: bool,
     /// Whether it looks at counters that all devices share. They are read once a snapshot, or not at all.
     pub shared_counters: bool,
     /// Whether it relies on the memory guard to leave frames to readers. The limit on dirty pages is then halfway
@@ -79,7 +82,8 @@ pub struct Needs {
 impl Needs {
     /// Never asked about payers, looks only at its own device and the knobs, and relies on no guard.
     pub const NONE: Self = Self {
-        decision_timing: DecisionTiming::Never,
+        admits: false,
+        paces: false,
         shared_counters: false,
         memory_guard: false,
         reads: false,
@@ -110,19 +114,14 @@ pub struct Pace {
     pub unpaid_pages: u64,
     /// Runs of the payer that no decision covers yet.
     pub unpaid_runs: u64,
-    /// Instructions of a kernel's law.
-    pub old_kernel: WriterPace,
+    /// Whether to wake the device's flusher, which asks for its next step.
+    pub wakes_flusher: bool,
 }
 
 impl Pace {
     /// No decisions about payers.
-    pub const UNASKED: Self = Self {
-        payer_pages: u64::MAX,
-        payer_runs: u64::MAX,
-        unpaid_pages: 0,
-        unpaid_runs: 0,
-        old_kernel: WriterPace::NONE,
-    };
+    pub const UNASKED: Self =
+        Self { payer_pages: u64::MAX, payer_runs: u64::MAX, unpaid_pages: 0, unpaid_runs: 0, wakes_flusher: false };
 }
 
 /// An amount in a policy's own unit, which only the policy understands: pages, or the device's time.
@@ -178,7 +177,7 @@ pub struct Room {
     /// A payer goes on unasked while the charge, with what it is about to dirty, costs no more than this.
     pub unasked_max: Cost,
     /// The cost of dirty pages not in flight above which a writer that dirties more wakes the flusher. [`Cost::MAX`] if
-    /// payers wake it at their decisions.
+    /// payers wake it at their decisions ([`Pace::wakes_flusher`]).
     pub wake_above: Cost,
 }
 
@@ -416,6 +415,12 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// The limits in flight. Called together with [`DevicePolicy::room`], and after it.
     fn flight(&self, _: &View, _: &mut Self::Device) -> Flight {
         Flight::BY_KNOBS
+    }
+
+    /// How many more pages a payer may dirty before a decision about it. Asked before and after it dirties some, if
+    /// [`Needs::paces`] is set. After some, 0 means that the decision is due now.
+    fn allowance_pages(&self, _: &Dirtier, _: &mut Self::Payer, _: &mut Self::Device, _: &mut Self::Shared) -> u64 {
+        u64::MAX
     }
 
     /// The decision about a payer.

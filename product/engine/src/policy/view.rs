@@ -4,7 +4,6 @@
 //! Does not own: taking it (`throttle`), its use (`seam`).
 //! Invariants: plain values, so that a decision can be replayed from a table.
 
-use crate::old_kernels::SharedCounts;
 use crate::platform::Nanos;
 use crate::settings::{KnobId, KnobTable, TableKnob};
 
@@ -63,6 +62,21 @@ pub struct DeviceCounts {
     pub oldest_in_flight: Option<Nanos>,
     /// Payers that wait, for any reason.
     pub payers_waiting: u64,
+}
+
+/// Counts that all devices share, in pages: zeros unless the policy [needs](super::Needs::shared_counters) them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedCounts {
+    /// Free frames.
+    pub free: u64,
+    /// Free frames that ordinary allocations do not get.
+    pub reserve: u64,
+    /// Frames with pages; dirty ones are among them.
+    pub cached: u64,
+    /// Dirty pages, without pages under writeback.
+    pub dirty: u64,
+    /// Pages under writeback.
+    pub writeback: u64,
 }
 
 /// Counts of the payer.
@@ -189,8 +203,9 @@ pub struct View {
     pub payer: PayerCounts,
     /// Knobs.
     pub knobs: KnobValues,
+    /// Counts of all devices together.
+    pub shared: SharedCounts,
     device: DeviceCounts,
-    pub(crate) shared: SharedCounts,
 }
 
 impl View {

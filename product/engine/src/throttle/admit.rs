@@ -1,8 +1,8 @@
 //! Admission: a writer's steps before and after it dirties pages.
 //!
-//! Before, its pages are charged by the device's admission queue. A policy that is asked before
-//! ([`DecisionTiming::Before`]) admits them itself, if the payer has used up its allowance or its device has no room.
-//! After, the dirtied pages go on the payer's account. A kernel's law is asked then (`old_kernels`).
+//! Before, its pages are charged by the device's admission queue. A policy that admits payers (`Needs::admits`) admits
+//! them itself, if the payer has used up its allowance or its device has no room. After, the dirtied pages go on the
+//! payer's account. A policy that paces payers (`Needs::paces`) is asked then, and may make the writer pause.
 //!
 //! Owns: when a payer is decided about, the execution of the decisions.
 //! Does not own: the decisions (`policy`), the queue (`dirty`).
@@ -24,7 +24,7 @@ use crate::devices::file::FileInner;
 use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
 use crate::error::{DeviceError, Error};
 use crate::platform::Platform;
-use crate::policy::{Admission, DecisionTiming, Dirtied, MachineSize, PauseCause, PayerCounts};
+use crate::policy::{Admission, Dirtied, Dirtier, MachineSize, Pause, PauseCause, PayerCounts};
 use crate::units::Pages;
 
 /// The most pages written between two questions to the policy, regardless of its allowance.
@@ -38,7 +38,7 @@ const ASKED_PAGES: u64 = 16;
 const PIECE_PART: u64 = 4;
 
 /// The next step after a decision.
-pub(crate) enum NextStep {
+enum NextStep {
     /// The payer goes on.
     GoesOn,
     /// The payer waits in the queue.
@@ -58,7 +58,7 @@ enum Passed {
 }
 
 pub(crate) struct Throttle<P: Platform> {
-    pub(crate) base: Base<P>,
+    base: Base<P>,
 }
 
 impl<P: Platform> Throttle<P> {
@@ -66,7 +66,7 @@ impl<P: Platform> Throttle<P> {
         Self { base }
     }
 
-    pub(crate) fn machine_size(&self) -> MachineSize {
+    fn machine_size(&self) -> MachineSize {
         MachineSize { memory_pages: self.base.devices.memory_pages(), cpus: self.base.platform.counters().threads() }
     }
 
@@ -78,21 +78,22 @@ impl<P: Platform> Throttle<P> {
         if failing::leave_little_room(&self.base.devices, &file.device) {
             return 1;
         }
-        let pages = match policy.needs().decision_timing {
-            DecisionTiming::Never => part,
-            DecisionTiming::Before => {
-                let unasked = file.device.admission().unasked_pages().0;
-                let asked = || account.allowance_pages(policy, self.machine_size()).max(ASKED_PAGES);
-                part.min(if unasked >= PIECE_PAGES_MAX { unasked } else { asked() })
-            }
-            DecisionTiming::After => part.min(self.allowance_after(payer)),
+        let needs = policy.needs();
+        let pages = if needs.admits {
+            let unasked = file.device.admission().unasked_pages().0;
+            let asked = || account.allowance_pages(policy, self.machine_size()).max(ASKED_PAGES);
+            part.min(if unasked >= PIECE_PAGES_MAX { unasked } else { asked() })
+        } else if needs.paces {
+            part.min(self.paced_pages(payer, 0))
+        } else {
+            part
         };
         pages.clamp(1, PIECE_PAGES_MAX)
     }
 
     /// The payer for a call's writes.
     pub(crate) fn paying<'a>(&self, file: &'a Arc<FileInner>, client: Option<&'a Client>) -> PayingCall<'a> {
-        PayingCall::new(file, client, self.base.devices.policy.needs().decision_timing == DecisionTiming::Before)
+        PayingCall::new(file, client, self.base.devices.policy.needs().admits)
     }
 
     /// Charges pages of the file that the writer is about to dirty.
@@ -101,7 +102,7 @@ impl<P: Platform> Throttle<P> {
     /// If it would have to wait for a device, or a file, that keeps failing.
     pub(crate) async fn charge(&self, payer: &PayingCall<'_>, wanted: Range<u64>) -> Result<Charge, Error> {
         let (file, pages) = (payer.file, wanted.end - wanted.start);
-        if self.base.devices.policy.needs().decision_timing == DecisionTiming::Before {
+        if self.base.devices.policy.needs().admits {
             self.admit(payer, pages).await?;
             if payer.account().nobody_waits() && file.device.admission().try_take_unasked(Pages(pages)) {
                 return Ok(Charge::unasked(&file.device, pages));
@@ -151,17 +152,25 @@ impl<P: Platform> Throttle<P> {
     /// As [`Throttle::charge`].
     pub(crate) async fn balance(&self, payer: &PayingCall<'_>, dirtied: &Dirtied) -> Result<(), Error> {
         let policy = &self.base.devices.policy;
-        match policy.needs().decision_timing {
-            DecisionTiming::Never => {}
-            DecisionTiming::Before => {
-                if dirtied.pages > 0 {
-                    payer.account().owes(policy, self.machine_size(), dirtied);
-                    payer.dirtied(dirtied.pages);
-                }
-            }
-            DecisionTiming::After => self.balance_after(payer, dirtied).await?,
+        let needs = policy.needs();
+        if dirtied.pages == 0 {
+            return Ok(());
+        }
+        if needs.admits {
+            payer.account().owes(policy, self.machine_size(), dirtied);
+            payer.dirtied(dirtied.pages);
+        } else if needs.paces && self.paced_pages(payer, dirtied.pages) == 0 {
+            self.ask(payer, 0..0).await?;
         }
         Ok(())
+    }
+
+    /// How many more pages the payer may dirty under a policy that paces, once it has dirtied `pages`.
+    fn paced_pages(&self, payer: &PayingCall<'_>, pages: u64) -> u64 {
+        let machine = self.machine_size();
+        let MachineSize { memory_pages, cpus } = machine;
+        let dirtier = Dirtier { pages, cpu: self.base.local().number(), cpus, memory_pages };
+        payer.account().paced_pages(&self.base.devices.policy, machine, &payer.file.device.memory, &dirtier)
     }
 
     /// Waits while the file has too much that cannot be written, or a write that does not end.
@@ -238,7 +247,7 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// Asks about the payer, which wants to dirty these pages, until it may go on or has to queue.
-    pub(crate) async fn ask(&self, payer: &PayingCall<'_>, wanted: Range<u64>) -> Result<NextStep, Error> {
+    async fn ask(&self, payer: &PayingCall<'_>, wanted: Range<u64>) -> Result<NextStep, Error> {
         let file = payer.file;
         self.base.local().count(Counter::BalanceCalls, 1);
         let (wanted, wanted_at) = (wanted.end - wanted.start, wanted.start);
@@ -264,20 +273,22 @@ impl<P: Platform> Throttle<P> {
             Admission::Enter => NextStep::GoesOn,
             Admission::Wait => NextStep::Queues,
             Admission::Pause(pause) => {
-                self.assert_pause(pause.ns);
-                let noted = payer.pauses(&self.base, pause.cause, pause.ns);
-                self.base.sleep_until(noted.began.after(pause.ns)).await;
+                self.pause(payer, pause).await;
                 NextStep::AskAgain
             }
-            Admission::OldKernel(pause) => self.pause_after(payer, pause).await,
+            Admission::EnterAfter(pause) => {
+                self.pause(payer, pause).await;
+                NextStep::GoesOn
+            }
         }
     }
 
-    /// A pause is never longer than the policy said.
-    pub(crate) fn assert_pause(&self, ns: u64) {
+    async fn pause(&self, payer: &PayingCall<'_>, pause: Pause) {
         let policy = &self.base.devices.policy;
         let (name, max) = (policy.name(), policy.pause_ns_max());
-        assert!(ns <= max, "{name} asks for a pause of {ns} ns, and its longest is of {max}");
+        assert!(pause.ns <= max, "{name} asks for a pause of {} ns, and its longest is of {max}", pause.ns);
+        let noted = payer.pauses(&self.base, pause.cause, pause.ns);
+        self.base.sleep_until(noted.began.after(pause.ns)).await;
     }
 
     /// Takes a snapshot and has the policy decide. Not inlined: a test counts its instructions.
@@ -285,11 +296,11 @@ impl<P: Platform> Throttle<P> {
     fn ask_about(&self, payer: &PayingCall<'_>, so_far: &PayerCounts) -> Admission {
         let (device, policy) = (&payer.file.device, &self.base.devices.policy);
         let mut view = self.base.devices.view_to_ask(device, self.base.moment());
-        let memory = (&device.memory, self.pace_before(device));
-        let (admission, pace) = payer.account().ask(policy, self.machine_size(), memory, &mut view, so_far);
+        let memory = &device.memory;
+        let (admission, wakes_flusher) = payer.account().ask(policy, self.machine_size(), memory, &mut view, so_far);
         self.base.local().count(Counter::BalancePasses, 1);
-        if policy.needs().decision_timing == DecisionTiming::After {
-            self.obey(device, pace.old_kernel, &view);
+        if wakes_flusher {
+            device.flusher().raise();
         }
         admission
     }

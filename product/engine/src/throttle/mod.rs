@@ -8,5 +8,5 @@
 mod admit;
 mod pause;
 
-pub(crate) use admit::{NextStep, Throttle};
+pub(crate) use admit::Throttle;
 pub(crate) use pause::PayingCall;

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::Policies;
 use afflux_engine::counters::Counter;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DecisionTiming, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause,
-    Prices, Room, View,
+    Admission, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room,
+    View,
 };
 use afflux_simulator::DiskOptions;
 
@@ -52,8 +52,7 @@ impl DevicePolicy for DeviceTime {
     }
 
     fn needs(&self) -> Needs {
-        let decision_timing = DecisionTiming::Before;
-        Needs { decision_timing, memory_guard: true, reads: true, ends_together: true, ..Needs::NONE }
+        Needs { admits: true, memory_guard: true, reads: true, ends_together: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {

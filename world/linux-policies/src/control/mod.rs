@@ -31,9 +31,9 @@ mod position;
 mod rate;
 
 use afflux_engine::Nanos;
-use afflux_engine::old_kernels::{AfterPause, Global, WriterPace, WriterPause};
 use afflux_engine::policy::{
-    Admission, Completed, DevicePolicy, DirtyFiles, LimitPages, Memory, Needs, Next, Pace, PauseCause, Room, Turn, View,
+    Admission, Completed, DevicePolicy, Dirtier, DirtyFiles, LimitPages, Memory, Needs, Next, Pace, Pause, PauseCause,
+    Room, Turn, View,
 };
 
 use self::bandwidth::Bandwidth;
@@ -50,6 +50,8 @@ use crate::proportions::flexible;
 
 /// Pages of a new writer until its first check.
 const TASK_PAGES: u64 = 32;
+/// Pages of a writer between checks while its device is over its limit: 32 KiB.
+const EXCEEDED_PAGES: u64 = 8;
 /// 100 % in the unit of shares.
 const ALL: u64 = 1_000_000;
 
@@ -86,10 +88,20 @@ pub(crate) struct Control {
 }
 
 /// The memory of a writer, in ticks and pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     /// The planned end of its last pause; 0 before the first.
     paused_when: u64,
+    /// Pages dirtied since a check that settled them (`nr_dirtied`).
+    dirtied: u64,
+    /// Pages until the next check (`nr_dirtied_pause`).
+    allowance: u64,
+}
+
+impl Default for Task {
+    fn default() -> Self {
+        Self { paused_when: 0, dirtied: 0, allowance: TASK_PAGES }
+    }
 }
 
 /// The memory of a device.
@@ -122,6 +134,27 @@ pub(crate) struct Shared {
     completions: flexible::Global,
     /// The unended pages of all devices. They are part of the kernel's NR_WRITEBACK.
     unended: u64,
+    /// Pages that the writers of a CPU may dirty together until one of them checks (`ratelimit_pages`), once known.
+    cpu_pages: Option<u64>,
+    /// Pages dirtied on each CPU since the last check there (`bdp_ratelimits`).
+    cpus: Vec<u64>,
+}
+
+impl Shared {
+    /// Writers of a CPU dirty more pages; returns how many they have dirtied since the last check there.
+    fn dirties(&mut self, writer: &Dirtier) -> &mut u64 {
+        let cpu = writer.cpu as usize;
+        if self.cpus.len() <= cpu {
+            self.cpus.resize(cpu + 1, 0);
+        }
+        self.cpus[cpu] += writer.pages;
+        &mut self.cpus[cpu]
+    }
+}
+
+/// Pages that the writers of a CPU may dirty together, of so many pages for all CPUs.
+fn cpu_pages(pages: u64, cpus: u64) -> u64 {
+    (pages / (32 * cpus.max(1))).max(16)
 }
 
 /// The counts for a decision.
@@ -135,13 +168,9 @@ struct Now {
 }
 
 impl Control {
-    /// Reads the shared counters: three for the limits; two more, in 3.6 three.
     fn now(&self, view: &View, shared: &Shared) -> Now {
-        let mut reclaimable = view.read(Global::Dirty);
-        if self.era == Era::V3_6 {
-            reclaimable += view.read(Global::Unstable);
-        }
-        let dirty = reclaimable + view.read(Global::Writeback) + shared.unended;
+        let reclaimable = view.shared.dirty;
+        let dirty = reclaimable + view.shared.writeback + shared.unended;
         Now { ticks: self.ticks.at(view.now), limits: self.limits_now(view), reclaimable, dirty }
     }
 
@@ -308,17 +337,17 @@ impl Control {
 
     fn start_background_if_over(&self, view: &View, now: &Now, device: &Device, pace: &mut Pace) {
         if !view.device().flushing && (now.reclaimable > now.limits.background || self.over_time(view, device)) {
-            pace.old_kernel.start_background = true;
+            pace.wakes_flusher = true;
         }
     }
 }
 
 /// The writer's pause by its account at the task's rate. `None` if it is below the shortest pause; it is then carried
 /// on.
-fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -> Option<u64> {
+fn sleep(now: u64, task: &mut Task, plan: &Plan) -> Option<u64> {
     let Plan { hz, task_rate, max_pause, min_pause, poll_pages } = *plan;
     let mut now = now;
-    let pause = if let Some(period) = (hz * view.payer.dirtied).checked_div(task_rate) {
+    let pause = if let Some(period) = (hz * task.dirtied).checked_div(task_rate) {
         let mut pause = period as i64;
         if task.paused_when > 0 {
             pause -= now as i64 - task.paused_when as i64;
@@ -327,12 +356,12 @@ fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -
             // Credit is carried on, but at most a second of it.
             if pause < -(hz as i64) {
                 task.paused_when = now;
-                pace.unpaid_pages = 0;
+                task.dirtied = 0;
             } else if period > 0 {
                 task.paused_when += period;
-                pace.unpaid_pages = 0;
-            } else if pace.payer_pages <= view.payer.dirtied {
-                pace.payer_pages += view.payer.dirtied;
+                task.dirtied = 0;
+            } else if task.allowance <= task.dirtied {
+                task.allowance += task.dirtied;
             }
             return None;
         }
@@ -345,8 +374,8 @@ fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -
         max_pause
     };
     task.paused_when = now + pause;
-    pace.unpaid_pages = 0;
-    pace.payer_pages = poll_pages.max(1);
+    task.dirtied = 0;
+    task.allowance = poll_pages.max(1);
     Some(pause)
 }
 
@@ -415,10 +444,23 @@ impl DevicePolicy for Control {
         self.ticks.ns(if self.era == Era::V6_1 { ticks + 1 } else { ticks })
     }
 
-    fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
-        let cpu_pages = (memory_pages / (32 * cpus.max(1))).max(16);
-        let old_kernel = WriterPace { cpu_pages, ..WriterPace::NONE };
-        Pace { payer_pages: TASK_PAGES, old_kernel, ..Pace::UNASKED }
+    fn start(&self, _: u64, _: u64) -> Pace {
+        Pace::UNASKED
+    }
+
+    /// A writer checks once it has dirtied its allowance, or once the writers of its CPU together have dirtied theirs
+    /// (`balance_dirty_pages_ratelimited`).
+    fn allowance_pages(&self, writer: &Dirtier, task: &mut Task, device: &mut Device, shared: &mut Shared) -> u64 {
+        let of_cpu = *shared.cpu_pages.get_or_insert_with(|| cpu_pages(writer.memory_pages, writer.cpus));
+        let allowance = if device.dirty_exceeded { task.allowance.min(EXCEEDED_PAGES) } else { task.allowance };
+        task.dirtied += writer.pages;
+        let on_cpu = shared.dirties(writer);
+        let is_due = writer.pages > 0 && (task.dirtied >= allowance || *on_cpu >= of_cpu);
+        if is_due {
+            *on_cpu = 0;
+            return 0;
+        }
+        allowance.saturating_sub(task.dirtied).min(of_cpu)
     }
 
     fn room(&self, _: &View, _: &mut Device) -> Room {
@@ -430,11 +472,10 @@ impl DevicePolicy for Control {
         self.update_late(view, device);
         let (now, hz) = (self.now(view, shared), self.ticks.a_second());
         let limits = now.limits;
-        pace.old_kernel.cpu_pages = (limits.dirty / (32 * view.cpus.max(1))).max(16);
+        shared.cpu_pages = Some(cpu_pages(limits.dirty, view.cpus));
         let strict = self.strict(view);
-        // The counters are read in the kernel's order; those of the device only if they are needed.
         let unended = device.unended;
-        let device_dirty = |view: &View| view.device_reclaimable() + view.device_writeback() + unended;
+        let device_dirty = |view: &View| view.device().reclaimable + view.device().writeback + unended;
         let mut of_device = None;
         let (dirty, thresh, freerun) = if strict {
             let share = self.share(view, limits.dirty, limits, device, shared);
@@ -444,27 +485,25 @@ impl DevicePolicy for Control {
             (now.dirty, limits.dirty, limits.freerun())
         };
         self.start_background_if_over(view, &now, device, pace);
-        pace.old_kernel.start_background |= dirty > freerun && !view.device().flushing;
-        device.woken |= pace.old_kernel.start_background;
+        pace.wakes_flusher |= dirty > freerun && !view.device().flushing;
+        device.woken |= pace.wakes_flusher;
         if dirty <= freerun {
             task.paused_when = now.ticks;
-            pace.unpaid_pages = 0;
-            pace.payer_pages = pauses::poll_pages(dirty, thresh);
-            pace.old_kernel.dirty_exceeded = false;
+            task.dirtied = 0;
+            task.allowance = pauses::poll_pages(dirty, thresh);
             device.dirty_exceeded = false;
             return Admission::Enter;
         }
         let device_dirty = of_device.unwrap_or_else(|| device_dirty(view));
         let position = self.position(view, &now, device_dirty, device, shared);
         device.dirty_exceeded = device_dirty > position.share && (now.dirty > limits.dirty || strict);
-        pace.old_kernel.dirty_exceeded = device.dirty_exceeded;
         self.update(&now, view, Some(&position), device, shared);
         let task_rate = (device.rate.limit * position.factor()) >> 10;
         let max_pause = pauses::max_pause(hz, device.bandwidth.average, device_dirty);
         let (min_pause, poll_pages) =
             pauses::min_pause(hz, device.bandwidth.average, device.rate.limit, task_rate, max_pause);
         let plan = Plan { hz, task_rate, max_pause, min_pause, poll_pages };
-        let Some(pause) = sleep(view, now.ticks, task, pace, &plan) else {
+        let Some(pause) = sleep(now.ticks, task, &plan) else {
             return Admission::Enter;
         };
         let cause = match (task_rate, strict) {
@@ -475,9 +514,8 @@ impl DevicePolicy for Control {
         // So few pages of a device may be an error of its counters.
         let counter_error = view.cpus * 8 * (1 + u64::from(log2(view.cpus)));
         let enough = task_rate > 0 || device_dirty <= counter_error;
-        let then = if enough { AfterPause::Return } else { AfterPause::Decide };
-        let ns = self.sleep_ns(view, pause.max(1));
-        Admission::OldKernel(WriterPause { ns, cause, then })
+        let pause = Pause { ns: self.sleep_ns(view, pause.max(1)), cause };
+        if enough { Admission::EnterAfter(pause) } else { Admission::Pause(pause) }
     }
 
     fn completed(&self, view: &View, done: &Completed, device: &mut Device, shared: &mut Shared) {

@@ -1,6 +1,5 @@
 use afflux_engine::Nanos;
-use afflux_engine::old_kernels::{GlobalCounts, Reads};
-use afflux_engine::policy::{DeviceCounts, KnobValues, PayerCounts, PolicyKnobs};
+use afflux_engine::policy::{DeviceCounts, KnobValues, PayerCounts, PolicyKnobs, SharedCounts};
 
 use super::*;
 use crate::knobs::KNOBS;
@@ -9,8 +8,8 @@ const MS: u64 = Nanos::MILLISECOND;
 
 /// A machine whose limits are exactly 200,000 and 100,000 pages.
 fn view(ms: u64, dirty: u64, device: DeviceCounts, dirtied: u64) -> View {
-    let global = GlobalCounts { inactive_file: 1_000_000, dirty, ..GlobalCounts::default() };
-    let mut view = View::new(Nanos(ms * MS), device).with_shared(global);
+    let mut view = View::new(Nanos(ms * MS), device);
+    view.shared = SharedCounts { cached: 1_000_000, dirty, ..SharedCounts::default() };
     view.knobs = KnobValues {
         dirty_bytes: 200_000 * 4096,
         background_bytes: 100_000 * 4096,
@@ -38,8 +37,8 @@ impl Kept {
     }
 
     fn decide(&mut self, view: &View) -> Admission {
-        self.pace.unpaid_pages = view.payer.dirtied;
-        self.pace.old_kernel.start_background = false;
+        self.task.dirtied = view.payer.dirtied;
+        self.pace.wakes_flusher = false;
         let Self { law, task, device, shared, pace } = self;
         law.admit(view, Memory { payer: task, device, shared, pace })
     }
@@ -53,14 +52,13 @@ impl Kept {
 }
 
 #[test]
-fn up_to_the_ceiling_nobody_waits_and_few_counters_are_read() {
-    for (era, reads) in [(Era::V6_1, (5, 2)), (Era::V3_6, (6, 3))] {
+fn up_to_the_ceiling_nobody_waits() {
+    for era in [Era::V6_1, Era::V3_6] {
         for (dirty, pages) in [(0, 256), (100_000, 256)] {
             let mut kept = Kept::new(era);
             let view = view(1000, dirty, DeviceCounts::default(), 32);
             assert_eq!(kept.decide(&view), Admission::Enter);
-            assert_eq!(view.reads(), Reads { global: reads.0, dirty: reads.1, device: 0 });
-            assert_eq!((kept.pace.payer_pages, kept.pace.unpaid_pages, kept.task.paused_when), (pages, 0, 1000));
+            assert_eq!(kept.task, Task { paused_when: 1000, dirtied: 0, allowance: pages });
         }
     }
 }
@@ -70,7 +68,7 @@ fn background_writeback_is_asked_for_above_its_threshold() {
     for (dirty, flushing, asked) in [(100_000, false, false), (100_001, false, true), (100_001, true, false)] {
         let mut kept = Kept::new(Era::V6_1);
         kept.decide(&view(1000, dirty, DeviceCounts { flushing, ..DeviceCounts::default() }, 32));
-        assert_eq!(kept.pace.old_kernel.start_background, asked, "{dirty} {flushing}");
+        assert_eq!(kept.pace.wakes_flusher, asked, "{dirty} {flushing}");
     }
 }
 
@@ -80,12 +78,12 @@ fn a_throttled_writer_sleeps_once_for_its_pages() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
     let decision = kept.decide(&view(100, 175_000, device, 256));
-    let pause = WriterPause { ns: 11 * MS, cause: PauseCause::Rate, then: AfterPause::Return };
-    assert_eq!(decision, Admission::OldKernel(pause));
-    assert_eq!((kept.task.paused_when, kept.pace.unpaid_pages), (110, 0));
+    let pause = Pause { ns: 11 * MS, cause: PauseCause::Rate };
+    assert_eq!(decision, Admission::EnterAfter(pause));
+    assert_eq!((kept.task.paused_when, kept.task.dirtied), (110, 0));
     // The writer came back 4 ms after the pause. They count as sleep, and 6 ms are left, the shortest pause.
     let decision = kept.decide(&view(114, 175_000, device, 256));
-    assert_eq!(decision, Admission::OldKernel(WriterPause { ns: 7 * MS, ..pause }));
+    assert_eq!(decision, Admission::EnterAfter(Pause { ns: 7 * MS, ..pause }));
     // After 7 ms, 3 are left. They are not worth a sleep, and are carried on as debt.
     let decision = kept.decide(&view(127, 175_000, device, 256));
     assert_eq!((decision, kept.task.paused_when), (Admission::Enter, 130));
@@ -110,7 +108,7 @@ fn pauses_are_whole_ticks() {
         let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
         let mut view = view(0, 175_000, device, 270);
         view.now = Nanos(at_us * 1000);
-        let Admission::OldKernel(pause) = kept.decide(&view) else { panic!("it waits") };
+        let Admission::EnterAfter(pause) = kept.decide(&view) else { panic!("it waits") };
         assert_eq!((pause.ns, kept.task.paused_when), (pause_us * 1000, ends), "{era:?}, {hz} ticks a second");
     }
 }
@@ -169,7 +167,7 @@ fn in_6_1_the_last_write_in_flight_counts_200_ms_later() {
 fn debt_is_bounded_by_the_longest_pause() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
-    let Admission::OldKernel(pause) = kept.decide(&view(100, 175_000, device, 25_600)) else { panic!("it waits") };
+    let Admission::EnterAfter(pause) = kept.decide(&view(100, 175_000, device, 25_600)) else { panic!("it waits") };
     assert_eq!(pause.ns, 201 * MS);
     assert_eq!(kept.task.paused_when, 100 + 200 + 200, "of the second one longest pause is carried on");
 }
@@ -178,12 +176,11 @@ fn debt_is_bounded_by_the_longest_pause() {
 fn at_the_hard_limit_a_writer_waits_until_it_falls() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 200_000, ..DeviceCounts::default() };
-    let Admission::OldKernel(pause) = kept.decide(&view(100, 200_000, device, 32)) else { panic!("it waits") };
-    assert_eq!((pause.then, pause.cause, pause.ns), (AfterPause::Decide, PauseCause::GlobalLimit, 201 * MS));
+    let Admission::Pause(pause) = kept.decide(&view(100, 200_000, device, 32)) else { panic!("it waits") };
+    assert_eq!((pause.cause, pause.ns), (PauseCause::GlobalLimit, 201 * MS));
     // So few pages of the device may be an error of the counters: one sleep is enough.
     let device = DeviceCounts { reclaimable: 8, ..DeviceCounts::default() };
-    let Admission::OldKernel(pause) = kept.decide(&view(400, 200_000, device, 32)) else { panic!("it waits") };
-    assert_eq!(pause.then, AfterPause::Return);
+    assert!(matches!(kept.decide(&view(400, 200_000, device, 32)), Admission::EnterAfter(_)));
 }
 
 #[test]
@@ -196,7 +193,7 @@ fn a_device_is_over_with_more_than_its_share_and_all_over_the_limit() {
         let mut other = flexible::Local::default();
         kept.shared.completions.add(&mut other, 999, flexible::WHOLE, Nanos(0));
         kept.decide(&view(100, dirty, DeviceCounts { reclaimable, ..DeviceCounts::default() }, 32));
-        assert_eq!(kept.pace.old_kernel.dirty_exceeded, exceeded, "{dirty} {reclaimable}");
+        assert_eq!(kept.device.dirty_exceeded, exceeded, "{dirty} {reclaimable}");
     }
 }
 
@@ -248,11 +245,11 @@ fn a_strict_limit_throttles_below_the_global_one() {
     let device = DeviceCounts { reclaimable: 1900, ..DeviceCounts::default() };
     let mut strict = view(100, 1900, device, 100);
     strict.knobs.own = strict.knobs.own.with(KernelKnob::StrictLimit, 1).with(KernelKnob::MaxRatio, 1);
-    assert!(matches!(kept.decide(&strict), Admission::OldKernel(WriterPause { cause: PauseCause::Rate, .. })));
+    assert!(matches!(kept.decide(&strict), Admission::EnterAfter(Pause { cause: PauseCause::Rate, .. })));
     let mut over = view(400, 2000, DeviceCounts { reclaimable: 2000, ..DeviceCounts::default() }, 32);
     over.knobs = strict.knobs;
-    let Admission::OldKernel(pause) = kept.decide(&over) else { panic!("it waits") };
-    assert_eq!((pause.cause, pause.then), (PauseCause::StrictLimit, AfterPause::Decide));
+    let Admission::Pause(pause) = kept.decide(&over) else { panic!("it waits") };
+    assert_eq!(pause.cause, PauseCause::StrictLimit);
     let mut old = Kept::owning(Era::V3_6);
     assert_eq!(old.decide(&strict), Admission::Enter, "3.6 has none");
 }
@@ -272,7 +269,7 @@ fn background_by_time_by_table() {
             let Kept { law, device, shared, .. } = &mut kept;
             assert_eq!(law.over_background(&view, device, shared), over, "{average} {centisecs} {reclaimable}");
             kept.decide(&view);
-            assert_eq!(kept.pace.old_kernel.start_background, over, "a writer below the ceiling asks for it too");
+            assert_eq!(kept.pace.wakes_flusher, over, "a writer below the ceiling asks for it too");
             let Kept { device, shared, .. } = &mut kept;
             assert!(
                 !Control { era: Era::V6_1, learns: Learns::Slices, ticks: TickRate::DEFAULT }
@@ -384,4 +381,22 @@ fn the_machines_dirty_pages_have_the_unended_ones_of_all_devices() {
     assert_eq!(law.now(&writes(0, 500, 100), &shared).dirty, 952 + 500);
     law.completed(&writes(0, 3100, 0), &done, &mut device, &mut shared);
     assert_eq!(law.now(&writes(0, 500, 100), &shared).dirty, 500);
+}
+
+/// The allowance of a task is 32 pages at first, that of a CPU a 32nd of a CPU's part of the memory.
+#[test]
+fn a_writer_checks_when_its_pages_or_those_of_its_cpu_are_used_up() {
+    let mut kept = Kept::new(Era::V6_1);
+    let mut others = Task::default();
+    let writer = Dirtier { pages: 20, cpu: 1, cpus: 2, memory_pages: 2560 };
+    let Kept { law, task, device, shared, .. } = &mut kept;
+    assert_eq!(law.allowance_pages(&Dirtier { pages: 0, ..writer }, task, device, shared), 32, "before it begins");
+    assert_eq!(law.allowance_pages(&writer, task, device, shared), 12);
+    assert_eq!(law.allowance_pages(&writer, &mut others, device, shared), 0, "40 pages on a CPU with 40 of 2,560");
+    assert_eq!(law.allowance_pages(&Dirtier { pages: 11, cpu: 0, ..writer }, task, device, shared), 1);
+    assert_eq!(law.allowance_pages(&Dirtier { pages: 1, cpu: 0, ..writer }, task, device, shared), 0);
+    device.dirty_exceeded = true;
+    let mut new = Task::default();
+    assert_eq!(law.allowance_pages(&Dirtier { pages: 7, ..writer }, &mut new, device, shared), 1, "8 while it is over");
+    assert_eq!(law.allowance_pages(&Dirtier { pages: 1, ..writer }, &mut new, device, shared), 0);
 }

@@ -1,6 +1,5 @@
 use afflux_engine::Nanos;
-use afflux_engine::old_kernels::{GlobalCounts, Reads};
-use afflux_engine::policy::DeviceCounts;
+use afflux_engine::policy::{DeviceCounts, SharedCounts};
 
 use super::*;
 
@@ -29,12 +28,10 @@ fn linux_3_6_by_table() {
 }
 
 #[test]
-fn dirtyable_memory_and_what_it_costs_to_know() {
-    let counts =
-        GlobalCounts { free: 1000, reserve: 300, active_file: 400, inactive_file: 500, ..GlobalCounts::default() };
-    let view = View::new(Nanos(0), DeviceCounts::default()).with_shared(counts);
+fn dirtyable_memory() {
+    let mut view = View::new(Nanos(0), DeviceCounts::default());
+    view.shared = SharedCounts { free: 1000, reserve: 300, cached: 900, ..SharedCounts::default() };
     assert_eq!(dirtyable_modern(&view), 1601);
-    assert_eq!(view.reads(), Reads { global: 3, dirty: 0, device: 0 });
-    let view = View::new(Nanos(0), DeviceCounts::default()).with_shared(GlobalCounts { free: 100, ..counts });
+    view.shared.free = 100;
     assert_eq!(dirtyable_modern(&view), 901, "the reserve may be more than what is free");
 }

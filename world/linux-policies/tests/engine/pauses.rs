@@ -3,8 +3,9 @@
 use std::any::Any;
 
 use afflux_engine::Nanos;
-use afflux_engine::old_kernels::{AfterPause, GlobalCounts};
-use afflux_engine::policy::{Admission, AnyPolicy, DeviceCounts, KnobValues, PayerCounts, PolicyKnobs, View};
+use afflux_engine::policy::{
+    Admission, AnyPolicy, DeviceCounts, Dirtier, KnobValues, PayerCounts, PolicyKnobs, SharedCounts, View,
+};
 use afflux_linux_policies::{KNOBS, KernelKnob, NAMES, policy};
 use afflux_simulator::Random;
 
@@ -25,8 +26,8 @@ fn view(random: &mut Random, now_ms: u64) -> View {
     let (of_others, bandwidth) = (random.below(25_000), random.below(50_000));
     let device = DeviceCounts { reclaimable, writeback, bandwidth, ..DeviceCounts::default() };
     let dirty = reclaimable + of_others;
-    let global = GlobalCounts { inactive_file: 100_000, dirty, writeback, ..GlobalCounts::default() };
-    let mut view = View::new(Nanos(now_ms * MILLISECOND), device).with_shared(global);
+    let mut view = View::new(Nanos(now_ms * MILLISECOND), device);
+    view.shared = SharedCounts { cached: 100_000, dirty, writeback, ..SharedCounts::default() };
     (view.cpus, view.memory_pages) = (random.between(1, 4), 100_000);
     view.knobs = KnobValues {
         dirty_bytes: 20_000 * 4096,
@@ -48,13 +49,13 @@ fn call(
     let mut decisions = Vec::new();
     for _ in 0..20 {
         let view = views();
-        pace.unpaid_pages = view.payer.dirtied;
         let [task, device, shared] = memory;
+        let dirtier = Dirtier { pages: view.payer.dirtied, cpu: 0, cpus: view.cpus, memory_pages: view.memory_pages };
+        law.allowance_pages(&dirtier, &mut **task, &mut **device, &mut **shared);
         let decision = law.admit(&view, &mut **task, &mut **device, &mut **shared, &mut pace);
         decisions.push((view, decision));
         match decision {
-            Admission::Enter => break,
-            Admission::OldKernel(pause) if pause.then == AfterPause::Return => break,
+            Admission::Enter | Admission::EnterAfter(_) => break,
             _ => {}
         }
     }
@@ -72,7 +73,7 @@ fn no_pause_is_longer_than_the_kernels_longest_whatever_the_machine_is_like() {
         for _ in 0..2_000 {
             now_ms += random.below(400);
             for (view, decision) in call(&*law, &mut memory, &mut || view(&mut random, now_ms)) {
-                if let Admission::OldKernel(pause) = decision {
+                if let Admission::EnterAfter(pause) | Admission::Pause(pause) = decision {
                     assert!(pause.ns <= longest, "{name}: {pause:?} from {view:?}");
                     seen = seen.max(pause.ns);
                 }
@@ -90,8 +91,8 @@ fn since_position_control_a_device_with_little_dirty_has_short_pauses() {
             // Before the first update of the estimates: a bandwidth of 25,600 pages/s.
             let mut memory = [law.new_payer(), law.new_device(&Default::default()), law.new_shared()];
             for (view, decision) in call(&*law, &mut memory, &mut || view(&mut random, 100)) {
-                let Admission::OldKernel(pause) = decision else { continue };
-                let device_dirty = view.device_reclaimable() + view.device_writeback();
+                let (Admission::EnterAfter(pause) | Admission::Pause(pause)) = decision else { continue };
+                let device_dirty = view.device().reclaimable + view.device().writeback;
                 // max_pause by hand: pow2ceil(1 + HZ / 8) is 128, 25,600 / 128 is 200.
                 let most = (device_dirty / (1 + 200) + 1).min(200) + longest_ms(name) - 200;
                 assert!(pause.ns <= most * MILLISECOND, "{name}: {pause:?} with {device_dirty} pages");

@@ -8,10 +8,8 @@
 //! Invariants: each writer passes the limit by at most one write.
 
 use afflux_engine::Nanos;
-use afflux_engine::old_kernels::Global;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DecisionTiming, DevicePolicy, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room,
-    View,
+    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room, View,
 };
 
 /// Pages of 64 MiB.
@@ -33,7 +31,7 @@ impl DevicePolicy for HardLimit {
     }
 
     fn needs(&self) -> Needs {
-        Needs { decision_timing: DecisionTiming::Before, shared_counters: true, memory_guard: true, ..Needs::NONE }
+        Needs { admits: true, shared_counters: true, memory_guard: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {
@@ -50,7 +48,7 @@ impl DevicePolicy for HardLimit {
 
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
         (memory.pace.unpaid_pages, memory.pace.unpaid_runs) = (0, 0);
-        if view.read(Global::Dirty) + view.read(Global::Writeback) < LIMIT_PAGES {
+        if view.shared.dirty + view.shared.writeback < LIMIT_PAGES {
             return Admission::Enter;
         }
         Admission::Pause(Pause { ns: LOOK_NS, cause: PauseCause::GlobalLimit })

@@ -15,10 +15,8 @@
 //! Invariants: a pause ends; each writer passes the limit by at most one transaction.
 
 use afflux_engine::Nanos;
-use afflux_engine::old_kernels::Global;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DecisionTiming, DevicePolicy, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room,
-    View,
+    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room, View,
 };
 
 /// Pages of 410 MiB.
@@ -55,7 +53,7 @@ impl DevicePolicy for ZfsLike {
     }
 
     fn needs(&self) -> Needs {
-        Needs { decision_timing: DecisionTiming::Before, shared_counters: true, memory_guard: true, ..Needs::NONE }
+        Needs { admits: true, shared_counters: true, memory_guard: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {
@@ -72,7 +70,7 @@ impl DevicePolicy for ZfsLike {
 
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
         (memory.pace.unpaid_pages, memory.pace.unpaid_runs) = (0, 0);
-        let dirty = view.read(Global::Dirty) + view.read(Global::Writeback);
+        let dirty = view.shared.dirty + view.shared.writeback;
         let pause = |ns| Admission::Pause(Pause { ns, cause: PauseCause::GlobalLimit });
         // A writer that was delayed enters.
         if std::mem::take(memory.payer) {

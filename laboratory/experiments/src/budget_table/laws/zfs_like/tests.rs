@@ -1,12 +1,13 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use afflux_engine::old_kernels::GlobalCounts;
-use afflux_engine::policy::DeviceCounts;
+use afflux_engine::policy::{DeviceCounts, SharedCounts};
 
 use super::*;
 
 fn view(now_ns: u64, dirty: u64) -> View {
-    View::new(Nanos(now_ns), DeviceCounts::default()).with_shared(GlobalCounts { dirty, ..GlobalCounts::default() })
+    let mut view = View::new(Nanos(now_ns), DeviceCounts::default());
+    view.shared = SharedCounts { dirty, ..SharedCounts::default() };
+    view
 }
 
 fn asked(now_ns: u64, dirty: u64, last_ns: &mut u64) -> Admission {
