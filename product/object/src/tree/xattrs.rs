@@ -22,8 +22,18 @@ use crate::seams::{Change, Durability, Records};
 /// Most bytes of an object's names, each with a zero behind it: Linux lists no more.
 const NAMES_BYTES_MAX: usize = 65_536;
 
-/// Refuses a name of no namespace that a volume has, and an object or a user that may not have it.
+/// The names of a volume's namespaces begin with these. Nothing is called by one of them alone.
+const NAMESPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
+const NO_NAME: VolumeError = VolumeError::Invalid { what: "a namespace without a name behind it" };
+
+/// Refuses a name that no attribute of a volume has, and an object or a user that may not have it. Linux looks at the rights
+/// before it looks for a name behind the namespace.
 fn check(view: &View, user: User<'_>, name: &[u8], wanted: u8) -> Result<(), VolumeError> {
+    check_rights(view, user, name, wanted)?;
+    if NAMESPACES.contains(&name) { Err(NO_NAME) } else { Ok(()) }
+}
+
+fn check_rights(view: &View, user: User<'_>, name: &[u8], wanted: u8) -> Result<(), VolumeError> {
     let (owned, is_root) = (view.current().owned(), permission::is_root(user));
     if name.starts_with(b"user.") {
         if !matches!(owned.kind, Kind::Regular | Kind::Directory) {

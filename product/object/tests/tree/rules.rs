@@ -210,6 +210,24 @@ fn a_new_owner_or_group_takes_the_capabilities_of_a_program_and_nothing_else() {
 }
 
 #[test]
+fn a_namespace_without_a_name_behind_it_names_no_attribute() {
+    let lab = lab(8);
+    let file = lab.make(&lab.root(), "file", New::Regular);
+    for name in ["user.", "trusted.", "security."] {
+        let changes = [XattrChange::Set(bytes("x")), XattrChange::Create(bytes("x")), XattrChange::Remove];
+        for change in changes {
+            let changed = lab.run(lab.tree.change_xattr(&file.node, bytes(name), change, true));
+            assert!(matches!(changed, Err(VolumeError::Invalid { .. })), "{name}: {changed:?}");
+        }
+        let read = lab.run(lab.tree.xattr(&file.node, bytes(name)));
+        assert!(matches!(read, Err(VolumeError::Invalid { .. })), "{name}: {read:?}");
+    }
+    let by = file.node.used_by(&serve(&lab).caller(7, 7, &[]));
+    let changed = lab.run(lab.tree.change_xattr(&by, bytes("user."), XattrChange::Remove, true));
+    assert_eq!(changed.err(), Some(VolumeError::Denied), "rights come first, as on Linux");
+}
+
+#[test]
 fn an_object_has_as_many_attributes_as_can_be_listed() {
     let lab = lab(9);
     let root = lab.root();
