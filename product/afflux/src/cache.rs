@@ -214,9 +214,9 @@ impl Cache {
         Ok(engine.status().devices.into_iter().flat_map(told).collect())
     }
 
-    /// Takes the cache out of use, as a panic in one of its tasks does: every call fails from now on, and nothing more
-    /// is written. For code that catches a panic in a call, such as a border to another language: the call may have
-    /// left the cache half changed.
+    /// Takes the cache out of use, as a panic in one of its tasks or calls does: every call fails from now on, and nothing more
+    /// is written. For code that catches a panic in a call, such as a border to another language: the errors of later calls
+    /// have its message.
     pub fn poison(&self, panic: &str) {
         if !self.core().gate.is_forked() {
             self.core().gate.poison("a call", panic);

@@ -75,10 +75,12 @@ struct Rule {
     effect: Effect,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Effect {
     Fails(DeviceError),
     Hangs,
+    #[cfg(test)]
+    Calls(Arc<dyn Fn() + Send + Sync>),
 }
 
 impl Faults {
@@ -100,6 +102,12 @@ impl Faults {
     /// Keeps all requests of a kind, after `skip` further ones, until [`Faults::heal`]: the disk hangs for them.
     pub fn hang(&self, kind: RequestKind, skip: u64) {
         self.plan().rules.push(Rule { kind: Some(kind), skip, left: u64::MAX, effect: Effect::Hangs });
+    }
+
+    /// Calls `instead` for the next request of a kind, on the thread that makes it. The request is lost.
+    #[cfg(test)]
+    pub(crate) fn call(&self, kind: RequestKind, instead: impl Fn() + Send + Sync + 'static) {
+        self.plan().rules.push(Rule { kind: Some(kind), skip: 0, left: 1, effect: Effect::Calls(Arc::new(instead)) });
     }
 
     /// Lets `writes` more writes through. From then on nothing but reads is carried out, until [`Faults::heal`]: the
@@ -160,7 +168,7 @@ impl Rule {
             return None;
         }
         self.left = if self.left == u64::MAX { u64::MAX } else { self.left - 1 };
-        Some(self.effect)
+        Some(self.effect.clone())
     }
 }
 
@@ -180,6 +188,8 @@ impl Device for FaultyDevice {
         match met {
             None => self.device.submit(request),
             Some(Effect::Fails(error)) => request.complete(Err(error)),
+            #[cfg(test)]
+            Some(Effect::Calls(instead)) => instead(),
             Some(Effect::Hangs) => self.faults.plan().hanging.push((Arc::clone(&self.device), request)),
         }
     }

@@ -5,7 +5,7 @@
 //! Does not own: the work of calls, the end of the cache (`ending`).
 //! Invariants: after the closing no call enters, and waiting calls leave with an error. A future is inside while it is
 //! polled; a blocking call from its beginning to its end. So a wait until nobody is inside never waits for a future
-//! that nobody polls.
+//! that nobody polls. A panic inside poisons the cache: others may wait for what that call had begun.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -14,6 +14,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::thread;
 use std::time::Instant;
 
 use afflux_linux::ProcessWord;
@@ -55,6 +56,8 @@ struct GateWaiters {
 pub(crate) struct Inside<'a> {
     gate: &'a Gate,
     stripe: &'a Stripe,
+    /// The thread panicked before: the call belongs to a drop.
+    was_panicking: bool,
 }
 
 impl Gate {
@@ -80,7 +83,7 @@ impl Gate {
         match self.state.load() {
             0 => Error::Forked,
             state if state == POISONED.get() => {
-                Error::Poisoned { panic: self.panic.get().cloned().unwrap_or_else(|| "no message".into()) }
+                Error::Poisoned { panic: self.panic.get().cloned().unwrap_or_else(|| "panic in a call".into()) }
             }
             _ => Error::Closed,
         }
@@ -102,7 +105,7 @@ impl Gate {
         self.check()?;
         let stripe = self.stripe(stripe);
         stripe.inside.fetch_add(1, Ordering::SeqCst);
-        let inside = Inside { gate: self, stripe };
+        let inside = Inside { gate: self, stripe, was_panicking: thread::panicking() };
         // Sequentially consistent with the closing: one of the two sees the other.
         if self.state.load_in_order() == OPEN.get() { Ok(inside) } else { Err(self.why()) }
     }
@@ -145,6 +148,10 @@ impl Gate {
     /// Closes it because of a panic.
     pub(crate) fn poison(&self, task: &str, panic: &str) {
         let _ = self.panic.set(format!("panic in task '{task}': {panic}").into());
+        self.close_after_panic();
+    }
+
+    fn close_after_panic(&self) {
         self.state.change(OPEN, POISONED);
         self.wake_all();
     }
@@ -173,6 +180,10 @@ impl Gate {
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
+        if thread::panicking() && !self.was_panicking {
+            // The message is the unwinding thread's. Whoever catches it may add it.
+            self.gate.close_after_panic();
+        }
         let was = self.stripe.inside.fetch_sub(1, Ordering::SeqCst);
         if was == 1 && self.gate.state.load_in_order() != OPEN.get() {
             // The lock ensures that the waiting thread is not between its check and its wait.

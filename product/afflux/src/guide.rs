@@ -123,8 +123,10 @@
 //! hangs blocks only the users of its files.
 //!
 //! **A panic in the cache** does not end the process. It poisons the cache: every call fails with
-//! [`Error::Poisoned`](crate::Error::Poisoned), nothing more is written, and dirty bytes are reported as unwritten. A
-//! panic in a waker of yours, or in a [hook](crate::Builder::on_unwritten), is no panic in the cache: it is printed and
+//! [`Error::Poisoned`](crate::Error::Poisoned), nothing more is written, and dirty bytes are reported as unwritten. This is
+//! so on a thread of yours, too, if it panics inside a call. A panic in a future of yours that
+//! [`Cache::run`](crate::Cache::run) polls is no panic in the cache: your program gets it. A panic in a waker of yours, or in
+//! a [hook](crate::Builder::on_unwritten), is none either: it is printed and
 //! ends there. A waker is called with no lock held and may call the cache.
 //!
 //! **A forked child** has no threads of the cache. Its calls fail with [`Error::Forked`](crate::Error::Forked), and

@@ -28,7 +28,7 @@ use rustix::thread::gettid;
 
 use self::device_threads::DeviceThreads;
 use crate::foreign_wakers::{self, DeferredWakes, WakeThread};
-use crate::reactor::{Drives, Mail, RINGS_KEPT, Reactor, Remote, RingAbility, Sleep, SpareRings};
+use crate::reactor::{Drives, Entered, Mail, RINGS_KEPT, Reactor, Remote, RingAbility, Sleep, SpareRings};
 use crate::{clock, fence, in_place, local, watch};
 
 /// Most reactor threads: more than any machine can use.
@@ -309,13 +309,9 @@ impl LinuxPlatform {
         let _held = DeferredWakes::new();
         let reactor = self.waiting_reactor();
         let entered = reactor.try_enter().ok_or(WaitInside)?;
-        reactor.drive_one_call(is_one_call);
-        let output = reactor.block_on(future);
-        // Completions from here on may submit more I/O. That goes to the platform's reactors, since otherwise this
-        // thread could be kept for ever.
-        drop(entered);
-        reactor.drain();
-        Ok(output)
+        let visit = Visit { reactor, entered: Some(entered) };
+        visit.reactor.drive_one_call(is_one_call);
+        Ok(visit.reactor.block_on(future))
     }
 
     /// Polls work once, on a thread that may wait in the host's system calls meanwhile. Work that needs nothing else has ended
@@ -524,6 +520,22 @@ fn spawn_on(remote: &Remote, name: &'static str, task: impl Future<Output = ()> 
 /// Raises this thread's priority above the process's others. Without the right to do so, the thread goes on as it is.
 fn go_first() {
     let _ = setpriority_process(Some(gettid()), AHEAD_NICE);
+}
+
+/// A thread's wait on its reactor. Its end waits for what is in flight there, also after a panic in the future: others may
+/// wait for the same pages.
+struct Visit {
+    reactor: Rc<Reactor>,
+    entered: Option<Entered>,
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        // Completions from here on may submit more I/O. That goes to the platform's reactors, since otherwise this
+        // thread could be kept for ever.
+        drop(self.entered.take());
+        self.reactor.drain();
+    }
 }
 
 struct YieldOnce {

@@ -1,14 +1,16 @@
 use std::future::{Future, pending};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use afflux_engine::Platform;
 
 use crate::core::Core;
-use crate::{Cache, Error, Unwritten};
+use crate::{Cache, Error, Faults, RequestKind, Unwritten};
 
 /// A panic in a task poisons the cache; the process goes on, and the dirty bytes are reported.
 #[test]
@@ -41,6 +43,57 @@ fn a_panic_in_a_task_puts_the_cache_out_of_use() {
     let [unwritten] = told.as_slice() else { panic!("told {} times", told.len()) };
     assert_eq!(unwritten.files.len(), 1);
     assert!(unwritten.panic.as_deref().is_some_and(|panic| panic.contains("a test of panics")));
+}
+
+/// Tells of each wake.
+struct Tells(Sender<()>);
+
+impl Wake for Tells {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(());
+    }
+}
+
+// rule: a panic on the thread of a blocked caller puts the cache out of use, and keeps no other caller waiting
+// kept in: `product/afflux/src/gate.rs`
+#[test]
+fn a_panic_in_a_callers_round_keeps_nobody_waiting() {
+    let place = tempfile::tempdir().unwrap();
+    let faults = Faults::new();
+    let cache = Cache::builder().memory(8 << 20).faults(&faults).build().unwrap();
+    let file = cache.create(place.path().join("file")).unwrap();
+    let other = cache.create(place.path().join("other")).unwrap();
+    file.write_at(&[1; 5_000], 0).unwrap();
+    let (flushing, flushes) = channel();
+    let (may_panic, told) = channel();
+    let told = Mutex::new(told);
+    faults.call(RequestKind::Flush, move || {
+        flushing.send(thread::current().id()).unwrap();
+        told.lock().unwrap().recv().unwrap();
+        panic!("a test of panics");
+    });
+    let runs = {
+        let file = file.clone();
+        thread::spawn(move || file.sync_data())
+    };
+    assert_eq!(flushes.recv().unwrap(), runs.thread().id(), "the caller runs the round itself");
+    let (wakes, woken) = channel();
+    let waker = Waker::from(Arc::new(Tells(wakes)));
+    let mut context = Context::from_waker(&waker);
+    file.write_at(&[2; 10], 0).unwrap();
+    let mut sync = pin!(file.sync_data_async());
+    assert!(sync.as_mut().poll(&mut context).is_pending(), "its round comes after the one that runs");
+    may_panic.send(()).unwrap();
+    assert!(runs.join().is_err(), "the caller has its panic");
+    let error = loop {
+        woken.recv_timeout(Duration::from_secs(60)).expect("somebody waits for a round that nobody runs");
+        if let Poll::Ready(result) = sync.as_mut().poll(&mut context) {
+            break result.unwrap_err();
+        }
+    };
+    assert!(matches!(Error::of(&error), Some(Error::Poisoned { .. })), "{error}");
+    assert!(error.to_string().contains("panic in a call"), "{error}");
+    assert!(other.write_at(&[2; 10], 0).is_err());
 }
 
 struct Ends(Arc<Core>);

@@ -1,4 +1,5 @@
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -72,4 +73,25 @@ fn who_goes_away_leaves_no_waker() {
         assert_eq!(gate.stripe(5).waiting().wakers.len(), 1);
     }
     assert_eq!(gate.stripe(5).waiting().wakers.len(), 0);
+}
+
+#[test]
+fn a_panic_inside_closes_it_and_a_call_of_a_drop_does_not() {
+    struct Calls<'a>(&'a Gate);
+    impl Drop for Calls<'_> {
+        fn drop(&mut self) {
+            drop(self.0.enter(3).unwrap());
+        }
+    }
+    let gate = Gate::new().unwrap();
+    let outside = catch_unwind(AssertUnwindSafe(|| {
+        let _calls = Calls(&gate);
+        panic!("outside");
+    }));
+    assert!(outside.is_err() && gate.check().is_ok(), "the cache has no part in it");
+    let mut unlucky = pin!(async { panic!("inside") });
+    let mut call = pin!(gate.pass::<()>(5, unlucky.as_mut()));
+    let inside = catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(&mut Context::from_waker(Waker::noop()))));
+    assert!(inside.is_err() && gate.is_poisoned());
+    assert!(gate.wait_until_empty(Instant::now()), "nobody is inside");
 }

@@ -2,10 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 use afflux::{Cache, File, OpenOptions};
+use smol::future::poll_once;
 
 const BLOCK: usize = 10_000;
 const BLOCKS: u64 = 150;
@@ -98,6 +102,37 @@ fn a_programs_thread_reads_for_the_calls_that_it_runs() {
     }));
     assert!(refused.unwrap().is_err(), "a blocking call would stop the thread");
     assert!(read_here() - before >= 32 * PAGE, "another thread has read");
+}
+
+// rule: a panic in a program's future ends nobody else's calls, also if its thread was reading for them
+// kept in: `product/linux/src/platform.rs`
+#[test]
+fn a_panic_in_a_future_that_a_thread_runs_keeps_nobody_waiting() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::builder().memory(4 << 20).build().unwrap();
+    fs::write(place.path().join("file"), [7; 1 << 20]).unwrap();
+    let file = cache.open(place.path().join("file"), options()).unwrap();
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        cache.run(async {
+            let mut into = [0; PAGE as usize];
+            let read = file.read_exact_at_async(&mut into, 0);
+            assert!(poll_once(read).await.is_none(), "it waits for the disk");
+            panic!("a test of panics");
+        })
+    }));
+    assert!(panicked.is_err());
+    let (told, hears) = channel();
+    let reads = {
+        let file = file.clone();
+        thread::spawn(move || {
+            let mut into = [0; PAGE as usize];
+            let read = file.read_exact_at(&mut into, 0);
+            told.send(read.map(|()| into)).unwrap();
+        })
+    };
+    let read = hears.recv_timeout(Duration::from_secs(60)).expect("the page's reader has gone, and nobody reads it");
+    assert_eq!(read.unwrap(), [7; PAGE as usize]);
+    reads.join().unwrap();
 }
 
 #[test]
