@@ -51,7 +51,7 @@ fn is_folder(part: &PathPart<'_>) -> bool {
 }
 
 /// Whether the last of the volume's folders in the path is that of the records. The prefix may have such folders, too.
-fn in_records(path: &Path) -> bool {
+pub(crate) fn in_records(path: &Path) -> bool {
     path.parts().rfind(is_folder).is_some_and(|part| part.as_ref() == RECORDS)
 }
 

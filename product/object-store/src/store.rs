@@ -2,7 +2,8 @@
 //!
 //! Owns: the opening of a URL: lock, probe; the adapters that come from it.
 //! Does not own: the requests.
-//! Invariants: a store that broke a promise gives no records to a writer. Each opening is told apart by its probe's name.
+//! Invariants: a store that broke a promise gives no records to a writer. The probe runs beside the first reads; no
+//! record changes before its result. Each opening is told apart by its probe's name.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -10,6 +11,8 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use futures_util::future::try_join;
+use object_store::path::Path;
+use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::address::{Address, Place};
@@ -35,17 +38,21 @@ use crate::wire::Requests;
 #[derive(Clone, Debug)]
 pub struct Store {
     site: Arc<Site>,
-    access: Access,
+    probed: Probed,
 }
 
+/// The result of a probe, once there is one.
+type Probed = watch::Receiver<Option<Result<Access, Failure>>>;
+
 impl Store {
-    /// Connects to `s3://BUCKET/PREFIX`, `gs://…`, `az://…`, `file:///DIR` or `memory:`, and probes it.
+    /// Connects to `s3://BUCKET/PREFIX`, `gs://…`, `az://…`, `file:///DIR` or `memory:`, and begins to probe it.
+    /// [`Self::access`] waits for the result.
     ///
     /// Keys come from the usual variables (`AWS_*`, `GOOGLE_*`, `AZURE_*`), from the files in `~/.aws`, or from the
     /// instance. A directory is made if it is absent, and locked. `memory:` is empty at each opening.
     ///
     /// # Errors
-    /// With advice, if the URL or the settings are wrong or the store does not take the requests of the probe.
+    /// With advice, if the URL or the settings are wrong or the store does not tell what is there.
     pub async fn open(url: &str, options: &Options) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
         let lock = match &address.place {
@@ -56,17 +63,11 @@ impl Store {
         let random = random();
         let names = ["create", "update"].map(|kind| site.address.path(&format!("{PROBES}/{random:016x}-{kind}")));
         let can_update = !matches!(site.address.place, Place::Directory(_));
-        let probing = {
-            let wire = Arc::clone(&site.wire);
-            site.threads.run(async move { probe(&wire, names, can_update).await })
-        };
-        let (access, there) = match try_join(probing, look(&site)).await {
-            Ok((probed, there)) => (probed.map_err(|failure| advice(url, &site.address, failure))?, there),
-            Err(gone) => return Err(StoreError::Threads { why: format!("{gone:?}") }),
-        };
+        let probed = begin_probe(&site, names, can_update);
+        let there = look(&site).await.map_err(|gone| StoreError::Threads { why: format!("{gone:?}") })?;
         match there.map_err(|failure| advice(url, &site.address, failure))? {
             There::Objects(names) => Err(occupied(url, &names)),
-            There::Volume | There::Nothing => Ok(Self { site: Arc::new(site), access }),
+            There::Volume | There::Nothing => Ok(Self { site: Arc::new(site), probed }),
         }
     }
 
@@ -83,12 +84,26 @@ impl Store {
             There::Objects(names) => return Err(occupied(url, &names)),
         }
         let why = "it was opened for reading".to_owned();
-        Ok(Self { site: Arc::new(site), access: Access::ReadOnly { why } })
+        let (_, probed) = watch::channel(Some(Ok(Access::ReadOnly { why })));
+        Ok(Self { site: Arc::new(site), probed })
     }
 
     /// The result of the probe.
-    pub fn access(&self) -> &Access {
-        &self.access
+    ///
+    /// # Errors
+    /// With advice, if the store does not take the requests of the probe.
+    pub async fn access(&self) -> Result<Access, StoreError> {
+        let mut probed = self.probed.clone();
+        let probed = probed.wait_for(Option::is_some).await.ok().and_then(|probed| probed.clone());
+        let probed = probed.ok_or_else(|| StoreError::Threads { why: "the probe ended".to_owned() })?;
+        probed.map_err(|failure| advice(&self.site.url, &self.site.address, failure))
+    }
+
+    async fn may_write(&self) -> Result<(), StoreError> {
+        match self.access().await? {
+            Access::ReadOnly { why } => Err(StoreError::ReadOnly { url: self.site.url.clone(), why }),
+            Access::ReadWrite => Ok(()),
+        }
     }
 
     /// The objects of the volume.
@@ -101,11 +116,13 @@ impl Store {
     /// # Errors
     /// If the store is read-only, another writer was quicker, or the records have an unknown format.
     pub async fn records(&self) -> Result<StoreRecords, StoreError> {
-        if let Access::ReadOnly { why } = self.access() {
-            return Err(StoreError::ReadOnly { url: self.site.url.clone(), why: why.clone() });
+        if split::other_folder(&self.site.address).is_some() {
+            self.may_write().await?;
+            split::mend(&self.site).await?;
         }
-        split::mend(&self.site).await?;
-        StoreRecords::open(Arc::clone(&self.site)).await
+        // The opening reads first. Its first change waits for the probe.
+        let ((), records) = try_join(self.may_write(), StoreRecords::open(Arc::clone(&self.site))).await?;
+        Ok(records)
     }
 
     /// Where an earlier version put the log and the tables of the volume, if elsewhere than the rest. [`Self::records`] moves
@@ -194,6 +211,20 @@ impl fmt::Display for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.site.url)
     }
+}
+
+/// Probes the store. Until the result is there, the records do not change.
+pub(crate) fn begin_probe(site: &Site, names: [Path; 2], can_update: bool) -> Probed {
+    let (tells, probed) = watch::channel(None);
+    site.wire.hold_changes();
+    let wire = Arc::clone(&site.wire);
+    drop(site.threads.run(async move {
+        let access = probe(&wire, names, can_update).await;
+        let may_change = access == Ok(Access::ReadWrite);
+        tells.send_replace(Some(access));
+        wire.decide_changes(may_change);
+    }));
+    probed
 }
 
 /// Looks at the place of the volume.

@@ -5,7 +5,7 @@
 //! existing objects, the bound of a list, objects that are read whole.
 //! Does not own: retries; the finding of quirks (`probe`); which errors are final (`judge`), who waits (`waits`).
 //! Invariants: each call is at most one request that changes something. `AlreadyExists` means that an object was there.
-//! Each request is in the list of those that wait until its last byte came.
+//! Each request is in the list of those that wait until its last byte came. While a probe runs, the records do not change.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,9 @@ use object_store::{
     ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 
-use crate::folders::{COMPACTIONS, LOG, MANIFESTS, is_in};
+use tokio::sync::watch;
+
+use crate::folders::{COMPACTIONS, LOG, MANIFESTS, in_records, is_in};
 use crate::judge::{Judge, over, said};
 use crate::patience::Patience;
 use crate::shown::Answer;
@@ -64,6 +66,8 @@ pub(crate) struct Wire {
     log_made_ns: AtomicU64,
     /// Its number, or 0.
     log_number: AtomicU64,
+    /// Whether the records may change; none while a probe runs.
+    may_change: watch::Sender<Option<bool>>,
 }
 
 impl Wire {
@@ -77,7 +81,28 @@ impl Wire {
             judge: Judge::new(now_ns, patience),
             log_made_ns: AtomicU64::new(0),
             log_number: AtomicU64::new(0),
+            may_change: watch::Sender::new(Some(true)),
         }
+    }
+
+    /// Keeps the first change of the records until it is known whether they may change.
+    pub(crate) fn hold_changes(&self) {
+        self.may_change.send_replace(None);
+    }
+
+    /// Lets changes of the records go on, or refuses them.
+    pub(crate) fn decide_changes(&self, may_change: bool) {
+        self.may_change.send_replace(Some(may_change));
+    }
+
+    /// Waits until the records may change.
+    async fn may_change(&self) -> Result<()> {
+        if *self.may_change.borrow() == Some(true) {
+            return Ok(());
+        }
+        let decided =
+            self.may_change.subscribe().wait_for(Option::is_some).await.is_ok_and(|decided| *decided == Some(true));
+        if decided { Ok(()) } else { Err(Error::NotSupported { source: "the store is only read".into() }) }
     }
 
     /// Sends tags without their quotes from now on.
@@ -258,6 +283,9 @@ impl fmt::Display for Wire {
 #[async_trait]
 impl ObjectStore for Wire {
     async fn put_opts(&self, location: &Path, payload: PutPayload, mut options: PutOptions) -> Result<PutResult> {
+        if in_records(location) {
+            self.may_change().await?;
+        }
         let sent = self.send(Kind::Put, location);
         let is_create = matches!(options.mode, PutMode::Create);
         if let PutMode::Update(version) = &mut options.mode {

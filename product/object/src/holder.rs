@@ -74,15 +74,20 @@ impl Holder {
         Ok(())
     }
 
-    /// The host that served the volume in the last 30 seconds, and the age of its word in nanoseconds.
+    /// The host that served the volume in the last 30 seconds, and the age of its word in nanoseconds. `gone` is the name of a
+    /// holder that has surely ended.
     ///
     /// # Errors
     /// As [`Self::hold`].
     pub async fn alive<D: DatedObjects, C: Clock>(
         objects: &D,
         clock: &C,
+        gone: Option<&str>,
     ) -> Result<Option<(Self, u64)>, ObjectVolumeError> {
-        let Some((holder, renewed_ns)) = read(objects, clock).await? else { return Ok(None) };
+        let read = read(objects, clock).await?;
+        let Some((holder, renewed_ns)) = read.filter(|(holder, _)| Some(holder.host.as_str()) != gone) else {
+            return Ok(None);
+        };
         until_answered(clock, || objects.put(CLOCK_NAME, Bytes::new())).await.map_err(refused)?;
         let (_, now_ns) = until_answered(clock, || objects.dated(CLOCK_NAME)).await.map_err(refused)?;
         let age_ns = now_ns.saturating_sub(renewed_ns);
@@ -94,7 +99,7 @@ impl Holder {
     /// # Errors
     /// As [`Self::hold`].
     pub async fn standby<D: DatedObjects, C: Clock>(objects: &D, clock: &C) -> Result<(), ObjectVolumeError> {
-        while let Some((_, age_ns)) = Self::alive(objects, clock).await? {
+        while let Some((_, age_ns)) = Self::alive(objects, clock, None).await? {
             clock.sleep_until_ns(clock.now_ns().saturating_add(ALIVE_NS - age_ns)).await;
         }
         Ok(())

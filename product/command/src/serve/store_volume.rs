@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use afflux_linux::LinuxPlatform;
-use afflux_object_store::{Access, Options, Store, View};
+use afflux_object_store::{Options, Store, View};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::{DeviceFactory, NewDevice};
@@ -17,7 +17,7 @@ use super::running::{Devices, StoreFigures};
 use super::store_end::LeftBehind;
 use super::store_place::{Parts, StorePlace};
 use super::store_view;
-use super::store_writer::{self, Writer};
+use super::store_writer::{self, ReadOnly, Writer};
 use crate::control::messages::StoreGauges;
 use crate::settings::Settings;
 use crate::store_waits;
@@ -59,15 +59,16 @@ impl StoreVolume {
             // A standby outlives outages of its store.
             place.store.serve();
         }
-        let refused = match place.store.access() {
-            Access::ReadOnly { why } => Some((View::Following, why.clone())),
-            Access::ReadWrite => None,
-        };
-        let Some((view, why)) = wanted.or(refused) else {
-            let (parts, writer) = store_writer::open(&place, settings).await?;
-            place.store.serve();
-            let notes = place.store.warning().map(str::to_owned).into_iter().collect();
-            return Ok(Self { place, parts, writer: Some(writer), notes });
+        let (view, why) = match wanted {
+            Some(wanted) => wanted,
+            None => match store_writer::open(&place, settings).await? {
+                Ok((parts, writer)) => {
+                    place.store.serve();
+                    let notes = place.store.warning().map(str::to_owned).into_iter().collect();
+                    return Ok(Self { place, parts, writer: Some(writer), notes });
+                }
+                Err(ReadOnly(why)) => (View::Following, why),
+            },
         };
         let parts = store_view::open(&place, &view).await?;
         place.store.serve();

@@ -14,7 +14,7 @@ use afflux_object::{
     DeviceVolume, EndedWriter, Fresh, Holder, Limits, ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume,
     ObjectVolumeError, Records, VolumeHeader, WatchedObjects,
 };
-use afflux_object_store::{StoreClock, StoreObjects, StoreRecords};
+use afflux_object_store::{StoreClock, StoreError, StoreObjects, StoreRecords};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::HandleKey;
@@ -40,7 +40,11 @@ pub(super) struct Writer {
     _last: Option<LastWriter>,
 }
 
-pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<(Parts, Writer)> {
+/// The reason why a store is only read.
+pub(super) struct ReadOnly(pub(super) String);
+
+/// Opens the volume for writing, unless the store is only read.
+pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<Result<(Parts, Writer), ReadOnly>> {
     let StorePlace { platform, store, .. } = place;
     let failed = |error| place.failed(&error);
     let host = uname().nodename().to_string_lossy().into_owned();
@@ -62,7 +66,11 @@ pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<(Pa
             output::shown(other)
         ));
     }
-    let records = store.records().await.map_err(|error| Failure::failed(output::shown(error)))?;
+    let records = match store.records().await {
+        Ok(records) => records,
+        Err(StoreError::ReadOnly { why, .. }) => return Ok(Err(ReadOnly(why))),
+        Err(error) => return Err(Failure::failed(output::shown(error))),
+    };
     let holder = Holder { host, epoch: records.epoch() };
     let world = Arc::new(platform.clone());
     let watched = WatchedObjects::new(&world, store.objects());
@@ -108,15 +116,15 @@ pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<(Pa
     }
     let writer = Writer { volume, tree, holder, _claim: claim, _last: last };
     writer.start_tasks(place);
-    Ok((parts, writer))
+    Ok(Ok((parts, writer)))
 }
 
 /// Makes sure that no other server has the volume. A standby waits for that. `own` is the name of a holder that is gone.
 async fn wait_for_others(place: &StorePlace, own: Option<&str>, waits: bool) -> Outcome {
     let failed = |error| place.failed(&error);
     let (objects, clock, url) = (place.store.objects(), place.store.clock(), output::shown(&place.url));
-    let alive = Holder::alive(&objects, &clock).await.map_err(failed)?;
-    match alive.filter(|(holder, _)| Some(holder.host.as_str()) != own) {
+    let alive = Holder::alive(&objects, &clock, own).await.map_err(failed)?;
+    match alive {
         Some((holder, _)) if waits => {
             output::remark(format_args!("Waiting until {} no longer serves {url}.", output::shown(&holder.host)));
             Holder::standby(&objects, &clock).await.map_err(failed)

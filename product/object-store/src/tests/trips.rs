@@ -1,6 +1,6 @@
 //! Round trips that an opening makes one after the other.
 //!
-//! rule: A takeover makes at most 40 round trips one after the other.
+//! rule: A takeover makes at most 26 round trips one after the other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +12,13 @@ use object_store::memory::InMemory;
 use super::process::Process;
 use super::world::{MS, Shared, TICK_NS, now_ns};
 use super::writer::{Desk, Volume};
-use crate::probe::probe;
 use crate::site::Site;
+use crate::store::begin_probe;
 
 /// The log of a writer that was killed, nearly as long as it gets.
 const LOGS: u64 = 250;
 const ROUND_TRIP_NS: u64 = 1_000 * MS;
-const TRIPS_MAX: u64 = 40;
+const TRIPS_MAX: u64 = 26;
 
 /// Runs a process until it says that it is ready. Returns the time that it took.
 fn until_ready<F: Future<Output = ()> + Send + 'static>(
@@ -70,7 +70,7 @@ fn a_takeover_makes_few_round_trips() {
     let took_ns = until_ready(&world, |handle, ready| async move {
         let site = next.site(handle);
         let names = ["probe/a", "probe/b"].map(|name| site.address.path(name));
-        probe(&site.wire, names, true).await.unwrap();
+        let _probed = begin_probe(&site, names, true);
         let _volume = serve(&next, &site).await;
         ready.store(true, Ordering::Relaxed);
         std::future::pending::<()>().await;

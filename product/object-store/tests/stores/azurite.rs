@@ -36,7 +36,7 @@ fn an_azurite_keeps_all_contracts() {
     let Some(azurite) = start() else { return };
     let open_at = |name: &str| open(&azurite, &url(name)).unwrap();
     let store = open_at("objects");
-    assert_eq!(store.access(), &Access::ReadWrite);
+    assert_eq!(wait(store.access()).unwrap(), Access::ReadWrite);
     objects::contract(&store);
     records::contract(&open_at("records"));
     volume::contract(&open_at("volume"));

@@ -31,7 +31,7 @@ fn a_moto_keeps_all_contracts() {
         wait(Store::open(&format!("s3://{BUCKET}/{name}"), &options)).unwrap()
     };
     let store = open("objects");
-    assert_eq!(store.access(), &Access::ReadWrite);
+    assert_eq!(wait(store.access()).unwrap(), Access::ReadWrite);
     // A moto looks for a name and stores the object later. Beside other programs, two creations at once may both win.
     objects::contract_without_races(&store);
     records::contract(&open("records"));

@@ -16,7 +16,7 @@ fn a_directory_is_made_and_belongs_to_one_process() {
     let scratch = scratch();
     let url = format!("{}/volume", url(&scratch));
     let first = open(&url).unwrap();
-    assert_eq!(first.access(), &Access::ReadWrite);
+    assert_eq!(wait(first.access()).unwrap(), Access::ReadWrite);
     assert!(scratch.path().join("volume").is_dir());
     let error = open(&url).map(drop).unwrap_err();
     assert!(matches!(error, StoreError::InUse { .. }), "{error}");

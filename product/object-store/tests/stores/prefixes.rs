@@ -112,7 +112,7 @@ impl Bucket {
 /// Writes a volume that its writer leaves without an end, and looks at it by all ways.
 fn fill(bucket: &Bucket, prefix: &str, byte: u8) {
     let store = bucket.open(prefix).unwrap();
-    assert_eq!(store.access(), &Access::ReadWrite, "{prefix}");
+    assert_eq!(wait(store.access()).unwrap(), Access::ReadWrite, "{prefix}");
     let volume = volume(&store, u64::from(byte));
     volume.write(1, 0, Bytes::from(vec![byte; 200_000])).unwrap();
     wait(volume.commit(1)).unwrap();

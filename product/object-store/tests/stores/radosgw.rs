@@ -41,7 +41,7 @@ fn a_ceph_keeps_all_contracts() {
     let Some(ceph) = start() else { return };
     let open_at = |name: &str| open(&ceph, &url(name), SECRET).unwrap();
     let store = open_at("objects");
-    assert_eq!(store.access(), &Access::ReadWrite);
+    assert_eq!(wait(store.access()).unwrap(), Access::ReadWrite);
     objects::contract(&store);
     records::contract(&open_at("records"));
     volume::contract(&open_at("volume"));

@@ -178,7 +178,10 @@ const UPDATED: [Answer; 3] = [Tag("\"1\""), Tag("\"2\""), CONFLICT];
 fn connect(endpoint: &str) -> Result<Store, StoreError> {
     let keys = Keys { id: "id".to_owned(), secret: "secret".to_owned() };
     let options = Options { endpoint: Some(endpoint.to_owned()), keys: Some(keys), ..Options::default() };
-    wait(Store::open("s3://bucket/home", &options))
+    let store = wait(Store::open("s3://bucket/home", &options))?;
+    // The script is over then.
+    wait(store.access())?;
+    Ok(store)
 }
 
 fn open(script: &[Answer], of_updates: &[Answer]) -> (Server, Result<Store, StoreError>) {
@@ -198,7 +201,7 @@ fn heard<'a>(requests: &'a [Request], kind: &str) -> Vec<(&'a str, Option<&'a st
 fn a_good_store_may_be_written() {
     let (server, store) = open(&CREATED, &UPDATED);
     let store = store.unwrap();
-    assert_eq!(store.access(), &Access::ReadWrite);
+    assert_eq!(wait(store.access()).unwrap(), Access::ReadWrite);
     server.probed();
     let requests = server.heard();
     let created = [("PUT", Some("*")), ("PUT", Some("*")), ("HEAD", None), ("GET", None)];
@@ -224,7 +227,7 @@ fn a_store_that_breaks_a_promise_is_read_only() {
     ] {
         let (_, store) = open(created, updated);
         let store = store.unwrap();
-        let Access::ReadOnly { why } = store.access() else { panic!("writable, although: {word}") };
+        let Access::ReadOnly { why } = wait(store.access()).unwrap() else { panic!("writable, although: {word}") };
         assert!(why.contains(word), "{why}");
         let refused = wait(store.records()).map(drop).unwrap_err();
         assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused}");
@@ -234,7 +237,7 @@ fn a_store_that_breaks_a_promise_is_read_only() {
 #[test]
 fn a_store_that_lists_other_names_than_were_written_is_read_only() {
     let store = Server::listing(&CREATED, &UPDATED, true).open().unwrap();
-    let Access::ReadOnly { why } = store.access() else { panic!("writable") };
+    let Access::ReadOnly { why } = wait(store.access()).unwrap() else { panic!("writable") };
     assert!(why.contains("does not list an object under its name"), "{why}");
 }
 
@@ -253,7 +256,7 @@ fn the_advice_about_keys_names_the_variables_of_the_cloud() {
 #[test]
 fn tags_lose_their_quotes_where_the_store_wants_that() {
     let (server, store) = open(&CREATED, &[Tag("\"1\""), CONFLICT, Tag("\"2\""), CONFLICT]);
-    assert_eq!(store.unwrap().access(), &Access::ReadWrite);
+    assert_eq!(wait(store.unwrap().access()).unwrap(), Access::ReadWrite);
     let requests = server.heard();
     let conditions = heard(&requests, "-update").into_iter().filter_map(|(_, condition)| condition);
     assert_eq!(conditions.collect::<Vec<_>>(), ["*", "\"1\"", "1", "1"]);
@@ -266,7 +269,7 @@ fn a_lost_answer_changes_no_result() {
     let updated =
         [[HangUp, CONFLICT, Tag("\"1\""), Tag("\"1\"")].as_slice(), &[HangUp, CONFLICT, Body(b"third"), CONFLICT]];
     let (server, store) = open(&created, &updated.concat());
-    assert_eq!(store.unwrap().access(), &Access::ReadWrite);
+    assert_eq!(wait(store.unwrap().access()).unwrap(), Access::ReadWrite);
     let requests = server.heard();
     let conditions =
         |kind| heard(&requests, kind).into_iter().filter_map(|(_, condition)| condition).collect::<Vec<_>>();

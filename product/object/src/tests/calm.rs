@@ -339,10 +339,10 @@ fn a_second_host_waits_for_the_holder() {
     let store = Store::new(0);
     let holder = |host: &str, epoch| Holder { host: host.to_owned(), epoch };
     let (first, second) = (holder("a", 1), holder("b", 2));
-    assert_eq!(store.finish(Holder::alive(&store, &store)).unwrap(), None);
+    assert_eq!(store.finish(Holder::alive(&store, &store, None)).unwrap(), None);
     let held = store.finish(select(Box::pin(first.hold(&store, &store)), Box::pin(store.sleep_ns(95 * SECOND))));
     assert!(matches!(held, Either::Right(_)));
-    let (alive, age_ns) = store.finish(Holder::alive(&store, &store)).unwrap().unwrap();
+    let (alive, age_ns) = store.finish(Holder::alive(&store, &store, None)).unwrap().unwrap();
     assert!(alive == first && age_ns < 12 * SECOND, "{alive:?}, {age_ns} ns");
     let before_ns = store.world().now_ns;
     store.finish(Holder::standby(&store, &store)).unwrap();
@@ -352,9 +352,9 @@ fn a_second_host_waits_for_the_holder() {
     assert!(matches!(held, Either::Right(_)));
     assert_eq!(store.finish(first.hold(&store, &store)).unwrap(), second);
     store.finish(first.release(&store, &store)).unwrap();
-    assert!(store.finish(Holder::alive(&store, &store)).unwrap().is_some());
+    assert!(store.finish(Holder::alive(&store, &store, None)).unwrap().is_some());
     store.finish(second.release(&store, &store)).unwrap();
-    assert_eq!(store.finish(Holder::alive(&store, &store)).unwrap(), None);
+    assert_eq!(store.finish(Holder::alive(&store, &store, None)).unwrap(), None);
     let error = store.finish(holder("", 3).hold(&store, &store)).unwrap_err();
     assert!(error.to_string().contains("\"3 \\n\" instead of an epoch"), "{error}");
 }
