@@ -1,25 +1,21 @@
 //! The kernel's numbers and their meaning, in memory that outlives the process.
 //!
-//! Owns: the form of this memory: its header, its tables, the check of each record; the agreement of INIT.
-//! Does not own: the memory (worlds), the meaning of nodes and open files (`nodes`, `open_files`), the calls in it
-//! (`kept::journal`).
+//! Owns: the form of this memory: its header, its tables, the words of each record; the agreement of INIT.
+//! Does not own: the memory (worlds), the states of records (`afflux_frontend`), the meaning of nodes and open files (`nodes`,
+//! `open_files`), the calls in it (`kept::journal`).
 //! Invariants: a record is in the memory before the answer that tells the kernel of its number. A kill between two
 //! stores leaves a record as it was, or as it is to be. A record whose check fails is never used, and its memory neither.
 //! Memory beyond the highest used place of a table is not touched.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_frontend::kept_check;
+use afflux_frontend::{KeptRecords, KeptSlot, KeptWords, kept_check};
 use afflux_volume::{FileHandle, HANDLE_BYTES_MAX};
 
 use crate::limits::{NODES_MAX, OPEN_FILES_MAX};
 use crate::slots::{self, Place};
 
 pub(crate) mod journal;
-
-/// Memory as words: all its users read and write it as atomic numbers. A part of a file, say, which a later server finds.
-pub type KeptWords = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"AFXMOUNT");
 /// Another form has another number. Readers of the forms since 2 stay (`docs/develop/decisions/durable.md`).
@@ -95,21 +91,12 @@ pub(crate) struct Agreed {
     pub(crate) flags: u64,
 }
 
-/// A table of records with a state of their own in front.
-#[derive(Clone, Copy)]
-struct Table {
-    name: &'static str,
-    at: usize,
-    words: usize,
-    used_at: usize,
-    /// Words behind the state that its check covers. Those after them have checks of their own.
-    covered: usize,
-}
-
-const FILES: Table =
-    Table { name: "open files", at: FILES_AT, words: FILE_WORDS, used_at: at::FILES_USED, covered: FILE_WORDS - 2 };
-const NODES: Table =
-    Table { name: "nodes", at: NODES_AT, words: NODE_WORDS, used_at: at::NODES_USED, covered: NODE_WORDS - 2 };
+/// The open files: the node and all that its opener may not change are covered, the write verifier is not.
+const FILES: KeptRecords =
+    KeptRecords { at: FILES_AT, words: FILE_WORDS, used_at: at::FILES_USED, covered: FILE_WORDS - 2 };
+/// The nodes: the count of lookups is not covered.
+const NODES: KeptRecords =
+    KeptRecords { at: NODES_AT, words: NODE_WORDS, used_at: at::NODES_USED, covered: NODE_WORDS - 2 };
 
 /// The node's count stands behind its handle.
 const LOOKUPS_AT: usize = NODE_WORDS - 1;
@@ -147,9 +134,6 @@ impl ShortVerifier {
     }
 }
 
-/// The generation of a place, and its record.
-pub(crate) type KeptSlot<T> = (u32, Option<T>);
-
 /// The memory of one mount.
 #[derive(Clone)]
 pub struct Kept {
@@ -167,7 +151,7 @@ impl Kept {
         kept.word(at::FORM).store(FORM, Ordering::Relaxed);
         kept.word(at::NODES).store(kept.nodes as u64, Ordering::Relaxed);
         kept.word(at::MAGIC).store(MAGIC, Ordering::Relaxed);
-        [FILES, NODES].into_iter().for_each(|table| kept.set_used(table, 0));
+        [FILES, NODES].iter().for_each(|table| table.set_used(&kept.words, 0));
         kept.word(at::FORM_CHECK).store(kept.form_check(), Ordering::Release);
         Ok(kept)
     }
@@ -234,74 +218,16 @@ impl Kept {
         self.word(at::AGREED).store(kept_check([agreed.flags, agreed.minor.into()]), Ordering::Release);
     }
 
-    fn record(&self, of: Table, place: usize) -> &[AtomicU64] {
-        let start = of.at + place * of.words;
-        &self.all()[start..start + of.words]
-    }
-
-    /// The generation, whether the record stands, and the check of both and of the words that count with them.
-    fn state(of: Table, place: usize, record: &[AtomicU64], generation: u32, is_there: bool) -> u64 {
-        let covered = if is_there { &record[1..=of.covered] } else { &[] };
-        let head = u64::from(generation) << 1 | u64::from(is_there);
-        let words = covered.iter().map(|word| word.load(Ordering::Relaxed));
-        head << 32 | kept_check([place as u64, head].into_iter().chain(words)) >> 32
-    }
-
-    /// One more than the highest place in use; none if the word is damaged.
-    fn used(&self, of: Table) -> Option<usize> {
-        let word = self.value(of.used_at);
-        let used = word >> 32;
-        (word == Self::used_word(of, used)).then_some(used as usize)
-    }
-
-    fn set_used(&self, of: Table, used: usize) {
-        self.word(of.used_at).store(Self::used_word(of, used as u64), Ordering::Release);
-    }
-
-    fn used_word(of: Table, used: u64) -> u64 {
-        used << 32 | kept_check([of.used_at as u64, used]) >> 32
-    }
-
     /// Writes a record and then, in one store, that it stands.
-    fn put(&self, of: Table, number: u64, body: impl IntoIterator<Item = u64>) {
+    fn put(&self, of: KeptRecords, number: u64, body: impl IntoIterator<Item = u64>) {
         let Some(Place { at: place, generation }) = slots::place(number) else { return };
-        let record = self.record(of, place);
-        if self.used(of).is_none_or(|used| used <= place) {
-            // Each place in use has a state whose check is right, also before its first record.
-            record[0].store(Self::state(of, place, record, 0, false), Ordering::Release);
-            self.set_used(of, place + 1);
-        }
-        record[1..].iter().zip(body).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
-        record[0].store(Self::state(of, place, record, generation, true), Ordering::Release);
+        of.put(&self.words, place, generation, body);
     }
 
     /// The record is gone, in one store: its place has its next generation.
-    fn free(&self, of: Table, number: u64) {
+    fn free(&self, of: KeptRecords, number: u64) {
         let Some(Place { at: place, generation }) = slots::place(number) else { return };
-        let record = self.record(of, place);
-        record[0].store(Self::state(of, place, record, slots::next(generation), false), Ordering::Release);
-    }
-
-    /// All places in use, with the results of `read`.
-    fn slots<T>(
-        &self,
-        of: Table,
-        most: usize,
-        read: impl Fn(usize, u32, &[AtomicU64]) -> Option<T>,
-    ) -> Result<Vec<KeptSlot<T>>, KeptError> {
-        let damaged = KeptError::Damaged(of.name);
-        let used = self.used(of).filter(|used| *used <= most).ok_or(damaged)?;
-        let slot = |place| {
-            let record = self.record(of, place);
-            let state = record[0].load(Ordering::Acquire);
-            let (generation, is_there) = ((state >> 33) as u32, state >> 32 & 1 == 1);
-            if state != Self::state(of, place, record, generation, is_there) {
-                return Err(damaged);
-            }
-            let found = is_there.then(|| read(place, generation, record).ok_or(damaged)).transpose()?;
-            Ok((generation, found))
-        };
-        (0..used).map(slot).collect()
+        of.free(&self.words, place, slots::next(generation));
     }
 
     pub(crate) fn put_node(&self, number: u64, node: KeptNode) {
@@ -312,7 +238,7 @@ impl Kept {
 
     pub(crate) fn set_lookups(&self, number: u64, lookups: u64) {
         let Some(Place { at: place, generation }) = slots::place(number) else { return };
-        self.record(NODES, place)[LOOKUPS_AT].store(checked(place, generation, lookups), Ordering::Release);
+        NODES.record(&self.words, place)[LOOKUPS_AT].store(checked(place, generation, lookups), Ordering::Release);
     }
 
     pub(crate) fn free_node(&self, number: u64) {
@@ -321,12 +247,13 @@ impl Kept {
 
     /// All nodes, by their places.
     pub(crate) fn nodes(&self) -> Result<Vec<KeptSlot<KeptNode>>, KeptError> {
-        self.slots(NODES, self.nodes, |place, generation, record| {
+        let nodes = NODES.all(&self.words, self.nodes, |place, generation, record| {
             let count = record[LOOKUPS_AT].load(Ordering::Relaxed);
             let lookups = count >> WORD_CHECK_BITS;
             let is_right = lookups > 0 && checked(place, generation, lookups) == count;
             Some(KeptNode { handle: handle_of(&record[1..])?, lookups }).filter(|_| is_right)
-        })
+        });
+        nodes.ok_or(KeptError::Damaged("nodes"))
     }
 
     pub(crate) fn put_file(&self, number: u64, file: &KeptFile) {
@@ -338,7 +265,7 @@ impl Kept {
 
     pub(crate) fn set_verifier(&self, number: u64, verifier: ShortVerifier) {
         let Some(Place { at: place, generation }) = slots::place(number) else { return };
-        self.record(FILES, place)[VERIFIER_AT].store(checked(place, generation, verifier.0), Ordering::Release);
+        FILES.record(&self.words, place)[VERIFIER_AT].store(checked(place, generation, verifier.0), Ordering::Release);
     }
 
     pub(crate) fn free_file(&self, number: u64) {
@@ -347,13 +274,14 @@ impl Kept {
 
     /// All open files, by their places.
     pub(crate) fn files(&self) -> Result<Vec<KeptSlot<KeptFile>>, KeptError> {
-        self.slots(FILES, OPEN_FILES_MAX, |place, generation, record| {
+        let files = FILES.all(&self.words, OPEN_FILES_MAX, |place, generation, record| {
             let rest = &record[2 + HANDLE_WORDS..];
             let [node, opener, word] = [0, 1, 2].map(|at: usize| rest[at].load(Ordering::Relaxed));
             let (handle, verifier) = (handle_of(&record[1..])?, ShortVerifier(word >> WORD_CHECK_BITS));
             let file = KeptFile { handle, node, process: (opener >> 32) as u32, user: opener as u32, verifier };
             Some(file).filter(|_| checked(place, generation, verifier.0) == word)
-        })
+        });
+        files.ok_or(KeptError::Damaged("open files"))
     }
 }
 

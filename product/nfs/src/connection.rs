@@ -15,7 +15,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use afflux_frontend::{Output, Peer, ProtocolError, ProtocolMachine, RecordedCall, RecordedOperation};
+use afflux_frontend::{
+    CallKey, Journal, Left, Output, Peer, ProtocolError, ProtocolMachine, RecordedCall, RecordedOperation,
+};
 use afflux_volume::{Before, Platform, Volume};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::{BoxFuture, FutureExt};
@@ -27,7 +29,6 @@ use crate::operations::OnBehalf;
 use crate::server::Server;
 use crate::status::Status;
 use crate::v3::arguments::{self, Arguments};
-use crate::v3::kept_replies::{KeptKey, KeptReplies, Left};
 use crate::v3::mount;
 use crate::v3::procedures::{self, Waiting};
 use crate::v3::reply_cache::{CallOwner, KeptReply, Key, SharedCall};
@@ -541,17 +542,31 @@ async fn reply_to<P: Platform>(volume: &Volume<P>, call: Waiting) -> KeptReply {
 }
 
 /// The reply of an earlier server to the same call, or the reply of a call that a later server finds.
-async fn kept_reply<P: Platform>(volume: &Volume<P>, kept: &KeptReplies, key: KeptKey, mut call: Waiting) -> KeptReply {
-    let now_ns = u64::try_from(volume.engine().platform().wall_clock().0).unwrap_or_default();
+async fn kept_reply<P: Platform>(
+    volume: &Volume<P>,
+    kept: &Arc<Journal>,
+    key: CallKey,
+    mut call: Waiting,
+) -> KeptReply {
+    let now_ns = wall_ns(volume);
     let renamed = procedures::renamed_number(volume, &call).await;
     let (entry, left) = kept.begin(key, now_ns, renamed.unwrap_or_default());
     call.before = match left {
-        Left::Answered(reply) => return reply,
-        Left::Unanswered(before) => before,
+        Left::Nothing => Before::Nothing,
+        Left::Begun { value, object } => Before::Begun { value, object },
+        Left::Answered { code, bytes } => {
+            let status = Status::from_code(code).unwrap_or(Status::ServerFault);
+            return KeptReply { record: bytes.into(), status };
+        }
     };
     let reply = reply_to(volume, call).await;
-    entry.answered(&reply);
+    entry.answered(reply.status.code(), &reply.record);
     reply
+}
+
+/// The wall clock, as the beginning of a call is noted.
+pub(crate) fn wall_ns<P: Platform>(volume: &Volume<P>) -> u64 {
+    u64::try_from(volume.engine().platform().wall_clock().0).unwrap_or_default()
 }
 
 /// The recorded form of a call that moves bytes or asks for a sync.

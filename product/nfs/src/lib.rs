@@ -31,7 +31,6 @@ pub use connection::Connection;
 pub use knobs::{KNOBS, NfsKnob};
 pub use places::Places;
 pub use server::Server;
-pub use v3::kept_replies::ReplyWords;
 pub use v3::mount::MOUNTS_MAX;
 pub use v3::reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
 pub use v4::grace::ClientList;

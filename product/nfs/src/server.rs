@@ -8,14 +8,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use afflux_frontend::{Peer, Recording};
+use afflux_frontend::{Journal, KeptWords, Peer, Recording};
 use afflux_volume::{Client, HolderId, KnobId, Platform, Volume, WhichKnob};
 
 use crate::calls::{Calls, Event};
 use crate::connection::Connection;
 use crate::knobs::NfsKnob;
 use crate::places::Places;
-use crate::v3::kept_replies::{KeptReplies, ReplyWords};
 use crate::v3::mount::Mounts;
 use crate::v3::reply_cache::ReplyCache;
 use crate::v4::Service;
@@ -28,6 +27,8 @@ use crate::workers::Spares;
 /// Connections of one party that may be full at the same time. More share their memory: a client that opens many must not
 /// take the memory of others.
 const FULL_CONNECTIONS: u64 = 4;
+/// Words of a kept reply of version 3. A change's longest reply, CREATE's, has 308 bytes.
+const REPLY_WORDS: usize = 64;
 
 /// An NFSv3 and MOUNT server over one volume.
 pub struct Server<P: Platform> {
@@ -42,7 +43,7 @@ pub struct Server<P: Platform> {
     pub(crate) version_4: OnceLock<Arc<Service<P>>>,
     pub(crate) replies: ReplyCache,
     /// Replies for a later server, if it has the memory.
-    pub(crate) kept_replies: Option<Arc<KeptReplies>>,
+    pub(crate) kept_replies: Option<Arc<Journal>>,
     pub(crate) calls: Calls,
     pub(crate) clients: Clients,
     pub(crate) spare_workers: Arc<Spares>,
@@ -64,7 +65,11 @@ impl<P: Platform> Server<P> {
     ///
     /// # Panics
     /// As [`Server::new`].
-    pub fn keeping(volume: Arc<Volume<P>>, admission: Admission, words: Option<ReplyWords>) -> Arc<Self> {
+    pub fn keeping(volume: Arc<Volume<P>>, admission: Admission, words: Option<KeptWords>) -> Arc<Self> {
+        let journal = |words: KeptWords| {
+            let all = 0..(*words).as_ref().len();
+            Journal::new(words, all, REPLY_WORDS)
+        };
         let inflight_bytes = NfsKnob::InflightBytes.id(volume.engine().settings());
         Arc::new(Self {
             admission: RwLock::new(admission),
@@ -73,7 +78,7 @@ impl<P: Platform> Server<P> {
             places: OnceLock::new(),
             version_4: OnceLock::new(),
             replies: ReplyCache::new(volume.hash_key()),
-            kept_replies: words.map(KeptReplies::new).map(Arc::new),
+            kept_replies: words.map(journal),
             calls: Calls::new(),
             clients: Clients::default(),
             spare_workers: Arc::default(),

@@ -149,7 +149,7 @@ impl Connection {
 }
 
 // rule: an NFS call that changes names, and that a client repeats after a kill, is done once
-// kept in: `product/nfs/src/v3/kept_replies.rs`, `product/volume/src/names/repeated.rs`
+// kept in: `product/frontend/src/journal.rs`, `product/volume/src/names/repeated.rs`
 #[test]
 fn calls_repeated_over_kills_are_done_once() {
     const KILLS: u64 = 12;

@@ -6,7 +6,6 @@
 
 pub(crate) mod arguments;
 mod encoding;
-pub(crate) mod kept_replies;
 pub(crate) mod mount;
 mod permitted;
 pub(crate) mod procedures;

@@ -1,12 +1,13 @@
 //! Replies that outlive a killed server. A later server is one over the same words, with nothing else of the first.
 //!
 //! rule: a call that changes something, and that a client repeats after a kill, is done once and gets its first reply
-//! kept in: `product/nfs/src/v3/kept_replies.rs`, `product/volume/src/names/repeated.rs`
+//! kept in: `product/frontend/src/journal.rs`, `product/volume/src/names/repeated.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_nfs::{Admission, ReplyWords, Server};
+use afflux_frontend::KeptWords;
+use afflux_nfs::{Admission, Server};
 use nfs3_types::nfs3::{
     CREATE3args, GETATTR3args, GETATTR3res, LINK3args, MKDIR3args, MKNOD3args, Nfs3Option, REMOVE3args, RENAME3args,
     RMDIR3args, SETATTR3args, SYMLINK3args, createhow3, diropargs3, mknoddata3, nfs_fh3, nfspath3, sattr3,
@@ -21,12 +22,12 @@ const ENTRY_WORDS: usize = 64;
 /// The word that says that an entry has its reply.
 const ANSWERED: usize = 6;
 
-fn memory() -> ReplyWords {
+fn memory() -> KeptWords {
     Arc::new((0..64 * ENTRY_WORDS).map(|_| AtomicU64::new(0)).collect::<Vec<_>>())
 }
 
 /// The words as a kill leaves them: with the replies, or before one was noted.
-fn after_kill(words: &ReplyWords, is_noted: bool) -> ReplyWords {
+fn after_kill(words: &KeptWords, is_noted: bool) -> KeptWords {
     let kept = |(at, word): (usize, &AtomicU64)| match at % ENTRY_WORDS {
         ANSWERED if !is_noted => 0,
         _ => word.load(Ordering::Relaxed),
@@ -39,7 +40,7 @@ fn place(dir: &nfs_fh3, name: &[u8]) -> diropargs3<'static> {
 }
 
 /// Sends a record to a new server over these words. Returns the reply.
-fn answered(world: &mut World, words: &ReplyWords, record: &[u8]) -> Vec<u8> {
+fn answered(world: &mut World, words: &KeptWords, record: &[u8]) -> Vec<u8> {
     world.server = Server::keeping(Arc::clone(&world.volume), Admission::AnyPeer, Some(Arc::clone(words)));
     let mut peer = Peer::new(world, CLIENT);
     peer.send(record).unwrap();

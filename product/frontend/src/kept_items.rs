@@ -1,0 +1,254 @@
+//! Items of any length in memory that outlives the process, each replaced as a whole.
+//!
+//! Owns: the pieces of items, which of two versions counts, the room for more.
+//! Does not own: the state of a piece (`kept_records`), the meaning of items and their number (front ends).
+//! Invariants: a later process finds each item as the last `put` left it, or as the one before if that had not returned.
+//! An item whose removal had begun may be gone. A change of an item that gets no longer never lacks room. If any
+//! piece is in a state that no kill leaves, nothing is found.
+//!
+//! First the pieces of the new version are written, then those of the old one are freed, so a kill leaves one of the two
+//! whole. The newest whole version counts.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::kept_check::kept_check;
+use crate::kept_records::{KeptRecords, KeptWords};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"AFXITEMS");
+/// Words of the magic number, of the number of pieces with the check of both, and of the places in use.
+const HEADER_WORDS: usize = 4;
+/// The state, the tag, the version, and the bytes.
+const PIECE_WORDS: usize = 16;
+const BODY_AT: usize = 3;
+/// Bytes of an item in one piece.
+pub const KEPT_PIECE_BYTES: usize = (PIECE_WORDS - BODY_AT) * 8;
+/// Bits of the number and of the count of an item's pieces.
+const COUNT_BITS: u32 = 12;
+/// Most pieces of an item.
+const PIECES_MAX: usize = (1 << COUNT_BITS) - 1;
+const NONE: u32 = u32::MAX;
+
+/// An item's place in the memory; the default is none yet.
+#[derive(Debug)]
+pub struct KeptItem(u32);
+
+impl Default for KeptItem {
+    fn default() -> Self {
+        Self(NONE)
+    }
+}
+
+/// An item of an earlier process.
+pub struct FoundItem {
+    /// The kind that it was put with.
+    pub kind: u8,
+    /// The number that it was put with.
+    pub id: u32,
+    /// Its place.
+    pub item: KeptItem,
+    /// Its bytes, with zeros up to the end of the last piece.
+    pub bytes: Vec<u8>,
+}
+
+/// The items.
+pub struct KeptItems {
+    words: KeptWords,
+    pieces: KeptRecords,
+    count: usize,
+    at: usize,
+    room: Mutex<Room>,
+}
+
+struct Room {
+    free: Vec<u32>,
+    /// The next piece of an item, by place.
+    next: Vec<u32>,
+    version: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Tag {
+    kind: u8,
+    id: u32,
+    count: u16,
+    index: u16,
+}
+
+impl Tag {
+    fn word(self) -> u64 {
+        let (count, index) = (u64::from(self.count), u64::from(self.index));
+        u64::from(self.id) << 32 | u64::from(self.kind) << (2 * COUNT_BITS) | count << COUNT_BITS | index
+    }
+
+    fn of(word: u64) -> Self {
+        let part = |shift: u32| (word >> shift) as u16 & PIECES_MAX as u16;
+        Self {
+            kind: (word >> (2 * COUNT_BITS)) as u8,
+            id: (word >> 32) as u32,
+            count: part(COUNT_BITS),
+            index: part(0),
+        }
+    }
+}
+
+impl KeptItems {
+    /// The items in this memory from word `at` on, with those of an earlier process. Any bytes will do. None for the found
+    /// ones if the memory has none, or is damaged: then it is begun anew.
+    pub fn new(words: KeptWords, at: usize) -> (Self, Option<Vec<FoundItem>>) {
+        let len = (*words).as_ref().len();
+        let count = len.saturating_sub(at + HEADER_WORDS) / PIECE_WORDS;
+        let pieces =
+            KeptRecords { at: at + HEADER_WORDS, words: PIECE_WORDS, used_at: at + 2, covered: PIECE_WORDS - 1 };
+        let room = Room { free: Vec::new(), next: vec![NONE; count], version: 0 };
+        let items = Self { words, pieces, count, at, room: Mutex::new(room) };
+        let is_ours = len > at + HEADER_WORDS && items.header() == [MAGIC, items.form()];
+        let found = if is_ours { items.find() } else { None };
+        if found.is_none() && len > at + HEADER_WORDS {
+            items.clear();
+        }
+        (items, found)
+    }
+
+    fn form(&self) -> u64 {
+        kept_check([MAGIC, self.count as u64, PIECE_WORDS as u64])
+    }
+
+    fn header(&self) -> [u64; 2] {
+        [0, 1].map(|word| (*self.words).as_ref()[self.at + word].load(Ordering::Acquire))
+    }
+
+    /// Forgets all items. The first word is stored last.
+    pub fn clear(&self) {
+        let store = |word: usize, value| (*self.words).as_ref()[self.at + word].store(value, Ordering::Release);
+        store(0, 0);
+        self.pieces.set_used(&self.words, 0);
+        store(1, self.form());
+        store(0, MAGIC);
+        let mut room = self.lock();
+        room.free = (0..self.count as u32).rev().collect();
+        room.next.fill(NONE);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Room> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Pieces for all items together.
+    pub fn capacity(&self) -> usize {
+        self.count
+    }
+
+    /// Pieces that an item has.
+    pub fn pieces(&self, item: &KeptItem) -> usize {
+        self.lock().places_of(item).count()
+    }
+
+    /// Pieces of an item with so many bytes.
+    pub fn pieces_of(bytes: usize) -> usize {
+        bytes.div_ceil(KEPT_PIECE_BYTES).max(1)
+    }
+
+    /// Whether so many bytes would have room in place of an item's earlier ones.
+    pub fn has_room(&self, item: &KeptItem, bytes: usize) -> bool {
+        self.lock().fits(item, Self::pieces_of(bytes), self.count)
+    }
+
+    fn find(&self) -> Option<Vec<FoundItem>> {
+        let piece = |_, _, record: &[std::sync::atomic::AtomicU64]| {
+            let word = |at: usize| record[at].load(Ordering::Relaxed);
+            Some((Tag::of(word(1)), word(2)))
+        };
+        let places = self.pieces.all(&self.words, self.count, piece)?;
+        // By item and from the newest version on: the places of its pieces in their order.
+        let mut versions: BTreeMap<(u8, u32, std::cmp::Reverse<u64>), Vec<(Tag, u32)>> = BTreeMap::new();
+        let (mut room, mut is_free) = (self.lock(), vec![true; self.count]);
+        for (place, (_, piece)) in places.into_iter().enumerate() {
+            let Some((tag, version)) = piece else { continue };
+            versions.entry((tag.kind, tag.id, std::cmp::Reverse(version))).or_default().push((tag, place as u32));
+            room.version = room.version.max(version);
+        }
+        let mut found: Vec<FoundItem> = Vec::new();
+        for ((kind, id, _), mut pieces) in versions {
+            pieces.sort_unstable();
+            let is_whole = pieces.iter().enumerate().all(|(index, (tag, _))| usize::from(tag.index) == index)
+                && pieces.iter().all(|(tag, _)| usize::from(tag.count) == pieces.len());
+            if !is_whole || found.last().is_some_and(|newer| (newer.kind, newer.id) == (kind, id)) {
+                pieces.iter().for_each(|(_, place)| self.pieces.free(&self.words, *place as usize, 0));
+                continue;
+            }
+            let behind = pieces.iter().skip(1).map(|(_, place)| *place).chain([NONE]);
+            for ((_, place), next) in pieces.iter().zip(behind) {
+                room.next[*place as usize] = next;
+                is_free[*place as usize] = false;
+            }
+            let words =
+                pieces.iter().flat_map(|(_, place)| &self.pieces.record(&self.words, *place as usize)[BODY_AT..]);
+            let bytes = words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+            found.push(FoundItem { kind, id, item: KeptItem(pieces[0].1), bytes });
+        }
+        room.free = (0..self.count as u32).rev().filter(|place| is_free[*place as usize]).collect();
+        Some(found)
+    }
+
+    /// Writes an item in place of its earlier version. False if there is no room; then the earlier version stays.
+    pub fn put(&self, (kind, id): (u8, u32), item: &mut KeptItem, bytes: &[u8]) -> bool {
+        let count = Self::pieces_of(bytes.len());
+        let mut room = self.lock();
+        if !room.fits(item, count, self.count) {
+            return false;
+        }
+        room.version += 1;
+        let version = room.version;
+        let mut first = NONE;
+        for index in (0..count).rev() {
+            let Some(place) = room.free.pop() else { return false };
+            let body = bytes[index * KEPT_PIECE_BYTES..].chunks(8).map(|chunk| {
+                let mut value = [0; 8];
+                value[..chunk.len()].copy_from_slice(chunk);
+                u64::from_le_bytes(value)
+            });
+            let body = body.chain(std::iter::repeat(0)).take(PIECE_WORDS - BODY_AT);
+            let tag = Tag { kind, id, count: count as u16, index: index as u16 };
+            self.pieces.put(&self.words, place as usize, 0, [tag.word(), version].into_iter().chain(body));
+            room.next[place as usize] = first;
+            first = place;
+        }
+        self.free(&mut room, item);
+        item.0 = first;
+        true
+    }
+
+    /// Removes an item.
+    pub fn remove(&self, item: &mut KeptItem) {
+        self.free(&mut self.lock(), item);
+    }
+
+    fn free(&self, room: &mut Room, item: &mut KeptItem) {
+        let mut place = std::mem::take(item).0;
+        while place != NONE {
+            self.pieces.free(&self.words, place as usize, 0);
+            room.free.push(place);
+            place = std::mem::replace(&mut room.next[place as usize], NONE);
+        }
+    }
+}
+
+impl Room {
+    /// Whether an item may have so many pieces in place of its earlier ones, of `all` that there are.
+    fn fits(&self, item: &KeptItem, pieces: usize, all: usize) -> bool {
+        // A change has both versions for a moment.
+        let spare = if pieces > self.places_of(item).count() { all / 8 } else { 0 };
+        pieces <= PIECES_MAX && self.free.len() >= pieces + spare
+    }
+
+    fn places_of(&self, item: &KeptItem) -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(item.0).filter(|place| *place != NONE), |place| {
+            Some(self.next[*place as usize]).filter(|next| *next != NONE)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
