@@ -21,6 +21,10 @@ mod bits {
     pub(super) const EXTEND: u32 = 0x08;
     pub(super) const DELETE: u32 = 0x10;
     pub(super) const EXECUTE: u32 = 0x20;
+    /// Of extended attributes (RFC 8276, section 8.5): to read one, to change one, to list all.
+    pub(super) const XATTR_READ: u32 = 0x40;
+    pub(super) const XATTR_WRITE: u32 = 0x80;
+    pub(super) const XATTR_LIST: u32 = 0x100;
 }
 
 /// The ACCESS bits that follow from the permissions `granted` (read 1, write 2, execute or search 4) on an object.
@@ -36,6 +40,12 @@ pub(crate) fn allowed(kind: Kind, granted: u8) -> u32 {
         }
         _ => when(read, bits::READ) | when(write, bits::MODIFY | bits::EXTEND) | when(execute, bits::EXECUTE),
     }
+}
+
+/// The ACCESS bits about a user's extended attributes.
+pub(crate) fn allowed_of_xattrs(granted: u8) -> u32 {
+    let of_reader = if granted & READ != 0 { bits::XATTR_READ | bits::XATTR_LIST } else { 0 };
+    of_reader | if granted & WRITE != 0 { bits::XATTR_WRITE } else { 0 }
 }
 
 #[cfg(test)]

@@ -106,6 +106,8 @@ statuses! {
     NotOnlyOperation 10081 "nfserr_not_only_op";
     WrongType 10083 "nfserr_wrong_type";
     UnionNotSupported 10090 "nfserr_union_notsupp";
+    NoXattr 10095 "nfserr_noxattr";
+    XattrTooBig 10096 "nfserr_xattr2big";
 }
 
 impl From<&VolumeError> for Status {
@@ -133,6 +135,8 @@ impl From<&VolumeError> for Status {
             VolumeError::NotSynchronised => Self::NotSynchronised,
             VolumeError::BadCookie => Self::BadCookie,
             VolumeError::Leased => Self::Jukebox,
+            VolumeError::NoAttribute => Self::NoXattr,
+            VolumeError::ValueTooLong { .. } => Self::XattrTooBig,
             // Out of memory, and errors that a volume may have in the future.
             _ => Self::ServerFault,
         }

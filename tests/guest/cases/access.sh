@@ -1,5 +1,5 @@
 # Callers from another machine: refused without --allow; root squashed; `=ro` reads only; ports above 1023 refused; other users
-# have their own rights; Kerberos and NFSv4 are refused politely.
+# have their own rights; Kerberos and UDP are refused politely.
 # limit: 600
 [ $SERVER = afflux ] || skip "these are our flags"
 disk /dev/vdc $DATA

@@ -1,8 +1,7 @@
 //! The attributes of version 4: sets of them, their values on the wire, their changes.
 //!
 //! Owns: which attributes there are, which a client may set, the form of each value.
-//! Does not own: the values (the volume), access lists and extended attributes: they are not offered, so that no client
-//! asks for them.
+//! Does not own: the values (the volume), access lists: they are not offered, so that no client asks for them.
 //! Invariants: a reply has exactly the known ones of those that were asked for, in the order of their numbers. A change
 //! takes each value that it names, or none.
 
@@ -35,6 +34,7 @@ pub(super) mod number {
     pub(in super::super) const MOUNTED_ON: u32 = 55;
     pub(in super::super) const EXCLUSIVE: u32 = 75;
     pub(in super::super) const CHANGE_TYPE: u32 = 79;
+    pub(in super::super) const XATTRS: u32 = 82;
 }
 
 use number as n;
@@ -124,10 +124,14 @@ impl Bitmap {
     }
 }
 
-/// All attributes of a minor version.
-fn known(minor: u32) -> Bitmap {
-    let newer = if minor >= 2 { Bitmap::of(&[n::CHANGE_TYPE]) } else { Bitmap::default() };
-    Bitmap { words: KNOWN, has_more: false }.with(newer)
+/// All attributes of a minor version. From 4.2 on a server may offer extended attributes.
+pub(super) fn known(minor: u32, has_xattrs: bool) -> Bitmap {
+    let newer = match minor {
+        ..=1 => &[][..],
+        _ if has_xattrs => &[n::CHANGE_TYPE, n::XATTRS],
+        _ => &[n::CHANGE_TYPE],
+    };
+    Bitmap { words: KNOWN, has_more: false }.with(Bitmap::of(newer))
 }
 
 /// Refuses a question for attributes that can only be set.
@@ -159,10 +163,9 @@ pub(super) fn change_of(time: Timestamp) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or_default()
 }
 
-/// Writes those attributes of an object that were asked for.
-pub(super) fn write(writer: &mut Writer, asked: &Bitmap, shown: &Shown<'_>, minor: u32) {
+/// Writes those known attributes of an object that were asked for.
+pub(super) fn write(writer: &mut Writer, asked: &Bitmap, shown: &Shown<'_>, known: &Bitmap) {
     let mut given = *asked;
-    let known = known(minor);
     given.words.iter_mut().zip(known.words).for_each(|(word, known)| *word &= known);
     given.words.iter_mut().zip(ONLY_SET).for_each(|(word, set)| *word &= !set);
     if shown.of_host.is_none() {
@@ -172,7 +175,7 @@ pub(super) fn write(writer: &mut Writer, asked: &Bitmap, shown: &Shown<'_>, mino
     let at = writer.len();
     writer.u32(0);
     for number in given.numbers() {
-        write_one(writer, number, shown, minor);
+        write_one(writer, number, shown, known);
     }
     let bytes = writer.len() - at - 4;
     writer.patch_u32(at, bytes as u32);
@@ -197,11 +200,11 @@ fn write_user(writer: &mut Writer, number: u32) {
     writer.opaque(&digits[at..]);
 }
 
-fn write_one(writer: &mut Writer, number: u32, shown: &Shown<'_>, minor: u32) {
+fn write_one(writer: &mut Writer, number: u32, shown: &Shown<'_>, known: &Bitmap) {
     const SECOND_NS: u32 = 1_000_000_000;
     let it = &shown.attributes;
     match number {
-        n::SUPPORTED => known(minor).write(writer),
+        n::SUPPORTED => known.write(writer),
         1 => writer.u32(kind_number(it.kind)),
         // Handles outlive restarts and renames.
         2 => writer.u32(0),
@@ -215,7 +218,7 @@ fn write_one(writer: &mut Writer, number: u32, shown: &Shown<'_>, minor: u32) {
             writer.u64(0);
         }
         // One handle an object.
-        9 => writer.bool(true),
+        9 | n::XATTRS => writer.bool(true),
         10 => writer.u32(LEASE_SECONDS),
         n::RDATTR_ERROR => writer.u32(Status::Ok.code()),
         // Times can be set. Files cannot be given away, but by root.
@@ -282,7 +285,7 @@ fn kind_number(kind: Kind) -> u32 {
 
 /// Reads the changes in a client's values, of attributes that may be set `exclusively` or at all.
 pub(super) fn change(values: &AttributeValues, record: &[u8], exclusively: bool) -> Result<AttributeChange, Status> {
-    if values.which.has_beside(known(2).words) {
+    if values.which.has_beside(known(2, true).words) {
         return Err(Status::AttributeNotSupported);
     }
     let settable = if exclusively { SETTABLE_EXCLUSIVELY } else { SETTABLE };
@@ -345,15 +348,20 @@ fn read_time(reader: &mut Reader<'_>) -> Result<SetTime, Status> {
 }
 
 /// Whether a client's values are those of an object: an error for attributes that cannot be compared.
-pub(super) fn are_same(values: &AttributeValues, record: &[u8], shown: &Shown<'_>, minor: u32) -> Result<bool, Status> {
-    if values.which.has_beside(known(minor).words) {
+pub(super) fn are_same(
+    values: &AttributeValues,
+    record: &[u8],
+    shown: &Shown<'_>,
+    known: &Bitmap,
+) -> Result<bool, Status> {
+    if values.which.has_beside(known.words) {
         return Err(Status::AttributeNotSupported);
     }
     if values.which.has_any(ONLY_SET) || values.which.has(n::RDATTR_ERROR) {
         return Err(Status::Invalid);
     }
     let mut writer = Writer::default();
-    write(&mut writer, &values.which, shown, minor);
+    write(&mut writer, &values.which, shown, known);
     let own = writer.into_bytes();
     let (at, sent) = (own.len() - sent_bytes(&own), &record[values.values.range()]);
     Ok(own[at..] == *sent)

@@ -194,6 +194,8 @@ pub(super) enum Operation {
         stateid: Stateid,
         offset: u64,
         count: u32,
+        /// It is a READ_PLUS, whose result is a list of segments.
+        in_segments: bool,
     },
     List(ListArguments),
     ReadLink,
@@ -253,6 +255,18 @@ pub(super) enum Operation {
         offset: u64,
         what: u32,
     },
+    GetXattr(Field),
+    SetXattr {
+        /// 0: whether or not it is there; 1: only if it is not there; 2: only if it is.
+        how: u32,
+        name: Field,
+        value: Field,
+    },
+    ListXattrs {
+        cookie: u64,
+        bytes_max: u32,
+    },
+    RemoveXattr(Field),
     /// An operation that this server does not have.
     Unsupported,
     /// No operation of this minor version.
@@ -369,7 +383,12 @@ impl Fields<'_> {
             }
             22 => Operation::PutHandle(self.reader.opaque_place(HANDLE_BYTES_MAX)?.into()),
             23 | 24 => Operation::PutRoot,
-            25 => Operation::Read { stateid: self.stateid()?, offset: self.reader.u64()?, count: self.reader.u32()? },
+            25 | 68 => Operation::Read {
+                stateid: self.stateid()?,
+                offset: self.reader.u64()?,
+                count: self.reader.u32()?,
+                in_segments: number != 25,
+            },
             26 => Operation::List(self.list()?),
             27 => Operation::ReadLink,
             28 => Operation::Remove(self.counted()?),
@@ -413,6 +432,13 @@ impl Fields<'_> {
                 Operation::Deallocate { stateid: self.stateid()?, offset: self.reader.u64()?, len: self.reader.u64()? }
             }
             69 => Operation::Seek { stateid: self.stateid()?, offset: self.reader.u64()?, what: self.reader.u32()? },
+            72 => Operation::GetXattr(self.counted()?),
+            73 => {
+                let how = self.one_of("setxattr_option4", 2)?;
+                Operation::SetXattr { how, name: self.counted()?, value: self.counted()? }
+            }
+            74 => Operation::ListXattrs { cookie: self.reader.u64()?, bytes_max: self.reader.u32()? },
+            75 => Operation::RemoveXattr(self.counted()?),
             _ => Operation::Unsupported,
         })
     }

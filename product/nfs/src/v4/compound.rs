@@ -7,9 +7,10 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{Inode, Platform};
+use afflux_volume::{Inode, Platform, XATTR_BYTES_MAX};
 
-use super::codec::{self, Head, Operation, number};
+use super::attributes;
+use super::codec::{self, Bitmap, Head, Operation, number};
 use super::denied::Denied;
 use super::service::{Service, Shared};
 use super::state::clients::Speaker;
@@ -112,6 +113,8 @@ pub(crate) fn arrived(record: &[u8], at: usize) -> Option<Arrived> {
         wanted = wanted.saturating_add(match operation {
             Operation::Read { count, .. } => count.min(READ_BYTES_MAX),
             Operation::List(list) => list.bytes_max.min(crate::limits::LISTING_BYTES_MAX),
+            Operation::GetXattr(_) => XATTR_BYTES_MAX as u32,
+            Operation::ListXattrs { bytes_max, .. } => bytes_max.min(XATTR_BYTES_MAX as u32),
             _ => 0,
         });
     }
@@ -211,6 +214,16 @@ impl<P: Platform> Compound<P> {
     /// The bytes that are the same whenever the client sends the call again.
     pub(super) fn repeated<'a>(&self, record: &'a [u8]) -> &'a [u8] {
         &record[self.arguments_at..]
+    }
+
+    /// Whether extended attributes are offered.
+    pub(super) fn has_xattrs(&self) -> bool {
+        self.minor >= 2 && self.service.has_xattrs()
+    }
+
+    /// All attributes that a client may ask for.
+    pub(super) fn known(&self) -> Bitmap {
+        attributes::known(self.minor, self.has_xattrs())
     }
 
     /// The number of operations.

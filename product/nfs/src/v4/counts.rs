@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The names by number, from the first operation on.
-const NAMES: [&str; 56] = [
+const NAMES: [&str; 73] = [
     "nfs_v4_access",
     "nfs_v4_close",
     "nfs_v4_commit",
@@ -64,9 +64,26 @@ const NAMES: [&str; 56] = [
     "nfs_v4_want_delegation",
     "nfs_v4_destroy_clientid",
     "nfs_v4_reclaim_complete",
+    "nfs_v4_allocate",
+    "nfs_v4_copy",
+    "nfs_v4_copy_notify",
+    "nfs_v4_deallocate",
+    "nfs_v4_io_advise",
+    "nfs_v4_layouterror",
+    "nfs_v4_layoutstats",
+    "nfs_v4_offload_cancel",
+    "nfs_v4_offload_status",
+    "nfs_v4_read_plus",
+    "nfs_v4_seek",
+    "nfs_v4_write_same",
+    "nfs_v4_clone",
+    "nfs_v4_getxattr",
+    "nfs_v4_setxattr",
+    "nfs_v4_listxattrs",
+    "nfs_v4_removexattr",
 ];
 const FIRST: u32 = 3;
-/// Operations of 4.2, and those that no version has.
+/// Operations that no version has.
 const OTHERS: &str = "nfs_v4_other";
 
 /// A count for each kind of operation.

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use afflux_volume::{
-    FileHandle, Held, HolderId, LockFamily, LockHolder, LockOwner, Locks, Nanos, Platform, Share, Span, Volume,
+    FileHandle, Held, HolderId, KnobId, LockFamily, LockHolder, LockOwner, Locks, Nanos, Platform, Share, Span, Volume,
+    WhichKnob,
 };
 use futures_util::future::BoxFuture;
 use siphasher::sip::SipHasher13;
@@ -25,6 +26,7 @@ use super::state::lock_states::{LockState, LockStates};
 use super::state::opens::{Closed, Opener, Opens};
 use super::state::sessions::{SessionId, Sessions};
 use super::state::stateids::{StatePlace, Stateid};
+use crate::knobs::NfsKnob;
 use crate::status::Status;
 
 /// Version 4 of a server.
@@ -43,6 +45,7 @@ pub(crate) struct Service<P: Platform> {
     /// Names this server, over restarts.
     pub(super) name: [u8; 16],
     pub(crate) counts: Counts,
+    xattrs: KnobId,
 }
 
 /// The state of all clients.
@@ -154,6 +157,7 @@ impl<P: Platform> Service<P> {
             is_grace_over: AtomicBool::new(left.is_empty()),
             list,
             counts: Counts::new(),
+            xattrs: NfsKnob::Xattrs.id(volume.engine().settings()),
             volume: Arc::clone(volume),
         }
     }
@@ -161,6 +165,11 @@ impl<P: Platform> Service<P> {
     /// The state. Nothing is awaited, and no holder is dropped, while it is locked.
     pub(super) fn state(&self) -> MutexGuard<'_, State<Held<P>>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether extended attributes are offered.
+    pub(super) fn has_xattrs(&self) -> bool {
+        self.volume.engine().settings().get(self.xattrs) != 0
     }
 
     /// Numbers of clients, sessions and opens.

@@ -307,7 +307,7 @@ fn bad_compounds_get_the_protocols_errors() {
     assert_eq!(of(root().lookup(b"")), status::INVAL);
     assert_eq!(of(root().lookup(b"..")), status::BADNAME);
     assert_eq!(of(root().lookup(&[b'n'; 256])), status::NAMETOOLONG);
-    // READ_PLUS, which clients of 4.2 then leave; LOCK without arguments; named attributes.
+    // READ_PLUS, which 4.1 does not have; LOCK without arguments; named attributes.
     assert_eq!(of(root().raw(68, &[])), status::OP_ILLEGAL);
     assert_eq!(of(root().raw(12, &[])), status::BADXDR);
     assert_eq!(of(root().raw(19, &[])), status::NOTSUPP);
@@ -316,7 +316,7 @@ fn bad_compounds_get_the_protocols_errors() {
 #[test]
 fn operations_of_4_2_that_are_not_there_are_not_supported() {
     let (_world, mut session) = begun(2);
-    for number in (59..=75).filter(|number| ![59, 60, 62, 69].contains(number)) {
+    for number in (61..=71).filter(|number| ![62, 68, 69].contains(number)) {
         assert_eq!(session.call(root().raw(number, &[])).unwrap().status, status::NOTSUPP, "{number}");
     }
 }
@@ -425,6 +425,42 @@ fn holes_are_found_made_and_filled_and_bytes_copied_in_pieces() {
     );
     let behind = ops().put(&file).save().put(&copy).raw(COPY, &copies(3 << 20, 0, 1, target));
     assert_eq!(session.call(behind).unwrap().status, status::INVAL);
+}
+
+/// The number of READ_PLUS.
+pub(crate) const READ_PLUS: u32 = 68;
+
+/// The arguments of a READ.
+pub(crate) fn places((sequence, other): Stateid, offset: u64, count: u32) -> Vec<u8> {
+    [&sequence.to_be_bytes()[..], &other, &offset.to_be_bytes(), &count.to_be_bytes()].concat()
+}
+
+#[test]
+fn a_read_plus_is_one_segment_of_data_also_of_a_hole_and_none_at_the_end() {
+    let (_world, mut session) = begun(2);
+    session.keeps = false;
+    let (stateid, file) = open(&mut session, (BOTH, 0), b"owner", b"file");
+    session.must(ops().put(&file).write(stateid, 10_000, 0, b"far away")).unwrap();
+    let mut read = |offset, count| {
+        let outcome = session.must(ops().put(&file).raw(READ_PLUS, &places(stateid, offset, count))).unwrap();
+        let mut reader = outcome.reader();
+        reader.next_result().unwrap();
+        assert_eq!(reader.next_result(), Ok((READ_PLUS, 0)));
+        let (is_end, segments) = (reader.u32().unwrap() == 1, reader.u32().unwrap());
+        let segment = (segments == 1).then(|| {
+            assert_eq!((reader.u32(), reader.u64()), (Ok(0), Ok(offset)), "a segment of other bytes");
+            reader.opaque().unwrap().to_vec()
+        });
+        reader.end().unwrap();
+        (is_end, segment)
+    };
+    assert_eq!(read(10_000, 4), (false, Some(b"far ".to_vec())));
+    assert_eq!(read(9_999, 100), (true, Some(b"\0far away".to_vec())));
+    assert_eq!(read(0, 4096), (false, Some(vec![0; 4096])));
+    assert_eq!((read(10_008, 1), read(20_000, 1), read(0, 0)), ((true, None), (true, None), (false, None)));
+    let (writer, _) = open(&mut session, (WRITE, 0), b"writer", b"file");
+    let of_writer = ops().put(&file).raw(READ_PLUS, &places(writer, 0, 1));
+    assert_eq!(session.call(of_writer).unwrap().status, status::OPENMODE);
 }
 
 #[test]

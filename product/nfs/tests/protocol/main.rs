@@ -15,3 +15,4 @@ mod peer;
 mod robustness;
 mod sockets;
 mod world;
+mod xattrs;

@@ -49,7 +49,7 @@ fn shown(handle: &[u8]) -> Shown<'_> {
 
 fn written(asked: Bitmap, minor: u32) -> Vec<u8> {
     let mut writer = Writer::default();
-    write(&mut writer, &asked, &shown(b"handle"), minor);
+    write(&mut writer, &asked, &shown(b"handle"), &known(minor, false));
     writer.into_bytes()
 }
 

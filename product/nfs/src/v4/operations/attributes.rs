@@ -28,11 +28,11 @@ pub(super) async fn get<P: Platform>(
     asked: Bitmap,
 ) -> Ended {
     attributes::check_asked(&asked)?;
-    let minor = compound.minor;
+    let known = compound.known();
     match compound.object()? {
         Object::Above(node) => {
             let handle = PseudoRoot::handle(*node);
-            attributes::write(&mut draft.writer, &asked, &above(compound, *node, &handle), minor);
+            attributes::write(&mut draft.writer, &asked, &above(compound, *node, &handle), &known);
         }
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
@@ -45,7 +45,7 @@ pub(super) async fn get<P: Platform>(
                 time_unit_ns: inode.time_unit_ns(),
                 of_host,
             };
-            attributes::write(&mut draft.writer, &asked, &shown, minor);
+            attributes::write(&mut draft.writer, &asked, &shown, &known);
         }
     }
     Ok(())
@@ -73,11 +73,11 @@ pub(super) async fn verify<P: Platform>(
     values: AttributeValues,
     wants_same: bool,
 ) -> Ended {
-    let (record, minor) = (on.record, compound.minor);
+    let (record, known) = (on.record, compound.known());
     let is_same = match compound.object()? {
         Object::Above(node) => {
             let handle = PseudoRoot::handle(*node);
-            attributes::are_same(&values, record, &above(compound, *node, &handle), minor)?
+            attributes::are_same(&values, record, &above(compound, *node, &handle), &known)?
         }
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
@@ -85,7 +85,7 @@ pub(super) async fn verify<P: Platform>(
             let handle = on.volume.handle(inode);
             let (handle, time_unit_ns) = (handle.as_bytes(), inode.time_unit_ns());
             let shown = Shown { handle, attributes: found, mounted_on: found.fileid, time_unit_ns, of_host };
-            attributes::are_same(&values, record, &shown, minor)?
+            attributes::are_same(&values, record, &shown, &known)?
         }
     };
     match (wants_same, is_same) {
@@ -106,8 +106,9 @@ pub(super) async fn access<P: Platform>(
         Object::Inode(inode) => (inode.kind(), on.access(inode).await?.0),
     };
     let every = access::READ | access::WRITE | access::EXECUTE;
-    draft.writer.u32(wanted & access::allowed(kind, every));
-    draft.writer.u32(wanted & access::allowed(kind, granted));
+    let of_xattrs = |rights| if compound.has_xattrs() { access::allowed_of_xattrs(rights) } else { 0 };
+    draft.writer.u32(wanted & (access::allowed(kind, every) | of_xattrs(every)));
+    draft.writer.u32(wanted & (access::allowed(kind, granted) | of_xattrs(granted)));
     Ok(())
 }
 

@@ -1,9 +1,10 @@
-//! READ, WRITE and COMMIT.
+//! READ, READ_PLUS, WRITE and COMMIT.
 //!
 //! Owns: their results, and the choice of their write verifier.
 //! Does not own: the cache, durability, the verifier's value (the volume); the table of opens (`state::opens`).
 //! Invariants: as in version 3, WRITE takes its verifier before it writes, and COMMIT after the sync. So a client never
-//! takes lost data for committed. None of the three allocates memory on data in the cache.
+//! takes lost data for committed. None of them allocates memory on data in the cache. READ_PLUS tells of one segment of
+//! data and of no holes, so that its pages go into the reply as those of READ do.
 
 use afflux_volume::{FILE_BYTES_MAX, Platform, Share, Use};
 
@@ -30,6 +31,7 @@ pub(super) async fn read<P: Platform, O: Operations<P>>(
     draft: &mut Draft,
     stateid: Stateid,
     (offset, count): (u64, u32),
+    in_segments: bool,
 ) -> Ended {
     check_object(compound.object()?)?;
     let inode = compound.inode()?;
@@ -46,6 +48,7 @@ pub(super) async fn read<P: Platform, O: Operations<P>>(
         }
         let attributes = on.attributes(&inode).await?;
         draft.writer.bool(offset >= attributes.size);
+        // No bytes, or no segments.
         draft.writer.u32(0);
         return Ok(());
     }
@@ -56,6 +59,12 @@ pub(super) async fn read<P: Platform, O: Operations<P>>(
     let data = Data::from(read.bytes);
     compound.data_left = compound.data_left.saturating_sub(data.len() as u32);
     draft.writer.bool(read.end_of_file);
+    if in_segments && data.len() > 0 {
+        // One segment, of data.
+        draft.writer.u32(1);
+        draft.writer.u32(0);
+        draft.writer.u64(offset);
+    }
     draft.writer.u32(data.len() as u32);
     draft.data(data);
     Ok(())

@@ -57,7 +57,7 @@ pub(super) async fn list<P: Platform>(
         Object::Above(node) => list_above(on, compound, draft, node, arguments, room).await?,
         Object::Inode(directory) => {
             check_directory(directory.kind())?;
-            list_inode(on, compound.minor, draft, &directory, arguments, room).await?;
+            list_inode(on, &compound.known(), draft, &directory, arguments, room).await?;
         }
     }
     compound.data_left = compound.data_left.saturating_sub(bytes as u32);
@@ -107,7 +107,7 @@ impl<'a> Entries<'a> {
 
 async fn list_inode<P: Platform>(
     on: &Task<'_, P>,
-    minor: u32,
+    known: &Bitmap,
     draft: &mut Draft,
     directory: &Arc<Inode<P>>,
     arguments: &ListArguments,
@@ -126,7 +126,7 @@ async fn list_inode<P: Platform>(
     let shown = listing.entries.iter().filter(|entry| !matches!(&*entry.name, b"." | b".."));
     for entry in shown {
         fits = entries.write(entry.cookie, &entry.name, |writer| {
-            write_entry(writer, asked, entry, (of_host, unit), minor);
+            write_entry(writer, asked, entry, (of_host, unit), known);
         });
         if !fits {
             break;
@@ -144,7 +144,7 @@ fn write_entry(
     asked: &Bitmap,
     entry: &DirectoryEntry,
     (of_host, time_unit_ns): (Option<OfHost>, u32),
-    minor: u32,
+    known: &Bitmap,
 ) {
     match &entry.object {
         Some((handle, found)) => {
@@ -156,7 +156,7 @@ fn write_entry(
                 time_unit_ns,
                 of_host,
             };
-            attributes::write(writer, asked, &shown, minor);
+            attributes::write(writer, asked, &shown, known);
         }
         None => write_number(writer, asked, entry.fileid),
     }
@@ -209,11 +209,11 @@ async fn list_above<P: Platform>(
                 let (handle, time_unit_ns) = (handle.as_bytes(), root.time_unit_ns());
                 let shown = Shown { handle, attributes: found, mounted_on: number, time_unit_ns, of_host: None };
                 entries.write(cookie, name, |writer| {
-                    attributes::write(writer, &arguments.attributes, &shown, compound.minor);
+                    attributes::write(writer, &arguments.attributes, &shown, &compound.known());
                 })
             }
             (Target::Directory(_), Some((node, handle))) => entries.write(cookie, name, |writer| {
-                attributes::write(writer, &arguments.attributes, &above(compound, node, &handle), compound.minor);
+                attributes::write(writer, &arguments.attributes, &above(compound, node, &handle), &compound.known());
             }),
             (Target::Directory(_), None) => true,
         };

@@ -15,6 +15,7 @@ mod objects;
 mod opens;
 mod ranges;
 pub(super) mod sessions;
+mod xattrs;
 
 use afflux_volume::Platform;
 use futures_util::future::BoxFuture;
@@ -47,6 +48,8 @@ pub(super) fn changes(operation: &Operation) -> bool {
             | Operation::TestLock { .. }
             | Operation::TestStateids { .. }
             | Operation::Seek { .. }
+            | Operation::GetXattr(_)
+            | Operation::ListXattrs { .. }
             | Operation::Sequence(_)
             | Operation::Unsupported
             | Operation::Illegal
@@ -68,7 +71,9 @@ pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
         Operation::Lookup(name) => handles::lookup(on, compound, name).await,
         Operation::Access(wanted) => attributes::access(on, compound, draft, wanted).await,
         Operation::GetAttributes(asked) => attributes::get(on, compound, draft, asked).await,
-        Operation::Read { stateid, offset, count } => data::read(on, compound, draft, stateid, (offset, count)).await,
+        Operation::Read { stateid, offset, count, in_segments } => {
+            data::read(on, compound, draft, stateid, (offset, count), in_segments).await
+        }
         Operation::Write { stateid, offset, stability, data } => {
             data::write(on, compound, draft, stateid, offset, stability, data).await
         }
@@ -129,6 +134,10 @@ fn other<'a, P: Platform>(
             Box::pin(ranges::deallocate(on, compound, stateid, (offset, len)))
         }
         Operation::Copy(arguments) => Box::pin(ranges::copy(on, compound, draft, arguments)),
+        Operation::GetXattr(name) => Box::pin(xattrs::get(on, compound, draft, name)),
+        Operation::SetXattr { how, name, value } => Box::pin(xattrs::set(on, compound, draft, how, name, value)),
+        Operation::ListXattrs { cookie, bytes_max } => Box::pin(xattrs::list(on, compound, draft, cookie, bytes_max)),
+        Operation::RemoveXattr(name) => Box::pin(xattrs::remove(on, compound, draft, name)),
         _ => unreachable!("carried out before"),
     }
 }
