@@ -15,6 +15,7 @@ mod names_load;
 mod procedures;
 mod results;
 pub mod sessions;
+pub mod slots;
 mod transfer;
 mod wire;
 

@@ -18,7 +18,7 @@ const READ: u32 = 6;
 const WRITE: u32 = 7;
 /// Start times are stored by number modulo this, so no more calls than this are ever in flight.
 const WINDOW_MAX: usize = 65_536;
-const RECEIVE_BYTES: usize = 2 << 20;
+pub(crate) const RECEIVE_BYTES: usize = 2 << 20;
 /// Wait for answers after the last call was due.
 const PATIENCE_NS: u64 = 20_000_000_000;
 /// Buckets of latencies: nanoseconds in steps of a 16th of a power of two.
@@ -92,14 +92,14 @@ impl Report {
     }
 }
 
-struct Latencies {
+pub(crate) struct Latencies {
     buckets: Vec<u64>,
     count: u64,
     max_ns: u64,
 }
 
 impl Latencies {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { buckets: vec![0; BUCKETS], count: 0, max_ns: 0 }
     }
 
@@ -120,7 +120,7 @@ impl Latencies {
         (17 + part) << (power - 4)
     }
 
-    fn add(&mut self, ns: u64) {
+    pub(crate) fn add(&mut self, ns: u64) {
         self.buckets[Self::bucket(ns)] += 1;
         self.count += 1;
         self.max_ns = self.max_ns.max(ns);
@@ -138,7 +138,7 @@ impl Latencies {
         self.max_ns
     }
 
-    fn report(&self, elapsed: Duration, call_bytes: u64) -> Report {
+    pub(crate) fn report(&self, elapsed: Duration, call_bytes: u64) -> Report {
         Report {
             calls: self.count,
             elapsed,
@@ -306,7 +306,7 @@ impl Client {
             }
             let now_ns = begin.elapsed().as_nanos() as u64;
             let (taken, count) =
-                take_replies(&input[..filled], |xid| latencies.add(now_ns.saturating_sub(due_ns(xid.into()))))?;
+                take_replies(&input[..filled], |xid, _| latencies.add(now_ns.saturating_sub(due_ns(xid.into()))))?;
             input.copy_within(taken..filled, 0);
             (filled, answered) = (filled - taken, answered + count as u64);
         }
@@ -347,7 +347,7 @@ impl Client {
             }
             filled += got;
             now_ns = begin.elapsed().as_nanos() as u64;
-            let (taken, answered) = take_replies(&input[..filled], |xid| {
+            let (taken, answered) = take_replies(&input[..filled], |xid, _| {
                 latencies.add(now_ns.saturating_sub(started[xid as usize % WINDOW_MAX]));
             })?;
             input.copy_within(taken..filled, 0);
@@ -381,8 +381,8 @@ impl Client {
     }
 }
 
-/// Reports each whole reply in `input`. Returns the number of their bytes and of the replies.
-fn take_replies(input: &[u8], mut answered: impl FnMut(u32)) -> Result<(usize, usize), Error> {
+/// Reports each whole reply in `input` with its number. Returns the number of their bytes and of the replies.
+pub(crate) fn take_replies(input: &[u8], mut answered: impl FnMut(u32, &[u8])) -> Result<(usize, usize), Error> {
     /// Mark, number, direction, reply status, verifier, accept status, the procedure's status.
     const HEAD_WORDS: usize = 8;
     let (mut at, mut count) = (0, 0);
@@ -404,7 +404,7 @@ fn take_replies(input: &[u8], mut answered: impl FnMut(u32)) -> Result<(usize, u
         if word(7) != 0 {
             return Err(Error::Status { procedure: "load", status: word(7) });
         }
-        answered(word(1));
+        answered(word(1), &input[at..at + len]);
         at += len;
         count += 1;
     }

@@ -439,7 +439,7 @@ pub struct Session {
     pub sequence: u32,
     /// Whether the server is to keep replies for a repetition.
     pub keeps: bool,
-    minor: u32,
+    pub(crate) minor: u32,
 }
 
 impl Session {
@@ -458,12 +458,20 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::begin`].
-    pub fn begin_reclaiming(mut client: Client, owner: &[u8], minor: u32) -> Result<Self, Error> {
+    pub fn begin_reclaiming(client: Client, owner: &[u8], minor: u32) -> Result<Self, Error> {
+        Self::begin_with_slots(client, owner, minor, 8)
+    }
+
+    /// As [`Session::begin_reclaiming`], with this number of slots.
+    ///
+    /// # Errors
+    /// As [`Session::begin`].
+    pub fn begin_with_slots(mut client: Client, owner: &[u8], minor: u32, slots: u32) -> Result<Self, Error> {
         let known = compound(&mut client, minor, &Compound::default().exchange_id(owner, *b"verifier", 0))?;
         let mut reader = expect(&known, "EXCHANGE_ID")?;
         reader.next_result()?;
         let (number, sequence) = (reader.u64()?, reader.u32()?);
-        let wanted = Compound::default().create_session(number, sequence, 16, 8);
+        let wanted = Compound::default().create_session(number, sequence, 16, slots);
         let made = compound(&mut client, minor, &wanted)?;
         let mut reader = expect(&made, "CREATE_SESSION")?;
         reader.next_result()?;
@@ -487,6 +495,23 @@ impl Session {
     pub fn again(&mut self, operations: Compound) -> Result<Outcome, Error> {
         let first = Compound::default().sequence(self.id, self.sequence, 0, self.keeps);
         compound(&mut self.client, self.minor, &first.followed_by(&operations))
+    }
+
+    /// The number and the record of a call on this slot, whose SEQUENCE has the number 0.
+    pub(crate) fn record(&mut self, operations: &Compound, slot: u32) -> (u32, Vec<u8>) {
+        let compound = Compound::default().sequence(self.id, 0, slot, false).followed_by(operations);
+        self.client.record(NFS_4, 1, &compound.arguments(self.minor))
+    }
+
+    /// The handle to which operations without results lead.
+    ///
+    /// # Errors
+    /// As [`Session::must`].
+    pub fn walk(&mut self, operations: Compound) -> Result<Vec<u8>, Error> {
+        let outcome = self.must(operations.get_handle())?;
+        let mut reader = outcome.reader();
+        while reader.next_result()?.0 != 10 {}
+        Ok(reader.opaque()?.to_vec())
     }
 
     /// Carries out operations that all succeed. Returns their results behind the SEQUENCE's.

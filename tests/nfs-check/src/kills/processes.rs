@@ -121,7 +121,7 @@ impl Process {
 fn ganesha(home: &Path, export: &Path, no_grace: bool) -> Result<Command, Failure> {
     let more = if no_grace { "NFSv4 { Graceless = true; }\n" } else { "" };
     let configuration = home.join("ganesha.conf");
-    fs::write(&configuration, ganesha_configuration(export) + more).map_err(host("ganesha.conf"))?;
+    fs::write(&configuration, ganesha_configuration(export, "3") + more).map_err(host("ganesha.conf"))?;
     let mut command = Command::new("ganesha.nfsd");
     command.arg("-F").arg("-f").arg(configuration).arg("-L").arg(home.join("ganesha.log"));
     command.arg("-p").arg(home.join("ganesha.pid"));

@@ -14,10 +14,10 @@ use afflux_nfs_client::{
 use super::names::Step;
 use super::other_program::OtherProgram;
 use super::servers::{Running, Servers, cpu_ns};
-use super::{Failure, Figure, Scale, beside, call, cold, host, names, tree};
+use super::{Failure, Figure, Scale, beside, call, cold, host, names, sessions, tree};
 
-const WINDOW: usize = 64;
-const BLOCK: u32 = 4096;
+pub(super) const WINDOW: usize = 64;
+pub(super) const BLOCK: u32 = 4096;
 const MANY_WINDOW: usize = 16;
 const LISTING_BYTES: u32 = 64 << 10;
 
@@ -43,6 +43,8 @@ pub(super) enum CaseKind {
     Cold,
     /// A tree that tar extracts through a mount.
     Tree,
+    /// Calls of version 4.1, 64 in flight in one session.
+    Session(sessions::Step),
 }
 
 /// One row of the table.
@@ -59,6 +61,7 @@ pub(super) fn all() -> Vec<Case> {
     let case = |name, unit, what, wanted| Case { name, unit, what, wanted };
     let steady =
         |name, kind, window, sending, wanted| case(name, "calls", CaseKind::Steady(kind, window, sending), wanted);
+    let in_session = |name, unit, step, wanted| case(name, unit, CaseKind::Session(step), wanted);
     let (get, read, write) = (Kind::GetAttributes, Kind::Read(BLOCK), Kind::Write(BLOCK, Stability::Unstable));
     vec![
         steady("GETATTR, 1 in flight", get, 1, Sending::Plain, 1.3),
@@ -99,6 +102,12 @@ pub(super) fn all() -> Vec<Case> {
         case("REMOVE, 1 client", "calls", CaseKind::Names(Step::Remove, 1), 1.0),
         case("REMOVE, 16 clients", "calls", CaseKind::Names(Step::Remove, 16), 2.0),
         case("cold READ 4 KiB, 64 in flight", "calls", CaseKind::Cold, 0.95),
+        in_session("v4.1: GETATTR, 64 in flight", "calls", sessions::Step::GetAttributes, 10.0),
+        in_session("v4.1: READ 4 KiB, 64 in flight", "calls", sessions::Step::Read, 10.0),
+        in_session("v4.1: WRITE 4 KiB unstable, 64 in flight", "calls", sessions::Step::Write, 10.0),
+        in_session("v4.1: OPEN, READ, CLOSE, 64 in flight", "files", sessions::Step::OpenReadClose, 10.0),
+        in_session("v4.1: OPEN, CLOSE, 64 in flight", "pairs", sessions::Step::OpenClose, 10.0),
+        in_session("v4.1: LOCK, LOCKU, 64 in flight", "pairs", sessions::Step::LockUnlock, 15.0),
     ]
 }
 
@@ -159,6 +168,7 @@ impl Case {
             CaseKind::NamesBeside(step, clients) => beside::run(servers, which, (step, clients), scale.names, round),
             CaseKind::Cold => cold::run(servers, which, scale, round),
             CaseKind::Tree => tree::run(servers, which, scale, round),
+            CaseKind::Session(step) => sessions::run(servers, which, step, scale),
         };
         run.map_err(call(failed()))
     }
@@ -223,10 +233,34 @@ pub(super) type Called<T> = Result<T, afflux_nfs_client::Error>;
 /// Each server has its own file: otherwise it would have to detect the other's writes.
 pub(super) fn own_file(servers: &mut Servers, which: Running, name: &str) -> Called<(Client, Handle)> {
     let (mut client, root) = servers.connect(which)?;
-    let name = format!("{name}-{}", which.name());
+    let name = data_name(name, which);
     let change = Change { mode: Some(0o644), ..Change::default() };
     client.create(&root, name.as_bytes(), afflux_nfs_client::Creation::Unchecked(change))?;
     let (file, _) = client.lookup(&root, name.as_bytes())?;
+    Ok((client, file))
+}
+
+pub(super) fn data_name(name: &str, which: Running) -> String {
+    format!("{name}-{}", which.name())
+}
+
+/// The file of random calls, filled.
+pub(super) fn data_file(servers: &mut Servers, which: Running, scale: &Scale) -> Called<(Client, Handle)> {
+    let block = 64 << 10;
+    let (mut client, file) = own_file(servers, which, "data")?;
+    if client.getattr(&file)?.size < scale.file_bytes {
+        let fill = Load {
+            kind: Kind::Write(block, Stability::Unstable),
+            window: 8,
+            sending: Sending::Plain,
+            file_bytes: scale.file_bytes,
+            sequential: true,
+            duration: Duration::MAX,
+            seed: 7,
+        };
+        client.load_at_most(&file, &fill, scale.file_bytes / u64::from(block))?;
+        client.commit(&file, 0, 0)?;
+    }
     Ok((client, file))
 }
 
@@ -237,7 +271,7 @@ fn steady(
     (window, sending): (usize, Sending),
     scale: &Scale,
 ) -> Called<Figure> {
-    let (mut client, file) = own_file(servers, which, "data")?;
+    let (mut client, file) = data_file(servers, which, scale)?;
     let block = 64 << 10;
     let load = |kind, window, sequential, duration| Load {
         kind,
@@ -248,11 +282,6 @@ fn steady(
         duration,
         seed: 7,
     };
-    if client.getattr(&file)?.size < scale.file_bytes {
-        let fill = load(Kind::Write(block, Stability::Unstable), 8, true, Duration::MAX);
-        client.load_at_most(&file, &fill, scale.file_bytes / u64::from(block))?;
-        client.commit(&file, 0, 0)?;
-    }
     // Read it once through the cache, then once as in the measurement.
     if matches!(kind, Kind::Read(_)) {
         client.load_at_most(

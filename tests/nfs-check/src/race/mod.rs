@@ -13,6 +13,7 @@ mod names;
 mod other_program;
 mod report;
 mod servers;
+mod sessions;
 mod tree;
 
 pub(crate) use report::median_and_range;

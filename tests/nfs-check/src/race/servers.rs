@@ -12,7 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use afflux_nfs_client::{Client, Handle};
+use afflux_nfs_client::sessions::{Compound, Session};
+use afflux_nfs_client::{Client, Error, Handle};
 
 use super::cases::Case;
 use super::{Failure, Options, host};
@@ -87,7 +88,7 @@ impl Servers {
             Command::new("rpcbind").arg("-f").stderr(log("rpcbind.log")?).spawn().map_err(host("rpcbind"))?;
         sleep(Duration::from_secs(1));
         let configuration = directory.join("ganesha.conf");
-        fs::write(&configuration, ganesha_configuration(export)).map_err(host("ganesha.conf"))?;
+        fs::write(&configuration, ganesha_configuration(export, "3, 4") + GANESHA_4).map_err(host("ganesha.conf"))?;
         let mut ganesha = on_first_cpu("ganesha.nfsd");
         ganesha.arg("-F").arg("-f").arg(&configuration).arg("-L").arg(directory.join("ganesha.log"));
         ganesha.arg("-p").arg(directory.join("ganesha.pid"));
@@ -167,12 +168,26 @@ impl Servers {
     }
 
     /// A new connection, and the handle of the exported directory.
-    pub(super) fn connect(&mut self, which: Running) -> Result<(Client, Handle), afflux_nfs_client::Error> {
+    pub(super) fn connect(&mut self, which: Running) -> Result<(Client, Handle), Error> {
         let server = self.server(which);
         let root = Client::connect(server.mount)?.mount(&server.path)?;
         let mut client = Client::connect(server.nfs)?;
         client.set_timeout(Some(PATIENCE))?;
         Ok((client, root))
+    }
+
+    /// A session of version 4.1 with this number of slots over a new connection, and the handle of the exported directory.
+    pub(super) fn begin_session(&mut self, which: Running, slots: u32) -> Result<(Session, Handle), Error> {
+        let mut client = Client::connect(self.server(which).nfs)?;
+        client.set_timeout(Some(PATIENCE))?;
+        // Another client each time: the first numbers of calls are random.
+        let owner = format!("race-{}", client.next_xid());
+        let mut session = Session::begin_with_slots(client, owner.as_bytes(), 1, slots)?;
+        session.must(Compound::default().reclaim_complete())?;
+        let root = Compound::default().put_root();
+        let root = if which == Running::Ganesha { root.lookup(GANESHA_EXPORT) } else { root };
+        let handle = session.walk(root)?;
+        Ok((session, handle))
     }
 
     /// The number of a server's process.
@@ -229,14 +244,19 @@ pub(crate) fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     Some(rest.split(['"', ',', '}']).next()?.trim())
 }
 
-/// The configuration of one export over NFSv3 alone.
-pub(crate) fn ganesha_configuration(export: &Path) -> String {
+/// Without it no client may open a file for 90 s, and names of users are looked for elsewhere.
+const GANESHA_4: &str = "NFSv4 { Graceless = true; UseGetpwnam = true; Minor_Versions = 1, 2; }\n";
+/// The name of ganesha's export in version 4.
+const GANESHA_EXPORT: &[u8] = b"exp";
+
+/// The configuration of one export over these versions.
+pub(crate) fn ganesha_configuration(export: &Path, protocols: &str) -> String {
     format!(
-        "NFS_CORE_PARAM {{ Protocols = 3; NFS_Port = 2049; MNT_Port = 20048; Enable_NLM = false; Enable_RQUOTA = false;
+        "NFS_CORE_PARAM {{ Protocols = {protocols}; NFS_Port = 2049; MNT_Port = 20048; Enable_NLM = false; Enable_RQUOTA = false;
   Bind_addr = 127.0.0.1; mount_path_pseudo = false; }}
 NFS_KRB5 {{ Active_krb5 = false; }}
 EXPORT {{ Export_Id = 77; Path = {}; Pseudo = /exp; Access_Type = RW; Squash = No_Root_Squash; SecType = sys;
-  Protocols = 3; PrivilegedPort = false; FSAL {{ Name = VFS; }} }}
+  Protocols = {protocols}; PrivilegedPort = false; FSAL {{ Name = VFS; }} }}
 LOG {{ Default_Log_Level = EVENT; }}
 ",
         export.display()
