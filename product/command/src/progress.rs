@@ -95,12 +95,15 @@ fn sentence(progress: Progress) -> String {
 /// The text for a complete drain.
 pub(crate) fn done(drained: &Drained) -> String {
     let elapsed = Duration::from_nanos(drained.elapsed_ns);
-    match drained.written_bytes {
-        0 => "Done: everything is written.".to_owned(),
-        bytes => {
-            format!("Done: everything is written ({} in {}).", units::data(bytes), units::time(elapsed))
-        }
-    }
+    let written = match drained.written_bytes {
+        0 => String::new(),
+        bytes => format!(" ({} in {})", units::data(bytes), units::time(elapsed)),
+    };
+    let open = match drained.open_files {
+        0 => String::new(),
+        files => format!(" Clients still have {} open.", units::plural(files, "file")),
+    };
+    format!("Done: everything is written{written}.{open}")
 }
 
 /// A first line, and one for each file with unwritten bytes.

@@ -216,11 +216,21 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     let calls = now.calls().saturating_sub(before.calls());
     let nfs = &now.nfs;
     let mut parts = vec![units::plural(nfs.connections, "connection"), format!("{} calls/s", per_second(calls, time))];
-    for (shown, name) in [("READ", "nfs_read"), ("WRITE", "nfs_write"), ("COMMIT", "nfs_commit")] {
-        let count = |report: &Report| report.nfs.calls.get(name).copied().unwrap_or(0);
+    let shown = [
+        ("READ", &["nfs_read", "nfs_v4_read", "nfs_v4_read_plus"][..]),
+        ("WRITE", &["nfs_write", "nfs_v4_write"]),
+        ("COMMIT", &["nfs_commit", "nfs_v4_commit"]),
+    ];
+    for (shown, names) in shown {
+        let count = |report: &Report| names.iter().filter_map(|name| report.nfs.calls.get(*name)).sum::<u64>();
         let calls = count(now).saturating_sub(count(before));
         if calls > 0 {
             parts.push(format!("{shown} {}/s", per_second(calls, time)));
+        }
+    }
+    for (count, what) in [(nfs.sessions, "session"), (nfs.open_files, "open file"), (nfs.locked_ranges, "lock")] {
+        if count > 0 {
+            parts.push(units::plural(count, what));
         }
     }
     let weak = nfs.calls.get("rpc_auth_tooweak").copied().unwrap_or(0);

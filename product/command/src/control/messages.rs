@@ -142,6 +142,9 @@ pub(crate) struct Drained {
     pub(crate) elapsed_ns: u64,
     /// Files that could not be written.
     pub(crate) failed: Vec<Unwritten>,
+    /// Files that clients of version 4 still have open.
+    #[serde(default)]
+    pub(crate) open_files: u64,
 }
 
 /// A file with bytes that did not reach its device.
@@ -190,9 +193,13 @@ impl Report {
         self.devices.iter().find(|device| device.status.name == name)
     }
 
-    /// Calls of all procedures; the rows for statuses and refusals are left out.
+    /// Calls of all procedures; the rows for statuses and refusals are left out. The operations of a call of version 4 count
+    /// as one, by the SEQUENCE that all but a few begin with.
     pub(crate) fn calls(&self) -> u64 {
-        let is_procedure = |name: &str| name.starts_with("nfs_") || name.starts_with("mount_");
+        let is_procedure = |name: &str| match name.strip_prefix("nfs_v4_") {
+            Some(operation) => operation == "sequence",
+            None => name.starts_with("nfs_") || name.starts_with("mount_"),
+        };
         self.nfs.calls.iter().filter(|(name, _)| is_procedure(name)).map(|(_, count)| count).sum()
     }
 
@@ -475,6 +482,16 @@ gauges! {
         received_bytes: u64 = Total "received_bytes" "bytes" "" "received_bytes" "Bytes received.";
         #[serde(default)]
         sent_bytes: u64 = Total "sent_bytes" "bytes" "" "sent_bytes" "Bytes sent.";
+        #[serde(default)]
+        known_clients: u64 = Now "known_clients" "clients" "" "known_clients" "Clients of version 4, silent ones too.";
+        #[serde(default)]
+        sessions: u64 = Now "sessions" "sessions" "" "sessions" "Sessions of version 4.";
+        #[serde(default)]
+        open_files: u64 = Now "open_files" "files" "" "open_files" "Files that clients of version 4 have open.";
+        #[serde(default)]
+        locked_ranges: u64 = Now "locked_ranges" "ranges" "" "locked_ranges" "Ranges of bytes that clients of version 4 and programs on a mount have locked.";
+        #[serde(default)]
+        lock_waiters: u64 = Now "lock_waiters" "programs" "" "lock_waiters" "Programs that wait for a lock.";
         calls: BTreeMap<String, u64> = Word "calls" "" "" "" "Numbers of calls of each procedure, of refusals (`rpc_auth_tooweak`: the peer is not admitted), and of each status other than OK.";
         #[serde(default)]
         clients: BTreeMap<String, PeerGauges> = Word "clients" "" "" "" "Clients with open connections, by address: `connections`, `received_bytes`, `sent_bytes`.";

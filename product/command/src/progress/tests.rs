@@ -13,8 +13,10 @@ fn progress_is_told_with_rate_and_remaining_time() {
 #[test]
 fn the_end_says_what_was_written() {
     assert_eq!(done(&Drained::default()), "Done: everything is written.");
-    let some = Drained { written_bytes: 21_400_000, elapsed_ns: 900_000_000, failed: Vec::new() };
+    let some = Drained { written_bytes: 21_400_000, elapsed_ns: 900_000_000, ..Drained::default() };
     assert_eq!(done(&some), "Done: everything is written (21.4 MB in 0.9 s).");
+    let open = Drained { open_files: 2, ..Drained::default() };
+    assert_eq!(done(&open), "Done: everything is written. Clients still have 2 files open.");
 }
 
 #[test]

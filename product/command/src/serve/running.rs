@@ -134,6 +134,8 @@ impl Running {
         let calls = self.front.calls().into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
         let Some(nfs) = self.front.nfs() else { return NfsGauges { calls, ..NfsGauges::default() } };
         let counts = nfs.handle.counts();
+        let (known_clients, sessions, open_files) = nfs.server.held_by_version_4().unwrap_or_default();
+        let lockers: Vec<LockerGauges> = self.volume.locks().held().into_iter().map(gauges::locker).collect();
         NfsGauges {
             connections: counts.connections as u64,
             connections_max: nfs.connections_max as u64,
@@ -151,7 +153,12 @@ impl Running {
             sent_bytes: counts.bytes_out,
             calls,
             clients: nfs.handle.peers().into_iter().map(gauges::peer).collect(),
-            lockers: self.volume.locks().held().into_iter().map(gauges::locker).collect(),
+            known_clients: known_clients as u64,
+            sessions: sessions as u64,
+            open_files: open_files as u64,
+            locked_ranges: lockers.iter().map(|it| it.ranges).sum(),
+            lock_waiters: lockers.iter().map(|it| it.waiting).sum(),
+            lockers,
         }
     }
 
@@ -364,6 +371,7 @@ impl Running {
             written_bytes: self.written_bytes().saturating_sub(written_before),
             elapsed_ns: nanos(began.elapsed()),
             failed: unwritten.chain(names).collect(),
+            open_files: self.front.nfs().and_then(|nfs| nfs.server.held_by_version_4()).map_or(0, |held| held.2 as u64),
         }
     }
 

@@ -17,6 +17,8 @@ pub(super) struct Rows {
     pub(super) policy: String,
     pub(super) cache: CacheRow,
     pub(super) connections: u64,
+    pub(super) open_files: u64,
+    pub(super) locked_ranges: u64,
     pub(super) calls_per_s: u64,
     pub(super) devices: Vec<DeviceRow>,
     pub(super) clients: Vec<ClientRow>,

@@ -165,6 +165,10 @@ pub(super) fn summary(rows: &Rows, width: usize) -> String {
     let cache = &rows.cache;
     let hit = units::share(cache.hit_pages, cache.hit_pages + cache.miss_pages);
     let (used, all) = (units::memory(cache.used_bytes), units::memory(cache.cache_bytes));
+    let held = match (rows.open_files, rows.locked_ranges) {
+        (0, 0) => String::new(),
+        (open, locked) => format!("open {}, locked {}", units::count(open), units::count(locked)),
+    };
     let parts = [
         shown(&rows.listen),
         format!("{} calls/s", units::count(rows.calls_per_s)),
@@ -172,11 +176,12 @@ pub(super) fn summary(rows: &Rows, width: usize) -> String {
         format!("cache {used} of {all}"),
         format!("hit {hit}"),
         format!("connections {}", units::count(rows.connections)),
+        held,
         format!("up {}", units::latency(rows.uptime_ns)),
         format!("policy {}", shown(&rows.policy)),
     ];
     let mut line = String::new();
-    for part in parts {
+    for part in parts.into_iter().filter(|part| !part.is_empty()) {
         let gap = if line.is_empty() { "" } else { "   " };
         if wide(&line) + gap.len() + wide(&part) <= width {
             line = format!("{line}{gap}{part}");

@@ -49,6 +49,7 @@ fn at(second: u64) -> Report {
     let peer = PeerGauges { connections: 2, received_bytes: second * 10_000_000, sent_bytes: second * 3 };
     now.nfs.clients = BTreeMap::from([("192.0.2.7".to_owned(), peer)]);
     now.nfs.calls = BTreeMap::from([("nfs_write".to_owned(), second * 20), ("nfserr_io".to_owned(), second)]);
+    (now.nfs.open_files, now.nfs.locked_ranges) = (3, 1);
     now
 }
 
@@ -323,7 +324,7 @@ fn a_row_has_the_colour_of_its_load() {
 fn plain_lines_have_all_tables_and_no_escapes() {
     let text = lines::text(&after(6).rows(), 120, 20);
     expect![[r#"
-        127.0.0.1:2049   20 calls/s   dirty 1.00 MiB   cache 16.0 MiB of 64.0 MiB   hit -   connections 1   up 6.00 s
+        127.0.0.1:2049   20 calls/s   dirty 1.00 MiB   cache 16.0 MiB of 64.0 MiB   hit -   connections 1   open 3, locked 1
 
         device          owes    budget     writes      reads  queue  writers wait     dirty  owed of budget   writes of its best
         sda1          250 ms    1.00 s  5.00 MB/s  1.00 kB/s      -             -  1.00 MiB            ▂▂▂▂▂               █████
