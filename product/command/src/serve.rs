@@ -301,7 +301,7 @@ fn start(
         .try_for_each(ArenaFile::offer)
         .map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))?;
     let of_tree = OfTree { checks_rights: source.checks_rights(), is_sole: source.is_sole() };
-    let front = front.start(platform, &engine, &volume, rules, of_tree, (&exports, state.clients_path()))?;
+    let front = front.start(platform, &engine, &volume, rules, of_tree, (&exports, || source.kept_clients(state)))?;
     arena.iter_mut().for_each(ArenaFile::keep);
     unnamed_files::drop_left(source);
     arena::adopt_files(&engine, &volume);

@@ -34,9 +34,9 @@ pub(crate) fn is_data(path: &Path) -> bool {
     !is_for_hosts(path) && !in_records(path)
 }
 
-/// Whether hosts find each other by it.
+/// Whether hosts find each other by it, or each other's clients.
 fn is_for_hosts(path: &Path) -> bool {
-    matches!(path.filename(), Some("holder" | "clock"))
+    matches!(path.filename(), Some("holder" | "clock" | "clients"))
 }
 
 /// Whether it is an object of the records in this folder of theirs.

@@ -23,6 +23,7 @@ mod file;
 mod format;
 mod holder;
 mod joints;
+mod left_clients;
 mod load;
 mod moving;
 mod naming;
@@ -50,6 +51,7 @@ pub use format::segment::{DIRECTORY_ENTRY_BYTES, DirectoryEntry, FOOTER_BYTES, L
 pub use format::segment::{SegmentWriter, directory};
 pub use format::segment_id::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
 pub use holder::Holder;
+pub use left_clients::LeftClients;
 pub use open::{EndedWriter, Fresh, ObjectVolume};
 pub use paths::paths;
 pub use seams::{

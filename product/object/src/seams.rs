@@ -114,7 +114,7 @@ impl Arrivals {
     }
 }
 
-/// Objects that are overwritten, with their times by the store's clock. Only the holder (`holder`) needs them.
+/// Objects that are overwritten, with their times by the store's clock. Only the holder (`holder`) and the list of clients (`left_clients`) need them.
 pub trait DatedObjects: Send + Sync {
     /// Makes an object, or replaces it.
     fn put(&self, name: &str, bytes: Bytes) -> impl Future<Output = Result<(), ObjectError>> + Send;

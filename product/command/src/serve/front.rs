@@ -32,7 +32,7 @@ use rustix::process::geteuid;
 use tracing::{info, warn};
 
 use super::exports::Export;
-use super::kept_clients;
+use super::kept_clients::KeptClients;
 use super::kept_mount::{Taken, unmounter};
 use super::listening::{self, cannot_listen, limits, report_refused};
 use super::own_clients;
@@ -321,7 +321,7 @@ impl PreparedFront {
         volume: &Arc<Volume<LinuxPlatform>>,
         rules: Rules,
         tree: OfTree,
-        (exports, clients): (&[Export], Option<PathBuf>),
+        (exports, clients): (&[Export], impl FnOnce() -> KeptClients),
     ) -> Outcome<Front> {
         let mut front = Front { nfs: None, mount: None };
         if let Some((listener, listen)) = self.nfs {
@@ -337,7 +337,7 @@ impl PreparedFront {
             let server = Server::keeping(Arc::clone(volume), rules.into(), replies);
             server.name_places(places(exports));
             if self.version == NfsVersion::V4 {
-                let (left, list) = kept_clients::taken(clients);
+                let (left, list) = clients();
                 server.offer_version_4(left, list);
             }
             let machines = Arc::clone(&server);

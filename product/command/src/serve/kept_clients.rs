@@ -1,19 +1,30 @@
 //! The names of the clients of NFS version 4 that may have open files and locks, kept for the next server.
 //!
-//! Owns: the file, and the thread that writes it.
+//! Owns: the file and the thread that writes it; the order of the lists for a volume in a store.
 //! Does not own: which clients these are, and how the next server waits for them (`afflux_nfs`).
-//! Invariants: the file has the last list whose end was told, or a later one. A server without a state directory keeps none:
-//! its clients have to mount again, and have nothing to ask for.
+//! Invariants: the last list whose end was told is kept, or a later one. A server of directories without a state directory
+//! keeps none: its clients have to mount again, and have nothing to ask for. A volume in a store has the list beside its data, so that a
+//! server on another host finds it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
+#[cfg(feature = "object")]
+use std::sync::{Mutex, PoisonError};
 
+#[cfg(feature = "object")]
+use afflux_engine::Platform;
 use afflux_linux::WorkerPool;
 use afflux_nfs::ClientList;
+#[cfg(feature = "object")]
+use afflux_object::LeftClients;
 use afflux_report::output;
+#[cfg(feature = "object")]
+use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt};
 use tracing::{info, warn};
 
+#[cfg(feature = "object")]
+use super::store_place::StorePlace;
 use crate::private_directory;
 
 struct Kept {
@@ -38,12 +49,75 @@ impl ClientList for Kept {
 }
 
 /// The names that an earlier server has left, and the list for the next one.
-pub(super) fn taken(path: Option<PathBuf>) -> (Vec<u64>, Option<Arc<dyn ClientList>>) {
+pub(super) type KeptClients = (Vec<u64>, Option<Arc<dyn ClientList>>);
+
+/// Those in a file.
+pub(super) fn in_file(path: Option<PathBuf>) -> KeptClients {
     let Some(path) = path else { return (Vec::new(), None) };
     let left = private_directory::read(&path).unwrap_or_default();
-    let left: Vec<u64> = left.lines().filter_map(|line| u64::from_str_radix(line, 16).ok()).collect();
+    let left = left.lines().filter_map(|line| u64::from_str_radix(line, 16).ok()).collect();
+    (told(left), Some(Arc::new(Kept { path, pool: WorkerPool::new("nfs-clients", 1, 64) })))
+}
+
+fn told(left: Vec<u64>) -> Vec<u64> {
     if !left.is_empty() {
         info!("{} clients of NFS version 4 had state: others wait for them, at most 70 s", left.len());
     }
-    (left, Some(Arc::new(Kept { path, pool: WorkerPool::new("nfs-clients", 1, 64) })))
+    left
+}
+
+/// The last list, and who waits until it is kept.
+#[cfg(feature = "object")]
+#[derive(Default)]
+struct ToKeep {
+    names: Vec<u64>,
+    waiting: Vec<futures_channel::oneshot::Sender<()>>,
+}
+
+/// A list beside the data of a volume in a store. One task keeps the lists, and passes over all but the last.
+#[cfg(feature = "object")]
+struct InStore {
+    to_keep: Arc<Mutex<ToKeep>>,
+    /// Wakes the task.
+    changed: futures_channel::mpsc::Sender<()>,
+}
+
+#[cfg(feature = "object")]
+impl ClientList for InStore {
+    fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, ()> {
+        let (done, told) = futures_channel::oneshot::channel();
+        let mut to_keep = self.to_keep.lock().unwrap_or_else(PoisonError::into_inner);
+        to_keep.names = names;
+        to_keep.waiting.push(done);
+        // A full channel wakes the task as well. Without the task this server is ending.
+        let _ = self.changed.clone().try_send(());
+        told.map(drop).boxed()
+    }
+}
+
+/// Those of a volume in a store, opened for writing with this epoch.
+#[cfg(feature = "object")]
+pub(super) fn in_store(place: &StorePlace, epoch: u32) -> KeptClients {
+    let (objects, clock) = (place.store.objects(), place.store.clock());
+    let left = place.platform.block_on(LeftClients::left(&objects, &clock)).unwrap_or_else(|error| {
+        warn!("clients of NFS version 4 may lose locks to others: {}", place.failed(&error));
+        LeftClients::default()
+    });
+    let (changed, mut changes) = futures_channel::mpsc::channel(1);
+    let (to_keep, of_task) = (Arc::<Mutex<ToKeep>>::default(), place.clone());
+    let lists = InStore { to_keep: Arc::clone(&to_keep), changed };
+    place.platform.spawn("nfs clients", async move {
+        while changes.next().await.is_some() {
+            let ToKeep { names, waiting } =
+                std::mem::take(&mut *to_keep.lock().unwrap_or_else(PoisonError::into_inner));
+            if waiting.is_empty() {
+                continue;
+            }
+            if let Err(error) = (LeftClients { epoch, names }).keep(&objects, &clock).await {
+                warn!("after a restart, clients may lose locks to others: {}", of_task.failed(&error));
+            }
+            waiting.into_iter().for_each(|done| drop(done.send(())));
+        }
+    });
+    (told(left.names), Some(Arc::new(lists)))
 }

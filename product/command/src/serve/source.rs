@@ -15,6 +15,7 @@ use afflux_volume::{Directory, HandleKey, Volume};
 use tracing::info;
 
 use super::exports::{self, Export};
+use super::kept_clients::{self, KeptClients};
 use super::running::StoreFigures;
 use super::state::StateDirectory;
 #[cfg(feature = "object")]
@@ -77,6 +78,15 @@ impl Source {
             Self::Host(tree) => tree.notes(),
             #[cfg(feature = "object")]
             Self::Store(volume) => volume.notes(),
+        }
+    }
+
+    /// The clients of NFS version 4 that an earlier server had, and the list for the next one.
+    pub(super) fn kept_clients(&self, state: &StateDirectory) -> KeptClients {
+        match self {
+            Self::Host(_) => kept_clients::in_file(state.clients_path()),
+            #[cfg(feature = "object")]
+            Self::Store(volume) => volume.kept_clients(),
         }
     }
 

@@ -12,6 +12,7 @@ use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::{DeviceFactory, NewDevice};
 
+use super::kept_clients::{self, KeptClients};
 use super::kept_prices::KeptPrices;
 use super::running::{Devices, StoreFigures};
 use super::store_end::LeftBehind;
@@ -83,6 +84,11 @@ impl StoreVolume {
 
     pub(super) fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// The clients of NFS version 4 that an earlier server had. Nobody has open files or locks where nothing is written.
+    pub(super) fn kept_clients(&self) -> KeptClients {
+        self.writer.as_ref().map_or((Vec::new(), None), |writer| kept_clients::in_store(&self.place, writer.epoch()))
     }
 
     /// Reads the figures of the store.

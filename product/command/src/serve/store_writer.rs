@@ -140,6 +140,11 @@ async fn wait_for_others(place: &StorePlace, own: Option<&str>, waits: bool) -> 
 }
 
 impl Writer {
+    /// The epoch of this opening.
+    pub(super) fn epoch(&self) -> u32 {
+        self.holder.epoch
+    }
+
     fn start_tasks(&self, place: &StorePlace) {
         let StorePlace { url, platform, store } = place;
         let (volume, url) = (Arc::clone(&self.volume), output::shown(url));

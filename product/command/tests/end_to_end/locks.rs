@@ -4,11 +4,13 @@ use std::fs::File;
 use std::path::Path;
 
 use afflux_nfs_client::Client;
-use afflux_nfs_client::sessions::{Compound, Session, Stateid};
+use afflux_nfs_client::sessions::{Compound, Outcome, Session, Stateid};
 
+use crate::fake_store::FakeStore;
 use crate::mounted::{Mounted, apart, can_mount};
 use crate::scratch::Scratch;
 use crate::server::{Server, text};
+use crate::store_server;
 
 const EXCLUSIVE: u32 = 2;
 const WHOLE: (u64, u64) = (0, u64::MAX);
@@ -23,6 +25,15 @@ fn ops() -> Compound {
 
 fn connect(server: &Server) -> Client {
     Client::connect(("127.0.0.1", server.port())).unwrap()
+}
+
+/// The stateid of an OPEN that is the second operation.
+fn opened(outcome: &Outcome) -> Stateid {
+    let mut reader = outcome.reader();
+    for _ in 0..2 {
+        reader.next_result().unwrap();
+    }
+    reader.stateid().unwrap()
 }
 
 /// Opens a file in the root and makes it: its stateid, its handle.
@@ -52,6 +63,15 @@ fn a_client_with_locks_is_shown_and_ended_by_hand() {
     let mut gone = Session::begin(connect(&server), b"gone client", 1).unwrap();
     let (stateid, file) = open(&mut gone);
     gone.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, stateid, b"owner")).unwrap();
+    let figures = &server.stat()["nfs"];
+    let held = ["known_clients", "sessions", "open_files", "locked_ranges", "lock_waiters"].map(|name| &figures[name]);
+    assert_eq!(held, [1, 1, 1, 1, 0].map(serde_json::Value::from).each_ref());
+    let line = text(&server.ask(&["stat", "--verbose"]));
+    assert!(line.contains("1 session   1 open file   1 lock"), "{line}");
+    let line = text(&server.ask(&["stat"]));
+    assert!(line.contains("open 1, locked 1"), "{line}");
+    let drained = text(&server.ask(&["drain"]));
+    assert!(drained.ends_with(" Clients still have 1 file open.\n"), "{drained}");
     let locker = &server.stat()["nfs"]["lockers"][0];
     assert_eq!((&locker["ranges"], &locker["waiting"]), (&1.into(), &0.into()));
     let number = locker["number"].to_string();
@@ -84,12 +104,7 @@ fn a_lock_outlives_a_kill_of_the_server_until_its_client_has_asked_for_it_again(
     let opens = || ops().put_root().open(BOTH, b"program", b"file", false);
     assert_eq!(other.call(opens()).unwrap().status, GRACE);
     let mut holder = Session::begin_reclaiming(connect(&server), b"holder", 1).unwrap();
-    let opened = holder.must(ops().put(&file).reclaim_open(BOTH, b"program")).unwrap();
-    let mut reader = opened.reader();
-    for _ in 0..2 {
-        reader.next_result().unwrap();
-    }
-    let stateid = reader.stateid().unwrap();
+    let stateid = opened(&holder.must(ops().put(&file).reclaim_open(BOTH, b"program")).unwrap());
     holder.must(ops().put(&file).reclaim_lock(EXCLUSIVE, WHOLE, stateid, b"owner").reclaim_complete()).unwrap();
     let (_, file) = open(&mut other);
     let tested = other.call(ops().put(&file).test_lock(EXCLUSIVE, WHOLE, b"owner")).unwrap();
@@ -124,4 +139,30 @@ fn programs_on_a_mount_and_clients_exclude_each_other() {
     client.must(ops().put(&file).close(stateid)).unwrap();
     waiting.join().unwrap().unwrap();
     mounted.stop();
+}
+
+#[test]
+fn a_server_on_another_host_that_takes_a_volume_over_has_clients_ask_again_for_what_they_had() {
+    let (store, first, second) = (FakeStore::start(), Scratch::new(), Scratch::new());
+    let server = store_server::serve(&store, first.path(), "first", &[]);
+    let mut holder = Session::begin(connect(&server), b"holder", 1).unwrap();
+    let (stateid, file) = open(&mut holder);
+    holder.must(ops().put(&file).write(stateid, 0, 2, b"data").lock(EXCLUSIVE, WHOLE, stateid, b"owner")).unwrap();
+    server.kill();
+    // It has neither the first one's state directory nor its memory.
+    let server = store_server::serve(&store, second.path(), "second", &["--take-over"]);
+    holder.client = connect(&server);
+    assert_eq!(holder.call(ops().put_root()).unwrap().status, BADSESSION);
+    let mut other = Session::begin(connect(&server), b"other", 1).unwrap();
+    let opens = || ops().put_root().open(BOTH, b"program", b"file", false);
+    assert_eq!(other.call(opens()).unwrap().status, GRACE, "the file may be the holder's");
+    let mut holder = Session::begin_reclaiming(connect(&server), b"holder", 1).unwrap();
+    let stateid = opened(&holder.must(ops().put(&file).reclaim_open(BOTH, b"program")).unwrap());
+    holder.must(ops().put(&file).reclaim_lock(EXCLUSIVE, WHOLE, stateid, b"owner").reclaim_complete()).unwrap();
+    // Nobody is missing any more, and the lock is the holder's.
+    let stateid = opened(&other.must(opens()).unwrap());
+    let locked = other.call(ops().put(&file).lock(EXCLUSIVE, WHOLE, stateid, b"owner")).unwrap();
+    assert_eq!(locked.status, DENIED);
+    let ended = server.stop();
+    assert!(ended.stderr.contains("1 clients of NFS version 4 had state"), "{}", ended.stderr);
 }

@@ -18,6 +18,6 @@ fn an_object_is_known_by_its_folder_below_any_prefix() {
             assert!(!is_in(&of("records/none/1"), folder), "{prefix}");
         }
         assert_eq!(kinds("records/gc/compactor.boundary"), (false, false), "{prefix}");
-        assert_eq!(kinds("holder"), (false, false), "{prefix}");
+        assert_eq!((kinds("holder"), kinds("clients")), ((false, false), (false, false)), "{prefix}");
     }
 }
