@@ -18,5 +18,5 @@ afflux_volume::knobs! {
     PeerConnections "nfs_peer_connections_max" 768 in 1..=1024 "connections" Engine NextUse
         "Most connections of one party: a user of this machine at any address, or another machine (its IPv4 address, or its IPv6 network of 64 bits). There are at most 1,024 connections in all, and a sixteenth of them is for this machine's root alone. For a new connection beyond that, the party with the most connections gives one up: an idle one, one whose client does not read, or any one if the new party has fewer. If none can go, the new connection is refused.";
     Xattrs "nfs_xattrs" 0 in 0..=1 "0 or 1" Engine NextUse
-        "1 offers extended attributes (`user.`) to clients of version 4.2, from their next mount on. Debian 13's `ls -l` then asks for the list of each file, which is seven times as many calls.";
+        "1 offers extended attributes (`user.`) to clients of version 4.2, from their next mount on. Debian 13's `ls -l` then sends seven times as many calls.";
 }

@@ -143,11 +143,17 @@ fn read_write_and_commit_of_a_compound_allocate_nothing() {
     let reads = a_call("READ and GETATTR", |at| {
         session.must(of_file().read(stateid, at % 16 * 4096, 4096).attributes(&[0x0010_011a, 0x00b0_a23a])).unwrap();
     });
+    const READ_PLUS: u32 = 68;
+    let plus = a_call("READ_PLUS", |at| {
+        let places = [(at % 16 * 4096).to_be_bytes().as_slice(), &4096_u32.to_be_bytes()].concat();
+        let arguments = [&stateid.0.to_be_bytes()[..], &stateid.1, &places].concat();
+        session.must(of_file().raw(READ_PLUS, &arguments)).unwrap();
+    });
     session.must(of_file().commit()).unwrap();
     let commits = a_call("COMMIT of nothing", |_| {
         session.must(of_file().commit()).unwrap();
     });
-    assert_eq!((writes, reads, commits), (0, 0, 0));
+    assert_eq!((writes, reads, plus, commits), (0, 0, 0, 0));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod compounds;
 mod data;
 mod envelope;
 mod golden;
+mod hostile;
 mod listing;
 mod locks;
 mod names;

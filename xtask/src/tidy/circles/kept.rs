@@ -224,6 +224,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
             "race/names",
             "race/report",
             "race/servers",
+            "race/sessions",
             "race/tree",
         ],
         reason: "the root declares a race; its cases run on servers that a case may ask for",
