@@ -44,6 +44,8 @@ impl FuzzedServer {
         let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
         let mut setup = Setup::default();
         setup.settings.add(&afflux_nfs::KNOBS);
+        let xattrs = setup.settings.named("nfs_xattrs").unwrap();
+        setup.settings.set(xattrs, 1).unwrap();
         let memory = Memory::Whole(CACHE_BYTES);
         let volume = SimMachine::new(&world, memory, setup).unwrap().add_tree("disk", &tree).unwrap();
         let server = Server::new(volume, Admission::AnyPeer);
@@ -149,10 +151,30 @@ impl FuzzedServer {
             vec![root(), words(&[52, 0]), words(&[10])],
             vec![[words(&[44]), session.clone()].concat()],
         ];
-        let numbered = groups.iter().enumerate();
+        let of_2: Vec<Vec<Vec<u8>>> = vec![
+            vec![
+                root(),
+                open(b"a"),
+                current(59, &[0, 0, 0, 9000]),
+                current(68, &[0, 0, 200]),
+                current(69, &[0, 0, 1]),
+                current(62, &[0, 0, 0, 9]),
+                words(&[32]),
+                words(&[60, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 5000, 0, 10, 1, 1, 0]),
+            ],
+            vec![
+                root(),
+                [words(&[73, 0]), opaque(b"x"), opaque(b"value")].concat(),
+                [words(&[72]), opaque(b"x")].concat(),
+                words(&[74, 0, 0, 4096]),
+                [words(&[75]), opaque(b"x")].concat(),
+            ],
+        ];
+        let numbered = groups.iter().map(|group| (1, group)).chain(of_2.iter().map(|group| (2, group))).enumerate();
         let mut seeds: Vec<Vec<u8>> = numbered
-            .map(|(at, group)| {
-                compound(100 + at as u32, &[&[sequence(1 + at as u32 / 8, at as u32 % 8)], group.as_slice()].concat())
+            .map(|(at, (minor, group))| {
+                let sequence = sequence(1 + at as u32 / 8, at as u32 % 8);
+                compound_of(minor, 100 + at as u32, &[&[sequence], group.as_slice()].concat())
             })
             .collect();
         seeds.extend([compound(90, &[introduce()]), compound(91, &[create()])]);
@@ -275,7 +297,12 @@ fn handle_at(results: &[u8]) -> Vec<u8> {
 
 /// A compound of version 4.1.
 fn compound(xid: u32, operations: &[Vec<u8>]) -> Vec<u8> {
-    let head = [0, 1, operations.len() as u32].map(u32::to_be_bytes).concat();
+    compound_of(1, xid, operations)
+}
+
+/// A compound of a minor version.
+fn compound_of(minor: u32, xid: u32, operations: &[Vec<u8>]) -> Vec<u8> {
+    let head = [0, minor, operations.len() as u32].map(u32::to_be_bytes).concat();
     let arguments = [head, operations.concat()].concat();
     versioned(xid, 4, (NFS, 1), &arguments)
 }
