@@ -275,10 +275,12 @@ pub(super) enum Operation {
 
 /// The numbers of operations that are told apart by number.
 pub(super) mod number {
+    pub(super) const PUTFH: u32 = 22;
     pub(in super::super) const BIND: u32 = 41;
     pub(in super::super) const EXCHANGE_ID: u32 = 42;
     pub(in super::super) const CREATE_SESSION: u32 = 43;
     pub(in super::super) const DESTROY_SESSION: u32 = 44;
+    pub(super) const SEQUENCE: u32 = 53;
     pub(in super::super) const DESTROY_CLIENTID: u32 = 57;
     pub(in super::super) const ILLEGAL: u32 = 10_044;
     /// The first and the last of 4.0 and 4.1, and the last of 4.2 with extended attributes.
@@ -305,15 +307,34 @@ pub(super) fn head(record: &[u8], at: usize) -> Result<Head, XdrError> {
     Ok(Head { tag, minor, count, at: reader.position() })
 }
 
-/// An operation, and where the next one starts; or the error in its arguments.
-type ReadOperation = Result<(Operation, usize), XdrError>;
+/// Where the next operation starts, or the error in the arguments of this one.
+type Next = Result<usize, XdrError>;
 
-/// Reads the operation that starts at `at`: its number, itself, and where the next one starts.
-pub(super) fn operation(record: &[u8], at: usize, minor: u32) -> Result<(u32, ReadOperation), XdrError> {
+/// Reads the operation that starts at `at` into `operation`, which is large: its number, and where the next one starts.
+pub(super) fn read_operation(
+    record: &[u8],
+    at: usize,
+    minor: u32,
+    operation: &mut Operation,
+) -> Result<(u32, Next), XdrError> {
     let mut fields = Fields { reader: Reader::starting_at(record, at) };
     let number = fields.reader.u32()?;
-    let read = fields.operation(number, minor).map(|operation| (operation, fields.reader.position()));
-    Ok((number, read))
+    let read = fields.operation(number, minor, operation);
+    Ok((number, read.map(|()| fields.reader.position())))
+}
+
+/// Passes a SEQUENCE and a PUTFH, with which most compounds begin: how many of them are there, and where the next operation starts.
+pub(super) fn behind_usual(record: &[u8], at: usize) -> (u32, usize) {
+    const SEQUENCE_BYTES: usize = 32;
+    let mut reader = Reader::starting_at(record, at);
+    if reader.u32() != Ok(number::SEQUENCE) || reader.fixed::<SEQUENCE_BYTES>().is_err() {
+        return (0, at);
+    }
+    let at = reader.position();
+    if reader.u32() != Ok(number::PUTFH) || reader.opaque_place(HANDLE_BYTES_MAX).is_err() {
+        return (1, at);
+    }
+    (2, reader.position())
 }
 
 /// Reads one more stateid of a list.
@@ -341,12 +362,13 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    fn operation(&mut self, number: u32, minor: u32) -> Result<Operation, XdrError> {
+    fn operation(&mut self, number: u32, minor: u32, operation: &mut Operation) -> Result<(), XdrError> {
         let last = if minor >= 2 { number::LAST_OF_2 } else { number::LAST_OF_1 };
         if !(number::FIRST..=last).contains(&number) {
-            return Ok(Operation::Illegal);
+            *operation = Operation::Illegal;
+            return Ok(());
         }
-        Ok(match number {
+        *operation = match number {
             3 => Operation::Access(self.reader.u32()?),
             4 => {
                 let _sequence = self.reader.u32()?;
@@ -440,7 +462,8 @@ impl Fields<'_> {
             74 => Operation::ListXattrs { cookie: self.reader.u64()?, bytes_max: self.reader.u32()? },
             75 => Operation::RemoveXattr(self.counted()?),
             _ => Operation::Unsupported,
-        })
+        };
+        Ok(())
     }
 
     fn copy(&mut self) -> Result<CopyArguments, XdrError> {

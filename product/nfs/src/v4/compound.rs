@@ -105,10 +105,11 @@ pub(crate) struct Arrived {
 /// Reads the head of a compound whose arguments start at `at`, and how much data it asks for. None if it has no head.
 pub(crate) fn arrived(record: &[u8], at: usize) -> Option<Arrived> {
     let head = codec::head(record, at).ok()?;
-    let (mut wanted, mut at) = (0_u32, head.at);
+    let (passed, mut at) = codec::behind_usual(record, head.at);
+    let (mut wanted, mut operation) = (0_u32, Operation::Unsupported);
     // The session may allow fewer.
-    for _ in 0..head.count.min(super::state::sessions::OPERATIONS_MAX) {
-        let Ok((_, Ok((operation, next)))) = codec::operation(record, at, head.minor) else { break };
+    for _ in passed..head.count.min(super::state::sessions::OPERATIONS_MAX) {
+        let Ok((_, Ok(next))) = codec::read_operation(record, at, head.minor, &mut operation) else { break };
         at = next;
         wanted = wanted.saturating_add(match operation {
             Operation::Read { count, .. } => count.min(READ_BYTES_MAX),

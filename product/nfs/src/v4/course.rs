@@ -59,25 +59,25 @@ impl<P: Platform> Compound<P> {
             self.end(draft);
             return false;
         }
-        let read = codec::operation(record, self.at, self.minor);
-        let Ok((number, read)) = read else {
+        let mut operation = Operation::Unsupported;
+        let Ok((number, read)) = codec::read_operation(record, self.at, self.minor, &mut operation) else {
             self.status = Status::BadXdr;
             self.end(draft);
             return false;
         };
         let operation = match read {
-            Ok((operation, next)) => {
+            Ok(next) => {
                 self.at = next;
-                Ok(operation)
+                Ok(&operation)
             }
             Err(_) => Err(Status::BadXdr),
         };
         let start = draft.mark();
         begin_result(&mut draft.writer, number);
         let begun = match operation {
-            Ok(Operation::Sequence(arguments)) => sessions::sequence(self, record, draft, &arguments),
+            Ok(Operation::Sequence(arguments)) => sessions::sequence(self, record, draft, arguments),
             Ok(operation) if sessions::stands_alone(number) => match self.count {
-                1 => sessions::alone(self, volume, record, draft, &operation).map(|()| sessions::Sequenced::New),
+                1 => sessions::alone(self, volume, record, draft, operation).map(|()| sessions::Sequenced::New),
                 _ => Err(Status::NotOnlyOperation),
             },
             Ok(Operation::Illegal) => Err(Status::OperationIllegal),
@@ -116,13 +116,15 @@ async fn run<P: Platform, O: Operations<P>>(
     compound: &mut Compound<P>,
     draft: &mut Draft,
 ) -> Result<(), WouldWait> {
+    let mut operation = Operation::Unsupported;
     while compound.done < compound.count && compound.status == Status::Ok {
         let start = draft.mark();
-        let Ok((number, read)) = codec::operation(on.record(), compound.at, compound.minor) else {
+        let read = codec::read_operation(on.record(), compound.at, compound.minor, &mut operation);
+        let Ok((number, read)) = read else {
             compound.status = Status::BadXdr;
             break;
         };
-        let Ok((operation, next)) = read else {
+        let Ok(next) = read else {
             compound.failed(draft, number, start, Status::BadXdr);
             break;
         };

@@ -24,10 +24,10 @@ pub(crate) use service::Service;
 /// returns for any bytes.
 pub(crate) fn decodes(record: &[u8], at: usize) -> bool {
     let Ok(head) = codec::head(record, at) else { return false };
-    let mut at = head.at;
+    let (mut at, mut operation) = (head.at, codec::Operation::Unsupported);
     for _ in 0..head.count {
-        match codec::operation(record, at, head.minor) {
-            Ok((_, Ok((_, next)))) => at = next,
+        match codec::read_operation(record, at, head.minor, &mut operation) {
+            Ok((_, Ok(next))) => at = next,
             _ => return false,
         }
     }

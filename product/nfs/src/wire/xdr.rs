@@ -82,6 +82,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Starts at the byte `at`, which is not past the end.
+    #[inline]
     pub(crate) fn starting_at(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at }
     }
@@ -91,6 +92,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    #[inline]
     fn take(&mut self, len: usize) -> Result<&'a [u8], XdrError> {
         let left = self.bytes.len() - self.at;
         if len > left {
@@ -102,6 +104,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Exactly `N` bytes; `N` is a multiple of four.
+    #[inline]
     pub(crate) fn fixed<const N: usize>(&mut self) -> Result<[u8; N], XdrError> {
         const { assert!(N.is_multiple_of(4)) };
         let mut bytes = [0; N];
@@ -119,6 +122,7 @@ impl<'a> Reader<'a> {
     }
 
     /// As [`Reader::opaque`]: the place of its bytes.
+    #[inline]
     pub(crate) fn opaque_place(&mut self, max: usize) -> Result<Range<usize>, XdrError> {
         let len = self.opaque(max)?.len();
         let at = self.at - len - padding(len);
@@ -126,16 +130,19 @@ impl<'a> Reader<'a> {
     }
 
     /// An unsigned 32-bit integer.
+    #[inline]
     pub(crate) fn u32(&mut self) -> Result<u32, XdrError> {
         Ok(u32::from_be_bytes(self.fixed()?))
     }
 
     /// An unsigned 64-bit integer.
+    #[inline]
     pub(crate) fn u64(&mut self) -> Result<u64, XdrError> {
         Ok(u64::from_be_bytes(self.fixed()?))
     }
 
     /// A boolean: 0 or 1, nothing else.
+    #[inline]
     pub(crate) fn bool(&mut self, field: &'static str) -> Result<bool, XdrError> {
         match self.u32()? {
             0 => Ok(false),
@@ -145,6 +152,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A counted opaque or string of at most `max` bytes; its padding is skipped unchecked.
+    #[inline]
     pub(crate) fn opaque(&mut self, max: usize) -> Result<&'a [u8], XdrError> {
         let len = self.u32()? as usize;
         if len > max {

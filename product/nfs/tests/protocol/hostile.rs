@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use afflux_nfs_client::Client;
-use afflux_nfs_client::sessions::{CURRENT, Compound, NFS_4, Outcome, Session, Stateid, compound};
+use afflux_nfs_client::sessions::{CURRENT, Compound, NFS_4, Outcome, OutcomeReader, Session, Stateid, compound};
 
 use crate::compounds::{BOTH, begun, open, ops, root, status};
 use crate::peer::Peer;
@@ -54,6 +54,15 @@ fn word64(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(*bytes.first_chunk().unwrap())
 }
 
+/// The stateid of an OPEN behind a SEQUENCE and another operation, and the rest of its result.
+fn read_open(outcome: &Outcome) -> (Stateid, OutcomeReader<'_>) {
+    let mut reader = outcome.reader();
+    reader.skip_sequence().unwrap();
+    reader.next_result().unwrap();
+    assert_eq!(reader.next_result(), Ok((18, 0)));
+    (reader.stateid().unwrap(), reader)
+}
+
 /// The stateid of an operation that begins so many bytes before the end of the results.
 fn stateid_before_end(outcome: &Outcome, bytes: usize) -> Stateid {
     let at = &outcome.results[outcome.results.len() - bytes..];
@@ -92,10 +101,7 @@ fn a_client_that_fills_the_tables_of_locks_and_opens_is_told_to_wait_and_others_
     let mut stranger = Stranger::begin(&world, 0);
     let opens = |owner: &[u8]| root().open((BOTH, 0), owner, b"file", true);
     let opened = stranger.call(&opens(b"first").get_handle());
-    let mut reader = opened.reader();
-    reader.skip_sequence().unwrap();
-    (0..2).for_each(|_| drop(reader.next_result().unwrap()));
-    let stateid = reader.stateid().unwrap();
+    let (stateid, mut reader) = read_open(&opened);
     reader.skip_open().unwrap();
     reader.next_result().unwrap();
     let file = reader.opaque().unwrap().to_vec();
@@ -142,10 +148,7 @@ fn a_client_that_never_answers_on_the_back_channel_loses_its_turn_and_holds_nobo
     holder.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, held, b"owner")).unwrap();
     let mut silent = Stranger::begin(&world, BACK_CHANNEL);
     let opened = silent.call(&root().open((BOTH, 0), b"silent", b"file", false));
-    let mut reader = opened.reader();
-    reader.skip_sequence().unwrap();
-    (0..2).for_each(|_| drop(reader.next_result().unwrap()));
-    let stateid = reader.stateid().unwrap();
+    let (stateid, _) = read_open(&opened);
     for owner in 0..100_u32 {
         let wanted = ops().put(&file).lock(EXCLUSIVE_WAITING, (owner.into(), 1), stateid, &owner.to_be_bytes());
         assert_eq!(silent.call(&wanted).status, status::DENIED);

@@ -88,8 +88,8 @@ fn all_attributes_are_written_to_their_ends_and_access_lists_are_not_among_them(
         let mut reader = Reader::new(&bytes);
         super::super::codec::bitmap(&mut reader).unwrap();
         let (values, record) = values(compared, reader.opaque(4096).unwrap());
-        assert_eq!(are_same(&values, &record, &shown(b"handle"), minor), Ok(true));
-        assert_eq!(are_same(&values, &record, &shown(b"another"), minor), Ok(false));
+        assert_eq!(are_same(&values, &record, &shown(b"handle"), &super::known(minor, false)), Ok(true));
+        assert_eq!(are_same(&values, &record, &shown(b"another"), &super::known(minor, false)), Ok(false));
     }
 }
 

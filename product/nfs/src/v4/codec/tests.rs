@@ -4,6 +4,26 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
+type OperationRead = Result<(Operation, usize), XdrError>;
+
+fn operation(record: &[u8], at: usize, minor: u32) -> Result<(u32, OperationRead), XdrError> {
+    let mut operation = Operation::Unsupported;
+    let (number, read) = read_operation(record, at, minor, &mut operation)?;
+    Ok((number, read.map(|next| (operation, next))))
+}
+
+#[test]
+fn a_sequence_and_a_putfh_are_passed_where_they_are_whole() {
+    let sequence = [&[53_u32][..], &[7; 8]].concat();
+    let whole = words(&[&sequence[..], &[22, 8, 1, 2, 10]].concat());
+    assert_eq!(behind_usual(&whole, 0), (2, whole.len() - 4));
+    assert_eq!(behind_usual(&whole[..36 + 12], 0), (1, 36), "cut off in the handle");
+    assert_eq!(behind_usual(&words(&[&sequence[..], &[24, 10]].concat()), 0), (1, 36));
+    assert_eq!(behind_usual(&whole[..32], 0), (0, 0));
+    assert_eq!(behind_usual(&words(&[42, 1]), 0), (0, 0));
+    assert_eq!(behind_usual(&words(&[&sequence[..], &[22, 132, 1]].concat()), 0), (1, 36), "no handle is so long");
+}
+
 #[test]
 fn reads_the_head_and_the_operations_one_after_the_other() {
     let record = words(&[3, u32::from_be_bytes(*b"tag\0"), 1, 2, 22, 8, 1, 2, 10]);
