@@ -116,7 +116,9 @@ pub(super) fn in_store(place: &StorePlace, epoch: u32) -> KeptClients {
             if let Err(error) = (LeftClients { epoch, names }).keep(&objects, &clock).await {
                 warn!("after a restart, clients may lose locks to others: {}", of_task.failed(&error));
             }
-            waiting.into_iter().for_each(|done| drop(done.send(())));
+            for done in waiting {
+                let _ = done.send(());
+            }
         }
     });
     (told(left.names), Some(Arc::new(lists)))
