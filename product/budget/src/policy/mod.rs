@@ -62,8 +62,8 @@ const SLICE_ALIGN_BYTES: u64 = 8 * MIB;
 const QUEUED_BYTES_MAX: u64 = 256 << 10;
 /// Pages of a portion after which its payer is looked at.
 const PORTION_PIECE_PAGES: u64 = 256;
-/// Beside a run of this cost, a question about its payer costs nothing.
-const DEAR_RUN_NS: Cost = MILLISECOND;
+/// Beside a page of this cost, a question about its payer costs nothing: it takes a microsecond.
+const DEAR_PAGE_NS: Cost = MILLISECOND / 10;
 /// A file is worth staying on for the time of so many runs.
 const SLICE_RUNS: Cost = 4;
 
@@ -168,7 +168,7 @@ impl DeviceView {
     /// Up to this cost every payer goes on with its debt forgiven, so nobody has to be asked about. Where payers have portions,
     /// or may soon have them, each is asked.
     fn unasked_ns(&self, view: &View) -> Cost {
-        if self.portion_bytes.is_some() || self.rates.prices.run_ns >= DEAR_RUN_NS {
+        if self.portion_bytes.is_some() || self.rates.prices.cost_ns(1, PAGE_BYTES) >= DEAR_PAGE_NS {
             return 0;
         }
         let guarded_ns = self.rates.page_prices().page.0.saturating_mul(view.guard_pages / 4 * 3);
