@@ -161,7 +161,7 @@ const OWNERS: &[(&KnobTable, &str, &str)] = &[
 fn knobs_of_product() -> Vec<&'static str> {
     let obeyed = OWNERS.iter().filter(|(table, ..)| !std::ptr::eq(*table, &PAGE_KNOBS));
     let rows = obeyed.flat_map(|(table, ..)| table.rows);
-    rows.map(|knob| knob.name).filter(|name| *name != "read_ahead_kb").collect()
+    rows.map(|knob| knob.name).collect()
 }
 
 fn knobs() -> String {
@@ -191,7 +191,6 @@ fn knobs() -> String {
     for IgnoredKnob { name, instead } in DevicePolicy::needs(&Budget).ignores {
         let _ = writeln!(text, "| `{name}` | {instead} |");
     }
-    text.push_str("| `read_ahead_kb`, unless `--readahead linux` | readahead_bytes_max |\n");
     text
 }
 

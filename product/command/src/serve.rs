@@ -248,11 +248,9 @@ fn start_reactors(io: IoChoice) -> Outcome<Reactors> {
 }
 
 fn policies(settings: &Settings) -> Policies {
-    let Settings { readahead, eviction, .. } = *settings;
-    let rest = Policies { readahead, eviction, ..Policies::default() };
     match settings.policy {
-        Policy::Budget => Policies { policy: Arc::new(Budget), ..rest },
-        Policy::EqualParts => rest,
+        Policy::Budget => Policies { policy: Arc::new(Budget), ..Policies::default() },
+        Policy::EqualParts => Policies::default(),
     }
 }
 

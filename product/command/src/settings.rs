@@ -15,8 +15,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use afflux_budget::OWN_POLICY;
-use afflux_engine::Readahead;
-use afflux_engine::eviction::EvictionKind;
 use afflux_engine::policy::EQUAL_PARTS_POLICY;
 use afflux_linux::{HostMemory, IoChoice};
 use afflux_nfs::{Network, Squash};
@@ -100,16 +98,6 @@ pub(crate) struct Settings {
     /// How writers are throttled
     #[arg(long, value_name = "NAME", help_heading = CACHE, default_value = OWN_POLICY)]
     pub(crate) policy: Policy,
-    /// Readahead policy
-    ///
-    /// afflux goes by the cost of each device's reads, linux does as Linux 6.1.
-    #[arg(long, value_name = "NAME", help_heading = CACHE)]
-    #[arg(default_value = Readahead::default().name(), value_parser = one_of(Readahead::ALL.iter().map(|it| (it.name(), *it))))]
-    pub(crate) readahead: Readahead,
-    /// Eviction policy
-    #[arg(long, value_name = "NAME", help_heading = CACHE)]
-    #[arg(default_value = EvictionKind::default().name(), value_parser = one_of(EvictionKind::ALL.map(|it| (it.name(), it))))]
-    pub(crate) eviction: EvictionKind,
     /// How disks are read and written
     ///
     /// auto uses io_uring where the host has it.

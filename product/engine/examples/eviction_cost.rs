@@ -7,7 +7,7 @@
 
 #![forbid(unsafe_code)]
 
-use afflux_engine::eviction::{Admitted, EvictionKind, Offline};
+use afflux_engine::eviction::{Admitted, Offline};
 
 const FRAMES: u64 = 4096;
 /// Frames that reclaim frees at a time.
@@ -17,7 +17,7 @@ fn main() -> Result<(), String> {
     let words: Vec<String> = std::env::args().collect();
     let [_, policy, count] = &words[..] else { return Err("eviction_cost POLICY COUNT".to_owned()) };
     let count: u64 = count.parse().map_err(|_| format!("'{count}' is no count"))?;
-    let mut cache = Offline::new(EvictionKind::from_name(policy)?, FRAMES as u32);
+    let mut cache = Offline::new(afflux_linux_policies::eviction(policy)?, FRAMES as u32);
     for number in 0..FRAMES + count {
         if !cache.has_room() {
             cache.evict(BATCH, |_| {});

@@ -34,7 +34,7 @@ use crate::recovery::found::Unadopted;
 use crate::recovery::{FileKey, Recovered};
 use crate::request::Backing;
 use crate::reshape::Reshaping;
-use crate::settings::{Acts, Knob, KnobError, KnobId, KnobInfo, Scope, Settings, Shares, WhichKnob, would_fit};
+use crate::settings::{Acts, KnobError, KnobId, KnobInfo, Scope, Settings, Shares, WhichKnob, would_fit};
 use crate::trace::{Event, Follower};
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
@@ -168,23 +168,15 @@ impl Policies {
     /// # Errors
     /// [`KnobError::Ignored`].
     pub fn refuse_ignored(&self, settings: &Settings, knob: impl WhichKnob) -> Result<(), KnobError> {
-        refuse_ignored((self.policy.name(), &self.policy.needs()), self.readahead, settings, knob.id(settings))
+        refuse_ignored((self.policy.name(), &self.policy.needs()), settings, knob.id(settings))
     }
 }
 
-fn refuse_ignored(
-    (policy, needs): (&'static str, &Needs),
-    readahead: Readahead,
-    settings: &Settings,
-    knob: KnobId,
-) -> Result<(), KnobError> {
+fn refuse_ignored((policy, needs): (&'static str, &Needs), settings: &Settings, knob: KnobId) -> Result<(), KnobError> {
     let (name, table) = (settings.info(knob).name, settings.table(knob));
     let ignored = |policy, instead| Err(KnobError::Ignored { name, policy, instead });
     if table.of_policy && needs.knobs != Some(table) {
         return ignored(policy, format!("it is a knob of {}", table.owner));
-    }
-    if knob == Knob::ReadAheadKb.id(settings) && readahead != Readahead::Linux {
-        return ignored("the readahead in force", "set readahead_bytes_max".to_owned());
     }
     match needs.ignores.iter().find(|other| other.name == name) {
         Some(IgnoredKnob { instead, .. }) => ignored(policy, format!("set {instead}")),
@@ -535,7 +527,7 @@ impl<P: Platform> Engine<P> {
     pub fn refuse_ignored(&self, knob: impl WhichKnob) -> Result<(), KnobError> {
         let (devices, settings) = (&self.base.devices, self.settings());
         let policy = (devices.policy.name(), devices.policy.needs());
-        refuse_ignored(policy, devices.readahead(), settings, knob.id(settings))
+        refuse_ignored(policy, settings, knob.id(settings))
     }
 
     /// Sets a knob for all devices; takes effect as the knob's row says.
@@ -745,7 +737,7 @@ impl<P: Platform> Engine<P> {
             metadata_bytes: cache.metadata_bytes(),
             files: devices.files.count(),
             policy: devices.policy.name(),
-            eviction: cache.eviction_kind.name(),
+            eviction: cache.eviction_kind.name,
             devices: statuses,
         }
     }

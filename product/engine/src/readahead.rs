@@ -1,7 +1,7 @@
 //! Readahead: reading pages of a file before anybody asks for them. The seam between the policies and `reading`.
 //!
 //! Owns: a policy's input about a file's readers and its device, its possible answers, the list of policies.
-//! Does not own: the policies' rules (`afflux`, `old_kernels`); frames and requests (`reading`). Nor hits, which pass the
+//! Does not own: the policies' rules (`afflux`); frames and requests (`reading`). Nor hits, which pass the
 //! *trigger* of their file and are reported only beyond it.
 //! Invariants: pure arithmetic on pages. An answer is a wish. Pages that are cached are left out, and so are pages
 //! without a free frame or request; the policy is told how far its answer came.
@@ -18,44 +18,62 @@ use std::ops::Range;
 use openings::Openings;
 use window_sizes::WindowSizes;
 
-use crate::old_kernels::Window as LinuxWindow;
 use crate::page::PagesAhead;
-use crate::settings::did_you_mean;
 use crate::units::PAGE_BYTES;
 
 /// The policy for readahead.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub enum Readahead {
     /// Windows in the device's own time, and no larger than the reader's use so far.
     #[default]
     Afflux,
-    /// Like Linux 6.1: windows of up to `read_ahead_kb`, doubled as a file is read on.
-    Linux,
+    /// A policy from elsewhere.
+    Other {
+        /// The name.
+        name: &'static str,
+        /// Makes the state of a file that nobody has read.
+        new: fn() -> Box<dyn ReadaheadPolicy>,
+    },
 }
 
 impl Readahead {
-    /// All policies.
-    pub const ALL: &[Self] = &[Self::Afflux, Self::Linux];
-
     /// The name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Afflux => "afflux",
-            Self::Linux => "linux",
+            Self::Other { name, .. } => name,
         }
     }
+}
 
-    /// The policy of that name.
-    ///
-    /// # Errors
-    /// When there is none; the error lists the names.
-    pub fn from_name(name: &str) -> Result<Self, String> {
-        Self::ALL.iter().copied().find(|policy| policy.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|policy| policy.name()).collect();
-            let near = did_you_mean(name, names.iter().copied());
-            format!("there is no such readahead{near}; there are {}", names.join(" and "))
-        })
+impl std::fmt::Debug for Readahead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
+}
+
+/// A policy from elsewhere, with the state of one file's readers. It learns of every read.
+pub trait ReadaheadPolicy: Send {
+    /// A read of `pages` missed its first page. Returns the pages to read in addition.
+    fn missed(&mut self, pages: &Range<u64>, limits: &ReadaheadLimits, cached: &dyn Cached) -> Range<u64>;
+
+    /// A read of these bytes found all of them cached. Returns the pages to read ahead now.
+    fn used(&mut self, bytes: &Range<u64>, limits: &ReadaheadLimits, cached: &dyn Cached) -> Range<u64>;
+
+    /// A request of several pages failed.
+    fn failed(&mut self);
+
+    /// A caller's advice for the file.
+    fn advise(&mut self, advice: Advice);
+}
+
+/// Limits on the pages that are read ahead at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadaheadLimits {
+    /// The most pages of a window, by the knob; 0 disables readahead.
+    pub most: u64,
+    /// The most pages of a request of the device.
+    pub request_pages: u64,
 }
 
 /// A caller's advice on how a file will be read, as in `posix_fadvise`.
@@ -83,8 +101,6 @@ pub(crate) struct Terms<'a> {
     pub(crate) file_pages: u64,
     /// The most pages of a window, by the knob; 0 disables readahead.
     pub(crate) most: u64,
-    /// The same for the policy that follows `read_ahead_kb`.
-    pub(crate) linux_most: u64,
     /// The most pages of a request of the device.
     pub(crate) request_pages: u64,
     /// Windows that suit the device.
@@ -99,7 +115,7 @@ pub(crate) struct Terms<'a> {
 }
 
 /// The pages of a file that are in the cache, or being read into it.
-pub(crate) trait Cached {
+pub trait Cached {
     /// The number of such pages that end right before a page, up to `most`.
     fn before(&self, page: u64, most: u64) -> u64;
 
@@ -148,11 +164,16 @@ pub(crate) enum ReadaheadEnd {
     NoFrame(u64),
 }
 
+impl Terms<'_> {
+    fn limits(&self) -> ReadaheadLimits {
+        ReadaheadLimits { most: self.most, request_pages: self.request_pages }
+    }
+}
+
 /// The state of one file's readers.
-#[derive(Clone, Debug)]
 pub(crate) enum Window {
     Afflux(afflux::Window),
-    Linux(LinuxWindow),
+    Other(Box<dyn ReadaheadPolicy>),
 }
 
 /// Calls the policy of the file.
@@ -160,7 +181,7 @@ macro_rules! ask {
     ($window:ident, $one:ident => $answer:expr) => {
         match $window {
             Window::Afflux($one) => $answer,
-            Window::Linux($one) => $answer,
+            Window::Other($one) => $answer,
         }
     };
 }
@@ -170,31 +191,34 @@ impl Window {
     pub(crate) fn new(policy: Readahead) -> Self {
         match policy {
             Readahead::Afflux => Self::Afflux(afflux::Window::default()),
-            Readahead::Linux => Self::Linux(LinuxWindow::default()),
+            Readahead::Other { new, .. } => Self::Other(new()),
         }
     }
 
     /// A read of `pages` missed its first page. Returns the pages to read in addition.
     pub(crate) fn missed(&mut self, pages: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> Ahead {
-        ask!(self, window => window.missed(pages, terms, cached))
+        match self {
+            Self::Afflux(window) => window.missed(pages, terms, cached),
+            Self::Other(window) => Ahead::one(window.missed(pages, &terms.limits(), cached)),
+        }
     }
 
     /// A read of these bytes, which ends beyond the trigger, found them all cached. Returns the pages to read ahead
     /// now.
     pub(crate) fn used(&mut self, bytes: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> Ahead {
-        let pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
         match self {
-            Self::Afflux(window) => window.used(&pages, terms),
-            Self::Linux(window) => window.used(&pages, bytes.end / PAGE_BYTES, terms, cached),
+            Self::Afflux(window) => {
+                let pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
+                window.used(&pages, terms)
+            }
+            Self::Other(window) => Ahead::one(window.used(bytes, &terms.limits(), cached)),
         }
     }
 
     /// The last answer was carried out, as far as `came`.
     pub(crate) fn issued(&mut self, came: ReadaheadEnd) {
-        match self {
-            Self::Afflux(window) => window.issued(came),
-            // The kernel ignores this, too.
-            Self::Linux(_) => {}
+        if let Self::Afflux(window) = self {
+            window.issued(came);
         }
     }
 
@@ -210,7 +234,10 @@ impl Window {
 
     /// Reads that end beyond this page are reported; `None` if none are.
     pub(crate) fn trigger(&self) -> Option<u64> {
-        ask!(self, window => window.trigger())
+        match self {
+            Self::Afflux(window) => window.trigger(),
+            Self::Other(_) => Some(0),
+        }
     }
 }
 

@@ -39,8 +39,6 @@ crate::knobs! {
         "How often a flusher looks for expired data, and for written files without a sync. 0: off, so that age alone causes no write.";
     ReadaheadBytes "readahead_bytes_max" 134217728 in 0..=134217728 "bytes" Device NextUse
         "The most that is read ahead of one reader. The amount follows from the cost of the device's reads and from the pages that the reader has used. All unread pages together hold at most a quarter of the cache. 0: no readahead.";
-    ReadAheadKb "read_ahead_kb" 128 in 0..=131072 "KiB" Device NextUse
-        "The largest window of --readahead linux. No other readahead reads this knob.";
     ReserveBytes "reserve_below_bytes" 67108864 in 0..=1099511627776 "bytes" Device NextUse
         "Free space of a device below which a write first reserves its space.";
 }

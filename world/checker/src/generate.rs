@@ -213,7 +213,7 @@ fn draw_policy(random: &mut Random) -> Option<String> {
 /// The policy's default in half of the runs. Drawn from a separate generator, so that other draws stay the same.
 fn draw_eviction(seed: u64) -> Option<EvictionKind> {
     let mut random = Random::new(seed).fork(0xe71c);
-    random.chance(500).then(|| random.pick(&EvictionKind::ALL))
+    random.chance(500).then(|| random.pick(&afflux_linux_policies::EVICTIONS))
 }
 
 /// Whether work on many pages releases the lock after each page. Drawn from a separate generator, so that other draws

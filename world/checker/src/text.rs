@@ -261,7 +261,7 @@ impl Scenario {
             let _ = writeln!(text, "policy {name}");
         }
         if let Some(kind) = self.eviction {
-            let _ = writeln!(text, "eviction {}", kind.name());
+            let _ = writeln!(text, "eviction {}", kind.name);
         }
         self.write_failures(&mut text);
         for (name, value) in &self.knobs {
@@ -356,7 +356,7 @@ impl Scenario {
             }
             "eviction" => {
                 let name = plain.first().ok_or("which eviction policy?")?;
-                self.eviction = Some(EvictionKind::from_name(name)?);
+                self.eviction = Some(afflux_linux_policies::eviction(name)?);
             }
             "crash_at" => self.crash_step = number("step")?,
             "fail_allocation" => self.fail_allocation = number("nth")?,

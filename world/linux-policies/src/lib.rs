@@ -1,6 +1,6 @@
 //! The decisions of Linux kernels about dirty pages and writeback, as laws behind seams.
 //!
-//! Owns: the laws by name, each in prose with its source above the code.
+//! Owns: the laws, the kernel's two lists and its readahead by name, each in prose with its source above the code.
 //! Does not own: the mechanism (`engine`), experiments with it (`lab`).
 //! Invariants: integers only; a decision depends on its view and memory alone.
 
@@ -12,7 +12,11 @@ mod knobs;
 mod limits;
 mod needs;
 mod proportions;
+mod readahead;
 mod registry;
+mod two_lists;
 
 pub use knobs::{KNOBS, KernelKnob};
-pub use registry::{NAMES, Policy, UnknownPolicy, WITH_TICKS, policy};
+pub use readahead::LINUX_READAHEAD;
+pub use registry::{EVICTIONS, NAMES, Policy, READAHEADS, UnknownPolicy, WITH_TICKS, eviction, policy, readahead};
+pub use two_lists::TWO_LISTS;

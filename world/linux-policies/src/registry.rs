@@ -8,14 +8,44 @@
 use std::sync::Arc;
 
 use afflux_engine::eviction::EvictionKind;
-use afflux_engine::settings::{Knob, KnobError, PageKnob, Settings};
+use afflux_engine::settings::{Knob, KnobError, PageKnob, Settings, did_you_mean};
 use afflux_engine::{Policies, Readahead};
 
 use crate::control::{Control, Era, Learns};
 use crate::jiffies::TickRate;
+use crate::readahead::LINUX_READAHEAD;
+use crate::two_lists::TWO_LISTS;
 
 /// All names.
 pub const NAMES: &[&str] = &["linux-3.6", "linux-3.6-completions", "linux-6.1"];
+
+/// The eviction policies that an engine may have in a simulation.
+pub const EVICTIONS: [EvictionKind; 2] = [TWO_LISTS, EvictionKind::S3_WINDOW];
+
+/// The readahead policies that an engine may have in a simulation.
+pub const READAHEADS: [Readahead; 2] = [Readahead::Afflux, LINUX_READAHEAD];
+
+/// The eviction policy of that name.
+///
+/// # Errors
+/// If there is none; the error lists the names.
+pub fn eviction(name: &str) -> Result<EvictionKind, String> {
+    let names = EVICTIONS.map(|kind| kind.name);
+    EVICTIONS.into_iter().find(|kind| kind.name == name).ok_or_else(|| none("eviction policy", name, names))
+}
+
+/// The readahead policy of that name.
+///
+/// # Errors
+/// If there is none; the error lists the names.
+pub fn readahead(name: &str) -> Result<Readahead, String> {
+    let names = READAHEADS.map(Readahead::name);
+    READAHEADS.into_iter().find(|policy| policy.name() == name).ok_or_else(|| none("readahead", name, names))
+}
+
+fn none(what: &str, name: &str, names: [&'static str; 2]) -> String {
+    format!("there is no {what} '{name}'{}; there are {}", did_you_mean(name, names.into_iter()), names.join(" and "))
+}
 
 /// The suffixes of a name, in words.
 pub const WITH_TICKS: &str = "linux-3.6 and linux-6.1 also with @100, @250, @300 or @1000: ticks a second; kernels before 3.6 run in the experiments s0, s1 and s3";
@@ -81,8 +111,8 @@ pub fn policy(name: &str) -> Result<Policy, UnknownPolicy> {
     };
     let policies = Policies {
         policy: Arc::new(Control { era, learns, ticks: ticks.unwrap_or(TickRate::DEFAULT) }),
-        readahead: Readahead::Linux,
-        eviction: EvictionKind::TwoList,
+        readahead: LINUX_READAHEAD,
+        eviction: TWO_LISTS,
     };
     Ok(Policy { name: known, about, policies })
 }

@@ -21,7 +21,7 @@ pub(super) const GOAL: f64 = 1.03;
 const GOAL_OF_WORST: f64 = 1.08;
 
 /// The policy that the others' time on devices is compared with.
-const BASE: EvictionKind = EvictionKind::TwoList;
+const BASE: EvictionKind = afflux_linux_policies::TWO_LISTS;
 
 const VIEW: View = View {
     tables: &[
@@ -205,8 +205,8 @@ fn trace(found: &TraceRow) -> Row {
     let metrics = pages.fold(Fields::new(), |metrics, (policy, misses)| metrics.with(*policy, *misses));
     let metrics = ENGINES.iter().zip(found.disk_bytes).fold(metrics, |metrics, (kind, [without, with])| {
         metrics
-            .with(format!("{} MiB", kind.name()), without as f64 / f64::from(1 << 20))
-            .with(format!("{} ahead", kind.name()), with as f64 / without.max(1) as f64)
+            .with(format!("{} MiB", kind.name), without as f64 / f64::from(1 << 20))
+            .with(format!("{} ahead", kind.name), with as f64 / without.max(1) as f64)
     });
     own_row(found.trace, params, metrics.with("to_best", found.to_best()))
 }
@@ -238,7 +238,7 @@ fn devices(cases: &[Case]) -> Vec<Row> {
                 .with("client_change_percent", rounded(100.0 * mean(&client), 1))
                 .with("held_back_mean_us", mean_of(|cost| cost.held_back_us))
                 .with("hits_mean_percent", 100.0 * mean_of(|cost| cost.hit_ratio));
-            rows.push(own_row(kind.name(), Fields::new().with("device", cases[0].device.as_str()), metrics));
+            rows.push(own_row(kind.name, Fields::new().with("device", cases[0].device.as_str()), metrics));
         }
     }
     rows

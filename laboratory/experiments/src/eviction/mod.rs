@@ -169,7 +169,7 @@ fn cell_row(cell: &Cell, policy: usize) -> Row {
         .with("hit_ratio", cell.hit_ratio(name))
         .with("miss_reduction_to_fifo", cell.miss_reduction(name))
         .with("gap_closed", cell.gap_closed(name));
-    if name == EvictionKind::default().name() {
+    if name == EvictionKind::default().name {
         metrics.push("to_best", cell.to_best());
     }
     if let Some(looks) = cell.looks[policy] {
@@ -192,7 +192,7 @@ fn case_row(case: &Case) -> Row {
         .with("written_per_dirtied", cost.rewritten)
         .with("allocstall_per_request", cost.stalls)
         .with("delays", case.delays.clone());
-    row(case.kind.name(), params, metrics)
+    row(case.kind.name, params, metrics)
 }
 
 fn trace_row(found: &TraceRow, policy: usize) -> Row {
@@ -201,7 +201,7 @@ fn trace_row(found: &TraceRow, policy: usize) -> Row {
         .with("held_out", u64::from(found.held_out))
         .with("cache_part", found.part.value());
     let mut metrics = Fields::new().with("pages_read", found.misses[policy]);
-    if let Some(engine) = ENGINES.iter().position(|kind| kind.name() == POLICIES[policy]) {
+    if let Some(engine) = ENGINES.iter().position(|kind| kind.name == POLICIES[policy]) {
         metrics.push("disk_bytes_read", found.disk_bytes[engine][0]);
         metrics.push("disk_bytes_read_with_readahead", found.disk_bytes[engine][1]);
     }

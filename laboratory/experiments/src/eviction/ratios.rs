@@ -15,7 +15,7 @@ use super::references::{Arc, Belady, Cache, Counts, Fifo, Lru, S3Fifo, Sieve, ru
 pub(super) const POLICIES: &[&str] = &["fifo", "lru", "arc", "two-list", "s3-fifo", "sieve", "s3-window", "belady"];
 
 /// The engine's policies.
-pub(super) const ENGINES: [EvictionKind; 2] = EvictionKind::ALL;
+pub(super) const ENGINES: [EvictionKind; 2] = afflux_linux_policies::EVICTIONS;
 
 /// How far the default may be behind the best of the others, as a ratio of hits.
 const MARGIN: f64 = 0.01;
@@ -84,7 +84,7 @@ impl Cell {
 /// Pages that the default reads, for each that the best of the others reads, in the order of [`POLICIES`]. FIFO, the base of
 /// other figures, is none of these. Nor is Belady's policy, which knows the future.
 pub(super) fn to_best(misses: &[u64]) -> f64 {
-    let default = EvictionKind::default().name();
+    let default = EvictionKind::default().name;
     let of = |policy: &str| at(policy).map_or(0, |at| misses[at]);
     let others = POLICIES.iter().filter(|policy| !["fifo", "belady", default].contains(*policy));
     of(default) as f64 / others.map(|policy| of(policy)).min().unwrap_or(0).max(1) as f64
@@ -104,7 +104,7 @@ pub(super) fn cache(policy: &str, frames: usize, sequence: &Sequence) -> Box<dyn
         "sieve" => Box::new(Sieve::new(frames, pages)),
         "belady" => Box::new(Belady::new(frames, pages, &sequence.touches)),
         engines => {
-            let kind = EvictionKind::from_name(engines).expect("the others are the engine's");
+            let kind = afflux_linux_policies::eviction(engines).expect("the others are the engine's");
             Box::new(Ours::new(kind, frames, pages))
         }
     }

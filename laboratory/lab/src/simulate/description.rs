@@ -25,7 +25,6 @@ use afflux_workloads::{Job, Replay, Workload};
 use super::{NamedInputs, built_in, disks, memory};
 use crate::args;
 use crate::trace_file;
-use afflux_engine::Readahead;
 use afflux_report::bounded_file;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
@@ -56,7 +55,7 @@ pub(super) fn read(work: &NamedInputs<'_>, args: &args::MachineArguments) -> Out
     simulation.cpus = args.cpus;
     simulation.until_ns = args.until_ns;
     simulation.knobs.clone_from(&args.knobs);
-    let readahead = args.readahead.as_deref().map(Readahead::from_name).transpose();
+    let readahead = args.readahead.as_deref().map(afflux_linux_policies::readahead).transpose();
     simulation.readahead = readahead.map_err(|why| Failure::wrong_use(format!("--readahead: {why}")))?;
     simulation.eviction = args.eviction.as_deref().map(eviction).transpose()?;
     simulation.callers = Callers::AsMeasured;
@@ -227,7 +226,7 @@ impl Surroundings for Host {
 }
 
 fn eviction(name: &str) -> Outcome<EvictionKind> {
-    EvictionKind::from_name(name).map_err(|why| Failure::wrong_use(format!("--eviction: {why}")))
+    afflux_linux_policies::eviction(name).map_err(|why| Failure::wrong_use(format!("--eviction: {why}")))
 }
 
 /// A built-in table, or one from a file.

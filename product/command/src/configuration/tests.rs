@@ -1,7 +1,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use afflux_engine::eviction::EvictionKind;
 use afflux_nfs::Squash;
 use tracing::level_filters::LevelFilter;
 
@@ -58,7 +57,6 @@ fn nothing_given_is_the_defaults() {
     assert_eq!(settings.listen.to_string(), "127.0.0.1:2049");
     assert_eq!((found.cache_bytes, settings.io, settings.control), (2 << 30, IoChoice::Auto, None));
     assert!(found.knobs.is_empty());
-    assert_eq!(settings.eviction, EvictionKind::S3Window);
 }
 
 #[test]
@@ -81,11 +79,11 @@ fn the_log_has_a_level_by_name() {
 }
 
 #[test]
-fn eviction_goes_by_name() {
-    let found = layered("eviction = 'two-list'", &[], &flags()).unwrap();
-    assert_eq!(found.settings.eviction, EvictionKind::TwoList);
-    let told = wrong("", &[("AFFLUX_EVICTION", "lru")], &flags());
-    assert!(told.contains("AFFLUX_EVICTION") && told.contains("two-list, s3-window"), "{told}");
+fn io_goes_by_name() {
+    let found = layered("io = 'syscalls'", &[], &flags()).unwrap();
+    assert_eq!(found.settings.io, IoChoice::Syscalls);
+    let told = wrong("", &[("AFFLUX_IO", "aio")], &flags());
+    assert!(told.contains("AFFLUX_IO") && told.contains("uring, syscalls"), "{told}");
 }
 
 #[test]
@@ -110,7 +108,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("\ncachee = 1", &[], &flags());
     let of_stores = if cfg!(feature = "object") { " endpoint, standby, take_over, follow, snapshot," } else { "" };
     let allowed = format!(
-        "listen, nfs, cache, arena, policy, readahead, eviction, io, prefault, lock_memory, allow, squash, anon, any_port, read_only, \
+        "listen, nfs, cache, arena, policy, io, prefault, lock_memory, allow, squash, anon, any_port, read_only, \
          async_metadata, subtree_check, shared,{of_stores} mount, kernel_cache, sole, state, control, metrics, log, \
          directories, knobs"
     );

@@ -143,14 +143,13 @@ fn a_name_that_is_nearly_right_is_answered_with_the_right_one() {
         path.to_str().unwrap().to_owned()
     };
     let knobs = file("knobs.toml", "[knobs]\ndirty_rato = 20\n");
-    let settings = file("settings.toml", "eviciton = 'two-list'\n");
+    let settings = file("settings.toml", "cahce = '1GiB'\n");
     for (arguments, wanted) in [
         (vec!["serve", data, "--set", "dirty_rato=20"], "'dirty_ratio'"),
         (vec!["serve", data, "--config", &knobs], "'dirty_ratio'"),
-        (vec!["serve", data, "--config", &settings], "'eviction'"),
+        (vec!["serve", data, "--config", &settings], "'cache'"),
         (vec!["serve", data, "--policy", "equal-part"], "'equal-parts'"),
-        (vec!["serve", data, "--eviction", "two-lits"], "'two-list'"),
-        (vec!["serve", data, "--readahead", "linx"], "'linux'"),
+        (vec!["serve", data, "--io", "urin"], "'uring'"),
     ] {
         let (code, said) = outcome(&scratch, &arguments);
         assert_ne!(code, 0, "{arguments:?}");

@@ -62,7 +62,7 @@ pub(crate) struct Cache {
 impl Cache {
     /// `fence` is [`Platform::fence_all_threads`](crate::Platform::fence_all_threads).
     pub(crate) fn new(frames: Frames, eviction_kind: EvictionKind, fence: Option<fn()>) -> Self {
-        let eviction = eviction_kind.make(frames.total());
+        let eviction = (eviction_kind.make)(frames.total());
         let pages = PageTable::of(frames.memory());
         let frames = Arc::new(frames);
         Self {

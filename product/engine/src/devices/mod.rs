@@ -283,10 +283,6 @@ impl Devices {
         view
     }
 
-    pub(crate) fn readahead(&self) -> Readahead {
-        self.readahead
-    }
-
     /// How often expired data is looked for; `None` if that is off.
     pub(crate) fn look_ns(&self) -> Option<u64> {
         Some(self.settings.ns(Knob::WritebackCentisecs)).filter(|ns| *ns > 0)

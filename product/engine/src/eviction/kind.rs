@@ -1,66 +1,49 @@
-//! The eviction policies by name.
+//! The eviction policy of an engine, by name.
 //!
-//! Owns: the list. Does not own: the policies.
+//! Owns: the default. Does not own: the policies; the names of all.
 //! Invariants: each engine has its own policy.
+
+use std::fmt;
 
 use super::Eviction;
 use super::s3_window::S3Window;
-use crate::old_kernels::TwoLists;
-use crate::settings::did_you_mean;
 
 /// Which pages are evicted.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum EvictionKind {
-    /// Inactive and active lists, like the kernel's.
-    TwoList,
-    /// S3-FIFO with a correlation window, a separate budget for unread pages, and dirty pages out of its queues.
-    #[default]
-    S3Window,
+#[derive(Clone, Copy)]
+pub struct EvictionKind {
+    /// The name.
+    pub name: &'static str,
+    /// A description in a line.
+    pub about: &'static str,
+    /// Makes a policy for a cache of so many frames.
+    pub make: fn(u32) -> Box<dyn Eviction>,
 }
 
 impl EvictionKind {
-    /// All kinds.
-    pub const ALL: [Self; 2] = [Self::TwoList, Self::S3Window];
+    /// S3-FIFO with a correlation window, a separate budget for unread pages, and dirty pages out of its queues.
+    pub const S3_WINDOW: Self = Self {
+        name: "s3-window",
+        about: "s3-fifo that counts no burst after arrival, and spares pages read ahead and not yet used",
+        make: |frames| Box::new(S3Window::new(frames)),
+    };
+}
 
-    /// The name, as for `--eviction`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::TwoList => "two-list",
-            Self::S3Window => "s3-window",
-        }
-    }
-
-    /// A description in a line.
-    pub fn about(self) -> &'static str {
-        match self {
-            Self::TwoList => "inactive and active pages, as the kernel's two lists",
-            Self::S3Window => {
-                "s3-fifo that counts no burst after arrival, and spares pages read ahead and not yet used"
-            }
-        }
-    }
-
-    /// The policy of that name.
-    ///
-    /// # Errors
-    /// If there is none; the error lists the names.
-    pub fn from_name(name: &str) -> Result<Self, String> {
-        let unknown = || {
-            let names = Self::ALL.map(Self::name);
-            let near = did_you_mean(name, names.into_iter());
-            format!("there is no eviction policy '{name}'{near}; there are {}", names.join(" and "))
-        };
-        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(unknown)
-    }
-
-    /// A policy for a cache of `frames` frames.
-    pub(crate) fn make(self, frames: u32) -> Box<dyn Eviction> {
-        match self {
-            Self::TwoList => Box::new(TwoLists::new()),
-            Self::S3Window => Box::new(S3Window::new(frames)),
-        }
+impl Default for EvictionKind {
+    fn default() -> Self {
+        Self::S3_WINDOW
     }
 }
 
-#[cfg(test)]
-mod tests;
+impl PartialEq for EvictionKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for EvictionKind {}
+
+impl fmt::Debug for EvictionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}

@@ -3,32 +3,36 @@
 //! Owns: the seam, its events, the key of a page beyond the life of its frame, the policies by name.
 //! Does not own: taking pages out (`reclaim`), the pages' states (`page`).
 //! Invariants: a use is no event: a hit notes it in the page's record at no further cost, and a policy reads it when it
-//! looks. A page's key is never another page's, so that an evicted page may be remembered.
+//! looks. A page's key is never another page's, so that an evicted page may be remembered. A policy sees a page's record
+//! and the queues only: no other mechanism of the engine.
 
 mod ghost;
 mod kind;
 mod miniature;
 mod offline;
-pub(crate) mod queue;
+pub mod queue;
 mod s3_window;
 mod sample;
 mod share;
 
-use afflux_frames::FrameId;
+pub use afflux_frames::FrameId;
 
-use crate::page::{DIRTY, Identity, PRESENT, PRIOR, PageTable, READING, WRITEBACK, Word};
+use crate::page::{DIRTY, Identity, PRESENT, PRIOR, READING, WRITEBACK};
+pub use crate::page::{PageTable, Word};
 pub use kind::EvictionKind;
 pub use offline::Offline;
 pub(crate) use queue::is_claimed;
 
 /// States in which a page cannot go, even if nobody holds it. When they end, the policy learns that the page is clean.
-pub(crate) const UNEVICTABLE: u64 = DIRTY | WRITEBACK | READING | PRIOR;
+pub const UNEVICTABLE: u64 = DIRTY | WRITEBACK | READING | PRIOR;
 
 /// A page of a file, for ever: file numbers are never reused, unlike slots.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct PageKey {
-    pub(crate) file: u64,
-    pub(crate) page: u64,
+pub struct PageKey {
+    /// The file.
+    pub file: u64,
+    /// The page in the file.
+    pub page: u64,
 }
 
 /// Why a page came into the cache.
@@ -44,54 +48,64 @@ pub enum Admitted {
 
 /// A page that has come into the cache.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    pub(crate) frame: FrameId,
-    pub(crate) key: PageKey,
-    pub(crate) why: Admitted,
+pub struct Arrival {
+    /// Its frame.
+    pub frame: FrameId,
+    /// Its key.
+    pub key: PageKey,
+    /// The cause.
+    pub why: Admitted,
 }
 
 impl Arrival {
-    pub(crate) fn is_written(&self) -> bool {
+    /// Whether a writer wrote the page, so that it is dirty.
+    pub fn is_written(&self) -> bool {
         self.why == Admitted::Written
     }
 }
 
 /// A page to try to evict.
-pub(crate) struct Victim {
-    pub(crate) frame: FrameId,
+pub struct Victim {
+    /// Its frame.
+    pub frame: FrameId,
     pub(crate) identity: Identity,
     /// Whether the policy wants to be told the key once the page is gone.
-    pub(crate) remember: bool,
+    pub remember: bool,
 }
 
 /// The result of one look for victims.
-pub(crate) struct Scan {
-    pub(crate) victims: Vec<Victim>,
-    pub(crate) scanned: u64,
+pub struct Scan {
+    /// Pages that may go.
+    pub victims: Vec<Victim>,
+    /// Pages that were looked at.
+    pub scanned: u64,
     /// For each page that could not go because it is dirty and not being written, the slot of its file.
     pub(crate) waiting_to_be_written: Vec<u32>,
     /// How many victims are wanted, and how many pages may be looked at for them.
-    pub(crate) wanted: (usize, u64),
+    pub wanted: (usize, u64),
 }
 
 impl Scan {
-    pub(crate) fn new(count: usize, scan_max: u64) -> Self {
+    /// A scan that has seen nothing.
+    pub fn new(count: usize, scan_max: u64) -> Self {
         let victims = Vec::with_capacity(count.min(scan_max as usize));
         Self { victims, scanned: 0, waiting_to_be_written: Vec::new(), wanted: (count, scan_max) }
     }
 
-    pub(crate) fn goes_on(&self) -> bool {
+    /// Whether more victims are wanted, and more pages may be looked at.
+    pub fn goes_on(&self) -> bool {
         self.victims.len() < self.wanted.0 && self.scanned < self.wanted.1
     }
 
     /// The page in this frame cannot go, and has left its queue.
-    pub(crate) fn pass_over(&mut self, pages: &PageTable, frame: FrameId, word: Word) {
+    pub fn pass_over(&mut self, pages: &PageTable, frame: FrameId, word: Word) {
         if word.any(DIRTY) && !word.any(WRITEBACK) {
             self.waiting_to_be_written.push(pages.identity(frame).file);
         }
     }
 
-    pub(crate) fn take(&mut self, pages: &PageTable, frame: FrameId, remember: bool) {
+    /// The page in this frame, which is on no queue, becomes a victim.
+    pub fn take(&mut self, pages: &PageTable, frame: FrameId, remember: bool) {
         queue::claim(pages, frame);
         self.victims.push(Victim { frame, identity: pages.identity(frame), remember });
     }
@@ -99,7 +113,7 @@ impl Scan {
 
 /// Whether a page that the policy is told of is clean, so that it may be put on a queue. The end of a read tells of its
 /// page: before that, a page that comes was not admitted.
-pub(crate) fn is_clean(pages: &PageTable, frame: FrameId) -> bool {
+pub fn is_clean(pages: &PageTable, frame: FrameId) -> bool {
     let word = pages.word(frame);
     // Once a page is out of the index, a late reader may free its frame, and the frame may hold another file's page. A queue
     // would then have a page whose file's lock nobody holds.
@@ -108,7 +122,7 @@ pub(crate) fn is_clean(pages: &PageTable, frame: FrameId) -> bool {
 }
 
 /// Decides which clean pages go. Called with a file's lock held, or with none; its own lock is the last in the order.
-pub(crate) trait Eviction: Send + Sync {
+pub trait Eviction: Send + Sync {
     /// Pages have come into the cache. They are in their file's index, whose lock the caller holds.
     fn admitted(&self, pages: &PageTable, arrivals: &[Arrival]);
 

@@ -23,7 +23,7 @@ impl Offline {
     /// An empty cache of `frames` frames.
     pub fn new(kind: EvictionKind, frames: u32) -> Self {
         let free = (0..frames).rev().map(FrameId::new).collect();
-        Self { pages: PageTable::new(frames), policy: kind.make(frames), free, scanned: 0 }
+        Self { pages: PageTable::new(frames), policy: (kind.make)(frames), free, scanned: 0 }
     }
 
     /// Whether a page can come without another one going.

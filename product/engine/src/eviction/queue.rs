@@ -13,13 +13,13 @@ use crate::page::PageTable;
 const NONE: u32 = u32::MAX;
 
 /// The number of a frame on no queue, unknown to its policy.
-pub(crate) const UNLISTED: u8 = 0;
+pub const UNLISTED: u8 = 0;
 
 /// The number of a victim until it is put on a queue again.
 const CLAIMED: u8 = u8::MAX;
 
 /// The queue number of a frame; a victim is on no queue.
-pub(crate) fn listed(pages: &PageTable, frame: FrameId) -> u8 {
+pub fn listed(pages: &PageTable, frame: FrameId) -> u8 {
     match pages.list(frame) {
         CLAIMED => UNLISTED,
         number => number,
@@ -39,7 +39,7 @@ pub(crate) fn is_claimed(pages: &PageTable, frame: FrameId) -> bool {
 }
 
 /// Frames in order: they enter at the head, and are looked at from the tail.
-pub(crate) struct Queue {
+pub struct Queue {
     number: u8,
     head: u32,
     tail: u32,
@@ -47,16 +47,19 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new(number: u8) -> Self {
+    /// An empty queue, with a number above 0 and below 255 that its policy gives to no other.
+    pub fn new(number: u8) -> Self {
         debug_assert!(number != UNLISTED);
         Self { number, head: NONE, tail: NONE, len: 0 }
     }
 
-    pub(crate) fn len(&self) -> u64 {
+    /// The number of frames.
+    pub fn count(&self) -> u64 {
         u64::from(self.len)
     }
 
-    pub(crate) fn tail(&self) -> Option<FrameId> {
+    /// The frame at the tail.
+    pub fn tail(&self) -> Option<FrameId> {
         frame(self.tail)
     }
 
@@ -66,7 +69,8 @@ impl Queue {
         frame(pages.links(than).0)
     }
 
-    pub(crate) fn push_head(&mut self, pages: &PageTable, frame: FrameId) {
+    /// Puts a frame that is on no queue at the head.
+    pub fn push_head(&mut self, pages: &PageTable, frame: FrameId) {
         pages.set_prev(frame, NONE);
         pages.set_next(frame, self.head);
         match self.head {
@@ -77,7 +81,8 @@ impl Queue {
         self.note_pushed(pages, frame);
     }
 
-    pub(crate) fn push_tail(&mut self, pages: &PageTable, frame: FrameId) {
+    /// Puts a frame that is on no queue at the tail.
+    pub fn push_tail(&mut self, pages: &PageTable, frame: FrameId) {
         pages.set_prev(frame, self.tail);
         pages.set_next(frame, NONE);
         match self.tail {
@@ -94,7 +99,7 @@ impl Queue {
     }
 
     /// Takes out a frame of this queue, and sets its number to `now`.
-    pub(crate) fn unlink(&mut self, pages: &PageTable, frame: FrameId, now: u8) {
+    pub fn unlink(&mut self, pages: &PageTable, frame: FrameId, now: u8) {
         debug_assert_eq!(pages.list(frame), self.number);
         let (prev, next) = pages.links(frame);
         match prev {

@@ -129,7 +129,7 @@ impl Queues {
     /// A page that comes makes room in fresh for itself.
     fn push_fresh(&mut self, pages: &PageTable, small: u64, frame: FrameId) {
         self.fresh.push_head(pages, frame);
-        let over = self.fresh.len().saturating_sub((small / 2).max(1));
+        let over = self.fresh.count().saturating_sub((small / 2).max(1));
         (0..over.min(AGED_MAX)).for_each(|_| self.age(pages));
     }
 
@@ -145,16 +145,16 @@ impl Queues {
     /// The queue that gives the next victim, after `looks` pages that stayed.
     fn victim_queue(&mut self, pages: &PageTable, small_target: u64, looks: u64) -> Option<u8> {
         // Or all their pages are held: hits would have been used up by now.
-        if looks >= LOOKS_A_PAGE * (self.probation.len() + self.main.len()) {
+        if looks >= LOOKS_A_PAGE * (self.probation.count() + self.main.count()) {
             self.age(pages);
-            if self.probation.len() > 0 {
+            if self.probation.count() > 0 {
                 return Some(PROBATION);
             }
         }
-        let small = self.fresh.len() + self.probation.len();
-        if self.probation.len() > 0 && (small > small_target || self.main.len() == 0) {
+        let small = self.fresh.count() + self.probation.count();
+        if self.probation.count() > 0 && (small > small_target || self.main.count() == 0) {
             Some(PROBATION)
-        } else if self.main.len() > 0 {
+        } else if self.main.count() > 0 {
             Some(MAIN)
         } else {
             // Only fresh has pages, or none has: the first is the case above.
@@ -169,7 +169,7 @@ impl Queues {
             1 => [PROBATION, MAIN, FRESH],
             _ => [FRESH, MAIN, PROBATION],
         };
-        order.into_iter().find(|number| self.on(*number).is_some_and(|queue| queue.len() > 0))
+        order.into_iter().find(|number| self.on(*number).is_some_and(|queue| queue.count() > 0))
     }
 
     /// Where a page at a queue's tail goes instead of out of the cache.

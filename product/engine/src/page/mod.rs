@@ -19,7 +19,8 @@ mod unread;
 pub(crate) use found::Found;
 pub(crate) use optimistic_read::about_to_fill;
 pub(crate) use sectors::{SECTOR_BYTES, Sectors};
-pub(crate) use table::{Identity, PageTable, Record, mixed};
+pub use table::PageTable;
+pub(crate) use table::{Identity, Record, mixed};
 pub(crate) use unread::PagesAhead;
 
 /// One transient reader: a copy in progress; does not keep writers out.
@@ -67,14 +68,15 @@ const FLAGS: u64 = !(HOLDERS | REUSES);
 
 /// A snapshot of a state word.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Word(pub(crate) u64);
+pub struct Word(pub(crate) u64);
 
 impl Word {
     pub(crate) fn has(self, flags: u64) -> bool {
         self.0 & flags == flags
     }
 
-    pub(crate) fn any(self, flags: u64) -> bool {
+    /// Whether any of these states holds.
+    pub fn any(self, flags: u64) -> bool {
         self.0 & flags != 0
     }
 
@@ -100,7 +102,7 @@ impl Word {
     }
 
     /// Whether anybody holds the frame, as far as the word tells. A lent guard may have no user: it can be recalled.
-    pub(crate) fn held(self) -> bool {
+    pub fn held(self) -> bool {
         self.0 & HOLDERS & !LENT != 0
     }
 

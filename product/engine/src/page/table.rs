@@ -148,7 +148,8 @@ pub(crate) fn mixed(number: u64) -> u64 {
     product ^ product >> 32
 }
 
-pub(crate) struct PageTable {
+/// The states of the pages in all frames.
+pub struct PageTable {
     records: Records,
     marks: Marks,
     /// The number of pages read ahead that nobody has asked for.
@@ -221,8 +222,9 @@ impl PageTable {
         frame.index() < self.records.len()
     }
 
+    /// The state of a frame's page.
     #[inline]
-    pub(crate) fn word(&self, frame: FrameId) -> Word {
+    pub fn word(&self, frame: FrameId) -> Word {
         self.record(frame).word()
     }
 
@@ -538,7 +540,7 @@ impl PageTable {
     }
 
     /// The number of uses since the last call, two meaning many; resets it.
-    pub(crate) fn take_uses(&self, frame: FrameId) -> u8 {
+    pub fn take_uses(&self, frame: FrameId) -> u8 {
         let seen = self.record(frame).uses.fetch_and(UNREAD | ODD, Ordering::Relaxed);
         u8::from(seen & USED != 0) + (seen & HITS)
     }

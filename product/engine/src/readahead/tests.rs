@@ -1,11 +1,15 @@
+use std::collections::BTreeSet;
+
 use super::*;
 
-#[test]
-fn policies_are_found_by_their_names() {
-    for policy in Readahead::ALL {
-        assert_eq!(Readahead::from_name(policy.name()), Ok(*policy));
+impl Cached for BTreeSet<u64> {
+    fn before(&self, page: u64, most: u64) -> u64 {
+        (1..=most.min(page)).take_while(|back| self.contains(&(page - back))).count() as u64
     }
-    assert!(Readahead::from_name("linus").unwrap_err().contains("linux"));
+
+    fn first_absent(&self, from: u64, most: u64) -> Option<u64> {
+        (from..from + most).find(|page| !self.contains(page))
+    }
 }
 
 #[test]

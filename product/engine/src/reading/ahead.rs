@@ -73,7 +73,6 @@ impl<P: Platform> Reading<P> {
         let terms = Terms {
             file_pages: file.size().div_ceil(PAGE_BYTES),
             most: (knob(Knob::ReadaheadBytes) / PAGE_BYTES).min(budget),
-            linux_most: knob(Knob::ReadAheadKb) * 1024 / PAGE_BYTES,
             request_pages: file.device.request_pages(),
             window_sizes: WindowSizes { most: window_sizes.most.max(file.device.request_pages()), ..window_sizes },
             left: &left,

@@ -164,7 +164,7 @@ fn a_knob_that_changes_nothing_under_the_policy_is_refused_with_the_one_to_set()
     );
     assert!(refused("equal-parts", "budget_ms").unwrap().ends_with("under equal-parts: it is a knob of budget"));
     assert!(refused("linux-3.6", "strict_limit").unwrap().ends_with("under linux-3.6: set max_ratio"));
-    for (policy, knob) in [(OWN_POLICY, "budget_ms"), (OWN_POLICY, "dirty_ratio"), ("linux-6.1", "read_ahead_kb")] {
+    for (policy, knob) in [(OWN_POLICY, "budget_ms"), (OWN_POLICY, "dirty_ratio"), ("linux-6.1", "min_bytes")] {
         assert_eq!(refused(policy, knob), None, "{policy} {knob}");
     }
     let lab =

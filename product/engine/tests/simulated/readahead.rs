@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_engine::counters::Counter;
-use afflux_engine::eviction::EvictionKind;
 use afflux_engine::{Advice, DeviceError, Error, Policies, Readahead};
 use afflux_simulator::{CpuOptions, DiskOptions, Fault, FaultTarget, FaultWhat, Memory, Random, Setup, WorldOptions};
 
@@ -89,7 +88,7 @@ fn streams_run_at_the_rate_of_the_disk() {
 #[test]
 fn a_disk_with_streams_is_faster_than_under_the_kernels_windows() {
     let of = |readahead| streams(&on_disk("disk", 1 << 18, readahead), 8, 1 << 13, 16, 0).mb_per_s;
-    let (ours, linux) = (of(Readahead::Afflux), of(Readahead::Linux));
+    let (ours, linux) = (of(Readahead::Afflux), of(afflux_linux_policies::LINUX_READAHEAD));
     assert!(ours >= 2 * linux, "{ours} MB/s, {linux} by the kernel's windows");
 }
 
@@ -107,7 +106,7 @@ fn many_streams_share_what_may_be_unread_and_next_to_none_of_it_is_evicted() {
 #[test]
 fn what_is_read_ahead_and_not_asked_for_is_counted_when_it_leaves() {
     // The two lists evict unread pages like any page that was used once.
-    let policies = Policies { eviction: EvictionKind::TwoList, ..Policies::default() };
+    let policies = Policies { eviction: afflux_linux_policies::TWO_LISTS, ..Policies::default() };
     let lab = EngineFixture::with_policies(1, 512, &[DiskOptions::default()], &[], policies);
     let (read, other) = (lab.file(0, 64 * PAGE, 1), lab.file(0, 2048 * PAGE, 2));
     lab.run(async {

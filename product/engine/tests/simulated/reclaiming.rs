@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afflux_engine::counters::Counter;
-use afflux_engine::eviction::EvictionKind;
 use afflux_engine::{DeviceError, Error, Platform, Policies};
 use afflux_simulator::{
     CpuOptions, DiskOptions, Fault, FaultTarget, FaultWhat, Memory, Setup, SimMachine, World, WorldOptions,
@@ -23,7 +22,7 @@ use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile, bytes};
 fn a_page_that_was_completed_while_the_hand_passed_can_be_evicted() {
     let slow = DiskOptions { latency_ns: 100 * MILLISECOND, ..DiskOptions::default() };
     // This policy evicts every page that was used once; others keep some for good.
-    let policies = Policies { eviction: EvictionKind::TwoList, ..Policies::default() };
+    let policies = Policies { eviction: afflux_linux_policies::TWO_LISTS, ..Policies::default() };
     let lab =
         EngineFixture::with_policies(1, 64, &[slow, DiskOptions::default()], &["readahead_bytes_max=0"], policies);
     let (partial, other) = (lab.file(0, 8 * PAGE, 1), lab.file(1, 500 * PAGE, 1));
@@ -191,7 +190,7 @@ fn dirty_pages_at_the_tail_have_their_own_device_write_and_are_looked_at_once() 
     // There is no other reason to write: there is room for more, and no page gets old.
     let quiet = ["dirty_ratio=90", "dirty_background_ratio=90", "dirty_expire_centisecs=360000"];
     let knobs = [&quiet[..], &["dirty_writeback_centisecs=360000", "readahead_bytes_max=0"]].concat();
-    for kind in EvictionKind::ALL {
+    for kind in afflux_linux_policies::EVICTIONS {
         let policies = Policies { eviction: kind, ..Policies::default() };
         let lab = EngineFixture::with_policies(
             1,
@@ -217,12 +216,12 @@ fn dirty_pages_at_the_tail_have_their_own_device_write_and_are_looked_at_once() 
             let looked = lab.count(Counter::PagesScanned) - lab.count(Counter::PagesEvicted);
             stream(300..4000).await;
             let in_flight = [0, 1].map(|disk| lab.here.engine.status().devices[disk].in_flight);
-            assert!(in_flight[0] > 0 && in_flight[1] == 0, "{}: {in_flight:?} requests", kind.name());
+            assert!(in_flight[0] > 0 && in_flight[1] == 0, "{}: {in_flight:?} requests", kind.name);
             let looked_now = lab.count(Counter::PagesScanned) - lab.count(Counter::PagesEvicted);
             ((dirty(0), dirty(1)), looked_now - looked)
         });
-        assert_eq!(dirty, (200, 8), "{}", kind.name());
-        assert!(looks <= 208 + 32, "{}: {looks} looks for nothing, and 208 pages could not go", kind.name());
+        assert_eq!(dirty, (200, 8), "{}", kind.name);
+        assert!(looks <= 208 + 32, "{}: {looks} looks for nothing, and 208 pages could not go", kind.name);
     }
 }
 
@@ -271,7 +270,7 @@ fn a_cache_of_eight_frames_is_refused_with_the_least_there_may_be() {
 
 #[test]
 fn every_clean_page_goes_if_all_are_asked_to() {
-    for kind in EvictionKind::ALL {
+    for kind in afflux_linux_policies::EVICTIONS {
         let policies = Policies { eviction: kind, ..Policies::default() };
         let lab = EngineFixture::with_policies(1, 1024, &[DiskOptions::default()], &[], policies);
         let (used, dirty) = (lab.file(0, 600 * PAGE, 1), lab.file(0, 100 * PAGE, 1));
@@ -284,17 +283,17 @@ fn every_clean_page_goes_if_all_are_asked_to() {
         let guard = lab.run(lab.here.engine.read_pinned(&used.file, 0, PAGE)).unwrap();
         let gone = lab.here.engine.drop_clean_pages();
         let census = lab.here.engine.census();
-        assert_eq!(census.free + census.index, 1024 - 101, "{}: {gone:?}", kind.name());
-        assert!(census.index <= 2, "{}: {census:?}", kind.name());
-        assert!(gone.pages >= 599 && gone.looks <= 5 * 1024, "{}: {gone:?}", kind.name());
+        assert_eq!(census.free + census.index, 1024 - 101, "{}: {gone:?}", kind.name);
+        assert!(census.index <= 2, "{}: {census:?}", kind.name);
+        assert!(gone.pages >= 599 && gone.looks <= 5 * 1024, "{}: {gone:?}", kind.name);
         drop(guard);
-        assert_eq!(lab.here.engine.drop_clean_pages().pages, 1, "{}", kind.name());
+        assert_eq!(lab.here.engine.drop_clean_pages().pages, 1, "{}", kind.name);
     }
 }
 
 #[test]
 fn the_end_of_a_write_tells_the_eviction_nothing_of_pages_that_left_the_cache_meanwhile() {
-    for kind in EvictionKind::ALL {
+    for kind in afflux_linux_policies::EVICTIONS {
         let policies = Policies { eviction: kind, ..Policies::default() };
         let slow = DiskOptions { latency_ns: 100 * MILLISECOND, ..DiskOptions::default() };
         let lab = EngineFixture::with_policies(1, 256, &[slow], &[], policies);
@@ -308,15 +307,15 @@ fn the_end_of_a_write_tells_the_eviction_nothing_of_pages_that_left_the_cache_me
         }
         lab.run(async {
             lab.here.sleep(10 * MILLISECOND).await;
-            assert!(lab.here.engine.status().devices[0].in_flight > 0, "{}: nothing is being written", kind.name());
+            assert!(lab.here.engine.status().devices[0].in_flight > 0, "{}: nothing is being written", kind.name);
             lab.here.write(&rewritten, 2 * PAGE as u64, 3 * PAGE, 3).await.unwrap();
             lab.here.engine.discard(&discarded.file);
             lab.here.sleep(SECOND).await;
             lab.here.sync(&rewritten).await.unwrap();
         });
         let counts = [Counter::PagesCopiedStable, Counter::PagesWritten].map(|counter| lab.count(counter));
-        assert_eq!(counts, [3, 8 + 3 + 8], "{}: pages replaced, pages written", kind.name());
-        assert_eq!(lab.here.engine.drop_clean_pages().pages, 8, "{}", kind.name());
-        assert_eq!(lab.here.engine.census().free, 256, "{}", kind.name());
+        assert_eq!(counts, [3, 8 + 3 + 8], "{}: pages replaced, pages written", kind.name);
+        assert_eq!(lab.here.engine.drop_clean_pages().pages, 8, "{}", kind.name);
+        assert_eq!(lab.here.engine.census().free, 256, "{}", kind.name);
     }
 }

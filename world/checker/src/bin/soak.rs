@@ -102,7 +102,7 @@ fn arguments() -> Result<Arguments, String> {
                 Setup::of(&name).map_err(|error| error.to_string())?;
                 arguments.policy = Some(name);
             }
-            "--eviction" => arguments.eviction = Some(EvictionKind::from_name(&value()?)?),
+            "--eviction" => arguments.eviction = Some(afflux_linux_policies::eviction(&value()?)?),
             "--scopes" => arguments.scopes = Some(number(value()?, 1..=4)? as u32),
             "--trace" => arguments.trace = true,
             "--matrix" => arguments.matrix = Some(number(value()?, 1..=1_000_000)?),

@@ -191,7 +191,7 @@ impl Control {
         }
     }
 
-    fn strict(&self, view: &View) -> bool {
+    fn is_strict(&self, view: &View) -> bool {
         self.era == Era::V6_1 && view.knobs.own.get(KernelKnob::StrictLimit) > 0
     }
 
@@ -231,7 +231,7 @@ impl Control {
             share_background: (share * background).checked_div(dirty).unwrap_or(0),
             device_dirty,
             bandwidth: device.bandwidth.average,
-            strict: self.strict(view),
+            strict: self.is_strict(view),
             never_zero: if self.era == Era::V3_6 { NeverZero::PlusOne } else { NeverZero::LastBit },
         }
     }
@@ -311,7 +311,7 @@ impl Control {
         (self.era == Era::V3_6 && centisecs > 0).then(|| device.bandwidth.average * centisecs / 100)
     }
 
-    fn over_time(&self, view: &View, device: &Device) -> bool {
+    fn is_over_time(&self, view: &View, device: &Device) -> bool {
         self.time_pages(view, device).is_some_and(|pages| view.device().reclaimable > pages)
     }
 
@@ -336,7 +336,7 @@ impl Control {
     }
 
     fn start_background_if_over(&self, view: &View, now: &Now, device: &Device, pace: &mut Pace) {
-        if !view.device().flushing && (now.reclaimable > now.limits.background || self.over_time(view, device)) {
+        if !view.device().flushing && (now.reclaimable > now.limits.background || self.is_over_time(view, device)) {
             pace.wakes_flusher = true;
         }
     }
@@ -473,7 +473,7 @@ impl DevicePolicy for Control {
         let (now, hz) = (self.now(view, shared), self.ticks.a_second());
         let limits = now.limits;
         shared.cpu_pages = Some(cpu_pages(limits.dirty, view.cpus));
-        let strict = self.strict(view);
+        let strict = self.is_strict(view);
         let unended = device.unended;
         let device_dirty = |view: &View| view.device().reclaimable + view.device().writeback + unended;
         let mut of_device = None;
@@ -533,7 +533,7 @@ impl DevicePolicy for Control {
         }
         let over = now.reclaimable > now.limits.background
             || view.device().reclaimable > of_device
-            || self.over_time(view, device);
+            || self.is_over_time(view, device);
         if !over {
             device.run_began = None;
         }
@@ -571,7 +571,7 @@ impl DevicePolicy for Control {
     fn limits(&self, view: &View, device: &mut Device, shared: &mut Shared) -> LimitPages {
         let limits = self.limits_now(view);
         let dirty =
-            if self.strict(view) { self.share(view, limits.dirty, limits, device, shared) } else { limits.dirty };
+            if self.is_strict(view) { self.share(view, limits.dirty, limits, device, shared) } else { limits.dirty };
         let background = limits.background.min(self.time_pages(view, device).unwrap_or(u64::MAX));
         LimitPages { dirty, background, bandwidth: Some(device.bandwidth.average) }
     }

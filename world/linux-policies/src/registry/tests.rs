@@ -74,3 +74,11 @@ fn the_later_laws_are_there_for_each_tick_rate_that_kernels_are_built_with() {
         assert!(message.contains(&format!("'{wrong}'")) && message.contains("@250"), "{message}");
     }
 }
+
+#[test]
+fn evictions_and_readaheads_are_found_by_their_names_and_an_unknown_one_lists_them() {
+    assert!(EVICTIONS.iter().all(|kind| eviction(kind.name) == Ok(*kind) && !kind.about.is_empty()));
+    assert_eq!(eviction("lru").unwrap_err(), "there is no eviction policy 'lru'; there are two-list and s3-window");
+    assert!(READAHEADS.iter().all(|policy| readahead(policy.name()).unwrap().name() == policy.name()));
+    assert!(readahead("linus").unwrap_err().contains("linux"));
+}

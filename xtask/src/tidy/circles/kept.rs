@@ -105,7 +105,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "product/engine",
-        files: &["old_kernels/readahead", "readahead", "readahead/afflux", "readahead/strides"],
+        files: &["readahead", "readahead/afflux", "readahead/strides"],
         reason: "the root declares the seam, and chooses among the policies behind it",
     },
     PermittedCircle {

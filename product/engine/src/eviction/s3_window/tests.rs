@@ -1,5 +1,5 @@
 //! rule: a stream that is read once leaves pages in use alone
-//! kept in: `product/engine/src/eviction/s3_window.rs`, `product/engine/src/old_kernels/two_lists.rs`
+//! kept in: `product/engine/src/eviction/s3_window.rs`
 
 use super::*;
 use crate::eviction::Admitted;

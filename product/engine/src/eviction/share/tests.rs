@@ -12,7 +12,7 @@ impl Share {
 
 /// Reads pages in order under the default policy; returns how many were not there, of the second half.
 fn misses(frames: u32, reads: &[u64]) -> usize {
-    let mut cache = Offline::new(EvictionKind::S3Window, frames);
+    let mut cache = Offline::new(EvictionKind::default(), frames);
     let mut there = std::collections::BTreeMap::new();
     let mut missed = 0;
     for (at, page) in reads.iter().enumerate() {

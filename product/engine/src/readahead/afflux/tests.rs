@@ -60,7 +60,6 @@ impl File {
         let terms = Terms {
             file_pages,
             most,
-            linux_most: 0,
             request_pages: 256,
             window_sizes,
             left: &left,
@@ -154,7 +153,6 @@ fn streams_share_what_may_be_unread() {
             let terms = Terms {
                 file_pages: 1 << 40,
                 most: 1 << 20,
-                linux_most: 0,
                 request_pages: 256,
                 window_sizes,
                 left: &left,
@@ -357,7 +355,6 @@ fn a_read_served_in_parts_is_one_read() {
     let terms = Terms {
         file_pages: 1 << 30,
         most: 1 << 20,
-        linux_most: 0,
         request_pages: 256,
         window_sizes: A,
         left: &left,
@@ -390,7 +387,6 @@ fn random_reads_cost_little_more_than_was_asked() {
                 let terms = Terms {
                     file_pages,
                     most: 1 << 15,
-                    linux_most: 0,
                     request_pages: 256,
                     window_sizes,
                     left: &left,

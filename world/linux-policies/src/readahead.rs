@@ -1,19 +1,30 @@
 //! Readahead as in Linux 6.1 (`mm/readahead.c`, `ondemand_readahead`).
 //!
-//! Owns: the kernel's rules: window, marker, context. Does not own: the kernel's reads of mapped files.
+//! Owns: the kernel's rules: window, marker, context; windows of at most 128 KiB, the kernel's default. Does not own: the
+//! kernel's reads of mapped files.
 //! Invariants: sizes and starts are the kernel's. The state learns of every read, hits too, since the kernel's state
 //! knows where each read ended. The kernel has a state for each open file; here it is the file's.
 
 use std::ops::Range;
 
-use crate::readahead::{Advice, Ahead, Cached, Terms};
+use afflux_engine::{Advice, Cached, Readahead, ReadaheadLimits, ReadaheadPolicy};
+
+use crate::limits::PAGE_BYTES;
+
+/// The readahead of Linux 6.1.
+pub const LINUX_READAHEAD: Readahead = Readahead::Other { name: "linux", new: || Box::new(Window::default()) };
+
+/// `read_ahead_kb`, in pages.
+const WINDOW_PAGES: u64 = 32;
 
 /// The number of remembered markers: in the kernel they are flags of pages.
 const MARKERS: usize = 8;
 
 /// The state of a file (`file_ra_state`).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Window {
+#[derive(Clone, Debug)]
+struct Window {
+    /// The most pages without advice.
+    most: u64,
     start: u64,
     size: u64,
     /// Pages of the window that the reader has not reached when the next window is read.
@@ -50,46 +61,61 @@ fn next(size: u64, most: u64) -> u64 {
     }
 }
 
-impl Window {
-    pub(crate) fn missed(&mut self, pages: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> Ahead {
-        let most = self.most(terms);
+impl Default for Window {
+    fn default() -> Self {
+        Self::of(WINDOW_PAGES)
+    }
+}
+
+impl ReadaheadPolicy for Window {
+    fn missed(&mut self, pages: &Range<u64>, limits: &ReadaheadLimits, cached: &dyn Cached) -> Range<u64> {
+        let most = self.most(limits);
         if most == 0 || self.advice == Advice::Random {
-            return Ahead::NONE;
+            return 0..0;
         }
-        let window = self.on_demand(pages, false, (most, terms.request_pages), cached);
-        window.map_or(Ahead::NONE, |window| Ahead::one(window.start.max(pages.end)..window.end.max(pages.end)))
+        let window = self.on_demand(pages, false, (most, limits.request_pages), cached).unwrap_or(0..0);
+        window.start.max(pages.end)..window.end.max(pages.end)
     }
 
-    /// A read that ended before the byte at `after`, in pages.
-    pub(crate) fn used(&mut self, pages: &Range<u64>, after: u64, terms: &Terms, cached: &dyn Cached) -> Ahead {
-        let most = self.most(terms);
-        self.after = Some(after);
-        let marker = self.markers.iter_mut().find(|marker| marker.is_some_and(|page| pages.contains(&page)));
-        let Some(page) = marker.and_then(Option::take) else { return Ahead::NONE };
-        if most == 0 {
-            return Ahead::NONE;
-        }
-        let window = self.on_demand(&(page..pages.end), true, (most, terms.request_pages), cached);
-        Ahead::one(window.unwrap_or(0..0))
+    fn used(&mut self, bytes: &Range<u64>, limits: &ReadaheadLimits, cached: &dyn Cached) -> Range<u64> {
+        let pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
+        self.used_pages(&pages, bytes.end / PAGE_BYTES, limits, cached)
     }
 
-    pub(crate) fn failed(&mut self) {
+    fn failed(&mut self) {
         // The kernel shrinks the file's largest window for good (`shrink_readahead_size_eio`).
         self.divided = (self.divided + 2).min(63);
     }
 
-    pub(crate) fn advise(&mut self, advice: Advice) {
+    fn advise(&mut self, advice: Advice) {
         self.advice = advice;
     }
+}
 
-    /// Every read triggers.
-    pub(crate) fn trigger(&self) -> Option<u64> {
-        Some(0)
+impl Window {
+    fn of(most: u64) -> Self {
+        let (start, size, asynchronous, after, markers) = (0, 0, 0, None, [None; MARKERS]);
+        Self { most, start, size, asynchronous, after, markers, advice: Advice::Normal, divided: 0 }
     }
 
-    fn most(&self, terms: &Terms) -> u64 {
-        let most = if self.advice == Advice::Sequential { 2 * terms.linux_most } else { terms.linux_most };
-        (most >> self.divided).min(terms.most)
+    /// A read that ended before the byte at `after`, in pages.
+    fn used_pages(
+        &mut self,
+        pages: &Range<u64>,
+        after: u64,
+        limits: &ReadaheadLimits,
+        cached: &dyn Cached,
+    ) -> Range<u64> {
+        let most = self.most(limits);
+        self.after = Some(after);
+        let marker = self.markers.iter_mut().find(|marker| marker.is_some_and(|page| pages.contains(&page)));
+        let Some(page) = marker.and_then(Option::take).filter(|_| most > 0) else { return 0..0 };
+        self.on_demand(&(page..pages.end), true, (most, limits.request_pages), cached).unwrap_or(0..0)
+    }
+
+    fn most(&self, limits: &ReadaheadLimits) -> u64 {
+        let most = if self.advice == Advice::Sequential { 2 * self.most } else { self.most };
+        (most >> self.divided).min(limits.most)
     }
 
     /// The window to read, if it is larger than the pages asked for.

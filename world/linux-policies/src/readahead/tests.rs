@@ -4,9 +4,6 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::page::PagesAhead;
-use crate::readahead::openings::Openings;
-use crate::readahead::window_sizes::WindowSizes;
 
 /// A file with these cached pages, and its state.
 #[derive(Default)]
@@ -18,48 +15,40 @@ struct File {
     triggers: Vec<u64>,
 }
 
-impl Cached for BTreeSet<u64> {
+/// Cached pages.
+struct Pages<'a>(&'a BTreeSet<u64>);
+
+impl Cached for Pages<'_> {
     fn before(&self, page: u64, most: u64) -> u64 {
-        (1..=most.min(page)).take_while(|back| self.contains(&(page - back))).count() as u64
+        (1..=most.min(page)).take_while(|back| self.0.contains(&(page - back))).count() as u64
     }
 
     fn first_absent(&self, from: u64, most: u64) -> Option<u64> {
-        (from..from + most).find(|page| !self.contains(page))
+        (from..from + most).find(|page| !self.0.contains(page))
     }
 }
 
-fn terms(most: u64) -> Terms<'static> {
-    let window_sizes = WindowSizes { most: 32, first: 4, gap: 0, early: false };
-    Terms {
-        file_pages: 1 << 20,
-        most: 1 << 20,
-        linux_most: most,
-        request_pages: 256,
-        window_sizes,
-        left: &|| 1 << 20,
-        openings: Box::leak(Box::new(Openings::new())),
-        pages_ahead: &PagesAhead::default,
-    }
-}
+const LIMITS: ReadaheadLimits = ReadaheadLimits { most: 1 << 20, request_pages: 256 };
 
 impl File {
     fn read(&mut self, start: u64, asked: u64, most: u64) {
-        let (end, terms) = (start + asked, terms(most));
+        let end = start + asked;
+        self.window.most = most;
         let mut from = start;
         while let Some(page) = (from..end).find(|page| !self.cached.contains(page)) {
             let before = self.window.clone();
-            let ahead = self.window.missed(&(page..end), &terms, &self.cached);
+            let ahead = self.window.missed(&(page..end), &LIMITS, &Pages(&self.cached));
             self.note(&before, page);
             self.cached.extend(page..end);
-            self.cached.extend(ahead.first);
+            self.cached.extend(ahead);
             from = page + 1;
         }
         // The kernel looks at each page of a read when it comes to that page.
         for page in start..end {
             let before = self.window.clone();
-            let ahead = self.window.used(&(page..end), end, &terms, &self.cached);
+            let ahead = self.window.used_pages(&(page..end), end, &LIMITS, &Pages(&self.cached));
             self.note(&before, page);
-            self.cached.extend(ahead.first);
+            self.cached.extend(ahead);
         }
     }
 

@@ -6,26 +6,32 @@
 //! was brought in for. Only a page used again counts as in use, so a stream that is read once leaves the active list
 //! alone.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use afflux_frames::FrameId;
+use afflux_engine::eviction::queue::{Queue, UNLISTED, listed};
+use afflux_engine::eviction::{Arrival, Eviction, EvictionKind, FrameId, PageTable, Scan, UNEVICTABLE, is_clean};
 
-use crate::eviction::queue::{Queue, UNLISTED, listed};
-use crate::eviction::{Arrival, Eviction, Scan, UNEVICTABLE, is_clean};
-use crate::page::PageTable;
-use crate::sync::OwnLines;
-use crate::wait::lock;
+/// The kernel's lists.
+pub const TWO_LISTS: EvictionKind = EvictionKind {
+    name: "two-list",
+    about: "inactive and active pages, as the kernel's two lists",
+    make: |_| Box::new(TwoLists::new()),
+};
 
 const INACTIVE: u8 = 1;
 const ACTIVE: u8 = 2;
 
-pub(crate) struct TwoLists {
-    lists: OwnLines<Mutex<[Queue; 2]>>,
+struct TwoLists {
+    lists: Mutex<[Queue; 2]>,
 }
 
 impl TwoLists {
-    pub(crate) fn new() -> Self {
-        Self { lists: OwnLines(Mutex::new([Queue::new(INACTIVE), Queue::new(ACTIVE)])) }
+    fn new() -> Self {
+        Self { lists: Mutex::new([Queue::new(INACTIVE), Queue::new(ACTIVE)]) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Queue; 2]> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -41,25 +47,25 @@ impl Eviction for TwoLists {
         if arrivals.iter().all(|arrival| arrival.is_written()) {
             return;
         }
-        let mut lists = lock(&self.lists);
+        let mut lists = self.lock();
         for arrival in arrivals.iter().filter(|arrival| !arrival.is_written()) {
             link(pages, &mut lists, arrival.frame);
         }
     }
 
     fn cleaned(&self, pages: &PageTable, frames: &mut dyn Iterator<Item = FrameId>) {
-        let mut lists = lock(&self.lists);
+        let mut lists = self.lock();
         frames.for_each(|frame| link(pages, &mut lists, frame));
     }
 
     fn removed(&self, pages: &PageTable, frames: &[FrameId]) {
         // The lock is needed: a scan may have the frame off its list for a moment.
-        let mut lists = lock(&self.lists);
+        let mut lists = self.lock();
         frames.iter().for_each(|frame| unlink(pages, &mut lists, *frame));
     }
 
     fn victims(&self, pages: &PageTable, count: usize, scan_max: u64) -> Scan {
-        let mut lists = lock(&self.lists);
+        let mut lists = self.lock();
         let mut scan = Scan::new(count, scan_max);
         refill_inactive(pages, &mut lists, &mut scan);
         while scan.goes_on() {
@@ -92,7 +98,7 @@ impl Eviction for TwoLists {
 /// Keeps the inactive list at least as long as the active one, by moving unused pages down.
 fn refill_inactive(pages: &PageTable, lists: &mut [Queue; 2], scan: &mut Scan) {
     for _ in 0..scan.wanted.1 {
-        if lists[slot(INACTIVE)].len() >= lists[slot(ACTIVE)].len() {
+        if lists[slot(INACTIVE)].count() >= lists[slot(ACTIVE)].count() {
             return;
         }
         let Some(frame) = lists[slot(ACTIVE)].tail() else {
