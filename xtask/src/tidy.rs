@@ -15,6 +15,7 @@ mod imports;
 mod lexer;
 mod modules;
 mod mounts;
+mod names;
 mod sources;
 mod violation;
 mod waits;
@@ -54,6 +55,7 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     violations.extend(absences::missing(&files));
     files.iter().for_each(|file| violations.extend(apart::check(file)));
     violations.extend(circles::check(&files));
+    violations.extend(names::check(&files, &written(names::LIST)?)?);
     violations.extend(tests_of_rules(&files)?);
     // Pages of the notebook are never edited: they name files as these were called then.
     let mut documents = repository::files(&paths, "md")?;
@@ -70,11 +72,13 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     Ok(violations)
 }
 
-/// Writes docs/reference/rules.md and the lower figures of the trees' English, then checks the repository.
+/// Writes docs/reference/rules.md and the lower figures of names and of the trees' English, then checks the repository.
 pub(crate) fn renew() -> Result<()> {
     let paths = repository::paths()?;
     let sources = repository::files(&paths, "rs")?;
     std::fs::write(repository::root().join(rules::PATH), rules::generated(&sources).0).context(rules::PATH)?;
+    let names = names::renewed(&sources, &written(names::LIST)?)?;
+    std::fs::write(repository::root().join(names::LIST), names).context(names::LIST)?;
     let files = [sources, repository::files(&paths, "md")?].concat();
     let list = english::renewed(&files, &written(english::LIST)?)?;
     std::fs::write(repository::root().join(english::LIST), list).context(english::LIST)?;

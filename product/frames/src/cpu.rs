@@ -80,7 +80,7 @@ pub fn run_as_cpu(cpu: Option<u32>) {
 fn settle() -> ListSlot {
     // A thread at its end has no slot of its own any more.
     let own = OWN.try_with(|own| {
-        let slot = (0..SLOTS).find(|slot| claim(*slot))?;
+        let slot = (0..SLOTS).find(|slot| try_claim(*slot))?;
         own.0.set(slot as u32);
         Some(ListSlot(slot as u32))
     });
@@ -90,13 +90,13 @@ fn settle() -> ListSlot {
     place
 }
 
-pub(crate) fn claim(slot: usize) -> bool {
+pub(crate) fn try_claim(slot: usize) -> bool {
     TAKEN.fetch_or(1 << slot, Ordering::Acquire) & 1 << slot == 0
 }
 
 /// Runs `body` as the owner of a slot, if no thread owns it.
 pub(crate) fn while_unowned(slot: usize, body: impl FnOnce()) {
-    if claim(slot) {
+    if try_claim(slot) {
         body();
         TAKEN.fetch_and(!(1 << slot), Ordering::Release);
     }

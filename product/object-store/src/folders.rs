@@ -26,12 +26,12 @@ const CHANGING: &str = "gc";
 
 /// Whether it is an object of the records that never changes.
 pub(crate) fn is_record(path: &Path) -> bool {
-    in_records(path) && !is_for_hosts(path) && !is_in(path, CHANGING)
+    is_in_records(path) && !is_for_hosts(path) && !is_in(path, CHANGING)
 }
 
 /// Whether an object has data of files. The others are records, and those by which hosts find each other.
 pub(crate) fn is_data(path: &Path) -> bool {
-    !is_for_hosts(path) && !in_records(path)
+    !is_for_hosts(path) && !is_in_records(path)
 }
 
 /// Whether hosts find each other by it, or each other's clients.
@@ -51,7 +51,7 @@ fn is_folder(part: &PathPart<'_>) -> bool {
 }
 
 /// Whether the last of the volume's folders in the path is that of the records. The prefix may have such folders, too.
-pub(crate) fn in_records(path: &Path) -> bool {
+pub(crate) fn is_in_records(path: &Path) -> bool {
     path.parts().rfind(is_folder).is_some_and(|part| part.as_ref() == RECORDS)
 }
 

@@ -22,7 +22,7 @@ use object_store::{
 
 use tokio::sync::watch;
 
-use crate::folders::{COMPACTIONS, LOG, MANIFESTS, in_records, is_in};
+use crate::folders::{COMPACTIONS, LOG, MANIFESTS, is_in_records, is_in};
 use crate::judge::{Judge, over, said};
 use crate::patience::Patience;
 use crate::shown::Answer;
@@ -283,7 +283,7 @@ impl fmt::Display for Wire {
 #[async_trait]
 impl ObjectStore for Wire {
     async fn put_opts(&self, location: &Path, payload: PutPayload, mut options: PutOptions) -> Result<PutResult> {
-        if in_records(location) {
+        if is_in_records(location) {
             self.may_change().await?;
         }
         let sent = self.send(Kind::Put, location);

@@ -204,7 +204,7 @@ impl FileModel {
 
     /// Whether a write of this version covered the byte.
     #[cfg(test)]
-    pub(crate) fn written_there(&self, at: u64, version: u64) -> bool {
+    pub(crate) fn was_written_there(&self, at: u64, version: u64) -> bool {
         self.changes.iter().any(|change| change.version == version && (change.offset..change.limit).contains(&at))
     }
 

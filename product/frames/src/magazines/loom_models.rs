@@ -10,13 +10,13 @@ use loom::thread;
 
 use super::*;
 use crate::Watermarks;
-use crate::cpu::claim;
+use crate::cpu::try_claim;
 use crate::sync::loom_lock::model;
 
 /// The fewest frames and slots that show everything: magazines of two, moved one at a time.
 fn tiny(frames: u32, hands: bool) -> Magazines {
     // No thread of this program may count as the owner of a slot that a model uses.
-    let _ = (claim(0), claim(1));
+    let _ = (try_claim(0), try_claim(1));
     let mut magazines = Magazines::with_slots(frames, 2, if hands { 2 } else { 0 }, 2);
     magazines.shared.marks = Watermarks { min: 0, low: 0, high: 0 };
     magazines

@@ -108,7 +108,7 @@ impl Magazines {
     #[inline]
     pub(crate) fn allocate(&self, place: ListSlot, effort: Effort) -> Option<u32> {
         if let Some(hand) = self.own_hand(place)
-            && self.plenty(effort)
+            && self.has_plenty(effort)
             && let Some(frame) = hand.pop()
         {
             self.states.hand_out(frame, place.own_slot());
@@ -137,7 +137,7 @@ impl Magazines {
     /// Whether this effort may take frames that are kept aside without counting them: the shared frames alone are
     /// those that the effort must leave.
     #[inline]
-    fn plenty(&self, effort: Effort) -> bool {
+    fn has_plenty(&self, effort: Effort) -> bool {
         !self.shared.is_short() && (effort != Effort::NoRetry || self.shared.free_frames() >= self.shared.marks.low)
     }
 
@@ -154,7 +154,7 @@ impl Magazines {
     /// Takes up to `out.len()` frames, at most [`BATCH_MAX`].
     fn gather(&self, place: ListSlot, effort: Effort, out: &mut [u32]) -> usize {
         let mut taken = 0;
-        if self.plenty(effort) {
+        if self.has_plenty(effort) {
             let mut magazine = self.slots[place.slot()].lock();
             taken = magazine.len().min(out.len());
             let left = magazine.len() - taken;

@@ -37,7 +37,7 @@ pub(super) fn is_root(user: User<'_>) -> bool {
     user.is_none_or(Credentials::is_root)
 }
 
-fn owns(user: User<'_>, object: Owned) -> bool {
+fn is_owner(user: User<'_>, object: Owned) -> bool {
     user.is_none_or(|user| user.is_root() || user.uid == object.uid)
 }
 
@@ -88,7 +88,7 @@ pub(super) fn may_link(object: Owned, user: User<'_>) -> Result<(), VolumeError>
         object.mode & SET_USER != 0 || object.mode & (SET_GROUP | GROUP_EXECUTES) == SET_GROUP | GROUP_EXECUTES;
     let has_rights = rights(object, user) & (READ | WRITE) == READ | WRITE;
     let is_safe = object.kind == Kind::Regular && !gives_privileges && has_rights;
-    if owns(user, object) || is_safe { Ok(()) } else { Err(VolumeError::NotPermitted) }
+    if is_owner(user, object) || is_safe { Ok(()) } else { Err(VolumeError::NotPermitted) }
 }
 
 /// Refuses a change of a directory's entries without the rights to write and search it.
@@ -100,14 +100,14 @@ pub(super) fn may_change_entries(directory: Owned, user: User<'_>) -> Result<(),
 /// Refuses to take a name from an object. In a sticky directory only the owners of either may.
 pub(super) fn may_unname(directory: Owned, object: Owned, user: User<'_>) -> Result<(), VolumeError> {
     may_change_entries(directory, user)?;
-    let is_free = directory.mode & STICKY == 0 || owns(user, directory) || owns(user, object);
+    let is_free = directory.mode & STICKY == 0 || is_owner(user, directory) || is_owner(user, object);
     if is_free { Ok(()) } else { Err(VolumeError::NotPermitted) }
 }
 
 /// Refuses a change of a user's extended attribute. In a sticky directory, as of a directory for temporary files, only the
 /// directory's owner may.
 pub(super) fn may_change_xattr(object: Owned, user: User<'_>) -> Result<(), VolumeError> {
-    let is_free = object.kind != Kind::Directory || object.mode & STICKY == 0 || owns(user, object);
+    let is_free = object.kind != Kind::Directory || object.mode & STICKY == 0 || is_owner(user, object);
     if is_free { Ok(()) } else { Err(VolumeError::NotPermitted) }
 }
 
@@ -142,7 +142,7 @@ pub(super) fn of_new(directory: Owned, user: User<'_>, kind: Kind, wanted: &Attr
 
 /// The owner, group and mode after a change, or the reason that a user may not make it. The times are checked, too.
 pub(super) fn changed(object: Owned, user: User<'_>, change: &AttributeChange) -> Result<Owned, VolumeError> {
-    let (owns, mut after) = (owns(user, object), object);
+    let (owns, mut after) = (is_owner(user, object), object);
     if let Some(uid) = change.uid {
         if !(is_root(user) || owns && uid == object.uid) {
             return Err(VolumeError::NotPermitted);

@@ -18,7 +18,7 @@ pub(super) fn groups(lines: &[Vec<(f64, f64)>]) -> Vec<Vec<usize>> {
     let looked: Vec<Vec<Option<f64>>> = lines.iter().map(|points| looked_at(points)).collect();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (at, own) in looked.iter().enumerate().filter(|(at, _)| lines[*at].len() > 1) {
-        match groups.iter_mut().find(|group| same(&looked[group[0]], own)) {
+        match groups.iter_mut().find(|group| are_same(&looked[group[0]], own)) {
             Some(group) => group.push(at),
             None => groups.push(vec![at]),
         }
@@ -45,7 +45,7 @@ fn looked_at(points: &[(f64, f64)]) -> Vec<Option<f64>> {
     (0..PLACES).map(look).collect()
 }
 
-fn same(one: &[Option<f64>], other: &[Option<f64>]) -> bool {
+fn are_same(one: &[Option<f64>], other: &[Option<f64>]) -> bool {
     let (mut either, mut near) = (0, 0);
     for pair in one.iter().zip(other) {
         match pair {

@@ -42,7 +42,7 @@ pub(crate) struct Local {
 
 impl Global {
     /// Ends a period; returns false, without a change, if nothing is left to halve.
-    fn new_period(&mut self) -> bool {
+    fn try_new_period(&mut self) -> bool {
         if self.events <= 1 {
             return false;
         }
@@ -55,7 +55,7 @@ impl Global {
     pub(crate) fn advance(&mut self, now: Nanos) {
         // 64 halvings leave nothing to halve, so the loop ends.
         while let Some(ends) = self.ends.filter(|ends| *ends <= now) {
-            self.ends = self.new_period().then(|| ends.after(PERIOD_NS));
+            self.ends = self.try_new_period().then(|| ends.after(PERIOD_NS));
         }
     }
 

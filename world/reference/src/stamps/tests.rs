@@ -232,7 +232,7 @@ impl Pair {
                 let right = self.bytes.check_crashed(offset, &real).is_ok();
                 let got = self.stamps.check_crashed(offset, &stamped).is_ok();
                 assert!(got || !right, "after a crash: page {page} version {version}");
-                let written = version == 0 || self.bytes.written_there(offset, version.into());
+                let written = version == 0 || self.bytes.was_written_there(offset, version.into());
                 lenient += u64::from(got && !right && written);
                 compared += 1;
             }

@@ -8,7 +8,7 @@ fn pair(global: &Global, local: &mut Local) -> (u64, u64) {
 }
 
 fn periods(global: &mut Global, count: u32) -> u32 {
-    (0..count).take_while(|_| global.new_period()).count() as u32
+    (0..count).take_while(|_| global.try_new_period()).count() as u32
 }
 
 #[test]

@@ -1,0 +1,57 @@
+use super::*;
+
+fn file(path: &str, text: &str) -> TextFile {
+    TextFile { path: path.to_owned(), text: text.to_owned() }
+}
+
+#[test]
+fn a_question_is_a_function_that_returns_a_bool_and_needs_its_word() {
+    let wrong = |text: &str| !misnamed(&file("product/a/src/b.rs", text)).is_empty();
+    for text in [
+        "fn begins(&self) -> bool { true }",
+        "pub(crate) async fn begins<T: Fn() -> bool>(look: impl Fn(u64) -> bool) -> bool where T: Copy { true }",
+        "trait A { fn isolated(&self) -> bool; }",
+    ] {
+        assert!(wrong(text), "{text}");
+    }
+    for text in [
+        "fn is_begun(&self) -> bool { true }",
+        "fn may_wake<T: Fn() -> bool>(look: T) -> bool { look() }",
+        "fn begins(look: impl Fn() -> bool) -> u64 { 1 }",
+        "fn begins(&self) -> Option<bool> { None }",
+        "fn begins() { let _ = |a: u64| -> bool { true }; }",
+        "fn begins() -> impl Fn() -> bool { || true }",
+        "// fn begins() -> bool {",
+        "impl PartialEq for A { fn eq(&self, other: &Self) -> bool { true } }",
+    ] {
+        assert!(!wrong(text), "{text}");
+    }
+}
+
+#[test]
+fn a_name_of_the_product_has_one_type_that_others_see_and_any_number_that_they_do_not() {
+    let files = [
+        file("product/a/src/b.rs", "pub struct Window;"),
+        file("product/b/src/b.rs", "pub(in crate::a) enum Window { A }"),
+        file("product/b/src/c.rs", "pub(super) trait Seam {} struct Window;"),
+        file("product/c/src/c.rs", "trait Seam {}"),
+        file("world/c/src/c.rs", "pub trait Seam {}"),
+        file("product/c/src/c/tests.rs", "pub trait Seam {}"),
+    ];
+    let said = |list: &str| -> Vec<String> {
+        check(&files, list).unwrap().into_iter().map(|violation| violation.place).collect()
+    };
+    assert_eq!(said(""), ["Window"]);
+    assert_eq!(said("shared Window 2\n"), Vec::<String>::new());
+    assert_eq!(said("shared Window 1\n"), ["Window"]);
+    assert!(read("shared Window\n").is_err() && read("shared Window two\n").is_err());
+}
+
+#[test]
+fn renewing_lowers_figures_and_raises_none() {
+    let files = [file("product/a/src/b.rs", "fn begins() -> bool { true } fn ends() -> bool { true }")];
+    let renewed = |list: &str| renewed(&files, list).unwrap().lines().skip(3).collect::<Vec<_>>().join(" ");
+    assert_eq!(renewed("questions product/a 5\nquestions product/b 1\n"), "questions product/a 2");
+    assert_eq!(renewed("questions product/a 1\n"), "questions product/a 1");
+    assert_eq!(check(&files, "questions product/a 1\n").unwrap().len(), 1);
+}
