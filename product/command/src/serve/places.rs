@@ -94,7 +94,7 @@ impl Places {
         if settings.at_once.async_metadata {
             notes.push(ASYNC_METADATA_NOTE.to_owned());
         }
-        if settings.nfs == NfsVersion::V4 {
+        if wanted.has_clients() && settings.nfs == NfsVersion::V4 {
             notes.push(VERSION_4_NOTE.to_owned());
         }
         let missing = if taking == Taking::Start { Missing::Make } else { Missing::Leave };

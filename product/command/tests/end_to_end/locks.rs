@@ -113,6 +113,22 @@ fn a_lock_outlives_a_kill_of_the_server_until_its_client_has_asked_for_it_again(
 }
 
 #[test]
+fn a_mount_without_clients_says_nothing_about_their_locks() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let tells = |server: &Server| server.ready["notes"].to_string().contains("locks hold among clients");
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    assert!(!tells(mounted.server()), "{}", mounted.server().ready);
+    mounted.stop();
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    assert!(tells(&server), "{}", server.ready);
+    server.stop();
+}
+
+#[test]
 fn programs_on_a_mount_and_clients_exclude_each_other() {
     if !can_mount() {
         return;
