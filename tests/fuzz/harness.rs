@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use afflux_frontend::{ProtocolMachine as _, Segment};
-use afflux_nfs::{Admission, RECORD_BYTES_MAX, Server};
+use afflux_nfs::{Admission, ClientMemory, RECORD_BYTES_MAX, Server};
 use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
@@ -49,7 +49,7 @@ impl FuzzedServer {
         let memory = Memory::Whole(CACHE_BYTES);
         let volume = SimMachine::new(&world, memory, setup).unwrap().add_tree("disk", &tree).unwrap();
         let server = Server::new(volume, Admission::AnyPeer);
-        server.offer_version_4(Vec::new(), None);
+        server.offer_version_4(ClientMemory::default());
         Self { world, server }
     }
 

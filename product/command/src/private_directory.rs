@@ -23,7 +23,7 @@ use afflux_report::output;
 const LINKS_MAX: usize = 40;
 
 /// Largest file that is read.
-const FILE_BYTES_MAX: u64 = 16 << 20;
+pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// What to do where a part of the path is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

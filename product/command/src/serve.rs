@@ -9,6 +9,7 @@ mod admission;
 mod arena;
 mod banner;
 mod check;
+mod client_state;
 pub(crate) mod device_identity;
 mod device_label;
 mod event_stream;
@@ -84,7 +85,7 @@ use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 use arena::CacheMemory;
 use exports::Export;
-use front::{OfTree, PreparedFront, WantedFront};
+use front::{NfsFront, OfTree, PreparedFront, WantedFront};
 use kept_mount::{Left, Taken};
 use kept_prices::KeptPrices;
 use places::{Places, Taking};
@@ -218,6 +219,7 @@ fn run_over(
     unnamed_files::end(&source);
     let ended = stopped.and_then(|()| source.end(&running.volume, &state));
     if ended.is_ok() {
+        running.front.nfs().into_iter().for_each(NfsFront::keep_clients);
         running.arena.iter().for_each(|file| arena::end(file, &running.engine));
     }
     drop(upkeep);

@@ -53,7 +53,7 @@ pub enum HeaderError {
     #[error("it is no arena of this program")]
     Foreign,
     /// Another version wrote it.
-    #[error("it has form {found}, and this version reads forms {} and {}", Form::Unchecked as u64, Form::PRESENT as u64)]
+    #[error("it has form {found}, and this version reads forms {}, {} and {}", Form::Unchecked as u64, Form::Checked as u64, Form::PRESENT as u64)]
     Form {
         /// The form that was found.
         found: u64,

@@ -1,4 +1,5 @@
-//! Where the parts of an arena's memory are: header, file slots, page records, kept replies, marks of dirty pages, frames.
+//! Where the parts of an arena's memory are: header, file slots, page records, kept replies, marks of dirty pages, clients'
+//! state, frames.
 //!
 //! Owns: the sizes that an arena may have, the sizes of the entries, the offsets, the hash of a
 //! form; the error about a size or a mapping.
@@ -65,6 +66,12 @@ pub(crate) const PAGE_MARK_BYTES: usize = 8;
 pub const REPLY_BYTES: usize = 512;
 /// The kept replies of an arena.
 const REPLIES: usize = 4096;
+/// Bytes of a piece of clients' state.
+pub const CLIENT_STATE_BYTES: usize = 1024;
+/// Of an arena's frames, one of so many has a frame's bytes of clients' state beside it.
+const CLIENT_STATE_FRAMES: usize = 32;
+/// Most bytes of clients' state.
+const CLIENT_STATE_BYTES_MAX: usize = 24 << 20;
 /// The file slots of an arena, as a rule.
 pub const FILE_SLOTS: u32 = 1 << 16;
 
@@ -85,14 +92,16 @@ pub enum Form {
     Unchecked = 3,
     /// A damaged slot is known by its check. A frame with a dirty page has a mark, which is known to be right by itself.
     Checked = 5,
+    /// As before, with the state of clients.
+    WithClients = 6,
 }
 
 impl Form {
     /// The form of new memories.
-    pub const PRESENT: Self = Self::Checked;
+    pub const PRESENT: Self = Self::WithClients;
 
     pub(crate) fn of(number: u64) -> Option<Self> {
-        [Self::Unchecked, Self::Checked].into_iter().find(|form| *form as u64 == number)
+        [Self::Unchecked, Self::Checked, Self::WithClients].into_iter().find(|form| *form as u64 == number)
     }
 }
 
@@ -107,6 +116,8 @@ pub enum Part {
     Replies,
     /// One entry for each frame, in a memory with checks.
     Marks,
+    /// The state of clients with sessions, opens and locks, in a memory of the present form.
+    Clients,
 }
 
 impl Layout {
@@ -139,7 +150,7 @@ impl Layout {
 
     /// Whether slots have checks, and frames marks.
     pub fn has_checks(&self) -> bool {
-        self.form == Form::Checked
+        self.form != Form::Unchecked
     }
 
     /// The number of frames.
@@ -163,6 +174,10 @@ impl Layout {
             Part::Records => (self.frames as usize, PAGE_RECORD_BYTES),
             Part::Replies => (REPLIES, REPLY_BYTES),
             Part::Marks => (if self.has_checks() { self.frames as usize } else { 0 }, PAGE_MARK_BYTES),
+            Part::Clients => {
+                let bytes = (self.frames as usize / CLIENT_STATE_FRAMES * FRAME_BYTES).min(CLIENT_STATE_BYTES_MAX);
+                (if self.form == Form::WithClients { bytes / CLIENT_STATE_BYTES } else { 0 }, CLIENT_STATE_BYTES)
+            }
         }
     }
 
@@ -173,6 +188,7 @@ impl Layout {
             Part::Records => self.part(Part::Files).end.next_multiple_of(HUGE_BYTES),
             Part::Replies => self.part(Part::Records).end.next_multiple_of(HUGE_BYTES),
             Part::Marks => self.part(Part::Replies).end.next_multiple_of(HUGE_BYTES),
+            Part::Clients => self.part(Part::Marks).end.next_multiple_of(HUGE_BYTES),
         };
         let (len, bytes) = self.entries(part);
         start..start + len * bytes
@@ -180,7 +196,7 @@ impl Layout {
 
     /// The inaccessible bytes before the frames.
     pub(crate) fn gap(&self) -> Range<usize> {
-        let start = self.part(Part::Marks).end.next_multiple_of(HUGE_BYTES);
+        let start = self.part(Part::Clients).end.next_multiple_of(HUGE_BYTES);
         start..start + HUGE_BYTES
     }
 
@@ -214,9 +230,16 @@ impl Layout {
         ];
         let marks = [PAGE_MARK_BYTES, self.part(Part::Marks).start];
         let marks = if self.has_checks() { &marks[..] } else { &[] };
+        let clients = [CLIENT_STATE_BYTES, self.part(Part::Clients).start];
+        let clients = if self.form == Form::WithClients { &clients[..] } else { &[] };
         // FNV-1a: a hash that no library's next version changes.
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        numbers.iter().chain(marks).flat_map(|number| (*number as u64).to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, step)
+        numbers
+            .iter()
+            .chain(marks)
+            .chain(clients)
+            .flat_map(|number| (*number as u64).to_le_bytes())
+            .fold(0xcbf2_9ce4_8422_2325, step)
     }
 }
 

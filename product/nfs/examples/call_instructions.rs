@@ -37,7 +37,7 @@ fn main() {
     let (kind, version) = kind.split_at(kind.len() - 1);
     // System calls instead of a ring: valgrind knows them all.
     let world = world::World::on(IoChoice::Syscalls, |_| {});
-    world.server.offer_version_4(Vec::new(), None);
+    world.server.offer_version_4(afflux_nfs::ClientMemory::default());
     // The host is not asked again in the middle of the count.
     let engine = world.volume.engine();
     engine.set_knob(engine.settings().named("attributes_idle_centisecs").unwrap(), ATTRIBUTES_IDLE_MAX).unwrap();

@@ -18,7 +18,7 @@ use crate::places::Places;
 use crate::v3::mount::Mounts;
 use crate::v3::reply_cache::ReplyCache;
 use crate::v4::Service;
-use crate::v4::grace::ClientList;
+use crate::v4::service::ClientMemory;
 use crate::wire::admission::Admission;
 use crate::wire::callers::Callers;
 use crate::wire::client_share::Clients;
@@ -93,17 +93,21 @@ impl<P: Platform> Server<P> {
         self.places.get_or_init(|| places);
     }
 
-    /// Offers versions 4.1 and 4.2 beside version 3. An earlier server has left the names of its clients, and the list is
-    /// for a later one. To be called once, after [`Server::name_places`] and before the first
+    /// Offers versions 4.1 and 4.2 beside version 3, to the clients that an earlier server has left. To be called once, after [`Server::name_places`] and before the first
     /// connection.
-    pub fn offer_version_4(&self, left: Vec<u64>, list: Option<Arc<dyn ClientList>>) {
+    pub fn offer_version_4(&self, memory: ClientMemory) {
         let places = self.places.get().map(Places::named_paths).unwrap_or_default();
-        self.version_4.get_or_init(|| Arc::new(Service::new(&self.volume, &places, left, list)));
+        self.version_4.get_or_init(|| Arc::new(Service::new(&self.volume, &places, memory))).hold_left();
     }
 
     /// Numbers of clients, sessions and opens of version 4; none if it is not offered.
     pub fn held_by_version_4(&self) -> Option<(usize, usize, usize)> {
         self.version_4.get().map(|service| service.held())
+    }
+
+    /// The number of an earlier server's clients that others wait for.
+    pub fn missing_clients(&self) -> usize {
+        self.version_4.get().map_or(0, |service| service.missing())
     }
 
     /// Ends the client of version 4 that is this holder of locks, as if it were dead. False if there is none.

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use afflux_nfs::ClientMemory;
 use afflux_nfs_client::sessions::{Compound, Session, Stateid};
 use afflux_nfs_client::{Client, Kind, Load, Sending, Stability};
 use world::World;
@@ -126,7 +127,7 @@ fn read_write_and_commit_of_a_compound_allocate_nothing() {
     let _alone = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     IS_CLIENT.set(true);
     let world = World::new();
-    world.server.offer_version_4(Vec::new(), None);
+    world.server.offer_version_4(ClientMemory::default());
     let mut session = Session::begin(Client::connect(world.serve()).unwrap(), b"test", 2).unwrap();
     let (stateid, file) = opened(&mut session);
     session.keeps = false;

@@ -22,7 +22,7 @@ use object_store::{
 
 use tokio::sync::watch;
 
-use crate::folders::{COMPACTIONS, LOG, MANIFESTS, is_in_records, is_in};
+use crate::folders::{COMPACTIONS, LOG, MANIFESTS, is_in, is_in_records};
 use crate::judge::{Judge, over, said};
 use crate::patience::Patience;
 use crate::shown::Answer;

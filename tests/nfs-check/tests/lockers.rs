@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::{Nanos, Platform};
-use afflux_nfs::{Admission, Server};
+use afflux_nfs::{Admission, ClientMemory, Server};
 use afflux_nfs_client::sessions::{Compound, NFS_4, Outcome, Stateid};
 use afflux_nfs_client::{Envelope, read_reply, take_record};
 use afflux_simulator::{
@@ -263,7 +263,7 @@ fn run(seed: u64, steps: usize) -> Model {
     let link =
         Arc::new(Link::new(&world, 0, LinkOptions::parse("rate=1Gbit,delay=1ms,loss=1%,retransmit=20ms").unwrap()));
     let server = Server::new(Arc::clone(&volume), Admission::AnyPeer);
-    server.offer_version_4(Vec::new(), None);
+    server.offer_version_4(ClientMemory::default());
     let site = Arc::new(Site { platform: Arc::clone(world.platform()), link, server, model: Mutex::default() });
     let lockers = (0..CLIENTS).map(|at| {
         let locker = Locker {

@@ -31,8 +31,9 @@ use afflux_volume::Volume;
 use rustix::process::geteuid;
 use tracing::{info, warn};
 
+use super::client_state::ClientState;
 use super::exports::Export;
-use super::kept_clients::KeptClients;
+use super::kept_clients::{self, KeptClients};
 use super::kept_mount::{Taken, unmounter};
 use super::listening::{self, cannot_listen, limits, report_refused};
 use super::own_clients;
@@ -118,6 +119,15 @@ pub(crate) struct NfsFront {
     /// Most connections at a time.
     pub(crate) connections_max: usize,
     is_kept: bool,
+    /// The state of clients of version 4, if it is kept here.
+    kept_state: Option<ClientState>,
+}
+
+impl NfsFront {
+    /// Keeps the clients of version 4 for the next server, after the last answer.
+    pub(super) fn keep_clients(&self) {
+        self.kept_state.iter().for_each(ClientState::keep);
+    }
 }
 
 /// A mount by this host's kernel.
@@ -336,15 +346,19 @@ impl PreparedFront {
                 .then(|| Arc::new(memory.table::<[AtomicU64; REPLY_BYTES / 8]>(Part::Replies)) as _);
             let server = Server::keeping(Arc::clone(volume), rules.into(), replies);
             server.name_places(places(exports));
+            let mut kept_state = None;
             if self.version == NfsVersion::V4 {
-                let (left, list) = clients();
-                server.offer_version_4(left, list);
+                let (kept, left) = ClientState::taken(memory, clients());
+                server.offer_version_4(left);
+                kept_state = kept;
+                kept_clients::report(&server);
             }
             let machines = Arc::clone(&server);
             let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
             let handle = serve(platform, vec![listener], limits(engine), report_refused(), machine);
             let is_kept = self.is_kept;
-            front.nfs = Some(NfsFront { server, listen, handle, connections_max: connections_max(), is_kept });
+            let connections_max = connections_max();
+            front.nfs = Some(NfsFront { server, listen, handle, connections_max, is_kept, kept_state });
         }
         if let Some(mount) = self.mount {
             let recording = front.nfs.as_ref().map_or_else(Arc::default, |nfs| Arc::clone(nfs.server.recording()));

@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 
 #[cfg(feature = "object")]
 use afflux_engine::Platform;
-use afflux_linux::WorkerPool;
-use afflux_nfs::ClientList;
+use afflux_linux::{LinuxPlatform, WorkerPool};
+use afflux_nfs::{ClientList, Server};
 #[cfg(feature = "object")]
 use afflux_object::LeftClients;
 use afflux_report::output;
@@ -23,6 +23,7 @@ use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt};
 use tracing::{info, warn};
 
+use super::state::StateDirectory;
 #[cfg(feature = "object")]
 use super::store_place::StorePlace;
 use crate::private_directory;
@@ -48,22 +49,38 @@ impl ClientList for Kept {
     }
 }
 
-/// The names that an earlier server has left, and the list for the next one.
-pub(super) type KeptClients = (Vec<u64>, Option<Arc<dyn ClientList>>);
-
-/// Those in a file.
-pub(super) fn in_file(path: Option<PathBuf>) -> KeptClients {
-    let Some(path) = path else { return (Vec::new(), None) };
-    let left = private_directory::read(&path).unwrap_or_default();
-    let left = left.lines().filter_map(|line| u64::from_str_radix(line, 16).ok()).collect();
-    (told(left), Some(Arc::new(Kept { path, pool: WorkerPool::new("nfs-clients", 1, 64) })))
+/// What servers leave of their clients to the next one.
+#[derive(Default)]
+pub(super) struct KeptClients {
+    /// The names that an earlier server has left.
+    pub(super) left: Vec<u64>,
+    /// The list for the next server.
+    pub(super) list: Option<Arc<dyn ClientList>>,
+    /// If this host alone serves the volume, all state may be kept here. With a state directory, its file after an orderly
+    /// end.
+    pub(super) state: Option<Option<PathBuf>>,
 }
 
-fn told(left: Vec<u64>) -> Vec<u64> {
-    if !left.is_empty() {
-        info!("{} clients of NFS version 4 had state: others wait for them, at most 70 s", left.len());
+/// What is on this host: names in a file, and all state.
+pub(super) fn on_host(directory: &StateDirectory) -> KeptClients {
+    let state = Some(directory.client_state_path());
+    let Some(path) = directory.clients_path() else { return KeptClients { state, ..KeptClients::default() } };
+    let left = private_directory::read(&path).unwrap_or_default();
+    let left = left.lines().filter_map(|line| u64::from_str_radix(line, 16).ok()).collect();
+    let list = Kept { path, pool: WorkerPool::new("nfs-clients", 1, 64) };
+    KeptClients { left, list: Some(Arc::new(list)), state }
+}
+
+/// Tells what became of the clients of an earlier server.
+pub(super) fn report(server: &Server<LinuxPlatform>) {
+    let back = server.held_by_version_4().map_or(0, |(clients, _, _)| clients);
+    if back > 0 {
+        info!("{back} clients of NFS version 4 go on with their open files and locks");
     }
-    left
+    let missing = server.missing_clients();
+    if missing > 0 {
+        info!("{missing} clients of NFS version 4 had state: others wait for them, at most 70 s");
+    }
 }
 
 /// The last list, and who waits until it is kept.
@@ -121,5 +138,5 @@ pub(super) fn in_store(place: &StorePlace, epoch: u32) -> KeptClients {
             }
         }
     });
-    (told(left.names), Some(Arc::new(lists)))
+    KeptClients { left: left.names, list: Some(Arc::new(lists)), state: None }
 }

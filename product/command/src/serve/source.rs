@@ -84,7 +84,7 @@ impl Source {
     /// The clients of NFS version 4 that an earlier server had, and the list for the next one.
     pub(super) fn kept_clients(&self, state: &StateDirectory) -> KeptClients {
         match self {
-            Self::Host(_) => kept_clients::in_file(state.clients_path()),
+            Self::Host(_) => kept_clients::on_host(state),
             #[cfg(feature = "object")]
             Self::Store(volume) => volume.kept_clients(),
         }

@@ -67,6 +67,11 @@ impl StateDirectory {
         self.directory.as_ref().map(|directory| directory.join("nfs-clients"))
     }
 
+    /// The state of these clients, of a server that ended in order.
+    pub(super) fn client_state_path(&self) -> Option<PathBuf> {
+        self.directory.as_ref().map(|directory| directory.join("nfs-state"))
+    }
+
     /// The note of the last writer of a volume in a store.
     #[cfg(feature = "object")]
     pub(super) fn last_writer_path(&self, volume: u128) -> Option<PathBuf> {

@@ -88,7 +88,8 @@ impl StoreVolume {
 
     /// The clients of NFS version 4 that an earlier server had. Nobody has open files or locks where nothing is written.
     pub(super) fn kept_clients(&self) -> KeptClients {
-        self.writer.as_ref().map_or((Vec::new(), None), |writer| kept_clients::in_store(&self.place, writer.epoch()))
+        let of_writer = |writer: &Writer| kept_clients::in_store(&self.place, writer.epoch());
+        self.writer.as_ref().map(of_writer).unwrap_or_default()
     }
 
     /// Reads the figures of the store.

@@ -2,13 +2,17 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::thread;
 
 use afflux_nfs_client::Client;
 use afflux_nfs_client::sessions::{Compound, Outcome, Session, Stateid};
+use rustix::process::Signal;
 
+use crate::arenas::Place;
 use crate::fake_store::FakeStore;
 use crate::mounted::{Mounted, apart, can_mount};
-use crate::scratch::Scratch;
+use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, text};
 use crate::store_server;
 
@@ -109,6 +113,133 @@ fn a_lock_outlives_a_kill_of_the_server_until_its_client_has_asked_for_it_again(
     let (_, file) = open(&mut other);
     let tested = other.call(ops().put(&file).test_lock(EXCLUSIVE, WHOLE, b"owner")).unwrap();
     assert_eq!(tested.status, DENIED);
+    server.stop();
+}
+
+/// The server is replaced: its clients go on as if it had not been, and a new one waits for nobody.
+fn go_on_over(server: Server, end: impl FnOnce(Server), start: impl FnOnce() -> Server) {
+    let mut holder = Session::begin(connect(&server), b"holder", 1).unwrap();
+    let _away = Session::begin(connect(&server), b"away", 1).map(|mut it| open(&mut it)).unwrap();
+    let (stateid, file) = open(&mut holder);
+    let locks = || ops().put(&file).lock(EXCLUSIVE, WHOLE, stateid, b"owner");
+    let locked = holder.call(locks()).unwrap();
+    end(server);
+    let server = start();
+    let mut new = Session::begin(connect(&server), b"new", 1).unwrap();
+    let (by_new, _) = open(&mut new);
+    let wanted = || ops().put(&file).lock(EXCLUSIVE, WHOLE, by_new, b"owner");
+    assert_eq!(new.call(wanted()).unwrap().status, DENIED);
+    holder.client = connect(&server);
+    assert_eq!(holder.again(locks()).unwrap(), locked, "the first reply");
+    holder.must(ops().put(&file).write(stateid, 0, 2, b"bytes").close(stateid)).unwrap();
+    new.must(wanted()).unwrap();
+    server.stop();
+}
+
+#[test]
+fn with_an_arena_clients_of_a_killed_server_go_on_and_a_new_one_waits_for_nobody() {
+    let Some(place) = Place::new() else { return };
+    go_on_over(place.start(), Server::kill, || place.start());
+}
+
+#[test]
+fn after_an_orderly_stop_clients_go_on_with_and_without_an_arena() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    go_on_over(serve(&scratch, &data), |server| drop(server.stop()), || serve(&scratch, &data));
+    let Some(place) = Place::new() else { return };
+    go_on_over(place.start(), |server| drop(server.stop()), || place.start());
+}
+
+/// The port of the present server, and who has the lock.
+struct Contended {
+    port: AtomicU16,
+    /// The number of the locker that was told that it has the lock; zero if none was.
+    holder: AtomicU64,
+    granted: AtomicU64,
+    is_over: AtomicBool,
+}
+
+impl Contended {
+    /// Sends a call until it is answered, to one server after the other.
+    fn ask(&self, session: &mut Session, call: impl Fn() -> Compound) -> Outcome {
+        session.sequence += 1;
+        loop {
+            match session.again(call()) {
+                Ok(outcome) => return outcome,
+                Err(_) => loop {
+                    if let Ok(client) = Client::connect(("127.0.0.1", self.port.load(Ordering::SeqCst))) {
+                        session.client = client;
+                        break;
+                    }
+                    thread::yield_now();
+                },
+            }
+        }
+    }
+
+    fn lock_again_and_again(&self, mut session: Session, number: u64) {
+        while !self.is_over.load(Ordering::SeqCst) {
+            let opens = || ops().put_root().open(BOTH, b"program", b"file", true).get_handle();
+            let opened = self.ask(&mut session, opens);
+            assert_eq!(opened.status, 0);
+            let mut reader = opened.reader();
+            reader.skip_sequence().unwrap();
+            (0..2).for_each(|_| assert_eq!(reader.next_result().unwrap().1, 0));
+            let stateid = reader.stateid().unwrap();
+            assert_eq!(stateid.0, 1, "opened once");
+            reader.skip_open().unwrap();
+            reader.next_result().unwrap();
+            let file = reader.opaque().unwrap().to_vec();
+            let wanted = || ops().put(&file).lock(EXCLUSIVE, WHOLE, stateid, b"owner");
+            let status = self.ask(&mut session, wanted).status;
+            assert!(status == 0 || status == DENIED, "status {status}");
+            if status == 0 {
+                assert_eq!(self.holder.swap(number, Ordering::SeqCst), 0, "a lock seen by two");
+                self.granted.fetch_add(1, Ordering::SeqCst);
+                let test = || ops().put(&file).test_lock(EXCLUSIVE, WHOLE, b"another owner");
+                assert_eq!(self.ask(&mut session, test).status, DENIED, "a lock that was lost");
+                assert_eq!(self.holder.swap(0, Ordering::SeqCst), number, "a lock seen by two");
+            }
+            // This ends the lock.
+            assert_eq!(self.ask(&mut session, || ops().put(&file).close(stateid)).status, 0);
+        }
+    }
+}
+
+/// `AFFLUX_SERVER_KILLS` sets the number of kills.
+#[test]
+fn a_server_killed_under_two_lockers_gives_no_lock_to_two_and_loses_none() {
+    let Some(place) = Place::new() else { return };
+    let kills = std::env::var("AFFLUX_SERVER_KILLS").map_or(12, |kills| kills.parse().unwrap());
+    let mut server = place.start();
+    let lockers: [&[u8]; 2] = [b"one", b"two"];
+    let sessions = lockers.map(|name| Session::begin(connect(&server), name, 1).unwrap());
+    let contended = Contended {
+        port: AtomicU16::new(server.port()),
+        holder: AtomicU64::new(0),
+        granted: AtomicU64::new(0),
+        is_over: AtomicBool::new(false),
+    };
+    let server = thread::scope(|threads| {
+        for (session, number) in sessions.into_iter().zip(1..) {
+            let contended = &contended;
+            threads.spawn(move || contended.lock_again_and_again(session, number));
+        }
+        let mut random = Bytes::new(7);
+        for _ in 0..kills {
+            let wanted = contended.granted.load(Ordering::SeqCst) + random.below(20);
+            afflux_scratch::eventually("locks are granted", || {
+                contended.granted.load(Ordering::SeqCst) >= wanted || contended.is_over.load(Ordering::SeqCst)
+            });
+            server.signal(Signal::KILL);
+            server.wait();
+            server = place.start();
+            contended.port.store(server.port(), Ordering::SeqCst);
+        }
+        contended.is_over.store(true, Ordering::SeqCst);
+        server
+    });
     server.stop();
 }
 

@@ -4,15 +4,15 @@ use super::*;
 fn parts_begin_on_borders_and_do_not_overlap() {
     for (bytes, files) in [(ARENA_BYTES_MIN, 1), (3 << 20, 77), (64 << 20, FILE_SLOTS)] {
         let layout = Layout::new(bytes, files).unwrap();
-        let [files, records, replies, marks] =
-            [Part::Files, Part::Records, Part::Replies, Part::Marks].map(|part| layout.part(part));
-        let parts = [0..HEADER_BYTES, files, records, replies, marks, layout.gap(), layout.frame_bytes()];
+        let [files, records, replies, marks, clients] =
+            [Part::Files, Part::Records, Part::Replies, Part::Marks, Part::Clients].map(|part| layout.part(part));
+        let parts = [0..HEADER_BYTES, files, records, replies, marks, clients, layout.gap(), layout.frame_bytes()];
         for pair in parts.windows(2) {
             assert!(pair[0].end <= pair[1].start, "{parts:?}");
             assert_eq!(pair[1].start % HUGE_BYTES, 0, "{parts:?}");
         }
         assert_eq!(layout.frame_bytes().len() as u64, bytes);
-        assert_eq!(layout.bytes(), parts[6].end);
+        assert_eq!(layout.bytes(), parts[7].end);
     }
 }
 
@@ -24,7 +24,8 @@ fn another_size_or_number_is_another_hash() {
         Layout::new(1 << 20, 65),
         Layout::keeping(1 << 20, 16, 64),
         Layout::new(1 << 20, 64).map(|layout| layout.in_form(Form::Unchecked)),
+        Layout::new(1 << 20, 64).map(|layout| layout.in_form(Form::Checked)),
     ];
     let hashes: std::collections::BTreeSet<u64> = layouts.into_iter().map(|layout| layout.unwrap().hash()).collect();
-    assert_eq!(hashes.len(), 5);
+    assert_eq!(hashes.len(), 6);
 }

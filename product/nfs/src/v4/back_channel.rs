@@ -8,8 +8,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use afflux_frontend::{KeptItem, Party};
 use afflux_volume::LockWaker;
 
+use super::state::kept::{Memory, Record};
 use crate::wire::outbox::{Asker, Outbox};
 use crate::wire::xdr::Writer;
 
@@ -45,6 +47,9 @@ struct State {
     /// The call under way.
     under_way: Option<Vec<u8>>,
     waiting: VecDeque<LockNotice>,
+    /// Where the number of the last call is kept for a later server.
+    kept: Option<(Memory, u32, Party)>,
+    item: KeptItem,
 }
 
 /// A session's way back to its client.
@@ -74,6 +79,36 @@ impl BackChannel {
     /// The session with this number is not called yet.
     pub(crate) fn new(session: [u8; 16]) -> Arc<Self> {
         Arc::new(Self { session, state: Mutex::default() })
+    }
+
+    /// An earlier server has called the client so often. The client may not know the last call: it comes again, without a
+    /// notice.
+    pub(crate) fn left(
+        session: [u8; 16],
+        (calling, minor, is_wanted): (Calling, u32, bool),
+        (sequence, item): (u32, KeptItem),
+    ) -> Arc<Self> {
+        let mut state = State { calling, minor, is_wanted, sequence, item, ..State::default() };
+        state.under_way = (sequence > 0).then(|| call(&state, &session, None));
+        Arc::new(Self { session, state: Mutex::new(state) })
+    }
+
+    /// How the client wants to be called, and whether it does.
+    pub(crate) fn manner(&self) -> (Calling, u32, bool) {
+        let state = self.lock();
+        (state.calling, state.minor, state.is_wanted)
+    }
+
+    /// Keeps the number of each further call for a later server, as a record with this number.
+    pub(crate) fn keep_sequence(&self, memory: &Memory, number: u32, party: Party) {
+        self.lock().kept = Some((Memory::clone(memory), number, party));
+    }
+
+    /// A later server need not know.
+    pub(crate) fn forget(&self, memory: &Memory, party: Party) {
+        let mut state = self.lock();
+        state.kept = None;
+        memory.remove(&mut state.item, party);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -127,7 +162,8 @@ impl BackChannel {
         }
         let (Some(outbox), Some(notice)) = (state.outbox.upgrade(), state.waiting.pop_front()) else { return };
         state.sequence = state.sequence.wrapping_add(1);
-        let call = call(state, &self.session, &notice);
+        state.keep();
+        let call = call(state, &self.session, Some(&notice));
         outbox.send(&call, state.sequence, self.asker());
         state.under_way = Some(call);
     }
@@ -142,8 +178,18 @@ impl Asker for BackChannel {
     }
 }
 
+impl State {
+    fn keep(&mut self) {
+        if let Some((memory, number, party)) = &self.kept
+            && memory.check_room(&self.item, *party, 4).is_ok()
+        {
+            memory.put(*number, &mut self.item, *party, &Record::BackChannel { sequence: self.sequence });
+        }
+    }
+}
+
 /// The body of CB_COMPOUND with CB_SEQUENCE and CB_NOTIFY_LOCK, behind the number of the call.
-fn call(state: &State, session: &[u8; 16], notice: &LockNotice) -> Vec<u8> {
+fn call(state: &State, session: &[u8; 16], notice: Option<&LockNotice>) -> Vec<u8> {
     const CALL: u32 = 0;
     const RPC_VERSION: u32 = 2;
     const CALLBACK_VERSION: u32 = 1;
@@ -159,14 +205,17 @@ fn call(state: &State, session: &[u8; 16], notice: &LockNotice) -> Vec<u8> {
     } else {
         [0, 0].iter().for_each(|&it| writer.u32(it));
     }
-    // No verifier; an empty tag, the minor version, the identification of 4.0, two operations.
-    [0, 0, 0, state.minor, 0, 2, CB_SEQUENCE].iter().for_each(|&it| writer.u32(it));
+    // No verifier; an empty tag, the minor version, the identification of 4.0, the number of operations.
+    [0, 0, 0, state.minor, 0, 1 + u32::from(notice.is_some()), CB_SEQUENCE].iter().for_each(|&it| writer.u32(it));
     writer.raw(session);
     // The number, the slot, the highest slot; not kept, and after no call of the client.
-    [state.sequence, 0, 0, 0, 0, CB_NOTIFY_LOCK].iter().for_each(|&it| writer.u32(it));
-    writer.opaque(&notice.file);
-    writer.u64(notice.client);
-    writer.opaque(&notice.owner);
+    [state.sequence, 0, 0, 0, 0].iter().for_each(|&it| writer.u32(it));
+    if let Some(notice) = notice {
+        writer.u32(CB_NOTIFY_LOCK);
+        writer.opaque(&notice.file);
+        writer.u64(notice.client);
+        writer.opaque(&notice.owner);
+    }
     writer.into_bytes()
 }
 

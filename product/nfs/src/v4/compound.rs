@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{Inode, Platform, XATTR_BYTES_MAX};
+use afflux_frontend::{CallKey, JournalCall, Left};
+use afflux_volume::{Before, Inode, Platform, Volume, XATTR_BYTES_MAX};
 
 use super::attributes;
 use super::codec::{self, Bitmap, Head, Operation, number};
@@ -16,6 +17,7 @@ use super::service::{Service, Shared};
 use super::state::clients::Speaker;
 use super::state::sessions::Session;
 use super::state::stateids::Stateid;
+use crate::connection::wall_ns;
 use crate::limits::READ_BYTES_MAX;
 use crate::status::Status;
 use crate::wire::outbox::Outbox;
@@ -43,17 +45,25 @@ pub(super) struct TakenSlot {
     pub(super) slot: u32,
     /// The reply is kept for a repetition.
     pub(super) keeps: bool,
+    /// Its key in the journal, if a later server is to find it there.
+    key: Option<CallKey>,
+    /// Its entry, once it has begun to change something.
+    call: Option<JournalCall>,
     has_ended: bool,
 }
 
 impl TakenSlot {
-    pub(super) fn new(session: Arc<Session>, slot: u32, keeps: bool) -> Self {
-        Self { session, slot, keeps, has_ended: false }
+    pub(super) fn new(session: Arc<Session>, slot: u32, keeps: bool, key: Option<CallKey>) -> Self {
+        Self { session, slot, keeps, key, call: None, has_ended: false }
     }
 
     fn end(mut self, draft: &Draft) {
         self.has_ended = true;
-        let keep = self.keeps.then_some(|into: &mut Vec<u8>| draft.copy_results(into));
+        let call = self.call.take();
+        let keep = self.keeps.then_some(|into: &mut Vec<u8>| {
+            draft.copy_results(into);
+            call.iter().for_each(|call| call.answered(0, into));
+        });
         self.session.slots().end(self.slot, keep);
     }
 }
@@ -89,6 +99,8 @@ pub(crate) struct Compound<P: Platform> {
     pub(super) status: Status,
     /// The lock in the way of one that was refused.
     pub(super) denied: Option<Box<Denied>>,
+    /// An earlier server's progress with it.
+    pub(super) before: Before,
     /// The calls of this server over the same connection.
     pub(super) outbox: Arc<Outbox>,
     /// Where the number of results is in the reply.
@@ -155,6 +167,7 @@ impl<P: Platform> Compound<P> {
             record_bytes: record.len(),
             status: Status::Ok,
             denied: None,
+            before: Before::Nothing,
             outbox: Arc::clone(outbox),
             count_at,
         }
@@ -200,6 +213,55 @@ impl<P: Platform> Compound<P> {
         let whole = (channel.reply_bytes_max as usize, Status::ReplyTooBig);
         let kept = (channel.kept_bytes_max as usize, Status::ReplyTooBigToCache);
         Some(if taken.keeps && kept.0 < whole.0 { kept } else { whole })
+    }
+
+    /// Whether a later server finds the call once it has begun to change something.
+    pub(super) fn is_found_later(&self) -> bool {
+        self.taken.as_ref().is_some_and(|taken| taken.key.is_some())
+    }
+
+    /// Something is about to change: a later server finds the call.
+    pub(super) fn begin_change(&mut self, volume: &Volume<P>) {
+        let (Some(taken), Some(journal)) = (&mut self.taken, &self.service.journal) else { return };
+        let (Some(key), None) = (taken.key, &taken.call) else { return };
+        let (call, left) = journal.begin(key, wall_ns(volume), 0);
+        taken.call = Some(call);
+        if let Left::Begun { value, object } = left {
+            self.before = Before::Begun { value, object };
+        }
+    }
+
+    /// The call is about an object with this number, unless an earlier server has noted one.
+    pub(super) fn note_object(&self, volume: &Volume<P>, object: u64) {
+        let call = self.taken.as_ref().and_then(|taken| taken.call.as_ref());
+        if let (Some(call), Before::Nothing) = (call, self.before) {
+            call.note(wall_ns(volume), object);
+        }
+    }
+
+    /// Whether the call is kept for a later server.
+    pub(super) fn is_in_journal(&self) -> bool {
+        self.taken.as_ref().is_some_and(|taken| taken.call.is_some())
+    }
+
+    /// The operation in progress, the same whenever the call comes; 0 if a later server does not find it.
+    pub(super) fn mark(&self) -> u64 {
+        let key = self.taken.as_ref().and_then(|taken| taken.key);
+        key.map_or(0, |[call, bytes, _]| (call ^ bytes).wrapping_add(u64::from(self.done)).max(1))
+    }
+
+    /// The stateid that the operation in progress has made or changed already, by an earlier server.
+    pub(super) fn changed_before(&self) -> Option<Stateid> {
+        let is_again = self.before != Before::Nothing;
+        is_again.then(|| self.service.changed_by(self.mark())).flatten()
+    }
+
+    /// The result of ending a stateid. A repetition finds none if an earlier server has ended it.
+    pub(super) fn ended_before(&self, result: Result<(), Status>) -> Result<(), Status> {
+        match result {
+            Err(Status::BadStateid) if self.before != Before::Nothing => Ok(()),
+            result => result,
+        }
     }
 
     /// The client that the session is of.

@@ -135,7 +135,12 @@ async fn run<P: Platform, O: Operations<P>>(
             Some((_, status)) if operations::changes(&operation) && room < CHANGE_BYTES_MAX => {
                 Err(Stop::Failed(status))
             }
-            _ => operations::carry_out(on, compound, draft, &operation).await,
+            _ => {
+                if compound.is_found_later() && operations::is_noted(&operation) {
+                    compound.begin_change(on.volume());
+                }
+                operations::carry_out(on, compound, draft, &operation).await
+            }
         };
         // Only what changes nothing may fail for its length afterwards.
         let done = match (done, bound) {

@@ -44,6 +44,11 @@ impl Grace {
         !self.missing.is_empty() && now_ns < self.until_ns
     }
 
+    /// The number of clients that are missing.
+    pub(super) fn missing(&self) -> usize {
+        self.missing.len()
+    }
+
     /// Whether a client of this name may ask for its earlier state.
     pub(super) fn may_reclaim(&self, name: u64, now_ns: u64) -> bool {
         self.is_on(now_ns) && self.missing.contains(&name)

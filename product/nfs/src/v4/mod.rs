@@ -15,7 +15,8 @@ mod denied;
 pub(crate) mod grace;
 mod operations;
 mod pseudo_root;
-mod service;
+mod recovery;
+pub(crate) mod service;
 mod state;
 
 pub(crate) use service::Service;

@@ -10,9 +10,10 @@ use std::hash::Hasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use afflux_frontend::{FoundItem, Journal, KeptItem, KeptWords, Party};
 use afflux_volume::{
-    FileHandle, Held, HolderId, KnobId, LockFamily, LockHolder, LockOwner, Locks, Nanos, Platform, Share, Span, Volume,
-    WhichKnob,
+    FileHandle, Held, HolderId, KnobId, Lock, LockFamily, LockHolder, LockOwner, LockRefusal, LockWaker, Locks, Nanos,
+    Platform, Share, Span, Volume, WhichKnob,
 };
 use futures_util::future::BoxFuture;
 use siphasher::sip::SipHasher13;
@@ -20,7 +21,9 @@ use siphasher::sip::SipHasher13;
 use super::counts::Counts;
 use super::grace::{ClientList, Grace};
 use super::pseudo_root::PseudoRoot;
+use super::recovery::of_server;
 use super::state::clients::Clients;
+use super::state::kept::{KeptRoom, Memory, Record, ServerMemory};
 use super::state::leases::Lease;
 use super::state::lock_states::{LockState, LockStates};
 use super::state::opens::{Closed, Opener, Opens};
@@ -29,9 +32,25 @@ use super::state::stateids::{StatePlace, Stateid};
 use crate::knobs::NfsKnob;
 use crate::status::Status;
 
+/// Words of a call that changes something, in memory that a later server finds: replies to most calls fit.
+const CALL_WORDS: usize = 128;
+/// Of this memory, one part of so many is for calls.
+const CALLS_PART: usize = 4;
+
+/// What outlives a server of version 4.
+#[derive(Default)]
+pub struct ClientMemory {
+    /// The names of clients, as an earlier server has left them.
+    pub left: Vec<u64>,
+    /// Keeps the names of clients for a later server.
+    pub list: Option<Arc<dyn ClientList>>,
+    /// Keeps all state of clients for a later server, and has that of an earlier one: any bytes will do.
+    pub words: Option<KeptWords>,
+}
+
 /// Version 4 of a server.
 pub(crate) struct Service<P: Platform> {
-    state: Mutex<State<Held<P>>>,
+    state: Mutex<State<Option<Held<P>>>>,
     pub(super) volume: Arc<Volume<P>>,
     /// The volume's count of revoked holders, as far as their clients have ended here.
     ended_revoked: AtomicU64,
@@ -39,6 +58,8 @@ pub(crate) struct Service<P: Platform> {
     list: Option<Arc<dyn ClientList>>,
     /// Nobody of an earlier server is missing.
     is_grace_over: AtomicBool,
+    /// The calls that a later server finds.
+    pub(super) journal: Option<Arc<Journal>>,
     pub(super) root: PseudoRoot,
     /// The handle of the single export, once somebody has asked for the root.
     pub(super) single: OnceLock<FileHandle>,
@@ -50,6 +71,9 @@ pub(crate) struct Service<P: Platform> {
 
 /// The state of all clients.
 pub(super) struct State<H> {
+    memory: Memory,
+    /// What a later server has to know of this one.
+    pub(super) server_item: KeptItem,
     pub(super) clients: Clients,
     pub(super) sessions: Sessions,
     pub(super) opens: Opens<H>,
@@ -82,9 +106,41 @@ impl LockHolder for LockingClient {
 }
 
 impl<H> State<H> {
+    /// Without clients.
+    pub(super) fn new(memory: &Memory) -> Self {
+        Self {
+            memory: Memory::clone(memory),
+            server_item: KeptItem::default(),
+            clients: Clients::new(memory),
+            sessions: Sessions::new(memory),
+            opens: Opens::new(memory),
+            lock_states: LockStates::new(memory),
+            holders: BTreeMap::new(),
+            grace: Grace::new(Vec::new(), 0),
+            list: None,
+        }
+    }
+
+    /// Keeps what a later server has to know of this one.
+    pub(super) fn keep_server(&mut self) {
+        let record = Record::Server {
+            memory: self.memory.number,
+            run: self.memory.run,
+            next_client: self.clients.next(),
+            is_grace_over: self.grace.missing() == 0,
+        };
+        self.memory.put(0, &mut self.server_item, Party::ROOT, &record);
+    }
+
     /// Whether a client has neither sessions nor opens.
     pub(super) fn is_idle(&self, client: u64) -> bool {
         !self.sessions.has_any(client) && !self.opens.has_any(client)
+    }
+
+    /// The share of an owner's open of a file.
+    fn share_of(&self, by: &Opener<'_>, file: u64) -> Option<(HolderId, u64)> {
+        let place = self.opens.place_of_owner(by, file)?;
+        Some((*self.holders.get(&by.client)?, u64::from(place)))
     }
 
     /// A client as a holder of locks.
@@ -128,33 +184,25 @@ pub(super) fn lock_owner(holder: HolderId, number: u64) -> LockOwner {
 }
 
 impl<P: Platform> Service<P> {
-    /// Without clients. `places` are pairs of a path of the host and an export's path. An earlier server has left the
-    /// names of its clients.
+    /// With the clients that an earlier server has left, as far as its memory is there. `places` are pairs of a path of the host and an export's path.
     pub(crate) fn new(
         volume: &Arc<Volume<P>>,
         places: &[(Vec<u8>, String)],
-        left: Vec<u64>,
-        list: Option<Arc<dyn ClientList>>,
+        ClientMemory { left, list, words }: ClientMemory,
     ) -> Self {
-        let platform = volume.engine().platform();
-        // Never 0, which begins the special stateids, nor their other value.
-        let memory = (platform.random_u64() as u32).clamp(1, u32::MAX - 1);
-        let state = State {
-            clients: Clients::new(memory),
-            sessions: Sessions::default(),
-            opens: Opens::new(memory),
-            lock_states: LockStates::new(memory),
-            holders: BTreeMap::new(),
-            grace: Grace::new(left.clone(), platform.now().0),
-            list: None,
-        };
+        let calls = words.as_ref().map(|words| (**words).as_ref().len() / CALLS_PART / CALL_WORDS * CALL_WORDS);
+        let journal = words.clone().zip(calls).map(|(words, calls)| Journal::new(words, 0..calls, CALL_WORDS));
+        let (room, found) = words.zip(calls).map(|(words, calls)| KeptRoom::new(words, calls)).unzip();
+        let mut state = found.flatten().and_then(|found| recovered(volume, room.as_ref()?, found, &left));
+        let state = state.take().unwrap_or_else(|| fresh(volume, room.as_ref(), left));
         Self {
-            state: Mutex::new(state),
-            ended_revoked: AtomicU64::new(0),
+            ended_revoked: AtomicU64::new(volume.locks().revoked()),
             root: PseudoRoot::new(&volume.exports(), places),
             single: OnceLock::new(),
             name: volume.hash_key().map(|byte| byte ^ 0x34),
-            is_grace_over: AtomicBool::new(left.is_empty()),
+            is_grace_over: AtomicBool::new(state.grace.missing() == 0),
+            state: Mutex::new(state),
+            journal,
             list,
             counts: Counts::new(),
             xattrs: NfsKnob::Xattrs.id(volume.engine().settings()),
@@ -163,7 +211,7 @@ impl<P: Platform> Service<P> {
     }
 
     /// The state. Nothing is awaited, and no holder is dropped, while it is locked.
-    pub(super) fn state(&self) -> MutexGuard<'_, State<Held<P>>> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State<Option<Held<P>>>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -178,33 +226,40 @@ impl<P: Platform> Service<P> {
         (state.clients.len(), state.sessions.len(), state.opens.len())
     }
 
+    /// The number of an earlier server's clients that others wait for.
+    pub(crate) fn missing(&self) -> usize {
+        self.state().grace.missing()
+    }
+
     pub(super) fn locks(&self) -> &Locks {
         self.volume.locks()
     }
 
     /// The volume's number for a lock owner of a client. Nobody without the volume's key makes two owners one.
     pub(super) fn owner_number(&self, client: u64, owner: &[u8]) -> u64 {
-        let mut hasher = SipHasher13::new_with_key(&self.volume.hash_key());
-        hasher.write_u64(client);
-        hasher.write(owner);
-        hasher.finish()
+        owner_number(&self.volume, client, owner)
     }
 
     /// Ends the clients that have lost their locks, since they were silent and in somebody's way.
     pub(super) fn end_revoked(&self, now_ns: u64) {
-        let revoked = self.locks().revoked();
-        if self.ended_revoked.swap(revoked, Ordering::Relaxed) != revoked {
-            self.end_those_revoked(now_ns);
+        if self.ended_revoked.load(Ordering::Relaxed) != self.locks().revoked() {
+            let ended = self.end_revoked_of(&mut self.state(), now_ns);
+            drop(ended);
         }
     }
 
-    fn end_those_revoked(&self, now_ns: u64) {
-        let mut state = self.state();
+    /// As [`Service::end_revoked`], by one who has the state and is about to note what somebody got in their place. Returns what
+    /// held files, to be dropped without the lock.
+    fn end_revoked_of(&self, state: &mut State<Option<Held<P>>>, now_ns: u64) -> Vec<Option<Held<P>>> {
+        let revoked = self.locks().revoked();
+        if self.ended_revoked.load(Ordering::Relaxed) == revoked {
+            return Vec::new();
+        }
         let clients = state.clients.take_revoked();
         let holders = state.end_all(&clients, self.locks(), now_ns);
-        self.keep_list(&mut state);
-        drop(state);
-        drop(holders);
+        self.keep_list(state);
+        self.ended_revoked.store(revoked, Ordering::Relaxed);
+        holders
     }
 
     /// Ends the client that is this holder of locks, as if it were dead. False if there is none.
@@ -215,8 +270,17 @@ impl<P: Platform> Service<P> {
         lease.inspect(|lease| lease.revoke());
         let is_one = lease.is_some();
         drop(state);
-        self.end_those_revoked(now_ns);
+        self.end_all_revoked(now_ns);
         is_one
+    }
+
+    fn end_all_revoked(&self, now_ns: u64) {
+        let mut state = self.state();
+        let clients = state.clients.take_revoked();
+        let holders = state.end_all(&clients, self.locks(), now_ns);
+        self.keep_list(&mut state);
+        drop(state);
+        drop(holders);
     }
 
     /// Whether new state has to wait for the clients of an earlier server.
@@ -228,7 +292,10 @@ impl<P: Platform> Service<P> {
         let list = state.grace.expire(now_ns);
         self.keep(list);
         let is_on = state.grace.is_on(now_ns);
-        self.is_grace_over.store(!is_on, Ordering::Relaxed);
+        if !is_on {
+            state.keep_server();
+            self.is_grace_over.store(true, Ordering::Relaxed);
+        }
         is_on
     }
 
@@ -266,13 +333,8 @@ impl<P: Platform> Service<P> {
     }
 
     /// The name of a client on the list. Nobody without the volume's key makes two clients one.
-    fn listed_name(&self, state: &State<Held<P>>, client: u64) -> Option<u64> {
-        let (party, own) = state.clients.own_name(client)?;
-        let mut hasher = SipHasher13::new_with_key(&self.volume.hash_key());
-        hasher.write(party.to_string().as_bytes());
-        hasher.write_u8(0);
-        hasher.write(own);
-        Some(hasher.finish())
+    fn listed_name(&self, state: &State<Option<Held<P>>>, client: u64) -> Option<u64> {
+        state.clients.own_name(client).map(|name| listed_name(&self.volume, name))
     }
 
     /// Has a changed list kept. The caller has the state, so that lists are kept in their order.
@@ -281,7 +343,7 @@ impl<P: Platform> Service<P> {
     }
 
     /// Has the list kept after the end of clients.
-    pub(super) fn keep_list(&self, state: &mut State<Held<P>>) {
+    pub(super) fn keep_list(&self, state: &mut State<Option<Held<P>>>) {
         let list = state.list.take();
         self.keep(list);
     }
@@ -293,24 +355,27 @@ impl<P: Platform> Service<P> {
         file: u64,
         share: Share,
         now_ns: u64,
-        hold: impl FnOnce() -> Result<Held<P>, Status>,
+        hold: impl FnOnce() -> Result<Option<Held<P>>, Status>,
     ) -> Result<Stateid, Status> {
         let mut state = self.state();
+        let mut ended = Vec::new();
+        if share.deny != 0 || self.locks().denies_any() {
+            // Those who lose their opens for this one lose them in the memory first.
+            let own = state.share_of(&by, file);
+            self.locks().may_share(file, own, share, Nanos(now_ns));
+            ended = self.end_revoked_of(&mut state, now_ns);
+        }
         let holder = state.holder(by.client, self.locks())?;
         let reserve = |place: u32, share| self.locks().share(file, (holder, u64::from(place)), share, Nanos(now_ns));
         let opened = state.opens.open(by, file, share, reserve, hold);
         drop(state);
-        self.end_revoked(now_ns);
+        drop(ended);
         opened
     }
 
     /// Whether nobody's share is in the way of a use of a file, but for the owner's own.
     pub(super) fn may_use(&self, file: u64, share: Share, by: Option<Opener<'_>>, now_ns: u64) -> bool {
-        let own = by.and_then(|by| {
-            let state = self.state();
-            let place = state.opens.place_of_owner(&by, file)?;
-            Some((*state.holders.get(&by.client)?, u64::from(place)))
-        });
+        let own = by.and_then(|by| self.state().share_of(&by, file));
         let is_free = self.locks().may_share(file, own, share, Nanos(now_ns));
         self.end_revoked(now_ns);
         is_free
@@ -321,12 +386,12 @@ impl<P: Platform> Service<P> {
         &self,
         client: u64,
         (at, sequence): (StatePlace, u32),
-        share: Share,
+        (share, mark): (Share, u64),
         now_ns: u64,
     ) -> Result<Stateid, Status> {
         let mut state = self.state();
         let (file, _) = state.opens.find(client, at, sequence)?;
-        let stateid = state.opens.downgrade(client, at, sequence, share)?;
+        let stateid = state.opens.downgrade(client, at, sequence, (share, mark))?;
         let holder = state.holder(client, self.locks())?;
         // Less than before is in nobody's way.
         self.locks().share(file, (holder, u64::from(at.place)), share, Nanos(now_ns));
@@ -347,12 +412,120 @@ impl<P: Platform> Service<P> {
         Ok(())
     }
 
+    /// Locks bytes of a file for a lock owner. A refused one waits if it has a waker. The client may have ended meanwhile; then
+    /// it gets none.
+    pub(super) fn lock(
+        &self,
+        of: LockState,
+        wanted: Lock,
+        waker: Option<&Arc<dyn LockWaker>>,
+        now: Nanos,
+    ) -> Result<Result<Stateid, LockRefusal>, Status> {
+        let (mut state, file, owner) = (self.state(), of.file, wanted.owner);
+        let is_open = |state: &State<_>| {
+            state.opens.share_at(of.open).is_some() && state.holders.get(&of.client) == Some(&owner.holder)
+        };
+        if !is_open(&state) {
+            return Err(Status::BadStateid);
+        }
+        // A change makes two ranges more at most.
+        state.lock_states.check_room(&of, self.locks().ranges_of(file, owner).len() + 2)?;
+        let result = match waker {
+            Some(waker) => self.locks().lock_or_wait(file, wanted, waker, now),
+            None => self.locks().lock(file, wanted, now),
+        };
+        // Those who have lost their locks for this one lose them in the memory first.
+        let ended = self.end_revoked_of(&mut state, now.0);
+        let locked = result.map(|()| state.lock_states.locked(of, &self.locks().ranges_of(file, owner)));
+        drop(state);
+        drop(ended);
+        Ok(locked)
+    }
+
+    /// The stateid that a repeated operation had made or changed before the end of an earlier server.
+    pub(super) fn changed_by(&self, mark: u64) -> Option<Stateid> {
+        let state = self.state();
+        state.opens.changed_by(mark).or_else(|| state.lock_states.changed_by(mark))
+    }
+
+    /// Has all opens of an earlier server hold their files again. A file that is gone is nobody's any more: its open stays
+    /// until the client closes it.
+    pub(crate) fn hold_left(self: &Arc<Self>) {
+        let left = self.state().opens.handles();
+        if left.is_empty() {
+            return;
+        }
+        let (me, volume) = (Arc::downgrade(self), Arc::clone(&self.volume));
+        self.volume.engine().platform().spawn("hold open files", async move {
+            for (place, generation, handle) in left {
+                let held = volume.hold_left(&handle).await.ok();
+                let Some(service) = me.upgrade() else { return };
+                let unneeded = service.state().opens.set_holder(place, generation, held);
+                drop(unneeded);
+            }
+        });
+    }
+
     /// Drops all locks of a lock owner of a file.
     fn unlock_all(&self, holder: HolderId, of: &LockState, now_ns: u64) {
         let owner = lock_owner(holder, of.number);
         // Without any part left over it needs no room.
         let _ = self.locks().unlock(of.file, owner, Span::WHOLE, Nanos(now_ns));
     }
+}
+
+/// The state of a server without clients.
+fn fresh<P: Platform>(volume: &Volume<P>, room: Option<&Arc<KeptRoom>>, left: Vec<u64>) -> State<Option<Held<P>>> {
+    let platform = volume.engine().platform();
+    room.inspect(|room| room.clear());
+    // Never 0, which begins the special stateids, nor their other value.
+    let number = (platform.random_u64() as u32).clamp(1, u32::MAX - 1);
+    let mut state = State::new(&ServerMemory::new(number, 0, room));
+    state.grace = Grace::new(left, platform.now().0);
+    state.keep_server();
+    state
+}
+
+/// The state that an earlier server has left. None if it is not whole.
+fn recovered<P: Platform>(
+    volume: &Volume<P>,
+    room: &Arc<KeptRoom>,
+    found: Vec<FoundItem>,
+    left: &[u64],
+) -> Option<State<Option<Held<P>>>> {
+    let (number, run, next_client, is_grace_over) = of_server(&found)?;
+    let (memory, now_ns) = (ServerMemory::new(number, run, Some(room)), volume.engine().platform().now().0);
+    let number_of = |client, owner: &[u8]| owner_number(volume, client, owner);
+    let mut state = State::recovered(&memory, found, &number_of, volume.locks(), now_ns)?;
+    state.clients.number_from(next_client);
+    let known = state
+        .clients
+        .names()
+        .map(|(id, party, own, has_reclaimed)| (id, listed_name(volume, (party, own)), has_reclaimed));
+    let known: Vec<(u64, u64, bool)> = known.filter(|(_, name, _)| left.contains(name)).collect();
+    let is_back = |name: &u64| known.iter().any(|(_, known, has_reclaimed)| known == name && *has_reclaimed);
+    let missing = left.iter().copied().filter(|name| !is_grace_over && !is_back(name));
+    state.grace = Grace::new(missing.collect(), now_ns);
+    known.iter().for_each(|(id, name, _)| drop(state.grace.add(*id, *name)));
+    state.keep_server();
+    Some(state)
+}
+
+/// The volume's number for a lock owner of a client. Nobody without the volume's key makes two owners one.
+fn owner_number(volume: &Volume<impl Platform>, client: u64, owner: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new_with_key(&volume.hash_key());
+    hasher.write_u64(client);
+    hasher.write(owner);
+    hasher.finish()
+}
+
+/// The name of a client on the list. Nobody without the volume's key makes two clients one.
+fn listed_name(volume: &Volume<impl Platform>, (party, own): (Party, &[u8])) -> u64 {
+    let mut hasher = SipHasher13::new_with_key(&volume.hash_key());
+    hasher.write(party.to_string().as_bytes());
+    hasher.write_u8(0);
+    hasher.write(own);
+    hasher.finish()
 }
 
 /// A number for a session that nobody guesses.

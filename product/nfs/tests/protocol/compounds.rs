@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 
+use afflux_nfs::ClientMemory;
 use afflux_nfs_client::sessions::{ANONYMOUS, CURRENT, Compound, NFS_4, Outcome, Session, Stateid, compound};
 use afflux_nfs_client::{Client, Error};
 
@@ -59,7 +60,7 @@ pub(crate) fn root() -> Compound {
 /// A world that offers version 4, and a session over a socket.
 pub(crate) fn begun(minor: u32) -> (World, Session) {
     let world = World::new();
-    world.server.offer_version_4(Vec::new(), None);
+    world.server.offer_version_4(ClientMemory::default());
     let client = Client::connect(world.serve()).unwrap();
     let session = Session::begin(client, b"test", minor).unwrap();
     (world, session)
@@ -223,7 +224,7 @@ fn the_served_path_leads_to_the_export_while_a_client_mounts() {
     let places = afflux_nfs::Places::new([(path.clone(), "/".to_owned())]);
     let other = World::new();
     other.server.name_places(places);
-    other.server.offer_version_4(Vec::new(), None);
+    other.server.offer_version_4(ClientMemory::default());
     session = Session::begin(Client::connect(other.serve()).unwrap(), b"test", 1).unwrap();
     let names: Vec<_> = path.iter().skip(1).collect();
     let walk = names.iter().fold(root(), |ops, name| ops.lookup(name.as_encoded_bytes()));

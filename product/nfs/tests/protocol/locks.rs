@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use afflux_nfs::ClientMemory;
 use afflux_nfs_client::Client;
 use afflux_nfs_client::sessions::{CALLBACK_PROGRAM, NFS_4, Outcome, Session, Stateid};
 use afflux_volume::{Lock, LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, Nanos, Span};
@@ -253,7 +254,7 @@ fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
     let list = Arc::new(List::default());
     let names = || list.0.lock().unwrap().clone();
     let world = World::new();
-    world.server.offer_version_4(Vec::new(), Some(Arc::clone(&list) as _));
+    world.server.offer_version_4(ClientMemory { list: Some(Arc::clone(&list) as _), ..ClientMemory::default() });
     let mut one = Session::begin(Client::connect(world.serve()).unwrap(), b"one", 1).unwrap();
     assert_eq!(names(), []);
     let (opened, file) = open(&mut one, (BOTH, 0), b"program", b"file");
@@ -263,7 +264,7 @@ fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
     let left = names();
     world.volume.locks().held().iter().for_each(|it| world.volume.locks().release_holder(it.holder, Nanos(0)));
     let next = afflux_nfs::Server::new(Arc::clone(&world.volume), afflux_nfs::Admission::AnyPeer);
-    next.offer_version_4(left, Some(Arc::clone(&list) as _));
+    next.offer_version_4(ClientMemory { left, list: Some(Arc::clone(&list) as _), words: None });
     let serve = || Client::connect(world.serve_another(&next)).unwrap();
     let mut other = Session::begin(serve(), b"other", 1).unwrap();
     let opens = || root().open((BOTH, 0), b"program", b"file", false);

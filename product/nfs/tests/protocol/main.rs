@@ -7,6 +7,7 @@ mod data;
 mod envelope;
 mod golden;
 mod hostile;
+mod kept;
 mod listing;
 mod locks;
 mod names;

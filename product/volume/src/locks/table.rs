@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::Nanos;
 
 use super::queue::{LockWaker, Queue};
-use super::ranges::{HolderId, Lock, LockOwner, NoRoom, Ranges};
+use super::ranges::{HolderId, Lock, LockMode, LockOwner, NoRoom, Ranges};
 use super::shares::{Share, Shares};
 use super::span::Span;
 use crate::lock::lock;
@@ -320,6 +320,13 @@ impl Locks {
     /// Whether an owner has any lock of a file.
     pub fn has(&self, file: u64, owner: LockOwner) -> bool {
         lock(&self.table).files.get(&file).is_some_and(|it| it.ranges.has(owner))
+    }
+
+    /// The locks of an owner of a file.
+    pub fn ranges_of(&self, file: u64, owner: LockOwner) -> Vec<(Span, LockMode)> {
+        let table = lock(&self.table);
+        let ranges = table.files.get(&file).into_iter().flat_map(|it| it.ranges.iter());
+        ranges.filter(|held| held.owner == owner).map(|held| (held.span, held.mode)).collect()
     }
 
     /// Opens a file with a share, or gives an open another one. False if somebody's share is in the way.

@@ -76,11 +76,8 @@ fn locker<P: Platform>(
             let (opened, share) = state.opens.find(client, named.0, named.1)?;
             let owner = on.bytes(owner);
             let number = service.owner_number(client, owner);
-            if state.lock_states.of_owner(file, number).is_none() && !state.lock_states.has_room(compound.speaker.0) {
-                return Err(Status::Jukebox);
-            }
             let (party, open) = (compound.speaker.0, named.0.place);
-            (LockState { client, party, file: opened, open, owner: owner.into(), number, sequence: 0 }, share)
+            (LockState { client, party, file: opened, open, owner: owner.into(), number, sequence: 0, by: 0 }, share)
         }
     };
     match () {
@@ -102,23 +99,23 @@ pub(super) fn lock<P: Platform, O: Operations<P>>(
     let span = span(arguments.offset, arguments.len)?;
     check_reclaim(compound, client, reclaims)?;
     let access = if arguments.is_exclusive { Share::WRITE } else { Share::READ };
-    let state = locker(on, compound, file, by, access)?;
+    if let Some(stateid) = compound.changed_before() {
+        write_stateid(stateid, &mut draft.writer);
+        compound.stateid = stateid;
+        return Ok(());
+    }
+    let state = LockState { by: compound.mark(), ..locker(on, compound, file, by, access)? };
     let service = Arc::clone(&compound.service);
     let holder = service.state().holder(client, service.locks())?;
     let wanted = Lock { owner: lock_owner(holder, state.number), span, mode: mode(&arguments), process: 0 };
     let now = Nanos(compound.now_ns);
-    let result = match waker(on, compound, &state).filter(|_| arguments.waits) {
-        Some(waker) => service.locks().lock_or_wait(file, wanted, &waker, now),
-        None => service.locks().lock(file, wanted, now),
-    };
-    service.end_revoked(compound.now_ns);
-    match result {
+    let waker = waker(on, compound, &state).filter(|_| arguments.waits);
+    let stateid = match service.lock(state, wanted, waker.as_ref(), now)? {
         Err(LockRefusal::Held(other)) => return Err(deny(compound, file, other)),
         Err(LockRefusal::Deadlock) => return Err(Status::Deadlock),
         Err(LockRefusal::Full) => return Err(Status::Jukebox),
-        Ok(()) => {}
-    }
-    let stateid = service.locked(state, wanted, now)?;
+        Ok(stateid) => stateid,
+    };
     write_stateid(stateid, &mut draft.writer);
     compound.stateid = stateid;
     Ok(())
@@ -169,11 +166,17 @@ pub(super) fn unlock<P: Platform>(
 ) -> Result<(), Status> {
     let file = file_of(compound)?;
     let span = span(offset, len)?;
-    let (at, state) = named(compound, stateid)?;
-    if state.file != file {
-        return Err(Status::BadStateid);
-    }
-    let stateid = compound.service.unlock(&state, at, span, Nanos(compound.now_ns))?;
+    let stateid = match compound.changed_before() {
+        Some(stateid) => stateid,
+        None => {
+            let (at, state) = named(compound, stateid)?;
+            if state.file != file {
+                return Err(Status::BadStateid);
+            }
+            let state = LockState { by: compound.mark(), ..state };
+            compound.service.unlock(&state, at, span, Nanos(compound.now_ns))?
+        }
+    };
     write_stateid(stateid, &mut draft.writer);
     compound.stateid = stateid;
     Ok(())
@@ -186,30 +189,19 @@ pub(super) fn free<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Res
         let open = compound.service.state().opens.find(compound.client()?, at, sequence);
         return open.and(Err(Status::LocksHeld));
     }
-    let (at, state) = named(compound, stateid)?;
-    compound.service.free(&state, at)
+    let freed = named(compound, stateid).and_then(|(at, state)| compound.service.free(&state, at));
+    compound.ended_before(freed)
 }
 
 impl<P: Platform> Service<P> {
-    /// An owner has got a lock. Its client may have ended meanwhile; then it has none.
-    fn locked(&self, of: LockState, lock: Lock, now: Nanos) -> Result<Stateid, Status> {
-        let mut state = self.state();
-        let is_open =
-            state.opens.share_at(of.open).is_some() && state.holders.get(&of.client) == Some(&lock.owner.holder);
-        if !is_open {
-            // An error would mean that the rest has no room: the whole has none.
-            let _ = self.locks().unlock(of.file, lock.owner, Span::WHOLE, now);
-            return Err(Status::BadStateid);
-        }
-        Ok(state.lock_states.locked(of))
-    }
-
     fn unlock(&self, of: &LockState, at: StatePlace, span: Span, now: Nanos) -> Result<Stateid, Status> {
         let mut state = self.state();
         let holder = *state.holders.get(&of.client).ok_or(Status::BadStateid)?;
-        let unlocked = self.locks().unlock(of.file, lock_owner(holder, of.number), span, now);
-        unlocked.map_err(|_| Status::Jukebox)?;
-        Ok(state.lock_states.changed(at.place))
+        let owner = lock_owner(holder, of.number);
+        // A hole makes one range more.
+        state.lock_states.check_room(of, self.locks().ranges_of(of.file, owner).len() + 1)?;
+        self.locks().unlock(of.file, owner, span, now).map_err(|_| Status::Jukebox)?;
+        Ok(state.lock_states.changed(at.place, of.by, &self.locks().ranges_of(of.file, owner)))
     }
 
     fn free(&self, of: &LockState, at: StatePlace) -> Result<(), Status> {

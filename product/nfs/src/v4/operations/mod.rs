@@ -56,6 +56,19 @@ pub(super) fn changes(operation: &Operation) -> bool {
     )
 }
 
+/// Whether a later server has to find the call of an operation, since a repetition would not do the same.
+pub(super) fn is_noted(operation: &Operation) -> bool {
+    let is_harmless = matches!(
+        operation,
+        Operation::Write { .. }
+            | Operation::Commit { .. }
+            | Operation::Allocate { .. }
+            | Operation::Deallocate { .. }
+            | Operation::Copy(_)
+    );
+    changes(operation) && !is_harmless
+}
+
 /// Carries out an operation, and writes what follows its status.
 pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
     on: &O,

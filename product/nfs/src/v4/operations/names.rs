@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{AttributeChange, Inode, Outcome, Platform, SpecialKind, TARGET_BYTES_MAX, VolumeError};
+use afflux_volume::{AttributeChange, Inode, Kind, Outcome, Platform, SpecialKind, TARGET_BYTES_MAX, VolumeError};
 
 use super::super::attributes;
 use super::super::codec::{AttributeValues, NewKind};
@@ -46,12 +46,24 @@ pub(super) async fn create<P: Platform>(
         }
         NewKind::Other => return Err(Status::BadType.into()),
     };
-    let (inode, _) = result?;
+    let (inode, _) = on.volume.made_before(compound.before, place, made(kind), result).await?;
     let consistency = with_after(on, &directory, consistency).await?;
     write_change(&mut draft.writer, &consistency);
     values.which.write(&mut draft.writer);
     compound.enter(Object::Inode(inode));
     Ok(())
+}
+
+/// The kind of the object that CREATE makes.
+fn made(kind: NewKind) -> Kind {
+    match kind {
+        NewKind::Link(_) => Kind::Symlink,
+        NewKind::Block(..) => Kind::BlockDevice,
+        NewKind::Character(..) => Kind::CharDevice,
+        NewKind::Socket => Kind::Socket,
+        NewKind::Fifo => Kind::Fifo,
+        NewKind::Directory | NewKind::Other => Kind::Directory,
+    }
 }
 
 fn check_target(target: &[u8]) -> Result<(), Status> {
@@ -109,7 +121,7 @@ pub(super) async fn remove<P: Platform>(
         }
         _ => removed,
     };
-    result?;
+    on.volume.gone_before(compound.before, &directory, result).await?;
     let consistency = with_after(on, &directory, consistency).await?;
     write_change(&mut draft.writer, &consistency);
     Ok(())
@@ -117,7 +129,7 @@ pub(super) async fn remove<P: Platform>(
 
 async fn is_directory<P: Platform>(on: &Task<'_, P>, directory: &Arc<Inode<P>>, name: &[u8]) -> bool {
     let found = on.volume.lookup_by(on.caller, directory, name).await;
-    found.is_ok_and(|(inode, _)| inode.kind() == afflux_volume::Kind::Directory)
+    found.is_ok_and(|(inode, _)| inode.kind() == Kind::Directory)
 }
 
 pub(super) async fn rename<P: Platform>(
@@ -131,7 +143,9 @@ pub(super) async fn rename<P: Platform>(
     let source = saved_directory(compound)?;
     check_name(on.bytes(from))?;
     check_name(on.bytes(to))?;
-    if are_one(on, (&source, on.bytes(from)), (&target, on.bytes(to))).await {
+    let new = (&target, on.bytes(to));
+    let is_renamed = on.volume.is_renamed(compound.before, new).await;
+    if !is_renamed && are_one(on, (&source, on.bytes(from)), (&target, on.bytes(to))).await {
         // Both names are the object's: nothing is done.
         for directory in [&source, &target] {
             let present = with_after(on, directory, Default::default()).await?;
@@ -139,9 +153,15 @@ pub(super) async fn rename<P: Platform>(
         }
         return Ok(());
     }
-    let renamed = on.volume.rename_by(on.caller, &source, on.bytes(from), &target, on.bytes(to)).await;
-    let (Outcome { result, consistency }, of_target) = renamed;
-    match result {
+    if compound.is_in_journal() {
+        let object = on.volume.number_of((&source, on.bytes(from))).await;
+        compound.note_object(on.volume, object.unwrap_or_default());
+    }
+    let (Outcome { result, consistency }, of_target) = match is_renamed {
+        true => (Outcome { result: Ok(()), consistency: Default::default() }, Default::default()),
+        false => on.volume.rename_by(on.caller, &source, on.bytes(from), &target, on.bytes(to)).await,
+    };
+    match on.volume.gone_before(compound.before, &source, result).await {
         // A directory in the place of a file, or the other way round.
         Err(VolumeError::IsDirectory | VolumeError::NotDirectory) => return Err(Status::Exists.into()),
         Err(VolumeError::NotEmpty) => return Err(Status::Exists.into()),
@@ -181,12 +201,14 @@ pub(super) async fn link<P: Platform>(
         Object::Above(_) => return Err(Status::IsDirectory.into()),
         Object::Inode(inode) => Arc::clone(inode),
     };
-    if inode.kind() == afflux_volume::Kind::Directory {
+    if inode.kind() == Kind::Directory {
         return Err(Status::IsDirectory.into());
     }
     check_name(on.bytes(name))?;
     let Outcome { result, consistency } = on.volume.link_by(on.caller, &inode, &directory, on.bytes(name)).await;
-    result.map_err(Stop::from)?;
+    let result = result.map(|attributes| (Arc::clone(&inode), attributes));
+    let made = on.volume.made_before(compound.before, (&directory, on.bytes(name)), inode.kind(), result).await;
+    made.map_err(Stop::from)?;
     let consistency = with_after(on, &directory, consistency).await?;
     write_change(&mut draft.writer, &consistency);
     Ok(())

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use afflux_volume::{
-    AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, Share, VolumeError,
+    AttributeChange, Attributes, Before, Consistency, CreateHow, Inode, Kind, Outcome, Platform, Share, VolumeError,
 };
 
 use super::super::attributes::{self, number as n};
@@ -144,13 +144,20 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     }
     let owner = on.bytes(arguments.owner);
     let file = opened.inode.fileid();
-    if let Some(size) = opened.size {
-        cut(on.task()?, compound, &opened.inode, (share, owner), size).await?;
-    }
-    let by = Opener { client, party: compound.speaker.0, owner };
     let volume = on.volume();
-    let hold = || volume.hold(&opened.inode).map_err(Status::from);
-    let stateid = compound.service.open(by, file, share, compound.now_ns, hold)?;
+    let stateid = match compound.changed_before() {
+        Some(stateid) => stateid,
+        None => {
+            if let Some(size) = opened.size {
+                cut(on.task()?, compound, &opened.inode, (share, owner), size).await?;
+            }
+            let handle = volume.handle(&opened.inode);
+            let (party, mark) = (compound.speaker.0, compound.mark());
+            let by = Opener { client, party, owner, handle: handle.as_bytes(), mark };
+            let hold = || volume.hold(&opened.inode).map(Some).map_err(Status::from);
+            compound.service.open(by, file, share, compound.now_ns, hold)?
+        }
+    };
     let writer = &mut draft.writer;
     write_stateid(stateid, writer);
     write_change(writer, &opened.change);
@@ -249,10 +256,10 @@ async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field
     let directory = compound.directory()?;
     check_name(on.bytes(name))?;
     match how {
-        OpenHow::Unchecked(values) => unchecked(on, &directory, name, values).await,
+        OpenHow::Unchecked(values) => unchecked(on, compound.before, &directory, name, values).await,
         OpenHow::Guarded(values) => {
             let change = attributes::change(&values, on.record, false)?;
-            guarded(on, &directory, name, change, values.which).await.map_err(Stop::from)
+            guarded(on, compound.before, (&directory, name), change, values.which).await.map_err(Stop::from)
         }
         OpenHow::Exclusive { verifier, attributes } => exclusive(on, &directory, name, verifier, attributes).await,
         OpenHow::NoCreate => named(on, compound, name).await,
@@ -261,19 +268,21 @@ async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field
 
 async fn guarded<P: Platform>(
     on: &Task<'_, P>,
-    directory: &Arc<Inode<P>>,
-    name: Field,
+    before: Before,
+    (directory, name): (&Arc<Inode<P>>, Field),
     change: AttributeChange,
     set: Bitmap,
 ) -> Result<Opened<P>, VolumeError> {
     let Outcome { result, consistency } =
         on.volume.create_by(on.caller, directory, on.bytes(name), CreateHow::Guarded(change)).await;
-    let (inode, _) = result?;
+    let place = (directory, on.bytes(name));
+    let (inode, _) = on.volume.made_before(before, place, Kind::Regular, result).await?;
     Ok(Opened { inode, change: consistency, set, is_new: true, size: None })
 }
 
 async fn unchecked<P: Platform>(
     on: &Task<'_, P>,
+    before: Before,
     directory: &Arc<Inode<P>>,
     name: Field,
     values: AttributeValues,
@@ -293,7 +302,7 @@ async fn unchecked<P: Platform>(
             Err(VolumeError::NotFound) => {}
             Err(error) => return Err(error.into()),
         }
-        match guarded(on, directory, name, change, values.which).await {
+        match guarded(on, before, (directory, name), change, values.which).await {
             Err(VolumeError::Exists) => {}
             made => return made.map_err(Stop::from),
         }
@@ -335,7 +344,7 @@ async fn cut<P: Platform>(
     let (client, file) = (compound.client()?, inode.fileid());
     // To cut it off is to write.
     let share = Share { access: share.access | Share::WRITE, ..share };
-    let by = Opener { client, party: compound.speaker.0, owner };
+    let by = Opener { client, party: compound.speaker.0, owner, handle: &[], mark: 0 };
     if !compound.service.may_use(file, share, Some(by), compound.now_ns) {
         return Err(Status::ShareDenied.into());
     }
@@ -351,7 +360,7 @@ pub(super) fn close<P: Platform>(
     compound.object()?;
     let (place, sequence) = place(compound, stateid)?;
     let client = compound.client()?;
-    compound.service.close(client, (place, sequence), compound.now_ns)?;
+    compound.ended_before(compound.service.close(client, (place, sequence), compound.now_ns))?;
     // A stateid that is none: nothing is open.
     let none = Stateid { sequence: u32::MAX, other: [0; 12] };
     write_stateid(none, &mut draft.writer);
@@ -367,10 +376,13 @@ pub(super) fn downgrade<P: Platform>(
     deny: u32,
 ) -> Result<(), Status> {
     compound.object()?;
-    let share = share(access, deny)?;
+    let share = (share(access, deny)?, compound.mark());
     let (place, sequence) = place(compound, stateid)?;
     let client = compound.client()?;
-    let stateid = compound.service.downgrade(client, (place, sequence), share, compound.now_ns)?;
+    let stateid = match compound.changed_before() {
+        Some(stateid) => stateid,
+        None => compound.service.downgrade(client, (place, sequence), share, compound.now_ns)?,
+    };
     write_stateid(stateid, &mut draft.writer);
     compound.stateid = stateid;
     Ok(())

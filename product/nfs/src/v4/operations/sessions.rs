@@ -7,6 +7,7 @@
 
 use std::hash::Hasher;
 
+use afflux_frontend::Left;
 use afflux_volume::{Platform, Volume};
 use siphasher::sip::SipHasher13;
 
@@ -70,16 +71,30 @@ pub(in super::super) fn sequence<P: Platform>(
     }
     let kept_call = if arguments.keeps { hash(&arguments.session, compound.repeated(record)) } else { 0 };
     let SequenceArguments { sequence, slot, highest, keeps, .. } = *arguments;
+    let key = compound.service.journal.as_ref().filter(|_| keeps).map(|_| {
+        let mut hasher = SipHasher13::new_with_key(&compound.service.volume.hash_key());
+        hasher.write(&arguments.session);
+        hasher.write_u32(slot);
+        hasher.write_u32(sequence);
+        [hasher.finish(), kept_call, slot.into()]
+    });
     let (begun, slots) = {
         let mut slots = session.slots();
         (slots.begin(&SlotCall { slot, sequence, highest, kept_call })?, slots.count())
     };
-    if let Begun::Again(reply) = begun {
-        return Ok(Sequenced::Again(reply));
+    match (begun, &compound.service.journal, key) {
+        (Begun::Again(reply), ..) => return Ok(Sequenced::Again(reply)),
+        (Begun::Left, Some(journal), Some(key)) => {
+            if let Left::Answered { bytes, .. } = journal.left(&key) {
+                session.slots().end(slot, Some(|into: &mut Vec<u8>| into.extend_from_slice(&bytes)));
+                return Ok(Sequenced::Again(bytes));
+            }
+        }
+        _ => {}
     }
     const BACK_CHANNEL_DOWN: u32 = 0x200;
     let flags = if session.back.is_down() { BACK_CHANNEL_DOWN } else { 0 };
-    compound.taken = Some(TakenSlot::new(session, slot, keeps));
+    compound.taken = Some(TakenSlot::new(session, slot, keeps, key));
     let writer = &mut draft.writer;
     writer.raw(&arguments.session);
     // The highest slot here, and the one that the client should use at most: all.
@@ -136,6 +151,7 @@ pub(super) fn within<P: Platform>(
         Operation::BackChannel(calling) => {
             let taken = compound.taken.as_ref().ok_or(Status::OperationNotInSession)?;
             taken.session.back.call_by(calling.ok_or(Status::NotSupported)?, compound.minor);
+            compound.service.state().sessions.keep(&taken.session);
             Ok(())
         }
         // This one stands alone.
@@ -174,6 +190,7 @@ fn introduce<P: Platform>(
     let known = state_now.clients.introduce(who, compound.speaker, compound.now_ns, is_idle, &mut gone);
     let holders = state.end_all(&gone, service.locks(), compound.now_ns);
     service.keep_list(&mut state);
+    state.keep_server();
     drop(state);
     drop(holders);
     let known = known?;
@@ -223,6 +240,7 @@ fn create<P: Platform>(
     if has_back_channel {
         session.back.bind(&compound.outbox);
     }
+    state.sessions.keep(&session);
     state.clients.confirm(client, compound.now_ns, &mut gone);
     let writer = &mut draft.writer;
     writer.raw(&id);
@@ -292,6 +310,7 @@ fn bind<P: Platform>(
     }
     if bound & BACK != 0 {
         session.back.bind(&compound.outbox);
+        compound.service.state().sessions.keep(&session);
     }
     draft.writer.raw(id);
     draft.writer.u32(bound);

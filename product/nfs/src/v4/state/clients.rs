@@ -1,6 +1,7 @@
 //! The clients that a server knows, from EXCHANGE_ID to their end.
 //!
-//! Owns: which of two equally named clients is meant, the order of CREATE_SESSIONs, the clients' bounds.
+//! Owns: which of two equally named clients is meant, the order of CREATE_SESSIONs, the clients' bounds; the moments at which a
+//! client is kept for a later server.
 //! Does not own: a client's opens (`opens`) and sessions (`sessions`). The caller ends both for each client that is named
 //! as gone.
 //! Invariants: at most one client of a name is confirmed, and at most one is not. A client of another party or of
@@ -10,8 +11,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use afflux_frontend::Party;
+use afflux_frontend::{KeptItem, Party};
 
+use super::kept::{CLIENT_BYTES_MAX, Memory, Record};
 use super::leases::Lease;
 use crate::status::Status;
 
@@ -62,19 +64,72 @@ struct Client {
     created: Option<Vec<u8>>,
     lease: Arc<Lease>,
     has_reclaimed: bool,
+    item: KeptItem,
 }
 
 /// All clients.
 pub(crate) struct Clients {
+    memory: Memory,
     /// By number.
     known: BTreeMap<u64, Client>,
     next: u64,
 }
 
 impl Clients {
-    /// None yet. The upper half of their numbers is `memory`, so that an earlier server's are unknown.
-    pub(crate) fn new(memory: u32) -> Self {
-        Self { known: BTreeMap::new(), next: u64::from(memory) << 32 | 1 }
+    /// None yet. The upper half of their numbers names the memory, so that those of a server with another are unknown.
+    pub(crate) fn new(memory: &Memory) -> Self {
+        let next = u64::from(memory.number) << 32 | 1;
+        Self { memory: Memory::clone(memory), known: BTreeMap::new(), next }
+    }
+
+    /// The number of the next client.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Goes on with numbers from this one on.
+    pub(crate) fn number_from(&mut self, next: u64) {
+        self.next = next;
+    }
+
+    /// A client of an earlier server, whose lease begins anew. An older one of its name goes.
+    pub(crate) fn restore(&mut self, record: &Record<'_>, item: KeptItem, now_ns: u64) -> bool {
+        let Record::Client { number, owner, verifier, party, user, sequence, created, has_reclaimed } = *record else {
+            return false;
+        };
+        self.memory.found(&item, party);
+        if let Some(older) = self.named(party, owner, true) {
+            self.forget(older, &mut Vec::new());
+        }
+        let client = Client {
+            owner: owner.into(),
+            verifier,
+            party,
+            user,
+            is_confirmed: true,
+            sequence,
+            created: Some(created.to_vec()),
+            lease: Arc::new(Lease::begun(now_ns)),
+            has_reclaimed,
+            item,
+        };
+        self.known.insert(number, client).is_none()
+    }
+
+    /// Keeps a client for a later server.
+    fn keep(&mut self, id: u64) {
+        let Some(client) = self.known.get_mut(&id) else { return };
+        let record = Record::Client {
+            number: id,
+            owner: &client.owner,
+            verifier: client.verifier,
+            party: client.party,
+            user: client.user,
+            sequence: client.sequence,
+            created: client.created.as_deref().unwrap_or_default(),
+            has_reclaimed: client.has_reclaimed,
+        };
+        self.memory.put(id as u32, &mut client.item, client.party, &record);
     }
 
     fn named(&self, party: Party, owner: &[u8], is_confirmed: bool) -> Option<u64> {
@@ -134,14 +189,21 @@ impl Clients {
             created: None,
             lease: Arc::new(Lease::begun(now_ns)),
             has_reclaimed: false,
+            item: KeptItem::default(),
         };
         self.known.insert(client, made);
         Ok(Introduced { client, sequence: 1, is_confirmed: false })
     }
 
     fn forget(&mut self, id: u64, gone: &mut Vec<u64>) {
-        self.known.remove(&id);
+        self.remove(id);
         gone.push(id);
+    }
+
+    fn remove(&mut self, id: u64) {
+        if let Some(mut client) = self.known.remove(&id) {
+            self.memory.remove(&mut client.item, client.party);
+        }
     }
 
     /// Room for one more of a party. The longest silent one goes. A client that is not confirmed goes before a client with an ended lease.
@@ -195,6 +257,8 @@ impl Clients {
         if !client.is_confirmed && client.user != user {
             return Err(Status::ClientIdInUse);
         }
+        let (bytes, client) = (client.owner.len() + CLIENT_BYTES_MAX, &self.known[&id]);
+        self.memory.check_room(&client.item, client.party, bytes)?;
         Ok(Creation::New)
     }
 
@@ -204,6 +268,7 @@ impl Clients {
             client.sequence = client.sequence.wrapping_add(1);
             client.created = Some(results.to_vec());
         }
+        self.keep(id);
     }
 
     /// The client has a session now, so that it is no phantom. The client that had its name before goes to `gone`.
@@ -229,7 +294,11 @@ impl Clients {
     /// The client has no more state of an earlier server to ask for.
     pub(crate) fn reclaimed(&mut self, id: u64) -> Result<(), Status> {
         let client = self.known.get_mut(&id).ok_or(Status::StaleClientId)?;
-        if std::mem::replace(&mut client.has_reclaimed, true) { Err(Status::CompleteAlready) } else { Ok(()) }
+        if std::mem::replace(&mut client.has_reclaimed, true) {
+            return Err(Status::CompleteAlready);
+        }
+        self.keep(id);
+        Ok(())
     }
 
     /// Whether the client has said so.
@@ -243,15 +312,21 @@ impl Clients {
         if !is_idle {
             return Err(Status::ClientIdBusy);
         }
-        self.known.remove(&id);
+        self.remove(id);
         Ok(())
     }
 
     /// Ends the clients whose leases were revoked. Returns their numbers.
     pub(crate) fn take_revoked(&mut self) -> Vec<u64> {
         let revoked: Vec<u64> = self.known.iter().filter(|(_, it)| it.lease.is_revoked()).map(|(id, _)| *id).collect();
-        revoked.iter().for_each(|id| drop(self.known.remove(id)));
+        revoked.iter().for_each(|id| self.remove(*id));
         revoked
+    }
+
+    /// All clients that have a session: number, party, own name, whether it has asked for all that it had.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (u64, Party, &[u8], bool)> {
+        let confirmed = self.known.iter().filter(|(_, it)| it.is_confirmed);
+        confirmed.map(|(id, it)| (*id, it.party, &*it.owner, it.has_reclaimed))
     }
 
     /// The party of a client, and its own name.

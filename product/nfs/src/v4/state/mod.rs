@@ -5,6 +5,7 @@
 //! Invariants: nothing here waits, reads a clock or touches a file. Each table has a bound for all and one for each party.
 
 pub(super) mod clients;
+pub(super) mod kept;
 pub(super) mod leases;
 pub(super) mod lock_states;
 pub(super) mod opens;

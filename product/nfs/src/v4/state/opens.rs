@@ -1,16 +1,17 @@
 //! The opens of clients: an owner's rights to a file, and the rights that it denies to others.
 //!
-//! Owns: the table of opens, their rights, their stateids.
-//! Does not own: files (an `H` holds one), rights of users on files and share reservations (the volume).
+//! Owns: the table of opens, their rights, their stateids; the moments at which an open is kept for a later server.
+//! Does not own: files (an `H` holds one), the form of what is kept (`kept`), rights of users on files and share reservations (the volume).
 //! Invariants: an owner has one open of a file, whose rights grow with each OPEN. A stateid works for its own client
 //! alone. There are at most [`OPENS_MAX`], and [`PARTY_OPENS_MAX`] of one party. The caller gets the holder of a file, and
 //! drops it without a lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use afflux_frontend::Party;
+use afflux_frontend::{KeptItem, Party};
 use afflux_volume::Share;
 
+use super::kept::{Memory, Record, open_bytes};
 use super::places::Places;
 use super::stateids::{StatePlace, Stateid, check_sequence, next_sequence};
 use crate::status::Status;
@@ -32,18 +33,37 @@ pub(crate) struct Opener<'a> {
     pub(crate) party: Party,
     /// The client's name for the program.
     pub(crate) owner: &'a [u8],
+    /// The file's handle.
+    pub(crate) handle: &'a [u8],
+    /// The operation, for a repetition after a kill; 0 if none is known as such.
+    pub(crate) mark: u64,
 }
 
 struct Open<H> {
     client: u64,
     party: Party,
-    owner: Box<[u8]>,
+    /// The owner, and behind it the file's handle.
+    names: Box<[u8]>,
+    owner_bytes: u16,
     file: u64,
     share: Share,
     /// Each pair that was asked for, by its bit: OPEN_DOWNGRADE may go back to such a pair.
     asked: u16,
     sequence: u32,
+    /// The operation that changed it last.
+    by: u64,
     holder: H,
+    item: KeptItem,
+}
+
+impl<H> Open<H> {
+    fn owner(&self) -> &[u8] {
+        &self.names[..usize::from(self.owner_bytes)]
+    }
+
+    fn handle(&self) -> &[u8] {
+        &self.names[usize::from(self.owner_bytes)..]
+    }
 }
 
 /// An open that has ended.
@@ -55,6 +75,7 @@ pub(crate) struct Closed<H> {
 
 /// All opens.
 pub(crate) struct Opens<H> {
+    memory: Memory,
     places: Places<Open<H>>,
     of_file: BTreeMap<u64, Vec<u32>>,
     of_client: BTreeMap<u64, BTreeSet<u32>>,
@@ -62,9 +83,10 @@ pub(crate) struct Opens<H> {
 }
 
 impl<H> Opens<H> {
-    /// None yet. `memory` marks their stateids.
-    pub(crate) fn new(memory: u32) -> Self {
+    /// None yet.
+    pub(crate) fn new(memory: &Memory) -> Self {
         Self {
+            memory: Memory::clone(memory),
             places: Places::new(memory, 0),
             of_file: BTreeMap::new(),
             of_client: BTreeMap::new(),
@@ -86,7 +108,7 @@ impl<H> Opens<H> {
     fn own(&self, by: &Opener<'_>, file: u64) -> Option<(u32, &Open<H>)> {
         let places = self.of_file.get(&file).map_or(&[][..], Vec::as_slice);
         let mut opens = places.iter().filter_map(|place| Some((*place, self.places.get(*place)?)));
-        opens.find(|(_, open)| open.client == by.client && *open.owner == *by.owner)
+        opens.find(|(_, open)| open.client == by.client && open.owner() == by.owner)
     }
 
     /// The place of the open of a file by this owner.
@@ -109,7 +131,7 @@ impl<H> Opens<H> {
             if !reserve(place, whole) {
                 return Err(Status::ShareDenied);
             }
-            return self.changed(place, |open| {
+            return self.changed(place, by.mark, |open| {
                 open.asked |= bit(share);
                 whole
             });
@@ -118,6 +140,7 @@ impl<H> Opens<H> {
         if self.len() >= OPENS_MAX || of_party >= PARTY_OPENS_MAX {
             return Err(Status::Jukebox);
         }
+        self.memory.check_room(&KeptItem::default(), by.party, open_bytes(by.owner, by.handle))?;
         let holder = hold()?;
         if !reserve(self.places.next(), share) {
             return Err(Status::ShareDenied);
@@ -125,25 +148,101 @@ impl<H> Opens<H> {
         let place = self.places.insert(Open {
             client: by.client,
             party: by.party,
-            owner: by.owner.into(),
+            names: [by.owner, by.handle].concat().into(),
+            owner_bytes: by.owner.len() as u16,
             file,
             share,
             asked: bit(share),
             sequence: 1,
+            by: by.mark,
             holder,
+            item: KeptItem::default(),
         });
-        self.of_file.entry(file).or_default().push(place);
-        self.of_client.entry(by.client).or_default().insert(place);
-        *self.of_party.entry(by.party).or_default() += 1;
+        self.list(place);
+        self.keep(place);
         Ok(self.places.stateid(place, 1))
     }
 
+    /// Has an open in its place found by its file, its client and its party.
+    fn list(&mut self, place: u32) {
+        let Some(open) = self.places.get(place) else { return };
+        self.of_file.entry(open.file).or_default().push(place);
+        self.of_client.entry(open.client).or_default().insert(place);
+        *self.of_party.entry(open.party).or_default() += 1;
+    }
+
+    fn keep(&mut self, place: u32) {
+        let generation = self.places.generation(place);
+        let Some(open) = self.places.get_mut(place) else { return };
+        let mut item = std::mem::take(&mut open.item);
+        let record = Record::Open {
+            client: open.client,
+            file: open.file,
+            generation,
+            sequence: open.sequence,
+            share: open.share,
+            asked: open.asked,
+            by: open.by,
+            owner: open.owner(),
+            handle: open.handle(),
+        };
+        self.memory.put(place, &mut item, open.party, &record);
+        open.item = item;
+    }
+
+    /// Puts an open of an earlier server in its place. False if it cannot be there. To be followed by [`Opens::restored`].
+    pub(crate) fn restore(&mut self, place: u32, party: Party, record: &Record<'_>, item: KeptItem, holder: H) -> bool {
+        let Record::Open { client, file, generation, sequence, share, asked, by, owner, handle } = *record else {
+            return false;
+        };
+        self.memory.found(&item, party);
+        let (names, owner_bytes) = ([owner, handle].concat().into(), owner.len() as u16);
+        let open = Open { client, party, names, owner_bytes, file, share, asked, sequence, by, holder, item };
+        let is_one = self.places.restore(place, generation, open, OPENS_MAX);
+        if is_one {
+            self.list(place);
+        }
+        is_one
+    }
+
+    /// All opens of an earlier server are in their places.
+    pub(crate) fn restored(&mut self) {
+        self.places.restored();
+    }
+
+    /// The place of each open, its generation, and the handle of its file.
+    pub(crate) fn handles(&self) -> Vec<(u32, u32, Box<[u8]>)> {
+        self.places.all().map(|(place, open)| (place, self.places.generation(place), open.handle().into())).collect()
+    }
+
+    /// Whether the place has an open of this client and file.
+    pub(crate) fn is_of(&self, place: u32, client: u64, file: u64) -> bool {
+        self.places.get(place).is_some_and(|open| (open.client, open.file) == (client, file))
+    }
+
+    /// Gives an open its holder, if it still is the one with this generation. Returns the holder that is not needed.
+    pub(crate) fn set_holder(&mut self, place: u32, generation: u32, holder: H) -> H {
+        let is_it = self.places.generation(place) == generation;
+        match self.places.get_mut(place).filter(|_| is_it) {
+            Some(open) => std::mem::replace(&mut open.holder, holder),
+            None => holder,
+        }
+    }
+
+    /// The stateid of the open that an operation has changed last.
+    pub(crate) fn changed_by(&self, mark: u64) -> Option<Stateid> {
+        let (place, open) = self.places.all().find(|(_, open)| open.by == mark)?;
+        Some(self.places.stateid(place, open.sequence))
+    }
+
     /// Changes the rights of an open, which counts as one step of its stateid.
-    fn changed(&mut self, place: u32, change: impl FnOnce(&mut Open<H>) -> Share) -> Result<Stateid, Status> {
+    fn changed(&mut self, place: u32, by: u64, change: impl FnOnce(&mut Open<H>) -> Share) -> Result<Stateid, Status> {
         let open = self.places.get_mut(place).ok_or(Status::BadStateid)?;
         open.share = change(open);
         open.sequence = next_sequence(open.sequence);
+        open.by = by;
         let sequence = open.sequence;
+        self.keep(place);
         Ok(self.places.stateid(place, sequence))
     }
 
@@ -173,7 +272,7 @@ impl<H> Opens<H> {
         client: u64,
         at: StatePlace,
         sequence: u32,
-        share: Share,
+        (share, mark): (Share, u64),
     ) -> Result<Stateid, Status> {
         let open = self.named(client, at, sequence)?;
         let is_part = share.access & !open.share.access == 0 && share.deny & !open.share.deny == 0;
@@ -184,7 +283,7 @@ impl<H> Opens<H> {
         if !is_part || union != share.access | share.deny << 2 {
             return Err(Status::Invalid);
         }
-        self.changed(at.place, |open| {
+        self.changed(at.place, mark, |open| {
             let stays = |pair: &u8| within(*pair) && open.asked & 1 << pair != 0;
             open.asked = (0..16_u8).filter(stays).fold(0, |set, pair| set | 1 << pair);
             share
@@ -198,7 +297,8 @@ impl<H> Opens<H> {
     }
 
     fn take(&mut self, place: u32) -> Option<Closed<H>> {
-        let open = self.places.take(place)?;
+        let mut open = self.places.take(place)?;
+        self.memory.remove(&mut open.item, open.party);
         if let Some(places) = self.of_file.get_mut(&open.file) {
             places.retain(|other| *other != place);
             if places.is_empty() {

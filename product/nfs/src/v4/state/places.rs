@@ -3,14 +3,20 @@
 //! Owns: the places of one kind of state, their generations, the check of a stateid's place.
 //! Does not own: the state (`opens`, `lock_states`), the layout of stateids (`stateids`).
 //! Invariants: a place has one thing at a time. The stateid of a thing that is gone names nothing, though its place is in use
-//! again.
+//! again, also by a later server that goes on with the memory.
 
+use super::kept::ServerMemory;
 use super::stateids::{StatePlace, Stateid};
 use crate::status::Status;
+
+/// Uses of a place that each server has numbers for.
+const USES_BITS: u32 = 20;
 
 /// Places of one kind of state.
 pub(crate) struct Places<T> {
     memory: u32,
+    /// The generation of a place that nothing was in: no earlier server had it.
+    unused: u32,
     /// The number of the first place: kinds of state have numbers of their own.
     first: u32,
     /// A generation and a thing for each.
@@ -20,8 +26,40 @@ pub(crate) struct Places<T> {
 
 impl<T> Places<T> {
     /// No places yet. `memory` marks their stateids.
-    pub(crate) fn new(memory: u32, first: u32) -> Self {
-        Self { memory, first, places: Vec::new(), free: Vec::new() }
+    pub(crate) fn new(memory: &ServerMemory, first: u32) -> Self {
+        let unused = memory.run << USES_BITS;
+        Self { memory: memory.number, unused, first, places: Vec::new(), free: Vec::new() }
+    }
+
+    /// Puts a thing of an earlier server in its place. False if the place has one, or cannot be. To be followed by
+    /// [`Places::restored`].
+    pub(crate) fn restore(&mut self, place: u32, generation: u32, thing: T, most: usize) -> bool {
+        let (index, unused) = (self.index(place), self.unused);
+        if index >= most {
+            return false;
+        }
+        if self.places.len() <= index {
+            self.places.resize_with(index + 1, || (unused, None));
+        }
+        let is_free = self.places[index].1.is_none();
+        self.places[index] = (generation, Some(thing));
+        is_free
+    }
+
+    /// All things of an earlier server are in their places.
+    pub(crate) fn restored(&mut self) {
+        let free = self.places.iter().enumerate().filter(|(_, place)| place.1.is_none());
+        self.free = free.map(|(index, _)| self.first + index as u32).collect();
+    }
+
+    /// All things with their places.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u32, &T)> {
+        self.places.iter().zip(self.first..).filter_map(|(place, number)| Some((number, place.1.as_ref()?)))
+    }
+
+    /// How often a place had been used.
+    pub(crate) fn generation(&self, place: u32) -> u32 {
+        self.places.get(self.index(place)).map_or(self.unused, |place| place.0)
     }
 
     /// Number of things.
@@ -55,7 +93,7 @@ impl<T> Places<T> {
                 let index = self.index(place);
                 self.places[index].1 = Some(thing);
             }
-            None => self.places.push((0, Some(thing))),
+            None => self.places.push((self.unused, Some(thing))),
         }
         place
     }
@@ -72,7 +110,7 @@ impl<T> Places<T> {
 
     /// The stateid of a place.
     pub(crate) fn stateid(&self, place: u32, sequence: u32) -> Stateid {
-        let generation = self.places.get(self.index(place)).map_or(0, |it| it.0);
+        let generation = self.generation(place);
         Stateid::of(StatePlace { memory: self.memory, place, generation }, sequence)
     }
 

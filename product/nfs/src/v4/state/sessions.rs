@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_frontend::Party;
+use afflux_frontend::{KeptItem, Party};
 
 use super::super::back_channel::BackChannel;
+use super::kept::{CLIENT_BYTES_MAX, Memory, Record};
 use super::leases::Lease;
 use super::slots::{KEPT_BYTES_MAX, SLOTS_MAX, Slots};
 use crate::status::Status;
@@ -78,6 +79,9 @@ pub(crate) struct Session {
     pub(crate) lease: Arc<Lease>,
     /// The way back to the client.
     pub(crate) back: Arc<BackChannel>,
+    /// Its number in the memory that a later server finds.
+    number: u32,
+    item: Mutex<KeptItem>,
     /// When the client last asked for the root.
     root_asked_ns: AtomicU64,
     slots: Mutex<Slots>,
@@ -87,6 +91,10 @@ impl Session {
     /// Its slots. The lock is a leaf.
     pub(crate) fn slots(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn item(&self) -> MutexGuard<'_, KeptItem> {
+        self.item.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The client asks for the root, as each mount begins.
@@ -103,10 +111,18 @@ impl Session {
 }
 
 /// All sessions.
-#[derive(Default)]
-pub(crate) struct Sessions(BTreeMap<SessionId, Arc<Session>>);
+pub(crate) struct Sessions {
+    memory: Memory,
+    known: BTreeMap<SessionId, Arc<Session>>,
+    next: u32,
+}
 
 impl Sessions {
+    /// None yet.
+    pub(crate) fn new(memory: &Memory) -> Self {
+        Self { memory: Memory::clone(memory), known: BTreeMap::new(), next: 0 }
+    }
+
     /// Makes a session. The caller has drawn its number.
     pub(crate) fn make(
         &mut self,
@@ -115,41 +131,90 @@ impl Sessions {
         channel: Channel,
         lease: Arc<Lease>,
     ) -> Result<Arc<Session>, Status> {
-        let of_party = self.0.values().filter(|session| session.party == party).count();
-        if self.0.len() >= SESSIONS_MAX || of_party >= PARTY_SESSIONS_MAX {
+        let of_party = self.known.values().filter(|session| session.party == party).count();
+        if self.known.len() >= SESSIONS_MAX || of_party >= PARTY_SESSIONS_MAX {
             return Err(Status::Jukebox);
         }
-        let slots = Mutex::new(Slots::new(channel.calls_max));
-        let root_asked_ns = AtomicU64::new(0);
-        let back = BackChannel::new(id);
-        let session = Arc::new(Session { id, client, party, channel, lease, back, root_asked_ns, slots });
-        self.0.insert(id, Arc::clone(&session));
-        Ok(session)
+        self.memory.check_room(&KeptItem::default(), party, CLIENT_BYTES_MAX)?;
+        let (number, back) = (self.next, BackChannel::new(id));
+        self.next += 1;
+        let slots = Slots::new(channel.calls_max);
+        Ok(self.add(id, (client, party), channel, lease, (back, number, KeptItem::default()), slots))
+    }
+
+    fn add(
+        &mut self,
+        id: SessionId,
+        (client, party): (u64, Party),
+        channel: Channel,
+        lease: Arc<Lease>,
+        (back, number, item): (Arc<BackChannel>, u32, KeptItem),
+        slots: Slots,
+    ) -> Arc<Session> {
+        let (root_asked_ns, slots, item) = (AtomicU64::new(0), Mutex::new(slots), Mutex::new(item));
+        let session = Session { id, client, party, channel, lease, back, number, item, root_asked_ns, slots };
+        let session = Arc::new(session);
+        self.known.insert(id, Arc::clone(&session));
+        session
+    }
+
+    /// Keeps a session for a later server, with the way back to its client as it is now.
+    pub(crate) fn keep(&self, session: &Session) {
+        let (calling, minor, is_wanted) = session.back.manner();
+        let Session { id, client, channel, .. } = *session;
+        let record = Record::Session { id, client, channel, calling, minor, is_wanted };
+        self.memory.put(session.number, &mut session.item(), session.party, &record);
+        session.back.keep_sequence(&self.memory, session.number, session.party);
+    }
+
+    /// A session of an earlier server, and the number of its last call to the client. Its slots do not know their last
+    /// calls.
+    pub(crate) fn restore(
+        &mut self,
+        number: u32,
+        (party, lease): (Party, Arc<Lease>),
+        record: &Record<'_>,
+        (item, called): (KeptItem, (u32, KeptItem)),
+    ) -> bool {
+        let Record::Session { id, client, channel, calling, minor, is_wanted } = *record else { return false };
+        self.memory.found(&item, party);
+        self.memory.found(&called.1, party);
+        self.next = self.next.max(number + 1);
+        let back = BackChannel::left(id, (calling, minor, is_wanted), called);
+        back.keep_sequence(&self.memory, number, party);
+        let (slots, is_one) = (Slots::left(channel.calls_max.min(SLOTS_MAX)), !self.known.contains_key(&id));
+        self.add(id, (client, party), channel, lease, (back, number, item), slots);
+        is_one
     }
 
     /// The session with this number, for its own party.
     pub(crate) fn find(&self, id: &SessionId, party: Party) -> Result<Arc<Session>, Status> {
-        self.0.get(id).filter(|session| session.party == party).cloned().ok_or(Status::BadSession)
+        self.known.get(id).filter(|session| session.party == party).cloned().ok_or(Status::BadSession)
     }
 
     /// Whether a client has any.
     pub(crate) fn has_any(&self, client: u64) -> bool {
-        self.0.values().any(|session| session.client == client)
+        self.known.values().any(|session| session.client == client)
     }
 
     /// Ends one. Its calls in progress go on.
     pub(crate) fn end(&mut self, id: &SessionId) {
-        self.0.remove(id);
+        if let Some(session) = self.known.remove(id) {
+            self.memory.remove(&mut session.item(), session.party);
+            session.back.forget(&self.memory, session.party);
+        }
     }
 
     /// Ends all of a client.
     pub(crate) fn end_all(&mut self, client: u64) {
-        self.0.retain(|_, session| session.client != client);
+        let own = self.known.values().filter(|session| session.client == client);
+        let own: Vec<SessionId> = own.map(|session| session.id).collect();
+        own.iter().for_each(|id| self.end(id));
     }
 
     /// Number of sessions.
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.known.len()
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct SlotCall {
 pub(crate) enum Begun {
     /// A new call, which is in progress from now on.
     New,
+    /// As a new call, but an earlier server may have carried it out.
+    Left,
     /// A repetition: it has this reply.
     Again(Vec<u8>),
 }
@@ -36,6 +38,8 @@ pub(crate) enum Begun {
 enum Progress {
     /// No call yet, or one whose reply is not kept.
     Forgotten,
+    /// An earlier server had the slot, and any number may come.
+    Left,
     Running,
     Kept,
 }
@@ -53,7 +57,16 @@ pub(crate) struct Slots(Vec<Slot>);
 impl Slots {
     /// This many slots without calls.
     pub(crate) fn new(count: u32) -> Self {
-        let slot = || Slot { sequence: 0, progress: Progress::Forgotten, kept_call: 0, reply: Vec::new() };
+        Self::with(count, Progress::Forgotten)
+    }
+
+    /// This many slots of an earlier server.
+    pub(crate) fn left(count: u32) -> Self {
+        Self::with(count, Progress::Left)
+    }
+
+    fn with(count: u32, progress: Progress) -> Self {
+        let slot = || Slot { sequence: 0, progress, kept_call: 0, reply: Vec::new() };
         Self((0..count).map(|_| slot()).collect())
     }
 
@@ -69,18 +82,19 @@ impl Slots {
         if call.highest >= count {
             return Err(Status::BadHighSlot);
         }
-        if call.sequence == slot.sequence.wrapping_add(1) {
+        let is_left = slot.progress == Progress::Left;
+        if is_left || call.sequence == slot.sequence.wrapping_add(1) {
             if slot.progress == Progress::Running {
                 return Err(Status::Jukebox);
             }
             (slot.sequence, slot.progress, slot.kept_call) = (call.sequence, Progress::Running, call.kept_call);
-            return Ok(Begun::New);
+            return Ok(if is_left { Begun::Left } else { Begun::New });
         }
         if call.sequence != slot.sequence {
             return Err(Status::SequenceMisordered);
         }
         match slot.progress {
-            Progress::Running => Err(Status::Jukebox),
+            Progress::Running | Progress::Left => Err(Status::Jukebox),
             Progress::Kept if call.kept_call != 0 && call.kept_call != slot.kept_call => {
                 Err(Status::SequenceFalseRetry)
             }

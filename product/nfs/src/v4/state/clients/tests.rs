@@ -1,3 +1,4 @@
+use super::super::kept::ServerMemory;
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -30,7 +31,7 @@ fn confirmed(clients: &mut Clients, verifier: u8, by: Speaker) -> u64 {
 
 #[test]
 fn the_same_run_of_a_client_is_known_again_and_a_new_run_ends_the_old_one() {
-    let mut clients = Clients::new(3);
+    let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
     let first = confirmed(&mut clients, 1, ME);
     let (again, gone) = introduce(&mut clients, 1, ME, false);
     assert_eq!(again, Ok(Introduced { client: first, sequence: 2, is_confirmed: true }));
@@ -48,7 +49,7 @@ fn the_same_run_of_a_client_is_known_again_and_a_new_run_ends_the_old_one() {
 
 #[test]
 fn another_user_takes_no_name_in_use_and_another_party_has_names_of_its_own() {
-    let mut clients = Clients::new(3);
+    let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
     let first = confirmed(&mut clients, 1, ME);
     assert_eq!(introduce(&mut clients, 1, OTHER_USER, false).0, Err(Status::ClientIdInUse));
     let (other, gone) = introduce(&mut clients, 1, OTHER_PARTY, false);
@@ -61,7 +62,7 @@ fn another_user_takes_no_name_in_use_and_another_party_has_names_of_its_own() {
 
 #[test]
 fn an_update_needs_the_client_its_run_and_its_user() {
-    let mut clients = Clients::new(3);
+    let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
     let update = |clients: &mut Clients, verifier, by| {
         let who = Introduction { updates: true, ..hello(verifier) };
         clients.introduce(who, by, SECOND, |_| false, &mut Vec::new()).map(|it| it.client)
@@ -75,7 +76,7 @@ fn an_update_needs_the_client_its_run_and_its_user() {
 
 #[test]
 fn a_create_session_runs_once_in_its_order() {
-    let mut clients = Clients::new(3);
+    let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
     let client = introduce(&mut clients, 1, ME, true).0.unwrap().client;
     assert_eq!(clients.create(client, ME, 0, SECOND), Err(Status::SequenceMisordered), "nothing was made before");
     assert_eq!(clients.create(client, ME, 2, SECOND), Err(Status::SequenceMisordered));
@@ -91,7 +92,7 @@ fn a_create_session_runs_once_in_its_order() {
 
 #[test]
 fn a_flood_of_introductions_takes_nothing_from_confirmed_clients_and_other_parties() {
-    let mut clients = Clients::new(3);
+    let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
     let kept = confirmed(&mut clients, 1, ME);
     let other = confirmed(&mut clients, 1, OTHER_PARTY);
     for at in 0..3 * PARTY_CLIENTS_MAX {
@@ -105,7 +106,7 @@ fn a_flood_of_introductions_takes_nothing_from_confirmed_clients_and_other_parti
 
 #[test]
 fn a_client_says_once_that_it_has_reclaimed_all() {
-    let mut clients = Clients::new(3);
+    let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
     let client = confirmed(&mut clients, 1, ME);
     assert!(!clients.has_reclaimed(client));
     assert_eq!(clients.reclaimed(client), Ok(()));

@@ -1,10 +1,11 @@
+use super::super::kept::ServerMemory;
 use super::super::stateids::Meaning;
 use super::*;
 
 const PARTY: Party = Party::User(0);
 
 fn state(client: u64, file: u64, open: u32, number: u64) -> LockState {
-    LockState { client, party: PARTY, file, open, owner: Box::from(*b"owner"), number, sequence: 0 }
+    LockState { client, party: PARTY, file, open, owner: Box::from(*b"owner"), number, sequence: 0, by: 0 }
 }
 
 fn place(stateid: Stateid) -> StatePlace {
@@ -16,14 +17,14 @@ fn place(stateid: Stateid) -> StatePlace {
 
 #[test]
 fn an_owner_has_one_stateid_for_a_file_that_steps_with_each_change_and_ends_with_its_open() {
-    let mut states = LockStates::new(3);
-    let first = states.locked(state(1, 10, 0, 77));
+    let mut states = LockStates::new(&ServerMemory::new(3, 0, None));
+    let first = states.locked(state(1, 10, 0, 77), &[]);
     let at = place(first);
     assert!(at.is_of_locks() && !StatePlace { place: 5, ..at }.is_of_locks());
-    let second = states.locked(state(1, 10, 0, 77));
+    let second = states.locked(state(1, 10, 0, 77), &[]);
     assert_eq!((second.other, second.sequence), (first.other, 2));
-    assert_ne!(states.locked(state(1, 11, 0, 77)).other, first.other, "another file");
-    assert_eq!(states.changed(at.place).sequence, 3);
+    assert_ne!(states.locked(state(1, 11, 0, 77), &[]).other, first.other, "another file");
+    assert_eq!(states.changed(at.place, 0, &[]).sequence, 3);
     assert_eq!(states.find(1, at, 3).map(|it| it.number), Ok(77));
     assert_eq!(states.find(1, at, 2).map(|it| it.number), Err(Status::OldStateid));
     assert_eq!(states.find(2, at, 3).map(|it| it.number), Err(Status::BadStateid), "another client's");
@@ -33,18 +34,21 @@ fn an_owner_has_one_stateid_for_a_file_that_steps_with_each_change_and_ends_with
     assert_eq!(states.find(1, at, 0).map(|it| it.number), Err(Status::BadStateid));
     assert_eq!((states.len(), states.of_owner(10, 77)), (0, None));
     // The place is used again, and the old name does not mean it.
-    assert_eq!(place(states.locked(state(1, 12, 0, 78))).place & 1, at.place & 1 ^ 1);
+    assert_eq!(place(states.locked(state(1, 12, 0, 78), &[])).place & 1, at.place & 1 ^ 1);
     assert_eq!(states.find(1, at, 0).map(|it| it.number), Err(Status::BadStateid));
 }
 
 #[test]
 fn a_party_that_has_all_lock_owners_leaves_room_to_others() {
-    let mut states = LockStates::new(3);
+    let mut states = LockStates::new(&ServerMemory::new(3, 0, None));
     for file in 0..PARTY_LOCK_STATES_MAX as u64 {
-        assert!(states.has_room(PARTY));
-        states.locked(state(1, file, 0, 7));
+        assert!(states.check_room(&state(1, 1 << 40, 0, 7), 1).is_ok());
+        states.locked(state(1, file, 0, 7), &[]);
     }
-    assert!(!states.has_room(PARTY) && states.has_room(Party::Orphans));
+    assert!(
+        !states.check_room(&state(1, 1 << 40, 0, 7), 1).is_ok()
+            && states.check_room(&LockState { party: Party::Orphans, ..state(1, 1 << 40, 0, 7) }, 1).is_ok()
+    );
     states.end_of(0);
-    assert!(states.has_room(PARTY) && states.of_party.is_empty());
+    assert!(states.check_room(&state(1, 1 << 40, 0, 7), 1).is_ok() && states.of_party.is_empty());
 }

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use super::super::kept::ServerMemory;
 use super::super::stateids::Meaning;
 use super::*;
 
@@ -9,7 +10,7 @@ const WRITE: u8 = Share::WRITE;
 const PARTY: Party = Party::User(0);
 
 fn by(client: u64, owner: &[u8]) -> Opener<'_> {
-    Opener { client, party: PARTY, owner }
+    Opener { client, party: PARTY, owner, handle: b"", mark: 0 }
 }
 
 /// Nobody's share is in the way.
@@ -30,7 +31,7 @@ fn place(stateid: Stateid) -> StatePlace {
 
 #[test]
 fn a_stateid_works_for_its_client_in_its_order_and_not_after_the_close() {
-    let mut opens = Opens::new(3);
+    let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
     let first = opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok("holder")).unwrap();
     let at = place(first);
     assert_eq!(opens.find(1, at, 1), Ok((10, share(READ, 0))));
@@ -53,23 +54,23 @@ fn a_stateid_works_for_its_client_in_its_order_and_not_after_the_close() {
 
 #[test]
 fn rights_are_given_up_only_to_what_was_asked_for_at_once() {
-    let mut opens = Opens::new(3);
+    let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
     let at = place(opens.open(by(1, b"a"), 10, share(READ | WRITE, 0), free, || Ok(())).unwrap());
-    assert_eq!(opens.downgrade(1, at, 1, share(READ, 0)).map(|it| it.sequence), Err(Status::Invalid));
+    assert_eq!(opens.downgrade(1, at, 1, (share(READ, 0), 0)).map(|it| it.sequence), Err(Status::Invalid));
     opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok(())).unwrap();
-    assert_eq!(opens.downgrade(1, at, 2, share(READ, 1)).map(|it| it.sequence), Err(Status::Invalid));
-    assert_eq!(opens.downgrade(1, at, 2, share(READ, 0)).map(|it| it.sequence), Ok(3));
+    assert_eq!(opens.downgrade(1, at, 2, (share(READ, 1), 0)).map(|it| it.sequence), Err(Status::Invalid));
+    assert_eq!(opens.downgrade(1, at, 2, (share(READ, 0), 0)).map(|it| it.sequence), Ok(3));
     assert_eq!(opens.find(1, at, 3), Ok((10, share(READ, 0))));
 }
 
 #[test]
 fn a_party_that_opens_all_files_leaves_room_to_others() {
-    let mut opens = Opens::new(3);
+    let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
     for file in 0..PARTY_OPENS_MAX as u64 {
         opens.open(by(1, b"a"), file, share(READ, 0), free, || Ok(())).unwrap();
     }
     assert_eq!(opens.open(by(1, b"a"), 1 << 40, share(READ, 0), free, || Ok(())), Err(Status::Jukebox));
-    let other = Opener { client: 2, party: Party::Orphans, owner: b"a" };
+    let other = Opener { client: 2, party: Party::Orphans, owner: b"a", handle: b"", mark: 0 };
     assert!(opens.open(other, 1 << 40, share(READ, 0), free, || Ok(())).is_ok());
     assert_eq!(opens.release(1).len(), PARTY_OPENS_MAX);
     assert_eq!((opens.len(), opens.has_any(1), opens.has_any(2)), (1, false, true));
@@ -78,7 +79,7 @@ fn a_party_that_opens_all_files_leaves_room_to_others() {
 /// Random opens and closes of two clients and three files against a model: a map of owners and files.
 #[test]
 fn any_opens_and_closes_are_as_the_model_says() {
-    let mut opens = Opens::new(3);
+    let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
     let mut model: BTreeMap<(u64, u8, u64), (Share, Stateid)> = BTreeMap::new();
     let mut random = 1_u64;
     for step in 0..20_000 {

@@ -1,3 +1,4 @@
+use super::super::kept::ServerMemory;
 use super::*;
 
 const PARTY: Party = Party::User(7);
@@ -31,7 +32,7 @@ fn a_session_grants_no_more_than_its_bounds() {
 
 #[test]
 fn a_session_answers_its_own_party_alone_and_ends_with_its_client() {
-    let mut sessions = Sessions::default();
+    let mut sessions = Sessions::new(&ServerMemory::new(3, 0, None));
     let lease = Arc::new(Lease::begun(0));
     sessions.make(number(1), (5, PARTY), channel(8, 8), lease).unwrap();
     assert!(sessions.find(&number(1), PARTY).is_ok());
@@ -45,7 +46,7 @@ fn a_session_answers_its_own_party_alone_and_ends_with_its_client() {
 
 #[test]
 fn a_party_that_wants_all_sessions_leaves_some_to_others() {
-    let mut sessions = Sessions::default();
+    let mut sessions = Sessions::new(&ServerMemory::new(3, 0, None));
     let mut make = |at: usize, party| {
         sessions.make(number(at), (at as u64, party), channel(8, 1), Arc::new(Lease::begun(0))).map(drop)
     };

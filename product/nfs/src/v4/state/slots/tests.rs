@@ -23,6 +23,16 @@ fn a_call_runs_once_and_its_repetition_gets_the_first_reply() {
 }
 
 #[test]
+fn a_slot_of_an_earlier_server_takes_any_number_once() {
+    let mut slots = Slots::left(1);
+    assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Left));
+    slots.end(0, keep(b"reply"));
+    assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Again(b"reply".to_vec())));
+    assert_eq!(slots.begin(&call(0, 44, 7)), Err(Status::SequenceMisordered));
+    assert_eq!(slots.begin(&call(0, 42, 7)), Ok(Begun::New));
+}
+
+#[test]
 fn numbers_out_of_order_and_slots_that_are_not_there_are_refused() {
     let mut slots = Slots::new(2);
     assert_eq!(slots.begin(&call(0, 0, 1)), Err(Status::SequenceMisordered));

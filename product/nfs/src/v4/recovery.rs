@@ -1,0 +1,144 @@
+//! The return of clients with their sessions, opens and locks from memory that an earlier server left.
+//!
+//! Owns: the order of return, the choice between going on and beginning anew.
+//! Does not own: the form of what was kept (`state::kept`), the tables (`state`), the files of opens (`service`).
+//! Invariants: all that was kept comes back, or nothing does: then clients find a new server and ask again for their state. What
+//! has no client or no open any more stays away. No lock comes back beside one that it excludes.
+
+use std::collections::BTreeMap;
+
+use afflux_frontend::{FoundItem, KeptItem, Party};
+use afflux_volume::{Lock, Locks, Nanos};
+
+use super::service::{State, lock_owner};
+use super::state::kept::{Memory, Record, ServerMemory};
+
+/// The place of a volume's number for a client's lock owner.
+pub(super) type OwnerNumber<'a> = &'a dyn Fn(u64, &[u8]) -> u64;
+
+/// The memory that an earlier server left goes on with its number, in its next run. Also returns the first number for new
+/// clients, and whether nobody was missing.
+pub(super) fn of_server(found: &[FoundItem]) -> Option<(u32, u32, u64, bool)> {
+    match Record::read(0, &found.first().filter(|first| first.kind == 0)?.bytes)? {
+        Record::Server { memory, run, next_client, is_grace_over } => {
+            Some((memory, run.wrapping_add(1), next_client, is_grace_over))
+        }
+        _ => None,
+    }
+}
+
+impl<H: Default> State<H> {
+    /// The state that was found. None if it is not whole; then the volume has no lock of it.
+    pub(super) fn recovered(
+        memory: &Memory,
+        found: Vec<FoundItem>,
+        number: OwnerNumber<'_>,
+        locks: &Locks,
+        now_ns: u64,
+    ) -> Option<Self> {
+        let mut state = Self::new(memory);
+        let is_whole = state.restore_all(memory, found, number, locks, now_ns).is_some();
+        if !is_whole {
+            state.holders.values().for_each(|holder| locks.release_holder(*holder, Nanos(now_ns)));
+        }
+        is_whole.then_some(state)
+    }
+
+    fn restore_all(
+        &mut self,
+        memory: &Memory,
+        found: Vec<FoundItem>,
+        number: OwnerNumber<'_>,
+        locks: &Locks,
+        now_ns: u64,
+    ) -> Option<()> {
+        let mut called: BTreeMap<u32, (u32, KeptItem)> = BTreeMap::new();
+        let mut sessions = Vec::new();
+        // By kind, so that each comes after what it belongs to.
+        for FoundItem { kind, id, mut item, bytes } in found {
+            let record = Record::read(kind, &bytes)?;
+            let is_there = match &record {
+                Record::Server { .. } => {
+                    self.server_item = std::mem::take(&mut item);
+                    true
+                }
+                Record::Client { .. } => self.clients.restore(&record, std::mem::take(&mut item), now_ns),
+                Record::Session { .. } => {
+                    sessions.push((id, std::mem::take(&mut item), bytes.clone()));
+                    true
+                }
+                Record::BackChannel { sequence } => {
+                    called.insert(id, (*sequence, std::mem::take(&mut item)));
+                    true
+                }
+                Record::Open { client, .. } => match self.party(*client) {
+                    Some(party) => self.restore_open(id, party, &record, std::mem::take(&mut item), (locks, now_ns)),
+                    None => gone(memory, &mut item),
+                },
+                Record::Locks { client, open, file, .. } => match self.party(*client) {
+                    Some(party) if self.opens.is_of(*open, *client, *file) => {
+                        let item = std::mem::take(&mut item);
+                        self.restore_locks(id, (party, number), &record, item, (locks, now_ns))
+                    }
+                    _ => gone(memory, &mut item),
+                },
+            };
+            is_there.then_some(())?;
+        }
+        self.opens.restored();
+        self.lock_states.restored();
+        for (id, mut item, bytes) in sessions {
+            let record = Record::read(2, &bytes)?;
+            let Record::Session { client, .. } = record else { return None };
+            let mut back = called.remove(&id).unwrap_or_default();
+            let is_there = match (self.party(client), self.clients.lease(client).cloned()) {
+                (Some(party), Some(lease)) => self.sessions.restore(id, (party, lease), &record, (item, back)),
+                _ => gone(memory, &mut back.1) && gone(memory, &mut item),
+            };
+            is_there.then_some(())?;
+        }
+        called.into_values().for_each(|(_, mut item)| {
+            gone(memory, &mut item);
+        });
+        Some(())
+    }
+
+    fn party(&self, client: u64) -> Option<Party> {
+        self.clients.own_name(client).map(|(party, _)| party)
+    }
+
+    fn restore_open(
+        &mut self,
+        place: u32,
+        party: Party,
+        record: &Record<'_>,
+        item: KeptItem,
+        (locks, now_ns): (&Locks, u64),
+    ) -> bool {
+        let Record::Open { client, file, share, .. } = *record else { return false };
+        let Ok(holder) = self.holder(client, locks) else { return false };
+        self.opens.restore(place, party, record, item, H::default())
+            && locks.share(file, (holder, u64::from(place)), share, Nanos(now_ns))
+    }
+
+    fn restore_locks(
+        &mut self,
+        place: u32,
+        (party, number): (Party, OwnerNumber<'_>),
+        record: &Record<'_>,
+        item: KeptItem,
+        (locks, now_ns): (&Locks, u64),
+    ) -> bool {
+        let Record::Locks { client, file, owner, ranges, .. } = record else { return false };
+        let (number, Ok(holder)) = (number(*client, owner), self.holder(*client, locks)) else { return false };
+        let lock = |(span, mode)| Lock { owner: lock_owner(holder, number), span, mode, process: 0 };
+        self.lock_states.restore(place, (party, number), record, item)
+            && ranges.iter().all(|range| locks.lock(*file, lock(*range), Nanos(now_ns)).is_ok())
+    }
+}
+
+/// The end of a record without a client. A kill came between its end and the client's.
+fn gone(memory: &ServerMemory, item: &mut KeptItem) -> bool {
+    memory.drop_found(item);
+    true
+}

@@ -1,0 +1,356 @@
+//! The state of clients in memory that a later server finds.
+//!
+//! Owns: the form of each record, the part of the memory that one party may have.
+//! Does not own: the memory and the replacement of a record as a whole (`afflux_frontend`), the state (`clients`, `sessions`,
+//! `opens`, `lock_states`), its return (`v4::recovery`).
+//! Invariants: state is here before anybody is told of it, and before another client can get what it excludes. The room for
+//! a record is checked before the state changes. One party has at most half of the room.
+//!
+//! The life of a record: the table that owns the state puts it with each change, and removes it at the end. A record whose
+//! client or open is not there any more, since a kill came between two removals, does not come back.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afflux_frontend::{FoundItem, KEPT_PIECE_BYTES, KeptItem, KeptItems, KeptWords, Party};
+use afflux_volume::{LockMode, Share, Span};
+
+use super::super::back_channel::Calling;
+use super::clients::OWNER_BYTES_MAX;
+use super::sessions::{Channel, SessionId};
+use crate::status::Status;
+use crate::wire::xdr::{Reader, Writer, XdrError};
+
+/// Most bytes of a part of a record whose length varies.
+const PART_BYTES_MAX: usize = OWNER_BYTES_MAX;
+
+/// A server's memory of its clients, as all tables of state need it.
+pub(crate) struct ServerMemory {
+    /// Names this memory in numbers of clients and in stateids. A later server that finds it goes on with it.
+    pub(crate) number: u32,
+    /// How many servers had it before.
+    pub(crate) run: u32,
+    room: Option<Arc<KeptRoom>>,
+}
+
+/// The room for records that a later server finds.
+pub(crate) struct KeptRoom {
+    items: KeptItems,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    /// Pieces of each party that has any.
+    of_party: BTreeMap<Party, usize>,
+    buffer: Vec<u8>,
+}
+
+/// The memory of all clients, shared by the tables.
+pub(crate) type Memory = Arc<ServerMemory>;
+
+/// A range of a lock owner.
+pub(crate) type LockedRange = (Span, LockMode);
+
+/// A piece of state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Record<'a> {
+    Server {
+        memory: u32,
+        run: u32,
+        next_client: u64,
+        is_grace_over: bool,
+    },
+    Client {
+        number: u64,
+        owner: &'a [u8],
+        verifier: [u8; 8],
+        party: Party,
+        user: Option<u32>,
+        sequence: u32,
+        created: &'a [u8],
+        has_reclaimed: bool,
+    },
+    Session {
+        id: SessionId,
+        client: u64,
+        channel: Channel,
+        calling: Calling,
+        minor: u32,
+        is_wanted: bool,
+    },
+    /// The number of the last call to the client.
+    BackChannel {
+        sequence: u32,
+    },
+    Open {
+        client: u64,
+        file: u64,
+        generation: u32,
+        sequence: u32,
+        share: Share,
+        asked: u16,
+        by: u64,
+        owner: &'a [u8],
+        handle: &'a [u8],
+    },
+    Locks {
+        client: u64,
+        file: u64,
+        generation: u32,
+        sequence: u32,
+        open: u32,
+        by: u64,
+        owner: &'a [u8],
+        ranges: Cow<'a, [LockedRange]>,
+    },
+}
+
+impl ServerMemory {
+    /// The memory with this number, in its next run. Without room a later server finds nothing.
+    pub(crate) fn new(number: u32, run: u32, room: Option<&Arc<KeptRoom>>) -> Memory {
+        Arc::new(Self { number, run, room: room.cloned() })
+    }
+
+    /// Removes a record of an earlier server that has not come back.
+    pub(crate) fn drop_found(&self, item: &mut KeptItem) {
+        self.room.iter().for_each(|room| room.items.remove(item));
+    }
+
+    /// Counts a record of an earlier server as its party's.
+    pub(crate) fn found(&self, item: &KeptItem, party: Party) {
+        if let Some(room) = &self.room {
+            *room.taken().of_party.entry(party).or_default() += room.items.pieces(item);
+        }
+    }
+
+    /// Refuses a record that would have no room.
+    pub(crate) fn check_room(&self, item: &KeptItem, party: Party, bytes: usize) -> Result<(), Status> {
+        let Some(room) = &self.room else { return Ok(()) };
+        let (before, after) = (room.items.pieces(item), KeptItems::pieces_of(bytes));
+        let of_party = room.taken().of_party.get(&party).copied().unwrap_or_default();
+        let is_fair = after <= before || of_party + after - before <= room.items.capacity() / 2;
+        if is_fair && room.items.has_room(item, bytes) { Ok(()) } else { Err(Status::Jukebox) }
+    }
+
+    /// Keeps a record in place of the one before. The caller has checked that there is room.
+    pub(crate) fn put(&self, id: u32, item: &mut KeptItem, party: Party, record: &Record<'_>) {
+        let Some(room) = &self.room else { return };
+        let mut taken = room.taken();
+        let mut writer = Writer::reusing(std::mem::take(&mut taken.buffer));
+        record.write(&mut writer);
+        let before = room.items.pieces(item);
+        room.items.put((record.kind(), id), item, writer.since(0));
+        taken.count(party, before, room.items.pieces(item));
+        taken.buffer = writer.into_bytes();
+    }
+
+    /// A piece of state is gone.
+    pub(crate) fn remove(&self, item: &mut KeptItem, party: Party) {
+        let Some(room) = &self.room else { return };
+        let mut taken = room.taken();
+        taken.count(party, room.items.pieces(item), 0);
+        room.items.remove(item);
+    }
+}
+
+impl KeptRoom {
+    /// The room in these words, from `at` on, and the records of an earlier server in it.
+    pub(crate) fn new(words: KeptWords, at: usize) -> (Arc<Self>, Option<Vec<FoundItem>>) {
+        let (items, found) = KeptItems::new(words, at);
+        (Arc::new(Self { items, taken: Mutex::default() }), found)
+    }
+
+    /// Forgets all records.
+    pub(crate) fn clear(&self) {
+        self.items.clear();
+        *self.taken() = Taken::default();
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    fn count(&mut self, party: Party, before: usize, after: usize) {
+        let of_party = self.of_party.entry(party).or_default();
+        *of_party = *of_party + after - before;
+        if *of_party == 0 {
+            self.of_party.remove(&party);
+        }
+    }
+}
+
+/// Bytes of a record of an open.
+pub(crate) fn open_bytes(owner: &[u8], handle: &[u8]) -> usize {
+    44 + owner.len().next_multiple_of(4) + handle.len().next_multiple_of(4)
+}
+
+/// Bytes of a record of a lock owner.
+pub(crate) fn locks_bytes(owner: &[u8], ranges: usize) -> usize {
+    44 + owner.len().next_multiple_of(4) + ranges * 20
+}
+
+/// Bytes that each record of a client or a session has at most, apart from the client's own name.
+pub(crate) const CLIENT_BYTES_MAX: usize = 3 * KEPT_PIECE_BYTES;
+
+impl<'a> Record<'a> {
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Server { .. } => 0,
+            Self::Client { .. } => 1,
+            Self::Session { .. } => 2,
+            Self::BackChannel { .. } => 3,
+            Self::Open { .. } => 4,
+            Self::Locks { .. } => 5,
+        }
+    }
+
+    fn write(&self, to: &mut Writer) {
+        match self {
+            Self::Server { memory, run, next_client, is_grace_over } => {
+                to.u32(*memory);
+                to.u32(*run);
+                to.u64(*next_client);
+                to.bool(*is_grace_over);
+            }
+            Self::Client { number, owner, verifier, party, user, sequence, created, has_reclaimed } => {
+                to.u64(*number);
+                to.opaque(owner);
+                to.raw(verifier);
+                write_party(*party, to);
+                to.bool(user.is_some());
+                to.u32(user.unwrap_or_default());
+                to.u32(*sequence);
+                to.opaque(created);
+                to.bool(*has_reclaimed);
+            }
+            Self::Session { id, client, channel, calling, minor, is_wanted } => {
+                to.raw(id);
+                to.u64(*client);
+                let Channel { request_bytes_max, reply_bytes_max, kept_bytes_max, operations_max, calls_max } =
+                    *channel;
+                let words = [request_bytes_max, reply_bytes_max, kept_bytes_max, operations_max, calls_max];
+                words.iter().for_each(|word| to.u32(*word));
+                to.u32(calling.program);
+                to.bool(calling.names_user);
+                to.u32(*minor);
+                to.bool(*is_wanted);
+            }
+            Self::BackChannel { sequence } => to.u32(*sequence),
+            Self::Open { client, file, generation, sequence, share, asked, by, owner, handle } => {
+                to.u64(*client);
+                to.u64(*file);
+                to.u32(*generation);
+                to.u32(*sequence);
+                to.u32(u32::from(share.access) | u32::from(share.deny) << 8 | u32::from(*asked) << 16);
+                to.u64(*by);
+                to.opaque(owner);
+                to.opaque(handle);
+            }
+            Self::Locks { client, file, generation, sequence, open, by, owner, ranges } => {
+                to.u64(*client);
+                to.u64(*file);
+                [*generation, *sequence, *open].iter().for_each(|word| to.u32(*word));
+                to.u64(*by);
+                to.opaque(owner);
+                to.u32(ranges.len() as u32);
+                for (span, mode) in ranges.iter() {
+                    to.u64(span.first());
+                    to.u64(span.last());
+                    to.bool(*mode == LockMode::Exclusive);
+                }
+            }
+        }
+    }
+
+    /// The record in an item of an earlier server. None if it is none of this form.
+    pub(crate) fn read(kind: u8, bytes: &'a [u8]) -> Option<Self> {
+        Self::parse(kind, &mut Reader::new(bytes)).ok().flatten()
+    }
+
+    fn parse(kind: u8, from: &mut Reader<'a>) -> Result<Option<Self>, XdrError> {
+        Ok(Some(match kind {
+            0 => Self::Server {
+                memory: from.u32()?,
+                run: from.u32()?,
+                next_client: from.u64()?,
+                is_grace_over: from.bool("grace")?,
+            },
+            1 => {
+                let (number, owner) = (from.u64()?, from.opaque(PART_BYTES_MAX)?);
+                let (verifier, party) = (from.fixed()?, read_party(from)?);
+                let user = (from.bool("user")?, from.u32()?);
+                let user = user.0.then_some(user.1);
+                let (sequence, created) = (from.u32()?, from.opaque(PART_BYTES_MAX)?);
+                let has_reclaimed = from.bool("reclaimed")?;
+                Self::Client { number, owner, verifier, party, user, sequence, created, has_reclaimed }
+            }
+            2 => Self::Session {
+                id: from.fixed()?,
+                client: from.u64()?,
+                channel: Channel {
+                    request_bytes_max: from.u32()?,
+                    reply_bytes_max: from.u32()?,
+                    kept_bytes_max: from.u32()?,
+                    operations_max: from.u32()?,
+                    calls_max: from.u32()?,
+                },
+                calling: Calling { program: from.u32()?, names_user: from.bool("user")? },
+                minor: from.u32()?,
+                is_wanted: from.bool("wanted")?,
+            },
+            3 => Self::BackChannel { sequence: from.u32()? },
+            4 => {
+                let (client, file, generation, sequence) = (from.u64()?, from.u64()?, from.u32()?, from.u32()?);
+                let rights = from.u32()?;
+                let share = Share { access: rights as u8, deny: (rights >> 8) as u8 };
+                let (by, owner, handle) = (from.u64()?, from.opaque(PART_BYTES_MAX)?, from.opaque(PART_BYTES_MAX)?);
+                let asked = (rights >> 16) as u16;
+                Self::Open { client, file, generation, sequence, share, asked, by, owner, handle }
+            }
+            5 => {
+                let (client, file) = (from.u64()?, from.u64()?);
+                let [generation, sequence, open] = [from.u32()?, from.u32()?, from.u32()?];
+                let (by, owner, count) = (from.u64()?, from.opaque(PART_BYTES_MAX)?, from.u32()?);
+                let mut ranges = Vec::new();
+                for _ in 0..count {
+                    let (span, is_exclusive) = (Span::between(from.u64()?, from.u64()?), from.bool("mode")?);
+                    let Some(span) = span else { return Ok(None) };
+                    ranges.push((span, if is_exclusive { LockMode::Exclusive } else { LockMode::Shared }));
+                }
+                let ranges = Cow::Owned(ranges);
+                Self::Locks { client, file, generation, sequence, open, by, owner, ranges }
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
+
+fn write_party(party: Party, to: &mut Writer) {
+    let (kind, value) = match party {
+        Party::User(user) => (0, user.into()),
+        Party::Orphans => (1, 0),
+        Party::Machine(IpAddr::V4(address)) => (2, address.to_bits().into()),
+        Party::Machine(IpAddr::V6(address)) => (3, address.to_bits()),
+    };
+    to.u32(kind);
+    to.raw(&u128::to_be_bytes(value));
+}
+
+fn read_party(from: &mut Reader<'_>) -> Result<Party, XdrError> {
+    let (kind, value) = (from.u32()?, u128::from_be_bytes(from.fixed()?));
+    match kind {
+        0 => Ok(Party::User(value as u32)),
+        1 => Ok(Party::Orphans),
+        2 => Ok(Party::Machine(Ipv4Addr::from_bits(value as u32).into())),
+        3 => Ok(Party::Machine(Ipv6Addr::from_bits(value).into())),
+        value => Err(XdrError::Value { field: "party", value }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+use std::sync::atomic::AtomicU64;
+
+use super::*;
+
+const PARTY: Party = Party::User(7);
+
+fn words(pieces: usize) -> KeptWords {
+    Arc::new((0..4 + pieces * 16).map(|_| AtomicU64::new(0)).collect::<Vec<_>>())
+}
+
+fn records(owner: &[u8]) -> Vec<Record<'_>> {
+    let channel =
+        Channel { request_bytes_max: 1, reply_bytes_max: 2, kept_bytes_max: 3, operations_max: 4, calls_max: 5 };
+    let client = |party, user| Record::Client {
+        number: 7 << 32 | 9,
+        owner,
+        verifier: [3; 8],
+        party,
+        user,
+        sequence: 5,
+        created: b"results",
+        has_reclaimed: true,
+    };
+    let span = |first, last| Span::between(first, last).unwrap();
+    let ranges = vec![(span(0, 9), LockMode::Shared), (span(10, u64::MAX), LockMode::Exclusive)];
+    let share = Share { access: 3, deny: 1 };
+    vec![
+        Record::Server { memory: 1, run: 2, next_client: 3, is_grace_over: true },
+        client(Party::User(3), Some(0)),
+        client(Party::Orphans, None),
+        client(Party::Machine(Ipv4Addr::new(192, 0, 2, 7).into()), Some(9)),
+        client(Party::Machine("2001:db8::7".parse::<Ipv6Addr>().unwrap().into()), None),
+        Record::Session {
+            id: [9; 16],
+            client: 1,
+            channel,
+            calling: Calling { program: 8, names_user: true },
+            minor: 2,
+            is_wanted: true,
+        },
+        Record::BackChannel { sequence: 77 },
+        Record::Open {
+            client: 1,
+            file: 2,
+            generation: 3,
+            sequence: 4,
+            share,
+            asked: 0x8001,
+            by: 5,
+            owner,
+            handle: b"h",
+        },
+        Record::Locks {
+            client: 1,
+            file: 2,
+            generation: 3,
+            sequence: 4,
+            open: 5,
+            by: 6,
+            owner,
+            ranges: Cow::Owned(ranges),
+        },
+    ]
+}
+
+#[test]
+fn each_record_is_read_as_it_was_written_and_has_the_room_that_was_asked_for() {
+    let owner = [5; OWNER_BYTES_MAX];
+    for owner in [&owner[..0], &owner[..29], &owner] {
+        for (id, record) in records(owner).iter().enumerate() {
+            let mut writer = Writer::default();
+            record.write(&mut writer);
+            let bytes = match record {
+                Record::Open { owner, handle, .. } => open_bytes(owner, handle),
+                Record::Locks { owner, ranges, .. } => locks_bytes(owner, ranges.len()),
+                Record::Client { owner, .. } => owner.len() + CLIENT_BYTES_MAX,
+                _ => CLIENT_BYTES_MAX,
+            };
+            let len = writer.len();
+            assert!(len <= bytes && (len == bytes || record.kind() < 4), "{record:?}");
+            let memory = words(40);
+            let (room, _) = KeptRoom::new(Arc::clone(&memory), 0);
+            let (kept, mut item) = (ServerMemory::new(3, 0, Some(&room)), KeptItem::default());
+            kept.put(id as u32, &mut item, PARTY, record);
+            let found = KeptRoom::new(memory, 0).1.unwrap();
+            assert_eq!(Record::read(found[0].kind, &found[0].bytes).as_ref(), Some(record));
+            // What is cut off is no record.
+            assert_eq!(Record::read(record.kind(), &writer.since(0)[..len - 4]), None);
+        }
+    }
+    assert_eq!(Record::read(99, &[0; 64]), None);
+}
+
+#[test]
+fn an_open_and_a_lock_of_a_linux_client_take_one_piece_each() {
+    assert!(open_bytes(&[0; 28], &[0; 29]) <= KEPT_PIECE_BYTES && locks_bytes(&[0; 28], 1) <= KEPT_PIECE_BYTES);
+}
+
+#[test]
+fn a_party_that_takes_all_room_leaves_half_to_others() {
+    let (room, _) = KeptRoom::new(words(64), 0);
+    let memory = ServerMemory::new(3, 0, Some(&room));
+    let mut kept = Vec::new();
+    while memory.check_room(&KeptItem::default(), PARTY, 100).is_ok() {
+        let mut item = KeptItem::default();
+        memory.put(kept.len() as u32, &mut item, PARTY, &Record::BackChannel { sequence: 1 });
+        kept.push(item);
+    }
+    assert_eq!(kept.len(), 32);
+    assert!(memory.check_room(&kept[0], PARTY, 100).is_ok(), "what is there may change");
+    assert!(memory.check_room(&KeptItem::default(), Party::Orphans, 20 * KEPT_PIECE_BYTES).is_ok());
+    memory.remove(&mut kept[0], PARTY);
+    assert!(memory.check_room(&KeptItem::default(), PARTY, 100).is_ok());
+}

@@ -1,0 +1,274 @@
+//! The state of clients in memory that a later server finds, for kills between any two stores. A later server is one over a copy of
+//! the words, with nothing else of the first.
+//!
+//! rule: after a kill, clients of version 4 go on with each open, lock and session, and a repeated call is done once
+//! kept in: `product/nfs/src/v4/recovery.rs`, `product/nfs/src/v4/state/kept.rs`
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use afflux_frontend::KeptWords;
+use afflux_linux::LinuxPlatform;
+use afflux_nfs::{Admission, ClientMemory, Server};
+use afflux_nfs_client::sessions::{Compound, NFS_4, Outcome, Stateid};
+use afflux_volume::Nanos;
+
+use crate::compounds::{BOTH, READ, ops, root, status};
+use crate::peer::Peer;
+use crate::world::{CLIENT, World};
+
+const EXCLUSIVE: u32 = 2;
+const WORDS: usize = 8192;
+
+/// Words that are copied before each use while a log is wanted: each store is a use of its own.
+struct Logged {
+    words: Vec<AtomicU64>,
+    log: Mutex<Option<BTreeSet<Vec<u64>>>>,
+}
+
+impl Logged {
+    fn copy(&self) -> Vec<u64> {
+        self.words.iter().map(|word| word.load(Ordering::Relaxed)).collect()
+    }
+}
+
+impl AsRef<[AtomicU64]> for Logged {
+    fn as_ref(&self) -> &[AtomicU64] {
+        if let Some(log) = &mut *self.log.lock().unwrap() {
+            log.insert(self.copy());
+        }
+        &self.words
+    }
+}
+
+fn memory(words: impl IntoIterator<Item = u64>) -> Arc<Logged> {
+    Arc::new(Logged { words: words.into_iter().map(AtomicU64::new).collect(), log: Mutex::default() })
+}
+
+/// A client with one slot.
+struct Session {
+    peer: Peer,
+    id: [u8; 16],
+    sequence: u32,
+}
+
+impl Session {
+    fn begin(world: &World, name: &[u8]) -> Self {
+        let mut session = Self { peer: Peer::new(world, CLIENT), id: [0; 16], sequence: 0 };
+        let known = session.send(&ops().exchange_id(name, *b"verifier", 0));
+        let mut reader = known.reader();
+        reader.next_result().unwrap();
+        let (number, sequence) = (reader.u64().unwrap(), reader.u32().unwrap());
+        let made = session.send(&ops().create_session(number, sequence, 16, 4));
+        session.id = *made.results[8..].first_chunk().unwrap();
+        assert_eq!(session.call(&ops().reclaim_complete()).status, 0);
+        session
+    }
+
+    fn send(&mut self, call: &Compound) -> Outcome {
+        Outcome::read(&self.peer.call(NFS_4, 1, &call.arguments(1))).unwrap()
+    }
+
+    fn call(&mut self, call: &Compound) -> Outcome {
+        self.sequence += 1;
+        self.again(call)
+    }
+
+    fn again(&mut self, call: &Compound) -> Outcome {
+        self.send(&ops().sequence(self.id, self.sequence, 0, true).followed_by(call))
+    }
+
+    /// Opens the file. Returns the stateid and the handle.
+    fn open(&mut self) -> (Stateid, Vec<u8>) {
+        let opened = self.call(&root().open((BOTH, 0), b"program", b"file", false).get_handle());
+        let (stateid, mut reader) = (stateid(&opened), opened.reader());
+        reader.skip_sequence().unwrap();
+        (0..2).for_each(|_| assert_eq!(reader.next_result().unwrap().1, 0));
+        reader.stateid().unwrap();
+        reader.skip_open().unwrap();
+        reader.next_result().unwrap();
+        (stateid, reader.opaque().unwrap().to_vec())
+    }
+}
+
+/// The stateid in the third result.
+fn stateid(outcome: &Outcome) -> Stateid {
+    assert_eq!(outcome.status, 0);
+    let mut reader = outcome.reader();
+    reader.skip_sequence().unwrap();
+    (0..2).for_each(|_| assert_eq!(reader.next_result().unwrap().1, 0));
+    reader.stateid().unwrap()
+}
+
+/// The next server of the same directory, with these words and without the locks.
+fn next(world: &mut World, words: KeptWords, left: Vec<u64>) {
+    let locks = world.volume.locks();
+    locks.held().iter().for_each(|it| locks.release_holder(it.holder, Nanos(0)));
+    world.server = Server::new(Arc::clone(&world.volume), Admission::AnyPeer);
+    world.server.offer_version_4(ClientMemory { left, list: None, words: Some(words) });
+}
+
+/// Two clients of a server over these words. The other one has a lock.
+struct Clients {
+    world: World,
+    words: Arc<Logged>,
+    one: Session,
+    other: Session,
+    file: Vec<u8>,
+}
+
+const OTHERS: (u64, u64) = (1000, 100);
+
+fn begun() -> Clients {
+    let mut world = World::over(|path| std::fs::write(path.join("file"), "").unwrap());
+    let words = memory((0..WORDS).map(|_| 0));
+    next(&mut world, words.clone(), Vec::new());
+    let (one, mut other) = (Session::begin(&world, b"one"), Session::begin(&world, b"other"));
+    let (opened, file) = other.open();
+    assert_eq!(other.call(&ops().put(&file).lock(EXCLUSIVE, OTHERS, opened, b"other owner")).status, 0);
+    Clients { world, words, one, other, file }
+}
+
+impl Clients {
+    /// The server is killed with this memory, and both clients connect to the next one. The other one has not lost its lock.
+    fn kill(&mut self, words: impl IntoIterator<Item = u64>) {
+        self.words = memory(words);
+        next(&mut self.world, self.words.clone(), Vec::new());
+        self.one.peer = Peer::new(&self.world, CLIENT);
+        self.other.peer = Peer::new(&self.world, CLIENT);
+        let own = self.other.call(&ops().put(&self.file).test_lock(EXCLUSIVE, OTHERS, b"other owner"));
+        assert_eq!(own.status, 0, "the other client's session goes on");
+        let free = self.other.call(&ops().put(&self.file).test_lock(EXCLUSIVE, OTHERS, b"its next owner"));
+        assert_eq!(free.status, status::DENIED, "its lock is there");
+    }
+
+    /// Carries out a call that changes state alone. A kill at each of its stores, and the call again, is as the call.
+    fn step(&mut self, makes: bool, call: impl Fn() -> Compound) -> Outcome {
+        *self.words.log.lock().unwrap() = Some(BTreeSet::new());
+        let first = self.one.call(&call());
+        let left = self.words.log.lock().unwrap().take().unwrap();
+        assert_eq!(first.status, 0);
+        assert!(left.len() > 10, "{} stores", left.len());
+        let after = self.words.copy();
+        // What the other client does meanwhile is no part of the copies: it starts anew with each.
+        let others = self.other.sequence;
+        for words in left.into_iter().chain([after.clone()]) {
+            self.other.sequence = others;
+            self.kill(words);
+            let again = self.one.again(&call());
+            assert_eq!(self.one.again(&call()), again, "once more");
+            // A call that was not done yet may get a new stateid.
+            let is_first = makes && stateid(&again).0 == stateid(&first).0;
+            assert!(again == first || is_first, "{again:?}");
+            let held = self.one.call(&ops().put(&self.file).test_lock(EXCLUSIVE, OTHERS, b"owner"));
+            assert_eq!(held.status, status::DENIED, "the other's lock");
+            self.one.sequence -= 1;
+        }
+        self.other.sequence = others;
+        self.kill(after);
+        first
+    }
+}
+
+#[test]
+fn a_kill_at_any_store_of_a_call_loses_no_state_and_the_call_is_done_once() {
+    let mut clients = begun();
+    let file = clients.file.clone();
+    let opened = stateid(&clients.step(true, || root().open((READ, 0), b"program", b"file", false)));
+    let opened_more = stateid(&clients.step(false, || root().open((BOTH, 0), b"program", b"file", false)));
+    assert_eq!((opened.0, opened_more), (1, (2, opened.1)));
+    let locked = stateid(&clients.step(true, || ops().put(&file).lock(EXCLUSIVE, (0, 100), opened_more, b"owner")));
+    let hole = stateid(&clients.step(false, || ops().put(&file).unlock((40, 20), locked)));
+    let shared = stateid(&clients.step(false, || ops().put(&file).lock_more(1, (10, 10), hole)));
+    assert_eq!((locked.0, hole, shared), (1, (2, locked.1), (3, locked.1)));
+    let less = stateid(&clients.step(false, || ops().put(&file).downgrade(opened_more, READ, 0)));
+    assert_eq!(less.0, 3);
+    // The ranges are as they would be without a kill.
+    let test = |clients: &mut Clients, range| {
+        clients.other.call(&ops().put(&file).test_lock(1, range, b"other owner")).status == 0
+    };
+    let free = [(0, 10), (10, 10), (20, 20), (40, 20), (60, 40)].map(|range| test(&mut clients, range));
+    assert_eq!(free, [false, true, false, true, false]);
+    let all = stateid(&clients.step(false, || ops().put(&file).unlock((0, u64::MAX), shared)));
+    clients.step(false, || ops().put(&file).free(all));
+    clients.step(false, || ops().put(&file).close(less));
+    assert_eq!(clients.world.server.held_by_version_4().unwrap().0, 2);
+}
+
+#[test]
+fn a_change_of_names_is_done_once_over_a_kill_and_gets_its_reply() {
+    let mut clients = begun();
+    let calls: [fn() -> Compound; 4] = [
+        || root().make_directory(b"made").get_handle(),
+        || root().open((BOTH, 1), b"program", b"new", true).get_handle(),
+        || root().save().rename(b"new", b"renamed"),
+        || root().remove(b"renamed"),
+    ];
+    for (at, call) in calls.iter().enumerate() {
+        // Keep the memory as it is once the host has been asked: the last copy before the answer, and the one after it.
+        *clients.words.log.lock().unwrap() = Some(BTreeSet::new());
+        let first = clients.one.call(&call());
+        clients.words.log.lock().unwrap().take();
+        assert_eq!(first.status, 0, "call {at}");
+        let answered = clients.words.copy();
+        let unanswered = answered.iter().enumerate().map(|(word, value)| {
+            // The check of an answer.
+            if word < WORDS / 4 && word % 128 == 6 { 0 } else { *value }
+        });
+        let unanswered: Vec<u64> = unanswered.collect();
+        clients.kill(unanswered);
+        assert_eq!(clients.one.again(&call()).status, 0, "call {at}, begun");
+        clients.kill(answered);
+        assert_eq!(clients.one.again(&call()), first, "call {at}, answered");
+    }
+}
+
+#[test]
+fn damaged_memory_gives_no_state_to_anybody_and_all_ask_again() {
+    const GRACE: u32 = 10_013;
+    let mut clients = begun();
+    let right = clients.words.copy();
+    let used: Vec<usize> = (WORDS / 4..WORDS).filter(|at| right[*at] != 0).collect();
+    assert!(used.len() > 40);
+    let (mut lost, mut whole) = (0, 0);
+    for at in used {
+        let damaged =
+            right.iter().enumerate().map(|(word, value)| if word == at { value ^ 1 << (at % 64) } else { *value });
+        next(&mut clients.world, memory(damaged), vec![77]);
+        clients.other.peer = Peer::new(&clients.world, CLIENT);
+        let sequence = clients.other.sequence;
+        let goes_on = clients.other.call(&root());
+        clients.other.sequence = sequence;
+        let mut new = Session::begin(&clients.world, b"new");
+        if goes_on.status == 0 {
+            // A word that counts no more: all is there.
+            let (opened, file) = new.open();
+            let wanted = new.call(&ops().put(&file).lock(EXCLUSIVE, OTHERS, opened, b"owner"));
+            assert_eq!(wanted.status, status::DENIED, "word {at}");
+            whole += 1;
+        } else {
+            assert_eq!(goes_on.status, status::BADSESSION, "word {at}");
+            let opens = new.call(&root().open((BOTH, 0), b"program", b"file", false));
+            assert_eq!(opens.status, GRACE, "word {at}: others wait for those on the list");
+            lost += 1;
+        }
+    }
+    assert!(lost > 40 && whole < lost, "{lost} {whole}");
+}
+
+#[test]
+fn a_client_that_is_away_after_a_kill_makes_nobody_wait() {
+    let mut clients = begun();
+    let words = clients.words.copy();
+    // The list has a name whose removal came too late.
+    next(&mut clients.world, memory(words), vec![77]);
+    let mut new = Session::begin(&clients.world, b"new");
+    let (opened, file) = new.open();
+    let wanted = ops().put(&file).lock(EXCLUSIVE, OTHERS, opened, b"owner");
+    assert_eq!(new.call(&wanted).status, status::DENIED);
+    clients.other.peer = Peer::new(&clients.world, CLIENT);
+    let (opened_again, _) = clients.other.open();
+    assert_eq!(clients.other.call(&ops().put(&file).close(opened_again)).status, 0);
+    assert_eq!(new.call(&wanted).status, 0);
+}
