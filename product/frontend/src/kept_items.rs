@@ -68,6 +68,9 @@ struct Room {
     version: u64,
 }
 
+/// Kind, number and version of an item: the newest version comes first.
+type Version = (u8, u32, std::cmp::Reverse<u64>);
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Tag {
     kind: u8,
@@ -162,7 +165,7 @@ impl KeptItems {
         };
         let places = self.pieces.all(&self.words, self.count, piece)?;
         // By item and from the newest version on: the places of its pieces in their order.
-        let mut versions: BTreeMap<(u8, u32, std::cmp::Reverse<u64>), Vec<(Tag, u32)>> = BTreeMap::new();
+        let mut versions: BTreeMap<Version, Vec<(Tag, u32)>> = BTreeMap::new();
         let (mut room, mut is_free) = (self.lock(), vec![true; self.count]);
         for (place, (_, piece)) in places.into_iter().enumerate() {
             let Some((tag, version)) = piece else { continue };

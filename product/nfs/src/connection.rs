@@ -25,7 +25,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::calls::{Event, Tally};
 use crate::limits::{CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT};
-use crate::operations::OnBehalf;
+use crate::operations::{OnBehalf, wall_ns};
 use crate::server::Server;
 use crate::status::Status;
 use crate::v3::arguments::{self, Arguments};
@@ -562,11 +562,6 @@ async fn kept_reply<P: Platform>(
     let reply = reply_to(volume, call).await;
     entry.answered(reply.status.code(), &reply.record);
     reply
-}
-
-/// The wall clock, as the beginning of a call is noted.
-pub(crate) fn wall_ns<P: Platform>(volume: &Volume<P>) -> u64 {
-    u64::try_from(volume.engine().platform().wall_clock().0).unwrap_or_default()
 }
 
 /// The recorded form of a call that moves bytes or asks for a sync.

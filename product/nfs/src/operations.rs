@@ -44,6 +44,11 @@ pub(crate) enum Stop {
     WouldWait,
 }
 
+/// The wall clock, as the beginning of a call is noted.
+pub(crate) fn wall_ns<P: Platform>(volume: &Volume<P>) -> u64 {
+    u64::try_from(volume.engine().platform().wall_clock().0).unwrap_or_default()
+}
+
 /// The result of an operation or a procedure.
 pub(crate) type Ended<T = ()> = Result<T, Stop>;
 
