@@ -1,4 +1,4 @@
-//! The newest calls that change something, with their answers, in memory that outlives the process.
+//! A journal of the newest changing calls and their answers, in memory that outlives the process.
 //!
 //! Owns: the form of this memory, the check of each entry, the places of entries.
 //! Does not own: the memory (worlds), which calls these are and their keys (front ends), the judgement of a call that was
@@ -146,7 +146,7 @@ impl Journal {
         Left::Answered { code, bytes: words.take(bytes).collect() }
     }
 
-    /// What an earlier process has done of a call. It is asked once, before or by [`Journal::begin`].
+    /// The part of a call that an earlier process has done. It is asked once, before or by [`Journal::begin`].
     pub fn left(&self, key: &CallKey) -> Left {
         let place = self.lock().left.get(key).copied().filter(|place| self.key(*place).as_ref() == Some(key));
         place.map_or(Left::Nothing, |place| self.left_at(place))

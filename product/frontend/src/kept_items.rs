@@ -239,7 +239,7 @@ impl KeptItems {
 }
 
 impl Room {
-    /// Whether an item may have so many pieces in place of its earlier ones, of `all` that there are.
+    /// Whether an item may have that many pieces instead of its earlier pieces, of `all` that there are.
     fn fits(&self, item: &KeptItem, pieces: usize, all: usize) -> bool {
         // A change has both versions for a moment.
         let spare = if pieces > self.places_of(item).count() { all / 8 } else { 0 };

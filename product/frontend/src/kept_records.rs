@@ -1,4 +1,4 @@
-//! Records of one size in memory that outlives the process, each of them there or not.
+//! Records of one size, in memory that outlives the process.
 //!
 //! Owns: the state of a record and the check in it, the number of places in use.
 //! Does not own: the memory (worlds), the contents of records and their meaning (front ends).

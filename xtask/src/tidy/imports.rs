@@ -118,6 +118,7 @@ const TABLE: &[Row] = &[
             "frames",
             "frontend",
             "linux",
+            "linux-policies",
             "manual",
             "nfs",
             "report",

@@ -62,8 +62,8 @@ const SLICE_ALIGN_BYTES: u64 = 8 * MIB;
 const QUEUED_BYTES_MAX: u64 = 256 << 10;
 /// Pages of a portion after which its payer is looked at.
 const PORTION_PIECE_PAGES: u64 = 256;
-/// Beside a page of this cost, a question about its payer costs nothing: it takes a microsecond.
-const DEAR_PAGE_NS: Cost = MILLISECOND / 10;
+/// Beside a page of this cost, the microsecond of a question is nothing.
+const DEAR_PAGE_NS: Cost = MILLISECOND;
 /// A file is worth staying on for the time of so many runs.
 const SLICE_RUNS: Cost = 4;
 

@@ -33,7 +33,7 @@ pub(super) struct ClientState {
 }
 
 impl ClientState {
-    /// The memory for the server that begins, with what an earlier one has left.
+    /// The memory for a server that begins, with the state that an earlier one has left.
     pub(super) fn taken(memory: &Arc<Memory>, kept: KeptClients) -> (Option<Self>, ClientMemory) {
         let KeptClients { left, list, state } = kept;
         let state = state.map(|path| Self { pieces: Arc::new(memory.table(Part::Clients)), path });

@@ -49,7 +49,7 @@ impl ClientList for Kept {
     }
 }
 
-/// What servers leave of their clients to the next one.
+/// The names and the state of clients that a server leaves to the next one.
 #[derive(Default)]
 pub(super) struct KeptClients {
     /// The names that an earlier server has left.
@@ -61,7 +61,7 @@ pub(super) struct KeptClients {
     pub(super) state: Option<Option<PathBuf>>,
 }
 
-/// What is on this host: names in a file, and all state.
+/// Those on this host: names in a file, and all state.
 pub(super) fn on_host(directory: &StateDirectory) -> KeptClients {
     let state = Some(directory.client_state_path());
     let Some(path) = directory.clients_path() else { return KeptClients { state, ..KeptClients::default() } };
@@ -83,7 +83,7 @@ pub(super) fn report(server: &Server<LinuxPlatform>) {
     }
 }
 
-/// The last list, and who waits until it is kept.
+/// The last list, and the calls that wait for it to be kept.
 #[cfg(feature = "object")]
 #[derive(Default)]
 struct ToKeep {

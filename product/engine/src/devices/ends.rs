@@ -5,7 +5,7 @@
 //! at that end: it learns the same.
 //!
 //! Owns: the ends, when there are enough of them, the device's clocks at each.
-//! Does not own: who else has to be told first (`devices`), the policy.
+//! Does not own: the moments of telling (`devices`), the policy.
 //! Invariants: each end is told once, in the order of reporting
 //! (`a_policy_is_told_of_ends_together_and_of_each_once`). The lock is a leaf, taken under the policy's memory of the device.
 
@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::platform::Nanos;
-use crate::policy::{Completed, Direction};
+use crate::policy::Completed;
 use crate::wait::lock;
 
 /// The most ends that are told together.
@@ -33,14 +33,19 @@ impl Ends {
         Self { untold: Mutex::new(Vec::with_capacity(ENDS_MAX)), count: AtomicUsize::new(0) }
     }
 
-    /// Adds an end. Returns whether the policy has to be told now.
-    pub(super) fn add(&self, done: Completed) -> bool {
+    /// Adds an end.
+    pub(super) fn add(&self, done: Completed) {
         let mut untold = lock(&self.untold);
-        let busy_ns = done.device.busy.transfers_ns;
-        let since_first_ns = untold.first().map_or(0, |first| busy_ns.saturating_sub(first.device.busy.transfers_ns));
-        let spans_ns = done.latency_ns.max(since_first_ns);
         untold.push(done);
         self.count.store(untold.len(), Ordering::Release);
+    }
+
+    /// Whether the policy has to be told now: there are enough ends, or they took the device long.
+    pub(super) fn are_due(&self) -> bool {
+        let untold = lock(&self.untold);
+        let (Some(first), Some(last)) = (untold.first(), untold.last()) else { return false };
+        let busy_ns = |done: &Completed| done.device.busy.transfers_ns;
+        let spans_ns = last.latency_ns.max(busy_ns(last).saturating_sub(busy_ns(first)));
         untold.len() >= ENDS_MAX || spans_ns >= TOGETHER_NS
     }
 
@@ -49,12 +54,10 @@ impl Ends {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// Tells of each end. Returns whether a write was among them.
-    pub(super) fn tell(&self, mut of: impl FnMut(&Completed)) -> bool {
+    /// Tells of each end.
+    pub(super) fn tell(&self, of: impl FnMut(Completed)) {
         let mut untold = lock(&self.untold);
-        let wrote = untold.iter().any(|done| done.direction == Direction::Write);
-        untold.drain(..).for_each(|done| of(&done));
+        untold.drain(..).for_each(of);
         self.count.store(0, Ordering::Release);
-        wrote
     }
 }

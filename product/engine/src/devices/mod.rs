@@ -47,7 +47,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::cache::{Cache, Census, FilePages};
 use crate::platform::{Device, Nanos};
 use crate::policy::{
-    ActivePolicy, AnyPolicy, Completed, DeviceCounts, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, Remembered,
+    ActivePolicy, AnyPolicy, Completed, DeviceCounts, Direction, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, Remembered,
     SharedCounts, View,
 };
 use crate::readahead::Readahead;
@@ -347,7 +347,8 @@ impl Devices {
     #[inline(never)]
     pub(crate) fn request_ended(&self, device: &DeviceState, moment: Moment, done: Completed) {
         let may_wait = self.policy.needs().ends_together && device.admission().waiting() == 0;
-        if device.ends.add(done) || !may_wait {
+        device.ends.add(done);
+        if !may_wait || device.ends.are_due() {
             self.tell_ends(device, moment);
         }
     }
@@ -360,7 +361,12 @@ impl Devices {
         }
         let view = self.view_of(device, moment);
         let tell = |policy: &dyn AnyPolicy, own: &mut dyn Any, shared: &mut dyn Any| {
-            device.ends.tell(|done| policy.completed(&view, done, own, shared))
+            let mut wrote = false;
+            device.ends.tell(|done| {
+                wrote |= done.direction == Direction::Write;
+                policy.completed(&view, &done, own, shared);
+            });
+            wrote
         };
         if self.policy.ask(&device.memory, tell) {
             self.set_room(device, view);

@@ -174,7 +174,7 @@ pub struct Room {
     pub prices: Prices,
     /// The cause of a wait for room.
     pub cause: PauseCause,
-    /// A payer goes on unasked while the charge, with what it is about to dirty, costs no more than this.
+    /// A payer goes on unasked while all charged pages, with its next ones, cost no more than this.
     pub unasked_max: Cost,
     /// The cost of dirty pages not in flight above which a writer that dirties more wakes the flusher. [`Cost::MAX`] if
     /// payers wake it at their decisions ([`Pace::wakes_flusher`]).

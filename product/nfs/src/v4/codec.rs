@@ -257,7 +257,7 @@ pub(super) enum Operation {
     },
     GetXattr(Field),
     SetXattr {
-        /// 0: whether or not it is there; 1: only if it is not there; 2: only if it is.
+        /// 0: in any case; 1: only a new attribute; 2: only a present one.
         how: u32,
         name: Field,
         value: Field,

@@ -3,7 +3,7 @@
 //! Owns: the order of return, the choice between going on and beginning anew.
 //! Does not own: the form of what was kept (`state::kept`), the tables (`state`), the files of opens (`service`).
 //! Invariants: all that was kept comes back, or nothing does: then clients find a new server and ask again for their state. What
-//! has no client or no open any more stays away. No lock comes back beside one that it excludes.
+//! lacks its client or its open stays away. No lock comes back beside one that it excludes.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ impl<H: Default> State<H> {
     ) -> Option<()> {
         let mut called: BTreeMap<u32, (u32, KeptItem)> = BTreeMap::new();
         let mut sessions = Vec::new();
-        // By kind, so that each comes after what it belongs to.
+        // By kind: clients, then sessions, then opens, then locks.
         for FoundItem { kind, id, mut item, bytes } in found {
             let record = Record::read(kind, &bytes)?;
             let is_there = match &record {

@@ -37,7 +37,7 @@ const CALL_WORDS: usize = 128;
 /// Of this memory, one part of so many is for calls.
 const CALLS_PART: usize = 4;
 
-/// What outlives a server of version 4.
+/// The state that outlives a server of version 4.
 #[derive(Default)]
 pub struct ClientMemory {
     /// The names of clients, as an earlier server has left them.
@@ -72,7 +72,7 @@ pub(crate) struct Service<P: Platform> {
 /// The state of all clients.
 pub(super) struct State<H> {
     memory: Memory,
-    /// What a later server has to know of this one.
+    /// The facts about this server for a later one.
     pub(super) server_item: KeptItem,
     pub(super) clients: Clients,
     pub(super) sessions: Sessions,
@@ -360,7 +360,7 @@ impl<P: Platform> Service<P> {
         let mut state = self.state();
         let mut ended = Vec::new();
         if share.deny != 0 || self.locks().denies_any() {
-            // Those who lose their opens for this one lose them in the memory first.
+            // Clients that lose their opens for this one lose the records first.
             let own = state.share_of(&by, file);
             self.locks().may_share(file, own, share, Nanos(now_ns));
             ended = self.end_revoked_of(&mut state, now_ns);
@@ -434,7 +434,7 @@ impl<P: Platform> Service<P> {
             Some(waker) => self.locks().lock_or_wait(file, wanted, waker, now),
             None => self.locks().lock(file, wanted, now),
         };
-        // Those who have lost their locks for this one lose them in the memory first.
+        // Clients that have lost their locks for this one lose the records first.
         let ended = self.end_revoked_of(&mut state, now.0);
         let locked = result.map(|()| state.lock_states.locked(of, &self.locks().ranges_of(file, owner)));
         drop(state);
@@ -448,8 +448,8 @@ impl<P: Platform> Service<P> {
         state.opens.changed_by(mark).or_else(|| state.lock_states.changed_by(mark))
     }
 
-    /// Has all opens of an earlier server hold their files again. A file that is gone is nobody's any more: its open stays
-    /// until the client closes it.
+    /// Has all opens of an earlier server hold their files again. The open of a removed file stays until the client closes
+    /// it.
     pub(crate) fn hold_left(self: &Arc<Self>) {
         let left = self.state().opens.handles();
         if left.is_empty() {

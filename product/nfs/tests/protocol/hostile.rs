@@ -1,4 +1,4 @@
-//! Clients of version 4 that mean no good, or mean nothing: they get the protocol's errors, and others go on.
+//! Hostile or faulty clients of version 4 get the protocol's errors, and other clients go on.
 
 use std::net::Ipv4Addr;
 

@@ -76,7 +76,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// None yet. The upper half of their numbers names the memory, so that those of a server with another are unknown.
+    /// None yet. The upper half of a client's number names the memory. A server with another memory knows none of these numbers.
     pub(crate) fn new(memory: &Memory) -> Self {
         let next = u64::from(memory.number) << 32 | 1;
         Self { memory: Memory::clone(memory), known: BTreeMap::new(), next }
@@ -323,7 +323,7 @@ impl Clients {
         revoked
     }
 
-    /// All clients that have a session: number, party, own name, whether it has asked for all that it had.
+    /// All clients with a session: number, party, own name, and whether it has reclaimed its state.
     pub(crate) fn names(&self) -> impl Iterator<Item = (u64, Party, &[u8], bool)> {
         let confirmed = self.known.iter().filter(|(_, it)| it.is_confirmed);
         confirmed.map(|(id, it)| (*id, it.party, &*it.owner, it.has_reclaimed))

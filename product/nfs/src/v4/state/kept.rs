@@ -3,7 +3,7 @@
 //! Owns: the form of each record, the part of the memory that one party may have.
 //! Does not own: the memory and the replacement of a record as a whole (`afflux_frontend`), the state (`clients`, `sessions`,
 //! `opens`, `lock_states`), its return (`v4::recovery`).
-//! Invariants: state is here before anybody is told of it, and before another client can get what it excludes. The room for
+//! Invariants: a state is kept before the server answers, and before another client can get a state that it excludes. The room for
 //! a record is checked before the state changes. One party has at most half of the room.
 //!
 //! The life of a record: the table that owns the state puts it with each change, and removes it at the end. A record whose

@@ -107,7 +107,7 @@ impl LockStates {
         self.places.stateid(place, 1)
     }
 
-    /// Has a lock owner in its place found by its file, its open and its party.
+    /// Lists a lock owner under its file, its open and its party.
     fn list(&mut self, place: u32) {
         let Some((state, _)) = self.places.get(place) else { return };
         self.of_file.insert((state.file, state.number), place);

@@ -163,7 +163,7 @@ impl<H> Opens<H> {
         Ok(self.places.stateid(place, 1))
     }
 
-    /// Has an open in its place found by its file, its client and its party.
+    /// Lists an open under its file, its client and its party.
     fn list(&mut self, place: u32) {
         let Some(open) = self.places.get(place) else { return };
         self.of_file.entry(open.file).or_default().push(place);
@@ -220,7 +220,7 @@ impl<H> Opens<H> {
         self.places.get(place).is_some_and(|open| (open.client, open.file) == (client, file))
     }
 
-    /// Gives an open its holder, if it still is the one with this generation. Returns the holder that is not needed.
+    /// Gives the open of this generation its holder, if it is there. Returns the holder that is not needed.
     pub(crate) fn set_holder(&mut self, place: u32, generation: u32, holder: H) -> H {
         let is_it = self.places.generation(place) == generation;
         match self.places.get_mut(place).filter(|_| is_it) {
