@@ -167,12 +167,11 @@ impl DeviceView {
 
     /// Up to this cost every payer goes on with its debt forgiven, so nobody has to be asked about. Where payers have portions,
     /// or may soon have them, each is asked.
-    fn unasked_ns(&self, view: &View) -> Cost {
+    fn unasked_ns(&self) -> Cost {
         if self.portion_bytes.is_some() || self.rates.prices.cost_ns(1, PAGE_BYTES) >= DEAR_PAGE_NS {
             return 0;
         }
-        let guarded_ns = self.rates.page_prices().page.0.saturating_mul(view.guard_pages / 4 * 3);
-        self.band.free_ns().min(guarded_ns)
+        self.band.free_ns()
     }
 
     /// A payer that may go on takes a portion, if there are portions and it does not write little. A payer without room
@@ -289,7 +288,8 @@ impl DevicePolicy for Budget {
             cost_max: Amount(most),
             prices: standing.rates.page_prices(),
             cause: PauseCause::DeviceTime,
-            unasked_max: Amount(standing.unasked_ns(view)),
+            unasked_max: Amount(standing.unasked_ns()),
+            unasked_pages_max: view.guard_pages / 4 * 3,
             wake_above: Amount(standing.background_ns(view, device.is_cold(view))),
         }
     }

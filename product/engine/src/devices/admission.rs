@@ -56,8 +56,9 @@ struct Ledger {
     admitted_runs: u64,
     prices: Prices,
     cost_max: Cost,
-    /// [`Room::unasked_max`].
+    /// [`Room::unasked_max`], and the most pages.
     unasked_max: Cost,
+    unasked_pages_max: Pages,
     cause: PauseCause,
     pages_max: Pages,
     /// The memory guard's limit as last computed, which a policy is told.
@@ -86,7 +87,7 @@ impl Ledger {
     fn unasked_pages(&self) -> Pages {
         let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.admitted_runs + 1);
         let left = self.unasked_max.0.saturating_sub(self.prices.of(self.pages.0, runs).0);
-        Pages(left / self.prices.page.0.max(1))
+        Pages(left / self.prices.page.0.max(1)).min(self.unasked_pages_max.saturating_sub(self.pages))
     }
 
     fn fits(&self, pages: Pages) -> bool {
@@ -176,6 +177,7 @@ impl AdmissionQueue {
             prices,
             cost_max: Cost(0),
             unasked_max: Cost(0),
+            unasked_pages_max: Pages(0),
             cause,
             pages_max: Pages::MAX,
             guard_pages: Pages::MAX,
@@ -287,7 +289,7 @@ impl AdmissionQueue {
         self.wake.run.store(room.prices.run.0, Ordering::Relaxed);
         self.change(|ledger| {
             (ledger.cost_max, ledger.prices, ledger.cause) = (room.cost_max, room.prices, room.cause);
-            ledger.unasked_max = room.unasked_max;
+            (ledger.unasked_max, ledger.unasked_pages_max) = (room.unasked_max, Pages(room.unasked_pages_max));
             ledger.admitted_runs = 0;
         });
     }

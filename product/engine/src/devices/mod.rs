@@ -340,11 +340,9 @@ impl Devices {
         self.set_room(device, view);
     }
 
-    /// A request has ended. The policy is told now, or later with others ([`Needs::ends_together`]). Not inlined: a test counts
-    /// its instructions.
+    /// A request has ended. The policy is told now, or later with others ([`Needs::ends_together`]).
     ///
     /// [`Needs::ends_together`]: crate::policy::Needs::ends_together
-    #[inline(never)]
     pub(crate) fn request_ended(&self, device: &DeviceState, moment: Moment, done: Completed) {
         let may_wait = self.policy.needs().ends_together && device.admission().waiting() == 0;
         device.ends.add(done);
@@ -354,7 +352,8 @@ impl Devices {
     }
 
     /// Tells the policy of all requests that have ended. If it learned of writes, it says how much may be charged to the device
-    /// from now on.
+    /// from now on. Not inlined: a test counts its instructions.
+    #[inline(never)]
     fn tell_ends(&self, device: &DeviceState, moment: Moment) {
         if device.ends.are_told() {
             return;

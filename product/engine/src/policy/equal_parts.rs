@@ -72,8 +72,8 @@ impl DevicePolicy for EqualParts {
             cost_max: Cost(view.part_pages),
             prices: Prices::PAGES,
             cause: PauseCause::DevicePart,
-            unasked_max: Cost(0),
             wake_above: Cost(background_pages(view)),
+            ..Room::UNLIMITED
         }
     }
 

@@ -176,6 +176,8 @@ pub struct Room {
     pub cause: PauseCause,
     /// A payer goes on unasked while all charged pages, with its next ones, cost no more than this.
     pub unasked_max: Cost,
+    /// And while no more pages than this are charged.
+    pub unasked_pages_max: u64,
     /// The cost of dirty pages not in flight above which a writer that dirties more wakes the flusher. [`Cost::MAX`] if
     /// payers wake it at their decisions ([`Pace::wakes_flusher`]).
     pub wake_above: Cost,
@@ -188,6 +190,7 @@ impl Room {
         prices: Prices::PAGES,
         cause: PauseCause::MemoryGuard,
         unasked_max: Cost(0),
+        unasked_pages_max: 0,
         wake_above: Cost::MAX,
     };
 }
