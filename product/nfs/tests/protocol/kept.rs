@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use afflux_frontend::KeptWords;
-use afflux_linux::LinuxPlatform;
 use afflux_nfs::{Admission, ClientMemory, Server};
 use afflux_nfs_client::sessions::{Compound, NFS_4, Outcome, Stateid};
 use afflux_volume::Nanos;

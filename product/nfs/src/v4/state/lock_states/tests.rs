@@ -46,7 +46,7 @@ fn a_party_that_has_all_lock_owners_leaves_room_to_others() {
         states.locked(state(1, file, 0, 7), &[]);
     }
     assert!(
-        !states.check_room(&state(1, 1 << 40, 0, 7), 1).is_ok()
+        states.check_room(&state(1, 1 << 40, 0, 7), 1).is_err()
             && states.check_room(&LockState { party: Party::Orphans, ..state(1, 1 << 40, 0, 7) }, 1).is_ok()
     );
     states.end_of(0);
