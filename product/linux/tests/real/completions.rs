@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::policy::{
-    Admission, BusyTimes, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause,
-    Room, View,
+    Admission, BusyTimes, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause, Room,
+    View,
 };
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Device, Engine, Limits, Nanos, Operation, Platform, Policies, Request};
