@@ -76,6 +76,11 @@ impl Failure {
         }
     }
 
+    /// Whether a store has answered, with an error.
+    pub(crate) fn has_status(error: &object_store::Error) -> bool {
+        status(&chain(error)).is_some()
+    }
+
     fn generic(store: &str, error: &object_store::Error, text: &str, words: String) -> Self {
         if text.contains("Wanted range starting at") || text.starts_with("Out of range of file") {
             return Self::Beyond(words);

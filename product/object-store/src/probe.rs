@@ -21,7 +21,10 @@ use crate::wire::Wire;
 
 /// Tries of a request that had no answer.
 const TRIES: u32 = 4;
+/// Tries of a request to a store that refuses some, because it gets too many.
+const TRIES_IF_BUSY: u32 = 12;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1600);
 
 const FIRST: &[u8] = b"first";
 const SECOND: &[u8] = b"second";
@@ -157,16 +160,20 @@ pub(crate) async fn repeated<T, F: Future<Output = Result<T, Error>>>(mut reques
     let mut pause = FIRST_PAUSE;
     for at in 0.. {
         match request().await {
-            Err(error @ Error::Generic { .. }) if is_passing(&error) && at + 1 < TRIES => {
-                tokio::time::sleep(pause).await;
-            }
+            Err(error @ Error::Generic { .. }) if at + 1 < tries_of(&error) => tokio::time::sleep(pause).await,
             answer => return Tried { answer, was_repeated: at > 0 },
         }
-        pause *= 2;
+        pause = LONGEST_PAUSE.min(pause * 2);
     }
     unreachable!("the last try returns")
 }
 
-fn is_passing(error: &Error) -> bool {
-    matches!(Failure::of(error), Failure::Busy(_) | Failure::Unknown(_) | Failure::NoBucket)
+/// The number of tries of a request with this error.
+fn tries_of(error: &Error) -> u32 {
+    match Failure::of(error) {
+        // Without an answer, the store may not be there at all.
+        Failure::Busy(_) if Failure::has_status(error) => TRIES_IF_BUSY,
+        Failure::Busy(_) | Failure::Unknown(_) | Failure::NoBucket => TRIES,
+        _ => 1,
+    }
 }

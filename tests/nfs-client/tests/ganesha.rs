@@ -36,6 +36,8 @@ ip link set lo up
 # Its resolver finds no address for 127.0.0.1 where there is no other.
 ip addr add 192.0.2.1/32 dev lo
 mkdir -p /var/lib/nfs/ganesha /run/ganesha /run/rpcbind "$1/exp" "$1/ro" "$1/small"
+# With what another server left there it would begin with a grace period.
+mount -t tmpfs none /var/lib/nfs/ganesha
 mkdir "$1/ro/directory"; echo file > "$1/ro/file"
 truncate -s 24M "$1/image"; mkfs.ext4 -q -F -m 0 "$1/image"; mount -o loop "$1/image" "$1/small"
 "$2" --links "$1/small"

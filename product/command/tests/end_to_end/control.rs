@@ -103,7 +103,7 @@ const FIGURES: [(&str, &[&str]); 10] = [
 ];
 
 /// Knobs that show in behaviour alone, and the test of it: below `product`.
-const BEHAVIOUR: [(&str, &str, &str); 8] = [
+const BEHAVIOUR: [(&str, &str, &str); 9] = [
     ("dirty_writeback_centisecs", "engine/tests/simulated/writing_back.rs", "WritebackCentisecs"),
     ("readahead_bytes_max", "engine/tests/simulated/policy_knobs.rs", "ReadaheadBytes"),
     ("reserve_below_bytes", "engine/tests/simulated/space.rs", "reserve_below_bytes"),
@@ -112,6 +112,7 @@ const BEHAVIOUR: [(&str, &str, &str); 8] = [
     ("nfs_request_bytes_max", "linux/src/net/tests.rs", "request_bytes_max"),
     ("nfs_idle_centisecs", "linux/src/net/tests.rs", "idle_ns"),
     ("nfs_peer_connections_max", "linux/src/net/tests.rs", "peer_connections_max"),
+    ("nfs_xattrs", "nfs/tests/protocol/xattrs.rs", "nfs_xattrs"),
 ];
 
 #[test]
