@@ -239,7 +239,7 @@ impl KeptItems {
 }
 
 impl Room {
-    /// Whether an item may have that many pieces instead of its earlier pieces, of `all` that there are.
+    /// Whether the room of `all` pieces has enough free ones for a new version of the item.
     fn fits(&self, item: &KeptItem, pieces: usize, all: usize) -> bool {
         // A change has both versions for a moment.
         let spare = if pieces > self.places_of(item).count() { all / 8 } else { 0 };

@@ -360,7 +360,7 @@ impl<P: Platform> Service<P> {
         let mut state = self.state();
         let mut ended = Vec::new();
         if share.deny != 0 || self.locks().denies_any() {
-            // Clients that lose their opens for this one lose the records first.
+            // A client that loses its open to this one loses its record first.
             let own = state.share_of(&by, file);
             self.locks().may_share(file, own, share, Nanos(now_ns));
             ended = self.end_revoked_of(&mut state, now_ns);
@@ -434,7 +434,7 @@ impl<P: Platform> Service<P> {
             Some(waker) => self.locks().lock_or_wait(file, wanted, waker, now),
             None => self.locks().lock(file, wanted, now),
         };
-        // Clients that have lost their locks for this one lose the records first.
+        // A client that has lost its locks to this one loses its record first.
         let ended = self.end_revoked_of(&mut state, now.0);
         let locked = result.map(|()| state.lock_states.locked(of, &self.locks().ranges_of(file, owner)));
         drop(state);

@@ -220,7 +220,7 @@ impl<H> Opens<H> {
         self.places.get(place).is_some_and(|open| (open.client, open.file) == (client, file))
     }
 
-    /// Gives the open of this generation its holder, if it is there. Returns the holder that is not needed.
+    /// Stores the holder of an open, unless another open has its place. Returns the holder that is not needed.
     pub(crate) fn set_holder(&mut self, place: u32, generation: u32, holder: H) -> H {
         let is_it = self.places.generation(place) == generation;
         match self.places.get_mut(place).filter(|_| is_it) {
