@@ -16,8 +16,6 @@ use crate::counters::Counter;
 use crate::devices::DeviceState;
 use crate::devices::file::{FileInner, FileState};
 use crate::dirty::force_charge;
-use crate::eviction::Admitted;
-use crate::page::{SECTOR_BYTES, Sectors};
 use crate::platform::Platform;
 use crate::reclaim::{Reclaim, SpareFrames};
 use crate::recovery::FileKey;
@@ -25,8 +23,10 @@ use crate::recovery::look::{FoundFile, FoundPage};
 use crate::recovery::slots::{Intent, KeptFile};
 use crate::request::Backing;
 use crate::reshape::Reshaping;
-use crate::units::PAGE_BYTES;
-use crate::wait::{Answer, lock};
+use afflux_pages::eviction::Admitted;
+use afflux_pages::page::{SECTOR_BYTES, Sectors};
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::{Answer, lock};
 
 /// Pages that come into the index in one hold of the file's lock.
 const PIECE_PAGES: usize = 256;

@@ -7,16 +7,16 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::cache::Cache;
 use crate::client::Client;
 use crate::counters::Local;
 use crate::devices::file::FileInner;
 use crate::devices::{DeviceId, DeviceState, Devices, Moment};
 use crate::platform::{Nanos, Platform};
 use crate::policy::{AnyPolicy, View};
-use crate::rare::Rare;
 use crate::settings::Settings;
 use crate::trace::{Event, Traced, TracedFile, Tracer};
+use afflux_pages::cache::Cache;
+use afflux_pages::rare::Rare;
 
 pub(crate) struct Base<P: Platform> {
     pub(crate) platform: Arc<P>,

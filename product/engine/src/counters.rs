@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::hazards::Hazards;
+use afflux_pages::hazards::Hazards;
 
 /// One row of the counter table.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,6 @@ use afflux_frames::{ArenaState, Frames};
 
 use crate::adopt::Adopting;
 use crate::base::Base;
-use crate::cache::{Cache, Census, PinnedPages};
 use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
@@ -22,11 +21,9 @@ use crate::devices::{DeviceId, DeviceState, Devices, ListedFiles};
 use crate::dirty;
 use crate::durations::{WaitHistogram, WaitTimes};
 use crate::error::{DeviceError, Error};
-use crate::eviction::EvictionKind;
 use crate::in_force;
 use crate::platform::{Device, Nanos, Platform};
 use crate::policy::{ActivePolicy, AnyPolicy, EqualParts, IgnoredKnob, KnobInForce, Needs, Remembered};
-use crate::rare::Rare;
 use crate::readahead::{Advice, Readahead};
 use crate::reading::{self, Readings, Waiting};
 use crate::reclaim::{Dropped, Reclaim};
@@ -36,11 +33,14 @@ use crate::request::Backing;
 use crate::reshape::Reshaping;
 use crate::settings::{Acts, KnobError, KnobId, KnobInfo, Scope, Settings, Shares, WhichKnob, would_fit};
 use crate::trace::{Event, Follower};
-use crate::units::PAGE_BYTES;
-use crate::wait::lock;
 use crate::writeback::Writeback;
 use crate::writeback::ordering::Holder;
 use crate::writing::{self, Writing};
+use afflux_pages::cache::{Cache, Census, PinnedPages};
+use afflux_pages::eviction::EvictionKind;
+use afflux_pages::rare::Rare;
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
 
 /// Files that a drain flushes at the same time.
 const DRAIN_TOGETHER: usize = 64;
@@ -259,8 +259,8 @@ impl<P: Platform> Engine<P> {
         policies: Policies,
     ) -> Arc<Self> {
         assert!(
-            P::STAMPED_FRAMES || frames.kept_bytes() == afflux_frames::FRAME_BYTES,
-            "this world needs whole frames"
+            cfg!(feature = "stamped-frames") || frames.kept_bytes() == afflux_frames::FRAME_BYTES,
+            "frames that keep only their first bytes need the feature `stamped-frames`"
         );
         frames.memory().header().set_state(ArenaState::Serving);
         let cache = Arc::new(Cache::new(frames, policies.eviction, platform.fence_all_threads()));

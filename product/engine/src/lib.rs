@@ -6,9 +6,10 @@
 //! Invariants: never touches `std::{time, fs, net, thread, env}`. Accepted data is never dropped: a page that failed to
 //! write stays dirty and reports it. Every wait has an owner that ends it.
 
+#![forbid(unsafe_code)]
+
 mod adopt;
 mod base;
-mod cache;
 mod call;
 mod client;
 pub mod counters;
@@ -17,16 +18,10 @@ mod dirty;
 mod durations;
 mod engine;
 pub mod error;
-pub mod eviction;
 pub mod gauges;
-mod hazards;
 mod in_force;
-mod memory;
-mod named;
-mod page;
 pub mod platform;
 pub mod policy;
-pub mod rare;
 mod readahead;
 mod reading;
 mod reclaim;
@@ -35,15 +30,13 @@ mod recycler;
 mod request;
 mod reshape;
 pub mod settings;
-mod sync;
 mod throttle;
 pub mod trace;
-mod units;
-mod wait;
 mod writeback;
 mod writing;
 
-pub use cache::{Census, PinnedPages};
+pub use afflux_pages::cache::{Census, PinnedPages};
+pub use afflux_pages::{eviction, rare};
 pub use client::Client;
 pub use devices::delays::{ACCOUNTS_MAX, AccountOwner, Delay, DelayTimes, Delayed, DeviceDelays, PerDelay};
 pub use devices::status::{DEVICE_FIGURES, DeviceStatus};

@@ -18,8 +18,8 @@ use std::ops::Range;
 use openings::Openings;
 use window_sizes::WindowSizes;
 
-use crate::page::PagesAhead;
-use crate::units::PAGE_BYTES;
+use afflux_pages::page::PagesAhead;
+use afflux_pages::units::PAGE_BYTES;
 
 /// The policy for readahead.
 #[derive(Clone, Copy, Default)]

@@ -15,15 +15,15 @@ use std::sync::Arc;
 use afflux_frames::Effort;
 
 use crate::base::Base;
-use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
 use crate::durations::{Durations, WaitTimes};
-use crate::eviction::{PageKey, Victim, is_claimed};
-use crate::page::DIRTY;
 use crate::platform::{Nanos, Platform};
-use crate::rare::Rare;
-use crate::wait::{either, lock};
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::eviction::{PageKey, Victim, is_claimed};
+use afflux_pages::page::DIRTY;
+use afflux_pages::rare::Rare;
+use afflux_pages::wait::{either, lock};
 use background::Background;
 pub(crate) use spare::SpareFrames;
 

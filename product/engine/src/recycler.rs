@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use crate::wait::lock;
+use afflux_pages::wait::lock;
 
 /// Idle values, each with its owner while it is in use.
 pub struct Recycler<T>(Mutex<Idle<T>>);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use afflux_frames::Frames;
 
 use crate::error::DeviceError;
-use crate::memory::{Arena, FrameMemory};
+use afflux_pages::memory::{Arena, FrameMemory};
 
 /// The device's name for a file: its descriptors, or its place on a simulated disk. Opaque to the engine. Every request
 /// for the file holds a reference, so it outlives the last completion.
@@ -222,7 +222,7 @@ impl Request {
 
     /// The number of bytes of data; 0 for operations without data.
     pub fn memory_bytes(&self) -> usize {
-        self.open().memory.as_ref().map_or(0, FrameMemory::len)
+        self.open().memory.as_ref().map_or(0, FrameMemory::bytes)
     }
 
     /// The pieces of memory, in the order of the file's bytes, as address and length; their lengths
@@ -352,7 +352,7 @@ impl ProbeMemory {
     /// The number of bytes.
     #[allow(clippy::len_without_is_empty, reason = "no request with memory is empty")]
     pub fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, FrameMemory::len)
+        self.0.as_ref().map_or(0, FrameMemory::bytes)
     }
 
     /// Copies its bytes from the first on. Bytes without memory read as zeros.

@@ -16,22 +16,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use afflux_frames::{Effort, FRAME_BYTES, FrameId};
 
 use crate::base::Base;
-use crate::cache::hit::InPage;
-use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
 use crate::dirty::uncharge;
 use crate::error::{DeviceError, Error};
-use crate::page::{DIRTY, FAILED, PRESENT, SECTOR_BYTES, Sectors, UPTODATE, WRITER};
 use crate::platform::Platform;
-use crate::rare::Rare;
 use crate::reclaim::SpareFrames;
 use crate::recovery::slots::{Intent, KeptFile};
 use crate::request::Operation;
-use crate::units::PAGE_BYTES;
-use crate::wait::{Answer, lock};
 use crate::writeback::Writeback;
 use crate::writing::Writing;
+use afflux_pages::cache::hit::InPage;
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::page::{DIRTY, FAILED, PRESENT, SECTOR_BYTES, Sectors, UPTODATE, WRITER};
+use afflux_pages::rare::Rare;
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::{Answer, lock};
 
 /// Time before another look whether a copy into a page has ended.
 const COPY_NS: u64 = 50_000;

@@ -16,7 +16,7 @@ use crate::error::DeviceError;
 use crate::platform::Nanos;
 use crate::policy::{PauseCause, Turn};
 use crate::request::{Backing, Operation};
-use crate::wait::lock;
+use afflux_pages::wait::lock;
 
 /// The most events kept for followers.
 pub const EVENTS_KEPT: usize = 16_384;

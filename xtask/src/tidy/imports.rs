@@ -29,9 +29,10 @@ struct Row {
 /// circle for the programs in `tests/`. `engine` imports itself there for its feature `rare-paths`, and `linux` for `server`.
 const TABLE: &[Row] = &[
     Row { name: "frames", ours: &[], ours_in_tests: &[], others: Some(&["crc32c", "libc", "rustix", "thiserror"]) },
+    Row { name: "pages", ours: &["frames"], ours_in_tests: &[], others: Some(&["loom", "smallvec"]) },
     Row {
         name: "engine",
-        ours: &["frames"],
+        ours: &["frames", "pages"],
         ours_in_tests: &["budget", "engine", "linux-policies", "reference", "simulator"],
         others: Some(&["thiserror", "bytesize", "crc32c", "serde", "smallvec"]),
     },

@@ -49,6 +49,7 @@ const SIMULATED: &[(&[&str], &str)] = &[
 
 const BANS: &[Bans] = &[
     Bans { place: "product/engine/src/", paths: PURE },
+    Bans { place: "product/pages/src/", paths: PURE },
     Bans { place: "product/volume/src/", paths: PURE },
     Bans { place: "product/frontend/src/", paths: PURE },
     Bans { place: "product/nfs/src/", paths: PURE },
@@ -64,10 +65,10 @@ const BANS: &[Bans] = &[
 /// Places where `unsafe` is allowed.
 const UNSAFE_PLACES: &[&str] = &[
     "product/frames/",
-    "product/engine/src/cache/",
-    "product/engine/src/eviction/ghost.rs",
-    "product/engine/src/memory/",
-    "product/engine/src/page/table.rs",
+    "product/pages/src/cache/",
+    "product/pages/src/eviction/ghost.rs",
+    "product/pages/src/memory/",
+    "product/pages/src/page/table.rs",
     "product/linux/",
     "product/afflux-c/src/",
     "product/afflux/tests/forked.rs",
@@ -77,7 +78,7 @@ const UNSAFE_PLACES: &[&str] = &[
 
 /// Crates with `unsafe` somewhere, so that their roots cannot forbid it.
 const UNSAFE_CRATES: &[&str] =
-    &["product/frames/", "product/engine/", "product/linux/", "product/afflux-c/", "tests/race/"];
+    &["product/frames/", "product/pages/", "product/linux/", "product/afflux-c/", "tests/race/"];
 
 const BAG_NAMES: &[&str] = &["util", "utils", "common", "misc", "helper", "helpers", "manager", "handler", "handlers"];
 

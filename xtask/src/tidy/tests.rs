@@ -99,7 +99,7 @@ fn unsafe_stands_in_its_places_alone() {
     assert_eq!(rules("product/volume/src/a.rs", text), [("unsafe", "product/volume/src/a.rs:6".to_owned())]);
     assert_eq!(engine(text), ["unsafe"]);
     assert_eq!(rules("product/command/tests/a.rs", text).len(), 1);
-    assert!(rules("product/engine/src/memory/copy.rs", text).is_empty());
+    assert!(rules("product/pages/src/memory/copy.rs", text).is_empty());
     assert!(rules("product/frames/src/arena.rs", text).is_empty());
     assert!(rules("product/volume/src/a.rs", "// unsafe\n#![forbid(unsafe_code)]").is_empty());
 }

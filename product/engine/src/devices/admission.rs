@@ -16,10 +16,10 @@ use std::task::{Context, Poll, Waker};
 
 use super::unwritable::{Amount, Unwritable};
 use crate::policy::{Cost, PauseCause, Prices, Room};
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{self, Mutex, MutexGuard, OwnLines};
-use crate::units::Pages;
-use crate::wait::Places;
+use afflux_pages::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use afflux_pages::sync::{self, Mutex, MutexGuard, OwnLines};
+use afflux_pages::units::Pages;
+use afflux_pages::wait::Places;
 
 pub(crate) struct AdmissionQueue {
     line: Mutex<Line>,
@@ -121,7 +121,7 @@ impl Line {
     /// Admits writers from the front as far as their pages fit.
     #[inline]
     fn admit(&mut self) -> Vec<Waker> {
-        if self.writers.len() == 0 {
+        if self.writers.count() == 0 {
             self.ledger.nobody_waits();
             return Vec::new();
         }

@@ -13,7 +13,7 @@ use super::lists::{Later, Lists, Unflushed};
 use super::ready::{ListPosition, ListedFiles, ReadyEntry, ReadyPosition, Size};
 use crate::platform::Nanos;
 use crate::policy::{DirtyFiles, Next, Turn};
-use crate::wait::{Signal, lock};
+use afflux_pages::wait::{Signal, lock};
 
 /// The most files with a flush owed that are looked at in one hold of the lists' lock.
 const UNFLUSHED_LOOKED_AT: usize = 1024;

@@ -11,7 +11,7 @@ use super::busy::Kind;
 use super::file::FileInner;
 use super::places::{Load, Place, Placed};
 use crate::platform::Nanos;
-use crate::wait::lock;
+use afflux_pages::wait::lock;
 
 impl Load {
     fn kind(self) -> (Kind, u64) {

@@ -11,7 +11,7 @@ use super::admission::AdmissionQueue;
 use super::id::DeviceId;
 use super::totals::DirtyTotals;
 use super::unwritable::Unwritable;
-use crate::units::Pages;
+use afflux_pages::units::Pages;
 
 pub(crate) struct Charges {
     device: DeviceId,

@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, Weak};
 
 use crate::client::Client;
 use crate::durations::{Durations, FewDurations, WaitTimes};
-use crate::named::named;
 use crate::request::Backing;
-use crate::wait::lock;
+use afflux_pages::named;
+use afflux_pages::wait::lock;
 
 named! {
     /// The reason for a call's wait.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::platform::Nanos;
 use crate::policy::Completed;
-use crate::wait::lock;
+use afflux_pages::wait::lock;
 
 /// The most ends that are told together.
 const ENDS_MAX: usize = 16;

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::DeviceError;
-use crate::wait::lock;
+use afflux_pages::wait::lock;
 
 /// After so many files have failed in a row, without a successful write in between, all writers that wait for room get
 /// the error. An error that concerns one file does not count.

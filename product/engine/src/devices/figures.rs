@@ -13,8 +13,8 @@ use crate::platform::Nanos;
 use crate::policy::AtEnd;
 use crate::readahead::openings::Openings;
 use crate::readahead::window_sizes::{SharedWindowSizes, WindowSizes};
-use crate::sync::OwnLines;
-use crate::wait::lock;
+use afflux_pages::sync::OwnLines;
+use afflux_pages::wait::lock;
 
 pub(crate) struct Figures {
     usage: OwnLines<Mutex<Usage>>,

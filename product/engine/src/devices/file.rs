@@ -25,15 +25,15 @@ use super::rewrites::RewriteWatch;
 use super::state::DeviceState;
 use super::table::FileTable;
 use super::unwritable::Amount;
-use crate::cache::nodes::Tag;
-use crate::cache::{Cache, FilePages};
 use crate::platform::Nanos;
 use crate::policy::Payer;
 use crate::readahead::{Readahead, Window};
 use crate::recovery::slots::KeptFile;
 use crate::request::Backing;
-use crate::units::PAGE_BYTES;
-use crate::wait::{Permits, WaitQueue};
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::cache::{Cache, FilePages};
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::{Permits, WaitQueue};
 pub(crate) use failures::FAILING_TRIES;
 use failures::FileFailures;
 use flight::Flight;
@@ -348,7 +348,7 @@ impl Drop for FileInner {
             }
             kept.forget();
         }
-        self.pages.forget(&self.cache);
+        self.cache.forget_file(&self.pages);
         self.table.remove(self.pages.slot);
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use crate::error::{DeviceError, Error};
-use crate::wait::{Signal, WaitQueue};
+use afflux_pages::wait::{Signal, WaitQueue};
 
 pub(crate) struct HangState {
     stalled: Arc<AtomicBool>,

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::in_order::InOrder;
 use super::unwritable::Amount;
 use crate::policy::{Cost, Flight, Prices};
-use crate::wait::lock;
+use afflux_pages::wait::lock;
 
 /// The part of the limit in flight that remains while a change of names is being made durable. Such a change is mostly
 /// a few small writes one after the other, each of which would wait for all the data before it.

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 
 use super::file::{FileInner, FileState};
 use super::ready::{ReadyEntry, Size};
-use crate::cache::nodes::Tag;
 use crate::platform::Nanos;
+use afflux_pages::cache::nodes::Tag;
 
 impl FileInner {
     /// A page has become dirty; it was charged. Few of many pages read the clock.

@@ -44,7 +44,6 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::cache::{Cache, Census, FilePages};
 use crate::platform::{Device, Nanos};
 use crate::policy::{
     ActivePolicy, AnyPolicy, Completed, DeviceCounts, Direction, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, Remembered,
@@ -57,7 +56,8 @@ use crate::recovery::look::FoundFile;
 use crate::recovery::slots::FileSlots;
 use crate::request::Backing;
 use crate::settings::{DeviceSettings, Knob, KnobId, PageKnob, Settings, WhichKnob};
-use crate::wait::lock;
+use afflux_pages::cache::{Cache, Census, FilePages};
+use afflux_pages::wait::lock;
 pub(crate) use busy::Kind;
 use file::FileInner;
 pub use id::DeviceId;
@@ -171,7 +171,7 @@ impl Devices {
         key: Option<&FileKey>,
     ) -> Arc<FileInner> {
         self.files.add(|slot| {
-            let pages = FilePages::new(&self.cache, slot, size);
+            let pages = FilePages::new(self.cache.number_file(), slot, size);
             let tables = (Arc::clone(&self.cache), Arc::clone(&self.files));
             let kept = key.and_then(|key| self.slots.keep(slot, key, size));
             FileInner::new(pages, tables, device, (backing, kept), self.readahead)
@@ -191,7 +191,7 @@ impl Devices {
             let size = if found.owes() { found.size.max(host_bytes) } else { host_bytes };
             let kept = self.slots.kept(slot);
             kept.store_size(size);
-            let pages = FilePages::new(&self.cache, slot, size);
+            let pages = FilePages::new(self.cache.number_file(), slot, size);
             let tables = (Arc::clone(&self.cache), Arc::clone(&self.files));
             let file = FileInner::new(pages, tables, device, (backing, Some(kept)), self.readahead);
             lock(&file.state).host.set_size(host_bytes);

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::in_flight::Ticket;
 use crate::platform::Nanos;
-use crate::wait::lock;
+use afflux_pages::wait::lock;
 
 /// The load of a request besides its slot.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::wait::WaitQueue;
+use afflux_pages::wait::WaitQueue;
 
 /// There is plenty of space: no writer asks for a place.
 const PLENTY: u8 = 0;

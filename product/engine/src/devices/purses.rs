@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::client::Client;
 use crate::policy::Payer;
-use crate::wait::lock;
+use afflux_pages::wait::lock;
 
 /// The most accounts of clients without a write under way.
 const PURSES_MAX: usize = 256;

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::places::Places;
-use crate::wait::{Permits, WaitQueue};
+use afflux_pages::wait::{Permits, WaitQueue};
 
 pub(crate) struct Requests {
     pub(super) slots: Permits,

@@ -28,8 +28,8 @@ use crate::platform::{Device, DeviceReport, Limits, Nanos};
 use crate::policy::{DeviceMemory, KnobValues};
 use crate::request::{Backing, Request, TransferHere};
 use crate::settings::{DeviceSettings, PageKnob, Settings, WhichKnob};
-use crate::units::Pages;
-use crate::wait::{Permits, Signal, lock};
+use afflux_pages::units::Pages;
+use afflux_pages::wait::{Permits, Signal, lock};
 
 /// A device with files of the type `F`. On cache lines of its own: writers to one device change it at every page.
 #[repr(align(128))]

@@ -9,7 +9,7 @@ use super::waits::PauseStatus;
 use crate::error::DeviceError;
 use crate::platform::{DeviceReport, Nanos};
 use crate::policy::{DeviceCounts, Figure, LimitPages};
-use crate::units::Pages;
+use afflux_pages::units::Pages;
 
 impl<F> DeviceState<F> {
     /// A policy's view of the device, with `pages` pages charged to it. Pages that cannot be written now do not count.

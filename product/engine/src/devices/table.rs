@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::wait::lock;
+use afflux_pages::wait::lock;
 
 pub(crate) struct FileTable<F>(Mutex<Slots<F>>);
 

@@ -8,9 +8,9 @@
 //! a fence stands in between.
 
 use super::id::DeviceId;
-use crate::rare::Number;
-use crate::sync::OwnLines;
-use crate::sync::atomic::{AtomicU64, Ordering, fence};
+use afflux_pages::rare::Number;
+use afflux_pages::sync::OwnLines;
+use afflux_pages::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Devices with their own part; further devices share these parts.
 const PARTS: usize = 16;

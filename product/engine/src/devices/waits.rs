@@ -16,7 +16,7 @@ use crate::durations::{Durations, WaitHistogram, WaitTimes};
 use crate::platform::Nanos;
 use crate::policy::PauseCause;
 use crate::request::Backing;
-use crate::wait::lock;
+use afflux_pages::wait::lock;
 
 /// The most waiting payers that are reported by name.
 pub(crate) const WAITERS_TOLD_MAX: usize = 16;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::file::{Earlier, FileInner, FileState, Obstacles, Ordered, RangeNumber, Withheld};
-use crate::cache::nodes::Tag;
-use crate::units::PAGE_BYTES;
-use crate::wait::lock;
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
 
 /// The most pages let go, or withheld, in one hold of the file's lock.
 const PIECE_PAGES: u64 = 1024;

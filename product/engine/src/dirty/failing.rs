@@ -12,7 +12,7 @@ use super::{refresh_guard, unwritable_share};
 use crate::devices::file::FileInner;
 use crate::devices::{DeviceState, Devices, Moment};
 use crate::error::DeviceError;
-use crate::wait::lock;
+use afflux_pages::wait::lock;
 
 /// A file whose writes keep failing may have this part of its device's dirty limit dirty. Beyond that its writers are
 /// refused.

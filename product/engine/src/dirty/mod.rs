@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::devices::{DeviceState, Devices, Moment};
 use crate::policy::Dirtied;
 use crate::settings::Knob;
-use crate::units::Pages;
+use afflux_pages::units::Pages;
 
 /// The fewest pages that a device may have dirty, regardless of the knobs.
 const LIMIT_PAGES_MIN: Pages = Pages(4);

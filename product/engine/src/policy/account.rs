@@ -13,7 +13,7 @@ use super::erased::PolicyMemory;
 use super::seam::{Admission, Dirtier, Pace};
 use super::view::{PayerCounts, View};
 use super::{ActivePolicy, DeviceMemory};
-use crate::wait::{Permits, lock};
+use afflux_pages::wait::{Permits, lock};
 
 /// Pages after which a file is no longer new. Small files stay below it. It is a part of a larger file's last piece,
 /// about which no question is asked any more.

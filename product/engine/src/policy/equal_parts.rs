@@ -11,7 +11,7 @@ use super::figures::{Figure, FigureInfo};
 use super::pause_cause::PauseCause;
 use super::seam::{Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, Prices, Room};
 use super::view::View;
-use crate::units::Pages;
+use afflux_pages::units::Pages;
 
 /// The name of this policy.
 pub const EQUAL_PARTS_POLICY: &str = "equal-parts";

@@ -12,7 +12,7 @@ use super::seam::{
     Needs, Next, Pace, Rewrites, Room,
 };
 use super::view::View;
-use crate::sync::OwnLines;
+use afflux_pages::sync::OwnLines;
 
 /// Memory of a policy that the engine keeps and cannot look into.
 pub(crate) type PolicyMemory = Box<dyn Any + Send>;

@@ -17,10 +17,10 @@ mod view;
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 
-use crate::rare::Number;
-use crate::sync::OwnLines;
-use crate::wait::lock;
 pub(crate) use account::{Dirtied, MachineSize, Payer};
+use afflux_pages::rare::Number;
+use afflux_pages::sync::OwnLines;
+use afflux_pages::wait::lock;
 pub use equal_parts::{EQUAL_PARTS_FIGURES, EQUAL_PARTS_POLICY, EqualParts};
 pub use erased::AnyPolicy;
 pub(crate) use erased::PolicyMemory;

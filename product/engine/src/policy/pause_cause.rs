@@ -3,7 +3,7 @@
 //! Owns: the causes, and their words. Does not own: the waits (`throttle`), their ledger (`waits`).
 //! Invariants: plain values.
 
-use crate::named::named;
+use afflux_pages::named;
 
 named! {
     /// Why a writer waits.

@@ -10,7 +10,7 @@
 //! Invariants: pages lost for ever are at most the first credit, what was earned, and the windows before the first loss
 //! was seen.
 
-use crate::page::PagesAhead;
+use afflux_pages::page::PagesAhead;
 
 /// Pages missed that earn one, and used pages that were read ahead.
 const MISSED_EARN: u64 = 128;

@@ -8,7 +8,7 @@
 //! Invariants: the account stays within its limit. Concurrent changes take effect one after the other
 //! (`loom_a_spend_beside_a_payment_is_not_forgotten`).
 
-use crate::sync::atomic::{AtomicI64, Ordering};
+use afflux_pages::sync::atomic::{AtomicI64, Ordering};
 
 /// Pages missed that earn one.
 const EARNS: u64 = 128;

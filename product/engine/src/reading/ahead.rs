@@ -15,19 +15,19 @@ use afflux_frames::Effort;
 
 use super::Reading;
 use super::fill::Hand;
-use crate::cache::nodes::Tag;
-use crate::cache::{Cache, FilePages};
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
-use crate::page::{DIRTY, PRIOR, READING, WRITEBACK};
 use crate::platform::Platform;
-use crate::rare::Rare;
 use crate::readahead::window_sizes::WindowSizes;
 use crate::readahead::{Advice, Ahead, Cached, ReadaheadEnd, Terms};
 use crate::reclaim::may_go;
 use crate::settings::Knob;
-use crate::units::PAGE_BYTES;
-use crate::wait::lock;
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::cache::{Cache, FilePages};
+use afflux_pages::page::{DIRTY, PRIOR, READING, WRITEBACK};
+use afflux_pages::rare::Rare;
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
 
 /// The part of the cache that may be read ahead of its readers.
 pub(crate) const UNREAD_PART: u64 = 4;

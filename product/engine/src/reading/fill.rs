@@ -12,7 +12,6 @@ use std::sync::Arc;
 use afflux_frames::{Effort, FRAME_BYTES, FrameId};
 
 use super::{Obstacle, Reading};
-use crate::cache::Cache;
 use crate::call::Call;
 use crate::counters::Counter;
 use crate::devices::delays::Delay;
@@ -20,18 +19,19 @@ use crate::devices::file::{FileInner, FileState};
 use crate::devices::places::{Load, Place};
 use crate::devices::{DeviceState, Kind};
 use crate::error::{DeviceError, Error};
-use crate::eviction::{Admitted, Arrival};
-use crate::memory::{FrameMemory, Piece, Pieces};
-use crate::page::{DIRTY, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE};
 use crate::platform::{Nanos, Platform};
 use crate::policy::{AtEnd, Completed, Direction};
-use crate::rare::Rare;
 use crate::readahead::{Ahead, ReadaheadEnd};
 use crate::reclaim::SpareFrames;
 use crate::request::{Completion, Operation, Request};
 use crate::trace::Event;
-use crate::units::PAGE_BYTES;
-use crate::wait::{Answer, Changed, lock};
+use afflux_pages::cache::Cache;
+use afflux_pages::eviction::{Admitted, Arrival};
+use afflux_pages::memory::{FrameMemory, Piece, Pieces};
+use afflux_pages::page::{DIRTY, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE};
+use afflux_pages::rare::Rare;
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::{Answer, Changed, lock};
 
 /// Fewer pages than this get no readahead request of their own if more were wanted.
 const WORTH_PAGES: u64 = 16;

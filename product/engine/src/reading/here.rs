@@ -21,7 +21,7 @@ use crate::devices::file::FileInner;
 use crate::error::{Error, check_range};
 use crate::platform::Platform;
 use crate::request::TransferHere;
-use crate::units::PAGE_BYTES;
+use afflux_pages::units::PAGE_BYTES;
 
 /// The part of a blocked caller's read that needs the engine's tasks.
 pub type Waiting<'a> = dyn Future<Output = Result<(), Error>> + 'a;

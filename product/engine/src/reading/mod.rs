@@ -19,21 +19,21 @@ use self::fill::{Hand, Miss};
 pub use self::here::Waiting;
 use crate::FILE_BYTES_MAX;
 use crate::base::Base;
-use crate::cache::PinnedPages;
-use crate::cache::guards::GuardPlaces;
-use crate::cache::hit::InPage;
 use crate::call::Call;
 use crate::client::Client;
 use crate::counters::{Counter, Local};
 use crate::devices::delays::Delay;
 use crate::devices::file::{FileInner, FileState};
 use crate::error::{Error, check_range};
-use crate::memory::Arena;
-use crate::page::{PRESENT, READING, UPTODATE, WRITEBACK};
 use crate::platform::Platform;
 use crate::reclaim::Reclaim;
-use crate::units::PAGE_BYTES;
-use crate::wait::lock;
+use afflux_pages::cache::PinnedPages;
+use afflux_pages::cache::guards::GuardPlaces;
+use afflux_pages::cache::hit::InPage;
+use afflux_pages::memory::Arena;
+use afflux_pages::page::{PRESENT, READING, UPTODATE, WRITEBACK};
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
 
 /// Obstacles to reading a page.
 enum Obstacle {
@@ -95,7 +95,7 @@ impl<P: Platform> Readings<P> {
         len: usize,
     ) -> Option<PinnedPages> {
         let want = available(file, offset, len);
-        let pages = PinnedPages::take(&self.guards, local, &file.pages, (offset, want))?;
+        let pages = PinnedPages::take(&self.guards, &local.hazards, &file.pages, (offset, want))?;
         local.count(Counter::ReadHitPages, pages.count());
         if wants_more_ahead(file, offset + want as u64) {
             self.of(file).read_ahead(file, offset..offset + want as u64);
@@ -130,7 +130,7 @@ pub(crate) fn copy_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u
         base.local().count(Counter::ReadHitPages, if done == into.len() { pages } else { 0 });
         return done;
     }
-    let hit = base.cache.read_hit::<P>(&file.pages, at, into);
+    let hit = base.cache.read_hit(&file.pages, at, into);
     base.local().count(Counter::ReadHitPages, u64::from(hit));
     if hit { at.len } else { 0 }
 }
@@ -140,7 +140,7 @@ fn copy_pages<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: 
     let (mut done, mut pages) = (0, 0);
     while done < into.len() {
         let at = InPage::first(offset + done as u64, into.len() - done);
-        if !base.cache.read_hit::<P>(&file.pages, at, &mut into[done..]) {
+        if !base.cache.read_hit(&file.pages, at, &mut into[done..]) {
             break;
         }
         done += at.len;
@@ -235,7 +235,9 @@ impl<P: Platform> Reading<P> {
         for _ in 0..tries {
             let want = available(file, offset, len);
             let pages = FileInner::pages_of(&(offset..offset + want as u64));
-            if let Some(pinned) = PinnedPages::take(&self.guards, self.base.local(), &file.pages, (offset, want)) {
+            if let Some(pinned) =
+                PinnedPages::take(&self.guards, &self.base.local().hazards, &file.pages, (offset, want))
+            {
                 let found = found.unwrap_or(Found { hits: page_count(offset, want), misses: 0, joined: 0 });
                 self.end_read(file, offset, want, Some(found));
                 return Ok(Some(pinned));

@@ -7,8 +7,8 @@
 use afflux_frames::{Effort, FrameId};
 use smallvec::SmallVec;
 
-use crate::cache::Cache;
-use crate::rare::Rare;
+use afflux_pages::cache::Cache;
+use afflux_pages::rare::Rare;
 
 /// Frames taken and not yet used; unused ones go back on drop. A single frame needs no heap memory. Of several the
 /// lowest is used first: neighbours in memory then are neighbours in the file, and a device reads or writes them as one

@@ -13,8 +13,8 @@ use afflux_frames::{ArenaState, FrameId, Frames, Memory};
 
 use super::look::{FoundFile, Quarantined, Seen, look};
 use super::slots::{FileKey, FileSlots};
-use crate::page::PageTable;
-use crate::wait::lock;
+use afflux_pages::page::PageTable;
+use afflux_pages::wait::lock;
 
 /// An arena's memory after its last user ended without a word: what is in it, looked through once.
 pub struct Recovered {

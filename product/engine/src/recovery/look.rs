@@ -25,8 +25,8 @@ use afflux_frames::{FrameId, Memory};
 
 use super::slots::{FileKey, FileSlots, Intent, SlotContent, SlotFile};
 use crate::FILE_BYTES_MAX;
-use crate::page::{Found, PageTable, Sectors};
-use crate::units::PAGE_BYTES;
+use afflux_pages::page::{Found, PageTable, Sectors};
+use afflux_pages::units::PAGE_BYTES;
 
 #[cfg(test)]
 mod tests;

@@ -12,8 +12,8 @@ use afflux_frames::{FRAME_BYTES, Frames};
 use super::found::Recovered;
 use super::look::FoundPage;
 use super::slots::{FileKey, Intent};
-use crate::page::SECTOR_BYTES;
-use crate::units::PAGE_BYTES;
+use afflux_pages::page::SECTOR_BYTES;
+use afflux_pages::units::PAGE_BYTES;
 
 /// A file of the host that takes what was found of it. Each call may block.
 pub trait RescuedFile {

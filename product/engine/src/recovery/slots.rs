@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_frames::{FILE_SLOT_BYTES, Memory, Part, Table};
 
 use crate::FILE_BYTES_MAX;
-use crate::page::mixed;
-use crate::rare::Stores;
+use afflux_pages::page::mixed;
+use afflux_pages::rare::Stores;
 
 #[cfg(test)]
 mod tests;

@@ -25,7 +25,7 @@ use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
 use crate::error::{DeviceError, Error};
 use crate::platform::Platform;
 use crate::policy::{Admission, Dirtied, Dirtier, MachineSize, Pause, PauseCause, PayerCounts};
-use crate::units::Pages;
+use afflux_pages::units::Pages;
 
 /// The most pages written between two questions to the policy, regardless of its allowance.
 const PIECE_PAGES_MAX: u64 = 64;

@@ -17,17 +17,17 @@ use std::sync::{Arc, Mutex};
 use super::Writeback;
 use super::batch::{Run, claim};
 use super::complete::{Durable, Moved, WriteEnds};
-use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::DeviceState;
 use crate::devices::file::FileInner;
 use crate::devices::in_flight::Terms;
 use crate::error::{DeviceError, Error};
-use crate::memory::FrameMemory;
 use crate::platform::Platform;
 use crate::request::{Completion, Operation, Request, TransferHere};
-use crate::units::PAGE_BYTES;
-use crate::wait::{Answer, lock};
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::memory::FrameMemory;
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::{Answer, lock};
 
 /// A write whose pages are still under writeback.
 struct Written<P: Platform> {

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use afflux_frames::{FRAME_BYTES, FrameId};
 
-use crate::cache::Cache;
-use crate::cache::nodes::Tag;
 use crate::devices::file::{FileInner, FileState};
-use crate::memory::{FrameMemory, Piece, Pieces};
-use crate::page::{DIRTY, PRIOR, READING, SECTOR_BYTES, Sectors, WRITEBACK};
-use crate::rare::Rare;
-use crate::units::PAGE_BYTES;
+use afflux_pages::cache::Cache;
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::memory::{FrameMemory, Piece, Pieces};
+use afflux_pages::page::{DIRTY, PRIOR, READING, SECTOR_BYTES, Sectors, WRITEBACK};
+use afflux_pages::rare::Rare;
+use afflux_pages::units::PAGE_BYTES;
 
 /// A run whose pages are now under writeback.
 pub(super) struct Run {

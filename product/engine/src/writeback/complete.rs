@@ -12,7 +12,6 @@ use afflux_frames::FrameId;
 use super::Writeback;
 use super::batch::sectors_of;
 use super::recycled::Boxed;
-use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::Kind;
 use crate::devices::file::{FAILING_TRIES, FileInner, FileState};
@@ -20,13 +19,14 @@ use crate::devices::in_flight::Ticket;
 use crate::devices::places::Place;
 use crate::dirty::{failing, room_was_made};
 use crate::error::DeviceError;
-use crate::memory::{FrameMemory, Piece};
-use crate::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
 use crate::platform::{Nanos, Platform};
 use crate::policy::{AtEnd, Completed, Direction};
 use crate::request::{Completion, Operation};
 use crate::trace::Event;
-use crate::wait::{Changed, lock};
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::memory::{FrameMemory, Piece};
+use afflux_pages::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
+use afflux_pages::wait::{Changed, lock};
 
 /// The pause before a failed write is tried again; it doubles with each failure in a row. Nobody waits for it: a sync has
 /// the write tried at once.

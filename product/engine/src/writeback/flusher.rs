@@ -14,10 +14,10 @@ use crate::devices::DeviceState;
 use crate::devices::agenda::FlusherView;
 use crate::platform::{Nanos, Platform};
 use crate::policy::{Next, Turn};
-use crate::rare::Rare;
 use crate::settings::Knob;
-use crate::units::PAGE_BYTES;
-use crate::wait::lock;
+use afflux_pages::rare::Rare;
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
 
 /// Time before another look for files with a flush owed for long, if there were many.
 const FORGOTTEN_NS: u64 = 100 * Nanos::MILLISECOND;

@@ -11,14 +11,14 @@ use std::sync::Arc;
 
 use super::Writeback;
 use super::turn::FileTurn;
-use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::DeviceState;
 use crate::devices::file::{FileInner, FileState};
 use crate::platform::{Nanos, Platform};
 use crate::policy::Turn;
-use crate::units::PAGE_BYTES;
-use crate::wait::lock;
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
 
 /// Places of a file at which dirty pages are looked at, spread over it.
 const SPOTS: u64 = 16;

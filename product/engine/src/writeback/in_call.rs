@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::Writeback;
-use crate::cache::nodes::Tag;
 use crate::devices::DeviceState;
 use crate::devices::file::{FileInner, Part, SharedRound};
 use crate::devices::in_flight::Terms;
 use crate::platform::Platform;
 use crate::policy::Turn;
-use crate::rare::Rare;
-use crate::wait::lock;
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::rare::Rare;
+use afflux_pages::wait::lock;
 
 /// A caller's own round, which it has not begun. If the caller goes away, a task runs it.
 pub(super) struct OwnRound<'a, P: Platform> {

@@ -17,8 +17,8 @@ use crate::client::Client;
 use crate::devices::file::{Earlier, FileInner, Obstacles, Ordered, RangeNumber, overlap};
 use crate::error::Error;
 use crate::platform::Platform;
-use crate::units::PAGE_BYTES;
-use crate::wait::lock;
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
 
 /// Withheld pages may take this part of their device's dirty limit.
 const ROOM_PART: u64 = 4;

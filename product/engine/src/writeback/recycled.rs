@@ -13,7 +13,7 @@ use crate::devices::file::SharedRound;
 use crate::error::DeviceError;
 use crate::platform::Platform;
 use crate::recycler::{Recycler, SharedRecycler};
-use crate::wait::Answer;
+use afflux_pages::wait::Answer;
 
 /// The number of requests in flight on a device: more would hardly be used.
 const KEPT: usize = 64;

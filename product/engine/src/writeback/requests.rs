@@ -15,12 +15,12 @@ use crate::devices::file::FileInner;
 use crate::devices::places::Load;
 use crate::devices::{DeviceState, Kind};
 use crate::error::DeviceError;
-use crate::memory::FrameMemory;
 use crate::platform::{Nanos, Platform};
 use crate::request::{Completion, Operation, Request};
 use crate::settings::PageKnob;
 use crate::trace::Event;
-use crate::wait::{Answer, lock};
+use afflux_pages::memory::FrameMemory;
+use afflux_pages::wait::{Answer, lock};
 
 /// How many requests a waiter may still take without waiting again.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use super::Writeback;
 use crate::devices::file::FileInner;
 use crate::platform::Platform;
-use crate::wait::{WaitQueue, lock};
+use afflux_pages::wait::{WaitQueue, lock};
 
 /// A task takes about 1 KiB.
 pub(super) const IDLE_MAX: usize = 64;

@@ -11,7 +11,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Writeback;
-use crate::cache::nodes::Tag;
 use crate::call::Call;
 use crate::client::Client;
 use crate::counters::Counter;
@@ -19,12 +18,13 @@ use crate::devices::file::{Earlier, FileInner, FileState, NextRunner, Part, Rang
 use crate::devices::waits::WaitsFor;
 use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
-use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
 use crate::platform::Platform;
 use crate::request::Operation;
 use crate::trace::Event;
-use crate::units::PAGE_BYTES;
-use crate::wait::lock;
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::page::{DIRTY, FAILED, Sectors, WRITEBACK};
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
 
 /// The most pages marked in one hold of the file's lock.
 const MARK_PAGES: u64 = 4096;

@@ -10,16 +10,16 @@ use std::sync::Arc;
 use super::Writeback;
 use super::batch::{Left, Run, claim};
 use super::requests::Batch;
-use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
 use crate::devices::{DeviceState, Size};
 use crate::platform::{Nanos, Platform};
 use crate::policy::Turn;
-use crate::rare::Rare;
 use crate::trace::Event;
-use crate::units::PAGE_BYTES;
-use crate::wait::lock;
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::rare::Rare;
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
 
 /// Time before another look at pages that a writer was copying to.
 const BUSY_NS: u64 = 50_000;

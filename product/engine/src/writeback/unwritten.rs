@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use super::Writeback;
 use crate::devices::file::FileInner;
-use crate::page::{DIRTY, FAILED, PRIOR, WRITEBACK};
 use crate::platform::Platform;
-use crate::units::PAGE_BYTES;
-use crate::wait::lock;
+use afflux_pages::page::{DIRTY, FAILED, PRIOR, WRITEBACK};
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
 
 /// The most pages looked at in one hold of the file's lock.
 const LOOK_PAGES: u64 = 1024;

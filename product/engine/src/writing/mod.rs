@@ -13,20 +13,20 @@ use std::sync::Arc;
 
 use self::page::WriteResources;
 use crate::base::Base;
-use crate::cache::hit::InPage;
 use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::delays::Delay;
 use crate::devices::file::FileInner;
 use crate::error::{Error, check_range};
 use crate::platform::Platform;
-use crate::rare::Rare;
 use crate::reading::Readings;
 use crate::reclaim::{Reclaim, SpareFrames};
 use crate::throttle::{PayingCall, Throttle};
-use crate::units::PAGE_BYTES;
-use crate::wait::lock;
 use crate::writeback::Writeback;
+use afflux_pages::cache::hit::InPage;
+use afflux_pages::rare::Rare;
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
 
 /// Why a piece stopped before its end.
 enum PieceEnd {
@@ -59,7 +59,7 @@ pub(crate) fn overwrite<P: Platform>(base: &Base<P>, file: &FileInner, offset: u
     }
     let at = InPage::first(offset, from.len());
     if at.len == from.len() && !from.is_empty() {
-        let hit = base.cache.overwrite_hit::<P>(&file.pages, at, from);
+        let hit = base.cache.overwrite_hit(&file.pages, at, from);
         base.local().count(Counter::WriteHitPages, u64::from(hit));
         return if hit { from.len() } else { 0 };
     }
@@ -90,7 +90,7 @@ fn overwrite_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, fr
     let (mut done, mut pages) = (0, 0);
     while done < from.len() {
         let at = InPage::first(offset + done as u64, from.len() - done);
-        if !base.cache.overwrite_hit::<P>(&file.pages, at, &from[done..]) {
+        if !base.cache.overwrite_hit(&file.pages, at, &from[done..]) {
             break;
         }
         done += at.len;

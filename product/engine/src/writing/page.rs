@@ -12,19 +12,19 @@ use std::sync::atomic::Ordering;
 use afflux_frames::{FRAME_BYTES, FrameId};
 
 use super::{PieceEnd, Writing};
-use crate::cache::hit::InPage;
-use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
 use crate::dirty::Charge;
-use crate::eviction::Admitted;
-use crate::page::{
-    DIRTY, FAILED, Identity, PRESENT, PRIOR, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK, WRITER,
-};
 use crate::platform::Platform;
 use crate::reclaim::SpareFrames;
-use crate::units::PAGE_BYTES;
-use crate::wait::lock;
+use afflux_pages::cache::hit::InPage;
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::eviction::Admitted;
+use afflux_pages::page::{
+    DIRTY, FAILED, Identity, PRESENT, PRIOR, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK, WRITER,
+};
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
 
 /// A write's resources for dirtying pages.
 pub(super) struct WriteResources<'a, 'c> {

@@ -17,16 +17,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Writing;
-use crate::cache::nodes::Tag;
 use crate::devices::DeviceState;
 use crate::devices::file::FileInner;
 use crate::error::{DeviceError, Error};
 use crate::platform::Platform;
 use crate::request::Operation;
 use crate::settings::Knob;
-use crate::units::PAGE_BYTES;
-use crate::wait::lock;
 use crate::writeback::Writeback;
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
 
 /// The most files that a pass requests space for at the same time: a refused request may take its time.
 const TOGETHER: usize = 8;

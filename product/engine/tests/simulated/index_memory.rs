@@ -1,7 +1,7 @@
 //! The nodes of indexes are part of the configured memory: they come from the arena and return to it.
 
 //! rule: 7: the index of the pages is part of the configured memory, and gives it back
-//! kept in: `product/engine/src/cache/nodes.rs`
+//! kept in: `product/pages/src/cache/nodes.rs`
 
 use afflux_engine::{Advice, EngineStatus};
 use afflux_simulator::DiskOptions;

@@ -10,7 +10,7 @@ use afflux_simulator::{DiskOptions, Random};
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, bytes};
 
 // rule: 1: a hit asks nothing of the device, and costs no more than its budget
-// kept in: `product/engine/src/cache/hit.rs`
+// kept in: `product/pages/src/cache/hit.rs`
 #[test]
 fn a_hit_asks_nothing_of_the_device() {
     let lab = EngineFixture::plain(1);

@@ -96,8 +96,6 @@ impl SimPlatform {
 }
 
 impl Platform for SimPlatform {
-    const STAMPED_FRAMES: bool = true;
-
     fn now(&self) -> Nanos {
         self.look();
         Nanos(self.shared.now_ns())

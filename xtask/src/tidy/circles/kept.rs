@@ -95,11 +95,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "product/engine",
-        files: &["cache", "cache/file_pages"],
-        reason: "pages of a file are found through the cache, which hands them out",
-    },
-    PermittedCircle {
-        name: "product/engine",
         files: &["dirty", "dirty/failing"],
         reason: "files that fail are a part of the accounts of dirty pages",
     },

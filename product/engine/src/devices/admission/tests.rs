@@ -79,7 +79,7 @@ fn a_writer_whose_file_changes_keeps_its_place_and_others_are_not_woken() {
         queue.give_back(Pages(2));
     }
     let line = queue.line();
-    assert_eq!((queue.waiting(), line.by_file.len(), line.writers.len()), (0, 0, 0));
+    assert_eq!((queue.waiting(), line.by_file.len(), line.writers.count()), (0, 0, 0));
 }
 
 #[test]

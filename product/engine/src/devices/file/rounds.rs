@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::overlap;
 use crate::error::Error;
-use crate::wait::Answer;
+use afflux_pages::wait::Answer;
 
 /// The answers that callers of a round share.
 #[derive(Default)]

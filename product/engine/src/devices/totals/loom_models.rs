@@ -13,7 +13,7 @@ use loom::thread;
 use super::super::admission::AdmissionQueue;
 use super::*;
 use crate::policy::Room;
-use crate::units::Pages;
+use afflux_pages::units::Pages;
 
 /// Two devices that may have two pages together, and have one each.
 struct World {
@@ -65,7 +65,7 @@ impl World {
 
 #[test]
 fn loom_who_waits_for_another_devices_page_is_told_or_sees_it() {
-    crate::sync::model(|| {
+    afflux_pages::sync::model(|| {
         let world = Arc::new(World::new());
         let writer = Arc::clone(&world);
         let writer = thread::spawn(move || block_on(writer.charge()));

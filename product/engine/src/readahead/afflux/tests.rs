@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::super::openings::Openings;
 use super::super::window_sizes::WindowSizes;
 use super::*;
-use crate::page::PagesAhead;
+use afflux_pages::page::PagesAhead;
 
 /// A file and its stream; pages read ahead are cached at once.
 struct File {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use loom::thread;
 
 use super::*;
-use crate::sync;
+use afflux_pages::sync;
 
 #[test]
 fn loom_a_spend_beside_a_payment_is_not_forgotten() {

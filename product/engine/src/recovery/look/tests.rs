@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_frames::{Form, Layout, Part, Table};
 
 use super::*;
-use crate::page::{DETACHED, DIRTY, GUARD, Identity, PIN, PRESENT, READING, UPTODATE, WRITEBACK, WRITER};
 use crate::recovery::found::Recovered;
+use afflux_pages::page::{DETACHED, DIRTY, GUARD, Identity, PIN, PRESENT, READING, UPTODATE, WRITEBACK, WRITER};
 
 const SECTORS: Sectors = Sectors(0b1100);
 

@@ -1,0 +1,260 @@
+//! Pages shown to user code without a copy.
+//!
+//! Owns: guards on frames of both kinds, and the slices that they make safe.
+//! Does not own: waiting for pages (`reading`), the limit on how much may be guarded (`guards`), the steps of lent guards
+//! (`lent_guard`).
+//! Invariants: a guarded frame's bytes do not change and the frame is not reused until the guard is
+//! dropped: writers go to another frame.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use afflux_frames::{FRAME_BYTES, FrameId};
+
+use super::guards::{GuardPlace, GuardPlaces, PlaceNumber};
+use super::hit::InPage;
+use super::lent_guard::LentGuard;
+use super::{Cache, FilePages};
+use crate::hazards::HazardSlot;
+use crate::hazards::Hazards;
+
+/// The part of the cache that guards may hold: a reader of the bytes decides when they go. Three quarters stay for pages
+/// that can be evicted. A reply beyond that is copied.
+const PINNED_PART: u64 = 4;
+
+/// The bytes that a stamped arena did not keep.
+static ZEROS: [u8; FRAME_BYTES] = [0; FRAME_BYTES];
+
+/// Bytes of a file straight from the page frames, stable until dropped.
+// Numbers and pointers alone, and no address of it given away: so a guard that is taken and dropped in one place stays
+// in registers.
+pub struct PinnedPages {
+    cache: NonNull<Cache>,
+    holder: Holder,
+    /// The only frame, unless the holder has others.
+    frame: FrameId,
+    start: u32,
+    len: usize,
+}
+
+/// What guards the frames, and keeps the cache.
+#[derive(Clone, Copy)]
+enum Holder {
+    /// One frame, by announcement: the usual case.
+    Slot(NonNull<HazardSlot>),
+    /// One frame, by a count in its record. The pointer is a reference to a counting place.
+    Place(NonNull<GuardPlace>),
+    /// Any other number of frames.
+    Many(NonNull<ManyPages>),
+}
+
+/// Frames that are guarded together.
+struct ManyPages {
+    place: Arc<GuardPlace>,
+    frames: Vec<FrameId>,
+}
+
+// SAFETY: the cache and the places are shared by all threads. A guard of any kind may end on any thread.
+unsafe impl Send for PinnedPages {}
+// SAFETY: as above; a shared guard changes nothing.
+unsafe impl Sync for PinnedPages {}
+
+impl PinnedPages {
+    /// Guards the pages of a range, which lies inside the file, if all of them are present and may be shown. `None`
+    /// also if guards would then hold too much.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "what a call returns through memory is read back before it is there")]
+    pub fn take(
+        places: &GuardPlaces,
+        hazards: &Arc<Hazards>,
+        file: &FilePages,
+        (offset, len): (u64, usize),
+    ) -> Option<Self> {
+        let (first, cache) = (InPage::first(offset, len), places.cache());
+        let (holder, frame) = if len == 0 || first.len < len {
+            (Holder::Many(take_many(places, hazards, file, (offset, len))?), FrameId::new(0))
+        } else if let Some(lent) = LentGuard::take(cache, hazards, file, first.page) {
+            (Holder::Slot(lent.slot), lent.frame)
+        } else {
+            let (place, frame) = take_counted(places, hazards, file, first.page)?;
+            (Holder::Place(place), frame)
+        };
+        Some(Self { cache: NonNull::from(&**cache), holder, frame, start: first.start as u32, len })
+    }
+
+    #[inline]
+    fn cache(&self) -> &Cache {
+        // SAFETY: the holder keeps the cache while `self` lives.
+        unsafe { self.cache.as_ref() }
+    }
+
+    #[inline]
+    fn frames(&self) -> &[FrameId] {
+        match self.holder {
+            // SAFETY: the frames live until `self` is dropped.
+            Holder::Many(many) => unsafe { &many.as_ref().frames },
+            _ => std::slice::from_ref(&self.frame),
+        }
+    }
+
+    /// The number of bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The number of pages.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        match self.holder {
+            Holder::Many(_) => self.frames().len() as u64,
+            _ => 1,
+        }
+    }
+
+    /// The bytes as one slice, if they lie in one page: the quick way to a record. `None` for more pages, and where a
+    /// stamped arena did not keep all bytes.
+    #[inline]
+    pub fn as_slice(&self) -> Option<&[u8]> {
+        if matches!(self.holder, Holder::Many(_)) {
+            return self.is_empty().then_some(&[]);
+        }
+        let (arena, start) = (&self.cache().frames, self.start as usize);
+        (start + self.len <= arena.kept_bytes()).then(|| {
+            let address = arena.address(self.frame).as_ptr().wrapping_add(start);
+            // SAFETY: the guard keeps the frame's memory in place and unchanged while `self` lives, and the frame has
+            // memory for the range.
+            unsafe { std::slice::from_raw_parts(address, self.len) }
+        })
+    }
+
+    /// The bytes, one slice a page, in the file's order. A page of a stamped arena is two slices: the kept bytes, and
+    /// zeros.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> + '_ {
+        let arena = &self.cache().frames;
+        let kept = arena.kept_bytes();
+        let mut frames = self.frames().iter().copied();
+        let (mut start, mut left, mut zeros) = (self.start as usize, self.len, 0);
+        std::iter::from_fn(move || {
+            if zeros > 0 {
+                return Some(&ZEROS[..std::mem::take(&mut zeros)]);
+            }
+            let frame = frames.next()?;
+            let len = left.min(FRAME_BYTES - start);
+            let here = len.min(kept.saturating_sub(start));
+            let address = arena.address(frame).as_ptr().wrapping_add(start.min(kept));
+            (start, left, zeros) = (0, left - len, len - here);
+            // SAFETY: the guard keeps the frame's memory in place and unchanged while `self` lives,
+            // and the frame has memory for the range.
+            Some(unsafe { std::slice::from_raw_parts(address, here) })
+        })
+    }
+}
+
+/// The most pages that guards may hold.
+fn guards_max(cache: &Cache) -> u64 {
+    cache.total_pages() / PINNED_PART
+}
+
+/// Guards one page by a count in its record. The place is a reference, which the guard gives back.
+#[inline(never)]
+fn take_counted(
+    places: &GuardPlaces,
+    hazards: &Arc<Hazards>,
+    file: &FilePages,
+    page: u64,
+) -> Option<(NonNull<GuardPlace>, FrameId)> {
+    let guards_max = guards_max(places.cache());
+    places.cache().lending.enlist(hazards, guards_max);
+    let place = places.admit(PlaceNumber::of(&**hazards), guards_max)?;
+    let frame = guard(&place.cache, file, page)?;
+    place.cache.pages.touch(frame);
+    Some((NonNull::new(Arc::into_raw(place).cast_mut())?, frame))
+}
+
+/// Guards any number of pages. A guard of none counts as one.
+#[inline(never)]
+fn take_many(
+    places: &GuardPlaces,
+    hazards: &Arc<Hazards>,
+    file: &FilePages,
+    (offset, len): (u64, usize),
+) -> Option<NonNull<ManyPages>> {
+    let first = InPage::first(offset, len);
+    let count = if len == 0 { 0 } else { (first.start + len).div_ceil(FRAME_BYTES) };
+    let pages = count.max(1) as u64;
+    let place = places.admit_many(PlaceNumber::of(&**hazards), pages, guards_max(places.cache()))?;
+    let mut frames = Vec::with_capacity(count);
+    for page in first.page..first.page + count as u64 {
+        let Some(frame) = guard(&place.cache, file, page) else {
+            frames.iter().for_each(|frame| place.cache.unguard(*frame));
+            place.forget_more(pages - 1);
+            return None;
+        };
+        frames.push(frame);
+    }
+    // A range that lacks a page was not used. Its pages that were read ahead stay protected until the reader comes
+    // again.
+    frames.iter().for_each(|frame| place.cache.pages.touch(*frame));
+    NonNull::new(Box::into_raw(Box::new(ManyPages { place, frames })))
+}
+
+#[inline]
+fn guard(cache: &Cache, file: &FilePages, page: u64) -> Option<FrameId> {
+    let frame = file.index.lookup(&cache.nodes, page)?;
+    if !cache.pages.contains(frame) {
+        return None;
+    }
+    if cache.pages.enter_guard(frame, file.identity(page)) {
+        return Some(frame);
+    }
+    cache.unguard(frame);
+    None
+}
+
+impl Drop for PinnedPages {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the holder ends once, and nothing of the guard is used after this.
+        unsafe { end(self.cache, self.holder, self.frame) };
+    }
+}
+
+/// Ends a guard. A call by value, so that no unwinding needs the guard in memory.
+///
+/// # Safety
+/// The holder is of this cache and frame, and ends once.
+#[inline(never)]
+unsafe fn end(cache: NonNull<Cache>, holder: Holder, frame: FrameId) {
+    // SAFETY: as the caller says.
+    unsafe {
+        match holder {
+            Holder::Slot(slot) => LentGuard { slot, frame }.end(cache),
+            Holder::Place(place) => end_counted(place, frame),
+            Holder::Many(many) => end_many(many),
+        }
+    }
+}
+
+/// # Safety
+/// The place is of [`take_counted`], and is given back once.
+#[inline(never)]
+unsafe fn end_counted(place: NonNull<GuardPlace>, frame: FrameId) {
+    // SAFETY: the reference that `take_counted` kept.
+    let place = unsafe { Arc::from_raw(place.as_ptr()) };
+    place.cache.unguard(frame);
+}
+
+/// # Safety
+/// The pages are of [`take_many`], and are given back once.
+#[inline(never)]
+unsafe fn end_many(many: NonNull<ManyPages>) {
+    // SAFETY: the memory that `take_many` kept.
+    let many = unsafe { Box::from_raw(many.as_ptr()) };
+    many.frames.iter().for_each(|frame| many.place.cache.unguard(*frame));
+    many.place.forget_more((many.frames.len() as u64).saturating_sub(1));
+}

@@ -1,0 +1,71 @@
+//! Units, where two of them meet.
+//!
+//! Owns: the size of a page; counts of pages, where they meet bytes or a policy's cost.
+//! Does not own: the units of a policy's prices, which only the policy understands (`policy`); those of knobs that are
+//! times, which their rows know (`settings`). A count that never meets another unit is a plain number.
+//! Invariants: a conversion that rounds says which way.
+
+use std::ops::{Add, Div, Mul};
+
+use afflux_frames::FRAME_BYTES;
+
+/// Bytes in a page, as file offsets count.
+pub const PAGE_BYTES: u64 = FRAME_BYTES as u64;
+
+/// A number of pages.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Pages(pub u64);
+
+impl Pages {
+    /// More pages than there are.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// Whole pages in `bytes`.
+    pub const fn whole_in(bytes: u64) -> Self {
+        Self(bytes / PAGE_BYTES)
+    }
+
+    /// Their bytes; saturates.
+    pub const fn bytes(self) -> u64 {
+        self.0.saturating_mul(PAGE_BYTES)
+    }
+
+    /// A percentage of them, rounded down.
+    pub const fn percent(self, percent: u64) -> Self {
+        Self(self.0 * percent / 100)
+    }
+
+    /// The sum; saturates.
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The difference; none if `other` is larger.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Add for Pages {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl Mul<u64> for Pages {
+    type Output = Self;
+
+    fn mul(self, times: u64) -> Self {
+        Self(self.0 * times)
+    }
+}
+
+impl Div<u64> for Pages {
+    type Output = Self;
+
+    fn div(self, parts: u64) -> Self {
+        Self(self.0 / parts)
+    }
+}
