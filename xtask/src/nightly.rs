@@ -48,12 +48,12 @@ const STEPS: &[Step] = &[
         environment: &[("AFFLUX_STRESS_STEPS", "100000")],
     },
     Step { words: "test -p afflux-volume --test simulated", environment: &[("AFFLUX_SEEDS", "5000")] },
-    Step { words: "test --target-dir target/loom -p afflux-engine --lib loom_", environment: LOOM },
+    Step { words: "test --target-dir target/loom -p afflux-device --lib loom_", environment: LOOM },
     Step { words: "test --target-dir target/loom -p afflux-pages --lib loom_", environment: LOOM },
     Step { words: "test --target-dir target/loom -p afflux-frames --lib loom_", environment: LOOM },
     Step { words: "test --target-dir target/loom -p afflux-c --lib loom_", environment: LOOM },
     step(
-        "publish --dry-run -p afflux-frames -p afflux-pages -p afflux-engine -p afflux-budget -p afflux-volume \
+        "publish --dry-run -p afflux-frames -p afflux-pages -p afflux-device -p afflux-engine -p afflux-budget -p afflux-volume \
          -p afflux-frontend -p afflux-linux -p afflux",
     ),
     // The small forms of the commands behind measured figures.

@@ -15,7 +15,7 @@ use crate::repository;
 const USAGE: &str = "usage: cargo xtask sanitize <address|thread> [what `cargo test` is to be given]";
 
 /// Crates that use raw memory.
-const ADDRESS: &str = "-p afflux-engine -p afflux-pages -p afflux-frames -p afflux-volume -p afflux-fuse -p afflux-linux -p afflux -p afflux-c";
+const ADDRESS: &str = "-p afflux-engine -p afflux-device -p afflux-pages -p afflux-frames -p afflux-volume -p afflux-fuse -p afflux-linux -p afflux -p afflux-c";
 /// Tests whose threads use the same files.
 const THREAD: &str = "-p afflux-linux -p afflux -p afflux-c --test real --test library --test c --test fio";
 

@@ -5,12 +5,12 @@
 //! Invariants: a policy reads the knobs from each view. So a change takes effect at the next decision, for each device
 //! by its own values.
 
-use afflux_engine::Nanos;
-use afflux_engine::policy::KnobValues;
+use afflux_device::platform::Nanos;
+use afflux_device::policy::KnobValues;
 
 use crate::{Cost, MILLISECOND, in_flight_ns};
 
-afflux_engine::knobs! {
+afflux_device::knobs! {
     /// A knob of the policy.
     BudgetKnob of policy "budget":
 

@@ -142,7 +142,7 @@ fn gauges<T>(text: &mut String, figures: &[Gauge<T>], families: &[(Family, &Gaug
 
 /// The owners of knobs: the table, the file that declares it, and a sentence on where its knobs exist.
 const OWNERS: &[(&KnobTable, &str, &str)] = &[
-    (&KNOBS, "product/engine/src/settings.rs", "Always there."),
+    (&KNOBS, "product/device/src/settings.rs", "Always there."),
     (&afflux_volume::KNOBS, "product/volume/src/knobs.rs", "There with a volume: in a server, and in simulations."),
     (&afflux_nfs::KNOBS, "product/nfs/src/knobs.rs", "There with NFS: in a server, and in simulations."),
     (
@@ -152,7 +152,7 @@ const OWNERS: &[(&KnobTable, &str, &str)] = &[
     ),
     (
         &PAGE_KNOBS,
-        "product/engine/src/settings/page_knobs.rs",
+        "product/device/src/settings/page_knobs.rs",
         "Of `--policy equal-parts`, and of the policies `linux-*` in simulations. The default policy refuses them.",
     ),
 ];

@@ -9,24 +9,24 @@
 
 use std::sync::Arc;
 
+use afflux_device::counters::Counter;
+use afflux_device::devices::DeviceState;
+use afflux_device::devices::file::{FileInner, FileState};
+use afflux_device::platform::Platform;
+use afflux_device::recovery::FileKey;
+use afflux_device::recovery::look::{FoundFile, FoundPage};
+use afflux_device::recovery::slots::{Intent, KeptFile};
+use afflux_device::request::Backing;
 use afflux_frames::FRAME_BYTES;
-
-use crate::base::Base;
-use crate::counters::Counter;
-use crate::devices::DeviceState;
-use crate::devices::file::{FileInner, FileState};
-use crate::dirty::force_charge;
-use crate::platform::Platform;
-use crate::reclaim::{Reclaim, SpareFrames};
-use crate::recovery::FileKey;
-use crate::recovery::look::{FoundFile, FoundPage};
-use crate::recovery::slots::{Intent, KeptFile};
-use crate::request::Backing;
-use crate::reshape::Reshaping;
 use afflux_pages::eviction::Admitted;
 use afflux_pages::page::{SECTOR_BYTES, Sectors};
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Answer, lock};
+
+use crate::base::Base;
+use crate::dirty::force_charge;
+use crate::reclaim::{Reclaim, SpareFrames};
+use crate::reshape::Reshaping;
 
 /// Pages that come into the index in one hold of the file's lock.
 const PIECE_PAGES: usize = 256;

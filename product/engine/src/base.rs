@@ -7,16 +7,17 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::client::Client;
-use crate::counters::Local;
-use crate::devices::file::FileInner;
-use crate::devices::{DeviceId, DeviceState, Devices, Moment};
-use crate::platform::{Nanos, Platform};
-use crate::policy::{AnyPolicy, View};
-use crate::settings::Settings;
-use crate::trace::{Event, Traced, TracedFile, Tracer};
+use afflux_device::client::Client;
+use afflux_device::counters::Local;
+use afflux_device::devices::file::FileInner;
+use afflux_device::devices::{DeviceId, DeviceState, Devices, Moment};
+use afflux_device::platform::{Nanos, Platform};
+use afflux_device::policy::{AnyPolicy, View};
+use afflux_device::settings::Settings;
 use afflux_pages::cache::Cache;
 use afflux_pages::rare::Rare;
+
+use crate::trace::{Event, Traced, TracedFile, Tracer};
 
 pub(crate) struct Base<P: Platform> {
     pub(crate) platform: Arc<P>,

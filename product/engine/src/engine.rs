@@ -8,39 +8,39 @@ use std::ops::Range;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
+use afflux_device::client::Client;
+use afflux_device::counters::Counter;
+use afflux_device::devices::file::FileInner;
+use afflux_device::devices::status::DeviceStatus;
+use afflux_device::devices::waits::{DeviceWaits, PerWait};
+use afflux_device::devices::{DeviceId, DeviceState, Devices, ListedFiles};
+use afflux_device::durations::{WaitHistogram, WaitTimes};
+use afflux_device::error::{DeviceError, Error};
+use afflux_device::platform::{Device, Nanos, Platform};
+use afflux_device::policy::{ActivePolicy, AnyPolicy, EqualParts, IgnoredKnob, KnobInForce, Needs, Remembered};
+use afflux_device::readahead::{Advice, Readahead};
+use afflux_device::recovery::found::Unadopted;
+use afflux_device::recovery::{FileKey, Recovered};
+use afflux_device::request::Backing;
+use afflux_device::settings::{Acts, KnobError, KnobId, KnobInfo, Scope, Settings, Shares, WhichKnob, would_fit};
 use afflux_frames::{ArenaState, Frames};
-
-use crate::adopt::Adopting;
-use crate::base::Base;
-use crate::client::Client;
-use crate::counters::Counter;
-use crate::devices::file::FileInner;
-use crate::devices::status::DeviceStatus;
-use crate::devices::waits::{DeviceWaits, PerWait};
-use crate::devices::{DeviceId, DeviceState, Devices, ListedFiles};
-use crate::dirty;
-use crate::durations::{WaitHistogram, WaitTimes};
-use crate::error::{DeviceError, Error};
-use crate::in_force;
-use crate::platform::{Device, Nanos, Platform};
-use crate::policy::{ActivePolicy, AnyPolicy, EqualParts, IgnoredKnob, KnobInForce, Needs, Remembered};
-use crate::readahead::{Advice, Readahead};
-use crate::reading::{self, Readings, Waiting};
-use crate::reclaim::{Dropped, Reclaim};
-use crate::recovery::found::Unadopted;
-use crate::recovery::{FileKey, Recovered};
-use crate::request::Backing;
-use crate::reshape::Reshaping;
-use crate::settings::{Acts, KnobError, KnobId, KnobInfo, Scope, Settings, Shares, WhichKnob, would_fit};
-use crate::trace::{Event, Follower};
-use crate::writeback::Writeback;
-use crate::writeback::ordering::Holder;
-use crate::writing::{self, Writing};
 use afflux_pages::cache::{Cache, Census, PinnedPages};
 use afflux_pages::eviction::EvictionKind;
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
+
+use crate::adopt::Adopting;
+use crate::base::Base;
+use crate::dirty;
+use crate::in_force;
+use crate::reading::{self, Readings, Waiting};
+use crate::reclaim::{Dropped, Reclaim};
+use crate::reshape::Reshaping;
+use crate::trace::{Event, Follower};
+use crate::writeback::Writeback;
+use crate::writeback::ordering::Holder;
+use crate::writing::{self, Writing};
 
 /// Files that a drain flushes at the same time.
 const DRAIN_TOGETHER: usize = 64;
@@ -192,7 +192,7 @@ impl Default for Policies {
     }
 }
 
-crate::gauges! {
+afflux_device::gauges! {
     /// The state of the engine. As JSON it has the cache's figures alone.
     #[derive(Clone, PartialEq, Eq, Debug, Default)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]

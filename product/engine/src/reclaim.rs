@@ -12,18 +12,18 @@ mod spare;
 
 use std::sync::Arc;
 
+use afflux_device::counters::Counter;
+use afflux_device::devices::file::{FileInner, FileState};
+use afflux_device::durations::{Durations, WaitTimes};
+use afflux_device::platform::{Nanos, Platform};
 use afflux_frames::Effort;
-
-use crate::base::Base;
-use crate::counters::Counter;
-use crate::devices::file::{FileInner, FileState};
-use crate::durations::{Durations, WaitTimes};
-use crate::platform::{Nanos, Platform};
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::eviction::{PageKey, Victim, is_claimed};
 use afflux_pages::page::DIRTY;
 use afflux_pages::rare::Rare;
 use afflux_pages::wait::{either, lock};
+
+use crate::base::Base;
 use background::Background;
 pub(crate) use spare::SpareFrames;
 

@@ -13,25 +13,25 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use afflux_device::counters::Counter;
+use afflux_device::devices::file::{FileInner, FileState};
+use afflux_device::error::{DeviceError, Error};
+use afflux_device::platform::Platform;
+use afflux_device::recovery::slots::{Intent, KeptFile};
+use afflux_device::request::Operation;
 use afflux_frames::{Effort, FRAME_BYTES, FrameId};
-
-use crate::base::Base;
-use crate::counters::Counter;
-use crate::devices::file::{FileInner, FileState};
-use crate::dirty::uncharge;
-use crate::error::{DeviceError, Error};
-use crate::platform::Platform;
-use crate::reclaim::SpareFrames;
-use crate::recovery::slots::{Intent, KeptFile};
-use crate::request::Operation;
-use crate::writeback::Writeback;
-use crate::writing::Writing;
 use afflux_pages::cache::hit::InPage;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::page::{DIRTY, FAILED, PRESENT, SECTOR_BYTES, Sectors, UPTODATE, WRITER};
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Answer, lock};
+
+use crate::base::Base;
+use crate::dirty::uncharge;
+use crate::reclaim::SpareFrames;
+use crate::writeback::Writeback;
+use crate::writing::Writing;
 
 /// Time before another look whether a copy into a page has ended.
 const COPY_NS: u64 = 50_000;

@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::client::Client;
-use crate::devices::DeviceId;
-use crate::devices::file::FileInner;
-use crate::error::DeviceError;
-use crate::platform::Nanos;
-use crate::policy::{PauseCause, Turn};
-use crate::request::{Backing, Operation};
+use afflux_device::client::Client;
+use afflux_device::devices::DeviceId;
+use afflux_device::devices::file::FileInner;
+use afflux_device::error::DeviceError;
+use afflux_device::platform::Nanos;
+use afflux_device::policy::{PauseCause, Turn};
+use afflux_device::request::{Backing, Operation};
 use afflux_pages::wait::lock;
 
 /// The most events kept for followers.

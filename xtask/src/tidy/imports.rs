@@ -31,10 +31,16 @@ const TABLE: &[Row] = &[
     Row { name: "frames", ours: &[], ours_in_tests: &[], others: Some(&["crc32c", "libc", "rustix", "thiserror"]) },
     Row { name: "pages", ours: &["frames"], ours_in_tests: &[], others: Some(&["loom", "smallvec"]) },
     Row {
-        name: "engine",
+        name: "device",
         ours: &["frames", "pages"],
+        ours_in_tests: &[],
+        others: Some(&["bytesize", "crc32c", "serde", "thiserror"]),
+    },
+    Row {
+        name: "engine",
+        ours: &["device", "frames", "pages"],
         ours_in_tests: &["budget", "engine", "linux-policies", "reference", "simulator"],
-        others: Some(&["thiserror", "bytesize", "crc32c", "serde", "smallvec"]),
+        others: Some(&["serde", "smallvec"]),
     },
     Row {
         name: "volume",
@@ -139,7 +145,7 @@ const TABLE: &[Row] = &[
         others: Some(&["rustix", "thiserror"]),
     },
     Row { name: "c", ours: &["afflux", "linux"], ours_in_tests: &["scratch"], others: Some(&["libc", "rustix"]) },
-    Row { name: "budget", ours: &["engine"], ours_in_tests: &["reference", "simulator"], others: Some(&[]) },
+    Row { name: "budget", ours: &["device"], ours_in_tests: &["engine", "reference", "simulator"], others: Some(&[]) },
     Row {
         name: "govern",
         ours: &["budget"],

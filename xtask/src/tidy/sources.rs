@@ -49,6 +49,7 @@ const SIMULATED: &[(&[&str], &str)] = &[
 
 const BANS: &[Bans] = &[
     Bans { place: "product/engine/src/", paths: PURE },
+    Bans { place: "product/device/src/", paths: PURE },
     Bans { place: "product/pages/src/", paths: PURE },
     Bans { place: "product/volume/src/", paths: PURE },
     Bans { place: "product/frontend/src/", paths: PURE },

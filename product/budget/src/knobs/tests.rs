@@ -1,5 +1,5 @@
-use afflux_engine::policy::PolicyKnobs;
-use afflux_engine::settings::{Settings, TableKnob};
+use afflux_device::policy::PolicyKnobs;
+use afflux_device::settings::{Settings, TableKnob};
 
 use super::*;
 

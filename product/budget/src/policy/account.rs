@@ -3,7 +3,7 @@
 //! Owns: the time of the last decision, the pause in force. Does not own: the debt (`payer`).
 //! Invariants: time that a payer slept for its debt is not idle time.
 
-use afflux_engine::policy::Admission;
+use afflux_device::policy::Admission;
 
 use super::DeviceView;
 use super::portions::PayerShare;

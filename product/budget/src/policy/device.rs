@@ -5,7 +5,7 @@
 //! Does not own: how each of these learns (the crate's other modules).
 //! Invariants: each request that ends is reported once.
 
-use afflux_engine::policy::{Completed, Direction, View};
+use afflux_device::policy::{Completed, Direction, View};
 
 use super::portions::Portions;
 use super::read_interference::ReadInterference;

@@ -4,7 +4,7 @@
 //! Does not own: the terms (`policy`), how they are shown.
 //! Invariants: every row of the table has a value each time, in the table's order.
 
-use afflux_engine::policy::{Figure, FigureInfo, FigureValue, View};
+use afflux_device::policy::{Figure, FigureInfo, FigureValue, View};
 
 use super::DeviceView;
 use super::device::DeviceMemory;

@@ -4,7 +4,7 @@
 //! Invariants: requests in flight have eight times their cost, 2 s at least and 30 s at most: without a ceiling a price
 //! learned from a stall would excuse the next one.
 
-use afflux_engine::policy::{HangLimits, View};
+use afflux_device::policy::{HangLimits, View};
 
 use super::device::DeviceMemory;
 use super::{PAGE_BYTES, Rates};

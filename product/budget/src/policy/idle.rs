@@ -11,8 +11,8 @@
 //! Invariants: pure. Readers, callers that wait for a flush, and throttled writers come first: for a moment after each,
 //! the policy waits for the next. Hot files are not passed over if that would keep others from writing.
 
-use afflux_engine::Nanos;
-use afflux_engine::policy::{DirtyFiles, Idle, IdleWriteRule, Next, Rewrites, Turn, View};
+use afflux_device::platform::Nanos;
+use afflux_device::policy::{DirtyFiles, Idle, IdleWriteRule, Next, Rewrites, Turn, View};
 
 use super::Rates;
 use crate::{Cost, Knobs, MILLISECOND};

@@ -4,8 +4,8 @@
 //! Does not own: the terms (`policy`), knobs that the engine reads by itself, how they are shown.
 //! Invariants: the terms are those that decisions are made from.
 
-use afflux_engine::Nanos;
-use afflux_engine::policy::{KnobInForce, View};
+use afflux_device::platform::Nanos;
+use afflux_device::policy::{KnobInForce, View};
 
 use super::device::DeviceMemory;
 use super::{DeviceView, PAGE_BYTES, takes_whole_runs};

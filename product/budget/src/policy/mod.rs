@@ -16,8 +16,8 @@ mod read_interference;
 mod trickle;
 mod waiting_payers;
 
-use afflux_engine::Nanos;
-use afflux_engine::policy::{
+use afflux_device::platform::Nanos;
+use afflux_device::policy::{
     Admission, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Figure, Flight, HangLimits, IdleWriteRule,
     IgnoredKnob, KnobInForce, LimitPages, Memory, Needs, Next, Pace, Pause, PauseCause, Prices as PagePrices,
     Remembered, Rewrites, Room, Turn, View,

@@ -9,7 +9,7 @@
 //! These stay as without readers, since a seek for each small write would only add to the work.
 //! Invariants: 1 to [`FACTOR_MAX`]; 1 where reads are rare beside writes.
 
-use afflux_engine::policy::BusyTimes;
+use afflux_device::policy::BusyTimes;
 
 use crate::wide::mul_div;
 use crate::{Cost, MILLISECOND, ONE, Prices};

@@ -4,7 +4,7 @@
 //! Invariants: a count holds until the next. In its own time an average follows the count as a charged capacitor would,
 //! taken linearly.
 
-use afflux_engine::policy::PayerCounts;
+use afflux_device::policy::PayerCounts;
 
 use crate::MILLISECOND;
 

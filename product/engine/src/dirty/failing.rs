@@ -8,11 +8,12 @@
 //! writer is refused for the failures of its own file. Other files' failures refuse a writer only if the device itself
 //! counts as failing, or if failed pages hold all of its room.
 
-use super::{refresh_guard, unwritable_share};
-use crate::devices::file::FileInner;
-use crate::devices::{DeviceState, Devices, Moment};
-use crate::error::DeviceError;
+use afflux_device::devices::file::FileInner;
+use afflux_device::devices::{DeviceState, Devices, Moment};
+use afflux_device::error::DeviceError;
 use afflux_pages::wait::lock;
+
+use super::{refresh_guard, unwritable_share};
 
 /// A file whose writes keep failing may have this part of its device's dirty limit dirty. Beyond that its writers are
 /// refused.

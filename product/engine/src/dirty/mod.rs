@@ -12,9 +12,9 @@ pub(crate) mod failing;
 
 use std::sync::Arc;
 
-use crate::devices::{DeviceState, Devices, Moment};
-use crate::policy::Dirtied;
-use crate::settings::Knob;
+use afflux_device::devices::{DeviceState, Devices, Moment};
+use afflux_device::policy::Dirtied;
+use afflux_device::settings::Knob;
 use afflux_pages::units::Pages;
 
 /// The fewest pages that a device may have dirty, regardless of the knobs.

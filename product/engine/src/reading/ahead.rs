@@ -11,23 +11,23 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use afflux_device::counters::Counter;
+use afflux_device::devices::file::{FileInner, FileState};
+use afflux_device::platform::Platform;
+use afflux_device::readahead::window_sizes::WindowSizes;
+use afflux_device::readahead::{Advice, Ahead, Cached, ReadaheadEnd, Terms};
+use afflux_device::settings::Knob;
 use afflux_frames::Effort;
-
-use super::Reading;
-use super::fill::Hand;
-use crate::counters::Counter;
-use crate::devices::file::{FileInner, FileState};
-use crate::platform::Platform;
-use crate::readahead::window_sizes::WindowSizes;
-use crate::readahead::{Advice, Ahead, Cached, ReadaheadEnd, Terms};
-use crate::reclaim::may_go;
-use crate::settings::Knob;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::cache::{Cache, FilePages};
 use afflux_pages::page::{DIRTY, PRIOR, READING, WRITEBACK};
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
+
+use super::Reading;
+use super::fill::Hand;
+use crate::reclaim::may_go;
 
 /// The part of the cache that may be read ahead of its readers.
 pub(crate) const UNREAD_PART: u64 = 4;

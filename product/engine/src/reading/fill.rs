@@ -9,22 +9,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use afflux_device::counters::Counter;
+use afflux_device::devices::delays::Delay;
+use afflux_device::devices::file::{FileInner, FileState};
+use afflux_device::devices::places::{Load, Place};
+use afflux_device::devices::{DeviceState, Kind};
+use afflux_device::error::{DeviceError, Error};
+use afflux_device::platform::{Nanos, Platform};
+use afflux_device::policy::{AtEnd, Completed, Direction};
+use afflux_device::readahead::{Ahead, ReadaheadEnd};
+use afflux_device::request::{Completion, Operation, Request};
 use afflux_frames::{Effort, FRAME_BYTES, FrameId};
-
-use super::{Obstacle, Reading};
-use crate::call::Call;
-use crate::counters::Counter;
-use crate::devices::delays::Delay;
-use crate::devices::file::{FileInner, FileState};
-use crate::devices::places::{Load, Place};
-use crate::devices::{DeviceState, Kind};
-use crate::error::{DeviceError, Error};
-use crate::platform::{Nanos, Platform};
-use crate::policy::{AtEnd, Completed, Direction};
-use crate::readahead::{Ahead, ReadaheadEnd};
-use crate::reclaim::SpareFrames;
-use crate::request::{Completion, Operation, Request};
-use crate::trace::Event;
 use afflux_pages::cache::Cache;
 use afflux_pages::eviction::{Admitted, Arrival};
 use afflux_pages::memory::{FrameMemory, Piece, Pieces};
@@ -32,6 +27,11 @@ use afflux_pages::page::{DIRTY, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODAT
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Answer, Changed, lock};
+
+use super::{Obstacle, Reading};
+use crate::call::Call;
+use crate::reclaim::SpareFrames;
+use crate::trace::Event;
 
 /// Fewer pages than this get no readahead request of their own if more were wanted.
 const WORTH_PAGES: u64 = 16;

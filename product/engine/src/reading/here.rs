@@ -12,16 +12,17 @@ use std::ops::Range;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
+use afflux_device::FILE_BYTES_MAX;
+use afflux_device::devices::delays::Delay;
+use afflux_device::devices::file::FileInner;
+use afflux_device::error::{Error, check_range};
+use afflux_device::platform::Platform;
+use afflux_device::request::TransferHere;
+use afflux_pages::units::PAGE_BYTES;
+
 use super::fill::{Begun, Hand};
 use super::{Progress, Reading};
-use crate::FILE_BYTES_MAX;
 use crate::call::Call;
-use crate::devices::delays::Delay;
-use crate::devices::file::FileInner;
-use crate::error::{Error, check_range};
-use crate::platform::Platform;
-use crate::request::TransferHere;
-use afflux_pages::units::PAGE_BYTES;
 
 /// The part of a blocked caller's read that needs the engine's tasks.
 pub type Waiting<'a> = dyn Future<Output = Result<(), Error>> + 'a;

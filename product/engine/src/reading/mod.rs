@@ -13,20 +13,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use afflux_device::FILE_BYTES_MAX;
+use afflux_device::client::Client;
+use afflux_device::counters::{Counter, Local};
+use afflux_device::devices::delays::Delay;
+use afflux_device::devices::file::{FileInner, FileState};
+use afflux_device::error::{Error, check_range};
+use afflux_device::platform::Platform;
 use afflux_frames::{FRAME_BYTES, FrameId};
-
-use self::fill::{Hand, Miss};
-pub use self::here::Waiting;
-use crate::FILE_BYTES_MAX;
-use crate::base::Base;
-use crate::call::Call;
-use crate::client::Client;
-use crate::counters::{Counter, Local};
-use crate::devices::delays::Delay;
-use crate::devices::file::{FileInner, FileState};
-use crate::error::{Error, check_range};
-use crate::platform::Platform;
-use crate::reclaim::Reclaim;
 use afflux_pages::cache::PinnedPages;
 use afflux_pages::cache::guards::GuardPlaces;
 use afflux_pages::cache::hit::InPage;
@@ -34,6 +28,12 @@ use afflux_pages::memory::Arena;
 use afflux_pages::page::{PRESENT, READING, UPTODATE, WRITEBACK};
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
+
+use self::fill::{Hand, Miss};
+pub use self::here::Waiting;
+use crate::base::Base;
+use crate::call::Call;
+use crate::reclaim::Reclaim;
 
 /// Obstacles to reading a page.
 enum Obstacle {

@@ -12,8 +12,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use afflux_device::platform::Platform;
+
 use super::{BATCH, LOOK_AGAIN_NS, Reclaim};
-use crate::platform::Platform;
 
 /// The smallest cache with background reclaim: 4 MiB.
 const FRAMES_MIN: u32 = 1024;

@@ -16,16 +16,17 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use afflux_device::client::Client;
+use afflux_device::counters::Counter;
+use afflux_device::devices::file::FileInner;
+use afflux_device::error::{DeviceError, Error};
+use afflux_device::platform::Platform;
+use afflux_device::policy::{Admission, Dirtied, Dirtier, MachineSize, Pause, PauseCause, PayerCounts};
+use afflux_pages::units::Pages;
+
 use super::pause::PayingCall;
 use crate::base::Base;
-use crate::client::Client;
-use crate::counters::Counter;
-use crate::devices::file::FileInner;
 use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
-use crate::error::{DeviceError, Error};
-use crate::platform::Platform;
-use crate::policy::{Admission, Dirtied, Dirtier, MachineSize, Pause, PauseCause, PayerCounts};
-use afflux_pages::units::Pages;
 
 /// The most pages written between two questions to the policy, regardless of its allowance.
 const PIECE_PAGES_MAX: u64 = 64;

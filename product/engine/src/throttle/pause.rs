@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
+use afflux_device::client::Client;
+use afflux_device::devices::file::FileInner;
+use afflux_device::devices::waits::{PayerId, WaitsFor};
+use afflux_device::platform::Platform;
+use afflux_device::policy::{PauseCause, Payer};
+
 use crate::base::Base;
 use crate::call::{Call, CallWait};
-use crate::client::Client;
-use crate::devices::file::FileInner;
-use crate::devices::waits::{PayerId, WaitsFor};
-use crate::platform::Platform;
-use crate::policy::{PauseCause, Payer};
 
 /// The payer for a write call: an open file, for a client if one is known.
 pub(crate) struct PayingCall<'a> {

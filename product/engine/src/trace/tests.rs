@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
+use afflux_device::devices::DeviceId;
+use afflux_device::platform::Nanos;
+
 use super::{EVENTS_KEPT, Event, Follower, Traced, Tracer};
-use crate::devices::DeviceId;
-use crate::platform::Nanos;
 
 fn happen(tracer: &Tracer, at: u64) {
     tracer.note(|| Traced {

@@ -14,20 +14,21 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use super::Writeback;
-use super::batch::{Run, claim};
-use super::complete::{Durable, Moved, WriteEnds};
-use crate::counters::Counter;
-use crate::devices::DeviceState;
-use crate::devices::file::FileInner;
-use crate::devices::in_flight::Terms;
-use crate::error::{DeviceError, Error};
-use crate::platform::Platform;
-use crate::request::{Completion, Operation, Request, TransferHere};
+use afflux_device::counters::Counter;
+use afflux_device::devices::DeviceState;
+use afflux_device::devices::file::FileInner;
+use afflux_device::devices::in_flight::Terms;
+use afflux_device::error::{DeviceError, Error};
+use afflux_device::platform::Platform;
+use afflux_device::request::{Completion, Operation, Request, TransferHere};
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::memory::FrameMemory;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Answer, lock};
+
+use super::Writeback;
+use super::batch::{Run, claim};
+use super::complete::{Durable, Moved, WriteEnds};
 
 /// A write whose pages are still under writeback.
 struct Written<P: Platform> {

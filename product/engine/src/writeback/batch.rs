@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use afflux_frames::{FRAME_BYTES, FrameId};
 
-use crate::devices::file::{FileInner, FileState};
+use afflux_device::devices::file::{FileInner, FileState};
 use afflux_pages::cache::Cache;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::memory::{FrameMemory, Piece, Pieces};

@@ -7,26 +7,26 @@
 
 use std::sync::Arc;
 
+use afflux_device::counters::Counter;
+use afflux_device::devices::Kind;
+use afflux_device::devices::file::{FAILING_TRIES, FileInner, FileState};
+use afflux_device::devices::in_flight::Ticket;
+use afflux_device::devices::places::Place;
+use afflux_device::error::DeviceError;
+use afflux_device::platform::{Nanos, Platform};
+use afflux_device::policy::{AtEnd, Completed, Direction};
+use afflux_device::request::{Completion, Operation};
 use afflux_frames::FrameId;
-
-use super::Writeback;
-use super::batch::sectors_of;
-use super::recycled::Boxed;
-use crate::counters::Counter;
-use crate::devices::Kind;
-use crate::devices::file::{FAILING_TRIES, FileInner, FileState};
-use crate::devices::in_flight::Ticket;
-use crate::devices::places::Place;
-use crate::dirty::{failing, room_was_made};
-use crate::error::DeviceError;
-use crate::platform::{Nanos, Platform};
-use crate::policy::{AtEnd, Completed, Direction};
-use crate::request::{Completion, Operation};
-use crate::trace::Event;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::memory::{FrameMemory, Piece};
 use afflux_pages::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
 use afflux_pages::wait::{Changed, lock};
+
+use super::Writeback;
+use super::batch::sectors_of;
+use super::recycled::Boxed;
+use crate::dirty::{failing, room_was_made};
+use crate::trace::Event;
 
 /// The pause before a failed write is tried again; it doubles with each failure in a row. Nobody waits for it: a sync has
 /// the write tried at once.

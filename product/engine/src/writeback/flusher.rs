@@ -7,17 +7,18 @@
 
 use std::sync::Arc;
 
-use super::Writeback;
-use super::schedule::choose;
-use super::turn::FileTurn;
-use crate::devices::DeviceState;
-use crate::devices::agenda::FlusherView;
-use crate::platform::{Nanos, Platform};
-use crate::policy::{Next, Turn};
-use crate::settings::Knob;
+use afflux_device::devices::DeviceState;
+use afflux_device::devices::agenda::FlusherView;
+use afflux_device::platform::{Nanos, Platform};
+use afflux_device::policy::{Next, Turn};
+use afflux_device::settings::Knob;
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
+
+use super::Writeback;
+use super::schedule::choose;
+use super::turn::FileTurn;
 
 /// Time before another look for files with a flush owed for long, if there were many.
 const FORGOTTEN_NS: u64 = 100 * Nanos::MILLISECOND;

@@ -9,16 +9,17 @@
 
 use std::sync::Arc;
 
-use super::Writeback;
-use super::turn::FileTurn;
-use crate::counters::Counter;
-use crate::devices::DeviceState;
-use crate::devices::file::{FileInner, FileState};
-use crate::platform::{Nanos, Platform};
-use crate::policy::Turn;
+use afflux_device::counters::Counter;
+use afflux_device::devices::DeviceState;
+use afflux_device::devices::file::{FileInner, FileState};
+use afflux_device::platform::{Nanos, Platform};
+use afflux_device::policy::Turn;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
+
+use super::Writeback;
+use super::turn::FileTurn;
 
 /// Places of a file at which dirty pages are looked at, spread over it.
 const SPOTS: u64 = 16;

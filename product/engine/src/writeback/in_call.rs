@@ -12,15 +12,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::Writeback;
-use crate::devices::DeviceState;
-use crate::devices::file::{FileInner, Part, SharedRound};
-use crate::devices::in_flight::Terms;
-use crate::platform::Platform;
-use crate::policy::Turn;
+use afflux_device::devices::DeviceState;
+use afflux_device::devices::file::{FileInner, Part, SharedRound};
+use afflux_device::devices::in_flight::Terms;
+use afflux_device::platform::Platform;
+use afflux_device::policy::Turn;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::rare::Rare;
 use afflux_pages::wait::lock;
+
+use super::Writeback;
 
 /// A caller's own round, which it has not begun. If the caller goes away, a task runs it.
 pub(super) struct OwnRound<'a, P: Platform> {

@@ -26,10 +26,11 @@ mod unwritten;
 
 use std::sync::{Arc, Mutex};
 
+use afflux_device::devices::DeviceState;
+use afflux_device::platform::Platform;
+use afflux_device::policy::HangLimits;
+
 use crate::base::Base;
-use crate::devices::DeviceState;
-use crate::platform::Platform;
-use crate::policy::HangLimits;
 use crate::recycler::Recycler;
 use recycled::RecycledMemory;
 

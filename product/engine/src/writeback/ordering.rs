@@ -12,13 +12,14 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Writeback;
-use crate::client::Client;
-use crate::devices::file::{Earlier, FileInner, Obstacles, Ordered, RangeNumber, overlap};
-use crate::error::Error;
-use crate::platform::Platform;
+use afflux_device::client::Client;
+use afflux_device::devices::file::{Earlier, FileInner, Obstacles, Ordered, RangeNumber, overlap};
+use afflux_device::error::Error;
+use afflux_device::platform::Platform;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
+
+use super::Writeback;
 
 /// Withheld pages may take this part of their device's dirty limit.
 const ROOM_PART: u64 = 4;

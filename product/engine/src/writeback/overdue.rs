@@ -9,11 +9,12 @@
 
 use std::sync::Arc;
 
+use afflux_device::devices::DeviceState;
+use afflux_device::devices::places::Placed;
+use afflux_device::platform::Platform;
+
 use crate::base::Base;
-use crate::devices::DeviceState;
-use crate::devices::places::Placed;
 use crate::dirty::failing;
-use crate::platform::Platform;
 use crate::trace::Event;
 
 /// The watched time at which a request was first seen, by its place.
@@ -31,7 +32,7 @@ struct Seen {
 impl OverdueWatch {
     /// No time was watched yet.
     pub(super) fn begins(device: &DeviceState) -> Self {
-        let seen = vec![Seen { number: u64::MAX, at_ns: 0 }; device.requests().places.len()].into();
+        let seen = vec![Seen { number: u64::MAX, at_ns: 0 }; device.requests().places.count()].into();
         Self { watched_ns: 0, seen }
     }
 

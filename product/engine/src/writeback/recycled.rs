@@ -7,13 +7,14 @@
 
 use std::sync::Arc;
 
+use afflux_device::devices::file::SharedRound;
+use afflux_device::error::DeviceError;
+use afflux_device::platform::Platform;
+use afflux_pages::wait::Answer;
+
 use super::complete::WriteEnds;
 use super::requests::CallEnds;
-use crate::devices::file::SharedRound;
-use crate::error::DeviceError;
-use crate::platform::Platform;
 use crate::recycler::{Recycler, SharedRecycler};
-use afflux_pages::wait::Answer;
 
 /// The number of requests in flight on a device: more would hardly be used.
 const KEPT: usize = 64;

@@ -6,21 +6,22 @@
 
 use std::sync::Arc;
 
+use afflux_device::counters::Counter;
+use afflux_device::devices::file::FileInner;
+use afflux_device::devices::places::Load;
+use afflux_device::devices::{DeviceState, Kind};
+use afflux_device::error::DeviceError;
+use afflux_device::platform::{Nanos, Platform};
+use afflux_device::request::{Completion, Operation, Request};
+use afflux_device::settings::PageKnob;
+use afflux_pages::memory::FrameMemory;
+use afflux_pages::wait::{Answer, lock};
+
 use super::Writeback;
 use super::batch::Run;
 use super::complete::WriteEnds;
 use super::recycled::Boxed;
-use crate::counters::Counter;
-use crate::devices::file::FileInner;
-use crate::devices::places::Load;
-use crate::devices::{DeviceState, Kind};
-use crate::error::DeviceError;
-use crate::platform::{Nanos, Platform};
-use crate::request::{Completion, Operation, Request};
-use crate::settings::PageKnob;
 use crate::trace::Event;
-use afflux_pages::memory::FrameMemory;
-use afflux_pages::wait::{Answer, lock};
 
 /// How many requests a waiter may still take without waiting again.
 #[derive(Default)]

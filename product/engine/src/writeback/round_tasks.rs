@@ -6,10 +6,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::Writeback;
-use crate::devices::file::FileInner;
-use crate::platform::Platform;
+use afflux_device::devices::file::FileInner;
+use afflux_device::platform::Platform;
 use afflux_pages::wait::{WaitQueue, lock};
+
+use super::Writeback;
 
 /// A task takes about 1 KiB.
 pub(super) const IDLE_MAX: usize = 64;

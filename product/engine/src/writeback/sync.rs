@@ -10,21 +10,24 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Writeback;
-use crate::call::Call;
-use crate::client::Client;
-use crate::counters::Counter;
-use crate::devices::file::{Earlier, FileInner, FileState, NextRunner, Part, RangeNumber, SharedRound, SyncRound};
-use crate::devices::waits::WaitsFor;
-use crate::dirty::force_charge;
-use crate::error::{DeviceError, Error};
-use crate::platform::Platform;
-use crate::request::Operation;
-use crate::trace::Event;
+use afflux_device::client::Client;
+use afflux_device::counters::Counter;
+use afflux_device::devices::file::{
+    Earlier, FileInner, FileState, NextRunner, Part, RangeNumber, SharedRound, SyncRound,
+};
+use afflux_device::devices::waits::WaitsFor;
+use afflux_device::error::{DeviceError, Error};
+use afflux_device::platform::Platform;
+use afflux_device::request::Operation;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::page::{DIRTY, FAILED, Sectors, WRITEBACK};
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
+
+use super::Writeback;
+use crate::call::Call;
+use crate::dirty::force_charge;
+use crate::trace::Event;
 
 /// The most pages marked in one hold of the file's lock.
 const MARK_PAGES: u64 = 4096;

@@ -7,19 +7,20 @@
 
 use std::sync::Arc;
 
-use super::Writeback;
-use super::batch::{Left, Run, claim};
-use super::requests::Batch;
-use crate::counters::Counter;
-use crate::devices::file::{FileInner, FileState};
-use crate::devices::{DeviceState, Size};
-use crate::platform::{Nanos, Platform};
-use crate::policy::Turn;
-use crate::trace::Event;
+use afflux_device::counters::Counter;
+use afflux_device::devices::file::{FileInner, FileState};
+use afflux_device::devices::{DeviceState, Size};
+use afflux_device::platform::{Nanos, Platform};
+use afflux_device::policy::Turn;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
+
+use super::Writeback;
+use super::batch::{Left, Run, claim};
+use super::requests::Batch;
+use crate::trace::Event;
 
 /// Time before another look at pages that a writer was copying to.
 const BUSY_NS: u64 = 50_000;

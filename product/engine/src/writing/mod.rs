@@ -11,22 +11,23 @@ mod space;
 
 use std::sync::Arc;
 
-use self::page::WriteResources;
-use crate::base::Base;
-use crate::client::Client;
-use crate::counters::Counter;
-use crate::devices::delays::Delay;
-use crate::devices::file::FileInner;
-use crate::error::{Error, check_range};
-use crate::platform::Platform;
-use crate::reading::Readings;
-use crate::reclaim::{Reclaim, SpareFrames};
-use crate::throttle::{PayingCall, Throttle};
-use crate::writeback::Writeback;
+use afflux_device::client::Client;
+use afflux_device::counters::Counter;
+use afflux_device::devices::delays::Delay;
+use afflux_device::devices::file::FileInner;
+use afflux_device::error::{Error, check_range};
+use afflux_device::platform::Platform;
 use afflux_pages::cache::hit::InPage;
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
+
+use self::page::WriteResources;
+use crate::base::Base;
+use crate::reading::Readings;
+use crate::reclaim::{Reclaim, SpareFrames};
+use crate::throttle::{PayingCall, Throttle};
+use crate::writeback::Writeback;
 
 /// Why a piece stopped before its end.
 enum PieceEnd {

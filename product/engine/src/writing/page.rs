@@ -9,14 +9,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use afflux_device::counters::Counter;
+use afflux_device::devices::file::{FileInner, FileState};
+use afflux_device::platform::Platform;
 use afflux_frames::{FRAME_BYTES, FrameId};
-
-use super::{PieceEnd, Writing};
-use crate::counters::Counter;
-use crate::devices::file::{FileInner, FileState};
-use crate::dirty::Charge;
-use crate::platform::Platform;
-use crate::reclaim::SpareFrames;
 use afflux_pages::cache::hit::InPage;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::eviction::Admitted;
@@ -25,6 +21,10 @@ use afflux_pages::page::{
 };
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
+
+use super::{PieceEnd, Writing};
+use crate::dirty::Charge;
+use crate::reclaim::SpareFrames;
 
 /// A write's resources for dirtying pages.
 pub(super) struct WriteResources<'a, 'c> {

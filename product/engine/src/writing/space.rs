@@ -16,17 +16,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Writing;
-use crate::devices::DeviceState;
-use crate::devices::file::FileInner;
-use crate::error::{DeviceError, Error};
-use crate::platform::Platform;
-use crate::request::Operation;
-use crate::settings::Knob;
-use crate::writeback::Writeback;
+use afflux_device::devices::DeviceState;
+use afflux_device::devices::file::FileInner;
+use afflux_device::error::{DeviceError, Error};
+use afflux_device::platform::Platform;
+use afflux_device::request::Operation;
+use afflux_device::settings::Knob;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
+
+use super::Writing;
+use crate::writeback::Writeback;
 
 /// The most files that a pass requests space for at the same time: a refused request may take its time.
 const TOGETHER: usize = 8;

@@ -4,7 +4,7 @@
 //! server of the samples got, so the samples name them. A line is an offset in bytes and the words from there on.
 
 //! rule: each version goes on with the memory that a killed server of any form since the first release left, or writes it home
-//! kept in: `product/frames/src/header.rs`, `product/engine/src/recovery/look.rs`, `product/engine/src/recovery/rescue.rs`, `product/fuse/src/kept.rs`
+//! kept in: `product/frames/src/header.rs`, `product/device/src/recovery/look.rs`, `product/device/src/recovery/rescue.rs`, `product/fuse/src/kept.rs`
 
 use std::convert::Infallible;
 use std::fmt::Write;

@@ -99,7 +99,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
         reason: "files that fail are a part of the accounts of dirty pages",
     },
     PermittedCircle {
-        name: "product/engine",
+        name: "product/device",
         files: &["readahead", "readahead/afflux", "readahead/strides"],
         reason: "the root declares the seam, and chooses among the policies behind it",
     },
@@ -114,7 +114,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
         reason: "the mechanism starts background reclaim, which is a loop over the mechanism",
     },
     PermittedCircle {
-        name: "product/engine",
+        name: "product/device",
         files: &["settings/error", "settings/threshold", "settings/values"],
         reason: "an error shows the threshold that refused a value; the threshold compares values",
     },

@@ -1,4 +1,4 @@
-use afflux_engine::policy::{DeviceCounts, KnobValues, PolicyKnobs};
+use afflux_device::policy::{DeviceCounts, KnobValues, PolicyKnobs};
 
 use super::*;
 use crate::{BudgetKnob, KNOBS};

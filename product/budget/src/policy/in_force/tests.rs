@@ -1,4 +1,4 @@
-use afflux_engine::policy::{DeviceCounts, DevicePolicy, KnobValues, PolicyKnobs};
+use afflux_device::policy::{DeviceCounts, DevicePolicy, KnobValues, PolicyKnobs};
 
 use super::*;
 use crate::{Budget, KNOBS};
@@ -17,7 +17,7 @@ fn told(knobs: KnobValues, guard_pages: u64) -> (Vec<KnobInForce>, u64) {
     (Budget.knobs_in_force(&view, &mut device), threshold)
 }
 
-fn known() -> afflux_engine::policy::Remembered {
+fn known() -> afflux_device::policy::Remembered {
     crate::RememberedPrices { write_run_ns: 100_000, write_mib_ns: MIB_NS, read_run_ns: 100_000, read_mib_ns: MIB_NS }
         .named()
 }

@@ -1,5 +1,6 @@
+use afflux_device::platform::Nanos;
+
 use super::*;
-use crate::platform::Nanos;
 
 const QUIET: FlusherView = FlusherView {
     now: Nanos(1_000),

@@ -1,0 +1,430 @@
+//! A device's admission queue: the pages charged to it, and the writers that wait until more fit.
+//!
+//! Owns: the count of pages and runs, their cost at the policy's prices, the two limits: the policy's, in its own unit,
+//! and the memory guard's, in pages; which waiting writers a change of one file concerns.
+//! Does not own: how large the limits are (`policy`; the guard's formula is in `dirty`), the places (`wait`), who is
+//! refused (`dirty::failing`).
+//! Invariants: first come, first served, whichever other file fails
+//! (`a_writer_whose_file_changes_keeps_its_place_and_others_are_not_woken`). A request larger than a limit is admitted
+//! alone. Cost is never summed up but multiplied anew, so that new prices hold for all charged pages.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use afflux_pages::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use afflux_pages::sync::{self, Mutex, MutexGuard, OwnLines};
+use afflux_pages::units::Pages;
+use afflux_pages::wait::Places;
+
+use super::unwritable::{Amount, Unwritable};
+use crate::policy::{Cost, PauseCause, Prices, Room};
+
+/// The writers of a device that wait for room, first come, first served.
+pub struct AdmissionQueue {
+    line: Mutex<Line>,
+    waiting: AtomicUsize,
+    runs: Arc<OwnLines<AtomicU64>>,
+    wake: Wake,
+}
+
+/// The charges, and the writers that wait for room.
+struct Line {
+    ledger: Ledger,
+    writers: Places,
+    /// The slot of each writer's file, with the writer's ticket.
+    by_file: BTreeSet<(u32, u64)>,
+}
+
+/// When a writer wakes the flusher: [`Room::wake_above`], and the prices to compare it at.
+struct Wake {
+    above: AtomicU64,
+    page: AtomicU64,
+    run: AtomicU64,
+}
+
+/// Charges and limits.
+struct Ledger {
+    /// Pages dirty or in flight, or charged to become so.
+    pages: Pages,
+    /// Runs of dirty pages, and in flight.
+    runs: Arc<OwnLines<AtomicU64>>,
+    /// Of these, pages and runs that cost nothing.
+    unwritable: Arc<Unwritable>,
+    /// Writers admitted from the line since the policy last gave its room: each may begin a run that is not counted
+    /// yet.
+    admitted_runs: u64,
+    prices: Prices,
+    cost_max: Cost,
+    /// [`Room::unasked_max`], and the most pages.
+    unasked_max: Cost,
+    unasked_pages_max: Pages,
+    cause: PauseCause,
+    pages_max: Pages,
+    /// The memory guard's limit as last computed, which a policy is told.
+    guard_pages: Pages,
+    /// The most by which `pages_max` exceeds `pages` while nobody waits.
+    unseen_pages: Pages,
+}
+
+impl Ledger {
+    fn set_guard(&mut self, pages: Pages) {
+        (self.pages_max, self.guard_pages) = (pages, pages);
+    }
+
+    fn pages_fit(&self, pages: Pages) -> bool {
+        self.pages.saturating_add(pages) <= self.pages_max
+    }
+
+    /// Whether `pages` more pages, as one run, cost little enough, or would be the only ones that cost anything.
+    fn cost_fits(&self, pages: Pages) -> bool {
+        let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.admitted_runs + 1);
+        let charged = Amount { pages: self.pages.0, runs }.without(self.unwritable.roomless());
+        charged.pages == 0 || self.prices.of(charged.pages.saturating_add(pages.0), charged.runs) <= self.cost_max
+    }
+
+    /// How many more pages, as one run, cost so little that no payer of them is asked about.
+    fn unasked_pages(&self) -> Pages {
+        let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.admitted_runs + 1);
+        let left = self.unasked_max.0.saturating_sub(self.prices.of(self.pages.0, runs).0);
+        Pages(left / self.prices.page.0.max(1)).min(self.unasked_pages_max.saturating_sub(self.pages))
+    }
+
+    fn fits(&self, pages: Pages) -> bool {
+        self.pages == Pages(0) || (self.pages_fit(pages) && self.cost_fits(pages))
+    }
+
+    fn enter(&mut self, pages: Pages) {
+        self.pages = self.pages + pages;
+    }
+
+    fn leave(&mut self, pages: Pages) {
+        debug_assert!(self.pages >= pages, "gave back more pages than were charged");
+        self.pages = self.pages.saturating_sub(pages);
+    }
+
+    fn nobody_waits(&mut self) {
+        self.pages_max = self.pages_max.min(self.pages.saturating_add(self.unseen_pages));
+    }
+}
+
+impl Line {
+    /// Admits a writer if its pages fit and nobody waits.
+    fn try_enter(&mut self, pages: Pages) -> bool {
+        let free = self.ledger.fits(pages) && self.writers.is_nobody_waiting();
+        if free {
+            self.ledger.enter(pages);
+        }
+        free
+    }
+
+    /// Admits writers from the front as far as their pages fit.
+    #[inline]
+    fn admit(&mut self) -> Vec<Waker> {
+        if self.writers.count() == 0 {
+            self.ledger.nobody_waits();
+            return Vec::new();
+        }
+        self.admit_waiting()
+    }
+
+    fn admit_waiting(&mut self) -> Vec<Waker> {
+        let Self { ledger, writers, .. } = self;
+        let woken = writers.grant(|pages| {
+            let fits = ledger.fits(Pages(pages));
+            if fits {
+                ledger.admitted_runs += 1;
+                ledger.enter(Pages(pages));
+            }
+            fits
+        });
+        self.settle();
+        woken
+    }
+
+    /// Writers of the file without room are to look at their file. Others move up meanwhile.
+    fn look_at_file(&mut self, file: u32) -> Vec<Waker> {
+        let tickets = self.by_file.range((file, 0)..=(file, u64::MAX));
+        let mut woken: Vec<Waker> = tickets.filter_map(|(_, ticket)| self.writers.look(*ticket)).collect();
+        if !woken.is_empty() {
+            woken.extend(self.admit());
+        }
+        woken
+    }
+
+    fn settle(&mut self) {
+        if self.writers.is_nobody_waiting() {
+            self.ledger.nobody_waits();
+        }
+    }
+}
+
+/// With no lock held.
+fn wake(wakers: Vec<Waker>) {
+    wakers.into_iter().for_each(Waker::wake);
+}
+
+impl AdmissionQueue {
+    /// Until limits are set, the queue admits only what may enter alone.
+    pub(crate) fn new(unwritable: Arc<Unwritable>) -> Self {
+        let runs = Arc::new(OwnLines(AtomicU64::new(0)));
+        let Room { prices, cause, .. } = Room::UNLIMITED;
+        let ledger = Ledger {
+            admitted_runs: 0,
+            pages: Pages(0),
+            runs: Arc::clone(&runs),
+            unwritable,
+            prices,
+            cost_max: Cost(0),
+            unasked_max: Cost(0),
+            unasked_pages_max: Pages(0),
+            cause,
+            pages_max: Pages::MAX,
+            guard_pages: Pages::MAX,
+            unseen_pages: Pages::MAX,
+        };
+        let wake = Wake { above: AtomicU64::new(u64::MAX), page: AtomicU64::new(0), run: AtomicU64::new(0) };
+        let line = Mutex::new(Line { ledger, writers: Places::default(), by_file: BTreeSet::new() });
+        Self { line, waiting: AtomicUsize::new(0), runs, wake }
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        sync::lock(&self.line)
+    }
+
+    /// Changes charges or limits; admits writers that fit then.
+    fn change(&self, change: impl FnOnce(&mut Ledger)) {
+        let woken = {
+            let mut line = self.line();
+            change(&mut line.ledger);
+            line.admit()
+        };
+        wake(woken);
+    }
+
+    /// Charges pages if they fit and nobody waits.
+    pub fn try_take(&self, pages: Pages) -> bool {
+        self.line().try_enter(pages)
+    }
+
+    /// How many more pages no payer would be asked about.
+    pub fn unasked_pages(&self) -> Pages {
+        self.line().ledger.unasked_pages()
+    }
+
+    /// Charges pages if so little is charged that their payer is not asked about, and nobody waits.
+    pub fn try_take_unasked(&self, pages: Pages) -> bool {
+        let mut line = self.line();
+        pages <= line.ledger.unasked_pages() && line.try_enter(pages)
+    }
+
+    /// Charges pages if they fit a new guard limit and nobody waits.
+    pub fn try_take_within(&self, guard_pages: Pages, pages: Pages) -> bool {
+        let mut line = self.line();
+        line.ledger.set_guard(guard_pages);
+        let taken = line.try_enter(pages);
+        line.settle();
+        taken
+    }
+
+    /// Waits in order of asking, for a writer of the file in this slot.
+    pub fn take(&self, pages: Pages, file: u32) -> Take<'_> {
+        Take { queue: self, pages, file, ticket: None }
+    }
+
+    /// Charges pages that the policy has admitted, past its own room and the writers that wait for it, unless the
+    /// memory guard keeps them out.
+    pub fn try_enter(&self, pages: Pages) -> bool {
+        let ledger = &mut self.line().ledger;
+        let enters = ledger.pages == Pages(0) || ledger.pages_fit(pages);
+        if enters {
+            ledger.enter(pages);
+        }
+        enters
+    }
+
+    /// Charges pages if the memory guard lets them in and no page costs anything but those that cannot be written. While
+    /// the device hangs, a writer of another file so finds out whether only these files' writes do not end.
+    pub fn try_enter_alone(&self, pages: Pages) -> bool {
+        let ledger = &mut self.line().ledger;
+        let enters = ledger.pages_fit(pages) && ledger.unwritable.are_all(ledger.pages.0);
+        if enters {
+            ledger.enter(pages);
+        }
+        enters
+    }
+
+    /// Charges pages whether they fit or not.
+    pub fn force(&self, pages: Pages) {
+        self.line().ledger.enter(pages);
+    }
+
+    /// Pages are no longer dirty, or were not dirtied after all.
+    pub(crate) fn give_back(&self, pages: Pages) {
+        self.change(|ledger| ledger.leave(pages));
+    }
+
+    /// As [`AdmissionQueue::give_back`], for a write that has ended. Waiting writers are admitted once the policy has
+    /// given its room anew, since its last room was for the earlier backlog.
+    pub(crate) fn release_deferred(&self, pages: Pages) {
+        self.line().ledger.leave(pages);
+    }
+
+    /// Whether the file's writers may wait here has changed. Each looks at its file ([`Take::wait_on`]) before it is
+    /// admitted.
+    pub fn file_changed(&self, file: u32) {
+        let woken = self.line().look_at_file(file);
+        wake(woken);
+    }
+
+    /// Whether writers of any file are refused, or may pass the line, has changed. Each looks, at its place.
+    pub fn device_changed(&self) {
+        let woken = self.line().writers.wakers();
+        wake(woken);
+    }
+
+    pub(crate) fn set_room(&self, room: &Room) {
+        self.wake.above.store(room.wake_above.0, Ordering::Relaxed);
+        self.wake.page.store(room.prices.page.0, Ordering::Relaxed);
+        self.wake.run.store(room.prices.run.0, Ordering::Relaxed);
+        self.change(|ledger| {
+            (ledger.cost_max, ledger.prices, ledger.cause) = (room.cost_max, room.prices, room.cause);
+            (ledger.unasked_max, ledger.unasked_pages_max) = (room.unasked_max, Pages(room.unasked_pages_max));
+            ledger.admitted_runs = 0;
+        });
+    }
+
+    /// Sets the limit of the memory guard.
+    pub fn set_guard(&self, pages: Pages) {
+        self.change(|ledger| ledger.set_guard(pages));
+    }
+
+    /// From now on the guard's limit falls with the charged pages, to at most `pages` above them: a writer that needs
+    /// more asks for a new limit.
+    pub fn set_unseen(&self, pages: Pages) {
+        self.line().ledger.unseen_pages = pages;
+    }
+
+    /// Why pages that do not fit have to wait.
+    pub fn cause(&self, pages: Pages) -> PauseCause {
+        let ledger = &self.line().ledger;
+        if ledger.pages_fit(pages) { ledger.cause } else { PauseCause::MemoryGuard }
+    }
+
+    /// Charged pages, and the memory guard's limit as last computed.
+    pub(crate) fn pages_and_guard(&self) -> (Pages, Pages) {
+        let ledger = &self.line().ledger;
+        (ledger.pages, ledger.guard_pages)
+    }
+
+    /// The device's dirty pages.
+    pub fn pages(&self) -> Pages {
+        self.line().ledger.pages
+    }
+
+    /// Adds `more` runs, or removes them if negative.
+    pub fn add_runs(&self, more: i64) {
+        self.runs.fetch_add(more as u64, Ordering::Relaxed);
+    }
+
+    /// Runs of dirty pages, and in flight.
+    pub(crate) fn runs(&self) -> u64 {
+        self.runs.load(Ordering::Relaxed)
+    }
+
+    /// The number of waiting writers.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Whether a writer may have to wake the flusher at all.
+    pub(crate) fn may_wake(&self) -> bool {
+        self.wake.above.load(Ordering::Relaxed) < u64::MAX
+    }
+
+    /// Until the next room is set, a writer wakes the flusher only above this many dirty pages, and an eighth more.
+    pub(crate) fn wake_later(&self, pages: Pages) {
+        let cost = self.waking_cost(pages).0;
+        self.wake.above.store(cost.saturating_add(cost / 8), Ordering::Relaxed);
+    }
+
+    /// Whether the cost of so many pages, dirty and not in flight, and of all runs is high enough for a writer to wake
+    /// the flusher.
+    pub(crate) fn wakes(&self, pages: Pages) -> bool {
+        self.waking_cost(pages) > Cost(self.wake.above.load(Ordering::Relaxed))
+    }
+
+    fn waking_cost(&self, pages: Pages) -> Cost {
+        let price = |of: &AtomicU64| Cost(of.load(Ordering::Relaxed));
+        let prices = Prices { page: price(&self.wake.page), run: price(&self.wake.run) };
+        prices.of(pages.0, if pages == Pages(0) { 0 } else { self.runs() })
+    }
+}
+
+/// A writer's wait for its pages to fit.
+pub struct Take<'a> {
+    queue: &'a AdmissionQueue,
+    pages: Pages,
+    file: u32,
+    ticket: Option<u64>,
+}
+
+impl Take<'_> {
+    /// The writer has looked at its file, and waits on.
+    pub fn wait_on(&self) {
+        let Some(ticket) = self.ticket else { return };
+        let woken = {
+            let mut line = self.queue.line();
+            if line.writers.wait_on(ticket) { line.admit() } else { Vec::new() }
+        };
+        wake(woken);
+    }
+}
+
+impl Future for Take<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let (queue, pages, file) = (self.queue, self.pages, self.file);
+        let mut line = queue.line();
+        let Some(ticket) = self.ticket else {
+            if line.try_enter(pages) {
+                return Poll::Ready(());
+            }
+            let ticket = line.writers.enter(pages.0, cx.waker());
+            line.by_file.insert((file, ticket));
+            self.ticket = Some(ticket);
+            queue.waiting.fetch_add(1, Ordering::Relaxed);
+            return Poll::Pending;
+        };
+        if !line.writers.take(ticket, cx.waker()) {
+            return Poll::Pending;
+        }
+        line.by_file.remove(&(file, ticket));
+        queue.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.ticket = None;
+        Poll::Ready(())
+    }
+}
+
+impl Drop for Take<'_> {
+    /// A writer that goes away gives back what it did not take, and the writers behind it move up.
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        let woken = {
+            let mut line = self.queue.line();
+            self.queue.waiting.fetch_sub(1, Ordering::Relaxed);
+            line.by_file.remove(&(self.file, ticket));
+            if line.writers.leave(ticket) {
+                line.ledger.leave(self.pages);
+            }
+            line.admit()
+        };
+        wake(woken);
+    }
+}
+
+#[cfg(test)]
+mod tests;

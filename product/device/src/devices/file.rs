@@ -1,0 +1,373 @@
+//! One open file, on its device.
+//!
+//! Owns: the state under one lock that changes with the file's pages: how many are dirty, requests in flight, syncs,
+//! errors.
+//! Does not own: names (`volume`), its pages (`cache`), the lists (`agenda`) and the file's way into them (`listing`).
+//! Invariants: the `size` of its pages is the size that readers of the cache see, `host` has the device's. In the lock
+//! order this lock comes before the device's lock and the eviction lists'; two files' locks are never held together. A
+//! function that needs the lock takes the state that it guards.
+
+mod failures;
+mod flight;
+mod flushes;
+mod host;
+mod marks;
+mod ranges;
+mod rounds;
+mod withheld;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use afflux_pages::cache::nodes::Tag;
+use afflux_pages::cache::{Cache, FilePages};
+use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::{Permits, WaitQueue};
+
+use super::pass::Position;
+use super::rewrites::RewriteWatch;
+use super::state::DeviceState;
+use super::table::FileTable;
+use super::unwritable::Amount;
+use crate::platform::Nanos;
+use crate::policy::Payer;
+use crate::readahead::{Readahead, Window};
+use crate::recovery::slots::KeptFile;
+use crate::request::Backing;
+pub use failures::FAILING_TRIES;
+use failures::FileFailures;
+use flight::Flight;
+use flushes::Flushes;
+use host::HostFile;
+use marks::Marks;
+use rounds::Rounds;
+pub use rounds::{NextRunner, Part, SharedRound, SyncRound};
+pub(super) use withheld::Withheld;
+pub use withheld::{Ordered, RangeNumber, overlap};
+
+/// Bytes of a file that become durable before a withheld range is written.
+pub type Earlier = withheld::Earlier<FileInner>;
+/// Why dirty bytes of a range are not written.
+pub type Obstacles = withheld::Obstacles<FileInner>;
+
+/// An open file. On cache lines of its own, because its writers change it at every page.
+#[repr(align(128))]
+pub struct FileInner {
+    /// Its cached pages.
+    pub pages: FilePages,
+    /// The cache that they are in.
+    pub cache: Arc<Cache>,
+    table: Arc<FileTable<FileInner>>,
+    /// The device that stores it.
+    pub device: Arc<DeviceState<Self>>,
+    /// The device's name for it.
+    pub backing: Backing,
+    /// The file as a later process finds it.
+    pub kept: Option<KeptFile>,
+    /// The largest size that the file can have.
+    pub bytes_max: u64,
+    /// What changes with its pages.
+    pub state: Mutex<FileState>,
+    /// Waiters for requests in flight, tags and holds.
+    pub queue: WaitQueue,
+    /// One change of shape (size, holes) at a time.
+    pub reshaping: Permits,
+    /// Changes of shape requested so far, and those of them that have ended.
+    reshapes_begun: AtomicU64,
+    reshapes_ended: AtomicU64,
+    /// Pages that a stream has passed leave the cache.
+    pub no_reuse: AtomicBool,
+    /// The file as a payer, if the policy asks about payers.
+    pub payer: Payer,
+    /// Whether a page is dirty or being written: kept outside the lock for cheap questions.
+    pub(super) unclean: AtomicBool,
+    /// Whether a range of it is withheld, or waits for bytes.
+    pub(super) withholds: AtomicBool,
+}
+
+/// The state that changes with a file's pages.
+pub struct FileState {
+    /// The sizes that the device knows.
+    pub host: HostFile,
+    /// Pages dirty or under writeback, and detached pages still being written.
+    pub(super) dirty_pages: u64,
+    /// Runs of dirty pages, as the device counts them.
+    dirty_runs: i64,
+    /// Requests in flight.
+    pub flight: Flight,
+    /// Its place in the device's lists.
+    pub position: Position,
+    /// Pages that a sync waits for.
+    pub marks: Marks,
+    /// Whether the file is left alone.
+    pub watch: RewriteWatch,
+    /// Failed writes that no sync has told of.
+    pub failures: FileFailures,
+    /// Flushes that are owed.
+    pub flushes: Flushes,
+    /// Its syncs.
+    pub rounds: Rounds,
+    /// Ranges that stay off the device for now.
+    pub withheld: Withheld<FileInner>,
+    holds: u32,
+    discarded: bool,
+    /// Dirty bytes from this page on have no place on the device: its space, or the owner's quota, is used up.
+    pub unplaced_from: Option<u64>,
+    /// What readahead knows of its readers.
+    pub readahead: Window,
+    /// Pages of a failed read: each is read separately.
+    pub suspect: Range<u64>,
+}
+
+impl FileInner {
+    pub(super) fn new(
+        pages: FilePages,
+        (cache, table): (Arc<Cache>, Arc<FileTable<FileInner>>),
+        device: Arc<DeviceState<Self>>,
+        (backing, kept): (Backing, Option<KeptFile>),
+        readahead: Readahead,
+    ) -> Self {
+        let state = FileState {
+            host: HostFile::new(pages.size()),
+            dirty_pages: 0,
+            dirty_runs: 0,
+            flight: Flight::default(),
+            position: Position::default(),
+            marks: Marks::default(),
+            watch: RewriteWatch::default(),
+            failures: FileFailures::default(),
+            flushes: Flushes::new(),
+            rounds: Rounds::default(),
+            withheld: Withheld::default(),
+            holds: 0,
+            discarded: false,
+            unplaced_from: None,
+            readahead: Window::new(readahead),
+            suspect: 0..0,
+        };
+        pages.trigger_readahead_past(state.readahead.trigger());
+        Self {
+            pages,
+            cache,
+            table,
+            bytes_max: device.file_bytes_max(),
+            device,
+            backing,
+            kept,
+            state: Mutex::new(state),
+            queue: WaitQueue::new(),
+            reshaping: Permits::new(1),
+            reshapes_begun: AtomicU64::new(0),
+            reshapes_ended: AtomicU64::new(0),
+            no_reuse: AtomicBool::new(false),
+            payer: Payer::default(),
+            unclean: AtomicBool::new(false),
+            withholds: AtomicBool::new(false),
+        }
+    }
+
+    /// The size in bytes, as calls see it.
+    pub fn size(&self) -> u64 {
+        self.pages.size()
+    }
+
+    /// Whether nothing is dirty or being written, and no change of shape is under way. Takes no lock.
+    pub fn is_settled(&self) -> bool {
+        !self.unclean.load(Ordering::Acquire) && !self.is_reshaping()
+    }
+
+    /// A change of shape was requested.
+    pub fn reshape_begins(self: &Arc<Self>) {
+        self.device.agenda().reshape_begins(self.pages.slot, self);
+        self.reshapes_begun.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A change of shape has ended, with success or not.
+    pub fn reshape_ends(&self) {
+        let before = self.reshapes_ended.fetch_add(1, Ordering::AcqRel);
+        assert!(before < self.reshapes_begun.load(Ordering::Acquire), "a change of shape ends that nobody asked for");
+        self.device.agenda().reshape_ends(self.pages.slot);
+        self.queue.wake_all();
+    }
+
+    /// Whether a change of shape is under way.
+    pub fn is_reshaping(&self) -> bool {
+        let ended = self.reshapes_ended.load(Ordering::Acquire);
+        self.reshapes_begun.load(Ordering::Acquire) > ended
+    }
+
+    /// Waits until the changes of shape under way have ended, but not for later ones.
+    pub async fn reshaped(&self) {
+        let begun = self.reshapes_begun.load(Ordering::Acquire);
+        let ended = || self.reshapes_ended.load(Ordering::Acquire) >= begun;
+        self.queue.until(|| ended().then_some(())).await;
+    }
+
+    /// Pages that a byte range touches.
+    pub fn pages_of(range: &Range<u64>) -> Range<u64> {
+        range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES)
+    }
+}
+
+/// Changes that need the file's lock: the guarded state is the proof.
+impl FileInner {
+    /// Called before readers of the cache see another size: a later process finds no smaller one than they did.
+    #[inline]
+    pub fn keep_size(&self, _: &mut FileState, size: u64) {
+        if let Some(kept) = &self.kept {
+            kept.store_size(size);
+        }
+    }
+
+    /// Tags or untags a page as dirty, or as withheld, and updates its device's count of runs. Returns how many more runs the device
+    /// has to write for it: none if the page follows the file's pages in flight.
+    pub fn tag_dirty(&self, state: &mut FileState, page: u64, on: bool) -> i64 {
+        let on = !self.tag_withheld(state, page, on) && on;
+        let more = self.pages.index.set_tag_in_run(&self.cache.nodes, page, Tag::Dirty, on);
+        // Streaming writes, and writeback from a run's start, change nothing.
+        if more != 0 {
+            self.device.admission().add_runs(more);
+            state.dirty_runs += more;
+        }
+        let follows = on && page == state.position.cursor() && state.flight.writes();
+        more - i64::from(follows)
+    }
+
+    /// Removes the tags of a page that is no longer dirty.
+    pub fn untag(&self, state: &mut FileState, page: u64) {
+        self.tag_dirty(state, page, false);
+        self.pages.index.set_tag(&self.cache.nodes, page, Tag::ToWrite, false);
+    }
+
+    /// The device has changes to the file that a flush has to follow. Called before pages become clean by them.
+    pub fn owe_flush(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
+        state.flushes.owe();
+        if let Some(kept) = &self.kept {
+            kept.owe_flush();
+        }
+        if !state.discarded {
+            self.device.agenda.keep_unflushed(self.pages.slot, self, now);
+        }
+    }
+
+    /// A flush has succeeded, and no change came since it began: a later process owes none.
+    pub fn keep_flushed(&self, _: &mut FileState) {
+        if let Some(kept) = &self.kept {
+            kept.store_flushed();
+        }
+    }
+
+    /// Bytes of other files wait for a flush of the file. Without a sync by a caller, the flusher makes one.
+    pub fn owe_awaited_flush(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
+        state.flushes.owe();
+        self.device.agenda.keep_awaited(self.pages.slot, self, now);
+    }
+
+    /// Drops the state that a clean file does not need. The caller drops the returned reference after the lock.
+    pub fn settle(&self, state: &mut FileState) -> Option<Arc<Self>> {
+        self.note_failed(state);
+        if !state.is_clean() {
+            return None;
+        }
+        let is_durable = state.failures.pages() == 0 && !state.flushes.has_failed();
+        if is_durable && state.failures.forget_error() {
+            self.device.failures.file_recovers();
+        }
+        self.unclean.store(false, Ordering::Release);
+        self.device.agenda.unlist_clean(self.pages.slot)
+    }
+
+    /// Tells the device how many pages of the file failed, and how many cannot be written now.
+    pub fn note_failed(&self, state: &mut FileState) {
+        let (before, now) = state.failures.report();
+        self.device.failures.note_pages(before, now);
+        let runs = u64::try_from(state.dirty_runs).unwrap_or(0);
+        let dirty = Amount { pages: state.dirty_pages, runs };
+        let (before, now) = state.failures.report_unwritable(dirty, state.withheld.pages());
+        if before != now {
+            self.device.charges.unwritable.note(before, now);
+        }
+    }
+
+    /// Whether any page has the tag.
+    pub fn has_tagged(&self, tag: Tag) -> bool {
+        self.pages.index.any_tagged(&self.cache.nodes, tag)
+    }
+}
+
+impl FileState {
+    /// Pages dirty or under writeback, and detached pages still being written.
+    pub fn dirty_pages(&self) -> u64 {
+        self.dirty_pages
+    }
+
+    /// Whether its dirty pages are one run.
+    pub fn has_one_run(&self) -> bool {
+        self.dirty_runs == 1
+    }
+
+    /// A dirty page was written or cut off.
+    pub fn page_is_clean(&mut self) {
+        self.dirty_pages -= 1;
+    }
+
+    /// Dirty pages that are not in flight.
+    pub fn waiting_pages(&self) -> u64 {
+        self.dirty_pages.saturating_sub(self.flight.writing_pages())
+    }
+
+    /// While a hold lasts, nothing is submitted.
+    pub fn hold(&mut self) {
+        self.holds += 1;
+    }
+
+    /// Ends a hold.
+    pub fn release(&mut self) {
+        self.holds -= 1;
+    }
+
+    /// Whether a change of shape holds the file: no request begins.
+    pub fn is_held(&self) -> bool {
+        self.holds > 0
+    }
+
+    /// The file's last name is gone.
+    pub fn discard(&mut self) {
+        self.discarded = true;
+    }
+
+    /// Whether the file is gone: no call goes on.
+    pub fn is_discarded(&self) -> bool {
+        self.discarded
+    }
+
+    /// Whether nothing is dirty or being written.
+    pub fn is_clean(&self) -> bool {
+        self.dirty_pages == 0
+    }
+
+    /// Whether all bytes are durable, as far as is known.
+    pub fn is_durable(&self) -> bool {
+        self.is_clean() && !self.flight.any() && !self.flushes.owed() && self.failures.error().is_none()
+    }
+}
+
+impl Drop for FileInner {
+    /// The last reference is gone, so nothing is dirty or in flight: only clean pages are left. Or the engine ends, and
+    /// dirty pages of a file in a slot stay for a later process.
+    fn drop(&mut self) {
+        if *self.withholds.get_mut() {
+            self.device.agenda.forget_withholding(self.pages.slot);
+        }
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = &self.kept {
+            if !state.is_clean() && !state.is_discarded() {
+                return;
+            }
+            kept.forget();
+        }
+        self.cache.forget_file(&self.pages);
+        self.table.remove(self.pages.slot);
+    }
+}

@@ -1,0 +1,63 @@
+//! The requests of a file in flight.
+//!
+//! Owns: the numbers of writes, the pages of writes and of reads. Does not own: the device's requests.
+//! Invariants: a later write has a higher number. Each request that begins ends once.
+
+use crate::devices::in_order::InOrder;
+
+#[derive(Default)]
+pub struct Flight {
+    writes: InOrder<()>,
+    writing_pages: u64,
+    reads: u32,
+    reading_pages: u64,
+}
+
+impl Flight {
+    /// A write of so many pages was claimed; returns its number.
+    pub fn write_begins(&mut self, pages: u64) -> u64 {
+        self.writing_pages += pages;
+        self.writes.begin(())
+    }
+
+    pub fn write_ends(&mut self, number: u64, pages: u64) {
+        self.writes.end(number);
+        self.writing_pages -= pages;
+    }
+
+    pub fn read_begins(&mut self, pages: u64) {
+        self.reads += 1;
+        self.reading_pages += pages;
+    }
+
+    pub fn read_ends(&mut self, pages: u64) {
+        self.reads -= 1;
+        self.reading_pages -= pages;
+    }
+
+    /// Whether any request is in flight.
+    pub fn any(&self) -> bool {
+        self.reads > 0 || self.writes()
+    }
+
+    pub fn writes(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
+    pub fn next_write(&self) -> u64 {
+        self.writes.next()
+    }
+
+    /// Whether a write with a lower number is in flight.
+    pub fn writes_before(&self, number: u64) -> bool {
+        self.writes.first(|()| true).is_some_and(|first| first < number)
+    }
+
+    pub(crate) fn writing_pages(&self) -> u64 {
+        self.writing_pages
+    }
+
+    pub fn reading_pages(&self) -> u64 {
+        self.reading_pages
+    }
+}

@@ -1,0 +1,72 @@
+//! The flushes that a file's changes need.
+//!
+//! Owns: whether a flush is owed, whether the last one failed, whether pages are gone that a flush has to cover.
+//! Does not own: the flushing (`writeback::sync`), the device's list of files with a flush owed (`agenda`).
+//! Invariants: a change that ends during a flush owes another.
+
+pub struct Flushes {
+    owed: bool,
+    /// Pages were written and evicted before a flush followed.
+    evicted: bool,
+    failed: bool,
+    redirtying: bool,
+}
+
+impl Flushes {
+    /// Earlier changes to the host's file are unknown, so the first sync flushes.
+    pub(super) fn new() -> Self {
+        Self { owed: true, evicted: false, failed: false, redirtying: false }
+    }
+
+    /// Whether the file was written or resized since the last flush of the device for it.
+    pub fn owed(&self) -> bool {
+        self.owed
+    }
+
+    pub(super) fn owe(&mut self) {
+        self.owed = true;
+    }
+
+    /// A failed flush has to be retried even if nothing else is new.
+    pub fn owe_again(&mut self) {
+        self.owed |= self.failed;
+    }
+
+    /// A flush begins if one is owed; returns whether it does.
+    pub fn begins(&mut self) -> bool {
+        std::mem::take(&mut self.owed)
+    }
+
+    /// The last flush failed: the writes it covered may not be durable. Pages that it covered are made dirty again.
+    pub fn fails(&mut self) {
+        (self.failed, self.redirtying) = (true, true);
+    }
+
+    /// The pages that the failed flush covered are dirty again; returns whether some of them were gone.
+    pub fn redirtied(&mut self) -> bool {
+        self.redirtying = false;
+        std::mem::take(&mut self.evicted)
+    }
+
+    /// Whether pages that the failed flush covered are being made dirty again: until then they stay.
+    pub fn is_redirtying(&self) -> bool {
+        self.redirtying
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    pub fn forget_failure(&mut self) {
+        self.failed = false;
+    }
+
+    /// A clean page was evicted; `unflushed`: a flush has to cover it.
+    pub fn note_evicted(&mut self, unflushed: bool) {
+        self.evicted |= unflushed;
+    }
+
+    pub fn evicted_are_durable(&mut self) {
+        self.evicted = false;
+    }
+}

@@ -1,0 +1,55 @@
+//! The debts of clients for new files.
+//!
+//! An open file is a payer with an allowance. A client that makes a new file for each write would have a new allowance
+//! for each, and never pay. So the client pays for the first bytes of a file, with one account a device.
+//!
+//! Owns: these accounts, by client; how many are remembered.
+//! Does not own: the account itself (`policy`), when a file ceases to be new (`policy::account`).
+//! Invariants: of the clients that write no new files now, only the last [`PURSES_MAX`] are remembered. The lock is a
+//! leaf.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use afflux_pages::wait::lock;
+
+use crate::client::Client;
+use crate::policy::Payer;
+
+/// The most accounts of clients without a write under way.
+const PURSES_MAX: usize = 256;
+
+/// A device's accounts.
+#[derive(Default)]
+pub struct Purses(Mutex<Purse>);
+
+#[derive(Default)]
+struct Purse {
+    accounts: BTreeMap<Client, (u64, Arc<Payer>)>,
+    /// Counts requests for an account.
+    questions: u64,
+}
+
+impl Purses {
+    /// The account of a client.
+    pub fn of(&self, client: &Client) -> Arc<Payer> {
+        let mut purse = lock(&self.0);
+        purse.questions += 1;
+        let now = purse.questions;
+        if let Some((asked, account)) = purse.accounts.get_mut(client) {
+            *asked = now;
+            return Arc::clone(account);
+        }
+        if purse.accounts.len() >= PURSES_MAX {
+            let idle = purse.accounts.iter().filter(|(_, (_, account))| Arc::strong_count(account) == 1);
+            let oldest = idle.min_by_key(|(_, (asked, _))| *asked).map(|(client, _)| client.clone());
+            oldest.map(|client| purse.accounts.remove(&client));
+        }
+        let account = Arc::<Payer>::default();
+        purse.accounts.insert(client.clone(), (now, Arc::clone(&account)));
+        account
+    }
+}
+
+#[cfg(test)]
+mod tests;

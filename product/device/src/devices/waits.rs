@@ -1,0 +1,366 @@
+//! The ledger of waits for a device. Each wait is recorded once, and every figure about waits derives from the records.
+//!
+//! Owns: the present waits, the number of their clients and payers, pauses by cause, histograms of single pauses and of
+//! COMMITs.
+//! Does not own: the waiting (`throttle`, `writeback::sync`), the sum of each client's waits (`delays`).
+//! Invariants: each wait that begins ends once. The lock is a leaf, taken at the two ends of a pause or a sync and
+//! never on a hit.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use afflux_pages::wait::lock;
+
+use super::delays::{Delay, Delays, DeviceDelays, PerDelay, WaitAccount, Waited};
+use crate::client::Client;
+use crate::durations::{Durations, WaitHistogram, WaitTimes};
+use crate::platform::Nanos;
+use crate::policy::PauseCause;
+use crate::request::Backing;
+
+/// The most waiting payers that are reported by name.
+pub(crate) const WAITERS_TOLD_MAX: usize = 16;
+
+/// The reason for a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WaitsFor {
+    /// A writer's pause, with its cause.
+    Pause(PauseCause),
+    /// Durability of earlier writes.
+    Sync,
+}
+
+impl WaitsFor {
+    /// The reason in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pause(cause) => cause.name(),
+            Self::Sync => "sync",
+        }
+    }
+
+    /// The account that takes its time.
+    pub fn delay(self) -> Delay {
+        match self {
+            Self::Pause(_) => Delay::Throttle,
+            Self::Sync => Delay::Sync,
+        }
+    }
+}
+
+/// The number of causes of pauses.
+const CAUSES: usize = PauseCause::ALL.len();
+
+/// Writers' pauses for one cause on one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PauseStatus {
+    /// The cause.
+    pub cause: PauseCause,
+    /// Writers that now wait for this cause.
+    pub waiting: u64,
+    /// Pauses that ended.
+    pub count: u64,
+    /// Their sum in nanoseconds.
+    pub ns: u64,
+    /// The longest in nanoseconds.
+    pub longest_ns: u64,
+    /// The longest time by which a pause outlasted the policy's request; 0 for waits without a requested time.
+    pub late_ns_max: u64,
+}
+
+impl PauseStatus {
+    fn none(cause: PauseCause) -> Self {
+        Self { cause, waiting: 0, count: 0, ns: 0, longest_ns: 0, late_ns_max: 0 }
+    }
+
+    /// A pause lasted `ns`, of at most `asked_ns` requested.
+    fn ends(&mut self, ns: u64, asked_ns: u64) {
+        self.waiting -= 1;
+        self.count += 1;
+        self.ns = self.ns.saturating_add(ns);
+        self.longest_ns = self.longest_ns.max(ns);
+        self.late_ns_max = self.late_ns_max.max(ns.saturating_sub(asked_ns));
+    }
+}
+
+/// A payer that waits: an open file, for a client.
+#[derive(Clone)]
+pub struct Waiter {
+    /// The device's name for the file.
+    pub file: Backing,
+    /// The client, if known.
+    pub client: Option<Client>,
+    /// The reason.
+    pub waits_for: WaitsFor,
+    /// The number of its calls that wait.
+    pub calls: u64,
+    /// How long the first of these calls has waited; for a write, since its first pause.
+    pub ns: u64,
+}
+
+/// A figure for each kind of wait for a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PerWait<T> {
+    /// Calls that had to wait: a write's pauses and its own writeback together, a sync as its caller saw it.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub calls: PerDelay<T>,
+    /// Single pauses.
+    pub pause: T,
+    /// COMMITs, or a front end's equivalent: a sync, and the volume's part of the work.
+    pub commit: T,
+}
+
+/// All known waits for one device.
+#[derive(Clone, Default)]
+pub struct DeviceWaits {
+    /// The waits so far.
+    pub times: PerWait<WaitTimes>,
+    /// Payers that wait now, longest first, up to 16.
+    pub waiting: Vec<Waiter>,
+    /// The number of further payers that wait.
+    pub waiting_more: u64,
+    /// The waits of each client.
+    pub delays: DeviceDelays,
+}
+
+/// The waits for one device.
+pub struct Waits<F> {
+    /// By client.
+    delays: Delays<F>,
+    commit: Durations,
+    pause: Durations,
+    present: Mutex<Present<F>>,
+    /// Named clients with a waiting payer.
+    clients_waiting: AtomicUsize,
+    /// Payers that wait; several calls of a payer count once.
+    payers_waiting: AtomicU64,
+}
+
+/// The identity of a payer: the address of its account.
+pub type PayerId = usize;
+
+/// A wait that has begun.
+pub struct Wait<F> {
+    /// The file.
+    pub file: Weak<F>,
+    /// The client, if known.
+    pub client: Option<Client>,
+    /// `None` for a sync, which nobody pays for.
+    pub payer: Option<PayerId>,
+    /// The reason.
+    pub waits_for: WaitsFor,
+    /// When the call began to wait, earlier pauses included.
+    pub since: Nanos,
+    /// The longest time that a policy requested; no bound for other waits.
+    pub asked_ns: u64,
+}
+
+struct Present<F> {
+    next: u64,
+    waiting: BTreeMap<u64, Wait<F>>,
+    /// By payer and its client: calls that wait.
+    payers: BTreeMap<(Option<Client>, PayerId), u64>,
+    /// By client: payers that wait.
+    clients: BTreeMap<Option<Client>, u64>,
+    pauses: [PauseStatus; CAUSES],
+}
+
+impl<F> Default for Waits<F> {
+    fn default() -> Self {
+        Self {
+            delays: Delays::default(),
+            commit: Durations::default(),
+            pause: Durations::default(),
+            present: Mutex::default(),
+            clients_waiting: AtomicUsize::new(0),
+            payers_waiting: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<F> Default for Present<F> {
+    fn default() -> Self {
+        let pauses = PauseCause::ALL.map(PauseStatus::none);
+        Self { next: 0, waiting: BTreeMap::new(), payers: BTreeMap::new(), clients: BTreeMap::new(), pauses }
+    }
+}
+
+impl<F> Waits<F> {
+    /// A call begins to wait; returns the number of the wait.
+    pub fn begins(&self, wait: Wait<F>) -> u64 {
+        let mut present = lock(&self.present);
+        if let Some(payer) = wait.payer_of_client() {
+            present.pays(payer);
+            self.note_present(&present);
+        }
+        if let WaitsFor::Pause(cause) = wait.waits_for {
+            present.pauses[cause as usize].waiting += 1;
+        }
+        let number = present.next;
+        present.next += 1;
+        present.waiting.insert(number, wait);
+        number
+    }
+
+    /// The wait with this number has ended, after `ns`.
+    pub fn ends(&self, number: u64, ns: u64) {
+        let mut present = lock(&self.present);
+        let Some(wait) = present.waiting.remove(&number) else { return };
+        if let Some(payer) = wait.payer_of_client() {
+            present.pays_no_more(payer);
+            self.note_present(&present);
+        }
+        if let WaitsFor::Pause(cause) = wait.waits_for {
+            present.pauses[cause as usize].ends(ns, wait.asked_ns);
+            self.pause.note(ns);
+        }
+    }
+
+    fn note_present(&self, present: &Present<F>) {
+        let named = present.clients.len() - usize::from(present.clients.contains_key(&None));
+        self.clients_waiting.store(named, Ordering::Relaxed);
+        self.payers_waiting.store(present.payers.len() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn payers_waiting(&self) -> u64 {
+        self.payers_waiting.load(Ordering::Relaxed)
+    }
+
+    /// The number of clients with a waiting payer, and of this client's waiting payers, both including this one.
+    pub fn sharing(&self, client: Option<&Client>, payer: PayerId) -> (u64, u64) {
+        let client = client.and_then(Client::payer);
+        if client.is_none() && self.clients_waiting.load(Ordering::Relaxed) == 0 {
+            // All waiting payers belong to one client: the tally has their number.
+            return (1, 0);
+        }
+        let present = lock(&self.present);
+        let payers = present.clients.get(&client).copied().unwrap_or(0);
+        let clients = present.clients.len() as u64 + u64::from(payers == 0);
+        let others = payers - u64::from(present.payers.contains_key(&(client, payer)));
+        (clients, others + 1)
+    }
+
+    /// Pauses by cause, for causes that have occurred.
+    pub(crate) fn pauses(&self) -> Vec<PauseStatus> {
+        let occurred = |row: &PauseStatus| row.count > 0 || row.waiting > 0;
+        lock(&self.present).pauses.into_iter().filter(occurred).collect()
+    }
+
+    /// A call that waited has ended.
+    pub fn call_ended(&self, of: WaitAccount<'_, F>, waited: &Waited) {
+        self.delays.call_ended(of, waited);
+    }
+
+    /// A COMMIT, or a front end's equivalent, took `ns`.
+    pub fn note_commit(&self, ns: u64) {
+        self.commit.note(ns);
+    }
+
+    /// How long waits took, without names. Takes no lock.
+    pub fn histograms(&self) -> PerWait<WaitHistogram> {
+        self.per_wait(Durations::histogram)
+    }
+
+    fn per_wait<T: Copy>(&self, figure: fn(&Durations) -> T) -> PerWait<T> {
+        let calls = PerDelay::each(|delay| figure(self.delays.of(delay)));
+        PerWait { calls, pause: figure(&self.pause), commit: figure(&self.commit) }
+    }
+
+    /// `hung`: the device has completed nothing for too long, so all writers wait for that. `backing` gives a file's
+    /// name.
+    pub fn report(&self, now: Nanos, hung: bool, backing: impl Fn(&F) -> Backing) -> DeviceWaits {
+        let present = lock(&self.present);
+        let payers = present.payers();
+        // Not dropped under the lock: each may be the last reference to its file.
+        let files = payers.iter().take(WAITERS_TOLD_MAX).map(|(payer, _)| payer.file.upgrade()).collect::<Vec<_>>();
+        let waiter = |((payer, calls), file): (&(&Wait<F>, u64), &Option<Arc<F>>)| {
+            let (file, client) = (backing(file.as_ref()?), payer.client.clone());
+            let waits_for = match payer.waits_for {
+                WaitsFor::Pause(_) if hung => WaitsFor::Pause(PauseCause::Hung),
+                waits_for => waits_for,
+            };
+            Some(Waiter { file, client, waits_for, calls: *calls, ns: now.since(payer.since) })
+        };
+        let waiting = payers.iter().zip(&files).filter_map(waiter).collect();
+        let waiting_more = payers.len().saturating_sub(WAITERS_TOLD_MAX) as u64;
+        let clients = present.calls_by_client();
+        drop(payers);
+        drop(present);
+        drop(files);
+        DeviceWaits {
+            times: self.per_wait(Durations::times),
+            waiting,
+            waiting_more,
+            delays: self.delays.report(|client| clients.get(client).copied().unwrap_or(0), &backing),
+        }
+    }
+}
+
+impl<F> Wait<F> {
+    /// The payer, with its client as policies count clients.
+    fn payer_of_client(&self) -> Option<(Option<Client>, PayerId)> {
+        self.payer.map(|payer| (self.client.as_ref().and_then(Client::payer), payer))
+    }
+}
+
+impl<F> Present<F> {
+    /// A call of the payer waits.
+    fn pays(&mut self, payer: (Option<Client>, PayerId)) {
+        let client = payer.0.clone();
+        let calls = self.payers.entry(payer).or_default();
+        *calls += 1;
+        if *calls == 1 {
+            *self.clients.entry(client).or_default() += 1;
+        }
+    }
+
+    /// A call of the payer no longer waits.
+    fn pays_no_more(&mut self, payer: (Option<Client>, PayerId)) {
+        if one_less(&mut self.payers, &payer) {
+            one_less(&mut self.clients, &payer.0);
+        }
+    }
+
+    /// The number of waiting calls of each client.
+    fn calls_by_client(&self) -> BTreeMap<Client, u64> {
+        let mut calls = BTreeMap::new();
+        for client in self.waiting.values().filter_map(|wait| wait.client.clone()) {
+            *calls.entry(client).or_default() += 1;
+        }
+        calls
+    }
+
+    /// Each payer, by its longest waiting call, with the number of its calls that wait for the same reason; longest
+    /// first.
+    fn payers(&self) -> Vec<(&Wait<F>, u64)> {
+        let mut calls: Vec<&Wait<F>> = self.waiting.values().collect();
+        // Among calls of the same instant, the first stays first.
+        calls.sort_by_key(|call| call.since);
+        let (mut places, mut payers) = (BTreeMap::new(), Vec::<(&Wait<F>, u64)>::new());
+        for call in calls {
+            let payer = (call.file.as_ptr(), &call.client, call.waits_for.name());
+            let place = *places.entry(payer).or_insert_with(|| {
+                payers.push((call, 0));
+                payers.len() - 1
+            });
+            payers[place].1 += 1;
+        }
+        payers
+    }
+}
+
+/// Counts one less under the key; returns whether none is left.
+fn one_less<K: Ord>(counts: &mut BTreeMap<K, u64>, key: &K) -> bool {
+    let Some(count) = counts.get_mut(key) else { return false };
+    *count -= 1;
+    let last = *count == 0;
+    if last {
+        counts.remove(key);
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests;
