@@ -55,6 +55,7 @@ pub struct Number(#[cfg(feature = "rare-paths")] std::sync::atomic::AtomicU64);
 
 #[cfg(feature = "rare-paths")]
 impl Number {
+    /// The number now.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
