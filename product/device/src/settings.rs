@@ -13,12 +13,12 @@ mod table;
 mod threshold;
 mod values;
 
-pub use error::KnobError;
+pub use error::{KnobError, Threshold};
 pub use near::{did_you_mean, near};
 pub use page_knobs::{KNOBS as PAGE_KNOBS, PageKnob};
 pub use table::{Acts, KnobInfo, KnobTable, Scope, TableKnob};
 pub use threshold::would_fit;
-pub use threshold::{BackgroundShare, Shares, Threshold};
+pub use threshold::{BackgroundShare, Shares};
 pub use values::{DeviceSettings, KnobId, Settings, WhichKnob};
 
 crate::knobs! {

@@ -8,6 +8,7 @@
 //! waits; it ends when any task gives a frame back.
 
 mod background;
+mod run_state;
 mod spare;
 
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use afflux_pages::rare::Rare;
 use afflux_pages::wait::{either, lock};
 
 use crate::base::Base;
-use background::Background;
+use run_state::RunState;
 pub(crate) use spare::SpareFrames;
 
 /// Pages taken from the lists at a time.
@@ -42,7 +43,7 @@ const LOOK_AGAIN_NS: u64 = Nanos::MILLISECOND;
 
 pub(crate) struct Reclaim<P: Platform> {
     pub(crate) base: Base<P>,
-    background: Background,
+    background: RunState,
     waits: Durations,
 }
 
@@ -156,7 +157,7 @@ const LOOKS_FOR_NOTHING: u64 = 5;
 
 impl<P: Platform> Reclaim<P> {
     pub(crate) fn new(base: Base<P>) -> Arc<Self> {
-        let background = Background::new(base.cache.frames.total());
+        let background = RunState::new(base.cache.frames.total());
         Arc::new(Self { base, background, waits: Durations::default() })
     }
 

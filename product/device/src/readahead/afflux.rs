@@ -19,8 +19,8 @@
 use std::ops::Range;
 
 use super::credit::Credit;
+use super::seam::{Advice, Ahead, Cached, ReadaheadEnd, Terms};
 use super::strides::Strides;
-use super::{Advice, Ahead, Cached, ReadaheadEnd, Terms};
 
 /// How many reads may overtake another: a client has 8 to 16 in flight.
 const OVERTAKEN_MAX: u64 = 16;

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::{Ahead, Terms};
+use super::seam::{Ahead, Terms};
 
 /// Equal leaps that arm a stride.
 const LEAPS: u8 = 2;

@@ -6,7 +6,28 @@
 
 use super::near::did_you_mean;
 use super::table::KnobInfo;
-use super::threshold::Threshold;
+
+/// A threshold as set, with its value in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threshold {
+    /// The knob in force: the one in bytes, or the ratio.
+    pub knob: &'static KnobInfo,
+    /// Its value.
+    pub value: u64,
+    /// The value in bytes; `None` if the memory is not known yet.
+    pub bytes: Option<u64>,
+}
+
+impl std::fmt::Display for Threshold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let KnobInfo { name, unit, .. } = self.knob;
+        write!(f, "{name}={}", self.value)?;
+        match self.bytes {
+            Some(bytes) if *unit != "bytes" => write!(f, " ({bytes} bytes)"),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// Why a value was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,32 +4,10 @@
 //! Does not own: the values (`values`), their use by a policy.
 //! Invariants: values that would let writers wait before the flusher starts are refused.
 
-use super::error::KnobError;
-use super::table::{KnobInfo, TableKnob};
+use super::error::{KnobError, Threshold};
+use super::table::TableKnob;
 use super::values::{KnobId, Settings, WhichKnob, checked};
 use super::{Knob, PageKnob};
-
-/// A threshold as set, with its value in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Threshold {
-    /// The knob in force: the one in bytes, or the ratio.
-    pub knob: &'static KnobInfo,
-    /// Its value.
-    pub value: u64,
-    /// The value in bytes; `None` if the memory is not known yet.
-    pub bytes: Option<u64>,
-}
-
-impl std::fmt::Display for Threshold {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let KnobInfo { name, unit, .. } = self.knob;
-        write!(f, "{name}={}", self.value)?;
-        match self.bytes {
-            Some(bytes) if *unit != "bytes" => write!(f, " ({bytes} bytes)"),
-            _ => Ok(()),
-        }
-    }
-}
 
 /// The bases of ratios.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,8 @@
 //! The room for files that cannot be written.
 //!
-//! Owns: the room beyond a device's dirty limit for pages whose write failed, and the limit for a file whose writes
-//! keep failing.
-//! Does not own: when such pages are tried again (`writeback`), or the answer to a sync.
-//! Invariants: pages that cannot be written stay dirty, and take room from others only beyond [`room_pages_max`], in
+//! Owns: the limit for a file whose writes keep failing, the refusal of its writers.
+//! Does not own: the room for pages whose write failed (`limits`), when such pages are tried again (`writeback`), or the answer to a sync.
+//! Invariants: pages that cannot be written stay dirty, and take room from others only beyond that room, in
 //! memory; where a memory guard bounds them, they take none of a policy's room. A
 //! writer is refused for the failures of its own file. Other files' failures refuse a writer only if the device itself
 //! counts as failing, or if failed pages hold all of its room.
@@ -13,7 +12,7 @@ use afflux_device::devices::{DeviceState, Devices, Moment};
 use afflux_device::error::DeviceError;
 use afflux_pages::wait::lock;
 
-use super::{refresh_guard, unwritable_share};
+use super::limits::{refresh_guard, room_pages};
 
 /// A file whose writes keep failing may have this part of its device's dirty limit dirty. Beyond that its writers are
 /// refused.
@@ -21,25 +20,6 @@ const KEEPS_FAILING_PART: u64 = 8;
 /// A file may have this part dirty after a write failed. Beyond that its writers wait: the extra room for failed pages
 /// is for other files.
 const FAILED_PART: u64 = 2;
-
-/// The most failed pages that a higher limit makes up for.
-fn room_pages_max(devices: &Devices) -> u64 {
-    devices.totals.part_pages().min(unwritable_share(devices))
-}
-
-/// The most pages that take none of the policy's room because they cannot be written. The memory guard, if there is one,
-/// is the bound.
-pub(super) fn roomless_pages_max(devices: &Devices) -> u64 {
-    if devices.policy.needs().memory_guard { u64::MAX } else { room_pages_max(devices) }
-}
-
-/// Dirty pages allowed beyond the device's limit, because as many failed.
-pub(super) fn room_pages(devices: &Devices, device: &DeviceState) -> u64 {
-    match device.failures.pages() {
-        0 => 0,
-        failed => failed.min(room_pages_max(devices)),
-    }
-}
 
 /// Recomputes the device's limits if its failed pages have changed.
 pub(crate) fn apply_room(devices: &Devices, device: &DeviceState, moment: Moment) {

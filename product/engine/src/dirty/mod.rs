@@ -9,57 +9,19 @@
 //! that writers to other devices change.
 
 pub(crate) mod failing;
+mod limits;
 
 use std::sync::Arc;
 
 use afflux_device::devices::{DeviceState, Devices, Moment};
 use afflux_device::policy::Dirtied;
-use afflux_device::settings::Knob;
 use afflux_pages::units::Pages;
 
-/// The fewest pages that a device may have dirty, regardless of the knobs.
-const LIMIT_PAGES_MIN: Pages = Pages(4);
-
-/// The most of the cache that may be dirty, regardless of the knobs, in percent.
-const DIRTY_PERCENT_MAX: u64 = 90;
-
-/// The part of the dirty limit that all devices together may take without looking at each other.
-const UNSEEN_PART: u64 = 16;
-
-/// The knobs' limit for all devices together.
-fn all_pages(devices: &Devices) -> Pages {
-    let total = Pages(devices.memory_pages());
-    match devices.settings.get(Knob::DirtyBytes) {
-        0 => total.percent(devices.settings.get(Knob::DirtyRatio)),
-        bytes => Pages::whole_in(bytes).min(total.percent(DIRTY_PERCENT_MAX)),
-    }
-}
-
-/// The dirty limit: the knobs' limit, or the memory guard's, which is halfway between that and all frames.
-fn dirty_pages_max(devices: &Devices) -> Pages {
-    let all = all_pages(devices);
-    if devices.policy.needs().memory_guard { (all + Pages(devices.memory_pages())) / 2 } else { all }
-}
-
-/// The most pages that the memory guard lets the device have dirty. A device alone may have the whole limit. Each of
-/// several may have two thirds of the others' remainder. So a hung device at its limit leaves room to devices added
-/// later, and the sum stays below the whole.
-fn guard_pages(devices: &Devices, device: &DeviceState) -> Pages {
-    let (all, room) = (dirty_pages_max(devices), Pages(failing::room_pages(devices, device)));
-    if devices.totals.devices() < 2 {
-        return all.max(LIMIT_PAGES_MIN) + room;
-    }
-    let others = Pages(devices.totals.held()).saturating_sub(device.admission().pages());
-    (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN) + room
-}
-
-/// Recomputes a device's guard, which depends on the dirty pages of the others. Called for a device with waiters when
-/// another one gives pages back.
-pub(crate) fn refresh_guard(devices: &Devices, device: &DeviceState) {
-    if devices.policy.needs().memory_guard {
-        device.admission().set_guard(guard_pages(devices, device));
-    }
-}
+pub(crate) use limits::refresh_guard;
+use limits::{
+    LIMIT_PAGES_MIN, UNSEEN_PART, all_pages, dirty_pages_max, guard_pages, reading_pages, room_pages,
+    roomless_pages_max,
+};
 
 /// Takes pages that did not fit the last known state of the other devices, if they fit now.
 pub(crate) fn try_take_anew(devices: &Devices, device: &DeviceState, pages: Pages) -> bool {
@@ -74,20 +36,6 @@ pub(crate) fn try_enter(devices: &Devices, device: &DeviceState, pages: Pages) -
     }
 }
 
-/// An equal part of a quarter of the frames that may not be dirty: half of those are for reads in flight.
-fn unwritable_share(devices: &Devices) -> u64 {
-    let clean = Pages(devices.memory_pages()).saturating_sub(dirty_pages_max(devices));
-    (clean / 4 / devices.totals.devices().max(1)).0
-}
-
-/// The most frames that one device's reads in flight may hold: an equal part of half of the frames that may not be
-/// dirty. So readers of a hung device leave memory to the others.
-fn reading_pages(devices: &Devices) -> u64 {
-    let count = devices.totals.devices().max(1);
-    let clean = Pages(devices.memory_pages()).saturating_sub(dirty_pages_max(devices));
-    (clean / 2 / count).max(LIMIT_PAGES_MIN).0
-}
-
 /// Recomputes everything that follows from knobs and the number of devices, after one of them changed.
 pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>> {
     let all = devices.all();
@@ -96,8 +44,8 @@ pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>>
     devices.show_knobs();
     let unseen = if count > 1 { dirty_pages_max(devices) / UNSEEN_PART / count } else { Pages::MAX };
     for device in &all {
-        device.failures.set_room(failing::room_pages(devices, device));
-        device.charges.unwritable.set_most(failing::roomless_pages_max(devices));
+        device.failures.set_room(room_pages(devices, device));
+        device.charges.unwritable.set_most(roomless_pages_max(devices));
         if devices.policy.needs().memory_guard {
             device.admission().set_unseen(unseen);
         }

@@ -6,6 +6,7 @@
 //! reader that asked for it gets the error; others ask anew. Nobody waits for a read that was not submitted.
 
 pub(crate) mod ahead;
+mod fetch;
 mod fill;
 mod here;
 
@@ -17,7 +18,7 @@ use afflux_device::FILE_BYTES_MAX;
 use afflux_device::client::Client;
 use afflux_device::counters::{Counter, Local};
 use afflux_device::devices::delays::Delay;
-use afflux_device::devices::file::{FileInner, FileState};
+use afflux_device::devices::file::FileInner;
 use afflux_device::error::{Error, check_range};
 use afflux_device::platform::Platform;
 use afflux_frames::{FRAME_BYTES, FrameId};
@@ -25,11 +26,9 @@ use afflux_pages::cache::PinnedPages;
 use afflux_pages::cache::guards::GuardPlaces;
 use afflux_pages::cache::hit::InPage;
 use afflux_pages::memory::Arena;
-use afflux_pages::page::{PRESENT, READING, UPTODATE, WRITEBACK};
+use afflux_pages::page::{PRESENT, READING, UPTODATE};
 use afflux_pages::units::PAGE_BYTES;
-use afflux_pages::wait::lock;
 
-use self::fill::{Hand, Miss};
 pub use self::here::Waiting;
 use crate::base::Base;
 use crate::call::Call;
@@ -294,73 +293,5 @@ impl<P: Platform> Reading<P> {
         if wants_more_ahead(file, offset + len as u64) {
             self.read_ahead(file, offset..offset + len as u64);
         }
-    }
-
-    /// Brings the first page in, or completes it, and waits for that. The caller looks again afterwards.
-    pub(crate) async fn fetch(self: &Arc<Self>, call: &Call<'_>, pages: Range<u64>) -> Result<(), Error> {
-        let mut hand = Hand::empty(&self.base.cache, &call.file.device);
-        match self.look(call.file, &pages, &mut hand)? {
-            Ok(miss) => self.fill(call, miss, hand).await,
-            Err(obstacle) => self.overcome(call, pages.start, obstacle).await,
-        }
-    }
-
-    /// Looks why the first page cannot be copied. If it is absent, begins its request with the resources that are free.
-    fn look<'a>(
-        self: &Arc<Self>,
-        file: &'a Arc<FileInner>,
-        pages: &Range<u64>,
-        hand: &mut Hand<'a>,
-    ) -> Result<Result<Miss<P>, Obstacle>, Error> {
-        let mut state = lock(&file.state);
-        if state.is_discarded() {
-            return Err(Error::Discarded);
-        }
-        Ok(match self.obstacle(&state, file, pages.start) {
-            // Mostly all resources of a miss are free: then one look at the file is enough.
-            Obstacle::Absent => Ok(self.miss(file, &mut state, pages, hand)),
-            obstacle => Err(obstacle),
-        })
-    }
-
-    async fn overcome(self: &Arc<Self>, call: &Call<'_>, page: u64, obstacle: Obstacle) -> Result<(), Error> {
-        let file = call.file;
-        match obstacle {
-            Obstacle::None | Obstacle::Absent => {}
-            Obstacle::Held => file.queue.until(|| (!lock(&file.state).is_held()).then_some(())).await,
-            Obstacle::InFlight(frame) => self.wait_for_page(file, page, frame).await,
-            Obstacle::Partial(_) => self.merge(call, page).await?,
-        }
-        Ok(())
-    }
-
-    fn obstacle(&self, state: &FileState, file: &FileInner, page: u64) -> Obstacle {
-        let Some(frame) = self.base.cache.frame_at(&file.pages, page) else {
-            return if state.is_held() { Obstacle::Held } else { Obstacle::Absent };
-        };
-        let word = self.base.cache.pages.word(frame);
-        if word.has(UPTODATE) {
-            Obstacle::None
-        } else if word.any(READING | WRITEBACK) {
-            Obstacle::InFlight(frame)
-        } else if state.is_held() {
-            Obstacle::Held
-        } else {
-            Obstacle::Partial(frame)
-        }
-    }
-
-    /// Waits until the frame is no longer this page with a request in flight.
-    pub(crate) async fn wait_for_page(&self, file: &FileInner, page: u64, frame: FrameId) {
-        let cache = &self.base.cache;
-        let identity = file.pages.identity(page);
-        cache
-            .page_queue(frame)
-            .until(|| {
-                let word = cache.pages.word(frame);
-                let same = word.has(PRESENT) && cache.pages.identity(frame) == identity;
-                (!(same && word.any(READING | WRITEBACK))).then_some(())
-            })
-            .await;
     }
 }

@@ -5,55 +5,37 @@
 //! up to the high mark, and ends. So consumption paces both, and without it they cost nothing. A small cache has no
 //! background reclaim: the marks are a large part of it, and a batch that a reader frees itself serves it for long.
 //!
-//! Owns: when it starts and ends. Does not own: which pages go (`eviction`), taking them out (`reclaim`).
-//! Invariants: one task at a time. It ends: if a thousand pages in a row cannot go, it gives up, and does not start
+//! Owns: when it starts and ends. Does not own: its state (`run_state`), which pages go (`eviction`), taking them out (`reclaim`).
+//! Invariants: it ends: if a thousand pages in a row cannot go, it gives up, and does not start
 //! again at once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use afflux_device::platform::Platform;
 
 use super::{BATCH, LOOK_AGAIN_NS, Reclaim};
 
-/// The smallest cache with background reclaim: 4 MiB.
-const FRAMES_MIN: u32 = 1024;
 /// Fruitless looks at pages in a row after which it ends.
 const FRUITLESS_MAX: u64 = 1024;
 /// Batches that a reader frees for one request.
 const MADE_UP_MAX: u64 = 8;
 
-/// The state of background reclaim.
-pub(super) struct Background {
-    is_on: bool,
-    runs: AtomicBool,
-    /// No start before this: the last run gave up.
-    not_before_ns: AtomicU64,
-}
-
 struct Run<P: Platform>(Arc<Reclaim<P>>);
-
-impl Background {
-    pub(super) fn new(frames: u32) -> Self {
-        Self { is_on: frames >= FRAMES_MIN, runs: AtomicBool::new(false), not_before_ns: AtomicU64::new(0) }
-    }
-}
 
 impl<P: Platform> Reclaim<P> {
     /// Whether frames are freed in the background.
     pub(crate) fn has_background(&self) -> bool {
-        self.background.is_on
+        self.background.is_on()
     }
 
     /// Starts background reclaim if too few frames are free. Costs two loads if there are enough.
     pub(crate) fn look_ahead(self: &Arc<Self>) {
-        let Background { is_on, runs, .. } = &self.background;
         let frames = &self.base.cache.frames;
         let is_enough = || frames.shared_free_count() >= frames.watermarks().low;
-        if !is_on || is_enough() || runs.load(Ordering::Relaxed) {
+        if !self.background.may_run() || is_enough() || self.is_given_up() {
             return;
         }
-        if !self.is_given_up() && !runs.swap(true, Ordering::Relaxed) {
+        if self.background.try_run() {
             let run = Run(Arc::clone(self));
             let task = async move { run.fill_up().await };
             self.base.platform.spawn_ahead("reclaim", task);
@@ -67,7 +49,7 @@ impl<P: Platform> Reclaim<P> {
         let frames = &self.base.cache.frames;
         let marks = frames.watermarks();
         let is_enough = || frames.shared_free_count() >= u32::midpoint(marks.low, marks.high);
-        if !self.background.is_on || is_enough() || self.is_given_up() {
+        if !self.background.is_on() || is_enough() || self.is_given_up() {
             return;
         }
         for _ in 0..taken.div_ceil(BATCH as u64).min(MADE_UP_MAX) {
@@ -80,15 +62,12 @@ impl<P: Platform> Reclaim<P> {
         }
     }
 
-    /// Whether a look at many pages was fruitless not long ago.
     fn is_given_up(&self) -> bool {
-        let until = self.background.not_before_ns.load(Ordering::Relaxed);
-        until > 0 && self.base.now().0 < until
+        self.background.is_given_up(|| self.base.now())
     }
 
     fn give_up(&self) {
-        let again = self.base.now().after(LOOK_AGAIN_NS);
-        self.background.not_before_ns.store(again.0, Ordering::Relaxed);
+        self.background.give_up_until(self.base.now().after(LOOK_AGAIN_NS));
     }
 }
 
@@ -113,6 +92,6 @@ impl<P: Platform> Run<P> {
 impl<P: Platform> Drop for Run<P> {
     /// Also runs if a world that stops drops its tasks.
     fn drop(&mut self) {
-        self.0.background.runs.store(false, Ordering::Relaxed);
+        self.0.background.end_run();
     }
 }

@@ -7,6 +7,7 @@
 //! before they are dirtied and marked dirty before the write is acknowledged.
 
 mod page;
+mod piece;
 mod space;
 
 use std::sync::Arc;
@@ -22,26 +23,12 @@ use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
-use self::page::WriteResources;
+use self::piece::{PieceEnd, WriteResources};
 use crate::base::Base;
 use crate::reading::Readings;
 use crate::reclaim::{Reclaim, SpareFrames};
 use crate::throttle::{PayingCall, Throttle};
 use crate::writeback::Writeback;
-
-/// Why a piece stopped before its end.
-enum PieceEnd {
-    Done,
-    /// More frames are needed than were taken.
-    Frames,
-    /// The page has to be read first, or a request for it has to end.
-    Page(u64),
-    /// A copy into the page, or out of it, is in progress.
-    Busy,
-    /// The file is being cut at this moment.
-    Cutting,
-    Discarded,
-}
 
 pub(crate) struct Writing<P: Platform> {
     base: Base<P>,

@@ -22,24 +22,8 @@ use afflux_pages::page::{
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
-use super::{PieceEnd, Writing};
-use crate::dirty::Charge;
-use crate::reclaim::SpareFrames;
-
-/// A write's resources for dirtying pages.
-pub(super) struct WriteResources<'a, 'c> {
-    pub(super) spare: &'a mut SpareFrames<'c>,
-    pub(super) charge: &'a mut Charge,
-}
-
-impl WriteResources<'_, '_> {
-    /// A frame to fill. Prefetches the one after it meanwhile.
-    fn frame(&mut self) -> Result<FrameId, PieceEnd> {
-        let frame = self.spare.take().ok_or(PieceEnd::Frames)?;
-        self.spare.expect_copy();
-        Ok(frame)
-    }
-}
+use super::Writing;
+use super::piece::{PieceEnd, WriteResources};
 
 /// One page's part of a write.
 struct PageWrite<'a> {

@@ -95,31 +95,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "product/engine",
-        files: &["dirty", "dirty/failing"],
-        reason: "files that fail are a part of the accounts of dirty pages",
-    },
-    PermittedCircle {
-        name: "product/device",
-        files: &["readahead", "readahead/afflux", "readahead/strides"],
-        reason: "the root declares the seam, and chooses among the policies behind it",
-    },
-    PermittedCircle {
-        name: "product/engine",
-        files: &["reading", "reading/fill"],
-        reason: "a read fills pages, and a fill takes the reading mechanism",
-    },
-    PermittedCircle {
-        name: "product/engine",
-        files: &["reclaim", "reclaim/background"],
-        reason: "the mechanism starts background reclaim, which is a loop over the mechanism",
-    },
-    PermittedCircle {
-        name: "product/device",
-        files: &["settings/error", "settings/threshold", "settings/values"],
-        reason: "an error shows the threshold that refused a value; the threshold compares values",
-    },
-    PermittedCircle {
-        name: "product/engine",
         files: &[
             "writeback",
             "writeback/complete",
@@ -130,11 +105,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
             "writeback/turn",
         ],
         reason: "a flusher's turn makes requests, whose ends go back to the flusher",
-    },
-    PermittedCircle {
-        name: "product/engine",
-        files: &["writing", "writing/page"],
-        reason: "the loop of a write goes over pages, and a page's write takes the loop's mechanism",
     },
     PermittedCircle {
         name: "product/frontend",
