@@ -29,7 +29,7 @@ struct Row {
 /// circle for the programs in `tests/`. `engine` imports itself there for its feature `rare-paths`, and `linux` for `server`.
 const TABLE: &[Row] = &[
     Row { name: "frames", ours: &[], ours_in_tests: &[], others: Some(&["crc32c", "libc", "rustix", "thiserror"]) },
-    Row { name: "pages", ours: &["frames"], ours_in_tests: &[], others: Some(&["loom", "smallvec"]) },
+    Row { name: "pages", ours: &["frames"], ours_in_tests: &[], others: Some(&["smallvec"]) },
     Row {
         name: "device",
         ours: &["frames", "pages"],

@@ -19,7 +19,7 @@ use crate::policy::{DirtyFiles, Next, Turn};
 /// The most files with a flush owed that are looked at in one hold of the lists' lock.
 const UNFLUSHED_LOOKED_AT: usize = 1024;
 
-/// What a flusher sees before it chooses.
+/// The view of a flusher before it chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct FlusherView {
     /// The instant of the look.

@@ -67,7 +67,7 @@ pub struct FileInner {
     pub kept: Option<KeptFile>,
     /// The largest size that the file can have.
     pub bytes_max: u64,
-    /// What changes with its pages.
+    /// The state that changes with its pages.
     pub state: Mutex<FileState>,
     /// Waiters for requests in flight, tags and holds.
     pub queue: WaitQueue,
@@ -114,7 +114,7 @@ pub struct FileState {
     discarded: bool,
     /// Dirty bytes from this page on have no place on the device: its space, or the owner's quota, is used up.
     pub unplaced_from: Option<u64>,
-    /// What readahead knows of its readers.
+    /// The state of its readers, for readahead.
     pub readahead: Window,
     /// Pages of a failed read: each is read separately.
     pub suspect: Range<u64>,

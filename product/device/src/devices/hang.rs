@@ -14,7 +14,7 @@ use afflux_pages::wait::{Signal, WaitQueue};
 
 use crate::error::{DeviceError, Error};
 
-/// Whether a device hangs, and who waits for it to go on.
+/// The state of a device that may hang, with its waiters.
 pub struct HangState {
     stalled: Arc<AtomicBool>,
     refuses: AtomicBool,

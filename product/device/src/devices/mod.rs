@@ -161,7 +161,7 @@ impl Devices {
         self.list().get(id.0 as usize).cloned()
     }
 
-    /// Adds a device. `remembered` is what an earlier process knew of it.
+    /// Adds a device. `remembered` comes from an earlier process.
     pub fn add(&self, name: &str, device: Arc<dyn Device>, remembered: &Remembered) -> Arc<DeviceState> {
         let mut list = self.list();
         let id = DeviceId(list.len() as u32);

@@ -48,7 +48,7 @@ pub struct DeviceState<F> {
     /// The policy's limits on requests in flight.
     pub in_flight: InFlight,
     pub(super) agenda: Agenda<F>,
-    /// How it is used, and what was learned of it.
+    /// Its use, and the times learned of it.
     pub figures: Figures,
     /// Its failed requests.
     pub failures: Failures,

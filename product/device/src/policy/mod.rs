@@ -52,7 +52,7 @@ impl ActivePolicy {
         Self { policy, needs, shared, looks: Number::default() }
     }
 
-    /// What it asks for.
+    /// The questions that it wants.
     pub fn needs(&self) -> &Needs {
         &self.needs
     }
@@ -105,5 +105,5 @@ impl ActivePolicy {
     }
 }
 
-/// What the policy knows of one device.
+/// The policy's memory of one device.
 pub struct DeviceMemory(Mutex<PolicyMemory>);

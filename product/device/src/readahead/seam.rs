@@ -1,4 +1,4 @@
-//! What a readahead policy is asked, and what it may answer.
+//! The questions to a readahead policy, and its possible answers.
 //!
 //! Owns: a policy's input about a file's readers and its device, its possible answers.
 //! Does not own: the choice of the policy (`readahead`), its rules, frames and requests.
@@ -67,7 +67,7 @@ pub struct Terms<'a> {
     /// How many more unread pages may be in the cache. Called only by policies that read ahead: the count is spread
     /// over many cache lines.
     pub left: &'a dyn Fn() -> u64,
-    /// What openings of the device's files may read ahead.
+    /// The account of openings of the device's files.
     pub openings: &'a Openings,
     /// How many pages of the file were read ahead so far, and how many of these were used.
     pub pages_ahead: &'a dyn Fn() -> PagesAhead,

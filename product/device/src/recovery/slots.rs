@@ -103,7 +103,7 @@ pub(crate) struct SlotFile {
     pub(crate) is_flushed: bool,
 }
 
-/// What stands in a slot.
+/// The content of a slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum SlotContent {
     /// Nothing, or a file of which no page was ever dirty.
@@ -180,7 +180,7 @@ impl FileSlots {
         self.table[slot as usize][at::STATE].store(FREE, Ordering::Release);
     }
 
-    /// What stands in the slot.
+    /// The content of the slot.
     pub(crate) fn content(&self, slot: u32) -> SlotContent {
         let words = &self.table[slot as usize];
         let get = |at: usize| words[at].load(Ordering::Acquire);
