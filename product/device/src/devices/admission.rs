@@ -319,7 +319,7 @@ impl AdmissionQueue {
         (ledger.pages, ledger.guard_pages)
     }
 
-    /// The device's dirty pages.
+    /// The pages that are charged to the device.
     pub fn pages(&self) -> Pages {
         self.line().ledger.pages
     }

@@ -88,7 +88,7 @@ pub struct FileInner {
 
 /// The state that changes with a file's pages.
 pub struct FileState {
-    /// The sizes that the device knows.
+    /// The file as the device has it: its size, and whether it is being cut.
     pub host: HostFile,
     /// Pages dirty or under writeback, and detached pages still being written.
     pub(super) dirty_pages: u64,
@@ -102,7 +102,7 @@ pub struct FileState {
     pub marks: Marks,
     /// Whether the file is left alone.
     pub watch: RewriteWatch,
-    /// Failed writes that no sync has told of.
+    /// Its failed writes.
     pub failures: FileFailures,
     /// Flushes that are owed.
     pub flushes: Flushes,

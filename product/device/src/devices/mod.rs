@@ -215,7 +215,7 @@ impl Devices {
         self.lost_epoch.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How often accepted bytes were lost.
+    /// How often accepted bytes may have been lost.
     pub fn lost_epoch(&self) -> u64 {
         self.lost_epoch.load(Ordering::Acquire)
     }
