@@ -4,7 +4,7 @@
 //! Does not own: everything behind them, which is `serve`'s.
 //! Invariants: a setting that a mount does not obey is refused, not ignored.
 
-use afflux_linux::{HostMemory, MountPoint};
+use afflux_linux::{CallsFor, HostMemory, MountPoint};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
@@ -17,6 +17,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     if let Some((_, given)) = args.settings.given().find(|(name, _)| OF_SERVE.contains(&name.as_str())) {
         return Err(Failure::wrong_use(format!("{} is a setting of `afflux serve` alone", given.origin)));
     }
+    serve::require_calls(CallsFor::Serving)?;
     let mut left = Left::take()?;
     let host = HostMemory::measured();
     let mut configuration = configuration::load(args, host)?;

@@ -63,8 +63,8 @@ use afflux_budget::Budget;
 use afflux_engine::settings::{KnobError, Settings as Knobs};
 use afflux_engine::{Nanos, Policies, Recovered};
 use afflux_linux::{
-    ArenaFile, Caching, DescriptorStore, IoChoice, LinuxPlatform, REACTORS_MAX, Reactors, give_up_privileges,
-    host_device, kept_places, refuse_foreign_calls,
+    ArenaFile, Caching, CallsFor, DescriptorStore, IoChoice, LinuxPlatform, REACTORS_MAX, Reactors, check_needed_calls,
+    give_up_privileges, host_device, kept_places, refuse_foreign_calls,
 };
 use afflux_nfs::Rules;
 use afflux_volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
@@ -102,6 +102,7 @@ use upkeep::Upkeep;
 const TEND_NS: u64 = 10 * Nanos::SECOND;
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
+    require_calls(CallsFor::Serving)?;
     let mut left = Left::take()?;
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
@@ -113,6 +114,11 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     run_behind(&wanted, args, configuration, host, left)
 }
 
+/// Refuses a start without the calls that it needs. The first of them would fail later, and its error does not name it.
+pub(crate) fn require_calls(purpose: CallsFor) -> Outcome {
+    check_needed_calls(purpose).map_err(|refused| Failure::failed(refused.to_string()))
+}
+
 /// Runs a server until its end, behind the front that is wanted.
 pub(crate) fn run_behind(
     wanted: &WantedFront,
@@ -121,6 +127,9 @@ pub(crate) fn run_behind(
     host: HostMemory,
     left: Left,
 ) -> Outcome {
+    if wanted.point().is_some() {
+        require_calls(CallsFor::Mounting)?;
+    }
     if args.check {
         return check::run(wanted, &configuration);
     }

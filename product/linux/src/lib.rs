@@ -32,6 +32,8 @@ mod in_place;
 mod kinds;
 mod local;
 #[cfg(feature = "server")]
+mod needed_calls;
+#[cfg(feature = "server")]
 mod net;
 mod plain_user;
 mod platform;
@@ -66,6 +68,8 @@ pub use host::{
     handle_key, host_device, host_devices, kept_places,
 };
 pub use host_memory::HostMemory;
+#[cfg(feature = "server")]
+pub use needed_calls::{CallsFor, RefusedCalls, check_needed_calls};
 #[cfg(feature = "server")]
 pub use net::{
     Bound, CONNECTIONS_MAX, ListenError, Listener, PeerCounts, RefusedConnection, ServeCounts, ServeHandle,

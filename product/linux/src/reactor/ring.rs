@@ -56,14 +56,17 @@ pub(crate) struct RingAbility {
 impl RingAbility {
     /// Probes io_uring on this host. The error says why it cannot be used.
     pub(crate) fn probe() -> Result<Self, String> {
-        let refused = |error: std::io::Error| format!("io_uring_setup was refused: {error}");
-        let ring = IoUring::new(8).map_err(refused)?;
+        let refused = |call: &str, error: std::io::Error| format!("{call} was refused: {error}");
+        let ring = IoUring::new(8).map_err(|error| refused("io_uring_setup", error))?;
         let params = ring.params();
         if !params.is_feature_ext_arg() || !params.is_feature_nodrop() {
             return Err("this kernel's io_uring is older than Linux 5.11".to_owned());
         }
         let mut probe = Probe::new();
-        ring.submitter().register_probe(&mut probe).map_err(refused)?;
+        ring.submitter().register_probe(&mut probe).map_err(|error| refused("io_uring_register", error))?;
+        // SAFETY: nothing is submitted, and the call gets no memory.
+        unsafe { ring.submitter().enter::<libc::sigset_t>(0, 0, 0, None) }
+            .map_err(|error| refused("io_uring_enter", error))?;
         let needed = [
             ("read", opcode::Read::CODE),
             ("readv", opcode::Readv::CODE),
