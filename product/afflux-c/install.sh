@@ -13,6 +13,13 @@ fi
 here=$(cd "$(dirname "$0")" && pwd)
 libraries=$1
 prefix=$2
+refuse() { echo "install.sh: the prefix '$prefix' $1" >&2; exit 2; }
+# The prefix goes into the file for pkg-config as it is.
+case $prefix in
+    *[!A-Za-z0-9/._+~:@%,=-]*) refuse "has other characters than letters, digits and /._+~:@%,=-" ;;
+    /*) ;;
+    *) refuse "is no absolute path" ;;
+esac
 to=${3:-}$prefix
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$here/../../Cargo.toml")
 mkdir -p "$to/include" "$to/lib/pkgconfig"

@@ -24,11 +24,11 @@ pub(crate) fn check() -> Result<()> {
         succeeds(&mut command)
     };
     let terms = deny(&["licenses", "bans", "sources"]);
-    if !is_reachable() {
-        terms?;
-        bail!("known faults of others' crates were not checked: {FAULTS} cannot be reached from here");
+    let faults = is_readable(FAULTS).and_then(|()| deny(&["advisories"]));
+    match (terms, faults) {
+        (Err(terms), Err(faults)) => bail!("{terms:#}; {faults:#}"),
+        (terms, faults) => terms.and(faults),
     }
-    terms.and(deny(&["advisories"]))
 }
 
 /// The program, from the path or from crates.io: without optimization, which takes longer than its run.
@@ -46,9 +46,22 @@ fn program() -> Result<PathBuf> {
     Ok(own)
 }
 
-fn is_reachable() -> bool {
-    let mut probe = Command::new("git");
-    probe.args(["ls-remote", FAULTS, "HEAD"]).env("GIT_TERMINAL_PROMPT", "0");
-    probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    probe.status().is_ok_and(|status| status.success())
+/// Whether git can read the list from here. `cargo deny` fetches it with git.
+fn is_readable(list: &str) -> Result<()> {
+    let mut git = Command::new("git");
+    git.args(["ls-remote", "--exit-code", list, "refs/heads/main"])
+        .envs([("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")]);
+    let answer = git.stdin(Stdio::null()).output().context("git")?;
+    if answer.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&answer.stderr);
+    let said = said.lines().next().unwrap_or("it has no branch main");
+    bail!(
+        "known faults of others' crates were not checked: git cannot read {list} ({said}). \
+         For a copy of it: git config --global url.COPY.insteadOf {list}"
+    )
 }
+
+#[cfg(test)]
+mod tests;

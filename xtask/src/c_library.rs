@@ -5,7 +5,7 @@
 //! Invariants: nothing is written outside of the build's folder and the prefix.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{self, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -28,6 +28,8 @@ pub(crate) fn install(arguments: &[&str]) -> Result<()> {
             _ => bail!("{USAGE}"),
         }
     }
+    let prefix = path::absolute(prefix)?;
+    let prefix = prefix.to_str().context("--prefix: a path of text is needed")?;
     let libraries = build(profile)?;
     fs::write(libraries.join("NOTICES"), notices::of("afflux-c", "")?)?;
     let script = repository::root().join("product/afflux-c/install.sh");
@@ -41,7 +43,7 @@ pub(crate) fn build(profile: &str) -> Result<PathBuf> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--profile", profile, "--package", "afflux-c", "--lib"]).current_dir(repository::root());
     succeeds(&mut cargo)?;
-    Ok(repository::target().join(if profile == "dev" { "debug" } else { profile }))
+    Ok(repository::built(profile))
 }
 
 /// Runs a command; its output is passed through.

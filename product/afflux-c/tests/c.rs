@@ -125,6 +125,67 @@ impl How {
     }
 }
 
+/// Everything below a directory, without directories.
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let is_directory = std::fs::symlink_metadata(&path).unwrap().is_dir();
+        if is_directory { found.extend(files_below(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+#[test]
+fn a_staged_installation_works_at_its_prefix() {
+    if !How::Shared.is_possible() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let stage = place.path().join("a stage");
+    let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let prefix = place.path().join("opt");
+    ran(Command::new(source("install.sh")).arg(libraries).args([&prefix, &stage]));
+    assert!(!prefix.exists(), "nothing is put at the prefix itself");
+    for path in files_below(&stage) {
+        let text = if path.is_symlink() {
+            std::fs::read_link(&path).unwrap().into_os_string().into_string().unwrap()
+        } else if path.extension().is_some_and(|kind| kind == "pc") {
+            std::fs::read_to_string(&path).unwrap()
+        } else {
+            continue;
+        };
+        assert!(!text.contains("stage"), "{} names the stage: {text}", path.display());
+    }
+    // As a package is unpacked.
+    std::fs::rename(stage.join(prefix.strip_prefix("/").unwrap()), place.path().join("usr")).unwrap();
+    std::os::unix::fs::symlink("usr", &prefix).unwrap();
+    let installed = Installed { place };
+    let program = installed.built("examples/log.c", How::Shared);
+    let log = installed.path("log");
+    assert_eq!(installed.run(&program, &[log.as_os_str()], How::Shared), "1000 records, 0 bytes dirty, 1 files\n");
+}
+
+#[test]
+fn a_prefix_that_pkg_config_could_not_tell_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    for (prefix, why) in [
+        ("opt/afflux", "is no absolute path"),
+        ("", "is no absolute path"),
+        ("/opt/a|b", "has other characters than letters, digits and"),
+        ("/opt/a b", "has other characters than letters, digits and"),
+        ("/opt/a&b", "has other characters than letters, digits and"),
+    ] {
+        let mut script = Command::new(source("install.sh"));
+        let output = script.arg(&libraries).args([OsStr::new(prefix), place.path().as_os_str()]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{prefix}: {said}");
+        assert!(said.contains(why) && said.contains(&format!("'{prefix}'")), "{prefix}: {said}");
+        assert_eq!(files_below(place.path()), Vec::<PathBuf>::new(), "{prefix}");
+    }
+}
+
 fn log_runs(how: How) {
     if !how.is_possible() {
         return;
