@@ -7,7 +7,7 @@
 //! the build's folder.
 
 use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,7 +23,9 @@ const USAGE: &str = "usage: cargo xtask deb [--profile NAME]";
 const PROFILE: &str = "dist";
 
 /// Directories of an installed system, relative to its root.
-const MANUALS: &str = "usr/share/man/man1";
+const MANUALS: &str = "usr/share/man";
+/// The section of commands, below the manuals.
+const COMMANDS: &str = "man1";
 /// For each shell: the directory of its completions, and the parts of a file's name before and after the command's
 /// name.
 const COMPLETIONS: [(&str, &str, &str, &str); 3] = [
@@ -46,6 +48,8 @@ struct Package {
     features: &'static str,
     /// Files that are copied unchanged: path in the repository, directory of the system, name in that directory.
     files: &'static [(&'static str, &'static str, &'static str)],
+    /// Further names of manual pages: file below the manuals, and the page, both before compression.
+    manuals: &'static [(&'static str, &'static str)],
     /// Files that a user changes, and an upgrade leaves alone.
     conffiles: &'static str,
     scripts: &'static [&'static str],
@@ -67,6 +71,7 @@ const PACKAGES: [Package; 2] = [
             ("packaging/config.toml", "etc/afflux", "config.toml"),
             ("packaging/afflux-govern.default", "etc/default", "afflux-govern"),
             ("packaging/debian/copyright", "usr/share/doc/afflux", "copyright"),
+            ("packaging/debian/overrides", "usr/share/lintian/overrides", "afflux"),
             ("README.md", "usr/share/doc/afflux", "README.md"),
             ("docs/choose.md", "usr/share/doc/afflux/docs", "choose.md"),
             ("docs/library.md", "usr/share/doc/afflux/docs", "library.md"),
@@ -84,6 +89,10 @@ const PACKAGES: [Package; 2] = [
             ("docs/reference/knobs.md", "usr/share/doc/afflux/docs/reference", "knobs.md"),
             ("docs/reference/stores-costs.md", "usr/share/doc/afflux/docs/reference", "stores-costs.md"),
             ("docs/reference/dashboard.json", "usr/share/doc/afflux/docs/reference", "dashboard.json"),
+        ],
+        manuals: &[
+            ("man8/mount.fuse.afflux.8", "man1/afflux-mount.1"),
+            ("man8/umount.fuse.afflux.8", "man1/afflux-umount.1"),
         ],
         conffiles: "/etc/afflux/config.toml\n/etc/default/afflux-govern\n",
         scripts: &["postinst", "prerm", "postrm"],
@@ -103,6 +112,7 @@ const PACKAGES: [Package; 2] = [
             ("docs/threads.md", "usr/share/doc/afflux-lab/docs", "threads.md"),
             ("docs/develop/simulator.md", "usr/share/doc/afflux-lab/docs/develop", "simulator.md"),
         ],
+        manuals: &[],
         conffiles: "",
         scripts: &[],
         fields: "Section: devel\nSuggests: afflux\n\
@@ -180,6 +190,7 @@ impl Package {
         fs::write(documents.join("changelog"), self.changelog()?)?;
         fs::write(documents.join("NOTICES"), notices::of(self.krate, self.features)?)?;
         self.compress(&tree)?;
+        self.link_manuals(&tree)?;
 
         let depends = libraries(place, &tree.join("usr/bin").join(name))?;
         let architecture = output("dpkg", &["--print-architecture"])?;
@@ -216,7 +227,7 @@ impl Package {
     /// Has the program write its manual pages and completions below `tree`.
     fn describe(&self, tree: &Path) -> Result<()> {
         let program = tree.join("usr/bin").join(self.name);
-        succeeds(Command::new(&program).arg("man").arg(tree.join(MANUALS)))?;
+        succeeds(Command::new(&program).arg("man").arg(tree.join(MANUALS).join(COMMANDS)))?;
         for (shell, directory, before, after) in COMPLETIONS {
             let directory = tree.join(directory);
             fs::create_dir_all(&directory)?;
@@ -248,11 +259,26 @@ impl Package {
     fn compress(&self, tree: &Path) -> Result<()> {
         let documents = tree.join("usr/share/doc").join(self.name);
         let mut files = ["changelog", "NOTICES"].map(|name| documents.join(name)).to_vec();
-        for page in fs::read_dir(tree.join(MANUALS))? {
+        for page in fs::read_dir(tree.join(MANUALS).join(COMMANDS))? {
             files.push(page?.path());
         }
         files.sort();
         succeeds(Command::new("gzip").args(["-9", "-n"]).args(files))
+    }
+
+    /// Gives compressed pages their further names.
+    fn link_manuals(&self, tree: &Path) -> Result<()> {
+        let manuals = tree.join(MANUALS);
+        for (name, page) in self.manuals {
+            let page = format!("{page}.gz");
+            if !manuals.join(&page).exists() {
+                bail!("{name}: there is no manual page {page}");
+            }
+            let link = manuals.join(format!("{name}.gz"));
+            fs::create_dir_all(link.parent().context("a manual page has a section")?)?;
+            symlink(Path::new("..").join(page), link)?;
+        }
+        Ok(())
     }
 }
 
@@ -293,8 +319,9 @@ fn readable(tree: &Path) -> Result<()> {
 /// Checksum and path of each installed file that is no configuration file, for `dpkg --verify`.
 fn sums(tree: &Path) -> Result<String> {
     let control = tree.join("DEBIAN");
-    let is_kept =
-        |path: &&PathBuf| path.is_file() && !path.starts_with(&control) && !path.starts_with(tree.join("etc"));
+    let is_kept = |path: &&PathBuf| {
+        path.is_file() && !path.is_symlink() && !path.starts_with(&control) && !path.starts_with(tree.join("etc"))
+    };
     let mut files: Vec<PathBuf> =
         below(tree)?.iter().filter(is_kept).filter_map(|path| Some(path.strip_prefix(tree).ok()?.to_owned())).collect();
     files.sort();
@@ -352,3 +379,6 @@ fn output(program: &str, arguments: &[&str]) -> Result<String> {
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
+
+#[cfg(test)]
+mod tests;
