@@ -5,12 +5,14 @@
 //! begun (the volume).
 //! Invariants: a call has its entry before the host is asked, and its answer there before the client gets it. An entry whose
 //! check fails is never used. The last calls of all clients together have entries. No number or name of a client need
-//! stand there: keys are hashes, with a key that only the server knows.
+//! stand there: keys may be hashes, with a key that only the server knows.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afflux_volume::Before;
 
 use crate::kept_check::kept_check;
 use crate::kept_records::KeptWords;
@@ -29,7 +31,10 @@ mod at {
     pub(super) const BYTES: usize = 8;
 }
 
-/// The identity of a call, as hashes.
+/// Words of an entry whose answer has no bytes.
+pub const ENTRY_WORDS_MIN: usize = at::BYTES;
+
+/// The identity of a call: hashes, or numbers that nobody makes up.
 pub type CallKey = [u64; at::VALUE - at::KEY];
 
 /// The journal: a part of the memory, in entries of equal size.
@@ -69,6 +74,17 @@ pub enum Left {
     },
 }
 
+impl Left {
+    /// What the volume is told of it.
+    pub fn before(&self) -> Before {
+        match self {
+            Self::Nothing => Before::Nothing,
+            Self::Begun { value, object } => Before::Begun { value: *value, object: *object },
+            Self::Answered { .. } => Before::Done,
+        }
+    }
+}
+
 /// A call that runs. Its drop gives the place to later calls, after all others.
 pub struct JournalCall {
     of: Arc<Journal>,
@@ -77,8 +93,14 @@ pub struct JournalCall {
 }
 
 impl Journal {
-    /// The entries in this part of the memory, with those of earlier processes. Any bytes will do.
-    pub fn new(words: KeptWords, part: Range<usize>, entry_words: usize) -> Arc<Self> {
+    /// The entries in this part of the memory, with those of earlier processes. Any bytes will do. `age` orders the entries
+    /// by key and value: the least gives its place first.
+    pub fn new(
+        words: KeptWords,
+        part: Range<usize>,
+        entry_words: usize,
+        age: impl Fn(&CallKey, u64) -> u64,
+    ) -> Arc<Self> {
         let count = part.len() / entry_words;
         let journal = Self { words, part, entry_words, places: Mutex::default() };
         let (mut unused, mut left) = (VecDeque::with_capacity(count), BTreeMap::new());
@@ -86,15 +108,14 @@ impl Journal {
         for place in 0..count {
             match journal.key(place) {
                 Some(key) => {
+                    found.push((age(&key, journal.get(place, at::VALUE)), place));
                     left.insert(key, place);
-                    found.push(place);
                 }
                 None => unused.push_back(place),
             }
         }
-        // The oldest first, as far as the wall clock tells.
-        found.sort_by_key(|place| journal.get(*place, at::VALUE));
-        unused.extend(found);
+        found.sort_unstable();
+        unused.extend(found.into_iter().map(|(_, place)| place));
         *journal.lock() = Places { unused, left };
         Arc::new(journal)
     }

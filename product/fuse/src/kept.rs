@@ -2,33 +2,36 @@
 //!
 //! Owns: the form of this memory: its header, its tables, the words of each record; the agreement of INIT.
 //! Does not own: the memory (worlds), the states of records (`afflux_frontend`), the meaning of nodes and open files (`nodes`,
-//! `open_files`), the calls in it (`kept::journal`).
+//! `open_files`), requests that come again (`kept::grants`, `kept::changes`).
 //! Invariants: a record is in the memory before the answer that tells the kernel of its number. A kill between two
 //! stores leaves a record as it was, or as it is to be. A record whose check fails is never used, and its memory neither.
 //! Memory beyond the highest used place of a table is not touched.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_frontend::{KeptRecords, KeptSlot, KeptWords, kept_check};
+use afflux_frontend::{ENTRY_WORDS_MIN, KeptRecords, KeptSlot, KeptWords, kept_check};
 use afflux_volume::{FileHandle, HANDLE_BYTES_MAX};
 
 use crate::limits::{NODES_MAX, OPEN_FILES_MAX};
 use crate::slots::{self, Place};
 
-pub(crate) mod journal;
+pub(crate) mod changes;
+pub(crate) mod grants;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"AFXMOUNT");
 /// Another form has another number. Readers of the forms since 2 stay (`docs/develop/decisions/durable.md`).
-const FORM: u64 = 2;
+const FORM: u64 = 3;
+/// The form before had more grants, and changes in a form of their own in the words behind them.
+const FORM_BEFORE: u64 = 2;
 
 const HEADER_WORDS: usize = 64;
 const HANDLE_WORDS: usize = HANDLE_BYTES_MAX / 8;
 /// Grants that are remembered. Fewer are unanswered at a time, unless a thread stands still for so many calls.
-const GRANTS: usize = 4096;
+const GRANTS: usize = 3071;
 const GRANT_WORDS: usize = 4;
 /// Changes that are remembered.
 const CHANGES: usize = 1024;
-const CHANGE_WORDS: usize = 4;
+const CHANGE_WORDS: usize = ENTRY_WORDS_MIN;
 /// State, the handle's length, the handle, lookups.
 const NODE_WORDS: usize = 3 + HANDLE_WORDS;
 /// State, the handle's length, the handle, the node, the process and the user that opened it, the write verifier.
@@ -36,7 +39,9 @@ const FILE_WORDS: usize = 5 + HANDLE_WORDS;
 
 const GRANTS_AT: usize = HEADER_WORDS;
 const CHANGES_AT: usize = GRANTS_AT + GRANTS * GRANT_WORDS;
-const FILES_AT: usize = CHANGES_AT + CHANGES * CHANGE_WORDS;
+/// So many words stay unused, for [`Kept::turn_changes`].
+const SPARE_WORDS: usize = 4;
+const FILES_AT: usize = CHANGES_AT + CHANGES * CHANGE_WORDS + SPARE_WORDS;
 const NODES_AT: usize = FILES_AT + OPEN_FILES_MAX * FILE_WORDS;
 
 /// Words for as many nodes as a mount may have.
@@ -152,7 +157,7 @@ impl Kept {
         kept.word(at::NODES).store(kept.nodes as u64, Ordering::Relaxed);
         kept.word(at::MAGIC).store(MAGIC, Ordering::Relaxed);
         [FILES, NODES].iter().for_each(|table| table.set_used(&kept.words, 0));
-        kept.word(at::FORM_CHECK).store(kept.form_check(), Ordering::Release);
+        kept.word(at::FORM_CHECK).store(kept.form_check(FORM), Ordering::Release);
         Ok(kept)
     }
 
@@ -162,8 +167,11 @@ impl Kept {
     /// It is no such memory, or it is damaged.
     pub fn left(words: KeptWords) -> Result<Self, KeptError> {
         let kept = Self::sized(words)?;
-        let is_ours = kept.value(at::MAGIC) == MAGIC && kept.value(at::FORM) == FORM;
-        if !is_ours || kept.value(at::FORM_CHECK) != kept.form_check() {
+        let form = kept.value(at::FORM);
+        let is_ours = kept.value(at::MAGIC) == MAGIC && (FORM_BEFORE..=FORM).contains(&form);
+        // A kill may have come between the check of the new form and its number.
+        let is_checked = (form..=FORM).any(|form| kept.value(at::FORM_CHECK) == kept.form_check(form));
+        if !is_ours || !is_checked {
             return Err(KeptError::Form);
         }
         if kept.value(at::NODES) != kept.nodes as u64 {
@@ -172,6 +180,11 @@ impl Kept {
         kept.agreed().ok_or(KeptError::NotAgreed)?;
         kept.nodes()?;
         kept.files()?;
+        if form != FORM {
+            kept.turn_changes();
+            kept.word(at::FORM_CHECK).store(kept.form_check(FORM), Ordering::Release);
+            kept.word(at::FORM).store(FORM, Ordering::Release);
+        }
         Ok(kept)
     }
 
@@ -201,8 +214,8 @@ impl Kept {
         self.word(at).load(Ordering::Acquire)
     }
 
-    fn form_check(&self) -> u64 {
-        kept_check((0..at::FORM_CHECK).map(|at| self.value(at)))
+    fn form_check(&self, form: u64) -> u64 {
+        kept_check((0..at::FORM_CHECK).map(|at| if at == at::FORM { form } else { self.value(at) }))
     }
 
     /// The agreement of INIT, once there is one.

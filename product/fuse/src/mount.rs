@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_frontend::Recording;
+use afflux_frontend::{Journal, Recording};
 use afflux_volume::{
     Attributes, Before, Caller, Client, DeviceKey, FileHandle, ForeignChange, ForeignListener, Held, HolderId, Inode,
     KnobId, LockHolder, Nanos, Platform, Volume, VolumeKnob, WhichKnob,
@@ -19,7 +19,8 @@ use afflux_volume::{
 use crate::abi::{UNIQUE_RESENT, init, notify};
 use crate::calls::Calls;
 use crate::interrupts::Interrupts;
-use crate::kept::journal::{Change, Grant, Journal};
+use crate::kept::changes::BegunChange;
+use crate::kept::grants::{Grant, Grants};
 use crate::kept::{Agreed, Kept, KeptError, KeptFile, ShortVerifier};
 use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, PAGE_BYTES};
 use crate::nodes::Nodes;
@@ -99,7 +100,9 @@ pub struct Mount<P: Platform> {
     open: Mutex<OpenFiles<P>>,
     /// Memory for a later server.
     kept: Option<Kept>,
-    journal: Option<Journal>,
+    /// Changes and grants of requests that the kernel may send to a later server again.
+    changes: Option<Arc<Journal>>,
+    grants: Option<Grants>,
     /// An earlier server has agreed with the kernel already.
     pub(crate) resumes: bool,
     pub(crate) interrupts: Interrupts,
@@ -199,7 +202,8 @@ impl<P: Platform> Mount<P> {
             locker,
             nodes: Mutex::new(nodes),
             open: Mutex::new(open),
-            journal: kept.clone().map(Journal::new),
+            changes: kept.as_ref().map(Kept::changes),
+            grants: kept.clone().map(Grants::new),
             kept,
             resumes: false,
             interrupts: Interrupts::default(),
@@ -249,8 +253,8 @@ impl<P: Platform> Mount<P> {
 
     /// Begins a change of names, or another change that must not happen twice. Comes before the host is asked. `value`
     /// and `object` are for a repetition by a later server.
-    pub(crate) fn begin_change(&self, header: &Header, value: u64, object: u64) -> Change<'_> {
-        self.journal.as_ref().map_or_else(Change::forgotten, |journal| journal.begin(header.unique, value, object))
+    pub(crate) fn begin_change(&self, header: &Header, value: u64, object: u64) -> BegunChange {
+        BegunChange::begin(self.changes.as_ref(), header.unique, value, object)
     }
 
     /// The wall clock's time in nanoseconds.
@@ -268,16 +272,16 @@ impl<P: Platform> Mount<P> {
         if !surplus.is_empty() {
             self.notices.note(NO_DISK, Notice::Unused(surplus));
         }
-        if let Some(journal) = &self.journal {
-            journal.grant(unique, Grant::Node(node));
+        if let Some(grants) = &self.grants {
+            grants.grant(unique, Grant::Node(node));
         }
         Some(node)
     }
 
     /// Takes back what an earlier server granted for a request that has come again.
     pub(crate) fn take_back_left(&self, unique: u64) {
-        let grants = self.journal.iter().flat_map(|journal| journal.take_grants(unique));
-        grants.for_each(|grant| match grant {
+        let left = self.grants.iter().flat_map(|grants| grants.take(unique));
+        left.for_each(|grant| match grant {
             Grant::Node(node) => self.known().forget(node, 1),
             Grant::File(file) => self.close(file),
         });
@@ -381,9 +385,9 @@ impl<P: Platform> Mount<P> {
         let client = client(process, header.uid);
         let file = OpenFile { inode, node, client, owes_error: AtomicBool::new(false) };
         let fh = lock(&self.open).insert(header.uid, Opened::File(Arc::new(file))).ok_or(Errno::TOO_MANY_FILES)?;
-        if let (Some(journal), Some(kept)) = (&self.journal, &self.kept) {
+        if let (Some(grants), Some(kept)) = (&self.grants, &self.kept) {
             // In this order: a file without a grant would stay open.
-            journal.grant(header.unique, Grant::File(fh));
+            grants.grant(header.unique, Grant::File(fh));
             kept.put_file(fh, &KeptFile { handle, node, process, user: header.uid, verifier: self.verifier() });
         }
         Ok(fh)
@@ -402,10 +406,10 @@ impl<P: Platform> Mount<P> {
         }
         let change = self.begin_change(header, 0, 0);
         if !owes_error && change.before == Before::Nothing {
+            change.failed();
             return Ok(());
         }
-        // The kernel may not get this answer: a repetition finds it as begun.
-        change.keep();
+        // The kernel may not get this answer: a repetition finds the change as begun.
         self.kept.iter().for_each(|kept| kept.set_verifier(fh, self.verifier()));
         Err(Errno::IO)
     }

@@ -9,6 +9,7 @@
 //! usual, two nodes are named to the kernel for each one that is made.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use afflux_volume::{Attributes, FileHandle, Timestamp, handle_number};
 
@@ -34,8 +35,8 @@ impl Stamp {
 struct Node {
     handle: FileHandle,
     lookups: u64,
-    /// Names or attributes of it changed, and were not made durable since.
-    unsynced: bool,
+    /// The last change of its names or attributes. Zero once a sync has covered it.
+    unsynced: u32,
     /// The file at its last open, if the kernel keeps its bytes.
     opened: Option<Box<Stamp>>,
     /// Whether the directory has a default access control list, once that was asked.
@@ -46,7 +47,7 @@ struct Node {
 
 impl Node {
     fn new(handle: FileHandle, lookups: u64) -> Self {
-        Self { handle, lookups, unsynced: false, opened: None, inherits: None, plain_until_ns: 0 }
+        Self { handle, lookups, unsynced: 0, opened: None, inherits: None, plain_until_ns: 0 }
     }
 }
 
@@ -95,7 +96,7 @@ impl Nodes {
             let node = found.map(|KeptNode { handle, lookups }| {
                 by_handle.insert(key(&handle), number(place, generation));
                 // A sync of the earlier server may not have covered everything.
-                Node { unsynced: true, ..Node::new(handle, lookups) }
+                Node { unsynced: 1, ..Node::new(handle, lookups) }
             });
             slots.push((generation, node));
         }
@@ -165,9 +166,23 @@ impl Nodes {
         }
     }
 
-    /// Notes whether names or attributes of the object are to be made durable. Returns what was noted before.
-    pub(crate) fn note_unsynced(&mut self, number: u64, unsynced: bool) -> bool {
-        self.slots.get_mut(number).is_some_and(|node| std::mem::replace(&mut node.unsynced, unsynced))
+    /// Notes that names or attributes of the object changed: its next sync makes them durable.
+    pub(crate) fn note_unsynced(&mut self, number: u64) {
+        if let Some(node) = self.slots.get_mut(number) {
+            node.unsynced = node.unsynced.wrapping_add(1).max(1);
+        }
+    }
+
+    /// The last change that no sync has covered.
+    pub(crate) fn unsynced(&self, number: u64) -> Option<NonZeroU32> {
+        NonZeroU32::new(self.slots.get(number)?.unsynced)
+    }
+
+    /// A sync that began after this change has succeeded. Later changes need another one.
+    pub(crate) fn note_synced(&mut self, number: u64, change: NonZeroU32) {
+        if let Some(node) = self.slots.get_mut(number).filter(|node| node.unsynced == change.get()) {
+            node.unsynced = 0;
+        }
     }
 
     /// Notes what a file is like as it is opened. Returns whether it was like that at its last open.

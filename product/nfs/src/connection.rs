@@ -551,14 +551,11 @@ async fn kept_reply<P: Platform>(
     let now_ns = wall_ns(volume);
     let renamed = procedures::renamed_number(volume, &call).await;
     let (entry, left) = kept.begin(key, now_ns, renamed.unwrap_or_default());
-    call.before = match left {
-        Left::Nothing => Before::Nothing,
-        Left::Begun { value, object } => Before::Begun { value, object },
-        Left::Answered { code, bytes } => {
-            let status = Status::from_code(code).unwrap_or(Status::ServerFault);
-            return KeptReply { record: bytes.into(), status };
-        }
-    };
+    call.before = left.before();
+    if let Left::Answered { code, bytes } = left {
+        let status = Status::from_code(code).unwrap_or(Status::ServerFault);
+        return KeptReply { record: bytes.into(), status };
+    }
     let reply = reply_to(volume, call).await;
     entry.answered(reply.status.code(), &reply.record);
     reply

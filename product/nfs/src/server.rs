@@ -68,7 +68,7 @@ impl<P: Platform> Server<P> {
     pub fn keeping(volume: Arc<Volume<P>>, admission: Admission, words: Option<KeptWords>) -> Arc<Self> {
         let journal = |words: KeptWords| {
             let all = 0..(*words).as_ref().len();
-            Journal::new(words, all, REPLY_WORDS)
+            Journal::new(words, all, REPLY_WORDS, |_, begun_ns| begun_ns)
         };
         let inflight_bytes = NfsKnob::InflightBytes.id(volume.engine().settings());
         Arc::new(Self {

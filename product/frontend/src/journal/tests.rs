@@ -8,7 +8,7 @@ fn memory(entries: usize) -> KeptWords {
 }
 
 fn journal(words: &KeptWords) -> Arc<Journal> {
-    Journal::new(Arc::clone(words), 0..(**words).as_ref().len(), ENTRY_WORDS)
+    Journal::new(Arc::clone(words), 0..(**words).as_ref().len(), ENTRY_WORDS, |_, value| value)
 }
 
 fn answer(bytes: usize) -> Left {

@@ -56,7 +56,7 @@ pub(super) async fn get<P: Platform>(on: &Mount<P>, header: &Header, fh: Option<
 pub(super) async fn set<P: Platform>(on: &Mount<P>, header: &Header, wanted: SetAttributes) -> Outcome {
     let fh = (wanted.valid & set::FH != 0).then_some(wanted.fh);
     let inode = object(on, header, fh).await?;
-    on.known().note_unsynced(header.node, true);
+    on.known().note_unsynced(header.node);
     let change = change(&wanted);
     let after = match fh {
         // Who has the file open for writing may set its size.

@@ -16,7 +16,6 @@ use afflux_volume::{
 use bytes::Bytes;
 
 use crate::abi::{falloc, o, open as flag, seek};
-use crate::kept::journal::Change;
 use crate::limits::DATA_BYTES_MAX;
 use crate::mount::{Mount, Outcome};
 use crate::nodes::Stamp;
@@ -183,21 +182,28 @@ pub(super) async fn write<P: Platform>(
     append: bool,
 ) -> Outcome {
     let file = on.opened(extent.fh)?;
-    let mut appending = None;
-    if append {
-        // Others may have made the file longer since the kernel looked.
-        let end = on.volume.attributes(&file.inode).await?.size;
-        let change = on.begin_change(header, end, 0);
-        // The bytes of an earlier server's try may have moved the end already.
-        extent.offset = if let Before::Begun { value, .. } = change.before { value } else { end };
-        appending = Some(change);
-        check_end(extent)?;
+    if !append {
+        return write_at(on, &file, extent.offset, data).await;
     }
-    record(on, &file, RecordedOperation::Write, extent.offset, data.len() as u64);
-    let fits = write_fitting(on, &file, extent.offset, data).await?;
-    // It stays begun until the kernel has the answer: a repetition writes the same bytes to the same place.
-    appending.into_iter().for_each(Change::keep);
-    Ok(written(fits))
+    // Others may have made the file longer since the kernel looked.
+    let end = on.volume.attributes(&file.inode).await?.size;
+    let change = on.begin_change(header, end, 0);
+    // The bytes of an earlier server's try may have moved the end already.
+    extent.offset = if let Before::Begun { value, .. } = change.before { value } else { end };
+    let outcome = match check_end(extent) {
+        Ok(()) => write_at(on, &file, extent.offset, data).await,
+        Err(errno) => Err(errno),
+    };
+    // A success stays begun until the kernel has the answer: a repetition writes the same bytes to the same place.
+    if outcome.is_err() {
+        change.failed();
+    }
+    outcome
+}
+
+async fn write_at<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, offset: u64, data: &[u8]) -> Outcome {
+    record(on, file, RecordedOperation::Write, offset, data.len() as u64);
+    Ok(written(write_fitting(on, file, offset, data).await?))
 }
 
 /// Writes the bytes, or those below the largest offset that the host has, as its own file system does. Returns how many.
@@ -297,27 +303,15 @@ pub(super) async fn sync<P: Platform>(on: &Mount<P>, header: &Header, fh: u64, d
     Ok(Answer::empty())
 }
 
-/// Makes names and attributes durable that were changed here since the last time.
+/// Makes names and attributes durable that were changed here. They stay noted until a sync has succeeded, so each sync
+/// that comes meanwhile makes them durable, too.
 async fn sync_object<P: Platform>(on: &Mount<P>, file: &OpenFile<P>) -> Result<(), Errno> {
-    if !on.known().note_unsynced(file.node, false) {
-        return Ok(());
+    let unsynced = on.known().unsynced(file.node);
+    if let Some(change) = unsynced {
+        on.volume.sync_object(&file.inode).await?;
+        on.known().note_synced(file.node, change);
     }
-    // The note stands until the sync has succeeded, also if this call is interrupted.
-    let note = Noted { on, node: file.node };
-    on.volume.sync_object(&file.inode).await?;
-    std::mem::forget(note);
     Ok(())
-}
-
-struct Noted<'a, P: Platform> {
-    on: &'a Mount<P>,
-    node: u64,
-}
-
-impl<P: Platform> Drop for Noted<'_, P> {
-    fn drop(&mut self) {
-        self.on.known().note_unsynced(self.node, true);
-    }
 }
 
 pub(super) async fn sync_directory<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {

@@ -56,7 +56,7 @@ fn made<P: Platform>(
 fn note_changed<P: Platform>(on: &Mount<P>, changed: &[u64]) {
     let mut nodes = on.known();
     for node in changed {
-        nodes.note_unsynced(*node, true);
+        nodes.note_unsynced(*node);
     }
 }
 
@@ -98,9 +98,9 @@ pub(super) async fn symlink<P: Platform>(
 ) -> Outcome {
     let directory = on.object(header.node).await?;
     let caller = on.caller(header, message);
-    let mut change = repeated::begin(on, header);
+    let change = repeated::begin(on, header);
     let outcome = on.volume.symlink_by(&caller, &directory, name, target, AttributeChange::default()).await;
-    let result = repeated::made(on, &mut change, (&directory, name), Kind::Symlink, outcome.result).await;
+    let result = repeated::made(on, &change, (&directory, name), Kind::Symlink, outcome.result).await;
     made(on, header, result)
 }
 
@@ -139,9 +139,9 @@ pub(super) async fn make_directory<P: Platform>(
     let directory = on.object(header.node).await?;
     let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
-    let mut change = repeated::begin(on, header);
+    let change = repeated::begin(on, header);
     let outcome = on.volume.make_directory_by(&caller, &directory, name, with_mode(mode)).await;
-    let result = repeated::made(on, &mut change, (&directory, name), Kind::Directory, outcome.result).await;
+    let result = repeated::made(on, &change, (&directory, name), Kind::Directory, outcome.result).await;
     made(on, header, result)
 }
 
@@ -164,13 +164,13 @@ pub(super) async fn make_node<P: Platform>(
         0 | kind::REGULAR => (Kind::Regular, None),
         _ => return Err(Errno::PERMISSION),
     };
-    let mut change = repeated::begin(on, header);
+    let change = repeated::begin(on, header);
     let attributes = with_mode(mode);
     let outcome = match special {
         Some(special) => on.volume.make_special_by(&caller, &directory, name, special, attributes).await,
         None => on.volume.create_by(&caller, &directory, name, CreateHow::Guarded(attributes)).await,
     };
-    let result = repeated::made(on, &mut change, (&directory, name), kind, outcome.result).await;
+    let result = repeated::made(on, &change, (&directory, name), kind, outcome.result).await;
     made(on, header, result)
 }
 
@@ -186,10 +186,10 @@ pub(super) async fn create<P: Platform>(
     let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
     let how = CreateHow::Guarded(with_mode(mode));
-    let mut change = repeated::begin(on, header);
+    let change = repeated::begin(on, header);
     let result = on.volume.create_by(&caller, &directory, name, how).await.result;
     let is_new = result.is_ok();
-    let result = repeated::made(on, &mut change, (&directory, name), Kind::Regular, result).await;
+    let result = repeated::made(on, &change, (&directory, name), Kind::Regular, result).await;
     // Another program may have made a file of another user. Its rights are checked below.
     let result = result.and_then(|(inode, attributes)| {
         let is_callers = is_new || header.uid == 0 || attributes.uid == header.uid;
@@ -268,7 +268,7 @@ async fn existing<P: Platform>(
 
 pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], is_directory: bool) -> Outcome {
     let directory = on.object(header.node).await?;
-    let mut change = repeated::begin(on, header);
+    let change = repeated::begin(on, header);
     if change.before != Before::Done {
         let mut acting = Acting::of(on, header);
         let result = loop {
@@ -280,7 +280,7 @@ pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[
                 break outcome.result;
             }
         };
-        repeated::gone(on, &mut change, &directory, result).await?;
+        repeated::gone(on, &change, &directory, result).await?;
     }
     note_changed(on, &[header.node]);
     Ok(Answer::empty())
@@ -296,7 +296,7 @@ pub(super) async fn rename<P: Platform>(
     let how = RenameHow::of_flags(flags)?;
     let (from_directory, to_directory) = (on.object(header.node).await?, on.object(to.0).await?);
     let (old, new) = ((&from_directory, name), (&to_directory, to.1));
-    let mut change = repeated::begin_rename(on, header, old).await;
+    let change = repeated::begin_rename(on, header, old).await;
     if !on.volume.is_renamed(change.before, new).await {
         let mut acting = Acting::of(on, header);
         let result = loop {
@@ -305,7 +305,9 @@ pub(super) async fn rename<P: Platform>(
                 break outcome.result;
             }
         };
-        repeated::gone(on, &mut change, &from_directory, result).await?;
+        repeated::gone(on, &change, &from_directory, result).await?;
+    } else {
+        change.done();
     }
     note_changed(on, &[header.node, to.0]);
     Ok(Answer::empty())
@@ -313,7 +315,7 @@ pub(super) async fn rename<P: Platform>(
 
 pub(super) async fn link<P: Platform>(on: &Mount<P>, header: &Header, target: u64, name: &[u8]) -> Outcome {
     let (inode, directory) = (on.object(target).await?, on.object(header.node).await?);
-    let mut change = repeated::begin(on, header);
+    let change = repeated::begin(on, header);
     let mut acting = Acting::of(on, header);
     let linked = loop {
         let linked = on.volume.link_by(acting.caller(), &inode, &directory, name).await.result;
@@ -322,7 +324,7 @@ pub(super) async fn link<P: Platform>(on: &Mount<P>, header: &Header, target: u6
         }
     };
     let result = linked.map(|attributes| (Arc::clone(&inode), attributes));
-    let (found, attributes) = repeated::made(on, &mut change, (&directory, name), inode.kind(), result).await?;
+    let (found, attributes) = repeated::made(on, &change, (&directory, name), inode.kind(), result).await?;
     if !Arc::ptr_eq(&found, &inode) {
         return Err(VolumeError::Exists.into());
     }

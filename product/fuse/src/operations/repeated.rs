@@ -2,14 +2,14 @@
 //!
 //! Owns: the beginning and the end of such a change in the journal.
 //! Does not own: the decision whether a repetition counts as done (the volume), the memory of the earlier server
-//! (`kept::journal`), the changes (`names`).
+//! (`kept::changes`), the changes (`names`).
 //! Invariants: a change that counts as done is noted so before its answer.
 
 use std::sync::Arc;
 
 use afflux_volume::{Attributes, Inode, Kind, Platform, VolumeError};
 
-use crate::kept::journal::Change;
+use crate::kept::changes::BegunChange;
 use crate::mount::Mount;
 use crate::request::Header;
 
@@ -17,12 +17,12 @@ use crate::request::Header;
 type Name<'a, P> = (&'a Arc<Inode<P>>, &'a [u8]);
 
 /// Begins a change of names.
-pub(super) fn begin<'a, P: Platform>(on: &'a Mount<P>, header: &Header) -> Change<'a> {
+pub(super) fn begin<P: Platform>(on: &Mount<P>, header: &Header) -> BegunChange {
     on.begin_change(header, on.wall_ns(), 0)
 }
 
 /// Begins a rename, with the number of the object that has the old name.
-pub(super) async fn begin_rename<'a, P: Platform>(on: &'a Mount<P>, header: &Header, old: Name<'_, P>) -> Change<'a> {
+pub(super) async fn begin_rename<P: Platform>(on: &Mount<P>, header: &Header, old: Name<'_, P>) -> BegunChange {
     let object = if on.can_outlive() { on.volume.number_of(old).await } else { None };
     on.begin_change(header, on.wall_ns(), object.unwrap_or_default())
 }
@@ -30,28 +30,24 @@ pub(super) async fn begin_rename<'a, P: Platform>(on: &'a Mount<P>, header: &Hea
 /// The result of making an object of this kind. A name that an earlier server has made for this request counts as made.
 pub(super) async fn made<P: Platform>(
     on: &Mount<P>,
-    change: &mut Change<'_>,
+    change: &BegunChange,
     place: Name<'_, P>,
     kind: Kind,
     result: Result<(Arc<Inode<P>>, Attributes), VolumeError>,
 ) -> Result<(Arc<Inode<P>>, Attributes), VolumeError> {
     let result = on.volume.made_before(change.before, place, kind, result).await;
-    if result.is_ok() {
-        change.done();
-    }
+    change.ended(&result);
     result
 }
 
 /// The result of removing or moving a name. If an earlier server has done so for this request, that counts.
 pub(super) async fn gone<P: Platform>(
     on: &Mount<P>,
-    change: &mut Change<'_>,
+    change: &BegunChange,
     directory: &Arc<Inode<P>>,
     result: Result<(), VolumeError>,
 ) -> Result<(), VolumeError> {
     let result = on.volume.gone_before(change.before, directory, result).await;
-    if result.is_ok() {
-        change.done();
-    }
+    change.ended(&result);
     result
 }

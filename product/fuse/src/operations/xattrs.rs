@@ -98,8 +98,8 @@ pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[
 
 async fn change<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], change: XattrChange) -> Outcome {
     let inode = on.object(header.node).await?;
-    on.known().note_unsynced(header.node, true);
-    let mut begun = on.begin_change(header, on.wall_ns(), 0);
+    on.known().note_unsynced(header.node);
+    let begun = on.begin_change(header, on.wall_ns(), 0);
     let (is_again, again) = (begun.before != Before::Nothing, change.clone());
     let mut result = change_as_requester(on, header, &inode, name, change).await;
     result = match (result, again) {
@@ -111,8 +111,8 @@ async fn change<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], change
         (result, _) => result,
     };
     on.known().note_changed(header.node);
+    begun.ended(&result);
     result?;
-    begun.done();
     Ok(Answer::empty())
 }
 

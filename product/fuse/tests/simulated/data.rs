@@ -1,6 +1,8 @@
 //! Bytes: reading, writing, syncing, interrupting.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use afflux_engine::{Nanos, Platform};
 use afflux_frontend::{MessageMachine, Tried};
@@ -222,4 +224,37 @@ fn a_call_that_ends_in_time_is_not_interrupted() {
     let reading = Arc::clone(&kernel.mount).answer(Box::new(read));
     let reply = kernel.world.run(reading).unwrap().unwrap();
     assert_eq!(content(reply, unique).unwrap(), bytes(4096));
+}
+
+// rule: an fsync makes names durable that were changed before it, also beside another fsync and after one that was given up
+// kept in: `product/fuse/src/operations/data.rs`, `product/fuse/src/nodes.rs`
+#[test]
+fn no_sync_of_a_directory_passes_over_names_that_another_sync_has_not_made_durable() {
+    let kernel = Kernel::new();
+    let fh = u64_at(&kernel.call(27, ROOT, &words(&[0, 0])).unwrap(), 0);
+    kernel.make_directory(ROOT, "new");
+    let sync = || {
+        let message = kernel.message(30, ROOT, &[longs(&[fh]), words(&[0, 0])].concat());
+        (Arc::clone(&kernel.mount).answer(Box::new(message)), kernel.last())
+    };
+    let (mut given_up, _) = sync();
+    let [(mut one, first), (mut other, second)] = [sync(), sync()];
+    let replies = kernel.world.run(async move {
+        poll_fn(|cx| {
+            assert!(given_up.as_mut().poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        drop(given_up);
+        poll_fn(|cx| {
+            assert!(one.as_mut().poll(cx).is_pending(), "what was given up has synced nothing");
+            assert!(other.as_mut().poll(cx).is_pending(), "the other sync has not ended");
+            Poll::Ready(())
+        })
+        .await;
+        [(one.await.unwrap(), first), (other.await.unwrap(), second)]
+    });
+    for (reply, unique) in replies.unwrap() {
+        content(reply, unique).unwrap();
+    }
 }

@@ -23,7 +23,8 @@ use crate::outliving::{again, begun};
 const ARENA: &str = "arena-6.txt";
 /// The samples of earlier forms, from that of the first release on.
 const OLDER_ARENAS: [(&str, Form); 2] = [("arena-3.txt", Form::Unchecked), ("arena-5.txt", Form::Checked)];
-const MOUNT: &str = "mount-2.txt";
+const MOUNT: &str = "mount-3.txt";
+const OLDER_MOUNT: &str = "mount-2.txt";
 
 /// The word of the form, in both memories.
 const FORM_AT: usize = 8;
@@ -100,20 +101,20 @@ fn arena(of: &Killed, (name, form): (&str, Form)) -> Arc<Memory> {
     memory
 }
 
-fn mount() -> KeptWords {
+fn mount(of: &str) -> KeptWords {
     let words: Vec<AtomicU64> = (0..KEPT_WORDS_MIN).map(|_| AtomicU64::new(0)).collect();
-    sample(MOUNT).into_iter().for_each(|(at, word)| words[at / 8].store(word, Ordering::Relaxed));
+    sample(of).into_iter().for_each(|(at, word)| words[at / 8].store(word, Ordering::Relaxed));
     Arc::new(words)
 }
 
 #[test]
 fn a_successor_goes_on_with_the_samples() {
     for of in OLDER_ARENAS.into_iter().chain([(ARENA, Form::PRESENT)]) {
-        goes_on_with(of);
+        [OLDER_MOUNT, MOUNT].iter().for_each(|mount| goes_on_with(of, mount));
     }
 }
 
-fn goes_on_with(of: (&str, Form)) {
+fn goes_on_with(of: (&str, Form), mount_of: &str) {
     let killed = killed();
     let memory = arena(&killed, of);
     let verifier = memory.header().verifier();
@@ -121,7 +122,7 @@ fn goes_on_with(of: (&str, Form)) {
     assert_eq!(recovered.quarantined(), Default::default());
     assert_eq!(recovered.files().map(|(_, pages)| pages).collect::<Vec<_>>(), [2, 1]);
     let Killed { kernel, unwritten, rewritten, last, .. } = killed;
-    let kernel = kernel.after_kill(recovered, Kept::left(mount()).unwrap());
+    let kernel = kernel.after_kill(recovered, Kept::left(mount(mount_of)).unwrap());
     assert_eq!(u64::from_be_bytes(kernel.volume.write_verifier()), verifier);
     assert_eq!((kernel.mount.nodes(), kernel.mount.open_files()), (4, 2));
     again(&kernel, last).expect("the directory is made once");

@@ -10,7 +10,7 @@ use std::hash::Hasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use afflux_frontend::{FoundItem, Journal, KeptItem, KeptWords, Party};
+use afflux_frontend::{CallKey, FoundItem, Journal, KeptItem, KeptWords, Party};
 use afflux_volume::{
     FileHandle, Held, HolderId, KnobId, Lock, LockFamily, LockHolder, LockOwner, LockRefusal, LockWaker, Locks, Nanos,
     Platform, Share, Span, Volume, WhichKnob,
@@ -191,7 +191,8 @@ impl<P: Platform> Service<P> {
         ClientMemory { left, list, words }: ClientMemory,
     ) -> Self {
         let calls = words.as_ref().map(|words| (**words).as_ref().len() / CALLS_PART / CALL_WORDS * CALL_WORDS);
-        let journal = words.clone().zip(calls).map(|(words, calls)| Journal::new(words, 0..calls, CALL_WORDS));
+        let age = |_: &CallKey, begun_ns| begun_ns;
+        let journal = words.clone().zip(calls).map(|(words, calls)| Journal::new(words, 0..calls, CALL_WORDS, age));
         let (room, found) = words.zip(calls).map(|(words, calls)| KeptRoom::new(words, calls)).unzip();
         let mut state = found.flatten().and_then(|found| recovered(volume, room.as_ref()?, found, &left));
         let state = state.take().unwrap_or_else(|| fresh(volume, room.as_ref(), left));

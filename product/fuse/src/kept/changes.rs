@@ -1,0 +1,88 @@
+//! Changes that a killed server may have carried out, and that the kernel asks for again.
+//!
+//! Owns: the entry of a change, from its beginning to its outcome; the changes in memory of the form before.
+//! Does not own: the journal of entries (`afflux_frontend`), the repetition itself (`operations`).
+//! Invariants: a change has its entry before the host is asked for it. The entry stays after the call's end until others
+//! need the place, because the server may be killed before the kernel has the answer. A call that is given up in
+//! between leaves its change begun: the host may still carry it out.
+
+use std::sync::Arc;
+
+use afflux_frontend::{Journal, JournalCall, Left, kept_check};
+use afflux_volume::Before;
+
+use super::{CHANGE_WORDS, CHANGES, CHANGES_AT, FILES_AT, Kept};
+use crate::abi::UNIQUE_RESENT;
+
+/// Words of an entry in the form before: the request, the state with its check, the value, the object.
+const WORDS_BEFORE: usize = 4;
+const STATE_BITS: u64 = 0xff;
+const BEGUN: u64 = 1;
+const DONE: u64 = 2;
+
+/// A change under way.
+pub(crate) struct BegunChange {
+    /// None for a mount that ends with its server.
+    entry: Option<JournalCall>,
+    pub(crate) before: Before,
+}
+
+impl BegunChange {
+    /// Begins a change for a request, with a value and an object that a repetition needs.
+    pub(crate) fn begin(journal: Option<&Arc<Journal>>, unique: u64, value: u64, object: u64) -> Self {
+        let Some(journal) = journal else { return Self { entry: None, before: Before::Nothing } };
+        let (entry, left) = journal.begin([unique & !UNIQUE_RESENT, 0, 0], value, object);
+        if unique & UNIQUE_RESENT != 0 {
+            return Self { entry: Some(entry), before: left.before() };
+        }
+        if left != Left::Nothing {
+            // The kernel has given the number of an earlier request again.
+            entry.note(value, object);
+        }
+        Self { entry: Some(entry), before: Before::Nothing }
+    }
+
+    /// The host has carried it out.
+    pub(crate) fn done(&self) {
+        self.entry.iter().for_each(|entry| entry.answered(0, &[]));
+    }
+
+    /// It has failed: its repetition is a new one.
+    pub(crate) fn failed(&self) {
+        self.entry.iter().filter(|_| self.before != Before::Done).for_each(JournalCall::forget);
+    }
+
+    /// It has this outcome.
+    pub(crate) fn ended<T, E>(&self, outcome: &Result<T, E>) {
+        if outcome.is_ok() { self.done() } else { self.failed() }
+    }
+}
+
+impl Kept {
+    /// The journal of changes, with those of earlier servers. The kernel's numbers grow.
+    pub(crate) fn changes(&self) -> Arc<Journal> {
+        Journal::new(Arc::clone(&self.words), CHANGES_AT..FILES_AT, CHANGE_WORDS, |key, _| key[0])
+    }
+
+    /// Turns the changes of the form before into entries of the journal.
+    ///
+    /// An entry is twice as long as before, and the last ones stand in the place of the old ones. Each new entry overwrites
+    /// only old ones that have become entries. So a kill in between loses none, and the next server goes on.
+    pub(super) fn turn_changes(&self) {
+        let journal = self.changes();
+        for at in (0..CHANGES).map(|place| FILES_AT - (CHANGES - place) * WORDS_BEFORE) {
+            let [unique, state, value, object] = [0, 1, 2, 3].map(|word| self.value(at + word));
+            let is_whole = state & !STATE_BITS == kept_check([unique, value, object]) & !STATE_BITS;
+            if unique == 0 || !is_whole || !matches!(state & STATE_BITS, BEGUN | DONE) {
+                continue;
+            }
+            let (entry, _) = journal.begin([unique, 0, 0], value, object);
+            if state & STATE_BITS == DONE {
+                entry.answered(0, &[]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

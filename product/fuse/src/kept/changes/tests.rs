@@ -1,0 +1,74 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::super::{Agreed, FORM_BEFORE, KEPT_WORDS_MIN, at};
+use super::*;
+
+fn memory(words: &[u64]) -> Kept {
+    let words: Vec<AtomicU64> = words.iter().copied().map(AtomicU64::new).collect();
+    Kept { words: Arc::new(words), nodes: 64 }
+}
+
+fn words(of: &Kept) -> Vec<u64> {
+    of.all().iter().map(|word| word.load(Ordering::Relaxed)).collect()
+}
+
+fn unique(place: usize) -> u64 {
+    2 * (place as u64 + 1)
+}
+
+/// Memory of the form before, with a change in each place. Each third one is done.
+fn memory_before() -> Vec<u64> {
+    let kept = Kept::fresh(memory(&[0; KEPT_WORDS_MIN]).words).unwrap();
+    kept.note_agreed(Agreed { minor: 45, flags: 0 });
+    let mut words = words(&kept);
+    words[at::FORM] = FORM_BEFORE;
+    words[at::FORM_CHECK] = kept.form_check(FORM_BEFORE);
+    for (place, entry) in words[FILES_AT - CHANGES * WORDS_BEFORE..FILES_AT].chunks_mut(WORDS_BEFORE).enumerate() {
+        let (value, object) = (1000 + place as u64, place as u64);
+        let state = if place.is_multiple_of(3) { DONE } else { BEGUN };
+        let check = kept_check([unique(place), value, object]) & !STATE_BITS;
+        entry.copy_from_slice(&[unique(place), check | state, value, object]);
+    }
+    words
+}
+
+fn has_all(words: &[u64]) -> bool {
+    let changes = Kept::left(memory(words).words).unwrap().changes();
+    (0..CHANGES).all(|place| {
+        let before = match place.is_multiple_of(3) {
+            true => Before::Done,
+            false => Before::Begun { value: 1000 + place as u64, object: place as u64 },
+        };
+        changes.begin([unique(place), 0, 0], 0, 0).1.before() == before
+    })
+}
+
+#[test]
+fn changes_of_the_form_before_are_found_wherever_a_kill_stops_their_turn() {
+    let before = memory_before();
+    let turned = words(&Kept::left(memory(&before).words).unwrap());
+    assert!(has_all(&before) && has_all(&turned));
+    for stopped_at in (CHANGES_AT..FILES_AT).step_by(97).chain(FILES_AT - 9..FILES_AT) {
+        let mut part = before.clone();
+        part[CHANGES_AT..stopped_at].copy_from_slice(&turned[CHANGES_AT..stopped_at]);
+        // The check of an entry is stored last.
+        part[CHANGES_AT + (stopped_at - CHANGES_AT) / CHANGE_WORDS * CHANGE_WORDS] = 0;
+        assert!(has_all(&part), "{stopped_at}");
+    }
+    let mut part = turned.clone();
+    part[at::FORM] = FORM_BEFORE;
+    assert!(has_all(&part), "the number of the form is stored last");
+}
+
+#[test]
+fn a_number_that_the_kernel_gives_again_is_a_new_request() {
+    let kept = Kept::fresh(memory(&[0; KEPT_WORDS_MIN]).words).unwrap();
+    BegunChange::begin(Some(&kept.changes()), 8, 1, 2).done();
+    let changes = kept.changes();
+    let new = BegunChange::begin(Some(&changes), 8, 3, 4);
+    assert_eq!(new.before, Before::Nothing);
+    let again = |unique| BegunChange::begin(Some(&kept.changes()), unique, 5, 6).before;
+    assert_eq!(again(8 | UNIQUE_RESENT), Before::Begun { value: 3, object: 4 });
+    new.failed();
+    assert_eq!(again(8 | UNIQUE_RESENT), Before::Nothing);
+}
