@@ -4,8 +4,9 @@
 //! Does not own: pages and writeback (the engine), protocols (front ends), the host's calls (the world's
 //! [`Directory`]), connections and callers (`frontend`).
 //! Invariants: imports run one way: `tree`, the seam below; `objects`, the state of objects; `volume`, the parts in
-//! one; then the operations in `handles`, `names`, `data`, `coherence` and `locks`. Nothing outside the exported directories is
-//! reachable; a handle names one object during the object's life, and nothing afterwards.
+//! one; then the operations in `handles`, `names`, `data`, `coherence` and `locks`. `search` is for servers that may open
+//! no handles: the other rooms tell it of objects, and know nothing of its ways. Nothing outside the exported
+//! directories is reachable; a handle names one object during the object's life, and nothing afterwards.
 #![forbid(unsafe_code)]
 
 mod coherence;
@@ -18,6 +19,7 @@ mod locks;
 mod names;
 mod objects;
 mod own;
+mod search;
 mod task;
 mod tree;
 mod volume;
@@ -41,8 +43,8 @@ pub use objects::found_files::found_identities;
 pub use objects::handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey, handle_number};
 pub use objects::inode::Inode;
 pub use objects::listener::{ForeignChange, ForeignListener};
-pub use objects::location_log::LocationStore;
 pub use objects::rights::Use;
+pub use search::location_log::LocationStore;
 pub use tree::attributes::{
     AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp, WccAttributes,
 };

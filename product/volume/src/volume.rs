@@ -24,15 +24,13 @@ use crate::objects::devices::Devices;
 use crate::objects::found_files::FoundFiles;
 use crate::objects::handle::{FileHandle, HandleKey};
 use crate::objects::inode::Inode;
-use crate::objects::known_locations::KnownLocations;
 use crate::objects::listener::ListenerPlace;
-use crate::objects::location_log::LocationStore;
 use crate::objects::name_cache::NameCache;
 use crate::objects::numbers::Numbers;
 use crate::objects::pieces::Pieces;
 use crate::objects::settling::Settling;
 use crate::objects::table::Table;
-use crate::objects::walk::Walk;
+use crate::search::Search;
 use crate::task;
 use crate::tree::attributes::Timestamp;
 use crate::tree::directory::{DeviceFactory, DeviceKey, Directory, Node};
@@ -52,11 +50,9 @@ pub struct Volume<P: Platform> {
     pub(crate) table: Table<P>,
     pub(crate) exports: Vec<ExportRoot<P>>,
     pub(crate) devices: Devices,
-    pub(crate) known_locations: KnownLocations,
+    pub(crate) search: Search<P>,
     /// Files that an earlier process left in the engine's memory.
     pub(crate) found_files: FoundFiles,
-    /// The storage of the record of locations, if any. Held during a write.
-    pub(crate) location_store: TaskMutex<Option<Arc<dyn LocationStore>>>,
     pub(crate) names: NameCache<P>,
     pub(crate) numbers: Numbers,
     pub(crate) settling: Settling<P>,
@@ -77,10 +73,6 @@ pub(crate) struct ExportRoot<P: Platform> {
     pub(crate) path: String,
     pub(crate) root: Arc<Inode<P>>,
     pub(crate) tag: u16,
-    /// Held during a walk.
-    pub(crate) walk: TaskMutex<Walk<P>>,
-    /// Held during a rename from below it, if the tree cannot open identities; a walk takes it for a few lookups.
-    pub(crate) moving: TaskMutex<()>,
 }
 
 impl<P: Platform> Volume<P> {
@@ -110,8 +102,7 @@ impl<P: Platform> Volume<P> {
                 Inode::new(&engine, found.identity, handle, node, stat, now, &table.descriptors).with_times_in(unit)
             };
             let (root, _) = table.get_or_insert(&found.identity, make);
-            let (walk, moving) = (TaskMutex::new(Walk::default()), TaskMutex::new(()));
-            Ok(ExportRoot { path: export.path.clone(), root, tag, walk, moving })
+            Ok(ExportRoot { path: export.path.clone(), root, tag })
         });
         let exports = roots.collect::<Result<Vec<_>, VolumeError>>()?;
         if engine.write_verifier() == 0 {
@@ -123,13 +114,12 @@ impl<P: Platform> Volume<P> {
             found_files: FoundFiles::new(engine.found_files()),
             engine,
             confines_files: tree.confines_files(),
-            known_locations: KnownLocations::new(Arc::clone(&tree)),
+            search: Search::new(&tree, exports.iter().map(|export| (export.tag, Arc::clone(&export.root)))),
             tree,
             key,
             table,
             exports,
             devices,
-            location_store: TaskMutex::new(None),
             names: NameCache::new(),
             numbers,
             settling: Settling::default(),

@@ -11,8 +11,8 @@ use crate::repository::TextFile;
 /// Files in which something counts as gone, or as all there is, once a look at the host has ended.
 const FILES: &[&str] = &[
     "product/volume/src/handles/adopt.rs",
-    "product/volume/src/handles/follow.rs",
-    "product/volume/src/handles/search.rs",
+    "product/volume/src/search/follow.rs",
+    "product/volume/src/search/walk.rs",
 ];
 
 /// Endings of calls that turn an error into nothing, as tokens, and their text.

@@ -358,12 +358,12 @@ fn an_error_may_not_pass_for_an_absence_where_everything_is_looked_for() {
         "fn f() { look().unwrap_or(false) }",
         "fn f() { looks().into_iter().flatten() }",
     ] {
-        assert_eq!(found("product/volume/src/handles/search.rs", text), 1, "{text}");
+        assert_eq!(found("product/volume/src/search/walk.rs", text), 1, "{text}");
     }
     let awaited = "fn f() { look().await.unwrap_or_default() }";
     assert_eq!(found("product/nfs/src/rpc.rs", awaited), 1);
     assert_eq!(found("product/nfs/src/rpc.rs", "fn f() { look().ok()? }"), 0);
-    assert_eq!(found("product/volume/src/handles/search.rs", "fn f() { match look() { Err(NotFound) => {} } }"), 0);
+    assert_eq!(found("product/volume/src/search/walk.rs", "fn f() { match look() { Err(NotFound) => {} } }"), 0);
     assert_eq!(absences::missing(&[]).len(), 3);
 }
 

@@ -15,9 +15,9 @@ use futures_util::future::{join_all, select};
 use crate::error::VolumeError;
 use crate::objects::handle;
 use crate::objects::inode::Inode;
-use crate::objects::location::Location;
 use crate::task::to_the_end;
 use crate::tree::directory::{DeviceKey, Found};
+use crate::tree::location::Location;
 use crate::volume::Volume;
 
 /// The longest wait for inodes to become clean. Then the caller's comes beside them.
@@ -42,10 +42,10 @@ impl<P: Platform> Volume<P> {
         let (identity, stat, now) = (found.identity, found.stat, self.now());
         let (inode, new) = self.inode_of(found, export)?;
         if new {
-            self.known_locations.met(&identity);
+            self.search.met(&identity);
         }
         if let Some(location) = location {
-            self.known_locations.found_at(&inode, location);
+            self.search.found_at(&inode, location);
         }
         if !new && inode.differs(&stat, now) {
             // The host's answer may be older than a change of ours: it only raises suspicion.
@@ -77,13 +77,13 @@ impl<P: Platform> Volume<P> {
         if !self.table.is_worth_a_search() {
             return;
         }
-        let sweep = self.table.sweep(|inode| self.known_locations.remember(inode));
+        let sweep = self.table.sweep(|inode| self.search.dropped(inode));
         drop(sweep.dropped);
         if !self.table.is_full() {
             return;
         }
         self.clean_unused(sweep.unwritten).await;
-        drop(self.table.sweep(|inode| self.known_locations.remember(inode)).dropped);
+        drop(self.table.sweep(|inode| self.search.dropped(inode)).dropped);
         if self.table.is_full() {
             self.table.searched_in_vain();
         }

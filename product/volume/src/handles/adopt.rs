@@ -107,7 +107,7 @@ impl<P: Platform> Volume<P> {
             inode.came_back(self.wall());
             self.settle_later(&inode);
         }
-        self.known_locations.met(&identity);
+        self.search.met(&identity);
         self.found_files.remove(&identity);
         Ok(Some(inode))
     }

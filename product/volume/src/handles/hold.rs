@@ -67,7 +67,7 @@ impl<P: Platform> Volume<P> {
 
     /// An object has neither name nor holder: it cannot be found any more, and is discarded once no call uses it.
     pub(crate) fn ended(&self, inode: &Arc<Inode<P>>) {
-        self.known_locations.remember_gone(&inode.identity);
+        self.search.gone(&inode.identity);
         self.table.forget(inode);
     }
 }

@@ -1,8 +1,7 @@
 //! From handles to inodes.
 //!
 //! Owns: the order of the ways from a handle back to its object; the check that a file is still inside the exports.
-//! Does not own: the table and the layout of handles (`objects`), following locations (`follow`), walks of the exports
-//! (`search`).
+//! Does not own: the table and the layout of handles (`objects`); finding what the tree does not open (`search`).
 //! Invariants: an object that is gone is `Stale`, never `NotFound`.
 
 use std::sync::Arc;
@@ -10,7 +9,6 @@ use std::sync::atomic::Ordering;
 
 use afflux_engine::{Nanos, Platform};
 
-use super::follow::Followed;
 use crate::error::VolumeError;
 use crate::objects::handle;
 use crate::objects::inode::Inode;
@@ -77,20 +75,8 @@ impl<P: Platform> Volume<P> {
                 Err(VolumeError::NotSupported) => {}
                 Err(error) => return Err(gone(error)),
             }
-        } else if self.known_locations.is_gone(&identity) {
-            return Err(VolumeError::Stale);
         }
-        Box::pin(self.find_again(identity, export)).await
-    }
-
-    /// An object that left memory, of a tree that opens nothing by identity. This is rare: callers box the future, which
-    /// would be the largest part of each call's.
-    async fn find_again(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {
-        match self.follow(identity, export).await {
-            Followed::Found(inode) => Ok(inode),
-            Followed::Unknown | Followed::Misled => self.search(identity, export).await,
-            Followed::Failed(error) => Err(error),
-        }
+        Box::pin(self.find_by_search(identity, export)).await
     }
 }
 

@@ -14,13 +14,13 @@ use bytes::Bytes;
 
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Times};
-use crate::objects::location::Location;
 use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp};
 use crate::tree::caller::Caller;
 use crate::tree::directory::{Change, Created, Linked, New, Removed, Renamed, SpecialKind, Stat};
 use crate::tree::identity::Identity;
 use crate::tree::listed::Listing;
+use crate::tree::location::Location;
 use crate::tree::names;
 use crate::tree::rename_how::RenameHow;
 use crate::volume::{STOPPED, Volume};
@@ -237,8 +237,8 @@ impl<P: Platform> Volume<P> {
             }
         };
         self.list_change(parent, |listing| listing.insert(&name, inode.fileid()));
-        self.known_locations.met(&inode.identity);
-        self.known_locations.found_at(&inode, Location { parent: parent.identity, name: name.clone() });
+        self.search.met(&inode.identity);
+        self.search.found_at(&inode, Location { parent: parent.identity, name: name.clone() });
         let attached = match data {
             Some(data) => self.attach_made(&inode, data).await,
             None => Ok(()),
@@ -372,10 +372,7 @@ impl<P: Platform> Volume<P> {
         let second = if one { None } else { Some(second.changing.lock().await) };
         from.changes.fetch_add(1, Ordering::Relaxed);
         to.changes.fetch_add(1, Ordering::Relaxed);
-        let moving = match self.exports.iter().find(|export| export.tag == self.export_of(from)) {
-            Some(export) if !self.tree.opens(&from.identity) => Some(export.moving.lock().await),
-            _ => None,
-        };
+        let moving = self.search.begin_move(&from.identity, self.export_of(from)).await;
         let node = from.node.used_by(caller);
         let (old, new) = ((&node, from_name.clone()), (&to.node, to_name.clone()));
         let renamed = self.tree.rename(old, new, how, self.names_durable()).await;
@@ -469,15 +466,12 @@ impl<P: Platform> Volume<P> {
         };
         let consistency = self.entries_changed(parent, change);
         self.list_change(parent, |listing| listing.insert(&name, inode.fileid()));
-        self.known_locations.relocate(
-            &self.table,
-            &inode.identity,
-            Location { parent: parent.identity, name: name.clone() },
-        );
+        let location = Location { parent: parent.identity, name: name.clone() };
+        self.search.named(&self.table, &inode.identity, location);
         inode.changed(stat, self.now(), Times::Keep, None);
         if unnamed {
             inode.gain_name();
-            self.known_locations.met(&inode.identity);
+            self.search.met(&inode.identity);
         }
         drop(changing);
         if unnamed && self.tree.keeps_unnamed() {
@@ -526,19 +520,17 @@ impl<P: Platform> Volume<P> {
         from: &Arc<Inode<P>>,
         (parent, name): (&Arc<Inode<P>>, &Bytes),
     ) {
-        // First, so that no listing from before replaces the new place.
         if stat.kind == Kind::Directory {
-            self.known_locations.carry(*identity, self.export_of(from), self.export_of(parent));
+            self.search.carried(*identity, self.export_of(from), self.export_of(parent));
         }
         let location = Location { parent: parent.identity, name: name.clone() };
-        self.known_locations.relocate(&self.table, identity, location);
+        self.search.named(&self.table, identity, location);
     }
 
     /// Updates an object after one of its names was removed.
     fn name_taken(&self, identity: &Identity, stat: Stat) {
         if stat.links > 0 {
-            // That name may have been the only known one.
-            self.known_locations.note_lost_location();
+            self.search.unnamed_once();
         }
         self.name_changed(identity, stat);
     }
@@ -546,8 +538,7 @@ impl<P: Platform> Volume<P> {
     /// Updates an object after one of its names was changed or removed, if it is in memory.
     fn name_changed(&self, identity: &Identity, stat: Stat) {
         if stat.links == 0 {
-            self.known_locations.remove_location(identity);
-            self.known_locations.remember_gone(identity);
+            self.search.gone(identity);
         }
         let Some(inode) = self.table.get(identity) else {
             return;

@@ -13,12 +13,12 @@ use bytes::Bytes;
 use crate::error::VolumeError;
 use crate::objects::handle::FileHandle;
 use crate::objects::inode::Inode;
-use crate::objects::location::Location;
 use crate::objects::rights::Use;
 use crate::tree::attributes::Attributes;
 use crate::tree::caller::Caller;
 use crate::tree::directory::{Named, Node};
 use crate::tree::listed::{Listed, ListedEntry, Piece};
+use crate::tree::location::Location;
 use crate::tree::window::{LAST_COOKIE, PARENT_COOKIE, SELF_COOKIE, WINDOW_ENTRIES_MAX, Window};
 use crate::volume::Volume;
 
@@ -233,10 +233,10 @@ impl<P: Platform> Volume<P> {
         };
         let Some(inode) = inode else {
             let number = self.numbers.of(identity.fsid(), stat.fileid)?;
-            self.known_locations.seen_at(&identity, location);
+            self.search.seen_at(&identity, location);
             return Ok((self.key.seal(&identity, export), Attributes::of_host(&identity, &stat, number)));
         };
-        self.known_locations.found_at(&inode, location);
+        self.search.found_at(&inode, location);
         if inode.differs(&stat, self.now()) {
             // The host's answer may be older than a change of ours: it only raises suspicion.
             self.check(&inode).await?;

@@ -12,10 +12,10 @@ use bytes::Bytes;
 
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
-use crate::objects::location::Location;
 use crate::objects::rights::Use;
 use crate::tree::attributes::{Attributes, Kind};
 use crate::tree::caller::Caller;
+use crate::tree::location::Location;
 use crate::tree::names;
 use crate::volume::Volume;
 

@@ -17,7 +17,6 @@ use tokio::sync::Mutex as FairMutex;
 
 use crate::error::VolumeError;
 use crate::objects::handle::FileHandle;
-use crate::objects::location::Location;
 use crate::objects::rights::{self, CachedRights, Remembered, Use};
 use crate::objects::time_unit::TimeUnit;
 use crate::objects::usage::{Mark, Usage};
@@ -26,6 +25,7 @@ use crate::tree::caller::Caller;
 use crate::tree::directory::{DeviceKey, Node, Stat};
 use crate::tree::identity::Identity;
 use crate::tree::listed::Listing;
+use crate::tree::location::Location;
 
 /// Most descriptors of a file's bytes beside the object's own: the one it was opened with, one past the host's cache,
 /// and one through that cache.

@@ -1,7 +1,7 @@
 //! The state of objects, in memory or not: each part a type with methods.
 //!
-//! Owns: inodes, the table of inodes, handles, callers' rights, sightings of objects that are not in memory, recent
-//! lookups, numbers for clients, pieces of listings, files that wait for their times, files of an earlier process, devices, units of times.
+//! Owns: inodes, the table of inodes, handles, callers' rights, recent lookups, numbers for clients, pieces of listings,
+//! files that wait for their times, files of an earlier process, devices, units of times.
 //! Does not own: the questions to the host and their order (`handles`, `names`, `data`, `coherence`). Nothing here
 //! knows of the volume.
 //! Invariants: everything is bounded. Nothing here waits or calls the host, except for adding the device of the first
@@ -12,10 +12,7 @@ pub(crate) mod devices;
 pub(crate) mod found_files;
 pub(crate) mod handle;
 pub(crate) mod inode;
-pub(crate) mod known_locations;
 pub(crate) mod listener;
-pub(crate) mod location;
-pub(crate) mod location_log;
 pub(crate) mod name_cache;
 pub(crate) mod numbers;
 pub(crate) mod pieces;
@@ -24,4 +21,3 @@ pub(crate) mod settling;
 pub(crate) mod table;
 pub(crate) mod time_unit;
 mod usage;
-pub(crate) mod walk;

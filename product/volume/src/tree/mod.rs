@@ -11,6 +11,7 @@ pub(crate) mod directory;
 pub(crate) mod identity;
 pub(crate) mod joint;
 pub(crate) mod listed;
+pub(crate) mod location;
 pub(crate) mod names;
 pub(crate) mod pending;
 pub(crate) mod rename_how;

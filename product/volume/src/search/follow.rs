@@ -1,8 +1,7 @@
 //! From an identity to its object along remembered locations.
 //!
 //! Owns: the way down from an ancestor in memory, and its length.
-//! Does not own: locations (`objects::location`), the next step if no location leads to the object (`resolve`,
-//! `search`).
+//! Does not own: locations (`known_locations`), the next step if no location leads to the object (`walk`).
 //! Invariants: an object found by a location is used only if it has the wanted identity. Only the host's word that a name
 //! is not there counts as such: any other error is the caller's.
 
@@ -12,8 +11,8 @@ use afflux_engine::Platform;
 
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
-use crate::objects::location::Location;
 use crate::tree::identity::Identity;
+use crate::tree::location::Location;
 use crate::volume::Volume;
 
 /// Most names between an object and its export's root. Each costs a lookup, and for a walk a descriptor.
@@ -52,7 +51,7 @@ impl<P: Platform> Volume<P> {
             if let Some(inode) = self.table.get(&at) {
                 break inode;
             }
-            let Some(location) = self.known_locations.location(&at) else {
+            let Some(location) = self.search.known.location(&at) else {
                 return if path.is_empty() { Followed::Unknown } else { Followed::Misled };
             };
             if path.len() == DEPTH_MAX {

@@ -1,7 +1,7 @@
 //! The record of objects' locations, for a later server.
 //!
 //! Owns: the format of the record, reading it, the entries still to be written.
-//! Does not own: the file (worlds, behind [`LocationStore`]), the moments of writes (`handles::keep`).
+//! Does not own: the file (worlds, behind [`LocationStore`]), the moments of writes (`record`).
 //! Invariants: reading ends at the first incomplete or damaged entry, and reports that; all entries before it are used.
 //! An entry is only a hint: an object found by it is used if it has the wanted identity. The pending entries are
 //! bounded: beyond the bound the whole record is written anew.
@@ -16,8 +16,8 @@ use std::mem;
 use bytes::Bytes;
 use siphasher::sip::SipHasher24;
 
-use super::location::Location;
 use crate::tree::identity::{IDENTITY_BYTES_MAX, Identity};
+use crate::tree::location::Location;
 use crate::tree::names::NAME_BYTES_MAX;
 use crate::tree::pending::Pending;
 

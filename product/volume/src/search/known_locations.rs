@@ -1,9 +1,9 @@
-//! Known locations of objects that are not in memory, for trees that cannot open identities.
+//! Known locations of objects that are not in memory, and the searches for others.
 //!
 //! Owns: objects' last locations; the objects wanted and those known to be gone; the directories that were moved past a
 //! walk of the exports; the news for the record of locations.
-//! Does not own: walks of the exports and following locations (`handles`). For trees that open identities, nothing is
-//! kept here.
+//! Does not own: walks of the exports and following locations (`walk`, `follow`); whether the tree opens an object (the
+//! room).
 //! Invariants: all maps are bounded; the number of waiters bounds the wanted objects. The four locks are short, and
 //! none is taken under another.
 
@@ -14,13 +14,14 @@ use std::sync::{Arc, Mutex};
 
 use afflux_engine::Platform;
 
-use super::inode::Inode;
-use super::location::{Location, Locations};
 use super::location_log::{LocationEntry, LocationLog, LogWrite, Read};
-use super::table::Table;
+use super::locations::Locations;
 use crate::lock::lock;
-use crate::tree::directory::{Directory, Identified};
+use crate::objects::inode::Inode;
+use crate::objects::table::Table;
+use crate::tree::directory::Identified;
 use crate::tree::identity::{Identity, IdentityMap};
+use crate::tree::location::Location;
 
 /// Most locations that are remembered after their objects were dropped, if a tree cannot open identities.
 const LOCATIONS_MAX: usize = 262_144;
@@ -92,7 +93,6 @@ impl Searches {
 
 /// The known locations of objects, and the searches for others.
 pub(crate) struct KnownLocations {
-    tree: Arc<dyn Directory>,
     locations: Mutex<Locations>,
     searches: Mutex<Searches>,
     /// The news for the record of locations, if there is one.
@@ -123,9 +123,8 @@ impl Drop for WantedObject<'_> {
 }
 
 impl KnownLocations {
-    pub(crate) fn new(tree: Arc<dyn Directory>) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            tree,
             locations: Mutex::new(Locations::new(LOCATIONS_MAX)),
             searches: Mutex::default(),
             log: Mutex::default(),
@@ -203,9 +202,6 @@ impl KnownLocations {
 
     /// An object in memory was found there.
     pub(crate) fn found_at<P: Platform>(&self, inode: &Arc<Inode<P>>, location: Location) {
-        if self.tree.opens(&inode.identity) {
-            return;
-        }
         let known = inode.state().location.replace(location.clone());
         let known = known.or_else(|| self.location(&inode.identity));
         if known.as_ref() != Some(&location) {
@@ -215,9 +211,6 @@ impl KnownLocations {
 
     /// An object that is not in memory was seen there.
     pub(crate) fn seen_at(&self, identity: &Identity, location: Location) {
-        if self.tree.opens(identity) {
-            return;
-        }
         lock(&self.searches).set_found(identity);
         if self.location(identity).as_ref() != Some(&location) {
             self.record(&LocationEntry::Place(*identity, location.clone()));
@@ -248,9 +241,6 @@ impl KnownLocations {
 
     /// Keeps the location of an object that is being dropped.
     pub(crate) fn remember<P: Platform>(&self, inode: &Arc<Inode<P>>) {
-        if self.tree.opens(&inode.identity) {
-            return;
-        }
         match inode.state().location.take() {
             Some(location) => lock(&self.locations).insert(inode.identity, location),
             None => self.note_lost_location(),
@@ -259,29 +249,14 @@ impl KnownLocations {
 
     /// Records the loss of an object's last name: walks need not look for the object.
     pub(crate) fn remember_gone(&self, identity: &Identity) {
-        if !self.tree.opens(identity) {
-            lock(&self.searches).set_gone(*identity);
-            self.record(&LocationEntry::Gone(*identity));
-        }
+        self.remove_location(identity);
+        lock(&self.searches).set_gone(*identity);
+        self.record(&LocationEntry::Gone(*identity));
     }
 
     /// An object came into memory.
     pub(crate) fn met(&self, identity: &Identity) {
-        if !self.tree.opens(identity) {
-            lock(&self.searches).set_found(identity);
-        }
-    }
-
-    /// An object, in memory or not, has a new name.
-    pub(crate) fn relocate<P: Platform>(&self, table: &Table<P>, identity: &Identity, location: Location) {
-        if self.tree.opens(identity) {
-            return;
-        }
-        match table.get(identity) {
-            Some(inode) => self.found_at(&inode, location),
-            // It was dropped, with its location remembered already.
-            None => self.seen_at(identity, location),
-        }
+        lock(&self.searches).set_found(identity);
     }
 
     /// A directory was moved, from below one export to below another, or the same.

@@ -1,15 +1,15 @@
 //! Keeping the record of objects' locations, so that handles are found without a walk after a restart.
 //!
 //! Owns: when the record is read and written, the contents of a new one.
-//! Does not own: its format (`objects::location_log`), its file (the world's [`LocationStore`]).
-//! Invariants: the record is used only where the tree cannot open identities. No call waits for it: entries lost in a
+//! Does not own: its format (`location_log`), its file (the world's [`LocationStore`]).
+//! Invariants: no call waits for it: entries lost in a
 //! crash cost a walk. One write at a time.
 
 use std::sync::Arc;
 
 use afflux_engine::{Nanos, Platform};
 
-use crate::objects::location_log::{self, LocationStore, LogWrite};
+use super::location_log::{self, LocationStore, LogWrite};
 use crate::volume::Volume;
 
 /// The interval of writes of new entries.
@@ -21,9 +21,9 @@ impl<P: Platform> Volume<P> {
     pub fn keep_locations(&self, record: &[u8], store: Arc<dyn LocationStore>) -> bool {
         let read = location_log::read(record);
         let whole = read.whole;
-        self.known_locations.recall(read);
+        self.search.known.recall(read);
         let (me, platform) = (self.me.clone(), Arc::clone(self.engine.platform()));
-        if let Some(mut kept_in) = self.location_store.try_lock() {
+        if let Some(mut kept_in) = self.search.store.try_lock() {
             *kept_in = Some(store);
         }
         self.engine.platform().spawn("keep locations", async move {
@@ -38,18 +38,18 @@ impl<P: Platform> Volume<P> {
 
     /// Writes the new entries of the record of locations.
     pub(crate) async fn write_locations(&self) {
-        let store = self.location_store.lock().await;
+        let store = self.search.store.lock().await;
         let Some(store) = store.as_ref() else { return };
-        let written = match self.known_locations.locations_due(&self.table) {
+        let written = match self.search.known.locations_due(&self.table) {
             LogWrite::Nothing => return,
             LogWrite::More(bytes) => store.append(bytes).await,
             LogWrite::All => {
-                let entries = self.known_locations.all_entries(&self.table);
+                let entries = self.search.known.all_entries(&self.table);
                 store.replace(location_log::written(entries.into_iter()).into()).await
             }
         };
         if written.is_err() {
-            self.known_locations.locations_not_written();
+            self.search.known.locations_not_written();
         }
     }
 }

@@ -1,3 +1,5 @@
+use bytes::Bytes;
+
 use super::*;
 
 fn identity(number: u32) -> Identity {

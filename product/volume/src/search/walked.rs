@@ -1,7 +1,7 @@
 //! The results of the last walk of an export.
 //!
 //! Owns: when a walk ended, whether it saw everything, the wanted objects that it met.
-//! Does not own: walking (`handles::search`), the waiters for a walk (`known_locations`).
+//! Does not own: walking (`walk`), the waiters for a walk (`known_locations`).
 //! Invariants: the objects that a walk met stay in memory until the next walk begins.
 
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use afflux_engine::{Nanos, Platform};
 
-use super::inode::Inode;
 use super::known_locations::LocationEpoch;
+use crate::objects::inode::Inode;
 use crate::tree::identity::Identity;
 
 /// The last walk that was begun.

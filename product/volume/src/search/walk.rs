@@ -1,8 +1,8 @@
-//! The search for objects without a known location, where a tree cannot open identities.
+//! The search for objects without a known location.
 //!
 //! Owns: walks of the exports, and when an object that no walk met counts as gone.
-//! Does not own: the records of walks and of their waiters (`objects::known_locations`, `objects::walk`), the other
-//! ways from a handle to its object (`resolve`).
+//! Does not own: the records of walks and of their waiters (`known_locations`, `walked`), the other ways from a handle to
+//! its object (`handles::resolve`).
 //! Invariants: one walk of an export at a time, and it serves all callers that wait at its begin. There is a pause after
 //! each complete walk, so that any number of handles of removed objects cost one walk in a pause. An export that hangs
 //! stops searches for its own objects and for removed ones, since only walks of all exports show a removal. A rename
@@ -16,15 +16,16 @@ use std::sync::Arc;
 use afflux_engine::{Nanos, Platform};
 use bytes::Bytes;
 
+use super::SearchedExport;
 use super::follow::{DEPTH_MAX, Followed};
+use super::known_locations::WantedObject;
+use super::walked::{Walk, Walked};
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
-use crate::objects::known_locations::WantedObject;
-use crate::objects::location::Location;
-use crate::objects::walk::{Walk, Walked};
 use crate::tree::directory::Node;
 use crate::tree::identity::Identity;
-use crate::volume::{ExportRoot, Volume};
+use crate::tree::location::Location;
+use crate::volume::Volume;
 
 /// Pause between two complete walks of an export in search of identities.
 const WALK_PAUSE_NS: u64 = 5 * Nanos::SECOND;
@@ -82,13 +83,26 @@ enum Searched<P: Platform> {
 }
 
 impl<P: Platform> Volume<P> {
+    /// The object of an identity that the tree does not open. This is rare: callers box the future, which would be the
+    /// largest part of each call's.
+    pub(crate) async fn find_by_search(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {
+        if self.search.known.is_gone(&identity) {
+            return Err(VolumeError::Stale);
+        }
+        match self.follow(identity, export).await {
+            Followed::Found(inode) => Ok(inode),
+            Followed::Unknown | Followed::Misled => self.walk_for(identity, export).await,
+            Followed::Failed(error) => Err(error),
+        }
+    }
+
     /// Walks the exports for an object without a known location: first the one that its handle names. An object that
     /// others moved is found after a pause.
-    pub(crate) async fn search(&self, identity: Identity, tag: u16) -> Result<Arc<Inode<P>>, VolumeError> {
-        let wanted = self.known_locations.want(identity);
-        let (own, others): (Vec<_>, Vec<_>) = self.exports.iter().partition(|export| export.tag == tag);
+    async fn walk_for(&self, identity: Identity, tag: u16) -> Result<Arc<Inode<P>>, VolumeError> {
+        let wanted = self.search.known.want(identity);
+        let (own, others): (Vec<_>, Vec<_>) = self.search.exports.iter().partition(|export| export.tag == tag);
         for _ in 0..WALKS_MAX {
-            let crossed = self.known_locations.crossed_count();
+            let crossed = self.search.known.crossed_count();
             let (mut is_gone, mut seen) = (true, Ok(()));
             for export in own.iter().chain(&others) {
                 match self.search_below(export, &wanted, tag).await {
@@ -99,9 +113,9 @@ impl<P: Platform> Volume<P> {
                 }
             }
             seen?;
-            if is_gone && self.known_locations.crossed_count() == crossed {
+            if is_gone && self.search.known.crossed_count() == crossed {
                 // The object must not be looked for at its old location.
-                self.known_locations.remove_location(&identity);
+                self.search.known.remove_location(&identity);
                 return Err(VolumeError::Stale);
             }
         }
@@ -111,7 +125,7 @@ impl<P: Platform> Volume<P> {
 
     async fn search_below(
         &self,
-        export: &ExportRoot<P>,
+        export: &SearchedExport<P>,
         wanted: &WantedObject<'_>,
         tag: u16,
     ) -> Result<Searched<P>, VolumeError> {
@@ -144,16 +158,15 @@ impl<P: Platform> Volume<P> {
     fn proves_gone(&self, last: &Walked, wanted: &WantedObject<'_>, unknown: bool) -> bool {
         let looked_for = last.number > wanted.begun && !last.missed.contains(&wanted.identity);
         // The walk saw everything: an object missing then will hardly appear in the next seconds.
-        let recent =
-            unknown && self.now().since(last.ended) < WALK_PAUSE_NS && last.sight == self.known_locations.sight();
-        last.complete && last.crossed == self.known_locations.crossed_count() && (looked_for || recent)
+        let recent = unknown && self.now().since(last.ended) < WALK_PAUSE_NS && last.sight == self.search.known.sight();
+        last.complete && last.crossed == self.search.known.crossed_count() && (looked_for || recent)
     }
 
     /// Walks until every wanted object is met, or to the end. The error is of a part that could not be seen.
-    async fn walk_for_all(&self, export: &ExportRoot<P>, walk: &mut Walk<P>) -> Result<(), VolumeError> {
+    async fn walk_for_all(&self, export: &SearchedExport<P>, walk: &mut Walk<P>) -> Result<(), VolumeError> {
         walk.met.clear();
         let before = walk.last.take();
-        let known = &self.known_locations;
+        let known = &self.search.known;
         let (number, sight, crossed) = (known.begin_walk(), known.sight(), known.crossed_count());
         // A caller that gives up in the middle still leaves the pause to the others.
         let begun = Walked { number, ended: self.now(), complete: false, missed: BTreeSet::new(), sight, crossed };
@@ -171,9 +184,9 @@ impl<P: Platform> Volume<P> {
 
     /// Walks an export, then each directory that a rename of ours carried meanwhile, once: the walk may have missed what
     /// is below. False if it ended early, since all wanted objects were met.
-    async fn walk_once(&self, export: &ExportRoot<P>, met: &mut Vec<Arc<Inode<P>>>, seen: &mut Seen) -> bool {
-        let mut open: BTreeSet<Identity> = self.known_locations.wanted();
-        let begun = self.known_locations.carried_count();
+    async fn walk_once(&self, export: &SearchedExport<P>, met: &mut Vec<Arc<Inode<P>>>, seen: &mut Seen) -> bool {
+        let mut open: BTreeSet<Identity> = self.search.known.wanted();
+        let begun = self.search.known.carried_count();
         let (mut start, mut again) = (Arc::clone(&export.root), BTreeSet::new());
         loop {
             if !self.walk_from(&start, export.tag, &mut open, (&mut *met, &mut *seen)).await {
@@ -183,7 +196,7 @@ impl<P: Platform> Volume<P> {
                 // A rename that was under way has recorded its directory once this lock is taken. Others wait for a few
                 // lookups.
                 let _moving = export.moving.lock().await;
-                let Some(carried) = self.known_locations.carried_since(begun, export.tag) else {
+                let Some(carried) = self.search.known.carried_since(begun, export.tag) else {
                     seen.not(VolumeError::Stale);
                     return true;
                 };
@@ -191,7 +204,7 @@ impl<P: Platform> Volume<P> {
                 again.insert(directory);
                 match self.follow(directory, export.tag).await {
                     Followed::Found(inode) => break inode,
-                    _ if self.known_locations.is_gone(&directory) => {}
+                    _ if self.search.known.is_gone(&directory) => {}
                     Followed::Unknown | Followed::Misled => seen.not(VolumeError::Stale),
                     Followed::Failed(error) => seen.not(error),
                 }
@@ -260,7 +273,7 @@ impl<P: Platform> Volume<P> {
         let found = match self.tree.lookup(node, name.clone()).await {
             Ok(found) if found.identity == wanted => found,
             Ok(_) | Err(VolumeError::NotFound | VolumeError::NotDirectory) => {
-                self.known_locations.note_lost_location();
+                self.search.known.note_lost_location();
                 return Ok(None);
             }
             Err(error) => return Err(error),
@@ -275,7 +288,7 @@ impl<P: Platform> Volume<P> {
 
     /// Reads one directory for a walk.
     async fn scan(&self, node: Node, identity: Identity, wanted: &BTreeSet<Identity>, seen: &mut Seen) -> Level {
-        let moves = self.known_locations.carried_count();
+        let moves = self.search.known.carried_count();
         let entries = match self.tree.identities(&node).await {
             Ok(entries) => entries,
             Err(error) => {
@@ -284,7 +297,7 @@ impl<P: Platform> Volume<P> {
             }
         };
         let mut level = Level { node, identity, directories: Vec::new(), wanted: Vec::new() };
-        self.known_locations.listed(identity, &entries, moves);
+        self.search.known.listed(identity, &entries, moves);
         for entry in entries {
             if wanted.contains(&entry.identity) {
                 level.wanted.push((entry.identity, entry.name.clone()));

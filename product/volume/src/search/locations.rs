@@ -2,18 +2,10 @@
 //!
 //! Owns: a bounded map from identity to the directory and name where the object was found.
 //! Does not own: the check of a location (the code that follows one compares identities).
-//! Invariants: at most `entries_max` entries; used only where a tree cannot open identities.
-
-use bytes::Bytes;
+//! Invariants: at most `entries_max` entries.
 
 use crate::tree::identity::{Identity, IdentityMap};
-
-/// A place in the tree: an entry of a directory.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Location {
-    pub(crate) parent: Identity,
-    pub(crate) name: Bytes,
-}
+use crate::tree::location::Location;
 
 /// Locations by identity, in two generations: when the young one is full the old one is dropped.
 pub(crate) struct Locations {
