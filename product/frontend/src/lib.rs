@@ -1,7 +1,8 @@
 //! The common part of all front ends: the machine that a world moves bytes for, and the callers.
 //!
 //! Owns: the seam between protocols and transports; the facts about a peer and about the caller of one call; the
-//! recording of callers' requests; records that outlive the process: items, and the journal of calls.
+//! recording of callers' requests; the room for what callers make a server hold; records that outlive the process: items,
+//! and the journal of calls.
 //! Does not own: any protocol (front ends), any transport (worlds), files (the volume). Exports stay with the volume:
 //! they are the roots above which no handle and no `..` leads, for every front end.
 //! Invariants: nothing here depends on the protocol or on its transport. A front end sees this crate and the volume; a
@@ -16,6 +17,7 @@ mod kept_records;
 mod machine;
 mod message;
 mod recording;
+mod room;
 pub mod trace;
 
 pub use caller::{Claim, GROUPS_MAX, Origin, Party, Peer};
@@ -26,3 +28,4 @@ pub use kept_records::{KeptRecords, KeptSlot, KeptWords};
 pub use machine::{Lent, LentBytes, Output, ProtocolError, ProtocolMachine, Segment};
 pub use message::{Answering, HEAD_BYTES_MAX, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Notice, Tried};
 pub use recording::{CALLS_KEPT, RecordedCall, RecordedOperation, Recording, RecordingReader};
+pub use room::{ConnectionRoom, FairShares, HeldMessage, MessageRoom, Parties, PartyShare, RoomBounds, RoomTurn};

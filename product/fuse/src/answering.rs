@@ -10,19 +10,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use afflux_frontend::{Answering, MessageMachine, MessageReply, Notice, Tried};
+use afflux_frontend::{
+    Answering, HeldMessage, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Notice, RoomTurn, Tried,
+};
 use afflux_volume::Platform;
-use futures_channel::oneshot::Receiver;
 
 use crate::abi;
 use crate::interrupts::{Ended, Requester};
 use crate::kept::Agreed;
-use crate::limits::{BACKGROUND_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_BYTES};
+use crate::limits::{BACKGROUND_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_BYTES, SHORT_BYTES_MAX};
 use crate::mount::{Mount, Outcome};
 use crate::operations;
 use crate::reply::{self, Answer, Errno};
 use crate::request::{self, Header, Init, Operation};
-use crate::waiting::{Holding, SHORT_BYTES_MAX};
 use crate::wire::Put;
 
 impl<P: Platform> Mount<P> {
@@ -60,8 +60,9 @@ impl<P: Platform> Mount<P> {
         (operation.opens() && !self.may_open_one_more(header)).then_some(Errno::TOO_MANY_FILES)
     }
 
-    /// Counts a message that waits, if it is long and a program's. Without memory for it, the error has its header.
-    fn hold(&self, message: &[u8]) -> Result<Option<Holding>, (Header, Receiver<()>)> {
+    /// Counts a message that waits, if it is long and a program's: INIT bounds the number of the kernel's own. Without memory
+    /// for it, the error has its header.
+    fn hold(&self, message: &[u8]) -> Result<Option<HeldMessage>, (Header, RoomTurn)> {
         if message.len() <= SHORT_BYTES_MAX {
             return Ok(None);
         }
@@ -70,11 +71,12 @@ impl<P: Platform> Mount<P> {
             return Ok(None);
         }
         let is_bound = self.options.acts_as_callers && header.uid != 0;
-        self.waiting.hold(header.uid, is_bound, message.len()).map(Some).map_err(|turn| (header, turn))
+        let bytes = if message.len() <= MESSAGE_COPIED_MAX { message.len() } else { MESSAGE_BYTES_MAX };
+        self.waiting.hold(header.uid, is_bound, bytes).map(Some).map_err(|turn| (header, turn))
     }
 
     /// Lets the program try again once there may be memory for its message. Until then the program keeps the bytes.
-    async fn put_off(&self, header: &Header, turn: Receiver<()>) -> Option<MessageReply> {
+    async fn put_off(&self, header: &Header, turn: RoomTurn) -> Option<MessageReply> {
         let requester = Requester { thread: header.thread, expects_interrupts: false };
         match self.interrupts.run(header.unique, requester, pin!(turn)).await {
             Ended::Itself(_) | Ended::Interrupted => Some(self.reply(Err(Errno::INTERRUPTED), header.unique)),

@@ -28,9 +28,7 @@ mod open_files;
 mod operations;
 mod reply;
 mod request;
-mod shares;
 mod slots;
-mod waiting;
 mod wire;
 
 pub use afflux_frontend::KeptWords;

@@ -20,6 +20,8 @@ pub const CALLS_MAX: usize = 1024;
 
 /// Least memory that messages of waiting calls may take. In a larger cache they may take as much as it has.
 pub(crate) const WAITING_BYTES_MIN: usize = 256 << 20;
+/// Messages of waiting calls up to this length are not counted: they are as small as the rest of a call.
+pub(crate) const SHORT_BYTES_MAX: usize = 8 << 10;
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// Most background requests (readahead, mapped pages) that the kernel may have sent and not got answered.
 pub(crate) const BACKGROUND_MAX: u16 = 64;

@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_frontend::{Journal, Recording};
+use afflux_frontend::{Journal, MessageRoom, Recording};
 use afflux_volume::{
     Attributes, Before, Caller, Client, DeviceKey, FileHandle, ForeignChange, ForeignListener, Held, HolderId, Inode,
     KnobId, LockHolder, Nanos, Platform, Volume, VolumeKnob, WhichKnob,
@@ -22,13 +22,12 @@ use crate::interrupts::Interrupts;
 use crate::kept::changes::BegunChange;
 use crate::kept::grants::{Grant, Grants};
 use crate::kept::{Agreed, Kept, KeptError, KeptFile, ShortVerifier};
-use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, PAGE_BYTES};
+use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, PAGE_BYTES, WAITING_BYTES_MIN};
 use crate::nodes::Nodes;
 use crate::notices::{NO_DISK, Notice, Notices};
 use crate::open_files::{OpenFile, OpenFiles, Opened};
 use crate::reply::{Answer, Errno, Granted, Validity};
 use crate::request::{self, Header};
-use crate::waiting::Waiting;
 
 /// Facts about the threads whose requests come.
 pub trait Requesters: Send + Sync + 'static {
@@ -106,7 +105,8 @@ pub struct Mount<P: Platform> {
     /// An earlier server has agreed with the kernel already.
     pub(crate) resumes: bool,
     pub(crate) interrupts: Interrupts,
-    pub(crate) waiting: Arc<Waiting>,
+    /// The long messages of programs' calls that wait.
+    pub(crate) waiting: Arc<MessageRoom>,
     pub(crate) calls: Calls,
     recording: Arc<Recording>,
     requesters: Box<dyn Requesters>,
@@ -207,7 +207,7 @@ impl<P: Platform> Mount<P> {
             kept,
             resumes: false,
             interrupts: Interrupts::default(),
-            waiting: Waiting::new(volume.engine().frames().total() as usize * PAGE_BYTES),
+            waiting: MessageRoom::new((volume.engine().frames().total() as usize * PAGE_BYTES).max(WAITING_BYTES_MIN)),
             calls: Calls::new(),
             recording,
             requesters,

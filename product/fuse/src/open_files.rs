@@ -1,17 +1,17 @@
 //! Open files and directories.
 //!
 //! Owns: the number of each, its object, the client that pays for its reads and writes, and whether a user may open one more.
-//! Does not own: the objects (the volume), the rule of users' parts (`shares`).
+//! Does not own: the objects (the volume), the rule of users' parts (`afflux_frontend`).
 //! Invariants: an open file holds its object, so all calls by its number go on after the object's last name. It is
 //! closed by the kernel alone, and lets go of the object then.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use afflux_frontend::FairShares;
 use afflux_volume::{Client, Held, Platform};
 
 use crate::limits::OPEN_FILES_MAX;
-use crate::shares::Shares;
 use crate::slots::Slots;
 
 /// The meaning of an open file's number.
@@ -40,7 +40,7 @@ pub(crate) type OfUser<P> = (u32, Opened<P>);
 pub(crate) struct OpenFiles<P: Platform> {
     files: Slots<OfUser<P>>,
     /// Of the files for which the server has descriptors.
-    shares: Shares,
+    shares: FairShares,
 }
 
 impl<P: Platform> OpenFiles<P> {
@@ -51,7 +51,7 @@ impl<P: Platform> OpenFiles<P> {
 
     /// The files of an earlier server, as [`Slots::restored`] takes them.
     pub(crate) fn restored(files: Vec<(u32, Option<OfUser<P>>)>, most: usize) -> Self {
-        let mut shares = Shares::new(most.min(OPEN_FILES_MAX));
+        let mut shares = FairShares::new(most.min(OPEN_FILES_MAX));
         for (user, _) in files.iter().filter_map(|(_, file)| file.as_ref()) {
             shares.take(*user, 1);
         }

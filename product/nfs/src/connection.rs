@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use afflux_frontend::{
-    CallKey, Journal, Left, Output, Peer, ProtocolError, ProtocolMachine, RecordedCall, RecordedOperation,
+    CallKey, ConnectionRoom, Journal, Left, Output, Peer, ProtocolError, ProtocolMachine, RecordedCall,
+    RecordedOperation, RoomBounds,
 };
 use afflux_volume::{Before, Platform, Volume};
 use bytes::{Bytes, BytesMut};
@@ -36,7 +37,6 @@ use crate::v4::compound::{self, Compound};
 use crate::v4::course::WaitingCompound;
 use crate::wire::batch::Batch;
 use crate::wire::callers::Callers;
-use crate::wire::client_share::ClientShare;
 use crate::wire::outbox::Outbox;
 use crate::wire::record;
 use crate::wire::reply::{Draft, Reply};
@@ -81,12 +81,8 @@ pub struct Connection<P: Platform> {
     running: Workers<P>,
     /// Calls that run once and to their end, even if the connection closes.
     changing: FuturesUnordered<Charged<SharedCall>>,
-    /// Bytes of requests and expected replies of the calls in both.
-    charged_bytes: u64,
-    /// Its part of the client's memory.
-    share: ClientShare,
-    /// The world's bound on the bytes that the connection may hold.
-    room_bytes: u64,
+    /// Charged with the requests and expected replies of the calls in both.
+    room: ConnectionRoom,
     /// Whether a call waits for room.
     lacks_room: bool,
     batch: Batch,
@@ -105,7 +101,7 @@ impl<P: Platform> Connection<P> {
         // This comes before reading the rules: a change in between is then seen twice instead of missed.
         let admitted_as_of = server.admission_changes();
         Self {
-            share: server.clients.share(origin.party()),
+            room: ConnectionRoom::new(server.parties.share(origin.party())),
             callers: server.callers(&origin),
             admitted_as_of,
             running: Workers::new(Arc::clone(&server.volume), Arc::clone(&server.spare_workers)),
@@ -114,8 +110,6 @@ impl<P: Platform> Connection<P> {
             peer,
             records: record::Records::default(),
             changing: FuturesUnordered::new(),
-            charged_bytes: 0,
-            room_bytes: u64::MAX,
             lacks_room: false,
             batch: Batch::default(),
             outbox: None,
@@ -140,7 +134,7 @@ impl<P: Platform> Connection<P> {
 
     /// Bytes of requests and replies in progress, without records that were not looked at.
     fn bytes_in_progress(&self) -> u64 {
-        self.charged_bytes + self.batch.len() as u64 + self.batch.outstanding().bytes()
+        self.room.charged() + self.batch.len() as u64 + self.batch.outstanding().bytes()
     }
 
     /// The bytes of data for a call's reply, which may have up to `wanted`; none if the call must wait for room.
@@ -148,15 +142,7 @@ impl<P: Platform> Connection<P> {
     /// and a call that is alone never waits.
     fn reply_room(&self, wanted: u32, waiting: usize, first: bool) -> Option<u32> {
         let held = self.held_bytes() + waiting as u64 + CALL_BYTES;
-        let room = self.room_bytes.saturating_sub(held);
-        let short = wanted.min(REPLY_BYTES_SHORT);
-        if u64::from(wanted) <= room && held <= self.room_bytes {
-            Some(wanted)
-        } else if (first && u64::from(short) <= room && held <= self.room_bytes) || self.is_alone() {
-            Some((room as u32).clamp(short, wanted))
-        } else {
-            None
-        }
+        self.room.reply_bytes((wanted, REPLY_BYTES_SHORT), held, first, self.is_alone())
     }
 
     /// Whether nothing is in progress, apart from waiting records.
@@ -165,39 +151,19 @@ impl<P: Platform> Connection<P> {
     }
 
     /// Whether another call may start. A call that is alone always may.
-    fn has_room(&self, inflight_bytes_max: u64) -> bool {
-        self.calls_running() < CALLS_MAX
-            && self.bytes_in_progress() <= inflight_bytes_max
-            && self.client_has_room(self.bytes_in_progress())
-    }
-
-    /// Whether the connection may hold more than `bytes` bytes beside the client's others. A connection that holds none
-    /// may.
-    fn client_has_room(&self, bytes: u64) -> bool {
-        bytes == 0 || self.share.others() + bytes <= self.server.client_bytes_max()
-    }
-
-    /// Publishes the bytes of this connection to the client's others. If it waits for memory, has it polled when they
-    /// hold less.
-    fn share_with_others(&mut self, cx: &Context<'_>) {
-        self.share.hold(self.held_bytes());
-        if !self.client_has_room(self.held_bytes()) {
-            self.share.wake_when_less(cx.waker());
-            if self.client_has_room(self.held_bytes()) {
-                cx.waker().wake_by_ref();
-            }
-        }
+    fn has_room(&self, bounds: RoomBounds) -> bool {
+        self.calls_running() < CALLS_MAX && self.room.may_hold_more(self.bytes_in_progress(), bounds)
     }
 
     /// Starts calls while there is room. True if it stopped only because its turn is over.
     fn start_calls(&mut self) -> bool {
         self.lacks_room = false;
-        let inflight_bytes_max = self.server.inflight_bytes_max();
+        let bounds = self.server.room_bounds();
         let mut left = CALLS_PER_POLL_MAX;
         while let Some(mut chunk) = self.records.pop() {
             loop {
                 let turn_over = left == 0 || self.batch.len() >= REPLY_BYTES_PER_POLL_MAX;
-                if turn_over || !self.has_room(inflight_bytes_max) {
+                if turn_over || !self.has_room(bounds) {
                     self.records.put_back(chunk);
                     return turn_over && self.records.waiting() > 0;
                 }
@@ -399,7 +365,7 @@ impl<P: Platform> Connection<P> {
     }
 
     fn run(&mut self, worker: Free, work: WorkerTask<P>, charge: u64) {
-        self.charged_bytes += charge;
+        self.room.charge(charge);
         self.running.begin(worker, work, charge);
     }
 
@@ -420,7 +386,7 @@ impl<P: Platform> Connection<P> {
         if duplicate {
             self.tally.count(Event::Duplicate);
         }
-        self.charged_bytes += charge;
+        self.room.charge(charge);
         self.changing.push(Charged { call, charge });
     }
 
@@ -455,7 +421,7 @@ impl<P: Platform> Connection<P> {
     }
 
     fn ended(&mut self, status: Status, charge: u64) {
-        self.charged_bytes -= charge;
+        self.room.give_back(charge);
         self.tally.ended(status);
     }
 }
@@ -471,9 +437,8 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
 
     fn wants_input(&self) -> bool {
         let in_progress = self.bytes_in_progress() + self.records.waiting_bytes() as u64;
-        in_progress <= self.server.inflight_bytes_max()
-            && self.calls_running() + self.records.waiting() < CALLS_MAX
-            && self.client_has_room(in_progress)
+        self.calls_running() + self.records.waiting() < CALLS_MAX
+            && self.room.may_hold_more(in_progress, self.server.room_bounds())
     }
 
     fn input_hint(&self, input: &BytesMut) -> usize {
@@ -495,7 +460,7 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
             self.batch.outstanding().wake_when_fewer(cx.waker());
             let may_start = match self.lacks_room {
                 true => self.batch.outstanding().bytes() < outstanding || self.is_alone(),
-                false => self.has_room(self.server.inflight_bytes_max()),
+                false => self.has_room(self.server.room_bounds()),
             };
             if may_start {
                 cx.waker().wake_by_ref();
@@ -504,7 +469,7 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
         self.finish_calls(cx);
         self.call_client(cx);
         self.tally.add_to(&self.server.calls);
-        self.share_with_others(cx);
+        self.room.publish(self.held_bytes(), self.server.room_bounds(), cx.waker());
         if self.batch.len() == 0 {
             if turn_over {
                 cx.waker().wake_by_ref();
@@ -524,7 +489,7 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
     }
 
     fn set_room(&mut self, bytes: u64) {
-        self.room_bytes = bytes;
+        self.room.set_world_bytes(bytes);
     }
 
     fn lacks_room(&self) -> bool {

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use afflux_frontend::{Journal, KeptWords, Peer, Recording};
+use afflux_frontend::{Journal, KeptWords, Parties, Peer, Recording, RoomBounds};
 use afflux_volume::{Client, HolderId, KnobId, Platform, Volume, WhichKnob};
 
 use crate::calls::{Calls, Event};
@@ -21,7 +21,6 @@ use crate::v4::Service;
 use crate::v4::service::ClientMemory;
 use crate::wire::admission::Admission;
 use crate::wire::callers::Callers;
-use crate::wire::client_share::Clients;
 use crate::workers::Spares;
 
 /// Connections of one party that may be full at the same time. More share their memory: a client that opens many must not
@@ -45,7 +44,7 @@ pub struct Server<P: Platform> {
     /// Replies for a later server, if it has the memory.
     pub(crate) kept_replies: Option<Arc<Journal>>,
     pub(crate) calls: Calls,
-    pub(crate) clients: Clients,
+    pub(crate) parties: Parties,
     pub(crate) spare_workers: Arc<Spares>,
     inflight_bytes: KnobId,
     recording: Arc<Recording>,
@@ -80,7 +79,7 @@ impl<P: Platform> Server<P> {
             replies: ReplyCache::new(volume.hash_key()),
             kept_replies: words.map(journal),
             calls: Calls::new(),
-            clients: Clients::default(),
+            parties: Parties::default(),
             spare_workers: Arc::default(),
             inflight_bytes,
             recording: Arc::default(),
@@ -141,14 +140,10 @@ impl<P: Platform> Server<P> {
         &self.recording
     }
 
-    /// Most request and reply bytes in progress on one connection.
-    pub(crate) fn inflight_bytes_max(&self) -> u64 {
-        self.volume.engine().settings().get(self.inflight_bytes)
-    }
-
-    /// Most request and reply bytes in progress on all connections of one party.
-    pub(crate) fn client_bytes_max(&self) -> u64 {
-        self.inflight_bytes_max() * FULL_CONNECTIONS
+    /// Most request and reply bytes in progress on one connection, and on all connections of one party.
+    pub(crate) fn room_bounds(&self) -> RoomBounds {
+        let connection_bytes = self.volume.engine().settings().get(self.inflight_bytes);
+        RoomBounds { connection_bytes, party_bytes: connection_bytes * FULL_CONNECTIONS }
     }
 
     /// The server's side of a new connection from `peer`. A drop cancels the calls in progress, except for changes of

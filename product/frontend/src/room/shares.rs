@@ -1,46 +1,49 @@
 //! Parts of a bounded whole that users take.
 //!
 //! Owns: the part of each user, the rule for one more.
-//! Does not own: the things taken (`open_files`, `waiting`).
+//! Does not own: the things taken: bytes of messages (`messages`), open files (front ends).
 //! Invariants: a user under the rule takes at most about half of the rest that others leave. So no user takes all, and a
 //! lone user has the most.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-pub(crate) struct Shares {
+/// A bounded whole, and the part of each user.
+pub struct FairShares {
     of_users: HashMap<u32, usize>,
     taken: usize,
     most: usize,
 }
 
-impl Shares {
+impl FairShares {
     /// Nothing is taken of `most`.
-    pub(crate) fn new(most: usize) -> Self {
+    pub fn new(most: usize) -> Self {
         Self { of_users: HashMap::new(), taken: 0, most }
     }
 
-    pub(crate) fn taken(&self) -> usize {
+    /// All that is taken.
+    pub fn taken(&self) -> usize {
         self.taken
     }
 
     /// The part that nobody has taken.
-    pub(crate) fn left(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.most.saturating_sub(self.taken)
     }
 
     /// Whether a user under the rule may take more.
-    pub(crate) fn has_room(&self, user: u32) -> bool {
+    pub fn has_room(&self, user: u32) -> bool {
         self.of_users.get(&user).copied().unwrap_or_default() < self.left()
     }
 
-    pub(crate) fn take(&mut self, user: u32, count: usize) {
+    /// Takes a part, permitted or not.
+    pub fn take(&mut self, user: u32, count: usize) {
         *self.of_users.entry(user).or_default() += count;
         self.taken += count;
     }
 
     /// Gives back what was taken.
-    pub(crate) fn give_back(&mut self, user: u32, count: usize) {
+    pub fn give_back(&mut self, user: u32, count: usize) {
         self.taken -= count;
         if let Entry::Occupied(mut part) = self.of_users.entry(user) {
             *part.get_mut() -= count;

@@ -1,15 +1,16 @@
 use std::pin::pin;
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use super::*;
 
 const USER: u32 = 1;
+const BYTES: usize = 1000;
 
 /// Messages of a user until there is no room, and the turn of the last one.
-fn full(waiting: &Arc<Waiting>) -> (Vec<Holding>, Receiver<()>) {
+fn full(waiting: &Arc<MessageRoom>) -> (Vec<HeldMessage>, RoomTurn) {
     let mut held = Vec::new();
     loop {
-        match waiting.hold(USER, true, MESSAGE_BYTES_MAX) {
+        match waiting.hold(USER, true, BYTES) {
             Ok(holding) => held.push(holding),
             Err(turn) => return (held, turn),
         }
@@ -17,7 +18,7 @@ fn full(waiting: &Arc<Waiting>) -> (Vec<Holding>, Receiver<()>) {
 }
 
 /// Looks whether the lock is free when it is called.
-struct Looks(Arc<Waiting>);
+struct Looks(Arc<MessageRoom>);
 
 impl Wake for Looks {
     fn wake(self: Arc<Self>) {
@@ -27,7 +28,7 @@ impl Wake for Looks {
 
 #[test]
 fn a_call_is_woken_outside_the_lock() {
-    let waiting = Waiting::new(0);
+    let waiting = MessageRoom::new(10 * BYTES);
     let (mut held, turn) = full(&waiting);
     let (waker, mut turn) = (Waker::from(Arc::new(Looks(Arc::clone(&waiting)))), pin!(turn));
     let mut context = Context::from_waker(&waker);
@@ -38,12 +39,12 @@ fn a_call_is_woken_outside_the_lock() {
 
 #[test]
 fn calls_that_were_given_up_are_not_kept() {
-    let waiting = Waiting::new(0);
+    let waiting = MessageRoom::new(10 * BYTES);
     let (held, turn) = full(&waiting);
     for _ in 0..1000 {
-        assert!(waiting.hold(USER, true, MESSAGE_BYTES_MAX).is_err());
+        assert!(waiting.hold(USER, true, BYTES).is_err());
     }
     assert!(waiting.lock().put_off.len() < 10);
     drop(held);
-    assert_eq!(futures_util::FutureExt::now_or_never(turn), Some(Ok(())));
+    assert_eq!(pin!(turn).poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())));
 }

@@ -17,8 +17,8 @@ fn user(uid: u32) -> Party {
 
 #[test]
 fn connections_of_one_party_are_added_up_and_those_of_others_are_not() {
-    let clients = Clients::default();
-    let (mut first, mut second, mut other) = (clients.share(user(1)), clients.share(user(1)), clients.share(user(2)));
+    let parties = Parties::default();
+    let (mut first, mut second, mut other) = (parties.share(user(1)), parties.share(user(1)), parties.share(user(2)));
     first.hold(100);
     second.hold(30);
     other.hold(7);
@@ -31,8 +31,8 @@ fn connections_of_one_party_are_added_up_and_those_of_others_are_not() {
 
 #[test]
 fn who_waits_is_woken_when_another_holds_less_and_not_when_it_holds_more() {
-    let clients = Clients::default();
-    let (mut first, second) = (clients.share(user(1)), clients.share(user(1)));
+    let parties = Parties::default();
+    let (mut first, second) = (parties.share(user(1)), parties.share(user(1)));
     let count = Arc::new(Count(AtomicUsize::new(0)));
     let waker = Waker::from(Arc::clone(&count));
     first.hold(100);
@@ -48,11 +48,11 @@ fn who_waits_is_woken_when_another_holds_less_and_not_when_it_holds_more() {
 }
 
 #[test]
-fn clients_that_went_are_forgotten_when_the_next_comes() {
-    let clients = Clients::default();
+fn parties_that_went_are_forgotten_when_the_next_comes() {
+    let parties = Parties::default();
     for last in 0..100 {
-        drop(clients.share(user(last)));
+        drop(parties.share(user(last)));
     }
-    let _one = clients.share(user(200));
-    assert_eq!(lock(&clients.0).len(), 1);
+    let _one = parties.share(user(200));
+    assert_eq!(lock(&parties.0).len(), 1);
 }

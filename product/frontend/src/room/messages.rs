@@ -1,36 +1,34 @@
-//! Messages that wait.
+//! The room for messages that wait.
 //!
-//! Owns: the bound on the bytes of all, the part of each user, the calls whose message has no room.
-//! Does not own: the messages (the server), interrupts of their calls (`interrupts`).
-//! Invariants: messages of the kernel's own are not counted, since INIT bounds their number. Short messages are not
-//! either: they are as small as the rest of a call. A call without its message has its turn after the end of a message,
-//! and at once if no message is left. A call is woken outside the lock. Calls that were given up take bounded memory.
+//! Owns: the bound on the bytes of all, the calls whose message has no room.
+//! Does not own: the messages, which of them count (front ends); the part of each user (`shares`).
+//! Invariants: a call without its message has its turn after the end of a message, and at once if no message is left. A
+//! call is woken outside the lock. Calls that were given up take bounded memory.
 
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_frontend::MESSAGE_COPIED_MAX;
 use futures_channel::oneshot::{self, Receiver, Sender};
 
-use crate::limits::{MESSAGE_BYTES_MAX, WAITING_BYTES_MIN};
-use crate::shares::Shares;
+use super::shares::FairShares;
 
-/// Messages up to this length are not counted.
-pub(crate) const SHORT_BYTES_MAX: usize = 8 << 10;
+/// Ends when a call without room may try again.
+pub type RoomTurn = Receiver<()>;
 
-pub(crate) struct Waiting(Mutex<State>);
+/// The messages of calls that wait.
+pub struct MessageRoom(Mutex<State>);
 
 struct State {
-    shares: Shares,
+    shares: FairShares,
     /// Calls without their message, the oldest first.
     put_off: VecDeque<Sender<()>>,
 }
 
-impl Waiting {
-    /// No messages yet. They may hold as much as the cache has.
-    pub(crate) fn new(cache_bytes: usize) -> Arc<Self> {
-        let shares = Shares::new(cache_bytes.max(WAITING_BYTES_MIN));
+impl MessageRoom {
+    /// No messages yet, and never many more bytes than these.
+    pub fn new(bytes_max: usize) -> Arc<Self> {
+        let shares = FairShares::new(bytes_max);
         Arc::new(Self(Mutex::new(State { shares, put_off: VecDeque::new() })))
     }
 
@@ -40,7 +38,7 @@ impl Waiting {
 
     /// Counts a user's message of so many bytes until the drop of the result. Without room for it, the error ends when
     /// the message may be tried again. `is_bound` tells whether other users need room, too.
-    pub(crate) fn hold(self: &Arc<Self>, user: u32, is_bound: bool, len: usize) -> Result<Holding, Receiver<()>> {
+    pub fn hold(self: &Arc<Self>, user: u32, is_bound: bool, bytes: usize) -> Result<HeldMessage, RoomTurn> {
         let state = &mut *self.lock();
         let has_room = if is_bound { state.shares.has_room(user) } else { state.shares.left() > 0 };
         if !has_room {
@@ -51,13 +49,12 @@ impl Waiting {
             state.put_off.push_back(turn);
             return Err(told);
         }
-        let bytes = if len <= MESSAGE_COPIED_MAX { len } else { MESSAGE_BYTES_MAX };
         state.shares.take(user, bytes);
-        Ok(Holding { waiting: Arc::clone(self), user, bytes })
+        Ok(HeldMessage { room: Arc::clone(self), user, bytes })
     }
 
     /// Bytes that are counted.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.lock().shares.taken()
     }
 }
@@ -79,16 +76,16 @@ impl State {
 }
 
 /// A message that is counted.
-pub(crate) struct Holding {
-    waiting: Arc<Waiting>,
+pub struct HeldMessage {
+    room: Arc<MessageRoom>,
     user: u32,
     bytes: usize,
 }
 
-impl Drop for Holding {
+impl Drop for HeldMessage {
     fn drop(&mut self) {
         let next = {
-            let mut state = self.waiting.lock();
+            let mut state = self.room.lock();
             state.shares.give_back(self.user, self.bytes);
             state.next()
         };

@@ -1,0 +1,102 @@
+//! The room of one connection: whether it may hold more, and how long a reply may be.
+//!
+//! Owns: the bytes of its calls in progress, the world's bound on all that it holds.
+//! Does not own: the bytes of replies and of records that wait (front ends), the sum of its party (`parties`).
+//! Invariants: a connection that holds nothing may always begin a call. If no reply fits, that call's reply is cut short.
+
+use std::task::Waker;
+
+use super::parties::PartyShare;
+
+/// The front end's bounds.
+#[derive(Clone, Copy, Debug)]
+pub struct RoomBounds {
+    /// Most bytes in progress of a connection.
+    pub connection_bytes: u64,
+    /// Most bytes that all connections of a party hold together.
+    pub party_bytes: u64,
+}
+
+/// The room of one connection.
+pub struct ConnectionRoom {
+    share: PartyShare,
+    /// Bytes of requests and expected replies of the calls in progress.
+    charged: u64,
+    /// The world's bound on the bytes that the connection may hold.
+    world_bytes: u64,
+}
+
+impl ConnectionRoom {
+    /// The room of a connection that holds nothing yet.
+    pub fn new(share: PartyShare) -> Self {
+        Self { share, charged: 0, world_bytes: u64::MAX }
+    }
+
+    /// A call begins, with so many bytes of its request and its expected reply.
+    #[inline]
+    pub fn charge(&mut self, bytes: u64) {
+        self.charged += bytes;
+    }
+
+    /// A call has ended.
+    #[inline]
+    pub fn give_back(&mut self, bytes: u64) {
+        self.charged -= bytes;
+    }
+
+    /// Bytes of the calls in progress.
+    #[inline]
+    pub fn charged(&self) -> u64 {
+        self.charged
+    }
+
+    /// Sets the world's bound.
+    #[inline]
+    pub fn set_world_bytes(&mut self, bytes: u64) {
+        self.world_bytes = bytes;
+    }
+
+    /// Whether the connection may hold more than these bytes.
+    #[inline]
+    pub fn may_hold_more(&self, bytes: u64, bounds: RoomBounds) -> bool {
+        bytes <= bounds.connection_bytes && self.has_room_beside_others(bytes, bounds)
+    }
+
+    #[inline]
+    fn has_room_beside_others(&self, bytes: u64, bounds: RoomBounds) -> bool {
+        bytes == 0 || self.share.others() + bytes <= bounds.party_bytes
+    }
+
+    /// The bytes of a reply of `wanted` bytes beside the `held` ones; none if its call has to wait. A reply that does not
+    /// fit may be cut to the room that is left, but not below `short`: the first one of a turn if `short` fits, and the only
+    /// one always.
+    #[inline]
+    pub fn reply_bytes(&self, (wanted, short): (u32, u32), held: u64, is_first: bool, is_alone: bool) -> Option<u32> {
+        let (left, short) = (self.world_bytes.saturating_sub(held), wanted.min(short));
+        let has_room = |bytes: u32| u64::from(bytes) <= left && held <= self.world_bytes;
+        if has_room(wanted) {
+            Some(wanted)
+        } else if is_first && has_room(short) || is_alone {
+            Some((left as u32).clamp(short, wanted))
+        } else {
+            None
+        }
+    }
+
+    /// Publishes the bytes that the connection holds to the others of its party. If it lacks room beside them, they wake it
+    /// when they hold less.
+    #[inline]
+    pub fn publish(&mut self, held: u64, bounds: RoomBounds, waker: &Waker) {
+        self.share.hold(held);
+        if !self.has_room_beside_others(held, bounds) {
+            self.share.wake_when_less(waker);
+            // The others may have given back meanwhile.
+            if self.has_room_beside_others(held, bounds) {
+                waker.wake_by_ref();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
