@@ -34,7 +34,7 @@ pub use server::Server;
 pub use v3::mount::MOUNTS_MAX;
 pub use v3::reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
 pub use v4::grace::ClientList;
-pub use v4::service::ClientMemory;
+pub use v4::service::{ClientMemory, NotHeld};
 pub use wire::admission::{Admission, GroupsOf, Network, Rules, Squash};
 pub use wire::record::{FRAGMENTS_MAX, RECORD_BYTES_MAX};
 pub use wire::rpc;

@@ -19,6 +19,9 @@ pub const DATA_BYTES_MULTIPLE: u32 = 4096;
 /// Most bytes of a file handle (RFC 1813, `NFS3_FHSIZE`).
 pub const HANDLE_BYTES_MAX: usize = 64;
 
+/// Most bytes of a client's own name in version 4, and of an owner's.
+pub(crate) const OWNER_BYTES_MAX: usize = 1024;
+
 /// A READ or a listing may always have a reply of this size, however little room there is. The client asks again for
 /// the rest.
 pub(crate) const REPLY_BYTES_SHORT: u32 = 16 << 10;

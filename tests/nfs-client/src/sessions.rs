@@ -115,6 +115,16 @@ impl Compound {
         })
     }
 
+    /// As [`Compound::open`] of a file that may be there: it is empty afterwards.
+    #[must_use]
+    pub fn open_empty(self, (access, deny): (u32, u32), owner: &[u8], name: &[u8]) -> Self {
+        self.operation(18, |fields| {
+            let fields = fields.u32(0).u32(access).u32(deny).u64(0).opaque(owner);
+            let fields = bitmap(fields.u32(1).u32(0), &[1 << 4]).opaque(&0_u64.to_be_bytes());
+            fields.u32(0).opaque(name)
+        })
+    }
+
     /// OPEN of the current file, which the client had open before the server's last end.
     #[must_use]
     pub fn reclaim_open(self, (access, deny): (u32, u32), owner: &[u8]) -> Self {

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_frames::{CLIENT_STATE_BYTES, Memory, Part, Table};
-use afflux_nfs::ClientMemory;
+use afflux_nfs::{ClientMemory, NotHeld};
 use afflux_report::output;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::kept_clients::KeptClients;
 use crate::private_directory::{self, FILE_BYTES_MAX};
@@ -24,6 +24,14 @@ use crate::private_directory::{self, FILE_BYTES_MAX};
 const PIECE_WORDS: usize = CLIENT_STATE_BYTES / 8;
 /// The first words of the file. Another form has another number.
 const FORM: &str = "afflux-nfs-state 1";
+
+/// Tells which file of a client could not be held, and what follows.
+fn tell_not_held(NotHeld { file, client, error }: NotHeld) {
+    warn!(
+        "file number {file}, which client {client} had open when the last server was killed, cannot be held: {error}. \
+         The client's calls fail once the file has no name."
+    );
+}
 
 /// The state of clients in a server's memory.
 pub(super) struct ClientState {
@@ -41,7 +49,7 @@ impl ClientState {
         let state = state.filter(|state| !state.words().is_empty());
         state.iter().for_each(Self::take);
         let words = state.as_ref().map(|state| Arc::clone(&state.pieces) as _);
-        (state, ClientMemory { left, list, words })
+        (state, ClientMemory { left, list, words, told: Some(Arc::new(tell_not_held)) })
     }
 
     fn words(&self) -> &[AtomicU64] {

@@ -58,6 +58,9 @@ pub(super) async fn set<P: Platform>(on: &Mount<P>, header: &Header, wanted: Set
     let inode = object(on, header, fh).await?;
     on.known().note_unsynced(header.node);
     let change = change(&wanted);
+    if change.size.is_some() {
+        super::locks::check_cut(on, &inode)?;
+    }
     let after = match fh {
         // Who has the file open for writing may set its size.
         Some(_) => {

@@ -105,6 +105,7 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32
     }
     acting::check_open(on, header, &inode, rights_for(flags)).await?;
     if flags & o::TRUNC != 0 {
+        locks::check_cut(on, &inode)?;
         let empty = AttributeChange { size: Some(0), ..AttributeChange::default() };
         on.volume.set_attributes_by(&on.own, &inode, empty, None).await.result?;
     }

@@ -22,7 +22,7 @@ impl From<LockRefusal> for Errno {
         match refusal {
             LockRefusal::Held(_) => Self::TRY_AGAIN,
             LockRefusal::Deadlock => Self::DEADLOCK,
-            LockRefusal::Full => Self::NO_LOCKS,
+            LockRefusal::Full | LockRefusal::Crowded => Self::NO_LOCKS,
         }
     }
 }
@@ -144,4 +144,11 @@ pub(super) fn share<P: Platform>(on: &Mount<P>, fh: u64, inode: &Arc<Inode<P>>, 
     }
     on.close(fh);
     Err(Errno::BUSY)
+}
+
+/// Refuses to cut a file off if a client denies writing.
+pub(super) fn check_cut<P: Platform>(on: &Mount<P>, inode: &Arc<Inode<P>>) -> Result<(), Errno> {
+    let share = Share { access: Share::WRITE, deny: 0 };
+    let is_free = on.locker.is_none() || on.volume.locks().may_share(inode.fileid(), None, share, now(on));
+    if is_free { Ok(()) } else { Err(Errno::BUSY) }
 }

@@ -260,6 +260,7 @@ async fn existing<P: Platform>(
     if flags & o::TRUNC == 0 {
         return Ok((inode, attributes));
     }
+    locks::check_cut(on, &inode)?;
     let empty = AttributeChange { size: Some(0), ..AttributeChange::default() };
     on.volume.set_attributes_by(caller, &inode, empty, None).await.result?;
     let attributes = on.volume.attributes(&inode).await?;

@@ -8,12 +8,14 @@ use afflux_engine::Platform;
 use afflux_frontend::{MessageMachine, MessageReply, Tried};
 use afflux_fuse::MountOptions;
 use afflux_volume::{HolderId, Lock, LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, Nanos, Share, Span};
+use bytes::Bytes;
 
 use crate::kernel::{Kernel, ROOT, content, longs, u32_at, u64_at, words};
 
 const GETLK: u32 = 31;
 const SETLK: u32 = 32;
 const SETLKW: u32 = 33;
+const SETATTR: u32 = 4;
 const FLUSH: u32 = 25;
 const RELEASE: u32 = 18;
 const INTERRUPT: u32 = 36;
@@ -209,4 +211,17 @@ fn an_open_that_others_deny_is_refused_and_programs_are_in_the_way_of_denials() 
     assert_eq!((kernel.open(node, 1), kernel.open(node, 0).is_ok()), (Err(16), true));
     let open_files = kernel.mount.open_files();
     assert_eq!(open_files, 1, "a refused open leaves nothing");
+    // Neither an open nor a change of the size cuts the file off.
+    const TRUNC: u32 = 0o1000;
+    const SIZE: u32 = 1 << 3;
+    let inode = kernel.world.run(kernel.volume.lookup(&root, b"file")).unwrap().unwrap().0;
+    kernel.world.run(kernel.volume.write(&inode, 0, Bytes::from_static(b"data"))).unwrap().result.unwrap();
+    assert_eq!(kernel.open(node, 1 | TRUNC), Err(16));
+    assert_eq!(kernel.open(node, TRUNC), Err(16));
+    let set_size = [words(&[SIZE, 0]), longs(&[0, 1]), vec![0; 64]].concat();
+    assert_eq!(kernel.call(SETATTR, node, &set_size).map(drop), Err(16));
+    assert_eq!(kernel.attributes(node).unwrap().0, 4);
+    locks.end_share(file, (holder, 1));
+    kernel.call(SETATTR, node, &set_size).unwrap();
+    assert_eq!(kernel.attributes(node).unwrap().0, 1);
 }

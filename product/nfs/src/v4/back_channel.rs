@@ -11,20 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use afflux_frontend::{KeptItem, Party};
 use afflux_volume::LockWaker;
 
+use super::state::agreed::Calling;
 use super::state::kept::{Memory, Record};
 use crate::wire::outbox::{Asker, Outbox};
 use crate::wire::xdr::Writer;
 
 /// Most notices that wait for the one under way.
 const WAITING_MAX: usize = 64;
-
-/// How a client wants to be called.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Calling {
-    pub(crate) program: u32,
-    /// Calls carry a user's credential, and not none.
-    pub(crate) names_user: bool,
-}
 
 /// A lock that a client waits for may be free.
 #[derive(Clone, PartialEq, Eq, Debug)]

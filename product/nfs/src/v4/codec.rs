@@ -5,10 +5,9 @@
 //! Invariants: an operation is read when its turn comes, and reading allocates nothing. Names, owners and data stay in
 //! the record, and operations hold their places there ([`Field`]). A list is bounded by the record that it is in.
 
-use super::back_channel::Calling;
-use super::state::clients::OWNER_BYTES_MAX;
-use super::state::sessions::{Channel, SessionId};
+use super::state::agreed::{Calling, Channel, SessionId};
 use super::state::stateids::Stateid;
+use crate::limits::OWNER_BYTES_MAX;
 use crate::wire::xdr::{Field, Reader, XdrError};
 
 /// The words of a set of attributes that have a meaning here.

@@ -120,7 +120,7 @@ pub(crate) fn arrived(record: &[u8], at: usize) -> Option<Arrived> {
     let (passed, mut at) = codec::behind_usual(record, head.at);
     let (mut wanted, mut operation) = (0_u32, Operation::Unsupported);
     // The session may allow fewer.
-    for _ in passed..head.count.min(super::state::sessions::OPERATIONS_MAX) {
+    for _ in passed..head.count.min(super::state::agreed::OPERATIONS_MAX) {
         let Ok((_, Ok(next))) = codec::read_operation(record, at, head.minor, &mut operation) else { break };
         at = next;
         wanted = wanted.saturating_add(match operation {

@@ -7,6 +7,7 @@
 
 mod attributes;
 mod back_channel;
+mod client_state;
 mod codec;
 pub(crate) mod compound;
 pub(crate) mod counts;

@@ -8,13 +8,47 @@
 use std::collections::BTreeMap;
 
 use afflux_frontend::{FoundItem, KeptItem, Party};
-use afflux_volume::{Lock, Locks, Nanos};
+use afflux_volume::{HolderId, Lock, LockFamily, LockOwner, Locks, Nanos};
 
-use super::service::{State, lock_owner};
-use super::state::kept::{Memory, Record, ServerMemory};
+use super::client_state::{State, lock_owner};
+use super::state::kept::{LockedRange, Memory, RangeStep, Record, ServerMemory};
 
 /// The place of a volume's number for a client's lock owner.
 pub(super) type OwnerNumber<'a> = &'a dyn Fn(u64, &[u8]) -> u64;
+
+/// The ranges of a lock owner of a file, as they come back.
+struct LeftLocks {
+    file: u64,
+    owner: LockOwner,
+    ranges: Vec<LockedRange>,
+    steps: Vec<RangeStep>,
+}
+
+impl LeftLocks {
+    /// Locks them, after all steps. False if another's lock is in the way.
+    fn lock(self, locks: &Locks, now_ns: u64) -> bool {
+        let Self { file, owner, ranges, steps } = self;
+        let ranges = if steps.is_empty() { ranges } else { after(ranges, &steps) };
+        let lock = |(span, mode)| Lock { owner, span, mode, process: 0 };
+        ranges.into_iter().all(|range| locks.lock(file, lock(range), Nanos(now_ns)).is_ok())
+    }
+}
+
+/// Ranges after some steps.
+fn after(ranges: Vec<LockedRange>, steps: &[RangeStep]) -> Vec<LockedRange> {
+    // A table of its own has the rules of joining and splitting.
+    let (alone, file, now) = (Locks::default(), 0, Nanos(0));
+    let owner = LockOwner { holder: HolderId(0), number: 0, family: LockFamily::Single };
+    let first = ranges.into_iter().map(|(span, mode)| (span, Some(mode)));
+    for (span, mode) in first.chain(steps.iter().copied()) {
+        // Nobody is in the way, and an earlier server had room for it.
+        let _ = match mode {
+            Some(mode) => alone.lock(file, Lock { owner, span, mode, process: 0 }, now),
+            None => alone.unlock(file, owner, span, now),
+        };
+    }
+    alone.ranges_of(file, owner)
+}
 
 /// The memory that an earlier server left goes on with its number, in its next run. Also returns the first number for new
 /// clients, and whether nobody was missing.
@@ -53,8 +87,8 @@ impl<H: Default> State<H> {
         now_ns: u64,
     ) -> Option<()> {
         let mut called: BTreeMap<u32, (u32, KeptItem)> = BTreeMap::new();
-        let mut sessions = Vec::new();
-        // By kind: clients, then sessions, then opens, then locks.
+        let (mut sessions, mut left) = (Vec::new(), BTreeMap::new());
+        // By kind: clients, then sessions, then opens, then locks, then their steps.
         for FoundItem { kind, id, mut item, bytes } in found {
             let record = Record::read(kind, &bytes)?;
             let is_there = match &record {
@@ -72,21 +106,32 @@ impl<H: Default> State<H> {
                     true
                 }
                 Record::Open { client, .. } => match self.party(*client) {
-                    Some(party) => self.restore_open(id, party, &record, std::mem::take(&mut item), (locks, now_ns)),
+                    Some(party) => {
+                        self.restore_open(id, (party, number), &record, std::mem::take(&mut item), (locks, now_ns))
+                    }
                     None => gone(memory, &mut item),
                 },
                 Record::Locks { client, open, file, .. } => match self.party(*client) {
                     Some(party) if self.opens.is_of(*open, *client, *file) => {
                         let item = std::mem::take(&mut item);
-                        self.restore_locks(id, (party, number), &record, item, (locks, now_ns))
+                        let found = self.restore_locks(id, (party, number), &record, item, locks);
+                        found.map(|found| left.insert(id, found)).is_some()
                     }
                     _ => gone(memory, &mut item),
                 },
+                Record::LockStep { .. } => {
+                    let counts = self.lock_states.restore_step(&record, std::mem::take(&mut item));
+                    let known = counts.and_then(|(place, step)| Some((left.get_mut(&place)?, step)));
+                    known.into_iter().for_each(|(left, step): (&mut LeftLocks, _)| left.steps.push(step));
+                    true
+                }
             };
             is_there.then_some(())?;
         }
         self.opens.restored();
         self.lock_states.restored();
+        // Only now: one may have unlocked in its last step what another locked then.
+        left.into_values().all(|left: LeftLocks| left.lock(locks, now_ns)).then_some(())?;
         for (id, mut item, bytes) in sessions {
             let record = Record::read(2, &bytes)?;
             let Record::Session { client, .. } = record else { return None };
@@ -110,14 +155,14 @@ impl<H: Default> State<H> {
     fn restore_open(
         &mut self,
         place: u32,
-        party: Party,
+        (party, number): (Party, OwnerNumber<'_>),
         record: &Record<'_>,
         item: KeptItem,
         (locks, now_ns): (&Locks, u64),
     ) -> bool {
-        let Record::Open { client, file, share, .. } = *record else { return false };
+        let Record::Open { client, file, share, owner, .. } = *record else { return false };
         let Ok(holder) = self.holder(client, locks) else { return false };
-        self.opens.restore(place, party, record, item, H::default())
+        self.opens.restore(place, (party, number(client, owner)), record, item, H::default())
             && locks.share(file, (holder, u64::from(place)), share, Nanos(now_ns))
     }
 
@@ -127,13 +172,13 @@ impl<H: Default> State<H> {
         (party, number): (Party, OwnerNumber<'_>),
         record: &Record<'_>,
         item: KeptItem,
-        (locks, now_ns): (&Locks, u64),
-    ) -> bool {
-        let Record::Locks { client, file, owner, ranges, .. } = record else { return false };
-        let (number, Ok(holder)) = (number(*client, owner), self.holder(*client, locks)) else { return false };
-        let lock = |(span, mode)| Lock { owner: lock_owner(holder, number), span, mode, process: 0 };
-        self.lock_states.restore(place, (party, number), record, item)
-            && ranges.iter().all(|range| locks.lock(*file, lock(*range), Nanos(now_ns)).is_ok())
+        locks: &Locks,
+    ) -> Option<LeftLocks> {
+        let Record::Locks { client, file, owner, ranges, .. } = record else { return None };
+        let (number, holder) = (number(*client, owner), self.holder(*client, locks).ok()?);
+        let is_there = self.lock_states.restore(place, (party, number), record, item);
+        let (owner, ranges) = (lock_owner(holder, number), ranges.to_vec());
+        is_there.then(|| LeftLocks { file: *file, owner, ranges, steps: Vec::new() })
     }
 }
 

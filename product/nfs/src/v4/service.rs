@@ -1,34 +1,33 @@
 //! The part of version 4 that all connections share: clients, sessions, opens, and the tree above the exports.
 //!
-//! Owns: the lock of the state, the end of clients with all that they have, the numbers that name this server.
-//! Does not own: the rules of the state (`state`), the operations (`operations`), locks and shares (the volume).
+//! Owns: the lock of the state, the end of clients whose locks were revoked, the numbers that name this server.
+//! Does not own: the state (`client_state`), its rules (`state`), the operations (`operations`), locks and shares (the volume).
 //! Invariants: the holder of a file is dropped without the lock, since its drop may end the file. The volume's locks are
 //! asked under the lock of the state, and never the other way round.
 
-use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use afflux_frontend::{CallKey, FoundItem, Journal, KeptItem, KeptWords, Party};
+use afflux_frontend::{CallKey, FoundItem, Journal, KeptWords, Party};
 use afflux_volume::{
-    FileHandle, Held, HolderId, KnobId, Lock, LockFamily, LockHolder, LockOwner, LockRefusal, LockWaker, Locks, Nanos,
-    Platform, Share, Span, Volume, WhichKnob,
+    FileHandle, Held, HolderId, KnobId, Lock, LockOwner, LockRefusal, LockWaker, Locks, Nanos, Platform, Share, Span,
+    Volume, VolumeError, WhichKnob,
 };
 use futures_util::future::BoxFuture;
 use siphasher::sip::SipHasher13;
 
+use super::client_state::{State, lock_owner};
 use super::counts::Counts;
 use super::grace::{ClientList, Grace};
 use super::pseudo_root::PseudoRoot;
 use super::recovery::of_server;
-use super::state::clients::Clients;
-use super::state::kept::{KeptRoom, Memory, Record, ServerMemory};
-use super::state::leases::Lease;
-use super::state::lock_states::{LockState, LockStates};
-use super::state::opens::{Closed, Opener, Opens};
-use super::state::sessions::{SessionId, Sessions};
-use super::state::stateids::{StatePlace, Stateid};
+use super::state::agreed::SessionId;
+use super::state::kept::{KeptRoom, RangeStep, ServerMemory};
+use super::state::lock_states::{LockState, RangesAfter};
+use super::state::opens::{Closed, LeftOpen, OpenRights, Opener};
+use super::state::room::TableFull;
+use super::state::stateids::{Meaning, StatePlace, Stateid};
 use crate::knobs::NfsKnob;
 use crate::status::Status;
 
@@ -46,6 +45,35 @@ pub struct ClientMemory {
     pub list: Option<Arc<dyn ClientList>>,
     /// Keeps all state of clients for a later server, and has that of an earlier one: any bytes will do.
     pub words: Option<KeptWords>,
+    /// Is told of each file of an earlier server's client that cannot be held again.
+    pub told: Option<Arc<dyn Fn(NotHeld) + Send + Sync>>,
+}
+
+/// A file that a client has open over a kill of the server, and that cannot be held. Its last name takes the bytes with it, and
+/// the client's calls get STALE if that is gone already.
+#[derive(Debug)]
+pub struct NotHeld {
+    /// The file's number.
+    pub file: u64,
+    /// The client, for people.
+    pub client: String,
+    /// Why not.
+    pub error: VolumeError,
+}
+
+/// An OPEN that was granted.
+#[derive(Clone, Copy)]
+pub(super) struct OpenGrant {
+    pub(super) stateid: Stateid,
+    /// The rights that the open had before; none of a new one.
+    before: Option<OpenRights>,
+}
+
+impl OpenGrant {
+    /// As an earlier server has granted it.
+    pub(super) fn earlier(stateid: Stateid) -> Self {
+        Self { stateid, before: None }
+    }
 }
 
 /// Version 4 of a server.
@@ -56,6 +84,7 @@ pub(crate) struct Service<P: Platform> {
     ended_revoked: AtomicU64,
     /// Keeps the names of clients for a later server.
     list: Option<Arc<dyn ClientList>>,
+    told: Option<Arc<dyn Fn(NotHeld) + Send + Sync>>,
     /// Nobody of an earlier server is missing.
     is_grace_over: AtomicBool,
     /// The calls that a later server finds.
@@ -69,126 +98,12 @@ pub(crate) struct Service<P: Platform> {
     xattrs: KnobId,
 }
 
-/// The state of all clients.
-pub(super) struct State<H> {
-    memory: Memory,
-    /// The facts about this server for a later one.
-    pub(super) server_item: KeptItem,
-    pub(super) clients: Clients,
-    pub(super) sessions: Sessions,
-    pub(super) opens: Opens<H>,
-    pub(super) lock_states: LockStates,
-    /// The clients as the volume's holders of locks, from their first open on.
-    pub(super) holders: BTreeMap<u64, HolderId>,
-    grace: Grace,
-    /// The list of clients after their last end, until it is kept.
-    list: Option<Vec<u64>>,
-}
-
-/// A client as a holder of locks.
-struct LockingClient {
-    lease: Arc<Lease>,
-    name: String,
-}
-
-impl LockHolder for LockingClient {
-    fn has_lapsed(&self, now: Nanos) -> bool {
-        self.lease.has_ended(now.0)
-    }
-
-    fn revoke(&self, now: Nanos) -> bool {
-        self.lease.revoke_if_ended(now.0)
-    }
-
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-}
-
-impl<H> State<H> {
-    /// Without clients.
-    pub(super) fn new(memory: &Memory) -> Self {
-        Self {
-            memory: Memory::clone(memory),
-            server_item: KeptItem::default(),
-            clients: Clients::new(memory),
-            sessions: Sessions::new(memory),
-            opens: Opens::new(memory),
-            lock_states: LockStates::new(memory),
-            holders: BTreeMap::new(),
-            grace: Grace::new(Vec::new(), 0),
-            list: None,
-        }
-    }
-
-    /// Keeps what a later server has to know of this one.
-    pub(super) fn keep_server(&mut self) {
-        let record = Record::Server {
-            memory: self.memory.number,
-            run: self.memory.run,
-            next_client: self.clients.next(),
-            is_grace_over: self.grace.missing() == 0,
-        };
-        self.memory.put(0, &mut self.server_item, Party::ROOT, &record);
-    }
-
-    /// Whether a client has neither sessions nor opens.
-    pub(super) fn is_idle(&self, client: u64) -> bool {
-        !self.sessions.has_any(client) && !self.opens.has_any(client)
-    }
-
-    /// The share of an owner's open of a file.
-    fn share_of(&self, by: &Opener<'_>, file: u64) -> Option<(HolderId, u64)> {
-        let place = self.opens.place_of_owner(by, file)?;
-        Some((*self.holders.get(&by.client)?, u64::from(place)))
-    }
-
-    /// A client as a holder of locks.
-    pub(super) fn holder(&mut self, client: u64, locks: &Locks) -> Result<HolderId, Status> {
-        if let Some(holder) = self.holders.get(&client) {
-            return Ok(*holder);
-        }
-        let lease = self.clients.lease(client).cloned().ok_or(Status::StaleClientId)?;
-        let (party, name) = self.clients.named_for_people(client).ok_or(Status::StaleClientId)?;
-        // The bound of all clients of a party.
-        let mut group = SipHasher13::new();
-        std::hash::Hash::hash(&party, &mut group);
-        let holder = locks.register(Arc::new(LockingClient { lease, name }), group.finish());
-        self.holders.insert(client, holder);
-        Ok(holder)
-    }
-
-    /// Ends all that these clients had. Returns what held files, to be dropped without the lock.
-    pub(super) fn end_all(&mut self, clients: &[u64], locks: &Locks, now_ns: u64) -> Vec<H> {
-        let mut holders = Vec::new();
-        if let Some(list) = self.grace.remove(clients) {
-            self.list = Some(list);
-        }
-        for client in clients {
-            self.sessions.end_all(*client);
-            for closed in self.opens.release(*client) {
-                self.lock_states.end_of(closed.place);
-                holders.push(closed.holder);
-            }
-            if let Some(holder) = self.holders.remove(client) {
-                locks.release_holder(holder, Nanos(now_ns));
-            }
-        }
-        holders
-    }
-}
-
-/// A lock owner for the volume, by its holder.
-pub(super) fn lock_owner(holder: HolderId, number: u64) -> LockOwner {
-    LockOwner { holder, number, family: LockFamily::Single }
-}
-
 impl<P: Platform> Service<P> {
     /// With the clients that an earlier server has left, as far as its memory is there. `places` are pairs of a path of the host and an export's path.
     pub(crate) fn new(
         volume: &Arc<Volume<P>>,
         places: &[(Vec<u8>, String)],
-        ClientMemory { left, list, words }: ClientMemory,
+        ClientMemory { left, list, words, told }: ClientMemory,
     ) -> Self {
         let calls = words.as_ref().map(|words| (**words).as_ref().len() / CALLS_PART / CALL_WORDS * CALL_WORDS);
         let age = |_: &CallKey, begun_ns| begun_ns;
@@ -205,6 +120,7 @@ impl<P: Platform> Service<P> {
             state: Mutex::new(state),
             journal,
             list,
+            told,
             counts: Counts::new(),
             xattrs: NfsKnob::Xattrs.id(volume.engine().settings()),
             volume: Arc::clone(volume),
@@ -349,35 +265,61 @@ impl<P: Platform> Service<P> {
         self.keep(list);
     }
 
-    /// Opens a file for an owner.
+    /// Opens a file for an owner. With `cuts`, it is about to be cut off, which is a way to write.
     pub(super) fn open(
         &self,
         by: Opener<'_>,
         file: u64,
-        share: Share,
+        (share, cuts): (Share, bool),
         now_ns: u64,
         hold: impl FnOnce() -> Result<Option<Held<P>>, Status>,
-    ) -> Result<Stateid, Status> {
-        let mut state = self.state();
+    ) -> Result<OpenGrant, Status> {
+        // Dropped after the lock.
         let mut ended = Vec::new();
+        let mut state = self.state();
         if share.deny != 0 || self.locks().denies_any() {
             // A client that loses its open to this one loses its record first.
-            let own = state.share_of(&by, file);
-            self.locks().may_share(file, own, share, Nanos(now_ns));
+            let (own, access) = (state.share_of(&by, file), share.access | if cuts { Share::WRITE } else { 0 });
+            let is_free = self.locks().may_share(file, own, Share { access, ..share }, Nanos(now_ns));
             ended = self.end_revoked_of(&mut state, now_ns);
+            if !is_free {
+                return Err(Status::ShareDenied);
+            }
         }
+        let has_room =
+            state.make_room(by.party, (self.locks(), now_ns), &mut ended, |state| state.opens.check_room(&by, file));
+        self.keep_list(&mut state);
+        has_room?;
         let holder = state.holder(by.client, self.locks())?;
         let reserve = |place: u32, share| self.locks().share(file, (holder, u64::from(place)), share, Nanos(now_ns));
-        let opened = state.opens.open(by, file, share, reserve, hold);
-        drop(state);
-        drop(ended);
-        opened
+        let before = state.opens.rights(&by, file);
+        let stateid = state.opens.open(by, file, share, reserve, hold)?;
+        Ok(OpenGrant { stateid, before })
     }
 
-    /// Whether nobody's share is in the way of a use of a file, but for the owner's own.
-    pub(super) fn may_use(&self, file: u64, share: Share, by: Option<Opener<'_>>, now_ns: u64) -> bool {
-        let own = by.and_then(|by| self.state().share_of(&by, file));
-        let is_free = self.locks().may_share(file, own, share, Nanos(now_ns));
+    /// Takes back what an OPEN has got, since the rest of it failed: the client never hears of it.
+    pub(super) fn take_back(&self, client: u64, file: u64, granted: OpenGrant, now_ns: u64) {
+        let OpenGrant { stateid, before } = granted;
+        let Ok(Meaning::State(at)) = stateid.meaning() else { return };
+        match before {
+            // An owner's next OPEN may have got more meanwhile.
+            None if stateid.sequence == 1 => drop(self.close(client, (at, stateid.sequence), now_ns)),
+            None => {}
+            Some(before) => {
+                let mut state = self.state();
+                if let Some(share) = state.opens.go_back(at.place, stateid.sequence, before)
+                    && let Some(holder) = state.holders.get(&client)
+                {
+                    // Less than it had is in nobody's way.
+                    self.locks().share(file, (*holder, u64::from(at.place)), share, Nanos(now_ns));
+                }
+            }
+        }
+    }
+
+    /// Whether nobody's share is in the way of a use of a file without an open.
+    pub(super) fn may_use(&self, file: u64, share: Share, now_ns: u64) -> bool {
+        let is_free = self.locks().may_share(file, None, share, Nanos(now_ns));
         self.end_revoked(now_ns);
         is_free
     }
@@ -422,6 +364,8 @@ impl<P: Platform> Service<P> {
         waker: Option<&Arc<dyn LockWaker>>,
         now: Nanos,
     ) -> Result<Result<Stateid, LockRefusal>, Status> {
+        // Dropped after the lock.
+        let mut ended = Vec::new();
         let (mut state, file, owner) = (self.state(), of.file, wanted.owner);
         let is_open = |state: &State<_>| {
             state.opens.share_at(of.open).is_some() && state.holders.get(&of.client) == Some(&owner.holder)
@@ -430,17 +374,50 @@ impl<P: Platform> Service<P> {
             return Err(Status::BadStateid);
         }
         // A change makes two ranges more at most.
-        state.lock_states.check_room(&of, self.locks().ranges_of(file, owner).len() + 2)?;
+        let has_room = state.make_room(of.party, (self.locks(), now.0), &mut ended, |state| {
+            state.lock_states.check_room(&of, self.locks().count_of(file, owner) + 2)
+        });
+        self.keep_list(&mut state);
+        has_room?;
         let result = match waker {
             Some(waker) => self.locks().lock_or_wait(file, wanted, waker, now),
             None => self.locks().lock(file, wanted, now),
         };
         // A client that has lost its locks to this one loses its record first.
-        let ended = self.end_revoked_of(&mut state, now.0);
-        let locked = result.map(|()| state.lock_states.locked(of, &self.locks().ranges_of(file, owner)));
-        drop(state);
-        drop(ended);
-        Ok(locked)
+        ended.extend(self.end_revoked_of(&mut state, now.0));
+        let step = (wanted.span, Some(wanted.mode));
+        Ok(result.map(|()| self.with_ranges(file, owner, step, |ranges| state.lock_states.locked(of, ranges))))
+    }
+
+    /// Hands over an owner's ranges after a step.
+    fn with_ranges<T>(
+        &self,
+        file: u64,
+        owner: LockOwner,
+        step: RangeStep,
+        to: impl FnOnce(&RangesAfter<'_>) -> T,
+    ) -> T {
+        let all = || self.locks().ranges_of(file, owner);
+        to(&RangesAfter { count: self.locks().count_of(file, owner), step, all: &all })
+    }
+
+    /// Unlocks bytes of a file for a lock owner.
+    pub(super) fn unlock(&self, of: &LockState, at: StatePlace, span: Span, now: Nanos) -> Result<Stateid, Status> {
+        // Dropped after the lock.
+        let mut ended = Vec::new();
+        let mut state = self.state();
+        let holder = *state.holders.get(&of.client).ok_or(Status::BadStateid)?;
+        let owner = lock_owner(holder, of.number);
+        let has_room = state.make_room(of.party, (self.locks(), now.0), &mut ended, |state| {
+            // A hole makes one range more.
+            state.lock_states.check_room(of, self.locks().count_of(of.file, owner) + 1)
+        });
+        self.keep_list(&mut state);
+        has_room?;
+        let unlocked = self.locks().unlock(of.file, owner, span, now);
+        ended.extend(self.end_revoked_of(&mut state, now.0));
+        unlocked.map_err(full)?;
+        Ok(self.with_ranges(of.file, owner, (span, None), |ranges| state.lock_states.changed(at.place, of.by, ranges)))
     }
 
     /// The stateid that a repeated operation had made or changed before the end of an earlier server.
@@ -450,7 +427,7 @@ impl<P: Platform> Service<P> {
     }
 
     /// Has all opens of an earlier server hold their files again. The open of a removed file stays until the client closes
-    /// it.
+    /// it. One that fails is told.
     pub(crate) fn hold_left(self: &Arc<Self>) {
         let left = self.state().opens.handles();
         if left.is_empty() {
@@ -458,13 +435,32 @@ impl<P: Platform> Service<P> {
         }
         let (me, volume) = (Arc::downgrade(self), Arc::clone(&self.volume));
         self.volume.engine().platform().spawn("hold open files", async move {
-            for (place, generation, handle) in left {
-                let held = volume.hold_left(&handle).await.ok();
+            for LeftOpen { place, generation, client, file, handle } in left {
+                let held = volume.hold_left(&handle).await;
                 let Some(service) = me.upgrade() else { return };
-                let unneeded = service.state().opens.set_holder(place, generation, held);
-                drop(unneeded);
+                match held {
+                    Ok(held) => drop(service.set_holder(place, generation, held)),
+                    Err(error) => service.tell_not_held(place, generation, (client, file), error),
+                }
             }
         });
+    }
+
+    /// Stores the holder of an open. Returns the holder that is not needed.
+    fn set_holder(&self, place: u32, generation: u32, held: Held<P>) -> Option<Held<P>> {
+        self.state().opens.set_holder(place, generation, Some(held))
+    }
+
+    /// Tells of an open whose file cannot be held, unless the client has closed it.
+    fn tell_not_held(&self, place: u32, generation: u32, (client, file): (u64, u64), error: VolumeError) {
+        let name = {
+            let state = self.state();
+            let is_open = state.opens.is_in(place, generation);
+            is_open.then(|| state.clients.named_for_people(client)).flatten()
+        };
+        if let (Some((_, client)), Some(told)) = (name, &self.told) {
+            told(NotHeld { file, client, error });
+        }
     }
 
     /// Drops all locks of a lock owner of a file.
@@ -473,6 +469,11 @@ impl<P: Platform> Service<P> {
         // Without any part left over it needs no room.
         let _ = self.locks().unlock(of.file, owner, Span::WHOLE, Nanos(now_ns));
     }
+}
+
+/// The error of a lock that finds no room, whatever else it is.
+pub(super) fn full(refusal: LockRefusal) -> Status {
+    if refusal == LockRefusal::Full { TableFull::OfParty.status() } else { TableFull::OfAll.status() }
 }
 
 /// The state of a server without clients.

@@ -2,10 +2,11 @@
 
 use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
 
-use afflux_nfs::ClientMemory;
+use afflux_nfs::{ClientMemory, Rules, Squash};
 use afflux_nfs_client::sessions::{ANONYMOUS, CURRENT, Compound, NFS_4, Outcome, Session, Stateid, compound};
-use afflux_nfs_client::{Client, Error};
+use afflux_nfs_client::{Client, Error, User};
 
 use crate::peer::Peer;
 use crate::world::{CLIENT, World};
@@ -23,6 +24,7 @@ pub(crate) mod status {
     pub(crate) const NAMETOOLONG: u32 = 63;
     pub(crate) const BADHANDLE: u32 = 10_001;
     pub(crate) const NOTSUPP: u32 = 10_004;
+    pub(crate) const SERVERFAULT: u32 = 10_006;
     pub(crate) const DELAY: u32 = 10_008;
     pub(crate) const DENIED: u32 = 10_010;
     pub(crate) const LOCKED: u32 = 10_012;
@@ -201,6 +203,40 @@ fn an_open_file_can_be_used_without_its_name_and_against_its_mode() {
     session.must(ops().put(&file).read(stateid, 0, 4)).unwrap();
     session.must(ops().put(&file).close(stateid)).unwrap();
     assert_ne!(session.call(ops().put(&file).attributes(&[1 << 4])).unwrap().status, 0);
+}
+
+#[test]
+fn a_file_is_cut_off_only_by_an_open_that_is_granted() {
+    const ACCES: u32 = 13;
+    let (world, mut session) = begun(1);
+    let rules = Rules::of_callers(Arc::new(|uid| (uid, Vec::new())));
+    let rules = Rules { networks: vec!["127.0.0.0/8".parse().unwrap()], any_port: true, squash: Squash::None, ..rules };
+    world.server.admit(rules.into());
+    let (writer, file) = open(&mut session, (BOTH, 0), b"one", b"file");
+    session.must(ops().put(&file).write(writer, 0, 2, b"data").close(writer)).unwrap();
+    let len = || std::fs::metadata(world.path.join("file")).unwrap().len();
+    let of = |session: &mut Session, it| session.call(it).unwrap().status;
+    let (reader, _) = open(&mut session, (READ, WRITE), b"one", b"file");
+    assert_eq!(of(&mut session, root().open_empty((READ, 0), b"two", b"file")), status::SHARE_DENIED);
+    assert_eq!(of(&mut session, ops().put(&file).set_size(ANONYMOUS, 0)), status::LOCKED);
+    assert_eq!(len(), 4);
+    session.must(ops().put(&file).close(reader)).unwrap();
+    // A user who may only read: the file stays, and the OPEN leaves nothing behind, neither rights nor denials.
+    let mut client = Client::connect(world.serve()).unwrap();
+    client.set_user(Some(User { uid: 4001, gid: 4001 }));
+    let mut user = Session::begin(client, b"user", 1).unwrap();
+    assert_eq!(of(&mut user, root().open_empty((READ, READ), b"new", b"file")), ACCES);
+    session.must(root().open((READ, WRITE), b"two", b"file", false).close(CURRENT)).unwrap();
+    let read = user.must(root().open((READ, 0), b"new", b"file", false)).unwrap();
+    let mut reader = read.reader();
+    (0..2).for_each(|_| drop(reader.next_result()));
+    let held = reader.stateid().unwrap();
+    assert_eq!(of(&mut user, root().open_empty((READ, READ), b"new", b"file")), ACCES);
+    session.must(root().open((READ, 0), b"two", b"file", false).close(CURRENT)).unwrap();
+    assert_eq!((held.0, len()), (1, 4));
+    user.must(ops().put(&file).read(held, 0, 4).close(held)).unwrap();
+    session.must(root().open_empty((READ, 0), b"two", b"file").close(CURRENT)).unwrap();
+    assert_eq!(len(), 0);
 }
 
 #[test]

@@ -93,11 +93,12 @@ fn forged_sessions_verifiers_and_cookies_are_refused() {
 }
 
 #[test]
-fn a_client_that_fills_the_tables_of_locks_and_opens_is_told_to_wait_and_others_go_on() {
+fn a_client_that_fills_the_tables_of_locks_and_opens_gets_an_error_that_ends_its_call_and_others_go_on() {
     const A_COMPOUND: u64 = 60;
     const LOCKS_OF_A_FILE: u64 = 65_536 / 4;
     const OPENS_OF_A_PARTY: u64 = 65_536 / 2;
     let (world, mut session) = begun(1);
+    std::fs::write(world.path.join("full"), "bytes").unwrap();
     let mut stranger = Stranger::begin(&world, 0);
     let opens = |owner: &[u8]| root().open((BOTH, 0), owner, b"file", true);
     let opened = stranger.call(&opens(b"first").get_handle());
@@ -119,7 +120,7 @@ fn a_client_that_fills_the_tables_of_locks_and_opens_is_told_to_wait_and_others_
         let done = u64::from(outcome.count) - 2 - u64::from(outcome.status != 0);
         (locks, last, locker.0) = (locks + done, outcome.status, locker.0 + done as u32);
     }
-    assert_eq!((locks, last), (LOCKS_OF_A_FILE, status::DELAY));
+    assert_eq!((locks, last), (LOCKS_OF_A_FILE, status::SERVERFAULT));
     // OPEN by the current file's handle, each by another owner.
     let mut opened = 1;
     last = 0;
@@ -133,11 +134,38 @@ fn a_client_that_fills_the_tables_of_locks_and_opens_is_told_to_wait_and_others_
         opened += u64::from(outcome.count) - 2 - u64::from(outcome.status != 0);
         last = outcome.status;
     }
-    assert_eq!((opened, last), (OPENS_OF_A_PARTY, status::DELAY));
+    assert_eq!((opened, last), (OPENS_OF_A_PARTY, status::SERVERFAULT));
+    // Its OPEN that would cut a file off leaves the bytes as they are.
+    assert_eq!(stranger.call(&root().open_empty((BOTH, 0), b"cuts", b"full")).status, status::SERVERFAULT);
+    assert_eq!(std::fs::read(world.path.join("full")).unwrap(), b"bytes");
     // Others open and lock, also that file's other bytes.
     let (stateid, handle) = open(&mut session, (BOTH, 0), b"owner", b"other");
     session.must(ops().put(&handle).lock(EXCLUSIVE, WHOLE, stateid, b"owner")).unwrap();
     session.must(opens(b"owner").read(CURRENT, 0, 1)).unwrap();
+    // The other bytes of the file that the stranger has filled with locks are free.
+    let (stateid, _) = open(&mut session, (BOTH, 0), b"owner", b"file");
+    session.must(ops().put(&file).lock(EXCLUSIVE, (1, 1), stateid, b"owner")).unwrap();
+}
+
+#[test]
+fn a_client_that_wants_all_sessions_gets_an_error_that_ends_its_call_and_others_go_on() {
+    const SESSIONS_OF_A_PARTY: usize = 1024 / 2;
+    let (world, mut session) = begun(1);
+    let mut stranger = Stranger::begin(&world, 0);
+    let known = of(&mut stranger.peer, &ops().exchange_id(b"stranger", *b"verifier", 0));
+    let (number, mut sequence) = (word64(&known.results[8..]), word(&known.results[16..]));
+    let last = loop {
+        let made = of(&mut stranger.peer, &ops().create_session(number, sequence, 64, 1));
+        if made.status != 0 {
+            break made.status;
+        }
+        sequence += 1;
+    };
+    // The first is that of the beginning, with the number 1.
+    assert_eq!((sequence as usize - 1, last), (SESSIONS_OF_A_PARTY, status::SERVERFAULT));
+    session.must(root()).unwrap();
+    Session::begin(Client::connect(world.serve()).unwrap(), b"another", 1).unwrap();
+    assert_eq!(stranger.call(&root()).status, 0);
 }
 
 #[test]

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use afflux_frontend::KeptWords;
-use afflux_nfs::{Admission, ClientMemory, Server};
+use afflux_nfs::{Admission, ClientMemory, NotHeld, Server};
 use afflux_nfs_client::sessions::{Compound, NFS_4, Outcome, Stateid};
-use afflux_volume::Nanos;
+use afflux_volume::{Nanos, VolumeError};
 
 use crate::compounds::{BOTH, READ, ops, root, status};
 use crate::peer::Peer;
@@ -24,6 +24,7 @@ const WORDS: usize = 8192;
 struct Logged {
     words: Vec<AtomicU64>,
     log: Mutex<Option<BTreeSet<Vec<u64>>>>,
+    uses: AtomicU64,
 }
 
 impl Logged {
@@ -34,6 +35,7 @@ impl Logged {
 
 impl AsRef<[AtomicU64]> for Logged {
     fn as_ref(&self) -> &[AtomicU64] {
+        self.uses.fetch_add(1, Ordering::Relaxed);
         if let Some(log) = &mut *self.log.lock().unwrap() {
             log.insert(self.copy());
         }
@@ -42,7 +44,11 @@ impl AsRef<[AtomicU64]> for Logged {
 }
 
 fn memory(words: impl IntoIterator<Item = u64>) -> Arc<Logged> {
-    Arc::new(Logged { words: words.into_iter().map(AtomicU64::new).collect(), log: Mutex::default() })
+    Arc::new(Logged {
+        words: words.into_iter().map(AtomicU64::new).collect(),
+        log: Mutex::default(),
+        uses: AtomicU64::new(0),
+    })
 }
 
 /// A client with one slot.
@@ -105,7 +111,7 @@ fn next(world: &mut World, words: KeptWords, left: Vec<u64>) {
     let locks = world.volume.locks();
     locks.held().iter().for_each(|it| locks.release_holder(it.holder, Nanos(0)));
     world.server = Server::new(Arc::clone(&world.volume), Admission::AnyPeer);
-    world.server.offer_version_4(ClientMemory { left, list: None, words: Some(words) });
+    world.server.offer_version_4(ClientMemory { left, words: Some(words), ..ClientMemory::default() });
 }
 
 /// Two clients of a server over these words. The other one has a lock.
@@ -193,6 +199,120 @@ fn a_kill_at_any_store_of_a_call_loses_no_state_and_the_call_is_done_once() {
     clients.step(false, || ops().put(&file).free(all));
     clients.step(false, || ops().put(&file).close(less));
     assert_eq!(clients.world.server.held_by_version_4().unwrap().0, 2);
+}
+
+#[test]
+fn an_owner_with_many_ranges_loses_none_by_a_kill_at_any_store_of_a_change() {
+    let mut clients = begun();
+    let file = clients.file.clone();
+    let (opened, _) = clients.one.open();
+    let lock = |at: u64, held| ops().put(&file).lock_more(EXCLUSIVE, (at * 2, 1), held);
+    let mut held = stateid(&clients.one.call(&ops().put(&file).lock(EXCLUSIVE, (0, 1), opened, b"owner")));
+    for at in 1..30 {
+        held = stateid(&clients.one.call(&lock(at, held)));
+    }
+    // Some of these are kept as steps, and some with all ranges.
+    for at in 30..40 {
+        held = stateid(&clients.step(false, || lock(at, held)));
+    }
+    let mut model: Vec<bool> = (0..80).map(|byte| byte % 2 == 0).collect();
+    let changes: [(u64, u64, bool); 5] =
+        [(20, 1, false), (10, 21, true), (15, 3, false), (60, 20, false), (1, 79, true)];
+    for (offset, len, locks) in changes {
+        held = stateid(&clients.step(false, || match locks {
+            true => ops().put(&file).lock_more(EXCLUSIVE, (offset, len), held),
+            false => ops().put(&file).unlock((offset, len), held),
+        }));
+        model[offset as usize..(offset + len) as usize].fill(locks);
+        let found = (0..80).map(|byte| {
+            let tested = clients.other.call(&ops().put(&file).test_lock(1, (byte, 1), b"other owner"));
+            tested.status == status::DENIED
+        });
+        assert_eq!(found.collect::<Vec<_>>(), model, "after {offset}, {len}, {locks}");
+    }
+    let all = stateid(&clients.step(false, || ops().put(&file).unlock((0, u64::MAX), held)));
+    clients.step(false, || ops().put(&file).free(all));
+}
+
+#[test]
+fn a_lock_costs_the_same_however_many_its_owner_has() {
+    const A_COMPOUND: u64 = 12;
+    let mut world = World::over(|path| std::fs::write(path.join("file"), "").unwrap());
+    let words = memory((0..1 << 17).map(|_| 0));
+    next(&mut world, words.clone(), Vec::new());
+    let mut session = Session::begin(&world, b"one");
+    let (opened, file) = session.open();
+    let mut held = stateid(&session.call(&ops().put(&file).lock(EXCLUSIVE, (0, 1), opened, b"owner")));
+    let mut locks = 1;
+    let mut uses_for = |count: u64| {
+        let before = words.uses.load(Ordering::Relaxed);
+        for _ in 0..count / A_COMPOUND {
+            let more = (0..A_COMPOUND).fold(ops().put(&file), |ops, at| {
+                ops.lock_more(EXCLUSIVE, ((locks + at) * 2, 1), (held.0 + at as u32, held.1))
+            });
+            assert_eq!(session.call(&more).status, 0);
+            (locks, held.0) = (locks + A_COMPOUND, held.0 + A_COMPOUND as u32);
+        }
+        words.uses.load(Ordering::Relaxed) - before
+    };
+    uses_for(240);
+    let few = uses_for(600);
+    uses_for(3000);
+    let many = uses_for(600);
+    assert!(many < 2 * few, "600 locks took {few} uses of the memory with 240 before, and {many} with 3,840");
+}
+
+#[test]
+fn an_open_that_cuts_a_file_off_does_so_when_it_comes_again_after_a_kill() {
+    let mut clients = begun();
+    let file = clients.file.clone();
+    let call = || root().open_empty((BOTH, 0), b"program", b"file");
+    let size = |clients: &mut Clients| {
+        let told = clients.other.call(&ops().put(&file).attributes(&[1 << 4]));
+        u64::from_be_bytes(*told.results.last_chunk().unwrap())
+    };
+    let fill = |clients: &mut Clients| {
+        let written = ops().put(&file).write((0, [0; 12]), 0, 2, b"data");
+        assert_eq!(clients.other.call(&written).status, 0);
+    };
+    fill(&mut clients);
+    let first = clients.one.call(&call());
+    assert_eq!((first.status, size(&mut clients)), (0, 0));
+    // As if the kill had come between the open, which is kept, and the cut.
+    let unanswered = clients.words.copy().into_iter().enumerate();
+    let unanswered = unanswered.map(|(word, value)| if word < WORDS / 4 && word % 128 == 6 { 0 } else { value });
+    let unanswered: Vec<u64> = unanswered.collect();
+    fill(&mut clients);
+    clients.kill(unanswered);
+    assert_eq!(size(&mut clients), 4);
+    assert_eq!(clients.one.again(&call()), first);
+    assert_eq!(size(&mut clients), 0);
+}
+
+#[test]
+fn a_file_that_cannot_be_held_after_a_kill_is_told_with_its_number_and_its_client() {
+    let mut clients = begun();
+    clients.one.open();
+    let number = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(clients.world.path.join("file")).unwrap());
+    assert_eq!(clients.other.call(&root().remove(b"file")).status, 0);
+    let words = clients.words.copy();
+    // The host keeps no removed file of a server that has gone.
+    clients.world.server = Server::new(Arc::clone(&clients.world.volume), Admission::AnyPeer);
+    for session in [&mut clients.one, &mut clients.other] {
+        session.peer = Peer::new(&clients.world, CLIENT);
+    }
+    let locks = clients.world.volume.locks();
+    locks.held().iter().for_each(|it| locks.release_holder(it.holder, Nanos(0)));
+    let heard: Arc<Mutex<Vec<NotHeld>>> = Arc::default();
+    let hears = Arc::clone(&heard);
+    let told: Arc<dyn Fn(NotHeld) + Send + Sync> = Arc::new(move |it| hears.lock().unwrap().push(it));
+    let server = Server::new(Arc::clone(&clients.world.volume), Admission::AnyPeer);
+    server.offer_version_4(ClientMemory { words: Some(memory(words)), told: Some(told), ..ClientMemory::default() });
+    afflux_scratch::eventually("both opens are told", || heard.lock().unwrap().len() == 2);
+    let heard = heard.lock().unwrap();
+    assert!(heard.iter().all(|it| it.file == number && it.error == VolumeError::Stale), "{heard:?}");
+    let named = |name: &str| heard.iter().any(|it| it.client.contains(name));
+    assert!(named("one") && named("other"), "{heard:?}");
 }
 
 #[test]

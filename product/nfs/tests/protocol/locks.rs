@@ -264,7 +264,7 @@ fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
     let left = names();
     world.volume.locks().held().iter().for_each(|it| world.volume.locks().release_holder(it.holder, Nanos(0)));
     let next = afflux_nfs::Server::new(Arc::clone(&world.volume), afflux_nfs::Admission::AnyPeer);
-    next.offer_version_4(ClientMemory { left, list: Some(Arc::clone(&list) as _), words: None });
+    next.offer_version_4(ClientMemory { left, list: Some(Arc::clone(&list) as _), ..ClientMemory::default() });
     let serve = || Client::connect(world.serve_another(&next)).unwrap();
     let mut other = Session::begin(serve(), b"other", 1).unwrap();
     let opens = || root().open((BOTH, 0), b"program", b"file", false);

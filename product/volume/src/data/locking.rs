@@ -47,7 +47,7 @@ impl<P: Platform> Volume<P> {
         &self.locks
     }
 
-    /// Locks bytes of a file once nobody is in the way. The only error is a full table.
+    /// Locks bytes of a file once nobody is in the way. The only errors are of a full table.
     pub async fn lock_in_turn(&self, file: u64, wanted: Lock) -> Result<(), LockRefusal> {
         let caller = Arc::new(Caller::default());
         let wait = Wait { volume: self, file, wanted, waker: Arc::clone(&caller) as _ };

@@ -16,4 +16,6 @@ pub use queue::LockWaker;
 pub use ranges::{HolderId, Lock, LockFamily, LockMode, LockOwner};
 pub use shares::Share;
 pub use span::Span;
-pub use table::{FILE_LOCKS_MAX, GROUP_LOCKS_MAX, HeldBy, LOCKS_MAX, LockHolder, LockRefusal, Locks};
+pub use table::{
+    FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, GROUP_LOCKS_MAX, HeldBy, LOCKS_MAX, LockHolder, LockRefusal, Locks,
+};

@@ -61,13 +61,11 @@ impl Queue {
 
     /// Whether an owner in the way of this lock waits for a lock of the same owner as this one. Longer circles stay.
     pub(super) fn closes_circle(&self, wanted: &Lock, ranges: &Ranges) -> bool {
-        let own: Vec<&Lock> = ranges.iter().filter(|held| held.owner == wanted.owner).collect();
-        let in_the_way = ranges.iter().filter(|held| held.excludes(wanted));
-        let waits_for_own = |other: &Lock| {
+        let waits_for_own = |other: Lock| {
             let waiting = self.0.iter().filter(|waiter| waiter.wanted.owner == other.owner);
-            waiting.map(|waiter| &waiter.wanted).any(|their| own.iter().any(|held| held.excludes(their)))
+            waiting.map(|waiter| waiter.wanted).any(|their| ranges.of(wanted.owner).any(|held| held.excludes(&their)))
         };
-        !own.is_empty() && in_the_way.into_iter().any(waits_for_own)
+        ranges.has(wanted.owner) && ranges.conflicts(*wanted).any(waits_for_own)
     }
 
     /// One waits, behind the others if it is new. False if there are `most` already.
@@ -107,7 +105,7 @@ impl Queue {
             let (earlier, rest) = self.0.split_at_mut(at);
             let Some(waiter) = rest.first_mut().filter(|waiter| waiter.turn.is_none()) else { continue };
             let is_behind = earlier.iter().any(|other| other.wanted.excludes(&waiter.wanted));
-            if is_behind && !ranges.has(waiter.wanted.owner) || ranges.conflict(&waiter.wanted).is_some() {
+            if is_behind && !ranges.has(waiter.wanted.owner) || ranges.conflicts(waiter.wanted).next().is_some() {
                 continue;
             }
             waiter.turn = Some(now.after(TURN_NS));

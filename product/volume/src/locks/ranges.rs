@@ -5,6 +5,8 @@
 //! Invariants: an owner's ranges do not overlap, and two with one mode do not touch. A change that is refused has
 //! changed nothing.
 
+use std::collections::BTreeMap;
+
 use super::span::Span;
 
 /// The number of a holder of locks: a client of NFS, or a mount.
@@ -76,27 +78,82 @@ impl Lock {
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct NoRoom;
 
-/// The ranges of a file.
+/// A range of an owner, without its first byte.
+#[derive(Clone, Copy)]
+struct Held {
+    last: u64,
+    mode: LockMode,
+    process: u32,
+}
+
+/// The ranges of one owner, by their first bytes.
+struct Own {
+    owner: LockOwner,
+    ranges: BTreeMap<u64, Held>,
+}
+
+impl Own {
+    fn locks(&self) -> impl Iterator<Item = Lock> {
+        self.ranges.iter().map(|(first, held)| self.lock(*first, held))
+    }
+
+    fn lock(&self, first: u64, held: &Held) -> Lock {
+        let span = Span { first, last: held.last };
+        Lock { owner: self.owner, span, mode: held.mode, process: held.process }
+    }
+
+    /// The ranges from the last one that begins at or before `last` down to the first that ends at or behind `first`.
+    fn between(&self, first: u64, last: u64) -> impl Iterator<Item = Lock> {
+        let down = self.ranges.range(..=last).rev();
+        down.take_while(move |(_, held)| held.last >= first).map(|(first, held)| self.lock(*first, held))
+    }
+}
+
+/// The ranges of a file. An owner with many costs a search among them, and no walk over all.
 #[derive(Default)]
-pub(super) struct Ranges(Vec<Lock>);
+pub(super) struct Ranges {
+    owners: Vec<Own>,
+    len: usize,
+}
 
 impl Ranges {
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.len
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Lock> {
-        self.0.iter()
+    pub(super) fn iter(&self) -> impl Iterator<Item = Lock> {
+        self.owners.iter().flat_map(Own::locks)
     }
 
-    /// A lock that is in the way of another.
-    pub(super) fn conflict(&self, wanted: &Lock) -> Option<&Lock> {
-        self.0.iter().find(|held| held.excludes(wanted))
+    /// The owners, each with its number of ranges.
+    pub(super) fn owners(&self) -> impl Iterator<Item = (LockOwner, usize)> {
+        self.owners.iter().map(|own| (own.owner, own.ranges.len()))
+    }
+
+    fn own(&self, owner: LockOwner) -> Option<&Own> {
+        self.owners.iter().find(|own| own.owner == owner)
+    }
+
+    /// The ranges of an owner, from the first byte on.
+    pub(super) fn of(&self, owner: LockOwner) -> impl Iterator<Item = Lock> {
+        self.own(owner).into_iter().flat_map(Own::locks)
+    }
+
+    /// The number of an owner's ranges.
+    pub(super) fn count(&self, owner: LockOwner) -> usize {
+        self.own(owner).map_or(0, |own| own.ranges.len())
+    }
+
+    /// The locks that are in the way of another.
+    pub(super) fn conflicts(&self, wanted: Lock) -> impl Iterator<Item = Lock> {
+        let others = self.owners.iter().filter(move |own| own.owner.minds(wanted.owner));
+        let near = others.flat_map(move |own| own.between(wanted.span.first, wanted.span.last));
+        near.filter(move |held| held.excludes(&wanted))
     }
 
     /// Whether an owner has any.
     pub(super) fn has(&self, owner: LockOwner) -> bool {
-        self.0.iter().any(|held| held.owner == owner)
+        self.own(owner).is_some()
     }
 
     /// Gives an owner these bytes in this mode, in place of earlier modes. Nobody's lock is in the way.
@@ -113,11 +170,13 @@ impl Ranges {
         let mut added: Vec<Lock> = wanted.into_iter().collect();
         let is_changed = |held: &Lock| {
             let joins = wanted.is_some_and(|wanted| wanted.mode == held.mode) && held.span.joins(span);
-            held.owner == owner && (joins || held.span.overlaps(span))
+            joins || held.span.overlaps(span)
         };
-        let mut removed = 0;
-        for held in self.0.iter().filter(|held| is_changed(held)) {
-            removed += 1;
+        // A range beside may join.
+        let (first, last) = (span.first.saturating_sub(1), span.last.saturating_add(1));
+        let near = self.own(owner).into_iter().flat_map(|own| own.between(first, last));
+        let removed: Vec<Lock> = near.filter(is_changed).collect();
+        for held in &removed {
             match added.first_mut() {
                 Some(new) if wanted.is_some() && new.mode == held.mode => new.span = new.span.with(held.span),
                 _ => {
@@ -126,17 +185,30 @@ impl Ranges {
                 }
             }
         }
-        if added.len() > removed + room {
+        if added.len() > removed.len() + room {
             return Err(NoRoom);
         }
-        self.0.retain(|held| !is_changed(held));
-        self.0.append(&mut added);
+        self.len = self.len + added.len() - removed.len();
+        let at = self.owners.iter().position(|own| own.owner == owner).unwrap_or_else(|| {
+            self.owners.push(Own { owner, ranges: BTreeMap::new() });
+            self.owners.len() - 1
+        });
+        let ranges = &mut self.owners[at].ranges;
+        for held in removed {
+            ranges.remove(&held.span.first);
+        }
+        let held = |lock: &Lock| Held { last: lock.span.last, mode: lock.mode, process: lock.process };
+        ranges.extend(added.iter().map(|lock| (lock.span.first, held(lock))));
+        if ranges.is_empty() {
+            self.owners.swap_remove(at);
+        }
         Ok(())
     }
 
     /// Drops the locks that are meant.
     pub(super) fn release(&mut self, is_meant: impl Fn(&LockOwner) -> bool) {
-        self.0.retain(|held| !is_meant(&held.owner));
+        self.owners.retain(|own| !is_meant(&own.owner));
+        self.len = self.owners.iter().map(|own| own.ranges.len()).sum();
     }
 }
 

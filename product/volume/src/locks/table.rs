@@ -2,9 +2,9 @@
 //!
 //! Owns: the table, its bounds, holders and their end.
 //! Does not own: the rules of ranges, shares and queues (their modules), waiting (`data::locking`).
-//! Invariants: there are at most [`LOCKS_MAX`] ranges, [`GROUP_LOCKS_MAX`] of one group of holders and
-//! [`FILE_LOCKS_MAX`] of one file. A file without locks takes no memory. A lapsed holder gives way: it loses all
-//! locks at once, when somebody asks for some.
+//! Invariants: there are at most [`LOCKS_MAX`] ranges and [`FILE_LOCKS_MAX`] of one file; one group of holders has at most
+//! half of each, and half of a file's waiters. A file without locks takes no memory. A lapsed holder gives way: it loses
+//! all locks at once, when somebody asks for some, or for its room.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,9 +23,13 @@ pub const LOCKS_MAX: usize = 65_536;
 /// Most ranges of one group of holders.
 pub const GROUP_LOCKS_MAX: usize = LOCKS_MAX / 2;
 /// Most ranges of one file.
-pub const FILE_LOCKS_MAX: usize = LOCKS_MAX / 4;
+pub const FILE_LOCKS_MAX: usize = LOCKS_MAX / 2;
+/// Most ranges of one file and one group of holders.
+pub const FILE_GROUP_LOCKS_MAX: usize = FILE_LOCKS_MAX / 2;
 /// Most owners that wait for bytes of one file.
 const FILE_WAITERS_MAX: usize = 1024;
+/// Most of them of one group of holders.
+const FILE_GROUP_WAITERS_MAX: usize = FILE_WAITERS_MAX / 2;
 
 /// A party that holds locks.
 pub trait LockHolder: Send + Sync + 'static {
@@ -46,8 +50,10 @@ pub enum LockRefusal {
     Held(Lock),
     /// The owner that is in the way waits for this one.
     Deadlock,
-    /// There are as many as there may be.
+    /// The owner's group has as many as one may have.
     Full,
+    /// All groups together have as many as there may be.
+    Crowded,
 }
 
 /// The locks of a holder.
@@ -106,16 +112,34 @@ impl Table {
         self.holders.get(&holder).is_none_or(|it| it.it.has_lapsed(now))
     }
 
-    /// How many more ranges of this file and holder there may be.
-    fn room(&self, file: &OfFile, holder: HolderId) -> usize {
-        let group = self.holders.get(&holder).map(|it| it.group);
+    fn group(&self, holder: HolderId) -> Option<u64> {
+        self.holders.get(&holder).map(|it| it.group)
+    }
+
+    /// How many more ranges of this file and holder there may be, and the refusal if these are too few.
+    fn room(&self, file: &OfFile, holder: HolderId) -> (usize, LockRefusal) {
+        let group = self.group(holder);
         let of_group = group.and_then(|group| self.of_groups.get(&group)).copied().unwrap_or_default();
-        let left = [
-            LOCKS_MAX.saturating_sub(self.ranges),
-            GROUP_LOCKS_MAX.saturating_sub(of_group),
-            FILE_LOCKS_MAX.saturating_sub(file.ranges.len()),
-        ];
-        left.into_iter().min().unwrap_or_default()
+        let of_file = file.ranges.owners().filter(|(owner, _)| self.group(owner.holder) == group);
+        let of_file: usize = of_file.map(|(_, count)| count).sum();
+        let own = GROUP_LOCKS_MAX.saturating_sub(of_group).min(FILE_GROUP_LOCKS_MAX.saturating_sub(of_file));
+        let all = LOCKS_MAX.saturating_sub(self.ranges).min(FILE_LOCKS_MAX.saturating_sub(file.ranges.len()));
+        if own <= all { (own, LockRefusal::Full) } else { (all, LockRefusal::Crowded) }
+    }
+
+    /// A lapsed holder with ranges, of the holder's own group if that is full.
+    fn lapsed(&self, holder: HolderId, refusal: LockRefusal, now: Nanos) -> Option<HolderId> {
+        let group = self.group(holder);
+        let may_go = |it: &Holder| refusal == LockRefusal::Crowded || Some(it.group) == group;
+        let mut lapsed = self.holders.iter().filter(|(id, it)| **id != holder && it.ranges > 0 && may_go(it));
+        lapsed.find(|(_, it)| it.it.has_lapsed(now)).map(|(id, _)| *id)
+    }
+
+    /// Most waiters that a file may have for another one of this holder's.
+    fn waiters_max(&self, file: &OfFile, holder: HolderId) -> usize {
+        let group = self.group(holder);
+        let own = file.queue.holders().filter(|other| self.group(*other) == group).count();
+        if own < FILE_GROUP_WAITERS_MAX { FILE_WAITERS_MAX } else { 0 }
     }
 
     /// Counts the ranges of a holder anew after a change.
@@ -225,28 +249,51 @@ impl Locks {
         now: Nanos,
         wakers: &mut Wakers,
     ) -> Result<(), LockRefusal> {
-        while let Some(held) = table.files.get(&file).and_then(|it| it.ranges.conflict(&wanted)).copied() {
+        while let Some(held) = table.files.get(&file).and_then(|it| it.ranges.conflicts(wanted).next()) {
             if !self.revoke(table, held.owner.holder, now, wakers) {
                 return Err(LockRefusal::Held(held));
             }
         }
-        table.with(file, |table, of_file| {
-            of_file.queue.expire(now, |holder| table.is_gone(holder, now));
-            if !of_file.ranges.has(wanted.owner)
-                && let Some(first) = of_file.queue.before(&wanted, waker)
-            {
-                return Err(LockRefusal::Held(*first));
-            }
-            let (before, room) = (of_file.ranges.len(), table.room(of_file, wanted.owner.holder));
-            of_file.ranges.lock(wanted, room).map_err(|NoRoom| LockRefusal::Full)?;
-            table.count(wanted.owner.holder, before, of_file.ranges.len());
-            if let Some(waker) = waker {
-                of_file.queue.leave(&wanted, waker);
-            }
-            // A lock that excludes less than before, or the next of those who share.
-            of_file.queue.give_turns(&of_file.ranges, now, wakers);
-            Ok(())
+        self.with_room(table, wanted.owner.holder, now, wakers, |table, wakers| {
+            table.with(file, |table, of_file| {
+                of_file.queue.expire(now, |holder| table.is_gone(holder, now));
+                if !of_file.ranges.has(wanted.owner)
+                    && let Some(first) = of_file.queue.before(&wanted, waker)
+                {
+                    return Err(LockRefusal::Held(*first));
+                }
+                let (before, (room, refusal)) = (of_file.ranges.len(), table.room(of_file, wanted.owner.holder));
+                of_file.ranges.lock(wanted, room).map_err(|NoRoom| refusal)?;
+                table.count(wanted.owner.holder, before, of_file.ranges.len());
+                if let Some(waker) = waker {
+                    of_file.queue.leave(&wanted, waker);
+                }
+                // A lock that excludes less than before, or the next of those who share.
+                of_file.queue.give_turns(&of_file.ranges, now, wakers);
+                Ok(())
+            })
         })
+    }
+
+    /// Makes a change. As long as it lacks room, a lapsed holder loses its locks.
+    fn with_room(
+        &self,
+        table: &mut Table,
+        holder: HolderId,
+        now: Nanos,
+        wakers: &mut Wakers,
+        change: impl Fn(&mut Table, &mut Wakers) -> Result<(), LockRefusal>,
+    ) -> Result<(), LockRefusal> {
+        loop {
+            let refusal = match change(table, wakers) {
+                Err(refusal @ (LockRefusal::Full | LockRefusal::Crowded)) => refusal,
+                result => return result,
+            };
+            match table.lapsed(holder, refusal, now) {
+                Some(lapsed) if self.revoke(table, lapsed, now, wakers) => {}
+                _ => return Err(refusal),
+            }
+        }
     }
 
     /// Locks bytes, unless somebody is in the way.
@@ -273,7 +320,10 @@ impl Locks {
             result = result.map_err(|_| LockRefusal::Deadlock);
         }
         if matches!(result, Err(LockRefusal::Held(_))) {
-            let waits = table.with(file, |_, it| it.queue.wait(wanted, Arc::clone(waker), FILE_WAITERS_MAX));
+            let waits = table.with(file, |table, it| {
+                let most = table.waiters_max(it, wanted.owner.holder);
+                it.queue.wait(wanted, Arc::clone(waker), most)
+            });
             if !waits && waker.is_local() {
                 // Nobody would wake it.
                 result = Err(LockRefusal::Full);
@@ -297,22 +347,26 @@ impl Locks {
     /// The lock that is in the way of this one.
     pub fn conflict(&self, file: u64, wanted: &Lock, now: Nanos) -> Option<Lock> {
         let table = lock(&self.table);
-        let held = table.files.get(&file)?.ranges.iter().filter(|held| held.excludes(wanted));
+        let mut held = table.files.get(&file)?.ranges.conflicts(*wanted);
         // One that would give way is in nobody's.
-        held.copied().find(|held| !table.is_gone(held.owner.holder, now))
+        held.find(|held| !table.is_gone(held.owner.holder, now))
     }
 
     /// Unlocks bytes. One who waits for them elsewhere does not any more.
     pub fn unlock(&self, file: u64, owner: LockOwner, span: Span, now: Nanos) -> Result<(), LockRefusal> {
         let mut wakers = Wakers::new();
-        let result = lock(&self.table).with(file, |table, of_file| {
-            of_file.queue.leave_all(|waiter| *waiter == owner);
-            let (before, room) = (of_file.ranges.len(), table.room(of_file, owner.holder));
-            let result = of_file.ranges.unlock(owner, span, room).map_err(|NoRoom| LockRefusal::Full);
-            table.count(owner.holder, before, of_file.ranges.len());
-            of_file.queue.give_turns(&of_file.ranges, now, &mut wakers);
-            result
+        let mut table = lock(&self.table);
+        let result = self.with_room(&mut table, owner.holder, now, &mut wakers, |table, wakers| {
+            table.with(file, |table, of_file| {
+                of_file.queue.leave_all(|waiter| *waiter == owner);
+                let (before, (room, refusal)) = (of_file.ranges.len(), table.room(of_file, owner.holder));
+                let result = of_file.ranges.unlock(owner, span, room).map_err(|NoRoom| refusal);
+                table.count(owner.holder, before, of_file.ranges.len());
+                of_file.queue.give_turns(&of_file.ranges, now, wakers);
+                result
+            })
         });
+        drop(table);
         wake_all(wakers);
         result
     }
@@ -325,8 +379,13 @@ impl Locks {
     /// The locks of an owner of a file.
     pub fn ranges_of(&self, file: u64, owner: LockOwner) -> Vec<(Span, LockMode)> {
         let table = lock(&self.table);
-        let ranges = table.files.get(&file).into_iter().flat_map(|it| it.ranges.iter());
-        ranges.filter(|held| held.owner == owner).map(|held| (held.span, held.mode)).collect()
+        let ranges = table.files.get(&file).into_iter().flat_map(|it| it.ranges.of(owner));
+        ranges.map(|held| (held.span, held.mode)).collect()
+    }
+
+    /// The number of locks of an owner of a file.
+    pub fn count_of(&self, file: u64, owner: LockOwner) -> usize {
+        lock(&self.table).files.get(&file).map_or(0, |it| it.ranges.count(owner))
     }
 
     /// Opens a file with a share, or gives an open another one. False if somebody's share is in the way.
@@ -395,7 +454,7 @@ impl Locks {
         let mut table = lock(&self.table);
         let waited: Vec<u64> = table.files.iter().filter(|(_, it)| it.queue.len() > 0).map(|(file, _)| *file).collect();
         for file in waited {
-            let holders = table.files.get(&file).map(|it| it.ranges.iter().map(|held| held.owner.holder).collect());
+            let holders = table.files.get(&file).map(|it| it.ranges.owners().map(|(owner, _)| owner.holder).collect());
             let mut holders: Vec<HolderId> = holders.unwrap_or_default();
             holders.sort_unstable();
             holders.dedup();

@@ -159,16 +159,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "product/nfs",
-        files: &["v4/back_channel", "v4/state/clients", "v4/state/kept", "v4/state/sessions"],
-        reason: "a kept session has the last call back to its client, and a call back names its session",
-    },
-    PermittedCircle {
-        name: "product/nfs",
-        files: &["v4/recovery", "v4/service"],
-        reason: "a service begins with the recovered tables, which are a part of its state",
-    },
-    PermittedCircle {
-        name: "product/nfs",
         files: &["calls", "connection", "server", "v3/mount"],
         reason: "a call answers through its connection, and both are of a server",
     },

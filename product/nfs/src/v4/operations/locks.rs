@@ -10,10 +10,11 @@ use std::sync::Arc;
 use afflux_volume::{Lock, LockMode, LockRefusal, LockWaker, Nanos, Platform, Share, Span};
 
 use super::super::back_channel::{LockCall, LockNotice};
+use super::super::client_state::lock_owner;
 use super::super::codec::{LockArguments, Locker};
 use super::super::compound::Compound;
 use super::super::denied::Denied;
-use super::super::service::{Service, lock_owner};
+use super::super::service::{Service, full};
 use super::super::state::lock_states::LockState;
 use super::super::state::stateids::{StatePlace, Stateid};
 use super::objects::check_regular;
@@ -113,7 +114,7 @@ pub(super) fn lock<P: Platform, O: Operations<P>>(
     let stateid = match service.lock(state, wanted, waker.as_ref(), now)? {
         Err(LockRefusal::Held(other)) => return Err(deny(compound, file, other)),
         Err(LockRefusal::Deadlock) => return Err(Status::Deadlock),
-        Err(LockRefusal::Full) => return Err(Status::Jukebox),
+        Err(refusal @ (LockRefusal::Full | LockRefusal::Crowded)) => return Err(full(refusal)),
         Ok(stateid) => stateid,
     };
     write_stateid(stateid, &mut draft.writer);
@@ -194,16 +195,6 @@ pub(super) fn free<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Res
 }
 
 impl<P: Platform> Service<P> {
-    fn unlock(&self, of: &LockState, at: StatePlace, span: Span, now: Nanos) -> Result<Stateid, Status> {
-        let mut state = self.state();
-        let holder = *state.holders.get(&of.client).ok_or(Status::BadStateid)?;
-        let owner = lock_owner(holder, of.number);
-        // A hole makes one range more.
-        state.lock_states.check_room(of, self.locks().ranges_of(of.file, owner).len() + 1)?;
-        self.locks().unlock(of.file, owner, span, now).map_err(|_| Status::Jukebox)?;
-        Ok(state.lock_states.changed(at.place, of.by, &self.locks().ranges_of(of.file, owner)))
-    }
-
     fn free(&self, of: &LockState, at: StatePlace) -> Result<(), Status> {
         let mut state = self.state();
         let holder = *state.holders.get(&of.client).ok_or(Status::BadStateid)?;

@@ -3,7 +3,8 @@
 //! Owns: the steps of an OPEN: the file, the caller's right to it, a place in the table.
 //! Does not own: the table and its rules (`state::opens`), making files (the volume).
 //! Invariants: a user's right to a file is asked once, at its OPEN; from then on the mode of the open counts. The
-//! maker of a file may open it with any mode. A file is cut off only for an OPEN that nobody's share is in the way of.
+//! maker of a file may open it with any mode. A file is cut off only for an OPEN that was granted; one whose cut fails
+//! leaves no open behind.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use afflux_volume::{
 use super::super::attributes::{self, number as n};
 use super::super::codec::{AttributeValues, Bitmap, Claim, OpenArguments, OpenHow};
 use super::super::compound::{Compound, Object};
+use super::super::service::OpenGrant;
 use super::super::state::opens::Opener;
 use super::super::state::stateids::{Meaning, StatePlace, Stateid};
 use super::objects::{check_name, check_regular, with_after, write_change};
@@ -67,7 +69,7 @@ pub(super) fn right_of<P: Platform>(
         _ => {
             let service = &compound.service;
             let share = Share { access, deny: 0 };
-            let is_free = !service.locks().denies_any() || service.may_use(file, share, None, compound.now_ns);
+            let is_free = !service.locks().denies_any() || service.may_use(file, share, compound.now_ns);
             if is_free { Ok(Right::OfUser) } else { Err(Status::Locked) }
         }
     }
@@ -145,19 +147,24 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     let owner = on.bytes(arguments.owner);
     let file = opened.inode.fileid();
     let volume = on.volume();
-    let stateid = match compound.changed_before() {
-        Some(stateid) => stateid,
+    let granted = match compound.changed_before() {
+        Some(stateid) => OpenGrant::earlier(stateid),
         None => {
-            if let Some(size) = opened.size {
-                cut(on.task()?, compound, &opened.inode, (share, owner), size).await?;
-            }
             let handle = volume.handle(&opened.inode);
             let (party, mark) = (compound.speaker.0, compound.mark());
-            let by = Opener { client, party, owner, handle: handle.as_bytes(), mark };
+            let number = compound.service.owner_number(client, owner);
+            let by = Opener { client, party, owner, number, handle: handle.as_bytes(), mark };
             let hold = || volume.hold(&opened.inode).map(Some).map_err(Status::from);
-            compound.service.open(by, file, share, compound.now_ns, hold)?
+            compound.service.open(by, file, (share, opened.size.is_some()), compound.now_ns, hold)?
         }
     };
+    if let Some(size) = opened.size
+        && let Err(stop) = cut(on.task()?, &opened.inode, size).await
+    {
+        compound.service.take_back(client, file, granted, compound.now_ns);
+        return Err(stop);
+    }
+    let stateid = granted.stateid;
     let writer = &mut draft.writer;
     write_stateid(stateid, writer);
     write_change(writer, &opened.change);
@@ -333,21 +340,8 @@ async fn exclusive<P: Platform>(
     Ok(Opened { inode, change: consistency, set, is_new: true, size: None })
 }
 
-/// Cuts off a file that is there, unless somebody's share is in the way.
-async fn cut<P: Platform>(
-    on: &Task<'_, P>,
-    compound: &Compound<P>,
-    inode: &Arc<Inode<P>>,
-    (share, owner): (Share, &[u8]),
-    size: u64,
-) -> Ended {
-    let (client, file) = (compound.client()?, inode.fileid());
-    // To cut it off is to write.
-    let share = Share { access: share.access | Share::WRITE, ..share };
-    let by = Opener { client, party: compound.speaker.0, owner, handle: &[], mark: 0 };
-    if !compound.service.may_use(file, share, Some(by), compound.now_ns) {
-        return Err(Status::ShareDenied.into());
-    }
+/// Cuts off a file that was there.
+async fn cut<P: Platform>(on: &Task<'_, P>, inode: &Arc<Inode<P>>, size: u64) -> Ended {
     let change = AttributeChange { size: Some(size), ..AttributeChange::default() };
     Ok(on.volume.set_attributes_by(on.caller, inode, change, None).await.result?)
 }

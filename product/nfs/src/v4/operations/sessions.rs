@@ -14,8 +14,8 @@ use siphasher::sip::SipHasher13;
 use super::super::codec::{IntroductionArguments, Operation, SequenceArguments, SessionArguments, number, stateid_at};
 use super::super::compound::{Compound, TakenSlot};
 use super::super::service::session_id;
+use super::super::state::agreed::{Channel, OPERATIONS_MAX, SessionId};
 use super::super::state::clients::{Creation, Introduction};
-use super::super::state::sessions::{Channel, OPERATIONS_MAX, SessionId};
 use super::super::state::slots::{Begun, SlotCall};
 use super::super::state::stateids::Stateid;
 use super::opens::place;
@@ -223,7 +223,7 @@ fn create<P: Platform>(
     let fore = arguments.fore.granted(RECORD_BYTES_MAX as u32)?;
     arguments.back.check_back()?;
     let (id, (party, _)) = (session_id(volume), compound.speaker);
-    let (client, at, mut gone) = (arguments.client, draft.mark(), Vec::new());
+    let (client, at, mut gone, mut held) = (arguments.client, draft.mark(), Vec::new(), Vec::new());
     let mut state = compound.service.state();
     if let Creation::Again(results) =
         state.clients.create(client, compound.speaker, arguments.sequence, compound.now_ns)?
@@ -232,7 +232,12 @@ fn create<P: Platform>(
         return Ok(());
     }
     let lease = state.clients.lease(client).cloned().ok_or(Status::StaleClientId)?;
-    let session = state.sessions.make(id, (client, party), fore, lease)?;
+    let has_room = state.make_room(party, (compound.service.locks(), compound.now_ns), &mut held, |state| {
+        state.clients.check_room(client).and_then(|()| state.sessions.check_room(party))
+    });
+    compound.service.keep_list(&mut state);
+    has_room?;
+    let session = state.sessions.make(id, (client, party), fore, lease);
     let has_back_channel = arguments.flags & BACK_CHANNEL != 0 && arguments.calling.is_some();
     if let Some(calling) = arguments.calling {
         session.back.call_by(calling, compound.minor);
@@ -249,10 +254,10 @@ fn create<P: Platform>(
     write_channel(writer, &fore);
     write_channel(writer, &arguments.back);
     state.clients.created(client, draft.since(at));
-    let holders = state.end_all(&gone, compound.service.locks(), compound.now_ns);
+    held.extend(state.end_all(&gone, compound.service.locks(), compound.now_ns));
     compound.service.keep_list(&mut state);
     drop(state);
-    drop(holders);
+    drop(held);
     Ok(())
 }
 

@@ -15,14 +15,13 @@ use afflux_frontend::{KeptItem, Party};
 
 use super::kept::{CLIENT_BYTES_MAX, Memory, Record};
 use super::leases::Lease;
+use super::room::TableFull;
 use crate::status::Status;
 
 /// Most clients.
 pub(crate) const CLIENTS_MAX: usize = 4096;
 /// Most clients of one party.
 pub(crate) const PARTY_CLIENTS_MAX: usize = CLIENTS_MAX / 2;
-/// Most bytes of a client's own name, and of an owner's.
-pub(crate) const OWNER_BYTES_MAX: usize = 1024;
 
 /// The party of the connection, and the user of the call.
 pub(crate) type Speaker = (Party, Option<u32>);
@@ -212,21 +211,35 @@ impl Clients {
             self.known.iter().filter(|(_, it)| it.lease.is_forgotten(now_ns)).map(|(id, _)| *id).collect();
         forgotten.into_iter().for_each(|id| self.forget(id, gone));
         let of_party = self.known.values().filter(|it| it.party == party).count();
-        let is_full = self.known.len() >= CLIENTS_MAX;
-        if !is_full && of_party < PARTY_CLIENTS_MAX {
+        let Err(lack) = TableFull::check((self.known.len(), CLIENTS_MAX), (of_party, PARTY_CLIENTS_MAX)) else {
             return Ok(());
-        }
-        let may_go = |it: &&Client| !it.is_confirmed || it.lease.has_ended(now_ns);
-        let of_it = |it: &&Client| it.party == party || (is_full && of_party == 0);
-        let victim = self
-            .known
-            .iter()
-            .filter(|(_, it)| of_it(it) && may_go(it))
-            .min_by_key(|(_, it)| (it.is_confirmed, it.lease.heard_ns()))
-            .map(|(id, _)| *id)
-            .ok_or(Status::Jukebox)?;
+        };
+        // A party that has none yet may take the place of one that another party's client never confirmed.
+        let may_go =
+            |it: &Client| !it.is_confirmed && (it.party == party || of_party == 0) || it.lease.has_ended(now_ns);
+        let victim = self.longest_silent(lack.whose(party), may_go).ok_or(lack.status())?;
         self.forget(victim, gone);
         Ok(())
+    }
+
+    /// The client of a party that was silent for longest, or of all parties. One that is not confirmed comes first.
+    fn longest_silent(&self, of: Option<Party>, may_go: impl Fn(&Client) -> bool) -> Option<u64> {
+        let silent = self.known.iter().filter(|(_, it)| of.is_none_or(|party| it.party == party) && may_go(it));
+        silent.min_by_key(|(_, it)| (it.is_confirmed, it.lease.heard_ns())).map(|(id, _)| *id)
+    }
+
+    /// Ends the client whose lease has ended for longest: of a party, or of all. Returns its number; the caller ends all that it
+    /// had.
+    pub(crate) fn end_silent(&mut self, of: Option<Party>, now_ns: u64) -> Option<u64> {
+        let silent = self.longest_silent(of, |it| it.lease.has_ended(now_ns))?;
+        let is_over = self.lease(silent).is_some_and(|lease| lease.is_revoked() || lease.revoke_if_ended(now_ns));
+        is_over.then(|| self.remove(silent)).map(|()| silent)
+    }
+
+    /// Whether there is no room for what a later server has to know of a client.
+    pub(crate) fn check_room(&self, id: u64) -> Result<(), TableFull> {
+        let Some(client) = self.known.get(&id) else { return Ok(()) };
+        self.memory.check_room(&client.item, client.party, client.owner.len() + CLIENT_BYTES_MAX)
     }
 
     /// The client with this number, for its own party.
@@ -234,7 +247,7 @@ impl Clients {
         self.known.get_mut(&id).filter(|it| it.party == party).ok_or(Status::StaleClientId)
     }
 
-    /// A CREATE_SESSION begins.
+    /// A CREATE_SESSION begins. The client was heard.
     pub(crate) fn create(
         &mut self,
         id: u64,
@@ -257,8 +270,9 @@ impl Clients {
         if !client.is_confirmed && client.user != user {
             return Err(Status::ClientIdInUse);
         }
-        let (bytes, client) = (client.owner.len() + CLIENT_BYTES_MAX, &self.known[&id]);
-        self.memory.check_room(&client.item, client.party, bytes)?;
+        if !client.lease.renew(now_ns) {
+            return Err(Status::StaleClientId);
+        }
         Ok(Creation::New)
     }
 

@@ -4,7 +4,8 @@
 //! Does not own: the memory and the replacement of a record as a whole (`afflux_frontend`), the state (`clients`, `sessions`,
 //! `opens`, `lock_states`), its return (`v4::recovery`).
 //! Invariants: a state is kept before the server answers, and before another client can get a state that it excludes. The room for
-//! a record is checked before the state changes. One party has at most half of the room.
+//! a record is checked before the state changes. One party has at most half of the room. A change of an owner's locks is one piece,
+//! however many locks it has: a record of all, and steps since then.
 //!
 //! The life of a record: the table that owns the state puts it with each change, and removes it at the end. A record whose
 //! client or open is not there any more, since a kill came between two removals, does not come back.
@@ -17,10 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_frontend::{FoundItem, KEPT_PIECE_BYTES, KeptItem, KeptItems, KeptWords, Party};
 use afflux_volume::{LockMode, Share, Span};
 
-use super::super::back_channel::Calling;
-use super::clients::OWNER_BYTES_MAX;
-use super::sessions::{Channel, SessionId};
-use crate::status::Status;
+use super::agreed::{Calling, Channel, SessionId};
+use super::room::TableFull;
+use crate::limits::OWNER_BYTES_MAX;
 use crate::wire::xdr::{Reader, Writer, XdrError};
 
 /// Most bytes of a part of a record whose length varies.
@@ -53,6 +53,9 @@ pub(crate) type Memory = Arc<ServerMemory>;
 
 /// A range of a lock owner.
 pub(crate) type LockedRange = (Span, LockMode);
+
+/// One change of a lock owner's ranges: bytes locked in this mode, or unlocked.
+pub(crate) type RangeStep = (Span, Option<LockMode>);
 
 /// A piece of state.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -106,6 +109,15 @@ pub(crate) enum Record<'a> {
         owner: &'a [u8],
         ranges: Cow<'a, [LockedRange]>,
     },
+    /// A change of a lock owner's ranges since its record. One that is no later than the record counts no more.
+    LockStep {
+        /// Of the lock owner.
+        place: u32,
+        generation: u32,
+        sequence: u32,
+        by: u64,
+        step: RangeStep,
+    },
 }
 
 impl ServerMemory {
@@ -126,13 +138,21 @@ impl ServerMemory {
         }
     }
 
-    /// Refuses a record that would have no room.
-    pub(crate) fn check_room(&self, item: &KeptItem, party: Party, bytes: usize) -> Result<(), Status> {
+    /// Whether a later server finds anything.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.room.is_some()
+    }
+
+    /// Whether a record would have no room in place of the one before.
+    pub(crate) fn check_room(&self, item: &KeptItem, party: Party, bytes: usize) -> Result<(), TableFull> {
         let Some(room) = &self.room else { return Ok(()) };
         let (before, after) = (room.items.pieces(item), KeptItems::pieces_of(bytes));
         let of_party = room.taken().of_party.get(&party).copied().unwrap_or_default();
-        let is_fair = after <= before || of_party + after - before <= room.items.capacity() / 2;
-        if is_fair && room.items.has_room(item, bytes) { Ok(()) } else { Err(Status::Jukebox) }
+        match () {
+            () if after > before && of_party + after - before > room.items.capacity() / 2 => Err(TableFull::OfParty),
+            () if !room.items.has_room(item, bytes) => Err(TableFull::OfAll),
+            () => Ok(()),
+        }
     }
 
     /// Keeps a record in place of the one before. The caller has checked that there is room.
@@ -194,6 +214,9 @@ pub(crate) fn locks_bytes(owner: &[u8], ranges: usize) -> usize {
     44 + owner.len().next_multiple_of(4) + ranges * 20
 }
 
+/// Bytes of a record of one change of locks.
+pub(crate) const STEP_BYTES: usize = 40;
+
 /// Bytes that each record of a client or a session has at most, apart from the client's own name.
 pub(crate) const CLIENT_BYTES_MAX: usize = 3 * KEPT_PIECE_BYTES;
 
@@ -206,6 +229,7 @@ impl<'a> Record<'a> {
             Self::BackChannel { .. } => 3,
             Self::Open { .. } => 4,
             Self::Locks { .. } => 5,
+            Self::LockStep { .. } => 6,
         }
     }
 
@@ -263,6 +287,17 @@ impl<'a> Record<'a> {
                     to.u64(span.last());
                     to.bool(*mode == LockMode::Exclusive);
                 }
+            }
+            Self::LockStep { place, generation, sequence, by, step: (span, mode) } => {
+                [*place, *generation, *sequence].iter().for_each(|word| to.u32(*word));
+                to.u64(*by);
+                to.u64(span.first());
+                to.u64(span.last());
+                to.u32(match mode {
+                    None => 0,
+                    Some(LockMode::Shared) => 1,
+                    Some(LockMode::Exclusive) => 2,
+                });
             }
         }
     }
@@ -324,6 +359,18 @@ impl<'a> Record<'a> {
                 }
                 let ranges = Cow::Owned(ranges);
                 Self::Locks { client, file, generation, sequence, open, by, owner, ranges }
+            }
+            6 => {
+                let [place, generation, sequence] = [from.u32()?, from.u32()?, from.u32()?];
+                let (by, span) = (from.u64()?, Span::between(from.u64()?, from.u64()?));
+                let mode = match from.u32()? {
+                    0 => None,
+                    1 => Some(LockMode::Shared),
+                    2 => Some(LockMode::Exclusive),
+                    _ => return Ok(None),
+                };
+                let Some(span) = span else { return Ok(None) };
+                Self::LockStep { place, generation, sequence, by, step: (span, mode) }
             }
             _ => return Ok(None),
         }))

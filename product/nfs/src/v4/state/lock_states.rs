@@ -3,17 +3,18 @@
 //! Owns: the table of lock owners with locks of a file, their stateids, their bounds; the moments at which a lock owner is kept
 //! with its locks for a later server.
 //! Does not own: the locks (the volume), opens (`opens`), the form of what is kept (`kept`).
-//! Invariants: a lock owner has one stateid for a file. It works for its own client alone, and ends with the open that it was
+//! Invariants: what is kept of a change does not grow with the number of locks. A lock owner has one stateid for a file. It works for its own client alone, and ends with the open that it was
 //! begun with. There are at most [`LOCK_STATES_MAX`], and [`PARTY_LOCK_STATES_MAX`] of one party.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use afflux_frontend::{KeptItem, Party};
+use afflux_frontend::{KeptItem, KeptItems, Party};
 
-use super::kept::{LockedRange, Memory, Record, locks_bytes};
+use super::kept::{LockedRange, Memory, RangeStep, Record, STEP_BYTES, locks_bytes};
 use super::places::Places;
-use super::stateids::{StatePlace, Stateid, check_sequence, next_sequence};
+use super::room::TableFull;
+use super::stateids::{StatePlace, Stateid, check_sequence, is_later, next_sequence};
 use crate::status::Status;
 
 /// Most lock owners of files.
@@ -22,6 +23,16 @@ pub(crate) const LOCK_STATES_MAX: usize = 65_536;
 pub(crate) const PARTY_LOCK_STATES_MAX: usize = LOCK_STATES_MAX / 2;
 /// The number of the first place: those of opens are below.
 const FIRST_PLACE: u32 = 1 << 31;
+/// Bits of a step's number among those of its lock owner.
+const STEP_BITS: u32 = 14;
+/// Most steps of a lock owner.
+const STEPS_MAX: usize = 1 << STEP_BITS;
+const _: () = assert!(LOCK_STATES_MAX << STEP_BITS <= 1 << u32::BITS);
+
+/// The number under which a step is kept. A later server finds the steps of a lock owner in the order of these.
+fn step_number(place: u32, at: usize) -> u32 {
+    (place - FIRST_PLACE) << STEP_BITS | at as u32
+}
 
 /// A lock owner of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,10 +51,29 @@ pub(crate) struct LockState {
     pub(crate) by: u64,
 }
 
+/// What a later server finds of a lock owner: a record of all its ranges, and the steps since then.
+#[derive(Default)]
+struct Kept {
+    item: KeptItem,
+    /// Pieces of the record.
+    pieces: usize,
+    steps: Vec<KeptItem>,
+}
+
+/// The ranges of a lock owner after a change, as far as they are asked for.
+pub(crate) struct RangesAfter<'a> {
+    /// Their number.
+    pub(crate) count: usize,
+    /// The change.
+    pub(crate) step: RangeStep,
+    /// All of them.
+    pub(crate) all: &'a dyn Fn() -> Vec<LockedRange>,
+}
+
 /// All lock owners of files.
 pub(crate) struct LockStates {
     memory: Memory,
-    places: Places<(LockState, KeptItem)>,
+    places: Places<(LockState, Kept)>,
     /// By file and the volume's number.
     of_file: BTreeMap<(u64, u64), u32>,
     of_open: BTreeMap<u32, BTreeSet<u32>>,
@@ -84,24 +114,35 @@ impl LockStates {
         Ok(state)
     }
 
-    /// Refuses a lock owner without room for it or for so many ranges.
-    pub(crate) fn check_room(&self, state: &LockState, ranges: usize) -> Result<(), Status> {
-        let (none, known) = (KeptItem::default(), self.of_file.get(&(state.file, state.number)));
-        let item = known.and_then(|place| self.places.get(*place)).map(|it| &it.1);
-        let of_party = self.of_party.get(&state.party).copied().unwrap_or_default();
-        if item.is_none() && (self.len() >= LOCK_STATES_MAX || of_party >= PARTY_LOCK_STATES_MAX) {
-            return Err(Status::Jukebox);
+    /// Whether there is no room for a lock owner, or for a change after which it has so many ranges.
+    pub(crate) fn check_room(&self, state: &LockState, ranges: usize) -> Result<(), TableFull> {
+        let whole = locks_bytes(&state.owner, ranges);
+        let known = self.of_file.get(&(state.file, state.number)).and_then(|place| self.places.get(*place));
+        match known {
+            Some((_, kept)) => {
+                self.check_step(state.party, kept).or_else(|_| self.memory.check_room(&kept.item, state.party, whole))
+            }
+            None => {
+                let of_party = self.of_party.get(&state.party).copied().unwrap_or_default();
+                TableFull::check((self.len(), LOCK_STATES_MAX), (of_party, PARTY_LOCK_STATES_MAX))?;
+                self.memory.check_room(&KeptItem::default(), state.party, whole)
+            }
         }
-        self.memory.check_room(item.unwrap_or(&none), state.party, locks_bytes(&state.owner, ranges))
+    }
+
+    /// Whether there is no room for one more step.
+    fn check_step(&self, party: Party, kept: &Kept) -> Result<(), TableFull> {
+        TableFull::check((0, 1), (kept.steps.len(), STEPS_MAX))?;
+        self.memory.check_room(&KeptItem::default(), party, STEP_BYTES)
     }
 
     /// An owner has got a lock of a file, and has these ranges now: its stateid goes on, or begins. The caller has checked that
     /// there is room.
-    pub(crate) fn locked(&mut self, state: LockState, ranges: &[LockedRange]) -> Stateid {
+    pub(crate) fn locked(&mut self, state: LockState, ranges: &RangesAfter<'_>) -> Stateid {
         if let Some(place) = self.of_file.get(&(state.file, state.number)).copied() {
             return self.changed(place, state.by, ranges);
         }
-        let place = self.places.insert((LockState { sequence: 1, ..state }, KeptItem::default()));
+        let place = self.places.insert((LockState { sequence: 1, ..state }, Kept::default()));
         self.list(place);
         self.keep(place, ranges);
         self.places.stateid(place, 1)
@@ -116,7 +157,7 @@ impl LockStates {
     }
 
     /// An owner's locks have changed to these ranges, which counts as one step of its stateid.
-    pub(crate) fn changed(&mut self, place: u32, by: u64, ranges: &[LockedRange]) -> Stateid {
+    pub(crate) fn changed(&mut self, place: u32, by: u64, ranges: &RangesAfter<'_>) -> Stateid {
         let sequence = self.places.get_mut(place).map_or(1, |(state, _)| {
             state.sequence = next_sequence(state.sequence);
             state.by = by;
@@ -126,9 +167,22 @@ impl LockStates {
         self.places.stateid(place, sequence)
     }
 
-    fn keep(&mut self, place: u32, ranges: &[LockedRange]) {
+    /// Keeps a change: as a step, or as a record of all ranges once the steps have as many pieces as the record.
+    fn keep(&mut self, place: u32, ranges: &RangesAfter<'_>) {
+        if !self.memory.is_kept() {
+            return;
+        }
+        let Some((state, kept)) = self.places.get(place) else { return };
+        let bytes = locks_bytes(&state.owner, ranges.count);
+        let is_due = kept.pieces == 0 || kept.pieces + kept.steps.len() + 1 >= 2 * KeptItems::pieces_of(bytes);
+        let may_step = kept.pieces > 0 && self.check_step(state.party, kept).is_ok();
+        let is_whole = !may_step || is_due && self.memory.check_room(&kept.item, state.party, bytes).is_ok();
+        if is_whole { self.keep_whole(place, bytes, ranges) } else { self.keep_step(place, ranges.step) }
+    }
+
+    fn keep_whole(&mut self, place: u32, bytes: usize, ranges: &RangesAfter<'_>) {
         let generation = self.places.generation(place);
-        let Some((state, item)) = self.places.get_mut(place) else { return };
+        let Some((state, kept)) = self.places.get_mut(place) else { return };
         let record = Record::Locks {
             client: state.client,
             file: state.file,
@@ -137,9 +191,21 @@ impl LockStates {
             open: state.open,
             by: state.by,
             owner: &state.owner,
-            ranges: Cow::Borrowed(ranges),
+            ranges: Cow::Owned((ranges.all)()),
         };
-        self.memory.put(place, item, state.party, &record);
+        // The steps count until the record is there, and no more from then on.
+        self.memory.put(place, &mut kept.item, state.party, &record);
+        kept.pieces = KeptItems::pieces_of(bytes);
+        kept.steps.drain(..).for_each(|mut step| self.memory.remove(&mut step, state.party));
+    }
+
+    fn keep_step(&mut self, place: u32, step: RangeStep) {
+        let generation = self.places.generation(place);
+        let Some((state, kept)) = self.places.get_mut(place) else { return };
+        let record = Record::LockStep { place, generation, sequence: state.sequence, by: state.by, step };
+        let mut item = KeptItem::default();
+        self.memory.put(step_number(place, kept.steps.len()), &mut item, state.party, &record);
+        kept.steps.push(item);
     }
 
     /// Puts a lock owner of an earlier server in its place, with the number that the volume has for it now. False if it cannot be
@@ -151,14 +217,37 @@ impl LockStates {
         record: &Record<'_>,
         item: KeptItem,
     ) -> bool {
-        let Record::Locks { client, file, generation, sequence, open, by, owner, .. } = *record else { return false };
+        let Record::Locks { client, file, generation, sequence, open, by, owner, ref ranges } = *record else {
+            return false;
+        };
         self.memory.found(&item, party);
+        let pieces = KeptItems::pieces_of(locks_bytes(owner, ranges.len()));
         let state = LockState { client, party, file, open, owner: owner.into(), number, sequence, by };
-        let is_one = self.places.restore(place, generation, (state, item), LOCK_STATES_MAX);
+        let kept = Kept { item, pieces, steps: Vec::new() };
+        let is_one = self.places.restore(place, generation, (state, kept), LOCK_STATES_MAX);
         if is_one {
             self.list(place);
         }
         is_one
+    }
+
+    /// A step of an earlier server. Returns the change if it counts: the record of its lock owner is older. One that does not
+    /// is dropped.
+    pub(crate) fn restore_step(&mut self, record: &Record<'_>, mut item: KeptItem) -> Option<(u32, RangeStep)> {
+        let Record::LockStep { place, generation, sequence, by, step } = *record else { return None };
+        let known = self.places.generation(place) == generation;
+        match self.places.get_mut(place).filter(|(state, _)| known && is_later(sequence, state.sequence)) {
+            Some((state, kept)) => {
+                self.memory.found(&item, state.party);
+                (state.sequence, state.by) = (sequence, by);
+                kept.steps.push(item);
+                Some((place, step))
+            }
+            None => {
+                self.memory.drop_found(&mut item);
+                None
+            }
+        }
     }
 
     /// All lock owners of an earlier server are in their places.
@@ -174,8 +263,10 @@ impl LockStates {
 
     /// Ends an owner's stateid.
     pub(crate) fn end(&mut self, place: u32) -> Option<LockState> {
-        let (state, mut item) = self.places.take(place)?;
-        self.memory.remove(&mut item, state.party);
+        let (state, mut kept) = self.places.take(place)?;
+        // Steps without their record do not count.
+        self.memory.remove(&mut kept.item, state.party);
+        kept.steps.iter_mut().for_each(|step| self.memory.remove(step, state.party));
         self.of_file.remove(&(state.file, state.number));
         if let Some(places) = self.of_open.get_mut(&state.open) {
             places.remove(&place);

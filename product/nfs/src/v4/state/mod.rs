@@ -4,12 +4,14 @@
 //! Does not own: the bytes of calls (`codec`), files (the volume), clocks.
 //! Invariants: nothing here waits, reads a clock or touches a file. Each table has a bound for all and one for each party.
 
+pub(super) mod agreed;
 pub(super) mod clients;
 pub(super) mod kept;
 pub(super) mod leases;
 pub(super) mod lock_states;
 pub(super) mod opens;
 pub(super) mod places;
+pub(super) mod room;
 pub(super) mod sessions;
 pub(super) mod slots;
 pub(super) mod stateids;

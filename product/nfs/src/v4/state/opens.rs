@@ -13,6 +13,7 @@ use afflux_volume::Share;
 
 use super::kept::{Memory, Record, open_bytes};
 use super::places::Places;
+use super::room::TableFull;
 use super::stateids::{StatePlace, Stateid, check_sequence, next_sequence};
 use crate::status::Status;
 
@@ -33,6 +34,8 @@ pub(crate) struct Opener<'a> {
     pub(crate) party: Party,
     /// The client's name for the program.
     pub(crate) owner: &'a [u8],
+    /// A number for both, which no other owner has.
+    pub(crate) number: u64,
     /// The file's handle.
     pub(crate) handle: &'a [u8],
     /// The operation, for a repetition after a kill; 0 if none is known as such.
@@ -45,6 +48,7 @@ struct Open<H> {
     /// The owner, and behind it the file's handle.
     names: Box<[u8]>,
     owner_bytes: u16,
+    number: u64,
     file: u64,
     share: Share,
     /// Each pair that was asked for, by its bit: OPEN_DOWNGRADE may go back to such a pair.
@@ -66,6 +70,23 @@ impl<H> Open<H> {
     }
 }
 
+/// The rights of an open at one step of its stateid.
+#[derive(Clone, Copy)]
+pub(crate) struct OpenRights {
+    share: Share,
+    asked: u16,
+    sequence: u32,
+}
+
+/// An open of an earlier server, whose file is to be held again.
+pub(crate) struct LeftOpen {
+    pub(crate) place: u32,
+    pub(crate) generation: u32,
+    pub(crate) client: u64,
+    pub(crate) file: u64,
+    pub(crate) handle: Box<[u8]>,
+}
+
 /// An open that has ended.
 pub(crate) struct Closed<H> {
     pub(crate) file: u64,
@@ -77,7 +98,8 @@ pub(crate) struct Closed<H> {
 pub(crate) struct Opens<H> {
     memory: Memory,
     places: Places<Open<H>>,
-    of_file: BTreeMap<u64, Vec<u32>>,
+    /// By file and owner.
+    of_owner: BTreeMap<(u64, u64), u32>,
     of_client: BTreeMap<u64, BTreeSet<u32>>,
     of_party: BTreeMap<Party, usize>,
 }
@@ -88,7 +110,7 @@ impl<H> Opens<H> {
         Self {
             memory: Memory::clone(memory),
             places: Places::new(memory, 0),
-            of_file: BTreeMap::new(),
+            of_owner: BTreeMap::new(),
             of_client: BTreeMap::new(),
             of_party: BTreeMap::new(),
         }
@@ -106,9 +128,8 @@ impl<H> Opens<H> {
 
     /// The open of a file by this owner.
     fn own(&self, by: &Opener<'_>, file: u64) -> Option<(u32, &Open<H>)> {
-        let places = self.of_file.get(&file).map_or(&[][..], Vec::as_slice);
-        let mut opens = places.iter().filter_map(|place| Some((*place, self.places.get(*place)?)));
-        opens.find(|(_, open)| open.client == by.client && open.owner() == by.owner)
+        let place = *self.of_owner.get(&(file, by.number))?;
+        Some((place, self.places.get(place)?))
     }
 
     /// The place of the open of a file by this owner.
@@ -116,8 +137,23 @@ impl<H> Opens<H> {
         self.own(by, file).map(|(place, _)| place)
     }
 
-    /// Opens a file, or gives its open more rights. `reserve` tells whether nobody's share is in the way of the open at this
-    /// place; `hold` makes the holder of a new open.
+    /// Whether there is no room for an open of a file.
+    pub(crate) fn check_room(&self, by: &Opener<'_>, file: u64) -> Result<(), TableFull> {
+        if self.own(by, file).is_some() {
+            return Ok(());
+        }
+        let of_party = self.of_party.get(&by.party).copied().unwrap_or_default();
+        TableFull::check((self.len(), OPENS_MAX), (of_party, PARTY_OPENS_MAX))?;
+        self.memory.check_room(&KeptItem::default(), by.party, open_bytes(by.owner, by.handle))
+    }
+
+    /// The rights of an owner's open of a file, to go back to them.
+    pub(crate) fn rights(&self, by: &Opener<'_>, file: u64) -> Option<OpenRights> {
+        self.own(by, file).map(|(_, open)| OpenRights { share: open.share, asked: open.asked, sequence: open.sequence })
+    }
+
+    /// Opens a file, or gives its open more rights. The caller has checked that there is room. `reserve` tells whether nobody's
+    /// share is in the way of the open at this place; `hold` makes the holder of a new open.
     pub(crate) fn open(
         &mut self,
         by: Opener<'_>,
@@ -136,11 +172,6 @@ impl<H> Opens<H> {
                 whole
             });
         }
-        let of_party = self.of_party.get(&by.party).copied().unwrap_or_default();
-        if self.len() >= OPENS_MAX || of_party >= PARTY_OPENS_MAX {
-            return Err(Status::Jukebox);
-        }
-        self.memory.check_room(&KeptItem::default(), by.party, open_bytes(by.owner, by.handle))?;
         let holder = hold()?;
         if !reserve(self.places.next(), share) {
             return Err(Status::ShareDenied);
@@ -150,6 +181,7 @@ impl<H> Opens<H> {
             party: by.party,
             names: [by.owner, by.handle].concat().into(),
             owner_bytes: by.owner.len() as u16,
+            number: by.number,
             file,
             share,
             asked: bit(share),
@@ -166,7 +198,7 @@ impl<H> Opens<H> {
     /// Lists an open under its file, its client and its party.
     fn list(&mut self, place: u32) {
         let Some(open) = self.places.get(place) else { return };
-        self.of_file.entry(open.file).or_default().push(place);
+        self.of_owner.insert((open.file, open.number), place);
         self.of_client.entry(open.client).or_default().insert(place);
         *self.of_party.entry(open.party).or_default() += 1;
     }
@@ -190,14 +222,22 @@ impl<H> Opens<H> {
         open.item = item;
     }
 
-    /// Puts an open of an earlier server in its place. False if it cannot be there. To be followed by [`Opens::restored`].
-    pub(crate) fn restore(&mut self, place: u32, party: Party, record: &Record<'_>, item: KeptItem, holder: H) -> bool {
+    /// Puts an open of an earlier server in its place, with its owner's number. False if it cannot be there. To be followed by
+    /// [`Opens::restored`].
+    pub(crate) fn restore(
+        &mut self,
+        place: u32,
+        (party, number): (Party, u64),
+        record: &Record<'_>,
+        item: KeptItem,
+        holder: H,
+    ) -> bool {
         let Record::Open { client, file, generation, sequence, share, asked, by, owner, handle } = *record else {
             return false;
         };
         self.memory.found(&item, party);
         let (names, owner_bytes) = ([owner, handle].concat().into(), owner.len() as u16);
-        let open = Open { client, party, names, owner_bytes, file, share, asked, sequence, by, holder, item };
+        let open = Open { client, party, names, owner_bytes, number, file, share, asked, sequence, by, holder, item };
         let is_one = self.places.restore(place, generation, open, OPENS_MAX);
         if is_one {
             self.list(place);
@@ -210,14 +250,24 @@ impl<H> Opens<H> {
         self.places.restored();
     }
 
-    /// The place of each open, its generation, and the handle of its file.
-    pub(crate) fn handles(&self) -> Vec<(u32, u32, Box<[u8]>)> {
-        self.places.all().map(|(place, open)| (place, self.places.generation(place), open.handle().into())).collect()
+    /// All opens, and their files' handles.
+    pub(crate) fn handles(&self) -> Vec<LeftOpen> {
+        let all = self.places.all();
+        let left = |(place, open): (u32, &Open<H>)| {
+            let generation = self.places.generation(place);
+            LeftOpen { place, generation, client: open.client, file: open.file, handle: open.handle().into() }
+        };
+        all.map(left).collect()
     }
 
     /// Whether the place has an open of this client and file.
     pub(crate) fn is_of(&self, place: u32, client: u64, file: u64) -> bool {
         self.places.get(place).is_some_and(|open| (open.client, open.file) == (client, file))
+    }
+
+    /// Whether the place has the open of this generation.
+    pub(crate) fn is_in(&self, place: u32, generation: u32) -> bool {
+        self.places.generation(place) == generation && self.places.get(place).is_some()
     }
 
     /// Stores the holder of an open, unless another open has its place. Returns the holder that is not needed.
@@ -244,6 +294,14 @@ impl<H> Opens<H> {
         let sequence = open.sequence;
         self.keep(place);
         Ok(self.places.stateid(place, sequence))
+    }
+
+    /// Takes back the rights that an open got last, unless it has changed since. Returns the share that it has again.
+    pub(crate) fn go_back(&mut self, place: u32, sequence: u32, to: OpenRights) -> Option<Share> {
+        let open = self.places.get_mut(place).filter(|open| open.sequence == sequence)?;
+        (open.share, open.asked, open.sequence) = (to.share, to.asked, to.sequence);
+        self.keep(place);
+        Some(to.share)
     }
 
     /// A client's open with this stateid.
@@ -299,12 +357,7 @@ impl<H> Opens<H> {
     fn take(&mut self, place: u32) -> Option<Closed<H>> {
         let mut open = self.places.take(place)?;
         self.memory.remove(&mut open.item, open.party);
-        if let Some(places) = self.of_file.get_mut(&open.file) {
-            places.retain(|other| *other != place);
-            if places.is_empty() {
-                self.of_file.remove(&open.file);
-            }
-        }
+        self.of_owner.remove(&(open.file, open.number));
         if let Some(places) = self.of_client.get_mut(&open.client) {
             places.remove(&place);
             if places.is_empty() {

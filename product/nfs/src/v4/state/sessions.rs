@@ -1,7 +1,7 @@
 //! Sessions: a client's way to have each call carried out once, over any of its connections.
 //!
-//! Owns: the table of sessions, the bounds that both sides agreed on, each session's client and party.
-//! Does not own: the slots' rules (`slots`), clients (`clients`).
+//! Owns: the table of sessions, each session's client and party.
+//! Does not own: the slots' rules (`slots`), what both sides agreed on (`agreed`), clients (`clients`).
 //! Invariants: a session's number is no secret that suffices: a session answers its own party alone. There are at most
 //! [`SESSIONS_MAX`], and [`PARTY_SESSIONS_MAX`] of one party.
 
@@ -12,63 +12,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_frontend::{KeptItem, Party};
 
 use super::super::back_channel::BackChannel;
+use super::agreed::{Channel, SessionId};
 use super::kept::{CLIENT_BYTES_MAX, Memory, Record};
 use super::leases::Lease;
-use super::slots::{KEPT_BYTES_MAX, SLOTS_MAX, Slots};
+use super::room::TableFull;
+use super::slots::{SLOTS_MAX, Slots};
 use crate::status::Status;
 
 /// Most sessions.
 pub(crate) const SESSIONS_MAX: usize = 1024;
 /// Most sessions of one party.
 pub(crate) const PARTY_SESSIONS_MAX: usize = SESSIONS_MAX / 2;
-/// Most operations of a compound.
-pub(crate) const OPERATIONS_MAX: u32 = 64;
-/// The least that a client may ask for: a SEQUENCE with its headers, and two operations.
-const REQUEST_BYTES_MIN: u32 = 256;
-const REPLY_BYTES_MIN: u32 = 256;
-const BACK_BYTES_MIN: u32 = 128;
-
-/// The number of a session: random, so that nobody guesses it.
-pub(crate) type SessionId = [u8; 16];
-
-/// The bounds that both sides agree on for one direction.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Channel {
-    pub(crate) request_bytes_max: u32,
-    pub(crate) reply_bytes_max: u32,
-    pub(crate) kept_bytes_max: u32,
-    pub(crate) operations_max: u32,
-    pub(crate) calls_max: u32,
-}
-
-impl Channel {
-    /// Refuses a back channel that no call fits.
-    pub(crate) fn check_back(&self) -> Result<(), Status> {
-        /// A call on it is a sequence and one operation more.
-        const OPERATIONS_MIN: u32 = 2;
-        let is_small = self.request_bytes_max < BACK_BYTES_MIN
-            || self.reply_bytes_max < BACK_BYTES_MIN
-            || self.operations_max < OPERATIONS_MIN;
-        if is_small { Err(Status::TooSmall) } else { Ok(()) }
-    }
-
-    /// The client's wish, as far as this server grants it. `bytes_max` is the largest record.
-    pub(crate) fn granted(self, bytes_max: u32) -> Result<Self, Status> {
-        if self.request_bytes_max < REQUEST_BYTES_MIN || self.reply_bytes_max < REPLY_BYTES_MIN {
-            return Err(Status::TooSmall);
-        }
-        if self.operations_max == 0 || self.calls_max == 0 {
-            return Err(Status::Invalid);
-        }
-        Ok(Self {
-            request_bytes_max: self.request_bytes_max.min(bytes_max),
-            reply_bytes_max: self.reply_bytes_max.min(bytes_max),
-            kept_bytes_max: self.kept_bytes_max.min(KEPT_BYTES_MAX as u32),
-            operations_max: self.operations_max.min(OPERATIONS_MAX),
-            calls_max: self.calls_max.min(SLOTS_MAX),
-        })
-    }
-}
 
 /// A session.
 pub(crate) struct Session {
@@ -123,23 +77,25 @@ impl Sessions {
         Self { memory: Memory::clone(memory), known: BTreeMap::new(), next: 0 }
     }
 
-    /// Makes a session. The caller has drawn its number.
+    /// Whether there is no room for a session of a party.
+    pub(crate) fn check_room(&self, party: Party) -> Result<(), TableFull> {
+        let of_party = self.known.values().filter(|session| session.party == party).count();
+        TableFull::check((self.known.len(), SESSIONS_MAX), (of_party, PARTY_SESSIONS_MAX))?;
+        self.memory.check_room(&KeptItem::default(), party, CLIENT_BYTES_MAX)
+    }
+
+    /// Makes a session. The caller has drawn its number, and has checked that there is room.
     pub(crate) fn make(
         &mut self,
         id: SessionId,
         (client, party): (u64, Party),
         channel: Channel,
         lease: Arc<Lease>,
-    ) -> Result<Arc<Session>, Status> {
-        let of_party = self.known.values().filter(|session| session.party == party).count();
-        if self.known.len() >= SESSIONS_MAX || of_party >= PARTY_SESSIONS_MAX {
-            return Err(Status::Jukebox);
-        }
-        self.memory.check_room(&KeptItem::default(), party, CLIENT_BYTES_MAX)?;
+    ) -> Arc<Session> {
         let (number, back) = (self.next, BackChannel::new(id));
         self.next += 1;
         let slots = Slots::new(channel.calls_max);
-        Ok(self.add(id, (client, party), channel, lease, (back, number, KeptItem::default()), slots))
+        self.add(id, (client, party), channel, lease, (back, number, KeptItem::default()), slots)
     }
 
     fn add(

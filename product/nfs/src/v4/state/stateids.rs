@@ -78,6 +78,11 @@ pub(crate) fn next_sequence(sequence: u32) -> u32 {
     sequence.checked_add(1).unwrap_or(1)
 }
 
+/// Whether a sequence number comes after another. The numbers wrap.
+pub(crate) fn is_later(sequence: u32, than: u32) -> bool {
+    (1..u32::MAX / 2).contains(&sequence.wrapping_sub(than))
+}
+
 /// Compares a client's sequence number with the state's.
 pub(crate) fn check_sequence(sent: u32, present: u32) -> Result<(), Status> {
     match sent {

@@ -54,9 +54,9 @@ fn flock_and_fcntl_of_mounts_are_blind_to_each_other_and_clients_are_to_neither(
     let mut ranges = Ranges::default();
     ranges.lock(lock(owner(1, LockFamily::Bytes), Span::WHOLE, LockMode::Exclusive), 9).unwrap();
     let asks = |family| lock(owner(2, family), span(3, 3), LockMode::Shared);
-    assert!(ranges.conflict(&asks(LockFamily::Files)).is_none());
-    assert!(ranges.conflict(&asks(LockFamily::Bytes)).is_some());
-    assert!(ranges.conflict(&asks(LockFamily::Single)).is_some());
+    assert!(ranges.conflicts(asks(LockFamily::Files)).next().is_none());
+    assert!(ranges.conflicts(asks(LockFamily::Bytes)).next().is_some());
+    assert!(ranges.conflicts(asks(LockFamily::Single)).next().is_some());
 }
 
 /// Random locks and unlocks of four owners against a model: for each owner, the mode of each byte.
@@ -94,7 +94,7 @@ fn any_changes_are_as_a_model_of_bytes_says() {
                 };
                 let is_free = !(0..4).any(|other| bytes.clone().any(|byte| excludes(other, byte)));
                 let asked = lock(owners[at], wanted, mode);
-                assert_eq!(ranges.conflict(&asked).is_none(), is_free, "step {step}");
+                assert_eq!(ranges.conflicts(asked).next().is_none(), is_free, "step {step}");
                 if is_free {
                     ranges.lock(asked, usize::MAX >> 1).unwrap();
                     model[at][bytes].fill(Some(mode));
@@ -114,7 +114,9 @@ fn any_changes_are_as_a_model_of_bytes_says() {
                 }
             }
             assert_eq!(of(&ranges, *owner), expected, "step {step}");
+            assert_eq!(ranges.count(*owner), expected.len(), "step {step}");
         }
+        assert_eq!(ranges.len(), ranges.iter().count(), "step {step}");
     }
     assert!(refused > 1000 && granted > 1000, "{refused} refused, {granted} granted");
 }

@@ -199,32 +199,56 @@ fn one_file_one_group_and_all_have_bounds_that_leave_room_to_others() {
     let rig = Rig::new(3);
     let byte = |at, byte: usize| rig.lock(at, 2 * byte as u64, 2 * byte as u64, LockMode::Shared);
     let fill = |at, file: u64, count| (0..count).try_for_each(|it| rig.locks.lock(file, byte(at, it), NOW));
-    fill(0, 1, FILE_LOCKS_MAX).unwrap();
-    assert_eq!(rig.locks.lock(1, byte(1, FILE_LOCKS_MAX), NOW), Err(LockRefusal::Full));
+    fill(0, 1, FILE_GROUP_LOCKS_MAX).unwrap();
+    assert_eq!(rig.locks.lock(1, byte(0, FILE_GROUP_LOCKS_MAX), NOW), Err(LockRefusal::Full));
+    // Another group has the other half of the file, and a third finds nothing left.
+    fill(1, 1, FILE_GROUP_LOCKS_MAX).unwrap();
+    assert_eq!(rig.locks.lock(1, byte(2, 0), NOW), Err(LockRefusal::Crowded));
     assert_eq!(rig.locks.unlock(1, byte(0, 0).owner, Span::WHOLE, NOW), Ok(()));
+    assert_eq!(rig.locks.lock(1, byte(2, 0), NOW), Ok(()));
+    (0..3).for_each(|at| rig.locks.unlock(1, byte(at, 0).owner, Span::WHOLE, NOW).unwrap());
     assert_eq!(rig.locks.held(), []);
     for file in 1..=2 {
-        fill(0, file, FILE_LOCKS_MAX).unwrap();
+        fill(0, file, FILE_GROUP_LOCKS_MAX).unwrap();
     }
     assert_eq!(rig.locks.lock(3, byte(0, 0), NOW), Err(LockRefusal::Full), "half of all");
     for file in 3..=4 {
-        fill(1, file, FILE_LOCKS_MAX).unwrap();
+        fill(1, file, FILE_GROUP_LOCKS_MAX).unwrap();
     }
-    assert_eq!(rig.locks.lock(5, byte(2, 0), NOW), Err(LockRefusal::Full));
+    assert_eq!(rig.locks.lock(5, byte(2, 0), NOW), Err(LockRefusal::Crowded));
     rig.locks.release_holder(rig.holders[0], NOW);
     assert_eq!(rig.locks.lock(5, byte(2, 0), NOW), Ok(()));
     assert_eq!(lock(&rig.locks.table).files.len(), 3);
 }
 
 #[test]
-fn a_file_has_a_bound_of_those_who_wait() {
-    let rig = Rig::new(2);
-    rig.locks.lock(5, rig.whole(0), NOW).unwrap();
-    let wakers: Vec<_> = (0..FILE_WAITERS_MAX).map(|_| CountingWaker::of(true).1).collect();
-    for waker in &wakers {
-        rig.locks.lock_or_wait(5, rig.whole(1), waker, NOW).unwrap_err();
+fn a_silent_holder_gives_its_room_to_one_who_finds_none() {
+    let rig = Rig::new(3);
+    let byte = |at, byte: usize| rig.lock(at, 2 * byte as u64, 2 * byte as u64, LockMode::Shared);
+    let fill =
+        |at, file: u64| (0..FILE_GROUP_LOCKS_MAX).for_each(|it| rig.locks.lock(file, byte(at, it), NOW).unwrap());
+    for (at, file) in [(0, 1), (0, 2), (1, 1), (1, 2)] {
+        fill(at, file);
     }
-    assert_eq!(rig.locks.lock_or_wait(5, rig.whole(1), &CountingWaker::of(true).1, NOW), Err(LockRefusal::Full));
+    assert_eq!(rig.locks.lock(3, byte(2, 0), NOW), Err(LockRefusal::Crowded));
+    rig.clients[1].is_silent.store(true, Ordering::Relaxed);
+    assert_eq!(rig.locks.lock(3, byte(0, 0), NOW), Err(LockRefusal::Full), "it is of another group");
+    assert_eq!(rig.locks.lock(3, byte(2, 0), NOW), Ok(()));
+    assert_eq!((rig.locks.revoked(), rig.locks.has(1, byte(1, 0).owner)), (1, false));
+    assert!(rig.locks.has(1, byte(0, 0).owner));
+}
+
+#[test]
+fn a_file_has_a_bound_of_those_who_wait_and_one_group_leaves_half_to_others() {
+    let rig = Rig::new(3);
+    rig.locks.lock(5, rig.whole(0), NOW).unwrap();
+    let wait = |at: usize| rig.locks.lock_or_wait(5, rig.whole(at), &CountingWaker::of(true).1, NOW);
+    for at in [1, 2] {
+        for _ in 0..FILE_GROUP_WAITERS_MAX {
+            assert_eq!(wait(at), Err(LockRefusal::Held(rig.whole(0))));
+        }
+        assert_eq!(wait(at), Err(LockRefusal::Full));
+    }
     let (_, elsewhere) = CountingWaker::of(false);
     assert_eq!(rig.locks.lock_or_wait(5, rig.whole(1), &elsewhere, NOW), Err(LockRefusal::Held(rig.whole(0))));
     assert_eq!(rig.locks.held().iter().map(|row| row.waiting).sum::<usize>(), FILE_WAITERS_MAX);

@@ -105,6 +105,26 @@ fn a_flood_of_introductions_takes_nothing_from_confirmed_clients_and_other_parti
 }
 
 #[test]
+fn a_party_with_all_its_clients_gets_an_error_that_ends_its_call_until_one_is_silent() {
+    let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
+    let introduce = |clients: &mut Clients, name: usize, by, now_ns| {
+        let owner = name.to_be_bytes();
+        let who = Introduction { owner: &owner, verifier: [0; 8], updates: false };
+        let mut gone = Vec::new();
+        clients.introduce(who, by, now_ns, |_| false, &mut gone).map(|it| (it.client, gone))
+    };
+    for name in 0..PARTY_CLIENTS_MAX {
+        let (client, _) = introduce(&mut clients, name, ME, SECOND).unwrap();
+        clients.confirm(client, SECOND + name as u64, &mut Vec::new());
+    }
+    assert_eq!(introduce(&mut clients, PARTY_CLIENTS_MAX, ME, SECOND), Err(Status::ServerFault));
+    assert!(introduce(&mut clients, 1, OTHER_PARTY, SECOND).is_ok());
+    let first = clients.known.keys().next().copied().unwrap();
+    let (_, gone) = introduce(&mut clients, PARTY_CLIENTS_MAX, ME, 70 * SECOND).unwrap();
+    assert_eq!(gone, [first], "the one that was silent for longest");
+}
+
+#[test]
 fn a_client_says_once_that_it_has_reclaimed_all() {
     let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
     let client = confirmed(&mut clients, 1, ME);

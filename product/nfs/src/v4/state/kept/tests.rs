@@ -24,6 +24,7 @@ fn records(owner: &[u8]) -> Vec<Record<'_>> {
     let span = |first, last| Span::between(first, last).unwrap();
     let ranges = vec![(span(0, 9), LockMode::Shared), (span(10, u64::MAX), LockMode::Exclusive)];
     let share = Share { access: 3, deny: 1 };
+    let step = |mode| Record::LockStep { place: 1, generation: 2, sequence: 3, by: 4, step: (span(5, 6), mode) };
     vec![
         Record::Server { memory: 1, run: 2, next_client: 3, is_grace_over: true },
         client(Party::User(3), Some(0)),
@@ -60,6 +61,9 @@ fn records(owner: &[u8]) -> Vec<Record<'_>> {
             owner,
             ranges: Cow::Owned(ranges),
         },
+        step(None),
+        step(Some(LockMode::Shared)),
+        step(Some(LockMode::Exclusive)),
     ]
 }
 
@@ -73,6 +77,7 @@ fn each_record_is_read_as_it_was_written_and_has_the_room_that_was_asked_for() {
             let bytes = match record {
                 Record::Open { owner, handle, .. } => open_bytes(owner, handle),
                 Record::Locks { owner, ranges, .. } => locks_bytes(owner, ranges.len()),
+                Record::LockStep { .. } => STEP_BYTES,
                 Record::Client { owner, .. } => owner.len() + CLIENT_BYTES_MAX,
                 _ => CLIENT_BYTES_MAX,
             };

@@ -1,3 +1,5 @@
+use afflux_volume::Span;
+
 use super::super::kept::ServerMemory;
 use super::super::stateids::Meaning;
 use super::*;
@@ -7,6 +9,8 @@ const PARTY: Party = Party::User(0);
 fn state(client: u64, file: u64, open: u32, number: u64) -> LockState {
     LockState { client, party: PARTY, file, open, owner: Box::from(*b"owner"), number, sequence: 0, by: 0 }
 }
+
+const NONE: RangesAfter<'static> = RangesAfter { count: 0, step: (Span::WHOLE, None), all: &Vec::new };
 
 fn place(stateid: Stateid) -> StatePlace {
     match stateid.meaning() {
@@ -18,13 +22,13 @@ fn place(stateid: Stateid) -> StatePlace {
 #[test]
 fn an_owner_has_one_stateid_for_a_file_that_steps_with_each_change_and_ends_with_its_open() {
     let mut states = LockStates::new(&ServerMemory::new(3, 0, None));
-    let first = states.locked(state(1, 10, 0, 77), &[]);
+    let first = states.locked(state(1, 10, 0, 77), &NONE);
     let at = place(first);
     assert!(at.is_of_locks() && !StatePlace { place: 5, ..at }.is_of_locks());
-    let second = states.locked(state(1, 10, 0, 77), &[]);
+    let second = states.locked(state(1, 10, 0, 77), &NONE);
     assert_eq!((second.other, second.sequence), (first.other, 2));
-    assert_ne!(states.locked(state(1, 11, 0, 77), &[]).other, first.other, "another file");
-    assert_eq!(states.changed(at.place, 0, &[]).sequence, 3);
+    assert_ne!(states.locked(state(1, 11, 0, 77), &NONE).other, first.other, "another file");
+    assert_eq!(states.changed(at.place, 0, &NONE).sequence, 3);
     assert_eq!(states.find(1, at, 3).map(|it| it.number), Ok(77));
     assert_eq!(states.find(1, at, 2).map(|it| it.number), Err(Status::OldStateid));
     assert_eq!(states.find(2, at, 3).map(|it| it.number), Err(Status::BadStateid), "another client's");
@@ -34,7 +38,7 @@ fn an_owner_has_one_stateid_for_a_file_that_steps_with_each_change_and_ends_with
     assert_eq!(states.find(1, at, 0).map(|it| it.number), Err(Status::BadStateid));
     assert_eq!((states.len(), states.of_owner(10, 77)), (0, None));
     // The place is used again, and the old name does not mean it.
-    assert_eq!(place(states.locked(state(1, 12, 0, 78), &[])).place & 1, at.place & 1 ^ 1);
+    assert_eq!(place(states.locked(state(1, 12, 0, 78), &NONE)).place & 1, at.place & 1 ^ 1);
     assert_eq!(states.find(1, at, 0).map(|it| it.number), Err(Status::BadStateid));
 }
 
@@ -43,7 +47,7 @@ fn a_party_that_has_all_lock_owners_leaves_room_to_others() {
     let mut states = LockStates::new(&ServerMemory::new(3, 0, None));
     for file in 0..PARTY_LOCK_STATES_MAX as u64 {
         assert!(states.check_room(&state(1, 1 << 40, 0, 7), 1).is_ok());
-        states.locked(state(1, file, 0, 7), &[]);
+        states.locked(state(1, file, 0, 7), &NONE);
     }
     assert!(
         states.check_room(&state(1, 1 << 40, 0, 7), 1).is_err()

@@ -10,7 +10,8 @@ const WRITE: u8 = Share::WRITE;
 const PARTY: Party = Party::User(0);
 
 fn by(client: u64, owner: &[u8]) -> Opener<'_> {
-    Opener { client, party: PARTY, owner, handle: b"", mark: 0 }
+    let number = client << 8 | u64::from(owner[0]);
+    Opener { client, party: PARTY, owner, number, handle: b"", mark: 0 }
 }
 
 /// Nobody's share is in the way.
@@ -64,13 +65,29 @@ fn rights_are_given_up_only_to_what_was_asked_for_at_once() {
 }
 
 #[test]
+fn rights_that_are_taken_back_leave_an_open_as_it_was() {
+    let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
+    let at = place(opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok(())).unwrap());
+    let before = opens.rights(&by(1, b"a"), 10).unwrap();
+    let more = opens.open(by(1, b"a"), 10, share(WRITE, 1), free, || Ok(())).unwrap();
+    assert_eq!(opens.go_back(at.place, more.sequence, before), Some(share(READ, 0)));
+    assert_eq!(opens.find(1, at, 1), Ok((10, share(READ, 0))), "the client never heard of a second step");
+    let more = opens.open(by(1, b"a"), 10, share(WRITE, 0), free, || Ok(())).unwrap();
+    opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok(())).unwrap();
+    assert_eq!(opens.go_back(at.place, more.sequence, before), None, "another step was told since");
+    assert_eq!(opens.find(1, at, 3), Ok((10, share(READ | WRITE, 0))));
+}
+
+#[test]
 fn a_party_that_opens_all_files_leaves_room_to_others() {
     let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
     for file in 0..PARTY_OPENS_MAX as u64 {
         opens.open(by(1, b"a"), file, share(READ, 0), free, || Ok(())).unwrap();
     }
-    assert_eq!(opens.open(by(1, b"a"), 1 << 40, share(READ, 0), free, || Ok(())), Err(Status::Jukebox));
-    let other = Opener { client: 2, party: Party::Orphans, owner: b"a", handle: b"", mark: 0 };
+    assert_eq!(opens.check_room(&by(1, b"a"), 1 << 40), Err(TableFull::OfParty));
+    assert_eq!(opens.check_room(&by(1, b"a"), 7), Ok(()), "an open that is there gets more rights");
+    let other = Opener { party: Party::Orphans, ..by(2, b"a") };
+    assert_eq!(opens.check_room(&other, 1 << 40), Ok(()));
     assert!(opens.open(other, 1 << 40, share(READ, 0), free, || Ok(())).is_ok());
     assert_eq!(opens.release(1).len(), PARTY_OPENS_MAX);
     assert_eq!((opens.len(), opens.has_any(1), opens.has_any(2)), (1, false, true));

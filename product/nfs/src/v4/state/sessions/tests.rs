@@ -1,5 +1,6 @@
 use super::super::kept::ServerMemory;
 use super::*;
+use crate::status::Status;
 
 const PARTY: Party = Party::User(7);
 
@@ -34,7 +35,7 @@ fn a_session_grants_no_more_than_its_bounds() {
 fn a_session_answers_its_own_party_alone_and_ends_with_its_client() {
     let mut sessions = Sessions::new(&ServerMemory::new(3, 0, None));
     let lease = Arc::new(Lease::begun(0));
-    sessions.make(number(1), (5, PARTY), channel(8, 8), lease).unwrap();
+    sessions.make(number(1), (5, PARTY), channel(8, 8), lease);
     assert!(sessions.find(&number(1), PARTY).is_ok());
     assert_eq!(sessions.find(&number(1), Party::User(8)).err(), Some(Status::BadSession));
     assert_eq!(sessions.find(&number(2), PARTY).err(), Some(Status::BadSession));
@@ -48,11 +49,13 @@ fn a_session_answers_its_own_party_alone_and_ends_with_its_client() {
 fn a_party_that_wants_all_sessions_leaves_some_to_others() {
     let mut sessions = Sessions::new(&ServerMemory::new(3, 0, None));
     let mut make = |at: usize, party| {
-        sessions.make(number(at), (at as u64, party), channel(8, 1), Arc::new(Lease::begun(0))).map(drop)
+        sessions.check_room(party)?;
+        sessions.make(number(at), (at as u64, party), channel(8, 1), Arc::new(Lease::begun(0)));
+        Ok(())
     };
     for at in 0..PARTY_SESSIONS_MAX {
         make(at, PARTY).unwrap();
     }
-    assert_eq!(make(PARTY_SESSIONS_MAX, PARTY), Err(Status::Jukebox));
+    assert_eq!(make(PARTY_SESSIONS_MAX, PARTY), Err(TableFull::OfParty));
     assert_eq!(make(SESSIONS_MAX, Party::User(8)), Ok(()));
 }

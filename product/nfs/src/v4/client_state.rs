@@ -1,0 +1,157 @@
+//! The state of all clients together.
+//!
+//! Owns: the tables side by side, the end of a client with all that it has, room for one more of a party's.
+//! Does not own: the rules of each table (`state`), the lock around them (`service`), locks and shares (the volume).
+//! Invariants: a client that is silent beyond its lease keeps nothing that another client needs: it ends before anybody is
+//! refused for want of room. The caller gets what holds files, and drops it without a lock.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use afflux_frontend::{KeptItem, Party};
+use afflux_volume::{HolderId, LockFamily, LockHolder, LockOwner, Locks, Nanos};
+use siphasher::sip::SipHasher13;
+
+use super::grace::Grace;
+use super::state::clients::Clients;
+use super::state::kept::{Memory, Record};
+use super::state::leases::Lease;
+use super::state::lock_states::LockStates;
+use super::state::opens::{Opener, Opens};
+use super::state::room::TableFull;
+use super::state::sessions::Sessions;
+use crate::status::Status;
+
+/// The state of all clients.
+pub(super) struct State<H> {
+    pub(super) memory: Memory,
+    /// The facts about this server for a later one.
+    pub(super) server_item: KeptItem,
+    pub(super) clients: Clients,
+    pub(super) sessions: Sessions,
+    pub(super) opens: Opens<H>,
+    pub(super) lock_states: LockStates,
+    /// The clients as the volume's holders of locks, from their first open on.
+    pub(super) holders: BTreeMap<u64, HolderId>,
+    pub(super) grace: Grace,
+    /// The list of clients after their last end, until it is kept.
+    pub(super) list: Option<Vec<u64>>,
+}
+
+/// A client as a holder of locks.
+struct LockingClient {
+    lease: Arc<Lease>,
+    name: String,
+}
+
+impl LockHolder for LockingClient {
+    fn has_lapsed(&self, now: Nanos) -> bool {
+        self.lease.has_ended(now.0)
+    }
+
+    fn revoke(&self, now: Nanos) -> bool {
+        self.lease.revoke_if_ended(now.0)
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+}
+
+impl<H> State<H> {
+    /// Without clients.
+    pub(super) fn new(memory: &Memory) -> Self {
+        Self {
+            memory: Memory::clone(memory),
+            server_item: KeptItem::default(),
+            clients: Clients::new(memory),
+            sessions: Sessions::new(memory),
+            opens: Opens::new(memory),
+            lock_states: LockStates::new(memory),
+            holders: BTreeMap::new(),
+            grace: Grace::new(Vec::new(), 0),
+            list: None,
+        }
+    }
+
+    /// Keeps what a later server has to know of this one.
+    pub(super) fn keep_server(&mut self) {
+        let record = Record::Server {
+            memory: self.memory.number,
+            run: self.memory.run,
+            next_client: self.clients.next(),
+            is_grace_over: self.grace.missing() == 0,
+        };
+        self.memory.put(0, &mut self.server_item, Party::ROOT, &record);
+    }
+
+    /// Whether a client has neither sessions nor opens.
+    pub(super) fn is_idle(&self, client: u64) -> bool {
+        !self.sessions.has_any(client) && !self.opens.has_any(client)
+    }
+
+    /// The share of an owner's open of a file.
+    pub(super) fn share_of(&self, by: &Opener<'_>, file: u64) -> Option<(HolderId, u64)> {
+        let place = self.opens.place_of_owner(by, file)?;
+        Some((*self.holders.get(&by.client)?, u64::from(place)))
+    }
+
+    /// A client as a holder of locks.
+    pub(super) fn holder(&mut self, client: u64, locks: &Locks) -> Result<HolderId, Status> {
+        if let Some(holder) = self.holders.get(&client) {
+            return Ok(*holder);
+        }
+        let lease = self.clients.lease(client).cloned().ok_or(Status::StaleClientId)?;
+        let (party, name) = self.clients.named_for_people(client).ok_or(Status::StaleClientId)?;
+        // The bound of all clients of a party.
+        let mut group = SipHasher13::new();
+        party.hash(&mut group);
+        let holder = locks.register(Arc::new(LockingClient { lease, name }), group.finish());
+        self.holders.insert(client, holder);
+        Ok(holder)
+    }
+
+    /// Makes room for one more of a party's. As long as `check` finds none, a silent client ends: one of the party if the party
+    /// has its part. Adds what held files.
+    pub(super) fn make_room(
+        &mut self,
+        party: Party,
+        (locks, now_ns): (&Locks, u64),
+        held: &mut Vec<H>,
+        check: impl Fn(&Self) -> Result<(), TableFull>,
+    ) -> Result<(), Status> {
+        while let Err(lack) = check(self) {
+            let Some(silent) = self.clients.end_silent(lack.whose(party), now_ns) else { return Err(lack.status()) };
+            held.extend(self.end_all(&[silent], locks, now_ns));
+        }
+        Ok(())
+    }
+
+    /// Ends all that these clients had. Returns what held files, to be dropped without the lock.
+    pub(super) fn end_all(&mut self, clients: &[u64], locks: &Locks, now_ns: u64) -> Vec<H> {
+        let mut holders = Vec::new();
+        if let Some(list) = self.grace.remove(clients) {
+            self.list = Some(list);
+        }
+        for client in clients {
+            self.sessions.end_all(*client);
+            for closed in self.opens.release(*client) {
+                self.lock_states.end_of(closed.place);
+                holders.push(closed.holder);
+            }
+            if let Some(holder) = self.holders.remove(client) {
+                locks.release_holder(holder, Nanos(now_ns));
+            }
+        }
+        holders
+    }
+}
+
+/// A lock owner for the volume, by its holder.
+pub(super) fn lock_owner(holder: HolderId, number: u64) -> LockOwner {
+    LockOwner { holder, number, family: LockFamily::Single }
+}
+
+#[cfg(test)]
+mod tests;
