@@ -256,10 +256,11 @@ impl<P: Platform> Compound<P> {
         is_again.then(|| self.service.changed_by(self.mark())).flatten()
     }
 
-    /// The result of ending a stateid. A repetition finds none if an earlier server has ended it.
+    /// The result of what can be done once: the end of a stateid, or of reclaiming. A repetition finds it done if an earlier
+    /// server has done it.
     pub(super) fn ended_before(&self, result: Result<(), Status>) -> Result<(), Status> {
         match result {
-            Err(Status::BadStateid) if self.before != Before::Nothing => Ok(()),
+            Err(Status::BadStateid | Status::CompleteAlready) if self.before != Before::Nothing => Ok(()),
             result => result,
         }
     }

@@ -60,6 +60,12 @@ struct Session {
 
 impl Session {
     fn begin(world: &World, name: &[u8]) -> Self {
+        let mut session = Self::reclaiming(world, name);
+        assert_eq!(session.call(&ops().reclaim_complete()).status, 0);
+        session
+    }
+
+    fn reclaiming(world: &World, name: &[u8]) -> Self {
         let mut session = Self { peer: Peer::new(world, CLIENT), id: [0; 16], sequence: 0 };
         let known = session.send(&ops().exchange_id(name, *b"verifier", 0));
         let mut reader = known.reader();
@@ -67,7 +73,6 @@ impl Session {
         let (number, sequence) = (reader.u64().unwrap(), reader.u32().unwrap());
         let made = session.send(&ops().create_session(number, sequence, 16, 4));
         session.id = *made.results[8..].first_chunk().unwrap();
-        assert_eq!(session.call(&ops().reclaim_complete()).status, 0);
         session
     }
 
@@ -199,6 +204,25 @@ fn a_kill_at_any_store_of_a_call_loses_no_state_and_the_call_is_done_once() {
     clients.step(false, || ops().put(&file).free(all));
     clients.step(false, || ops().put(&file).close(less));
     assert_eq!(clients.world.server.held_by_version_4().unwrap().0, 2);
+}
+
+#[test]
+fn a_client_that_has_reclaimed_all_may_say_so_again_after_a_kill() {
+    let mut clients = begun();
+    clients.one = Session::reclaiming(&clients.world, b"new");
+    let call = || ops().reclaim_complete();
+    *clients.words.log.lock().unwrap() = Some(BTreeSet::new());
+    assert_eq!(clients.one.call(&call()).status, 0);
+    let left = clients.words.log.lock().unwrap().take().unwrap();
+    assert!(left.len() > 10, "{} stores", left.len());
+    let others = clients.other.sequence;
+    for words in left {
+        clients.other.sequence = others;
+        clients.kill(words);
+        assert_eq!(clients.one.again(&call()).status, 0);
+        assert_eq!(clients.one.call(&call()).status, 10_054, "but not twice");
+        clients.one.sequence -= 1;
+    }
 }
 
 #[test]

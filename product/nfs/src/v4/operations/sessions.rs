@@ -146,7 +146,7 @@ pub(super) fn within<P: Platform>(
                 compound.object()?;
                 return Ok(());
             }
-            compound.service.complete(client)
+            compound.ended_before(compound.service.complete(client))
         }
         Operation::BackChannel(calling) => {
             let taken = compound.taken.as_ref().ok_or(Status::OperationNotInSession)?;
