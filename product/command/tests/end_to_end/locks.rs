@@ -10,10 +10,12 @@ use afflux_nfs_client::sessions::{Compound, Outcome, Session, Stateid};
 use rustix::process::Signal;
 
 use crate::arenas::Place;
+#[cfg(feature = "object")]
 use crate::fake_store::FakeStore;
 use crate::mounted::{Mounted, apart, can_mount};
 use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, text};
+#[cfg(feature = "object")]
 use crate::store_server;
 
 const EXCLUSIVE: u32 = 2;
@@ -288,6 +290,7 @@ fn programs_on_a_mount_and_clients_exclude_each_other() {
     mounted.stop();
 }
 
+#[cfg(feature = "object")]
 #[test]
 fn a_server_on_another_host_that_takes_a_volume_over_has_clients_ask_again_for_what_they_had() {
     let (store, first, second) = (FakeStore::start(), Scratch::new(), Scratch::new());
