@@ -121,10 +121,6 @@ impl Ranges {
         self.len
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Lock> {
-        self.owners.iter().flat_map(Own::locks)
-    }
-
     /// The owners, each with its number of ranges.
     pub(super) fn owners(&self) -> impl Iterator<Item = (LockOwner, usize)> {
         self.owners.iter().map(|own| (own.owner, own.ranges.len()))
