@@ -69,6 +69,10 @@ that user alone, and needs fusermount3 (Debian's fuse3).
 fsync and fsyncdir make names and bytes durable, as on the host's own file system. sync(2) and umount(8) do not reach \
 a FUSE server: use fsync, or `afflux drain`.
 
+In /etc/fstab the type is fuse.afflux, and flags without their dashes are options:
+
+  /data  /data  fuse.afflux  cache=512MiB,_netdev  0  0
+
 Settings come from the same places as those of `afflux serve`.";
 
 const TOP_HELP: &str = "\

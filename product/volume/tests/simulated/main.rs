@@ -15,5 +15,6 @@ mod listener;
 mod listing;
 mod privileges;
 mod renames;
+mod settling;
 mod stale_handles;
 mod xattrs;
