@@ -1,5 +1,5 @@
-//! The allocations of WRITE and COMMIT on a connection in use. A server that is part of its own host's reclaim must not
-//! ask the host for memory in order to write.
+//! The allocations of WRITE and COMMIT on a connection in use, and the memory of an open file. A server that is part of its
+//! own host's reclaim must not ask the host for memory in order to write.
 //!
 //! All allocations of the process count, except those of the thread that plays the client.
 
@@ -15,18 +15,20 @@ mod world;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use afflux_nfs::ClientMemory;
-use afflux_nfs_client::sessions::{Compound, Session, Stateid};
+use afflux_nfs_client::sessions::{CURRENT, Compound, Session, Stateid};
 use afflux_nfs_client::{Client, Kind, Load, Sending, Stability};
 use world::World;
 
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+/// Bytes in use; those that the client frees may have been the server's.
+static BYTES: AtomicI64 = AtomicI64::new(0);
 static SIZES: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
 thread_local! {
@@ -44,17 +46,20 @@ fn count(bytes: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
+        BYTES.fetch_add(layout.size() as i64, Ordering::Relaxed);
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        BYTES.fetch_sub(layout.size() as i64, Ordering::Relaxed);
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         count(bytes);
+        BYTES.fetch_add(bytes as i64 - layout.size() as i64, Ordering::Relaxed);
         // SAFETY: the caller's promise.
         unsafe { System.realloc(at, layout, bytes) }
     }
@@ -155,6 +160,29 @@ fn read_write_and_commit_of_a_compound_allocate_nothing() {
         session.must(of_file().commit()).unwrap();
     });
     assert_eq!((writes, reads, plus, commits), (0, 0, 0, 0));
+}
+
+#[test]
+fn an_open_of_a_known_file_takes_at_most_400_bytes() {
+    const FILES: u64 = 4096;
+    let _alone = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let world = World::over(|path| (0..FILES).for_each(|at| std::fs::write(path.join(at.to_string()), "").unwrap()));
+    world.server.offer_version_4(ClientMemory::default());
+    let mut session = Session::begin(Client::connect(world.serve()).unwrap(), b"test", 2).unwrap();
+    session.keeps = false;
+    // As long as Linux's name of an owner.
+    const OWNER: [u8; 24] = *b"open id: 000000000000000";
+    let opens = |at: u64| Compound::default().put_root().open((3, 0), &OWNER, at.to_string().as_bytes(), false);
+    for at in 0..FILES {
+        session.must(opens(at).close(CURRENT)).unwrap();
+    }
+    let before = BYTES.load(Ordering::Relaxed);
+    for at in 0..FILES {
+        session.must(opens(at)).unwrap();
+    }
+    let bytes = (BYTES.load(Ordering::Relaxed) - before) / FILES as i64;
+    eprintln!("{bytes} bytes for an open of a file that is known");
+    assert!((100..=400).contains(&bytes), "{bytes} bytes");
 }
 
 #[test]

@@ -51,6 +51,10 @@ impl Shares {
         match self.0.iter_mut().find(|it| (it.0, it.1) == (holder, open)) {
             Some(own) => Some(std::mem::replace(&mut own.2, share)),
             None => {
+                if self.0.is_empty() {
+                    // Most files have one.
+                    self.0.reserve_exact(1);
+                }
                 self.0.push((holder, open, share));
                 None
             }

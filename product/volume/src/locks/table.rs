@@ -86,7 +86,7 @@ struct OfFile {
 
 #[derive(Default)]
 struct Table {
-    files: BTreeMap<u64, OfFile>,
+    files: BTreeMap<u64, Box<OfFile>>,
     holders: BTreeMap<HolderId, Holder>,
     /// Ranges of each group that has any.
     of_groups: BTreeMap<u64, usize>,
