@@ -301,17 +301,37 @@ impl Locker {
         };
         (self.session, self.sequence) = (*made.results[8..].first_chunk().unwrap(), 0);
         assert_eq!(self.in_session(&Compound::default().reclaim_complete()).await.status, 0);
+        assert_eq!(self.open().await, 0);
+    }
+
+    /// Opens the file, which this client does not have open.
+    async fn open(&mut self) -> u32 {
         let open = Compound::default().put_root().open((3, 0), b"program", b"file", true).get_handle();
         let opened = self.in_session(&open).await;
+        if opened.status != 0 {
+            return opened.status;
+        }
         let mut reader = opened.reader();
         reader.skip_sequence().unwrap();
         assert_eq!(reader.next_result(), Ok((24, 0)));
         assert_eq!(reader.next_result(), Ok((18, 0)));
         self.open = reader.stateid().unwrap();
+        assert_eq!(self.open.0, 1, "opened once");
         reader.skip_open().unwrap();
         assert_eq!(reader.next_result(), Ok((10, 0)));
         self.file = reader.opaque().unwrap().to_vec();
         self.locks = None;
+        0
+    }
+
+    /// Closes the file, which ends the locks, and opens it again.
+    async fn open_again(&mut self) -> u32 {
+        self.site.model.lock().unwrap().clients[self.at].bytes.fill(0);
+        let close = Compound::default().put(&self.file).close(self.open);
+        match self.in_session(&close).await.status {
+            0 => self.open().await,
+            status => status,
+        }
     }
 
     /// A LOCK or LOCKU, whose stateid must be one step on from the last one: the call was carried out once.
@@ -341,7 +361,7 @@ impl Locker {
             let (one, two) = (self.random.below(BYTES as u64) as usize, self.random.below(BYTES as u64) as usize);
             let (from, to) = (one.min(two), one.max(two) + 1);
             let range = (from as u64, (to - from) as u64);
-            let status = match (self.random.below(12), self.locks) {
+            let status = match (self.random.below(13), self.locks) {
                 (0, _) => {
                     // Half of these are longer than the lease.
                     let silent_ns = self.random.below(120) * Nanos::SECOND;
@@ -356,6 +376,7 @@ impl Locker {
                     assert!([DENIED, BADSESSION].contains(&status), "{} has lost byte {from}: {status}", self.at);
                     status
                 }
+                (12, Some(_)) => self.open_again().await,
                 (1..=4, Some(locks)) => {
                     // From now on it may be another's.
                     self.site.model.lock().unwrap().clients[self.at].bytes[from..to].fill(0);
