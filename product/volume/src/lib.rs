@@ -45,19 +45,18 @@ pub use objects::inode::Inode;
 pub use objects::listener::{ForeignChange, ForeignListener};
 pub use objects::rights::Use;
 pub use search::location_log::LocationStore;
-pub use tree::attributes::{
-    AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp, WccAttributes,
-};
+pub use tree::attributes::{AttributeChange, Attributes, Consistency, Outcome, SetTime, WccAttributes};
 pub use tree::caller::{Caller, Credentials};
 pub use tree::directory::{
-    Change, Changed, Created, Data, DeviceFactory, DeviceKey, Directory, Export, Found, Identified, Linked, MakeDevice,
-    Named, New, NewDevice, Node, PathLimits, Removed, Renamed, Seek, Space, SpecialKind, Stable, Stat, Unnamed,
+    Change, Changed, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Linked, MakeDevice, Named,
+    New, NewDevice, Node, PathLimits, Removed, Renamed, Seek, Space, SpecialKind, Stable, Unnamed,
 };
 pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
 pub use tree::joint::Joint;
 pub use tree::names::{MOUNT_PATH_BYTES_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
 pub use tree::pending::{Call, Called, Pending};
 pub use tree::rename_how::RenameHow;
+pub use tree::stat::{DeviceKey, Kind, Stat, Timestamp};
 pub use tree::window::Window;
 pub use tree::xattr::{XATTR_BYTES_MAX, XATTR_NAME_BYTES_MAX, XattrChange};
 pub use volume::Volume;

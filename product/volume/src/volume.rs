@@ -32,8 +32,8 @@ use crate::objects::settling::Settling;
 use crate::objects::table::Table;
 use crate::search::Search;
 use crate::task;
-use crate::tree::attributes::Timestamp;
-use crate::tree::directory::{DeviceFactory, DeviceKey, Directory, Node};
+use crate::tree::directory::{DeviceFactory, Directory, Node};
+use crate::tree::stat::{DeviceKey, Timestamp};
 
 /// Files with names, over an engine and a tree.
 ///

@@ -3,7 +3,7 @@
 //! Owns: the fields. Does not own: the limits of a call (`replay`).
 //! Invariants: offsets and lengths stay unchanged, aligned or not. All calls are of one file.
 
-use super::{Checked, Trace, TraceError, TracedCall, TracedOperation};
+use super::calls::{Checked, Trace, TraceError, TracedCall, TracedOperation};
 
 const HEADER: &str = "time_us,op,offset,bytes";
 

@@ -12,7 +12,7 @@
 //! Owns: the format. Does not own: the limits of a call (`replay`).
 //! Invariants: a file without its last record was cut short, and is refused. Reserved fields are 0.
 
-use super::{Checked, Trace, TraceError, TracedCall, TracedOperation};
+use super::calls::{Checked, Trace, TraceError, TracedCall, TracedOperation};
 
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 40;

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 fn call(at_us: u64, operation: TracedOperation, offset: u64, bytes: u64) -> TracedCall {

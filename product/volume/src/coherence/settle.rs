@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Seen};
 use crate::tree::attributes::{AttributeChange, SetTime};
-use crate::tree::directory::{DeviceKey, Stat};
+use crate::tree::stat::{DeviceKey, Stat};
 use crate::volume::Volume;
 
 /// Files of a device that are made durable at the same time.

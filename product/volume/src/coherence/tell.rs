@@ -13,9 +13,9 @@ use bytes::Bytes;
 
 use crate::objects::inode::Inode;
 use crate::objects::listener::{ForeignChange, ForeignListener};
-use crate::tree::attributes::Kind;
 use crate::tree::caller::Caller;
 use crate::tree::identity::Identity;
+use crate::tree::stat::Kind;
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {

@@ -18,12 +18,11 @@ use bytes::Bytes;
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Times};
 use crate::objects::rights::Use;
-use crate::tree::attributes::{
-    AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp, without_privileges,
-};
+use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome, SetTime, without_privileges};
 use crate::tree::caller::Caller;
-use crate::tree::directory::{Changed, Node, PathLimits, Space, Stable, Stat};
+use crate::tree::directory::{Changed, Node, PathLimits, Space, Stable};
 use crate::tree::joint::Joint;
+use crate::tree::stat::{Kind, Stat, Timestamp};
 use crate::volume::{STOPPED, Volume};
 
 /// The most unwritten bytes of a file that a change of its attributes takes along.

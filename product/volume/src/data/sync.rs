@@ -13,9 +13,10 @@ use afflux_engine::{Client, Engine, File, Nanos, Platform};
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
 use crate::objects::rights::Use;
-use crate::tree::attributes::{Kind, Outcome};
+use crate::tree::attributes::Outcome;
 use crate::tree::caller::Caller;
 use crate::tree::directory::Stable;
+use crate::tree::stat::Kind;
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {

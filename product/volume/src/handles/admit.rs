@@ -16,8 +16,9 @@ use crate::error::VolumeError;
 use crate::objects::handle;
 use crate::objects::inode::Inode;
 use crate::task::to_the_end;
-use crate::tree::directory::{DeviceKey, Found};
+use crate::tree::directory::Found;
 use crate::tree::location::Location;
+use crate::tree::stat::DeviceKey;
 use crate::volume::Volume;
 
 /// The longest wait for inodes to become clean. Then the caller's comes beside them.

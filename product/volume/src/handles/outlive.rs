@@ -14,9 +14,9 @@ use bytes::Bytes;
 use crate::error::VolumeError;
 use crate::handles::hold::Held;
 use crate::objects::inode::Inode;
-use crate::tree::attributes::Kind;
 use crate::tree::identity::Identity;
 use crate::tree::names;
+use crate::tree::stat::Kind;
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {

@@ -12,8 +12,8 @@ use afflux_engine::{Nanos, Platform};
 use crate::error::VolumeError;
 use crate::objects::handle;
 use crate::objects::inode::Inode;
-use crate::tree::attributes::Kind;
 use crate::tree::identity::Identity;
+use crate::tree::stat::Kind;
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {

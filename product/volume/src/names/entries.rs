@@ -15,14 +15,15 @@ use bytes::Bytes;
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Times};
 use crate::objects::rights::Use;
-use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp};
+use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome, SetTime};
 use crate::tree::caller::Caller;
-use crate::tree::directory::{Change, Created, Linked, New, Removed, Renamed, SpecialKind, Stat};
+use crate::tree::directory::{Change, Created, Linked, New, Removed, Renamed, SpecialKind};
 use crate::tree::identity::Identity;
 use crate::tree::listed::Listing;
 use crate::tree::location::Location;
 use crate::tree::names;
 use crate::tree::rename_how::RenameHow;
+use crate::tree::stat::{Kind, Stat, Timestamp};
 use crate::volume::{STOPPED, Volume};
 
 /// How a regular file is made if its name may be taken.

@@ -13,10 +13,11 @@ use bytes::Bytes;
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
 use crate::objects::rights::Use;
-use crate::tree::attributes::{Attributes, Kind};
+use crate::tree::attributes::Attributes;
 use crate::tree::caller::Caller;
 use crate::tree::location::Location;
 use crate::tree::names;
+use crate::tree::stat::Kind;
 use crate::volume::Volume;
 
 /// Most symbolic links on a mount path, as on the host's paths.

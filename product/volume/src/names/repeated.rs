@@ -12,7 +12,8 @@ use afflux_engine::Platform;
 use crate::error::VolumeError;
 use crate::objects::handle::handle_number;
 use crate::objects::inode::Inode;
-use crate::tree::attributes::{Attributes, Kind};
+use crate::tree::attributes::Attributes;
+use crate::tree::stat::Kind;
 use crate::volume::Volume;
 
 /// The host's clock of files may be behind its wall clock by one tick, which is 10 ms at most.

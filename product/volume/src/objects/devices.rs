@@ -16,7 +16,8 @@ use crate::error::VolumeError;
 use crate::lock::lock;
 use crate::objects::time_unit::TimeUnit;
 use crate::task;
-use crate::tree::directory::{DeviceFactory, DeviceKey, Directory, NewDevice, Node};
+use crate::tree::directory::{DeviceFactory, Directory, NewDevice, Node};
+use crate::tree::stat::DeviceKey;
 
 pub(crate) struct Devices {
     factory: Arc<DeviceFactory>,

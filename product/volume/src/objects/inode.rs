@@ -20,12 +20,13 @@ use crate::objects::handle::FileHandle;
 use crate::objects::rights::{self, CachedRights, Remembered, Use};
 use crate::objects::time_unit::TimeUnit;
 use crate::objects::usage::{Mark, Usage};
-use crate::tree::attributes::{Attributes, Consistency, Kind, Timestamp, WccAttributes, without_privileges};
+use crate::tree::attributes::{Attributes, Consistency, WccAttributes, without_privileges};
 use crate::tree::caller::Caller;
-use crate::tree::directory::{DeviceKey, Node, Stat};
+use crate::tree::directory::Node;
 use crate::tree::identity::Identity;
 use crate::tree::listed::Listing;
 use crate::tree::location::Location;
+use crate::tree::stat::{DeviceKey, Kind, Stat, Timestamp};
 
 /// Most descriptors of a file's bytes beside the object's own: the one it was opened with, one past the host's cache,
 /// and one through that cache.

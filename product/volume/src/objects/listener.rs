@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::lock::lock;
 use crate::objects::handle::FileHandle;
-use crate::tree::directory::DeviceKey;
+use crate::tree::stat::DeviceKey;
 
 /// A change that was not made through the listener's front end: by a client of another one, or by a program of the host
 /// as a look at the host showed. What it says is known to be old now; the same change may be told more than once.

@@ -15,8 +15,8 @@ use std::sync::Mutex;
 
 use crate::error::VolumeError;
 use crate::lock::lock;
-use crate::tree::directory::Stat;
 use crate::tree::identity::Identity;
+use crate::tree::stat::Stat;
 
 /// 2^40 inodes of 256 bytes need 256 TiB, so only numbers with a meaning of their own have more bits.
 const LOW_BITS: u32 = 40;

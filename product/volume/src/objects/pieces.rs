@@ -13,8 +13,8 @@ use tokio::sync::Mutex as FairMutex;
 
 use super::inode::Inode;
 use crate::lock::lock;
-use crate::tree::directory::DeviceKey;
 use crate::tree::listed::Listed;
+use crate::tree::stat::DeviceKey;
 use crate::tree::window::LARGE_WINDOW_ENTRIES_MAX;
 
 /// Most entries kept over all directories: two full windows, some 40 MiB with usual names.

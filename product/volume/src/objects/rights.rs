@@ -9,9 +9,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::tree::attributes::Kind;
 use crate::tree::caller::Credentials;
-use crate::tree::directory::Stat;
+use crate::tree::stat::{Kind, Stat};
 
 /// Reading, as in the host's answer about a caller's rights.
 pub(crate) const READ: u8 = 1;

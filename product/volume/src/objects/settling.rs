@@ -12,7 +12,7 @@ use afflux_engine::Platform;
 
 use super::inode::Inode;
 use crate::lock::lock;
-use crate::tree::directory::DeviceKey;
+use crate::tree::stat::DeviceKey;
 
 /// Files to be settled. Bounded by the inode table, which keeps these inodes and may clean them to make room.
 pub(crate) struct Settling<P: Platform>(Mutex<BTreeMap<DeviceKey, VecDeque<Weak<Inode<P>>>>>);

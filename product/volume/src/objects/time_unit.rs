@@ -4,9 +4,8 @@
 //! Does not own: the times (`inode`), the units of known file systems (the tree).
 //! Invariants: it only grows.
 
+use crate::tree::stat::Timestamp;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-use crate::tree::attributes::Timestamp;
 
 /// The units of file systems: NTFS, network protocols, exFAT, old ext4, FAT.
 const UNITS_NS: [u32; 6] = [100, 1_000, 1_000_000, 10_000_000, 1_000_000_000, 2_000_000_000];

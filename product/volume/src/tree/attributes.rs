@@ -1,63 +1,12 @@
 //! Attributes as clients see them, changes of them, and the state before and after a change.
 //!
-//! Owns: the plain types, and how a time moves forward.
+//! Owns: the plain types.
 //! Does not own: the source of the values (`objects::inode`), the encoding in a protocol.
-//! Invariants: a time given to a client for its own change is later than the one before it, as far as the file system's
-//! unit of times allows.
+//! Invariants: none; plain values.
 
-use afflux_engine::WallNanos;
-
-use super::directory::Stat;
 use super::identity::Identity;
-
+use super::stat::{Kind, Stat, Timestamp};
 use crate::error::VolumeError;
-
-/// A time of a file.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
-pub struct Timestamp {
-    /// Seconds since 1970-01-01 UTC.
-    pub seconds: i64,
-    /// Nanoseconds in the second: 0 to 999,999,999.
-    pub nanos: u32,
-}
-
-impl Timestamp {
-    const SECOND_NANOS: u32 = 1_000_000_000;
-
-    /// The wall clock's time.
-    pub fn from_wall(now: WallNanos) -> Self {
-        let second = i128::from(Self::SECOND_NANOS);
-        Self {
-            seconds: i64::try_from(now.0.div_euclid(second)).unwrap_or(i64::MAX),
-            nanos: now.0.rem_euclid(second) as u32,
-        }
-    }
-
-    /// Nanoseconds since 1970-01-01 UTC.
-    pub fn as_nanos(self) -> i128 {
-        i128::from(self.seconds) * i128::from(Self::SECOND_NANOS) + i128::from(self.nanos)
-    }
-
-    /// The last time that is no later, and a multiple of a unit of nanoseconds or of whole seconds.
-    #[must_use]
-    pub(crate) fn cut_to(self, unit_ns: u32) -> Self {
-        match unit_ns / Self::SECOND_NANOS {
-            0 => Self { nanos: self.nanos - self.nanos % unit_ns.max(1), ..self },
-            seconds => Self { seconds: self.seconds - self.seconds.rem_euclid(seconds.into()), nanos: 0 },
-        }
-    }
-
-    /// This time, or the nanosecond after `before` if that is later.
-    #[must_use]
-    pub fn moved_past(self, before: Self) -> Self {
-        let next = if before.nanos + 1 < Self::SECOND_NANOS {
-            Self { seconds: before.seconds, nanos: before.nanos + 1 }
-        } else {
-            Self { seconds: before.seconds.saturating_add(1), nanos: 0 }
-        };
-        self.max(next)
-    }
-}
 
 /// The setuid and setgid bits: a user who runs such a file acts as its owner or its group.
 const PRIVILEGES: u32 = 0o6000;
@@ -66,25 +15,6 @@ const PRIVILEGES: u32 = 0o6000;
 /// writer of that group; there it gives no right.
 pub(crate) fn without_privileges(mode: u32) -> u32 {
     mode & !PRIVILEGES
-}
-
-/// The kind of an object.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Kind {
-    /// A file with bytes.
-    Regular,
-    /// A directory.
-    Directory,
-    /// A symbolic link; never followed here.
-    Symlink,
-    /// A block device.
-    BlockDevice,
-    /// A character device.
-    CharDevice,
-    /// A named pipe.
-    Fifo,
-    /// A socket.
-    Socket,
 }
 
 /// The known attributes of an object, unwritten data included.

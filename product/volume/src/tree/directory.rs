@@ -15,12 +15,13 @@ use afflux_engine::{Backing, Device};
 use bytes::Bytes;
 
 use crate::error::VolumeError;
-use crate::tree::attributes::{AttributeChange, Kind, Timestamp};
+use crate::tree::attributes::AttributeChange;
 use crate::tree::caller::{Caller, Credentials};
 use crate::tree::identity::Identity;
 use crate::tree::joint::Joint;
 use crate::tree::pending::Pending;
 use crate::tree::rename_how::RenameHow;
+use crate::tree::stat::{DeviceKey, Stat};
 use crate::tree::window::Window;
 use crate::tree::xattr::XattrChange;
 
@@ -64,43 +65,6 @@ impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Node")
     }
-}
-
-/// The host's device of an object (`st_dev`): a mount point has its own.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct DeviceKey(pub u64);
-
-/// An object as the host sees it, without data that the engine has not written yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stat {
-    /// The kind of object.
-    pub kind: Kind,
-    /// The permission bits.
-    pub mode: u32,
-    /// The number of names.
-    pub links: u32,
-    /// Its owner.
-    pub uid: u32,
-    /// Its group.
-    pub gid: u32,
-    /// Its size in bytes.
-    pub size: u64,
-    /// Bytes of storage.
-    pub used: u64,
-    /// Major number, of a device node.
-    pub device_major: u32,
-    /// Minor number, of a device node.
-    pub device_minor: u32,
-    /// The device.
-    pub device: DeviceKey,
-    /// The number in the file system.
-    pub fileid: u64,
-    /// Access time.
-    pub atime: Timestamp,
-    /// Modification time.
-    pub mtime: Timestamp,
-    /// Change time.
-    pub ctime: Timestamp,
 }
 
 /// An object that was looked up or made.

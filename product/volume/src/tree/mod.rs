@@ -15,5 +15,6 @@ pub(crate) mod location;
 pub(crate) mod names;
 pub(crate) mod pending;
 pub(crate) mod rename_how;
+pub(crate) mod stat;
 pub(crate) mod window;
 pub(crate) mod xattr;

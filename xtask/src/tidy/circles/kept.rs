@@ -107,11 +107,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
         reason: "a flusher's turn makes requests, whose ends go back to the flusher",
     },
     PermittedCircle {
-        name: "product/frontend",
-        files: &["trace", "trace/csv", "trace/recorded"],
-        reason: "the root declares a recorded call, and the forms that it is read from",
-    },
-    PermittedCircle {
         name: "product/govern",
         files: &["host", "host/block", "host/error"],
         reason: "the root declares the host, whose errors name its parts",
@@ -172,11 +167,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
             "v3/procedures/names",
         ],
         reason: "the root dispatches to the procedures, which take its context of a call",
-    },
-    PermittedCircle {
-        name: "product/volume",
-        files: &["tree/attributes", "tree/directory"],
-        reason: "a directory gives attributes, which are made from what it found",
     },
     PermittedCircle {
         name: "tests/nfs-check",

@@ -1,6 +1,5 @@
 use super::*;
-use crate::tree::attributes::Timestamp;
-use crate::tree::directory::DeviceKey;
+use crate::tree::stat::{DeviceKey, Timestamp};
 
 const OWNER: u32 = 1000;
 const GROUP: u32 = 100;
