@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use afflux_frontend::{ProtocolMachine as _, Segment};
-use afflux_fuse::{Connection, MESSAGE_BYTES_MAX, Mount, MountOptions, Requesters, ThreadRights};
+use afflux_fuse::{MESSAGE_BYTES_MAX, MessageStream, Mount, MountOptions, Requesters, ThreadRights};
 use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
@@ -71,7 +71,7 @@ impl FuzzedMount {
 
     /// Feeds a stream in pieces that end at `cuts`. Returns the replies, and whether the stream was refused.
     fn feed(&self, stream: &[u8], mut cuts: impl FnMut(usize) -> usize) -> (Vec<Vec<u8>>, bool) {
-        let mut connection = Connection::new(Arc::clone(&self.mount));
+        let mut connection = MessageStream::new(Arc::clone(&self.mount));
         let mut feeding = pin!(async {
             let (mut input, mut output, mut closed, mut at) = (BytesMut::new(), Vec::new(), false, 0);
             while at < stream.len() && !closed {
@@ -175,7 +175,7 @@ impl FuzzedMount {
 }
 
 /// Takes all replies of calls in progress.
-async fn drain(connection: &mut Connection<SimPlatform>, output: &mut Vec<u8>) {
+async fn drain(connection: &mut MessageStream<SimPlatform>, output: &mut Vec<u8>) {
     poll_fn(|cx| {
         let mut segments: Vec<Segment> = Vec::new();
         while connection.poll_output(cx, &mut segments).is_ready() {}

@@ -38,7 +38,7 @@ pub const ENTRY_WORDS_MIN: usize = at::BYTES;
 pub type CallKey = [u64; at::VALUE - at::KEY];
 
 /// The journal: a part of the memory, in entries of equal size.
-pub struct Journal {
+pub struct CallJournal {
     words: KeptWords,
     part: Range<usize>,
     entry_words: usize,
@@ -87,12 +87,12 @@ impl Left {
 
 /// A call that runs. Its drop gives the place to later calls, after all others.
 pub struct JournalCall {
-    of: Arc<Journal>,
+    of: Arc<CallJournal>,
     key: CallKey,
     place: Option<usize>,
 }
 
-impl Journal {
+impl CallJournal {
     /// The entries in this part of the memory, with those of earlier processes. Any bytes will do. `age` orders the entries
     /// by key and value: the least gives its place first.
     pub fn new(
@@ -167,7 +167,7 @@ impl Journal {
         Left::Answered { code, bytes: words.take(bytes).collect() }
     }
 
-    /// The part of a call that an earlier process has done. It is asked once, before or by [`Journal::begin`].
+    /// The part of a call that an earlier process has done. It is asked once, before or by [`CallJournal::begin`].
     pub fn left(&self, key: &CallKey) -> Left {
         let place = self.lock().left.get(key).copied().filter(|place| self.key(*place).as_ref() == Some(key));
         place.map_or(Left::Nothing, |place| self.left_at(place))

@@ -21,7 +21,7 @@ mod room;
 pub mod trace;
 
 pub use caller::{Claim, GROUPS_MAX, Origin, Party, Peer};
-pub use journal::{CallKey, ENTRY_WORDS_MIN, Journal, JournalCall, Left};
+pub use journal::{CallJournal, CallKey, ENTRY_WORDS_MIN, JournalCall, Left};
 pub use kept_check::kept_check;
 pub use kept_items::{FoundItem, KEPT_PIECE_BYTES, KeptItem, KeptItems};
 pub use kept_records::{KeptRecords, KeptSlot, KeptWords};

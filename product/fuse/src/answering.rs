@@ -16,13 +16,13 @@ use afflux_frontend::{
 use afflux_volume::Platform;
 
 use crate::abi;
-use crate::interrupts::{Ended, Requester};
+use crate::interrupts::{CallEnd, Requester};
 use crate::kept::Agreed;
 use crate::limits::{BACKGROUND_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_BYTES, SHORT_BYTES_MAX};
 use crate::mount::{Mount, Outcome};
 use crate::operations;
 use crate::reply::{self, Answer, Errno};
-use crate::request::{self, Header, Init, Operation};
+use crate::request::{self, Init, Operation, RequestHeader};
 use crate::wire::Put;
 
 impl<P: Platform> Mount<P> {
@@ -38,7 +38,7 @@ impl<P: Platform> Mount<P> {
     }
 
     /// The outcome of an operation, if it needs no wait.
-    fn at_once(&self, header: &Header, operation: &Operation<'_>) -> Option<Outcome> {
+    fn at_once(&self, header: &RequestHeader, operation: &Operation<'_>) -> Option<Outcome> {
         match operation {
             Operation::Init(offer) => {
                 if offer.major == abi::MAJOR {
@@ -52,7 +52,7 @@ impl<P: Platform> Mount<P> {
     }
 
     /// Why an operation is not even tried.
-    fn refusal(&self, header: &Header, operation: &Operation<'_>) -> Option<Errno> {
+    fn refusal(&self, header: &RequestHeader, operation: &Operation<'_>) -> Option<Errno> {
         if self.refuses.load(Ordering::Acquire) {
             return Some(Errno::NOT_CONNECTED);
         }
@@ -62,11 +62,11 @@ impl<P: Platform> Mount<P> {
 
     /// Counts a message that waits, if it is long and a program's: INIT bounds the number of the kernel's own. Without memory
     /// for it, the error has its header.
-    fn hold(&self, message: &[u8]) -> Result<Option<HeldMessage>, (Header, RoomTurn)> {
+    fn hold(&self, message: &[u8]) -> Result<Option<HeldMessage>, (RequestHeader, RoomTurn)> {
         if message.len() <= SHORT_BYTES_MAX {
             return Ok(None);
         }
-        let Ok(header) = Header::decode(message) else { return Ok(None) };
+        let Ok(header) = RequestHeader::decode(message) else { return Ok(None) };
         if let Ok(Operation::Write { is_kernels: true, .. }) = request::decode(&header, message) {
             return Ok(None);
         }
@@ -76,16 +76,16 @@ impl<P: Platform> Mount<P> {
     }
 
     /// Lets the program try again once there may be memory for its message. Until then the program keeps the bytes.
-    async fn put_off(&self, header: &Header, turn: RoomTurn) -> Option<MessageReply> {
+    async fn put_off(&self, header: &RequestHeader, turn: RoomTurn) -> Option<MessageReply> {
         let requester = Requester { thread: header.thread, expects_interrupts: false };
         match self.interrupts.run(header.unique, requester, pin!(turn)).await {
-            Ended::Itself(_) | Ended::Interrupted => Some(self.reply(Err(Errno::INTERRUPTED), header.unique)),
-            Ended::Late(_) => None,
+            CallEnd::Itself(_) | CallEnd::Interrupted => Some(self.reply(Err(Errno::INTERRUPTED), header.unique)),
+            CallEnd::Late(_) => None,
         }
     }
 
     async fn carried_out(&self, message: &[u8]) -> Option<MessageReply> {
-        let header = Header::decode(message).ok()?;
+        let header = RequestHeader::decode(message).ok()?;
         let operation = request::decode(&header, message).ok()?;
         if let Operation::Interrupt { unique } = operation {
             let is_ours = self.has_waited(unique).await && self.interrupts.interrupt(unique);
@@ -95,9 +95,9 @@ impl<P: Platform> Mount<P> {
         let requester = Requester { thread: header.thread, expects_interrupts };
         let call = pin!(operations::carry_out(self, &header, operation, message));
         match self.interrupts.run(header.unique, requester, call).await {
-            Ended::Itself(outcome) => Some(self.reply(outcome, header.unique)),
-            Ended::Interrupted => Some(self.reply(Err(Errno::INTERRUPTED), header.unique)),
-            Ended::Late(outcome) => {
+            CallEnd::Itself(outcome) => Some(self.reply(outcome, header.unique)),
+            CallEnd::Interrupted => Some(self.reply(Err(Errno::INTERRUPTED), header.unique)),
+            CallEnd::Late(outcome) => {
                 if let Some(Ok(answer)) = outcome {
                     self.take_back(&answer.granted);
                 }
@@ -132,7 +132,7 @@ impl<P: Platform> MessageMachine for Mount<P> {
 
     fn try_answer(&self, message: &[u8]) -> Tried {
         // Without a number there is nothing to answer.
-        let Ok(header) = Header::decode(message) else { return Tried::Nothing };
+        let Ok(header) = RequestHeader::decode(message) else { return Tried::Nothing };
         self.calls.count(header.opcode);
         if header.unique & abi::UNIQUE_RESENT != 0 {
             self.take_back_left(header.unique);

@@ -11,13 +11,13 @@ use crate::abi::OPERATIONS;
 /// Operations have numbers below this.
 const NUMBERS: usize = 64;
 
-pub(crate) struct Calls {
+pub(crate) struct CallCounts {
     by_number: [AtomicU64; NUMBERS],
     unknown: AtomicU64,
     errors: AtomicU64,
 }
 
-impl Calls {
+impl CallCounts {
     pub(crate) fn new() -> Self {
         Self {
             by_number: std::array::from_fn(|_| AtomicU64::new(0)),

@@ -21,13 +21,13 @@ use crate::request::HEADER_BYTES;
 const LENGTH_BYTES: usize = 4;
 
 /// One stream of messages to a mount.
-pub struct Connection<P: Platform> {
+pub struct MessageStream<P: Platform> {
     mount: Arc<Mount<P>>,
     calls: FuturesUnordered<Answering>,
     replies: VecDeque<MessageReply>,
 }
 
-impl<P: Platform> Connection<P> {
+impl<P: Platform> MessageStream<P> {
     /// A stream without calls yet.
     pub fn new(mount: Arc<Mount<P>>) -> Self {
         Self { mount, calls: FuturesUnordered::new(), replies: VecDeque::new() }
@@ -39,7 +39,7 @@ impl<P: Platform> Connection<P> {
     }
 }
 
-impl<P: Platform> ProtocolMachine for Connection<P> {
+impl<P: Platform> ProtocolMachine for MessageStream<P> {
     fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
         while let Some(length) = Self::length(input) {
             if !(HEADER_BYTES..=MESSAGE_BYTES_MAX).contains(&length) {

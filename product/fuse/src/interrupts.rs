@@ -40,7 +40,7 @@ enum Stage {
 
 /// The end of a call.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Ended<T> {
+pub(crate) enum CallEnd<T> {
     /// With its outcome.
     Itself(T),
     /// By an interrupt: its own side answers it.
@@ -61,7 +61,7 @@ impl Interrupts {
         unique: u64,
         requester: Requester,
         mut call: Pin<&mut impl Future<Output = T>>,
-    ) -> Ended<T> {
+    ) -> CallEnd<T> {
         let listed = Arc::new(Call { requester, stage: Mutex::new(Stage::Polled) });
         lock(&self.0).insert(unique, Arc::clone(&listed));
         let _listed = Listed { interrupts: self, unique };
@@ -100,9 +100,9 @@ fn poll_staged<T>(
     stage: &Mutex<Stage>,
     cx: &mut Context<'_>,
     poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
-) -> Poll<Ended<T>> {
+) -> Poll<CallEnd<T>> {
     if let Stage::Interrupted = std::mem::replace(&mut *lock(stage), Stage::Polled) {
-        return Poll::Ready(Ended::Interrupted);
+        return Poll::Ready(CallEnd::Interrupted);
     }
     let polled = poll(cx);
     let mut stage = lock(stage);
@@ -112,11 +112,11 @@ fn poll_staged<T>(
                 Poll::Ready(outcome) => Some(outcome),
                 Poll::Pending => None,
             };
-            Poll::Ready(Ended::Late(late))
+            Poll::Ready(CallEnd::Late(late))
         }
         (_, Poll::Ready(outcome)) => {
             *stage = Stage::Interrupted;
-            Poll::Ready(Ended::Itself(outcome))
+            Poll::Ready(CallEnd::Itself(outcome))
         }
         (_, Poll::Pending) => {
             *stage = Stage::Waits(cx.waker().clone());

@@ -13,7 +13,7 @@ use afflux_frontend::{ENTRY_WORDS_MIN, KeptRecords, KeptSlot, KeptWords, kept_ch
 use afflux_volume::{FileHandle, HANDLE_BYTES_MAX};
 
 use crate::limits::{NODES_MAX, OPEN_FILES_MAX};
-use crate::slots::{self, Place};
+use crate::slots::{self, SlotPlace};
 
 pub(crate) mod changes;
 pub(crate) mod grants;
@@ -119,7 +119,7 @@ pub(crate) struct KeptNode {
 
 /// An open file in the memory.
 #[derive(Clone, Copy)]
-pub(crate) struct KeptFile {
+pub(crate) struct KeptOpenFile {
     pub(crate) handle: FileHandle,
     pub(crate) node: u64,
     /// The process that opened it; zero if that was not known.
@@ -233,24 +233,24 @@ impl Kept {
 
     /// Writes a record and then, in one store, that it stands.
     fn put(&self, of: KeptRecords, number: u64, body: impl IntoIterator<Item = u64>) {
-        let Some(Place { at: place, generation }) = slots::place(number) else { return };
+        let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
         of.put(&self.words, place, generation, body);
     }
 
     /// The record is gone, in one store: its place has its next generation.
     fn free(&self, of: KeptRecords, number: u64) {
-        let Some(Place { at: place, generation }) = slots::place(number) else { return };
+        let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
         of.free(&self.words, place, slots::next(generation));
     }
 
     pub(crate) fn put_node(&self, number: u64, node: KeptNode) {
-        let Some(Place { at: place, generation }) = slots::place(number) else { return };
+        let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
         let count = checked(place, generation, node.lookups);
         self.put(NODES, number, handle_words(&node.handle).chain([count]));
     }
 
     pub(crate) fn set_lookups(&self, number: u64, lookups: u64) {
-        let Some(Place { at: place, generation }) = slots::place(number) else { return };
+        let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
         NODES.record(&self.words, place)[LOOKUPS_AT].store(checked(place, generation, lookups), Ordering::Release);
     }
 
@@ -269,15 +269,15 @@ impl Kept {
         nodes.ok_or(KeptError::Damaged("nodes"))
     }
 
-    pub(crate) fn put_file(&self, number: u64, file: &KeptFile) {
+    pub(crate) fn put_file(&self, number: u64, file: &KeptOpenFile) {
         let opener = u64::from(file.process) << 32 | u64::from(file.user);
-        let Some(Place { at: place, generation }) = slots::place(number) else { return };
+        let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
         let verifier = checked(place, generation, file.verifier.0);
         self.put(FILES, number, handle_words(&file.handle).chain([file.node, opener, verifier]));
     }
 
     pub(crate) fn set_verifier(&self, number: u64, verifier: ShortVerifier) {
-        let Some(Place { at: place, generation }) = slots::place(number) else { return };
+        let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
         FILES.record(&self.words, place)[VERIFIER_AT].store(checked(place, generation, verifier.0), Ordering::Release);
     }
 
@@ -286,12 +286,12 @@ impl Kept {
     }
 
     /// All open files, by their places.
-    pub(crate) fn files(&self) -> Result<Vec<KeptSlot<KeptFile>>, KeptError> {
+    pub(crate) fn files(&self) -> Result<Vec<KeptSlot<KeptOpenFile>>, KeptError> {
         let files = FILES.all(&self.words, OPEN_FILES_MAX, |place, generation, record| {
             let rest = &record[2 + HANDLE_WORDS..];
             let [node, opener, word] = [0, 1, 2].map(|at: usize| rest[at].load(Ordering::Relaxed));
             let (handle, verifier) = (handle_of(&record[1..])?, ShortVerifier(word >> WORD_CHECK_BITS));
-            let file = KeptFile { handle, node, process: (opener >> 32) as u32, user: opener as u32, verifier };
+            let file = KeptOpenFile { handle, node, process: (opener >> 32) as u32, user: opener as u32, verifier };
             Some(file).filter(|_| checked(place, generation, verifier.0) == word)
         });
         files.ok_or(KeptError::Damaged("open files"))

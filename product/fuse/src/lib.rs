@@ -6,7 +6,7 @@
 //! Invariants: for any bytes, nothing panics and nothing grows beyond its bound. Each message that can be read and has
 //! a reply is answered once.
 //!
-//! A [`Mount`] is the state of one mount. Worlds use it as a [`MessageMachine`]; [`Connection`] makes a
+//! A [`Mount`] is the state of one mount. Worlds use it as a [`MessageMachine`]; [`MessageStream`] makes a
 //! [`ProtocolMachine`] of it, for worlds that move streams.
 //!
 //! [`MessageMachine`]: afflux_frontend::MessageMachine
@@ -32,7 +32,7 @@ mod slots;
 mod wire;
 
 pub use afflux_frontend::KeptWords;
-pub use connection::Connection;
+pub use connection::MessageStream;
 pub use kept::{KEPT_WORDS, KEPT_WORDS_MIN, Kept, KeptError};
 pub use limits::{CALLS_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, NODES_MAX, OPEN_FILES_MAX};
 pub use mount::{Mount, MountOptions, Requesters, ThreadRights};

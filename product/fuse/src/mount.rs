@@ -10,24 +10,24 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_frontend::{Journal, MessageRoom, Recording};
+use afflux_frontend::{CallJournal, MessageRoom, Recording};
 use afflux_volume::{
     Attributes, Before, Caller, Client, DeviceKey, FileHandle, ForeignChange, ForeignListener, Held, HolderId, Inode,
     KnobId, LockHolder, Nanos, Platform, Volume, VolumeKnob, WhichKnob,
 };
 
 use crate::abi::{UNIQUE_RESENT, init, notify};
-use crate::calls::Calls;
+use crate::calls::CallCounts;
 use crate::interrupts::Interrupts;
 use crate::kept::changes::BegunChange;
 use crate::kept::grants::{Grant, Grants};
-use crate::kept::{Agreed, Kept, KeptError, KeptFile, ShortVerifier};
+use crate::kept::{Agreed, Kept, KeptError, KeptOpenFile, ShortVerifier};
 use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, PAGE_BYTES, WAITING_BYTES_MIN};
-use crate::nodes::Nodes;
-use crate::notices::{NO_DISK, Notice, Notices};
+use crate::nodes::KernelNodes;
+use crate::notices::{NO_DISK, NodeNotice, Notices};
 use crate::open_files::{OpenFile, OpenFiles, Opened};
 use crate::reply::{Answer, Errno, Granted, Validity};
-use crate::request::{self, Header};
+use crate::request::{self, RequestHeader};
 
 /// Facts about the threads whose requests come.
 pub trait Requesters: Send + Sync + 'static {
@@ -95,19 +95,19 @@ const SOLE_NS: u64 = 3_600_000_000_000;
 /// The state of one mount.
 pub struct Mount<P: Platform> {
     pub(crate) volume: Arc<Volume<P>>,
-    nodes: Mutex<Nodes>,
+    nodes: Mutex<KernelNodes>,
     open: Mutex<OpenFiles<P>>,
     /// Memory for a later server.
     kept: Option<Kept>,
     /// Changes and grants of requests that the kernel may send to a later server again.
-    changes: Option<Arc<Journal>>,
+    changes: Option<Arc<CallJournal>>,
     grants: Option<Grants>,
     /// An earlier server has agreed with the kernel already.
     pub(crate) resumes: bool,
     pub(crate) interrupts: Interrupts,
     /// The long messages of programs' calls that wait.
     pub(crate) waiting: Arc<MessageRoom>,
-    pub(crate) calls: Calls,
+    pub(crate) calls: CallCounts,
     recording: Arc<Recording>,
     requesters: Box<dyn Requesters>,
     pub(crate) options: MountOptions,
@@ -146,7 +146,7 @@ impl<P: Platform> Mount<P> {
         kept: Option<Kept>,
     ) -> Arc<Self> {
         let nodes_max = kept.as_ref().map_or(NODES_MAX, Kept::nodes_max);
-        let nodes = Nodes::new(volume.handle(root), nodes_max, kept.clone());
+        let nodes = KernelNodes::new(volume.handle(root), nodes_max, kept.clone());
         let open = OpenFiles::new(volume.open_files_max());
         Arc::new(Self::of(volume, (nodes, open), options, Box::new(requesters), recording, kept))
     }
@@ -170,7 +170,7 @@ impl<P: Platform> Mount<P> {
         let agreed = kept.agreed().ok_or(KeptError::NotAgreed)?;
         // Otherwise the kernel would keep bytes of files that others change.
         options.kernel_cache &= agreed.flags & init::AUTO_INVAL_DATA != 0;
-        let nodes = Nodes::left(volume.handle(root), kept.clone())?;
+        let nodes = KernelNodes::left(volume.handle(root), kept.clone())?;
         let (mut open, mut lost) = (Vec::new(), 0);
         for (generation, file) in kept.files()? {
             let opened = match file {
@@ -189,7 +189,7 @@ impl<P: Platform> Mount<P> {
 
     fn of(
         volume: Arc<Volume<P>>,
-        (nodes, open): (Nodes, OpenFiles<P>),
+        (nodes, open): (KernelNodes, OpenFiles<P>),
         options: MountOptions,
         requesters: Box<dyn Requesters>,
         recording: Arc<Recording>,
@@ -208,7 +208,7 @@ impl<P: Platform> Mount<P> {
             resumes: false,
             interrupts: Interrupts::default(),
             waiting: MessageRoom::new((volume.engine().frames().total() as usize * PAGE_BYTES).max(WAITING_BYTES_MIN)),
-            calls: Calls::new(),
+            calls: CallCounts::new(),
             recording,
             requesters,
             options,
@@ -253,7 +253,7 @@ impl<P: Platform> Mount<P> {
 
     /// Begins a change of names, or another change that must not happen twice. Comes before the host is asked. `value`
     /// and `object` are for a repetition by a later server.
-    pub(crate) fn begin_change(&self, header: &Header, value: u64, object: u64) -> BegunChange {
+    pub(crate) fn begin_change(&self, header: &RequestHeader, value: u64, object: u64) -> BegunChange {
         BegunChange::begin(self.changes.as_ref(), header.unique, value, object)
     }
 
@@ -270,7 +270,7 @@ impl<P: Platform> Mount<P> {
             (node, if self.prunes.load(Ordering::Relaxed) { nodes.surplus() } else { Vec::new() })
         };
         if !surplus.is_empty() {
-            self.notices.note(NO_DISK, Notice::Unused(surplus));
+            self.notices.note(NO_DISK, NodeNotice::Unused(surplus));
         }
         if let Some(grants) = &self.grants {
             grants.grant(unique, Grant::Node(node));
@@ -313,7 +313,7 @@ impl<P: Platform> Mount<P> {
     }
 
     /// The kernel's nodes.
-    pub(crate) fn known(&self) -> MutexGuard<'_, Nodes> {
+    pub(crate) fn known(&self) -> MutexGuard<'_, KernelNodes> {
         lock(&self.nodes)
     }
 
@@ -369,7 +369,7 @@ impl<P: Platform> Mount<P> {
     }
 
     /// Whether the requester may open one more file. A mount for one user needs no bound for each.
-    pub(crate) fn may_open_one_more(&self, header: &Header) -> bool {
+    pub(crate) fn may_open_one_more(&self, header: &RequestHeader) -> bool {
         !self.options.acts_as_callers || lock(&self.open).has_room(header.uid)
     }
 
@@ -379,7 +379,7 @@ impl<P: Platform> Mount<P> {
     }
 
     /// Opens an object for the requester. Returns its number.
-    pub(crate) fn open(&self, header: &Header, node: u64, inode: Held<P>) -> Result<u64, Errno> {
+    pub(crate) fn open(&self, header: &RequestHeader, node: u64, inode: Held<P>) -> Result<u64, Errno> {
         let process = self.requesters.process(header.thread).unwrap_or_default();
         let handle = self.volume.handle(&inode);
         let client = client(process, header.uid);
@@ -388,7 +388,7 @@ impl<P: Platform> Mount<P> {
         if let (Some(grants), Some(kept)) = (&self.grants, &self.kept) {
             // In this order: a file without a grant would stay open.
             grants.grant(header.unique, Grant::File(fh));
-            kept.put_file(fh, &KeptFile { handle, node, process, user: header.uid, verifier: self.verifier() });
+            kept.put_file(fh, &KeptOpenFile { handle, node, process, user: header.uid, verifier: self.verifier() });
         }
         Ok(fh)
     }
@@ -399,7 +399,7 @@ impl<P: Platform> Mount<P> {
 
     /// A sync of an open file has succeeded. It fails all the same, once, if an earlier server's memory was damaged: bytes
     /// that the file's program was told are accepted may be lost.
-    pub(crate) fn tell_loss(&self, header: &Header, fh: u64, file: &OpenFile<P>) -> Result<(), Errno> {
+    pub(crate) fn tell_loss(&self, header: &RequestHeader, fh: u64, file: &OpenFile<P>) -> Result<(), Errno> {
         let owes_error = file.owes_error.swap(false, Ordering::AcqRel);
         if !owes_error && header.unique & UNIQUE_RESENT == 0 {
             return Ok(());
@@ -456,7 +456,7 @@ impl<P: Platform> Mount<P> {
     }
 
     /// The user that new objects are made as.
-    pub(crate) fn caller(&self, header: &Header, message: &[u8]) -> Caller {
+    pub(crate) fn caller(&self, header: &RequestHeader, message: &[u8]) -> Caller {
         if !self.options.acts_as_callers {
             return self.own.clone();
         }
@@ -464,22 +464,22 @@ impl<P: Platform> Mount<P> {
     }
 
     /// The requesting user, with these further groups.
-    pub(crate) fn caller_with(&self, header: &Header, groups: &[u32]) -> Caller {
+    pub(crate) fn caller_with(&self, header: &RequestHeader, groups: &[u32]) -> Caller {
         self.volume.caller(header.uid, header.gid, groups).listening()
     }
 
     /// The requester's rights that the kernel does not send.
-    pub(crate) fn rights(&self, header: &Header) -> Option<ThreadRights> {
+    pub(crate) fn rights(&self, header: &RequestHeader) -> Option<ThreadRights> {
         self.requesters.rights(header.thread, header.uid)
     }
 
     /// Whether the requester's capabilities count for an object with these attributes.
-    pub(crate) fn is_over(&self, header: &Header, object: &Attributes) -> bool {
+    pub(crate) fn is_over(&self, header: &RequestHeader, object: &Attributes) -> bool {
         self.requesters.is_over(header.thread, object.uid, object.gid)
     }
 
     /// Whether the requester has this object open.
-    pub(crate) fn has_opened(&self, header: &Header) -> bool {
+    pub(crate) fn has_opened(&self, header: &RequestHeader) -> bool {
         lock(&self.open).has(header.uid, header.node)
     }
 }
@@ -491,7 +491,7 @@ fn client(process: u32, user: u32) -> Client {
 }
 
 /// A file that an earlier server had open.
-async fn reopened<P: Platform>(volume: &Arc<Volume<P>>, file: &KeptFile) -> Opened<P> {
+async fn reopened<P: Platform>(volume: &Arc<Volume<P>>, file: &KeptOpenFile) -> Opened<P> {
     let found = volume.hold_left(file.handle.as_bytes()).await;
     found.map_or(Opened::Lost, |inode| {
         let owes_error = AtomicBool::new(file.verifier != ShortVerifier::of(volume.write_verifier()));
@@ -512,13 +512,15 @@ impl<P: Platform> ForeignListener for Mount<P> {
         let node = |handle| self.known().known(handle);
         let notice = match change {
             ForeignChange::Bytes(file) => {
-                node(&file).inspect(|node| self.known().note_changed(*node)).map(Notice::Bytes)
+                node(&file).inspect(|node| self.known().note_changed(*node)).map(NodeNotice::Bytes)
             }
             // The kernel uses names for a short time only, and no listings.
             ForeignChange::Attributes(object) | ForeignChange::Names(object) => {
-                node(&object).inspect(|node| self.known().note_changed(*node)).map(Notice::Attributes)
+                node(&object).inspect(|node| self.known().note_changed(*node)).map(NodeNotice::Attributes)
             }
-            ForeignChange::Name { directory, name } => node(&directory).map(|directory| Notice::Name(directory, name)),
+            ForeignChange::Name { directory, name } => {
+                node(&directory).map(|directory| NodeNotice::Name(directory, name))
+            }
         };
         if let Some(notice) = notice {
             self.notices.note(device.0, notice);

@@ -16,17 +16,17 @@ use afflux_volume::{Attributes, FileHandle, Timestamp, handle_number};
 use crate::abi::ROOT;
 use crate::kept::{Kept, KeptError, KeptNode};
 use crate::limits::NODES_USUAL;
-use crate::slots::{Slots, number, place};
+use crate::slots::{NumberedSlots, number, place};
 
 /// What a file's bytes are known by: another write gives another stamp.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct ContentStamp {
     size: u64,
     mtime: Timestamp,
     ctime: Timestamp,
 }
 
-impl Stamp {
+impl ContentStamp {
     pub(crate) fn of(attributes: &Attributes) -> Self {
         Self { size: attributes.size, mtime: attributes.mtime, ctime: attributes.ctime }
     }
@@ -38,7 +38,7 @@ struct Node {
     /// The last change of its names or attributes. Zero once a sync has covered it.
     unsynced: u32,
     /// The file at its last open, if the kernel keeps its bytes.
-    opened: Option<Box<Stamp>>,
+    opened: Option<Box<ContentStamp>>,
     /// Whether the directory has a default access control list, once that was asked.
     inherits: Option<bool>,
     /// Until then the object has no capabilities: it was made here, and nobody is known to have changed its attributes.
@@ -51,8 +51,8 @@ impl Node {
     }
 }
 
-pub(crate) struct Nodes {
-    slots: Slots<Node>,
+pub(crate) struct KernelNodes {
+    slots: NumberedSlots<Node>,
     by_handle: BTreeMap<u64, u64>,
     surplus: Surplus,
     /// Memory for a later server.
@@ -80,10 +80,11 @@ fn key(handle: &FileHandle) -> u64 {
     handle_number(handle.as_bytes()).unwrap_or_default()
 }
 
-impl Nodes {
+impl KernelNodes {
     /// The root alone.
     pub(crate) fn new(root: FileHandle, most: usize, kept: Option<Kept>) -> Self {
-        let mut nodes = Self { slots: Slots::new(most), by_handle: BTreeMap::new(), surplus: Surplus::NONE, kept };
+        let mut nodes =
+            Self { slots: NumberedSlots::new(most), by_handle: BTreeMap::new(), surplus: Surplus::NONE, kept };
         let number = nodes.look_up(root);
         debug_assert_eq!(number, Some(ROOT));
         nodes
@@ -100,7 +101,7 @@ impl Nodes {
             });
             slots.push((generation, node));
         }
-        let slots = Slots::restored(slots, kept.nodes_max());
+        let slots = NumberedSlots::restored(slots, kept.nodes_max());
         match slots.get(ROOT) {
             Some(node) if node.handle == root => {
                 Ok(Self { slots, by_handle, surplus: Surplus::NONE, kept: Some(kept) })
@@ -186,7 +187,7 @@ impl Nodes {
     }
 
     /// Notes what a file is like as it is opened. Returns whether it was like that at its last open.
-    pub(crate) fn note_opened(&mut self, number: u64, stamp: Stamp) -> bool {
+    pub(crate) fn note_opened(&mut self, number: u64, stamp: ContentStamp) -> bool {
         let Some(node) = self.slots.get_mut(number) else { return false };
         match &mut node.opened {
             Some(before) => std::mem::replace(&mut **before, stamp) == stamp,

@@ -23,7 +23,7 @@ pub(crate) const NO_DISK: u64 = u64::MAX;
 
 /// The kernel forgets its copy.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Notice {
+pub(crate) enum NodeNotice {
     /// The attributes of a node.
     Attributes(u64),
     /// The attributes and all bytes of a node.
@@ -52,20 +52,20 @@ struct OfDisk {
 }
 
 impl OfDisk {
-    fn note(&mut self, notice: Notice) {
+    fn note(&mut self, notice: NodeNotice) {
         match notice {
-            Notice::Name(node, name) => {
+            NodeNotice::Name(node, name) => {
                 if self.names.len() < NAMES_MAX {
                     self.names.insert((node, name));
                 }
             }
-            Notice::Unused(nodes) => {
+            NodeNotice::Unused(nodes) => {
                 if self.unused.len() < UNUSED_MAX {
                     self.unused.extend(nodes);
                 }
             }
-            Notice::Attributes(node) | Notice::Bytes(node) => {
-                let bytes = matches!(notice, Notice::Bytes(_));
+            NodeNotice::Attributes(node) | NodeNotice::Bytes(node) => {
+                let bytes = matches!(notice, NodeNotice::Bytes(_));
                 if let Some(noted) = self.objects.get_mut(&node) {
                     *noted |= bytes;
                 } else if self.objects.len() < OBJECTS_MAX {
@@ -75,14 +75,14 @@ impl OfDisk {
         }
     }
 
-    fn next(&mut self) -> Option<Notice> {
+    fn next(&mut self) -> Option<NodeNotice> {
         if let Some((node, name)) = self.names.pop_first() {
-            return Some(Notice::Name(node, name));
+            return Some(NodeNotice::Name(node, name));
         }
         match self.objects.pop_first() {
-            Some((node, true)) => Some(Notice::Bytes(node)),
-            Some((node, false)) => Some(Notice::Attributes(node)),
-            None => Some(std::mem::take(&mut self.unused)).filter(|nodes| !nodes.is_empty()).map(Notice::Unused),
+            Some((node, true)) => Some(NodeNotice::Bytes(node)),
+            Some((node, false)) => Some(NodeNotice::Attributes(node)),
+            None => Some(std::mem::take(&mut self.unused)).filter(|nodes| !nodes.is_empty()).map(NodeNotice::Unused),
         }
     }
 }
@@ -94,7 +94,7 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    pub(crate) fn note(&self, disk: u64, notice: Notice) {
+    pub(crate) fn note(&self, disk: u64, notice: NodeNotice) {
         self.lock().disks.entry(disk).or_default().note(notice);
         self.sender.wake();
     }
@@ -106,7 +106,7 @@ impl Notices {
     }
 
     /// The next notice of a disk that has none under way.
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<(u64, Notice)>> {
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<(u64, NodeNotice)>> {
         // Registered before the look, so that no change in between is missed.
         self.sender.register(cx.waker());
         let mut waiting = self.lock();

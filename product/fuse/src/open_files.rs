@@ -12,7 +12,7 @@ use afflux_frontend::FairShares;
 use afflux_volume::{Client, Held, Platform};
 
 use crate::limits::OPEN_FILES_MAX;
-use crate::slots::Slots;
+use crate::slots::NumberedSlots;
 
 /// The meaning of an open file's number.
 pub(crate) enum Opened<P: Platform> {
@@ -38,7 +38,7 @@ pub(crate) type OfUser<P> = (u32, Opened<P>);
 
 /// All open files of a mount, by their numbers, with the user that opened each.
 pub(crate) struct OpenFiles<P: Platform> {
-    files: Slots<OfUser<P>>,
+    files: NumberedSlots<OfUser<P>>,
     /// Of the files for which the server has descriptors.
     shares: FairShares,
 }
@@ -49,13 +49,13 @@ impl<P: Platform> OpenFiles<P> {
         Self::restored(Vec::new(), most)
     }
 
-    /// The files of an earlier server, as [`Slots::restored`] takes them.
+    /// The files of an earlier server, as [`NumberedSlots::restored`] takes them.
     pub(crate) fn restored(files: Vec<(u32, Option<OfUser<P>>)>, most: usize) -> Self {
         let mut shares = FairShares::new(most.min(OPEN_FILES_MAX));
         for (user, _) in files.iter().filter_map(|(_, file)| file.as_ref()) {
             shares.take(*user, 1);
         }
-        Self { files: Slots::restored(files, OPEN_FILES_MAX), shares }
+        Self { files: NumberedSlots::restored(files, OPEN_FILES_MAX), shares }
     }
 
     /// Whether the user may open one more. Root has no bound of its own.

@@ -9,7 +9,7 @@ use afflux_volume::{Attributes, Kind, ReadBytes, VolumeError};
 use bytes::Bytes;
 
 use crate::abi::{kind, notify};
-use crate::notices::Notice;
+use crate::notices::NodeNotice;
 use crate::wire::Put;
 
 /// Bytes of the header.
@@ -82,12 +82,12 @@ impl From<VolumeError> for Errno {
 }
 
 /// The fixed part of a reply.
-pub(crate) struct Head {
+pub(crate) struct ReplyHead {
     bytes: [u8; HEAD_BYTES_MAX],
     len: usize,
 }
 
-impl Put for Head {
+impl Put for ReplyHead {
     fn raw(&mut self, bytes: &[u8]) {
         self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
         self.len += bytes.len();
@@ -107,7 +107,7 @@ pub(crate) struct Granted {
 
 /// A successful answer before its header is complete.
 pub(crate) struct Answer {
-    pub(crate) head: Head,
+    pub(crate) head: ReplyHead,
     pub(crate) granted: Granted,
     data: Option<Segment>,
 }
@@ -115,7 +115,11 @@ pub(crate) struct Answer {
 impl Answer {
     /// Without content yet.
     pub(crate) fn empty() -> Self {
-        Self { head: Head { bytes: [0; HEAD_BYTES_MAX], len: HEADER_BYTES }, granted: Granted::default(), data: None }
+        Self {
+            head: ReplyHead { bytes: [0; HEAD_BYTES_MAX], len: HEADER_BYTES },
+            granted: Granted::default(),
+            data: None,
+        }
     }
 
     /// Of these bytes.
@@ -154,18 +158,18 @@ pub(crate) fn failed(errno: Errno, unique: u64) -> MessageReply {
 }
 
 /// The message of a notice.
-pub(crate) fn notice(of: Notice) -> MessageReply {
+pub(crate) fn notice(of: NodeNotice) -> MessageReply {
     let mut message = Answer::empty();
     let (code, data) = match of {
-        Notice::Attributes(node) => (inode_notice(&mut message.head, node, u64::MAX), None),
-        Notice::Bytes(node) => (inode_notice(&mut message.head, node, 0), None),
-        Notice::Name(directory, name) => {
+        NodeNotice::Attributes(node) => (inode_notice(&mut message.head, node, u64::MAX), None),
+        NodeNotice::Bytes(node) => (inode_notice(&mut message.head, node, 0), None),
+        NodeNotice::Name(directory, name) => {
             message.head.u64(directory);
             message.head.u32(name.len() as u32);
             message.head.u32(0);
             (notify::INVAL_ENTRY, Some(Segment::Bytes([&name[..], b"\0"].concat().into())))
         }
-        Notice::Unused(nodes) => {
+        NodeNotice::Unused(nodes) => {
             message.head.u32(nodes.len() as u32);
             message.head.u32(0);
             message.head.u64(0);
@@ -186,7 +190,7 @@ pub(crate) fn resend() -> MessageReply {
 }
 
 /// `struct fuse_notify_inval_inode_out`: an offset of -1 stands for the attributes alone, 0 and no length for all bytes.
-fn inode_notice(head: &mut Head, node: u64, offset: u64) -> i32 {
+fn inode_notice(head: &mut ReplyHead, node: u64, offset: u64) -> i32 {
     head.u64(node);
     head.u64(offset);
     head.u64(0);

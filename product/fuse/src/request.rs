@@ -6,14 +6,14 @@
 //! are ignored: a newer kernel may have more fields.
 
 use crate::abi::{self, op};
-use crate::wire::{Reader, WireError};
+use crate::wire::{FieldReader, WireError};
 
 /// Bytes of the header.
 pub(crate) const HEADER_BYTES: usize = 40;
 
 /// The beginning of each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct RequestHeader {
     /// Bytes of the message.
     pub(crate) len: u32,
     pub(crate) opcode: u32,
@@ -28,9 +28,9 @@ pub(crate) struct Header {
     pub(crate) extension_bytes: usize,
 }
 
-impl Header {
+impl RequestHeader {
     pub(crate) fn decode(message: &[u8]) -> Result<Self, WireError> {
-        let mut reader = Reader::new(message);
+        let mut reader = FieldReader::new(message);
         Ok(Self {
             len: reader.u32()?,
             opcode: reader.u32()?,
@@ -72,7 +72,7 @@ pub(crate) struct Mode {
 
 /// A range of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct OpenExtent {
     pub(crate) fh: u64,
     pub(crate) offset: u64,
     pub(crate) size: u32,
@@ -149,9 +149,9 @@ pub(crate) enum Operation<'a> {
         mode: Mode,
         name: &'a [u8],
     },
-    Read(Extent),
+    Read(OpenExtent),
     Write {
-        extent: Extent,
+        extent: OpenExtent,
         data: &'a [u8],
         /// At the file's end, wherever the kernel takes that to be.
         append: bool,
@@ -186,7 +186,7 @@ pub(crate) enum Operation<'a> {
         fh: u64,
     },
     List {
-        extent: Extent,
+        extent: OpenExtent,
         with_attributes: bool,
     },
     Space,
@@ -248,10 +248,10 @@ pub(crate) struct Init {
 }
 
 /// The arguments of a message with this header.
-pub(crate) fn decode<'a>(header: &Header, message: &'a [u8]) -> Result<Operation<'a>, WireError> {
+pub(crate) fn decode<'a>(header: &RequestHeader, message: &'a [u8]) -> Result<Operation<'a>, WireError> {
     let body = message.get(HEADER_BYTES..).ok_or(WireError::Truncated)?;
     let body_bytes = body.len().checked_sub(header.extension_bytes).ok_or(WireError::Truncated)?;
-    let mut reader = Reader::new(&body[..body_bytes]);
+    let mut reader = FieldReader::new(&body[..body_bytes]);
     let it = &mut reader;
     Ok(match header.opcode {
         op::LOOKUP => Operation::Lookup { name: it.name()? },
@@ -331,39 +331,39 @@ pub(crate) fn decode<'a>(header: &Header, message: &'a [u8]) -> Result<Operation
     })
 }
 
-fn skip_words(reader: &mut Reader<'_>, words: usize) -> Result<(), WireError> {
+fn skip_words(reader: &mut FieldReader<'_>, words: usize) -> Result<(), WireError> {
     (0..words).try_for_each(|_| reader.u32().map(drop))
 }
 
-fn batch_forget<'a>(it: &mut Reader<'a>) -> Result<Operation<'a>, WireError> {
+fn batch_forget<'a>(it: &mut FieldReader<'a>) -> Result<Operation<'a>, WireError> {
     let count = it.u32()?;
     skip_words(it, 1)?;
     Ok(Operation::BatchForget { count, pairs: it.rest() })
 }
 
 /// The first fields of READ, WRITE and the listings.
-fn extent_begun(it: &mut Reader<'_>) -> Result<Extent, WireError> {
-    Ok(Extent { fh: it.u64()?, offset: it.u64()?, size: it.u32()? })
+fn extent_begun(it: &mut FieldReader<'_>) -> Result<OpenExtent, WireError> {
+    Ok(OpenExtent { fh: it.u64()?, offset: it.u64()?, size: it.u32()? })
 }
 
-fn extent(it: &mut Reader<'_>) -> Result<Extent, WireError> {
+fn extent(it: &mut FieldReader<'_>) -> Result<OpenExtent, WireError> {
     let extent = extent_begun(it)?;
     // Flags of the call, the owner of a lock, flags of the file, padding.
     skip_words(it, 5)?;
     Ok(extent)
 }
 
-fn locking(it: &mut Reader<'_>) -> Result<Locking, WireError> {
+fn locking(it: &mut FieldReader<'_>) -> Result<Locking, WireError> {
     let (fh, owner, first, last) = (it.u64()?, it.u64()?, it.u64()?, it.u64()?);
     let (kind, process, flags) = (it.u32()?, it.u32()?, it.u32()?);
     Ok(Locking { fh, owner, first, last, kind, process, is_of_flock: flags & abi::lock::OF_FLOCK != 0 })
 }
 
-fn mode(it: &mut Reader<'_>) -> Result<Mode, WireError> {
+fn mode(it: &mut FieldReader<'_>) -> Result<Mode, WireError> {
     Ok(Mode { mode: it.u32()?, umask: it.u32()? })
 }
 
-fn write<'a>(it: &mut Reader<'a>) -> Result<Operation<'a>, WireError> {
+fn write<'a>(it: &mut FieldReader<'a>) -> Result<Operation<'a>, WireError> {
     let (extent, kind) = (extent_begun(it)?, it.u32()?);
     // The owner of a lock, then the file's flags and padding.
     skip_words(it, 2)?;
@@ -375,7 +375,7 @@ fn write<'a>(it: &mut Reader<'a>) -> Result<Operation<'a>, WireError> {
     Ok(Operation::Write { extent, data, append, is_kernels })
 }
 
-fn set_attributes(it: &mut Reader<'_>) -> Result<SetAttributes, WireError> {
+fn set_attributes(it: &mut FieldReader<'_>) -> Result<SetAttributes, WireError> {
     let valid = it.u32()?;
     skip_words(it, 1)?;
     let (fh, size, _lock_owner) = (it.u64()?, it.u64()?, it.u64()?);
@@ -387,7 +387,7 @@ fn set_attributes(it: &mut Reader<'_>) -> Result<SetAttributes, WireError> {
     Ok(SetAttributes { valid, fh, size, atime: (seconds.0, nanos.0), mtime: (seconds.1, nanos.1), mode, uid, gid })
 }
 
-fn init(it: &mut Reader<'_>) -> Result<Init, WireError> {
+fn init(it: &mut FieldReader<'_>) -> Result<Init, WireError> {
     let (major, minor, readahead_bytes) = (it.u32()?, it.u32()?, it.u32()?);
     let low = u64::from(it.u32()?);
     // Kernels before 5.17 end here.
@@ -398,7 +398,7 @@ fn init(it: &mut Reader<'_>) -> Result<Init, WireError> {
 /// The flags, the name and the value of a SETXATTR, from its bytes behind the size and the first flags. `extended` says
 /// whether the kernel sends further flags.
 pub(crate) fn xattr_value(rest: &[u8], size: u32, extended: bool) -> Result<(u32, &[u8], &[u8]), WireError> {
-    let it = &mut Reader::new(rest);
+    let it = &mut FieldReader::new(rest);
     let flags = if extended { it.u32()? } else { 0 };
     skip_words(it, usize::from(extended))?;
     let name = it.name()?;
@@ -408,19 +408,19 @@ pub(crate) fn xattr_value(rest: &[u8], size: u32, extended: bool) -> Result<(u32
 /// The node and the lookups of each pair of a BATCH_FORGET: no more than the message has.
 pub(crate) fn forgotten(count: u32, pairs: &[u8]) -> impl Iterator<Item = (u64, u64)> {
     pairs.chunks_exact(16).take(count as usize).filter_map(|pair| {
-        let mut reader = Reader::new(pair);
+        let mut reader = FieldReader::new(pair);
         Some((reader.u64().ok()?, reader.u64().ok()?))
     })
 }
 
 /// The caller's further groups, as far as the request's extensions name them: the group of the directory, if the
 /// caller is in it.
-pub(crate) fn groups(header: &Header, message: &[u8]) -> Vec<u32> {
+pub(crate) fn groups(header: &RequestHeader, message: &[u8]) -> Vec<u32> {
     let extensions = message.len().checked_sub(header.extension_bytes).and_then(|at| message.get(at..));
     let mut rest = extensions.unwrap_or_default();
     let mut groups = Vec::new();
     loop {
-        let mut it = Reader::new(rest);
+        let mut it = FieldReader::new(rest);
         let (Ok(len), Ok(kind)) = (it.u32(), it.u32()) else { return groups };
         let len = len as usize;
         if kind == abi::EXTENSION_GROUPS

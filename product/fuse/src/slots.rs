@@ -6,7 +6,7 @@
 //! same slot. There are at most as many values as the maker allowed. The first value has the number 1.
 
 /// Numbered values.
-pub(crate) struct Slots<T> {
+pub(crate) struct NumberedSlots<T> {
     slots: Vec<(u32, Option<T>)>,
     free: Vec<u32>,
     most: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Slots<T> {
 
 /// The place that a number names.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct SlotPlace {
     pub(crate) at: usize,
     pub(crate) generation: u32,
 }
@@ -24,8 +24,8 @@ pub(crate) fn number(place: usize, generation: u32) -> u64 {
     u64::from(generation) << 32 | (place as u64 + 1)
 }
 
-pub(crate) fn place(number: u64) -> Option<Place> {
-    Some(Place { at: (number as u32).checked_sub(1)? as usize, generation: (number >> 32) as u32 })
+pub(crate) fn place(number: u64) -> Option<SlotPlace> {
+    Some(SlotPlace { at: (number as u32).checked_sub(1)? as usize, generation: (number >> 32) as u32 })
 }
 
 /// The generation of a place after the removal of its value.
@@ -33,7 +33,7 @@ pub(crate) fn next(generation: u32) -> u32 {
     (generation + 1) & (u32::MAX >> 1)
 }
 
-impl<T> Slots<T> {
+impl<T> NumberedSlots<T> {
     /// No values yet, and never more than `most`.
     pub(crate) fn new(most: usize) -> Self {
         Self { slots: Vec::new(), free: Vec::new(), most }
@@ -61,17 +61,17 @@ impl<T> Slots<T> {
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&T> {
-        let Place { at: place, generation: wanted } = place(number)?;
+        let SlotPlace { at: place, generation: wanted } = place(number)?;
         self.slots.get(place).filter(|(generation, _)| *generation == wanted)?.1.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
-        let Place { at: place, generation: wanted } = place(number)?;
+        let SlotPlace { at: place, generation: wanted } = place(number)?;
         self.slots.get_mut(place).filter(|(generation, _)| *generation == wanted)?.1.as_mut()
     }
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<T> {
-        let Place { at: place, generation: wanted } = place(number)?;
+        let SlotPlace { at: place, generation: wanted } = place(number)?;
         let (generation, slot) = self.slots.get_mut(place).filter(|(generation, _)| *generation == wanted)?;
         let value = slot.take()?;
         *generation = next(*generation);

@@ -16,11 +16,11 @@ pub(crate) enum WireError {
 }
 
 /// Reads fields in order.
-pub(crate) struct Reader<'a> {
+pub(crate) struct FieldReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FieldReader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use afflux_frontend::{
-    CallKey, ConnectionRoom, Journal, Left, Output, Peer, ProtocolError, ProtocolMachine, RecordedCall,
+    CallJournal, CallKey, ConnectionRoom, Left, Output, Peer, ProtocolError, ProtocolMachine, RecordedCall,
     RecordedOperation, RoomBounds,
 };
 use afflux_volume::{Before, Platform, Volume};
@@ -509,7 +509,7 @@ async fn reply_to<P: Platform>(volume: &Volume<P>, call: Waiting) -> KeptReply {
 /// The reply of an earlier server to the same call, or the reply of a call that a later server finds.
 async fn kept_reply<P: Platform>(
     volume: &Volume<P>,
-    kept: &Arc<Journal>,
+    kept: &Arc<CallJournal>,
     key: CallKey,
     mut call: Waiting,
 ) -> KeptReply {

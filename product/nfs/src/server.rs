@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use afflux_frontend::{Journal, KeptWords, Parties, Peer, Recording, RoomBounds};
+use afflux_frontend::{CallJournal, KeptWords, Parties, Peer, Recording, RoomBounds};
 use afflux_volume::{Client, HolderId, KnobId, Platform, Volume, WhichKnob};
 
 use crate::calls::{Calls, Event};
@@ -42,7 +42,7 @@ pub struct Server<P: Platform> {
     pub(crate) version_4: OnceLock<Arc<Service<P>>>,
     pub(crate) replies: ReplyCache,
     /// Replies for a later server, if it has the memory.
-    pub(crate) kept_replies: Option<Arc<Journal>>,
+    pub(crate) kept_replies: Option<Arc<CallJournal>>,
     pub(crate) calls: Calls,
     pub(crate) parties: Parties,
     pub(crate) spare_workers: Arc<Spares>,
@@ -67,7 +67,7 @@ impl<P: Platform> Server<P> {
     pub fn keeping(volume: Arc<Volume<P>>, admission: Admission, words: Option<KeptWords>) -> Arc<Self> {
         let journal = |words: KeptWords| {
             let all = 0..(*words).as_ref().len();
-            Journal::new(words, all, REPLY_WORDS, |_, begun_ns| begun_ns)
+            CallJournal::new(words, all, REPLY_WORDS, |_, begun_ns| begun_ns)
         };
         let inflight_bytes = NfsKnob::InflightBytes.id(volume.engine().settings());
         Arc::new(Self {

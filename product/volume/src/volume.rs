@@ -19,17 +19,17 @@ use futures_util::lock::Mutex as TaskMutex;
 use crate::error::VolumeError;
 use crate::knobs::VolumeKnob;
 use crate::locks::Locks;
-use crate::objects::callers::Callers;
-use crate::objects::devices::Devices;
+use crate::objects::callers::CallerTable;
+use crate::objects::devices::TreeDevices;
 use crate::objects::found_files::FoundFiles;
 use crate::objects::handle::{FileHandle, HandleKey};
 use crate::objects::inode::Inode;
 use crate::objects::listener::ListenerPlace;
 use crate::objects::name_cache::NameCache;
 use crate::objects::numbers::Numbers;
-use crate::objects::pieces::Pieces;
+use crate::objects::pieces::ListingPieces;
 use crate::objects::settling::Settling;
-use crate::objects::table::Table;
+use crate::objects::table::InodeTable;
 use crate::search::Search;
 use crate::task;
 use crate::tree::directory::{DeviceFactory, Directory, Node};
@@ -47,17 +47,17 @@ pub struct Volume<P: Platform> {
     /// The tree refuses files that were moved out.
     pub(crate) confines_files: bool,
     pub(crate) key: HandleKey,
-    pub(crate) table: Table<P>,
+    pub(crate) table: InodeTable<P>,
     pub(crate) exports: Vec<ExportRoot<P>>,
-    pub(crate) devices: Devices,
+    pub(crate) devices: TreeDevices,
     pub(crate) search: Search<P>,
     /// Files that an earlier process left in the engine's memory.
     pub(crate) found_files: FoundFiles,
     pub(crate) names: NameCache<P>,
     pub(crate) numbers: Numbers,
     pub(crate) settling: Settling<P>,
-    pub(crate) pieces: Pieces<P>,
-    pub(crate) callers: Callers,
+    pub(crate) pieces: ListingPieces<P>,
+    pub(crate) callers: CallerTable,
     pub(crate) locks: Locks,
     /// Grows every few seconds: callers' rights are then looked up anew.
     pub(crate) rights_epoch: AtomicU64,
@@ -88,8 +88,8 @@ impl<P: Platform> Volume<P> {
     ) -> Result<Arc<Self>, VolumeError> {
         let attributes_idle = VolumeKnob::AttributesIdleCentisecs.id(engine.settings());
         let now = engine.platform().now();
-        let table = Table::new(tree.descriptors_max());
-        let devices = Devices::new(device_factory);
+        let table = InodeTable::new(tree.descriptors_max());
+        let devices = TreeDevices::new(device_factory);
         let numbers = Numbers::around(tree.exports().first().map_or(0, |export| export.root.identity.fsid()));
         let roots = tree.exports().iter().map(|export| {
             let found = &export.root;
@@ -123,8 +123,8 @@ impl<P: Platform> Volume<P> {
             names: NameCache::new(),
             numbers,
             settling: Settling::default(),
-            pieces: Pieces::default(),
-            callers: Callers::default(),
+            pieces: ListingPieces::default(),
+            callers: CallerTable::default(),
             locks: Locks::default(),
             rights_epoch: AtomicU64::new(0),
             sweeping: TaskMutex::new(()),

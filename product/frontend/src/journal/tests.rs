@@ -7,8 +7,8 @@ fn memory(entries: usize) -> KeptWords {
     Arc::new((0..entries * ENTRY_WORDS).map(|_| AtomicU64::new(0)).collect::<Vec<_>>())
 }
 
-fn journal(words: &KeptWords) -> Arc<Journal> {
-    Journal::new(Arc::clone(words), 0..(**words).as_ref().len(), ENTRY_WORDS, |_, value| value)
+fn journal(words: &KeptWords) -> Arc<CallJournal> {
+    CallJournal::new(Arc::clone(words), 0..(**words).as_ref().len(), ENTRY_WORDS, |_, value| value)
 }
 
 fn answer(bytes: usize) -> Left {

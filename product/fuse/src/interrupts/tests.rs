@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use futures_util::future::{pending, poll_fn};
 
-use super::{Ended, Interrupts, Requester};
+use super::{CallEnd, Interrupts, Requester};
 
 const PROGRAM: Requester = Requester { thread: 0, expects_interrupts: false };
 
@@ -21,7 +21,7 @@ fn a_call_that_waits_answers_its_interrupt_itself() {
     let mut cx = Context::from_waker(Waker::noop());
     assert_eq!(call.as_mut().poll(&mut cx), Poll::Pending);
     assert!(!interrupts.interrupt(1), "the call answers");
-    assert_eq!(call.as_mut().poll(&mut cx), Poll::Ready(Ended::Interrupted));
+    assert_eq!(call.as_mut().poll(&mut cx), Poll::Ready(CallEnd::Interrupted));
 }
 
 // rule: a call whose thread is stuck in the host is answered by its interrupter, once
@@ -34,18 +34,18 @@ fn a_call_whose_thread_is_inside_it_is_answered_by_the_interrupter_once() {
         assert!(!interrupts.interrupt(1), "it is answered once");
         Poll::Ready("made")
     });
-    assert_eq!(poll(interrupts.run(1, PROGRAM, pin!(stuck))), Poll::Ready(Ended::Late(Some("made"))));
+    assert_eq!(poll(interrupts.run(1, PROGRAM, pin!(stuck))), Poll::Ready(CallEnd::Late(Some("made"))));
     let stuck = poll_fn(|_| {
         assert!(interrupts.interrupt(2));
         Poll::<()>::Pending
     });
-    assert_eq!(poll(interrupts.run(2, PROGRAM, pin!(stuck))), Poll::Ready(Ended::Late(None)), "it is given up");
+    assert_eq!(poll(interrupts.run(2, PROGRAM, pin!(stuck))), Poll::Ready(CallEnd::Late(None)), "it is given up");
 }
 
 #[test]
 fn a_call_that_has_ended_is_not_interrupted() {
     let interrupts = Interrupts::default();
-    assert_eq!(poll(interrupts.run(1, PROGRAM, pin!(async { 7 }))), Poll::Ready(Ended::Itself(7)));
+    assert_eq!(poll(interrupts.run(1, PROGRAM, pin!(async { 7 }))), Poll::Ready(CallEnd::Itself(7)));
     assert!(!interrupts.interrupt(1));
     assert_eq!(interrupts.len(), 0);
 }

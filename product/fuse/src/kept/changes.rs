@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use afflux_frontend::{Journal, JournalCall, Left, kept_check};
+use afflux_frontend::{CallJournal, JournalCall, Left, kept_check};
 use afflux_volume::Before;
 
 use super::{CHANGE_WORDS, CHANGES, CHANGES_AT, FILES_AT, Kept};
@@ -29,7 +29,7 @@ pub(crate) struct BegunChange {
 
 impl BegunChange {
     /// Begins a change for a request, with a value and an object that a repetition needs.
-    pub(crate) fn begin(journal: Option<&Arc<Journal>>, unique: u64, value: u64, object: u64) -> Self {
+    pub(crate) fn begin(journal: Option<&Arc<CallJournal>>, unique: u64, value: u64, object: u64) -> Self {
         let Some(journal) = journal else { return Self { entry: None, before: Before::Nothing } };
         let (entry, left) = journal.begin([unique & !UNIQUE_RESENT, 0, 0], value, object);
         if unique & UNIQUE_RESENT != 0 {
@@ -60,8 +60,8 @@ impl BegunChange {
 
 impl Kept {
     /// The journal of changes, with those of earlier servers. The kernel's numbers grow.
-    pub(crate) fn changes(&self) -> Arc<Journal> {
-        Journal::new(Arc::clone(&self.words), CHANGES_AT..FILES_AT, CHANGE_WORDS, |key, _| key[0])
+    pub(crate) fn changes(&self) -> Arc<CallJournal> {
+        CallJournal::new(Arc::clone(&self.words), CHANGES_AT..FILES_AT, CHANGE_WORDS, |key, _| key[0])
     }
 
     /// Turns the changes of the form before into entries of the journal.

@@ -6,8 +6,8 @@ fn handle(number: u64) -> FileHandle {
     FileHandle::from_bytes(&number.to_be_bytes()).unwrap()
 }
 
-fn many(count: u64, usual: usize) -> Nodes {
-    let mut nodes = Nodes::new(handle(0), 1 << 20, None);
+fn many(count: u64, usual: usize) -> KernelNodes {
+    let mut nodes = KernelNodes::new(handle(0), 1 << 20, None);
     nodes.surplus.usual = usual;
     for at in 1..count {
         nodes.look_up(handle(at)).unwrap();

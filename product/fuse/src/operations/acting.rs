@@ -15,7 +15,7 @@ use std::sync::Arc;
 use afflux_volume::{Caller, Inode, Platform, VolumeError};
 
 use crate::mount::{Mount, ThreadRights};
-use crate::request::Header;
+use crate::request::RequestHeader;
 
 /// The mode bit that keeps the names of a directory from all but their owners.
 const STICKY: u32 = 0o1000;
@@ -52,32 +52,32 @@ enum Next {
 }
 
 /// The caller of a change.
-pub(super) struct Acting<'a, P: Platform> {
+pub(super) struct ActingRequester<'a, P: Platform> {
     on: &'a Mount<P>,
-    header: &'a Header,
+    header: &'a RequestHeader,
     caller: Caller,
     /// A group in which the caller is in any case.
     group: Option<u32>,
     left: Left,
 }
 
-fn is_server<P: Platform>(on: &Mount<P>, header: &Header) -> bool {
+fn is_server<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> bool {
     header.uid == 0 || !on.options.acts_as_callers
 }
 
 /// Whether the kernel may have checked the requester's rights by an owner or a mode that others have changed since.
-pub(super) fn is_doubtful<P: Platform>(on: &Mount<P>, header: &Header) -> bool {
+pub(super) fn is_doubtful<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> bool {
     !is_server(on, header) && !on.options.sole
 }
 
-impl<'a, P: Platform> Acting<'a, P> {
-    pub(super) fn of(on: &'a Mount<P>, header: &'a Header) -> Self {
+impl<'a, P: Platform> ActingRequester<'a, P> {
+    pub(super) fn of(on: &'a Mount<P>, header: &'a RequestHeader) -> Self {
         Self::in_group(on, header, None)
     }
 
-    /// As [`Acting::of`], with a group for the setgid bit. The kernel has taken the bit from one who is not in the file's
+    /// As [`ActingRequester::of`], with a group for the setgid bit. The kernel has taken the bit from one who is not in the file's
     /// group, and the host would take it from one whose groups it is not told.
-    pub(super) fn in_group(on: &'a Mount<P>, header: &'a Header, group: Option<u32>) -> Self {
+    pub(super) fn in_group(on: &'a Mount<P>, header: &'a RequestHeader, group: Option<u32>) -> Self {
         let is_server = is_server(on, header);
         let caller = if is_server { on.own.clone() } else { on.caller_with(header, group.as_slice()) };
         Self { on, header, caller, group, left: if is_server { Left::Nothing } else { Left::WithGroups } }
@@ -165,7 +165,7 @@ impl<'a, P: Platform> Acting<'a, P> {
 /// Refuses an open if the requester does not have these rights now: a sum of read 1, write 2, execute 4.
 pub(super) async fn check_open<P: Platform>(
     on: &Mount<P>,
-    header: &Header,
+    header: &RequestHeader,
     inode: &Arc<Inode<P>>,
     wanted: u8,
 ) -> Result<(), VolumeError> {
@@ -173,7 +173,7 @@ pub(super) async fn check_open<P: Platform>(
         return Ok(());
     }
     on.volume.look_again(inode).await?;
-    let mut acting = Acting::of(on, header);
+    let mut acting = ActingRequester::of(on, header);
     loop {
         let (rights, _) = on.volume.access_by(acting.caller(), inode).await?;
         let result = if rights & wanted == wanted { Ok(()) } else { Err(VolumeError::Denied) };

@@ -13,9 +13,9 @@ use afflux_volume::{
 use crate::abi::set;
 use crate::limits::PAGE_BYTES;
 use crate::mount::{Mount, Outcome};
-use crate::operations::acting::{Acting, capability, is_doubtful};
+use crate::operations::acting::{ActingRequester, capability, is_doubtful};
 use crate::reply::{self, Answer, Errno};
-use crate::request::{Header, SetAttributes};
+use crate::request::{RequestHeader, SetAttributes};
 use crate::wire::Put;
 
 /// The mode bits that give a program its file's owner or group.
@@ -28,7 +28,7 @@ fn told<P: Platform>(on: &Mount<P>, attributes: &Attributes) -> Answer {
     answer
 }
 
-pub(super) fn try_get<P: Platform>(on: &Mount<P>, header: &Header, fh: Option<u64>) -> Option<Outcome> {
+pub(super) fn try_get<P: Platform>(on: &Mount<P>, header: &RequestHeader, fh: Option<u64>) -> Option<Outcome> {
     let inode = match fh {
         Some(fh) => match on.opened(fh) {
             Ok(file) => Arc::clone(&file.inode),
@@ -40,20 +40,20 @@ pub(super) fn try_get<P: Platform>(on: &Mount<P>, header: &Header, fh: Option<u6
     Some(Ok(told(on, &attributes)))
 }
 
-async fn object<P: Platform>(on: &Mount<P>, header: &Header, fh: Option<u64>) -> Result<Arc<Inode<P>>, Errno> {
+async fn object<P: Platform>(on: &Mount<P>, header: &RequestHeader, fh: Option<u64>) -> Result<Arc<Inode<P>>, Errno> {
     match fh {
         Some(fh) => Ok(Arc::clone(&on.opened(fh)?.inode)),
         None => on.object(header.node).await,
     }
 }
 
-pub(super) async fn get<P: Platform>(on: &Mount<P>, header: &Header, fh: Option<u64>) -> Outcome {
+pub(super) async fn get<P: Platform>(on: &Mount<P>, header: &RequestHeader, fh: Option<u64>) -> Outcome {
     let inode = object(on, header, fh).await?;
     let attributes = on.volume.attributes(&inode).await?;
     Ok(told(on, &attributes))
 }
 
-pub(super) async fn set<P: Platform>(on: &Mount<P>, header: &Header, wanted: SetAttributes) -> Outcome {
+pub(super) async fn set<P: Platform>(on: &Mount<P>, header: &RequestHeader, wanted: SetAttributes) -> Outcome {
     let fh = (wanted.valid & set::FH != 0).then_some(wanted.fh);
     let inode = object(on, header, fh).await?;
     on.known().note_unsynced(header.node);
@@ -80,7 +80,7 @@ pub(super) async fn set<P: Platform>(on: &Mount<P>, header: &Header, wanted: Set
 /// Makes the change as the requester, for whom the host decides. Returns the attributes after it, if they are known.
 async fn set_as_requester<P: Platform>(
     on: &Mount<P>,
-    header: &Header,
+    header: &RequestHeader,
     inode: &Arc<Inode<P>>,
     change: AttributeChange,
 ) -> Result<Option<Attributes>, VolumeError> {
@@ -89,7 +89,7 @@ async fn set_as_requester<P: Platform>(
     }
     let gives_setgid = change.mode.is_some_and(|mode| mode & SETGID != 0);
     let group = if gives_setgid { Some(on.volume.attributes(inode).await?.gid) } else { None };
-    let mut acting = Acting::in_group(on, header, group);
+    let mut acting = ActingRequester::in_group(on, header, group);
     loop {
         let outcome = on.volume.set_attributes_by(acting.caller(), inode, change, None).await;
         if !acting.tries_again_on(&outcome.result, inode, rights_to(&change)).await {
@@ -111,7 +111,7 @@ fn rights_to(change: &AttributeChange) -> u64 {
 /// takes the setuid and setgid bits, and from the owner alone. The call on an open file takes them itself.
 async fn take_privileges<P: Platform>(
     on: &Mount<P>,
-    header: &Header,
+    header: &RequestHeader,
     inode: &Arc<Inode<P>>,
 ) -> Result<Option<Attributes>, VolumeError> {
     let found = on.volume.attributes(inode).await?;
@@ -143,7 +143,7 @@ fn change(wanted: &SetAttributes) -> AttributeChange {
     }
 }
 
-pub(super) async fn space<P: Platform>(on: &Mount<P>, header: &Header) -> Outcome {
+pub(super) async fn space<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> Outcome {
     let inode = on.object(header.node).await?;
     let (space, _) = on.volume.space(&inode).await?;
     let mut answer = Answer::empty();

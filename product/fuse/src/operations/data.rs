@@ -18,11 +18,11 @@ use bytes::Bytes;
 use crate::abi::{falloc, o, open as flag, seek};
 use crate::limits::DATA_BYTES_MAX;
 use crate::mount::{Mount, Outcome};
-use crate::nodes::Stamp;
+use crate::nodes::ContentStamp;
 use crate::open_files::OpenFile;
 use crate::operations::{acting, locks};
 use crate::reply::{Answer, Errno};
-use crate::request::{Extent, Header};
+use crate::request::{OpenExtent, RequestHeader};
 use crate::wire::Put;
 
 /// `struct fuse_open_out`.
@@ -51,18 +51,19 @@ fn is_kept<P: Platform>(on: &Mount<P>, flags: u32) -> bool {
 /// The answer about an open file; `attributes` are those of a file whose bytes the kernel keeps.
 fn opened<P: Platform>(
     on: &Mount<P>,
-    header: &Header,
+    header: &RequestHeader,
     inode: &Arc<Inode<P>>,
     flags: u32,
     attributes: Option<&Attributes>,
 ) -> Outcome {
     let fh = on.open(header, header.node, on.volume.hold(inode)?)?;
     locks::share(on, fh, inode, flags)?;
-    let open_flags = match attributes.map(|attributes| on.known().note_opened(header.node, Stamp::of(attributes))) {
-        Some(true) => flag::KEEP_CACHE | no_flush(on),
-        Some(false) => no_flush(on),
-        None => direct(on, flags),
-    };
+    let open_flags =
+        match attributes.map(|attributes| on.known().note_opened(header.node, ContentStamp::of(attributes))) {
+            Some(true) => flag::KEEP_CACHE | no_flush(on),
+            Some(false) => no_flush(on),
+            None => direct(on, flags),
+        };
     let mut answer = Answer::empty();
     answer.granted.file = Some(fh);
     open_out(&mut answer.head, fh, open_flags);
@@ -83,7 +84,7 @@ fn rights_for(flags: u32) -> u8 {
     reads | if writes(flags) { 2 } else { 0 }
 }
 
-pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32) -> Option<Outcome> {
+pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &RequestHeader, flags: u32) -> Option<Outcome> {
     if flags & o::TRUNC != 0 || acting::is_doubtful(on, header) {
         return None;
     }
@@ -97,7 +98,7 @@ pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32) 
     Some(opened(on, header, &inode, flags, attributes.as_ref()))
 }
 
-pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header, flags: u32) -> Outcome {
+pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &RequestHeader, flags: u32) -> Outcome {
     let inode = on.object(header.node).await?;
     match writes(flags) {
         true => on.volume.write_by(&on.own, None, &inode, 0, &[]).await.result?,
@@ -123,12 +124,12 @@ fn record<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, operation: RecordedOpe
 }
 
 /// The bytes to read: at most a reply's limit, and none past the largest offset of a file.
-fn readable(extent: Extent) -> u32 {
+fn readable(extent: OpenExtent) -> u32 {
     let to_end = FILE_BYTES_MAX.saturating_sub(extent.offset);
     u64::from(extent.size).min(DATA_BYTES_MAX as u64).min(to_end) as u32
 }
 
-pub(super) fn try_read<P: Platform>(on: &Mount<P>, extent: Extent) -> Option<Outcome> {
+pub(super) fn try_read<P: Platform>(on: &Mount<P>, extent: OpenExtent) -> Option<Outcome> {
     let file = match on.opened(extent.fh) {
         Ok(file) => file,
         Err(errno) => return Some(Err(errno)),
@@ -138,7 +139,7 @@ pub(super) fn try_read<P: Platform>(on: &Mount<P>, extent: Extent) -> Option<Out
     Some(Ok(Answer::read(read.bytes)))
 }
 
-pub(super) async fn read<P: Platform>(on: &Mount<P>, extent: Extent) -> Outcome {
+pub(super) async fn read<P: Platform>(on: &Mount<P>, extent: OpenExtent) -> Outcome {
     let file = on.opened(extent.fh)?;
     record(on, &file, RecordedOperation::Read, extent.offset, extent.size.into());
     let (inode, client) = (&file.inode, Some(&file.client));
@@ -147,7 +148,7 @@ pub(super) async fn read<P: Platform>(on: &Mount<P>, extent: Extent) -> Outcome 
 }
 
 /// Refuses bytes past the largest offset of a file.
-fn check_end(extent: Extent) -> Result<(), Errno> {
+fn check_end(extent: OpenExtent) -> Result<(), Errno> {
     match extent.offset.checked_add(extent.size.into()) {
         Some(end) if end <= FILE_BYTES_MAX => Ok(()),
         _ => Err(VolumeError::TooLarge.into()),
@@ -162,7 +163,7 @@ fn written(bytes: usize) -> Answer {
 }
 
 /// An append is not tried: a beginning that was written would move the end before the call is carried out.
-pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: Extent, data: &[u8], append: bool) -> Option<Outcome> {
+pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: OpenExtent, data: &[u8], append: bool) -> Option<Outcome> {
     if append {
         return None;
     }
@@ -177,8 +178,8 @@ pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: Extent, data: &[u8],
 
 pub(super) async fn write<P: Platform>(
     on: &Mount<P>,
-    header: &Header,
-    mut extent: Extent,
+    header: &RequestHeader,
+    mut extent: OpenExtent,
     data: &[u8],
     append: bool,
 ) -> Outcome {
@@ -230,8 +231,8 @@ async fn write_fitting<P: Platform>(
 pub(super) async fn copy<P: Platform>(on: &Mount<P>, from: (u64, u64), to: (u64, u64), len: u64) -> Outcome {
     let (source, target) = (on.opened(from.0)?, on.opened(to.0)?);
     let size = len.min(DATA_BYTES_MAX as u64) as u32;
-    check_end(Extent { fh: to.0, offset: to.1, size })?;
-    let extent = Extent { fh: from.0, offset: from.1, size };
+    check_end(OpenExtent { fh: to.0, offset: to.1, size })?;
+    let extent = OpenExtent { fh: from.0, offset: from.1, size };
     record(on, &source, RecordedOperation::Read, from.1, size.into());
     let read = on.volume.read_by(&on.own, Some(&target.client), &source.inode, from.1, readable(extent)).await?;
     let copied = match read.bytes {
@@ -293,7 +294,7 @@ fn kept_error<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
     }
 }
 
-pub(super) async fn sync<P: Platform>(on: &Mount<P>, header: &Header, fh: u64, data_only: bool) -> Outcome {
+pub(super) async fn sync<P: Platform>(on: &Mount<P>, header: &RequestHeader, fh: u64, data_only: bool) -> Outcome {
     let file = on.opened(fh)?;
     record(on, &file, RecordedOperation::Sync, 0, 0);
     on.volume.commit_by(&on.own, Some(&file.client), &file.inode, 0, 0).await.result?;

@@ -13,10 +13,10 @@ use crate::limits::{DATA_BYTES_MAX, NAME_BYTES_USUAL};
 use crate::mount::{Mount, Outcome};
 use crate::operations::acting;
 use crate::reply::{self, Answer, ENTRY_OUT_BYTES, Errno, Validity};
-use crate::request::{Extent, Header};
+use crate::request::{OpenExtent, RequestHeader};
 use crate::wire::Put;
 
-fn opened<P: Platform>(on: &Mount<P>, header: &Header, inode: &Arc<Inode<P>>) -> Outcome {
+fn opened<P: Platform>(on: &Mount<P>, header: &RequestHeader, inode: &Arc<Inode<P>>) -> Outcome {
     if inode.kind() != Kind::Directory {
         return Err(Errno::NOT_DIRECTORY);
     }
@@ -29,14 +29,14 @@ fn opened<P: Platform>(on: &Mount<P>, header: &Header, inode: &Arc<Inode<P>>) ->
     Ok(answer)
 }
 
-pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &Header) -> Option<Outcome> {
+pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> Option<Outcome> {
     if acting::is_doubtful(on, header) {
         return None;
     }
     Some(opened(on, header, &on.try_object(header.node)?))
 }
 
-pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header) -> Outcome {
+pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> Outcome {
     let inode = on.object(header.node).await?;
     acting::check_open(on, header, &inode, 1).await?;
     opened(on, header, &inode)
@@ -44,8 +44,8 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &Header) -> Outcome
 
 pub(super) async fn list<P: Platform>(
     on: &Mount<P>,
-    header: &Header,
-    extent: Extent,
+    header: &RequestHeader,
+    extent: OpenExtent,
     with_attributes: bool,
 ) -> Outcome {
     let unique = header.unique;

@@ -18,10 +18,14 @@ use afflux_volume::Platform;
 
 use crate::mount::{Mount, Outcome};
 use crate::reply::{Answer, Errno};
-use crate::request::{Header, Operation};
+use crate::request::{Operation, RequestHeader};
 
 /// The outcome, if it needs no wait.
-pub(crate) fn at_once<P: Platform>(on: &Mount<P>, header: &Header, operation: &Operation<'_>) -> Option<Outcome> {
+pub(crate) fn at_once<P: Platform>(
+    on: &Mount<P>,
+    header: &RequestHeader,
+    operation: &Operation<'_>,
+) -> Option<Outcome> {
     match *operation {
         Operation::Lookup { name } => names::try_look_up(on, header, name),
         Operation::GetAttributes { fh } => attributes::try_get(on, header, fh),
@@ -53,7 +57,7 @@ pub(crate) fn at_once<P: Platform>(on: &Mount<P>, header: &Header, operation: &O
 /// many bytes as the largest one of the others takes.
 pub(crate) async fn carry_out<P: Platform>(
     on: &Mount<P>,
-    header: &Header,
+    header: &RequestHeader,
     operation: Operation<'_>,
     message: &[u8],
 ) -> Outcome {

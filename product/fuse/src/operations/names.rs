@@ -15,21 +15,21 @@ use afflux_volume::{
 
 use crate::abi::{kind, o};
 use crate::mount::{Mount, Outcome};
-use crate::operations::acting::Acting;
+use crate::operations::acting::ActingRequester;
 use crate::operations::{data, locks, repeated};
 use crate::reply::{self, Answer, Errno, device_parts};
-use crate::request::{Header, Mode};
+use crate::request::{Mode, RequestHeader};
 
 /// The access control list that new objects in a directory get.
 const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
 
 /// A request: its header, and its whole message.
-type Request<'a> = (&'a Header, &'a [u8]);
+type Request<'a> = (&'a RequestHeader, &'a [u8]);
 
 /// The answer with an object's node, and that node.
 fn entry<P: Platform>(
     on: &Mount<P>,
-    header: &Header,
+    header: &RequestHeader,
     inode: &Inode<P>,
     attributes: &Attributes,
 ) -> Result<(Answer, u64), Errno> {
@@ -43,7 +43,7 @@ fn entry<P: Platform>(
 /// The answer about a new object in the directory of a request.
 fn made<P: Platform>(
     on: &Mount<P>,
-    header: &Header,
+    header: &RequestHeader,
     result: Result<(Arc<Inode<P>>, Attributes), VolumeError>,
 ) -> Outcome {
     let (inode, attributes) = result?;
@@ -60,7 +60,7 @@ fn note_changed<P: Platform>(on: &Mount<P>, changed: &[u64]) {
     }
 }
 
-pub(super) fn try_look_up<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8]) -> Option<Outcome> {
+pub(super) fn try_look_up<P: Platform>(on: &Mount<P>, header: &RequestHeader, name: &[u8]) -> Option<Outcome> {
     if name == b"." || name == b".." || name.len() > NAME_BYTES_MAX {
         return None;
     }
@@ -69,7 +69,7 @@ pub(super) fn try_look_up<P: Platform>(on: &Mount<P>, header: &Header, name: &[u
     Some(entry(on, header, &inode, &attributes).map(|(answer, _)| answer))
 }
 
-pub(super) async fn look_up<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8]) -> Outcome {
+pub(super) async fn look_up<P: Platform>(on: &Mount<P>, header: &RequestHeader, name: &[u8]) -> Outcome {
     let directory = on.object(header.node).await?;
     match (on.volume.lookup(&directory, name).await, on.absent_ns()) {
         (Err(VolumeError::NotFound), Some(valid_ns)) if !on.volume.folds_names(&directory) => {
@@ -84,7 +84,7 @@ pub(super) async fn look_up<P: Platform>(on: &Mount<P>, header: &Header, name: &
     }
 }
 
-pub(super) async fn read_link<P: Platform>(on: &Mount<P>, header: &Header) -> Outcome {
+pub(super) async fn read_link<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> Outcome {
     let inode = on.object(header.node).await?;
     let (target, _) = on.volume.read_link(&inode).await?;
     Ok(Answer::bytes(target))
@@ -205,7 +205,7 @@ pub(super) async fn create<P: Platform>(
 /// The answer about a file that is open, and perhaps new.
 fn created<P: Platform>(
     on: &Mount<P>,
-    header: &Header,
+    header: &RequestHeader,
     flags: u32,
     (file, is_new): (Held<P>, bool),
     attributes: &Attributes,
@@ -267,11 +267,16 @@ async fn existing<P: Platform>(
     Ok((inode, attributes))
 }
 
-pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], is_directory: bool) -> Outcome {
+pub(super) async fn remove<P: Platform>(
+    on: &Mount<P>,
+    header: &RequestHeader,
+    name: &[u8],
+    is_directory: bool,
+) -> Outcome {
     let directory = on.object(header.node).await?;
     let change = repeated::begin(on, header);
     if change.before != Before::Done {
-        let mut acting = Acting::of(on, header);
+        let mut acting = ActingRequester::of(on, header);
         let result = loop {
             let outcome = match is_directory {
                 true => on.volume.remove_directory_by(acting.caller(), &directory, name).await,
@@ -289,7 +294,7 @@ pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[
 
 pub(super) async fn rename<P: Platform>(
     on: &Mount<P>,
-    header: &Header,
+    header: &RequestHeader,
     name: &[u8],
     to: (u64, &[u8]),
     flags: u32,
@@ -299,7 +304,7 @@ pub(super) async fn rename<P: Platform>(
     let (old, new) = ((&from_directory, name), (&to_directory, to.1));
     let change = repeated::begin_rename(on, header, old).await;
     if !on.volume.is_renamed(change.before, new).await {
-        let mut acting = Acting::of(on, header);
+        let mut acting = ActingRequester::of(on, header);
         let result = loop {
             let (outcome, _) = on.volume.rename_how_by(acting.caller(), old, new, how).await;
             if !acting.tries_again(&outcome.result, &[&from_directory, &to_directory]).await {
@@ -314,10 +319,10 @@ pub(super) async fn rename<P: Platform>(
     Ok(Answer::empty())
 }
 
-pub(super) async fn link<P: Platform>(on: &Mount<P>, header: &Header, target: u64, name: &[u8]) -> Outcome {
+pub(super) async fn link<P: Platform>(on: &Mount<P>, header: &RequestHeader, target: u64, name: &[u8]) -> Outcome {
     let (inode, directory) = (on.object(target).await?, on.object(header.node).await?);
     let change = repeated::begin(on, header);
-    let mut acting = Acting::of(on, header);
+    let mut acting = ActingRequester::of(on, header);
     let linked = loop {
         let linked = on.volume.link_by(acting.caller(), &inode, &directory, name).await.result;
         if !acting.tries_again(&linked, &[&directory]).await {

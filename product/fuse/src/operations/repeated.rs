@@ -11,18 +11,18 @@ use afflux_volume::{Attributes, Inode, Kind, Platform, VolumeError};
 
 use crate::kept::changes::BegunChange;
 use crate::mount::Mount;
-use crate::request::Header;
+use crate::request::RequestHeader;
 
 /// A directory and a name in it.
 type Name<'a, P> = (&'a Arc<Inode<P>>, &'a [u8]);
 
 /// Begins a change of names.
-pub(super) fn begin<P: Platform>(on: &Mount<P>, header: &Header) -> BegunChange {
+pub(super) fn begin<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> BegunChange {
     on.begin_change(header, on.wall_ns(), 0)
 }
 
 /// Begins a rename, with the number of the object that has the old name.
-pub(super) async fn begin_rename<P: Platform>(on: &Mount<P>, header: &Header, old: Name<'_, P>) -> BegunChange {
+pub(super) async fn begin_rename<P: Platform>(on: &Mount<P>, header: &RequestHeader, old: Name<'_, P>) -> BegunChange {
     let object = if on.can_outlive() { on.volume.number_of(old).await } else { None };
     on.begin_change(header, on.wall_ns(), object.unwrap_or_default())
 }

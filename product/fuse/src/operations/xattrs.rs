@@ -12,9 +12,9 @@ use bytes::Bytes;
 
 use crate::abi::xattr;
 use crate::mount::{Mount, Outcome};
-use crate::operations::acting::{Acting, capability};
+use crate::operations::acting::{ActingRequester, capability};
 use crate::reply::{Answer, Errno};
-use crate::request::{self, Header};
+use crate::request::{self, RequestHeader};
 use crate::wire::Put;
 
 const SETGID: u32 = 0o2000;
@@ -37,13 +37,13 @@ fn sized(value: impl Into<Bytes>, size: u32) -> Outcome {
 }
 
 /// The answer about the capabilities of an object that has none for sure, such as a file that tar makes.
-pub(super) fn try_get<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8]) -> Option<Outcome> {
+pub(super) fn try_get<P: Platform>(on: &Mount<P>, header: &RequestHeader, name: &[u8]) -> Option<Outcome> {
     let now_ns = || on.volume.engine().platform().now().0;
     let is_plain = name == CAPABILITIES && on.known().is_plain(header.node, now_ns());
     is_plain.then_some(Err(Errno::NO_DATA))
 }
 
-pub(super) async fn get<P: Platform>(on: &Mount<P>, header: &Header, size: u32, name: &[u8]) -> Outcome {
+pub(super) async fn get<P: Platform>(on: &Mount<P>, header: &RequestHeader, size: u32, name: &[u8]) -> Outcome {
     let inode = on.object(header.node).await?;
     match on.volume.xattr_by(&on.own, &inode, name).await {
         // The kernel asks for the list whenever it checks a right, and refuses the use after any other error.
@@ -52,7 +52,7 @@ pub(super) async fn get<P: Platform>(on: &Mount<P>, header: &Header, size: u32, 
     }
 }
 
-pub(super) async fn list<P: Platform>(on: &Mount<P>, header: &Header, size: u32) -> Outcome {
+pub(super) async fn list<P: Platform>(on: &Mount<P>, header: &RequestHeader, size: u32) -> Outcome {
     let inode = on.object(header.node).await?;
     let mut names = Vec::new();
     for name in on.volume.xattrs_by(&on.own, &inode).await? {
@@ -64,7 +64,13 @@ pub(super) async fn list<P: Platform>(on: &Mount<P>, header: &Header, size: u32)
     sized(names, size)
 }
 
-pub(super) async fn set<P: Platform>(on: &Mount<P>, header: &Header, size: u32, flags: u32, rest: &[u8]) -> Outcome {
+pub(super) async fn set<P: Platform>(
+    on: &Mount<P>,
+    header: &RequestHeader,
+    size: u32,
+    flags: u32,
+    rest: &[u8],
+) -> Outcome {
     let extended = on.xattr_extended.load(Ordering::Relaxed);
     let (further, name, value) = request::xattr_value(rest, size, extended).map_err(|_| Errno::INVALID)?;
     let value = Bytes::copy_from_slice(value);
@@ -82,7 +88,7 @@ pub(super) async fn set<P: Platform>(on: &Mount<P>, header: &Header, size: u32, 
 }
 
 /// The one who sets the list is not in the file's group. Only the kernel knows all groups of that user.
-async fn take_setgid<P: Platform>(on: &Mount<P>, header: &Header) -> Result<(), Errno> {
+async fn take_setgid<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> Result<(), Errno> {
     let inode = on.object(header.node).await?;
     let mode = on.volume.attributes(&inode).await?.mode;
     if mode & SETGID == 0 {
@@ -92,11 +98,11 @@ async fn take_setgid<P: Platform>(on: &Mount<P>, header: &Header) -> Result<(), 
     Ok(on.volume.set_attributes_by(&on.own, &inode, without, None).await.result?)
 }
 
-pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8]) -> Outcome {
+pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &RequestHeader, name: &[u8]) -> Outcome {
     change(on, header, name, XattrChange::Remove).await
 }
 
-async fn change<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], change: XattrChange) -> Outcome {
+async fn change<P: Platform>(on: &Mount<P>, header: &RequestHeader, name: &[u8], change: XattrChange) -> Outcome {
     let inode = on.object(header.node).await?;
     on.known().note_unsynced(header.node);
     let begun = on.begin_change(header, on.wall_ns(), 0);
@@ -119,7 +125,7 @@ async fn change<P: Platform>(on: &Mount<P>, header: &Header, name: &[u8], change
 /// Makes the change as the requester, for whom the host decides.
 async fn change_as_requester<P: Platform>(
     on: &Mount<P>,
-    header: &Header,
+    header: &RequestHeader,
     inode: &Arc<Inode<P>>,
     name: &[u8],
     change: XattrChange,
@@ -127,7 +133,7 @@ async fn change_as_requester<P: Platform>(
     let is_list = name.starts_with(LISTS);
     let group = if is_list { Some(on.volume.attributes(inode).await?.gid) } else { None };
     let right = if is_list { capability::FOWNER } else { capability::DAC_OVERRIDE };
-    let mut acting = Acting::in_group(on, header, group);
+    let mut acting = ActingRequester::in_group(on, header, group);
     loop {
         let result = on.volume.change_xattr_by(acting.caller(), inode, name, change.clone()).await.result;
         if !acting.tries_again_on(&result, inode, right).await {

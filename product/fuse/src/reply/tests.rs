@@ -56,7 +56,7 @@ fn entries_and_attributes_have_the_sizes_of_the_kernel() {
 
 #[test]
 fn unused_nodes_are_named_behind_their_count() {
-    let notice = notice(Notice::Unused(vec![5, 6]));
+    let notice = notice(NodeNotice::Unused(vec![5, 6]));
     let Some(Segment::Bytes(nodes)) = notice.data() else { panic!() };
     let words: Vec<u32> = notice.head().chunks(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect();
     assert_eq!(words, [16 + 16 + 16, 9, 0, 0, 2, 0, 0, 0]);

@@ -22,7 +22,7 @@ fn a_message_cut_anywhere_is_refused_or_decoded_but_never_read_past_its_end() {
         let whole = message(opcode, &body, &[]);
         for len in 0..=whole.len() {
             let cut = &whole[..len];
-            let Ok(header) = Header::decode(cut) else {
+            let Ok(header) = RequestHeader::decode(cut) else {
                 assert!(len < HEADER_BYTES);
                 continue;
             };
@@ -41,11 +41,11 @@ fn a_write_has_all_the_bytes_that_it_names() {
     (0..5).for_each(|_| body.u32(0));
     body.raw(b"12345+");
     let whole = message(op::WRITE, &body, &[]);
-    let header = Header::decode(&whole).unwrap();
+    let header = RequestHeader::decode(&whole).unwrap();
     let Ok(Operation::Write { extent, data, append, .. }) = decode(&header, &whole) else { panic!() };
     assert_eq!((extent.fh, extent.offset, data, append), (3, 4096, &b"12345"[..], false));
     let cut = &whole[..whole.len() - 2];
-    assert_eq!(decode(&Header::decode(cut).unwrap(), cut), Err(WireError::Truncated));
+    assert_eq!(decode(&RequestHeader::decode(cut).unwrap(), cut), Err(WireError::Truncated));
 }
 
 #[test]
@@ -53,15 +53,15 @@ fn the_callers_group_comes_as_an_extension_behind_the_name() {
     let mut extension = Vec::new();
     [16, abi::EXTENSION_GROUPS, 1, 77].iter().for_each(|value| extension.u32(*value));
     let whole = message(op::MKDIR, b"\xff\x01\0\0\x12\0\0\0sub\0", &extension);
-    let header = Header::decode(&whole).unwrap();
+    let header = RequestHeader::decode(&whole).unwrap();
     assert_eq!(
         decode(&header, &whole),
         Ok(Operation::MakeDirectory { mode: Mode { mode: 0o777, umask: 0o22 }, name: b"sub" })
     );
     assert_eq!(groups(&header, &whole), [77]);
-    assert_eq!(groups(&Header { extension_bytes: 0, ..header }, &whole), [0_u32; 0]);
+    assert_eq!(groups(&RequestHeader { extension_bytes: 0, ..header }, &whole), [0_u32; 0]);
     let endless = message(op::MKDIR, b"\0\0\0\0\0\0\0\0x\0", &[0; 16]);
-    assert_eq!(groups(&Header::decode(&endless).unwrap(), &endless), [0_u32; 0]);
+    assert_eq!(groups(&RequestHeader::decode(&endless).unwrap(), &endless), [0_u32; 0]);
 }
 
 #[test]

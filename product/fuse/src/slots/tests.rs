@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn a_number_names_one_value_and_nothing_afterwards() {
-    let mut slots = Slots::new(2);
+    let mut slots = NumberedSlots::new(2);
     let (first, second) = (slots.insert('a').unwrap(), slots.insert('b').unwrap());
     assert_eq!((first, slots.get(first), slots.get(second)), (1, Some(&'a'), Some(&'b')));
     assert_eq!(slots.insert('c'), None, "there is no room");
@@ -17,7 +17,7 @@ fn a_number_names_one_value_and_nothing_afterwards() {
 
 #[test]
 fn numbers_that_were_never_given_out_name_nothing() {
-    let mut slots = Slots::new(1);
+    let mut slots = NumberedSlots::new(1);
     slots.insert('a').unwrap();
     for number in [0, 2, u64::MAX, 1 << 32, (1 << 32) + 1] {
         assert_eq!(slots.get(number), None, "{number}");

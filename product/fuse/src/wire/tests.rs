@@ -7,7 +7,7 @@ fn fields_are_read_in_order_and_no_further_than_the_message() {
     bytes.u64(u64::MAX - 1);
     bytes.u16(9);
     bytes.raw(b"name\0rest");
-    let mut reader = Reader::new(&bytes);
+    let mut reader = FieldReader::new(&bytes);
     assert_eq!((reader.u32(), reader.u64(), reader.u16()), (Ok(7), Ok(u64::MAX - 1), Ok(9)));
     assert_eq!(reader.name(), Ok(&b"name"[..]));
     assert_eq!(reader.rest(), b"rest");

@@ -9,7 +9,7 @@ use std::hash::Hasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use afflux_frontend::{CallKey, FoundItem, Journal, KeptWords, Party};
+use afflux_frontend::{CallJournal, CallKey, FoundItem, KeptWords, Party};
 use afflux_volume::{
     FileHandle, Held, HolderId, KnobId, Lock, LockOwner, LockRefusal, LockWaker, Locks, Nanos, Platform, Share, Span,
     Volume, VolumeError, WhichKnob,
@@ -88,7 +88,7 @@ pub(crate) struct Service<P: Platform> {
     /// Nobody of an earlier server is missing.
     is_grace_over: AtomicBool,
     /// The calls that a later server finds.
-    pub(super) journal: Option<Arc<Journal>>,
+    pub(super) journal: Option<Arc<CallJournal>>,
     pub(super) root: PseudoRoot,
     /// The handle of the single export, once somebody has asked for the root.
     pub(super) single: OnceLock<FileHandle>,
@@ -107,7 +107,7 @@ impl<P: Platform> Service<P> {
     ) -> Self {
         let calls = words.as_ref().map(|words| (**words).as_ref().len() / CALLS_PART / CALL_WORDS * CALL_WORDS);
         let age = |_: &CallKey, begun_ns| begun_ns;
-        let journal = words.clone().zip(calls).map(|(words, calls)| Journal::new(words, 0..calls, CALL_WORDS, age));
+        let journal = words.clone().zip(calls).map(|(words, calls)| CallJournal::new(words, 0..calls, CALL_WORDS, age));
         let (room, found) = words.zip(calls).map(|(words, calls)| KeptRoom::new(words, calls)).unzip();
         let mut state = found.flatten().and_then(|found| recovered(volume, room.as_ref()?, found, &left));
         let state = state.take().unwrap_or_else(|| fresh(volume, room.as_ref(), left));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use afflux_engine::Platform;
 
 use crate::error::VolumeError;
-use crate::objects::inode::{Inode, Seen};
+use crate::objects::inode::{HostView, Inode};
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {
@@ -22,12 +22,12 @@ impl<P: Platform> Volume<P> {
         let (told, look) = (inode.mode_and_owner(), inode.look());
         let stat = self.tree.stat(&inode.node).await?;
         let seen = inode.observe(stat, &look, self.now());
-        if seen == Seen::Busy {
+        if seen == HostView::Busy {
             inode.asked(self.now());
             inode.observe_rights(&stat);
             self.tell_if_others(inode, told);
         }
-        if seen == Seen::Foreign {
+        if seen == HostView::Foreign {
             self.forget_cached(inode, stat.size, look.written).await;
             inode.listed().forget();
             self.tell_found(inode);

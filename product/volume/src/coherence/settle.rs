@@ -13,7 +13,7 @@ use afflux_engine::{Nanos, Platform};
 use futures_util::future::join_all;
 
 use crate::error::VolumeError;
-use crate::objects::inode::{Inode, Seen};
+use crate::objects::inode::{HostView, Inode};
 use crate::tree::attributes::{AttributeChange, SetTime};
 use crate::tree::stat::{DeviceKey, Stat};
 use crate::volume::Volume;
@@ -86,7 +86,7 @@ impl<P: Platform> Volume<P> {
             return true;
         };
         let seen = inode.settled(stat, &look, self.now());
-        if seen == Some(Seen::Foreign) {
+        if seen == Some(HostView::Foreign) {
             self.forget_cached(inode, stat.size, look.written).await;
             self.tell_found(inode);
         } else {

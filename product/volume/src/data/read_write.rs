@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 use crate::error::VolumeError;
 use crate::objects::found_files::key_of;
-use crate::objects::inode::{Inode, Seen, Times};
+use crate::objects::inode::{HostView, Inode, Times};
 use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
 use crate::tree::caller::Caller;
@@ -326,7 +326,7 @@ impl<P: Platform> Volume<P> {
         if inode.file().is_none() {
             self.attach(inode, data).await?;
             // If others changed the file meanwhile, the engine starts with its new contents.
-            if inode.observe(stat, &look, self.now()) == Seen::Foreign {
+            if inode.observe(stat, &look, self.now()) == HostView::Foreign {
                 self.tell_found(inode);
             }
         }

@@ -12,7 +12,7 @@ use afflux_engine::Platform;
 use futures_util::future::join_all;
 
 use crate::error::VolumeError;
-use crate::objects::found_files::FoundFile;
+use crate::objects::found_files::LeftFile;
 use crate::objects::inode::Inode;
 use crate::tree::directory::Found;
 use crate::tree::identity::Identity;
@@ -67,7 +67,7 @@ impl<P: Platform> Volume<P> {
         adopted
     }
 
-    async fn forget_found(&self, identity: &Identity, file: &FoundFile) {
+    async fn forget_found(&self, identity: &Identity, file: &LeftFile) {
         let _turn = file.turn.lock().await;
         self.engine.forget_found(&file.key);
         self.found_files.remove(identity);
@@ -83,7 +83,7 @@ impl<P: Platform> Volume<P> {
         adopted.await.unwrap_or(Err(STOPPED))
     }
 
-    async fn adopt_file(&self, found: Found, file: &FoundFile) -> Result<Option<Arc<Inode<P>>>, VolumeError> {
+    async fn adopt_file(&self, found: Found, file: &LeftFile) -> Result<Option<Arc<Inode<P>>>, VolumeError> {
         let _turn = file.turn.lock().await;
         let Found { node, identity, .. } = found;
         if self.found_files.get(&identity).is_none() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use afflux_engine::Nanos;
 
-use super::ranges::{HolderId, Lock, LockOwner, Ranges};
+use super::ranges::{HolderId, Lock, LockOwner, LockedRanges};
 
 /// Time for which freed bytes are kept for a client that was told of them. A client that is there asks within
 /// milliseconds.
@@ -40,9 +40,9 @@ impl Waiter {
 
 /// The waiters of a file, the first one first.
 #[derive(Default)]
-pub(super) struct Queue(Vec<Waiter>);
+pub(super) struct LockQueue(Vec<Waiter>);
 
-impl Queue {
+impl LockQueue {
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -60,7 +60,7 @@ impl Queue {
     }
 
     /// Whether an owner in the way of this lock waits for a lock of the same owner as this one. Longer circles stay.
-    pub(super) fn closes_circle(&self, wanted: &Lock, ranges: &Ranges) -> bool {
+    pub(super) fn closes_circle(&self, wanted: &Lock, ranges: &LockedRanges) -> bool {
         let waits_for_own = |other: Lock| {
             let waiting = self.0.iter().filter(|waiter| waiter.wanted.owner == other.owner);
             waiting.map(|waiter| waiter.wanted).any(|their| ranges.of(wanted.owner).any(|held| held.excludes(&their)))
@@ -100,7 +100,7 @@ impl Queue {
     }
 
     /// Gives turns to all whose way is free. Adds those to wake.
-    pub(super) fn give_turns(&mut self, ranges: &Ranges, now: Nanos, wakers: &mut Vec<Arc<dyn LockWaker>>) {
+    pub(super) fn give_turns(&mut self, ranges: &LockedRanges, now: Nanos, wakers: &mut Vec<Arc<dyn LockWaker>>) {
         for at in 0..self.0.len() {
             let (earlier, rest) = self.0.split_at_mut(at);
             let Some(waiter) = rest.first_mut().filter(|waiter| waiter.turn.is_none()) else { continue };

@@ -111,12 +111,12 @@ impl Own {
 
 /// The ranges of a file. An owner with many costs a search among them, and no walk over all.
 #[derive(Default)]
-pub(super) struct Ranges {
+pub(super) struct LockedRanges {
     owners: Vec<Own>,
     len: usize,
 }
 
-impl Ranges {
+impl LockedRanges {
     pub(super) fn len(&self) -> usize {
         self.len
     }

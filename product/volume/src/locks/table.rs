@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 
 use afflux_engine::Nanos;
 
-use super::queue::{LockWaker, Queue};
-use super::ranges::{HolderId, Lock, LockMode, LockOwner, NoRoom, Ranges};
+use super::queue::{LockQueue, LockWaker};
+use super::ranges::{HolderId, Lock, LockMode, LockOwner, LockedRanges, NoRoom};
 use super::shares::{Share, Shares};
 use super::span::Span;
 use crate::lock::lock;
@@ -79,8 +79,8 @@ struct Holder {
 
 #[derive(Default)]
 struct OfFile {
-    ranges: Ranges,
-    queue: Queue,
+    ranges: LockedRanges,
+    queue: LockQueue,
     shares: Shares,
 }
 

@@ -19,7 +19,7 @@ use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome,
 use crate::tree::caller::Caller;
 use crate::tree::directory::{Change, Created, Linked, New, Removed, Renamed, SpecialKind};
 use crate::tree::identity::Identity;
-use crate::tree::listed::Listing;
+use crate::tree::listed::KnownListing;
 use crate::tree::location::Location;
 use crate::tree::names;
 use crate::tree::rename_how::RenameHow;
@@ -501,7 +501,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Changes the kept listing of a directory by a name. Where the name may have been spelt otherwise, nothing is kept.
-    fn list_change(&self, directory: &Arc<Inode<P>>, change: impl FnOnce(&mut Listing)) {
+    fn list_change(&self, directory: &Arc<Inode<P>>, change: impl FnOnce(&mut KnownListing)) {
         let mut listing = directory.listed();
         if self.folds_names(directory) { listing.forget() } else { change(&mut listing) }
     }

@@ -17,7 +17,7 @@ use crate::objects::rights::Use;
 use crate::tree::attributes::Attributes;
 use crate::tree::caller::Caller;
 use crate::tree::directory::{Named, Node};
-use crate::tree::listed::{Listed, ListedEntry, Piece};
+use crate::tree::listed::{Listed, ListedEntry, ListedPiece};
 use crate::tree::location::Location;
 use crate::tree::window::{LAST_COOKIE, PARENT_COOKIE, SELF_COOKIE, WINDOW_ENTRIES_MAX, Window};
 use crate::volume::Volume;
@@ -119,7 +119,7 @@ impl<P: Platform> Volume<P> {
         cookie: u64,
         entries_max: usize,
         anew: bool,
-    ) -> Result<Piece, VolumeError> {
+    ) -> Result<ListedPiece, VolumeError> {
         let older = if anew { directory.listed().reads() } else { 0 };
         let kept = || {
             let listing = directory.listed();
@@ -175,7 +175,7 @@ impl<P: Platform> Volume<P> {
         &self,
         caller: &Caller,
         directory: &Arc<Inode<P>>,
-        piece: Piece,
+        piece: ListedPiece,
         with_attributes: bool,
     ) -> Result<Vec<DirectoryEntry>, VolumeError> {
         let bare = |entry: &ListedEntry| DirectoryEntry {

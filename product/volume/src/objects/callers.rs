@@ -17,9 +17,9 @@ const CALLERS_MAX: usize = 4096;
 
 type Key = (u32, u32, Box<[u32]>);
 
-pub(crate) struct Callers(Mutex<CallerTable>);
+pub(crate) struct CallerTable(Mutex<NumberedCallers>);
 
-struct CallerTable {
+struct NumberedCallers {
     /// Those that have called since the last change of generations.
     callers: BTreeMap<Key, Caller>,
     /// Those that had called between the last two changes.
@@ -27,13 +27,13 @@ struct CallerTable {
     next_number: u64,
 }
 
-impl Default for Callers {
+impl Default for CallerTable {
     fn default() -> Self {
-        Self(Mutex::new(CallerTable { callers: BTreeMap::new(), before: BTreeMap::new(), next_number: 1 }))
+        Self(Mutex::new(NumberedCallers { callers: BTreeMap::new(), before: BTreeMap::new(), next_number: 1 }))
     }
 }
 
-impl Callers {
+impl CallerTable {
     /// The caller with these credentials.
     pub(crate) fn of(&self, uid: u32, gid: u32, groups: &[u32]) -> Caller {
         let mut groups = groups.to_vec();

@@ -14,12 +14,12 @@ use futures_util::lock::{Mutex as TaskMutex, OwnedMutexGuard};
 
 use crate::error::VolumeError;
 use crate::lock::lock;
-use crate::objects::time_unit::TimeUnit;
+use crate::objects::time_unit::FileTimeUnit;
 use crate::task;
 use crate::tree::directory::{DeviceFactory, Directory, NewDevice, Node};
 use crate::tree::stat::DeviceKey;
 
-pub(crate) struct Devices {
+pub(crate) struct TreeDevices {
     factory: Arc<DeviceFactory>,
     met: Mutex<BTreeMap<DeviceKey, Arc<Met>>>,
 }
@@ -35,7 +35,7 @@ struct Met {
     tended: Arc<TaskMutex<()>>,
     /// Held while unused objects of it are made clean.
     cleaned: Arc<TaskMutex<()>>,
-    time_unit: Arc<TimeUnit>,
+    time_unit: Arc<FileTimeUnit>,
 }
 
 impl Met {
@@ -44,7 +44,7 @@ impl Met {
     }
 }
 
-impl Devices {
+impl TreeDevices {
     pub(crate) fn new(factory: DeviceFactory) -> Self {
         Self { factory: Arc::new(factory), met: Mutex::default() }
     }
@@ -54,7 +54,7 @@ impl Devices {
     }
 
     /// The unit of times on a device, of which the tree tells `known_ns`.
-    pub(crate) fn time_unit(&self, key: DeviceKey, known_ns: u32) -> Arc<TimeUnit> {
+    pub(crate) fn time_unit(&self, key: DeviceKey, known_ns: u32) -> Arc<FileTimeUnit> {
         let unit = Arc::clone(&self.met(key).time_unit);
         unit.note(known_ns);
         unit

@@ -57,7 +57,7 @@ pub fn found_identities(
 
 /// A file that waits to be brought back.
 #[derive(Clone)]
-pub(crate) struct FoundFile {
+pub(crate) struct LeftFile {
     pub(crate) key: FileKey,
     pub(crate) export: u16,
     /// Held by the caller that brings it back.
@@ -66,7 +66,7 @@ pub(crate) struct FoundFile {
 
 /// The files that wait.
 pub(crate) struct FoundFiles {
-    files: Mutex<IdentityMap<FoundFile>>,
+    files: Mutex<IdentityMap<LeftFile>>,
     left: AtomicUsize,
     /// Keys that no volume made.
     unreadable: usize,
@@ -75,7 +75,7 @@ pub(crate) struct FoundFiles {
 impl FoundFiles {
     pub(crate) fn new(keys: Vec<FileKey>) -> Self {
         let all = keys.len();
-        let file = |(identity, export), key| (identity, FoundFile { key, export, turn: Arc::default() });
+        let file = |(identity, export), key| (identity, LeftFile { key, export, turn: Arc::default() });
         let files: IdentityMap<_> = keys.into_iter().filter_map(|key| Some(file(parse(&key)?, key))).collect();
         let left = files.len();
         Self { files: Mutex::new(files), left: AtomicUsize::new(left), unreadable: all - left }
@@ -83,7 +83,7 @@ impl FoundFiles {
 
     /// The file, if it waits. Costs a load if none does.
     #[inline]
-    pub(crate) fn get(&self, identity: &Identity) -> Option<FoundFile> {
+    pub(crate) fn get(&self, identity: &Identity) -> Option<LeftFile> {
         if self.left.load(Ordering::Acquire) == 0 { None } else { lock(&self.files).get(identity).cloned() }
     }
 
@@ -95,7 +95,7 @@ impl FoundFiles {
     }
 
     /// The files that wait, in the same order in every run.
-    pub(crate) fn all(&self) -> Vec<(Identity, FoundFile)> {
+    pub(crate) fn all(&self) -> Vec<(Identity, LeftFile)> {
         let mut all: Vec<_> = lock(&self.files).iter().map(|(identity, file)| (*identity, file.clone())).collect();
         all.sort_unstable_by_key(|(identity, _)| *identity);
         all

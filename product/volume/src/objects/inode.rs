@@ -18,13 +18,13 @@ use tokio::sync::Mutex as FairMutex;
 use crate::error::VolumeError;
 use crate::objects::handle::FileHandle;
 use crate::objects::rights::{self, CachedRights, Remembered, Use};
-use crate::objects::time_unit::TimeUnit;
-use crate::objects::usage::{Mark, Usage};
+use crate::objects::time_unit::FileTimeUnit;
+use crate::objects::usage::{ReportedUsage, UsageMark};
 use crate::tree::attributes::{Attributes, Consistency, WccAttributes, without_privileges};
 use crate::tree::caller::Caller;
 use crate::tree::directory::Node;
 use crate::tree::identity::Identity;
-use crate::tree::listed::Listing;
+use crate::tree::listed::KnownListing;
 use crate::tree::location::Location;
 use crate::tree::stat::{DeviceKey, Kind, Stat, Timestamp};
 
@@ -70,14 +70,14 @@ pub struct Inode<P: Platform> {
     /// When it was last known to be inside the exports: nanoseconds of the platform's clock.
     pub(crate) confined: AtomicU64,
     /// The kept listing of a directory.
-    pub(crate) listed: Mutex<Listing>,
+    pub(crate) listed: Mutex<KnownListing>,
     /// The engine's file, from the first use of its bytes.
     file: OnceLock<File>,
     /// The tree has said that it can be written.
     writable: AtomicBool,
     engine: Arc<Engine<P>>,
     /// The unit of times on its file system.
-    time_unit: Arc<TimeUnit>,
+    time_unit: Arc<FileTimeUnit>,
     /// Descriptors held by all inodes; the drop gives this inode's share back.
     descriptors: Arc<AtomicUsize>,
 }
@@ -95,7 +95,7 @@ pub(crate) struct InodeState {
     /// The size as last told to clients.
     size: u64,
     /// The writes since `stat`.
-    usage: Usage,
+    usage: ReportedUsage,
     /// The setuid and setgid bits are gone for clients, and the writeback clears them on the host: we may not clear
     /// them there.
     unprivileged: bool,
@@ -116,16 +116,16 @@ pub(crate) struct InodeState {
 }
 
 /// The state of an object right before the host was asked about it.
-pub(crate) struct Look {
+pub(crate) struct InodeLook {
     changes: u64,
-    usage: Mark,
+    usage: UsageMark,
     /// The engine's count of changes, if the file was open.
     pub(crate) written: Option<u64>,
 }
 
 /// The host's answer compared with the baseline, if none of our changes was under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Seen {
+pub(crate) enum HostView {
     /// Unchanged.
     Same,
     /// Others changed it: its cached bytes are void.
@@ -154,7 +154,7 @@ impl<P: Platform> Inode<P> {
             mtime: stat.mtime,
             ctime: stat.ctime,
             size: stat.size,
-            usage: Usage::default(),
+            usage: ReportedUsage::default(),
             unprivileged: false,
             unsettled: false,
             unflushed: false,
@@ -190,7 +190,7 @@ impl<P: Platform> Inode<P> {
     }
 
     /// The object, on a file system that keeps times in this unit.
-    pub(crate) fn with_times_in(mut self, time_unit: Arc<TimeUnit>) -> Self {
+    pub(crate) fn with_times_in(mut self, time_unit: Arc<FileTimeUnit>) -> Self {
         self.time_unit = time_unit;
         self
     }
@@ -225,7 +225,7 @@ impl<P: Platform> Inode<P> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn listed(&self) -> MutexGuard<'_, Listing> {
+    pub(crate) fn listed(&self) -> MutexGuard<'_, KnownListing> {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -418,13 +418,13 @@ impl<P: Platform> Inode<P> {
     }
 
     /// Call it right before the host is asked.
-    pub(crate) fn look(&self) -> Look {
+    pub(crate) fn look(&self) -> InodeLook {
         // In this order: data counted twice makes the figure too large for a while, and missed data would make it too
         // small.
         let changes = self.changes.load(Ordering::Acquire);
         let usage = self.state().usage.mark();
         let usage = usage.with_unwritten(self.file().map_or(0, File::dirty_bytes));
-        Look { changes, usage, written: self.file().map(File::change_count) }
+        InodeLook { changes, usage, written: self.file().map(File::change_count) }
     }
 
     /// The unit of times on its file system, in nanoseconds: every time told to clients is a multiple of it.
@@ -530,7 +530,7 @@ impl<P: Platform> Inode<P> {
     }
 
     /// Records a size that a client has set, at `now`, and the host's attributes since, if they are known.
-    pub(crate) fn resized(&self, now: Timestamp, seen: Option<(Stat, Look)>) -> Consistency {
+    pub(crate) fn resized(&self, now: Timestamp, seen: Option<(Stat, InodeLook)>) -> Consistency {
         let mut state = self.state();
         if let Some((stat, look)) = seen {
             state.stat.used = stat.used;
@@ -568,7 +568,7 @@ impl<P: Platform> Inode<P> {
     /// changes of names, and the object's lock changes of attributes. So each kind of change takes over only its own
     /// part: the other part of the answer may be outdated. Changes are counted in the order in which their answers are
     /// taken over, so under the lock of the state.
-    pub(crate) fn changed(&self, stat: Stat, now: Nanos, times: Times, look: Option<&Look>) -> Consistency {
+    pub(crate) fn changed(&self, stat: Stat, now: Nanos, times: Times, look: Option<&InodeLook>) -> Consistency {
         let mut state = self.state();
         let changes = self.changes.fetch_add(1, Ordering::Relaxed);
         let (before, known) = (self.before(&state), state.stat);
@@ -654,12 +654,12 @@ impl<P: Platform> Inode<P> {
         (if state.unprivileged { without_privileges(mode) } else { mode }, uid, gid)
     }
 
-    /// Compares the host's answer with the baseline; the host was asked after `look`. For [`Seen::Foreign`] it takes
+    /// Compares the host's answer with the baseline; the host was asked after `look`. For [`HostView::Foreign`] it takes
     /// over the new attributes.
-    pub(crate) fn observe(&self, stat: Stat, look: &Look, now: Nanos) -> Seen {
+    pub(crate) fn observe(&self, stat: Stat, look: &InodeLook, now: Nanos) -> HostView {
         let mut state = self.state();
         if self.changes.load(Ordering::Relaxed) != look.changes || state.has_ended() {
-            return Seen::Busy;
+            return HostView::Busy;
         }
         if state.unsettled || !self.is_clean() {
             // Writeback moves the host's times and size: only the other attributes can be compared.
@@ -668,25 +668,25 @@ impl<P: Platform> Inode<P> {
                 self.forget_rights(&mut state);
             }
             state.renew(stat, look);
-            return Seen::Busy;
+            return HostView::Busy;
         }
         state.checked = now;
         state.unprivileged = false;
         let same = state.is_like(&stat);
         state.renew(stat, look);
         if same {
-            return Seen::Same;
+            return HostView::Same;
         }
         self.forget_rights(&mut state);
         state.foreign();
         // Earlier lookups of its names do not count any more.
         self.changes.fetch_add(1, Ordering::Release);
-        Seen::Foreign
+        HostView::Foreign
     }
 
     /// The host's modification time was set to the client's after `look`, and `stat` is the file now. `None` if it was
     /// written to meanwhile.
-    pub(crate) fn settled(&self, stat: Stat, look: &Look, now: Nanos) -> Option<Seen> {
+    pub(crate) fn settled(&self, stat: Stat, look: &InodeLook, now: Nanos) -> Option<HostView> {
         let mut state = self.state();
         if self.changes.load(Ordering::Relaxed) != look.changes || !self.is_clean() {
             return None;
@@ -702,10 +702,10 @@ impl<P: Platform> Inode<P> {
         let size = self.file().map_or(stat.size, File::size);
         state.renew(stat, look);
         if stat.size == size {
-            return Some(Seen::Same);
+            return Some(HostView::Same);
         }
         state.foreign();
-        Some(Seen::Foreign)
+        Some(HostView::Foreign)
     }
 
     /// The whole file was synced at this count of changes.
@@ -755,7 +755,7 @@ impl InodeState {
     }
 
     /// Makes the host's answer after `look` the new baseline.
-    fn renew(&mut self, stat: Stat, look: &Look) {
+    fn renew(&mut self, stat: Stat, look: &InodeLook) {
         self.stat = stat;
         self.links_doubtful = false;
         self.usage.renewed(look.usage);

@@ -32,19 +32,19 @@ impl<P: Platform> Default for PieceCache<P> {
     }
 }
 
-pub(crate) struct Pieces<P: Platform> {
+pub(crate) struct ListingPieces<P: Platform> {
     kept: Mutex<PieceCache<P>>,
     /// One task of a device at a time reads a large directory, since its entries take memory.
     large: Mutex<BTreeMap<DeviceKey, Arc<FairMutex<()>>>>,
 }
 
-impl<P: Platform> Default for Pieces<P> {
+impl<P: Platform> Default for ListingPieces<P> {
     fn default() -> Self {
         Self { kept: Mutex::new(PieceCache::default()), large: Mutex::default() }
     }
 }
 
-impl<P: Platform> Pieces<P> {
+impl<P: Platform> ListingPieces<P> {
     /// To be held while a large directory of this device is read.
     pub(crate) fn large(&self, device: DeviceKey) -> Arc<FairMutex<()>> {
         Arc::clone(lock(&self.large).entry(device).or_default())

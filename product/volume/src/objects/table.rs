@@ -29,7 +29,7 @@ const VAIN_PART: usize = 16;
 /// Most dirty inodes of a device that are made clean at a time when room is needed.
 const CLEAN_BATCH: usize = 32;
 
-pub(crate) struct Table<P: Platform> {
+pub(crate) struct InodeTable<P: Platform> {
     shards: [Mutex<IdentityMap<Arc<Inode<P>>>>; SHARDS],
     count: AtomicUsize,
     /// Descriptors held by inodes, in the table or not.
@@ -65,7 +65,7 @@ pub(crate) struct Sweep<P: Platform> {
     pub(crate) unwritten: BTreeMap<DeviceKey, Vec<Arc<Inode<P>>>>,
 }
 
-impl<P: Platform> Table<P> {
+impl<P: Platform> InodeTable<P> {
     pub(crate) fn new(descriptors_max: usize) -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::new(IdentityMap::default())),

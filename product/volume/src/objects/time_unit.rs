@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const UNITS_NS: [u32; 6] = [100, 1_000, 1_000_000, 10_000_000, 1_000_000_000, 2_000_000_000];
 
 #[derive(Debug)]
-pub(crate) struct TimeUnit(AtomicU32);
+pub(crate) struct FileTimeUnit(AtomicU32);
 
-impl Default for TimeUnit {
+impl Default for FileTimeUnit {
     fn default() -> Self {
         Self(AtomicU32::new(1))
     }
 }
 
-impl TimeUnit {
+impl FileTimeUnit {
     pub(crate) fn ns(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }

@@ -12,21 +12,21 @@ const PAGE_BYTES: u64 = 4096;
 
 /// The writes, relative to the host's state at its last answer.
 #[derive(Default)]
-pub(crate) struct Usage {
+pub(crate) struct ReportedUsage {
     /// Bytes of whole pages in all writes ever made. It only grows, so that answers of the host may come in any order.
     written: u64,
     /// The moment right before the host gave the current figure.
-    asked: Mark,
+    asked: UsageMark,
 }
 
 /// The moment right before the host is asked.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Mark {
+pub(crate) struct UsageMark {
     written: u64,
     unwritten: u64,
 }
 
-impl Usage {
+impl ReportedUsage {
     /// Records a write of these bytes.
     pub(crate) fn wrote(&mut self, range: &Range<u64>) {
         let start = range.start - range.start % PAGE_BYTES;
@@ -34,12 +34,12 @@ impl Usage {
     }
 
     /// Called before `unwritten` is counted; both come before the question to the host.
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { written: self.written, unwritten: 0 }
+    pub(crate) fn mark(&self) -> UsageMark {
+        UsageMark { written: self.written, unwritten: 0 }
     }
 
     /// The host was asked after `mark`: its answer includes earlier writes that were on the host.
-    pub(crate) fn renewed(&mut self, mark: Mark) {
+    pub(crate) fn renewed(&mut self, mark: UsageMark) {
         self.asked = mark;
     }
 
@@ -50,7 +50,7 @@ impl Usage {
     }
 }
 
-impl Mark {
+impl UsageMark {
     /// Bytes of pages that the host does not have at this moment.
     pub(crate) fn with_unwritten(self, unwritten: u64) -> Self {
         Self { unwritten, ..self }

@@ -18,7 +18,7 @@ use super::location_log::{LocationEntry, LocationLog, LogWrite, Read};
 use super::locations::Locations;
 use crate::lock::lock;
 use crate::objects::inode::Inode;
-use crate::objects::table::Table;
+use crate::objects::table::InodeTable;
 use crate::tree::directory::Identified;
 use crate::tree::identity::{Identity, IdentityMap};
 use crate::tree::location::Location;
@@ -163,7 +163,7 @@ impl KnownLocations {
     }
 
     /// The next write of the record. If that is all of it, the record is begun anew.
-    pub(crate) fn locations_due<P: Platform>(&self, table: &Table<P>) -> LogWrite {
+    pub(crate) fn locations_due<P: Platform>(&self, table: &InodeTable<P>) -> LogWrite {
         let known = (lock(&self.locations).len() + table.len()) as u64;
         let mut log = lock(&self.log);
         let Some(log) = log.as_mut() else { return LogWrite::Nothing };
@@ -182,7 +182,7 @@ impl KnownLocations {
     }
 
     /// All entries for a new record.
-    pub(crate) fn all_entries<P: Platform>(&self, table: &Table<P>) -> Vec<LocationEntry> {
+    pub(crate) fn all_entries<P: Platform>(&self, table: &InodeTable<P>) -> Vec<LocationEntry> {
         let gone: Vec<Identity> = {
             let searches = lock(&self.searches);
             searches.gone_before.keys().chain(searches.gone.keys()).copied().collect()

@@ -27,7 +27,7 @@ use afflux_engine::Platform;
 use futures_util::lock::{Mutex as TaskMutex, MutexGuard as TaskGuard};
 
 use crate::objects::inode::Inode;
-use crate::objects::table::Table;
+use crate::objects::table::InodeTable;
 use crate::search::known_locations::KnownLocations;
 use crate::search::location_log::LocationStore;
 use crate::search::walked::Walk;
@@ -100,7 +100,7 @@ impl<P: Platform> Search<P> {
     }
 
     /// An object, in memory or not, has a new name.
-    pub(crate) fn named(&self, table: &Table<P>, identity: &Identity, location: Location) {
+    pub(crate) fn named(&self, table: &InodeTable<P>, identity: &Identity, location: Location) {
         if !self.may_search_for(identity) {
             return;
         }

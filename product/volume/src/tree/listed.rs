@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::window::{LAST_COOKIE, Placed, SLACK, Window, place};
+use super::window::{LAST_COOKIE, PlacedEntry, SLACK, Window, place};
 
 /// Most changes beside a part. With more, the part is read anew.
 const CHANGES_MAX: usize = 4_096;
@@ -24,7 +24,7 @@ pub(crate) struct ListedEntry {
 }
 
 /// The entries after a cookie.
-pub(crate) struct Piece {
+pub(crate) struct ListedPiece {
     /// The entries, in their order.
     pub(crate) entries: Vec<ListedEntry>,
     /// No more entries follow.
@@ -38,7 +38,7 @@ pub(crate) struct Listed {
     after: u64,
     upto: u64,
     doubtful: bool,
-    entries: Vec<Placed>,
+    entries: Vec<PlacedEntry>,
     names: Vec<u8>,
     /// The new entry at a cookie, or none after a removal.
     changes: BTreeMap<u64, Option<(Bytes, u64)>>,
@@ -60,7 +60,7 @@ impl Listed {
     }
 
     /// The entries after `cookie`, at most `entries_max`.
-    pub(crate) fn take(&self, cookie: u64, entries_max: usize) -> Piece {
+    pub(crate) fn take(&self, cookie: u64, entries_max: usize) -> ListedPiece {
         let start = self.entries.partition_point(|entry| u64::from(entry.at) <= cookie);
         let mut read = self.entries[start..].iter().peekable();
         let mut changed = self.changes.range(cookie + 1..).peekable();
@@ -90,10 +90,10 @@ impl Listed {
             }
             entries.push(entry);
         }
-        Piece { entries, last: !more && self.upto == u64::MAX, doubtful: self.doubtful }
+        ListedPiece { entries, last: !more && self.upto == u64::MAX, doubtful: self.doubtful }
     }
 
-    fn read_entry(&self, entry: Placed) -> ListedEntry {
+    fn read_entry(&self, entry: PlacedEntry) -> ListedEntry {
         let name = Bytes::copy_from_slice(entry.name(&self.names));
         ListedEntry { cookie: entry.at.into(), name, fileid: entry.fileid }
     }
@@ -107,7 +107,7 @@ impl Listed {
     }
 
     /// The entry at a cookie when the part was read.
-    fn read_at(&self, at: u64) -> Option<Placed> {
+    fn read_at(&self, at: u64) -> Option<PlacedEntry> {
         let found = self.entries.binary_search_by_key(&at, |entry| entry.at.into());
         found.ok().map(|index| self.entries[index])
     }
@@ -145,7 +145,7 @@ impl Listed {
 
 /// The kept listing of a directory, and our changes during a read of it.
 #[derive(Default)]
-pub(crate) struct Listing {
+pub(crate) struct KnownListing {
     kept: Option<Listed>,
     /// The number of the read that the kept part is from.
     kept_from: u64,
@@ -158,7 +158,7 @@ pub(crate) struct Listing {
     since: Option<Vec<(Bytes, Option<u64>)>>,
 }
 
-impl Listing {
+impl KnownListing {
     /// The number of reads that have begun.
     pub(crate) fn reads(&self) -> u64 {
         self.reads
@@ -216,7 +216,7 @@ impl Listing {
         self.since = Some(Vec::new());
     }
 
-    /// Keeps the part read since [`Listing::begin`], with our changes since then.
+    /// Keeps the part read since [`KnownListing::begin`], with our changes since then.
     pub(crate) fn keep(&mut self, mut listed: Listed) {
         let Some(since) = self.since.take() else { return };
         for (name, fileid) in &since {

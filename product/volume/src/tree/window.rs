@@ -43,7 +43,7 @@ const ASKED: u16 = u16::MAX;
 
 /// An entry as the host lists it. The names of all entries are in one piece of memory beside them.
 #[derive(Clone, Copy)]
-pub(super) struct Placed {
+pub(super) struct PlacedEntry {
     /// A place; once the window is complete, the cookie.
     pub(super) at: u32,
     name_at: u32,
@@ -54,7 +54,7 @@ pub(super) struct Placed {
     pub(super) fileid: u64,
 }
 
-impl Placed {
+impl PlacedEntry {
     pub(super) fn name(self, names: &[u8]) -> &[u8] {
         &names[self.name_at as usize..][..self.name_len as usize]
     }
@@ -66,7 +66,7 @@ pub struct Window {
     /// The number of entries that are kept in the end.
     kept_max: usize,
     /// Up to half as many again are gathered before the surplus is dropped.
-    pub(super) entries: Vec<Placed>,
+    pub(super) entries: Vec<PlacedEntry>,
     pub(super) names: Vec<u8>,
     /// No entry beyond this one will be kept.
     bound: u64,
@@ -139,7 +139,7 @@ impl Window {
         }
         let (name_at, name_len) = (self.names.len() as u32, name.len() as u16);
         self.names.extend_from_slice(name);
-        self.entries.push(Placed { at: at as u32, name_at, name_len, of, fileid });
+        self.entries.push(PlacedEntry { at: at as u32, name_at, name_len, of, fileid });
         if self.entries.len() > self.kept_max + self.kept_max / 2 {
             self.keep_next();
             self.pack_names();
@@ -165,7 +165,8 @@ impl Window {
     fn keep_next(&mut self) {
         if self.entries.len() > self.kept_max {
             let names = &self.names;
-            let order = |one: &Placed, other: &Placed| (one.at, one.name(names)).cmp(&(other.at, other.name(names)));
+            let order =
+                |one: &PlacedEntry, other: &PlacedEntry| (one.at, one.name(names)).cmp(&(other.at, other.name(names)));
             let (_, last, _) = self.entries.select_nth_unstable_by(self.kept_max - 1, order);
             (self.bound, self.cut) = (last.at.into(), true);
             self.entries.truncate(self.kept_max);

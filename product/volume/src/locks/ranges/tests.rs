@@ -15,14 +15,14 @@ fn span(first: u64, last: u64) -> Span {
 }
 
 /// The ranges of an owner.
-fn of(ranges: &Ranges, owner: LockOwner) -> Vec<(u64, u64, LockMode)> {
+fn of(ranges: &LockedRanges, owner: LockOwner) -> Vec<(u64, u64, LockMode)> {
     ranges.of(owner).map(|held| (held.span.first, held.span.last, held.mode)).collect()
 }
 
 #[test]
 fn ranges_are_split_joined_and_changed() {
     use LockMode::{Exclusive, Shared};
-    let (mut ranges, me) = (Ranges::default(), owner(1, LockFamily::Bytes));
+    let (mut ranges, me) = (LockedRanges::default(), owner(1, LockFamily::Bytes));
     ranges.lock(lock(me, span(0, 99), Exclusive), 9).unwrap();
     ranges.unlock(me, span(10, 19), 9).unwrap();
     assert_eq!(of(&ranges, me), [(0, 9, Exclusive), (20, 99, Exclusive)]);
@@ -37,7 +37,7 @@ fn ranges_are_split_joined_and_changed() {
 
 #[test]
 fn a_split_without_room_changes_nothing() {
-    let (mut ranges, me) = (Ranges::default(), owner(1, LockFamily::Bytes));
+    let (mut ranges, me) = (LockedRanges::default(), owner(1, LockFamily::Bytes));
     ranges.lock(lock(me, span(0, 99), LockMode::Exclusive), 1).unwrap();
     assert_eq!(ranges.unlock(me, span(10, 19), 0), Err(NoRoom));
     assert_eq!(ranges.lock(lock(me, span(10, 19), LockMode::Shared), 1), Err(NoRoom));
@@ -48,7 +48,7 @@ fn a_split_without_room_changes_nothing() {
 
 #[test]
 fn flock_and_fcntl_of_mounts_are_blind_to_each_other_and_clients_are_to_neither() {
-    let mut ranges = Ranges::default();
+    let mut ranges = LockedRanges::default();
     ranges.lock(lock(owner(1, LockFamily::Bytes), Span::WHOLE, LockMode::Exclusive), 9).unwrap();
     let asks = |family| lock(owner(2, family), span(3, 3), LockMode::Shared);
     assert!(ranges.conflicts(asks(LockFamily::Files)).next().is_none());
@@ -61,7 +61,7 @@ fn flock_and_fcntl_of_mounts_are_blind_to_each_other_and_clients_are_to_neither(
 fn any_changes_are_as_a_model_of_bytes_says() {
     let families = [LockFamily::Single, LockFamily::Bytes, LockFamily::Files, LockFamily::Bytes];
     let owners: Vec<LockOwner> = families.iter().enumerate().map(|(at, it)| owner(at as u64, *it)).collect();
-    let (mut ranges, mut model) = (Ranges::default(), [[None::<LockMode>; BYTES]; 4]);
+    let (mut ranges, mut model) = (LockedRanges::default(), [[None::<LockMode>; BYTES]; 4]);
     let mut random = 7_u64;
     let (mut refused, mut granted) = (0, 0);
     for step in 0..50_000 {

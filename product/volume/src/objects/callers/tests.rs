@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn the_same_user_with_the_same_groups_is_the_same_caller() {
-    let callers = Callers::default();
+    let callers = CallerTable::default();
     let first = callers.of(1000, 100, &[7, 3, 7]);
     assert_eq!(*first.credentials().unwrap().groups, [3, 7]);
     assert_eq!(callers.of(1000, 100, &[3, 7]).number(), first.number());
@@ -13,7 +13,7 @@ fn the_same_user_with_the_same_groups_is_the_same_caller() {
 
 #[test]
 fn no_number_is_given_twice_and_the_map_is_bounded() {
-    let callers = Callers::default();
+    let callers = CallerTable::default();
     let mut numbers = std::collections::BTreeSet::new();
     for round in 0..2 {
         for uid in 0..2 * CALLERS_MAX as u32 {
@@ -27,7 +27,7 @@ fn no_number_is_given_twice_and_the_map_is_bounded() {
 
 #[test]
 fn a_user_who_goes_on_calling_keeps_its_number_whatever_others_name() {
-    let callers = Callers::default();
+    let callers = CallerTable::default();
     let number = callers.of(7, 7, &[7]).number();
     for uid in 0..10 * CALLERS_MAX as u32 {
         callers.of(uid, 100, &[]);

@@ -25,13 +25,13 @@ fn a_time_is_cut_to_the_unit_before_and_after_1970() {
 fn the_unit_is_learnt_from_a_time_that_was_cut() {
     let given = time(1_700_000_001, 123_456_789);
     for wanted in UNITS_NS {
-        let unit = TimeUnit::default();
+        let unit = FileTimeUnit::default();
         unit.learn(given, given);
         assert_eq!(unit.ns(), 1, "nothing was cut");
         unit.learn(given, given.cut_to(wanted));
         assert_eq!(unit.ns(), wanted);
     }
-    let unit = TimeUnit::default();
+    let unit = FileTimeUnit::default();
     unit.note(100);
     // The host cannot keep this year, or its user does not own the file.
     unit.learn(time(9_000_000_000, 5), time((1 << 31) - 1, 0));

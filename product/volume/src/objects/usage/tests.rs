@@ -4,7 +4,7 @@ const MIB: u64 = 1 << 20;
 
 #[test]
 fn what_was_written_since_the_host_was_asked_is_added_in_pages() {
-    let mut usage = Usage::default();
+    let mut usage = ReportedUsage::default();
     assert_eq!(usage.reported_bytes(8192, 100 * MIB), 8192);
     usage.wrote(&(4095..4097));
     assert_eq!(usage.reported_bytes(8192, 100 * MIB), 8192 + 8192);
@@ -18,7 +18,7 @@ fn what_was_written_since_the_host_was_asked_is_added_in_pages() {
 
 #[test]
 fn no_more_is_told_than_the_file_has_pages_or_the_host_says() {
-    let mut usage = Usage::default();
+    let mut usage = ReportedUsage::default();
     for _ in 0..5 {
         usage.wrote(&(0..10_000));
     }
@@ -30,7 +30,7 @@ fn no_more_is_told_than_the_file_has_pages_or_the_host_says() {
 
 #[test]
 fn answers_that_come_late_only_tell_too_much() {
-    let mut usage = Usage::default();
+    let mut usage = ReportedUsage::default();
     let early = usage.mark();
     usage.wrote(&(0..MIB));
     // The host has all of the data, and its answer says so.

@@ -13,7 +13,7 @@ fn sealed<'a>(names: impl IntoIterator<Item = &'a String>, after: u64, entries_m
 
 /// The next entries, and whether they are the last.
 fn taken(listed: &Listed, cookie: u64, entries_max: usize) -> (Vec<ListedEntry>, bool) {
-    let Piece { entries, last, doubtful } = listed.take(cookie, entries_max);
+    let ListedPiece { entries, last, doubtful } = listed.take(cookie, entries_max);
     assert!(!doubtful);
     (entries, last)
 }
@@ -137,7 +137,7 @@ fn a_cut_window_says_that_more_follows() {
 #[test]
 fn our_changes_while_a_directory_is_read_are_in_what_is_kept() {
     let names = names(100);
-    let mut listing = Listing::default();
+    let mut listing = KnownListing::default();
     listing.keep(sealed(&names, PARENT_COOKIE, 1_000));
     assert!(listing.kept_after(0).is_none(), "it was not begun");
     listing.begin();
@@ -163,7 +163,7 @@ fn our_changes_while_a_directory_is_read_are_in_what_is_kept() {
 
 #[test]
 fn changes_beside_what_was_read_are_bounded() {
-    let mut listing = Listing::default();
+    let mut listing = KnownListing::default();
     listing.begin();
     listing.keep(sealed(&names(10), PARENT_COOKIE, 1_000));
     for at in 0..CHANGES_MAX {
