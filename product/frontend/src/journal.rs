@@ -75,7 +75,7 @@ pub enum Left {
 }
 
 impl Left {
-    /// What the volume is told of it.
+    /// The progress as the volume is told of it.
     pub fn before(&self) -> Before {
         match self {
             Self::Nothing => Before::Nothing,

@@ -1,7 +1,7 @@
 //! The room for messages that wait.
 //!
 //! Owns: the bound on the bytes of all, the calls whose message has no room.
-//! Does not own: the messages, which of them count (front ends); the part of each user (`shares`).
+//! Does not own: the messages, the choice of those that count (front ends); the part of each user (`shares`).
 //! Invariants: a call without its message has its turn after the end of a message, and at once if no message is left. A
 //! call is woken outside the lock. Calls that were given up take bounded memory.
 

@@ -24,7 +24,7 @@ struct PartyBytes {
     waiting: Mutex<Vec<Waker>>,
 }
 
-/// What one connection has added to its party's sum.
+/// The bytes that one connection has added to its party's sum.
 pub struct PartyShare {
     party: Arc<PartyBytes>,
     own: u64,
