@@ -158,17 +158,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
         reason: "a call answers through its connection, and both are of a server",
     },
     PermittedCircle {
-        name: "product/nfs",
-        files: &[
-            "v3/procedures",
-            "v3/procedures/attributes",
-            "v3/procedures/data",
-            "v3/procedures/listing",
-            "v3/procedures/names",
-        ],
-        reason: "the root dispatches to the procedures, which take its context of a call",
-    },
-    PermittedCircle {
         name: "tests/nfs-check",
         files: &[
             "race",

@@ -6,7 +6,7 @@
 
 use afflux_volume::{AttributeChange, FILE_BYTES_MAX, Kind, Platform, Timestamp, VolumeError};
 
-use super::{check_regular, failed};
+use super::failure::{check_regular, failed};
 use crate::access;
 use crate::limits::{DATA_BYTES_MULTIPLE, DATA_BYTES_PREFERRED, LISTING_BYTES_MAX, READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};

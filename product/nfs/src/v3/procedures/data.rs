@@ -13,7 +13,7 @@ use std::sync::Arc;
 use afflux_volume::{Consistency, FILE_BYTES_MAX, Inode, Platform, ReadBytes, ReadResult, Use};
 use bytes::Bytes;
 
-use super::{check_regular, failed};
+use super::failure::{check_regular, failed};
 use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::operations::Stability;
 use crate::operations::{Ended, Operations, Stop, Task, consistency_now};

@@ -7,7 +7,7 @@
 
 use afflux_volume::{DirectoryEntry, Listing, Platform};
 
-use super::failed;
+use super::failure::failed;
 use crate::operations::{Ended, Operations, Task};
 use crate::status::Status;
 use crate::v3::arguments::ListingRequest;

@@ -7,16 +7,15 @@
 
 mod attributes;
 mod data;
+mod failure;
 mod listing;
 mod names;
 
-use std::sync::Arc;
-
-use afflux_volume::{Before, Caller, Inode, Kind, Platform, Volume};
+use afflux_volume::{Before, Caller, Platform, Volume};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 
-use crate::operations::{AtOnce, Ended, OnBehalf, Operations, Stop, Task, attributes_if_any};
+use crate::operations::{AtOnce, Ended, OnBehalf, Stop, Task};
 use crate::status::Status;
 use crate::v3::arguments::Arguments;
 use crate::wire::batch::Batch;
@@ -120,22 +119,5 @@ fn other<'a, P: Platform>(on: &'a Task<'a, P>, draft: &'a mut Draft, call: Argum
         Arguments::FileSystemSpace { object } => Box::pin(attributes::space(on, draft, object)),
         Arguments::FileSystemInformation { object } => Box::pin(attributes::information(on, draft, object)),
         Arguments::PathLimits { object } => Box::pin(attributes::path_limits(on, draft, object)),
-    }
-}
-
-/// Writes the results of a call that failed and has an object's attributes for that.
-async fn failed<P: Platform>(on: &impl Operations<P>, draft: &mut Draft, inode: &Arc<Inode<P>>, stop: Stop) -> Ended {
-    let Stop::Failed(status) = stop else { return Err(stop) };
-    let attributes = attributes_if_any(on, inode).await?;
-    draft.status(status).post_op(attributes.as_ref());
-    Ok(())
-}
-
-/// Refuses data operations on objects that are not regular files, as Linux servers do.
-fn check_regular(kind: Kind) -> Result<(), Status> {
-    match kind {
-        Kind::Regular => Ok(()),
-        Kind::Directory => Err(Status::IsDirectory),
-        _ => Err(Status::Invalid),
     }
 }

@@ -12,7 +12,7 @@ use afflux_volume::{
     VolumeError,
 };
 
-use super::failed;
+use super::failure::failed;
 use crate::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};
 use crate::status::Status;
 use crate::v3::arguments::{Creation, DirOpArgs, Node};
