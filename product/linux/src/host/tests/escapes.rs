@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::*;
 
@@ -147,19 +147,17 @@ fn renames_by_others_open_no_way_out() {
     std::fs::write(world.outside("secret"), b"outside").unwrap();
     let root = world.root();
     let b = world.run(world.volume.mount(b"/a/b")).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
+    let moves = Arc::new(Moves::default());
     let mover = {
-        let (stop, inside, out) = (Arc::clone(&stop), world.host("a/b"), world.outside("elsewhere/b"));
+        let (moves, inside, out) = (Arc::clone(&moves), world.host("a/b"), world.outside("elsewhere/b"));
         std::thread::spawn(move || {
-            let mut rounds = 0;
-            while !stop.load(Ordering::Relaxed) {
+            moves.until_stopped(|| {
                 std::fs::rename(&inside, &out).unwrap();
                 std::fs::rename(&out, &inside).unwrap();
-                rounds += 1;
-            }
-            rounds
+            });
         })
     };
+    moves.have_begun();
     let (mut up, mut lost) = (0, 0);
     for _ in 0..3_000 {
         match world.lookup(&b, "..") {
@@ -176,10 +174,9 @@ fn renames_by_others_open_no_way_out() {
             Err(error) => panic!("{error}"),
         }
     }
-    stop.store(true, Ordering::Relaxed);
-    let rounds = mover.join().unwrap();
-    println!("{up} times up, {lost} times refused, {rounds} moves");
-    assert!(rounds > 0);
+    moves.stop();
+    mover.join().unwrap();
+    println!("{up} times up, {lost} times refused, {} moves", moves.rounds());
 }
 
 #[test]
@@ -191,9 +188,10 @@ fn listings_of_a_directory_that_comes_and_goes_tell_what_is_inside_alone() {
     std::fs::create_dir(world.outside("elsewhere")).unwrap();
     std::fs::write(world.outside("elsewhere/secret"), b"outside").unwrap();
     let moving = world.lookup(&world.root(), "moving").unwrap().0;
-    let stop = AtomicBool::new(false);
+    let moves = Moves::default();
     let told: BTreeMap<Vec<u8>, u32> = std::thread::scope(|scope| {
-        let mover = scope.spawn(|| move_out_and_in(&world, &stop));
+        scope.spawn(|| move_out_and_in(&world, &moves));
+        moves.have_begun();
         let mut told = BTreeMap::new();
         for _ in 0..CALLS {
             match world.run(world.volume.list(&moving, 2, 10, false)) {
@@ -203,8 +201,7 @@ fn listings_of_a_directory_that_comes_and_goes_tell_what_is_inside_alone() {
                 Err(error) => assert_eq!(error, VolumeError::Stale),
             }
         }
-        stop.store(true, Ordering::Relaxed);
-        assert!(mover.join().unwrap() > 0);
+        moves.stop();
         told
     });
     assert!(told.keys().all(|name| name == b"stays"), "{told:?}");
@@ -212,19 +209,45 @@ fn listings_of_a_directory_that_comes_and_goes_tell_what_is_inside_alone() {
     assert_eq!(quiet.entries.iter().map(|entry| &*entry.name).collect::<Vec<_>>(), [b"stays"]);
 }
 
-/// Moves a directory out and in again until `stop` is set. Only while it is outside does it contain "secret".
-fn move_out_and_in(world: &World, stop: &AtomicBool) -> u32 {
+/// A thread that moves things while a test looks.
+#[derive(Default)]
+struct Moves {
+    stop: AtomicBool,
+    rounds: AtomicU32,
+}
+
+impl Moves {
+    fn until_stopped(&self, round: impl Fn()) {
+        while !self.stop.load(Ordering::Relaxed) {
+            round();
+            self.rounds.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits for the first round: the thread may get a processor late.
+    fn have_begun(&self) {
+        afflux_scratch::eventually("the moves have begun", || self.rounds() > 0);
+    }
+
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn rounds(&self) -> u32 {
+        self.rounds.load(Ordering::Relaxed)
+    }
+}
+
+/// Moves a directory out and in again until it is stopped. Only while it is outside does it contain "secret".
+fn move_out_and_in(world: &World, moves: &Moves) {
     let (inside, outside) = (world.host("moving"), world.outside("elsewhere/moving"));
     let (secret, seen) = (world.outside("elsewhere/secret"), world.outside("elsewhere/moving/secret"));
-    let mut rounds = 0;
-    while !stop.load(Ordering::Relaxed) {
+    moves.until_stopped(|| {
         std::fs::rename(&inside, &outside).unwrap();
         std::fs::rename(&secret, &seen).unwrap();
         std::fs::rename(&seen, &secret).unwrap();
         std::fs::rename(&outside, &inside).unwrap();
-        rounds += 1;
-    }
-    rounds
+    });
 }
 
 #[test]
@@ -236,7 +259,7 @@ fn what_was_never_inside_is_not_seen_in_a_directory_that_comes_and_goes() {
     std::fs::write(world.outside("elsewhere/secret"), b"outside").unwrap();
     let root = world.root();
     let moving = world.lookup(&root, "moving").unwrap().0;
-    let (stop, seen) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (moves, seen) = (Moves::default(), AtomicBool::new(false));
     let call = |number: u32| match number % 4 {
         0 => {
             let listed = world.run(world.volume.list(&moving, 0, 10, number.is_multiple_of(8)));
@@ -255,7 +278,8 @@ fn what_was_never_inside_is_not_seen_in_a_directory_that_comes_and_goes() {
         },
     };
     std::thread::scope(|scope| {
-        let mover = scope.spawn(|| move_out_and_in(&world, &stop));
+        scope.spawn(|| move_out_and_in(&world, &moves));
+        moves.have_begun();
         let clients: Vec<_> = (0..4)
             .map(|_| {
                 scope.spawn(|| {
@@ -265,9 +289,8 @@ fn what_was_never_inside_is_not_seen_in_a_directory_that_comes_and_goes() {
             })
             .collect();
         let ended: Vec<_> = clients.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        stop.store(true, Ordering::Relaxed);
+        moves.stop();
         ended.into_iter().for_each(|client| client.unwrap());
-        println!("{} moves", mover.join().unwrap());
     });
     assert!(!seen.load(Ordering::Relaxed), "what was never inside was told of, or read");
 }
