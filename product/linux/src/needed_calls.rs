@@ -20,7 +20,7 @@ pub enum CallsFor {
     Mounting,
 }
 
-/// A call, and whether the C library has another one for it where the kernel does not know it.
+/// A call. The C library may have a substitute for it on a kernel that does not know it.
 struct Needed {
     name: &'static str,
     number: c_long,

@@ -2,7 +2,7 @@
 //!
 //! Owns: the frames and the charge that a piece uses up.
 //! Does not own: taking them (`writing`), the change of each page (`page`).
-//! Invariants: a piece that lacks something says what, and has changed no page for which it lacked it.
+//! Invariants: a piece says what it lacks, and leaves the page unchanged for which it lacks it.
 
 use afflux_frames::FrameId;
 

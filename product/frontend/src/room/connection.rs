@@ -83,8 +83,8 @@ impl ConnectionRoom {
         }
     }
 
-    /// Publishes the bytes that the connection holds to the others of its party. If it lacks room beside them, they wake it
-    /// when they hold less.
+    /// Publishes the bytes that the connection holds to the others of its party. A connection that lacks
+    /// room beside the others is woken when they hold less.
     #[inline]
     pub fn publish(&mut self, held: u64, bounds: RoomBounds, waker: &Waker) {
         self.share.hold(held);

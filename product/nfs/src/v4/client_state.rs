@@ -2,8 +2,8 @@
 //!
 //! Owns: the tables side by side, the end of a client with all that it has, room for one more of a party's.
 //! Does not own: the rules of each table (`state`), the lock around them (`service`), locks and shares (the volume).
-//! Invariants: a client that is silent beyond its lease keeps nothing that another client needs: it ends before anybody is
-//! refused for want of room. The caller gets what holds files, and drops it without a lock.
+//! Invariants: a client whose lease has ended gives up its state before another client is refused for want of room. The caller
+//! gets the holders of files, and drops them without a lock.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};

@@ -278,7 +278,7 @@ impl<P: Platform> Service<P> {
         let mut ended = Vec::new();
         let mut state = self.state();
         if share.deny != 0 || self.locks().denies_any() {
-            // A client that loses its open to this one loses its record first.
+            // The other client loses the record of its open before this one gets the file.
             let (own, access) = (state.share_of(&by, file), share.access | if cuts { Share::WRITE } else { 0 });
             let is_free = self.locks().may_share(file, own, Share { access, ..share }, Nanos(now_ns));
             ended = self.end_revoked_of(&mut state, now_ns);
@@ -383,7 +383,7 @@ impl<P: Platform> Service<P> {
             Some(waker) => self.locks().lock_or_wait(file, wanted, waker, now),
             None => self.locks().lock(file, wanted, now),
         };
-        // A client that has lost its locks to this one loses its record first.
+        // The other client loses the record of its locks before this one gets them.
         ended.extend(self.end_revoked_of(&mut state, now.0));
         let step = (wanted.span, Some(wanted.mode));
         Ok(result.map(|()| self.with_ranges(file, owner, step, |ranges| state.lock_states.locked(of, ranges))))

@@ -135,7 +135,7 @@ impl Table {
         lapsed.find(|(_, it)| it.it.has_lapsed(now)).map(|(id, _)| *id)
     }
 
-    /// Most waiters that a file may have for another one of this holder's.
+    /// The number of waiters from which on this holder may add none to the file.
     fn waiters_max(&self, file: &OfFile, holder: HolderId) -> usize {
         let group = self.group(holder);
         let own = file.queue.holders().filter(|other| self.group(*other) == group).count();

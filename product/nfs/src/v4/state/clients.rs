@@ -214,7 +214,7 @@ impl Clients {
         let Err(lack) = TableFull::check((self.known.len(), CLIENTS_MAX), (of_party, PARTY_CLIENTS_MAX)) else {
             return Ok(());
         };
-        // A party that has none yet may take the place of one that another party's client never confirmed.
+        // A party without clients may take the place of another party's client that was never confirmed.
         let may_go =
             |it: &Client| !it.is_confirmed && (it.party == party || of_party == 0) || it.lease.has_ended(now_ns);
         let victim = self.longest_silent(lack.whose(party), may_go).ok_or(lack.status())?;

@@ -3,8 +3,8 @@
 //! Owns: the table of lock owners with locks of a file, their stateids, their bounds; the moments at which a lock owner is kept
 //! with its locks for a later server.
 //! Does not own: the locks (the volume), opens (`opens`), the form of what is kept (`kept`).
-//! Invariants: what is kept of a change does not grow with the number of locks. A lock owner has one stateid for a file. It works for its own client alone, and ends with the open that it was
-//! begun with. There are at most [`LOCK_STATES_MAX`], and [`PARTY_LOCK_STATES_MAX`] of one party.
+//! Invariants: the record of a change does not grow with the number of locks. A lock owner has one stateid for a file. The stateid
+//! works for its own client alone, and ends with the open that began it. There are at most [`LOCK_STATES_MAX`], and [`PARTY_LOCK_STATES_MAX`] of one party.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
