@@ -7,7 +7,7 @@
 use std::fmt;
 
 use afflux_engine::settings::did_you_mean;
-use afflux_report::{Figure, Row, Table};
+use afflux_report::{Drawing, Row, Table};
 
 use crate::labels::{self, Cells, SeenLabels};
 
@@ -66,7 +66,7 @@ pub struct Findings {
     /// Tables that few readers need; the page folds them.
     pub details: Vec<Table>,
     /// Plots, for the page.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<Drawing>,
     /// The conclusions and their limits, in a sentence or a few each.
     pub says: Vec<String>,
 }

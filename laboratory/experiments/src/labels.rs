@@ -5,7 +5,7 @@
 //! Invariants: a label belongs to a cell, that is to one name in one row. The line at the top tells the labels of cells that are
 //! there.
 
-use afflux_report::{Fields, Row, Source};
+use afflux_report::{Fields, FigureSource, Row};
 use serde_json::{Map, Value};
 
 use crate::pick::{Pick, fits};
@@ -96,7 +96,7 @@ fn is_told(row: &Row, name: &str) -> bool {
 /// The label of a figure of a row. What is measured has none, unless the list says so.
 pub(crate) fn label_of(cells: &[Cells], row: &Row, name: &str) -> Option<Label> {
     let listed = cells.iter().find(|cells| cells.has(row, name)).map(|cells| cells.label);
-    listed.or((row.source == Source::Simulated).then_some(Label::Predicted))
+    listed.or((row.source == FigureSource::Simulated).then_some(Label::Predicted))
 }
 
 /// A figure's text with the mark of its label.
@@ -132,7 +132,7 @@ impl SeenLabels {
             *seen |= cells.names.iter().any(|name| is_told(row, name) && cells.has(row, name));
         }
         let is_listed = |name: &str| self.cells.iter().any(|cells| cells.has(row, name));
-        self.has_rest |= row.source == Source::Simulated && row.metrics.names().any(|name| !is_listed(name));
+        self.has_rest |= row.source == FigureSource::Simulated && row.metrics.names().any(|name| !is_listed(name));
     }
 
     /// A sentence about the labels of all cells so far.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_engine::counters::COUNTERS;
 use afflux_engine::{Device, DeviceId, Engine, File, Limits, Nanos, Operation, Platform, Request};
-use afflux_report::{Fields, Row, Source};
+use afflux_report::{Fields, FigureSource, Row};
 use afflux_simulator::catalogue::{DeviceChoice, Model};
 use afflux_simulator::{
     Cost, CostOf, CostTable, CpuOptions, Disk, DiskFigures, DiskFileId, Memory, Setup, SimMachine, SimPlatform, World,
@@ -468,5 +468,5 @@ pub(crate) fn rounded(value: f64, places: i32) -> f64 {
 /// A row of a simulated run.
 pub(crate) fn row(experiment: &str, variant: &str, params: Fields, metrics: Fields, published: Fields) -> Row {
     let (experiment, variant) = (experiment.to_owned(), variant.to_owned());
-    Row { experiment, variant, params, metrics, published, source: Source::Simulated }
+    Row { experiment, variant, params, metrics, published, source: FigureSource::Simulated }
 }

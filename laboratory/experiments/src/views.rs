@@ -8,7 +8,7 @@
 mod charts;
 mod lines;
 
-use afflux_report::{Align, Cell, Row, Source, Table};
+use afflux_report::{Align, Cell, FigureSource, Row, Table};
 
 use crate::experiment::{Findings, Watch};
 use crate::labels::{self, Cells, Label};
@@ -73,7 +73,7 @@ impl View {
     pub(crate) fn findings(&self, rows: &[Row]) -> Findings {
         let mut findings = Findings::default();
         for view in self.tables {
-            for source in [Source::Measured, Source::Simulated] {
+            for source in [FigureSource::Measured, FigureSource::Simulated] {
                 let found = lines(rows, source, view.rows, view.names, &names_of(view.columns));
                 let found = table(view, self.labels, &found, source);
                 if view.is_detail { findings.details.extend(found) } else { findings.tables.extend(found) }
@@ -92,11 +92,11 @@ fn names_of(columns: &[Column]) -> Vec<&'static str> {
     columns.iter().map(|(_, name, _)| *name).collect()
 }
 
-fn table(view: &TableView, origins: &[Cells], lines: &[Line<'_>], source: Source) -> Option<Table> {
+fn table(view: &TableView, origins: &[Cells], lines: &[Line<'_>], source: FigureSource) -> Option<Table> {
     if lines.is_empty() {
         return None;
     }
-    let measured = if source == Source::Measured { "measured" } else { "simulated" };
+    let measured = if source == FigureSource::Measured { "measured" } else { "simulated" };
     // A parameter that is equal in all lines stands below the table, once.
     let (same, differ): (Vec<usize>, Vec<usize>) = (0..view.names.len())
         .partition(|at| lines.len() > 1 && lines.iter().all(|line| line.names[*at] == lines[0].names[*at]));

@@ -19,15 +19,15 @@ use crate::code::{Code, code_of, text_of};
 
 /// Why a call failed: its code, and a text with the failure and its object; none if the code is enough.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CallFailure {
     pub(crate) code: c_int,
     text: Option<String>,
 }
 
 /// The result of a call.
-pub(crate) type Answer<T> = Result<T, Failure>;
+pub(crate) type Answer<T> = Result<T, CallFailure>;
 
-impl Failure {
+impl CallFailure {
     pub(crate) fn of(code: Code) -> Self {
         Self { code: code as c_int, text: None }
     }
@@ -65,7 +65,7 @@ impl Failure {
     }
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for CallFailure {
     fn from(error: io::Error) -> Self {
         let code = code_of(&error);
         // This frequent failure has a code only.
@@ -91,7 +91,7 @@ pub extern "C" fn afflux_last_error() -> *const c_char {
 }
 
 /// Keeps a failure for [`afflux_last_error`].
-pub(crate) fn keep(failure: Failure) -> c_int {
+pub(crate) fn keep(failure: CallFailure) -> c_int {
     let text = failure.text.map(|text| CString::new(text.replace('\0', "\\0")).unwrap_or_default());
     let _ = LAST.try_with(|last| last.replace((failure.code, text)));
     failure.code
@@ -122,7 +122,7 @@ pub(crate) fn status(work: impl FnOnce() -> Answer<()>) -> c_int {
 
 #[inline]
 fn caught<T>(work: impl FnOnce() -> Answer<T>) -> Answer<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Failure::panicked(said(panic.as_ref()))))
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(CallFailure::panicked(said(panic.as_ref()))))
 }
 
 /// Does work with a cache; a panic takes it out of use.
@@ -131,7 +131,7 @@ pub(crate) fn guarded<T>(cache: impl FnOnce() -> Cache, work: impl FnOnce() -> A
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let said = said(panic.as_ref());
         cache().poison(said);
-        Err(Failure::panicked(said))
+        Err(CallFailure::panicked(said))
     })
 }
 

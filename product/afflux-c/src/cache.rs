@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use afflux::{Cache, Caching, IoChoice};
 
-use crate::border::{Answer, Failure, c_text, count, guarded, status};
-use crate::handle::Table;
+use crate::border::{Answer, CallFailure, c_text, count, guarded, status};
+use crate::handle::HandleTable;
 use crate::memory::{Out, bytes, put_known, take_known, text};
 
-static CACHES: Table<Cache> = Table::new(1, "cache");
+static CACHES: HandleTable<Cache> = HandleTable::new(1, "cache");
 
 /// A page cache with writeback: memory of a fixed size, and a few threads.
 pub struct CacheHandle {
@@ -95,13 +95,13 @@ unsafe fn built(settings: *const Settings) -> Answer<Cache> {
         return Ok(Cache::builder().build()?);
     }
     if !settings.is_aligned() {
-        return Err(Failure::bad_address("the settings"));
+        return Err(CallFailure::bad_address("the settings"));
     }
     // SAFETY: the caller's promise; the size comes first in every version.
     let size = unsafe { (&raw const (*settings).size).read() };
     let least = size_of::<Settings>();
     if !(least..=4096).contains(&size) {
-        return Err(Failure::invalid(format!(
+        return Err(CallFailure::invalid(format!(
             "settings of {size} bytes: set size to sizeof(afflux_settings), {least}"
         )));
     }
@@ -111,7 +111,7 @@ unsafe fn built(settings: *const Settings) -> Answer<Cache> {
     let settings: Settings = unsafe { take_known(settings, size) };
     let mut builder = Cache::builder();
     if settings.reserved != 0 || newer.iter().any(|byte| *byte != 0) {
-        return Err(Failure::invalid(
+        return Err(CallFailure::invalid(
             "settings that this version does not know: bytes that it does not know are not 0".to_owned(),
         ));
     }
@@ -125,14 +125,14 @@ unsafe fn built(settings: *const Settings) -> Answer<Cache> {
         0 => IoChoice::Auto,
         1 => IoChoice::Uring,
         2 => IoChoice::Syscalls,
-        other => return Err(Failure::invalid(format!("io is {other}: it is one of afflux_io, 0 to 2"))),
+        other => return Err(CallFailure::invalid(format!("io is {other}: it is one of afflux_io, 0 to 2"))),
     });
     builder = builder.caching(match settings.host_caching {
         0 => Caching::Auto,
         1 => Caching::Buffered,
         other => {
             let what = format!("host_caching is {other}: it is one of afflux_host_caching, 0 or 1");
-            return Err(Failure::invalid(what));
+            return Err(CallFailure::invalid(what));
         }
     });
     if settings.drain_time_ms > 0 {
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn afflux_cache_close(cache: *mut CacheHandle, told: Unwri
                 unsafe { told(context, path.as_ptr(), file.bytes, error) };
             }
         }
-        Err(Failure::unwritten(&unwritten))
+        Err(CallFailure::unwritten(&unwritten))
     })
 }
 
@@ -292,7 +292,7 @@ pub unsafe extern "C" fn afflux_cache_counter(cache: *mut CacheHandle, name: *co
             // SAFETY: as above.
             let name = unsafe { text(name, "the name") }?;
             let known = cache.stats().counter(name);
-            place.put(known.ok_or_else(|| Failure::invalid(format!("there is no counter '{name}'")))?);
+            place.put(known.ok_or_else(|| CallFailure::invalid(format!("there is no counter '{name}'")))?);
             Ok(())
         })
     })
@@ -341,7 +341,7 @@ pub unsafe extern "C" fn afflux_cache_device(
         on_cache(cache, |cache| {
             let all = cache.stats().devices;
             let device = usize::try_from(number).ok().and_then(|number| all.get(number));
-            let none = || Failure::invalid(format!("there is no device {number}: there are {}", all.len()));
+            let none = || CallFailure::invalid(format!("there is no device {number}: there are {}", all.len()));
             let device = device.ok_or_else(none)?;
             let known = DeviceStats {
                 dirty_bytes: device.dirty_bytes,

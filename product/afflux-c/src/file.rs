@@ -11,12 +11,12 @@ use std::os::fd::BorrowedFd;
 
 use afflux::{Advice, File, OpenOptions};
 
-use crate::border::{Answer, Failure, count, guarded, status};
+use crate::border::{Answer, CallFailure, count, guarded, status};
 use crate::cache::{CacheHandle, on_cache};
-use crate::handle::Table;
+use crate::handle::HandleTable;
 use crate::memory::{Out, bytes, bytes_mut, path, put_known, vector};
 
-static FILES: Table<File> = Table::new(2, "file");
+static FILES: HandleTable<File> = HandleTable::new(2, "file");
 
 /// An open file of a cache. Opening it twice, by one name or two, gives handles of one file, which see each other's
 /// bytes at once.
@@ -60,11 +60,11 @@ fn options(flags: c_int, mode: u32) -> Answer<OpenOptions> {
     let known = libc::O_ACCMODE | libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_CLOEXEC;
     if flags & !known != 0 || access == libc::O_ACCMODE {
         let known = "O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC, O_CLOEXEC";
-        return Err(Failure::invalid(format!("flags {flags:#o} for opening: only {known} can be")));
+        return Err(CallFailure::invalid(format!("flags {flags:#o} for opening: only {known} can be")));
     }
     let has = |flag| flags & flag != 0;
     if access == libc::O_RDONLY && (has(libc::O_CREAT) || has(libc::O_TRUNC)) {
-        return Err(Failure::invalid("O_CREAT and O_TRUNC need O_WRONLY or O_RDWR".to_owned()));
+        return Err(CallFailure::invalid("O_CREAT and O_TRUNC need O_WRONLY or O_RDWR".to_owned()));
     }
     Ok(OpenOptions::new()
         .read(access != libc::O_WRONLY)
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn afflux_open_fd(cache: *mut CacheHandle, fd: c_int, file
             // SAFETY: the caller's promise.
             let place = unsafe { Out::new(file, "the place for the file") }?;
             if fd < 0 {
-                return Err(Failure::bad_handle(format!("{fd} is no descriptor")));
+                return Err(CallFailure::bad_handle(format!("{fd} is no descriptor")));
             }
             // SAFETY: used only for the copy, which the host refuses if the descriptor is not open.
             let own = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()?;
@@ -257,7 +257,8 @@ pub extern "C" fn afflux_sync_range(file: *mut FileHandle, offset: u64, len: u64
 
 fn range(offset: u64, len: u64) -> Answer<Range<u64>> {
     let end = offset.checked_add(len);
-    end.map(|end| offset..end).ok_or_else(|| Failure::invalid(format!("{offset} + {len} bytes is no range of a file")))
+    end.map(|end| offset..end)
+        .ok_or_else(|| CallFailure::invalid(format!("{offset} + {len} bytes is no range of a file")))
 }
 
 /// Sets the size: bytes past a smaller one are gone, bytes up to a larger one read as zeros. Durable after a sync.
@@ -303,7 +304,9 @@ pub extern "C" fn afflux_advise(file: *mut FileHandle, offset: u64, len: u64, ad
                 3 => Advice::WillNeed,
                 4 => Advice::DontNeed,
                 5 => Advice::NoReuse,
-                other => return Err(Failure::invalid(format!("advice {other}: it is one of afflux_advice, 0 to 5"))),
+                other => {
+                    return Err(CallFailure::invalid(format!("advice {other}: it is one of afflux_advice, 0 to 5")));
+                }
             };
             Ok(file.advise(offset..offset.saturating_add(len), advice)?)
         })

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 #[cfg(all(test, loom))]
 use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use crate::border::{Answer, Failure};
+use crate::border::{Answer, CallFailure};
 use crate::process;
 
 /// Slots of the first chunk; each further chunk has twice as many. In a model a second chunk is soon needed.
@@ -41,7 +41,7 @@ const _: () = assert!(usize::BITS == 64, "a handle has 64 bits");
 const _: () = assert!((SLOTS_MAX as u64) < INDEX_MASK);
 
 /// The handles of one kind, with their values.
-pub(crate) struct Table<T: 'static> {
+pub(crate) struct HandleTable<T: 'static> {
     kind: u64,
     /// The kind in words for people: "file".
     name: &'static str,
@@ -65,16 +65,16 @@ struct Slot<T> {
 
 // SAFETY: a value is written before its slot is opened and dropped by the last user. So several threads have only
 // shared references to it, and any of them may drop it.
-unsafe impl<T: Send + Sync> Sync for Table<T> {}
+unsafe impl<T: Send + Sync> Sync for HandleTable<T> {}
 
 /// A call with a handle. The value lives at least as long.
 pub(crate) struct Entered<T: Send + Sync + 'static> {
-    table: &'static Table<T>,
+    table: &'static HandleTable<T>,
     slot: &'static Slot<T>,
     index: u32,
 }
 
-impl<T: Send + Sync + 'static> Table<T> {
+impl<T: Send + Sync + 'static> HandleTable<T> {
     /// An empty table. Each kind has its number, below 8.
     #[cfg(not(all(test, loom)))]
     pub(crate) const fn new(kind: u64, name: &'static str) -> Self {
@@ -137,7 +137,7 @@ impl<T: Send + Sync + 'static> Table<T> {
             }
             // This comes before any write: a child must change nothing of its parent's.
             if slot.process.load(Ordering::Relaxed) != process::number() {
-                return Err(Failure::forked(self.name));
+                return Err(CallFailure::forked(self.name));
             }
             match slot.word.compare_exchange_weak(word, to(word), Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return Ok(Entered { table: self, slot, index }),
@@ -147,9 +147,9 @@ impl<T: Send + Sync + 'static> Table<T> {
     }
 
     #[cold]
-    fn no_handle(&self, bits: u64) -> Failure {
+    fn no_handle(&self, bits: u64) -> CallFailure {
         let name = self.name;
-        Failure::bad_handle(match bits {
+        CallFailure::bad_handle(match bits {
             0 => format!("NULL is no {name}"),
             _ => format!("{bits:#x} is no open {name}: it was closed, or never was one"),
         })
@@ -177,12 +177,12 @@ impl<T: Send + Sync + 'static> Table<T> {
         let more = |used: u32| (used < SLOTS_MAX).then_some(used + 1);
         let index = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         let index =
-            index.map_err(|_| Failure::no_memory(format!("{SLOTS_MAX} handles of a {} are open", self.name)))?;
+            index.map_err(|_| CallFailure::no_memory(format!("{SLOTS_MAX} handles of a {} are open", self.name)))?;
         let slot = place(index).and_then(|(chunk, _)| {
             self.make_chunk(chunk);
             self.slot(index)
         });
-        slot.map(|slot| (index, slot)).ok_or_else(|| Failure::no_memory("no memory for a handle".to_owned()))
+        slot.map(|slot| (index, slot)).ok_or_else(|| CallFailure::no_memory("no memory for a handle".to_owned()))
     }
 
     fn make_chunk(&self, chunk: usize) {

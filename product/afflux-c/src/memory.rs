@@ -11,13 +11,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::NonNull;
 
-use crate::border::{Answer, Failure};
+use crate::border::{Answer, CallFailure};
 
 /// Most slices of one call, equal to the host's limit for its own calls.
 const SLICES_MAX: c_int = 1024;
 
 fn checked_len(len: usize) -> Answer<usize> {
-    let what = || Failure::invalid(format!("a length of {len} bytes is more than any memory has"));
+    let what = || CallFailure::invalid(format!("a length of {len} bytes is more than any memory has"));
     isize::try_from(len).map(|_| len).map_err(|_| what())
 }
 
@@ -30,7 +30,7 @@ pub(crate) unsafe fn bytes<'a>(from: *const c_void, len: usize) -> Answer<&'a [u
         return Ok(&[]);
     }
     if from.is_null() {
-        return Err(Failure::bad_address("the buffer"));
+        return Err(CallFailure::bad_address("the buffer"));
     }
     // SAFETY: the caller's promise; the length was checked.
     Ok(unsafe { std::slice::from_raw_parts(from.cast(), checked_len(len)?) })
@@ -46,7 +46,7 @@ pub(crate) unsafe fn bytes_mut<'a>(into: *mut c_void, len: usize) -> Answer<&'a 
         return Ok(&mut []);
     }
     if into.is_null() {
-        return Err(Failure::bad_address("the buffer"));
+        return Err(CallFailure::bad_address("the buffer"));
     }
     // SAFETY: the caller's promise; the length was checked.
     Ok(unsafe { std::slice::from_raw_parts_mut(into.cast(), checked_len(len)?) })
@@ -61,7 +61,7 @@ pub(crate) unsafe fn array<'a, T>(from: *const T, count: usize, what: &str) -> A
         return Ok(&[]);
     }
     if from.is_null() || !from.is_aligned() {
-        return Err(Failure::bad_address(what));
+        return Err(CallFailure::bad_address(what));
     }
     checked_len(count.saturating_mul(size_of::<T>()))?;
     // SAFETY: the caller's promise; address and length were checked.
@@ -74,7 +74,7 @@ pub(crate) unsafe fn array<'a, T>(from: *const T, count: usize, what: &str) -> A
 /// As for [`array`].
 pub(crate) unsafe fn vector<'a>(from: *const libc::iovec, count: c_int) -> Answer<&'a [libc::iovec]> {
     if !(0..=SLICES_MAX).contains(&count) {
-        return Err(Failure::invalid(format!("{count} slices in one call: 0 to {SLICES_MAX} can be")));
+        return Err(CallFailure::invalid(format!("{count} slices in one call: 0 to {SLICES_MAX} can be")));
     }
     // SAFETY: the caller's promise.
     unsafe { array(from, count as usize, "the array of slices") }
@@ -88,7 +88,7 @@ impl<T> Out<T> {
     /// At `place` there is room for a value, which nobody else uses until the call returns.
     pub(crate) unsafe fn new(place: *mut T, what: &str) -> Answer<Self> {
         let place = NonNull::new(place).filter(|place| place.is_aligned());
-        place.map(Self).ok_or_else(|| Failure::bad_address(what))
+        place.map(Self).ok_or_else(|| CallFailure::bad_address(what))
     }
 
     pub(crate) fn put(self, value: T) {
@@ -130,11 +130,11 @@ pub(crate) unsafe fn take_known<T>(from: *const T, size: usize) -> T {
 /// At `from` there is a text that ends with a zero byte, and nobody changes the text for that lifetime.
 pub(crate) unsafe fn text<'a>(from: *const c_char, what: &str) -> Answer<&'a str> {
     if from.is_null() {
-        return Err(Failure::bad_address(what));
+        return Err(CallFailure::bad_address(what));
     }
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(from) };
-    text.to_str().map_err(|_| Failure::invalid(format!("{what} is not UTF-8: {}", text.to_string_lossy())))
+    text.to_str().map_err(|_| CallFailure::invalid(format!("{what} is not UTF-8: {}", text.to_string_lossy())))
 }
 
 /// The name of a file.
@@ -143,7 +143,7 @@ pub(crate) unsafe fn text<'a>(from: *const c_char, what: &str) -> Answer<&'a str
 /// As for [`text`].
 pub(crate) unsafe fn path<'a>(from: *const c_char) -> Answer<&'a Path> {
     if from.is_null() {
-        return Err(Failure::bad_address("the path"));
+        return Err(CallFailure::bad_address("the path"));
     }
     // SAFETY: the caller's promise.
     Ok(Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(from) }.to_bytes())))

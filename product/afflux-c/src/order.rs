@@ -10,10 +10,10 @@ use afflux::Withheld;
 
 use crate::border::status;
 use crate::file::{FileHandle, on_file};
-use crate::handle::Table;
+use crate::handle::HandleTable;
 use crate::memory::Out;
 
-static WITHHELD: Table<Withheld> = Table::new(5, "withheld bytes");
+static WITHHELD: HandleTable<Withheld> = HandleTable::new(5, "withheld bytes");
 
 /// Bytes of a file that stay off the disk until they are let go.
 pub struct WithheldHandle {

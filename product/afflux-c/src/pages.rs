@@ -10,10 +10,10 @@ use afflux::Pages;
 
 use crate::border::{Answer, count, status};
 use crate::file::{FileHandle, on_file};
-use crate::handle::Table;
+use crate::handle::HandleTable;
 use crate::memory::Out;
 
-static PAGES: Table<Pages> = Table::new(3, "pages");
+static PAGES: HandleTable<Pages> = HandleTable::new(3, "pages");
 
 /// Bytes of a file as a read found them, until they are released. They hold memory of the cache: keep them for as long
 /// as a reply takes, not for ever.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use afflux_linux::ProcessWord;
 
-use crate::border::{Answer, Failure};
+use crate::border::{Answer, CallFailure};
 
 /// The newest process record: this process's, or its parent's.
 static NEWEST: AtomicPtr<Process> = AtomicPtr::new(null_mut());
@@ -43,7 +43,7 @@ pub(crate) fn numbered() -> Answer<u32> {
             return Ok(known);
         }
         let number = NonZeroU32::new(GIVEN.fetch_add(1, Ordering::Relaxed) + 1).unwrap_or(NonZeroU32::MIN);
-        let number = ProcessWord::new(number).map_err(Failure::from)?;
+        let number = ProcessWord::new(number).map_err(CallFailure::from)?;
         let made = Box::into_raw(Box::new(Process { number, _older: newest }));
         if NEWEST.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             // SAFETY: made above, and no other thread has seen it.

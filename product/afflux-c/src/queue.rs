@@ -19,13 +19,13 @@ use std::time::{Duration, Instant};
 use afflux::{Cache, File};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::border::{Answer, Failure, count, guarded, keep, status};
+use crate::border::{Answer, CallFailure, count, guarded, keep, status};
 use crate::code::Code;
 use crate::file::{FileHandle, on_file};
-use crate::handle::Table;
+use crate::handle::HandleTable;
 use crate::memory::{Out, array, bytes, bytes_mut};
 
-static QUEUES: Table<Queue> = Table::new(4, "queue");
+static QUEUES: HandleTable<Queue> = HandleTable::new(4, "queue");
 
 /// Most calls in a queue.
 pub const DEPTH_MAX: u32 = 65_536;
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn afflux_queue_new(depth: u32, queue: *mut *mut QueueHand
         // SAFETY: the caller's promise.
         let place = unsafe { Out::new(queue, "the place for the queue") }?;
         if !(1..=DEPTH_MAX).contains(&depth) {
-            return Err(Failure::invalid(format!("a depth of {depth}: 1 to {DEPTH_MAX} can be")));
+            return Err(CallFailure::invalid(format!("a depth of {depth}: 1 to {DEPTH_MAX} can be")));
         }
         place.put(QUEUES.open(Queue(Shared::new(depth as usize)))?);
         Ok(())
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn afflux_wait(
     count(|| {
         let queue = QUEUES.enter(queue)?;
         if room == 0 || least > room {
-            return Err(Failure::invalid(format!("room for {room} outcomes, and {least} are waited for")));
+            return Err(CallFailure::invalid(format!("room for {room} outcomes, and {least} are waited for")));
         }
         // SAFETY: the caller's promise, for the first and so for all.
         unsafe { Out::new(outcomes, "the place for the outcomes") }?;
@@ -238,7 +238,7 @@ impl Shared {
     unsafe fn submit(self: &Arc<Self>, request: &Request) -> Answer<()> {
         if self.inside.fetch_add(1, Ordering::Relaxed) >= self.depth {
             self.inside.fetch_sub(1, Ordering::Relaxed);
-            return Err(Failure::of(Code::WouldBlock));
+            return Err(CallFailure::of(Code::WouldBlock));
         }
         // SAFETY: the caller's promise.
         let begun = on_file(request.file, |file| unsafe { begin(file, request) });
@@ -361,8 +361,8 @@ impl Shared {
     }
 }
 
-fn closed() -> Failure {
-    Failure::of(Code::Closed)
+fn closed() -> CallFailure {
+    CallFailure::of(Code::Closed)
 }
 
 impl QueueState {
@@ -461,12 +461,12 @@ enum StartedCall {
 unsafe fn begin(file: &File, request: &Request) -> Answer<StartedCall> {
     let Request { op, reserved, data, offset, tag: _, file: _, len } = *request;
     if reserved != 0 {
-        return Err(Failure::invalid("a request that this version does not know: reserved is not 0".to_owned()));
+        return Err(CallFailure::invalid("a request that this version does not know: reserved is not 0".to_owned()));
     }
-    let len_here = || usize::try_from(len).map_err(|_| Failure::invalid(format!("a length of {len} bytes")));
+    let len_here = || usize::try_from(len).map_err(|_| CallFailure::invalid(format!("a length of {len} bytes")));
     let range = || {
         let end = offset.checked_add(len);
-        end.map(|end| offset..end).ok_or_else(|| Failure::invalid(format!("{offset} + {len} bytes is no range")))
+        end.map(|end| offset..end).ok_or_else(|| CallFailure::invalid(format!("{offset} + {len} bytes is no range")))
     };
     let would_block = Code::WouldBlock as c_int;
     let own = file.clone();
@@ -474,7 +474,7 @@ unsafe fn begin(file: &File, request: &Request) -> Answer<StartedCall> {
         op if op == Op::Read as u32 => {
             // SAFETY: the caller's promise.
             let into = unsafe { bytes_mut(data, len_here()?) }?;
-            match file.try_read_at(into, offset).map_err(Failure::from) {
+            match file.try_read_at(into, offset).map_err(CallFailure::from) {
                 Err(failure) if failure.code == would_block => {}
                 done => return Ok(StartedCall::Done(done.map(|count| count as u64))),
             }
@@ -483,7 +483,7 @@ unsafe fn begin(file: &File, request: &Request) -> Answer<StartedCall> {
         op if op == Op::Write as u32 => {
             // SAFETY: the caller's promise.
             let from = unsafe { bytes(data, len_here()?) }?;
-            match file.try_write_at(from, offset).map_err(Failure::from) {
+            match file.try_write_at(from, offset).map_err(CallFailure::from) {
                 Err(failure) if failure.code == would_block => {}
                 done => return Ok(StartedCall::Done(done.map(|()| len))),
             }
@@ -505,7 +505,7 @@ unsafe fn begin(file: &File, request: &Request) -> Answer<StartedCall> {
             Box::pin(async move { Ok(own.append_async(from).await?) })
         }
         op if op == Op::SetLen as u32 => Box::pin(async move { Ok(own.set_len_async(len).await.map(|()| 0)?) }),
-        other => return Err(Failure::invalid(format!("op {other}: it is one of afflux_op, 0 to 7"))),
+        other => return Err(CallFailure::invalid(format!("op {other}: it is one of afflux_op, 0 to 7"))),
     };
     Ok(StartedCall::Work(work, file.cache()))
 }

@@ -17,12 +17,12 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::cache::Cache;
 use crate::core::Core;
-use crate::devices::Devices;
+use crate::devices::CacheDevices;
 use crate::end_thread::EndThread;
 use crate::ending::Life;
 use crate::error::{Error, Hook, Unwritten};
 use crate::faults::Faults;
-use crate::files::{Bounds, Files};
+use crate::files::{Files, KeptBounds};
 use crate::gate::Gate;
 use crate::knobs::CacheKnob;
 use crate::upkeep;
@@ -234,11 +234,11 @@ impl Builder {
         let idle_files = self.idle_files.unwrap_or((frames.total() / 2) as usize);
         let engine = Engine::with_policies(Arc::new(reactors.platform()), settings, frames, policies);
         let descriptors = self.descriptors.unwrap_or_else(descriptors_default);
-        let bounds = Bounds { unwritten_files: descriptors / 2, idle_files };
+        let bounds = KeptBounds { unwritten_files: descriptors / 2, idle_files };
         let core = Arc::new(Core {
             engine,
             gate,
-            devices: Devices::new(self.caching, self.faults),
+            devices: CacheDevices::new(self.caching, self.faults),
             files: Files::new(descriptors - descriptors / 2, bounds),
             work: WorkerPool::new("afflux-open", WORK_THREADS_MAX, WORK_QUEUE),
             reactors: Mutex::new(Some(reactors)),

@@ -22,7 +22,7 @@ use crate::ending::Life;
 use crate::error::{Error, Unwritten};
 use crate::file::File;
 use crate::knobs::CacheKnob;
-use crate::open::{Entered, Entering, OpenOptions};
+use crate::open::{Entering, OpenOptions, OpenedFile};
 use crate::stats::{Delays, Stats};
 
 /// A page cache with writeback. A clone is the same cache.
@@ -81,7 +81,7 @@ impl Cache {
         self.opened(entered, &options)
     }
 
-    fn opened(&self, entered: Entered, options: &OpenOptions) -> io::Result<File> {
+    fn opened(&self, entered: OpenedFile, options: &OpenOptions) -> io::Result<File> {
         let (file, stamp) = File::new(&self.life, entered);
         let stripe = file.stripe();
         self.core().block(stripe, pin!(file.begin(stamp, options.truncate)))?;
@@ -103,7 +103,7 @@ impl Cache {
 
     async fn entered_async(
         &self,
-        enter: impl FnOnce() -> io::Result<Entered> + Send + 'static,
+        enter: impl FnOnce() -> io::Result<OpenedFile> + Send + 'static,
         truncate: bool,
     ) -> io::Result<File> {
         let core = self.core();
@@ -357,7 +357,7 @@ impl Core {
         for device in self.devices.all() {
             let failed = self.engine.drain(device.id).await;
             for sync in syncs.iter_mut().filter(|sync| sync.file.file.device() == device.id) {
-                match failed.iter().find(|(file, _)| file.same(&sync.file.file)) {
+                match failed.iter().find(|(file, _)| file.is_same(&sync.file.file)) {
                     Some((_, error)) => first = first.and(Err(sync.file.error(*error))),
                     None => sync.succeeded(),
                 }

@@ -93,14 +93,14 @@ impl KnownHostState {
     }
 
     /// A change by another program, if the host's answer shows one.
-    pub(crate) fn seen(&mut self, file: &File, before: &EngineSnapshot, stamp: Stamp) -> Option<ForeignChange> {
+    pub(crate) fn seen(&mut self, file: &File, before: &EngineSnapshot, stamp: Stamp) -> Option<SizeChange> {
         if !before.clean || !file.is_clean() || file.change_count() != before.changes {
             return None;
         }
         let ours = self.changes != before.changes;
         let foreign = if ours { stamp.size != file.size() } else { stamp != self.stamp };
         *self = Self { stamp, changes: before.changes, looked: Instant::now() };
-        foreign.then_some(ForeignChange { size: stamp.size, seen: before.changes })
+        foreign.then_some(SizeChange { size: stamp.size, seen: before.changes })
     }
 
     /// Whether the host's file is unchanged; for a block device, whether it is the same one.
@@ -122,7 +122,7 @@ impl EngineSnapshot {
 }
 
 /// A change by others: the file's new size, and the engine's count of changes before the look.
-pub(crate) struct ForeignChange {
+pub(crate) struct SizeChange {
     pub(crate) size: u64,
     pub(crate) seen: u64,
 }

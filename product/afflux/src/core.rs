@@ -14,7 +14,7 @@ use afflux_engine::{Engine, Platform};
 use afflux_linux::{DeferredWakes, LinuxPlatform, Reactors, WorkerPool};
 
 use crate::coherence::{EngineSnapshot, Stamp};
-use crate::devices::{CacheDevice, Devices};
+use crate::devices::{CacheDevice, CacheDevices};
 use crate::end_thread::EndThread;
 use crate::error::{Error, Hook, Unwritten};
 use crate::files::{CachedFile, Files};
@@ -24,7 +24,7 @@ use crate::gate::Gate;
 pub(crate) struct Core {
     pub(crate) engine: Arc<Engine<LinuxPlatform>>,
     pub(crate) gate: Arc<Gate>,
-    pub(crate) devices: Devices,
+    pub(crate) devices: CacheDevices,
     pub(crate) files: Files,
     /// For calls to the host that block while the device is not known yet.
     pub(crate) work: WorkerPool,
@@ -121,7 +121,7 @@ impl Core {
         if file.host.can_be_written(&file.device.host, size) || file.host.keep_writable() {
             return Ok(());
         }
-        let opened = if self.platform().waits_on_this_thread() {
+        let opened = if self.platform().may_wait_on_this_thread() {
             file.host.open_writable()
         } else {
             let own = Arc::clone(file);

@@ -21,7 +21,7 @@ use crate::faults::Faults;
 
 /// A device by the host's number for it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) enum DeviceKey {
+pub(crate) enum DeviceNumber {
     /// A file system.
     Files(u64),
     /// A block device, which is its only file.
@@ -47,18 +47,18 @@ const CALLS_MAX: usize = 4;
 const CALLS_QUEUE: usize = 1024;
 
 /// All devices of the cache.
-pub(crate) struct Devices {
+pub(crate) struct CacheDevices {
     caching: Caching,
     faults: Option<Faults>,
-    list: Mutex<BTreeMap<DeviceKey, Arc<CacheDevice>>>,
+    list: Mutex<BTreeMap<DeviceNumber, Arc<CacheDevice>>>,
 }
 
-impl Devices {
+impl CacheDevices {
     pub(crate) fn new(caching: Caching, faults: Option<Faults>) -> Self {
         Self { caching, faults, list: Mutex::default() }
     }
 
-    fn list(&self) -> MutexGuard<'_, BTreeMap<DeviceKey, Arc<CacheDevice>>> {
+    fn list(&self) -> MutexGuard<'_, BTreeMap<DeviceNumber, Arc<CacheDevice>>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,7 +69,7 @@ impl Devices {
     /// The device of an open file; makes it for the first file there. May block.
     pub(crate) fn of(
         &self,
-        key: DeviceKey,
+        key: DeviceNumber,
         fd: &OwnedFd,
         path: &Path,
         engine: &Arc<Engine<LinuxPlatform>>,
@@ -79,12 +79,12 @@ impl Devices {
         }
         let platform = engine.platform();
         let (host, size) = match key {
-            DeviceKey::Block(_) => {
+            DeviceNumber::Block(_) => {
                 let own = fd.try_clone()?;
                 let size = seek(&own, SeekFrom::End(0))?;
                 (HostDevice::of_block_device(platform, own, size), Some(size))
             }
-            DeviceKey::Files(device) => {
+            DeviceNumber::Files(device) => {
                 (HostDevice::new(platform, directory_of(fd, path, device)?, self.caching)?, None)
             }
         };
@@ -93,8 +93,8 @@ impl Devices {
             return Ok(Arc::clone(found));
         }
         let name = match key {
-            DeviceKey::Files(number) => numbers(number),
-            DeviceKey::Block(number) => format!("block {}", numbers(number)),
+            DeviceNumber::Files(number) => numbers(number),
+            DeviceNumber::Block(number) => format!("block {}", numbers(number)),
         };
         let device = self.faults.as_ref().map_or_else(|| Arc::<HostDevice>::clone(&host) as _, |it| it.over(&host));
         let id = engine.add_device(&name, device);

@@ -17,7 +17,7 @@ use afflux_linux::{DeferredWakes, RevokedDescriptors};
 
 use crate::core::Core;
 use crate::error::{Error, Unwritten, UnwrittenFile};
-use crate::files::FileKey;
+use crate::files::HostFileKey;
 
 /// Time for requests that the kernel has in flight after the time for writing.
 const GRACE: Duration = Duration::from_secs(2);
@@ -83,7 +83,7 @@ impl Core {
 
     /// Writes everything. Returns the files for which that failed, with the reason. A poisoned cache writes nothing,
     /// since its pages may be wrong.
-    fn drain_until(&self, deadline: Instant) -> HashMap<FileKey, String> {
+    fn drain_until(&self, deadline: Instant) -> HashMap<HostFileKey, String> {
         let mut failed = HashMap::new();
         if self.gate.is_poisoned() {
             return failed;
@@ -102,7 +102,7 @@ impl Core {
             match drained.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok((device, some)) => {
                     for file in files.iter().filter(|file| file.file.device() == device) {
-                        match some.iter().find(|(one, _)| one.same(&file.file)) {
+                        match some.iter().find(|(one, _)| one.is_same(&file.file)) {
                             Some((_, error)) => drop(failed.insert(file.key, error.to_string())),
                             None => file.unsynced.store(false, Ordering::SeqCst),
                         }
@@ -130,7 +130,7 @@ impl Core {
         all_ended
     }
 
-    fn outcome(&self, failed: &HashMap<FileKey, String>, still_in_flight: bool) -> Result<(), Unwritten> {
+    fn outcome(&self, failed: &HashMap<HostFileKey, String>, still_in_flight: bool) -> Result<(), Unwritten> {
         let panic = match self.gate.check() {
             Err(Error::Poisoned { panic }) => Some(panic),
             _ => None,

@@ -29,7 +29,7 @@ use crate::ending::Life;
 use crate::error::Error;
 use crate::files::CachedFile;
 use crate::gate::Gate;
-use crate::open::{Entered, Rights};
+use crate::open::{OpenedFile, Rights};
 use crate::pages::Pages;
 
 /// An open file of a [`Cache`](crate::Cache). A clone is the same handle; all handles of one file see the same bytes.
@@ -84,11 +84,11 @@ impl fmt::Debug for File {
 
 /// Opening.
 impl File {
-    pub(crate) fn new(life: &Arc<Life>, entered: Entered) -> (Self, Option<(EngineSnapshot, Stamp)>) {
+    pub(crate) fn new(life: &Arc<Life>, entered: OpenedFile) -> (Self, Option<(EngineSnapshot, Stamp)>) {
         let core = &life.0;
         let (engine, gate, pages) = (Arc::clone(&core.engine), Arc::clone(&core.gate), entered.file.file.clone());
         let life = Arc::clone(life);
-        let Entered { file, rights, look } = entered;
+        let OpenedFile { file, rights, look } = entered;
         (Self(Arc::new(Opened { file, rights, engine, pages, gate, life })), look)
     }
 

@@ -15,10 +15,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use afflux_engine::{Backing, DeviceId};
-use afflux_linux::{Claim, HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors, claim, unclaim};
+use afflux_linux::{FileClaim, HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors, claim, unclaim};
 
-use crate::coherence::{EngineSnapshot, ForeignChange, KnownHostState, Stamp};
-use crate::devices::{CacheDevice, DeviceKey};
+use crate::coherence::{EngineSnapshot, KnownHostState, SizeChange, Stamp};
+use crate::devices::{CacheDevice, DeviceNumber};
 use crate::error::Error;
 use crate::tail::Tail;
 
@@ -28,14 +28,14 @@ const CLAIM_PAUSE: Duration = Duration::from_millis(5);
 
 /// A file of the host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct FileKey {
-    pub(crate) device: DeviceKey,
+pub(crate) struct HostFileKey {
+    pub(crate) device: DeviceNumber,
     pub(crate) inode: u64,
 }
 
 /// A file of the cache.
 pub(crate) struct CachedFile {
-    pub(crate) key: FileKey,
+    pub(crate) key: HostFileKey,
     pub(crate) file: afflux_engine::File,
     pub(crate) host: Arc<HostFile>,
     pub(crate) device: Arc<CacheDevice>,
@@ -93,7 +93,7 @@ impl CachedFile {
     }
 
     /// A change by another program, if the host's answer shows one.
-    pub(crate) fn seen(&self, before: &EngineSnapshot, stamp: Stamp) -> Option<ForeignChange> {
+    pub(crate) fn seen(&self, before: &EngineSnapshot, stamp: Stamp) -> Option<SizeChange> {
         if self.device.size.is_some() { None } else { self.known().seen(&self.file, before, stamp) }
     }
 
@@ -117,7 +117,7 @@ impl CachedFile {
     /// Whether all writes are durable. Bytes written during a sync may be on the device when it ends, without being
     /// flushed by it; the engine keeps track of that.
     pub(crate) fn is_durable(&self) -> bool {
-        self.file.is_clean() && !self.unsynced.load(Ordering::SeqCst) && !self.file.awaits_flush()
+        self.file.is_clean() && !self.unsynced.load(Ordering::SeqCst) && !self.file.has_unflushed()
     }
 }
 
@@ -126,7 +126,7 @@ struct FileEntry {
     file: Arc<CachedFile>,
     handles: usize,
     /// The kind of claim on the host's file, while there is a descriptor.
-    claim: Option<Claim>,
+    claim: Option<FileClaim>,
     /// Whether a call is asking the host to turn the claim into one for writing.
     is_upgraded: bool,
     /// Its position among the files without a handle.
@@ -139,12 +139,12 @@ pub(crate) struct Files {
     /// Signals the end of an upgrade of a claim, successful or not.
     upgraded: Condvar,
     pub(crate) spare: Arc<SpareDescriptors>,
-    bounds: Bounds,
+    bounds: KeptBounds,
 }
 
 /// The bounds of kept files.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct KeptBounds {
     /// Most files without a handle that are not durable yet, each with a descriptor.
     pub(crate) unwritten_files: usize,
     /// Most durable files without a handle.
@@ -153,10 +153,10 @@ pub(crate) struct Bounds {
 
 #[derive(Default)]
 struct FilesState {
-    entries: HashMap<FileKey, FileEntry>,
+    entries: HashMap<HostFileKey, FileEntry>,
     /// Files without a handle, the longest idle first: with a descriptor, and without.
-    held: BTreeMap<u64, FileKey>,
-    resting: BTreeMap<u64, FileKey>,
+    held: BTreeMap<u64, HostFileKey>,
+    resting: BTreeMap<u64, HostFileKey>,
     next_idle: u64,
 }
 
@@ -176,7 +176,7 @@ pub(crate) enum OpenOutcome {
 /// A file that is to be opened.
 pub(crate) struct OpenRequest {
     pub(crate) fd: LentDescriptor,
-    pub(crate) key: FileKey,
+    pub(crate) key: HostFileKey,
     pub(crate) path: PathBuf,
     pub(crate) device: Arc<CacheDevice>,
     pub(crate) stamp: Stamp,
@@ -184,7 +184,7 @@ pub(crate) struct OpenRequest {
 }
 
 impl Files {
-    pub(crate) fn new(spare_descriptors: usize, bounds: Bounds) -> Self {
+    pub(crate) fn new(spare_descriptors: usize, bounds: KeptBounds) -> Self {
         Self {
             state: Mutex::default(),
             upgraded: Condvar::new(),
@@ -202,7 +202,7 @@ impl Files {
     pub(crate) fn open(
         &self,
         wanted: OpenRequest,
-        claimed: Option<Claim>,
+        claimed: Option<FileClaim>,
         make: impl FnOnce(&CacheDevice, Backing, u64) -> afflux_engine::File,
     ) -> Result<OpenOutcome, Error> {
         let mut dropped = None;
@@ -251,7 +251,7 @@ impl Files {
         let file = Arc::clone(&entry.file);
         entry.handles += 1;
         let idle = entry.idle.take();
-        entry.is_upgraded = wanted.write && entry.claim == Some(Claim::Shared);
+        entry.is_upgraded = wanted.write && entry.claim == Some(FileClaim::Shared);
         let upgrades = entry.is_upgraded;
         state.unidle(idle);
         drop(state);
@@ -276,7 +276,7 @@ impl Files {
                 file.host.lend(fd);
                 file.set_path(path);
             }
-            Err(_) => given.iter().for_each(|given| drop(claim(given, Claim::Shared))),
+            Err(_) => given.iter().for_each(|given| drop(claim(given, FileClaim::Shared))),
         }
         if let Some(entry) = self.state().entries.get_mut(&file.key) {
             entry.is_upgraded = false;
@@ -295,7 +295,7 @@ impl Files {
         &self,
         wanted: &OpenRequest,
         goes_on: impl Fn() -> Result<(), Error>,
-    ) -> Result<Option<Claim>, Error> {
+    ) -> Result<Option<FileClaim>, Error> {
         let began = Instant::now();
         loop {
             goes_on()?;
@@ -437,7 +437,7 @@ impl FilesState {
     }
 
     /// Removes a file. The caller must drop it without a lock held, since its pages go with it.
-    fn remove(&mut self, key: &FileKey) -> Option<FileEntry> {
+    fn remove(&mut self, key: &HostFileKey) -> Option<FileEntry> {
         let entry = self.entries.remove(key)?;
         self.unidle(entry.idle);
         Some(entry)
@@ -448,7 +448,7 @@ impl FileEntry {
     /// A new entry with one handle.
     fn new(
         wanted: OpenRequest,
-        claim: Option<Claim>,
+        claim: Option<FileClaim>,
         spare: &Arc<SpareDescriptors>,
         make: impl FnOnce(&CacheDevice, Backing, u64) -> afflux_engine::File,
     ) -> Self {
@@ -478,8 +478,8 @@ impl FileEntry {
     }
 }
 
-fn claimed(fd: &LentDescriptor, path: &Path, write: bool) -> Result<Claim, Error> {
-    let wanted = if write { Claim::Alone } else { Claim::Shared };
+fn claimed(fd: &LentDescriptor, path: &Path, write: bool) -> Result<FileClaim, Error> {
+    let wanted = if write { FileClaim::Alone } else { FileClaim::Shared };
     match claim(fd, wanted) {
         Ok(true) => Ok(wanted),
         Ok(false) => Err(Error::InUse { path: path.to_owned(), writing: write }),

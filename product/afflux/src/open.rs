@@ -22,9 +22,9 @@ use rustix::io::Errno;
 
 use crate::coherence::{EngineSnapshot, Stamp, look_at};
 use crate::core::Core;
-use crate::devices::{CacheDevice, DeviceKey};
+use crate::devices::{CacheDevice, DeviceNumber};
 use crate::error::Error;
-use crate::files::{CachedFile, FileKey, OpenOutcome, OpenRequest};
+use crate::files::{CachedFile, HostFileKey, OpenOutcome, OpenRequest};
 
 use afflux_linux::{LentDescriptor, file_system_kind, stores_files};
 
@@ -148,7 +148,7 @@ pub(crate) struct Entering {
 }
 
 /// An open file, and whether others may have changed it.
-pub(crate) struct Entered {
+pub(crate) struct OpenedFile {
     pub(crate) file: Arc<CachedFile>,
     pub(crate) rights: Rights,
     /// The host's state of a file that was in the cache already.
@@ -186,21 +186,21 @@ impl Core {
     }
 
     /// Identifies the file and opens it in the cache. Blocks.
-    pub(crate) fn take_in(&self, entering: Entering) -> io::Result<Entered> {
+    pub(crate) fn take_in(&self, entering: Entering) -> io::Result<OpenedFile> {
         let Entering { fd, path, own, rights } = entering;
         let named = |error: io::Error| self.named(error, &path);
         let stat = look_at(&fd).map_err(named)?;
         let device = match FileType::from_raw_mode(stat.stx_mode.into()) {
-            FileType::RegularFile => DeviceKey::Files(makedev(stat.stx_dev_major, stat.stx_dev_minor)),
-            FileType::BlockDevice => DeviceKey::Block(makedev(stat.stx_rdev_major, stat.stx_rdev_minor)),
+            FileType::RegularFile => DeviceNumber::Files(makedev(stat.stx_dev_major, stat.stx_dev_minor)),
+            FileType::BlockDevice => DeviceNumber::Block(makedev(stat.stx_rdev_major, stat.stx_rdev_minor)),
             other => return Err(Error::NotAFile { what: name_of(other), path }.into()),
         };
-        if let DeviceKey::Files(_) = device
+        if let DeviceNumber::Files(_) = device
             && !stores_files(stat.stx_dev_major, fd.as_fd()).map_err(|errno| named(errno.into()))?
         {
             return Err(Error::StoresNothing { kind: file_system_kind(fd.as_fd()), path }.into());
         }
-        let key = FileKey { device, inode: if let DeviceKey::Block(_) = device { 0 } else { stat.stx_ino } };
+        let key = HostFileKey { device, inode: if let DeviceNumber::Block(_) = device { 0 } else { stat.stx_ino } };
         let device = self.devices.of(device, &fd, &path, &self.engine).map_err(named)?;
         let fd = match own {
             true => LentDescriptor::prepared_for(&device.host, fd, rights.write),
@@ -215,7 +215,7 @@ impl Core {
             Some((before, Stamp::of(file.host.given()?).ok()?))
         };
         let look = if was_held { look() } else { None };
-        Ok(Entered { file, rights, look })
+        Ok(OpenedFile { file, rights, look })
     }
 
     fn enter_file(&self, mut wanted: OpenRequest) -> io::Result<(Arc<CachedFile>, bool)> {

@@ -19,16 +19,16 @@ struct TailState {
 }
 
 /// A turn; it ends when this is dropped.
-pub(crate) struct Turn<'a>(&'a Tail);
+pub(crate) struct TailTurn<'a>(&'a Tail);
 
 impl Tail {
     /// Waits for a turn. When one ends, the first task that looks gets the next.
-    pub(crate) async fn turn(&self) -> Turn<'_> {
+    pub(crate) async fn turn(&self) -> TailTurn<'_> {
         poll_fn(|cx| {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if !state.taken {
                 state.taken = true;
-                return Poll::Ready(Turn(self));
+                return Poll::Ready(TailTurn(self));
             }
             if !state.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
                 state.waiting.push(cx.waker().clone());
@@ -39,7 +39,7 @@ impl Tail {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for TailTurn<'_> {
     fn drop(&mut self) {
         let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.taken = false;

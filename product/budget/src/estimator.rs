@@ -41,16 +41,16 @@ mod run_cost;
 mod stretch;
 mod window;
 
-pub use facts::{Completion, Facts, Side};
-pub use remembered::{KnownPrices, RememberedPrices, Snapshot};
+pub use facts::{CompletedRequest, Facts, Side};
+pub use remembered::{EstimatorSnapshot, KnownPrices, RememberedPrices};
 
-use crate::prices::{DirectionWork, Prices};
+use crate::prices::{DirectionPrices, DirectionWork};
 use crate::wide::mul_div;
 use crate::{Cost, MIB, MILLISECOND, ONE};
 use facts::Elapsed;
 use run_cost::HeldRunCost;
 use stretch::Stretch;
-use window::{OTHER_PART, Window};
+use window::{EstimatorWindow, OTHER_PART};
 
 /// Windows up to which an estimator is young.
 const YOUNG_WINDOWS: u32 = 8;
@@ -89,14 +89,14 @@ const NOMINAL_BUDGET_NS: Cost = 1000 * MILLISECOND;
 /// The state of one direction.
 #[derive(Clone, Copy, Debug)]
 struct DirectionState {
-    prices: Prices,
+    prices: DirectionPrices,
     windows: u32,
     done: DirectionWork,
     /// The last ratios as measured, the newest first: of windows in which no run began, and of those in which one did.
     raws: [[u64; 3]; 2],
-    window: Window,
+    window: EstimatorWindow,
     /// The prices that single completions suggest; they come into force with the window.
-    single: Prices,
+    single: DirectionPrices,
     /// The device's facts at the last completion.
     last: Facts,
     learned_at_ns: Option<u64>,
@@ -118,15 +118,15 @@ pub struct Estimator {
     /// Whether the device is changing its speed while both directions are at work.
     changing: bool,
     /// The prices in force at the last generation.
-    mark: Prices,
+    mark: DirectionPrices,
     generation: u64,
 }
 
 impl Estimator {
     /// An estimator for a device that takes `depth` requests at once.
     pub fn new(depth: u32) -> Self {
-        let known = DirectionState::new(Prices::default());
-        let mark = Prices::default();
+        let known = DirectionState::new(DirectionPrices::default());
+        let mark = DirectionPrices::default();
         Self { reads: known, writes: known, queues: depth > 1, changing: false, mark, generation: 0 }.marked()
     }
 
@@ -161,7 +161,7 @@ impl Estimator {
     }
 
     /// The prices as they were learned.
-    pub fn learned(&self, side: Side) -> Prices {
+    pub fn learned(&self, side: Side) -> DirectionPrices {
         self.known(side).prices
     }
 
@@ -186,19 +186,19 @@ impl Estimator {
     }
 
     /// The known prices, for display.
-    pub fn snapshot(&self, now_ns: u64) -> Snapshot {
+    pub fn snapshot(&self, now_ns: u64) -> EstimatorSnapshot {
         let shown = |known: &DirectionState| KnownPrices {
             prices: known.prices,
             windows: known.windows,
             age_ns: known.learned_at_ns.map(|at_ns| now_ns.saturating_sub(at_ns)),
         };
         let (is_cold, generation) = (self.is_cold(), self.generation);
-        Snapshot { reads: shown(&self.reads), writes: shown(&self.writes), is_cold, generation }
+        EstimatorSnapshot { reads: shown(&self.reads), writes: shown(&self.writes), is_cold, generation }
     }
 
     /// The prices by which writes are counted. While little is known, they bound the first backlog and fall as work
     /// completes: the proof that a device is fast doubles with each round, like a slow start.
-    pub fn prices(&self, budget_ns: Cost, preferred_bytes: u64) -> Prices {
+    pub fn prices(&self, budget_ns: Cost, preferred_bytes: u64) -> DirectionPrices {
         let DirectionState { mut prices, windows, done, is_cached, .. } = self.writes;
         let is_cold = windows < COLD_WINDOWS;
         if is_cold || !is_cached && done.bytes < CACHE_BYTES_MAX {
@@ -214,7 +214,7 @@ impl Estimator {
     }
 
     /// A request completed. Returns whether prices may have moved.
-    pub fn completed(&mut self, facts: &Facts, done: Completion) -> bool {
+    pub fn completed(&mut self, facts: &Facts, done: CompletedRequest) -> bool {
         let queues = self.queues;
         let (own, other) = self.both(done.side);
         let passed = facts.since(&mut own.last, done.side);
@@ -282,13 +282,13 @@ impl Estimator {
 }
 
 impl DirectionState {
-    fn new(prices: Prices) -> Self {
+    fn new(prices: DirectionPrices) -> Self {
         Self {
             prices,
             windows: 0,
             done: DirectionWork::default(),
             raws: [[0; 3]; 2],
-            window: Window::default(),
+            window: EstimatorWindow::default(),
             single: prices,
             last: Facts::default(),
             learned_at_ns: None,
@@ -310,7 +310,7 @@ impl DirectionState {
 
     /// Whether the flusher had too little to write up to now to keep the device at work. The device did the little in a
     /// moment, and nothing is in flight or nothing more is dirty. Or the device's calls are long, and it had few of them.
-    fn is_dry(&self, facts: &Facts, done: &Completion, passed: Elapsed) -> bool {
+    fn is_dry(&self, facts: &Facts, done: &CompletedRequest, passed: Elapsed) -> bool {
         let in_flight =
             DirectionWork { runs: done.runs, bytes: done.bytes.saturating_add(facts.write_bytes_in_flight) };
         let little = passed.own_ns < DRY_NS && in_flight.cost_ns(&self.prices) < DRY_NS;
@@ -330,7 +330,7 @@ impl DirectionState {
     }
 
     /// Many equal streams cannot tell the price of a run from the price of bytes; single completions can.
-    fn learn_from_one(&mut self, done: &Completion, passed: Elapsed, dry: bool) {
+    fn learn_from_one(&mut self, done: &CompletedRequest, passed: Elapsed, dry: bool) {
         let clean = passed.both_ns == 0 && passed.held_up_ns == 0 && done.unwatched_ns == 0;
         if self.windows < YOUNG_WINDOWS || self.is_cached || !clean {
             return;
@@ -353,7 +353,7 @@ impl DirectionState {
     }
 
     /// The ratio that a window of writes proves beside reads at these prices. One alone may be a burst, or a stall.
-    fn beside_reads(&mut self, reads: &Prices, reads_known: bool, changing: &mut bool) -> u64 {
+    fn beside_reads(&mut self, reads: &DirectionPrices, reads_known: bool, changing: &mut bool) -> u64 {
         let (whole, alone_ns) = (self.window.bounds(0), self.modelled_ns());
         let together_ns = alone_ns.saturating_add(self.window.other.cost_ns(reads));
         let (alone, together) = (whole.ratio(alone_ns), whole.ratio(together_ns));
@@ -368,7 +368,7 @@ impl DirectionState {
     }
 
     /// The ratio that a window of reads proves beside writes at these prices, and its damping if that is special.
-    fn beside_writes(&self, writes: &Prices) -> (u64, Option<u64>) {
+    fn beside_writes(&self, writes: &DirectionPrices) -> (u64, Option<u64>) {
         let alone = self.window.bounds(0).ratio(self.modelled_ns());
         let left_ns = self.window.left_by_others_ns(writes);
         let left = self.window.bounds(self.window.own_ns - left_ns).ratio(self.modelled_ns());
@@ -393,7 +393,7 @@ impl DirectionState {
         self.prices.learn(runs, bytes, ratio, damping.unwrap_or(self.damping(ratio)));
         let part = if self.is_cached { UNEXPLAINED_CACHED } else { UNEXPLAINED };
         self.held.add(self.window.work, believed_ns, &self.prices, part);
-        (self.single, self.window) = (self.prices, Window::next(now_ns));
+        (self.single, self.window) = (self.prices, EstimatorWindow::next(now_ns));
         self.learned_at_ns = Some(now_ns);
         ratio
     }
@@ -418,13 +418,13 @@ impl DirectionState {
     fn damping(&self, ratio: u64) -> u64 {
         let before = if self.windows <= YOUNG_WINDOWS { ratio } else { self.raw()[1] };
         let nearer = if ratio > ONE { ratio.min(before.max(ONE)) } else { ratio.max(before.min(ONE)) };
-        Prices::window_damping(nearer)
+        DirectionPrices::window_damping(nearer)
     }
 
     /// A window of the other direction, with this work and ratio, has found the device's new speed.
     fn speed_changed(&mut self, work: DirectionWork, ratio: u64) {
         for prices in [&mut self.prices, &mut self.single] {
-            prices.learn(work.runs, work.bytes, ratio, Prices::window_damping(ratio));
+            prices.learn(work.runs, work.bytes, ratio, DirectionPrices::window_damping(ratio));
         }
     }
 }

@@ -97,13 +97,13 @@ mod prices;
 mod wide;
 
 pub use curve::{AdmissionRule, Band, guarded_backlog_ns, snapshot_debt_ns};
-pub use estimator::{Completion, Estimator, Facts, KnownPrices, RememberedPrices, Side, Snapshot};
+pub use estimator::{CompletedRequest, Estimator, EstimatorSnapshot, Facts, KnownPrices, RememberedPrices, Side};
 pub use flight::{in_flight_ns, request_bytes};
 pub use knobs::{BudgetKnob, KNOBS, Knobs};
 pub use parallel::{Ended, Parallelism};
-pub use payer::{Payer, Verdict};
+pub use payer::{PayerDebt, Verdict};
 pub use policy::{Budget, DeviceMemory, FIGURES, OWN_POLICY, PayerMemory};
-pub use prices::{Cost, Prices};
+pub use prices::{Cost, DirectionPrices};
 
 /// Bytes of a MiB, the unit of the price of bytes.
 pub(crate) const MIB: u64 = 1 << 20;

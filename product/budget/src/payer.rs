@@ -16,7 +16,7 @@ pub(crate) const PAUSE_NS_MIN: u64 = MILLISECOND;
 
 /// The debt of a payer; negative is credit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Payer {
+pub struct PayerDebt {
     debt_ns: i64,
     /// The generation of the prices that the debt was made at.
     generation: u64,
@@ -38,7 +38,7 @@ pub enum Verdict {
     Queue,
 }
 
-impl Payer {
+impl PayerDebt {
     /// The debt in device time; negative is credit.
     pub fn debt_ns(&self) -> i64 {
         self.debt_ns

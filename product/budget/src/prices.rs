@@ -12,7 +12,7 @@ pub(crate) const RUN_NS: (u64, u64) = (1_000, 10_000_000_000);
 /// Bounds of the price of a MiB: 10 µs (100 GB/s) to 10 s.
 pub(crate) const MIB_NS: (u64, u64) = (10_000, 10_000_000_000);
 /// The prices assumed for an unknown device: 10 ms a run and 25 MB/s.
-const PRIOR: Prices = Prices { run_ns: 10_000_000, mib_ns: 41_943_040 };
+const PRIOR: DirectionPrices = DirectionPrices { run_ns: 10_000_000, mib_ns: 41_943_040 };
 
 /// Above this the products of a step are scaled down before they are multiplied.
 const EXACT_MAX: u128 = 1 << 40;
@@ -22,7 +22,7 @@ pub type Cost = u64;
 
 /// Prices of one direction of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prices {
+pub struct DirectionPrices {
     /// Device time a run, in ns. A run is a maximal contiguous range; in flight, a request that does not continue the
     /// last.
     pub run_ns: u64,
@@ -47,18 +47,18 @@ impl DirectionWork {
         Self { runs: self.runs.saturating_sub(other.runs), bytes: self.bytes.saturating_sub(other.bytes) }
     }
 
-    pub(crate) fn cost_ns(&self, prices: &Prices) -> Cost {
+    pub(crate) fn cost_ns(&self, prices: &DirectionPrices) -> Cost {
         prices.cost_ns(self.runs, self.bytes)
     }
 }
 
-impl Default for Prices {
+impl Default for DirectionPrices {
     fn default() -> Self {
         PRIOR
     }
 }
 
-impl Prices {
+impl DirectionPrices {
     /// Device time of `runs` runs with `bytes` bytes in all; saturates.
     pub fn cost_ns(&self, runs: u64, bytes: u64) -> Cost {
         if let (Some(of_runs), Some(of_bytes)) = (runs.checked_mul(self.run_ns), bytes.checked_mul(self.mib_ns)) {

@@ -124,12 +124,12 @@ Exits with 1 if something could not be written, or if anything else uses the dis
 )]
 #[command(after_help = "Example:\n  afflux serve /mnt/usb\n  \
     afflux stat --watch\n\nExit codes: 0 done, 1 failed, 2 wrong use.")]
-pub(crate) struct Arguments {
+pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-impl Arguments {
+impl CommandLine {
     /// Reads the command line. Ends the process if there is nothing to run (help, wrong use).
     pub(crate) fn read() -> Self {
         Self::from_arg_matches(&Self::described().get_matches()).unwrap_or_else(|error| error.exit())
@@ -183,13 +183,13 @@ pub(crate) enum Command {
     /// Mount a directory on this host through the cache
     Mount(Serve),
     /// Show a server's disks, clients and files once
-    Stat(Stat),
+    Stat(StatArgs),
     /// Show a server's disks, clients and files on a full screen
     Top(Top),
     /// Say why a server is slow, and name the waits of each client
-    Delays(Delays),
+    Delays(DelaysArgs),
     /// Show what happens inside a server, event by event
-    Trace(Trace),
+    Trace(TraceArgs),
     /// Change knobs of a running server
     Set(Set),
     /// Have a running server write everything now
@@ -210,7 +210,7 @@ pub(crate) enum Command {
     Check(stores::Check),
     /// Make, list or remove snapshots of a volume in an object store
     #[cfg(feature = "object")]
-    Snapshot(stores::Snapshot),
+    Snapshot(stores::SnapshotArgs),
     #[command(flatten)]
     Manual(ManualCommand),
     /// The process that unmounts at a mount's end
@@ -218,7 +218,7 @@ pub(crate) enum Command {
     UnmountAtEnd(UnmountAtEnd),
     /// A command of afflux-lab
     #[command(hide = true, alias = "devices", alias = "calibrate", alias = "lab", disable_help_flag = true)]
-    Simulate(Moved),
+    Simulate(MovedArgs),
 }
 
 #[derive(Debug, Args)]
@@ -242,7 +242,7 @@ pub(crate) struct Serve {
 
 /// The running server that a command talks to.
 #[derive(Debug, Args)]
-pub(crate) struct Target {
+pub(crate) struct ServerTarget {
     /// Control socket of the server [default: the one server that runs]
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
@@ -253,9 +253,9 @@ pub(crate) struct Target {
     afflux stat --json | jq .counters.nr_written\n\nThe tables are those of `afflux top`; --verbose has a policy's \
     figures, the waits and the kernel's names. Rates are measured over half a second, with --watch over a second; all \
     other figures are as of now.")]
-pub(crate) struct Stat {
+pub(crate) struct StatArgs {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: ServerTarget,
     /// Every figure as lines, under the kernel's names where there are such
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) verbose: bool,
@@ -271,7 +271,7 @@ pub(crate) struct Stat {
 #[command(after_help = TOP_HELP)]
 pub(crate) struct Top {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: ServerTarget,
     /// Show one second as plain lines, and end
     #[arg(long)]
     pub(crate) once: bool,
@@ -287,9 +287,9 @@ pub(crate) struct Top {
     device what the calls waited for, since the server started. A call counts once for each cause of its waits; \
     calls that did not wait are left out. The sentence above names the main cause: the last second's with --watch, \
     else the cause since the start.")]
-pub(crate) struct Delays {
+pub(crate) struct DelaysArgs {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: ServerTarget,
     /// One JSON object with all clients of all devices, on one line
     #[arg(long)]
     pub(crate) json: bool,
@@ -305,11 +305,11 @@ pub(crate) struct Delays {
     afflux trace show calls.trace\n\nShows what happens from now on, until \
     Ctrl-C: pauses, syncs, COMMITs, turns of flushers, requests, knobs, devices. Tracing costs the server nothing \
     unless somebody traces.")]
-pub(crate) struct Trace {
+pub(crate) struct TraceArgs {
     #[command(subcommand)]
     pub(crate) what: Option<TraceWhat>,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: ServerTarget,
     /// Only events of this device, by its name in `afflux stat`, and events that concern all devices
     #[arg(long, value_name = "D")]
     pub(crate) device: Option<String>,
@@ -338,7 +338,7 @@ pub(crate) struct TraceRecord {
     #[arg(value_name = "FILE")]
     pub(crate) output: PathBuf,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: ServerTarget,
     /// End after this time, such as 500ms, 30s or 5min
     #[arg(long = "for", value_name = "TIME", value_parser = quantity::nanoseconds)]
     pub(crate) lasting_ns: Option<u64>,
@@ -365,7 +365,7 @@ pub(crate) struct Set {
     #[arg(long, value_name = "D")]
     pub(crate) device: Option<String>,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: ServerTarget,
     /// Print the outcome as JSON objects, one a knob and line
     #[arg(long)]
     pub(crate) json: bool,
@@ -380,7 +380,7 @@ pub(crate) struct Unlock {
     #[arg(value_name = "CLIENT")]
     pub(crate) client: String,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: ServerTarget,
     /// Print the outcome as a JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -391,7 +391,7 @@ pub(crate) struct Unlock {
     Exits with 1 and names the files if some could not be written; they stay in the cache.")]
 pub(crate) struct Drain {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: ServerTarget,
     /// Print progress and outcome as JSON objects, one a line
     #[arg(long)]
     pub(crate) json: bool,
@@ -475,7 +475,7 @@ pub(crate) struct UnmountAtEnd {
 
 /// The arguments of a command that the other program has.
 #[derive(Debug, Args)]
-pub(crate) struct Moved {
+pub(crate) struct MovedArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<std::ffi::OsString>,
 }

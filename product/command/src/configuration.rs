@@ -14,12 +14,12 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use afflux_engine::settings::{BackgroundShare, Shares, did_you_mean, near};
+use afflux_engine::settings::{BackgroundShare, RatioBases, did_you_mean, near};
 use clap::{Arg, Id};
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use crate::settings::{self, Given, Settings, is_store};
+use crate::settings::{self, GivenValue, ServeSettings, is_store};
 use crate::{args, cache_size, knobs};
 use afflux_linux::HostMemory;
 use afflux_report::bounded_file;
@@ -40,7 +40,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// What `serve` runs with.
 #[derive(Debug)]
 pub(crate) struct Configuration {
-    pub(crate) settings: Settings,
+    pub(crate) settings: ServeSettings,
     pub(crate) cache_bytes: u64,
     /// `KNOB=VALUE`, each known and in range.
     pub(crate) knobs: Vec<String>,
@@ -60,7 +60,7 @@ struct GivenKnob {
 /// The values of all sources, later ones over earlier ones.
 #[derive(Default, PartialEq, Eq, Debug)]
 struct Layers {
-    values: BTreeMap<Id, Given>,
+    values: BTreeMap<Id, GivenValue>,
     knobs: BTreeMap<String, GivenKnob>,
     /// Variables with our prefix that are not settings.
     unknown: Vec<String>,
@@ -129,7 +129,7 @@ impl Layers {
             let arg = file.setting(key)?;
             let origin = format!("{}: {}", file.place(key), key.get_ref());
             let texts = texts(&arg, &origin, value.get_ref())?.into_iter().map(OsString::from).collect();
-            self.values.insert(arg.get_id().clone(), Given { origin, texts });
+            self.values.insert(arg.get_id().clone(), GivenValue { origin, texts });
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Layers {
                     (false, true) => separated(text_of(variable, value)?).map(OsString::from).collect(),
                     (false, false) => vec![value.clone()],
                 };
-                self.values.insert(arg.get_id().clone(), Given { origin: variable.clone(), texts });
+                self.values.insert(arg.get_id().clone(), GivenValue { origin: variable.clone(), texts });
             } else if let Ok(name) = knobs::name_of(&key) {
                 let text = text_of(variable, value)?.to_owned();
                 self.knobs.insert(name.to_owned(), GivenKnob { origin: variable.clone(), text });
@@ -226,7 +226,7 @@ impl Layers {
             is_set.map_err(|error| Failure::wrong_use(format!("{origin}: {error}")))?;
             knobs.push(assignment);
         }
-        let shares = Shares { memory_bytes: cache_bytes, background: BackgroundShare::OfLimit };
+        let shares = RatioBases { memory_bytes: cache_bytes, background: BackgroundShare::OfLimit };
         let is_below = engine_settings.background_is_below_limit(shares);
         is_below.map_err(|error| Failure::wrong_use(error.to_string()))?;
         let given = self.values.into_iter().map(|(name, given)| (name, given.texts)).collect();

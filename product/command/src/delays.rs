@@ -17,13 +17,13 @@ use afflux_engine::{Delay, DelayTimes, WaitTimes};
 use serde::Serialize;
 
 use crate::args;
-use crate::control::client::Client;
-use crate::control::messages::{DelayGauges, Reply, Request};
+use crate::control::client::ControlClient;
+use crate::control::messages::{ControlReply, ControlRequest, DelayGauges};
 use crate::stat;
 use crate::watch::{self, Watch};
 use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
-use cause::Seen;
+use cause::SeenReports;
 
 /// Looks at the server between two texts, to find the cause.
 const LOOKS: u32 = 5;
@@ -46,8 +46,8 @@ struct OfDevice {
     others_count: u64,
 }
 
-pub(crate) fn run(args: &args::Delays) -> Outcome {
-    let mut client = Client::connect(args.target.control.as_deref())?;
+pub(crate) fn run(args: &args::DelaysArgs) -> Outcome {
+    let mut client = ControlClient::connect(args.target.control.as_deref())?;
     if args.json {
         let watch = Watch { again: args.watch, redraws: false, pause: watch::EVERY };
         return watch.show(|| watch::json_line(&ask(&mut client)?));
@@ -60,8 +60,8 @@ pub(crate) fn run(args: &args::Delays) -> Outcome {
 }
 
 /// Looks at the server for a while.
-fn look(client: &mut Client) -> Outcome<Seen> {
-    let mut seen = Seen::begins(stat::report(client)?);
+fn look(client: &mut ControlClient) -> Outcome<SeenReports> {
+    let mut seen = SeenReports::begins(stat::report(client)?);
     for _ in 0..LOOKS {
         thread::sleep(watch::EVERY / LOOKS);
         seen.look(stat::report(client)?);
@@ -69,16 +69,16 @@ fn look(client: &mut Client) -> Outcome<Seen> {
     Ok(seen)
 }
 
-fn ask(client: &mut Client) -> Outcome<Delays> {
-    client.ask(&Request::Delays)?;
+fn ask(client: &mut ControlClient) -> Outcome<Delays> {
+    client.ask(&ControlRequest::Delays)?;
     let mut devices = Vec::<OfDevice>::new();
     loop {
         match client.reply()? {
-            Reply::Delays { device, clients, others, others_count } => match devices.last_mut() {
+            ControlReply::Delays { device, clients, others, others_count } => match devices.last_mut() {
                 Some(last) if last.name == device => last.clients.extend(clients),
                 _ => devices.push(OfDevice { name: device, clients, others, others_count }),
             },
-            Reply::DelaysEnded { uptime_ns } => {
+            ControlReply::DelaysEnded { uptime_ns } => {
                 for device in &mut devices {
                     device.clients.sort_by_key(|client| std::cmp::Reverse(client.times.ns()));
                 }

@@ -24,7 +24,7 @@ use afflux_govern::{Disk, Host};
 use rustix::fs::{major, minor, stat};
 use serde_json::json;
 
-use self::holders::{FileSystem, Holders, Process, SoughtDisk};
+use self::holders::{DiskUsers, FileSystem, Process, SoughtDisk};
 use self::servers::WrittenServer;
 use crate::args;
 use crate::control::messages::Progress;
@@ -127,7 +127,7 @@ fn unmount_all(host: &Host, disk: &Disk) -> Outcome {
 }
 
 /// The servers that have written everything and still serve the disk. Refuses if anything else uses it.
-fn unused(disk: &Disk, holders: Holders, drained: &[WrittenServer]) -> Outcome<Vec<WrittenServer>> {
+fn unused(disk: &Disk, holders: DiskUsers, drained: &[WrittenServer]) -> Outcome<Vec<WrittenServer>> {
     let is = |server: &WrittenServer, process: &Process| server.process.pid == process.pid;
     let serves = |server: &&WrittenServer| holders.processes.iter().any(|process| is(server, process));
     let serving = drained.iter().filter(serves).cloned().collect();

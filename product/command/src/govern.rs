@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 
 use afflux_budget::RememberedPrices;
 use afflux_engine::settings::did_you_mean;
-use afflux_govern::{BUDGET_NS_MAX, BUDGET_NS_MIN, Disk, Event, Governor, Host, JournalError, Options, restore};
+use afflux_govern::{
+    BUDGET_NS_MAX, BUDGET_NS_MIN, Disk, Governor, GovernorEvent, GovernorOptions, Host, JournalError, restore,
+};
 use tracing::{info, warn};
 
 use rustix::process::geteuid;
@@ -105,11 +107,11 @@ fn put_back(args: &args::Govern, host: &Host, directory: &Path) -> Outcome {
     if restored.is_empty() && !args.json {
         output::say("There is nothing to put back.");
     }
-    restored.into_iter().for_each(|it| words::say(&Event::from(it), args.json));
+    restored.into_iter().for_each(|it| words::say(&GovernorEvent::from(it), args.json));
     Ok(())
 }
 
-fn options(args: &args::Govern) -> Outcome<Options> {
+fn options(args: &args::Govern) -> Outcome<GovernorOptions> {
     let budget = |text: &str| budget(text).map_err(|why| Failure::wrong_use(format!("--budget: {why}")));
     let device = |text: &String| {
         let wrong = |why: String| Failure::wrong_use(format!("--device {text}: {why}"));
@@ -120,7 +122,7 @@ fn options(args: &args::Govern) -> Outcome<Options> {
         }
         Ok((name.to_owned(), self::budget(time).map_err(wrong)?))
     };
-    Ok(Options {
+    Ok(GovernorOptions {
         budget_ns: budget(&args.budget)?,
         devices: args.devices.iter().map(device).collect::<Outcome<_>>()?,
         dry_run: args.dry_run,
@@ -151,7 +153,7 @@ struct Running<'a> {
 }
 
 /// A single look answers on standard output; a governor that stays running writes its events to the log.
-fn say(args: &args::Govern, telling: &Publisher, events: &[Event]) {
+fn say(args: &args::Govern, telling: &Publisher, events: &[GovernorEvent]) {
     let answers = args.looks_once() || args.json;
     for event in events {
         if answers {
@@ -164,7 +166,7 @@ fn say(args: &args::Govern, telling: &Publisher, events: &[Event]) {
 }
 
 impl Running<'_> {
-    fn say(&self, events: &[Event]) {
+    fn say(&self, events: &[GovernorEvent]) {
         say(self.args, &self.telling, events);
     }
 

@@ -40,10 +40,10 @@ mod watch;
 use std::process::ExitCode;
 
 use afflux_report::failure::Failure;
-use args::{Arguments, Command};
+use args::{Command, CommandLine};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::read();
+    let arguments = CommandLine::read();
     let outcome = match &arguments.command {
         Command::Serve(serve) => serve::run(serve),
         Command::Mount(mount) => mount::run(mount),
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
         Command::Check(check) => check.run(),
         #[cfg(feature = "object")]
         Command::Snapshot(snapshot) => snapshot.run(),
-        Command::Manual(manual) => manual.run(Arguments::described()),
+        Command::Manual(manual) => manual.run(CommandLine::described()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,16 +12,16 @@ pub(crate) mod process;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
-use afflux_metrics::Listener;
+use afflux_metrics::MetricsListener;
 
-use crate::port_holder::{self, Holder};
+use crate::port_holder::{self, PortHolder};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
 /// Listens at the address of `--metrics`, without answering yet.
-pub(crate) fn bind(address: Option<SocketAddr>) -> Outcome<Option<Listener>> {
+pub(crate) fn bind(address: Option<SocketAddr>) -> Outcome<Option<MetricsListener>> {
     let Some(address) = address else { return Ok(None) };
-    Listener::bind(address).map(Some).map_err(|error| cannot_listen(address, &error))
+    MetricsListener::bind(address).map(Some).map_err(|error| cannot_listen(address, &error))
 }
 
 fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
@@ -29,7 +29,7 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
     Failure::failed(match error.kind() {
         ErrorKind::AddrInUse => {
             let holder = port_holder::of(address);
-            let named = |Holder { process, program }| format!(" ({}, process {process})", output::shown(program));
+            let named = |PortHolder { process, program }| format!(" ({}, process {process})", output::shown(program));
             let holder = holder.map(named).unwrap_or_default();
             format!(
                 "--metrics: {address} is in use by another program{holder}; choose another port, or {} for a free one",
@@ -45,7 +45,7 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
 }
 
 /// Answers requests for figures, and returns the address.
-pub(crate) fn start(listener: Listener, figures: impl Fn() -> String + Send + 'static) -> Outcome<SocketAddr> {
+pub(crate) fn start(listener: MetricsListener, figures: impl Fn() -> String + Send + 'static) -> Outcome<SocketAddr> {
     let failed = |error: io::Error| Failure::failed(format!("--metrics: {error}"));
     let address = listener.address().map_err(failed)?;
     listener.start(figures).map_err(failed)?;

@@ -4,12 +4,12 @@
 //! Does not own: everything behind them, which is `serve`'s.
 //! Invariants: a setting that a mount does not obey is refused, not ignored.
 
-use afflux_linux::{CallsFor, HostMemory, MountPoint};
+use afflux_linux::{CallsFor, HostMemory, MountTarget};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
 use crate::serve::front::WantedFront;
-use crate::serve::kept_mount::Left;
+use crate::serve::kept_mount::LeftDescriptors;
 use crate::settings::OF_SERVE;
 use crate::{args, configuration, serve};
 
@@ -18,7 +18,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
         return Err(Failure::wrong_use(format!("{} is a setting of `afflux serve` alone", given.origin)));
     }
     serve::require_calls(CallsFor::Serving)?;
-    let mut left = Left::take()?;
+    let mut left = LeftDescriptors::take()?;
     let host = HostMemory::measured();
     let mut configuration = configuration::load(args, host)?;
     let paths = &mut configuration.settings.directories;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     if !args.check {
         left.clear(&point, &configuration.settings);
     }
-    let point = MountPoint::at(&point).map_err(|error| Failure::failed(output::shown(error)))?;
+    let point = MountTarget::at(&point).map_err(|error| Failure::failed(output::shown(error)))?;
     let wanted = WantedFront::mount(point, &configuration.settings)?;
     serve::run_behind(&wanted, args, configuration, host, left)
 }

@@ -19,14 +19,14 @@ const SEARCH_MAX: Duration = Duration::from_secs(1);
 
 /// A program that listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Holder {
+pub(crate) struct PortHolder {
     pub(crate) process: u32,
     /// Its name in the kernel: up to 15 bytes.
     pub(crate) program: String,
 }
 
 /// The program that occupies the address `wanted`, as far as this user can see.
-pub(crate) fn of(wanted: SocketAddr) -> Option<Holder> {
+pub(crate) fn of(wanted: SocketAddr) -> Option<PortHolder> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let sockets: Vec<String> =
         tables.iter().flat_map(|table| in_the_way(table, wanted)).map(|inode| format!("socket:[{inode}]")).collect();
@@ -40,12 +40,12 @@ pub(crate) fn of(wanted: SocketAddr) -> Option<Holder> {
 }
 
 /// The program that has any of these sockets. Waits for processes in execve.
-fn with_any(sockets: &[String]) -> Option<Holder> {
+fn with_any(sockets: &[String]) -> Option<PortHolder> {
     let processes = fs::read_dir("/proc").ok()?;
     let mut numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let process = numbers.find(|process| holds(*process, sockets))?;
     let program = fs::read(format!("/proc/{process}/comm")).ok()?;
-    Some(Holder { process, program: String::from_utf8_lossy(&program).trim_end().to_owned() })
+    Some(PortHolder { process, program: String::from_utf8_lossy(&program).trim_end().to_owned() })
 }
 
 fn holds(process: u32, sockets: &[String]) -> bool {

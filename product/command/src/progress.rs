@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::control::messages::{Drained, Progress, Unwritten};
+use crate::control::messages::{Drained, LeftUnwritten, Progress};
 use afflux_report::{output, units};
 
 /// Between plain lines.
@@ -107,9 +107,9 @@ pub(crate) fn done(drained: &Drained) -> String {
 }
 
 /// A first line, and one for each file with unwritten bytes.
-pub(crate) fn unwritten(first: &str, files: &[Unwritten]) -> String {
+pub(crate) fn unwritten(first: &str, files: &[LeftUnwritten]) -> String {
     let mut text = first.to_owned();
-    for Unwritten { file, bytes, reason } in files.iter().take(NAMED_MAX) {
+    for LeftUnwritten { file, bytes, reason } in files.iter().take(NAMED_MAX) {
         let (file, bytes) = (output::shown(file), units::data(*bytes));
         match reason.as_ref().map(output::shown) {
             Some(reason) => text.push_str(&format!("\n  {file}: {bytes} not written: {reason}")),

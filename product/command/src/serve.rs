@@ -75,10 +75,10 @@ use tracing::{debug, info, warn};
 use crate::args;
 use crate::configuration::{self, Configuration};
 use crate::control::listener;
-use crate::control::messages::{Progress, Reply};
-use crate::control::socket_paths::Bound;
+use crate::control::messages::{ControlReply, Progress};
+use crate::control::socket_paths::BoundSocket;
 use crate::progress::{self, DrainDisplay};
-use crate::settings::{Policy, Settings};
+use crate::settings::{Policy, ServeSettings};
 use crate::{knobs, log, metrics, service};
 use afflux_linux::HostMemory;
 use afflux_report::failure::{Failure, Outcome};
@@ -86,12 +86,12 @@ use afflux_report::{output, units};
 use arena::CacheMemory;
 use exports::Export;
 use front::{NfsFront, OfTree, PreparedFront, WantedFront};
-use kept_mount::{Left, Taken};
+use kept_mount::{LeftDescriptors, Taken};
 use kept_prices::KeptPrices;
 use places::{Places, Taking};
 use prefault::Prefault;
 use reload::Reload;
-use running::{Devices, Running};
+use running::{Running, ServedDevices};
 use signals::{Hangup, SignalRequest};
 use source::Source;
 use state::StateDirectory;
@@ -103,7 +103,7 @@ const TEND_NS: u64 = 10 * Nanos::SECOND;
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     require_calls(CallsFor::Serving)?;
-    let mut left = Left::take()?;
+    let mut left = LeftDescriptors::take()?;
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
     let settings = &configuration.settings;
@@ -125,7 +125,7 @@ pub(crate) fn run_behind(
     args: &args::Serve,
     configuration: Configuration,
     host: HostMemory,
-    left: Left,
+    left: LeftDescriptors,
 ) -> Outcome {
     if wanted.point().is_some() {
         require_calls(CallsFor::Mounting)?;
@@ -258,7 +258,7 @@ fn start_reactors(io: IoChoice) -> Outcome<Reactors> {
     })
 }
 
-fn policies(settings: &Settings) -> Policies {
+fn policies(settings: &ServeSettings) -> Policies {
     match settings.policy {
         Policy::Budget => Policies { policy: Arc::new(Budget), ..Policies::default() },
         Policy::EqualParts => Policies::default(),
@@ -291,7 +291,7 @@ fn start(
     let (engine, mut arena) = memory.engine(platform, settings, policies, write_home)?;
     // A server that was killed has left its verifier in the memory.
     let is_recovered = engine.write_verifier() != 0;
-    let devices = Arc::new(Devices::default());
+    let devices = Arc::new(ServedDevices::default());
     let factory = device_factory(source, platform, &devices, kept);
     let by_handle = arena::needs_handles(is_kept, &*tree)?;
     let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
@@ -341,7 +341,7 @@ fn keep_places(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
 fn device_factory(
     source: &Source,
     platform: &LinuxPlatform,
-    devices: &Arc<Devices>,
+    devices: &Arc<ServedDevices>,
     kept: &Arc<KeptPrices>,
 ) -> DeviceFactory {
     match source {
@@ -351,7 +351,7 @@ fn device_factory(
     }
 }
 
-fn host_devices(platform: LinuxPlatform, devices: Arc<Devices>, kept: Arc<KeptPrices>) -> DeviceFactory {
+fn host_devices(platform: LinuxPlatform, devices: Arc<ServedDevices>, kept: Arc<KeptPrices>) -> DeviceFactory {
     Box::new(move |key: DeviceKey, node: &Node| {
         let device = host_device(&platform, node, Caching::Auto)?;
         let label = device_label::of(key.0);
@@ -366,7 +366,7 @@ fn host_devices(platform: LinuxPlatform, devices: Arc<Devices>, kept: Arc<KeptPr
 }
 
 /// A control socket that is removed when the server ends in order.
-struct RemovedAtEnd(Arc<Bound>);
+struct RemovedAtEnd(Arc<BoundSocket>);
 
 impl Drop for RemovedAtEnd {
     fn drop(&mut self) {
@@ -374,14 +374,14 @@ impl Drop for RemovedAtEnd {
     }
 }
 
-fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io::Result<Receiver<SignalRequest>> {
+fn watch_signals(running: &Arc<Running>, control: Arc<BoundSocket>, json: bool) -> io::Result<Receiver<SignalRequest>> {
     let served = Arc::clone(running);
     let hangup = if service::is_there() { Hangup::Reloads } else { Hangup::Ends };
     let (told, signalled) = signals::watch(hangup, move || {
         let unwritten = served.unwritten();
         control.remove();
         if json {
-            print_json(&Reply::Abandoned { unwritten: unwritten.clone() });
+            print_json(&ControlReply::Abandoned { unwritten: unwritten.clone() });
         }
         let first = arena::stopped_at_once(unwritten.is_empty(), served.arena.as_ref());
         output::remark(progress::unwritten(&first, &unwritten));
@@ -428,7 +428,7 @@ fn print_ready(running: &Running, rules: &Rules, ways: &Endpoints<'_>, host: Hos
     }
 }
 
-fn print_json(reply: &Reply) {
+fn print_json(reply: &ControlReply) {
     if let Ok(line) = serde_json::to_string(reply) {
         output::say(line);
     }
@@ -457,7 +457,7 @@ fn stop_serving(running: &Running, source: &Source, json: bool) -> Outcome {
         source.close_store()?;
     }
     if json {
-        print_json(&Reply::Drained(drained.clone()));
+        print_json(&ControlReply::Drained(drained.clone()));
     } else if drained.failed.is_empty() {
         let counts = running.front.nfs().map(|nfs| nfs.handle.counts());
         let served = counts.map(|counts| units::data(counts.bytes_in.saturating_add(counts.bytes_out)));

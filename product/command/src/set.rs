@@ -5,22 +5,22 @@
 //! Invariants: on success each value is already in force; on failure none has changed.
 
 use crate::args;
-use crate::control::client::Client;
-use crate::control::messages::{Reply, Request};
+use crate::control::client::ControlClient;
+use crate::control::messages::{ControlReply, ControlRequest};
 use crate::watch;
 use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
 
 pub(crate) fn run(args: &args::Set) -> Outcome {
-    let mut client = Client::connect(args.target.control.as_deref())?;
-    client.ask(&Request::Set { assignments: args.assignments.clone(), device: args.device.clone() })?;
+    let mut client = ControlClient::connect(args.target.control.as_deref())?;
+    client.ask(&ControlRequest::Set { assignments: args.assignments.clone(), device: args.device.clone() })?;
     args.assignments.iter().try_for_each(|_| show(&mut client, args.json))
 }
 
 /// Prints the reply for one knob.
-fn show(client: &mut Client, json: bool) -> Outcome {
+fn show(client: &mut ControlClient, json: bool) -> Outcome {
     let reply = client.reply()?;
-    let Reply::Set { knob, unit, value, device, in_force } = &reply else {
+    let ControlReply::Set { knob, unit, value, device, in_force } = &reply else {
         return Err(client.unexpected(&reply));
     };
     if json {

@@ -75,7 +75,7 @@ pub(crate) const OF_MOUNT: [&str; 2] = ["kernel_cache", "sole"];
 
 /// The settings that `serve` runs with.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Settings {
+pub(crate) struct ServeSettings {
     /// Where to listen; port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = LISTEN, value_parser = |text: &str| address(text, LISTEN))]
     pub(crate) listen: SocketAddr,
@@ -111,7 +111,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "HOW", help_heading = CACHE, default_value = "auto")]
     pub(crate) lock_memory: LockMemory,
     #[command(flatten)]
-    pub(crate) at_once: AtOnce,
+    pub(crate) at_once: ReloadedSettings,
     /// Refuse handles of files that were moved out of the directories
     ///
     /// Those of directories moved out are always refused. Objects are then found by name, which takes a walk after a
@@ -196,7 +196,7 @@ pub(crate) struct StoreSettings {
 
 /// The settings that a reload changes at once, as it does all knobs. The others wait for the next start.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct AtOnce {
+pub(crate) struct ReloadedSettings {
     /// Answer other machines with these addresses; may be given several times
     ///
     /// With =ro behind an address, for reading only.
@@ -272,7 +272,7 @@ pub(crate) enum LockMemory {
 
 /// A value as text, or several, with their source.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Given {
+pub(crate) struct GivenValue {
     pub(crate) origin: String,
     pub(crate) texts: Vec<OsString>,
 }
@@ -284,14 +284,14 @@ pub(crate) struct Flags(ArgMatches);
 
 impl Flags {
     /// The values that the user gave, by setting.
-    pub(crate) fn given(&self) -> impl Iterator<Item = (Id, Given)> {
+    pub(crate) fn given(&self) -> impl Iterator<Item = (Id, GivenValue)> {
         let source = |arg: &Arg| self.0.value_source(arg.get_id().as_str());
         let typed = all().into_iter().filter(move |arg| source(arg) == Some(ValueSource::CommandLine));
         typed.map(|arg| {
             let raw = self.0.get_raw(arg.get_id().as_str()).into_iter().flatten().map(OsString::from);
             let texts = if is_switch(&arg) { vec!["on".into()] } else { raw.collect() };
             let origin = arg.get_long().map_or_else(|| "DIR".to_owned(), |long| format!("--{long}"));
-            (arg.get_id().clone(), Given { origin, texts })
+            (arg.get_id().clone(), GivenValue { origin, texts })
         })
     }
 }
@@ -309,22 +309,22 @@ impl FromArgMatches for Flags {
 
 impl Args for Flags {
     fn augment_args(command: Command) -> Command {
-        Settings::augment_args(command)
+        ServeSettings::augment_args(command)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        Settings::augment_args_for_update(command)
+        ServeSettings::augment_args_for_update(command)
     }
 }
 
 /// The declarations of all settings.
 pub(crate) fn all() -> Vec<Arg> {
-    arguments::<Settings>()
+    arguments::<ServeSettings>()
 }
 
 /// Whether a reload changes the setting at once.
 pub(crate) fn acts_at_once(setting: &Id) -> bool {
-    arguments::<AtOnce>().iter().any(|arg| arg.get_id() == setting)
+    arguments::<ReloadedSettings>().iter().any(|arg| arg.get_id() == setting)
 }
 
 fn arguments<A: Args>() -> Vec<Arg> {
@@ -347,8 +347,8 @@ pub(crate) fn is_list(arg: &Arg) -> bool {
 }
 
 /// Reads all values. An error names the value's source.
-pub(crate) fn read(values: &BTreeMap<Id, Given>) -> Outcome<Settings> {
-    let command = Settings::augment_args(Command::new("").no_binary_name(true).disable_help_flag(true));
+pub(crate) fn read(values: &BTreeMap<Id, GivenValue>) -> Outcome<ServeSettings> {
+    let command = ServeSettings::augment_args(Command::new("").no_binary_name(true).disable_help_flag(true));
     let mut all_words = Vec::new();
     for arg in command.get_arguments() {
         let Some(given) = values.get(arg.get_id()) else { continue };
@@ -357,11 +357,11 @@ pub(crate) fn read(values: &BTreeMap<Id, Given>) -> Outcome<Settings> {
         all_words.extend(words);
     }
     let matches = command.try_get_matches_from(all_words);
-    matches.and_then(|matches| Settings::from_arg_matches(&matches)).map_err(|error| wrong(error, "serve"))
+    matches.and_then(|matches| ServeSettings::from_arg_matches(&matches)).map_err(|error| wrong(error, "serve"))
 }
 
 /// The words of a command line with this value.
-fn words(arg: &Arg, given: &Given) -> Outcome<Vec<OsString>> {
+fn words(arg: &Arg, given: &GivenValue) -> Outcome<Vec<OsString>> {
     let Some(long) = arg.get_long() else {
         return Ok([OsString::from("--")].into_iter().chain(given.texts.iter().cloned()).collect());
     };

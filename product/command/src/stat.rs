@@ -16,9 +16,9 @@ use afflux_engine::gauges::Gauge;
 use afflux_engine::{DEVICE_FIGURES, ENGINE_FIGURES};
 
 use crate::args;
-use crate::control::client::Client;
+use crate::control::client::ControlClient;
 use crate::control::messages::{
-    CacheGauges, DeviceGauges, LockerGauges, Reply, Report, Request, SERVED_DEVICE_FIGURES,
+    CacheGauges, ControlReply, ControlRequest, DeviceGauges, LockerGauges, Report, SERVED_DEVICE_FIGURES,
 };
 use crate::top::Tables;
 use crate::watch::{self, Watch};
@@ -31,8 +31,8 @@ const ONCE_INTERVAL: Duration = Duration::from_millis(500);
 /// Size of a page of the cache.
 const PAGE_BYTES: u64 = 4096;
 
-pub(crate) fn run(args: &args::Stat) -> Outcome {
-    let mut client = Client::connect(args.target.control.as_deref())?;
+pub(crate) fn run(args: &args::StatArgs) -> Outcome {
+    let mut client = ControlClient::connect(args.target.control.as_deref())?;
     if args.json {
         let watch = Watch { again: args.watch, redraws: false, pause: watch::EVERY };
         return watch.show(|| watch::json_line(&report(&mut client)?));
@@ -52,10 +52,10 @@ pub(crate) fn run(args: &args::Stat) -> Outcome {
 }
 
 /// Asks for a report.
-pub(crate) fn report(client: &mut Client) -> Outcome<Report> {
-    client.ask(&Request::Stat)?;
+pub(crate) fn report(client: &mut ControlClient) -> Outcome<Report> {
+    client.ask(&ControlRequest::Stat)?;
     match client.reply()? {
-        Reply::Report(report) => Ok(*report),
+        ControlReply::Report(report) => Ok(*report),
         other => Err(client.unexpected(&other)),
     }
 }

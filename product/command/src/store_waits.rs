@@ -4,11 +4,11 @@
 //! Does not own: the waits (`afflux_object_store`); what a running server tells (`stat`, `delays`, the log).
 //! Invariants: the line is on standard error.
 
-use afflux_object_store::Waits;
+use afflux_object_store::RequestWaits;
 use afflux_report::{output, units};
 
 /// Says that a request waits.
-pub(crate) fn tell(url: &str, waits: &Waits) {
+pub(crate) fn tell(url: &str, waits: &RequestWaits) {
     let why = waits.why.as_ref().map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
     let requests = units::plural(waits.requests, "request");
     let age = units::latency(waits.oldest_ns);

@@ -16,12 +16,12 @@ use clap::Args;
 use crate::store_waits;
 
 pub(crate) use self::check::Check;
-pub(crate) use self::snapshot::Snapshot;
+pub(crate) use self::snapshot::SnapshotArgs;
 pub(crate) use self::volumes::Volumes;
 
 /// The place that a command is about.
 #[derive(Debug, Args)]
-pub(crate) struct Place {
+pub(crate) struct CommandPlace {
     /// s3://BUCKET/PREFIX, gs://…, az://… or file:///DIR
     #[arg(value_name = "STORE")]
     url: String,
@@ -30,7 +30,7 @@ pub(crate) struct Place {
     endpoint: Option<String>,
 }
 
-impl Place {
+impl CommandPlace {
     fn options(&self) -> Options {
         Options { endpoint: self.endpoint.clone(), told: Some(store_waits::tell), ..Options::default() }
     }

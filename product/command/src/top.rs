@@ -22,7 +22,7 @@ use crate::args;
 use crate::control::messages::Report;
 use crate::watch::{self, Watch};
 use afflux_report::failure::Outcome;
-use follow::{Following, Sample};
+use follow::{FollowedReport, Following};
 use model::Model;
 
 /// Columns of plain lines if the width is unknown.
@@ -60,7 +60,7 @@ pub(crate) struct Tables(Model);
 
 impl Tables {
     pub(crate) fn take(&mut self, report: Report) {
-        self.0.take(Sample { report, events: Vec::new(), lost: 0 });
+        self.0.take(FollowedReport { report, events: Vec::new(), lost: 0 });
     }
 
     /// The tables as plain lines; rates need two reports.

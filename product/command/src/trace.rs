@@ -11,8 +11,8 @@ mod tests;
 use serde::Serialize;
 
 use crate::args::{self, TraceWhat};
-use crate::control::client::Client;
-use crate::control::messages::{Happened, LOST, Reply, Request, TraceEvent};
+use crate::control::client::ControlClient;
+use crate::control::messages::{ControlReply, ControlRequest, Happened, LOST, TraceEvent};
 use crate::watch;
 use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
@@ -24,18 +24,22 @@ struct Lost {
     events: u64,
 }
 
-pub(crate) fn run(args: &args::Trace) -> Outcome {
+pub(crate) fn run(args: &args::TraceArgs) -> Outcome {
     match &args.what {
         Some(TraceWhat::Record(args)) => return recorded::record(args),
         Some(TraceWhat::Show(args)) => return recorded::show(args),
         None => {}
     }
-    let mut client = Client::connect(args.target.control.as_deref())?;
-    client.ask(&Request::Trace { device: args.device.clone(), lasting_ns: args.lasting_ns, only: Vec::new() })?;
+    let mut client = ControlClient::connect(args.target.control.as_deref())?;
+    client.ask(&ControlRequest::Trace {
+        device: args.device.clone(),
+        lasting_ns: args.lasting_ns,
+        only: Vec::new(),
+    })?;
     loop {
         let (events, lost) = match client.reply()? {
-            Reply::Events { events, lost } => (events, lost),
-            Reply::TraceEnded => return Ok(()),
+            ControlReply::Events { events, lost } => (events, lost),
+            ControlReply::TraceEnded => return Ok(()),
             other => return Err(client.unexpected(&other)),
         };
         let text = if args.json { json(&events, lost)? } else { lines(&events, lost) };

@@ -8,15 +8,15 @@ use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
 
 use crate::args;
-use crate::control::client::Client;
-use crate::control::messages::{Reply, Request};
+use crate::control::client::ControlClient;
+use crate::control::messages::{ControlReply, ControlRequest};
 use crate::watch;
 
 pub(crate) fn run(args: &args::Unlock) -> Outcome {
-    let mut client = Client::connect(args.target.control.as_deref())?;
-    client.ask(&Request::Unlock { client: args.client.clone() })?;
+    let mut client = ControlClient::connect(args.target.control.as_deref())?;
+    client.ask(&ControlRequest::Unlock { client: args.client.clone() })?;
     let reply = client.reply()?;
-    let Reply::Unlocked { clients } = &reply else { return Err(client.unexpected(&reply)) };
+    let ControlReply::Unlocked { clients } = &reply else { return Err(client.unexpected(&reply)) };
     if args.json {
         output::say(watch::json_line(&reply)?.trim_end());
         return Ok(());

@@ -35,24 +35,24 @@ pub struct Gauge<T: 'static> {
 }
 
 /// A field that is a number.
-pub trait Number {
+pub trait Numeric {
     /// The number, if it is known.
     fn number(&self) -> Option<u64>;
 }
 
-impl Number for u64 {
+impl Numeric for u64 {
     fn number(&self) -> Option<u64> {
         Some(*self)
     }
 }
 
-impl Number for u32 {
+impl Numeric for u32 {
     fn number(&self) -> Option<u64> {
         Some((*self).into())
     }
 }
 
-impl Number for Option<u64> {
+impl Numeric for Option<u64> {
     fn number(&self) -> Option<u64> {
         *self
     }
@@ -95,6 +95,6 @@ macro_rules! gauge_value {
         |_: &$record| None
     };
     ($kind:ident $record:ident $field:ident) => {
-        |record: &$record| $crate::gauges::Number::number(&record.$field)
+        |record: &$record| $crate::gauges::Numeric::number(&record.$field)
     };
 }

@@ -59,7 +59,7 @@ pub trait Platform: Send + Sync + Sized + 'static {
 
     /// Whether the present call blocks its thread, which carries out the call's requests. Then the engine does work in the
     /// call that a task would do otherwise: no other thread has to be woken.
-    fn waits_on_this_thread(&self) -> bool {
+    fn may_wait_on_this_thread(&self) -> bool {
         false
     }
 

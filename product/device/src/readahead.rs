@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use afflux_pages::units::PAGE_BYTES;
 
-pub use seam::{Advice, Ahead, Cached, ReadaheadEnd, ReadaheadLimits, ReadaheadPolicy, Terms};
+pub use seam::{Advice, Ahead, AheadTerms, Cached, ReadaheadEnd, ReadaheadLimits, ReadaheadPolicy};
 
 /// The policy for readahead.
 #[derive(Clone, Copy, Default)]
@@ -52,9 +52,9 @@ impl std::fmt::Debug for Readahead {
 }
 
 /// The state of one file's readers.
-pub enum Window {
+pub enum ReaderState {
     /// For the policy in `afflux`.
-    Afflux(afflux::Window),
+    Afflux(afflux::StreamWindow),
     /// For a policy of another crate.
     Other(Box<dyn ReadaheadPolicy>),
 }
@@ -63,23 +63,23 @@ pub enum Window {
 macro_rules! ask {
     ($window:ident, $one:ident => $answer:expr) => {
         match $window {
-            Window::Afflux($one) => $answer,
-            Window::Other($one) => $answer,
+            ReaderState::Afflux($one) => $answer,
+            ReaderState::Other($one) => $answer,
         }
     };
 }
 
-impl Window {
+impl ReaderState {
     /// The state of a file that nobody has read.
     pub(crate) fn new(policy: Readahead) -> Self {
         match policy {
-            Readahead::Afflux => Self::Afflux(afflux::Window::default()),
+            Readahead::Afflux => Self::Afflux(afflux::StreamWindow::default()),
             Readahead::Other { new, .. } => Self::Other(new()),
         }
     }
 
     /// A read of `pages` missed its first page. Returns the pages to read in addition.
-    pub fn missed(&mut self, pages: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> Ahead {
+    pub fn missed(&mut self, pages: &Range<u64>, terms: &AheadTerms, cached: &dyn Cached) -> Ahead {
         match self {
             Self::Afflux(window) => window.missed(pages, terms, cached),
             Self::Other(window) => Ahead::one(window.missed(pages, &terms.limits(), cached)),
@@ -88,7 +88,7 @@ impl Window {
 
     /// A read of these bytes, which ends beyond the trigger, found them all cached. Returns the pages to read ahead
     /// now.
-    pub fn used(&mut self, bytes: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> Ahead {
+    pub fn used(&mut self, bytes: &Range<u64>, terms: &AheadTerms, cached: &dyn Cached) -> Ahead {
         match self {
             Self::Afflux(window) => {
                 let pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use afflux_frames::Frames;
-use afflux_pages::memory::{Arena, FrameMemory};
+use afflux_pages::memory::{FrameMemory, KeptArena};
 
 use crate::error::DeviceError;
 
@@ -292,12 +292,12 @@ impl Drop for Request {
 }
 
 /// Frames for requests past the cache.
-pub struct PastCache(Arc<Arena>);
+pub struct PastCache(Arc<KeptArena>);
 
 impl PastCache {
     /// Requests take their memory from these frames.
     pub fn new(frames: Arc<Frames>) -> Self {
-        Self(Arc::new(Arena(frames)))
+        Self(Arc::new(KeptArena(frames)))
     }
 }
 

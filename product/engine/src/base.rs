@@ -17,7 +17,7 @@ use afflux_device::settings::Settings;
 use afflux_pages::cache::Cache;
 use afflux_pages::rare::Rare;
 
-use crate::trace::{Event, Traced, TracedFile, Tracer};
+use crate::trace::{EngineEvent, Traced, TracedFile, Tracer};
 
 pub(crate) struct Base<P: Platform> {
     pub(crate) platform: Arc<P>,
@@ -66,7 +66,7 @@ impl<P: Platform> Base<P> {
         at: Nanos,
         file: &Arc<FileInner>,
         client: Option<&Client>,
-        event: impl FnOnce() -> Event,
+        event: impl FnOnce() -> EngineEvent,
     ) {
         self.tracer.note(|| Traced {
             at,
@@ -77,7 +77,7 @@ impl<P: Platform> Base<P> {
         });
     }
 
-    pub(crate) fn trace_device(&self, device: Option<DeviceId>, event: impl FnOnce() -> Event) {
+    pub(crate) fn trace_device(&self, device: Option<DeviceId>, event: impl FnOnce() -> EngineEvent) {
         self.tracer.note(|| Traced { at: self.now(), device, file: None, client: None, event: event() });
     }
 

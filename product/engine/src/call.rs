@@ -19,10 +19,10 @@ use afflux_device::devices::waits::{PayerId, Wait, WaitsFor};
 use afflux_device::platform::{Nanos, Platform};
 
 use crate::base::Base;
-use crate::trace::Event;
+use crate::trace::EngineEvent;
 
 /// A call for a file, and for a client if one is known.
-pub(crate) struct Call<'a> {
+pub(crate) struct FileCall<'a> {
     pub(crate) file: &'a Arc<FileInner>,
     pub(crate) client: Option<&'a Client>,
     waited_ns: [AtomicU64; Delay::ALL.len()],
@@ -30,7 +30,7 @@ pub(crate) struct Call<'a> {
     since_ns: AtomicU64,
 }
 
-impl<'a> Call<'a> {
+impl<'a> FileCall<'a> {
     pub(crate) fn new(file: &'a Arc<FileInner>, client: Option<&'a Client>) -> Self {
         let waited_ns = [const { AtomicU64::new(0) }; Delay::ALL.len()];
         Self { file, client, waited_ns, since_ns: AtomicU64::new(u64::MAX) }
@@ -88,7 +88,7 @@ impl<'a> Call<'a> {
     }
 }
 
-impl Drop for Call<'_> {
+impl Drop for FileCall<'_> {
     fn drop(&mut self) {
         let waited: Waited = std::array::from_fn(|at| *self.waited_ns[at].get_mut());
         if waited.iter().any(|ns| *ns > 0) {
@@ -100,7 +100,7 @@ impl Drop for Call<'_> {
 
 /// A call's wait, until it ends or the caller goes away.
 pub(crate) struct CallWait<'a, P: Platform> {
-    call: &'a Call<'a>,
+    call: &'a FileCall<'a>,
     base: &'a Base<P>,
     delay: Delay,
     pub(crate) began: Nanos,
@@ -132,16 +132,16 @@ fn counters(waits_for: WaitsFor) -> (Counter, Counter) {
     }
 }
 
-fn begin_event(waits_for: WaitsFor, wait: u64) -> Event {
+fn begin_event(waits_for: WaitsFor, wait: u64) -> EngineEvent {
     match waits_for {
-        WaitsFor::Pause(cause) => Event::PauseBegins { wait, cause },
-        WaitsFor::Sync => Event::SyncBegins { wait },
+        WaitsFor::Pause(cause) => EngineEvent::PauseBegins { wait, cause },
+        WaitsFor::Sync => EngineEvent::SyncBegins { wait },
     }
 }
 
-fn end_event(waits_for: WaitsFor, wait: u64, ns: u64) -> Event {
+fn end_event(waits_for: WaitsFor, wait: u64, ns: u64) -> EngineEvent {
     match waits_for {
-        WaitsFor::Pause(cause) => Event::PauseEnds { wait, cause, ns },
-        WaitsFor::Sync => Event::SyncEnds { wait, ns },
+        WaitsFor::Pause(cause) => EngineEvent::PauseEnds { wait, cause, ns },
+        WaitsFor::Sync => EngineEvent::SyncEnds { wait, ns },
     }
 }

@@ -22,7 +22,7 @@ use afflux_device::readahead::{Advice, Readahead};
 use afflux_device::recovery::found::Unadopted;
 use afflux_device::recovery::{FileKey, Recovered};
 use afflux_device::request::Backing;
-use afflux_device::settings::{Acts, KnobError, KnobId, KnobInfo, Scope, Settings, Shares, WhichKnob, would_fit};
+use afflux_device::settings::{Acts, KnobError, KnobId, KnobInfo, RatioBases, Scope, Settings, WhichKnob, would_fit};
 use afflux_frames::{ArenaState, Frames};
 use afflux_pages::cache::{Cache, Census, PinnedPages};
 use afflux_pages::eviction::EvictionKind;
@@ -37,9 +37,9 @@ use crate::in_force;
 use crate::reading::{self, Readings, Waiting};
 use crate::reclaim::{Dropped, Reclaim};
 use crate::reshape::Reshaping;
-use crate::trace::{Event, Follower};
+use crate::trace::{EngineEvent, Follower};
 use crate::writeback::Writeback;
-use crate::writeback::ordering::Holder;
+use crate::writeback::ordering::RangeHolder;
 use crate::writing::{self, Writing};
 
 /// Files that a drain flushes at the same time.
@@ -61,15 +61,15 @@ pub struct NamesPriority(Arc<DeviceState>);
 
 impl Drop for NamesPriority {
     fn drop(&mut self) {
-        if self.0.in_flight.names_end() {
+        if self.0.in_flight.has_named_end() {
             self.0.requests().write_ended().wake_all();
         }
     }
 }
 
 /// A range whose bytes stay off the device until this is dropped, from [`Engine::withhold`].
-pub struct Withheld {
-    _holder: Holder,
+pub struct WithheldRange {
+    _holder: RangeHolder,
 }
 
 /// A file of the cache. A clone is the same file.
@@ -93,8 +93,8 @@ impl File {
     }
 
     /// Whether the device has changes to the file that no successful flush has followed yet.
-    pub fn awaits_flush(&self) -> bool {
-        self.0.device.agenda().awaits_flush(self.0.pages.slot)
+    pub fn has_unflushed(&self) -> bool {
+        self.0.device.agenda().has_unflushed(self.0.pages.slot)
     }
 
     /// The largest size that the file can have: a device may keep less than 2^63 - 1 bytes in a file.
@@ -121,7 +121,7 @@ impl File {
 
     /// Whether a limit that no free space shows may refuse dirty bytes of the file when they are written: only a sync tells.
     pub fn may_be_refused(&self) -> bool {
-        !self.is_clean() && self.0.device.refuses_late()
+        !self.is_clean() && self.0.device.may_refuse_late()
     }
 
     /// The error of the last failed write or flush, while data is not durable because of it.
@@ -140,7 +140,7 @@ impl File {
     }
 
     /// Whether the two are the same file.
-    pub fn same(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
@@ -158,8 +158,8 @@ pub struct Policies {
 
 impl Policies {
     /// The bases of ratio knobs, with this much memory.
-    pub fn shares(&self, memory_bytes: u64) -> Shares {
-        Shares { memory_bytes, background: self.policy.needs().background_share }
+    pub fn shares(&self, memory_bytes: u64) -> RatioBases {
+        RatioBases { memory_bytes, background: self.policy.needs().background_share }
     }
 
     /// Refuses a knob that these policies ignore; the error names the knob to set instead. A knob that is set all the
@@ -309,7 +309,7 @@ impl<P: Platform> Engine<P> {
             return None;
         }
         let end = offset + want as u64;
-        if reading::wants_more_ahead(&file.0, end) {
+        if reading::needs_more_ahead(&file.0, end) {
             self.reading.of(&file.0).read_ahead(&file.0, offset..end);
         }
         Some(want)
@@ -431,8 +431,8 @@ impl<P: Platform> Engine<P> {
     ///
     /// # Errors
     /// [`Error::TooManyWithheld`] if the file has that many withheld ranges.
-    pub async fn withhold(&self, file: &File, range: Range<u64>) -> Result<Withheld, Error> {
-        Ok(Withheld { _holder: self.writeback.withhold(&file.0, &range).await? })
+    pub async fn withhold(&self, file: &File, range: Range<u64>) -> Result<WithheldRange, Error> {
+        Ok(WithheldRange { _holder: self.writeback.withhold(&file.0, &range).await? })
     }
 
     /// Orders dirty bytes of a range after bytes of `first` in `earlier`. The range goes to the device only after all
@@ -466,7 +466,7 @@ impl<P: Platform> Engine<P> {
         let now = self.base.now();
         let ns = now.since(began);
         file.0.device.waits.note_commit(ns);
-        self.base.trace_file(now, &file.0, client, || Event::Commit { ns });
+        self.base.trace_file(now, &file.0, client, || EngineEvent::Commit { ns });
     }
 
     /// Sets the size, on the device too before it returns: bytes past a smaller size are gone, bytes up to a larger one
@@ -516,7 +516,7 @@ impl<P: Platform> Engine<P> {
         let id = added.id();
         dirty::divide(&self.base.devices, self.base.moment());
         self.writeback.start(added);
-        self.base.trace_device(Some(id), || Event::DeviceAdded);
+        self.base.trace_device(Some(id), || EngineEvent::DeviceAdded);
         id
     }
 
@@ -568,14 +568,14 @@ impl<P: Platform> Engine<P> {
             let info = settings.info(knob);
             self.knob_changed(info);
             let id = device.as_ref().map(|device| device.id());
-            self.base.trace_device(id, || Event::KnobChanged { knob: info.name, value });
+            self.base.trace_device(id, || EngineEvent::KnobChanged { knob: info.name, value });
         }
         Ok(())
     }
 
-    fn shares(&self) -> Shares {
+    fn shares(&self) -> RatioBases {
         let memory_bytes = self.base.cache.total_pages() * PAGE_BYTES;
-        Shares { memory_bytes, background: self.base.devices.policy.needs().background_share }
+        RatioBases { memory_bytes, background: self.base.devices.policy.needs().background_share }
     }
 
     /// The data about the device that the policy in force wants kept until the next start; empty while it knows too
@@ -688,7 +688,7 @@ impl<P: Platform> Engine<P> {
                     if let Some(round) = round {
                         round.result.wait().await?;
                     }
-                    if file.0.withholds() { self.writeback.sync(&file.0, None, 0..u64::MAX).await } else { Ok(()) }
+                    if file.0.is_withholding() { self.writeback.sync(&file.0, None, 0..u64::MAX).await } else { Ok(()) }
                 };
                 if let Err(error) = device.hang().unless_refused(pin!(ended)).await {
                     failed.push((file.clone(), error));

@@ -40,7 +40,7 @@ pub use afflux_device::{FILE_BYTES_MAX, counters, error, gauges, knobs, platform
 pub use afflux_pages::cache::{Census, PinnedPages};
 pub use afflux_pages::{eviction, rare};
 
-pub use engine::{ENGINE_FIGURES, Engine, EngineStatus, File, NamesPriority, Policies, Withheld};
+pub use engine::{ENGINE_FIGURES, Engine, EngineStatus, File, NamesPriority, Policies, WithheldRange};
 pub use reading::Waiting;
 pub use reclaim::Dropped;
 pub use recycler::{Recycler, SharedRecycler};

@@ -66,7 +66,7 @@ impl<P: Platform> Reclaim<P> {
             if let Some(file) = self.base.devices.files.get(victims[0].identity.file) {
                 for victims in victims.chunks(HELD) {
                     let mut state = lock(&file.state);
-                    let taken = victims.iter().filter(|victim| take_out(&file, &mut state, victim));
+                    let taken = victims.iter().filter(|victim| try_take_out(&file, &mut state, victim));
                     gone.extend(taken.map(|victim| (victim, file.pages.key(victim.identity.index))));
                 }
             }
@@ -102,7 +102,7 @@ impl<P: Platform> Reclaim<P> {
 }
 
 /// Takes a victim out of its file, if it is still there and can go.
-fn take_out(file: &FileInner, state: &mut FileState, victim: &Victim) -> bool {
+fn try_take_out(file: &FileInner, state: &mut FileState, victim: &Victim) -> bool {
     let (cache, page) = (&file.cache, victim.identity.index);
     if file.pages.index.frame(&cache.nodes, page) != Some(victim.frame) {
         return false;
@@ -119,11 +119,11 @@ fn take_out(file: &FileInner, state: &mut FileState, victim: &Victim) -> bool {
     if !is_claimed(&cache.pages, victim.frame) {
         cache.eviction.removed(&cache.pages, &[victim.frame]);
     }
-    let goes = cache.pages.detach_idle(victim.frame);
+    let goes = cache.pages.try_detach_idle(victim.frame);
     if goes {
         state.flushes.note_evicted(file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed));
         file.pages.index.remove(&cache.nodes, page);
-    } else if !cache.pages.word(victim.frame).any(DIRTY) {
+    } else if !cache.pages.word(victim.frame).has_any(DIRTY) {
         cache.note_clean(victim.frame);
     }
     goes

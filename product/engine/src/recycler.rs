@@ -31,7 +31,7 @@ impl<T> Recycler<T> {
     }
 
     /// Keeps an idle value, unless there are enough. Returns whether it did.
-    pub fn keep(&self, value: T) -> bool {
+    pub fn try_keep(&self, value: T) -> bool {
         let mut idle = lock(&self.0);
         let keeps = idle.values.len() < idle.most;
         if keeps {

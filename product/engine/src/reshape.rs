@@ -284,7 +284,7 @@ impl<P: Platform> Reshaping<P> {
         if file.device.limits().block_bytes as usize == SECTOR_BYTES {
             cache.pages.set_dirty(frame, cache.pages.dirty(frame).without(past));
         }
-        if cache.pages.dirty(frame).is_empty() && cache.pages.word(frame).any(DIRTY) {
+        if cache.pages.dirty(frame).is_empty() && cache.pages.word(frame).has_any(DIRTY) {
             self.forget_dirty(file, state, tail.page, frame);
         }
         self.end_writing(frame);
@@ -303,10 +303,10 @@ impl<P: Platform> Reshaping<P> {
     ) -> Option<FrameId> {
         self.base.cache.recall(std::iter::once(found));
         let word = self.base.cache.pages.hold(found, WRITER);
-        if !word.being_written_to() && !word.stable() {
+        if !word.is_being_written_to() && !word.is_stable() {
             return Some(found);
         }
-        let new = if word.being_written_to() { None } else { spare.take() };
+        let new = if word.is_being_written_to() { None } else { spare.take() };
         let replaced = new.and_then(|new| self.replace(file, page, found, new));
         self.end_writing(found);
         replaced
@@ -322,7 +322,7 @@ impl<P: Platform> Reshaping<P> {
     /// if a writer is in the middle of a copy into the page.
     fn replace(&self, file: &FileInner, page: u64, old: FrameId, new: FrameId) -> Option<FrameId> {
         let cache = &self.base.cache;
-        if !cache.pages.freeze(old) {
+        if !cache.pages.try_freeze(old) {
             cache.unguard(old);
             cache.free_frame(new);
             return None;
@@ -374,7 +374,7 @@ impl<P: Platform> Reshaping<P> {
         cache.visit_piece(DROP_PAGES, pages.start, present, |page| {
             let Some(frame) = cache.frame_at(&file.pages, page) else { return };
             let word = cache.pages.word(frame);
-            if word.any(DIRTY) {
+            if word.has_any(DIRTY) {
                 cache.pages.set_dirty(frame, Sectors::NONE);
                 file.untag(state, page);
                 self.count_cut(file, state, u64::from(word.has(FAILED)));
@@ -435,7 +435,7 @@ impl<P: Platform> Reshaping<P> {
         cache.recall_present(&file.pages, from..u64::MAX, DROP_PAGES);
         cache.visit_piece(DROP_PAGES, from, present, |page| {
             let Some(frame) = cache.frame_at(&file.pages, page) else { return };
-            if !cache.pages.word(frame).any(DIRTY) {
+            if !cache.pages.word(frame).has_any(DIRTY) {
                 state.flushes.note_evicted(file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed));
                 cache.drop_page(&file.pages, page, frame);
             }

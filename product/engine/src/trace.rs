@@ -23,7 +23,7 @@ pub const EVENTS_KEPT: usize = 16_384;
 
 /// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum EngineEvent {
     /// A writer begins to wait.
     PauseBegins {
         /// The number of the wait, the same at its end: each device counts its own.
@@ -140,7 +140,7 @@ pub struct Traced {
     /// The client, if known.
     pub client: Option<Client>,
     /// The event.
-    pub event: Event,
+    pub event: EngineEvent,
 }
 
 /// Collects events for followers.

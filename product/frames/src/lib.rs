@@ -30,7 +30,7 @@ pub use layout::{
 };
 pub use memory::Memory;
 pub use sync::{SpinGuard, SpinLock};
-pub use table::{AnyBytes, Table};
+pub use table::{AnyBytes, FrameTable};
 pub use watermarks::{Effort, Watermarks};
 pub use zeroed::{Zeroed, zeroed};
 

@@ -19,7 +19,7 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap
 
 use crate::header::Header;
 use crate::layout::{ArenaError, HEADER_BYTES, HUGE_BYTES, Layout, Part};
-use crate::table::{AnyBytes, Table};
+use crate::table::{AnyBytes, FrameTable};
 use crate::{FRAME_BYTES, FrameId};
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ impl Memory {
     }
 
     /// Whether the memory is a file's, and so outlives the process.
-    pub fn outlives_process(&self) -> bool {
+    pub fn may_outlive_process(&self) -> bool {
         self.outlives
     }
 
@@ -127,14 +127,14 @@ impl Memory {
     ///
     /// # Panics
     /// If the entries have another size.
-    pub fn table<T: AnyBytes>(self: &Arc<Self>, part: Part) -> Table<T> {
+    pub fn table<T: AnyBytes>(self: &Arc<Self>, part: Part) -> FrameTable<T> {
         let (len, bytes) = self.layout.entries(part);
         assert_eq!(size_of::<T>(), bytes, "entries of {part:?}");
         let start = self.start.as_ptr().wrapping_add(self.layout.part(part).start).cast::<T>();
         let start = NonNull::new(start).unwrap_or_else(|| unreachable!("inside a mapping"));
         // SAFETY: the part is inside the memory, on a 2 MiB border, and stays mapped while the table holds the memory.
         // Any bytes are an entry.
-        unsafe { Table::new(start, len, Arc::<Self>::clone(self)) }
+        unsafe { FrameTable::new(start, len, Arc::<Self>::clone(self)) }
     }
 
     /// The address of the first frame.

@@ -28,18 +28,18 @@ unsafe impl AnyBytes for AtomicU64 {}
 unsafe impl<T: AnyBytes, const N: usize> AnyBytes for [T; N] {}
 
 /// Entries in memory that the table keeps.
-pub struct Table<T> {
+pub struct FrameTable<T> {
     start: NonNull<T>,
     len: usize,
     _memory: Arc<dyn Any + Send + Sync>,
 }
 
 // SAFETY: it gives shared references to entries, which may go to other threads.
-unsafe impl<T: Sync> Send for Table<T> {}
+unsafe impl<T: Sync> Send for FrameTable<T> {}
 // SAFETY: as above.
-unsafe impl<T: Sync> Sync for Table<T> {}
+unsafe impl<T: Sync> Sync for FrameTable<T> {}
 
-impl<T: AnyBytes> Table<T> {
+impl<T: AnyBytes> FrameTable<T> {
     /// # Safety
     /// From `start`, aligned for the type, `len` entries can be read and written while `memory` lives, and all users of
     /// the memory use atomic numbers.
@@ -56,14 +56,14 @@ impl<T: AnyBytes> Table<T> {
     }
 }
 
-impl<const N: usize> AsRef<[AtomicU64]> for Table<[AtomicU64; N]> {
+impl<const N: usize> AsRef<[AtomicU64]> for FrameTable<[AtomicU64; N]> {
     /// All words of all entries.
     fn as_ref(&self) -> &[AtomicU64] {
         self.as_flattened()
     }
 }
 
-impl<T> Deref for Table<T> {
+impl<T> Deref for FrameTable<T> {
     type Target = [T];
 
     #[inline]

@@ -92,7 +92,7 @@ pub const GROUPS_MAX: usize = 16;
 /// The caller that a call claims. A client's kernel or library sets it, and can set anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Claim {
+pub enum CallerClaim {
     /// No particular user.
     Anonymous,
     /// A user.

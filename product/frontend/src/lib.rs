@@ -20,7 +20,7 @@ mod recording;
 mod room;
 pub mod trace;
 
-pub use caller::{Claim, GROUPS_MAX, Origin, Party, Peer};
+pub use caller::{CallerClaim, GROUPS_MAX, Origin, Party, Peer};
 pub use journal::{CallJournal, CallKey, ENTRY_WORDS_MIN, JournalCall, Left};
 pub use kept_check::kept_check;
 pub use kept_items::{FoundItem, KEPT_PIECE_BYTES, KeptItem, KeptItems};

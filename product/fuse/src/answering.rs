@@ -21,8 +21,8 @@ use crate::kept::Agreed;
 use crate::limits::{BACKGROUND_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_BYTES, SHORT_BYTES_MAX};
 use crate::mount::{Mount, Outcome};
 use crate::operations;
-use crate::reply::{self, Answer, Errno};
-use crate::request::{self, Init, Operation, RequestHeader};
+use crate::reply::{self, Errno, ReplyDraft};
+use crate::request::{self, FuseOperation, Init, RequestHeader};
 use crate::wire::Put;
 
 impl<P: Platform> Mount<P> {
@@ -38,9 +38,9 @@ impl<P: Platform> Mount<P> {
     }
 
     /// The outcome of an operation, if it needs no wait.
-    fn at_once(&self, header: &RequestHeader, operation: &Operation<'_>) -> Option<Outcome> {
+    fn at_once(&self, header: &RequestHeader, operation: &FuseOperation<'_>) -> Option<Outcome> {
         match operation {
-            Operation::Init(offer) => {
+            FuseOperation::Init(offer) => {
                 if offer.major == abi::MAJOR {
                     let minor = offer.minor.min(abi::MINOR);
                     self.agree(Agreed { minor, flags: offer.flags & self.wanted() });
@@ -52,7 +52,7 @@ impl<P: Platform> Mount<P> {
     }
 
     /// Why an operation is not even tried.
-    fn refusal(&self, header: &RequestHeader, operation: &Operation<'_>) -> Option<Errno> {
+    fn refusal(&self, header: &RequestHeader, operation: &FuseOperation<'_>) -> Option<Errno> {
         if self.refuses.load(Ordering::Acquire) {
             return Some(Errno::NOT_CONNECTED);
         }
@@ -67,7 +67,7 @@ impl<P: Platform> Mount<P> {
             return Ok(None);
         }
         let Ok(header) = RequestHeader::decode(message) else { return Ok(None) };
-        if let Ok(Operation::Write { is_kernels: true, .. }) = request::decode(&header, message) {
+        if let Ok(FuseOperation::Write { is_kernels: true, .. }) = request::decode(&header, message) {
             return Ok(None);
         }
         let is_bound = self.options.acts_as_callers && header.uid != 0;
@@ -87,11 +87,11 @@ impl<P: Platform> Mount<P> {
     async fn carried_out(&self, message: &[u8]) -> Option<MessageReply> {
         let header = RequestHeader::decode(message).ok()?;
         let operation = request::decode(&header, message).ok()?;
-        if let Operation::Interrupt { unique } = operation {
+        if let FuseOperation::Interrupt { unique } = operation {
             let is_ours = self.has_waited(unique).await && self.interrupts.interrupt(unique);
             return is_ours.then(|| self.reply(Err(Errno::INTERRUPTED), unique));
         }
-        let expects_interrupts = matches!(operation, Operation::Lock { .. });
+        let expects_interrupts = matches!(operation, FuseOperation::Lock { .. });
         let requester = Requester { thread: header.thread, expects_interrupts };
         let call = pin!(operations::carry_out(self, &header, operation, message));
         match self.interrupts.run(header.unique, requester, call).await {
@@ -142,11 +142,11 @@ impl<P: Platform> MessageMachine for Mount<P> {
             Err(_) => return Tried::Reply(self.reply(Err(Errno::INVALID), header.unique)),
         };
         match operation {
-            Operation::Forget { lookups } => {
+            FuseOperation::Forget { lookups } => {
                 self.known().forget(header.node, lookups);
                 return Tried::Nothing;
             }
-            Operation::BatchForget { count, pairs } => {
+            FuseOperation::BatchForget { count, pairs } => {
                 let mut nodes = self.known();
                 request::forgotten(count, pairs).for_each(|(node, lookups)| nodes.forget(node, lookups));
                 return Tried::Nothing;
@@ -179,7 +179,7 @@ impl<P: Platform> MessageMachine for Mount<P> {
 
 /// INIT's answer: the flags that both sides have.
 fn accept(offer: &Init, wanted: u64) -> Outcome {
-    let mut answer = Answer::empty();
+    let mut answer = ReplyDraft::empty();
     let head = &mut answer.head;
     if offer.major > abi::MAJOR {
         // The kernel asks again with our version.

@@ -26,7 +26,7 @@ use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, PAGE_B
 use crate::nodes::KernelNodes;
 use crate::notices::{NO_DISK, NodeNotice, Notices};
 use crate::open_files::{OpenFile, OpenFiles, Opened};
-use crate::reply::{Answer, Errno, Granted, Validity};
+use crate::reply::{Errno, Granted, ReplyDraft, Validity};
 use crate::request::{self, RequestHeader};
 
 /// Facts about the threads whose requests come.
@@ -125,7 +125,7 @@ pub struct Mount<P: Platform> {
 }
 
 /// The outcome of an operation.
-pub(crate) type Outcome = Result<Answer, Errno>;
+pub(crate) type Outcome = Result<ReplyDraft, Errno>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -106,13 +106,13 @@ pub(crate) struct Granted {
 }
 
 /// A successful answer before its header is complete.
-pub(crate) struct Answer {
+pub(crate) struct ReplyDraft {
     pub(crate) head: ReplyHead,
     pub(crate) granted: Granted,
     data: Option<Segment>,
 }
 
-impl Answer {
+impl ReplyDraft {
     /// Without content yet.
     pub(crate) fn empty() -> Self {
         Self {
@@ -159,7 +159,7 @@ pub(crate) fn failed(errno: Errno, unique: u64) -> MessageReply {
 
 /// The message of a notice.
 pub(crate) fn notice(of: NodeNotice) -> MessageReply {
-    let mut message = Answer::empty();
+    let mut message = ReplyDraft::empty();
     let (code, data) = match of {
         NodeNotice::Attributes(node) => (inode_notice(&mut message.head, node, u64::MAX), None),
         NodeNotice::Bytes(node) => (inode_notice(&mut message.head, node, 0), None),

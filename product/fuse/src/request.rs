@@ -94,7 +94,7 @@ pub(crate) struct Locking {
 
 /// An operation with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation<'a> {
+pub(crate) enum FuseOperation<'a> {
     Lookup {
         name: &'a [u8],
     },
@@ -231,7 +231,7 @@ pub(crate) enum Operation<'a> {
     Unknown,
 }
 
-impl Operation<'_> {
+impl FuseOperation<'_> {
     /// Whether its answer is an open file or directory.
     pub(crate) fn opens(&self) -> bool {
         matches!(self, Self::Open { .. } | Self::OpenDirectory | Self::Create { .. } | Self::MakeUnnamed { .. })
@@ -248,86 +248,86 @@ pub(crate) struct Init {
 }
 
 /// The arguments of a message with this header.
-pub(crate) fn decode<'a>(header: &RequestHeader, message: &'a [u8]) -> Result<Operation<'a>, WireError> {
+pub(crate) fn decode<'a>(header: &RequestHeader, message: &'a [u8]) -> Result<FuseOperation<'a>, WireError> {
     let body = message.get(HEADER_BYTES..).ok_or(WireError::Truncated)?;
     let body_bytes = body.len().checked_sub(header.extension_bytes).ok_or(WireError::Truncated)?;
     let mut reader = FieldReader::new(&body[..body_bytes]);
     let it = &mut reader;
     Ok(match header.opcode {
-        op::LOOKUP => Operation::Lookup { name: it.name()? },
-        op::FORGET => Operation::Forget { lookups: it.u64()? },
+        op::LOOKUP => FuseOperation::Lookup { name: it.name()? },
+        op::FORGET => FuseOperation::Forget { lookups: it.u64()? },
         op::BATCH_FORGET => batch_forget(it)?,
         op::GETATTR => {
             let (flags, _, fh) = (it.u32()?, it.u32()?, it.u64()?);
-            Operation::GetAttributes { fh: (flags & abi::GETATTR_FH != 0).then_some(fh) }
+            FuseOperation::GetAttributes { fh: (flags & abi::GETATTR_FH != 0).then_some(fh) }
         }
-        op::SETATTR => Operation::SetAttributes(set_attributes(it)?),
-        op::READLINK => Operation::ReadLink,
-        op::SYMLINK => Operation::Symlink { name: it.name()?, target: it.name()? },
+        op::SETATTR => FuseOperation::SetAttributes(set_attributes(it)?),
+        op::READLINK => FuseOperation::ReadLink,
+        op::SYMLINK => FuseOperation::Symlink { name: it.name()?, target: it.name()? },
         op::MKNOD => {
             let (mode, device, umask) = (it.u32()?, it.u32()?, it.u32()?);
             skip_words(it, 1)?;
-            Operation::MakeNode { mode: Mode { mode, umask }, device, name: it.name()? }
+            FuseOperation::MakeNode { mode: Mode { mode, umask }, device, name: it.name()? }
         }
-        op::MKDIR => Operation::MakeDirectory { mode: mode(it)?, name: it.name()? },
-        op::UNLINK => Operation::Unlink { name: it.name()? },
-        op::RMDIR => Operation::RemoveDirectory { name: it.name()? },
-        op::RENAME => Operation::Rename { to: it.u64()?, flags: 0, name: it.name()?, new_name: it.name()? },
+        op::MKDIR => FuseOperation::MakeDirectory { mode: mode(it)?, name: it.name()? },
+        op::UNLINK => FuseOperation::Unlink { name: it.name()? },
+        op::RMDIR => FuseOperation::RemoveDirectory { name: it.name()? },
+        op::RENAME => FuseOperation::Rename { to: it.u64()?, flags: 0, name: it.name()?, new_name: it.name()? },
         op::RENAME2 => {
             let (to, flags) = (it.u64()?, it.u32()?);
             skip_words(it, 1)?;
-            Operation::Rename { to, flags, name: it.name()?, new_name: it.name()? }
+            FuseOperation::Rename { to, flags, name: it.name()?, new_name: it.name()? }
         }
-        op::LINK => Operation::Link { target: it.u64()?, name: it.name()? },
-        op::OPEN => Operation::Open { flags: it.u32()? },
-        op::OPENDIR => Operation::OpenDirectory,
+        op::LINK => FuseOperation::Link { target: it.u64()?, name: it.name()? },
+        op::OPEN => FuseOperation::Open { flags: it.u32()? },
+        op::OPENDIR => FuseOperation::OpenDirectory,
         op::CREATE => {
             let (flags, mode) = (it.u32()?, mode(it)?);
             skip_words(it, 1)?;
-            Operation::Create { flags, mode, name: it.name()? }
+            FuseOperation::Create { flags, mode, name: it.name()? }
         }
-        op::TMPFILE => Operation::MakeUnnamed { flags: it.u32()?, mode: mode(it)? },
-        op::SETXATTR => Operation::SetXattr { size: it.u32()?, flags: it.u32()?, rest: it.rest() },
+        op::TMPFILE => FuseOperation::MakeUnnamed { flags: it.u32()?, mode: mode(it)? },
+        op::SETXATTR => FuseOperation::SetXattr { size: it.u32()?, flags: it.u32()?, rest: it.rest() },
         op::GETXATTR => {
             let size = it.u32()?;
             skip_words(it, 1)?;
-            Operation::GetXattr { size, name: it.name()? }
+            FuseOperation::GetXattr { size, name: it.name()? }
         }
-        op::LISTXATTR => Operation::ListXattrs { size: it.u32()? },
-        op::REMOVEXATTR => Operation::RemoveXattr { name: it.name()? },
-        op::LSEEK => Operation::Seek { fh: it.u64()?, offset: it.u64()?, whence: it.u32()? },
+        op::LISTXATTR => FuseOperation::ListXattrs { size: it.u32()? },
+        op::REMOVEXATTR => FuseOperation::RemoveXattr { name: it.name()? },
+        op::LSEEK => FuseOperation::Seek { fh: it.u64()?, offset: it.u64()?, whence: it.u32()? },
         op::COPY_FILE_RANGE => {
             let (from, _node) = ((it.u64()?, it.u64()?), it.u64()?);
-            Operation::Copy { from, to: (it.u64()?, it.u64()?), len: it.u64()? }
+            FuseOperation::Copy { from, to: (it.u64()?, it.u64()?), len: it.u64()? }
         }
-        op::READ => Operation::Read(extent(it)?),
+        op::READ => FuseOperation::Read(extent(it)?),
         op::WRITE => write(it)?,
         op::FLUSH => {
             let fh = it.u64()?;
             skip_words(it, 2)?;
-            Operation::Flush { fh, owner: it.u64()? }
+            FuseOperation::Flush { fh, owner: it.u64()? }
         }
         op::RELEASE | op::RELEASEDIR => {
             let (fh, _flags, what, owner) = (it.u64()?, it.u32()?, it.u32()?, it.u64()?);
-            Operation::Release { fh, owner: (what & abi::lock::RELEASED != 0).then_some(owner) }
+            FuseOperation::Release { fh, owner: (what & abi::lock::RELEASED != 0).then_some(owner) }
         }
-        op::GETLK => Operation::TestLock(locking(it)?),
-        op::SETLK => Operation::Lock { locking: locking(it)?, waits: false },
-        op::SETLKW => Operation::Lock { locking: locking(it)?, waits: true },
-        op::FSYNC => Operation::Sync { fh: it.u64()?, data_only: it.u32()? & abi::FSYNC_DATA_ONLY != 0 },
-        op::FSYNCDIR => Operation::SyncDirectory { fh: it.u64()? },
-        op::READDIR => Operation::List { extent: extent(it)?, with_attributes: false },
-        op::READDIRPLUS => Operation::List { extent: extent(it)?, with_attributes: true },
-        op::STATFS => Operation::Space,
-        op::INIT => Operation::Init(init(it)?),
-        op::INTERRUPT => Operation::Interrupt { unique: it.u64()? },
-        op::DESTROY => Operation::Destroy,
+        op::GETLK => FuseOperation::TestLock(locking(it)?),
+        op::SETLK => FuseOperation::Lock { locking: locking(it)?, waits: false },
+        op::SETLKW => FuseOperation::Lock { locking: locking(it)?, waits: true },
+        op::FSYNC => FuseOperation::Sync { fh: it.u64()?, data_only: it.u32()? & abi::FSYNC_DATA_ONLY != 0 },
+        op::FSYNCDIR => FuseOperation::SyncDirectory { fh: it.u64()? },
+        op::READDIR => FuseOperation::List { extent: extent(it)?, with_attributes: false },
+        op::READDIRPLUS => FuseOperation::List { extent: extent(it)?, with_attributes: true },
+        op::STATFS => FuseOperation::Space,
+        op::INIT => FuseOperation::Init(init(it)?),
+        op::INTERRUPT => FuseOperation::Interrupt { unique: it.u64()? },
+        op::DESTROY => FuseOperation::Destroy,
         op::FALLOCATE => {
             let (fh, offset, len) = (it.u64()?, it.u64()?, it.u64()?);
-            Operation::Allocate { fh, offset, len, mode: it.u32()? }
+            FuseOperation::Allocate { fh, offset, len, mode: it.u32()? }
         }
-        op::IOCTL => Operation::InputOutputControl,
-        _ => Operation::Unknown,
+        op::IOCTL => FuseOperation::InputOutputControl,
+        _ => FuseOperation::Unknown,
     })
 }
 
@@ -335,10 +335,10 @@ fn skip_words(reader: &mut FieldReader<'_>, words: usize) -> Result<(), WireErro
     (0..words).try_for_each(|_| reader.u32().map(drop))
 }
 
-fn batch_forget<'a>(it: &mut FieldReader<'a>) -> Result<Operation<'a>, WireError> {
+fn batch_forget<'a>(it: &mut FieldReader<'a>) -> Result<FuseOperation<'a>, WireError> {
     let count = it.u32()?;
     skip_words(it, 1)?;
-    Ok(Operation::BatchForget { count, pairs: it.rest() })
+    Ok(FuseOperation::BatchForget { count, pairs: it.rest() })
 }
 
 /// The first fields of READ, WRITE and the listings.
@@ -363,7 +363,7 @@ fn mode(it: &mut FieldReader<'_>) -> Result<Mode, WireError> {
     Ok(Mode { mode: it.u32()?, umask: it.u32()? })
 }
 
-fn write<'a>(it: &mut FieldReader<'a>) -> Result<Operation<'a>, WireError> {
+fn write<'a>(it: &mut FieldReader<'a>) -> Result<FuseOperation<'a>, WireError> {
     let (extent, kind) = (extent_begun(it)?, it.u32()?);
     // The owner of a lock, then the file's flags and padding.
     skip_words(it, 2)?;
@@ -372,7 +372,7 @@ fn write<'a>(it: &mut FieldReader<'a>) -> Result<Operation<'a>, WireError> {
     let is_kernels = kind & abi::WRITE_CACHE != 0;
     let append = flags & abi::o::APPEND != 0 && !is_kernels;
     let data = it.rest().get(..extent.size as usize).ok_or(WireError::Truncated)?;
-    Ok(Operation::Write { extent, data, append, is_kernels })
+    Ok(FuseOperation::Write { extent, data, append, is_kernels })
 }
 
 fn set_attributes(it: &mut FieldReader<'_>) -> Result<SetAttributes, WireError> {

@@ -13,13 +13,13 @@ use std::path::Path;
 
 use afflux_budget::RememberedPrices;
 
-use crate::host::{Backlogs, CounterFile, Disk, Host, HostError, Kind, NO_MEDIUM};
+use crate::host::{Backlogs, BdiKind, CounterFile, Disk, FileUseError, Host, NO_MEDIUM};
 use crate::journal::{Journal, JournalEntry, JournalError, Locked, Restored, restore_locked};
-use crate::law::{Choice, MachineLimits, Ownership, Speed, Step, Target, Values, choose};
+use crate::law::{LimitChoice, LimitTarget, MachineLimits, Ownership, OwnershipStep, Speed, Values, choose};
 
 /// The options of a governor.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct GovernorOptions {
     /// Budget of each device; none if only the devices named below are governed.
     pub budget_ns: Option<u64>,
     /// Devices, by name, with their own budget, or with none.
@@ -32,7 +32,7 @@ pub struct Options {
 
 /// An event of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct GovernorEvent {
     /// The bdi of the device.
     pub bdi: String,
     /// The name of the device.
@@ -71,7 +71,7 @@ pub enum EventKind {
 
 /// The current state of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct GovernorRow {
     /// The bdi of the device.
     pub bdi: String,
     /// The block device.
@@ -110,7 +110,7 @@ pub type PriceLookup<'a> = &'a dyn Fn(&Disk) -> Option<RememberedPrices>;
 /// Keeps devices to their budgets.
 pub struct Governor {
     host: Host,
-    options: Options,
+    options: GovernorOptions,
     locked: Option<Locked>,
     backlogs: Backlogs,
     devices: BTreeMap<String, Device>,
@@ -127,13 +127,17 @@ impl Governor {
     ///
     /// # Errors
     /// When another governor runs, or limits may not be set here.
-    pub fn start(host: Host, options: Options, run: &Path) -> Result<(Self, Vec<Event>, Option<String>), JournalError> {
+    pub fn start(
+        host: Host,
+        options: GovernorOptions,
+        run: &Path,
+    ) -> Result<(Self, Vec<GovernorEvent>, Option<String>), JournalError> {
         let (mut events, mut warning, mut locked) = (Vec::new(), None, None);
         if !options.dry_run {
             host.may_write()?;
             let own = Locked::new(run)?;
             match restore_locked(&host, &own) {
-                Ok(restored) => events.extend(restored.into_iter().map(Event::from)),
+                Ok(restored) => events.extend(restored.into_iter().map(GovernorEvent::from)),
                 Err(error @ JournalError::Nonsense { .. }) => {
                     Journal::put_aside(own.directory());
                     warning = Some(error.to_string());
@@ -168,7 +172,7 @@ impl Governor {
     ///
     /// # Errors
     /// When no limit can be set any more, or the journal cannot be written.
-    pub fn look(&mut self, known: PriceLookup<'_>) -> Result<Vec<Event>, HostError> {
+    pub fn look(&mut self, known: PriceLookup<'_>) -> Result<Vec<GovernorEvent>, FileUseError> {
         let mut events = Vec::new();
         self.meet(known, &mut events)?;
         let machine = self.host.machine()?;
@@ -192,7 +196,7 @@ impl Governor {
     }
 
     /// Adds new devices and removes those that are gone.
-    fn meet(&mut self, known: PriceLookup<'_>, events: &mut Vec<Event>) -> Result<(), HostError> {
+    fn meet(&mut self, known: PriceLookup<'_>, events: &mut Vec<GovernorEvent>) -> Result<(), FileUseError> {
         let names = self.host.names()?;
         self.alone.retain(|bdi, _| names.contains(bdi));
         let host = &self.host;
@@ -214,7 +218,7 @@ impl Governor {
                 continue;
             }
             let why = match self.host.kind(&bdi) {
-                Some(Kind::Disk(disk)) => match self.budget_of(&bdi, &disk) {
+                Some(BdiKind::Disk(disk)) => match self.budget_of(&bdi, &disk) {
                     (Some(budget_ns), by_name) => {
                         match self.seat(&bdi, by_name) {
                             Ok(Some(seat)) => self.add(&bdi, disk, seat, budget_ns, known, events),
@@ -225,7 +229,7 @@ impl Governor {
                     }
                     (None, _) => (disk.name, "it has no budget"),
                 },
-                Some(Kind::Alone { name, why }) => (name, why),
+                Some(BdiKind::Alone { name, why }) => (name, why),
                 None => continue,
             };
             self.report_ungoverned(&bdi, &why.0, why.1, events);
@@ -235,7 +239,12 @@ impl Governor {
 
     /// A drive whose medium was taken out keeps its bdi, with the limit that was set. The limit is put back, so that it
     /// does not hold the next medium.
-    fn release_device(&self, bdi: String, device: &Device, events: &mut Vec<Event>) -> Result<(), HostError> {
+    fn release_device(
+        &self,
+        bdi: String,
+        device: &Device,
+        events: &mut Vec<GovernorEvent>,
+    ) -> Result<(), FileUseError> {
         let name = || device.disk.name.clone();
         let is_ours = device.seat.ours().is_some() && device.seat.foreign().is_none();
         if is_ours
@@ -245,17 +254,17 @@ impl Governor {
         {
             let what = match self.host.set(&bdi, device.seat.original()) {
                 Ok(()) => Some(EventKind::PutBack),
-                Err(HostError::Gone { .. }) => None,
+                Err(FileUseError::Gone { .. }) => None,
                 Err(error) if error.is_general() => return Err(error),
                 Err(error) => Some(EventKind::Refused(error.to_string())),
             };
-            events.extend(what.map(|what| Event { bdi: bdi.clone(), device: name(), what }));
+            events.extend(what.map(|what| GovernorEvent { bdi: bdi.clone(), device: name(), what }));
         }
-        events.push(Event { device: name(), bdi, what: EventKind::Gone });
+        events.push(GovernorEvent { device: name(), bdi, what: EventKind::Gone });
         Ok(())
     }
 
-    fn seat(&self, bdi: &str, by_name: bool) -> Result<Option<Ownership>, HostError> {
+    fn seat(&self, bdi: &str, by_name: bool) -> Result<Option<Ownership>, FileUseError> {
         Ok(self.host.values(bdi)?.map(|found| Ownership::new(found, by_name)))
     }
 
@@ -266,10 +275,14 @@ impl Governor {
         seat: Ownership,
         budget_ns: u64,
         known: PriceLookup<'_>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<GovernorEvent>,
     ) {
         if let Some(found) = seat.foreign() {
-            events.push(Event { bdi: bdi.to_owned(), device: disk.name.clone(), what: EventKind::Foreign(found) });
+            events.push(GovernorEvent {
+                bdi: bdi.to_owned(),
+                device: disk.name.clone(),
+                what: EventKind::Foreign(found),
+            });
         }
         self.alone.remove(bdi);
         let (counters, speed) = (self.host.counters(&disk), Speed::new(known(&disk).as_ref()));
@@ -280,11 +293,15 @@ impl Governor {
 
     /// Reports why a device is left alone: once, and again if the reason changes. Drives without a medium are not
     /// reported.
-    fn report_ungoverned(&mut self, bdi: &str, name: &str, why: &str, events: &mut Vec<Event>) {
+    fn report_ungoverned(&mut self, bdi: &str, name: &str, why: &str, events: &mut Vec<GovernorEvent>) {
         let alone = Ungoverned { why: why.to_owned(), sequence: self.host.sequence_of(bdi) };
         let before = self.alone.insert(bdi.to_owned(), alone);
         if why != NO_MEDIUM && before.is_none_or(|before| before.why != why) {
-            events.push(Event { bdi: bdi.to_owned(), device: name.to_owned(), what: EventKind::Alone(why.to_owned()) });
+            events.push(GovernorEvent {
+                bdi: bdi.to_owned(),
+                device: name.to_owned(),
+                what: EventKind::Alone(why.to_owned()),
+            });
         }
     }
 
@@ -306,30 +323,33 @@ impl Governor {
         found: Values,
         machine: MachineLimits,
         writes: &mut Vec<(String, Values)>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<GovernorEvent>,
     ) {
         let Some(device) = self.devices.get_mut(bdi) else { return };
         let (budget_ns, speed) = (device.budget_ns, device.speed.bytes_per_second());
-        let wanted =
-            Target { budget_ns, budget_bytes: device.speed.bytes_in(budget_ns), bytes_per_second: speed.unwrap_or(0) };
+        let wanted = LimitTarget {
+            budget_ns,
+            budget_bytes: device.speed.bytes_in(budget_ns),
+            bytes_per_second: speed.unwrap_or(0),
+        };
         let in_force = device.seat.ours().map(|ours| ours.ratio_ppm);
         let choice = match speed {
-            None if self.options.known_only => Choice::FastEnough,
+            None if self.options.known_only => LimitChoice::FastEnough,
             _ => choose(&wanted, machine, in_force),
         };
         let (share, limit_bytes) = match choice {
-            Choice::FastEnough => (None, None),
-            Choice::Limit { bytes, ratio_ppm } => (Some(ratio_ppm), Some(bytes)),
+            LimitChoice::FastEnough => (None, None),
+            LimitChoice::Limit { bytes, ratio_ppm } => (Some(ratio_ppm), Some(bytes)),
         };
-        let mut say = |what| events.push(Event { bdi: bdi.to_owned(), device: device.disk.name.clone(), what });
+        let mut say = |what| events.push(GovernorEvent { bdi: bdi.to_owned(), device: device.disk.name.clone(), what });
         match device.seat.step(found, share) {
-            Step::Keep if device.seat.foreign().is_none() => device.limit_bytes = limit_bytes,
-            Step::Keep => {}
-            Step::Foreign(found) => {
+            OwnershipStep::Keep if device.seat.foreign().is_none() => device.limit_bytes = limit_bytes,
+            OwnershipStep::Keep => {}
+            OwnershipStep::Foreign(found) => {
                 device.limit_bytes = None;
                 say(EventKind::Foreign(found));
             }
-            Step::Write(values) => {
+            OwnershipStep::Write(values) => {
                 device.limit_bytes = limit_bytes;
                 writes.push((bdi.to_owned(), values));
                 say(match limit_bytes {
@@ -344,7 +364,7 @@ impl Governor {
     }
 
     /// Writes the new values into the journal, then into the device.
-    fn carry_out(&mut self, writes: &[(String, Values)], events: &mut Vec<Event>) -> Result<(), HostError> {
+    fn carry_out(&mut self, writes: &[(String, Values)], events: &mut Vec<GovernorEvent>) -> Result<(), FileUseError> {
         let Some(locked) = &self.locked else {
             self.imagined.extend(writes.iter().cloned());
             return Ok(());
@@ -360,7 +380,7 @@ impl Governor {
         self.noted = entries;
         for (bdi, values) in writes {
             match self.host.set(bdi, *values) {
-                Ok(()) | Err(HostError::Gone { .. }) => {}
+                Ok(()) | Err(FileUseError::Gone { .. }) => {}
                 Err(error) if error.is_general() => return Err(error),
                 Err(error) => {
                     // The first of the device's two files may have been written.
@@ -375,13 +395,13 @@ impl Governor {
     }
 
     /// Gives up a device after an error that concerns only this device.
-    fn leave(&mut self, bdi: &str, error: &HostError, events: &mut Vec<Event>) {
+    fn leave(&mut self, bdi: &str, error: &FileUseError, events: &mut Vec<GovernorEvent>) {
         let Some(device) = self.devices.get_mut(bdi).filter(|device| device.seat.foreign().is_none()) else { return };
         device.limit_bytes = None;
         let found = self.host.values(bdi).ok().flatten().unwrap_or(device.seat.original());
         device.seat.refused(found);
         let what = EventKind::Refused(error.to_string());
-        events.push(Event { bdi: bdi.to_owned(), device: device.disk.name.clone(), what });
+        events.push(GovernorEvent { bdi: bdi.to_owned(), device: device.disk.name.clone(), what });
     }
 
     fn entries(&self) -> BTreeMap<String, JournalEntry> {
@@ -402,8 +422,8 @@ impl Governor {
     }
 
     /// The current state of all devices.
-    pub fn rows(&self) -> Vec<Row> {
-        let row = |(bdi, device): (&String, &Device)| Row {
+    pub fn rows(&self) -> Vec<GovernorRow> {
+        let row = |(bdi, device): (&String, &Device)| GovernorRow {
             bdi: bdi.clone(),
             disk: device.disk.clone(),
             bytes_per_second: device.speed.bytes_per_second(),
@@ -418,7 +438,7 @@ impl Governor {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn note(&mut self) -> Result<(), HostError> {
+    pub fn note(&mut self) -> Result<(), FileUseError> {
         let entries = self.entries();
         if let Some(locked) = self.locked.as_ref().filter(|_| entries != self.noted) {
             locked.write(&self.host, entries.clone())?;
@@ -431,13 +451,13 @@ impl Governor {
     ///
     /// # Errors
     /// When values cannot be put back any more; they stay in the journal.
-    pub fn end(self) -> Result<Vec<Event>, JournalError> {
+    pub fn end(self) -> Result<Vec<GovernorEvent>, JournalError> {
         let Some(locked) = &self.locked else { return Ok(Vec::new()) };
-        Ok(restore_locked(&self.host, locked)?.into_iter().map(Event::from).collect())
+        Ok(restore_locked(&self.host, locked)?.into_iter().map(GovernorEvent::from).collect())
     }
 }
 
-impl From<Restored> for Event {
+impl From<Restored> for GovernorEvent {
     fn from(restored: Restored) -> Self {
         let what = restored.foreign.map_or(EventKind::PutBack, EventKind::Foreign);
         Self { bdi: restored.bdi, device: restored.name, what }

@@ -20,12 +20,12 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::law::{Counters, MachineLimits, Values};
+use crate::law::{BlockCounters, MachineLimits, Values};
 
 pub(crate) use backlog::Backlogs;
 pub(crate) use block::NO_MEDIUM;
-pub use block::{Disk, Kind};
-pub use error::HostError;
+pub use block::{BdiKind, Disk};
+pub use error::FileUseError;
 pub use mounts::Mounted;
 
 const PAGE_BYTES: u64 = 4096;
@@ -61,9 +61,9 @@ impl Host {
     ///
     /// # Errors
     /// Without sysfs.
-    pub fn names(&self) -> Result<Vec<String>, HostError> {
+    pub fn names(&self) -> Result<Vec<String>, FileUseError> {
         let directory = self.bdi_directory();
-        let entries = fs::read_dir(&directory).map_err(|error| HostError::of(&directory, &error))?;
+        let entries = fs::read_dir(&directory).map_err(|error| FileUseError::of(&directory, &error))?;
         let mut names: Vec<String> =
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();
@@ -74,22 +74,26 @@ impl Host {
     ///
     /// # Errors
     /// When the kernel has no such files, or their contents make no sense.
-    pub fn values(&self, name: &str) -> Result<Option<Values>, HostError> {
+    pub fn values(&self, name: &str) -> Result<Option<Values>, FileUseError> {
         let directory = self.bdi_directory().join(name);
         let number = |file: &str| {
             let path = directory.join(file);
             let text = match fs::read_to_string(&path) {
                 Ok(text) => text,
                 Err(error) if is_gone(&error) => return Ok(None),
-                Err(error) => return Err(HostError::of(&path, &error)),
+                Err(error) => return Err(FileUseError::of(&path, &error)),
             };
             let number = text.trim().parse::<u32>();
-            number.map(Some).map_err(|_| HostError::Nonsense { path, text: text.trim().chars().take(40).collect() })
+            number.map(Some).map_err(|_| FileUseError::Nonsense { path, text: text.trim().chars().take(40).collect() })
         };
         let (Some(strict), Some(ratio_ppm)) = (number("strict_limit")?, number("max_ratio_fine")?) else {
             let is_there = directory.join("max_ratio").exists();
             // The files of a new device appear one after another.
-            return if is_there && !self.has_limits() { Err(HostError::TooOld { path: directory }) } else { Ok(None) };
+            return if is_there && !self.has_limits() {
+                Err(FileUseError::TooOld { path: directory })
+            } else {
+                Ok(None)
+            };
         };
         Ok(Some(Values { strict: strict != 0, ratio_ppm }))
     }
@@ -110,7 +114,7 @@ impl Host {
     ///
     /// # Errors
     /// When a file cannot be written, or the kernel refuses a value.
-    pub fn set(&self, name: &str, values: Values) -> Result<(), HostError> {
+    pub fn set(&self, name: &str, values: Values) -> Result<(), FileUseError> {
         let directory = self.bdi_directory().join(name);
         let strict = ("strict_limit", u32::from(values.strict));
         let ratio = ("max_ratio_fine", values.ratio_ppm);
@@ -118,7 +122,7 @@ impl Host {
             let path = directory.join(file);
             let written =
                 OpenOptions::new().write(true).truncate(true).open(&path).and_then(|mut file| write!(file, "{value}"));
-            written.map_err(|error| HostError::of(&path, &error))?;
+            written.map_err(|error| FileUseError::of(&path, &error))?;
         }
         Ok(())
     }
@@ -127,7 +131,7 @@ impl Host {
     ///
     /// # Errors
     /// Without the right to write them, on a read-only sysfs, on a kernel that is too old.
-    pub fn may_write(&self) -> Result<(), HostError> {
+    pub fn may_write(&self) -> Result<(), FileUseError> {
         for name in self.names()? {
             if let Err(error) = self.values(&name)
                 && error.is_general()
@@ -138,7 +142,7 @@ impl Host {
             match OpenOptions::new().write(true).open(&path) {
                 Ok(_) => return Ok(()),
                 Err(error) if is_gone(&error) => {}
-                Err(error) => return Err(HostError::of(&path, &error)),
+                Err(error) => return Err(FileUseError::of(&path, &error)),
             }
         }
         Ok(())
@@ -148,9 +152,9 @@ impl Host {
     ///
     /// # Errors
     /// Without `/proc/vmstat`.
-    pub fn machine(&self) -> Result<MachineLimits, HostError> {
+    pub fn machine(&self) -> Result<MachineLimits, FileUseError> {
         let path = self.path("proc/vmstat");
-        let text = fs::read_to_string(&path).map_err(|error| HostError::of(&path, &error))?;
+        let text = fs::read_to_string(&path).map_err(|error| FileUseError::of(&path, &error))?;
         let bytes = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
             let pages: Option<u64> = line.and_then(|number| number.trim().parse().ok());
@@ -158,7 +162,7 @@ impl Host {
         };
         let found = bytes("nr_dirty_threshold").zip(bytes("nr_dirty_background_threshold"));
         let (dirty_bytes, background_bytes) =
-            found.ok_or_else(|| HostError::Nonsense { path, text: "no nr_dirty_threshold".to_owned() })?;
+            found.ok_or_else(|| FileUseError::Nonsense { path, text: "no nr_dirty_threshold".to_owned() })?;
         Ok(MachineLimits { dirty_bytes, background_bytes })
     }
 
@@ -181,7 +185,7 @@ fn is_gone(error: &std::io::Error) -> bool {
 
 impl CounterFile {
     /// The current counters; none if the device is gone, or the text makes no sense.
-    pub(crate) fn read(&self) -> Option<Counters> {
+    pub(crate) fn read(&self) -> Option<BlockCounters> {
         let mut bytes = [0; SHORT_BYTES];
         let len = self.0.read_at(&mut bytes, 0).ok()?;
         block::counters(std::str::from_utf8(&bytes[..len]).ok()?)

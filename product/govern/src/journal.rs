@@ -19,7 +19,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::host::{Host, HostError};
+use crate::host::{FileUseError, Host};
 use crate::law::Values;
 
 const VERSION: u32 = 1;
@@ -90,7 +90,7 @@ pub enum JournalError {
     },
     /// A file of the host cannot be used.
     #[error(transparent)]
-    Host(#[from] HostError),
+    Host(#[from] FileUseError),
 }
 
 /// The outcome of putting a device back.
@@ -120,7 +120,7 @@ impl Journal {
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 return Err(JournalError::Nonsense { path, why: error.to_string() });
             }
-            Err(error) => return Err(HostError::of(&path, &error).into()),
+            Err(error) => return Err(FileUseError::of(&path, &error).into()),
         }
         let journal: Self = serde_json::from_str(&text)
             .map_err(|error| JournalError::Nonsense { path: path.clone(), why: error.to_string() })?;
@@ -162,7 +162,7 @@ impl Locked {
     /// Takes the lock, and makes the directory if needed.
     pub(crate) fn new(directory: &Path) -> Result<Self, JournalError> {
         let path = directory.join(LOCK);
-        let failed = |error: std::io::Error| JournalError::Host(HostError::of(&path, &error));
+        let failed = |error: std::io::Error| JournalError::Host(FileUseError::of(&path, &error));
         // A server's control socket is in the same directory, and others may not even lock it.
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
         let mut options = OpenOptions::new();
@@ -186,7 +186,7 @@ impl Locked {
     }
 
     /// Replaces the old file with a whole new one.
-    pub(crate) fn write(&self, host: &Host, devices: BTreeMap<String, JournalEntry>) -> Result<(), HostError> {
+    pub(crate) fn write(&self, host: &Host, devices: BTreeMap<String, JournalEntry>) -> Result<(), FileUseError> {
         let journal = Journal { version: VERSION, boot_id: host.boot_id(), pid: std::process::id(), devices };
         let path = self.directory.join(NAME);
         let new = path.with_extension("json.new");
@@ -204,7 +204,7 @@ impl Locked {
             file.write_all(text.as_bytes())?;
             fs::rename(&new, &path)
         });
-        written.map_err(|error| HostError::of(&path, &error))
+        written.map_err(|error| FileUseError::of(&path, &error))
     }
 }
 
@@ -251,7 +251,7 @@ pub(crate) fn restore_locked(host: &Host, locked: &Locked) -> Result<Vec<Restore
 }
 
 /// Puts one device back, if it is the same device and still has a governor's values. None if there was nothing to do.
-fn put_back(host: &Host, bdi: &str, entry: &JournalEntry) -> Result<Option<Restored>, HostError> {
+fn put_back(host: &Host, bdi: &str, entry: &JournalEntry) -> Result<Option<Restored>, FileUseError> {
     if entry.ours_ppm.is_empty() {
         return Ok(None);
     }
@@ -266,7 +266,7 @@ fn put_back(host: &Host, bdi: &str, entry: &JournalEntry) -> Result<Option<Resto
     let is_ours = entry.ours_ppm.contains(&found.ratio_ppm);
     if is_ours {
         match host.set(bdi, entry.original) {
-            Err(HostError::Gone { .. }) => return Ok(None),
+            Err(FileUseError::Gone { .. }) => return Ok(None),
             result => result?,
         }
     }

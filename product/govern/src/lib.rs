@@ -20,10 +20,10 @@ mod host;
 mod journal;
 mod law;
 
-pub use governor::{Event, EventKind, Governor, Options, PriceLookup, Row};
-pub use host::{Disk, Host, HostError, Kind, Mounted};
+pub use governor::{EventKind, Governor, GovernorEvent, GovernorOptions, GovernorRow, PriceLookup};
+pub use host::{BdiKind, Disk, FileUseError, Host, Mounted};
 pub use journal::{Journal, JournalEntry, JournalError, Restored, restore, running};
 pub use law::{
-    BUDGET_NS_MAX, BUDGET_NS_MIN, Backlog, Choice, Counters, DEFAULT_BUDGET_NS, Flow, MachineLimits, Ownership, Speed,
-    Step, Target, Values, choose,
+    BUDGET_NS_MAX, BUDGET_NS_MIN, Backlog, BlockCounters, DEFAULT_BUDGET_NS, Flow, LimitChoice, LimitTarget,
+    MachineLimits, Ownership, OwnershipStep, Speed, Values, choose,
 };

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use afflux_disk::{Disk, DiskOptions, Ext4, Rates};
-use afflux_govern::{EventKind, Governor, Host, Options};
+use afflux_govern::{EventKind, Governor, GovernorOptions, Host};
 use afflux_scratch::Scratch;
 
 /// The disk's rate is taken over this time.
@@ -78,7 +78,8 @@ impl Slow {
     /// The speeds that a governor reports beside a stream of writes, until the last one is near the disk's rate in the last
     /// seconds; and that rate.
     fn reported(&self) -> (Vec<u64>, u64) {
-        let options = Options { devices: vec![(self.name().to_owned(), Some(SECOND))], ..Options::default() };
+        let options =
+            GovernorOptions { devices: vec![(self.name().to_owned(), Some(SECOND))], ..GovernorOptions::default() };
         let run = self.scratch.path().join("run");
         let (mut governor, _, _) = Governor::start(Host::new(Path::new("/")), options, &run).unwrap();
         let (over, began, number) = (AtomicBool::new(false), Instant::now(), self.number());

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use afflux_budget::Budget;
 use afflux_engine::policy::{
-    Admission, AnyPolicy, Completed, DevicePolicy, EqualParts, LimitPages, Memory, Needs, Pace, Room, View,
+    Admission, AnyPolicy, Completed, DevicePolicy, EqualParts, LentMemory, LimitPages, Needs, Pace, Room, View,
 };
 use afflux_engine::settings::BackgroundShare;
 use afflux_engine::settings::Settings;
@@ -86,7 +86,7 @@ impl DevicePolicy for Every {
         Room::UNLIMITED
     }
 
-    fn admit(&self, _: &View, memory: Memory<'_, Self>) -> Admission {
+    fn admit(&self, _: &View, memory: LentMemory<'_, Self>) -> Admission {
         *memory.shared += memory.pace.unpaid_pages;
         memory.pace.unpaid_pages = 0;
         Admission::Enter
@@ -96,7 +96,7 @@ impl DevicePolicy for Every {
         *shared += done.pages;
     }
 
-    fn over_background(&self, _: &View, _: &mut (), _: &mut u64) -> bool {
+    fn is_over_background(&self, _: &View, _: &mut (), _: &mut u64) -> bool {
         false
     }
 

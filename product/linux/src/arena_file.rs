@@ -21,7 +21,7 @@ use afflux_frames::{ArenaState, HEADER_BYTES, HeaderBytes, Layout, Memory};
 use rustix::fs::{fstat, ftruncate, unlink};
 use rustix::io::pread;
 
-use crate::claim::{Claim, claim};
+use crate::claim::{FileClaim, claim};
 use crate::descriptor_store::DescriptorStore;
 
 mod error;
@@ -35,7 +35,7 @@ mod tests;
 pub use error::ArenaFileError;
 use error::host;
 use holder::HolderState;
-use memory_file::Room;
+use memory_file::MemoryRoom;
 use own_file::take_room;
 
 /// The name of the memory in the service manager's store.
@@ -140,7 +140,7 @@ impl ArenaFile {
     pub fn check(path: &Path, layout: Layout, own: Option<u32>) -> Result<(), ArenaFileError> {
         let Some(file) = on_tmpfs::found(path)? else { return on_tmpfs::has_room(path, layout.bytes() as u64) };
         let header = read_header(&file)?;
-        if !claim(&file, Claim::Alone).map_err(|source| ArenaFileError::Host { call: "lock", source })? {
+        if !claim(&file, FileClaim::Alone).map_err(|source| ArenaFileError::Host { call: "lock", source })? {
             let process = header.holder();
             let runs = HolderState::of(process, &file).map_err(host("stat"))? == HolderState::Runs;
             return if runs && own != Some(process) { Err(ArenaFileError::InUse { process }) } else { Ok(()) };
@@ -188,7 +188,7 @@ impl ArenaFile {
             }
             return Ok((opened, ArenaContents::Left(memory)));
         }
-        let made = memory_file::made("afflux-arena", layout.bytes() as u64, Room::Taken)?;
+        let made = memory_file::made("afflux-arena", layout.bytes() as u64, MemoryRoom::Taken)?;
         let opened = Self { file: memory_file::reopened(&made)?, place: Place::Store(made), is_fresh: true };
         lock(&opened.file, told)?;
         let memory = opened.begun(layout, boot)?;
@@ -352,7 +352,7 @@ fn lock(file: &OwnedFd, told: &mut dyn FnMut(ArenaWait)) -> Result<(), ArenaFile
     let began = Instant::now();
     let mut told_at: Option<Instant> = None;
     let mut running_since = began;
-    while !claim(file, Claim::Alone).map_err(|source| ArenaFileError::Host { call: "lock", source })? {
+    while !claim(file, FileClaim::Alone).map_err(|source| ArenaFileError::Host { call: "lock", source })? {
         let process = read_header(file)?.holder();
         let state = HolderState::of(process, file).map_err(host("stat"))?;
         if state != HolderState::Runs {

@@ -18,7 +18,7 @@ const PLACE: i64 = i64::MAX - 1;
 
 /// How a cache uses a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Claim {
+pub enum FileClaim {
     /// It reads; other caches may read, too.
     Shared,
     /// It writes, and no other cache has the file.
@@ -31,10 +31,10 @@ pub enum Claim {
 ///
 /// # Errors
 /// A claim to write needs a descriptor that is open for writing, one to read a descriptor open for reading.
-pub fn claim(fd: impl AsFd, claim: Claim) -> io::Result<bool> {
+pub fn claim(fd: impl AsFd, claim: FileClaim) -> io::Result<bool> {
     let kind = match claim {
-        Claim::Shared => libc::F_RDLCK,
-        Claim::Alone => libc::F_WRLCK,
+        FileClaim::Shared => libc::F_RDLCK,
+        FileClaim::Alone => libc::F_WRLCK,
     };
     set(fd, kind)
 }

@@ -30,14 +30,14 @@ use rustix::fs::fstatvfs;
 use rustix::io::Errno;
 
 pub use self::file::{HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors};
-use self::flight::{Flight, Step};
+use self::flight::{FlightStep, RequestFlight};
 use self::hidden_limits::HiddenLimits;
-use self::pace::Pace;
+use self::pace::DevicePace;
 use self::probe::Access;
 use crate::clock;
 use crate::platform::LinuxPlatform;
 use crate::pool::{Job, Underway, WorkerPool};
-use crate::reactor::io::{Io, Owner};
+use crate::reactor::io::{Owner, RingOperation};
 use crate::reactor::{Mail, Reactor};
 use crate::watch::ReportedLook;
 
@@ -106,7 +106,7 @@ struct Core {
     /// A refused write beyond a file's end frees what is reserved there.
     frees_reserved: bool,
     pool: WorkerPool,
-    pace: Pace,
+    pace: DevicePace,
     free_bytes: AtomicU64,
     free_asked: AtomicU64,
     free_asking: AtomicBool,
@@ -117,7 +117,7 @@ struct Core {
     /// The host has refused to reserve room, and not for the lack of it.
     is_without_reservations: AtomicBool,
     /// Flights that have ended, with their memory. A write that relieves a shortage of memory must not allocate.
-    spare_flights: Recycler<Box<Flight>>,
+    spare_flights: Recycler<Box<RequestFlight>>,
 }
 
 impl HostDevice {
@@ -199,7 +199,7 @@ impl HostDevice {
             access,
             memory_align: memory_align as usize,
             pool: WorkerPool::new("afflux-io", THREADS_MAX, 2 * DEPTH as usize),
-            pace: Pace::default(),
+            pace: DevicePace::default(),
             free_bytes: AtomicU64::new(place.free_bytes),
             free_asked: AtomicU64::new(clock::monotonic().0),
             free_asking: AtomicBool::new(false),
@@ -262,7 +262,7 @@ impl Device for HostDevice {
         if !matches!(request.operation(), Operation::Read { .. } | Operation::Sync) {
             self.core.refresh_free_bytes(HINT_AGE_NS);
         }
-        let mut flight = Flight::new(request, Arc::clone(&self.core));
+        let mut flight = RequestFlight::new(request, Arc::clone(&self.core));
         match flight.share() {
             Some((turns, share)) => turns.enter(share, flight).into_iter().for_each(launch),
             None => launch(flight),
@@ -376,7 +376,7 @@ fn free_bytes(directory: BorrowedFd<'_>) -> std::io::Result<u64> {
 }
 
 /// Takes a flight to the place of its next step: this reactor, a worker thread, or another reactor.
-fn launch(mut flight: Box<Flight>) {
+fn launch(mut flight: Box<RequestFlight>) {
     let core = Arc::clone(flight.core());
     if !core.platform.uses_ring() || matches!(flight.operation(), Operation::Reserve { .. }) {
         return block(flight);
@@ -385,7 +385,7 @@ fn launch(mut flight: Box<Flight>) {
         Some(reactor) => go_on(&reactor, flight),
         None => {
             // An answer needs no reactor.
-            if let Step::Answer(result) = flight.next(false) {
+            if let FlightStep::Answer(result) = flight.next(false) {
                 return answer(flight, result);
             }
             let mail = Mail::Run(Box::new(move |reactor| go_on(reactor, flight)));
@@ -396,14 +396,16 @@ fn launch(mut flight: Box<Flight>) {
 }
 
 /// Makes the next step on this thread's reactor.
-fn go_on(reactor: &Reactor, mut flight: Box<Flight>) {
+fn go_on(reactor: &Reactor, mut flight: Box<RequestFlight>) {
     match flight.next(false) {
-        Step::Answer(result) => answer(flight, result),
-        Step::Block => block(flight),
-        Step::Do(mut io) => {
+        FlightStep::Answer(result) => answer(flight, result),
+        FlightStep::Block => block(flight),
+        FlightStep::Do(mut io) => {
             match &mut io {
-                Io::ReadV { may_wait, .. } => *may_wait = reactor.is_shared() && flight.read_may_wait(),
-                Io::WriteV { may_wait, .. } | Io::WriteUncached { may_wait, .. } => *may_wait = reactor.is_shared(),
+                RingOperation::ReadV { may_wait, .. } => *may_wait = reactor.is_shared() && flight.read_may_wait(),
+                RingOperation::WriteV { may_wait, .. } | RingOperation::WriteUncached { may_wait, .. } => {
+                    *may_wait = reactor.is_shared()
+                }
                 _ => {}
             }
             let is_large = flight.moves_bytes() >= AT_ONCE_BYTES;
@@ -419,14 +421,14 @@ fn go_on(reactor: &Reactor, mut flight: Box<Flight>) {
 }
 
 /// Makes all remaining steps on a worker thread.
-fn block(mut flight: Box<Flight>) {
+fn block(mut flight: Box<RequestFlight>) {
     let core = Arc::clone(flight.core());
     core.pool.post_on(flight.lane(), move || {
         let result = loop {
             match flight.next(true) {
-                Step::Answer(result) => break result,
-                Step::Block => unreachable!("blocking is allowed here"),
-                Step::Do(io) => {
+                FlightStep::Answer(result) => break result,
+                FlightStep::Block => unreachable!("blocking is allowed here"),
+                FlightStep::Do(io) => {
                     // SAFETY: as in `go_on`; the call ends before the flight goes on.
                     let result = unsafe { io.perform() };
                     if let Err(error) = flight.advance(result) {
@@ -440,14 +442,14 @@ fn block(mut flight: Box<Flight>) {
     });
 }
 
-fn answer(flight: Box<Flight>, result: Result<(), DeviceError>) {
+fn answer(flight: Box<RequestFlight>, result: Result<(), DeviceError>) {
     if result == Err(DeviceError::NoSpace) {
         flight.core().refresh_free_bytes(0);
     }
     flight.answer(result);
 }
 
-impl Owner for Flight {
+impl Owner for RequestFlight {
     fn completed(mut self: Box<Self>, result: i32) {
         match self.advance(result) {
             Ok(()) => launch(self),

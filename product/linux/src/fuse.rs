@@ -19,7 +19,7 @@ mod session;
 
 pub use kept::{KeptMount, MOUNT_DESCRIPTORS, remove_mount};
 pub use mount_memory::MountMemory;
-pub use mounting::{FuseMount, MountError, MountPoint, unmount};
+pub use mounting::{FuseMount, MountError, MountTarget, unmount};
 pub use own_mounts::OwnMounts;
 pub use session::FuseSession;
 

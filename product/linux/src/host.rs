@@ -38,9 +38,9 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
 use afflux_volume::{
-    AttributeChange, Changed, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked,
-    MakeDevice, Named, New, NewDevice, Node, PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space, Stable,
-    Stat, Unnamed, VolumeError, Window, XattrChange,
+    AttributeChange, ChangedAttributes, Created, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked,
+    MakeDevice, Named, New, NewDevice, Node, OpenedData, PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space,
+    Stable, Stat, Unnamed, VolumeError, Window, XattrChange,
 };
 use bytes::Bytes;
 use rustix::fs::{fsync, syncfs};
@@ -54,14 +54,14 @@ pub use self::kept_unnamed::UNNAMED_FILES_MAX;
 pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
 pub use self::location_file::kept_places;
-use self::marks::Marks;
+use self::marks::HostMarks;
 use self::node::HostNode;
 pub use self::rescue::RescueFile;
 pub use self::start::{HostError, HostOptions};
 pub use self::unnamed_places::UnkeptFile;
 use self::unnamed_places::UnnamedFiles;
 use crate::platform::LinuxPlatform;
-use crate::pool::{DevicePools, KeptCalls, Lane, Piece, PoolCall, PoolTask};
+use crate::pool::{DevicePools, KeptCalls, Lane, PoolCall, PoolTask, PoolWork};
 use crate::{Caching, HostDevice};
 
 /// The exported directories of the host.
@@ -70,9 +70,9 @@ pub struct HostTree {
     exports: Vec<Export>,
     descriptors_max: usize,
     notes: Vec<String>,
-    sets: KeptCalls<SetAttributesCall, Result<Changed, VolumeError>>,
+    sets: KeptCalls<SetAttributesCall, Result<ChangedAttributes, VolumeError>>,
     /// Marks by which other servers see that the directories are served.
-    _marks: Marks,
+    _marks: HostMarks,
 }
 
 /// State shared by the calls on the pool's threads.
@@ -191,15 +191,15 @@ struct SetAttributesCall {
 }
 
 impl SetAttributesCall {
-    fn set(&self) -> Result<Changed, VolumeError> {
+    fn set(&self) -> Result<ChangedAttributes, VolumeError> {
         self.core.confined(&self.node)?;
         self.core.apply(&self.node, &self.acting, &self.change)?;
-        Ok(Changed { stat: self.core.stat(&self.node)?, stable: Stable::not_begun() })
+        Ok(ChangedAttributes { stat: self.core.stat(&self.node)?, stable: Stable::not_begun() })
     }
 }
 
-impl Piece<Result<Changed, VolumeError>> for SetAttributesCall {
-    fn carry_out(self) -> (Result<Changed, VolumeError>, Option<PoolTask>) {
+impl PoolWork<Result<ChangedAttributes, VolumeError>> for SetAttributesCall {
+    fn carry_out(self) -> (Result<ChangedAttributes, VolumeError>, Option<PoolTask>) {
         let mut changed = self.set();
         let more = match &mut changed {
             Ok(changed) if self.durable => self.core.begin_sync(&self.node, None, &mut changed.stable),
@@ -305,7 +305,7 @@ impl Directory for HostTree {
         self.with(&first, move |core, _| Ok(nodes.iter().map(|node| core.stat(&host_node(node)).ok()).collect()))
     }
 
-    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, ChangedAttributes> {
         let (core, acting, lane) = (Arc::clone(&self.core), Acting::on(node), lane_of(node));
         let node = host_node(node);
         let pool = node.pool().clone();
@@ -320,7 +320,7 @@ impl Directory for HostTree {
         self.with(node, |core, node| core.checked_answer(node, calls::read_link(node.fd())))
     }
 
-    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data> {
+    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, OpenedData> {
         self.acting(node, move |core, node, acting| core.checked_answer(node, core.open_data(node, acting, must_write)))
     }
 
@@ -396,11 +396,17 @@ impl Directory for HostTree {
         self.acting(node, |core, node, acting| core.checked_answer(node, core.xattrs(node, acting)))
     }
 
-    fn change_xattr(&self, node: &Node, name: Bytes, change: XattrChange, durable: bool) -> Pending<'_, Changed> {
+    fn change_xattr(
+        &self,
+        node: &Node,
+        name: Bytes,
+        change: XattrChange,
+        durable: bool,
+    ) -> Pending<'_, ChangedAttributes> {
         let set = move |core: &Arc<Core>, node: &HostNode, acting: &Acting| {
             core.confined(node)?;
             core.change_xattr(node, acting, &name, &change)?;
-            Ok(Changed { stat: core.stat(node)?, stable: Stable::not_begun() })
+            Ok(ChangedAttributes { stat: core.stat(node)?, stable: Stable::not_begun() })
         };
         self.change(node, None, durable, set, |changed| &mut changed.stable)
     }

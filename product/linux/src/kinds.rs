@@ -11,7 +11,7 @@ use rustix::fs::fstatfs;
 use rustix::io::Errno;
 
 use self::Folding::{Always, ByFlag, ByGeometry, MayBe, Never};
-use self::Room::{Asked, OnDisk, Told};
+use self::FreeBytes::{Asked, OnDisk, Told};
 use self::TimeUnit::{ByInode, Ns};
 use self::Unsure::{Directories, Everything, Nothing};
 
@@ -47,7 +47,7 @@ pub(crate) enum TimeUnit {
 
 /// Whether the free bytes of a file system tell what a write may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Room {
+pub(crate) enum FreeBytes {
     Told,
     /// On a disk. Elsewhere the limits are a server's, or those of a file system below.
     OnDisk,
@@ -57,20 +57,20 @@ pub(crate) enum Room {
 
 /// A kind of file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct FileSystemKind {
     /// The number that `statfs` gives.
     magic: u32,
     name: &'static str,
     pub(crate) unsure: Unsure,
     pub(crate) folding: Folding,
     pub(crate) time_unit: TimeUnit,
-    pub(crate) room: Room,
+    pub(crate) room: FreeBytes,
 }
 
 const SECOND: TimeUnit = Ns(1_000_000_000);
 
 /// The kinds, each of which stores files. The list has autofs, whose directories are mount points of other file systems.
-static KINDS: &[Kind] = &[
+static KINDS: &[FileSystemKind] = &[
     row(0xef53, "ext", Nothing, ByFlag(Some("ext4")), ByInode, OnDisk),
     row(0x5846_5342, "xfs", Nothing, ByGeometry, Ns(1), OnDisk),
     row(0x9123_683e, "btrfs", Directories, Never, Ns(1), Asked),
@@ -118,7 +118,7 @@ static KINDS: &[Kind] = &[
 ];
 
 /// Any other kind.
-static UNKNOWN: Kind = little_known(0, "");
+static UNKNOWN: FileSystemKind = little_known(0, "");
 
 const fn row(
     magic: u32,
@@ -126,16 +126,16 @@ const fn row(
     unsure: Unsure,
     folding: Folding,
     time_unit: TimeUnit,
-    room: Room,
-) -> Kind {
-    Kind { magic, name, unsure, folding, time_unit, room }
+    room: FreeBytes,
+) -> FileSystemKind {
+    FileSystemKind { magic, name, unsure, folding, time_unit, room }
 }
 
-const fn little_known(magic: u32, name: &'static str) -> Kind {
+const fn little_known(magic: u32, name: &'static str) -> FileSystemKind {
     row(magic, name, Everything, MayBe, Ns(1), OnDisk)
 }
 
-impl Kind {
+impl FileSystemKind {
     /// The kind of an open object's file system.
     pub(crate) fn of(object: BorrowedFd<'_>) -> Result<&'static Self, Errno> {
         // The kernel's type of the field differs between architectures.

@@ -50,7 +50,7 @@ mod watch;
 
 #[cfg(feature = "server")]
 pub use arena_file::{ArenaContents, ArenaFile, ArenaFileError, ArenaWait};
-pub use claim::{Claim, claim, unclaim};
+pub use claim::{FileClaim, claim, unclaim};
 #[cfg(feature = "server")]
 pub use descriptor_store::{DescriptorStore, NoStore};
 pub use device::{Caching, HostDevice, HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors};
@@ -59,7 +59,7 @@ pub use filter::refuse_foreign_calls;
 pub use foreign_wakers::{DeferredWakes, contain};
 #[cfg(feature = "server")]
 pub use fuse::{
-    FuseMount, FuseSession, KeptMount, MOUNT_DESCRIPTORS, MountError, MountMemory, MountPoint, OwnMounts, is_killed,
+    FuseMount, FuseSession, KeptMount, MOUNT_DESCRIPTORS, MountError, MountMemory, MountTarget, OwnMounts, is_killed,
     is_over, process_of, remove_mount, rights_of, unmount,
 };
 #[cfg(feature = "server")]

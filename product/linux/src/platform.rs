@@ -28,7 +28,7 @@ use rustix::thread::gettid;
 
 use self::device_threads::DeviceThreads;
 use crate::foreign_wakers::{self, DeferredWakes, WakeThread};
-use crate::reactor::{Drives, Entered, Mail, RINGS_KEPT, Reactor, Remote, RingAbility, Sleep, SpareRings};
+use crate::reactor::{Drives, Mail, RINGS_KEPT, Reactor, ReactorEntered, Remote, RingAbility, Sleep, SpareRings};
 use crate::{clock, fence, in_place, local, watch};
 
 /// Most reactor threads: more than any machine can use.
@@ -488,7 +488,7 @@ impl Platform for LinuxPlatform {
 
     /// Whether this thread waits in [`LinuxPlatform::block_on`] or polls in [`LinuxPlatform::poll_here`], so that it may also
     /// wait for the host.
-    fn waits_on_this_thread(&self) -> bool {
+    fn may_wait_on_this_thread(&self) -> bool {
         POLLS_HERE.get() || self.current_reactor().is_some_and(|reactor| reactor.waits_for_one_call())
     }
 
@@ -526,7 +526,7 @@ fn go_first() {
 /// wait for the same pages.
 struct Visit {
     reactor: Rc<Reactor>,
-    entered: Option<Entered>,
+    entered: Option<ReactorEntered>,
 }
 
 impl Drop for Visit {

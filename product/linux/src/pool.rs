@@ -30,9 +30,9 @@ pub(crate) use self::by_device::DevicePools;
 use self::call::Waited;
 #[cfg(feature = "server")]
 pub(crate) use self::call::{CALLS_KEPT, KeptCalls};
-pub(crate) use self::call::{Piece, PoolCall};
+pub(crate) use self::call::{PoolCall, PoolWork};
 pub(crate) use self::queue::Lane;
-use self::queue::Queue;
+use self::queue::WorkQueue;
 pub(crate) use self::underway::Underway;
 use crate::clock;
 use crate::foreign_wakers::{DeferredWakes, make_wakes};
@@ -99,7 +99,7 @@ struct Inner {
 }
 
 struct PoolState {
-    queue: Queue<PoolTask>,
+    queue: WorkQueue<PoolTask>,
     threads: usize,
     /// Idle threads; the last of them is idle for the shortest time. The remover of a thread wakes it.
     idle: Vec<Thread>,
@@ -414,7 +414,7 @@ impl Inner {
 impl PoolState {
     fn new(threads_max: usize) -> Self {
         Self {
-            queue: Queue::new(threads_max),
+            queue: WorkQueue::new(threads_max),
             threads: 0,
             idle: Vec::new(),
             coming: 0,

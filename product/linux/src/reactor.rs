@@ -28,11 +28,11 @@ use std::time::Duration;
 use afflux_engine::{Nanos, Recycler};
 use rustix::event::{EventfdFlags, eventfd};
 
-use self::io::{Io, Owner};
+use self::io::{Owner, RingOperation};
 use self::poller::Poller;
 use self::remote::{ROOT, TaskWake};
 use self::ring::Ring;
-use self::slots::Slots;
+use self::slots::SlotTable;
 use self::timers::Timers;
 use crate::clock;
 use crate::foreign_wakers::make_wakes;
@@ -70,12 +70,12 @@ pub(crate) struct Reactor {
     is_one_call: Cell<bool>,
     /// Made when first needed.
     driver: RefCell<Option<Driver>>,
-    operations: RefCell<Slots<Box<dyn Owner>>>,
+    operations: RefCell<SlotTable<Box<dyn Owner>>>,
     /// The only operation of a thread that waits for it, not begun yet, and its key.
-    lone: Cell<Option<(usize, Io)>>,
+    lone: Cell<Option<(usize, RingOperation)>>,
     reaped: RefCell<VecDeque<(u64, i32)>>,
     mail: RefCell<Vec<Mail>>,
-    tasks: RefCell<Slots<Task>>,
+    tasks: RefCell<SlotTable<Task>>,
     ready: RefCell<VecDeque<Arc<TaskWake>>>,
     /// Tasks that woke themselves while they were polled: they are ready in the next turn.
     again: RefCell<VecDeque<Arc<TaskWake>>>,
@@ -144,11 +144,11 @@ impl Reactor {
             drives,
             is_one_call: Cell::new(true),
             driver: RefCell::new(None),
-            operations: RefCell::new(Slots::new()),
+            operations: RefCell::new(SlotTable::new()),
             lone: Cell::new(None),
             reaped: RefCell::default(),
             mail: RefCell::default(),
-            tasks: RefCell::new(Slots::new()),
+            tasks: RefCell::new(SlotTable::new()),
             ready: RefCell::default(),
             again: RefCell::default(),
             polled: Cell::new(None),
@@ -181,17 +181,17 @@ impl Reactor {
     ///
     /// # Panics
     /// If the thread already has a reactor.
-    pub(crate) fn enter(self: &Rc<Self>) -> Entered {
+    pub(crate) fn enter(self: &Rc<Self>) -> ReactorEntered {
         self.try_enter().unwrap_or_else(|| panic!("a reactor's thread has a reactor already"))
     }
 
     /// Like [`Reactor::enter`], but returns `None` instead of a panic.
-    pub(crate) fn try_enter(self: &Rc<Self>) -> Option<Entered> {
+    pub(crate) fn try_enter(self: &Rc<Self>) -> Option<ReactorEntered> {
         let entered = CURRENT.try_with(|current| {
             let mut current = current.borrow_mut();
             current.is_none().then(|| {
                 *current = Some(Rc::clone(self));
-                Entered
+                ReactorEntered
             })
         });
         // At the very end of a thread it cannot have a reactor any more either.
@@ -248,7 +248,7 @@ impl Reactor {
     ///
     /// # Safety
     /// The pointers in `io`, and its descriptor, are `owner`'s and stay valid while it lives.
-    pub(crate) unsafe fn start<O: Owner + 'static>(&self, io: Io, owner: Box<O>) -> Result<Token, Box<O>> {
+    pub(crate) unsafe fn start<O: Owner + 'static>(&self, io: RingOperation, owner: Box<O>) -> Result<Token, Box<O>> {
         if self.is_idle() {
             self.looked.set(clock::monotonic());
             if self.may_do_alone(&io) {
@@ -269,7 +269,7 @@ impl Reactor {
 
     /// Whether this thread may do the operation with a system call, once it has nothing else to do: nothing else may need
     /// the thread before the operation has ended.
-    fn may_do_alone(&self, io: &Io) -> bool {
+    fn may_do_alone(&self, io: &RingOperation) -> bool {
         self.waits_for_one_call()
             && io.is_about_a_file()
             && self.timers.borrow().earliest().is_none()
@@ -577,7 +577,7 @@ impl Drop for Reactor {
         }
         if let (Some(spare), Some(Driver::Ring(mut ring))) = (self.spare(), self.driver.get_mut().take()) {
             ring.stop_listening();
-            spare.keep(*ring);
+            spare.try_keep(*ring);
         }
         // A late wake and its `Remote` would keep each other alive for ever.
         drop(self.remote.close());
@@ -585,16 +585,16 @@ impl Drop for Reactor {
 }
 
 /// While this lives, a reactor drives its thread.
-pub(crate) struct Entered;
+pub(crate) struct ReactorEntered;
 
-impl Drop for Entered {
+impl Drop for ReactorEntered {
     fn drop(&mut self) {
         let _ = CURRENT.try_with(|current| current.borrow_mut().take());
     }
 }
 
 impl Driver {
-    fn takes(&mut self, io: &Io) -> bool {
+    fn takes(&mut self, io: &RingOperation) -> bool {
         match self {
             Self::Ring(ring) => ring.takes(io),
             Self::Poller(poller) => poller.takes(io),
@@ -603,7 +603,7 @@ impl Driver {
 
     /// # Safety
     /// The pointers in `io` stay valid until `token` was reported.
-    unsafe fn start(&mut self, token: u64, io: &Io) {
+    unsafe fn start(&mut self, token: u64, io: &RingOperation) {
         match self {
             // SAFETY: the caller's promise.
             Self::Ring(ring) => unsafe { ring.start(token, io) },

@@ -10,13 +10,13 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{fstat, fstatfs, major, minor};
 use rustix::io::Errno;
 
-use crate::kinds::Kind;
+use crate::kinds::FileSystemKind;
 
 /// Whether the file system of an open object, in any way also by O_PATH, stores files. `device_major` is of the object's
 /// device number: a file system on a block device stores files.
 pub fn stores_files(device_major: u32, object: BorrowedFd<'_>) -> Result<bool, Errno> {
     let on_a_disk = device_major != 0;
-    Ok(on_a_disk || Kind::of(object)?.stores_files())
+    Ok(on_a_disk || FileSystemKind::of(object)?.stores_files())
 }
 
 /// The kind of an object's file system, for people: as `mount` names it, or its magic number.

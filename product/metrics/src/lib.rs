@@ -11,5 +11,5 @@ mod listener;
 mod request;
 mod text;
 
-pub use listener::Listener;
-pub use text::{Exposition, Family, Kind, Value};
+pub use listener::MetricsListener;
+pub use text::{Exposition, Family, FamilyKind, Value};

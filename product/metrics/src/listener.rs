@@ -40,11 +40,11 @@ const BOUNDS: Bounds = Bounds { connections: 16, lasting: Duration::from_secs(10
 
 /// A socket that listens, and answers once it is started.
 #[derive(Debug)]
-pub struct Listener {
+pub struct MetricsListener {
     socket: TcpListener,
 }
 
-impl Listener {
+impl MetricsListener {
     /// Listens at the address; port 0 takes a free one. No connection is answered yet.
     ///
     /// # Errors

@@ -23,12 +23,12 @@ pub(crate) enum ScrapeRequest {
     /// The page that says where the figures are.
     Index,
     /// A missing page, or an invalid request.
-    Refused(Refusal),
+    Refused(RequestRefusal),
 }
 
 /// Why a request is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum RequestRefusal {
     NotHttp,
     NoSuchPlace,
     NoSuchMethod,
@@ -42,23 +42,23 @@ pub(crate) fn parse(bytes: &[u8]) -> ScrapeRequest {
     let line_end = head.iter().position(|byte| *byte == b'\n');
     let Some(line_end) = line_end else {
         return if bytes.len() >= HEAD_BYTES_MAX {
-            ScrapeRequest::Refused(Refusal::TooLong)
+            ScrapeRequest::Refused(RequestRefusal::TooLong)
         } else {
             ScrapeRequest::More
         };
     };
     let first = first_line(&head[..line_end]);
-    if first == ScrapeRequest::Refused(Refusal::NotHttp) {
+    if first == ScrapeRequest::Refused(RequestRefusal::NotHttp) {
         return first;
     }
     let ends = |window: &[u8]| window == b"\n\r\n" || window.starts_with(b"\n\n");
     let has_ended = head[line_end..].windows(3).any(ends) || head.ends_with(b"\n\n");
     match has_ended {
         true if host(&head[line_end..]).is_some_and(|host| !is_this_machine(host)) => {
-            ScrapeRequest::Refused(Refusal::OtherHost)
+            ScrapeRequest::Refused(RequestRefusal::OtherHost)
         }
         true => first,
-        false if bytes.len() >= HEAD_BYTES_MAX => ScrapeRequest::Refused(Refusal::TooLong),
+        false if bytes.len() >= HEAD_BYTES_MAX => ScrapeRequest::Refused(RequestRefusal::TooLong),
         false => ScrapeRequest::More,
     }
 }
@@ -91,7 +91,7 @@ fn is_this_machine(host: &[u8]) -> bool {
 }
 
 fn first_line(line: &[u8]) -> ScrapeRequest {
-    let not_http = ScrapeRequest::Refused(Refusal::NotHttp);
+    let not_http = ScrapeRequest::Refused(RequestRefusal::NotHttp);
     let Ok(line) = str::from_utf8(line) else { return not_http };
     let parts: Vec<&str> = line.trim_end_matches('\r').split(' ').collect();
     let [method, target, version] = parts[..] else { return not_http };
@@ -102,8 +102,8 @@ fn first_line(line: &[u8]) -> ScrapeRequest {
     match (method, place) {
         ("GET" | "HEAD", "/metrics") => ScrapeRequest::Metrics { head_only: method == "HEAD" },
         ("GET" | "HEAD", "/") => ScrapeRequest::Index,
-        ("GET" | "HEAD", _) => ScrapeRequest::Refused(Refusal::NoSuchPlace),
-        _ => ScrapeRequest::Refused(Refusal::NoSuchMethod),
+        ("GET" | "HEAD", _) => ScrapeRequest::Refused(RequestRefusal::NoSuchPlace),
+        _ => ScrapeRequest::Refused(RequestRefusal::NoSuchMethod),
     }
 }
 
@@ -113,20 +113,20 @@ pub(crate) fn answer(asked: ScrapeRequest, figures: impl FnOnce() -> String) -> 
     let (status, kind, body) = match asked {
         ScrapeRequest::Metrics { .. } => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", figures()),
         ScrapeRequest::Index => ("200 OK", plain, "Afflux: figures for Prometheus are at /metrics.\n".to_owned()),
-        ScrapeRequest::More | ScrapeRequest::Refused(Refusal::NotHttp) => {
+        ScrapeRequest::More | ScrapeRequest::Refused(RequestRefusal::NotHttp) => {
             ("400 Bad Request", plain, "not HTTP/1\n".to_owned())
         }
-        ScrapeRequest::Refused(Refusal::NoSuchPlace) => {
+        ScrapeRequest::Refused(RequestRefusal::NoSuchPlace) => {
             ("404 Not Found", plain, "figures are at /metrics\n".to_owned())
         }
-        ScrapeRequest::Refused(Refusal::NoSuchMethod) => {
+        ScrapeRequest::Refused(RequestRefusal::NoSuchMethod) => {
             ("405 Method Not Allowed\r\nAllow: GET, HEAD", plain, "GET /metrics\n".to_owned())
         }
-        ScrapeRequest::Refused(Refusal::OtherHost) => {
+        ScrapeRequest::Refused(RequestRefusal::OtherHost) => {
             let body = "this is not the host that was asked for: ask by its address or its own name\n";
             ("421 Misdirected Request", plain, body.to_owned())
         }
-        ScrapeRequest::Refused(Refusal::TooLong) => {
+        ScrapeRequest::Refused(RequestRefusal::TooLong) => {
             ("431 Request Header Fields Too Large", plain, format!("a head has at most {HEAD_BYTES_MAX} bytes\n"))
         }
     };

@@ -21,7 +21,7 @@ use prometheus_client::registry::Registry;
 
 /// The kind of a family's figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum FamilyKind {
     /// Only grows; its name ends with `_total`.
     Counter,
     /// Rises and falls.
@@ -30,7 +30,7 @@ pub enum Kind {
     Histogram,
 }
 
-impl Kind {
+impl FamilyKind {
     /// Its name in the format.
     pub fn name(self) -> &'static str {
         match self {
@@ -47,14 +47,14 @@ pub struct Family {
     /// The name, with its unit, and `_total` for a counter.
     pub name: Cow<'static, str>,
     /// The kind of its figures.
-    pub kind: Kind,
+    pub kind: FamilyKind,
     /// The description, on one line.
     pub help: Cow<'static, str>,
 }
 
 impl Family {
     /// A family whose text is constant.
-    pub const fn new(name: &'static str, kind: Kind, help: &'static str) -> Self {
+    pub const fn new(name: &'static str, kind: FamilyKind, help: &'static str) -> Self {
         Self { name: Cow::Borrowed(name), kind, help: Cow::Borrowed(help) }
     }
 }
@@ -126,9 +126,9 @@ impl Collector for Samples {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let name = &*self.family.name;
         let (name, kind) = match self.family.kind {
-            Kind::Counter => (name.strip_suffix("_total").unwrap_or(name), MetricType::Counter),
-            Kind::Gauge => (name, MetricType::Gauge),
-            Kind::Histogram => (name, MetricType::Histogram),
+            FamilyKind::Counter => (name.strip_suffix("_total").unwrap_or(name), MetricType::Counter),
+            FamilyKind::Gauge => (name, MetricType::Gauge),
+            FamilyKind::Histogram => (name, MetricType::Histogram),
         };
         let mut encoder = encoder.encode_descriptor(name, &self.family.help, None, kind)?;
         self.samples.iter().try_for_each(|Sample { labels, value }| match labels.is_empty() {
@@ -138,21 +138,21 @@ impl Collector for Samples {
     }
 }
 
-fn sample(encoder: &mut MetricEncoder<'_>, kind: Kind, value: &Value) -> Result<(), fmt::Error> {
+fn sample(encoder: &mut MetricEncoder<'_>, kind: FamilyKind, value: &Value) -> Result<(), fmt::Error> {
     const PLAIN_U64: Option<&Exemplar<NoLabelSet, u64>> = None;
     const PLAIN_F64: Option<&Exemplar<NoLabelSet, f64>> = None;
     match (kind, value) {
-        (Kind::Counter, Value::Count(count)) => encoder.encode_counter(count, PLAIN_U64),
-        (Kind::Counter, Value::Number(number)) => encoder.encode_counter(number, PLAIN_F64),
+        (FamilyKind::Counter, Value::Count(count)) => encoder.encode_counter(count, PLAIN_U64),
+        (FamilyKind::Counter, Value::Number(number)) => encoder.encode_counter(number, PLAIN_F64),
         // Above 2^53 a gauge is rounded, as everywhere in Prometheus.
-        (Kind::Gauge, Value::Count(count)) => encoder.encode_gauge(&(*count as f64)),
-        (Kind::Gauge, Value::Number(number)) => encoder.encode_gauge(number),
-        (Kind::Histogram, Value::Histogram { buckets, sum }) => {
+        (FamilyKind::Gauge, Value::Count(count)) => encoder.encode_gauge(&(*count as f64)),
+        (FamilyKind::Gauge, Value::Number(number)) => encoder.encode_gauge(number),
+        (FamilyKind::Histogram, Value::Histogram { buckets, sum }) => {
             let count = buckets.iter().map(|(_, count)| count).sum();
             encoder.encode_histogram::<NoLabelSet>(*sum, count, buckets, None)
         }
         // A value of the wrong kind writes no sample.
-        (Kind::Histogram, _) | (_, Value::Histogram { .. }) => Ok(()),
+        (FamilyKind::Histogram, _) | (_, Value::Histogram { .. }) => Ok(()),
     }
 }
 

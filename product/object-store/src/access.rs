@@ -6,7 +6,7 @@
 
 /// The uses of a store that its promises allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum AllowedUse {
     /// The store keeps the promises that a writer needs.
     ReadWrite,
     /// A writer could lose data here.

@@ -22,7 +22,7 @@ pub fn check_address(url: &str) -> Result<(), StoreError> {
 
 /// The kind and place of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum StoreAddress {
     S3 { bucket: String },
     Google { bucket: String },
     Azure { container: String },
@@ -33,7 +33,7 @@ pub(crate) enum Place {
 /// A volume's place in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    pub(crate) place: Place,
+    pub(crate) place: StoreAddress,
     /// All names of the volume begin with it.
     pub(crate) prefix: Path,
 }
@@ -59,14 +59,16 @@ impl Address {
         }
         let bucket = || url.host_str().map(str::to_owned).ok_or_else(|| wrong("it names no bucket"));
         let place = match url.scheme() {
-            "s3" => Place::S3 { bucket: bucket()? },
-            "gs" => Place::Google { bucket: bucket()? },
-            "az" => Place::Azure { container: bucket()? },
+            "s3" => StoreAddress::S3 { bucket: bucket()? },
+            "gs" => StoreAddress::Google { bucket: bucket()? },
+            "az" => StoreAddress::Azure { container: bucket()? },
             "file" => {
                 let directory = directory(text).map_err(wrong)?;
-                return Ok(Self { place: Place::Directory(directory), prefix: Path::default() });
+                return Ok(Self { place: StoreAddress::Directory(directory), prefix: Path::default() });
             }
-            "memory" if url.path().is_empty() => return Ok(Self { place: Place::Memory, prefix: Path::default() }),
+            "memory" if url.path().is_empty() => {
+                return Ok(Self { place: StoreAddress::Memory, prefix: Path::default() });
+            }
             "memory" => return Err(wrong("memory: takes no name")),
             _ => return Err(wrong("its kind is unknown")),
         };
@@ -82,11 +84,11 @@ impl Address {
     /// The address of a path in the place.
     pub(crate) fn url(&self, path: &Path) -> String {
         let kind = match self.place {
-            Place::S3 { .. } => "s3",
-            Place::Google { .. } => "gs",
-            Place::Azure { .. } => "az",
-            Place::Directory(_) => "file",
-            Place::Memory => return "memory:".to_owned(),
+            StoreAddress::S3 { .. } => "s3",
+            StoreAddress::Google { .. } => "gs",
+            StoreAddress::Azure { .. } => "az",
+            StoreAddress::Directory(_) => "file",
+            StoreAddress::Memory => return "memory:".to_owned(),
         };
         let (bucket, path) = (written(&self.bucket()), written(path.as_ref()));
         if path.is_empty() { format!("{kind}://{bucket}") } else { format!("{kind}://{bucket}/{path}") }
@@ -95,9 +97,11 @@ impl Address {
     /// The bucket, or another word for the place.
     pub(crate) fn bucket(&self) -> String {
         match &self.place {
-            Place::S3 { bucket } | Place::Google { bucket } | Place::Azure { container: bucket } => bucket.clone(),
-            Place::Directory(directory) => directory.display().to_string(),
-            Place::Memory => "memory".to_owned(),
+            StoreAddress::S3 { bucket }
+            | StoreAddress::Google { bucket }
+            | StoreAddress::Azure { container: bucket } => bucket.clone(),
+            StoreAddress::Directory(directory) => directory.display().to_string(),
+            StoreAddress::Memory => "memory".to_owned(),
         }
     }
 }

@@ -6,20 +6,22 @@
 
 use crate::address::Address;
 use crate::error::StoreError;
-use crate::failure::Failure;
+use crate::failure::RequestFailure;
 
-pub(crate) fn advice(url: &str, address: &Address, failure: Failure) -> StoreError {
+pub(crate) fn advice(url: &str, address: &Address, failure: RequestFailure) -> StoreError {
     let url = url.to_owned();
     match failure {
         // The last source of keys is the instance's own address, which nothing answers elsewhere.
-        Failure::Busy(why) | Failure::Unknown(why) if why.contains("169.254.169.254") => {
+        RequestFailure::Busy(why) | RequestFailure::Unknown(why) if why.contains("169.254.169.254") => {
             StoreError::Denied { url, why: "there are no keys".to_owned() }
         }
-        Failure::Busy(why) | Failure::Unknown(why) => StoreError::Unreachable { url, why },
-        Failure::Full(why) | Failure::Beyond(why) | Failure::Over(why) => StoreError::Refused { url, why },
-        Failure::Missing | Failure::NoBucket => StoreError::NoBucket { url, bucket: address.bucket() },
-        Failure::Denied(why) => StoreError::Denied { url, why },
-        Failure::Region(why) => StoreError::Region { url, why },
-        Failure::Refused(why) => StoreError::Refused { url, why },
+        RequestFailure::Busy(why) | RequestFailure::Unknown(why) => StoreError::Unreachable { url, why },
+        RequestFailure::Full(why) | RequestFailure::Beyond(why) | RequestFailure::Over(why) => {
+            StoreError::Refused { url, why }
+        }
+        RequestFailure::Missing | RequestFailure::NoBucket => StoreError::NoBucket { url, bucket: address.bucket() },
+        RequestFailure::Denied(why) => StoreError::Denied { url, why },
+        RequestFailure::Region(why) => StoreError::Region { url, why },
+        RequestFailure::Refused(why) => StoreError::Refused { url, why },
     }
 }

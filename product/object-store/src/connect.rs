@@ -14,7 +14,7 @@ use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 
-use crate::address::{Address, Place};
+use crate::address::{Address, StoreAddress};
 use crate::error::StoreError;
 use crate::failure::chain;
 use crate::keys::FreshKeys;
@@ -46,7 +46,7 @@ pub(crate) fn connect(
     let settings = |error: object_store::Error| StoreError::Settings { url: url.to_owned(), why: chain(&error) };
     let (transport, options) = (Transport { doubt: Arc::default() }, options.clone());
     Ok(match &address.place {
-        Place::S3 { bucket } => {
+        StoreAddress::S3 { bucket } => {
             let builder = s3(url, bucket, &options, variables)?.with_http_connector(transport.clone());
             let first = Arc::clone(builder.clone().build().map_err(settings)?.credentials());
             let (url, bucket, variables, doubt) =
@@ -57,7 +57,7 @@ pub(crate) fn connect(
             });
             Arc::new(builder.with_credentials(keys).build().map_err(settings)?)
         }
-        Place::Google { bucket } => {
+        StoreAddress::Google { bucket } => {
             let builder = google(bucket, &options).with_http_connector(transport.clone());
             let first = Arc::clone(builder.clone().build().map_err(settings)?.credentials());
             let (bucket, doubt) = (bucket.clone(), Arc::clone(&transport.doubt));
@@ -67,7 +67,7 @@ pub(crate) fn connect(
             });
             Arc::new(builder.with_credentials(keys).build().map_err(settings)?)
         }
-        Place::Azure { container } => {
+        StoreAddress::Azure { container } => {
             let builder = azure(container, &options).with_http_connector(transport.clone());
             let first = Arc::clone(builder.clone().build().map_err(settings)?.credentials());
             let (container, doubt) = (container.clone(), Arc::clone(&transport.doubt));
@@ -77,11 +77,11 @@ pub(crate) fn connect(
             });
             Arc::new(builder.with_credentials(keys).build().map_err(settings)?)
         }
-        Place::Directory(directory) => {
+        StoreAddress::Directory(directory) => {
             let store = LocalFileSystem::new_with_prefix(directory).map_err(settings)?;
             Arc::new(Private::new(store.with_fsync(true), directory).map_err(settings)?)
         }
-        Place::Memory => Arc::new(InMemory::new()),
+        StoreAddress::Memory => Arc::new(InMemory::new()),
     })
 }
 

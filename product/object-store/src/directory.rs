@@ -17,7 +17,7 @@ use crate::folders::{DATA, PROBES, RECORDS};
 
 /// A locked directory.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct DirectoryLock {
     #[expect(dead_code, reason = "the open file is the lock")]
     file: File,
     /// What others may do to the volume.
@@ -30,7 +30,7 @@ const OTHERS: u32 = 0o077;
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-impl Lock {
+impl DirectoryLock {
     /// Makes the directory if its parent is there, and locks it.
     pub(crate) fn take(directory: &Path) -> Result<Self, StoreError> {
         let url = || format!("file://{}", directory.display());

@@ -8,10 +8,10 @@ use std::error::Error;
 
 use slatedb::{CloseReason, ErrorKind};
 
-use crate::failure::{Failure, Over, chain};
+use crate::failure::{Over, RequestFailure, chain};
 
 /// The failure of the request behind an error of the database, if it was repeated for long enough.
-fn failure(error: &slatedb::Error) -> Option<&Failure> {
+fn failure(error: &slatedb::Error) -> Option<&RequestFailure> {
     let mut source = error.source();
     while let Some(error) = source {
         if let Some(over) = error.downcast_ref::<Over>() {
@@ -143,9 +143,9 @@ impl StoreError {
     pub(crate) fn of_records(url: &str, error: &slatedb::Error) -> Self {
         let (url, why) = (url.to_owned(), chain(error));
         match failure(error).cloned() {
-            Some(Failure::Denied(why)) => return Self::Denied { url, why },
-            Some(Failure::Region(why)) => return Self::Region { url, why },
-            Some(Failure::Refused(why) | Failure::Beyond(why) | Failure::Full(why)) => {
+            Some(RequestFailure::Denied(why)) => return Self::Denied { url, why },
+            Some(RequestFailure::Region(why)) => return Self::Region { url, why },
+            Some(RequestFailure::Refused(why) | RequestFailure::Beyond(why) | RequestFailure::Full(why)) => {
                 return Self::Refused { url, why };
             }
             _ => {}

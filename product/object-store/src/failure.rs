@@ -21,7 +21,7 @@ const DIRECTORY: &str = "LocalFileSystem";
 
 /// A failed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum RequestFailure {
     /// No effect; a later try may succeed.
     Busy(String),
     /// Perhaps an effect.
@@ -46,16 +46,16 @@ pub(crate) enum Failure {
 #[error("{words}")]
 pub(crate) struct Over {
     words: String,
-    pub(crate) failure: Failure,
+    pub(crate) failure: RequestFailure,
 }
 
 impl Over {
-    pub(crate) fn new(failure: Failure) -> Self {
+    pub(crate) fn new(failure: RequestFailure) -> Self {
         Self { words: failure.clone().words(), failure }
     }
 }
 
-impl Failure {
+impl RequestFailure {
     pub(crate) fn of(error: &object_store::Error) -> Self {
         use object_store::Error;
         let text = chain(error);

@@ -14,19 +14,19 @@ use object_store::path::Path;
 use object_store::{Error, Result};
 use slatedb_common::retry::NonRetryable;
 
-use crate::failure::{Failure, Over};
+use crate::failure::{Over, RequestFailure};
 use crate::folders::is_data;
 use crate::patience::Patience;
-use crate::shown::{Answer, Shown};
-use crate::waits::{Sent, Waiting};
+use crate::shown::{NameAnswer, ShownNames};
+use crate::waits::{Sent, WaitingRequests};
 
 /// The judge of one store.
 #[derive(Debug)]
 pub(crate) struct Judge {
     now_ns: fn() -> u64,
     pub(crate) patience: Patience,
-    pub(crate) waiting: Arc<Waiting>,
-    pub(crate) shown: Shown,
+    pub(crate) waiting: Arc<WaitingRequests>,
+    pub(crate) shown: ShownNames,
 }
 
 /// Words as an error.
@@ -41,16 +41,16 @@ pub(crate) fn said(words: String) -> Error {
 
 /// An error that no layer repeats.
 pub(crate) fn over(words: String) -> Error {
-    ended(Failure::Refused(words))
+    ended(RequestFailure::Refused(words))
 }
 
-fn ended(failure: Failure) -> Error {
+fn ended(failure: RequestFailure) -> Error {
     Error::Generic { store: "afflux", source: Box::new(NonRetryable(Box::new(Over::new(failure)))) }
 }
 
 impl Judge {
     pub(crate) fn new(now_ns: fn() -> u64, patience: Patience) -> Arc<Self> {
-        Arc::new(Self { now_ns, patience, waiting: Waiting::new(now_ns), shown: Shown::default() })
+        Arc::new(Self { now_ns, patience, waiting: WaitingRequests::new(now_ns), shown: ShownNames::default() })
     }
 
     /// The answer as the layers above get it.
@@ -61,7 +61,7 @@ impl Judge {
                 self.hear(sent);
                 Ok(found)
             }
-            Err(Error::NotFound { .. }) if self.doubts(path, Answer::Absent) => {
+            Err(Error::NotFound { .. }) if self.doubts(path, NameAnswer::Absent) => {
                 Err(self.fail(sent, path, said(format!("{path} is not found, though it must be there"))))
             }
             Err(error) if is_answer(&error) => {
@@ -79,9 +79,10 @@ impl Judge {
 
     /// A request failed: the error for the layers above.
     fn fail(&self, sent: &Sent, path: &Path, error: Error) -> Error {
-        let failure = Failure::of(&error);
-        let (is_over, is_beyond) = (matches!(failure, Failure::Over(_)), matches!(failure, Failure::Beyond(_)));
-        if is_beyond && self.doubts(path, Answer::Wrong) {
+        let failure = RequestFailure::of(&error);
+        let (is_over, is_beyond) =
+            (matches!(failure, RequestFailure::Over(_)), matches!(failure, RequestFailure::Beyond(_)));
+        if is_beyond && self.doubts(path, NameAnswer::Wrong) {
             sent.fails(failure.words());
             // Until it is believed, it is no answer.
             return said(format!("{path} ends before the bytes that were asked for"));
@@ -96,7 +97,7 @@ impl Judge {
     }
 
     /// Whether an answer contradicts what the store has shown, and is asked for again.
-    pub(crate) fn doubts(&self, path: &Path, answer: Answer) -> bool {
+    pub(crate) fn doubts(&self, path: &Path, answer: NameAnswer) -> bool {
         self.shown.doubts(path, answer, (self.now_ns)(), self.patience.doubt_ns(path, answer))
     }
 

@@ -7,15 +7,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use afflux_object::{Arrivals, Created, DatedObjects, ObjectError, Objects, Parts};
+use afflux_object::{Arrivals, ByteParts, DatedObjects, ObjectError, Objects, PutOutcome};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::{
     Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
 };
 
-use crate::address::Place;
-use crate::failure::Failure;
+use crate::address::StoreAddress;
+use crate::failure::RequestFailure;
 use crate::site::Site;
 
 /// The objects of a volume.
@@ -30,38 +30,38 @@ impl StoreObjects {
         request: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, ObjectError> {
         let answer = self.site.threads.run(request).await.map_err(|_| ObjectError::Unknown)?;
-        answer.map_err(|error| Failure::of(&error).seen())
+        answer.map_err(|error| RequestFailure::of(&error).seen())
     }
 }
 
 /// An object has no bytes behind its end.
-fn behind_the_end(error: Error) -> Result<Parts, Error> {
-    if matches!(Failure::of(&error), Failure::Beyond(_)) { Ok(Parts::default()) } else { Err(error) }
+fn behind_the_end(error: Error) -> Result<ByteParts, Error> {
+    if matches!(RequestFailure::of(&error), RequestFailure::Beyond(_)) { Ok(ByteParts::default()) } else { Err(error) }
 }
 
 impl Objects for StoreObjects {
-    async fn create(&self, name: &str, parts: impl Into<Parts> + Send) -> Result<Created, ObjectError> {
+    async fn create(&self, name: &str, parts: impl Into<ByteParts> + Send) -> Result<PutOutcome, ObjectError> {
         let parts = parts.into();
         let payload = match self.site.address.place {
             // A file system takes each part by a system call of its own.
-            Place::Directory(_) => parts.joined().into(),
+            StoreAddress::Directory(_) => parts.joined().into(),
             _ => parts.0.into_iter().collect::<PutPayload>(),
         };
         let (wire, path) = (Arc::clone(&self.site.wire), self.site.address.path(name));
         self.run(async move {
             let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
             match wire.put_opts(&path, payload, options).await {
-                Ok(_) => Ok(Created::New),
-                Err(Error::AlreadyExists { .. }) => Ok(Created::Present),
+                Ok(_) => Ok(PutOutcome::New),
+                Err(Error::AlreadyExists { .. }) => Ok(PutOutcome::Present),
                 Err(error) => Err(error),
             }
         })
         .await
     }
 
-    async fn get_counted(&self, name: &str, range: Range<u64>, arrivals: &Arrivals) -> Result<Parts, ObjectError> {
+    async fn get_counted(&self, name: &str, range: Range<u64>, arrivals: &Arrivals) -> Result<ByteParts, ObjectError> {
         if range.is_empty() {
-            return Ok(Parts::default());
+            return Ok(ByteParts::default());
         }
         let (wire, path, arrivals) = (Arc::clone(&self.site.wire), self.site.address.path(name), arrivals.clone());
         self.run(async move {
@@ -71,7 +71,7 @@ impl Objects for StoreObjects {
                 Err(error) => return behind_the_end(error),
             };
             let pieces = found.into_stream().inspect_ok(|piece| arrivals.note(piece.len() as u64));
-            Ok(Parts(pieces.try_collect().await?))
+            Ok(ByteParts(pieces.try_collect().await?))
         })
         .await
     }

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::waits::Waits;
+use crate::waits::RequestWaits;
 
 /// Options of an opening.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ pub struct Options {
     pub keys: Option<Keys>,
     /// Hears of requests that wait, each few seconds until [`Store::serve`](crate::Store::serve) is called. A server has other
     /// ways to tell from then on.
-    pub told: Option<fn(&str, &Waits)>,
+    pub told: Option<fn(&str, &RequestWaits)>,
 }
 
 /// A pair of keys.

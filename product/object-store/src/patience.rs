@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use object_store::path::Path;
 
-use crate::address::Place;
-use crate::failure::Failure;
+use crate::address::StoreAddress;
+use crate::failure::RequestFailure;
 use crate::folders::is_data;
-use crate::shown::Answer;
+use crate::shown::NameAnswer;
 
 const S: u64 = 1_000_000_000;
 /// An opening or a check repeats a request for so long.
@@ -35,8 +35,8 @@ pub(crate) struct Patience {
 
 impl Patience {
     /// The patience of an opening.
-    pub(crate) fn of(place: &Place) -> Self {
-        let is_remote = !matches!(place, Place::Directory(_) | Place::Memory);
+    pub(crate) fn of(place: &StoreAddress) -> Self {
+        let is_remote = !matches!(place, StoreAddress::Directory(_) | StoreAddress::Memory);
         Self { is_remote, limit_ns: AtomicU64::new(LIMIT_NS) }
     }
 
@@ -55,21 +55,21 @@ impl Patience {
     }
 
     /// How long an answer is doubted that contradicts what must be there.
-    pub(crate) fn doubt_ns(&self, path: &Path, answer: Answer) -> u64 {
+    pub(crate) fn doubt_ns(&self, path: &Path, answer: NameAnswer) -> u64 {
         match (self.limit_ns(), answer) {
             _ if !self.is_remote => 0,
             // A check looks again for itself, if a list has the object.
-            (Some(_), Answer::Absent) if is_data(path) => 0,
+            (Some(_), NameAnswer::Absent) if is_data(path) => 0,
             _ if is_data(path) => DATA_DOUBT_NS,
             (limit_ns, _) => limit_ns.unwrap_or(DOUBT_NS),
         }
     }
 
     /// Whether a failure that has lasted for so long is final.
-    pub(crate) fn is_over(&self, failure: &Failure, path: &Path, waited_ns: u64) -> bool {
+    pub(crate) fn is_over(&self, failure: &RequestFailure, path: &Path, waited_ns: u64) -> bool {
         let is_data = is_data(path);
         let most_ns = match failure {
-            Failure::Denied(_) | Failure::Region(_) | Failure::Refused(_) if is_data => REFUSED_NS,
+            RequestFailure::Denied(_) | RequestFailure::Region(_) | RequestFailure::Refused(_) if is_data => REFUSED_NS,
             _ => NONE,
         };
         let is_believed = !self.is_remote && most_ns != NONE;

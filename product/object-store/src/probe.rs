@@ -15,8 +15,8 @@ use futures_util::future::try_join;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutResult, UpdateVersion};
 
-use crate::access::Access;
-use crate::failure::Failure;
+use crate::access::AllowedUse;
+use crate::failure::RequestFailure;
 use crate::wire::Wire;
 
 /// Tries of a request that had no answer.
@@ -35,7 +35,7 @@ type Broken = &'static str;
 
 /// Tries creations at the first name and updates at the second. Nobody else uses these names. The store removes the objects
 /// later, and no caller waits for that. An object that stays costs some bytes and harms nobody.
-pub(crate) async fn probe(store: &Arc<Wire>, names: [Path; 2], can_update: bool) -> Result<Access, Failure> {
+pub(crate) async fn probe(store: &Arc<Wire>, names: [Path; 2], can_update: bool) -> Result<AllowedUse, RequestFailure> {
     let [created, updated] = names;
     let updates = async { if can_update { updates(store, &updated).await } else { Ok(None) } };
     let tried = try_join(creations(store, &created), updates).await;
@@ -47,23 +47,23 @@ pub(crate) async fn probe(store: &Arc<Wire>, names: [Path; 2], can_update: bool)
         }
     });
     Ok(match tried? {
-        (None, None) => Access::ReadWrite,
-        (Some(broken), _) | (None, Some(broken)) => Access::ReadOnly { why: broken.to_owned() },
+        (None, None) => AllowedUse::ReadWrite,
+        (Some(broken), _) | (None, Some(broken)) => AllowedUse::ReadOnly { why: broken.to_owned() },
     })
 }
 
 /// Creates an object twice.
-async fn creations(store: &Wire, name: &Path) -> Result<Option<Broken>, Failure> {
+async fn creations(store: &Wire, name: &Path) -> Result<Option<Broken>, RequestFailure> {
     match put(store, name, FIRST, PutMode::Create).await.answer {
         // The first of two tries may have had its effect.
         Ok(_) | Err(Error::AlreadyExists { .. }) => {}
         Err(Error::NotImplemented { .. }) => return Ok(Some("it knows no conditional creation")),
-        Err(error) => return Err(Failure::of(&error)),
+        Err(error) => return Err(RequestFailure::of(&error)),
     }
     match put(store, name, SECOND, PutMode::Create).await.answer {
         Err(Error::AlreadyExists { .. }) => {}
         Ok(_) => return Ok(Some("it makes an object a second time (If-None-Match has no effect)")),
-        Err(error) => return Err(Failure::of(&error)),
+        Err(error) => return Err(RequestFailure::of(&error)),
     }
     if get(store, name).await? != FIRST {
         return Ok(Some("it refused a second creation, but the object has its bytes"));
@@ -73,7 +73,7 @@ async fn creations(store: &Wire, name: &Path) -> Result<Option<Broken>, Failure>
 }
 
 /// Whether the store lists the object in the object's folder.
-async fn is_listed(store: &Wire, name: &Path) -> Result<bool, Failure> {
+async fn is_listed(store: &Wire, name: &Path) -> Result<bool, RequestFailure> {
     let folder: Path = name.parts().take(name.parts_count().saturating_sub(1)).collect();
     let listed = || async {
         let mut names = store.list(Some(&folder));
@@ -84,18 +84,18 @@ async fn is_listed(store: &Wire, name: &Path) -> Result<bool, Failure> {
         }
         Ok(false)
     };
-    repeated(listed).await.answer.map_err(|error| Failure::of(&error))
+    repeated(listed).await.answer.map_err(|error| RequestFailure::of(&error))
 }
 
 /// Updates an object with its tag, and then with the same tag.
-async fn updates(store: &Wire, name: &Path) -> Result<Option<Broken>, Failure> {
+async fn updates(store: &Wire, name: &Path) -> Result<Option<Broken>, RequestFailure> {
     let first = match put(store, name, FIRST, PutMode::Create).await.answer {
         Ok(first) => first,
         // The first of two tries had its effect.
         Err(Error::AlreadyExists { .. }) => head(store, name).await?,
         // The other object tells that.
         Err(Error::NotImplemented { .. }) => return Ok(None),
-        Err(error) => return Err(Failure::of(&error)),
+        Err(error) => return Err(RequestFailure::of(&error)),
     };
     let update = || PutMode::Update(UpdateVersion { e_tag: first.e_tag.clone(), version: first.version.clone() });
     match updated(store, name, update()).await {
@@ -103,17 +103,17 @@ async fn updates(store: &Wire, name: &Path) -> Result<Option<Broken>, Failure> {
         Ok(false) => {
             // Ceph 16.2 compares the quotes, too.
             store.send_bare_tags();
-            if !updated(store, name, update()).await.map_err(|error| Failure::of(&error))? {
+            if !updated(store, name, update()).await.map_err(|error| RequestFailure::of(&error))? {
                 return Ok(Some("it refuses an update with the right tag (If-Match)"));
             }
         }
         Err(Error::NotImplemented { .. }) => return Ok(Some("it knows no conditional update")),
-        Err(error) => return Err(Failure::of(&error)),
+        Err(error) => return Err(RequestFailure::of(&error)),
     }
     match put(store, name, SECOND, update()).await.answer {
         Err(Error::Precondition { .. }) => Ok(None),
         Ok(_) => Ok(Some("it updates an object with a stale tag (If-Match has no effect)")),
-        Err(error) => Err(Failure::of(&error)),
+        Err(error) => Err(RequestFailure::of(&error)),
     }
 }
 
@@ -131,7 +131,7 @@ async fn updated(store: &Wire, name: &Path, mode: PutMode) -> Result<bool, Error
     }
 }
 
-async fn put(store: &Wire, name: &Path, bytes: &'static [u8], mode: PutMode) -> Tried<PutResult> {
+async fn put(store: &Wire, name: &Path, bytes: &'static [u8], mode: PutMode) -> ProbeAnswer<PutResult> {
     repeated(|| {
         let options = PutOptions { mode: mode.clone(), ..PutOptions::default() };
         store.put_opts(name, Bytes::from_static(bytes).into(), options)
@@ -139,29 +139,31 @@ async fn put(store: &Wire, name: &Path, bytes: &'static [u8], mode: PutMode) -> 
     .await
 }
 
-async fn head(store: &Wire, name: &Path) -> Result<PutResult, Failure> {
-    let meta = repeated(|| store.head(name)).await.answer.map_err(|error| Failure::of(&error))?;
+async fn head(store: &Wire, name: &Path) -> Result<PutResult, RequestFailure> {
+    let meta = repeated(|| store.head(name)).await.answer.map_err(|error| RequestFailure::of(&error))?;
     Ok(PutResult { e_tag: meta.e_tag, version: meta.version, extensions: Default::default() })
 }
 
-async fn get(store: &Wire, name: &Path) -> Result<Bytes, Failure> {
+async fn get(store: &Wire, name: &Path) -> Result<Bytes, RequestFailure> {
     let get = || async { store.get(name).await?.bytes().await };
-    repeated(get).await.answer.map_err(|error| Failure::of(&error))
+    repeated(get).await.answer.map_err(|error| RequestFailure::of(&error))
 }
 
 /// The last answer to a request.
-pub(crate) struct Tried<T> {
+pub(crate) struct ProbeAnswer<T> {
     pub(crate) answer: Result<T, Error>,
     was_repeated: bool,
 }
 
 /// Repeats a request that failed for a while.
-pub(crate) async fn repeated<T, F: Future<Output = Result<T, Error>>>(mut request: impl FnMut() -> F) -> Tried<T> {
+pub(crate) async fn repeated<T, F: Future<Output = Result<T, Error>>>(
+    mut request: impl FnMut() -> F,
+) -> ProbeAnswer<T> {
     let mut pause = FIRST_PAUSE;
     for at in 0.. {
         match request().await {
             Err(error @ Error::Generic { .. }) if at + 1 < tries_of(&error) => tokio::time::sleep(pause).await,
-            answer => return Tried { answer, was_repeated: at > 0 },
+            answer => return ProbeAnswer { answer, was_repeated: at > 0 },
         }
         pause = LONGEST_PAUSE.min(pause * 2);
     }
@@ -170,10 +172,10 @@ pub(crate) async fn repeated<T, F: Future<Output = Result<T, Error>>>(mut reques
 
 /// The number of tries of a request with this error.
 fn tries_of(error: &Error) -> u32 {
-    match Failure::of(error) {
+    match RequestFailure::of(error) {
         // Without an answer, the store may not be there at all.
-        Failure::Busy(_) if Failure::has_status(error) => TRIES_IF_BUSY,
-        Failure::Busy(_) | Failure::Unknown(_) | Failure::NoBucket => TRIES,
+        RequestFailure::Busy(_) if RequestFailure::has_status(error) => TRIES_IF_BUSY,
+        RequestFailure::Busy(_) | RequestFailure::Unknown(_) | RequestFailure::NoBucket => TRIES,
         _ => 1,
     }
 }

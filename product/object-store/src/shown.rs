@@ -20,7 +20,7 @@ const NAMES_MAX: usize = 8_192;
 
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum NameAnswer {
     Absent,
     /// The object has so many bytes.
     Size(u64),
@@ -30,7 +30,7 @@ pub(crate) enum Answer {
 
 /// The names.
 #[derive(Debug, Default)]
-pub(crate) struct Shown(Mutex<Names>);
+pub(crate) struct ShownNames(Mutex<Names>);
 
 #[derive(Debug, Default)]
 struct Names {
@@ -45,7 +45,7 @@ struct Known {
     doubted_ns: Option<u64>,
 }
 
-impl Shown {
+impl ShownNames {
     fn names(&self) -> MutexGuard<'_, Names> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,16 +69,16 @@ impl Shown {
     }
 
     /// Whether an answer contradicts, and has done so for less than `patience_ns`.
-    pub(crate) fn doubts(&self, path: &Path, answer: Answer, now_ns: u64, patience_ns: u64) -> bool {
+    pub(crate) fn doubts(&self, path: &Path, answer: NameAnswer, now_ns: u64, patience_ns: u64) -> bool {
         if patience_ns == 0 || !(is_record(path) || is_data(path)) {
             return false;
         }
         let mut names = self.names();
         let size = names.known.get(path).and_then(|known| known.size);
         let contradicts = match answer {
-            Answer::Absent => size.is_some() || is_data(path) || is_in(path, TABLES),
-            Answer::Size(bytes) => size.is_some_and(|size| size != bytes),
-            Answer::Wrong => true,
+            NameAnswer::Absent => size.is_some() || is_data(path) || is_in(path, TABLES),
+            NameAnswer::Size(bytes) => size.is_some_and(|size| size != bytes),
+            NameAnswer::Wrong => true,
         };
         contradicts && now_ns.saturating_sub(*names.known(path).doubted_ns.get_or_insert(now_ns)) < patience_ns
     }

@@ -17,13 +17,13 @@ use object_store::prefix::PrefixStore;
 use crate::address::Address;
 use crate::clock::Time;
 use crate::connect::connect;
-use crate::directory::Lock;
+use crate::directory::DirectoryLock;
 use crate::error::StoreError;
 use crate::folders::RECORDS;
 use crate::options::Options;
 use crate::patience::Patience;
 use crate::threads::Threads;
-use crate::waits::Waits;
+use crate::waits::RequestWaits;
 use crate::wire::Wire;
 
 /// The store as the database sees it.
@@ -40,7 +40,7 @@ pub(crate) struct Site {
     pub(crate) address: Address,
     pub(crate) threads: Threads,
     pub(crate) wire: Arc<Wire>,
-    pub(crate) lock: Option<Lock>,
+    pub(crate) lock: Option<DirectoryLock>,
     pub(crate) time: Time,
     pub(crate) is_split: AtomicBool,
 }
@@ -51,7 +51,7 @@ impl Site {
         url: &str,
         address: Address,
         options: &Options,
-        lock: Option<Lock>,
+        lock: Option<DirectoryLock>,
     ) -> Result<Self, StoreError> {
         let threads = Threads::start().map_err(|error| StoreError::Threads { why: error.to_string() })?;
         let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
@@ -88,7 +88,7 @@ impl Site {
 }
 
 /// Tells of requests that wait, until the volume is served or nobody has the connection.
-async fn tell(told: fn(&str, &Waits), url: String, wire: Weak<Wire>) {
+async fn tell(told: fn(&str, &RequestWaits), url: String, wire: Weak<Wire>) {
     let mut pause = TOLD_AFTER / 2;
     loop {
         tokio::time::sleep(pause).await;

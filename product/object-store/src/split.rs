@@ -16,10 +16,10 @@ use object_store::{Error, ObjectStore, ObjectStoreExt};
 use slatedb::Db;
 use slatedb::config::{FlushOptions, FlushType};
 
-use crate::address::{Address, Place};
+use crate::address::{Address, StoreAddress};
 use crate::advice::advice;
 use crate::error::StoreError;
-use crate::failure::Failure;
+use crate::failure::RequestFailure;
 use crate::folders::{MANIFESTS, RECORDS};
 use crate::probe::repeated;
 use crate::records::{Sum, of_flush};
@@ -33,7 +33,7 @@ const COPIES: usize = 16;
 /// Where an earlier version put the log and the tables, if elsewhere than the rest.
 pub(crate) fn other_folder(address: &Address) -> Option<Path> {
     // A directory's names are decoded again.
-    if matches!(address.place, Place::Directory(_) | Place::Memory) {
+    if matches!(address.place, StoreAddress::Directory(_) | StoreAddress::Memory) {
         return None;
     }
     let folder = address.path(RECORDS);
@@ -46,35 +46,35 @@ pub(crate) fn encoded(path: &Path) -> Path {
 }
 
 /// Whether the log and the tables are still there.
-pub(crate) async fn is_split(wire: &Wire, address: &Address) -> Result<bool, Failure> {
+pub(crate) async fn is_split(wire: &Wire, address: &Address) -> Result<bool, RequestFailure> {
     let Some(folder) = other_folder(address) else { return Ok(false) };
     if is_marked(wire, address).await? || !has_objects(wire, &folder).await? {
         return Ok(false);
     }
     if is_of_another(wire, &folder).await? {
         let why = format!("{folder} may have a part of this volume and has another volume; move that one away first");
-        return Err(Failure::Refused(why));
+        return Err(RequestFailure::Refused(why));
     }
     Ok(true)
 }
 
 /// Whether a volume has this very folder.
-async fn is_of_another(wire: &Wire, folder: &Path) -> Result<bool, Failure> {
+async fn is_of_another(wire: &Wire, folder: &Path) -> Result<bool, RequestFailure> {
     has_objects(wire, &folder.clone().join(MANIFESTS)).await
 }
 
-async fn is_marked(wire: &Wire, address: &Address) -> Result<bool, Failure> {
+async fn is_marked(wire: &Wire, address: &Address) -> Result<bool, RequestFailure> {
     let mark = address.path(MARK);
     match repeated(|| wire.head(&mark)).await.answer {
         Ok(_) => Ok(true),
         Err(Error::NotFound { .. }) => Ok(false),
-        Err(error) => Err(Failure::of(&error)),
+        Err(error) => Err(RequestFailure::of(&error)),
     }
 }
 
-async fn has_objects(wire: &Wire, folder: &Path) -> Result<bool, Failure> {
+async fn has_objects(wire: &Wire, folder: &Path) -> Result<bool, RequestFailure> {
     let first = || async { wire.list(Some(folder)).next().await.transpose() };
-    Ok(repeated(first).await.answer.map_err(|error| Failure::of(&error))?.is_some())
+    Ok(repeated(first).await.answer.map_err(|error| RequestFailure::of(&error))?.is_some())
 }
 
 /// Moves the objects of a writer's volume, if there are any elsewhere.
@@ -107,7 +107,7 @@ async fn settle(wire: Arc<Wire>, address: &Address) -> Result<(), slatedb::Error
 }
 
 /// Copies the objects, unless that was done, and removes those at the old place.
-async fn carry(wire: &Wire, address: &Address, from: &Path, is_split: bool) -> Result<(), Failure> {
+async fn carry(wire: &Wire, address: &Address, from: &Path, is_split: bool) -> Result<(), RequestFailure> {
     if is_split {
         let copies: Vec<_> =
             listed(wire, from).await?.into_iter().map(|object| copy(wire, address, from, object)).collect();
@@ -115,7 +115,7 @@ async fn carry(wire: &Wire, address: &Address, from: &Path, is_split: bool) -> R
     }
     if !is_marked(wire, address).await? {
         let mark = address.path(MARK);
-        repeated(|| wire.put(&mark, "whole\n".into())).await.answer.map_err(|error| Failure::of(&error))?;
+        repeated(|| wire.put(&mark, "whole\n".into())).await.answer.map_err(|error| RequestFailure::of(&error))?;
     }
     if is_of_another(wire, from).await? {
         return Ok(());
@@ -123,24 +123,24 @@ async fn carry(wire: &Wire, address: &Address, from: &Path, is_split: bool) -> R
     for object in listed(wire, from).await? {
         match repeated(|| wire.delete(&object)).await.answer {
             Ok(()) | Err(Error::NotFound { .. }) => {}
-            Err(error) => return Err(Failure::of(&error)),
+            Err(error) => return Err(RequestFailure::of(&error)),
         }
     }
     Ok(())
 }
 
-async fn listed(wire: &Wire, folder: &Path) -> Result<Vec<Path>, Failure> {
+async fn listed(wire: &Wire, folder: &Path) -> Result<Vec<Path>, RequestFailure> {
     let all = || wire.list(Some(folder)).map_ok(|meta| meta.location).try_collect();
-    repeated(all).await.answer.map_err(|error| Failure::of(&error))
+    repeated(all).await.answer.map_err(|error| RequestFailure::of(&error))
 }
 
-async fn copy(wire: &Wire, address: &Address, from: &Path, object: Path) -> Result<(), Failure> {
+async fn copy(wire: &Wire, address: &Address, from: &Path, object: Path) -> Result<(), RequestFailure> {
     let folder = address.path(RECORDS);
     let Some(rest) = object.prefix_match(from) else { return Ok(()) };
     let to: Path = folder.parts().chain(rest).collect();
     match repeated(|| wire.copy(&object, &to)).await.answer {
         // The database removed it as garbage.
         Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
-        Err(error) => Err(Failure::of(&error)),
+        Err(error) => Err(RequestFailure::of(&error)),
     }
 }

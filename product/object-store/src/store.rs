@@ -14,25 +14,25 @@ use futures_util::future::try_join;
 use object_store::path::Path;
 use tokio::sync::watch;
 
-use crate::access::Access;
-use crate::address::{Address, Place};
+use crate::access::AllowedUse;
+use crate::address::{Address, StoreAddress};
 use crate::advice::advice;
 use crate::clock::StoreClock;
-use crate::directory::Lock;
+use crate::directory::DirectoryLock;
 use crate::error::StoreError;
-use crate::failure::Failure;
+use crate::failure::RequestFailure;
 use crate::folders::PROBES;
 use crate::objects::StoreObjects;
 use crate::options::Options;
 use crate::probe::probe;
-use crate::records::{StoreRecords, StoreView, View};
+use crate::records::{StoreRecords, StoreView, ViewState};
 use crate::site::Site;
 use crate::snapshot::{self, Snapshot};
 use crate::split;
 use crate::there::{self, There, occupied};
 use crate::threads::Gone;
-use crate::waits::{Trouble, Waits};
-use crate::wire::Requests;
+use crate::waits::{RequestWaits, Trouble};
+use crate::wire::SentRequests;
 
 /// A store with the place of one volume. Clones are the same store.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct Store {
 }
 
 /// The result of a probe, once there is one.
-type Probed = watch::Receiver<Option<Result<Access, Failure>>>;
+type Probed = watch::Receiver<Option<Result<AllowedUse, RequestFailure>>>;
 
 impl Store {
     /// Connects to `s3://BUCKET/PREFIX`, `gs://…`, `az://…`, `file:///DIR` or `memory:`, and begins to probe it.
@@ -56,13 +56,13 @@ impl Store {
     pub async fn open(url: &str, options: &Options) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
         let lock = match &address.place {
-            Place::Directory(directory) => Some(Lock::take(directory)?),
+            StoreAddress::Directory(directory) => Some(DirectoryLock::take(directory)?),
             _ => None,
         };
         let site = Site::reach(url, address, options, lock)?;
         let random = random();
         let names = ["create", "update"].map(|kind| site.address.path(&format!("{PROBES}/{random:016x}-{kind}")));
-        let can_update = !matches!(site.address.place, Place::Directory(_));
+        let can_update = !matches!(site.address.place, StoreAddress::Directory(_));
         let probed = begin_probe(&site, names, can_update);
         let there = look(&site).await.map_err(|gone| StoreError::Threads { why: format!("{gone:?}") })?;
         match there.map_err(|failure| advice(url, &site.address, failure))? {
@@ -84,7 +84,7 @@ impl Store {
             There::Objects(names) => return Err(occupied(url, &names)),
         }
         let why = "it was opened for reading".to_owned();
-        let (_, probed) = watch::channel(Some(Ok(Access::ReadOnly { why })));
+        let (_, probed) = watch::channel(Some(Ok(AllowedUse::ReadOnly { why })));
         Ok(Self { site: Arc::new(site), probed })
     }
 
@@ -92,7 +92,7 @@ impl Store {
     ///
     /// # Errors
     /// With advice, if the store does not take the requests of the probe.
-    pub async fn access(&self) -> Result<Access, StoreError> {
+    pub async fn access(&self) -> Result<AllowedUse, StoreError> {
         let mut probed = self.probed.clone();
         let probed = probed.wait_for(Option::is_some).await.ok().and_then(|probed| probed.clone());
         let probed = probed.ok_or_else(|| StoreError::Threads { why: "the probe ended".to_owned() })?;
@@ -101,8 +101,8 @@ impl Store {
 
     async fn may_write(&self) -> Result<(), StoreError> {
         match self.access().await? {
-            Access::ReadOnly { why } => Err(StoreError::ReadOnly { url: self.site.url.clone(), why }),
-            Access::ReadWrite => Ok(()),
+            AllowedUse::ReadOnly { why } => Err(StoreError::ReadOnly { url: self.site.url.clone(), why }),
+            AllowedUse::ReadWrite => Ok(()),
         }
     }
 
@@ -136,7 +136,7 @@ impl Store {
     ///
     /// # Errors
     /// If there is no such snapshot, or the records have an unknown format.
-    pub async fn view(&self, view: &View) -> Result<StoreView, StoreError> {
+    pub async fn view(&self, view: &ViewState) -> Result<StoreView, StoreError> {
         StoreView::open(Arc::clone(&self.site), view).await
     }
 
@@ -181,7 +181,7 @@ impl Store {
     }
 
     /// The requests since the opening, those of the probe and of the records too.
-    pub fn requests(&self) -> Requests {
+    pub fn requests(&self) -> SentRequests {
         self.site.wire.requests()
     }
 
@@ -196,7 +196,7 @@ impl Store {
     }
 
     /// The requests that wait for an answer: those of data, of records, and of everything else.
-    pub fn waits(&self) -> Waits {
+    pub fn waits(&self) -> RequestWaits {
         self.site.wire.waits()
     }
 
@@ -220,7 +220,7 @@ pub(crate) fn begin_probe(site: &Site, names: [Path; 2], can_update: bool) -> Pr
     let wire = Arc::clone(&site.wire);
     drop(site.threads.run(async move {
         let access = probe(&wire, names, can_update).await;
-        let may_change = access == Ok(Access::ReadWrite);
+        let may_change = access == Ok(AllowedUse::ReadWrite);
         tells.send_replace(Some(access));
         wire.decide_changes(may_change);
     }));
@@ -228,7 +228,7 @@ pub(crate) fn begin_probe(site: &Site, names: [Path; 2], can_update: bool) -> Pr
 }
 
 /// Looks at the place of the volume.
-async fn look(site: &Site) -> Result<Result<There, Failure>, Gone> {
+async fn look(site: &Site) -> Result<Result<There, RequestFailure>, Gone> {
     let (wire, address) = (Arc::clone(&site.wire), site.address.clone());
     let looked = site.threads.run(async move {
         let there = there::look(&wire, &address).await?;

@@ -9,7 +9,7 @@ use object_store::{ObjectStore, path::Path};
 
 use crate::address::Address;
 use crate::error::StoreError;
-use crate::failure::Failure;
+use crate::failure::RequestFailure;
 use crate::folders::{MANIFESTS, PROBES, RECORDS};
 use crate::probe::repeated;
 use crate::wire::Wire;
@@ -26,7 +26,7 @@ pub(crate) enum There {
 }
 
 /// Looks at the place of a volume.
-pub(crate) async fn look(wire: &Wire, address: &Address) -> Result<There, Failure> {
+pub(crate) async fn look(wire: &Wire, address: &Address) -> Result<There, RequestFailure> {
     let manifests = address.path(RECORDS).join(MANIFESTS);
     let has_manifest = || async { Ok(!first(wire, &manifests, 1, |_| true).await?.is_empty()) };
     if has_manifest().await? {
@@ -51,13 +51,13 @@ async fn first(
     folder: &Path,
     most: usize,
     is_wanted: impl Fn(&Path) -> bool,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, RequestFailure> {
     let listed = || async {
         let found = wire.list(Some(folder)).map_ok(|meta| meta.location);
         let wanted = found.try_filter(|path| std::future::ready(is_wanted(path)));
         wanted.map_ok(|path| path.to_string()).take(most).try_collect().await
     };
-    repeated(listed).await.answer.map_err(|error| Failure::of(&error))
+    repeated(listed).await.answer.map_err(|error| RequestFailure::of(&error))
 }
 
 /// The error for a place that has other objects.

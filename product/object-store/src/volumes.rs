@@ -12,7 +12,7 @@ use object_store::{ListResult, ObjectStore};
 use crate::address::Address;
 use crate::advice::advice;
 use crate::error::StoreError;
-use crate::failure::Failure;
+use crate::failure::RequestFailure;
 use crate::folders::{LOG, MANIFESTS, RECORDS, TABLES};
 use crate::options::Options;
 use crate::site::Site;
@@ -38,13 +38,13 @@ impl Store {
 }
 
 /// The prefixes of volumes.
-async fn search(store: &dyn ObjectStore, prefix: Path) -> Result<Vec<Path>, Failure> {
+async fn search(store: &dyn ObjectStore, prefix: Path) -> Result<Vec<Path>, RequestFailure> {
     let (mut volumes, mut left, mut seen) = (Vec::new(), vec![prefix], 0);
     while let Some(folder) = left.pop() {
         seen += 1;
         if seen > FOLDERS_MAX {
             let why = format!("there are more than {FOLDERS_MAX} folders; name a prefix below which the volumes are");
-            return Err(Failure::Refused(why));
+            return Err(RequestFailure::Refused(why));
         }
         let listed = list(store, &folder).await?;
         let has_folder = listed.common_prefixes.iter().any(|path| path.filename() == Some(RECORDS));
@@ -59,7 +59,7 @@ async fn search(store: &dyn ObjectStore, prefix: Path) -> Result<Vec<Path>, Fail
 }
 
 /// The prefixes without those that have a part of another volume and no manifests. An earlier version put it there.
-async fn without_halves(store: &dyn ObjectStore, volumes: Vec<Path>) -> Result<Vec<Path>, Failure> {
+async fn without_halves(store: &dyn ObjectStore, volumes: Vec<Path>) -> Result<Vec<Path>, RequestFailure> {
     let mut whole = Vec::new();
     for prefix in &volumes {
         let is_encoded = volumes.iter().any(|volume| volume != prefix && encoded(volume) == *prefix);
@@ -71,7 +71,7 @@ async fn without_halves(store: &dyn ObjectStore, volumes: Vec<Path>) -> Result<V
 }
 
 /// Whether records of a volume are here. A prefix may also have a folder of records for its name.
-async fn has_volume(store: &dyn ObjectStore, prefix: &Path) -> Result<bool, Failure> {
+async fn has_volume(store: &dyn ObjectStore, prefix: &Path) -> Result<bool, RequestFailure> {
     for folder in [MANIFESTS, LOG, TABLES] {
         if has_records(store, prefix, folder).await? {
             return Ok(true);
@@ -80,12 +80,12 @@ async fn has_volume(store: &dyn ObjectStore, prefix: &Path) -> Result<bool, Fail
     Ok(false)
 }
 
-async fn has_records(store: &dyn ObjectStore, prefix: &Path, folder: &str) -> Result<bool, Failure> {
+async fn has_records(store: &dyn ObjectStore, prefix: &Path, folder: &str) -> Result<bool, RequestFailure> {
     Ok(!list(store, &prefix.clone().join(RECORDS).join(folder)).await?.objects.is_empty())
 }
 
-async fn list(store: &dyn ObjectStore, folder: &Path) -> Result<ListResult, Failure> {
-    store.list_with_delimiter(Some(folder)).await.map_err(|error| Failure::of(&error))
+async fn list(store: &dyn ObjectStore, folder: &Path) -> Result<ListResult, RequestFailure> {
+    store.list_with_delimiter(Some(folder)).await.map_err(|error| RequestFailure::of(&error))
 }
 
 #[cfg(test)]

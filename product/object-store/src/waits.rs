@@ -25,7 +25,7 @@ const SILENT_NS: u64 = 10 * S;
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum WaitKind {
     Put,
     Get,
     List,
@@ -43,7 +43,7 @@ pub struct Trouble {
 
 /// The requests that wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Waits {
+pub struct RequestWaits {
     /// How many.
     pub requests: u64,
     /// For how long the oldest one.
@@ -54,9 +54,9 @@ pub struct Waits {
 
 /// The list.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingRequests {
     now_ns: fn() -> u64,
-    list: Mutex<BTreeMap<(Kind, Path), One>>,
+    list: Mutex<BTreeMap<(WaitKind, Path), One>>,
     /// The time of the store's last word.
     answered_ns: AtomicU64,
 }
@@ -69,12 +69,12 @@ struct One {
     why: Option<String>,
 }
 
-impl Waiting {
+impl WaitingRequests {
     pub(crate) fn new(now_ns: fn() -> u64) -> Arc<Self> {
         Arc::new(Self { now_ns, list: Mutex::default(), answered_ns: AtomicU64::new(now_ns()) })
     }
 
-    fn list(&self) -> MutexGuard<'_, BTreeMap<(Kind, Path), One>> {
+    fn list(&self) -> MutexGuard<'_, BTreeMap<(WaitKind, Path), One>> {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let now_ns = (self.now_ns)();
         list.retain(|_, one| one.in_flight > 0 || now_ns.saturating_sub(one.failed_ns) < GIVEN_UP_NS);
@@ -82,7 +82,7 @@ impl Waiting {
     }
 
     /// A request is sent.
-    pub(crate) fn begin(self: &Arc<Self>, kind: Kind, path: &Path) -> Sent {
+    pub(crate) fn begin(self: &Arc<Self>, kind: WaitKind, path: &Path) -> Sent {
         let (mut list, now_ns) = (self.list(), (self.now_ns)());
         let key = (kind, path.clone());
         let is_listed = list.len() < WAITING_MAX || list.contains_key(&key);
@@ -113,10 +113,10 @@ impl Waiting {
         failing.min().map(|(since_ns, why)| Trouble { since_ns, why: why.clone() })
     }
 
-    pub(crate) fn waits(&self) -> Waits {
+    pub(crate) fn waits(&self) -> RequestWaits {
         let (list, now_ns) = (self.list(), (self.now_ns)());
         let oldest = list.values().min_by_key(|one| one.since_ns);
-        Waits {
+        RequestWaits {
             requests: list.len() as u64,
             oldest_ns: oldest.map_or(0, |one| now_ns.saturating_sub(one.since_ns)),
             why: oldest.and_then(|one| one.why.clone()),
@@ -138,8 +138,8 @@ impl Waiting {
 /// A request in flight. It is no longer when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Sent {
-    waiting: Arc<Waiting>,
-    key: Option<(Kind, Path)>,
+    waiting: Arc<WaitingRequests>,
+    key: Option<(WaitKind, Path)>,
     since_ns: u64,
 }
 

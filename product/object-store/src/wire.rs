@@ -25,8 +25,8 @@ use tokio::sync::watch;
 use crate::folders::{COMPACTIONS, LOG, MANIFESTS, is_in, is_in_records};
 use crate::judge::{Judge, over, said};
 use crate::patience::Patience;
-use crate::shown::Answer;
-use crate::waits::{Kind, Sent, Trouble, Waits};
+use crate::shown::NameAnswer;
+use crate::waits::{RequestWaits, Sent, Trouble, WaitKind};
 
 /// The folders of objects that are read whole. None of them begins as a page for people does.
 const WHOLE: [&str; 2] = [MANIFESTS, COMPACTIONS];
@@ -35,7 +35,7 @@ const LIST_BYTES_MAX: usize = 512 << 20;
 
 /// Requests that were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Requests {
+pub struct SentRequests {
     /// Objects made or replaced, and parts of them.
     pub puts: u64,
     /// Objects, parts of objects and heads.
@@ -110,10 +110,10 @@ impl Wire {
         self.wants_bare_tags.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn requests(&self) -> Requests {
+    pub(crate) fn requests(&self) -> SentRequests {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Counters { puts, gets, lists, deletes } = &*self.counters;
-        Requests { puts: read(puts), gets: read(gets), lists: read(lists), deletes: read(deletes) }
+        SentRequests { puts: read(puts), gets: read(gets), lists: read(lists), deletes: read(deletes) }
     }
 
     /// How long failures may last.
@@ -125,7 +125,7 @@ impl Wire {
         self.judge.waiting.trouble()
     }
 
-    pub(crate) fn waits(&self) -> Waits {
+    pub(crate) fn waits(&self) -> RequestWaits {
         self.judge.waiting.waits()
     }
 
@@ -150,13 +150,13 @@ impl Wire {
     }
 
     /// Counts a request, and lists it among those that wait.
-    fn send(&self, kind: Kind, path: &Path) -> Sent {
+    fn send(&self, kind: WaitKind, path: &Path) -> Sent {
         let Counters { puts, gets, lists, deletes } = &*self.counters;
         let counter = match kind {
-            Kind::Put => puts,
-            Kind::Get => gets,
-            Kind::List => lists,
-            Kind::Delete => deletes,
+            WaitKind::Put => puts,
+            WaitKind::Get => gets,
+            WaitKind::List => lists,
+            WaitKind::Delete => deletes,
         };
         counter.fetch_add(1, Ordering::Relaxed);
         self.judge.waiting.begin(kind, path)
@@ -183,7 +183,7 @@ impl Wire {
         let bytes = found.bytes().await?;
         let is_read_whole = WHOLE.iter().any(|folder| is_in(path, folder));
         let is_foreign = is_read_whole && matches!(bytes.first(), None | Some(b'<' | b'{' | 0x1f));
-        let answer = if is_foreign { Answer::Wrong } else { Answer::Size(bytes.len() as u64) };
+        let answer = if is_foreign { NameAnswer::Wrong } else { NameAnswer::Size(bytes.len() as u64) };
         if is_all && self.judge.doubts(path, answer) {
             return Err(said(format!("{path} came as {} bytes that are not its own", bytes.len())));
         }
@@ -197,7 +197,7 @@ impl Wire {
         names: BoxStream<'static, Result<ObjectMeta>>,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
         let folder = prefix.cloned().unwrap_or_default();
-        let sent = self.send(Kind::List, &folder);
+        let sent = self.send(WaitKind::List, &folder);
         let list = List { judge: Arc::clone(&self.judge), sent, folder, names, bytes: 0 };
         stream::unfold(list, |mut list| async move { Some((list.next().await?, list)) }).boxed()
     }
@@ -251,7 +251,7 @@ struct Parts {
 impl Parts {
     fn send(&self) -> Sent {
         self.counters.puts.fetch_add(1, Ordering::Relaxed);
-        self.judge.waiting.begin(Kind::Put, &self.path)
+        self.judge.waiting.begin(WaitKind::Put, &self.path)
     }
 }
 
@@ -286,7 +286,7 @@ impl ObjectStore for Wire {
         if is_in_records(location) {
             self.may_change().await?;
         }
-        let sent = self.send(Kind::Put, location);
+        let sent = self.send(WaitKind::Put, location);
         let is_create = matches!(options.mode, PutMode::Create);
         if let PutMode::Update(version) = &mut options.mode {
             self.mend(&mut version.e_tag);
@@ -314,7 +314,7 @@ impl ObjectStore for Wire {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        let sent = self.send(Kind::Put, location);
+        let sent = self.send(WaitKind::Put, location);
         let begun = self.judge.timed(self.inner.put_multipart_opts(location, options)).await;
         let inner = self.judge.judge(&sent, location, begun)?;
         let (judge, counters) = (Arc::clone(&self.judge), Arc::clone(&self.counters));
@@ -322,7 +322,7 @@ impl ObjectStore for Wire {
     }
 
     async fn get_opts(&self, location: &Path, mut options: GetOptions) -> Result<GetResult> {
-        let sent = self.send(Kind::Get, location);
+        let sent = self.send(WaitKind::Get, location);
         self.mend(&mut options.if_match);
         self.mend(&mut options.if_none_match);
         let (is_head, is_all) = (options.head, options.range.is_none());
@@ -356,7 +356,7 @@ impl ObjectStore for Wire {
             Box::pin(async move {
                 let location = location?;
                 counters.deletes.fetch_add(1, Ordering::Relaxed);
-                let sent = judge.waiting.begin(Kind::Delete, &location);
+                let sent = judge.waiting.begin(WaitKind::Delete, &location);
                 judge.shown.forget(&location);
                 let deleted = judge.timed(inner.delete(&location)).await;
                 judge.judge(&sent, &location, deleted).map(|()| location)
@@ -375,13 +375,13 @@ impl ObjectStore for Wire {
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         let folder = prefix.cloned().unwrap_or_default();
-        let sent = self.send(Kind::List, &folder);
+        let sent = self.send(WaitKind::List, &folder);
         let found = self.judge.timed(self.inner.list_with_delimiter(prefix)).await;
         self.judge.judge(&sent, &folder, found)
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        let sent = self.send(Kind::Put, to);
+        let sent = self.send(WaitKind::Put, to);
         let copied = self.judge.timed(self.inner.copy_opts(from, to, options)).await;
         self.judge.judge(&sent, to, copied)
     }

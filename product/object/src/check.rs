@@ -11,13 +11,13 @@ use bytes::Bytes;
 
 use crate::collect::next_page;
 use crate::error::{ObjectVolumeError, refused};
-use crate::format::extent::{Extent, Place, Source};
+use crate::format::extent::{ExtentSource, SegmentPlace, StoredExtent};
 use crate::format::records::{Body, SegmentBytes, SegmentRecord, file_key};
 use crate::format::segment::{LINE_BYTES, OBJECT_BYTES_MAX, check_lines, directory, lines};
 use crate::format::segment_id::SegmentId;
 use crate::open::get;
 use crate::retry::until_answered;
-use crate::seams::{Clock, Durability, ObjectError, Objects, Records};
+use crate::seams::{Clock, Durability, ObjectError, Objects, RecordDatabase};
 
 const PAGE: usize = 4_096;
 
@@ -68,7 +68,7 @@ impl CheckReport {
 /// # Errors
 /// If the records are unreadable or malformed, or the store refuses several segments one after another. Damaged segments are
 /// no error.
-pub async fn check<O: Objects, R: Records, C: Clock>(
+pub async fn check<O: Objects, R: RecordDatabase, C: Clock>(
     objects: &O,
     records: &R,
     clock: &C,
@@ -106,7 +106,7 @@ struct Sums {
     end: u64,
 }
 
-impl<O: Objects, R: Records, C: Clock> Check<'_, O, R, C> {
+impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
     async fn segments(&mut self, stored: &mut BTreeSet<SegmentId>) -> Result<(), ObjectVolumeError> {
         let (mut from, end) = SegmentRecord::Live.keys();
         let mut refused = 0;
@@ -153,7 +153,7 @@ impl<O: Objects, R: Records, C: Clock> Check<'_, O, R, C> {
         }
         let object = object?;
         for entry in directory(segment, &object)? {
-            let place = Place { segment, offset: entry.offset, skipped: 0, run: entry.bytes };
+            let place = SegmentPlace { segment, offset: entry.offset, skipped: 0, run: entry.bytes };
             let lines = lines(&place, entry.bytes);
             check_lines(&place, entry.bytes, &object.slice(lines.start as usize..lines.end as usize))?;
         }
@@ -175,7 +175,7 @@ impl<O: Objects, R: Records, C: Clock> Check<'_, O, R, C> {
             let found = self.records.scan_first(from, end.clone(), Durability::Remote, PAGE).await?;
             from = next_page(&found, PAGE, &end);
             for (key, value) in found {
-                let (ino, extent) = Extent::decode(&key, &value)?;
+                let (ino, extent) = StoredExtent::decode(&key, &value)?;
                 if ino != sums.ino {
                     self.fits(std::mem::take(&mut sums)).await?;
                     sums.ino = ino;
@@ -191,9 +191,9 @@ impl<O: Objects, R: Records, C: Clock> Check<'_, O, R, C> {
         self.fits(sums).await
     }
 
-    async fn extent(&mut self, ino: u64, extent: &Extent) {
+    async fn extent(&mut self, ino: u64, extent: &StoredExtent) {
         self.report.extents += 1;
-        let Source::Segment(place) = &extent.source else { return };
+        let ExtentSource::Segment(place) = &extent.source else { return };
         self.live.entry(place.segment).or_default().1 += extent.bytes();
         if !self.report.damaged.contains_key(&place.segment) {
             return;
@@ -202,7 +202,7 @@ impl<O: Objects, R: Records, C: Clock> Check<'_, O, R, C> {
         while start < extent.end {
             let skipped = place.skipped + (start - extent.start) as u32;
             let end = extent.end.min(start + u64::from(LINE_BYTES - skipped % LINE_BYTES));
-            let (line, bytes) = (Place { skipped, ..*place }, (end - start) as u32);
+            let (line, bytes) = (SegmentPlace { skipped, ..*place }, (end - start) as u32);
             let fetched = self.get(place.segment, lines(&line, bytes)).await;
             let is_readable = fetched.is_ok_and(|fetched| check_lines(&line, bytes, &fetched).is_ok());
             if !is_readable && let Some((_, ranges)) = self.report.damaged.get_mut(&place.segment) {

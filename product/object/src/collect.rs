@@ -8,16 +8,16 @@
 
 use std::collections::BTreeSet;
 
-use crate::control::Rule;
+use crate::control::CheckedRule;
 use crate::error::{ObjectVolumeError, refused};
 use crate::format::error::FormatError;
 use crate::format::records::{SegmentBytes, SegmentRecord};
 use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
 use crate::retry::until_answered;
-use crate::seams::{Batch, Change, Clock, Durability, Key, ObjectError, Objects, Record, Records};
+use crate::seams::{Batch, Clock, Durability, Key, ObjectError, Objects, Record, RecordChange, RecordDatabase};
 
-impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// Finds dead segments, and records the newest manifest with each.
     ///
     /// # Errors
@@ -32,8 +32,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             // the extents that wait before it count.
             let waiting = self.waiting();
             let (live, next) = self.segments(SegmentRecord::Live, from).await?;
-            let waiting = if self.broken.is(Rule::WaitingBeforeScan) { self.waiting() } else { waiting };
-            let idle = |segment: &SegmentId| self.broken.is(Rule::WaitingIsAlive) || !waiting.contains(segment);
+            let waiting = if self.broken.is(CheckedRule::WaitingBeforeScan) { self.waiting() } else { waiting };
+            let idle = |segment: &SegmentId| self.broken.is(CheckedRule::WaitingIsAlive) || !waiting.contains(segment);
             let empty = live.into_iter().filter(|(_, sum)| SegmentBytes::of(*sum).live == 0);
             let mut dead: BTreeSet<_> = empty.map(|(segment, _)| segment).filter(idle).collect();
             for marked in self.marked(&dead).await? {
@@ -51,7 +51,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             return Ok(());
         }
         let newest = self.records.manifest().await?.number.to_be_bytes();
-        let put = |segment: &SegmentId| Change::Put(SegmentRecord::Dead.key(*segment), newest.to_vec());
+        let put = |segment: &SegmentId| RecordChange::Put(SegmentRecord::Dead.key(*segment), newest.to_vec());
         self.apply_all(dead.iter().map(put).collect()).await?;
         let now_ns = self.clock.now_ns();
         self.state().dead_at_ns.extend(dead.iter().map(|segment| (*segment, now_ns)));
@@ -84,8 +84,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             for (segment, manifest) in marked {
                 if self.may_go(segment, manifest, oldest) {
                     self.delete(segment).await?;
-                    batch.push(Change::Remove(SegmentRecord::Live.key(segment)));
-                    batch.push(Change::Remove(SegmentRecord::Dead.key(segment)));
+                    batch.push(RecordChange::Remove(SegmentRecord::Live.key(segment)));
+                    batch.push(RecordChange::Remove(SegmentRecord::Dead.key(segment)));
                     self.state().dead_at_ns.remove(&segment);
                     count += 1;
                 }
@@ -101,7 +101,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         let since_ns = *self.state().dead_at_ns.entry(segment).or_insert(now_ns);
         let is_seen = oldest.is_some_and(|oldest| oldest <= manifest);
         let is_old = now_ns >= since_ns.saturating_add(self.limits.dead_ns);
-        (!is_seen || self.broken.is(Rule::DeleteAfterCheckpoints)) && (is_old || self.broken.is(Rule::DeleteAfterPause))
+        (!is_seen || self.broken.is(CheckedRule::DeleteAfterCheckpoints))
+            && (is_old || self.broken.is(CheckedRule::DeleteAfterPause))
     }
 
     /// Deletes segments that were PUT and never named, as far as no writer can name them any more.
@@ -130,8 +131,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// No writer will name this segment if no durable record knows it.
     fn is_nobodys(&self, segment: &SegmentId) -> bool {
         let own = self.records.epoch();
-        let is_later = segment.epoch > own && self.broken.is(Rule::SweepEarlierEpochs);
-        let is_own = segment.epoch == own && self.broken.is(Rule::SweepGivenUp);
+        let is_later = segment.epoch > own && self.broken.is(CheckedRule::SweepEarlierEpochs);
+        let is_own = segment.epoch == own && self.broken.is(CheckedRule::SweepGivenUp);
         segment.epoch < own || self.state().given_up.contains(segment) || is_later || is_own
     }
 

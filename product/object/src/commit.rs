@@ -11,19 +11,19 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use crate::control::Rule;
+use crate::control::CheckedRule;
 use crate::error::ObjectVolumeError;
-use crate::file::{BodyInMemory, Cut, END, Unnamed};
+use crate::file::{BodyInMemory, Cut, END, UnnamedContent};
 use crate::format::records::Body;
 use crate::format::segment_id::SegmentId;
 use crate::naming::Step;
 use crate::open::ObjectVolume;
-use crate::seams::{Clock, Objects, Records, Sequence};
+use crate::seams::{Clock, Objects, RecordDatabase, Sequence};
 
 /// Batches of one operation that are not durable yet.
 const BATCHES_ON_WAY: usize = 4;
 
-impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// Takes bytes of a file, and lets it grow to hold them. Reads see them at once; a later COMMIT makes them durable.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         let length = bytes.len() as u64;
         range("the length of a write", length, 1, self.limits.segment_bytes)?;
         range("the start of a write", start, 0, END - length)?;
-        self.take(ino, start, start + length, Unnamed::Buffered(bytes))
+        self.take(ino, start, start + length, UnnamedContent::Buffered(bytes))
     }
 
     /// Makes a hole in a file. Its size stays.
@@ -42,7 +42,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     pub fn punch(&self, ino: u64, start: u64, length: u64) -> Result<(), ObjectVolumeError> {
         range("the length of a hole", length, 1, END)?;
         range("the start of a hole", start, 0, END - length)?;
-        self.take(ino, start, start + length, Unnamed::Hole)
+        self.take(ino, start, start + length, UnnamedContent::Hole)
     }
 
     /// Cuts a file, or lets it grow by a hole, with the next COMMIT.
@@ -51,10 +51,10 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// If the size is beyond 2^63.
     pub fn set_size(&self, ino: u64, size: u64) -> Result<(), ObjectVolumeError> {
         range("the size of a file", size, 0, END)?;
-        self.take(ino, size, END, Unnamed::Cut(Cut { size, is_begun: false }))
+        self.take(ino, size, END, UnnamedContent::Cut(Cut { size, is_begun: false }))
     }
 
-    fn take(&self, ino: u64, start: u64, end: u64, content: Unnamed) -> Result<(), ObjectVolumeError> {
+    fn take(&self, ino: u64, start: u64, end: u64, content: UnnamedContent) -> Result<(), ObjectVolumeError> {
         let at_ns = self.clock.wall_ns();
         self.begin()?.take(ino, start, end, at_ns, content);
         Ok(())
@@ -135,7 +135,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             self.pack().await?;
         }
         self.joints.meet(ino).await;
-        if !self.broken.is(Rule::AnswerAfterDurable) {
+        if !self.broken.is(CheckedRule::AnswerAfterDurable) {
             self.records.durable(sequence).await?;
         }
         let durable = self.records.durable_through();
@@ -174,7 +174,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     fn step(&self, ino: u64, cut: u64) -> Result<Step, ObjectVolumeError> {
         let mut state = self.state();
         let unsent = state.unsent(ino, cut, self.records.epoch(), &self.limits)?;
-        if !unsent.is_empty() && !self.broken.is(Rule::NameAfterPut) {
+        if !unsent.is_empty() && !self.broken.is(CheckedRule::NameAfterPut) {
             return Ok(Step::Put(unsent));
         }
         Ok(state.name(ino, cut, &self.limits, &self.records)?)

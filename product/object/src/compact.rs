@@ -9,21 +9,21 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 
 use crate::error::{ObjectVolumeError, refused};
-use crate::format::extent::{Extent, Source};
+use crate::format::extent::{ExtentSource, StoredExtent};
 use crate::format::records::{SegmentBytes, SegmentRecord};
 use crate::format::segment::{OBJECT_BYTES_MAX, check_lines, directory, lines};
 use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
 use crate::retry::until_answered;
-use crate::seams::{Clock, ObjectError, Objects, Records};
+use crate::seams::{Clock, ObjectError, Objects, RecordDatabase};
 
 /// Most segments that one compaction reads.
 const VICTIMS_MAX: usize = 16;
 
 /// A file's extent with its bytes.
-type Rescued = Vec<(u64, Extent, Bytes)>;
+type Rescued = Vec<(u64, StoredExtent, Bytes)>;
 
-impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// Moves the live bytes of some segments that are less than half alive into one. Returns the bytes.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         for entry in directory(segment, &object)? {
             let end = entry.start + u64::from(entry.bytes);
             for extent in self.named(entry.ino, entry.start, end).await? {
-                let Source::Segment(place) = &extent.source else { continue };
+                let ExtentSource::Segment(place) = &extent.source else { continue };
                 if (place.segment, place.offset) == (segment, entry.offset) {
                     let lines = lines(place, extent.bytes() as u32);
                     let fetched = object.slice(lines.start as usize..lines.end as usize);
@@ -97,7 +97,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         Ok(rescued)
     }
 
-    async fn named(&self, ino: u64, start: u64, end: u64) -> Result<Vec<Extent>, ObjectVolumeError> {
+    async fn named(&self, ino: u64, start: u64, end: u64) -> Result<Vec<StoredExtent>, ObjectVolumeError> {
         loop {
             self.load(ino, start, end).await?;
             let mut state = self.state();

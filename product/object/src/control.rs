@@ -6,7 +6,7 @@
 
 /// A rule whose breach the checks must notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub(crate) enum CheckedRule {
     /// A COMMIT is answered after its batch is durable.
     AnswerAfterDurable,
     /// A batch names a segment after its PUT was answered.
@@ -51,17 +51,17 @@ pub(crate) enum Rule {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Broken {
     #[cfg(test)]
-    pub(crate) rule: Option<Rule>,
+    pub(crate) rule: Option<CheckedRule>,
 }
 
 impl Broken {
     #[cfg(test)]
-    pub(crate) fn is(&self, rule: Rule) -> bool {
+    pub(crate) fn is(&self, rule: CheckedRule) -> bool {
         self.rule == Some(rule)
     }
 
     #[cfg(not(test))]
-    pub(crate) fn is(&self, _: Rule) -> bool {
+    pub(crate) fn is(&self, _: CheckedRule) -> bool {
         false
     }
 }

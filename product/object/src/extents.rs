@@ -6,16 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::format::extent::{Extent, Source};
+use crate::format::extent::{ExtentSource, StoredExtent};
 use crate::format::records::{SegmentBytes, SegmentRecord};
 use crate::format::segment_id::SegmentId;
 use crate::ranges::Ranges;
-use crate::seams::{Batch, Change};
+use crate::seams::{Batch, RecordChange};
 
 /// Extents by their ends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExtentMap {
-    extents: BTreeMap<u64, Extent>,
+    extents: BTreeMap<u64, StoredExtent>,
     known: Ranges,
     /// The ends of the extents whose bytes are in their records.
     inline: BTreeSet<u64>,
@@ -41,20 +41,20 @@ pub(crate) struct MapChanges {
 }
 
 impl ExtentMap {
-    pub(crate) fn insert(&mut self, extent: Extent) {
-        if matches!(extent.source, Source::Inline(_)) {
+    pub(crate) fn insert(&mut self, extent: StoredExtent) {
+        if matches!(extent.source, ExtentSource::Inline(_)) {
             self.inline.insert(extent.end);
         }
         self.extents.insert(extent.end, extent);
     }
 
-    fn remove(&mut self, end: u64) -> Option<Extent> {
+    fn remove(&mut self, end: u64) -> Option<StoredExtent> {
         self.inline.remove(&end);
         self.extents.remove(&end)
     }
 
     /// Takes the extents that the records have from `from` on; all of them to the file's end, or the first ones.
-    pub(crate) fn learn(&mut self, from: u64, extents: Vec<Extent>, is_all: bool) {
+    pub(crate) fn learn(&mut self, from: u64, extents: Vec<StoredExtent>, is_all: bool) {
         let start = extents.first().map_or(from, |first| first.start.min(from));
         let end = if is_all { u64::MAX } else { extents.last().map_or(from, |last| last.end) };
         self.known.insert(start, end);
@@ -72,7 +72,7 @@ impl ExtentMap {
     /// Drops all but a range and the inline extents.
     pub(crate) fn forget_all_but(&mut self, start: u64, end: u64) {
         let old = std::mem::take(self);
-        let is_kept = |extent: &Extent| extent.start < end && start < extent.end;
+        let is_kept = |extent: &StoredExtent| extent.start < end && start < extent.end;
         for (_, extent) in old.extents {
             if is_kept(&extent) || old.inline.contains(&extent.end) {
                 self.known.insert(extent.start, extent.end);
@@ -83,17 +83,17 @@ impl ExtentMap {
     }
 
     /// The inline extents.
-    pub(crate) fn inline(&self) -> impl Iterator<Item = &Extent> {
+    pub(crate) fn inline(&self) -> impl Iterator<Item = &StoredExtent> {
         self.inline.iter().filter_map(|end| self.extents.get(end))
     }
 
-    fn touching(&self, start: u64, end: u64) -> impl Iterator<Item = &Extent> {
+    fn touching(&self, start: u64, end: u64) -> impl Iterator<Item = &StoredExtent> {
         let from = self.extents.range(start.saturating_add(1)..).map(|(_, extent)| extent);
         from.take_while(move |extent| extent.start < end)
     }
 
     /// The extents with bytes in the range, cut to it.
-    pub(crate) fn within(&self, start: u64, end: u64) -> Vec<Extent> {
+    pub(crate) fn within(&self, start: u64, end: u64) -> Vec<StoredExtent> {
         self.touching(start, end).map(|extent| extent.part(extent.start.max(start), extent.end.min(end))).collect()
     }
 
@@ -110,7 +110,7 @@ impl ExtentMap {
     }
 
     /// Puts an extent, or a hole, in the place of a range.
-    pub(crate) fn replace(&mut self, ino: u64, range: (u64, u64), new: Option<Extent>, changes: &mut MapChanges) {
+    pub(crate) fn replace(&mut self, ino: u64, range: (u64, u64), new: Option<StoredExtent>, changes: &mut MapChanges) {
         let (start, end) = range;
         let ends: Vec<u64> = self.touching(start, end).map(|extent| extent.end).collect();
         for old_end in ends {
@@ -128,31 +128,31 @@ impl ExtentMap {
         }
     }
 
-    fn add(&mut self, ino: u64, extent: Extent, changes: &mut MapChanges) {
+    fn add(&mut self, ino: u64, extent: StoredExtent, changes: &mut MapChanges) {
         changes.added(ino, &extent);
         self.insert(extent);
     }
 }
 
 impl MapChanges {
-    fn removed(&mut self, ino: u64, extent: &Extent) {
-        self.push(Change::Remove(Extent::key(ino, extent.end)));
+    fn removed(&mut self, ino: u64, extent: &StoredExtent) {
+        self.push(RecordChange::Remove(StoredExtent::key(ino, extent.end)));
         self.count(extent, -(extent.bytes() as i64));
     }
 
-    fn added(&mut self, ino: u64, extent: &Extent) {
-        self.push(Change::Put(Extent::key(ino, extent.end), extent.value()));
+    fn added(&mut self, ino: u64, extent: &StoredExtent) {
+        self.push(RecordChange::Put(StoredExtent::key(ino, extent.end), extent.value()));
         self.count(extent, extent.bytes() as i64);
     }
 
-    fn count(&mut self, extent: &Extent, bytes: i64) {
+    fn count(&mut self, extent: &StoredExtent, bytes: i64) {
         self.used += bytes;
-        if let Source::Segment(place) = &extent.source {
+        if let ExtentSource::Segment(place) = &extent.source {
             *self.segments.entry(place.segment).or_default() += SegmentBytes::sum(0, bytes);
         }
     }
 
-    pub(crate) fn push(&mut self, change: Change) {
+    pub(crate) fn push(&mut self, change: RecordChange) {
         self.batch.push(change);
     }
 
@@ -167,7 +167,7 @@ impl MapChanges {
 
     pub(crate) fn into_batch(mut self) -> Batch {
         for (segment, sum) in self.segments {
-            self.batch.push(Change::Add(SegmentRecord::Live.key(segment), sum));
+            self.batch.push(RecordChange::Add(SegmentRecord::Live.key(segment), sum));
         }
         self.batch
     }

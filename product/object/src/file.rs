@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 use bytes::Bytes;
 
 use crate::extents::{ExtentMap, MapChanges};
-use crate::format::extent::{Extent, Place, Source};
+use crate::format::extent::{ExtentSource, SegmentPlace, StoredExtent};
 use crate::format::records::Body;
 use crate::format::segment_id::SegmentId;
 use crate::seams::Sequence;
@@ -31,13 +31,13 @@ pub(crate) const END: u64 = i64::MAX as u64;
 
 /// The content of a write that no batch names yet.
 #[derive(Clone, Debug)]
-pub(crate) enum Unnamed {
+pub(crate) enum UnnamedContent {
     Hole,
     /// Everything behind a new size goes.
     Cut(Cut),
     Buffered(Bytes),
     /// In a segment; with its bytes until the PUT is answered.
-    Segment(Place, Option<Bytes>),
+    Segment(SegmentPlace, Option<Bytes>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,39 +48,39 @@ pub(crate) struct Cut {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Write {
+pub(crate) struct ObjectWrite {
     pub(crate) number: u64,
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// The time of day of the call.
     pub(crate) at_ns: u64,
-    pub(crate) content: Unnamed,
+    pub(crate) content: UnnamedContent,
 }
 
-impl Write {
+impl ObjectWrite {
     /// The extent of the write, as reads see it.
-    pub(crate) fn readable(&self) -> Option<Extent> {
+    pub(crate) fn readable(&self) -> Option<StoredExtent> {
         let bytes = match &self.content {
-            Unnamed::Buffered(bytes) | Unnamed::Segment(_, Some(bytes)) => bytes,
+            UnnamedContent::Buffered(bytes) | UnnamedContent::Segment(_, Some(bytes)) => bytes,
             _ => return self.nameable(),
         };
-        Some(Extent { start: self.start, end: self.end, source: Source::Inline(bytes.clone()) })
+        Some(StoredExtent { start: self.start, end: self.end, source: ExtentSource::Inline(bytes.clone()) })
     }
 
     /// The extent of the write, as records name it.
-    fn nameable(&self) -> Option<Extent> {
+    fn nameable(&self) -> Option<StoredExtent> {
         let source = match &self.content {
-            Unnamed::Hole | Unnamed::Cut(_) => return None,
-            Unnamed::Buffered(bytes) => Source::Inline(bytes.clone()),
-            Unnamed::Segment(place, _) => Source::Segment(*place),
+            UnnamedContent::Hole | UnnamedContent::Cut(_) => return None,
+            UnnamedContent::Buffered(bytes) => ExtentSource::Inline(bytes.clone()),
+            UnnamedContent::Segment(place, _) => ExtentSource::Segment(*place),
         };
-        Some(Extent { start: self.start, end: self.end, source })
+        Some(StoredExtent { start: self.start, end: self.end, source })
     }
 
     pub(crate) fn data_bytes(&self) -> u64 {
         match self.content {
-            Unnamed::Hole | Unnamed::Cut(_) => 0,
-            Unnamed::Buffered(_) | Unnamed::Segment(..) => self.end - self.start,
+            UnnamedContent::Hole | UnnamedContent::Cut(_) => 0,
+            UnnamedContent::Buffered(_) | UnnamedContent::Segment(..) => self.end - self.start,
         }
     }
 
@@ -88,11 +88,13 @@ impl Write {
     fn advance(&mut self, to: u64) {
         let skip = to - self.start;
         match &mut self.content {
-            Unnamed::Hole | Unnamed::Cut(_) => (),
-            Unnamed::Buffered(bytes) | Unnamed::Segment(_, Some(bytes)) => *bytes = bytes.slice(skip as usize..),
-            Unnamed::Segment(_, None) => (),
+            UnnamedContent::Hole | UnnamedContent::Cut(_) => (),
+            UnnamedContent::Buffered(bytes) | UnnamedContent::Segment(_, Some(bytes)) => {
+                *bytes = bytes.slice(skip as usize..)
+            }
+            UnnamedContent::Segment(_, None) => (),
         }
-        if let Unnamed::Segment(place, _) = &mut self.content {
+        if let UnnamedContent::Segment(place, _) = &mut self.content {
             place.skipped += skip as u32;
         }
         self.start = to;
@@ -111,11 +113,11 @@ struct Ahead {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct File {
+pub(crate) struct ObjectFile {
     pub(crate) map: ExtentMap,
     /// Absent until its record was read.
     pub(crate) body: Option<Body>,
-    pub(crate) writes: VecDeque<Write>,
+    pub(crate) writes: VecDeque<ObjectWrite>,
     ahead: Ahead,
     /// The newest batch with records of the file.
     pub(crate) last_batch: Sequence,
@@ -127,10 +129,10 @@ pub(crate) struct File {
     pub(crate) used_at: u64,
 }
 
-impl File {
+impl ObjectFile {
     /// The bytes of writes that are not durable, as far as batches before `durable` are.
     pub(crate) fn volatile_bytes(&self, durable: Sequence) -> u64 {
-        let unnamed: u64 = self.writes.iter().map(Write::data_bytes).sum();
+        let unnamed: u64 = self.writes.iter().map(ObjectWrite::data_bytes).sum();
         unnamed + if self.last_batch > durable { self.given_bytes } else { 0 }
     }
 
@@ -140,13 +142,13 @@ impl File {
         (self.last_batch, self.given_bytes) = (batch, earlier + bytes);
     }
 
-    pub(crate) fn push(&mut self, write: Write) {
+    pub(crate) fn push(&mut self, write: ObjectWrite) {
         self.ahead.data_bytes += write.data_bytes();
         self.ahead.changed_ns = write.at_ns;
         match &write.content {
-            Unnamed::Cut(cut) => (self.ahead.cut, self.ahead.end) = (Some(cut.size), 0),
-            Unnamed::Hole => (),
-            Unnamed::Buffered(_) | Unnamed::Segment(..) => self.ahead.end = self.ahead.end.max(write.end),
+            UnnamedContent::Cut(cut) => (self.ahead.cut, self.ahead.end) = (Some(cut.size), 0),
+            UnnamedContent::Hole => (),
+            UnnamedContent::Buffered(_) | UnnamedContent::Segment(..) => self.ahead.end = self.ahead.end.max(write.end),
         }
         self.writes.push_back(write);
     }
@@ -162,12 +164,12 @@ impl File {
         Some(Body { size, used, changed_ns: ahead.changed_ns })
     }
 
-    pub(crate) fn write_mut(&mut self, number: u64) -> Option<&mut Write> {
+    pub(crate) fn write_mut(&mut self, number: u64) -> Option<&mut ObjectWrite> {
         let at = self.writes.binary_search_by_key(&number, |write| write.number).ok()?;
         self.writes.get_mut(at)
     }
 
-    pub(crate) fn drop_writes(&mut self) -> VecDeque<Write> {
+    pub(crate) fn drop_writes(&mut self) -> VecDeque<ObjectWrite> {
         self.ahead = Ahead::default();
         std::mem::take(&mut self.writes)
     }
@@ -187,8 +189,8 @@ impl File {
         let (mut buffered, mut on_way) = (0, BTreeSet::new());
         for write in self.upto(cut) {
             match &write.content {
-                Unnamed::Buffered(bytes) => buffered += bytes.len() as u64,
-                Unnamed::Segment(place, Some(_)) => _ = on_way.insert(place.segment),
+                UnnamedContent::Buffered(bytes) => buffered += bytes.len() as u64,
+                UnnamedContent::Segment(place, Some(_)) => _ = on_way.insert(place.segment),
                 _ => (),
             }
         }
@@ -196,7 +198,7 @@ impl File {
     }
 
     /// The writes up to a number.
-    pub(crate) fn upto(&self, cut: u64) -> impl Iterator<Item = &Write> {
+    pub(crate) fn upto(&self, cut: u64) -> impl Iterator<Item = &ObjectWrite> {
         self.writes.iter().take_while(move |write| write.number <= cut)
     }
 
@@ -205,13 +207,13 @@ impl File {
         let (Some(write), Some(body)) = (self.writes.front_mut(), &mut self.body) else { return };
         let extent = (to > write.start).then(|| write.nameable()).flatten().map(|extent| extent.part(write.start, to));
         self.map.replace(ino, (write.start, to), extent, changes);
-        if !matches!(write.content, Unnamed::Cut(Cut { is_begun: true, .. })) {
+        if !matches!(write.content, UnnamedContent::Cut(Cut { is_begun: true, .. })) {
             body.changed_ns = write.at_ns;
         }
         match &mut write.content {
-            Unnamed::Cut(cut) => (body.size, cut.is_begun) = (cut.size, true),
-            Unnamed::Hole => (),
-            Unnamed::Buffered(_) | Unnamed::Segment(..) => {
+            UnnamedContent::Cut(cut) => (body.size, cut.is_begun) = (cut.size, true),
+            UnnamedContent::Hole => (),
+            UnnamedContent::Buffered(_) | UnnamedContent::Segment(..) => {
                 body.size = body.size.max(to);
                 self.ahead.data_bytes -= to - write.start;
             }

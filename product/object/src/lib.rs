@@ -47,7 +47,7 @@ pub use error::ObjectVolumeError;
 pub use file::BodyInMemory;
 pub use format::error::FormatError;
 pub use format::records::{Body, Lineage, VOLUME_FORMAT, VolumeHeader};
-pub use format::segment::{DIRECTORY_ENTRY_BYTES, DirectoryEntry, FOOTER_BYTES, LINE_BYTES};
+pub use format::segment::{DIRECTORY_ENTRY_BYTES, FOOTER_BYTES, LINE_BYTES, RunEntry};
 pub use format::segment::{SegmentWriter, directory};
 pub use format::segment_id::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
 pub use holder::Holder;
@@ -55,8 +55,8 @@ pub use left_clients::LeftClients;
 pub use open::{EndedWriter, Fresh, ObjectVolume};
 pub use paths::paths;
 pub use seams::{
-    Arrivals, Batch, Change, Checkpoint, Clock, Created, DatedObjects, Durability, Key, Manifest, ObjectError, Objects,
-    Parts, Record, Records, RecordsError, Sequence, Value,
+    Arrivals, Batch, ByteParts, Checkpoint, Clock, DatedObjects, Durability, Key, Manifest, ObjectError, Objects,
+    PutOutcome, Record, RecordChange, RecordDatabase, RecordsError, Sequence, Value,
 };
-pub use state::Limits;
-pub use tree::{DataCore, Held, ObjectTree, ObjectTreeOptions};
+pub use state::VolumeLimits;
+pub use tree::{DataCore, HeldNode, ObjectTree, ObjectTreeOptions};

@@ -5,12 +5,12 @@
 //! Invariants: records that changed during their scan are read again.
 
 use crate::error::ObjectVolumeError;
-use crate::format::extent::Extent;
+use crate::format::extent::StoredExtent;
 use crate::format::records::Body;
 use crate::open::{ObjectVolume, get};
-use crate::seams::{Clock, Durability, Objects, Records};
+use crate::seams::{Clock, Durability, Objects, RecordDatabase};
 
-impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// Reads the map of a range from the records, unless it is in memory.
     pub(crate) async fn load(&self, ino: u64, start: u64, end: u64) -> Result<(), ObjectVolumeError> {
         loop {
@@ -19,10 +19,10 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
                 (state.file(ino).map.gap(start, end), state.stamp(ino))
             };
             let Some(gap) = gap else { return Ok(()) };
-            let (from, to) = (Extent::key(ino, gap + 1), Extent::keys(ino).1);
+            let (from, to) = (StoredExtent::key(ino, gap + 1), StoredExtent::keys(ino).1);
             let most = self.limits.window_extents;
             let found = self.records.scan_first(from, to, Durability::Applied, most).await?;
-            let extents = found.iter().map(|(key, value)| Ok(Extent::decode(key, value)?.1));
+            let extents = found.iter().map(|(key, value)| Ok(StoredExtent::decode(key, value)?.1));
             let extents = extents.collect::<Result<Vec<_>, ObjectVolumeError>>()?;
             let mut state = self.state();
             state.learn(ino, gap, (start, end), stamp, extents, &self.limits);

@@ -10,26 +10,26 @@ use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
-use crate::control::Rule;
+use crate::control::CheckedRule;
 use crate::error::ObjectVolumeError;
 use crate::extents::MapChanges;
-use crate::format::extent::{Extent, Place, Source};
+use crate::format::extent::{ExtentSource, SegmentPlace, StoredExtent};
 use crate::format::segment::stored_bytes;
 use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
-use crate::retry::Run;
-use crate::seams::{Clock, Objects, Records, RecordsError, Sequence};
-use crate::state::{Limits, Move, Moving, State};
+use crate::retry::SegmentRun;
+use crate::seams::{Clock, Objects, RecordDatabase, RecordsError, Sequence};
+use crate::state::{Move, Moving, VolumeLimits, VolumeState};
 
 /// Changes of a batch for one renamed extent.
 const CHANGES: usize = 4;
 
-impl State {
+impl VolumeState {
     /// Begins to move these extents, which have these bytes. False if a move is under way.
     pub(crate) fn begin_move(
         &mut self,
         epoch: u32,
-        extents: Vec<(u64, Extent, Bytes)>,
+        extents: Vec<(u64, StoredExtent, Bytes)>,
     ) -> Result<bool, ObjectVolumeError> {
         if self.moving.is_some() {
             return Ok(false);
@@ -38,10 +38,10 @@ impl State {
         let (mut runs, mut moves, mut offset) = (Vec::new(), VecDeque::new(), 0);
         for (ino, old, bytes) in extents {
             // A segment's runs are at most 8 MiB.
-            let place = Place { segment, offset, skipped: 0, run: bytes.len() as u32 };
+            let place = SegmentPlace { segment, offset, skipped: 0, run: bytes.len() as u32 };
             offset += stored_bytes(place.run) as u32;
-            runs.push(Run { ino, start: old.start, bytes });
-            let new = Extent { source: Source::Segment(place), ..old };
+            runs.push(SegmentRun { ino, start: old.start, bytes });
+            let new = StoredExtent { source: ExtentSource::Segment(place), ..old };
             moves.push_back(Move { ino, old, new });
         }
         self.begin_upload(segment, runs, false, Vec::new());
@@ -50,14 +50,14 @@ impl State {
     }
 
     /// Begins to move inline bytes. False if there are none.
-    fn begin_pack(&mut self, epoch: u32, limits: &Limits) -> Result<bool, ObjectVolumeError> {
+    fn begin_pack(&mut self, epoch: u32, limits: &VolumeLimits) -> Result<bool, ObjectVolumeError> {
         if self.moving.is_some() {
             return Ok(true);
         }
         let (mut extents, mut bytes) = (Vec::new(), 0);
         for ino in &self.inline_files {
             for extent in self.files.get(ino).into_iter().flat_map(|file| file.map.inline()) {
-                let Source::Inline(inline) = &extent.source else { continue };
+                let ExtentSource::Inline(inline) = &extent.source else { continue };
                 bytes += extent.bytes();
                 if bytes > limits.segment_bytes {
                     break;
@@ -73,14 +73,14 @@ impl State {
     }
 
     /// Counts the inline bytes, and says whether it is time to move them.
-    pub(crate) fn is_inline_full(&mut self, limits: &Limits) -> bool {
+    pub(crate) fn is_inline_full(&mut self, limits: &VolumeLimits) -> bool {
         if self.inline_bytes < limits.segment_bytes && self.inline_files.len() < limits.map_extents {
             return false;
         }
         let Self { files, inline_files, inline_bytes, .. } = self;
         inline_files.retain(|ino| files.get(ino).is_some_and(|file| file.map.inline().next().is_some()));
         let extents = inline_files.iter().filter_map(|ino| files.get(ino)).flat_map(|file| file.map.inline());
-        *inline_bytes = extents.map(Extent::bytes).sum();
+        *inline_bytes = extents.map(StoredExtent::bytes).sum();
         *inline_bytes >= limits.segment_bytes || inline_files.len() >= limits.map_extents
     }
 
@@ -88,8 +88,8 @@ impl State {
     fn rename(
         &mut self,
         segment: SegmentId,
-        limits: &Limits,
-        records: &impl Records,
+        limits: &VolumeLimits,
+        records: &impl RecordDatabase,
         is_blind: bool,
     ) -> Result<Renamed, RecordsError> {
         let Some(moving) = self.moving.as_mut().filter(|moving| moving.segment == segment) else {
@@ -108,7 +108,8 @@ impl State {
                 break;
             }
             let current = map.within(old.start, old.end);
-            let is_same = |extent: &Extent| is_blind || extent.source == old.part(extent.start, extent.end).source;
+            let is_same =
+                |extent: &StoredExtent| is_blind || extent.source == old.part(extent.start, extent.end).source;
             let mut current = current.iter().filter(|extent| is_same(extent));
             let full = current.find(|extent| {
                 if changes.len() + CHANGES > limits.batch_changes {
@@ -152,7 +153,7 @@ enum Renamed {
     All,
 }
 
-impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// Moves inline bytes of small COMMITs from records to segments. The caller runs it before the database flushes its
     /// memtable, so moved bytes never reach the tree.
     ///
@@ -176,10 +177,10 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         loop {
             let segment = self.state().moving.as_ref().map(|moving| moving.segment);
             let Some(segment) = segment else { break };
-            if !self.broken.is(Rule::RenameAfterPut) {
+            if !self.broken.is(CheckedRule::RenameAfterPut) {
                 self.upload(segment).await?;
             }
-            let is_blind = self.broken.is(Rule::RenameSameOnly);
+            let is_blind = self.broken.is(CheckedRule::RenameSameOnly);
             let renamed = self.state().rename(segment, &self.limits, &self.records, is_blind)?;
             match renamed {
                 Renamed::Unknown(ino, start, end) => self.load(ino, start, end).await?,

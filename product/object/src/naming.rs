@@ -8,13 +8,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::control::Rule;
+use crate::control::CheckedRule;
 use crate::extents::{MapChanges, Reach};
-use crate::file::{Cut, File, Unnamed};
+use crate::file::{Cut, ObjectFile, UnnamedContent};
 use crate::format::records::{Body, file_key};
 use crate::format::segment_id::SegmentId;
-use crate::seams::{Change, Records, RecordsError, Sequence};
-use crate::state::{Limits, State};
+use crate::seams::{RecordChange, RecordDatabase, RecordsError, Sequence};
+use crate::state::{VolumeLimits, VolumeState};
 
 /// Changes of a batch besides those of old extents: a body, a cut, two rests of cut extents, a new extent and its segment.
 /// The last batch of a removal has four records instead.
@@ -34,14 +34,14 @@ pub(crate) enum Step {
     Named(Sequence),
 }
 
-impl State {
+impl VolumeState {
     /// Moves some of a file's writes up to `cut` into its map, and gives them to the records. Their segments were PUT.
     pub(crate) fn name(
         &mut self,
         ino: u64,
         cut: u64,
-        limits: &Limits,
-        records: &impl Records,
+        limits: &VolumeLimits,
+        records: &impl RecordDatabase,
     ) -> Result<Step, RecordsError> {
         let announced = self.unannounced.len().min(limits.batch_changes / 4);
         let most = limits.batch_changes - announced;
@@ -69,13 +69,13 @@ impl State {
             named_bytes += bytes;
             file.name(ino, to, &mut changes);
             match content {
-                Unnamed::Cut(cut) if !file.is_reaped && !self.broken.is(Rule::CutRecord) => {
+                UnnamedContent::Cut(cut) if !file.is_reaped && !self.broken.is(CheckedRule::CutRecord) => {
                     cut_record(ino, cut, to == end, &mut changes)
                 }
-                Unnamed::Segment(place, _) => {
+                UnnamedContent::Segment(place, _) => {
                     segments.insert(place.segment);
                 }
-                Unnamed::Buffered(_) => {
+                UnnamedContent::Buffered(_) => {
                     self.inline_files.insert(ino);
                     self.inline_bytes += bytes;
                     if to == end {
@@ -85,11 +85,11 @@ impl State {
                 _ => (),
             }
         }
-        if self.broken.is(Rule::RemoveLast) && file.is_reaped {
-            changes.push(Change::Remove(file_key(b'o', ino)));
+        if self.broken.is(CheckedRule::RemoveLast) && file.is_reaped {
+            changes.push(RecordChange::Remove(file_key(b'o', ino)));
         }
         let is_last = file.upto(cut).next().is_none();
-        if is_last || !self.broken.is(Rule::BodyInEachBatch) {
+        if is_last || !self.broken.is(CheckedRule::BodyInEachBatch) {
             body_record(ino, file, &mut changes);
         }
         for (segment, bytes) in self.unannounced.drain(..announced) {
@@ -103,20 +103,20 @@ impl State {
     }
 }
 
-fn body_record(ino: u64, file: &File, changes: &mut MapChanges) {
+fn body_record(ino: u64, file: &ObjectFile, changes: &mut MapChanges) {
     if file.is_reaped && file.writes.is_empty() {
         let keys = [file_key(b'i', ino), Body::key(ino), file_key(b'o', ino), file_key(b't', ino)];
-        keys.into_iter().for_each(|key| changes.push(Change::Remove(key)));
+        keys.into_iter().for_each(|key| changes.push(RecordChange::Remove(key)));
     } else if let Some(body) = file.body {
-        changes.push(Change::Put(Body::key(ino), body.encode()));
+        changes.push(RecordChange::Put(Body::key(ino), body.encode()));
     }
 }
 
 fn cut_record(ino: u64, cut: Cut, is_last: bool, changes: &mut MapChanges) {
     let key = file_key(b't', ino);
     match (cut.is_begun, is_last) {
-        (false, false) => changes.push(Change::Put(key, cut.size.to_be_bytes().to_vec())),
-        (true, true) => changes.push(Change::Remove(key)),
+        (false, false) => changes.push(RecordChange::Put(key, cut.size.to_be_bytes().to_vec())),
+        (true, true) => changes.push(RecordChange::Remove(key)),
         _ => (),
     }
 }

@@ -13,13 +13,13 @@ use futures_util::TryStreamExt;
 use futures_util::future::try_join3;
 use futures_util::stream::FuturesUnordered;
 
-use crate::control::{Broken, Rule};
+use crate::control::{Broken, CheckedRule};
 use crate::error::ObjectVolumeError;
-use crate::file::{Cut, END, Unnamed};
+use crate::file::{Cut, END, UnnamedContent};
 use crate::format::records::{Brief, Lineage, VolumeHeader, decode_cut};
 use crate::joints::Joints;
-use crate::seams::{Change, Clock, Durability, Objects, Records, Value};
-use crate::state::{Limits, State};
+use crate::seams::{Clock, Durability, Objects, RecordChange, RecordDatabase, Value};
+use crate::state::{VolumeLimits, VolumeState};
 
 const ANSWER_NS: u64 = 2_500_000_000;
 /// The clocks of two hosts may run apart by a fifth.
@@ -57,18 +57,18 @@ pub struct ObjectVolume<O, R, C> {
     pub(crate) objects: O,
     pub(crate) records: R,
     pub(crate) clock: C,
-    pub(crate) limits: Limits,
+    pub(crate) limits: VolumeLimits,
     pub(crate) broken: Broken,
     pub(crate) joints: Arc<Joints>,
     header: VolumeHeader,
     verifier: u64,
-    state: Mutex<State>,
+    state: Mutex<VolumeState>,
     /// A call was answered since the last look of [`Self::keep_answering`].
     is_asked: AtomicBool,
     had_waited: bool,
 }
 
-impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// Opens a volume whose records were just opened, or makes a new one. Earlier writers are fenced already.
     /// It reads and writes all that an opening takes, and then waits until their last answer was given.
     ///
@@ -78,7 +78,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         objects: O,
         records: R,
         clock: C,
-        limits: Limits,
+        limits: VolumeLimits,
         fresh: Fresh,
     ) -> Result<Self, ObjectVolumeError> {
         Self::open_after(objects, records, clock, limits, fresh, |_| None).await
@@ -93,7 +93,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         objects: O,
         records: R,
         clock: C,
-        limits: Limits,
+        limits: VolumeLimits,
         fresh: Fresh,
         ended: impl FnOnce(&VolumeHeader) -> Option<EndedWriter> + Send,
     ) -> Result<Self, ObjectVolumeError> {
@@ -105,7 +105,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         objects: O,
         records: R,
         clock: C,
-        limits: Limits,
+        limits: VolumeLimits,
         fresh: Fresh,
         broken: Broken,
         ended: impl FnOnce(&VolumeHeader) -> Option<EndedWriter> + Send,
@@ -114,15 +114,15 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         let reads = try_join3(get(&records, VolumeHeader::KEY), get(&records, Lineage::KEY), get(&records, Brief::KEY));
         let (header, lineage, brief) = reads.await?;
         let last = lineage.map(|value| Lineage::decode(&value)).transpose()?;
-        let kept = last.filter(|last| last.is_clean || broken.is(Rule::NewVerifier));
+        let kept = last.filter(|last| last.is_clean || broken.is(CheckedRule::NewVerifier));
         let verifier = kept.map_or(fresh.verifier, |last| last.verifier);
         let lineage = Lineage { verifier, is_clean: false };
-        let mut batch = vec![Change::Put(Lineage::KEY.to_vec(), lineage.encode())];
+        let mut batch = vec![RecordChange::Put(Lineage::KEY.to_vec(), lineage.encode())];
         let is_new = header.is_none();
         let header = match header {
             Some(value) => VolumeHeader::decode(&value)?,
             None => {
-                batch.push(Change::Put(VolumeHeader::KEY.to_vec(), fresh.header.encode()));
+                batch.push(RecordChange::Put(VolumeHeader::KEY.to_vec(), fresh.header.encode()));
                 fresh.header
             }
         };
@@ -138,21 +138,21 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             Some(brief) if is_just_before(brief.epoch) => SUCCESSOR_NS,
             _ => LONG_SUCCESSOR_NS,
         };
-        let own = Change::Put(Brief::KEY.to_vec(), Brief { epoch: records.epoch() }.encode());
+        let own = RecordChange::Put(Brief::KEY.to_vec(), Brief { epoch: records.epoch() }.encode());
         // A successor of this opening would wait too briefly for the writer before it, unless the record comes after the wait.
         let is_late = wait_ns > SUCCESSOR_NS;
         if !is_late {
             batch.push(own.clone());
         }
         records.durable(records.apply(batch)?).await?;
-        let state = Mutex::new(State::new(broken));
+        let state = Mutex::new(VolumeState::new(broken));
         let joints = Arc::default();
         let is_asked = AtomicBool::new(false);
         let had_waited = false;
         let mut volume =
             Self { objects, records, clock, limits, broken, joints, header, verifier, state, is_asked, had_waited };
         volume.resume_cuts().await?;
-        if wait_ns > 0 && !broken.is(Rule::SuccessorWaits) {
+        if wait_ns > 0 && !broken.is(CheckedRule::SuccessorWaits) {
             volume.had_waited = true;
             volume.clock.sleep_until_ns(fenced_at_ns.saturating_add(wait_ns)).await;
         }
@@ -166,7 +166,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     ///
     /// # Errors
     /// If there is no volume, or it is damaged or of a newer format.
-    pub async fn open_view(objects: O, records: R, clock: C, limits: Limits) -> Result<Self, ObjectVolumeError> {
+    pub async fn open_view(objects: O, records: R, clock: C, limits: VolumeLimits) -> Result<Self, ObjectVolumeError> {
         let header = get(&records, VolumeHeader::KEY).await?.ok_or(ObjectVolumeError::NoVolume)?;
         let header = VolumeHeader::decode(&header)?;
         let lineage = get(&records, Lineage::KEY).await?.ok_or(ObjectVolumeError::NoVolume)?;
@@ -184,9 +184,9 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// Goes on with the cuts that the last writer began.
     async fn resume_cuts(&self) -> Result<(), ObjectVolumeError> {
         let cuts = self.records.scan(vec![b't'], vec![b't' + 1], Durability::Applied).await?;
-        for (key, value) in cuts.into_iter().filter(|_| !self.broken.is(Rule::ResumeCuts)) {
+        for (key, value) in cuts.into_iter().filter(|_| !self.broken.is(CheckedRule::ResumeCuts)) {
             let (ino, size) = decode_cut(&key, &value)?;
-            let number = self.state().take(ino, size, END, 0, Unnamed::Cut(Cut { size, is_begun: true }));
+            let number = self.state().take(ino, size, END, 0, UnnamedContent::Cut(Cut { size, is_begun: true }));
             let sequence = self.name_all(ino, number).await?;
             self.records.durable(sequence).await?;
         }
@@ -223,7 +223,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         self.drain().await?;
         self.state().is_closed = true;
         let lineage = Lineage { verifier: self.verifier, is_clean: true };
-        let sequence = self.records.apply(vec![Change::Put(Lineage::KEY.to_vec(), lineage.encode())])?;
+        let sequence = self.records.apply(vec![RecordChange::Put(Lineage::KEY.to_vec(), lineage.encode())])?;
         Ok(self.records.durable(sequence).await?)
     }
 
@@ -231,7 +231,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     async fn drain(&self) -> Result<(), ObjectVolumeError> {
         let files: Vec<u64> = self.state().files.keys().copied().collect();
         let mut draining = FuturesUnordered::new();
-        for ino in files.into_iter().filter(|_| !self.broken.is(Rule::DrainBeforeClean)) {
+        for ino in files.into_iter().filter(|_| !self.broken.is(CheckedRule::DrainBeforeClean)) {
             if draining.len() >= DRAINED_MAX {
                 draining.try_next().await?;
             }
@@ -259,7 +259,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
                 return Err(ObjectVolumeError::Closed);
             }
             let last_ns = self.records.unfenced_at_ns();
-            if self.clock.now_ns() < last_ns.saturating_add(ANSWER_NS) || self.broken.is(Rule::AnswerUnfenced) {
+            if self.clock.now_ns() < last_ns.saturating_add(ANSWER_NS) || self.broken.is(CheckedRule::AnswerUnfenced) {
                 return Ok(());
             }
             self.records.prove().await?;
@@ -287,17 +287,17 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         &self.records
     }
 
-    pub(crate) fn begin(&self) -> Result<MutexGuard<'_, State>, ObjectVolumeError> {
+    pub(crate) fn begin(&self) -> Result<MutexGuard<'_, VolumeState>, ObjectVolumeError> {
         let state = self.state();
         if state.is_closing { Err(ObjectVolumeError::Closed) } else { Ok(state) }
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, VolumeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-pub(crate) async fn get<R: Records>(records: &R, key: &[u8]) -> Result<Option<Value>, ObjectVolumeError> {
+pub(crate) async fn get<R: RecordDatabase>(records: &R, key: &[u8]) -> Result<Option<Value>, ObjectVolumeError> {
     let mut after = key.to_vec();
     after.push(0);
     let found = records.scan(key.to_vec(), after, Durability::Applied).await?;

@@ -8,22 +8,22 @@ use std::collections::BTreeSet;
 
 use crate::error::ObjectVolumeError;
 use crate::extents::MapChanges;
-use crate::file::Unnamed;
-use crate::format::extent::Place;
+use crate::file::UnnamedContent;
+use crate::format::extent::SegmentPlace;
 use crate::format::segment::stored_bytes;
 use crate::format::segment_id::SegmentId;
-use crate::retry::{OnWay, Run, Upload};
+use crate::retry::{OnWay, SegmentRun, Upload};
 use crate::seams::Batch;
-use crate::state::{Limits, State};
+use crate::state::{VolumeLimits, VolumeState};
 
 /// A write of this part of a segment is a segment of its own.
 const LARGE_PART: u64 = 8;
 /// Small segments on their way that keep the open one open.
 const SMALL_ON_WAY: usize = 2;
 
-impl State {
+impl VolumeState {
     /// Closes full segments, and the open one unless enough small ones are on their way.
-    pub(crate) fn seal(&mut self, epoch: u32, limits: &Limits) -> Result<(), ObjectVolumeError> {
+    pub(crate) fn seal(&mut self, epoch: u32, limits: &VolumeLimits) -> Result<(), ObjectVolumeError> {
         let (mut open, mut open_bytes) = (Vec::new(), 0);
         let buffered: Vec<(u64, u64)> = self.buffered.iter().map(|(number, ino)| (*ino, *number)).collect();
         for (ino, number) in buffered {
@@ -56,12 +56,12 @@ impl State {
         for (ino, number) in &writes {
             self.buffered.remove(number);
             let Some(write) = self.files.get_mut(ino).and_then(|file| file.write_mut(*number)) else { continue };
-            let Unnamed::Buffered(run) = &write.content else { continue };
+            let UnnamedContent::Buffered(run) = &write.content else { continue };
             // A segment's runs are at most 8 MiB.
-            let place = Place { segment, offset, skipped: 0, run: run.len() as u32 };
+            let place = SegmentPlace { segment, offset, skipped: 0, run: run.len() as u32 };
             offset += stored_bytes(place.run) as u32;
-            runs.push(Run { ino: *ino, start: write.start, bytes: run.clone() });
-            write.content = Unnamed::Segment(place, Some(run.clone()));
+            runs.push(SegmentRun { ino: *ino, start: write.start, bytes: run.clone() });
+            write.content = UnnamedContent::Segment(place, Some(run.clone()));
         }
         self.begin_upload(segment, runs, is_small, writes);
         Ok(())
@@ -73,7 +73,13 @@ impl State {
         Ok(segment)
     }
 
-    pub(crate) fn begin_upload(&mut self, segment: SegmentId, runs: Vec<Run>, is_small: bool, writes: Vec<(u64, u64)>) {
+    pub(crate) fn begin_upload(
+        &mut self,
+        segment: SegmentId,
+        runs: Vec<SegmentRun>,
+        is_small: bool,
+        writes: Vec<(u64, u64)>,
+    ) {
         let bytes = runs.iter().map(|run| run.bytes.len() as u64).sum();
         self.uploads.insert(segment, OnWay { upload: Upload::new(segment, runs), bytes, is_small, writes });
     }
@@ -84,7 +90,7 @@ impl State {
         self.unannounced.push_back((segment, on_way.bytes));
         for (ino, number) in on_way.writes {
             let write = self.files.get_mut(&ino).and_then(|file| file.write_mut(number));
-            if let Some(Unnamed::Segment(_, bytes)) = write.map(|write| &mut write.content) {
+            if let Some(UnnamedContent::Segment(_, bytes)) = write.map(|write| &mut write.content) {
                 *bytes = None;
             }
         }
@@ -114,7 +120,7 @@ impl State {
         ino: u64,
         cut: u64,
         epoch: u32,
-        limits: &Limits,
+        limits: &VolumeLimits,
     ) -> Result<BTreeSet<SegmentId>, ObjectVolumeError> {
         let (buffered, on_way) = self.file(ino).unsent(cut);
         // The bytes in records stay in memory until they are moved, so they have a bound.
@@ -136,7 +142,7 @@ impl State {
         &mut self,
         cut: u64,
         epoch: u32,
-        limits: &Limits,
+        limits: &VolumeLimits,
     ) -> Result<BTreeSet<SegmentId>, ObjectVolumeError> {
         self.seal(epoch, limits)?;
         let is_old = |on_way: &OnWay| on_way.writes.first().is_some_and(|(_, number)| *number <= cut);

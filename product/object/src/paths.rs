@@ -12,7 +12,7 @@ use crate::collect::next_page;
 use crate::error::ObjectVolumeError;
 use crate::format::entry::Entry;
 use crate::format::inode::ROOT;
-use crate::seams::{Durability, Records};
+use crate::seams::{Durability, RecordDatabase};
 
 const PAGE: usize = 4_096;
 
@@ -20,7 +20,7 @@ const PAGE: usize = 4_096;
 ///
 /// # Errors
 /// If the records are unreadable or malformed.
-pub async fn paths<R: Records>(
+pub async fn paths<R: RecordDatabase>(
     records: &R,
     wanted: &BTreeSet<u64>,
 ) -> Result<BTreeMap<u64, Vec<u8>>, ObjectVolumeError> {

@@ -9,12 +9,12 @@ use crate::device::Via;
 use crate::error::ObjectVolumeError;
 use crate::extents::{ExtentMap, MapChanges};
 use crate::file::END;
-use crate::format::extent::Extent;
+use crate::format::extent::StoredExtent;
 use crate::format::segment_id::SEGMENT_BYTES_MAX;
 use crate::open::ObjectVolume;
-use crate::seams::{Clock, Objects, Records};
+use crate::seams::{Clock, Objects, RecordDatabase};
 
-impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// The bytes of a range. Holes are zeros.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     }
 
     /// The extents of a range with all writes, or nothing if the map must be read.
-    pub(crate) fn view(&self, ino: u64, start: u64, end: u64) -> Option<Vec<Extent>> {
+    pub(crate) fn view(&self, ino: u64, start: u64, end: u64) -> Option<Vec<StoredExtent>> {
         let mut state = self.state();
         let file = state.file(ino);
         if file.map.gap(start, end).is_some() {

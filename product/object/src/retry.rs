@@ -13,7 +13,7 @@ use futures_util::lock::Mutex;
 use crate::error::{ObjectVolumeError, refused};
 use crate::format::segment::SegmentWriter;
 use crate::format::segment_id::SegmentId;
-use crate::seams::{Clock, Created, ObjectError, Objects, Parts};
+use crate::seams::{ByteParts, Clock, ObjectError, Objects, PutOutcome};
 
 const FIRST_PAUSE_NS: u64 = 100_000_000;
 const LONGEST_PAUSE_NS: u64 = 5_000_000_000;
@@ -53,7 +53,7 @@ impl Pauses {
 
 /// One run of a segment on its way.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
+pub(crate) struct SegmentRun {
     pub(crate) ino: u64,
     pub(crate) start: u64,
     pub(crate) bytes: Bytes,
@@ -68,16 +68,16 @@ pub(crate) struct Upload {
 
 #[derive(Debug)]
 struct Turn {
-    runs: Vec<Run>,
+    runs: Vec<SegmentRun>,
     /// The object, once it was sent.
-    image: Option<Parts>,
+    image: Option<ByteParts>,
     /// A try had no answer, so the object may be there.
     is_maybe_there: bool,
     is_there: bool,
 }
 
 impl Upload {
-    pub(crate) fn new(segment: SegmentId, runs: Vec<Run>) -> Arc<Self> {
+    pub(crate) fn new(segment: SegmentId, runs: Vec<SegmentRun>) -> Arc<Self> {
         Arc::new(Self { segment, turn: Mutex::new(Turn { runs, image: None, is_maybe_there: false, is_there: false }) })
     }
 
@@ -91,8 +91,8 @@ impl Upload {
             let was_maybe_there = turn.is_maybe_there;
             turn.is_maybe_there = true;
             match objects.create(&name, image).await {
-                Ok(Created::Present) if !was_maybe_there => return Err(ObjectVolumeError::NotOurs(self.segment)),
-                Ok(Created::New | Created::Present) => (turn.is_there, turn.image) = (true, None),
+                Ok(PutOutcome::Present) if !was_maybe_there => return Err(ObjectVolumeError::NotOurs(self.segment)),
+                Ok(PutOutcome::New | PutOutcome::Present) => (turn.is_there, turn.image) = (true, None),
                 Err(error @ (ObjectError::Refused(_) | ObjectError::Full(_))) => return Err(refused(error)),
                 Err(error) => {
                     let has_no_effect = matches!(error, ObjectError::Busy | ObjectError::Denied);
@@ -106,7 +106,7 @@ impl Upload {
 }
 
 impl Turn {
-    fn image(&mut self, segment: SegmentId) -> Result<Parts, ObjectVolumeError> {
+    fn image(&mut self, segment: SegmentId) -> Result<ByteParts, ObjectVolumeError> {
         if let Some(image) = &self.image {
             return Ok(image.clone());
         }

@@ -37,7 +37,7 @@ pub enum ObjectError {
 
 /// The result of a PUT that makes an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Created {
+pub enum PutOutcome {
     /// The object was made.
     New,
     /// An object of this name was there, and stays.
@@ -46,9 +46,9 @@ pub enum Created {
 
 /// Bytes of an object in pieces, as they are sent or came one after another. So nobody copies them into one buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parts(pub Vec<Bytes>);
+pub struct ByteParts(pub Vec<Bytes>);
 
-impl Parts {
+impl ByteParts {
     /// The bytes of all pieces. More than one are copied.
     pub fn joined(self) -> Bytes {
         match <[Bytes; 1]>::try_from(self.0) {
@@ -58,7 +58,7 @@ impl Parts {
     }
 }
 
-impl From<Bytes> for Parts {
+impl From<Bytes> for ByteParts {
     fn from(bytes: Bytes) -> Self {
         Self(vec![bytes])
     }
@@ -70,10 +70,10 @@ pub trait Objects: Send + Sync {
     fn create(
         &self,
         name: &str,
-        parts: impl Into<Parts> + Send,
-    ) -> impl Future<Output = Result<Created, ObjectError>> + Send;
+        parts: impl Into<ByteParts> + Send,
+    ) -> impl Future<Output = Result<PutOutcome, ObjectError>> + Send;
     /// A part of an object: the bytes of the range that the object has. It has none behind its end.
-    fn get(&self, name: &str, range: Range<u64>) -> impl Future<Output = Result<Parts, ObjectError>> + Send {
+    fn get(&self, name: &str, range: Range<u64>) -> impl Future<Output = Result<ByteParts, ObjectError>> + Send {
         self.get_counted(name, range, Arrivals::NONE)
     }
     /// The same. The caller learns of each piece as it comes.
@@ -82,7 +82,7 @@ pub trait Objects: Send + Sync {
         name: &str,
         range: Range<u64>,
         arrivals: &Arrivals,
-    ) -> impl Future<Output = Result<Parts, ObjectError>> + Send;
+    ) -> impl Future<Output = Result<ByteParts, ObjectError>> + Send;
     /// The names with a prefix.
     fn list(&self, prefix: &str) -> impl Future<Output = Result<Vec<String>, ObjectError>> + Send;
     /// Removes an object. A missing one is no error.
@@ -128,7 +128,7 @@ pub struct Sequence(pub u64);
 
 /// A change of one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum RecordChange {
     /// Sets the value.
     Put(Key, Value),
     /// Removes the record.
@@ -137,7 +137,7 @@ pub enum Change {
     Add(Key, i64),
 }
 
-impl Change {
+impl RecordChange {
     /// Makes the change in records that are an ordered map. For stores of records in memory.
     ///
     /// # Panics
@@ -161,7 +161,7 @@ impl Change {
 }
 
 /// Changes that become durable together or not at all.
-pub type Batch = Vec<Change>;
+pub type Batch = Vec<RecordChange>;
 
 /// The state of the records that a scan sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,7 +206,7 @@ pub enum RecordsError {
 /// An open database of records. Its opening has fenced all earlier writers: no batch of theirs becomes durable any more.
 ///
 /// It retries for itself; an outcome here is final.
-pub trait Records: Send + Sync {
+pub trait RecordDatabase: Send + Sync {
     /// The epoch of this opening; each opening has a larger one.
     fn epoch(&self) -> u32;
     /// Whether they are a view that takes no batch. Another writer's batches may move it on, and [`Self::prove`] waits

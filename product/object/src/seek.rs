@@ -8,14 +8,14 @@ use afflux_volume::Seek;
 
 use crate::error::ObjectVolumeError;
 use crate::extents::Reach;
-use crate::format::extent::Extent;
+use crate::format::extent::StoredExtent;
 use crate::open::ObjectVolume;
-use crate::seams::{Clock, Objects, Records};
+use crate::seams::{Clock, Objects, RecordDatabase};
 
 /// Most extents that are looked at together.
 const PART_EXTENTS: usize = 1_024;
 
-impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// The first offset at or after `from` with data, or in a hole; the end of the file counts as a hole. `None` if there
     /// is none, or if the file ends at or before `from`.
     ///
@@ -48,7 +48,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
 }
 
 /// The first offset of a range with data, or without.
-fn first(extents: &[Extent], range: std::ops::Range<u64>, wanted: Seek) -> Option<u64> {
+fn first(extents: &[StoredExtent], range: std::ops::Range<u64>, wanted: Seek) -> Option<u64> {
     if wanted == Seek::Data {
         return extents.first().map(|extent| extent.start);
     }

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::control::{Broken, Rule};
-use crate::file::{Cut, END, File, Unnamed, Write};
-use crate::format::extent::{Extent, Source};
+use crate::control::{Broken, CheckedRule};
+use crate::file::{Cut, END, ObjectFile, ObjectWrite, UnnamedContent};
+use crate::format::extent::{ExtentSource, StoredExtent};
 use crate::format::records::Body;
 use crate::format::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
 use crate::retry::OnWay;
@@ -16,7 +16,7 @@ use crate::seams::Sequence;
 
 /// Sizes and times that tests make smaller.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct VolumeLimits {
     /// Most bytes of a segment's runs.
     pub segment_bytes: u64,
     /// A COMMIT of at most so many bytes carries them in its batch.
@@ -33,7 +33,7 @@ pub struct Limits {
     pub memory_extents: usize,
 }
 
-impl Default for Limits {
+impl Default for VolumeLimits {
     fn default() -> Self {
         Self {
             segment_bytes: u64::from(SEGMENT_BYTES_MAX),
@@ -58,14 +58,14 @@ pub(crate) struct Moving {
 #[derive(Debug)]
 pub(crate) struct Move {
     pub(crate) ino: u64,
-    pub(crate) old: Extent,
-    pub(crate) new: Extent,
+    pub(crate) old: StoredExtent,
+    pub(crate) new: StoredExtent,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct VolumeState {
     pub(crate) broken: Broken,
-    pub(crate) files: BTreeMap<u64, File>,
+    pub(crate) files: BTreeMap<u64, ObjectFile>,
     /// The files of buffered writes, by the numbers of these.
     pub(crate) buffered: BTreeMap<u64, u64>,
     pub(crate) uploads: BTreeMap<SegmentId, OnWay>,
@@ -100,23 +100,23 @@ pub(crate) struct State {
 /// The state of a file's records. A scan is valid if it is the same at the end.
 pub(crate) type Stamp = (Sequence, u64);
 
-impl State {
+impl VolumeState {
     pub(crate) fn new(broken: Broken) -> Self {
         Self { broken, ..Self::default() }
     }
 
-    pub(crate) fn file(&mut self, ino: u64) -> &mut File {
+    pub(crate) fn file(&mut self, ino: u64) -> &mut ObjectFile {
         self.uses += 1;
         let file = self.files.entry(ino).or_insert_with(|| {
             self.grown += 1;
-            File::default()
+            ObjectFile::default()
         });
         file.used_at = self.uses;
         file
     }
 
     /// A new file: no record has anything of it.
-    pub(crate) fn begin_file(&mut self, ino: u64, limits: &Limits, durable: Sequence) {
+    pub(crate) fn begin_file(&mut self, ino: u64, limits: &VolumeLimits, durable: Sequence) {
         let file = self.file(ino);
         file.body = Some(Body::default());
         file.map.learn(0, Vec::new(), true);
@@ -128,13 +128,13 @@ impl State {
     }
 
     /// Adds a write. Returns its number.
-    pub(crate) fn take(&mut self, ino: u64, start: u64, end: u64, at_ns: u64, content: Unnamed) -> u64 {
+    pub(crate) fn take(&mut self, ino: u64, start: u64, end: u64, at_ns: u64, content: UnnamedContent) -> u64 {
         self.last_write += 1;
         let number = self.last_write;
-        if matches!(content, Unnamed::Buffered(_)) {
+        if matches!(content, UnnamedContent::Buffered(_)) {
             self.buffered.insert(number, ino);
         }
-        self.file(ino).push(Write { number, start, end, at_ns, content });
+        self.file(ino).push(ObjectWrite { number, start, end, at_ns, content });
         number
     }
 
@@ -144,11 +144,11 @@ impl State {
         file.is_reaped = true;
         for write in file.drop_writes() {
             self.buffered.remove(&write.number);
-            if let Unnamed::Segment(place, Some(_)) = write.content {
+            if let UnnamedContent::Segment(place, Some(_)) = write.content {
                 self.give_up(place.segment, ino);
             }
         }
-        self.take(ino, 0, END, 0, Unnamed::Cut(Cut { size: 0, is_begun: false }))
+        self.take(ino, 0, END, 0, UnnamedContent::Cut(Cut { size: 0, is_begun: false }))
     }
 
     /// Takes the extents that a scan found from `from` on, unless the records of the file changed since the stamp. If the
@@ -159,15 +159,15 @@ impl State {
         from: u64,
         kept: (u64, u64),
         stamp: Stamp,
-        extents: Vec<Extent>,
-        limits: &Limits,
+        extents: Vec<StoredExtent>,
+        limits: &VolumeLimits,
     ) {
-        if self.stamp(ino) != stamp && !self.broken.is(Rule::ReadAgain) {
+        if self.stamp(ino) != stamp && !self.broken.is(CheckedRule::ReadAgain) {
             return;
         }
         let is_all = extents.len() < limits.window_extents;
         self.grown += extents.len();
-        for extent in extents.iter().filter(|extent| matches!(extent.source, Source::Inline(_))) {
+        for extent in extents.iter().filter(|extent| matches!(extent.source, ExtentSource::Inline(_))) {
             self.inline_files.insert(ino);
             self.inline_bytes += extent.bytes();
         }
@@ -179,12 +179,12 @@ impl State {
     }
 
     /// Forgets the files that nobody used for the longest time, if memory is full. The last used one stays.
-    pub(crate) fn trim(&mut self, limits: &Limits, durable: Sequence) {
+    pub(crate) fn trim(&mut self, limits: &VolumeLimits, durable: Sequence) {
         if self.grown <= limits.memory_extents / 2 {
             return;
         }
         self.grown = 0;
-        let mut all: usize = self.files.values().map(File::extents).sum();
+        let mut all: usize = self.files.values().map(ObjectFile::extents).sum();
         let idle = self.files.iter().filter(|(_, file)| file.used_at < self.uses && file.is_idle(durable));
         let mut idle: Vec<_> = idle.map(|(ino, file)| (file.used_at, *ino)).collect();
         idle.sort_unstable();
@@ -218,7 +218,7 @@ impl State {
         let naming = self.naming.iter().filter(|(sequence, _)| *sequence > durable);
         waiting.extend(naming.flat_map(|(_, segments)| segments));
         for write in self.files.values().flat_map(|file| &file.writes) {
-            if let Unnamed::Segment(place, _) = &write.content {
+            if let UnnamedContent::Segment(place, _) = &write.content {
                 waiting.insert(place.segment);
             }
         }

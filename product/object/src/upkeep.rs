@@ -7,14 +7,14 @@
 
 use crate::error::ObjectVolumeError;
 use crate::open::ObjectVolume;
-use crate::seams::{Clock, Objects, Records};
+use crate::seams::{Clock, Objects, RecordDatabase};
 
 const PAUSE_NS: u64 = 60_000_000_000;
 const SWEEP_NS: u64 = 24 * 3_600_000_000_000;
 /// A pass of this length is followed by a pause of so many.
 const PAUSE_PASSES: u64 = 15;
 
-impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// Collects garbage until the volume closes. Exactly one task of a volume runs it. It tells each failure of a step to
     /// `failed`, and tries the step again in its next pass, a sweep on the next day.
     ///

@@ -163,7 +163,7 @@ impl Switches {
 
     /// Whether this request for frames fails: the one with the chosen number, or a random one.
     #[inline]
-    pub fn fails_allocation(&self, path: Rare) -> bool {
+    pub fn must_fail_allocation(&self, path: Rare) -> bool {
         let number = self.allocations.change(|count| count + 1) + 1;
         number == self.fail_allocation.get() || self.is_forced(path)
     }

@@ -14,9 +14,9 @@ pub const PAGE_BYTES: u64 = FRAME_BYTES as u64;
 
 /// A number of pages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Pages(pub u64);
+pub struct PageCount(pub u64);
 
-impl Pages {
+impl PageCount {
     /// More pages than there are.
     pub const MAX: Self = Self(u64::MAX);
 
@@ -46,7 +46,7 @@ impl Pages {
     }
 }
 
-impl Add for Pages {
+impl Add for PageCount {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -54,7 +54,7 @@ impl Add for Pages {
     }
 }
 
-impl Mul<u64> for Pages {
+impl Mul<u64> for PageCount {
     type Output = Self;
 
     fn mul(self, times: u64) -> Self {
@@ -62,7 +62,7 @@ impl Mul<u64> for Pages {
     }
 }
 
-impl Div<u64> for Pages {
+impl Div<u64> for PageCount {
     type Output = Self;
 
     fn div(self, parts: u64) -> Self {

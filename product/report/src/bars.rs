@@ -10,7 +10,7 @@
 mod tests;
 
 use crate::axis::{Axis, Quantity};
-use crate::legend::{self, LegendEntry, Sample};
+use crate::legend::{self, LegendEntry, SeriesSample};
 use crate::markup::{coordinate, cut, text_width, together};
 use crate::plot::fitting;
 use crate::scale::Scale;
@@ -226,7 +226,7 @@ impl Bars {
         if self.series.len() < 2 {
             return Vec::new();
         }
-        let entry = |(at, name)| LegendEntry { name, sample: Sample::Bar, style: style(at) };
+        let entry = |(at, name)| LegendEntry { name, sample: SeriesSample::Bar, style: style(at) };
         self.series.iter().map(String::as_str).enumerate().map(entry).collect()
     }
 

@@ -20,20 +20,20 @@ const STYLE: &str = include_str!("html/style.css");
 
 /// A drawing.
 #[derive(Clone, Debug)]
-pub enum Figure {
+pub enum Drawing {
     /// One quantity over another.
     Plot(Plot),
     /// Figures side by side.
     Bars(Bars),
 }
 
-impl From<Plot> for Figure {
+impl From<Plot> for Drawing {
     fn from(plot: Plot) -> Self {
         Self::Plot(plot)
     }
 }
 
-impl From<Bars> for Figure {
+impl From<Bars> for Drawing {
     fn from(bars: Bars) -> Self {
         Self::Bars(bars)
     }
@@ -114,20 +114,20 @@ impl HtmlPage {
     }
 
     /// A drawing under its title.
-    pub fn figure(&mut self, figure: impl Into<Figure>) {
+    pub fn figure(&mut self, figure: impl Into<Drawing>) {
         let figure = figure.into();
         self.figures += 1;
         let (title, note) = match &figure {
-            Figure::Plot(plot) => (plot.title(), plot.sentence()),
-            Figure::Bars(bars) => (bars.title(), bars.sentence()),
+            Drawing::Plot(plot) => (plot.title(), plot.sentence()),
+            Drawing::Bars(bars) => (bars.title(), bars.sentence()),
         };
         let note = if note.is_empty() { String::new() } else { format!(" <span>{}</span>", prose(&note)) };
         let _ = writeln!(self.body, "<figure>\n<figcaption><b>{}</b>{note}</figcaption>", prose(title));
         for width in Width::BOTH {
             let id = format!("figure-{}-{}", self.figures, width.class());
             self.body.push_str(&match &figure {
-                Figure::Plot(plot) => plot.svg(width, &id),
-                Figure::Bars(bars) => bars.svg(width, &id),
+                Drawing::Plot(plot) => plot.svg(width, &id),
+                Drawing::Bars(bars) => bars.svg(width, &id),
             });
         }
         self.body.push_str("</figure>\n");

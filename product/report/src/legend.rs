@@ -18,7 +18,7 @@ const GAP: f64 = 16.0;
 
 /// The shape of a series, for its sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sample {
+pub(crate) enum SeriesSample {
     Line,
     Dots,
     Ticks,
@@ -28,7 +28,7 @@ pub(crate) enum Sample {
 
 pub(crate) struct LegendEntry<'a> {
     pub(crate) name: &'a str,
-    pub(crate) sample: Sample,
+    pub(crate) sample: SeriesSample,
     pub(crate) style: &'static Style,
 }
 
@@ -57,17 +57,19 @@ fn sample(sheet: &mut Sheet, entry: &LegendEntry<'_>, x: f64, y: f64) {
     let Style { class, dash, marker } = entry.style;
     let (from, middle) = (coordinate(x), coordinate(y));
     match entry.sample {
-        Sample::Line => {
+        SeriesSample::Line => {
             sheet.path(&Look { class: &format!("line {class}"), dash }, &format!("M{from} {middle}h28"));
             sheet.path(&Look { class: &format!("mark {class}"), dash: "" }, &marker.outline(x + 14.0, y));
         }
-        Sample::Reference => sheet.path(&Look { class: "reference", dash: "4 3" }, &format!("M{from} {middle}h28")),
-        Sample::Dots | Sample::Ticks => {
+        SeriesSample::Reference => {
+            sheet.path(&Look { class: "reference", dash: "4 3" }, &format!("M{from} {middle}h28"))
+        }
+        SeriesSample::Dots | SeriesSample::Ticks => {
             let spots: String =
-                [6.0, 14.0, 22.0].iter().map(|dx| spot(entry.sample == Sample::Ticks, x + dx, y)).collect();
+                [6.0, 14.0, 22.0].iter().map(|dx| spot(entry.sample == SeriesSample::Ticks, x + dx, y)).collect();
             sheet.path(&Look { class: &format!("dots sample {class}"), dash: "" }, &spots);
         }
-        Sample::Bar => sheet.rectangle(&format!("bar {class}"), (x + 4.0, y - 5.0), (20.0, 10.0)),
+        SeriesSample::Bar => sheet.rectangle(&format!("bar {class}"), (x + 4.0, y - 5.0), (20.0, 10.0)),
     }
 }
 

@@ -14,7 +14,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use crate::axis::{Axis, Tick};
-use crate::legend::{self, LegendEntry, Sample};
+use crate::legend::{self, LegendEntry, SeriesSample};
 use crate::markup::{coordinate, text_width};
 use crate::scale::Scale;
 use crate::sheet::{Anchor, Look, Sheet, Width, style};
@@ -200,10 +200,10 @@ impl Plot {
         }
         let entry = |(series, order): (&'a Series, usize)| {
             let sample = match series.shape {
-                Shape::Line | Shape::Steps => Sample::Line,
-                Shape::Dots => Sample::Dots,
-                Shape::Ticks => Sample::Ticks,
-                Shape::Reference => Sample::Reference,
+                Shape::Line | Shape::Steps => SeriesSample::Line,
+                Shape::Dots => SeriesSample::Dots,
+                Shape::Ticks => SeriesSample::Ticks,
+                Shape::Reference => SeriesSample::Reference,
             };
             LegendEntry { name: &series.name, sample, style: style(order) }
         };

@@ -16,7 +16,7 @@ use serde_json::Value;
 /// The source of figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+pub enum FigureSource {
     /// From the real engine on this machine.
     Measured,
     /// From the simulator, in virtual time.
@@ -86,7 +86,7 @@ pub struct Row {
     /// Published values for the same, under the metrics' names.
     pub published: Fields,
     /// The source of the metrics.
-    pub source: Source,
+    pub source: FigureSource,
 }
 
 impl fmt::Display for Row {

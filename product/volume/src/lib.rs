@@ -48,13 +48,13 @@ pub use search::location_log::LocationStore;
 pub use tree::attributes::{AttributeChange, Attributes, Consistency, Outcome, SetTime, WccAttributes};
 pub use tree::caller::{Caller, Credentials};
 pub use tree::directory::{
-    Change, Changed, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Linked, MakeDevice, Named,
-    New, NewDevice, Node, PathLimits, Removed, Renamed, Seek, Space, SpecialKind, Stable, Unnamed,
+    Change, ChangedAttributes, Created, DeviceFactory, Directory, Export, Found, Identified, Linked, MakeDevice, Named,
+    New, NewDevice, Node, OpenedData, PathLimits, Removed, Renamed, Seek, Space, SpecialKind, Stable, Unnamed,
 };
 pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
 pub use tree::joint::Joint;
 pub use tree::names::{MOUNT_PATH_BYTES_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
-pub use tree::pending::{Call, Called, Pending};
+pub use tree::pending::{Called, Pending, TreeCall};
 pub use tree::rename_how::RenameHow;
 pub use tree::stat::{DeviceKey, Kind, Stat, Timestamp};
 pub use tree::window::Window;

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use afflux_report::{Bar, Bars, Fields, HtmlPage, Quantity, Row, Source};
+use afflux_report::{Bar, Bars, Fields, HtmlPage, Quantity, Row, FigureSource};
 
 use crate::case::{Case, Group, Outcome};
 use crate::markdown;
@@ -36,7 +36,7 @@ fn row(group: &Group, case: &Case, outcome: &Outcome) -> Row {
         params,
         metrics,
         published: Fields::new(),
-        source: Source::Measured,
+        source: FigureSource::Measured,
     }
 }
 

@@ -79,7 +79,7 @@ impl FileFailures {
 fn settled(bench: &ScenarioBench, shared: &Shared) -> u64 {
     let failures = FileFailures::of(bench, shared);
     let flush_failed = failures.syncs > shared.sync_failures_settled.load(Ordering::Relaxed);
-    if shared.file.is_clean() && !(flush_failed && shared.file.awaits_flush()) {
+    if shared.file.is_clean() && !(flush_failed && shared.file.has_unflushed()) {
         failures.settle(shared);
     }
     shared.failures_settled.load(Ordering::Relaxed)

@@ -68,20 +68,20 @@ impl Eviction for TwoLists {
         let mut lists = self.lock();
         let mut scan = Scan::new(count, scan_max);
         refill_inactive(pages, &mut lists, &mut scan);
-        while scan.goes_on() {
+        while scan.may_go_on() {
             let Some(frame) = lists[slot(INACTIVE)].tail() else {
                 break;
             };
             scan.scanned += 1;
             unlink(pages, &mut lists, frame);
             let word = pages.word(frame);
-            if word.any(UNEVICTABLE) {
+            if word.has_any(UNEVICTABLE) {
                 scan.pass_over(pages, frame, word);
                 continue;
             }
             if pages.take_uses(frame) > 1 {
                 lists[slot(ACTIVE)].push_head(pages, frame);
-            } else if word.held() {
+            } else if word.is_held() {
                 lists[slot(INACTIVE)].push_head(pages, frame);
             } else {
                 scan.take(pages, frame, false);
@@ -106,7 +106,7 @@ fn refill_inactive(pages: &PageTable, lists: &mut [Queue; 2], scan: &mut Scan) {
         };
         unlink(pages, lists, frame);
         let word = pages.word(frame);
-        if word.any(UNEVICTABLE) {
+        if word.has_any(UNEVICTABLE) {
             scan.pass_over(pages, frame, word);
             continue;
         }

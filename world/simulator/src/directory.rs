@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex};
 
 use afflux_engine::Platform;
 use afflux_volume::{
-    AttributeChange, Changed, Created, Data, Directory, Export, Found, Identified, Identity, Linked, Named, New, Node,
-    PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space, Stable, Stat, Unnamed, VolumeError, Window,
-    XattrChange,
+    AttributeChange, ChangedAttributes, Created, Directory, Export, Found, Identified, Identity, Linked, Named, New,
+    Node, OpenedData, PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space, Stable, Stat, Unnamed,
+    VolumeError, Window, XattrChange,
 };
 use bytes::Bytes;
 
@@ -279,11 +279,11 @@ impl Directory for MemoryTree {
         })
     }
 
-    fn set(&self, node: &Node, change: AttributeChange, _durable: bool) -> Pending<'_, Changed> {
+    fn set(&self, node: &Node, change: AttributeChange, _durable: bool) -> Pending<'_, ChangedAttributes> {
         self.with(node, move |shared, number| {
             let mut objects = shared.lock();
             shared.set(&mut objects, number, &change);
-            Ok(Changed { stat: shared.stat(&mut objects, number), stable: Stable::not_begun() })
+            Ok(ChangedAttributes { stat: shared.stat(&mut objects, number), stable: Stable::not_begun() })
         })
     }
 
@@ -298,7 +298,7 @@ impl Directory for MemoryTree {
         })
     }
 
-    fn open_data(&self, node: &Node, _must_write: bool) -> Pending<'_, Data> {
+    fn open_data(&self, node: &Node, _must_write: bool) -> Pending<'_, OpenedData> {
         self.with(node, |shared, number| {
             let mut objects = shared.lock();
             let stat = shared.stat(&mut objects, number);
@@ -365,7 +365,13 @@ impl Directory for MemoryTree {
         self.with(node, |shared, number| Ok(shared.lock().get(number).xattrs.keys().cloned().collect()))
     }
 
-    fn change_xattr(&self, node: &Node, name: Bytes, change: XattrChange, _durable: bool) -> Pending<'_, Changed> {
+    fn change_xattr(
+        &self,
+        node: &Node,
+        name: Bytes,
+        change: XattrChange,
+        _durable: bool,
+    ) -> Pending<'_, ChangedAttributes> {
         let privileged = node.user().is_none_or(|user| user.is_root());
         self.with(node, move |shared, number| shared.change_xattr(number, name, change, privileged))
     }

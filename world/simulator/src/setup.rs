@@ -9,7 +9,7 @@ use std::sync::Arc;
 use afflux_budget::{Budget, OWN_POLICY};
 use afflux_engine::eviction::EvictionKind;
 use afflux_engine::policy::EQUAL_PARTS_POLICY;
-use afflux_engine::settings::{KnobError, KnobTable, Settings, Shares, did_you_mean};
+use afflux_engine::settings::{KnobError, KnobTable, RatioBases, Settings, did_you_mean};
 use afflux_engine::{Policies, Readahead};
 use afflux_linux_policies::{Policy, WITH_TICKS};
 
@@ -107,7 +107,7 @@ impl Setup {
     }
 
     /// The amounts that ratios among the knobs refer to, on a machine with this much memory.
-    pub fn shares(&self, memory_bytes: u64) -> Shares {
+    pub fn shares(&self, memory_bytes: u64) -> RatioBases {
         self.policies.shares(memory_bytes)
     }
 }

@@ -28,8 +28,8 @@ const PREFIXES: &[&str] = &[
     "had", "try",
 ];
 
-/// Questions that a trait of others names.
-const FOREIGN: &[&str] = &["eq", "ne", "lt", "le", "gt", "ge", "enabled", "will_wake"];
+/// Questions that a trait of others names, or the standard library for the same question.
+const FOREIGN: &[&str] = &["eq", "ne", "lt", "le", "gt", "ge", "enabled", "will_wake", "contains"];
 
 /// The first word of a line of the list, and the key: a crate's folder, or a name.
 type Figures = BTreeMap<(String, String), usize>;
@@ -136,7 +136,7 @@ fn misnamed(file: &TextFile) -> Vec<&str> {
 }
 
 fn has_prefix(name: &str) -> bool {
-    name.split_once('_').is_some_and(|(first, _)| PREFIXES.contains(&first))
+    PREFIXES.contains(&name.split('_').next().unwrap_or(name))
 }
 
 /// Whether a function returns a `bool`, given the tokens behind its name.

@@ -17,7 +17,7 @@ mod published;
 
 use std::path::Path;
 
-use afflux_report::{Fields, Row, Source};
+use afflux_report::{Fields, FigureSource, Row};
 use afflux_scratch::Scratch;
 
 use crate::contenders::KernelWay;
@@ -156,7 +156,7 @@ fn row(plan: &Plan, (place, load): (FileMedium, Load), classes: &[Class], repeat
             .with("kernel", plan.release.as_str()),
         metrics,
         published: Fields::new(),
-        source: Source::Measured,
+        source: FigureSource::Measured,
     }
 }
 

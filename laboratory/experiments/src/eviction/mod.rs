@@ -17,7 +17,7 @@ mod tests;
 mod traces;
 
 use afflux_engine::eviction::EvictionKind;
-use afflux_report::{Fields, Row, Source};
+use afflux_report::{Fields, FigureSource, Row};
 use afflux_simulator::catalogue;
 use afflux_workloads::touches::{GENERATORS, Generator, Sizes, generator_named};
 
@@ -215,6 +215,6 @@ fn row(variant: &str, params: Fields, metrics: Fields) -> Row {
         params,
         metrics,
         published: Fields::new(),
-        source: Source::Simulated,
+        source: FigureSource::Simulated,
     }
 }

@@ -4,7 +4,7 @@
 //! Does not own: the figures (`simulated`, `measured`).
 //! Invariants: only the governor has goals; a goal that compares uses figures of the same series of runs.
 
-use afflux_report::{Axis, Plot, Quantity, Row, Series, Shape, Source};
+use afflux_report::{Axis, FigureSource, Plot, Quantity, Row, Series, Shape};
 
 use super::plan::{GovernRace, Plan, Subject};
 use super::{Look, Ran};
@@ -85,33 +85,34 @@ const GOALS: [(GovernRace, &str, Goal); 7] = [
 ];
 
 /// A run with its series.
-pub(super) type RanRace = (Source, GovernRace, Subject, Ran);
+pub(super) type RanRace = (FigureSource, GovernRace, Subject, Ran);
 
 /// The word for the source of a figure.
-pub(super) fn said(source: Source) -> &'static str {
-    if source == Source::Measured { "measured" } else { "simulated" }
+pub(super) fn said(source: FigureSource) -> &'static str {
+    if source == FigureSource::Measured { "measured" } else { "simulated" }
 }
 
 pub(super) fn findings(plan: &Plan, all: &[RanRace], rows: &[Row], load: Option<(f64, usize)>) -> Findings {
     let mut findings = VIEW.findings(rows);
-    for source in [Source::Measured, Source::Simulated] {
+    for source in [FigureSource::Measured, FigureSource::Simulated] {
         findings.figures.extend(dirty_plot(all, source, GovernRace::FullSpeed).map(Into::into));
         findings.figures.extend(dirty_plot(all, source, GovernRace::Slower).map(Into::into));
     }
-    let checks = [Source::Measured, Source::Simulated].into_iter().flat_map(|source| checks(plan, all, source));
+    let checks =
+        [FigureSource::Measured, FigureSource::Simulated].into_iter().flat_map(|source| checks(plan, all, source));
     add_checks(&mut findings, "Goals of the governor", &checks.collect::<Vec<_>>());
     findings.says.extend(busy(load));
     findings
 }
 
 /// The median of a figure.
-fn value(all: &[RanRace], source: Source, race: GovernRace, subject: Subject, metric: &str) -> Option<f64> {
+fn value(all: &[RanRace], source: FigureSource, race: GovernRace, subject: Subject, metric: &str) -> Option<f64> {
     let own = all.iter().filter(|(from, own, who, _)| *from == source && *own == race && *who == subject);
     let found = own.filter_map(|(.., ran)| ran.metrics.iter().find(|(name, _)| *name == metric));
     median_and_range(found.map(|(_, value)| *value).collect()).map(|[median, ..]| median)
 }
 
-fn checks(plan: &Plan, all: &[RanRace], source: Source) -> Vec<Check> {
+fn checks(plan: &Plan, all: &[RanRace], source: FigureSource) -> Vec<Check> {
     let of = |(race, metric, goal): &(GovernRace, &str, Goal)| {
         let found = value(all, source, *race, Subject::Governed, metric)?;
         let other = |subject| value(all, source, *race, subject, metric);
@@ -139,7 +140,7 @@ fn checks(plan: &Plan, all: &[RanRace], source: Source) -> Vec<Check> {
 
 /// Dirty bytes of the first run of each subject. The kernel comes last: it does not run the race with a disk that gets
 /// slower, and each subject should look the same in both drawings.
-fn dirty_plot(all: &[RanRace], source: Source, race: GovernRace) -> Option<Plot> {
+fn dirty_plot(all: &[RanRace], source: FigureSource, race: GovernRace) -> Option<Plot> {
     let y = Axis::new("dirty", Quantity::Data).log();
     let title = format!("Dirty bytes, {}, {}", race.name(), said(source));
     let mut plot = Plot::new(title, Axis::new("time", Quantity::Time), y).note("The first run of each.");

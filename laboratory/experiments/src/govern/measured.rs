@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use afflux_govern::{Governor, Host, Options};
+use afflux_govern::{Governor, GovernorOptions, Host};
 use afflux_scratch::Scratch;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -105,7 +105,7 @@ fn held<T>(
             let stop = AtomicBool::new(false);
             let budget_ns = Some(stage.plan.budget_ns());
             let devices = disks.iter().map(|(disk, _)| (disk.number().to_owned(), budget_ns)).collect();
-            let options = Options { devices, ..Options::default() };
+            let options = GovernorOptions { devices, ..GovernorOptions::default() };
             let run = stage.scratch.path().join("run");
             let started = Governor::start(Host::new(Path::new("/")), options, &run);
             let (governor, ..) = started.map_err(|error| error.to_string())?;

@@ -10,7 +10,7 @@ mod measured;
 mod plan;
 mod simulated;
 
-use afflux_report::{Fields, Row, Source};
+use afflux_report::{Fields, FigureSource, Row};
 
 use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
 use crate::host_load::load;
@@ -33,19 +33,19 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     let plan = Plan::read(request)?;
     let load = request.measured.then(load).flatten();
     let (mut watch, mut all) = (KeptRows::new(watch), Vec::new());
-    let mut jobs: Vec<(Source, GovernRace, Subject)> = Vec::new();
+    let mut jobs: Vec<(FigureSource, GovernRace, Subject)> = Vec::new();
     if !plan.measured_only {
-        jobs.extend(plan.simulated().into_iter().map(|(race, subject)| (Source::Simulated, race, subject)));
+        jobs.extend(plan.simulated().into_iter().map(|(race, subject)| (FigureSource::Simulated, race, subject)));
     }
     let stage = request.measured.then(|| measured::Stage::new(&plan)).transpose().map_err(LabError::Failed)?;
     if stage.is_some() {
-        jobs.extend(plan.measured().into_iter().map(|(race, subject)| (Source::Measured, race, subject)));
+        jobs.extend(plan.measured().into_iter().map(|(race, subject)| (FigureSource::Measured, race, subject)));
     }
     for (at, (source, race, subject)) in jobs.iter().copied().enumerate() {
         let what = format!("{}: {}, {}", findings::said(source), race.name(), subject.name());
         watch.step(&what, at as f64 / jobs.len() as f64);
         let ran = match (&stage, source) {
-            (Some(stage), Source::Measured) => measured::run(stage, race, subject),
+            (Some(stage), FigureSource::Measured) => measured::run(stage, race, subject),
             _ => simulated::run(&plan, race, subject).map_err(|error| error.to_string()),
         };
         let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
@@ -71,7 +71,7 @@ struct Look {
     limit_bytes: u64,
 }
 
-fn row(plan: &Plan, source: Source, race: GovernRace, subject: Subject, ran: &Ran) -> Row {
+fn row(plan: &Plan, source: FigureSource, race: GovernRace, subject: Subject, ran: &Ran) -> Row {
     let mut metrics = Fields::new();
     for (name, value) in &ran.metrics {
         metrics.push(*name, *value);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use afflux_engine::{File, Nanos, Platform};
-use afflux_govern::{Choice, Counters, MachineLimits as KernelMachine, Speed, Target, choose};
+use afflux_govern::{BlockCounters, LimitChoice, LimitTarget, MachineLimits as KernelMachine, Speed, choose};
 use afflux_linux_policies::KernelKnob;
 use afflux_simulator::{CostTable, DiskFigures, Setup};
 
@@ -172,24 +172,24 @@ impl Governor {
         }
         let dirty_bytes = machine.engine.status().dirty_limit_bytes;
         let of = KernelMachine { dirty_bytes, background_bytes: dirty_bytes / 2 };
-        let wanted = Target {
+        let wanted = LimitTarget {
             budget_ns: plan.budget_ns(),
             budget_bytes: self.speed.bytes_in(plan.budget_ns()),
             bytes_per_second: self.speed.bytes_per_second().unwrap_or(0),
         };
         let before = self.in_force;
         self.in_force = match choose(&wanted, of, before.map(|(ppm, _)| ppm)) {
-            Choice::FastEnough => None,
-            Choice::Limit { bytes, ratio_ppm } => Some((ratio_ppm, bytes)),
+            LimitChoice::FastEnough => None,
+            LimitChoice::Limit { bytes, ratio_ppm } => Some((ratio_ppm, bytes)),
         };
         (self.in_force != before).then(|| self.in_force.map(|(_, bytes)| bytes))
     }
 }
 
 /// The counters that the kernel would show in the disk's `stat`.
-fn counters(figures: &DiskFigures) -> Counters {
+fn counters(figures: &DiskFigures) -> BlockCounters {
     let depth_ns = u64::try_from(figures.depth_ns).unwrap_or(u64::MAX);
-    Counters {
+    BlockCounters {
         reads: figures.requests.0,
         read_bytes: figures.bytes.0,
         writes: figures.requests.1,
@@ -197,6 +197,6 @@ fn counters(figures: &DiskFigures) -> Counters {
         write_ns: depth_ns,
         in_flight: figures.depth,
         busy_ns: figures.busy_ns,
-        ..Counters::default()
+        ..BlockCounters::default()
     }
 }

@@ -41,7 +41,7 @@ fn under_linux_6_1_a_governed_disk_owes_its_budget_and_is_as_fast() {
     plan.memory_bytes = 512 << 20;
     for (race, subject) in plan.simulated() {
         let ran = simulated::run(&plan, race, subject).unwrap();
-        kept.row(&super::row(&plan, Source::Simulated, race, subject, &ran));
+        kept.row(&super::row(&plan, FigureSource::Simulated, race, subject, &ran));
     }
     let governed = row(&kept, "full-speed", "governed");
     let kernel = row(&kept, "full-speed", "kernel");

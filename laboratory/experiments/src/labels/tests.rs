@@ -25,7 +25,7 @@ fn a_label_belongs_to_a_cell() {
     assert_eq!(of(&row("old", 6, None), "speed"), Some(Label::Predicted), "nothing is published of this machine");
     assert_eq!(of(&row("new", 4, Some(8)), "speed"), Some(Label::HoldOut));
     assert_eq!(of(&row("old", 4, Some(8)), "waits"), Some(Label::Predicted));
-    let measured = Row { source: Source::Measured, ..row("new", 4, None) };
+    let measured = Row { source: FigureSource::Measured, ..row("new", 4, None) };
     assert_eq!(of(&measured, "speed"), None);
 }
 

@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
-use afflux_report::{Fields, Row, Source};
+use afflux_report::{Fields, FigureSource, Row};
 
 use crate::experiment::Watch;
 use crate::machine::rounded;
@@ -147,7 +147,7 @@ fn row(variant: &str, params: Fields, ns: Quartiles) -> Row {
         params,
         metrics,
         published: Fields::new(),
-        source: Source::Measured,
+        source: FigureSource::Measured,
     }
 }
 

@@ -4,7 +4,7 @@
 //! Does not own: the runs.
 //! Invariants: a column has the same title in all cases.
 
-use afflux_report::{Axis, Figure, Plot, Quantity, Row, Series, Shape};
+use afflux_report::{Axis, Drawing, Plot, Quantity, Row, Series, Shape};
 
 use super::twelve_disks::{OWN_TO_RC1, SHARE_TEST_31, SHARE_TEST_32};
 use super::two_writers::{PLOTTED, Ran};
@@ -159,10 +159,10 @@ pub(super) const LABELS: &[Cells] = &[
 pub(super) fn findings(rows: &[Row], plotted: &[Ran]) -> Findings {
     let mut findings = VIEW.findings(rows);
     if !plotted.is_empty() {
-        let rate = |title, label, quantity, of| Figure::Plot(over_time(plotted, title, label, quantity, of));
+        let rate = |title, label, quantity, of| Drawing::Plot(over_time(plotted, title, label, quantity, of));
         findings.figures.push(rate("Two writers: throughput", "written", Quantity::DataRate, |rate| rate.0));
         findings.figures.push(rate("Two writers: IO/s", "commands", Quantity::Frequency, |rate| rate.1));
-        findings.figures.extend(plotted.iter().map(|ran| Figure::Plot(offsets(ran))));
+        findings.figures.extend(plotted.iter().map(|ran| Drawing::Plot(offsets(ran))));
     }
     findings
 }

@@ -7,7 +7,7 @@ use afflux_kernels::zone::{
     BatchedDrain, Counters, EmptyFirstDrain, Form, ListPerClass, Mobility, ShortcutDrain, SingleList, ZoneTunables,
     drained,
 };
-use afflux_report::{Fields, Row, Source};
+use afflux_report::{Fields, FigureSource, Row};
 
 use crate::experiment::Watch;
 
@@ -129,7 +129,7 @@ fn row(
             .with("kernel_source_lists_examined", heads)
             .with("kernel_source_inner_checks", inner),
         published: Fields::new(),
-        source: Source::Measured,
+        source: FigureSource::Measured,
     }
 }
 

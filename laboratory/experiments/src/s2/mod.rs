@@ -18,7 +18,7 @@ mod published;
 mod tests;
 mod variants;
 
-use afflux_report::{Fields, Row, Source};
+use afflux_report::{Fields, FigureSource, Row};
 
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 use crate::options::{self, TypedOption, info};
@@ -176,6 +176,6 @@ fn row(measured: &Measured, variant: usize) -> Row {
         params: params.with("threads", measured.threads),
         metrics,
         published: published::fields(measured.work, name),
-        source: Source::Measured,
+        source: FigureSource::Measured,
     }
 }

@@ -5,7 +5,7 @@
 //! Invariants: each row is one copy of one file.
 
 use afflux_engine::counters::Counter;
-use afflux_report::{Fields, Row, Source};
+use afflux_report::{Fields, FigureSource, Row};
 
 use super::plan::{Plan, Threshold};
 use super::published;
@@ -91,6 +91,6 @@ fn row(plan: &Plan, cell: &Cell) -> Row {
             .with("throttle_pauses", counted(Counter::ThrottlePauses))
             .with("delays", copy.delays.clone()),
         published: published.map_or_else(Fields::new, |rate| Fields::new().with("rate_mb_per_s", rate)),
-        source: Source::Simulated,
+        source: FigureSource::Simulated,
     }
 }

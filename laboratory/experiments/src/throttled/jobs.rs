@@ -4,7 +4,7 @@
 //! Does not own: the two sides, the comparison.
 //! Invariants: a simulated row needs no hardware; a deviation needs both sides.
 
-use afflux_report::{Align, Axis, Cell, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
+use afflux_report::{Align, Axis, Cell, Fields, FigureSource, Plot, Quantity, Row, Series, Shape, Table};
 
 use super::compare::{DIRTY_GOAL, Figures, SYNC_GOAL, Side, THROUGHPUT_GOAL, deviation, dirty_deviation};
 use super::plan::{Group, Plan, Rate, plan};
@@ -44,7 +44,7 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
             watch.step(&format!("{} at {}/s, simulated", group.name, rate.text), done / total);
             let latency_ns = disk.as_ref().map(real::latency_ns).transpose()?;
             let simulated = simulated::run(group, rate, plan.memory_bytes, latency_ns)?;
-            let mut simulated_row = row(group, rate, &plan, &simulated, Source::Simulated, None);
+            let mut simulated_row = row(group, rate, &plan, &simulated, FigureSource::Simulated, None);
             if let Some(latency_ns) = latency_ns {
                 simulated_row.params.push("latency_us", latency_ns as f64 / 1e3);
             }
@@ -54,7 +54,7 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
                 Some(disk) => {
                     watch.step(&format!("{} at {}/s, measured", group.name, rate.text), (done + 0.1) / total);
                     let measured = real::run(group, rate, plan.memory_bytes, disk)?;
-                    watch.row(&row(group, rate, &plan, &measured, Source::Measured, Some(&simulated)));
+                    watch.row(&row(group, rate, &plan, &measured, FigureSource::Measured, Some(&simulated)));
                     Some(measured)
                 }
             };
@@ -107,7 +107,7 @@ impl LargestDistances {
     }
 }
 
-fn row(group: &Group, rate: &Rate, plan: &Plan, side: &Side, source: Source, other: Option<&Side>) -> Row {
+fn row(group: &Group, rate: &Rate, plan: &Plan, side: &Side, source: FigureSource, other: Option<&Side>) -> Row {
     let mut metrics = side.figures().fields();
     metrics.push("dirty_bytes_max", side.looks.iter().map(|look| look.dirty_bytes).max().unwrap_or(0));
     metrics.push("dirty_limit_bytes", side.limit_bytes);

@@ -4,7 +4,7 @@
 //! Does not own: the runs, the figures (`written`).
 //! Invariants: a distance is that of the simulated figure from the measured one.
 
-use afflux_report::{Axis, Fields, Plot, Quantity, Row, Series, Shape, Source};
+use afflux_report::{Axis, Fields, FigureSource, Plot, Quantity, Row, Series, Shape};
 
 use super::compare::{Look, deviation};
 use super::origins::LABELS;
@@ -84,7 +84,7 @@ impl<'a> KernelFindings<'a> {
     }
 
     pub(super) fn add(&mut self, compared: &Compared<'_>, watch: &mut dyn Watch) {
-        let sides = [(Some(compared.ours), Source::Simulated), (compared.theirs, Source::Measured)];
+        let sides = [(Some(compared.ours), FigureSource::Simulated), (compared.theirs, FigureSource::Measured)];
         for (written, source) in sides {
             let row = written.map(|written| self.row(compared, written, source));
             row.iter().for_each(|row| watch.row(row));
@@ -101,7 +101,7 @@ impl<'a> KernelFindings<'a> {
         findings
     }
 
-    fn row(&self, compared: &Compared<'_>, written: &Written, source: Source) -> Row {
+    fn row(&self, compared: &Compared<'_>, written: &Written, source: FigureSource) -> Row {
         let Compared { form, surroundings, .. } = compared;
         let own = figures(written, self.seconds);
         let mut metrics = Fields::new()
@@ -114,7 +114,7 @@ impl<'a> KernelFindings<'a> {
         if let Some(delays) = &written.delays {
             metrics.push("delays", delays.clone());
         }
-        if matches!(source, Source::Measured) {
+        if matches!(source, FigureSource::Measured) {
             let simulated = figures(compared.ours, self.seconds);
             for (name, ours, theirs) in [
                 ("accepted_deviation_percent", simulated.accepted_mb_per_s, own.accepted_mb_per_s),

@@ -5,7 +5,7 @@
 //! Invariants: variants have the same order in all groups. A published figure that all variants of a group share has a
 //! series of its own; else each variant is a group.
 
-use afflux_report::{Axis, Bar, Bars, Figure, Plot, Quantity, Row, Series, Shape, Source};
+use afflux_report::{Axis, Bar, Bars, Drawing, FigureSource, Plot, Quantity, Row, Series, Shape};
 
 use super::lines::{Line, lines};
 use crate::pick::{Pick, title_of};
@@ -41,14 +41,14 @@ pub(crate) enum Within {
 }
 
 /// The charts of a view: one for each source of rows.
-pub(super) fn figures(view: &ChartView, rows: &[Row]) -> Vec<Figure> {
+pub(super) fn figures(view: &ChartView, rows: &[Row]) -> Vec<Drawing> {
     let names = match &view.along {
         Along::Groups(names) => names.to_vec(),
         Along::Line(along, _, series) => [&[*along], *series].concat(),
     };
     let of = |source| {
         let found = lines(rows, source, view.rows, &names, &[view.figure.0]);
-        let source = if source == Source::Measured { "measured" } else { "simulated" };
+        let source = if source == FigureSource::Measured { "measured" } else { "simulated" };
         let title = format!("{}, {source}", view.title);
         let has_published = found.iter().any(|line| published(view, line).is_some());
         // One bar, or one line of points, is no comparison.
@@ -57,11 +57,11 @@ pub(super) fn figures(view: &ChartView, rows: &[Row]) -> Vec<Figure> {
             Along::Line(..) => distinct(found.iter().map(series_name)).len() > 1 || has_published,
         };
         compares.then(|| match view.along {
-            Along::Groups(_) => Figure::Bars(bars(view, title, &names, &found)),
-            Along::Line(along, quantity, _) => Figure::Plot(plot(view, title, (along, quantity), &found)),
+            Along::Groups(_) => Drawing::Bars(bars(view, title, &names, &found)),
+            Along::Line(along, quantity, _) => Drawing::Plot(plot(view, title, (along, quantity), &found)),
         })
     };
-    [Source::Measured, Source::Simulated].into_iter().filter_map(of).collect()
+    [FigureSource::Measured, FigureSource::Simulated].into_iter().filter_map(of).collect()
 }
 
 /// Distinct texts in their order.

@@ -4,7 +4,7 @@
 //! Does not own: the table (`views`), which rows fit (`pick`).
 //! Invariants: several numbers are shown by their median, with the least and the most of them.
 
-use afflux_report::{Row, Source, units};
+use afflux_report::{FigureSource, Row, units};
 use serde_json::Value;
 
 use crate::labels::{Cells, Label, label_of};
@@ -27,7 +27,13 @@ pub(super) enum LineFigure {
 }
 
 /// The lines of all rows from a source that fit, and have any of the figures.
-pub(super) fn lines<'a>(rows: &'a [Row], from: Source, pick: Pick, names: &[&str], figures: &[&str]) -> Vec<Line<'a>> {
+pub(super) fn lines<'a>(
+    rows: &'a [Row],
+    from: FigureSource,
+    pick: Pick,
+    names: &[&str],
+    figures: &[&str],
+) -> Vec<Line<'a>> {
     let fits = |row: &&Row| {
         let has = |name: &&str| row.metrics.get(name).or_else(|| row.published.get(name)).is_some();
         row.source == from && figures.iter().any(has) && fits(row, pick)

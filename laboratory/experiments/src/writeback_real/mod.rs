@@ -15,7 +15,7 @@ mod plan;
 mod small_sync;
 mod stage;
 
-use afflux_report::{Fields, Row, Source};
+use afflux_report::{Fields, FigureSource, Row};
 use serde_json::Value;
 
 use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
@@ -136,7 +136,7 @@ fn row(plan: &Plan, race: WritebackRace, subject: &Subject, repeat: u64, ran: &R
             .with("memory_bytes", plan.memory_bytes),
         metrics,
         published: Fields::new(),
-        source: Source::Measured,
+        source: FigureSource::Measured,
     }
 }
 

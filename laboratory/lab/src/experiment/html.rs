@@ -8,7 +8,7 @@
 mod tests;
 
 use afflux_experiments::{Experiment, Findings};
-use afflux_report::{HtmlPage, Row, Source};
+use afflux_report::{FigureSource, HtmlPage, Row};
 
 /// Rows beyond this are left out.
 const ROWS_BYTES_MAX: usize = 256 << 10;
@@ -62,8 +62,8 @@ pub(super) fn html(experiment: &Experiment, findings: Findings, rows: &[Row], as
 
 /// The source of the figures.
 fn origin(rows: &[Row]) -> &'static str {
-    let any = |source: Source| rows.iter().any(|row| row.source == source);
-    match (any(Source::Simulated), any(Source::Measured)) {
+    let any = |source: FigureSource| rows.iter().any(|row| row.source == source);
+    match (any(FigureSource::Simulated), any(FigureSource::Measured)) {
         (true, true) => "simulated and measured",
         (_, true) => "measured",
         _ => "simulated",

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::{env, fs};
 
 use afflux_experiments::{Experiment, Request, Watch, experiment};
-use afflux_report::{Row, Source, units};
+use afflux_report::{FigureSource, Row, units};
 
 const RESULTS: &str = "docs/results.md";
 const THREADS: &str = "docs/threads.md";
@@ -368,7 +368,7 @@ const FILLING_S: usize = 4;
 fn recorded(runs: &[Rows]) -> String {
     let lines = RECORDED.into_iter().map(|(name, variant, seconds)| {
         let side = |source| runs[0].rows.iter().find(|row| row.variant == variant && row.source == source).unwrap();
-        let (real, own) = (side(Source::Measured), side(Source::Simulated));
+        let (real, own) = (side(FigureSource::Measured), side(FigureSource::Simulated));
         let series = |row: &Row, name: &str| -> Vec<f64> {
             let values = row.metrics.get(name).and_then(|value| value.as_array()).cloned().unwrap_or_default();
             values.iter().filter_map(serde_json::Value::as_f64).collect()

@@ -3,7 +3,7 @@
 use afflux::{Cache, Error};
 
 use super::{count, guarded, keep, last, status};
-use crate::border::Failure;
+use crate::border::CallFailure;
 use crate::code::Code;
 
 #[test]
@@ -30,12 +30,12 @@ fn a_panic_in_a_call_takes_the_cache_out_of_use() {
 
 #[test]
 fn the_last_error_is_the_threads_own_and_stays_until_the_next() {
-    keep(Failure::invalid("one thing".to_owned()));
+    keep(CallFailure::invalid("one thing".to_owned()));
     std::thread::spawn(|| assert_eq!(last(), "no error")).join().unwrap();
     assert_eq!(status(|| Ok(())), 0);
     assert_eq!(last(), "one thing", "a success says nothing");
-    keep(Failure::of(Code::Busy));
+    keep(CallFailure::of(Code::Busy));
     assert_eq!(last(), "another cache has the file");
-    keep(Failure::invalid("a zero \0 byte".to_owned()));
+    keep(CallFailure::invalid("a zero \0 byte".to_owned()));
     assert_eq!(last(), "a zero \\0 byte");
 }

@@ -23,7 +23,7 @@ struct Value {
 }
 
 struct World {
-    table: Table<Value>,
+    table: HandleTable<Value>,
     alive: [UnsafeCell<bool>; 5],
     drops: Counter,
 }
@@ -44,7 +44,7 @@ impl World {
     /// Leaked, since handles live for ever.
     fn new() -> &'static Self {
         let alive = std::array::from_fn(|_| UnsafeCell::new(false));
-        Box::leak(Box::new(Self { table: Table::modelled(), alive, drops: Counter::new(0) }))
+        Box::leak(Box::new(Self { table: HandleTable::modelled(), alive, drops: Counter::new(0) }))
     }
 
     fn open(&'static self, number: usize) -> usize {

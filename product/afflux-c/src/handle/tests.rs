@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::Table;
+use super::HandleTable;
 use crate::code::Code;
 
 struct Handle;
@@ -17,7 +17,7 @@ const BAD: c_int = Code::BadHandle as c_int;
 
 #[test]
 fn a_handle_is_taken_until_it_is_closed_and_never_again() {
-    static TABLE: Table<u64> = Table::new(1, "number");
+    static TABLE: HandleTable<u64> = HandleTable::new(1, "number");
     let one: *mut Handle = TABLE.open(7).unwrap();
     assert_eq!(*TABLE.enter(one).unwrap(), 7);
     assert_eq!(code(TABLE.close(one)), 0);
@@ -31,8 +31,8 @@ fn a_handle_is_taken_until_it_is_closed_and_never_again() {
 
 #[test]
 fn what_is_no_handle_is_refused_whatever_it_is() {
-    static TABLE: Table<u64> = Table::new(2, "number");
-    static OTHERS: Table<u64> = Table::new(3, "other");
+    static TABLE: HandleTable<u64> = HandleTable::new(2, "number");
+    static OTHERS: HandleTable<u64> = HandleTable::new(3, "other");
     let local = 5_u64;
     assert_eq!(code(TABLE.enter(std::ptr::null::<Handle>())), BAD);
     assert_eq!(code(TABLE.enter((&raw const local).cast::<Handle>())), BAD, "an address");
@@ -47,7 +47,7 @@ fn what_is_no_handle_is_refused_whatever_it_is() {
 
 #[test]
 fn what_a_handle_stands_for_lives_until_the_last_call_has_returned() {
-    static TABLE: Table<Arc<()>> = Table::new(4, "thing");
+    static TABLE: HandleTable<Arc<()>> = HandleTable::new(4, "thing");
     let thing = Arc::new(());
     let handle: *mut Handle = TABLE.open(Arc::clone(&thing)).unwrap();
     let inside = TABLE.enter(handle).unwrap();
@@ -60,7 +60,7 @@ fn what_a_handle_stands_for_lives_until_the_last_call_has_returned() {
 
 #[test]
 fn there_may_be_many() {
-    static TABLE: Table<usize> = Table::new(5, "number");
+    static TABLE: HandleTable<usize> = HandleTable::new(5, "number");
     let handles: Vec<*mut Handle> = (0..10_000).map(|number| TABLE.open(number).unwrap()).collect();
     for (number, handle) in handles.iter().enumerate() {
         assert_eq!(*TABLE.enter(*handle).unwrap(), number);
@@ -84,7 +84,7 @@ impl Drop for Living {
 
 #[test]
 fn threads_that_open_use_and_close_meet_only_what_lives() {
-    static TABLE: Table<Living> = Table::new(6, "living");
+    static TABLE: HandleTable<Living> = HandleTable::new(6, "living");
     static DROPPED: AtomicUsize = AtomicUsize::new(0);
     const ROUNDS: usize = 3_000;
     let shared: Vec<AtomicUsize> = (0..4).map(|_| AtomicUsize::new(0)).collect();

@@ -18,7 +18,7 @@ use crate::error::Error;
 ///
 /// It does not keep the cache open. Bytes that are withheld when the cache ends are reported as unwritten.
 #[must_use = "the bytes are let go at once"]
-pub struct Withheld(Option<afflux_engine::Withheld>);
+pub struct Withheld(Option<afflux_engine::WithheldRange>);
 
 impl Withheld {
     /// Lets go of the bytes: as a drop.

@@ -17,7 +17,7 @@ pub enum Side {
 
 /// A request that completed.
 #[derive(Clone, Copy, Debug)]
-pub struct Completion {
+pub struct CompletedRequest {
     /// Its direction.
     pub side: Side,
     /// 1, or 0 if it continued the request before it.
@@ -93,7 +93,7 @@ impl Facts {
     }
 }
 
-impl Completion {
+impl CompletedRequest {
     pub(super) fn work(&self) -> DirectionWork {
         DirectionWork { runs: self.runs, bytes: self.bytes }
     }

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::prices::{MIB_NS, Prices, RUN_NS};
+use crate::prices::{DirectionPrices, MIB_NS, RUN_NS};
 
 /// The known prices of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownPrices {
     /// The prices as learned, or as assumed before that.
-    pub prices: Prices,
+    pub prices: DirectionPrices,
     /// Number of windows learned from.
     pub windows: u32,
     /// Time since the device last confirmed the prices; `None` if it has not since the start.
@@ -20,7 +20,7 @@ pub struct KnownPrices {
 
 /// An estimator's knowledge, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct EstimatorSnapshot {
     /// r and b of reads.
     pub reads: KnownPrices,
     /// r and b of writes.
@@ -48,7 +48,7 @@ pub struct RememberedPrices {
 }
 
 impl RememberedPrices {
-    pub(super) fn of(reads: Prices, writes: Prices) -> Self {
+    pub(super) fn of(reads: DirectionPrices, writes: DirectionPrices) -> Self {
         Self {
             write_run_ns: writes.run_ns,
             write_mib_ns: writes.mib_ns,
@@ -95,11 +95,11 @@ impl RememberedPrices {
         ]
     }
 
-    pub(super) fn reads(&self) -> Prices {
-        Prices { run_ns: self.read_run_ns, mib_ns: self.read_mib_ns }.within_bounds()
+    pub(super) fn reads(&self) -> DirectionPrices {
+        DirectionPrices { run_ns: self.read_run_ns, mib_ns: self.read_mib_ns }.within_bounds()
     }
 
-    pub(super) fn writes(&self) -> Prices {
-        Prices { run_ns: self.write_run_ns, mib_ns: self.write_mib_ns }.within_bounds()
+    pub(super) fn writes(&self) -> DirectionPrices {
+        DirectionPrices { run_ns: self.write_run_ns, mib_ns: self.write_mib_ns }.within_bounds()
     }
 }

@@ -9,7 +9,7 @@
 //! Owns: the time, bytes and runs of windows in which runs began, on average; the price that follows.
 //! Does not own: the prices in force. Invariants: 0 until a few seconds of work were done.
 
-use crate::prices::{DirectionWork, Prices};
+use crate::prices::{DirectionPrices, DirectionWork};
 use crate::wide::mul_div;
 use crate::{MILLISECOND, ONE};
 
@@ -46,7 +46,7 @@ impl HeldRunCost {
 
     /// Adds a window with this work, believed to have taken `ns`, and the prices learned by now. If bytes leave less
     /// than `part` 1,024ths of the time unexplained, that is the error of their price.
-    pub(super) fn add(&mut self, work: DirectionWork, ns: u64, prices: &Prices, part: u64) {
+    pub(super) fn add(&mut self, work: DirectionWork, ns: u64, prices: &DirectionPrices, part: u64) {
         self.windows = self.windows.saturating_add(1);
         self.worked_ns = self.worked_ns.saturating_add(ns);
         if work.runs > 0 {
@@ -63,7 +63,7 @@ impl HeldRunCost {
     }
 
     /// The time of a run that its bytes do not explain.
-    fn unexplained_ns(&self, prices: &Prices, part: u64) -> u64 {
+    fn unexplained_ns(&self, prices: &DirectionPrices, part: u64) -> u64 {
         let of_runs_ns = self.ns.saturating_sub(prices.cost_ns(0, self.bytes));
         if u128::from(of_runs_ns) * u128::from(ONE) < u128::from(self.ns) * u128::from(part) {
             return 0;

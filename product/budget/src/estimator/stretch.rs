@@ -11,7 +11,7 @@
 
 use super::facts::Elapsed;
 use crate::MILLISECOND;
-use crate::prices::Prices;
+use crate::prices::DirectionPrices;
 
 /// A cache is full after this much work: it fills at the speed of the interface.
 const FILLED_NS: u64 = 2000 * MILLISECOND;
@@ -24,16 +24,16 @@ const REST_NS: u64 = 50 * MILLISECOND;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch {
     worked_ns: u64,
-    before: Prices,
+    before: DirectionPrices,
 }
 
 impl Stretch {
-    pub(super) fn new(before: Prices) -> Self {
+    pub(super) fn new(before: DirectionPrices) -> Self {
         Self { worked_ns: 0, before }
     }
 
     /// Adds the time passed up to a completion; `prices` are the known ones.
-    pub(super) fn advance(&mut self, passed: Elapsed, prices: Prices) {
+    pub(super) fn advance(&mut self, passed: Elapsed, prices: DirectionPrices) {
         if passed.rested_ns >= REST_NS && !self.may_be_cached() {
             *self = Self::new(prices);
         }
@@ -47,18 +47,18 @@ impl Stretch {
     }
 
     /// A flush emptied the cache: it takes writes at once again.
-    pub(super) fn is_emptied(&mut self, prices: Prices) {
+    pub(super) fn is_emptied(&mut self, prices: DirectionPrices) {
         let before = if self.may_be_cached() { self.before } else { prices };
         *self = Self::new(before);
     }
 
     /// The cache is full. Returns the prices known before writes went to it.
-    pub(super) fn is_filled(&mut self) -> Prices {
+    pub(super) fn is_filled(&mut self) -> DirectionPrices {
         self.worked_ns = FILLED_NS;
         self.before
     }
 
-    pub(super) fn before(&self) -> Prices {
+    pub(super) fn before(&self) -> DirectionPrices {
         self.before
     }
 }

@@ -6,7 +6,7 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A device that serves one request at a time, with an observer's clocks.
 struct Device {
-    truth: [Prices; 2],
+    truth: [DirectionPrices; 2],
     estimator: Estimator,
     facts: Facts,
     /// A read is in flight beside all else.
@@ -14,7 +14,7 @@ struct Device {
 }
 
 impl Device {
-    fn new(reads: Prices, writes: Prices) -> Self {
+    fn new(reads: DirectionPrices, writes: DirectionPrices) -> Self {
         // More requests are in flight than the completing one, unless a test says otherwise.
         let facts = Facts { now_ns: SECOND, write_bytes_in_flight: 64 * MIB, more_to_write: true, ..Facts::default() };
         Self { truth: [reads, writes], estimator: Estimator::new(32), facts, reading: false }
@@ -37,16 +37,16 @@ impl Device {
         let submitted_ns = self.facts.now_ns;
         let took_ns = self.truth[side as usize].cost_ns(runs, bytes) + extra_ns;
         self.busy(took_ns, self.reading || side == Side::Read, side == Side::Write);
-        self.completes(Completion { side, runs, bytes, submitted_ns, unwatched_ns, starved: false });
+        self.completes(CompletedRequest { side, runs, bytes, submitted_ns, unwatched_ns, starved: false });
     }
 
-    fn completes(&mut self, done: Completion) {
+    fn completes(&mut self, done: CompletedRequest) {
         self.estimator.completed(&self.facts, done);
     }
 
     /// A request with these runs and bytes ends, and all its time was the device's.
     fn ends(&mut self, side: Side, (runs, bytes): (u64, u64), submitted_ns: u64) {
-        self.completes(Completion { side, runs, bytes, submitted_ns, unwatched_ns: 0, starved: false });
+        self.completes(CompletedRequest { side, runs, bytes, submitted_ns, unwatched_ns: 0, starved: false });
     }
 
     fn write(&mut self, runs: u64, bytes: u64) {
@@ -61,12 +61,12 @@ impl Device {
         }
     }
 
-    fn learned(&self) -> Prices {
+    fn learned(&self) -> DirectionPrices {
         self.estimator.learned(Side::Write)
     }
 }
 
-const DISK: Prices = Prices { run_ns: 8 * MILLISECOND, mib_ns: 8 * MILLISECOND };
+const DISK: DirectionPrices = DirectionPrices { run_ns: 8 * MILLISECOND, mib_ns: 8 * MILLISECOND };
 
 fn within(value: u64, truth: u64, percent: u64) -> bool {
     value.abs_diff(truth) * 100 <= truth * percent
@@ -76,10 +76,10 @@ fn within(value: u64, truth: u64, percent: u64) -> bool {
 fn cold_prices_are_those_of_the_law() {
     let mut estimator = Estimator::new(32);
     let at = |estimator: &Estimator| estimator.prices(SECOND, 64 << 10);
-    assert_eq!(at(&estimator), Prices { run_ns: 62_500_000, mib_ns: 250_000_000 });
+    assert_eq!(at(&estimator), DirectionPrices { run_ns: 62_500_000, mib_ns: 250_000_000 });
     estimator.writes.done = DirectionWork { runs: 120, bytes: 10 * MIB };
     estimator.writes.prices.run_ns = 1000;
-    assert_eq!(at(&estimator), Prices { run_ns: 3_906_250, mib_ns: 41_666_666 });
+    assert_eq!(at(&estimator), DirectionPrices { run_ns: 3_906_250, mib_ns: 41_666_666 });
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_tenfold_slowdown_is_known_after_a_second_and_the_way_back_after_half_of_one
 #[test]
 fn a_reader_beside_the_writer_moves_no_price_of_writes_by_more_than_ten_percent() {
     for read in [(1, 4096), (0, 512 << 10), (1, 128 << 10)] {
-        let mut device = Device::new(Prices { run_ns: 6 * MILLISECOND, mib_ns: 7 * MILLISECOND }, DISK);
+        let mut device = Device::new(DirectionPrices { run_ns: 6 * MILLISECOND, mib_ns: 7 * MILLISECOND }, DISK);
         device.mixed_writes(1000);
         let before = device.learned();
         for round in 0..3000_u32 {
@@ -187,7 +187,7 @@ fn while_a_request_lags_prices_do_not_fall() {
     device.mixed_writes(1000);
     let before = device.learned();
     device.facts.oldest_ns = Some(device.now());
-    device.truth[1] = Prices { run_ns: 10_000, mib_ns: MILLISECOND };
+    device.truth[1] = DirectionPrices { run_ns: 10_000, mib_ns: MILLISECOND };
     let began = device.now();
     while device.now() < began + SECOND {
         // Others take a third of its time.
@@ -229,7 +229,7 @@ fn calls_one_by_one_do_not_prove_a_device_slow_that_takes_many() {
             let submitted_ns = device.now();
             device.busy(100 * MILLISECOND, false, true);
             let (side, runs, bytes) = (Side::Write, 0, 8 * MIB);
-            device.completes(Completion { side, runs, bytes, submitted_ns, unwatched_ns: 0, starved });
+            device.completes(CompletedRequest { side, runs, bytes, submitted_ns, unwatched_ns: 0, starved });
         }
         device.learned().mib_ns
     };
@@ -266,7 +266,8 @@ fn what_failed_proves_nothing() {
     for _ in 0..1000 {
         device.busy(100_000, false, true);
         let submitted_ns = device.now();
-        let done = Completion { side: Side::Write, runs: 1, bytes: 0, submitted_ns, unwatched_ns: 0, starved: false };
+        let done =
+            CompletedRequest { side: Side::Write, runs: 1, bytes: 0, submitted_ns, unwatched_ns: 0, starved: false };
         assert!(!device.estimator.completed(&device.facts, done));
     }
     assert_eq!(device.learned(), before);
@@ -291,7 +292,7 @@ fn a_flush_that_does_the_work_of_writes_does_not_make_them_look_cheap() {
     let mut device = Device::new(DISK, DISK);
     device.mixed_writes(1000);
     let before = device.learned();
-    let truth = std::mem::replace(&mut device.truth[1], Prices { run_ns: 20_000, mib_ns: 3_000_000 });
+    let truth = std::mem::replace(&mut device.truth[1], DirectionPrices { run_ns: 20_000, mib_ns: 3_000_000 });
     for _ in 0..10_000 {
         device.write(1, 4096);
         device.facts.now_ns += truth.run_ns;
@@ -362,7 +363,7 @@ fn what_was_remembered_is_known_at_once() {
     assert_eq!(restored.snapshot(5).writes.age_ns, None, "not seen since the start");
     let rubbish = RememberedPrices { write_run_ns: 0, write_mib_ns: u64::MAX, read_run_ns: 7, read_mib_ns: 7 };
     let prices = Estimator::restored(1, &rubbish).learned(Side::Write);
-    assert_eq!(prices, Prices { run_ns: 1000, mib_ns: 10_000_000_000 });
+    assert_eq!(prices, DirectionPrices { run_ns: 1000, mib_ns: 10_000_000_000 });
 }
 
 #[test]
@@ -415,7 +416,7 @@ fn beside(device: &mut Device, seconds: u64, read: (u64, u64), reads: u32) {
 #[test]
 fn a_reader_that_takes_most_of_the_time_moves_no_price_of_writes_by_more_than_ten_percent() {
     for (read, reads) in [((1, 4096), 1), ((1, 4096), 16), ((0, 512 << 10), 1), ((0, 512 << 10), 16)] {
-        let mut device = Device::new(Prices { run_ns: 6 * MILLISECOND, mib_ns: 7 * MILLISECOND }, DISK);
+        let mut device = Device::new(DirectionPrices { run_ns: 6 * MILLISECOND, mib_ns: 7 * MILLISECOND }, DISK);
         device.mixed_writes(1000);
         let before = device.learned();
         beside(&mut device, 60, read, reads);
@@ -479,7 +480,8 @@ fn cached(device: &mut Device, bytes: u64, each: (u64, u64), seconds: u64) {
     let (end, mut left) = (device.now() + seconds * SECOND, bytes);
     while device.now() < end {
         if left > 0 {
-            let truth = std::mem::replace(&mut device.truth[1], Prices { run_ns: 20_000, mib_ns: 3 * MILLISECOND });
+            let truth =
+                std::mem::replace(&mut device.truth[1], DirectionPrices { run_ns: 20_000, mib_ns: 3 * MILLISECOND });
             device.write(each.0, each.1);
             device.truth[1] = truth;
             left = left.saturating_sub(each.1);
@@ -516,7 +518,7 @@ fn a_device_with_a_cache_looks_no_faster_after_a_rest() {
 /// holds up the next write.
 fn flushed(device: &mut Device, every_ns: u64, seconds: u64) {
     let (end, mut next, mut taken) = (device.now() + seconds * SECOND, device.now() + every_ns, 0);
-    let truth = std::mem::replace(&mut device.truth[1], Prices { run_ns: 0, mib_ns: 3 * MILLISECOND });
+    let truth = std::mem::replace(&mut device.truth[1], DirectionPrices { run_ns: 0, mib_ns: 3 * MILLISECOND });
     while device.now() < end {
         let flush_ns = if device.now() < next { 0 } else { std::mem::take(&mut taken) * 5 * MILLISECOND / MIB };
         if flush_ns > 0 {
@@ -545,7 +547,7 @@ fn flushes_of_a_cache_are_charged_to_the_writes_before_them() {
 #[test]
 fn bytes_in_force_fall_no_faster_than_they_are_proven() {
     let mut device = Device::new(DISK, DISK);
-    device.truth[1] = Prices { run_ns: 20_000, mib_ns: MILLISECOND };
+    device.truth[1] = DirectionPrices { run_ns: 20_000, mib_ns: MILLISECOND };
     let mut done = 0;
     while done < CACHE_BYTES_MAX {
         device.write(0, 512 << 10);
@@ -561,7 +563,7 @@ fn bytes_in_force_fall_no_faster_than_they_are_proven() {
 
 #[test]
 fn runs_that_begin_seldom_are_no_stalls() {
-    const STICK: Prices = Prices { run_ns: 420 * MILLISECOND, mib_ns: 88 * MILLISECOND };
+    const STICK: DirectionPrices = DirectionPrices { run_ns: 420 * MILLISECOND, mib_ns: 88 * MILLISECOND };
     let mut device = Device::new(DISK, STICK);
     // One in twenty requests begins a run.
     for _ in 0..100 {

@@ -4,8 +4,8 @@
 //! Does not own: learning (`estimator`), the prices.
 //! Invariants: a window proves the prices wrong only if no time within its bounds would make them right.
 
-use super::facts::{Completion, Elapsed, Facts};
-use crate::prices::{DirectionWork, Prices};
+use super::facts::{CompletedRequest, Elapsed, Facts};
+use crate::prices::{DirectionPrices, DirectionWork};
 use crate::{MILLISECOND, ONE};
 
 /// Time of a window: a young estimator's, an ordinary one's, and where completions are few.
@@ -27,7 +27,7 @@ pub(super) const OTHER_PART: u64 = 4;
 
 /// The work of one direction between two closings.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Window {
+pub(super) struct EstimatorWindow {
     began_ns: u64,
     /// Time with requests of the direction in flight.
     pub(super) own_ns: u64,
@@ -56,14 +56,14 @@ pub(super) struct Bounds {
     pub(super) most_ns: u64,
 }
 
-impl Window {
+impl EstimatorWindow {
     /// The next window, if this one closes now.
     pub(super) fn next(now_ns: u64) -> Self {
         Self { began_ns: now_ns, ..Self::default() }
     }
 
     /// A request completed. `dry`: the flusher had too little to write since the one before.
-    pub(super) fn add(&mut self, facts: &Facts, done: &Completion, passed: Elapsed, dry: bool) {
+    pub(super) fn add(&mut self, facts: &Facts, done: &CompletedRequest, passed: Elapsed, dry: bool) {
         let doubtful_ns = passed.held_up_ns.saturating_add(done.unwatched_ns).min(passed.own_ns);
         self.own_ns += passed.own_ns;
         self.both_ns += passed.both_ns;
@@ -112,7 +112,7 @@ impl Window {
     }
 
     /// The most of the window's time that the other direction, at these prices, may have taken.
-    pub(super) fn others_ns(&self, prices: &Prices) -> u64 {
+    pub(super) fn others_ns(&self, prices: &DirectionPrices) -> u64 {
         self.other.cost_ns(prices).min(self.both_ns)
     }
 
@@ -131,7 +131,7 @@ impl Window {
     }
 
     /// The time of either direction, less the cost of the other's work at these prices; at most this direction's time.
-    pub(super) fn left_by_others_ns(&self, prices: &Prices) -> u64 {
+    pub(super) fn left_by_others_ns(&self, prices: &DirectionPrices) -> u64 {
         self.either_ns.saturating_sub(self.other.cost_ns(prices)).min(self.own_ns)
     }
 

@@ -7,8 +7,8 @@ const BAND: Band = Band { end_ns: SECOND };
 /// A backlog at which a unit of cost waits for one.
 const MIDDLE: u64 = 875 * MILLISECOND;
 
-fn owing(debt_ns: u64) -> Payer {
-    let mut payer = Payer::default();
+fn owing(debt_ns: u64) -> PayerDebt {
+    let mut payer = PayerDebt::default();
     payer.charge(debt_ns);
     payer
 }
@@ -18,7 +18,7 @@ fn waits_are_those_of_the_law() {
     assert_eq!(owing(2_621_440).verdict(BAND, MIDDLE, 1), Verdict::Pause { ns: 2_621_440, of_ns: 2_621_440 });
     let many = owing(2_621_440).verdict(BAND, MIDDLE, 100);
     assert_eq!(many, Verdict::Pause { ns: PAUSE_NS_MAX, of_ns: 262_144_000 });
-    assert_eq!(Payer::wait_ns(2_621_440, 4266, 1), 10_920_960);
+    assert_eq!(PayerDebt::wait_ns(2_621_440, 4266, 1), 10_920_960);
     assert_eq!(owing(21_845).verdict(BAND, MIDDLE, 1), Verdict::Continue);
 }
 
@@ -43,7 +43,7 @@ fn below_the_free_line_debt_is_forgiven_and_credit_is_not() {
 
 #[test]
 fn who_is_light_enters_a_band_that_is_used_up_and_others_wait_in_the_queue() {
-    let mut light = Payer::default();
+    let mut light = PayerDebt::default();
     light.idled(50 * MILLISECOND, BAND, BAND.entry(MIDDLE), 1);
     assert_eq!(light.debt_ns(), -50_000_000);
     light.charge(4096);
@@ -54,7 +54,7 @@ fn who_is_light_enters_a_band_that_is_used_up_and_others_wait_in_the_queue() {
 
 #[test]
 fn credit_never_exceeds_its_part_nor_takes_credit_away() {
-    let mut payer = Payer::default();
+    let mut payer = PayerDebt::default();
     (0..10).for_each(|_| payer.idled(SECOND, BAND, BAND.entry(MIDDLE), 1));
     assert_eq!(payer.debt_ns(), -125_000_000);
     // Many more wait now, so that the most is less; what was earned stays.

@@ -7,12 +7,12 @@ use afflux_device::policy::Admission;
 
 use super::DeviceView;
 use super::portions::PayerShare;
-use crate::Payer;
+use crate::PayerDebt;
 
 /// The memory of a payer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PayerMemory {
-    pub(super) payer: Payer,
+    pub(super) payer: PayerDebt,
     /// Time of the last decision.
     decided_ns: Option<u64>,
     pausing: Option<Pausing>,

@@ -11,9 +11,12 @@ use super::portions::Portions;
 use super::read_interference::ReadInterference;
 use super::trickle::Trickle;
 use super::waiting_payers::WaitingPayers;
-use super::{REQUESTS_MIN, Rates, takes_whole_runs};
+use super::{REQUESTS_MIN, Rates, must_take_whole_runs};
 use crate::prices::DirectionWork;
-use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, RememberedPrices, Side, Snapshot};
+use crate::{
+    CompletedRequest, Cost, DirectionPrices, Ended, Estimator, EstimatorSnapshot, Facts, Knobs, Parallelism,
+    RememberedPrices, Side,
+};
 
 /// The memory of a device.
 #[derive(Debug, Default)]
@@ -54,7 +57,7 @@ impl From<&Completed> for Facts {
     }
 }
 
-impl Completion {
+impl CompletedRequest {
     /// The request that the engine reports.
     pub fn reported(done: &Completed, starved: bool) -> Self {
         let side = if done.direction == Direction::Read { Side::Read } else { Side::Write };
@@ -81,7 +84,7 @@ impl DeviceMemory {
     }
 
     /// The device's known prices and parallelism, to be shown.
-    pub(super) fn known(&mut self, view: &View) -> (Snapshot, Parallelism) {
+    pub(super) fn known(&mut self, view: &View) -> (EstimatorSnapshot, Parallelism) {
         let Learned { estimator, parallelism } = self.learned(view);
         (estimator.snapshot(view.now.0), *parallelism)
     }
@@ -92,19 +95,19 @@ impl DeviceMemory {
     }
 
     /// The prices to count writes by.
-    pub(super) fn prices(&mut self, knobs: &Knobs, view: &View) -> Prices {
+    pub(super) fn prices(&mut self, knobs: &Knobs, view: &View) -> DirectionPrices {
         let held_ns = self.held_run_ns(view);
         let prices = self.learned(view).estimator.prices(knobs.budget_ns, view.request_bytes);
-        if takes_whole_runs(view) {
-            return Prices { run_ns: 0, ..prices };
+        if must_take_whole_runs(view) {
+            return DirectionPrices { run_ns: 0, ..prices };
         }
-        Prices { run_ns: prices.run_ns.max(held_ns), ..prices }
+        DirectionPrices { run_ns: prices.run_ns.max(held_ns), ..prices }
     }
 
     /// The cost of a run where runs are short, as far as found. 0 for a device that takes whole runs in one request,
     /// like an object store: runs overlap there, and a few long ones would leave the device idle.
     pub(super) fn held_run_ns(&mut self, view: &View) -> u64 {
-        if !takes_whole_runs(view) { self.learned(view).estimator.held_run_ns() } else { 0 }
+        if !must_take_whole_runs(view) { self.learned(view).estimator.held_run_ns() } else { 0 }
     }
 
     /// The cost of a run, as far as found: an unknown cost stretches no budget.
@@ -140,11 +143,11 @@ impl DeviceMemory {
 
     pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
         // Runs cost nothing where small calls share one: all time is the bytes'.
-        let runs = if takes_whole_runs(view) && done.direction == Direction::Write { 0 } else { done.runs };
+        let runs = if must_take_whole_runs(view) && done.direction == Direction::Write { 0 } else { done.runs };
         let done = &Completed { runs, ..*done };
         // A lone call lasts as long as one of many.
         let likes = self.learned(view).parallelism.requests();
-        let starved = takes_whole_runs(view) && !done.held_back && done.in_flight < likes;
+        let starved = must_take_whole_runs(view) && !done.held_back && done.in_flight < likes;
         if done.direction == Direction::Write {
             let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
             self.done.add(DirectionWork { runs: done.runs, bytes: done.bytes });
@@ -160,6 +163,6 @@ impl DeviceMemory {
             };
             self.learned(view).parallelism.ended(done.at.0, in_flight_ns, &ended);
         }
-        self.learned(view).estimator.completed(&Facts::from(done), Completion::reported(done, starved));
+        self.learned(view).estimator.completed(&Facts::from(done), CompletedRequest::reported(done, starved));
     }
 }

@@ -9,7 +9,7 @@ use afflux_device::policy::{Figure, FigureInfo, FigureValue, View};
 use super::DeviceView;
 use super::device::DeviceMemory;
 use super::hang::hang_limits;
-use crate::{KnownPrices, Snapshot};
+use crate::{EstimatorSnapshot, KnownPrices};
 
 macro_rules! figures {
     ($($name:ident $unit:literal $doc:literal;)*) => {
@@ -76,7 +76,7 @@ fn finite(ns: u64) -> Option<u64> {
 
 pub(super) fn figures(view: &View, device: &mut DeviceMemory) -> Vec<Figure> {
     let standing = DeviceView::of(view, device);
-    let (Snapshot { reads, writes, is_cold, .. }, parallelism) = device.known(view);
+    let (EstimatorSnapshot { reads, writes, is_cold, .. }, parallelism) = device.known(view);
     let KnownPrices { prices: write, age_ns: write_age_ns, .. } = writes;
     let KnownPrices { prices: read, age_ns: read_age_ns, .. } = reads;
     let values = Values {

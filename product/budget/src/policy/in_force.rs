@@ -8,7 +8,7 @@ use afflux_device::platform::Nanos;
 use afflux_device::policy::{KnobInForce, View};
 
 use super::device::DeviceMemory;
-use super::{DeviceView, PAGE_BYTES, takes_whole_runs};
+use super::{DeviceView, PAGE_BYTES, must_take_whole_runs};
 use crate::knobs::BudgetKnob;
 use crate::{Cost, MILLISECOND};
 
@@ -129,7 +129,7 @@ fn idle_writes(view: &View) -> Option<KnobInForce> {
         has_no_effect(name, "dirty_background_bytes says from when on the flusher writes")
     } else if view.knobs.expire_ns == u64::MAX {
         has_no_effect(name, "dirty_writeback_centisecs=0 turns writes without a threshold off")
-    } else if takes_whole_runs(view) {
+    } else if must_take_whole_runs(view) {
         has_no_effect(name, "the device takes large requests alone, as object stores do")
     } else {
         None

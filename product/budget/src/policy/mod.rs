@@ -19,7 +19,7 @@ mod waiting_payers;
 use afflux_device::platform::Nanos;
 use afflux_device::policy::{
     Admission, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Figure, Flight, HangLimits, IdleWriteRule,
-    IgnoredKnob, KnobInForce, LimitPages, Memory, Needs, Next, Pace, Pause, PauseCause, Prices as PagePrices,
+    IgnoredKnob, KnobInForce, LentMemory, LimitPages, Needs, Next, Pace, Pause, PauseCause, Prices as PagePrices,
     Remembered, Rewrites, Room, Turn, View,
 };
 
@@ -32,8 +32,8 @@ use crate::payer::PAUSE_NS_MAX;
 use crate::prices::DirectionWork;
 use crate::wide::mul_div;
 use crate::{
-    Band, Cost, KNOBS, Knobs, MIB, MILLISECOND, Prices, RememberedPrices, Verdict, guarded_backlog_ns, request_bytes,
-    snapshot_debt_ns,
+    Band, Cost, DirectionPrices, KNOBS, Knobs, MIB, MILLISECOND, RememberedPrices, Verdict, guarded_backlog_ns,
+    request_bytes, snapshot_debt_ns,
 };
 
 /// The name of this policy: what runs if nothing is asked for.
@@ -83,9 +83,9 @@ pub struct Budget;
 struct Rates {
     knobs: Knobs,
     /// Prices of writes by themselves.
-    alone: Prices,
+    alone: DirectionPrices,
     /// Prices of writes beside the readers of the moment: all costs are counted at these.
-    prices: Prices,
+    prices: DirectionPrices,
     /// Device time that may be in flight, at the prices of writes alone.
     in_flight_ns: Cost,
 }
@@ -105,7 +105,7 @@ struct DeviceView {
 }
 
 /// Whether the device is like an object store: its calls overlap, and small ones share one.
-fn takes_whole_runs(view: &View) -> bool {
+fn must_take_whole_runs(view: &View) -> bool {
     view.request_bytes_max >= WHOLE_BYTES
 }
 
@@ -130,7 +130,7 @@ impl Rates {
 
     fn request_bytes(&self, view: &View) -> u64 {
         let most = view.request_bytes_max.max(PAGE_BYTES);
-        if takes_whole_runs(view) {
+        if must_take_whole_runs(view) {
             // A large call delays no other.
             return request_bytes(self.knobs.budget_ns / 2, self.alone.mib_ns, MIB, most);
         }
@@ -160,7 +160,7 @@ impl DeviceView {
     fn admission_limit_ns(&self, view: &View, device: &mut DeviceMemory) -> Option<Cost> {
         let bytes = self.portion_bytes.filter(|_| self.backlog_ns < self.band.end_ns)?;
         let portion_ns = self.rates.prices.cost_ns(1, bytes);
-        let lets = device.portions.admits_one(view.now.0, self.band, self.backlog_ns, portion_ns);
+        let lets = device.portions.may_admit_one(view.now.0, self.band, self.backlog_ns, portion_ns);
         let first_ns = self.rates.prices.cost_ns(1, QUEUED_BYTES_MAX);
         Some(if lets { self.backlog_ns.saturating_add(first_ns) } else { 0 })
     }
@@ -201,7 +201,7 @@ impl DeviceView {
     fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
         let law_ns = match is_cold {
             // Small calls to a store tell nothing about its bandwidth.
-            true if takes_whole_runs(view) => self.rates.prices.cost_ns(0, MIB),
+            true if must_take_whole_runs(view) => self.rates.prices.cost_ns(0, MIB),
             true => 0,
             false => self.rates.knobs.budget_ns / BACKGROUND_PART,
         };
@@ -243,7 +243,7 @@ impl DeviceView {
     }
 
     /// Whether hot files have to be written: writers pause, or the user has said from when on the flusher writes.
-    fn writes_hot_files(&self) -> bool {
+    fn is_writing_hot_files(&self) -> bool {
         self.backlog_ns > self.band.free_ns() || self.rates.knobs.has_background()
     }
 }
@@ -303,16 +303,16 @@ impl DevicePolicy for Budget {
             cost_max: Amount(device.read_interference.times(rates.in_flight_ns)),
             request_bytes,
             run_tail_bytes: request_bytes,
-            fills_requests: takes_whole_runs(view),
+            fills_requests: must_take_whole_runs(view),
             slice_align_bytes: SLICE_ALIGN_BYTES,
             sync_lead: Amount(rates.knobs.budget_ns.saturating_mul(SYNC_TIMES)),
-            idle: (!takes_whole_runs(view)).then(|| idle::terms(&rates, request_bytes)),
-            syncs_pass: takes_whole_runs(view),
+            idle: (!must_take_whole_runs(view)).then(|| idle::terms(&rates, request_bytes)),
+            syncs_pass: must_take_whole_runs(view),
         }
     }
 
-    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
-        let Memory { payer, device, pace, .. } = memory;
+    fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission {
+        let LentMemory { payer, device, pace, .. } = memory;
         let mut standing = DeviceView::of(view, device);
         let cost_ns = standing.rates.prices.cost_ns(view.payer.runs, view.payer.dirtied * PAGE_BYTES);
         payer.share.dirtied(&mut device.portions, view.payer.dirtied, cost_ns);
@@ -328,7 +328,7 @@ impl DevicePolicy for Budget {
         let (debt_ns, price) = (snapshot_debt_ns(band, backlog_ns, payers), standing.rates.page_prices());
         pace.payer_pages = (debt_ns / price.page.0).max(1);
         pace.payer_runs = (debt_ns / price.run.0.max(1)).max(1);
-        let from_queue = payer.share.comes_from_queue(&mut device.portions);
+        let from_queue = payer.share.does_come_from_queue(&mut device.portions);
         if let Some(pages) = payer.share.left_pages().filter(|_| backlog_ns < band.end_ns) {
             pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
             return Admission::Enter;
@@ -351,7 +351,7 @@ impl DevicePolicy for Budget {
         device.completed(view, &rates, done);
     }
 
-    fn over_background(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> bool {
+    fn is_over_background(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> bool {
         DeviceView::of(view, device).is_over_background(view, device.is_cold(view))
     }
 
@@ -364,12 +364,12 @@ impl DevicePolicy for Budget {
             return Next::Turn(Turn::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)), hot: true });
         }
         if standing.is_over_background(view, is_cold) {
-            let hot = is_cold || standing.writes_hot_files();
+            let hot = is_cold || standing.is_writing_hot_files();
             if hot || files.dirty_since(false).is_some() {
                 return standing.first(view, files, hot);
             }
         }
-        if takes_whole_runs(view) {
+        if must_take_whole_runs(view) {
             // One small call at a time would be a segment for each file.
             return Next::WaitUntil(expires);
         }

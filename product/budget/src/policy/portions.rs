@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Band, Cost, Knobs, MIB, MILLISECOND, Prices};
+use crate::{Band, Cost, DirectionPrices, Knobs, MIB, MILLISECOND};
 
 /// A band holds so many portions, as far as it may be stretched.
 const IN_BAND: Cost = 8;
@@ -31,7 +31,7 @@ const COST_MAX: Cost = 2;
 const TAKEN_NS: u64 = 100 * MILLISECOND;
 
 /// The band and the bytes of a portion, if there are portions. `stretched` is the band for `payers` that enter evenly.
-pub(super) fn terms(knobs: &Knobs, prices: &Prices, stretched: Band, payers: u64) -> Option<(Band, u64)> {
+pub(super) fn terms(knobs: &Knobs, prices: &DirectionPrices, stretched: Band, payers: u64) -> Option<(Band, u64)> {
     if knobs.portion_bytes == 0 || stretched.end_ns <= knobs.budget_ns {
         return None;
     }
@@ -109,7 +109,7 @@ impl Portions {
     }
 
     /// Whether one more payer may be admitted from the queue; that payer is then awaited.
-    pub(super) fn admits_one(&mut self, now_ns: u64, band: Band, backlog_ns: Cost, portion_ns: Cost) -> bool {
+    pub(super) fn may_admit_one(&mut self, now_ns: u64, band: Band, backlog_ns: Cost, portion_ns: Cost) -> bool {
         let with_it_ns = backlog_ns.saturating_add(self.left_ns(now_ns)).saturating_add(portion_ns);
         let has_room = now_ns >= self.awaited_until_ns && with_it_ns <= band.end_ns;
         let lets = has_room || backlog_ns <= band.free_ns();
@@ -161,7 +161,7 @@ impl PayerShare {
     }
 
     /// Whether the payer was in the queue before.
-    pub(super) fn comes_from_queue(&mut self, portions: &mut Portions) -> bool {
+    pub(super) fn does_come_from_queue(&mut self, portions: &mut Portions) -> bool {
         let queued = std::mem::take(&mut self.queued);
         if queued {
             portions.awaited_until_ns = 0;
@@ -177,7 +177,7 @@ impl PayerShare {
         now_ns: u64,
         (band, backlog_ns): (Band, Cost),
         in_turn: bool,
-        (prices, bytes, at): (&Prices, u64, u64),
+        (prices, bytes, at): (&DirectionPrices, u64, u64),
     ) -> Option<u64> {
         let pages = (bytes >> self.halvings).max(BYTES_MIN >> self.halvings) / super::PAGE_BYTES;
         let pages = pages - at % pages;

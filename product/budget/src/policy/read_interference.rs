@@ -12,7 +12,7 @@
 use afflux_device::policy::BusyTimes;
 
 use crate::wide::mul_div;
-use crate::{Cost, MILLISECOND, ONE, Prices};
+use crate::{Cost, DirectionPrices, MILLISECOND, ONE};
 
 /// Time with writes in flight after which the factor is updated.
 const WINDOW_NS: u64 = 250 * MILLISECOND;
@@ -53,8 +53,8 @@ impl ReadInterference {
     }
 
     /// The prices of writes beside the readers of the moment.
-    pub(super) fn applied(&self, prices: Prices) -> Prices {
-        Prices { run_ns: self.times(prices.run_ns), mib_ns: self.times(prices.mib_ns) }
+    pub(super) fn applied(&self, prices: DirectionPrices) -> DirectionPrices {
+        DirectionPrices { run_ns: self.times(prices.run_ns), mib_ns: self.times(prices.mib_ns) }
     }
 
     /// The wall time that this device time takes.

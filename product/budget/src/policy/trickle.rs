@@ -7,7 +7,7 @@
 //! the excess. Nothing is saved up below the budget.
 
 use crate::prices::DirectionWork;
-use crate::{Cost, Prices};
+use crate::{Cost, DirectionPrices};
 
 /// The part of completed work.
 const PART: u64 = 16;
@@ -34,7 +34,7 @@ impl Trickle {
     pub(super) fn completed(
         &mut self,
         (done, dirty): (DirectionWork, DirectionWork),
-        prices: &Prices,
+        prices: &DirectionPrices,
         backlog_ns: Cost,
         end_ns: Cost,
     ) -> Cost {

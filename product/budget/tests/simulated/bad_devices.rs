@@ -216,8 +216,8 @@ fn a_clock_that_jumps_makes_no_hang_no_debt_no_credit_and_no_price() {
     }
 }
 
-fn is_hang(event: &afflux_engine::trace::Event) -> bool {
-    matches!(event, afflux_engine::trace::Event::DeviceHangs { .. })
+fn is_hang(event: &afflux_engine::trace::EngineEvent) -> bool {
+    matches!(event, afflux_engine::trace::EngineEvent::DeviceHangs { .. })
 }
 
 /// The disk was idle at the jump.

@@ -7,10 +7,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use afflux_budget::{Completion, Estimator, Facts, Prices as Learned, Side};
+use afflux_budget::{CompletedRequest, DirectionPrices as Learned, Estimator, Facts, Side};
 use afflux_engine::Policies;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory as Remembered, Needs, Pace, PauseCause, Room, View,
+    Admission, Completed, Cost, DevicePolicy, LentMemory as Remembered, LimitPages, Needs, Pace, PauseCause, Room, View,
 };
 use afflux_simulator::catalogue::DeviceChoice;
 use afflux_simulator::{CpuOptions, Memory, Random, Setup, WorldOptions};
@@ -56,11 +56,11 @@ impl DevicePolicy for Probe {
     }
 
     fn completed(&self, _: &View, done: &Completed, (): &mut (), (): &mut ()) {
-        let completion = Completion::reported(done, false);
+        let completion = CompletedRequest::reported(done, false);
         self.estimator.lock().unwrap().completed(&Facts::from(done), completion);
     }
 
-    fn over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
+    fn is_over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
         view.device().reclaimable > 0
     }
 

@@ -8,9 +8,9 @@ use afflux_linux::IoChoice;
 use clap::Parser;
 
 use super::{Configuration, Layers, file_path};
-use crate::args::{Arguments, Command, Serve};
+use crate::args::{Command, CommandLine, Serve};
 use crate::knobs;
-use crate::settings::{self, AtOnce};
+use crate::settings::{self, ReloadedSettings};
 use afflux_linux::HostMemory;
 use afflux_report::failure::{Failure, Outcome};
 
@@ -18,7 +18,7 @@ const HOST: HostMemory = HostMemory { total_bytes: 8 << 30, available_bytes: 8 <
 
 fn serve(words: &[&str]) -> Serve {
     let words = ["afflux", "serve"].iter().chain(words);
-    match Arguments::try_parse_from(words).unwrap().command {
+    match CommandLine::try_parse_from(words).unwrap().command {
         Command::Serve(serve) => serve,
         other => panic!("{other:?}"),
     }
@@ -31,7 +31,7 @@ fn flags() -> Serve {
 /// Clap's error for a flag.
 fn refused(words: &[&str]) -> String {
     let words = ["afflux", "serve", "/srv"].iter().chain(words);
-    Arguments::try_parse_from(words).unwrap_err().to_string()
+    CommandLine::try_parse_from(words).unwrap_err().to_string()
 }
 
 fn layered(file: &str, variables: &[(&str, &str)], flags: &Serve) -> Outcome<Configuration> {
@@ -276,7 +276,8 @@ fn directories_come_from_all_sources_and_are_whole_paths_in_the_file() {
 fn switches_are_on_or_off_and_in_the_file_true_or_false() {
     let of = |file: &str, flags: &Serve| {
         let found = layered(file, &[("AFFLUX_ASYNC_METADATA", "on")], flags).unwrap();
-        let settings::Settings { at_once: AtOnce { any_port, read_only, async_metadata, .. }, .. } = found.settings;
+        let settings::ServeSettings { at_once: ReloadedSettings { any_port, read_only, async_metadata, .. }, .. } =
+            found.settings;
         (any_port, read_only, found.settings.subtree_check, async_metadata, found.settings.prefault)
     };
     assert_eq!(of("", &flags()), (false, false, false, true, true));

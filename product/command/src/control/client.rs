@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use super::messages::{LINE_BYTES_MAX, Reply, Request};
+use super::messages::{ControlReply, ControlRequest, LINE_BYTES_MAX};
 use super::socket_paths;
 use crate::configuration;
 use afflux_report::failure::{Failure, Outcome};
@@ -20,12 +20,12 @@ use afflux_report::output;
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// A connection to a server.
-pub(crate) struct Client {
+pub(crate) struct ControlClient {
     shown: String,
     stream: BufReader<UnixStream>,
 }
 
-impl Client {
+impl ControlClient {
     /// Connects to the server at the socket `named`, or to the only one that runs.
     pub(crate) fn connect(named: Option<&Path>) -> Outcome<Self> {
         let from_environment = configuration::control_from_environment();
@@ -43,14 +43,14 @@ impl Client {
     }
 
     /// Sends a request; the replies come from [`Client::reply`].
-    pub(crate) fn ask(&mut self, request: &Request) -> Outcome {
+    pub(crate) fn ask(&mut self, request: &ControlRequest) -> Outcome {
         let mut line = serde_json::to_vec(request).map_err(|error| self.broken(&error))?;
         line.push(b'\n');
         self.stream.get_mut().write_all(&line).map_err(|error| self.broken(&error))
     }
 
     /// The next reply; a refusal is an error.
-    pub(crate) fn reply(&mut self) -> Outcome<Reply> {
+    pub(crate) fn reply(&mut self) -> Outcome<ControlReply> {
         let mut line = Vec::new();
         let read = self.stream.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
         match read {
@@ -59,14 +59,14 @@ impl Client {
             Ok(_) => {}
         }
         match serde_json::from_slice(&line).map_err(|error| self.broken(&error))? {
-            Reply::Refused { reason, wrong_use: true } => Err(Failure::WrongUse(reason)),
-            Reply::Refused { reason, wrong_use: false } => Err(Failure::Failed(reason)),
+            ControlReply::Refused { reason, wrong_use: true } => Err(Failure::WrongUse(reason)),
+            ControlReply::Refused { reason, wrong_use: false } => Err(Failure::Failed(reason)),
             reply => Ok(reply),
         }
     }
 
     /// The error for a reply to another request.
-    pub(crate) fn unexpected(&self, reply: &Reply) -> Failure {
+    pub(crate) fn unexpected(&self, reply: &ControlReply) -> Failure {
         self.broken(&format!("it answered {reply:?}"))
     }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::messages::{LINE_BYTES_MAX, Reply, Request};
+use super::messages::{ControlReply, ControlRequest, LINE_BYTES_MAX};
 
 /// Most connections at a time.
 const CONNECTIONS_MAX: usize = 16;
@@ -26,7 +26,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Carries requests out.
 pub(crate) trait Responder: Send + Sync + 'static {
     /// Answers a request with one or more replies, in order. An error of `send` ends it.
-    fn respond(&self, request: Request, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()>;
+    fn respond(&self, request: ControlRequest, send: &mut dyn FnMut(ControlReply) -> io::Result<()>) -> io::Result<()>;
 }
 
 /// Serves the socket on its own threads for as long as the process runs.
@@ -71,7 +71,7 @@ impl Drop for ConnectionSlot {
 fn connection(stream: UnixStream, place: ConnectionSlot, responder: &dyn Responder) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let mut output = stream.try_clone()?;
-    let mut send = move |reply: Reply| {
+    let mut send = move |reply: ControlReply| {
         let mut line = serde_json::to_vec(&reply)?;
         line.push(b'\n');
         output.write_all(&line)
@@ -97,6 +97,6 @@ fn connection(stream: UnixStream, place: ConnectionSlot, responder: &dyn Respond
     }
 }
 
-fn refused(reason: String) -> Reply {
-    Reply::Refused { reason, wrong_use: true }
+fn refused(reason: String) -> ControlReply {
+    ControlReply::Refused { reason, wrong_use: true }
 }

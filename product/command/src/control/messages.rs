@@ -18,7 +18,7 @@ pub(crate) const LINE_BYTES_MAX: u64 = 4 << 20;
 /// A client's request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum Request {
+pub(crate) enum ControlRequest {
     /// A report.
     Stat,
     /// Each client's waits.
@@ -55,7 +55,7 @@ pub(crate) enum Request {
 /// number of `Events`, then, if it has an end, `TraceEnded`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub(crate) enum Reply {
+pub(crate) enum ControlReply {
     /// Answer to `Stat`.
     Report(Box<Report>),
     /// Answer to `Delays`: any number of these; each device has one or several in a row.
@@ -111,7 +111,7 @@ pub(crate) enum Reply {
     /// The server was told to end without writing. Printed only on its standard output.
     Abandoned {
         /// The lost bytes.
-        unwritten: Vec<Unwritten>,
+        unwritten: Vec<LeftUnwritten>,
     },
     /// The request was not carried out.
     Refused {
@@ -141,7 +141,7 @@ pub(crate) struct Drained {
     /// The drain's duration.
     pub(crate) elapsed_ns: u64,
     /// Files that could not be written.
-    pub(crate) failed: Vec<Unwritten>,
+    pub(crate) failed: Vec<LeftUnwritten>,
     /// Files that clients of version 4 still have open.
     #[serde(default)]
     pub(crate) open_files: u64,
@@ -149,7 +149,7 @@ pub(crate) struct Drained {
 
 /// A file with bytes that did not reach its device.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Unwritten {
+pub(crate) struct LeftUnwritten {
     /// The file's path on the host, or its number if it has no name.
     pub(crate) file: String,
     /// Number of its unwritten bytes.
@@ -167,7 +167,7 @@ pub(crate) struct Report {
     #[serde(default)]
     pub(crate) mount: Option<String>,
     /// The directories and their exports.
-    pub(crate) serving: Vec<Served>,
+    pub(crate) serving: Vec<ServedDirectory>,
     /// Since the server was ready.
     pub(crate) uptime_ns: u64,
     pub(crate) cache: CacheGauges,
@@ -212,7 +212,7 @@ impl Report {
 
 /// An exported directory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Served {
+pub(crate) struct ServedDirectory {
     /// On the host.
     pub(crate) directory: String,
     /// The path that clients mount.

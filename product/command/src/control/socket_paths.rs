@@ -17,7 +17,7 @@ use std::{env, fs};
 use rustix::process::geteuid;
 
 use super::neighbours::{self, Neighbour};
-use super::trust::{self, Directory, Found, Identity};
+use super::trust::{self, FileIdentity, FoundKind, TrustedDirectory};
 use crate::private_directory::{self, Missing, Refused};
 use afflux_report::command_line;
 use afflux_report::failure::{Failure, Outcome};
@@ -40,15 +40,15 @@ fn directories() -> Vec<PathBuf> {
 
 /// A server's socket.
 #[derive(Debug)]
-pub(crate) struct Bound {
+pub(crate) struct BoundSocket {
     /// The path that clients connect to.
     pub(crate) path: PathBuf,
-    directory: Directory,
+    directory: TrustedDirectory,
     name: OsString,
-    identity: Identity,
+    identity: FileIdentity,
 }
 
-impl Bound {
+impl BoundSocket {
     /// Removes the socket, unless another file has its name by now.
     pub(crate) fn remove(&self) {
         let _ = self.directory.remove(&self.name, self.identity);
@@ -56,7 +56,7 @@ impl Bound {
 }
 
 /// Listens for a server: at `named`, or under `name` where clients look by default.
-pub(crate) fn bind(named: Option<&Path>, name: &str) -> Outcome<(Bound, UnixListener)> {
+pub(crate) fn bind(named: Option<&Path>, name: &str) -> Outcome<(BoundSocket, UnixListener)> {
     if let Some(path) = named {
         return bind_named(path);
     }
@@ -73,7 +73,7 @@ pub(crate) fn is_of(named: Option<&Path>, name: &str, process: u32) -> bool {
 }
 
 /// Listens in the first of the directories that belongs to this user.
-fn bind_in_first(directories: &[PathBuf], name: OsString) -> Outcome<(Bound, UnixListener)> {
+fn bind_in_first(directories: &[PathBuf], name: OsString) -> Outcome<(BoundSocket, UnixListener)> {
     let mut reasons = Vec::new();
     for path in directories {
         match prepare(path) {
@@ -86,19 +86,19 @@ fn bind_in_first(directories: &[PathBuf], name: OsString) -> Outcome<(Bound, Uni
 }
 
 /// Makes the directory, or checks that only this user can use it.
-fn prepare(path: &Path) -> Result<Directory, String> {
+fn prepare(path: &Path) -> Result<TrustedDirectory, String> {
     private_directory::way(path, Missing::Make).map_err(Refused::reason)?;
-    Directory::private(path)
+    TrustedDirectory::private(path)
 }
 
-fn bind_named(path: &Path) -> Outcome<(Bound, UnixListener)> {
-    let checked = trust::parts(path).and_then(|(parent, name)| Ok((Directory::named(&parent)?, name)));
+fn bind_named(path: &Path) -> Outcome<(BoundSocket, UnixListener)> {
+    let checked = trust::parts(path).and_then(|(parent, name)| Ok((TrustedDirectory::named(&parent)?, name)));
     let (directory, name) = checked.map_err(|reason| cannot_be_made(path, &reason))?;
     bind_at(path.to_path_buf(), directory, name)
 }
 
 /// Holds the directory's lock, so that no client takes a bound socket that does not listen yet for a dead one.
-fn bind_in(path: &Path, directory: Directory, name: OsString) -> Outcome<(Bound, UnixListener)> {
+fn bind_in(path: &Path, directory: TrustedDirectory, name: OsString) -> Outcome<(BoundSocket, UnixListener)> {
     let path = path.join(&name);
     directory.lock().map_err(|error| cannot_be_made(&path, &error.to_string()))?;
     let bound = bind_at(path, directory, name)?;
@@ -106,14 +106,14 @@ fn bind_in(path: &Path, directory: Directory, name: OsString) -> Outcome<(Bound,
     Ok(bound)
 }
 
-fn bind_at(path: PathBuf, directory: Directory, name: OsString) -> Outcome<(Bound, UnixListener)> {
+fn bind_at(path: PathBuf, directory: TrustedDirectory, name: OsString) -> Outcome<(BoundSocket, UnixListener)> {
     let shown = output::shown(path.display());
     match directory.probe(&name).map_err(|reason| cannot_be_made(&path, &reason))? {
-        Found::Nothing => {}
-        Found::Dead(identity) => {
+        FoundKind::Nothing => {}
+        FoundKind::Dead(identity) => {
             directory.remove(&name, identity).map_err(|error| cannot_be_made(&path, &error.to_string()))?;
         }
-        Found::Server(_) | Found::Busy => {
+        FoundKind::Server(_) | FoundKind::Busy => {
             return Err(Failure::failed(format!(
                 "another server answers on the control socket {shown}; name another with --control PATH"
             )));
@@ -121,7 +121,7 @@ fn bind_at(path: PathBuf, directory: Directory, name: OsString) -> Outcome<(Boun
     }
     let made = directory.listen(&name);
     let (identity, listener) = made.map_err(|error| cannot_be_made(&path, &error.to_string()))?;
-    Ok((Bound { path, directory, name, identity }, listener))
+    Ok((BoundSocket { path, directory, name, identity }, listener))
 }
 
 fn cannot_be_made(path: &Path, reason: &str) -> Failure {
@@ -132,14 +132,14 @@ fn cannot_be_made(path: &Path, reason: &str) -> Failure {
 /// Connects to the server at the socket `named`, or to the only one that runs. Also returns the socket's path.
 pub(crate) fn connect(named: Option<&Path>) -> Outcome<(PathBuf, UnixStream)> {
     let Some(path) = named else { return connect_to_the_one() };
-    let probed = trust::parts(path).and_then(|(parent, name)| Directory::named(&parent)?.probe(&name));
+    let probed = trust::parts(path).and_then(|(parent, name)| TrustedDirectory::named(&parent)?.probe(&name));
     let no_answer =
         |reason: &str| Failure::failed(format!("no server answers on {}: {reason}", output::shown(path.display())));
     match probed {
-        Ok(Found::Server(stream)) => Ok((path.to_path_buf(), stream)),
-        Ok(Found::Nothing) => Err(no_answer("there is no such file")),
-        Ok(Found::Dead(_)) => Err(no_answer("nobody listens there any more")),
-        Ok(Found::Busy) => Err(no_answer("it takes no more connections")),
+        Ok(FoundKind::Server(stream)) => Ok((path.to_path_buf(), stream)),
+        Ok(FoundKind::Nothing) => Err(no_answer("there is no such file")),
+        Ok(FoundKind::Dead(_)) => Err(no_answer("nobody listens there any more")),
+        Ok(FoundKind::Busy) => Err(no_answer("it takes no more connections")),
         Err(reason) => Err(Failure::failed(format!(
             "the control socket {} is not trusted: {reason}; only the user who runs a server can talk to it",
             output::shown(path.display())
@@ -207,7 +207,7 @@ fn running(directories: &[PathBuf]) -> Running {
         if fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             continue;
         }
-        match Directory::private(path) {
+        match TrustedDirectory::private(path) {
             Ok(directory) => look_in(path, &directory, &mut found),
             Err(reason) => found.distrusted.push(reason),
         }
@@ -216,7 +216,7 @@ fn running(directories: &[PathBuf]) -> Running {
     found
 }
 
-fn look_in(path: &Path, directory: &Directory, found: &mut Running) {
+fn look_in(path: &Path, directory: &TrustedDirectory, found: &mut Running) {
     // Without the lock, a socket that seems dead may belong to a server that is about to listen.
     let may_remove = directory.try_lock();
     let Ok(entries) = fs::read_dir(path) else { return };
@@ -226,12 +226,12 @@ fn look_in(path: &Path, directory: &Directory, found: &mut Running) {
             continue;
         }
         match directory.probe(&name) {
-            Ok(Found::Server(stream)) => found.servers.push((path, Some(stream))),
-            Ok(Found::Busy) => found.servers.push((path, None)),
-            Ok(Found::Dead(identity)) if may_remove => {
+            Ok(FoundKind::Server(stream)) => found.servers.push((path, Some(stream))),
+            Ok(FoundKind::Busy) => found.servers.push((path, None)),
+            Ok(FoundKind::Dead(identity)) if may_remove => {
                 let _ = directory.remove(&name, identity);
             }
-            Ok(Found::Dead(_) | Found::Nothing) => {}
+            Ok(FoundKind::Dead(_) | FoundKind::Nothing) => {}
             Err(reason) => found.distrusted.push(reason),
         }
     }

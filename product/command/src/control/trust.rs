@@ -30,17 +30,17 @@ const BACKLOG: i32 = 128;
 
 /// A checked directory. The open descriptor keeps it the same directory.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(super) struct TrustedDirectory {
     fd: OwnedFd,
     path: PathBuf,
 }
 
 /// The kind of file in a socket's place.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum FoundKind {
     Nothing,
     /// A socket of this user without a listener.
-    Dead(Identity),
+    Dead(FileIdentity),
     /// A server of this user.
     Server(UnixStream),
     /// A server whose queue of connections is full.
@@ -49,18 +49,18 @@ pub(super) enum Found {
 
 /// The identity of a file, independent of its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Identity {
+pub(super) struct FileIdentity {
     device: u64,
     number: u64,
 }
 
-impl Identity {
+impl FileIdentity {
     fn of(stat: &Stat) -> Self {
         Self { device: stat.st_dev, number: stat.st_ino }
     }
 }
 
-impl Directory {
+impl TrustedDirectory {
     /// Opens a directory that belongs to this user and is closed to all others.
     pub(super) fn private(path: &Path) -> Result<Self, String> {
         let shown = output::shown(path.display());
@@ -130,10 +130,10 @@ impl Directory {
     }
 
     /// The kind of file at `name`, if it belongs to this user.
-    pub(super) fn probe(&self, name: &OsStr) -> Result<Found, String> {
+    pub(super) fn probe(&self, name: &OsStr) -> Result<FoundKind, String> {
         let path = self.path.join(name);
         let shown = output::shown(path.display());
-        let Some(found) = self.look(name)? else { return Ok(Found::Nothing) };
+        let Some(found) = self.look(name)? else { return Ok(FoundKind::Nothing) };
         match FileType::from_raw_mode(found.st_mode) {
             FileType::Socket => {}
             FileType::Symlink => return Err(format!("{shown} is a symbolic link")),
@@ -151,17 +151,17 @@ impl Directory {
                 if peer.uid != geteuid() {
                     return Err(format!("the server behind {shown} is run by user {}", peer.uid.as_raw()));
                 }
-                Ok(Found::Server(stream))
+                Ok(FoundKind::Server(stream))
             }
-            Err(Errno::CONNREFUSED) => Ok(Found::Dead(Identity::of(&found))),
-            Err(Errno::NOENT) => Ok(Found::Nothing),
-            Err(Errno::AGAIN) => Ok(Found::Busy),
+            Err(Errno::CONNREFUSED) => Ok(FoundKind::Dead(FileIdentity::of(&found))),
+            Err(Errno::NOENT) => Ok(FoundKind::Nothing),
+            Err(Errno::AGAIN) => Ok(FoundKind::Busy),
             Err(errno) => Err(format!("{shown}: {errno}")),
         }
     }
 
     /// Listens at `name`; only this user can connect, from the start.
-    pub(super) fn listen(&self, name: &OsStr) -> io::Result<(Identity, UnixListener)> {
+    pub(super) fn listen(&self, name: &OsStr) -> io::Result<(FileIdentity, UnixListener)> {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         // `bind` makes the file with the socket's permissions, so that no other user can connect at any time.
         fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
@@ -173,13 +173,13 @@ impl Directory {
             return Err(io::Error::other("another program has put a file in its place"));
         }
         listen(&socket, BACKLOG)?;
-        Ok((Identity::of(&made), UnixListener::from(socket)))
+        Ok((FileIdentity::of(&made), UnixListener::from(socket)))
     }
 
     /// Removes the file if it still is this one.
-    pub(super) fn remove(&self, name: &OsStr, identity: Identity) -> io::Result<()> {
+    pub(super) fn remove(&self, name: &OsStr, identity: FileIdentity) -> io::Result<()> {
         match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) if Identity::of(&found) == identity => Ok(unlinkat(&self.fd, name, AtFlags::empty())?),
+            Ok(found) if FileIdentity::of(&found) == identity => Ok(unlinkat(&self.fd, name, AtFlags::empty())?),
             Ok(_) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(errno.into()),
         }

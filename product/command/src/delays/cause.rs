@@ -26,7 +26,7 @@ const NAME_CALLS: [&str; 8] =
     ["nfs_create", "nfs_mkdir", "nfs_symlink", "nfs_mknod", "nfs_remove", "nfs_rmdir", "nfs_rename", "nfs_link"];
 
 /// Two reports of a server, and the looks at the server after the first report.
-pub(super) struct Seen {
+pub(super) struct SeenReports {
     pub(super) before: Report,
     pub(super) now: Report,
     /// Looks after the first report.
@@ -35,7 +35,7 @@ pub(super) struct Seen {
     pub(super) on_their_way: u32,
 }
 
-impl Seen {
+impl SeenReports {
     pub(super) fn begins(before: Report) -> Self {
         Self { now: before.clone(), before, looks: 0, on_their_way: 0 }
     }
@@ -48,7 +48,7 @@ impl Seen {
     }
 }
 
-pub(super) fn sentence(seen: &Seen) -> String {
+pub(super) fn sentence(seen: &SeenReports) -> String {
     let time_ns = seen.now.uptime_ns.saturating_sub(seen.before.uptime_ns);
     let devices = || seen.now.devices.iter();
     // A device whose store is away has completed nothing, too.
@@ -100,7 +100,7 @@ struct Times<'a> {
 }
 
 impl<'a> Times<'a> {
-    fn of(seen: &'a Seen, now: &'a DeviceGauges, time_ns: u64) -> Self {
+    fn of(seen: &'a SeenReports, now: &'a DeviceGauges, time_ns: u64) -> Self {
         let before = seen.before.device(&now.status.name);
         let earlier = before.map(|before| before.waits).unwrap_or_default();
         let waited_ns = |delay| now.waits.calls.of(delay).ns.saturating_sub(earlier.calls.of(delay).ns);
@@ -189,8 +189,8 @@ impl<'a> Times<'a> {
 }
 
 /// The cause if no call waited for a device.
-fn without_waits(seen: &Seen, time: Duration) -> String {
-    let Seen { before, now, looks, on_their_way } = seen;
+fn without_waits(seen: &SeenReports, time: Duration) -> String {
+    let SeenReports { before, now, looks, on_their_way } = seen;
     let calls = now.calls().saturating_sub(before.calls());
     let bytes = |report: &Report| {
         report.nfs.clients.values().fold((0, 0), |sum, of| (sum.0 + of.received_bytes, sum.1 + of.sent_bytes))

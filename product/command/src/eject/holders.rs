@@ -23,7 +23,7 @@ const KERNEL_THREAD: u32 = 0x0020_0000;
 
 /// The users of a disk.
 #[derive(Debug, Default)]
-pub(super) struct Holders {
+pub(super) struct DiskUsers {
     /// Processes, by number.
     pub(super) processes: Vec<Process>,
     /// Swap, loop devices and other devices over it, in words.
@@ -96,8 +96,8 @@ impl<'a> SoughtDisk<'a> {
     }
 
     /// Everything that uses the disk now, except this process and the mounts in its own namespace.
-    pub(super) fn holders(&self) -> Holders {
-        let mut found = Holders { kernel: self.kernel(), ..Holders::default() };
+    pub(super) fn holders(&self) -> DiskUsers {
+        let mut found = DiskUsers { kernel: self.kernel(), ..DiskUsers::default() };
         let own_namespace = fs::read_link("/proc/self/ns/mnt").ok();
         let mut namespaces: BTreeSet<PathBuf> = own_namespace.into_iter().collect();
         for pid in processes::all().filter(|pid| *pid != std::process::id()) {

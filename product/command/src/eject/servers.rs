@@ -17,8 +17,8 @@ use serde_json::json;
 
 use super::holders::Process;
 use super::processes;
-use crate::control::client::Client;
-use crate::control::messages::{Reply, Request};
+use crate::control::client::ControlClient;
+use crate::control::messages::{ControlReply, ControlRequest};
 use crate::control::trust;
 use crate::{drain, progress};
 use afflux_report::failure::{Failure, Outcome};
@@ -58,8 +58,8 @@ pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<Option<Writte
         )));
     }
     let Some(mut client) = client_of(process.pid) else { return Ok(None) };
-    let said = |reply: &Reply| {
-        if let Reply::Progress(now) = reply {
+    let said = |reply: &ControlReply| {
+        if let ControlReply::Progress(now) = reply {
             output::say(json!({
                 "server": process.pid, "left_bytes": now.left_bytes, "written_bytes": now.written_bytes,
                 "elapsed_ns": now.elapsed_ns,
@@ -100,14 +100,14 @@ pub(super) fn ended(server: &Process) -> Outcome {
     Ok(())
 }
 
-fn client_of(pid: u32) -> Option<Client> {
+fn client_of(pid: u32) -> Option<ControlClient> {
     sockets_of(pid).iter().find_map(|path| connected(pid, path))
 }
 
-fn written(process: &Process, client: &mut Client) -> Outcome<WrittenServer> {
-    client.ask(&Request::Stat)?;
+fn written(process: &Process, client: &mut ControlClient) -> Outcome<WrittenServer> {
+    client.ask(&ControlRequest::Stat)?;
     match client.reply()? {
-        Reply::Report(report) => {
+        ControlReply::Report(report) => {
             let ends_with_mount = report.mount.as_ref() == Some(&report.listen);
             let mount = report.mount.map(PathBuf::from);
             Ok(WrittenServer { process: process.clone(), mount, ends_with_mount })
@@ -141,12 +141,12 @@ fn listener(line: &str) -> Option<(String, PathBuf)> {
 }
 
 /// A connection to the process, by a path as the process sees it.
-fn connected(pid: u32, path: &Path) -> Option<Client> {
+fn connected(pid: u32, path: &Path) -> Option<ControlClient> {
     let inside = Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").ok()?);
     let socket = open(&inside, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let link = PathBuf::from(format!("/proc/self/fd/{}", socket.as_raw_fd()));
     let stream = trust::connected_to_process(&link, pid)?;
-    Client::over(path, stream).ok()
+    ControlClient::over(path, stream).ok()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use afflux_govern::{Disk, Host};
 
-use super::{FileSystem, Holders, Process, WrittenServer, flush, found, unmount, unused, words, write_out};
+use super::{DiskUsers, FileSystem, Process, WrittenServer, flush, found, unmount, unused, words, write_out};
 
 fn disk() -> Disk {
     Disk {
@@ -53,23 +53,23 @@ fn process(pid: u32, program: &str) -> Process {
 
 #[test]
 fn a_use_by_others_is_refused_with_the_process_and_its_number() {
-    let refused = |holders: Holders, drained: &[WrittenServer]| {
+    let refused = |holders: DiskUsers, drained: &[WrittenServer]| {
         unused(&disk(), holders, drained).map(|serving| serving.len()).map_err(|error| error.to_string())
     };
     let written = server(7);
     let server = written.process.clone();
-    let both = || Holders { processes: vec![server.clone(), process(8, "vi\u{1b}[2J")], ..Holders::default() };
+    let both = || DiskUsers { processes: vec![server.clone(), process(8, "vi\u{1b}[2J")], ..DiskUsers::default() };
     let error = refused(both(), std::slice::from_ref(&written)).unwrap_err();
     assert!(
         error.contains("process 8 (vi\\u001b[2J) has /media/usb/a open") && !error.contains("process 7"),
         "{error}"
     );
     assert!(refused(both(), &[]).unwrap_err().contains("process 7 (afflux)"));
-    let alone = Holders { processes: vec![server.clone()], ..Holders::default() };
+    let alone = DiskUsers { processes: vec![server.clone()], ..DiskUsers::default() };
     assert_eq!(refused(alone, std::slice::from_ref(&written)), Ok(1));
-    let unseen = Holders { some_unseen: true, ..Holders::default() };
+    let unseen = DiskUsers { some_unseen: true, ..DiskUsers::default() };
     assert!(refused(unseen, &[]).unwrap_err().contains("only root can see"));
-    let swap = Holders { kernel: vec!["/dev/sdb2 is swap: swapoff /dev/sdb2".to_owned()], ..Holders::default() };
+    let swap = DiskUsers { kernel: vec!["/dev/sdb2 is swap: swapoff /dev/sdb2".to_owned()], ..DiskUsers::default() };
     assert!(refused(swap, &[]).unwrap_err().contains("/dev/sdb2 is swap"));
 }
 

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use afflux_govern::{Host, Journal, JournalEntry, Kind, MachineLimits, Values, running};
+use afflux_govern::{BdiKind, Host, Journal, JournalEntry, MachineLimits, Values, running};
 use afflux_report::terminal::Terminal;
 use afflux_report::{Align, Table};
 use serde_json::json;
@@ -76,12 +76,12 @@ fn text(args: &args::Govern, host: &Host, directory: &Path) -> Outcome<String> {
 
 fn line(host: &Host, bdi: &str, entry: Option<&JournalEntry>, machine: MachineLimits) -> Option<Line> {
     let disk = match host.kind(bdi)? {
-        Kind::Alone { name, why } => {
+        BdiKind::Alone { name, why } => {
             // Loop devices and drives without a medium are of no interest.
             let line = Line { bdi: bdi.to_owned(), device: name, remark: why.to_owned(), ..Line::default() };
             return (!why.starts_with("no medium") && !why.starts_with("memory")).then_some(line);
         }
-        Kind::Disk(disk) => disk,
+        BdiKind::Disk(disk) => disk,
     };
     let values = host.values(bdi).ok().flatten();
     let held = values.filter(|values| *values != Values::KERNELS);

@@ -1,4 +1,4 @@
-use afflux_govern::{Event, EventKind, Values};
+use afflux_govern::{EventKind, GovernorEvent, Values};
 use afflux_report::terminal::Terminal;
 
 use super::budget;
@@ -18,7 +18,7 @@ fn budgets_have_bounds_that_are_told() {
 
 #[test]
 fn events_are_a_line_each_and_control_no_terminal() {
-    let event = |what| Event { bdi: "8:16".to_owned(), device: "sd\u{1b}b\n".to_owned(), what };
+    let event = |what| GovernorEvent { bdi: "8:16".to_owned(), device: "sd\u{1b}b\n".to_owned(), what };
     let limited = EventKind::Limited {
         limit_bytes: 33_333_333,
         ratio_ppm: 7,

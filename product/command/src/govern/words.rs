@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-use afflux_govern::{Event, EventKind, Values};
+use afflux_govern::{EventKind, GovernorEvent, Values};
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
 use afflux_report::{output, units};
 
 /// Prints an event in the requested form.
-pub(super) fn say(event: &Event, as_json: bool) {
+pub(super) fn say(event: &GovernorEvent, as_json: bool) {
     if as_json {
         output::say(object(event));
     } else {
@@ -23,7 +23,7 @@ pub(super) fn say(event: &Event, as_json: bool) {
 
 /// Logs an event of a governor that stays running. A change by another program, or a refusal by the kernel, is a
 /// warning.
-pub(super) fn log(event: &Event) {
+pub(super) fn log(event: &GovernorEvent) {
     let line = line(event);
     match &event.what {
         EventKind::Foreign(_) | EventKind::Refused(_) => warn!("{line}"),
@@ -35,7 +35,7 @@ pub(super) fn log(event: &Event) {
     }
 }
 
-pub(super) fn line(event: &Event) -> String {
+pub(super) fn line(event: &GovernorEvent) -> String {
     let device = output::shown(&event.device);
     match &event.what {
         EventKind::Limited { limit_bytes, bytes_per_second, budget_ns, .. } => {
@@ -61,7 +61,7 @@ pub(super) fn values_text(values: Values) -> String {
 }
 
 /// The kind of an event, for programs.
-pub(super) fn name(event: &Event) -> &'static str {
+pub(super) fn name(event: &GovernorEvent) -> &'static str {
     match &event.what {
         EventKind::Limited { .. } => "limited",
         EventKind::Released => "released",
@@ -73,7 +73,7 @@ pub(super) fn name(event: &Event) -> &'static str {
     }
 }
 
-fn object(event: &Event) -> Value {
+fn object(event: &GovernorEvent) -> Value {
     let more = match &event.what {
         EventKind::Limited { limit_bytes, ratio_ppm, bytes_per_second, budget_ns } => {
             json!({"limit_bytes": limit_bytes, "max_ratio_fine": ratio_ppm, "budget_ns": budget_ns,

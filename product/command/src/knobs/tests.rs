@@ -3,10 +3,10 @@ use clap::Command;
 use afflux_report::units;
 
 use super::of_server;
-use crate::args::Arguments;
+use crate::args::CommandLine;
 
 fn help_of(command: &str) -> String {
-    let mut described = Arguments::described().term_width(0);
+    let mut described = CommandLine::described().term_width(0);
     described.build();
     let found = described.get_subcommands_mut().find(|it| it.get_name() == command);
     found.map(Command::render_long_help).unwrap().to_string()
@@ -29,7 +29,7 @@ fn the_help_of_each_command_that_sets_knobs_says_what_each_does() {
 #[test]
 fn help_is_wrapped_to_the_terminal() {
     for width in [60, 100] {
-        let mut described = Arguments::described().term_width(width);
+        let mut described = CommandLine::described().term_width(width);
         described.build();
         for command in described.get_subcommands_mut() {
             let help = command.render_long_help().to_string();
@@ -42,7 +42,7 @@ fn help_is_wrapped_to_the_terminal() {
 
 #[test]
 fn help_has_each_command_in_one_group_and_the_options_of_serve_under_headings() {
-    let mut described = Arguments::described().term_width(100);
+    let mut described = CommandLine::described().term_width(100);
     let help = described.render_help().to_string();
     let shown = described.get_subcommands().filter(|command| !command.is_hide_set());
     for name in shown.map(Command::get_name) {
@@ -61,7 +61,7 @@ fn help_has_each_command_in_one_group_and_the_options_of_serve_under_headings() 
 
 #[test]
 fn every_command_has_an_example_in_its_help() {
-    let mut described = Arguments::described();
+    let mut described = CommandLine::described();
     described.build();
     for command in described.get_subcommands_mut().filter(|it| it.get_name() != "help" && !it.is_hide_set()) {
         let help = command.render_long_help().to_string();

@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_govern::{Host, Row};
+use afflux_govern::{GovernorRow, Host};
 use afflux_metrics::{Exposition, Value};
 
 use super::names::{GOVERN_EVENTS, GOVERNED, add};
-use super::process::Process;
+use super::process::ProcessFigures;
 
 /// The state that the loop publishes.
 #[derive(Debug, Default)]
 struct Published {
-    rows: Vec<Row>,
+    rows: Vec<GovernorRow>,
     events: BTreeMap<&'static str, u64>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Publisher(Arc<Mutex<Published>>);
 
 impl Publisher {
     /// Publishes the disks' current state.
-    pub(crate) fn rows(&self, rows: Vec<Row>) {
+    pub(crate) fn rows(&self, rows: Vec<GovernorRow>) {
         self.lock().rows = rows;
     }
 
@@ -42,7 +42,7 @@ impl Publisher {
 
     /// Returns the function that makes the text.
     pub(crate) fn source(&self, root: &Path) -> impl Fn() -> String + Send + 'static {
-        let (told, host, process) = (self.clone(), Host::new(root), Process::begins());
+        let (told, host, process) = (self.clone(), Host::new(root), ProcessFigures::begins());
         move || {
             let mut all = Exposition::default();
             process.add_to(&mut all);

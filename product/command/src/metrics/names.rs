@@ -13,15 +13,15 @@ use afflux_engine::counters::{COUNTERS, CounterInfo};
 use afflux_engine::gauges::{Gauge, GaugeKind};
 use afflux_engine::policy::{FigureInfo, FigureValue};
 use afflux_engine::{DEVICE_FIGURES, DeviceStatus, ENGINE_FIGURES, EngineStatus};
-use afflux_govern::Row;
-use afflux_metrics::{Exposition, Family, Kind, Value};
+use afflux_govern::GovernorRow;
+use afflux_metrics::{Exposition, Family, FamilyKind, Value};
 
 use crate::control::messages::{NFS_FIGURES, NfsGauges};
 use crate::serve::front::MountHolds;
 
 macro_rules! families {
     ($table:ident $about:literal: $($name:ident $kind:ident $text:literal $help:literal;)*) => {
-        $(pub(crate) static $name: Family = Family::new($text, Kind::$kind, $help);)*
+        $(pub(crate) static $name: Family = Family::new($text, FamilyKind::$kind, $help);)*
 
         #[doc = $about]
         #[cfg(test)]
@@ -35,7 +35,7 @@ pub(crate) type Figures<T> = &'static [(Family, fn(&T) -> Option<Value>)];
 macro_rules! figures {
     ($table:ident of $of:ty, $about:literal: $($kind:ident $text:literal $help:literal $value:expr;)*) => {
         #[doc = $about]
-        pub(crate) static $table: Figures<$of> = &[$((Family::new($text, Kind::$kind, $help), $value)),*];
+        pub(crate) static $table: Figures<$of> = &[$((Family::new($text, FamilyKind::$kind, $help), $value)),*];
     };
 }
 
@@ -63,7 +63,9 @@ const OF_POLICY: [&str; 4] = ["owed_ns", "budget_ns", "budget_in_force_ns", "unp
 /// Their families.
 pub(crate) static BUDGET: LazyLock<Vec<(Family, &'static FigureInfo)>> = LazyLock::new(|| {
     let shown = afflux_budget::FIGURES.iter().filter(|info| OF_POLICY.contains(&info.name));
-    shown.map(|info| (family("device", info.name.trim_end_matches("_ns"), "ns", Kind::Gauge, info.doc), info)).collect()
+    shown
+        .map(|info| (family("device", info.name.trim_end_matches("_ns"), "ns", FamilyKind::Gauge, info.doc), info))
+        .collect()
 });
 
 fn of_status<T>(prefix: &str, figures: &'static [Gauge<T>]) -> Vec<(Family, &'static Gauge<T>)> {
@@ -71,14 +73,14 @@ fn of_status<T>(prefix: &str, figures: &'static [Gauge<T>]) -> Vec<(Family, &'st
     shown.map(|figure| (family(prefix, figure.metric, figure.unit, kind(figure.kind), figure.doc), figure)).collect()
 }
 
-fn kind(kind: GaugeKind) -> Kind {
-    if kind == GaugeKind::Total { Kind::Counter } else { Kind::Gauge }
+fn kind(kind: GaugeKind) -> FamilyKind {
+    if kind == GaugeKind::Total { FamilyKind::Counter } else { FamilyKind::Gauge }
 }
 
 /// A family by Prometheus' conventions.
-fn family(prefix: &str, name: &str, unit: &str, kind: Kind, help: &'static str) -> Family {
+fn family(prefix: &str, name: &str, unit: &str, kind: FamilyKind, help: &'static str) -> Family {
     let time = if unit == "ns" { "_seconds" } else { "" };
-    let total = if kind == Kind::Counter { "_total" } else { "" };
+    let total = if kind == FamilyKind::Counter { "_total" } else { "" };
     Family { name: Cow::Owned(format!("afflux_{prefix}_{name}{time}{total}")), kind, help: Cow::Borrowed(help) }
 }
 
@@ -138,7 +140,7 @@ families! { MOUNTED "Figures of a mount with labels of their own":
     FUSE_ERRORS Counter "afflux_fuse_errors_total" "Calls of the kernel that were answered with an error.";
 }
 
-figures! { GOVERNED of (Row, Option<u64>), "A governed disk's figures, from its row and its dirty bytes":
+figures! { GOVERNED of (GovernorRow, Option<u64>), "A governed disk's figures, from its row and its dirty bytes":
     Gauge "afflux_govern_write_bandwidth_bytes_per_second" "Write speed of the disk, once that is known."
         |(row, _)| row.bytes_per_second.map(Value::Count);
     Gauge "afflux_govern_budget_seconds" "Time that the disk may owe."
@@ -183,7 +185,7 @@ fn of_counter(info: &CounterInfo) -> Family {
         _ => (info.name, ""),
     };
     let name = Cow::Owned(format!("afflux_{stem}{unit}_total"));
-    Family { name, kind: Kind::Counter, help: Cow::Borrowed(info.doc) }
+    Family { name, kind: FamilyKind::Counter, help: Cow::Borrowed(info.doc) }
 }
 
 /// Adds all figures of a record.

@@ -13,11 +13,11 @@ use rustix::time::{ClockId, clock_gettime};
 use super::names::{BUILD, PROCESS_CPU, PROCESS_FILES, PROCESS_MEMORY, PROCESS_START};
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Process {
+pub(crate) struct ProcessFigures {
     began: SystemTime,
 }
 
-impl Process {
+impl ProcessFigures {
     /// Takes the present as its start.
     pub(crate) fn begins() -> Self {
         Self { began: SystemTime::now() }

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use afflux_metrics::{Family, Kind};
+use afflux_metrics::{Family, FamilyKind};
 
 use super::names::all;
 
@@ -18,8 +18,8 @@ fn named(text: &str) -> BTreeSet<String> {
 /// The names of a family's samples.
 fn samples(family: &Family) -> Vec<String> {
     match family.kind {
-        Kind::Histogram => ["bucket", "sum", "count"].map(|part| format!("{}_{part}", family.name)).to_vec(),
-        Kind::Counter | Kind::Gauge => vec![family.name.to_string()],
+        FamilyKind::Histogram => ["bucket", "sum", "count"].map(|part| format!("{}_{part}", family.name)).to_vec(),
+        FamilyKind::Counter | FamilyKind::Gauge => vec![family.name.to_string()],
     }
 }
 
@@ -31,11 +31,11 @@ fn names_follow_the_conventions() {
         assert!(met.insert(name), "{name} is there twice");
         assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");
         assert!(name.starts_with("afflux_") || name.starts_with("process_"), "{name}");
-        assert_eq!(name.ends_with("_total"), family.kind == Kind::Counter, "{name}");
+        assert_eq!(name.ends_with("_total"), family.kind == FamilyKind::Counter, "{name}");
         for unit in ["_ns", "_ms", "_us", "_kb", "_percent"] {
             assert!(!name.contains(&format!("{unit}_")) && !name.ends_with(unit), "{name} is in no base unit");
         }
-        assert!(family.kind != Kind::Histogram || name.ends_with("_seconds"), "{name}");
+        assert!(family.kind != FamilyKind::Histogram || name.ends_with("_seconds"), "{name}");
         // These suffixes are reserved for parts of a histogram.
         assert!(!["_sum", "_count", "_bucket"].iter().any(|part| name.ends_with(part)), "{name}");
         assert!(family.help.ends_with('.') && !family.help.contains(['\n', '\\']), "{name}: {}", family.help);

@@ -1,6 +1,6 @@
 use std::net::{SocketAddr, TcpListener};
 
-use super::{Holder, address, in_the_way, of};
+use super::{PortHolder, address, in_the_way, of};
 
 const TABLE: &str = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -29,7 +29,7 @@ fn who_listens_is_in_the_way_at_the_same_address_or_at_all_of_them() {
 #[test]
 fn a_listener_of_this_process_is_found() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let Some(Holder { process, program }) = of(listener.local_addr().unwrap()) else { panic!("not found") };
+    let Some(PortHolder { process, program }) = of(listener.local_addr().unwrap()) else { panic!("not found") };
     assert_eq!(process, std::process::id());
     assert!(!program.is_empty());
 }

@@ -12,7 +12,7 @@ use afflux_linux::{acts_as_others, groups_of, peers_are_identified};
 use afflux_nfs::{Rules, Squash};
 use rustix::process::geteuid;
 
-use crate::settings::AtOnce;
+use crate::settings::ReloadedSettings;
 
 /// Adds to `notes` if the kernel tells nothing about clients of this machine.
 pub(super) fn note_unknown_peers(notes: &mut Vec<String>) {
@@ -25,7 +25,7 @@ pub(super) fn note_unknown_peers(notes: &mut Vec<String>) {
 }
 
 /// Builds the rules; adds remarks about this machine to `notes`.
-pub(super) fn rules(settings: &AtOnce, notes: &mut Vec<String>) -> Rules {
+pub(super) fn rules(settings: &ReloadedSettings, notes: &mut Vec<String>) -> Rules {
     let rules = if acts_as_others() {
         Rules::of_callers(Arc::new(groups_of))
     } else {

@@ -24,7 +24,7 @@ use super::front::WantedFront;
 use super::own_clients;
 use super::rescue::{RECOVERIES_MAX, files_elsewhere};
 use crate::private_directory::{self, Missing, Refused};
-use crate::settings::{ArenaPlace, LockMemory, Settings, is_store};
+use crate::settings::{ArenaPlace, LockMemory, ServeSettings, is_store};
 
 /// Between two tries to open files that an earlier server left.
 const TRY_EVERY_NS: u64 = Nanos::SECOND;
@@ -48,7 +48,7 @@ pub(super) struct CacheMemory {
 impl CacheMemory {
     /// Takes the memory of `--arena`, if the settings have one. Waits for a server that is about to end.
     pub(super) fn open(
-        settings: &Settings,
+        settings: &ServeSettings,
         store: &mut DescriptorStore,
         bytes: u64,
         front: &WantedFront,
@@ -83,7 +83,7 @@ impl CacheMemory {
 
     /// Finds what [`Self::open`] and [`Self::engine`] would refuse, and changes nothing. A file may be in use by the
     /// process `own`. Whether systemd keeps memory shows only to a server that it starts.
-    pub(super) fn check(settings: &Settings, bytes: u64, front: &WantedFront, own: Option<u32>) -> Outcome {
+    pub(super) fn check(settings: &ServeSettings, bytes: u64, front: &WantedFront, own: Option<u32>) -> Outcome {
         match demanded(settings, bytes, front)? {
             // The server that runs has its memory already.
             None if own.is_some() => Ok(()),
@@ -145,7 +145,11 @@ impl CacheMemory {
 }
 
 /// The place and form of the memory of `--arena`, if the other settings go with it.
-fn demanded<'a>(settings: &'a Settings, bytes: u64, front: &WantedFront) -> Outcome<Option<(&'a ArenaPlace, Layout)>> {
+fn demanded<'a>(
+    settings: &'a ServeSettings,
+    bytes: u64,
+    front: &WantedFront,
+) -> Outcome<Option<(&'a ArenaPlace, Layout)>> {
     let Some(place) = &settings.arena else { return Ok(None) };
     if settings.directories.iter().any(|directory| is_store(directory)) {
         return Err(Failure::wrong_use(

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_frames::{CLIENT_STATE_BYTES, Memory, Part, Table};
+use afflux_frames::{CLIENT_STATE_BYTES, FrameTable, Memory, Part};
 use afflux_nfs::{ClientMemory, NotHeld};
 use afflux_report::output;
 use tracing::{info, warn};
@@ -35,7 +35,7 @@ fn tell_not_held(NotHeld { file, client, error }: NotHeld) {
 
 /// The state of clients in a server's memory.
 pub(super) struct ClientState {
-    pieces: Arc<Table<[AtomicU64; PIECE_WORDS]>>,
+    pieces: Arc<FrameTable<[AtomicU64; PIECE_WORDS]>>,
     /// The file for an orderly end.
     path: Option<PathBuf>,
 }

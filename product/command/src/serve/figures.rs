@@ -14,14 +14,14 @@ use afflux_metrics::{Exposition, Value};
 use super::front::{MountFront, NfsFront};
 use super::running::Running;
 use crate::metrics::names::*;
-use crate::metrics::process::Process;
+use crate::metrics::process::ProcessFigures;
 
 /// Exponents of a histogram's first and last bound: powers of two of nanoseconds, 4 µs to 69 s.
 const POWERS: std::ops::RangeInclusive<usize> = 12..=36;
 
 /// Returns the function that makes the text.
 pub(super) fn source(running: &Arc<Running>) -> impl Fn() -> String + Send + 'static {
-    let (running, process) = (Arc::clone(running), Process::begins());
+    let (running, process) = (Arc::clone(running), ProcessFigures::begins());
     move || {
         let mut all = Exposition::default();
         process.add_to(&mut all);

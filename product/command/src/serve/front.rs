@@ -21,7 +21,7 @@ use afflux_frontend::{Peer, Recording};
 use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters, ThreadRights};
 use afflux_linux::{
     DescriptorStore, FuseMount, FuseSession, KeptMount, LinuxPlatform, Listener, MOUNT_DESCRIPTORS, MountMemory,
-    MountPoint, OwnMounts, ServeHandle, acts_as_others, connections_max, is_killed, is_over, process_of, rights_of,
+    MountTarget, OwnMounts, ServeHandle, acts_as_others, connections_max, is_killed, is_over, process_of, rights_of,
     serve,
 };
 use afflux_nfs::{Places, Rules, Server};
@@ -38,7 +38,7 @@ use super::kept_mount::{Taken, unmounter};
 use super::listening::{self, cannot_listen, limits, report_refused};
 use super::own_clients;
 use super::signals::SignalRequest;
-use crate::settings::{ArenaPlace, LockMemory, NfsVersion, OF_MOUNT, Settings};
+use crate::settings::{ArenaPlace, LockMemory, NfsVersion, OF_MOUNT, ServeSettings};
 use crate::unmounter::{Unmounter, Unmounting};
 
 /// Longest time for answering calls in progress once the server is stopping.
@@ -59,7 +59,7 @@ pub(crate) struct WantedFront {
 /// A mount that a command asks for.
 #[derive(Clone, Debug)]
 struct WantedMount {
-    point: MountPoint,
+    point: MountTarget,
     options: MountOptions,
     /// The tree is one of the host, and the mount must not hide it from the server.
     is_of_host: bool,
@@ -150,7 +150,7 @@ pub(crate) struct MountHolds {
 
 impl WantedFront {
     /// NFS, with a mount if the settings have one.
-    pub(crate) fn nfs(settings: &Settings) -> Outcome<Self> {
+    pub(crate) fn nfs(settings: &ServeSettings) -> Outcome<Self> {
         let point = settings.mount.point.as_deref();
         if point.is_none() && (settings.mount.kernel_cache || settings.mount.sole) {
             let names = OF_MOUNT.map(|name| format!("--{}", name.replace('_', "-"))).join(" and ");
@@ -161,7 +161,7 @@ impl WantedFront {
         if settings.directories.len() > 1 {
             return Err(Failure::wrong_use("--mount takes one directory"));
         }
-        let point = MountPoint::at(point).map_err(|error| Failure::failed(output::shown(error)))?;
+        let point = MountTarget::at(point).map_err(|error| Failure::failed(output::shown(error)))?;
         let mut front = Self { nfs: true, is_kept, ..Self::mount(point, settings)? };
         if let Some(mount) = &mut front.mount {
             mount.options.shares_locks = version == NfsVersion::V4;
@@ -170,7 +170,7 @@ impl WantedFront {
     }
 
     /// A mount alone.
-    pub(crate) fn mount(point: MountPoint, settings: &Settings) -> Outcome<Self> {
+    pub(crate) fn mount(point: MountTarget, settings: &ServeSettings) -> Outcome<Self> {
         let place = settings.directories.first().map(|place| host_path(place));
         let directory = place.and_then(|place| place.canonicalize().ok());
         let below = |directory: &PathBuf| point.path().starts_with(directory);
@@ -237,7 +237,7 @@ impl WantedFront {
 
     /// The address where clients will come, if they come over the network. Nobody is let in yet
     /// ([`PreparedFront::start`]).
-    pub(super) fn listening(&self, settings: &Settings, store: &mut DescriptorStore) -> Outcome<Option<Listener>> {
+    pub(super) fn listening(&self, settings: &ServeSettings, store: &mut DescriptorStore) -> Outcome<Option<Listener>> {
         self.nfs.then(|| listening::bound(settings.listen, store, self.is_kept)).transpose()
     }
 
@@ -342,7 +342,7 @@ impl PreparedFront {
             }
             let memory = engine.frames().memory();
             let replies = memory
-                .outlives_process()
+                .may_outlive_process()
                 .then(|| Arc::new(memory.table::<[AtomicU64; REPLY_BYTES / 8]>(Part::Replies)) as _);
             let server = Server::keeping(Arc::clone(volume), rules.into(), replies);
             server.name_places(places(exports));

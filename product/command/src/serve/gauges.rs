@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use afflux_engine::policy::{Figure, FigureValue};
-use afflux_engine::trace::{Event, Traced};
+use afflux_engine::trace::{EngineEvent, Traced};
 use afflux_engine::{AccountOwner, Backing, Client, Delayed, Operation, PauseStatus, Waiter};
 use afflux_frontend::{RecordedCall, RecordedOperation};
 use afflux_linux::{HostFile, PeerCounts};
@@ -96,28 +96,28 @@ pub(super) fn event(traced: &Traced, devices: &[String], ready_ns: u64) -> Trace
     }
 }
 
-fn happened(event: &Event) -> Happened {
+fn happened(event: &EngineEvent) -> Happened {
     match *event {
-        Event::PauseBegins { wait, cause } => Happened::PauseBegins { wait, cause: cause.name().to_owned() },
-        Event::PauseEnds { wait, cause, ns } => Happened::PauseEnds { wait, cause: cause.name().to_owned(), ns },
-        Event::SyncBegins { wait } => Happened::SyncBegins { wait },
-        Event::SyncEnds { wait, ns } => Happened::SyncEnds { wait, ns },
-        Event::Commit { ns } => Happened::Commit { ns },
-        Event::Turn { turn, pages, ns } => Happened::Turn { reason: turn.reason().to_owned(), pages, ns },
-        Event::Submitted { operation } => {
+        EngineEvent::PauseBegins { wait, cause } => Happened::PauseBegins { wait, cause: cause.name().to_owned() },
+        EngineEvent::PauseEnds { wait, cause, ns } => Happened::PauseEnds { wait, cause: cause.name().to_owned(), ns },
+        EngineEvent::SyncBegins { wait } => Happened::SyncBegins { wait },
+        EngineEvent::SyncEnds { wait, ns } => Happened::SyncEnds { wait, ns },
+        EngineEvent::Commit { ns } => Happened::Commit { ns },
+        EngineEvent::Turn { turn, pages, ns } => Happened::Turn { reason: turn.reason().to_owned(), pages, ns },
+        EngineEvent::Submitted { operation } => {
             let (operation, offset, bytes) = operation_fields(operation);
             Happened::Submitted { operation, offset, bytes }
         }
-        Event::Completed { operation, ns, error } => {
+        EngineEvent::Completed { operation, ns, error } => {
             let (operation, offset, bytes) = operation_fields(operation);
             Happened::Completed { operation, offset, bytes, ns, error: error.map(|error| error.to_string()) }
         }
-        Event::SetAside { ns } => Happened::SetAside { ns },
-        Event::KnobChanged { knob, value } => Happened::KnobChanged { knob: knob.to_owned(), value },
-        Event::DeviceAdded => Happened::DeviceAdded,
-        Event::DeviceHangs { ns, refuses } => Happened::DeviceHangs { ns, refuses },
-        Event::DeviceGoesOn { ns } => Happened::DeviceGoesOn { ns },
-        Event::DeviceFailing { error } => Happened::DeviceFailing { error: error.map(|error| error.to_string()) },
+        EngineEvent::SetAside { ns } => Happened::SetAside { ns },
+        EngineEvent::KnobChanged { knob, value } => Happened::KnobChanged { knob: knob.to_owned(), value },
+        EngineEvent::DeviceAdded => Happened::DeviceAdded,
+        EngineEvent::DeviceHangs { ns, refuses } => Happened::DeviceHangs { ns, refuses },
+        EngineEvent::DeviceGoesOn { ns } => Happened::DeviceGoesOn { ns },
+        EngineEvent::DeviceFailing { error } => Happened::DeviceFailing { error: error.map(|error| error.to_string()) },
     }
 }
 

@@ -14,11 +14,11 @@ use afflux_report::output;
 use rustix::process::geteuid;
 use tracing::warn;
 
-use crate::settings::{ArenaPlace, Settings};
+use crate::settings::{ArenaPlace, ServeSettings};
 use crate::unmounter::{Unmounter, Unmounting};
 
 /// The descriptors of an earlier server.
-pub(crate) struct Left {
+pub(crate) struct LeftDescriptors {
     store: DescriptorStore,
     mount: Option<LeftMount>,
     /// Why the mount in the store cannot be gone on with.
@@ -43,7 +43,7 @@ pub(super) struct Taken {
     pub(super) own: Option<OwnMounts>,
 }
 
-impl Left {
+impl LeftDescriptors {
     /// Takes the descriptors of an earlier server, and hides its mount. Comes before the first thread, and before the
     /// first look at a path.
     pub(crate) fn take() -> Outcome<Self> {
@@ -58,7 +58,7 @@ impl Left {
 
     /// Takes a mount of this program without a server away from the mount point. Comes before the first look
     /// at the point.
-    pub(crate) fn clear(&mut self, point: &Path, settings: &Settings) {
+    pub(crate) fn clear(&mut self, point: &Path, settings: &ServeSettings) {
         let is_kept = settings.arena == Some(ArenaPlace::Systemd) && geteuid().is_root();
         if (is_kept || self.broken.is_some()) && self.mount.is_none() {
             // A failure shows at the mount.

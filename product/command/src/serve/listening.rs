@@ -19,7 +19,7 @@ use afflux_nfs::NfsKnob;
 use tracing::{info, warn};
 
 use super::banner;
-use crate::port_holder::{self, Holder};
+use crate::port_holder::{self, PortHolder};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
@@ -102,12 +102,12 @@ pub(super) fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure 
         ListenError::InUse { .. } => {
             let free = format!("--listen ({}:0 picks a free port)", banner::bracketed(address));
             match port_holder::of(listen) {
-                Some(Holder { process, program }) if program == "afflux" => format!(
+                Some(PortHolder { process, program }) if program == "afflux" => format!(
                     "{listen} is in use by Afflux itself: process {process} serves there already. `afflux stat` shows \
                      what; `kill {process}` (or Ctrl-C where it runs) writes everything and stops it; or choose \
                      another address with {free}"
                 ),
-                Some(Holder { process, program }) => format!(
+                Some(PortHolder { process, program }) => format!(
                     "{listen} is in use by another program ({}, process {process}); choose another with {free}",
                     output::shown(program)
                 ),

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
 
 use afflux_linux::{DescriptorStore, Listener};
-use afflux_metrics::Listener as FigureListener;
+use afflux_metrics::MetricsListener as FigureListener;
 use afflux_nfs::Rules;
 use afflux_report::failure::Outcome;
 
@@ -19,9 +19,9 @@ use super::front::WantedFront;
 use super::source::Source;
 use super::state::StateDirectory;
 use super::{admission, unnamed_files};
-use crate::control::socket_paths::{self, Bound};
+use crate::control::socket_paths::{self, BoundSocket};
 use crate::private_directory::Missing;
-use crate::settings::{NfsVersion, Settings};
+use crate::settings::{NfsVersion, ServeSettings};
 use crate::{metrics, port_holder};
 
 /// The note at the start of a server with `--async-metadata`.
@@ -76,12 +76,12 @@ pub(super) struct Places {
     /// For Prometheus.
     pub(super) figures: Option<FigureListener>,
     /// `None` if the running server has it.
-    pub(super) control: Option<(Bound, UnixListener)>,
+    pub(super) control: Option<(BoundSocket, UnixListener)>,
 }
 
 impl Places {
     pub(super) fn take(
-        settings: &Settings,
+        settings: &ServeSettings,
         (wanted, store): (&WantedFront, &mut DescriptorStore),
         taking: Taking,
     ) -> Outcome<Self> {

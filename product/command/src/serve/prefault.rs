@@ -61,7 +61,7 @@ impl Drop for Prefault {
 
 fn run(engine: &Engine<LinuxPlatform>, stop: &AtomicBool) {
     let frames = engine.frames();
-    let (is_file, mut refused, mut reason) = (frames.memory().outlives_process(), 0, None);
+    let (is_file, mut refused, mut reason) = (frames.memory().may_outlive_process(), 0, None);
     for first in (0..frames.total()).step_by(STEP_FRAMES as usize) {
         if stop.load(Ordering::Relaxed) {
             return;

@@ -23,8 +23,8 @@ use super::front::Front;
 use super::{device_label, event_stream, gauges, in_force};
 use crate::control::listener::Responder;
 use crate::control::messages::{
-    CacheGauges, DeviceGauges, Drained, LockerGauges, NfsGauges, Progress, Reply, Report, Request, Served, StoreGauges,
-    Unwritten,
+    CacheGauges, ControlReply, ControlRequest, DeviceGauges, Drained, LeftUnwritten, LockerGauges, NfsGauges, Progress,
+    Report, ServedDirectory, StoreGauges,
 };
 use afflux_report::output::shown;
 
@@ -39,7 +39,7 @@ const DELAYS_A_LINE: usize = 1024;
 
 /// The volume's devices: their labels and identities. Each is added when the volume first uses it.
 #[derive(Default)]
-pub(crate) struct Devices(Mutex<Vec<ServedDevice>>);
+pub(crate) struct ServedDevices(Mutex<Vec<ServedDevice>>);
 
 struct ServedDevice {
     name: String,
@@ -47,7 +47,7 @@ struct ServedDevice {
     identity: Option<String>,
 }
 
-impl Devices {
+impl ServedDevices {
     /// Adds a device with its description and its identity. Returns its name: the label, or another if that is in use.
     pub(crate) fn add(&self, label: &str, described: String, identity: Option<String>) -> String {
         let mut devices = self.lock();
@@ -81,7 +81,7 @@ impl Devices {
 pub(crate) struct Running {
     pub(crate) engine: Arc<Engine<LinuxPlatform>>,
     pub(crate) volume: Arc<Volume<LinuxPlatform>>,
-    pub(crate) devices: Arc<Devices>,
+    pub(crate) devices: Arc<ServedDevices>,
     pub(crate) exports: Vec<Export>,
     pub(crate) since: Instant,
     /// The figures of the object store that is served.
@@ -104,8 +104,10 @@ impl Running {
         let knobs = settings.all().map(|(knob, info)| (info.name.to_owned(), settings.get(knob)));
         // Zero if the kernel does not report it.
         let resident = self.engine.frames().arena().resident().unwrap_or_default();
-        let served =
-            |export: &Export| Served { directory: export.directory.display().to_string(), export: export.path.clone() };
+        let served = |export: &Export| ServedDirectory {
+            directory: export.directory.display().to_string(),
+            export: export.path.clone(),
+        };
         let arena =
             |file: &ArenaFile| file.path().map_or_else(|| "systemd".to_owned(), |path| path.display().to_string());
         Report {
@@ -215,7 +217,7 @@ impl Running {
     }
 
     /// Sets all these knobs or none. Returns a reply for each.
-    fn set(&self, assignments: &[String], device: Option<&str>) -> Result<Vec<Reply>, String> {
+    fn set(&self, assignments: &[String], device: Option<&str>) -> Result<Vec<ControlReply>, String> {
         let (settings, mut changes) = (self.engine.settings(), Vec::new());
         let found = device.map(|name| self.device_named(name)).transpose()?;
         let say = |error: KnobError| error.to_string();
@@ -235,7 +237,7 @@ impl Running {
             let in_force = in_force::of_knob(self, knob, found);
             in_force.iter().for_each(|gauge| info!("{}", shown(in_force::words(gauge))));
             let device = device.map(str::to_owned);
-            Reply::Set { knob: info.name.into(), unit: info.unit.into(), value, device, in_force }
+            ControlReply::Set { knob: info.name.into(), unit: info.unit.into(), value, device, in_force }
         };
         Ok(changes.into_iter().map(reply).collect())
     }
@@ -250,7 +252,7 @@ impl Running {
     }
 
     /// Reports each client's waits for each device.
-    fn delays(&self, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
+    fn delays(&self, send: &mut dyn FnMut(ControlReply) -> io::Result<()>) -> io::Result<()> {
         for status in self.engine.status().devices {
             let delays = self.engine.waits(status.id).unwrap_or_default().delays;
             let (mut others, mut others_count) = (delays.others, delays.others_count);
@@ -260,24 +262,24 @@ impl Running {
             for clients in parts.chain(empty) {
                 // The first reply alone has the sums of the others.
                 let (others, others_count) = (std::mem::take(&mut others), std::mem::take(&mut others_count));
-                send(Reply::Delays { device: status.name.clone(), clients, others, others_count })?;
+                send(ControlReply::Delays { device: status.name.clone(), clients, others, others_count })?;
             }
         }
-        send(Reply::DelaysEnded { uptime_ns: nanos(self.since.elapsed()) })
+        send(ControlReply::DelaysEnded { uptime_ns: nanos(self.since.elapsed()) })
     }
 
     /// Reports clients' calls until the listener is gone or the time is over.
-    fn record(&self, lasting_ns: Option<u64>, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
+    fn record(&self, lasting_ns: Option<u64>, send: &mut dyn FnMut(ControlReply) -> io::Result<()>) -> io::Result<()> {
         let Some(mut reader) = self.front.recording().and_then(|recording| recording.read()) else {
-            return send(Reply::Refused { reason: "another recording is running".to_owned(), wrong_use: false });
+            return send(ControlReply::Refused { reason: "another recording is running".to_owned(), wrong_use: false });
         };
         let (now, ready) = (|| self.engine.platform().now().0, self.ready_ns());
         let mut tell = |recorded: Vec<(u64, _)>, lost| {
             let calls = recorded.iter().map(|(at_ns, call)| gauges::call(at_ns.saturating_sub(ready), call)).collect();
-            send(Reply::Calls { calls, lost })
+            send(ControlReply::Calls { calls, lost })
         };
         event_stream::stream_events(&now, lasting_ns, &mut |most| reader.take(most), &|(at_ns, _)| *at_ns, &mut tell)?;
-        send(Reply::TraceEnded)
+        send(ControlReply::TraceEnded)
     }
 
     /// Reports events until the listener is gone or the time is over.
@@ -286,11 +288,11 @@ impl Running {
         device: Option<&str>,
         lasting_ns: Option<u64>,
         kinds: &[String],
-        send: &mut dyn FnMut(Reply) -> io::Result<()>,
+        send: &mut dyn FnMut(ControlReply) -> io::Result<()>,
     ) -> io::Result<()> {
         let only = match device.map(|name| self.device_named(name)).transpose() {
             Ok(only) => only,
-            Err(reason) => return send(Reply::Refused { reason, wrong_use: true }),
+            Err(reason) => return send(ControlReply::Refused { reason, wrong_use: true }),
         };
         let mut follower = self.engine.follow();
         let (now, ready) = (|| self.engine.platform().now().0, self.ready_ns());
@@ -303,7 +305,10 @@ impl Running {
                 names = self.engine.status().devices.into_iter().map(|device| device.name).collect();
             }
             let wanted = traced.iter().filter(is_wanted);
-            send(Reply::Events { events: wanted.map(|traced| gauges::event(traced, &names, ready)).collect(), lost })
+            send(ControlReply::Events {
+                events: wanted.map(|traced| gauges::event(traced, &names, ready)).collect(),
+                lost,
+            })
         };
         event_stream::stream_events(
             &now,
@@ -312,7 +317,7 @@ impl Running {
             &|traced| traced.at.0,
             &mut tell,
         )?;
-        send(Reply::TraceEnded)
+        send(ControlReply::TraceEnded)
     }
 
     /// The instant from which `uptime_ns` is counted, by the engine's clock.
@@ -357,12 +362,12 @@ impl Running {
             self.volume.settle_all().await;
             self.volume.sync_names().await
         });
-        let unwritten = failed.iter().map(|(file, error)| Unwritten {
+        let unwritten = failed.iter().map(|(file, error)| LeftUnwritten {
             file: name(file),
             bytes: file.dirty_bytes(),
             reason: Some(error.to_string()),
         });
-        let names = names.err().map(|error| Unwritten {
+        let names = names.err().map(|error| LeftUnwritten {
             file: "names and attributes".to_owned(),
             bytes: 0,
             reason: Some(error.to_string()),
@@ -380,11 +385,11 @@ impl Running {
     }
 
     /// Every file with bytes that are not on its device. Asks no device.
-    pub(crate) fn unwritten(&self) -> Vec<Unwritten> {
+    pub(crate) fn unwritten(&self) -> Vec<LeftUnwritten> {
         let devices = self.engine.status().devices;
         let files = devices.iter().flat_map(|device| self.engine.dirty_files(device.id));
         files
-            .map(|(file, bytes)| Unwritten {
+            .map(|(file, bytes)| LeftUnwritten {
                 file: name(&file),
                 bytes,
                 reason: file.write_error().map(|error| error.to_string()),
@@ -407,31 +412,33 @@ pub(crate) fn nanos(time: Duration) -> u64 {
 }
 
 impl Responder for Running {
-    fn respond(&self, request: Request, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
+    fn respond(&self, request: ControlRequest, send: &mut dyn FnMut(ControlReply) -> io::Result<()>) -> io::Result<()> {
         match request {
-            Request::Stat => send(Reply::Report(Box::new(self.report()))),
-            Request::Delays => self.delays(send),
-            Request::Set { assignments, device } => match self.set(&assignments, device.as_deref()) {
+            ControlRequest::Stat => send(ControlReply::Report(Box::new(self.report()))),
+            ControlRequest::Delays => self.delays(send),
+            ControlRequest::Set { assignments, device } => match self.set(&assignments, device.as_deref()) {
                 Ok(replies) => replies.into_iter().try_for_each(send),
-                Err(reason) => send(Reply::Refused { reason, wrong_use: true }),
+                Err(reason) => send(ControlReply::Refused { reason, wrong_use: true }),
             },
-            Request::Drain => {
+            ControlRequest::Drain => {
                 info!("writing everything, as requested on the control socket");
                 let mut heard = Ok(());
                 let drained = self.drain(&mut |progress| {
                     if heard.is_ok() {
-                        heard = send(Reply::Progress(progress));
+                        heard = send(ControlReply::Progress(progress));
                     }
                 });
                 heard?;
-                send(Reply::Drained(drained))
+                send(ControlReply::Drained(drained))
             }
-            Request::Unlock { client } => match self.unlock(&client) {
-                Ok(clients) => send(Reply::Unlocked { clients }),
-                Err(reason) => send(Reply::Refused { reason, wrong_use: true }),
+            ControlRequest::Unlock { client } => match self.unlock(&client) {
+                Ok(clients) => send(ControlReply::Unlocked { clients }),
+                Err(reason) => send(ControlReply::Refused { reason, wrong_use: true }),
             },
-            Request::Record { lasting_ns } => self.record(lasting_ns, send),
-            Request::Trace { device, lasting_ns, only } => self.trace(device.as_deref(), lasting_ns, &only, send),
+            ControlRequest::Record { lasting_ns } => self.record(lasting_ns, send),
+            ControlRequest::Trace { device, lasting_ns, only } => {
+                self.trace(device.as_deref(), lasting_ns, &only, send)
+            }
         }
     }
 }

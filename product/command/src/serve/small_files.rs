@@ -18,7 +18,7 @@ const FILE_BYTES: u64 = 64 << 10;
 
 /// A server's counts so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counts {
+pub(super) struct ServerCounts {
     /// Since any moment.
     pub(super) at: Duration,
     /// Files that clients created.
@@ -30,14 +30,14 @@ pub(super) struct Counts {
 /// The counts of the last seconds.
 #[derive(Debug, Default)]
 pub(super) struct SmallFiles {
-    seen: VecDeque<Counts>,
+    seen: VecDeque<ServerCounts>,
     found: bool,
 }
 
 impl SmallFiles {
     /// Takes the counts of this moment, about once a second. The number of small files that were created lately, if
     /// there are many for the first time.
-    pub(super) fn look(&mut self, now: Counts) -> Option<u64> {
+    pub(super) fn look(&mut self, now: ServerCounts) -> Option<u64> {
         if self.found {
             return None;
         }

@@ -23,7 +23,7 @@ use super::store_end::LeftBehind;
 #[cfg(feature = "object")]
 use super::store_volume::StoreVolume;
 use super::{kept_verifier, rescue};
-use crate::settings::{Settings, is_store};
+use crate::settings::{ServeSettings, is_store};
 
 /// An open tree.
 pub(super) enum Source {
@@ -36,7 +36,7 @@ pub(super) enum Source {
 
 impl Source {
     /// Fails if a store's address makes no sense, or if it stands beside other places.
-    pub(super) fn check(settings: &Settings) -> Outcome {
+    pub(super) fn check(settings: &ServeSettings) -> Outcome {
         let places = &settings.directories;
         match places.iter().find(|place| is_store(place)) {
             Some(store) => served_alone(store, places.len()),
@@ -46,7 +46,7 @@ impl Source {
 
     /// Opens directories; a store needs threads that start later ([`Source::open_store`]). Other servers may serve them,
     /// too, if they are `shared`.
-    pub(super) fn open(settings: &Settings, shared: bool) -> Outcome<Option<(Self, Vec<Export>)>> {
+    pub(super) fn open(settings: &ServeSettings, shared: bool) -> Outcome<Option<(Self, Vec<Export>)>> {
         let places = &settings.directories;
         if places.iter().any(|place| is_store(place)) {
             return Self::check(settings).map(|()| None);
@@ -57,7 +57,7 @@ impl Source {
 
     /// Opens the volume in a store.
     #[cfg(feature = "object")]
-    pub(super) fn open_store(platform: &LinuxPlatform, settings: &Settings) -> Outcome<(Self, Vec<Export>)> {
+    pub(super) fn open_store(platform: &LinuxPlatform, settings: &ServeSettings) -> Outcome<(Self, Vec<Export>)> {
         let place = settings.directories.first().cloned().unwrap_or_default();
         let volume = StoreVolume::open(platform, &place.to_string_lossy(), settings)?;
         Ok((
@@ -68,7 +68,7 @@ impl Source {
 
     /// This build opens no store.
     #[cfg(not(feature = "object"))]
-    pub(super) fn open_store(_: &LinuxPlatform, settings: &Settings) -> Outcome<(Self, Vec<Export>)> {
+    pub(super) fn open_store(_: &LinuxPlatform, settings: &ServeSettings) -> Outcome<(Self, Vec<Export>)> {
         Err(no_stores(&settings.directories.first().cloned().unwrap_or_default()))
     }
 

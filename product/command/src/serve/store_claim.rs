@@ -11,11 +11,11 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 /// A name of the kernel may have 107 bytes.
 const NAME_BYTES_MAX: usize = 90;
 
-pub(super) struct Claim {
+pub(super) struct StoreClaim {
     _name: UnixDatagram,
 }
 
-impl Claim {
+impl StoreClaim {
     /// Takes the claim, unless another process has it. The end of a long address stands for the whole: a claim too many
     /// only makes a start need the user's word.
     pub(super) fn take(url: &str, endpoint: Option<&str>) -> io::Result<Option<Self>> {

@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use std::{process, thread};
 
 use afflux_engine::Platform;
-use afflux_object::{Clock, Held, ObjectTree, Objects, Records, Sequence};
+use afflux_object::{Clock, HeldNode, ObjectTree, Objects, RecordDatabase, Sequence};
 use afflux_report::output;
 
 use super::arena;
 use super::running::{Running, nanos};
 use super::store_place::StorePlace;
 use super::store_writer::OpenVolume;
-use crate::control::messages::{Reply, Unwritten};
-use crate::control::socket_paths::Bound;
+use crate::control::messages::{ControlReply, LeftUnwritten};
+use crate::control::socket_paths::BoundSocket;
 use crate::progress;
 
 /// The end waits so long for an answer of the store.
@@ -38,7 +38,7 @@ pub(super) struct LeftBehind {
 }
 
 /// Ends the process once the store has given no answer for a while. Call it when the server is told to end.
-pub(super) fn watch(left: LeftBehind, running: &Arc<Running>, control: &Arc<Bound>, json: bool) {
+pub(super) fn watch(left: LeftBehind, running: &Arc<Running>, control: &Arc<BoundSocket>, json: bool) {
     let (objects, clock) = (left.place.store.objects(), left.place.store.clock());
     left.place.platform.spawn("store end, asking", async move {
         loop {
@@ -67,7 +67,7 @@ fn give_up(left: &LeftBehind, last: Sequence, running: &Running, json: bool) -> 
     let unwritten = left.unwritten(running);
     let changes = last.0.saturating_sub(left.volume.records().durable_through().0);
     let is_lost = !unwritten.is_empty() || changes > 0;
-    if json && let Ok(line) = serde_json::to_string(&Reply::Abandoned { unwritten: unwritten.clone() }) {
+    if json && let Ok(line) = serde_json::to_string(&ControlReply::Abandoned { unwritten: unwritten.clone() }) {
         output::say(line);
     }
     let url = output::shown(&left.place.url);
@@ -92,11 +92,11 @@ fn give_up(left: &LeftBehind, last: Sequence, running: &Running, json: bool) -> 
 
 impl LeftBehind {
     /// The files with bytes that are not in the store. The engine has some of them, and the volume has some.
-    fn unwritten(&self, running: &Running) -> Vec<Unwritten> {
+    fn unwritten(&self, running: &Running) -> Vec<LeftUnwritten> {
         let mut files: BTreeMap<u64, u64> = self.volume.volatile_bytes();
         let devices = running.engine.status().devices;
         for (file, bytes) in devices.iter().flat_map(|device| running.engine.dirty_files(device.id)) {
-            if let Some(number) = file.backing().get::<Held>().map(Held::ino) {
+            if let Some(number) = file.backing().get::<HeldNode>().map(HeldNode::ino) {
                 // The volume may have the same bytes, on their way.
                 let known = files.entry(number).or_default();
                 *known = bytes.max(*known);
@@ -104,7 +104,7 @@ impl LeftBehind {
         }
         let unwritten = |(number, bytes)| {
             let reason = if bytes == 0 { "its last sync has no answer" } else { "the store gives no answer" };
-            Unwritten { file: format!("file number {number}"), bytes, reason: Some(reason.to_owned()) }
+            LeftUnwritten { file: format!("file number {number}"), bytes, reason: Some(reason.to_owned()) }
         };
         files.into_iter().map(unwritten).collect()
     }

@@ -7,21 +7,22 @@
 use std::sync::Arc;
 
 use afflux_engine::Platform;
-use afflux_object::{Limits, ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume, WatchedObjects};
-use afflux_object_store::View;
+use afflux_object::{ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume, VolumeLimits, WatchedObjects};
+use afflux_object_store::ViewState;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::HandleKey;
 
 use super::store_place::{Parts, StorePlace};
 
-pub(super) async fn open(place: &StorePlace, view: &View) -> Outcome<Parts> {
+pub(super) async fn open(place: &StorePlace, view: &ViewState) -> Outcome<Parts> {
     let StorePlace { platform, store, .. } = place;
     let failed = |error| place.failed(&error);
     let records = store.view(view).await.map_err(|error| Failure::failed(output::shown(error)))?;
     let world = Arc::new(platform.clone());
     let objects = WatchedObjects::new(&world, store.objects());
-    let volume = ObjectVolume::open_view(objects, records, store.clock(), Limits::default()).await.map_err(failed)?;
+    let volume =
+        ObjectVolume::open_view(objects, records, store.clock(), VolumeLimits::default()).await.map_err(failed)?;
     let volume = Arc::new(volume);
     let tree = ObjectTree::open(Arc::clone(&volume), ObjectTreeOptions::default()).await.map_err(failed)?;
     let device = ObjectDevice::new(&world, Arc::clone(&volume));

@@ -7,20 +7,20 @@
 use std::sync::Arc;
 
 use afflux_linux::LinuxPlatform;
-use afflux_object_store::{Options, Store, View};
+use afflux_object_store::{Options, Store, ViewState};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::{DeviceFactory, NewDevice};
 
 use super::kept_clients::{self, KeptClients};
 use super::kept_prices::KeptPrices;
-use super::running::{Devices, StoreFigures};
+use super::running::{ServedDevices, StoreFigures};
 use super::store_end::LeftBehind;
 use super::store_place::{Parts, StorePlace};
 use super::store_view;
-use super::store_writer::{self, ReadOnly, Writer};
+use super::store_writer::{self, ReadOnly, StoreWriter};
 use crate::control::messages::StoreGauges;
-use crate::settings::Settings;
+use crate::settings::ServeSettings;
 use crate::store_waits;
 
 /// The device's name in reports.
@@ -31,23 +31,23 @@ pub(super) struct StoreVolume {
     place: StorePlace,
     pub(super) parts: Parts,
     /// Absent if the volume is only read.
-    writer: Option<Writer>,
+    writer: Option<StoreWriter>,
     notes: Vec<String>,
 }
 
 impl StoreVolume {
-    pub(super) fn open(platform: &LinuxPlatform, url: &str, settings: &Settings) -> Outcome<Self> {
+    pub(super) fn open(platform: &LinuxPlatform, url: &str, settings: &ServeSettings) -> Outcome<Self> {
         platform.block_on(Self::opened(platform, url, settings))
     }
 
-    async fn opened(platform: &LinuxPlatform, url: &str, settings: &Settings) -> Outcome<Self> {
+    async fn opened(platform: &LinuxPlatform, url: &str, settings: &ServeSettings) -> Outcome<Self> {
         let options =
             Options { endpoint: settings.store.endpoint.clone(), told: Some(store_waits::tell), ..Options::default() };
         let (url, platform) = (url.to_owned(), platform.clone());
         let wanted = match &settings.store.snapshot {
-            Some(name) => Some((View::Snapshot(name.clone()), format!("it is the snapshot {name}"))),
+            Some(name) => Some((ViewState::Snapshot(name.clone()), format!("it is the snapshot {name}"))),
             None if settings.store.follow => {
-                Some((View::Following, "it follows the server that writes the volume (--follow)".to_owned()))
+                Some((ViewState::Following, "it follows the server that writes the volume (--follow)".to_owned()))
             }
             None => None,
         };
@@ -68,7 +68,7 @@ impl StoreVolume {
                     let notes = place.store.warning().map(str::to_owned).into_iter().collect();
                     return Ok(Self { place, parts, writer: Some(writer), notes });
                 }
-                Err(ReadOnly(why)) => (View::Following, why),
+                Err(ReadOnly(why)) => (ViewState::Following, why),
             },
         };
         let parts = store_view::open(&place, &view).await?;
@@ -88,7 +88,7 @@ impl StoreVolume {
 
     /// The clients of NFS version 4 that an earlier server had. Nobody has open files or locks where nothing is written.
     pub(super) fn kept_clients(&self) -> KeptClients {
-        let of_writer = |writer: &Writer| kept_clients::in_store(&self.place, writer.epoch());
+        let of_writer = |writer: &StoreWriter| kept_clients::in_store(&self.place, writer.epoch());
         self.writer.as_ref().map(of_writer).unwrap_or_default()
     }
 
@@ -112,7 +112,7 @@ impl StoreVolume {
     }
 
     /// Makes the engine's device. Its prices are kept by the address.
-    pub(super) fn device_factory(&self, devices: Arc<Devices>, kept: &KeptPrices) -> DeviceFactory {
+    pub(super) fn device_factory(&self, devices: Arc<ServedDevices>, kept: &KeptPrices) -> DeviceFactory {
         let (device, url) = (Arc::clone(&self.parts.device), self.place.url.clone());
         let remembered = kept.of(&url);
         Box::new(move |_, _| {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use afflux_engine::Platform;
 use afflux_linux::{LinuxPlatform, handle_key};
 use afflux_object::{
-    DeviceVolume, EndedWriter, Fresh, Holder, Limits, ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume,
-    ObjectVolumeError, Records, VolumeHeader, WatchedObjects,
+    DeviceVolume, EndedWriter, Fresh, Holder, ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume,
+    ObjectVolumeError, RecordDatabase, VolumeHeader, VolumeLimits, WatchedObjects,
 };
 use afflux_object_store::{StoreClock, StoreError, StoreObjects, StoreRecords};
 use afflux_report::failure::{Failure, Outcome};
@@ -23,20 +23,20 @@ use rustix::system::uname;
 use tracing::{error, info, warn};
 
 use super::state::StateDirectory;
-use super::store_claim::Claim;
+use super::store_claim::StoreClaim;
 use super::store_last::LastWriter;
 use super::store_place::{Parts, StorePlace};
 use crate::private_directory::Missing;
-use crate::settings::Settings;
+use crate::settings::ServeSettings;
 
 pub(super) type OpenVolume = DeviceVolume<StoreObjects, StoreRecords, StoreClock, LinuxPlatform>;
 
 /// The volume, open for writing.
-pub(super) struct Writer {
+pub(super) struct StoreWriter {
     pub(super) volume: Arc<OpenVolume>,
     pub(super) tree: Arc<ObjectTree<OpenVolume>>,
     holder: Holder,
-    _claim: Option<Claim>,
+    _claim: Option<StoreClaim>,
     _last: Option<LastWriter>,
 }
 
@@ -44,12 +44,15 @@ pub(super) struct Writer {
 pub(super) struct ReadOnly(pub(super) String);
 
 /// Opens the volume for writing, unless the store is only read.
-pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<Result<(Parts, Writer), ReadOnly>> {
+pub(super) async fn open(
+    place: &StorePlace,
+    settings: &ServeSettings,
+) -> Outcome<Result<(Parts, StoreWriter), ReadOnly>> {
     let StorePlace { platform, store, .. } = place;
     let failed = |error| place.failed(&error);
     let host = uname().nodename().to_string_lossy().into_owned();
     let take_claim = || {
-        let taken = Claim::take(&place.url, settings.store.endpoint.as_deref());
+        let taken = StoreClaim::take(&place.url, settings.store.endpoint.as_deref());
         taken.map_err(|error| Failure::failed(format!("{}: {error}", output::shown(&place.url))))
     };
     let claim = take_claim()?;
@@ -86,7 +89,7 @@ pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<Res
         last.as_ref().and_then(LastWriter::ended)
     };
     let epoch = records.epoch();
-    let volume = ObjectVolume::open_after(watched, records, store.clock(), Limits::default(), fresh, ended);
+    let volume = ObjectVolume::open_after(watched, records, store.clock(), VolumeLimits::default(), fresh, ended);
     let volume = Arc::new(volume.await.map_err(failed)?);
     if volume.had_waited() {
         info!(
@@ -114,7 +117,7 @@ pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<Res
     if let Some(last) = &last {
         last.note(EndedWriter { epoch, verifier: volume.verifier() });
     }
-    let writer = Writer { volume, tree, holder, _claim: claim, _last: last };
+    let writer = StoreWriter { volume, tree, holder, _claim: claim, _last: last };
     writer.start_tasks(place);
     Ok(Ok((parts, writer)))
 }
@@ -139,7 +142,7 @@ async fn wait_for_others(place: &StorePlace, own: Option<&str>, waits: bool) -> 
     }
 }
 
-impl Writer {
+impl StoreWriter {
     /// The epoch of this opening.
     pub(super) fn epoch(&self) -> u32 {
         self.holder.epoch

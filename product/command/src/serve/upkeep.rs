@@ -19,7 +19,7 @@ use tracing::{info, warn};
 use super::arena::{QUIET_AFTER, forget_recoveries};
 use super::kept_prices::{KeptPrices, Learned};
 use super::running::Running;
-use super::small_files::{Counts, SmallFiles, WITHIN};
+use super::small_files::{ServerCounts, SmallFiles, WITHIN};
 use afflux_report::{output, units};
 
 /// Between two looks at the devices.
@@ -139,7 +139,7 @@ impl UpkeepState {
             return;
         }
         let calls = self.running.front.calls();
-        let now = Counts {
+        let now = ServerCounts {
             at: self.running.since.elapsed(),
             created: calls.iter().filter(|(name, _)| *name == "nfs_create").map(|(_, count)| count).sum(),
             dirtied_bytes: self.running.engine.status().devices.iter().map(|device| device.dirtied_bytes).sum(),

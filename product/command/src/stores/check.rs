@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use afflux_object::{CheckReport, ObjectVolumeError, check, paths};
-use afflux_object_store::View;
+use afflux_object_store::ViewState;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Place, call};
+use super::{CommandPlace, call};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  afflux check s3://bucket/home\n  afflux check s3://bucket/home --json | jq \
@@ -22,7 +22,7 @@ use super::{Place, call};
     miss segments that the server has removed meanwhile: check again.")]
 pub(crate) struct Check {
     #[command(flatten)]
-    place: Place,
+    place: CommandPlace,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -38,7 +38,7 @@ impl Check {
     pub(crate) fn run(&self) -> Outcome {
         let checked = call(async {
             let store = self.place.open().await?;
-            let view = store.view(&View::Fixed).await?;
+            let view = store.view(&ViewState::Fixed).await?;
             let (objects, clock) = (store.objects(), store.clock());
             Ok(async {
                 let report = check(&objects, &view, &clock).await?;

@@ -9,7 +9,7 @@ use afflux_report::output;
 use clap::Args;
 use serde_json::json;
 
-use super::{Place, call};
+use super::{CommandPlace, call};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  afflux snapshot s3://bucket/home before-upgrade\n  \
@@ -17,9 +17,9 @@ use super::{Place, call};
     afflux snapshot s3://bucket/home before-upgrade --remove\n\nA snapshot costs nothing but the space of later \
     changes. Of a volume that is being served, it has everything up to a moment within the last minute or so; \
     stop the server before, to have everything.")]
-pub(crate) struct Snapshot {
+pub(crate) struct SnapshotArgs {
     #[command(flatten)]
-    place: Place,
+    place: CommandPlace,
     /// The snapshot to make; without a name, the snapshots are listed
     #[arg(value_name = "NAME")]
     name: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Snapshot {
     json: bool,
 }
 
-impl Snapshot {
+impl SnapshotArgs {
     pub(crate) fn run(&self) -> Outcome {
         let url = output::shown(&self.place.url);
         match &self.name {

@@ -10,14 +10,14 @@ use afflux_report::output;
 use clap::Args;
 use serde_json::json;
 
-use super::{Place, call};
+use super::{CommandPlace, call};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  afflux volumes s3://bucket\n  afflux volumes s3://bucket/team --json\n\n\
     Lists the volumes at the address and below, one address a line.")]
 pub(crate) struct Volumes {
     #[command(flatten)]
-    place: Place,
+    place: CommandPlace,
     /// One JSON object a volume, one a line
     #[arg(long)]
     json: bool,

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::control::client::Client;
-use crate::control::messages::{Reply, Report, Request, TraceEvent};
+use crate::control::client::ControlClient;
+use crate::control::messages::{ControlReply, ControlRequest, Report, TraceEvent};
 use afflux_report::failure::{Failure, Outcome};
 
 /// Between two reports.
@@ -25,7 +25,7 @@ const WANTED: [&str; 3] = ["pause_ends", "sync_ends", "submitted"];
 
 /// A report, with the events before it.
 #[derive(Debug)]
-pub(super) struct Sample {
+pub(super) struct FollowedReport {
     pub(super) report: Report,
     /// Events since the previous sample.
     pub(super) events: Vec<TraceEvent>,
@@ -34,7 +34,7 @@ pub(super) struct Sample {
 }
 
 /// The stream of answers.
-pub(super) struct Following(Receiver<Outcome<Sample>>);
+pub(super) struct Following(Receiver<Outcome<FollowedReport>>);
 
 #[derive(Default)]
 struct PendingEvents {
@@ -45,9 +45,9 @@ struct PendingEvents {
 impl Following {
     /// Asks the server at the socket `named`, or the only one that runs.
     pub(super) fn start(named: Option<&Path>) -> Outcome<Self> {
-        let (mut reports, mut events) = (Client::connect(named)?, Client::connect(named)?);
+        let (mut reports, mut events) = (ControlClient::connect(named)?, ControlClient::connect(named)?);
         let only = WANTED.map(str::to_owned).to_vec();
-        events.ask(&Request::Trace { device: None, lasting_ns: None, only })?;
+        events.ask(&ControlRequest::Trace { device: None, lasting_ns: None, only })?;
         let kept = Arc::new(Mutex::new(PendingEvents::default()));
         let (told, samples) = mpsc::sync_channel(1);
         let keeping = Arc::clone(&kept);
@@ -61,12 +61,12 @@ impl Following {
     }
 
     /// Waits for the next sample.
-    pub(super) fn next(&self) -> Outcome<Sample> {
+    pub(super) fn next(&self) -> Outcome<FollowedReport> {
         self.0.recv().unwrap_or_else(|_| Err(gone()))
     }
 
     /// Returns the next sample if it comes within the time.
-    pub(super) fn next_within(&self, time: Duration) -> Outcome<Option<Sample>> {
+    pub(super) fn next_within(&self, time: Duration) -> Outcome<Option<FollowedReport>> {
         match self.0.recv_timeout(time) {
             Ok(sample) => sample.map(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -83,9 +83,9 @@ fn lock(kept: &Mutex<PendingEvents>) -> MutexGuard<'_, PendingEvents> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn take(client: &mut Client, kept: &Mutex<PendingEvents>) -> Outcome {
+fn take(client: &mut ControlClient, kept: &Mutex<PendingEvents>) -> Outcome {
     match client.reply()? {
-        Reply::Events { events, lost } => {
+        ControlReply::Events { events, lost } => {
             let mut kept = lock(kept);
             let over = (kept.events.len() + events.len()).saturating_sub(EVENTS_MAX);
             kept.lost += lost + over as u64;
@@ -100,15 +100,19 @@ fn take(client: &mut Client, kept: &Mutex<PendingEvents>) -> Outcome {
 
 /// Asks once and waits. False once there is no receiver, or after the server failed to answer; the receiver gets that
 /// failure.
-fn poll_server(client: &mut Client, kept: &Mutex<PendingEvents>, told: &SyncSender<Outcome<Sample>>) -> bool {
-    let report = client.ask(&Request::Stat).and_then(|()| match client.reply()? {
-        Reply::Report(report) => Ok(*report),
+fn poll_server(
+    client: &mut ControlClient,
+    kept: &Mutex<PendingEvents>,
+    told: &SyncSender<Outcome<FollowedReport>>,
+) -> bool {
+    let report = client.ask(&ControlRequest::Stat).and_then(|()| match client.reply()? {
+        ControlReply::Report(report) => Ok(*report),
         other => Err(client.unexpected(&other)),
     });
     let answered = report.is_ok();
     let sample = report.map(|report| {
         let PendingEvents { events, lost } = std::mem::take(&mut *lock(kept));
-        Sample { report, events, lost }
+        FollowedReport { report, events, lost }
     });
     let heard = told.send(sample).is_ok();
     if answered && heard {

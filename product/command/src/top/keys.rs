@@ -6,7 +6,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::rows::Order;
+use super::rows::SortOrder;
 
 /// Most letters of the filter.
 const LETTERS_MAX: usize = 100;
@@ -14,7 +14,7 @@ const LETTERS_MAX: usize = 100;
 /// The user's choices.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Choices {
-    pub(super) order: Order,
+    pub(super) order: SortOrder,
     /// The picture is frozen.
     pub(super) held: bool,
     /// The filter: names of rows contain these letters.

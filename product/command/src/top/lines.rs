@@ -5,7 +5,7 @@
 //! Invariants: no escape sequences; a table without rows is left out.
 
 use super::rows::Rows;
-use super::table::{self, Table};
+use super::table::{self, RowTable};
 
 /// At most `columns` columns wide, and `rows_max` rows of each table.
 pub(super) fn text(rows: &Rows, columns: usize, rows_max: usize) -> String {
@@ -17,7 +17,7 @@ pub(super) fn text(rows: &Rows, columns: usize, rows_max: usize) -> String {
         table::waits(rows, columns),
     ];
     for table in tables.into_iter().filter(|table| !table.lines.is_empty()) {
-        let Table { title, lines } = table.within(rows_max);
+        let RowTable { title, lines } = table.within(rows_max);
         text.push_str(&format!("\n{title}\n"));
         lines.iter().for_each(|(line, _)| text.push_str(&format!("{line}\n")));
     }

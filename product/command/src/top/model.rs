@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use afflux_engine::DeviceStatus;
 
-use super::follow::Sample;
-use super::rows::{CacheRow, ClientRow, DeviceRow, FileRow, Rows, WaitRow, Waited};
+use super::follow::FollowedReport;
+use super::rows::{CacheRow, ClientRow, DeviceRow, FileRow, Rows, WaitRates, WaitRow};
 use crate::control::messages::{DeviceGauges, Happened, PeerGauges, Report, StoreGauges, TraceEvent};
 use crate::serve::running::CLIENTS_IN_REPORT;
 
@@ -57,8 +57,8 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn take(&mut self, sample: Sample) {
-        let Sample { report, events, lost } = sample;
+    pub(super) fn take(&mut self, sample: FollowedReport) {
+        let FollowedReport { report, events, lost } = sample;
         if self.reports.back().is_some_and(|(before, _)| report.uptime_ns < before.uptime_ns) {
             // Another server has started: the old state does not apply to it.
             *self = Self::default();
@@ -153,7 +153,7 @@ impl Model {
             waits: self.waits(now),
             lost_events: self.lost,
         };
-        rows.sort(super::rows::Order::default());
+        rows.sort(super::rows::SortOrder::default());
         rows
     }
 
@@ -194,10 +194,10 @@ impl Model {
         // If the old report is full, a client that it lacks may have waited before.
         let is_crowded = oldest.devices.iter().any(|device| device.clients.len() >= CLIENTS_IN_REPORT);
         for (name, waited) in waited(now) {
-            let missing = if is_crowded { waited } else { Waited::default() };
+            let missing = if is_crowded { waited } else { WaitRates::default() };
             let before = earlier.get(name).copied().unwrap_or(missing);
-            let moved = |of: fn(&Waited) -> u64| rate(of(&waited), of(&before), time);
-            let since = Waited {
+            let moved = |of: fn(&WaitRates) -> u64| rate(of(&waited), of(&before), time);
+            let since = WaitRates {
                 throttle_ns_per_s: moved(|it| it.throttle_ns_per_s),
                 sync_ns_per_s: moved(|it| it.sync_ns_per_s),
                 read_ns_per_s: moved(|it| it.read_ns_per_s),
@@ -328,8 +328,8 @@ fn cache(before: &Report, now: &Report) -> CacheRow {
 }
 
 /// Waits of each client for all devices since the start, for all its users together.
-fn waited(report: &Report) -> BTreeMap<&str, Waited> {
-    let mut sums = BTreeMap::<&str, Waited>::new();
+fn waited(report: &Report) -> BTreeMap<&str, WaitRates> {
+    let mut sums = BTreeMap::<&str, WaitRates>::new();
     for delays in report.devices.iter().flat_map(|device| &device.clients) {
         let Some(client) = &delays.client else { continue };
         let sum = sums.entry(client).or_default();

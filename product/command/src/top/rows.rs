@@ -65,20 +65,20 @@ pub(super) struct ClientRow {
     pub(super) connections: u64,
     pub(super) received_bytes_per_s: u64,
     pub(super) sent_bytes_per_s: u64,
-    pub(super) waited: Waited,
+    pub(super) waited: WaitRates,
     pub(super) waiting: u64,
 }
 
 /// Waits of all calls together, in nanoseconds of each second, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Waited {
+pub(super) struct WaitRates {
     pub(super) throttle_ns_per_s: u64,
     pub(super) sync_ns_per_s: u64,
     pub(super) read_ns_per_s: u64,
     pub(super) reclaim_ns_per_s: u64,
 }
 
-impl Waited {
+impl WaitRates {
     pub(super) fn all(&self) -> u64 {
         let Self { throttle_ns_per_s, sync_ns_per_s, read_ns_per_s, reclaim_ns_per_s } = *self;
         [sync_ns_per_s, read_ns_per_s, reclaim_ns_per_s]
@@ -116,14 +116,14 @@ pub(super) struct WaitRow {
 
 /// The sort order of clients and files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Order {
+pub(super) enum SortOrder {
     #[default]
     Writes,
     Waits,
     Name,
 }
 
-impl Order {
+impl SortOrder {
     pub(super) fn next(self) -> Self {
         match self {
             Self::Writes => Self::Waits,
@@ -151,7 +151,7 @@ impl WaitRow {
 
 /// How much attention a row deserves.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub(super) enum Load {
+pub(super) enum Attention {
     #[default]
     Calm,
     /// Near a limit, or calls wait for a good part of the time.
@@ -160,7 +160,7 @@ pub(super) enum Load {
     Over,
 }
 
-impl Load {
+impl Attention {
     /// Busy from one value on, over from another.
     fn of(value: u64, busy: u64, over: u64) -> Self {
         if value >= over {
@@ -177,7 +177,7 @@ impl Load {
 const S: u64 = 1_000_000_000;
 
 impl DeviceRow {
-    pub(super) fn load(&self) -> Load {
+    pub(super) fn load(&self) -> Attention {
         let (owed, full) = match (self.owed_ns, self.budget_ns) {
             (Some(owed), Some(budget)) => (owed, budget),
             _ => (self.status.dirty_bytes, self.status.dirty_limit_bytes),
@@ -186,44 +186,45 @@ impl DeviceRow {
         let hangs = stalled_ns.or(names_stalled_ns).is_some();
         let is_failing = hangs || away_ns.is_some() || files_failed > 0;
         // A device that is written at full speed owes about its budget. A tenth above the budget is too much.
-        let by_debt = if full == 0 { Load::Calm } else { Load::of(owed, full / 2, full.saturating_add(full / 10)) };
-        if is_failing { Load::Over } else { by_debt }
+        let by_debt =
+            if full == 0 { Attention::Calm } else { Attention::of(owed, full / 2, full.saturating_add(full / 10)) };
+        if is_failing { Attention::Over } else { by_debt }
     }
 }
 
 impl ClientRow {
     /// By the time that its calls waited in each second.
-    pub(super) fn load(&self) -> Load {
-        Load::of(self.waited.all(), S / 4, S)
+    pub(super) fn load(&self) -> Attention {
+        Attention::of(self.waited.all(), S / 4, S)
     }
 }
 
 impl FileRow {
     /// As a client's.
-    pub(super) fn load(&self) -> Load {
-        Load::of(self.paused_ns_per_s.saturating_add(self.synced_ns_per_s), S / 4, S)
+    pub(super) fn load(&self) -> Attention {
+        Attention::of(self.paused_ns_per_s.saturating_add(self.synced_ns_per_s), S / 4, S)
     }
 }
 
 impl WaitRow {
     /// By the time of a wait that lasts; one that ended is calm.
-    pub(super) fn load(&self) -> Load {
-        if self.ended_ns_ago.is_some() { Load::Calm } else { Load::of(self.longest_ns, S, 10 * S) }
+    pub(super) fn load(&self) -> Attention {
+        if self.ended_ns_ago.is_some() { Attention::Calm } else { Attention::of(self.longest_ns, S, 10 * S) }
     }
 }
 
 impl Rows {
     /// Sorts by `order`: names in ascending order, figures in descending order.
-    pub(super) fn sort(&mut self, order: Order) {
+    pub(super) fn sort(&mut self, order: SortOrder) {
         self.clients.sort_by(|one, other| one.name.cmp(&other.name));
         self.files.sort_by(|one, other| one.name.cmp(&other.name));
         match order {
-            Order::Name => {}
-            Order::Writes => {
+            SortOrder::Name => {}
+            SortOrder::Writes => {
                 self.clients.sort_by_key(|row| Reverse((row.received_bytes_per_s, row.sent_bytes_per_s)));
                 self.files.sort_by_key(|row| Reverse((row.written_bytes_per_s, row.read_bytes_per_s)));
             }
-            Order::Waits => {
+            SortOrder::Waits => {
                 self.clients.sort_by_key(|row| Reverse((row.waiting, row.waited.all())));
                 self.files.sort_by_key(|row| Reverse((row.waiting, row.paused_ns_per_s + row.synced_ns_per_s)));
             }

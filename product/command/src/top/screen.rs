@@ -10,8 +10,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::keys::Choices;
-use super::rows::{Load, Rows};
-use super::table::{self, Table};
+use super::rows::{Attention, Rows};
+use super::table::{self, RowTable};
 use afflux_report::output::shown;
 
 /// Fewest lines of a table: its title and a row.
@@ -37,11 +37,11 @@ synced     the same for COMMIT and stable writes; read: for bytes that are not c
 sent us    bytes that the client sent; got: bytes that it was sent";
 
 /// The style of a row; without colours the figures say the same.
-fn style(load: Load) -> Style {
+fn style(load: Attention) -> Style {
     match load {
-        Load::Calm => Style::new(),
-        Load::Busy => Style::new().fg(Color::Yellow),
-        Load::Over => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
+        Attention::Calm => Style::new(),
+        Attention::Busy => Style::new().fg(Color::Yellow),
+        Attention::Over => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, rows: &Rows, choices: &Choices) {
     ];
     let rooms = rooms(below, &tables.each_ref().map(|table| table.lines.len() + 1));
     for (table, room) in tables.into_iter().zip(rooms).filter(|(_, room)| *room > 0) {
-        let Table { title, lines: rows } = table.within(room - 1);
+        let RowTable { title, lines: rows } = table.within(room - 1);
         lines.push(Line::styled(format!("{title:width$}"), TITLE));
         let filled = rows.len();
         lines.extend(rows.into_iter().map(|(row, load)| Line::styled(row, style(load))));

@@ -9,7 +9,7 @@ use afflux_report::terminal::sparkline;
 use ratatui::text::Span;
 use unicode_truncate::{Alignment, UnicodeTruncateStr};
 
-use super::rows::{ClientRow, DeviceRow, FileRow, Load, Rows, WaitRow};
+use super::rows::{Attention, ClientRow, DeviceRow, FileRow, Rows, WaitRow};
 use afflux_engine::DeviceStatus;
 use afflux_report::output::shown;
 use afflux_report::units;
@@ -123,40 +123,40 @@ impl Cell {
 
 /// A title, and a line for each row with the row's load.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct RowTable {
     pub(super) title: String,
-    pub(super) lines: Vec<(String, Load)>,
+    pub(super) lines: Vec<(String, Attention)>,
 }
 
-impl Table {
+impl RowTable {
     /// Keeps the title and as many lines as fit; a last line counts the missing ones.
     pub(super) fn within(mut self, rows: usize) -> Self {
         if self.lines.len() > rows {
             let left = self.lines.len() - rows.saturating_sub(1);
             self.lines.truncate(rows.saturating_sub(1));
             if rows > 1 {
-                self.lines.push((format!("+{left} more"), Load::Calm));
+                self.lines.push((format!("+{left} more"), Attention::Calm));
             }
         }
         self
     }
 }
 
-pub(super) fn devices(rows: &Rows, width: usize) -> Table {
+pub(super) fn devices(rows: &Rows, width: usize) -> RowTable {
     let has_state = rows.devices.iter().any(|row| !state(row).is_empty());
     let columns = if has_state { &DEVICES[..] } else { &DEVICES[..DEVICES.len() - 1] };
     table(columns, &rows.devices, DeviceRow::load, width)
 }
 
-pub(super) fn clients(rows: &Rows, width: usize) -> Table {
+pub(super) fn clients(rows: &Rows, width: usize) -> RowTable {
     table(&CLIENTS, &rows.clients, ClientRow::load, width)
 }
 
-pub(super) fn files(rows: &Rows, width: usize) -> Table {
+pub(super) fn files(rows: &Rows, width: usize) -> RowTable {
     table(&FILES, &rows.files, FileRow::load, width)
 }
 
-pub(super) fn waits(rows: &Rows, width: usize) -> Table {
+pub(super) fn waits(rows: &Rows, width: usize) -> RowTable {
     table(&WAITS, &rows.waits, WaitRow::load, width)
 }
 
@@ -256,14 +256,14 @@ fn state(row: &DeviceRow) -> String {
     parts.join("; ")
 }
 
-fn table<R>(columns: &[Column<R>], rows: &[R], load: fn(&R) -> Load, width: usize) -> Table {
+fn table<R>(columns: &[Column<R>], rows: &[R], load: fn(&R) -> Attention, width: usize) -> RowTable {
     let cells = |row| columns.iter().map(|column| (column.cell)(row)).collect::<Vec<_>>();
     let rows: Vec<_> = rows.iter().map(|row| (cells(row), load(row))).collect();
     let widest = |at: usize| rows.iter().filter_map(|(cells, _)| cells.get(at)).map(Cell::wide).max().unwrap_or(0);
     let contents: Vec<usize> = (0..columns.len()).map(widest).collect();
     let places = places(columns, &contents, width);
     let title = columns.iter().map(|column| text(column.title)).collect();
-    Table {
+    RowTable {
         title: line(columns, &places, title),
         lines: rows.into_iter().map(|(row, load)| (line(columns, &places, row), load)).collect(),
     }

@@ -4,10 +4,10 @@ use afflux_engine::{DelayTimes, DeviceStatus, WaitTimes};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use expect_test::expect;
 
-use super::follow::Sample;
+use super::follow::FollowedReport;
 use super::keys::Choices;
 use super::model::Model;
-use super::rows::{Load, Order, Rows, WaitRow};
+use super::rows::{Attention, Rows, SortOrder, WaitRow};
 use super::{lines, table};
 use crate::control::messages::{
     DelayGauges, FigureGauge, Happened, PeerGauges, Report, StoreGauges, TraceEvent, WaiterGauges,
@@ -53,8 +53,8 @@ fn at(second: u64) -> Report {
     now
 }
 
-fn sample(second: u64, events: Vec<TraceEvent>) -> Sample {
-    Sample { report: at(second), events, lost: 0 }
+fn sample(second: u64, events: Vec<TraceEvent>) -> FollowedReport {
+    FollowedReport { report: at(second), events, lost: 0 }
 }
 
 fn after(seconds: u64) -> Model {
@@ -110,7 +110,7 @@ fn waits_that_last_come_before_those_that_ended_and_the_last_of_these_first() {
     let waiter =
         |file: &str, ns| WaiterGauges { file: file.into(), client: None, waits_for: "sync".into(), calls: 2, ns };
     report.devices[0].waiting = vec![waiter("/mnt/short", 5), waiter("/mnt/long", 7 * S)];
-    model.take(Sample { report, events: vec![pause(2 * S + S / 2, "/mnt/last", 9)], lost: 3 });
+    model.take(FollowedReport { report, events: vec![pause(2 * S + S / 2, "/mnt/last", 9)], lost: 3 });
     let rows = model.rows();
     let files: Vec<_> = rows.waits.iter().map(|row| row.file.as_deref().unwrap()).collect();
     assert_eq!(files, ["/mnt/long", "/mnt/short", "/mnt/last", "/mnt/small"]);
@@ -126,11 +126,11 @@ fn requests_that_wait_for_a_store_are_a_row_of_waits() {
     let (mut model, mut report) = (after(2), at(3));
     let store = |waiting_ns| Some(StoreGauges { waiting: 4, waiting_ns, ..StoreGauges::default() });
     report.devices[0].store = store(2 * S);
-    model.take(Sample { report: report.clone(), events: Vec::new(), lost: 0 });
+    model.take(FollowedReport { report: report.clone(), events: Vec::new(), lost: 0 });
     let row = model.rows().waits[0].clone();
     assert_eq!((row.waits_for.as_str(), row.times, row.longest_ns, row.ended_ns_ago), ("store", 4, 2 * S, None));
     report.devices[0].store = store(S / 2);
-    model.take(Sample { report, events: Vec::new(), lost: 0 });
+    model.take(FollowedReport { report, events: Vec::new(), lost: 0 });
     assert!(model.rows().waits.iter().all(|row| row.waits_for != "store"), "requests that pass are no waits");
 }
 
@@ -140,7 +140,7 @@ fn a_client_that_connects_anew_has_not_sent_less() {
     let mut report = at(6);
     // The client has new connections, and has sent 7 MB over them.
     report.nfs.clients.get_mut("192.0.2.7").unwrap().received_bytes = 7_000_000;
-    model.take(Sample { report, events: Vec::new(), lost: 0 });
+    model.take(FollowedReport { report, events: Vec::new(), lost: 0 });
     assert_eq!(model.rows().clients[0].received_bytes_per_s, (4 * 10_000_000 + 7_000_000) / 5);
 }
 
@@ -155,9 +155,9 @@ fn a_server_that_was_started_again_begins_anew() {
 fn order_and_letters_choose_rows() {
     let mut rows = after(6).rows();
     let names = |rows: &Rows| rows.files.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
-    rows.sort(Order::Waits);
+    rows.sort(SortOrder::Waits);
     assert_eq!(names(&rows), ["/mnt/small", "/mnt/big"]);
-    rows.sort(Order::Name);
+    rows.sort(SortOrder::Name);
     assert_eq!(names(&rows), ["/mnt/big", "/mnt/small"]);
     rows.keep("SMALL");
     assert_eq!(names(&rows), ["/mnt/small"]);
@@ -180,9 +180,9 @@ fn press(choices: &mut Choices, keys: &str) {
 fn keys_choose_and_letters_that_are_typed_are_no_keys() {
     let mut choices = Choices::default();
     press(&mut choices, "s");
-    assert_eq!(choices.order, Order::Waits);
+    assert_eq!(choices.order, SortOrder::Waits);
     press(&mut choices, "ss p");
-    assert_eq!((choices.order, choices.held), (Order::Writes, false));
+    assert_eq!((choices.order, choices.held), (SortOrder::Writes, false));
     press(&mut choices, "p/sqx\x08p");
     assert_eq!((choices.letters.as_str(), choices.held, choices.ends), ("sqp", true, false));
     press(&mut choices, "\n");
@@ -198,7 +198,11 @@ fn keys_choose_and_letters_that_are_typed_are_no_keys() {
     assert!(choices.ends);
     let mut choices = Choices::default();
     press(&mut choices, "?s");
-    assert_eq!((choices.explains, choices.order), (false, Order::Writes), "a key ends the list, and does nothing else");
+    assert_eq!(
+        (choices.explains, choices.order),
+        (false, SortOrder::Writes),
+        "a key ends the list, and does nothing else"
+    );
     press(&mut choices, "?q");
     assert!(choices.ends);
 }
@@ -233,7 +237,7 @@ fn no_line_is_wider_than_it_may_be_and_none_controls_the_terminal() {
     let rows = awkward();
     for width in 1..=300 {
         for table in [table::devices, table::clients, table::files, table::waits] {
-            let table::Table { title, lines } = table(&rows, width);
+            let table::RowTable { title, lines } = table(&rows, width);
             for line in lines.iter().map(|(line, _)| line).chain([&title]) {
                 let taken = ratatui::text::Span::raw(line).width();
                 assert!(taken <= width, "{taken} of {width}: {line}");
@@ -285,7 +289,7 @@ fn a_device_that_hangs_for_names_has_its_state_and_its_colour() {
     }
     rows.devices[0].status = DeviceStatus { files_failed: 1, ..DeviceStatus::default() };
     assert!(lines::text(&rows, 80, 20).contains("1 file could not be written"));
-    assert_eq!(rows.devices[0].load(), Load::Over);
+    assert_eq!(rows.devices[0].load(), Attention::Over);
 }
 
 #[test]
@@ -295,7 +299,7 @@ fn a_store_that_is_away_says_since_when_and_its_requests_are_shown() {
     rows.devices[0].store_requests_per_s = Some(7);
     let text = lines::text(&rows, 200, 20);
     assert!(text.contains("away for 13.0 s, writers wait; 7 requests/s") && !text.contains("hangs"), "{text}");
-    assert_eq!(rows.devices[0].load(), Load::Over);
+    assert_eq!(rows.devices[0].load(), Attention::Over);
 }
 
 #[test]
@@ -306,18 +310,18 @@ fn a_row_has_the_colour_of_its_load() {
         device.load()
     };
     let loads = [S / 2 - 1, S / 2, S, S + S / 10].map(|owed| load(owed, &mut device));
-    assert_eq!(loads, [Load::Calm, Load::Busy, Load::Busy, Load::Over]);
+    assert_eq!(loads, [Attention::Calm, Attention::Busy, Attention::Busy, Attention::Over]);
     device.status.stalled_ns = Some(1);
-    assert_eq!(load(0, &mut device), Load::Over);
+    assert_eq!(load(0, &mut device), Attention::Over);
     let mut client = after(6).rows().clients[0].clone();
-    assert_eq!(client.load(), Load::Busy, "it waits for half of the time");
+    assert_eq!(client.load(), Attention::Busy, "it waits for half of the time");
     client.waited.sync_ns_per_s = S / 2;
-    assert_eq!(client.load(), Load::Over);
+    assert_eq!(client.load(), Attention::Over);
     let mut wait = after(6).rows().waits[0].clone();
     wait.longest_ns = 20 * S;
     let ended = wait.load();
     wait.ended_ns_ago = None;
-    assert_eq!((ended, wait.load()), (Load::Calm, Load::Over));
+    assert_eq!((ended, wait.load()), (Attention::Calm, Attention::Over));
 }
 
 #[test]

@@ -13,22 +13,22 @@ use afflux_frontend::trace::{self as format, Trace, TracedCall, TracedOperation}
 use serde_json::json;
 
 use crate::args::{TraceRecord, TraceShow};
-use crate::control::client::Client;
-use crate::control::messages::{Reply, Request};
+use crate::control::client::ControlClient;
+use crate::control::messages::{ControlReply, ControlRequest};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{bounded_file, output, units};
 
 pub(super) fn record(args: &TraceRecord) -> Outcome {
-    let mut client = Client::connect(args.target.control.as_deref())?;
-    client.ask(&Request::Record { lasting_ns: args.lasting_ns })?;
+    let mut client = ControlClient::connect(args.target.control.as_deref())?;
+    client.ask(&ControlRequest::Record { lasting_ns: args.lasting_ns })?;
     let interrupted = interrupted()?;
     let wrong = |error: std::io::Error| Failure::failed(format!("{}: {error}", args.output.display()));
     let mut file = None;
     let (mut count, mut lost_in_all) = (0, 0);
     loop {
         let (calls, lost) = match client.reply()? {
-            Reply::Calls { calls, lost } => (calls, lost),
-            Reply::TraceEnded => break,
+            ControlReply::Calls { calls, lost } => (calls, lost),
+            ControlReply::TraceEnded => break,
             other => return Err(client.unexpected(&other)),
         };
         if file.is_none() {

@@ -16,8 +16,8 @@ use std::task::{Context, Poll, Waker};
 
 use afflux_pages::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use afflux_pages::sync::{self, Mutex, MutexGuard, OwnLines};
-use afflux_pages::units::Pages;
-use afflux_pages::wait::Places;
+use afflux_pages::units::PageCount;
+use afflux_pages::wait::WaitPlaces;
 
 use super::unwritable::{Amount, Unwritable};
 use crate::policy::{Cost, PauseCause, Prices, Room};
@@ -33,7 +33,7 @@ pub struct AdmissionQueue {
 /// The charges, and the writers that wait for room.
 struct Line {
     ledger: Ledger,
-    writers: Places,
+    writers: WaitPlaces,
     /// The slot of each writer's file, with the writer's ticket.
     by_file: BTreeSet<(u32, u64)>,
 }
@@ -48,7 +48,7 @@ struct Wake {
 /// Charges and limits.
 struct Ledger {
     /// Pages dirty or in flight, or charged to become so.
-    pages: Pages,
+    pages: PageCount,
     /// Runs of dirty pages, and in flight.
     runs: Arc<OwnLines<AtomicU64>>,
     /// Of these, pages and runs that cost nothing.
@@ -60,47 +60,47 @@ struct Ledger {
     cost_max: Cost,
     /// [`Room::unasked_max`], and the most pages.
     unasked_max: Cost,
-    unasked_pages_max: Pages,
+    unasked_pages_max: PageCount,
     cause: PauseCause,
-    pages_max: Pages,
+    pages_max: PageCount,
     /// The memory guard's limit as last computed, which a policy is told.
-    guard_pages: Pages,
+    guard_pages: PageCount,
     /// The most by which `pages_max` exceeds `pages` while nobody waits.
-    unseen_pages: Pages,
+    unseen_pages: PageCount,
 }
 
 impl Ledger {
-    fn set_guard(&mut self, pages: Pages) {
+    fn set_guard(&mut self, pages: PageCount) {
         (self.pages_max, self.guard_pages) = (pages, pages);
     }
 
-    fn pages_fit(&self, pages: Pages) -> bool {
+    fn has_room_for_pages(&self, pages: PageCount) -> bool {
         self.pages.saturating_add(pages) <= self.pages_max
     }
 
     /// Whether `pages` more pages, as one run, cost little enough, or would be the only ones that cost anything.
-    fn cost_fits(&self, pages: Pages) -> bool {
+    fn has_room_for_cost(&self, pages: PageCount) -> bool {
         let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.admitted_runs + 1);
         let charged = Amount { pages: self.pages.0, runs }.without(self.unwritable.roomless());
         charged.pages == 0 || self.prices.of(charged.pages.saturating_add(pages.0), charged.runs) <= self.cost_max
     }
 
     /// How many more pages, as one run, cost so little that no payer of them is asked about.
-    fn unasked_pages(&self) -> Pages {
+    fn unasked_pages(&self) -> PageCount {
         let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.admitted_runs + 1);
         let left = self.unasked_max.0.saturating_sub(self.prices.of(self.pages.0, runs).0);
-        Pages(left / self.prices.page.0.max(1)).min(self.unasked_pages_max.saturating_sub(self.pages))
+        PageCount(left / self.prices.page.0.max(1)).min(self.unasked_pages_max.saturating_sub(self.pages))
     }
 
-    fn fits(&self, pages: Pages) -> bool {
-        self.pages == Pages(0) || (self.pages_fit(pages) && self.cost_fits(pages))
+    fn has_room_for(&self, pages: PageCount) -> bool {
+        self.pages == PageCount(0) || (self.has_room_for_pages(pages) && self.has_room_for_cost(pages))
     }
 
-    fn enter(&mut self, pages: Pages) {
+    fn enter(&mut self, pages: PageCount) {
         self.pages = self.pages + pages;
     }
 
-    fn leave(&mut self, pages: Pages) {
+    fn leave(&mut self, pages: PageCount) {
         debug_assert!(self.pages >= pages, "gave back more pages than were charged");
         self.pages = self.pages.saturating_sub(pages);
     }
@@ -112,8 +112,8 @@ impl Ledger {
 
 impl Line {
     /// Admits a writer if its pages fit and nobody waits.
-    fn try_enter(&mut self, pages: Pages) -> bool {
-        let free = self.ledger.fits(pages) && self.writers.is_nobody_waiting();
+    fn try_enter(&mut self, pages: PageCount) -> bool {
+        let free = self.ledger.has_room_for(pages) && self.writers.is_nobody_waiting();
         if free {
             self.ledger.enter(pages);
         }
@@ -133,10 +133,10 @@ impl Line {
     fn admit_waiting(&mut self) -> Vec<Waker> {
         let Self { ledger, writers, .. } = self;
         let woken = writers.grant(|pages| {
-            let fits = ledger.fits(Pages(pages));
+            let fits = ledger.has_room_for(PageCount(pages));
             if fits {
                 ledger.admitted_runs += 1;
-                ledger.enter(Pages(pages));
+                ledger.enter(PageCount(pages));
             }
             fits
         });
@@ -173,20 +173,20 @@ impl AdmissionQueue {
         let Room { prices, cause, .. } = Room::UNLIMITED;
         let ledger = Ledger {
             admitted_runs: 0,
-            pages: Pages(0),
+            pages: PageCount(0),
             runs: Arc::clone(&runs),
             unwritable,
             prices,
             cost_max: Cost(0),
             unasked_max: Cost(0),
-            unasked_pages_max: Pages(0),
+            unasked_pages_max: PageCount(0),
             cause,
-            pages_max: Pages::MAX,
-            guard_pages: Pages::MAX,
-            unseen_pages: Pages::MAX,
+            pages_max: PageCount::MAX,
+            guard_pages: PageCount::MAX,
+            unseen_pages: PageCount::MAX,
         };
         let wake = Wake { above: AtomicU64::new(u64::MAX), page: AtomicU64::new(0), run: AtomicU64::new(0) };
-        let line = Mutex::new(Line { ledger, writers: Places::default(), by_file: BTreeSet::new() });
+        let line = Mutex::new(Line { ledger, writers: WaitPlaces::default(), by_file: BTreeSet::new() });
         Self { line, waiting: AtomicUsize::new(0), runs, wake }
     }
 
@@ -205,23 +205,23 @@ impl AdmissionQueue {
     }
 
     /// Charges pages if they fit and nobody waits.
-    pub fn try_take(&self, pages: Pages) -> bool {
+    pub fn try_take(&self, pages: PageCount) -> bool {
         self.line().try_enter(pages)
     }
 
     /// How many more pages no payer would be asked about.
-    pub fn unasked_pages(&self) -> Pages {
+    pub fn unasked_pages(&self) -> PageCount {
         self.line().ledger.unasked_pages()
     }
 
     /// Charges pages if so little is charged that their payer is not asked about, and nobody waits.
-    pub fn try_take_unasked(&self, pages: Pages) -> bool {
+    pub fn try_take_unasked(&self, pages: PageCount) -> bool {
         let mut line = self.line();
         pages <= line.ledger.unasked_pages() && line.try_enter(pages)
     }
 
     /// Charges pages if they fit a new guard limit and nobody waits.
-    pub fn try_take_within(&self, guard_pages: Pages, pages: Pages) -> bool {
+    pub fn try_take_within(&self, guard_pages: PageCount, pages: PageCount) -> bool {
         let mut line = self.line();
         line.ledger.set_guard(guard_pages);
         let taken = line.try_enter(pages);
@@ -230,15 +230,15 @@ impl AdmissionQueue {
     }
 
     /// Waits in order of asking, for a writer of the file in this slot.
-    pub fn take(&self, pages: Pages, file: u32) -> Take<'_> {
+    pub fn take(&self, pages: PageCount, file: u32) -> Take<'_> {
         Take { queue: self, pages, file, ticket: None }
     }
 
     /// Charges pages that the policy has admitted, past its own room and the writers that wait for it, unless the
     /// memory guard keeps them out.
-    pub fn try_enter(&self, pages: Pages) -> bool {
+    pub fn try_enter(&self, pages: PageCount) -> bool {
         let ledger = &mut self.line().ledger;
-        let enters = ledger.pages == Pages(0) || ledger.pages_fit(pages);
+        let enters = ledger.pages == PageCount(0) || ledger.has_room_for_pages(pages);
         if enters {
             ledger.enter(pages);
         }
@@ -247,9 +247,9 @@ impl AdmissionQueue {
 
     /// Charges pages if the memory guard lets them in and no page costs anything but those that cannot be written. While
     /// the device hangs, a writer of another file so finds out whether only these files' writes do not end.
-    pub fn try_enter_alone(&self, pages: Pages) -> bool {
+    pub fn try_enter_alone(&self, pages: PageCount) -> bool {
         let ledger = &mut self.line().ledger;
-        let enters = ledger.pages_fit(pages) && ledger.unwritable.are_all(ledger.pages.0);
+        let enters = ledger.has_room_for_pages(pages) && ledger.unwritable.are_all(ledger.pages.0);
         if enters {
             ledger.enter(pages);
         }
@@ -257,18 +257,18 @@ impl AdmissionQueue {
     }
 
     /// Charges pages whether they fit or not.
-    pub fn force(&self, pages: Pages) {
+    pub fn force(&self, pages: PageCount) {
         self.line().ledger.enter(pages);
     }
 
     /// Pages are no longer dirty, or were not dirtied after all.
-    pub(crate) fn give_back(&self, pages: Pages) {
+    pub(crate) fn give_back(&self, pages: PageCount) {
         self.change(|ledger| ledger.leave(pages));
     }
 
     /// As [`AdmissionQueue::give_back`], for a write that has ended. Waiting writers are admitted once the policy has
     /// given its room anew, since its last room was for the earlier backlog.
-    pub(crate) fn release_deferred(&self, pages: Pages) {
+    pub(crate) fn release_deferred(&self, pages: PageCount) {
         self.line().ledger.leave(pages);
     }
 
@@ -291,36 +291,36 @@ impl AdmissionQueue {
         self.wake.run.store(room.prices.run.0, Ordering::Relaxed);
         self.change(|ledger| {
             (ledger.cost_max, ledger.prices, ledger.cause) = (room.cost_max, room.prices, room.cause);
-            (ledger.unasked_max, ledger.unasked_pages_max) = (room.unasked_max, Pages(room.unasked_pages_max));
+            (ledger.unasked_max, ledger.unasked_pages_max) = (room.unasked_max, PageCount(room.unasked_pages_max));
             ledger.admitted_runs = 0;
         });
     }
 
     /// Sets the limit of the memory guard.
-    pub fn set_guard(&self, pages: Pages) {
+    pub fn set_guard(&self, pages: PageCount) {
         self.change(|ledger| ledger.set_guard(pages));
     }
 
     /// From now on the guard's limit falls with the charged pages, to at most `pages` above them: a writer that needs
     /// more asks for a new limit.
-    pub fn set_unseen(&self, pages: Pages) {
+    pub fn set_unseen(&self, pages: PageCount) {
         self.line().ledger.unseen_pages = pages;
     }
 
     /// Why pages that do not fit have to wait.
-    pub fn cause(&self, pages: Pages) -> PauseCause {
+    pub fn cause(&self, pages: PageCount) -> PauseCause {
         let ledger = &self.line().ledger;
-        if ledger.pages_fit(pages) { ledger.cause } else { PauseCause::MemoryGuard }
+        if ledger.has_room_for_pages(pages) { ledger.cause } else { PauseCause::MemoryGuard }
     }
 
     /// Charged pages, and the memory guard's limit as last computed.
-    pub(crate) fn pages_and_guard(&self) -> (Pages, Pages) {
+    pub(crate) fn pages_and_guard(&self) -> (PageCount, PageCount) {
         let ledger = &self.line().ledger;
         (ledger.pages, ledger.guard_pages)
     }
 
     /// The pages that are charged to the device.
-    pub fn pages(&self) -> Pages {
+    pub fn pages(&self) -> PageCount {
         self.line().ledger.pages
     }
 
@@ -345,28 +345,28 @@ impl AdmissionQueue {
     }
 
     /// Until the next room is set, a writer wakes the flusher only above this many dirty pages, and an eighth more.
-    pub(crate) fn wake_later(&self, pages: Pages) {
+    pub(crate) fn wake_later(&self, pages: PageCount) {
         let cost = self.waking_cost(pages).0;
         self.wake.above.store(cost.saturating_add(cost / 8), Ordering::Relaxed);
     }
 
     /// Whether the cost of so many pages, dirty and not in flight, and of all runs is high enough for a writer to wake
     /// the flusher.
-    pub(crate) fn wakes(&self, pages: Pages) -> bool {
+    pub(crate) fn needs_wake(&self, pages: PageCount) -> bool {
         self.waking_cost(pages) > Cost(self.wake.above.load(Ordering::Relaxed))
     }
 
-    fn waking_cost(&self, pages: Pages) -> Cost {
+    fn waking_cost(&self, pages: PageCount) -> Cost {
         let price = |of: &AtomicU64| Cost(of.load(Ordering::Relaxed));
         let prices = Prices { page: price(&self.wake.page), run: price(&self.wake.run) };
-        prices.of(pages.0, if pages == Pages(0) { 0 } else { self.runs() })
+        prices.of(pages.0, if pages == PageCount(0) { 0 } else { self.runs() })
     }
 }
 
 /// A writer's wait for its pages to fit.
 pub struct Take<'a> {
     queue: &'a AdmissionQueue,
-    pages: Pages,
+    pages: PageCount,
     file: u32,
     ticket: Option<u64>,
 }

@@ -126,7 +126,7 @@ impl<F> Agenda<F> {
     }
 
     /// Whether no successful flush has followed the device's changes to the file. A flush may be in progress.
-    pub fn awaits_flush(&self, slot: u32) -> bool {
+    pub fn has_unflushed(&self, slot: u32) -> bool {
         let lists = lock(&self.lists);
         lists.unflushed.contains_key(&slot) || lists.flushing.contains_key(&slot)
     }
@@ -280,7 +280,7 @@ impl<F> Agenda<F> {
 
     /// The flusher may sleep until then, unless a file was listed since it counted `listed`. Files to look at earlier
     /// will wake it. Returns whether it may sleep.
-    pub fn sleeps(&self, until: Nanos, listed: u64) -> bool {
+    pub fn may_sleep(&self, until: Nanos, listed: u64) -> bool {
         let mut lists = lock(&self.lists);
         let may = lists.listed == listed;
         if may {
@@ -319,7 +319,7 @@ impl<F> Agenda<F> {
     }
 
     /// Whether the flusher has other work than syncs, as of its last choice.
-    pub fn others_are_due(&self) -> bool {
+    pub fn are_others_due(&self) -> bool {
         self.others_due.load(Ordering::Relaxed)
     }
 
@@ -341,7 +341,7 @@ impl<F> Agenda<F> {
 }
 
 impl<F> DirtyFiles for Agenda<F> {
-    fn any(&self) -> bool {
+    fn has_any(&self) -> bool {
         !lock(&self.lists).ready.is_empty()
     }
 

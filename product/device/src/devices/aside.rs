@@ -9,27 +9,27 @@ use std::sync::Arc;
 
 use afflux_pages::wait::lock;
 
-use super::busy::Kind;
+use super::busy::TransferKind;
 use super::file::FileInner;
 use super::places::{Load, Place, Placed};
 use crate::platform::Nanos;
 
 impl Load {
-    fn kind(self) -> (Kind, u64) {
+    fn kind(self) -> (TransferKind, u64) {
         match self {
-            Self::Read => (Kind::Read, 0),
-            Self::Write { bytes, .. } => (Kind::Write, bytes),
+            Self::Read => (TransferKind::Read, 0),
+            Self::Write { bytes, .. } => (TransferKind::Write, bytes),
         }
     }
 }
 
 impl FileInner {
     /// Sets a request of the file aside, unless it has ended or too many are; returns whether it did.
-    pub fn set_aside(self: &Arc<Self>, request: &Placed, now: Nanos) -> bool {
+    pub fn try_set_aside(self: &Arc<Self>, request: &Placed, now: Nanos) -> bool {
         let device = &self.device;
         {
             let mut state = lock(&self.state);
-            if !device.requests.places.set_aside(request.number) {
+            if !device.requests.places.try_set_aside(request.number) {
                 return false;
             }
             state.hold();
@@ -41,7 +41,7 @@ impl FileInner {
         }
         let (kind, bytes) = request.load.kind();
         device.figures.set_aside(kind, bytes, (request.submitted, now));
-        if kind == Kind::Write {
+        if kind == TransferKind::Write {
             device.requests.uncount_write();
         }
         device.slots().give_back(1);

@@ -16,7 +16,7 @@ use crate::policy::BusyTimes;
 
 /// The effect of a request on the device's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum TransferKind {
     /// Reads bytes.
     Read,
     /// Writes bytes.
@@ -64,31 +64,31 @@ impl Clocks {
         self.any_ns += ns;
     }
 
-    pub(super) fn begins(&mut self, kind: Kind, now: Nanos) {
+    pub(super) fn begins(&mut self, kind: TransferKind, now: Nanos) {
         self.pass(now);
         if self.stalled_since().is_none() {
             self.progress = now;
         }
         *self.count(kind) += 1;
-        if kind != Kind::Other {
+        if kind != TransferKind::Other {
             self.submitted.push_back(now);
         }
     }
 
     /// A request submitted at this time is no longer in flight. The time of a call is ignored.
-    pub(super) fn ends(&mut self, kind: Kind, submitted: Nanos, now: Nanos) {
+    pub(super) fn ends(&mut self, kind: TransferKind, submitted: Nanos, now: Nanos) {
         self.leaves(kind, submitted, now);
         self.works(now);
         // Time beside a call up to its end may be time for which the call held transfers up. If a transfer ends first,
         // the call was waiting.
         let beside_ns = std::mem::take(&mut self.beside_calls_ns);
-        if kind == Kind::Other {
+        if kind == TransferKind::Other {
             self.times.held_up_ns += beside_ns;
         }
     }
 
     /// A transfer submitted at this time counts no longer as in flight; the device has done nothing.
-    pub(super) fn set_aside(&mut self, kind: Kind, submitted: Nanos, now: Nanos) {
+    pub(super) fn set_aside(&mut self, kind: TransferKind, submitted: Nanos, now: Nanos) {
         // Nothing has ended since the last progress: the time may be the file's that keeps the request.
         if self.aside == 0 {
             self.times.held_up_ns += now.since(self.progress);
@@ -103,23 +103,23 @@ impl Clocks {
         self.aside = 0;
     }
 
-    fn leaves(&mut self, kind: Kind, submitted: Nanos, now: Nanos) {
+    fn leaves(&mut self, kind: TransferKind, submitted: Nanos, now: Nanos) {
         self.pass(now);
         let count = self.count(kind);
         assert!(*count > 0, "a request ends that never began");
         *count -= 1;
-        if kind != Kind::Other
+        if kind != TransferKind::Other
             && let Some(at) = self.submitted.iter().position(|one| *one == submitted)
         {
             self.submitted.remove(at);
         }
     }
 
-    fn count(&mut self, kind: Kind) -> &mut u32 {
+    fn count(&mut self, kind: TransferKind) -> &mut u32 {
         match kind {
-            Kind::Read => &mut self.reads,
-            Kind::Write => &mut self.writes,
-            Kind::Other => &mut self.calls,
+            TransferKind::Read => &mut self.reads,
+            TransferKind::Write => &mut self.writes,
+            TransferKind::Other => &mut self.calls,
         }
     }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use afflux_pages::units::Pages;
+use afflux_pages::units::PageCount;
 
 use super::admission::AdmissionQueue;
 use super::id::DeviceId;
@@ -49,13 +49,13 @@ impl Charges {
     /// Gives charged pages back; writers that wait for them go on.
     pub fn give_back(&self, pages: u64) {
         self.totals.release(self.device, pages);
-        self.admission.give_back(Pages(pages));
+        self.admission.give_back(PageCount(pages));
     }
 
     /// Gives charged pages back; writers that wait for them go on once the policy has given its room anew.
     pub fn release_deferred(&self, pages: u64) {
         self.totals.release(self.device, pages);
-        self.admission.release_deferred(Pages(pages));
+        self.admission.release_deferred(PageCount(pages));
     }
 
     pub fn note_dirtied(&self, pages: u64) {
@@ -93,20 +93,20 @@ impl Charges {
     }
 
     /// Whether the dirty pages not in flight have passed the policy's threshold for waking the flusher.
-    pub(super) fn wakes(&self) -> bool {
-        self.admission.may_wake() && self.admission.wakes(self.reclaimable())
+    pub(super) fn needs_wake(&self) -> bool {
+        self.admission.may_wake() && self.admission.needs_wake(self.reclaimable())
     }
 
     /// The flusher leaves dirty pages above that threshold for later, if there are any: more of them will wake it.
     pub fn wake_flusher_if_more(&self) {
-        if self.wakes() {
+        if self.needs_wake() {
             self.admission.wake_later(self.reclaimable());
         }
     }
 
     /// Pages that are dirty and not under writeback, and can be written.
-    fn reclaimable(&self) -> Pages {
-        let unwritable = Pages(self.unwritable.roomless().pages);
-        self.admission.pages().saturating_sub(Pages(self.writeback())).saturating_sub(unwritable)
+    fn reclaimable(&self) -> PageCount {
+        let unwritable = PageCount(self.unwritable.roomless().pages);
+        self.admission.pages().saturating_sub(PageCount(self.writeback())).saturating_sub(unwritable)
     }
 }

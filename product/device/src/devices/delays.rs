@@ -147,7 +147,7 @@ struct Shard<F> {
     ended: u64,
 }
 
-pub(crate) struct Delays<F> {
+pub(crate) struct DelayAccounts<F> {
     shards: [Mutex<Shard<F>>; SHARDS],
     all: [Durations; KINDS],
 }
@@ -158,13 +158,13 @@ impl<F> Default for Shard<F> {
     }
 }
 
-impl<F> Default for Delays<F> {
+impl<F> Default for DelayAccounts<F> {
     fn default() -> Self {
         Self { shards: Default::default(), all: Default::default() }
     }
 }
 
-impl<F> Delays<F> {
+impl<F> DelayAccounts<F> {
     pub(crate) fn call_ended(&self, of: WaitAccount<'_, F>, waited: &Waited) {
         let met = || Delay::ALL.into_iter().filter(|delay| waited[*delay as usize] > 0);
         met().for_each(|delay| self.all[delay as usize].note(waited[delay as usize]));

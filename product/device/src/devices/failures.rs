@@ -94,7 +94,7 @@ impl Failures {
         let before = latest.keeps_failing().is_some();
         match result {
             Ok(()) => latest.in_row = 0,
-            Err(error) if known || error.concerns_one_file() => {}
+            Err(error) if known || error.is_of_one_file() => {}
             Err(error) => *latest = Latest { in_row: latest.in_row.saturating_add(1), error: Some(error) },
         }
         latest.keeps_failing().is_some() != before

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 use afflux_pages::sync::OwnLines;
 use afflux_pages::wait::lock;
 
-use super::busy::Kind;
+use super::busy::TransferKind;
 use super::hang::HangState;
 use super::usage::{FilePosition, Usage};
 use crate::platform::Nanos;
@@ -40,30 +40,30 @@ impl Figures {
         self.read_windows.get()
     }
 
-    pub fn request_begins(&self, kind: Kind, bytes: u64, now: Nanos) {
+    pub fn request_begins(&self, kind: TransferKind, bytes: u64, now: Nanos) {
         self.usage().begins(kind, bytes, now);
         self.hang.begins();
     }
 
     /// A call that moves no bytes has ended.
-    pub fn request_ends(&self, kind: Kind, bytes: u64, moved: bool, now: Nanos) {
+    pub fn request_ends(&self, kind: TransferKind, bytes: u64, moved: bool, now: Nanos) {
         self.transfer_ends(kind, bytes, moved, (now, now));
     }
 
     /// A transfer that was submitted at an instant has ended at another.
-    pub fn transfer_ends(&self, kind: Kind, bytes: u64, moved: bool, from_to: (Nanos, Nanos)) -> AtEnd {
+    pub fn transfer_ends(&self, kind: TransferKind, bytes: u64, moved: bool, from_to: (Nanos, Nanos)) -> AtEnd {
         let at_end = self.usage().ends(kind, bytes, moved, from_to);
         self.hang.ends();
         at_end
     }
 
     /// A transfer submitted at an instant is set aside: from now on it does not count as in flight.
-    pub(super) fn set_aside(&self, kind: Kind, bytes: u64, from_to: (Nanos, Nanos)) {
+    pub(super) fn set_aside(&self, kind: TransferKind, bytes: u64, from_to: (Nanos, Nanos)) {
         self.usage().set_aside(kind, bytes, from_to);
     }
 
     /// A transfer that was set aside has ended, and moved `bytes` bytes; 0 if it failed.
-    pub fn aside_ends(&self, kind: Kind, bytes: u64, now: Nanos) {
+    pub fn aside_ends(&self, kind: TransferKind, bytes: u64, now: Nanos) {
         self.usage().aside_ends(kind, bytes, now);
         self.hang.ends();
     }
@@ -84,7 +84,7 @@ impl Figures {
     }
 
     /// The device hangs since `since`, and refuses its writers or does not; false if it has gone on.
-    pub fn hangs(&self, since: Nanos, refuses: bool) -> bool {
+    pub fn is_hanging(&self, since: Nanos, refuses: bool) -> bool {
         let hangs = {
             // A request that ends meanwhile resets this afterwards.
             let usage = self.usage();

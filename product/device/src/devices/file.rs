@@ -32,19 +32,19 @@ use super::table::FileTable;
 use super::unwritable::Amount;
 use crate::platform::Nanos;
 use crate::policy::Payer;
-use crate::readahead::{Readahead, Window};
+use crate::readahead::{Readahead, ReaderState};
 use crate::recovery::slots::KeptFile;
 use crate::request::Backing;
 pub use failures::FAILING_TRIES;
 use failures::FileFailures;
-use flight::Flight;
+use flight::FileFlight;
 use flushes::Flushes;
-use host::HostFile;
+use host::HostSide;
 use marks::Marks;
 use rounds::Rounds;
-pub use rounds::{NextRunner, Part, SharedRound, SyncRound};
-pub(super) use withheld::Withheld;
-pub use withheld::{Ordered, RangeNumber, overlap};
+pub use rounds::{NextRunner, RoundPart, SharedRound, SyncRound};
+pub(super) use withheld::WithheldRanges;
+pub use withheld::{Ordered, RangeNumber, do_overlap};
 
 /// Bytes of a file that become durable before a withheld range is written.
 pub type Earlier = withheld::Earlier<FileInner>;
@@ -89,13 +89,13 @@ pub struct FileInner {
 /// The state that changes with a file's pages.
 pub struct FileState {
     /// The file as the device has it: its size, and whether it is being cut.
-    pub host: HostFile,
+    pub host: HostSide,
     /// Pages dirty or under writeback, and detached pages still being written.
     pub(super) dirty_pages: u64,
     /// Runs of dirty pages, as the device counts them.
     dirty_runs: i64,
     /// Requests in flight.
-    pub flight: Flight,
+    pub flight: FileFlight,
     /// Its place in the device's lists.
     pub position: Position,
     /// Pages that a sync waits for.
@@ -109,13 +109,13 @@ pub struct FileState {
     /// Its syncs.
     pub rounds: Rounds,
     /// Ranges that stay off the device for now.
-    pub withheld: Withheld<FileInner>,
+    pub withheld: WithheldRanges<FileInner>,
     holds: u32,
     discarded: bool,
     /// Dirty bytes from this page on have no place on the device: its space, or the owner's quota, is used up.
     pub unplaced_from: Option<u64>,
     /// The state of its readers, for readahead.
-    pub readahead: Window,
+    pub readahead: ReaderState,
     /// Pages of a failed read: each is read separately.
     pub suspect: Range<u64>,
 }
@@ -129,21 +129,21 @@ impl FileInner {
         readahead: Readahead,
     ) -> Self {
         let state = FileState {
-            host: HostFile::new(pages.size()),
+            host: HostSide::new(pages.size()),
             dirty_pages: 0,
             dirty_runs: 0,
-            flight: Flight::default(),
+            flight: FileFlight::default(),
             position: Position::default(),
             marks: Marks::default(),
             watch: RewriteWatch::default(),
             failures: FileFailures::default(),
             flushes: Flushes::new(),
             rounds: Rounds::default(),
-            withheld: Withheld::default(),
+            withheld: WithheldRanges::default(),
             holds: 0,
             discarded: false,
             unplaced_from: None,
-            readahead: Window::new(readahead),
+            readahead: ReaderState::new(readahead),
             suspect: 0..0,
         };
         pages.trigger_readahead_past(state.readahead.trigger());
@@ -230,7 +230,7 @@ impl FileInner {
             self.device.admission().add_runs(more);
             state.dirty_runs += more;
         }
-        let follows = on && page == state.position.cursor() && state.flight.writes();
+        let follows = on && page == state.position.cursor() && state.flight.has_writes();
         more - i64::from(follows)
     }
 
@@ -292,7 +292,7 @@ impl FileInner {
 
     /// Whether any page has the tag.
     pub fn has_tagged(&self, tag: Tag) -> bool {
-        self.pages.index.any_tagged(&self.cache.nodes, tag)
+        self.pages.index.has_tagged(&self.cache.nodes, tag)
     }
 }
 
@@ -349,7 +349,7 @@ impl FileState {
 
     /// Whether all bytes are durable, as far as is known.
     pub fn is_durable(&self) -> bool {
-        self.is_clean() && !self.flight.any() && !self.flushes.owed() && self.failures.error().is_none()
+        self.is_clean() && !self.flight.has_any() && !self.flushes.is_owed() && self.failures.error().is_none()
     }
 }
 

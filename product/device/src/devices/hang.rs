@@ -51,7 +51,7 @@ impl HangState {
     }
 
     /// Whether that has lasted so long that callers are not to wait for the device.
-    pub(crate) fn refuses(&self) -> bool {
+    pub(crate) fn is_refusing(&self) -> bool {
         self.refuses.load(Ordering::Relaxed)
     }
 
@@ -104,7 +104,7 @@ impl HangState {
     /// # Errors
     /// If the device refuses work.
     pub fn takes_work(&self) -> Result<(), Error> {
-        if self.refuses() { Err(DeviceError::Hung.into()) } else { Ok(()) }
+        if self.is_refusing() { Err(DeviceError::Hung.into()) } else { Ok(()) }
     }
 
     /// Does the work as far as it does not wait, and the rest unless the device refuses work meanwhile. The caller pins the

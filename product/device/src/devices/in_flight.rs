@@ -133,7 +133,7 @@ impl InFlight {
     }
 
     /// A change of names is durable, or failed; returns whether it was the last.
-    pub fn names_end(&self) -> bool {
+    pub fn has_named_end(&self) -> bool {
         self.names.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
@@ -202,7 +202,7 @@ impl InFlight {
     }
 
     /// Whether a write submitted after a sync's write has ended before it.
-    pub(super) fn sync_was_passed(&self) -> bool {
+    pub(super) fn was_sync_passed(&self) -> bool {
         let order = lock(&self.order);
         order.awaited > 0 && order.in_flight.first(|write| write.is_awaited).is_some_and(|first| first < order.ended)
     }
@@ -224,9 +224,9 @@ impl InFlight {
     }
 
     /// Until the answer is dropped, a task waits to submit.
-    pub fn waits(&self) -> Waits<'_> {
+    pub fn waits(&self) -> SubmitWait<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        Waits(self)
+        SubmitWait(self)
     }
 
     /// Whether a task waits to submit.
@@ -248,9 +248,9 @@ impl Drop for SyncWaits<'_> {
 }
 
 /// A task's wait to submit.
-pub struct Waits<'a>(&'a InFlight);
+pub struct SubmitWait<'a>(&'a InFlight);
 
-impl Drop for Waits<'_> {
+impl Drop for SubmitWait<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }

@@ -78,14 +78,14 @@ impl FileInner {
 
     /// Puts a file with dirty pages back in a list, unless it is in one or held. The end of the hold does it then.
     pub fn requeue(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
-        if self.returns_to_lists(state, now) {
+        if self.must_be_listed(state, now) {
             self.queue_more(state);
             self.device.flusher().raise();
         }
     }
 
     /// Whether the caller has to list the file among those that may be written.
-    pub(crate) fn returns_to_lists(self: &Arc<Self>, state: &mut FileState, now: Nanos) -> bool {
+    pub(crate) fn must_be_listed(self: &Arc<Self>, state: &mut FileState, now: Nanos) -> bool {
         if state.is_held() {
             return false;
         }

@@ -59,7 +59,7 @@ use crate::recovery::look::FoundFile;
 use crate::recovery::slots::FileSlots;
 use crate::request::Backing;
 use crate::settings::{DeviceSettings, Knob, KnobId, PageKnob, Settings, WhichKnob};
-pub use busy::Kind;
+pub use busy::TransferKind;
 use file::FileInner;
 pub use id::DeviceId;
 use in_flight::Terms;
@@ -192,7 +192,7 @@ impl Devices {
     ) -> Arc<FileInner> {
         self.files.add_at(found.slot, |slot| {
             // Dirty pages reach up to the size that clients know. Without any, nothing is known but the host's size.
-            let size = if found.owes() { found.size.max(host_bytes) } else { host_bytes };
+            let size = if found.has_unwritten() { found.size.max(host_bytes) } else { host_bytes };
             let kept = self.slots.kept(slot);
             kept.store_size(size);
             let pages = FilePages::new(self.cache.number_file(), slot, size);

@@ -76,7 +76,7 @@ impl Position {
     }
 
     /// Whether a run that begins at this page follows the last write request.
-    pub fn follows(&self, page: u64) -> bool {
+    pub fn does_follow(&self, page: u64) -> bool {
         page == self.write_end
     }
 

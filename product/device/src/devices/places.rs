@@ -99,7 +99,7 @@ impl RequestPlaces {
 
     /// Marks a request as set aside, unless it has ended, or as many as the device has slots are; returns whether it
     /// did. The caller gives the slot back.
-    pub(super) fn set_aside(&self, number: u64) -> bool {
+    pub(super) fn try_set_aside(&self, number: u64) -> bool {
         let most = self.places.len() as u32 / 2;
         let mut place = lock(&self.places[(number % self.places.len() as u64) as usize]);
         let Some(request) = place.as_mut().filter(|request| request.number == number && !request.is_aside) else {

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use afflux_pages::units::Pages;
+use afflux_pages::units::PageCount;
 use afflux_pages::wait::{Permits, Signal, lock};
 
 use super::admission::AdmissionQueue;
@@ -28,7 +28,7 @@ use super::waits::Waits;
 use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
 use crate::platform::{Device, DeviceReport, Limits, Nanos};
-use crate::policy::{DeviceMemory, KnobValues};
+use crate::policy::{KnobValues, LockedMemory};
 use crate::request::{Backing, Request, TransferHere};
 use crate::settings::{DeviceSettings, PageKnob, Settings, WhichKnob};
 
@@ -55,7 +55,7 @@ pub struct DeviceState<F> {
     /// Ends of requests that the policy has not been told of.
     pub(super) ends: Ends,
     /// The memory of the policy in force about the device.
-    pub memory: DeviceMemory,
+    pub memory: LockedMemory,
     /// The refusals that the device has reported, as far as the policy knows them.
     too_many: AtomicU64,
     /// The waiters, and how long such waits take.
@@ -72,7 +72,7 @@ impl<F> DeviceState<F> {
         name: &str,
         device: Arc<dyn Device>,
         totals: Arc<DirtyTotals>,
-        memory: DeviceMemory,
+        memory: LockedMemory,
         settings: DeviceSettings,
     ) -> Self {
         let (depth, is_store) = (device.limits().depth.max(1), device.limits().is_store());
@@ -146,7 +146,7 @@ impl<F> DeviceState<F> {
 
     /// The most pages that one request may carry.
     pub fn request_pages(&self) -> u64 {
-        Pages::whole_in(u64::from(self.limits().request_bytes_max)).0
+        PageCount::whole_in(u64::from(self.limits().request_bytes_max)).0
     }
 
     /// The most cached pages between absent ones that a request reads again. Only a store gains by that: its requests are
@@ -166,12 +166,12 @@ impl<F> DeviceState<F> {
     }
 
     /// Whether a limit may refuse accepted bytes when they are written.
-    pub fn refuses_late(&self) -> bool {
+    pub fn may_refuse_late(&self) -> bool {
         self.report().refuses_late
     }
 
     /// Whether the device has been refused a request since the last call, because its store gets too many.
-    pub fn sends_too_many(&self) -> bool {
+    pub fn has_sent_too_many(&self) -> bool {
         let reported = self.device.report().too_many;
         self.too_many.swap(reported, Ordering::Relaxed) < reported
     }
@@ -235,7 +235,7 @@ impl<F> DeviceState<F> {
         let terms = self.in_flight.terms();
         let depth = self.write_depth_by(&terms, engine);
         let most = self.in_flight.requests_now(&terms, depth, self.charges.writeback());
-        !self.in_flight.sync_was_passed() && self.requests.writes() < u64::from(most)
+        !self.in_flight.was_sync_passed() && self.requests.writes() < u64::from(most)
     }
 
     /// Whether a task waits to submit a request, or a writer for room.
@@ -250,12 +250,12 @@ impl<F> DeviceState<F> {
         let most = self.in_flight.requests_now(terms, depth, self.charges.writeback());
         let passes = for_sync && terms.flight.syncs_pass;
         let most = if passes { (most * 2).min(depth) } else { most };
-        (for_sync || !self.in_flight.sync_was_passed()) && self.requests.try_count_write(most)
+        (for_sync || !self.in_flight.was_sync_passed()) && self.requests.try_count_write(most)
     }
 
     /// Wakes the flusher if the dirty pages not in flight have passed the policy's threshold.
     pub fn wake_flusher_if_over(&self) {
-        if self.charges.wakes() {
+        if self.charges.needs_wake() {
             self.agenda.flusher.raise();
         }
     }
@@ -272,7 +272,7 @@ impl<F> DeviceState<F> {
     }
 
     /// Whether a sync waits for a turn that goes ahead of all other work.
-    pub fn sync_goes_first(&self) -> bool {
+    pub fn should_sync_go_first(&self) -> bool {
         self.agenda.has_sync() && !self.in_flight.is_sync_ahead()
     }
 

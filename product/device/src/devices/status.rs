@@ -3,7 +3,7 @@
 //! Owns: the two snapshots, and the figures in each, with their units, names and texts. Does not own: the figures' parts.
 //! Invariants: a snapshot locks no file.
 
-use afflux_pages::units::Pages;
+use afflux_pages::units::PageCount;
 
 use super::id::DeviceId;
 use super::state::DeviceState;
@@ -14,7 +14,7 @@ use crate::policy::{DeviceCounts, Figure, LimitPages};
 
 impl<F> DeviceState<F> {
     /// A policy's view of the device, with `pages` pages charged to it. Pages that cannot be written now do not count.
-    pub(super) fn counts(&self, now: Nanos, pages: Pages) -> DeviceCounts {
+    pub(super) fn counts(&self, now: Nanos, pages: PageCount) -> DeviceCounts {
         let (writeback, roomless) = (self.charges.writeback(), self.charges.unwritable.roomless());
         // While the device hangs these count as all others.
         let aside = if self.figures.hang.is_stalled() { 0 } else { self.in_flight.aside_pages() };
@@ -24,7 +24,7 @@ impl<F> DeviceState<F> {
             writeback: writeback.saturating_sub(aside),
             dirtied: self.charges.dirtied(),
             written: self.charges.written(),
-            bandwidth: usage.bandwidth.bytes_per_second().map_or(0, |bytes| Pages::whole_in(bytes).0),
+            bandwidth: usage.bandwidth.bytes_per_second().map_or(0, |bytes| PageCount::whole_in(bytes).0),
             flushing: self.agenda.has_turns(),
             runs: self.admission().runs().saturating_sub(roomless.runs),
             bytes_in_flight: usage.write_bytes_in_flight,
@@ -57,9 +57,9 @@ impl<F> DeviceState<F> {
             name: self.name.clone(),
             dirty_bytes: dirty_pages.bytes(),
             dirty_runs: self.admission().runs(),
-            writeback_bytes: Pages(self.charges.writeback()).bytes(),
-            dirty_limit_bytes: Pages(limits.dirty).bytes(),
-            dirtied_bytes: Pages(self.charges.dirtied()).bytes(),
+            writeback_bytes: PageCount(self.charges.writeback()).bytes(),
+            dirty_limit_bytes: PageCount(limits.dirty).bytes(),
+            dirtied_bytes: PageCount(self.charges.dirtied()).bytes(),
             written_bytes: usage.written_bytes,
             read_bytes: usage.read_bytes,
             busy_ns: usage.clocks.any_ns(now),
@@ -68,10 +68,10 @@ impl<F> DeviceState<F> {
             files_dirty,
             files_failed: self.failures.files() as u32,
             last_error,
-            background_threshold_bytes: Pages(limits.background).bytes(),
+            background_threshold_bytes: PageCount(limits.background).bytes(),
             write_bandwidth_bytes_per_s: limits
                 .bandwidth
-                .map(|pages| Pages(pages).bytes())
+                .map(|pages| PageCount(pages).bytes())
                 .or(usage.bandwidth.bytes_per_second()),
             pauses,
             figures,
@@ -82,7 +82,7 @@ impl<F> DeviceState<F> {
                 .map(|since| now.since(since)),
             names_stalled_ns: names_since.map(|since| now.since(since)),
             away_ns: away_since.map(|since| now.since(since)),
-            refuses: self.figures.hang.refuses(),
+            refuses: self.figures.hang.is_refusing(),
         }
     }
 }

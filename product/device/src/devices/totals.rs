@@ -93,22 +93,22 @@ impl DirtyTotals {
     }
 
     /// After a release of pages: whether a writer may wait for them, and has to be told.
-    pub fn anybody_waits(&self) -> bool {
+    pub fn has_waiters(&self) -> bool {
         fence(Ordering::SeqCst);
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// A writer begins to wait.
-    pub fn waits(&self) -> Waits<'_> {
+    pub fn waits(&self) -> WriterWait<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        Waits(self)
+        WriterWait(self)
     }
 }
 
 /// A writer's wait.
-pub struct Waits<'a>(&'a DirtyTotals);
+pub struct WriterWait<'a>(&'a DirtyTotals);
 
-impl Waits<'_> {
+impl WriterWait<'_> {
     /// The writer is now in its device's queue. The writer sees earlier releases at the next look, and later releases
     /// wake the queue.
     pub fn is_queued(&self) {
@@ -116,7 +116,7 @@ impl Waits<'_> {
     }
 }
 
-impl Drop for Waits<'_> {
+impl Drop for WriterWait<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }

@@ -95,7 +95,7 @@ impl Unwritable {
         self.pages_max.store(pages, Ordering::Relaxed);
     }
 
-    pub fn any(&self) -> bool {
+    pub fn has_any(&self) -> bool {
         self.failed.get().pages + self.aside.get().pages + self.withheld.get().pages > 0
     }
 

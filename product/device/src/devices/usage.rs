@@ -4,7 +4,7 @@
 //! Invariants: every request that begins ends; a leaf in the lock order.
 
 use super::bandwidth::Bandwidth;
-use super::busy::{Clocks, Kind};
+use super::busy::{Clocks, TransferKind};
 use crate::platform::Nanos;
 use crate::policy::AtEnd;
 use crate::readahead::prices::Learner;
@@ -44,9 +44,9 @@ impl Usage {
         Self { is_store, ..Self::default() }
     }
 
-    pub(super) fn begins(&mut self, kind: Kind, bytes: u64, now: Nanos) {
+    pub(super) fn begins(&mut self, kind: TransferKind, bytes: u64, now: Nanos) {
         self.clocks.begins(kind, now);
-        if kind == Kind::Write {
+        if kind == TransferKind::Write {
             self.write_bytes_in_flight += bytes;
             self.bandwidth.begins(now);
         }
@@ -57,7 +57,7 @@ impl Usage {
     pub(super) fn read_begins(&mut self, first: u64, (file, end): FilePosition, now: Nanos) -> u64 {
         let clocks = &self.clocks;
         self.reading.begins(clocks.reads_in_flight(), clocks.reads_in_flight() == clocks.in_flight());
-        self.clocks.begins(Kind::Read, now);
+        self.clocks.begins(TransferKind::Read, now);
         u64::from(self.read_end.replace((file, end)) != Some((file, first)))
     }
 
@@ -67,7 +67,7 @@ impl Usage {
         (runs, bytes): (u64, u64),
         (submitted, now): (Nanos, Nanos),
     ) -> (Option<WindowSizes>, AtEnd) {
-        self.clocks.ends(Kind::Read, submitted, now);
+        self.clocks.ends(TransferKind::Read, submitted, now);
         self.waited_for_at = Some(now);
         self.read_bytes += bytes;
         let left = self.clocks.reads_in_flight();
@@ -103,38 +103,44 @@ impl Usage {
     }
 
     /// A transfer counts no longer as in flight.
-    pub(super) fn set_aside(&mut self, kind: Kind, bytes: u64, (submitted, now): (Nanos, Nanos)) {
+    pub(super) fn set_aside(&mut self, kind: TransferKind, bytes: u64, (submitted, now): (Nanos, Nanos)) {
         self.clocks.set_aside(kind, submitted, now);
-        if kind == Kind::Write {
+        if kind == TransferKind::Write {
             self.write_bytes_in_flight -= bytes;
             self.bandwidth.ends(now, 0);
         }
     }
 
     /// A transfer that was set aside has ended, and moved so many bytes.
-    pub(super) fn aside_ends(&mut self, kind: Kind, bytes: u64, now: Nanos) {
+    pub(super) fn aside_ends(&mut self, kind: TransferKind, bytes: u64, now: Nanos) {
         self.clocks.works(now);
         match kind {
-            Kind::Read => self.read_bytes += bytes,
-            Kind::Write => self.written_bytes += bytes,
-            Kind::Other => {}
+            TransferKind::Read => self.read_bytes += bytes,
+            TransferKind::Write => self.written_bytes += bytes,
+            TransferKind::Other => {}
         }
     }
 
     /// A request other than a read has ended; it moved its bytes only if `moved`. Returns the device at this end.
-    pub(super) fn ends(&mut self, kind: Kind, bytes: u64, moved: bool, (submitted, now): (Nanos, Nanos)) -> AtEnd {
+    pub(super) fn ends(
+        &mut self,
+        kind: TransferKind,
+        bytes: u64,
+        moved: bool,
+        (submitted, now): (Nanos, Nanos),
+    ) -> AtEnd {
         self.clocks.ends(kind, submitted, now);
         let moved_bytes = if moved { bytes } else { 0 };
-        if kind != Kind::Write {
+        if kind != TransferKind::Write {
             self.waited_for_at = Some(now);
         }
         match kind {
-            Kind::Write => {
+            TransferKind::Write => {
                 self.write_bytes_in_flight -= bytes;
                 self.written_bytes += moved_bytes;
                 self.bandwidth.ends(now, moved_bytes);
             }
-            Kind::Read | Kind::Other => {}
+            TransferKind::Read | TransferKind::Other => {}
         }
         self.at_end(now)
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use afflux_pages::wait::lock;
 
-use super::delays::{Delay, Delays, DeviceDelays, PerDelay, WaitAccount, Waited};
+use super::delays::{Delay, DelayAccounts, DeviceDelays, PerDelay, WaitAccount, Waited};
 use crate::client::Client;
 use crate::durations::{Durations, WaitHistogram, WaitTimes};
 use crate::platform::Nanos;
@@ -128,7 +128,7 @@ pub struct DeviceWaits {
 /// The waits for one device.
 pub struct Waits<F> {
     /// By client.
-    delays: Delays<F>,
+    delays: DelayAccounts<F>,
     commit: Durations,
     pause: Durations,
     present: Mutex<Present<F>>,
@@ -170,7 +170,7 @@ struct Present<F> {
 impl<F> Default for Waits<F> {
     fn default() -> Self {
         Self {
-            delays: Delays::default(),
+            delays: DelayAccounts::default(),
             commit: Durations::default(),
             pause: Durations::default(),
             present: Mutex::default(),

@@ -13,7 +13,7 @@ use afflux_pages::cache::nodes::Tag;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
-use super::file::{Earlier, FileInner, FileState, Obstacles, Ordered, RangeNumber, Withheld};
+use super::file::{Earlier, FileInner, FileState, Obstacles, Ordered, RangeNumber, WithheldRanges};
 
 /// The most pages let go, or withheld, in one hold of the file's lock.
 const PIECE_PAGES: u64 = 1024;
@@ -27,7 +27,7 @@ impl FileInner {
         }
         let (nodes, index) = (&self.cache.nodes, &self.pages.index);
         let has = index.has_tag(nodes, page, Tag::Withheld);
-        let wanted = on && state.withheld.covers(page) && !self.is_for_sync(state, page);
+        let wanted = on && state.withheld.has_page(page) && !self.is_for_sync(state, page);
         if has != wanted {
             index.set_tag(nodes, page, Tag::Withheld, wanted);
             state.withheld.note_tag(wanted);
@@ -41,7 +41,7 @@ impl FileInner {
         let is_dirty = self.pages.index.has_tag(&self.cache.nodes, page, Tag::Dirty);
         // A round's first and last page may be covered in part.
         let bytes = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
-        is_dirty && state.rounds.cover(&bytes)
+        is_dirty && state.rounds.try_cover(&bytes)
     }
 
     /// Withholds a range of pages from here on. Pages of syncs that were requested before are still written.
@@ -58,7 +58,7 @@ impl FileInner {
         ordered
     }
 
-    fn add_range<T>(self: &Arc<Self>, add: impl FnOnce(&mut Withheld<Self>) -> T) -> T {
+    fn add_range<T>(self: &Arc<Self>, add: impl FnOnce(&mut WithheldRanges<Self>) -> T) -> T {
         let mut state = lock(&self.state);
         self.withholds.store(true, Ordering::Release);
         self.device.agenda.keep_withholding(self.pages.slot, self);
@@ -86,12 +86,12 @@ impl FileInner {
     }
 
     /// Whether a range of the file is withheld, or waits for bytes. Takes no lock.
-    pub fn withholds(&self) -> bool {
+    pub fn is_withholding(&self) -> bool {
         self.withholds.load(Ordering::Acquire)
     }
 
     /// Whether dirty pages of these bytes stay off the device.
-    pub fn keeps(&self, _: &FileState, range: &Range<u64>) -> bool {
+    pub fn has_withheld_in(&self, _: &FileState, range: &Range<u64>) -> bool {
         let pages = Self::pages_of(range);
         let kept = self.pages.index.next_tagged(&self.cache.nodes, pages.start, Tag::Withheld);
         kept.is_some_and(|page| page < pages.end)

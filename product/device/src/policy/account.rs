@@ -14,7 +14,7 @@ use afflux_pages::wait::{Permits, lock};
 use super::erased::PolicyMemory;
 use super::seam::{Admission, Dirtier, Pace};
 use super::view::{PayerCounts, View};
-use super::{ActivePolicy, DeviceMemory};
+use super::{ActivePolicy, LockedMemory};
 
 /// Pages after which a file is no longer new. Small files stay below it. It is a part of a larger file's last piece,
 /// about which no question is asked any more.
@@ -97,7 +97,7 @@ impl Payer {
     }
 
     /// Whether no call of the payer waits for its question.
-    pub fn nobody_waits(&self) -> bool {
+    pub fn has_no_waiters(&self) -> bool {
         !self.question.get().is_some_and(|question| question.are_waited_for())
     }
 
@@ -158,7 +158,7 @@ impl Payer {
         &self,
         in_force: &ActivePolicy,
         machine: MachineSize,
-        device: &DeviceMemory,
+        device: &LockedMemory,
         dirtier: &Dirtier,
     ) -> u64 {
         self.with(in_force, machine, |account| {
@@ -172,7 +172,7 @@ impl Payer {
         &self,
         in_force: &ActivePolicy,
         machine: MachineSize,
-        device: &DeviceMemory,
+        device: &LockedMemory,
         view: &mut View,
         so_far: &PayerCounts,
     ) -> (Admission, bool) {

@@ -7,11 +7,11 @@
 //! Owns: the part, the thresholds. Does not own: the queue (`dirty`), the measurement of bandwidth.
 //! Invariants: looks only at its device, the knobs and the number of devices.
 
-use afflux_pages::units::Pages;
+use afflux_pages::units::PageCount;
 
 use super::figures::{Figure, FigureInfo};
 use super::pause_cause::PauseCause;
-use super::seam::{Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, Prices, Room};
+use super::seam::{Admission, Completed, Cost, DevicePolicy, LentMemory, LimitPages, Needs, Pace, Prices, Room};
 use super::view::View;
 
 /// The name of this policy.
@@ -33,7 +33,7 @@ fn background(view: &View) -> (u64, &'static str) {
     let knobs = &view.knobs;
     let (pages, why) = match knobs.device_background_bytes {
         0 => (view.part_pages * knobs.device_background_ratio / 100, "ratio"),
-        bytes => (Pages::whole_in(bytes).0, "bytes"),
+        bytes => (PageCount::whole_in(bytes).0, "bytes"),
     };
     let in_time = || view.device().bandwidth.saturating_mul(knobs.background_centisecs) / 100;
     match knobs.background_centisecs {
@@ -78,13 +78,13 @@ impl DevicePolicy for EqualParts {
         }
     }
 
-    fn admit(&self, _: &View, _: Memory<'_, Self>) -> Admission {
+    fn admit(&self, _: &View, _: LentMemory<'_, Self>) -> Admission {
         Admission::Enter
     }
 
     fn completed(&self, _: &View, _: &Completed, (): &mut (), (): &mut ()) {}
 
-    fn over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
+    fn is_over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
         view.device().reclaimable > background_pages(view)
     }
 

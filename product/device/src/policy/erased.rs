@@ -10,7 +10,7 @@ use afflux_pages::sync::OwnLines;
 
 use super::figures::{Figure, KnobInForce, Remembered};
 use super::seam::{
-    Admission, Completed, DevicePolicy, Dirtier, DirtyFiles, Flight, HangLimits, IdleWriteRule, LimitPages, Memory,
+    Admission, Completed, DevicePolicy, Dirtier, DirtyFiles, Flight, HangLimits, IdleWriteRule, LentMemory, LimitPages,
     Needs, Next, Pace, Rewrites, Room,
 };
 use super::view::View;
@@ -75,7 +75,7 @@ macro_rules! questions {
                 shared: &mut dyn Any,
                 pace: &mut Pace,
             ) -> Admission {
-                let memory = Memory { payer: own(payer), device: own(device), shared: kept(shared), pace };
+                let memory = LentMemory { payer: own(payer), device: own(device), shared: kept(shared), pace };
                 DevicePolicy::admit(self, view, memory)
             }
 
@@ -97,7 +97,7 @@ questions! {
     room(view: &View) [device by own] -> Room;
     flight(view: &View) [device by own] -> Flight;
     completed(view: &View, done: &Completed) [device by own, shared by kept] -> ();
-    over_background(view: &View) [device by own, shared by kept] -> bool;
+    is_over_background(view: &View) [device by own, shared by kept] -> bool;
     next(view: &View, files: &dyn DirtyFiles) [device by own, shared by kept] -> Next;
     next_if_pressed(view: &View, files: &dyn DirtyFiles) [device by own, shared by kept] -> Next;
     idle_write_rule(view: &View, before: IdleWriteRule, seen: &Rewrites) [] -> Option<IdleWriteRule>;

@@ -29,7 +29,7 @@ pub use figures::{Figure, FigureInfo, FigureValue, KnobInForce, Remembered};
 pub use pause_cause::PauseCause;
 pub use seam::{
     Admission, AtEnd, Completed, Cost, DevicePolicy, Direction, Dirtier, DirtyFiles, Flight, HangLimits, Idle,
-    IdleWriteRule, IgnoredKnob, LimitPages, Memory, Needs, Next, Pace, Pause, Prices, Rewrites, Room,
+    IdleWriteRule, IgnoredKnob, LentMemory, LimitPages, Needs, Next, Pace, Pause, Prices, Rewrites, Room,
 };
 pub use turn::Turn;
 pub use view::{BusyTimes, DeviceCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, SharedCounts, View};
@@ -67,14 +67,14 @@ impl ActivePolicy {
         self.policy.pause_ns_max()
     }
 
-    pub(crate) fn new_device(&self, remembered: &Remembered) -> DeviceMemory {
-        DeviceMemory(Mutex::new(self.policy.new_device(remembered)))
+    pub(crate) fn new_device(&self, remembered: &Remembered) -> LockedMemory {
+        LockedMemory(Mutex::new(self.policy.new_device(remembered)))
     }
 
     /// Asks about a device.
     pub(crate) fn ask<T>(
         &self,
-        device: &DeviceMemory,
+        device: &LockedMemory,
         question: impl FnOnce(&dyn AnyPolicy, &mut dyn Any, &mut dyn Any) -> T,
     ) -> T {
         let own = &mut **lock(&device.0);
@@ -84,13 +84,13 @@ impl ActivePolicy {
     }
 
     /// Asks for a device's room and its limits in flight: reads nothing that devices share.
-    pub(crate) fn room(&self, view: &View, device: &DeviceMemory) -> (Room, Flight) {
+    pub(crate) fn room(&self, view: &View, device: &LockedMemory) -> (Room, Flight) {
         let own = &mut **lock(&device.0);
         (self.policy.room(view, own), self.policy.flight(view, own))
     }
 
     /// Asks whether callers may be refused while the device hangs, by the present knobs: reads nothing that devices share.
-    pub(crate) fn may_refuse(&self, view: &View, device: &DeviceMemory) -> bool {
+    pub(crate) fn may_refuse(&self, view: &View, device: &LockedMemory) -> bool {
         self.policy.hang_limits(view, &mut **lock(&device.0)).refused_ns < u64::MAX
     }
 
@@ -106,4 +106,4 @@ impl ActivePolicy {
 }
 
 /// The policy's memory of one device.
-pub struct DeviceMemory(Mutex<PolicyMemory>);
+pub struct LockedMemory(Mutex<PolicyMemory>);

@@ -250,7 +250,7 @@ impl Flight {
 /// The device's files that may be written, as a policy sees them.
 pub trait DirtyFiles {
     /// Whether there are any files.
-    fn any(&self) -> bool;
+    fn has_any(&self) -> bool;
 
     /// When the oldest dirty file became dirty; hot files count only if `hot`.
     fn dirty_since(&self, hot: bool) -> Option<Nanos>;
@@ -353,7 +353,7 @@ pub struct Completed {
 }
 
 /// A policy's memory, lent for a decision.
-pub struct Memory<'a, L: DevicePolicy + ?Sized> {
+pub struct LentMemory<'a, L: DevicePolicy + ?Sized> {
     /// About the payer.
     pub payer: &'a mut L::Payer,
     /// About the device.
@@ -427,17 +427,17 @@ pub trait DevicePolicy: Send + Sync + 'static {
     }
 
     /// The decision about a payer.
-    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission;
+    fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission;
 
     /// A write request has ended, or a read request if [`Needs::reads`] is set. Called for each, in the order of reporting.
     fn completed(&self, view: &View, done: &Completed, device: &mut Self::Device, shared: &mut Self::Shared);
 
     /// Whether background writeback of the device continues, or starts.
-    fn over_background(&self, view: &View, device: &mut Self::Device, shared: &mut Self::Shared) -> bool;
+    fn is_over_background(&self, view: &View, device: &mut Self::Device, shared: &mut Self::Shared) -> bool;
 
     /// The flusher's next step, unless a sync, retry, drain or shortage of frames comes first.
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut Self::Device, shared: &mut Self::Shared) -> Next {
-        if files.any() && self.over_background(view, device, shared) {
+        if files.has_any() && self.is_over_background(view, device, shared) {
             Next::Turn(Turn::InTurn)
         } else {
             Next::write_expired(view, files)

@@ -19,7 +19,7 @@
 use std::ops::Range;
 
 use super::credit::Credit;
-use super::seam::{Advice, Ahead, Cached, ReadaheadEnd, Terms};
+use super::seam::{Advice, Ahead, AheadTerms, Cached, ReadaheadEnd};
 use super::strides::Strides;
 
 /// How many reads may overtake another: a client has 8 to 16 in flight.
@@ -41,7 +41,7 @@ const CHANCE_PART: u64 = 8;
 
 /// One file's stream.
 #[derive(Clone, Debug)]
-pub struct Window {
+pub struct StreamWindow {
     /// Whether there is a stream to read ahead of.
     open: bool,
     /// Where the stream began.
@@ -68,7 +68,7 @@ pub struct Window {
     advice: Advice,
 }
 
-impl Default for Window {
+impl Default for StreamWindow {
     /// The state of a file that nobody has read.
     fn default() -> Self {
         Self {
@@ -109,8 +109,8 @@ enum StreamRelation {
     Elsewhere,
 }
 
-impl Window {
-    pub(super) fn missed(&mut self, pages: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> Ahead {
+impl StreamWindow {
+    pub(super) fn missed(&mut self, pages: &Range<u64>, terms: &AheadTerms, cached: &dyn Cached) -> Ahead {
         if terms.most == 0 || self.advice == Advice::Random {
             self.close();
             return Ahead::NONE;
@@ -155,7 +155,7 @@ impl Window {
         }
     }
 
-    pub(super) fn used(&mut self, pages: &Range<u64>, terms: &Terms) -> Ahead {
+    pub(super) fn used(&mut self, pages: &Range<u64>, terms: &AheadTerms) -> Ahead {
         if terms.most == 0 {
             self.close();
             return Ahead::NONE;
@@ -213,7 +213,7 @@ impl Window {
     }
 
     /// How far from the stream a read may be and still be its.
-    fn tolerance(asked: u64, terms: &Terms) -> u64 {
+    fn tolerance(asked: u64, terms: &AheadTerms) -> u64 {
         (OVERTAKEN_MAX * asked).min(terms.file_pages / OVERTAKEN_PART)
     }
 
@@ -228,7 +228,7 @@ impl Window {
         self.issued.saturating_sub(self.next) + late
     }
 
-    fn place(&self, pages: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> StreamRelation {
+    fn place(&self, pages: &Range<u64>, terms: &AheadTerms, cached: &dyn Cached) -> StreamRelation {
         let (start, asked) = (pages.start, pages.end - pages.start);
         let tolerance = Self::tolerance(asked, terms);
         if pages.end == self.last.end && start > self.last.start {
@@ -258,7 +258,7 @@ impl Window {
         }
     }
 
-    fn opens(&mut self, run_start: u64, pages: &Range<u64>, terms: &Terms) -> Ahead {
+    fn opens(&mut self, run_start: u64, pages: &Range<u64>, terms: &AheadTerms) -> Ahead {
         self.strides.disarm();
         let asked = pages.end - pages.start;
         // A stream's calls may overtake each other. They then open the stream more than once, until its first pages arrive.
@@ -303,13 +303,13 @@ impl Window {
     }
 
     /// The stream is where nothing was read ahead.
-    fn go_on(&mut self, pages: &Range<u64>, terms: &Terms) -> Ahead {
+    fn go_on(&mut self, pages: &Range<u64>, terms: &AheadTerms) -> Ahead {
         self.next = self.next.max(pages.end);
         self.reads_ahead(self.next, pages.end - pages.start, terms)
     }
 
     /// The next window, from a page on.
-    fn reads_ahead(&mut self, from: u64, asked: u64, terms: &Terms) -> Ahead {
+    fn reads_ahead(&mut self, from: u64, asked: u64, terms: &AheadTerms) -> Ahead {
         let run = if self.advice == Advice::Sequential { u64::MAX } else { self.next - self.run_start };
         let in_front = if self.open { self.in_front(asked) } else { 0 };
         let balance = self.credit.balance((terms.pages_ahead)(), terms.file_pages, in_front);
@@ -333,7 +333,7 @@ impl Window {
         Ahead::one(from..self.end)
     }
 
-    fn elsewhere(&mut self, before: &Range<u64>, pages: &Range<u64>, terms: &Terms) -> Ahead {
+    fn elsewhere(&mut self, before: &Range<u64>, pages: &Range<u64>, terms: &AheadTerms) -> Ahead {
         let asked = pages.end - pages.start;
         let overtakes_the_first = before.is_empty() && pages.start <= OVERTAKEN_MAX * asked;
         if !overtakes_the_first {
@@ -358,7 +358,7 @@ impl Window {
     }
 
     /// The largest window that a chance may open: the more reads were elsewhere, the smaller a part of the file.
-    fn chance(&self, terms: &Terms) -> u64 {
+    fn chance(&self, terms: &AheadTerms) -> u64 {
         if self.doubt == 0 { u64::MAX } else { terms.file_pages >> (3 + self.doubt / 4) }
     }
 }

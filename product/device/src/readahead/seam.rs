@@ -55,7 +55,7 @@ pub enum Advice {
 
 /// Limits on readahead at this moment.
 #[derive(Clone, Copy)]
-pub struct Terms<'a> {
+pub struct AheadTerms<'a> {
     /// The file's size in pages.
     pub file_pages: u64,
     /// The most pages of a window, by the knob; 0 disables readahead.
@@ -125,7 +125,7 @@ pub enum ReadaheadEnd {
     NoFrame(u64),
 }
 
-impl Terms<'_> {
+impl AheadTerms<'_> {
     pub(super) fn limits(&self) -> ReadaheadLimits {
         ReadaheadLimits { most: self.most, request_pages: self.request_pages }
     }

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::seam::{Ahead, Terms};
+use super::seam::{Ahead, AheadTerms};
 
 /// Equal leaps that arm a stride.
 const LEAPS: u8 = 2;
@@ -63,12 +63,12 @@ impl Strides {
     }
 
     /// The pages to read when the stride has just been armed.
-    pub(super) fn reads_first(&mut self, terms: &Terms) -> Ahead {
+    pub(super) fn reads_first(&mut self, terms: &AheadTerms) -> Ahead {
         self.armed.as_mut().map_or(Ahead::NONE, |armed| armed.more(terms))
     }
 
     /// Returns whether the stride leads to a read at this place; if it is time, with more pages to read ahead.
-    pub(super) fn reads(&mut self, start: u64, terms: &Terms) -> Option<Ahead> {
+    pub(super) fn reads(&mut self, start: u64, terms: &AheadTerms) -> Option<Ahead> {
         let armed = self.armed.as_mut()?;
         let leaps = strides_between(armed.at, start, armed.leap)?;
         if leaps > armed.ahead + 1 {
@@ -89,7 +89,7 @@ impl Strides {
 }
 
 impl Armed {
-    fn more(&mut self, terms: &Terms) -> Ahead {
+    fn more(&mut self, terms: &AheadTerms) -> Ahead {
         let through = self.leap.unsigned_abs() - self.record.min(self.leap.unsigned_abs()) <= terms.window_sizes.gap;
         // Pages that one more record takes of the window.
         let pages = if through { self.leap.unsigned_abs() } else { self.record };

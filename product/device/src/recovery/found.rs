@@ -109,7 +109,7 @@ impl Unadopted {
 
     /// Whether a file has dirty pages or an unfinished change of shape.
     pub fn is_owed(&self, key: &FileKey) -> bool {
-        lock(&self.0).get(key).is_some_and(FoundFile::owes)
+        lock(&self.0).get(key).is_some_and(FoundFile::has_unwritten)
     }
 
     /// Dirty pages of the files, in time proportional to the number of files.

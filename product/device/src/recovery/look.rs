@@ -22,7 +22,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use afflux_frames::{FrameId, Memory};
-use afflux_pages::page::{Found, PageTable, Sectors};
+use afflux_pages::page::{FoundRecord, PageTable, Sectors};
 use afflux_pages::units::PAGE_BYTES;
 
 use super::slots::{FileKey, FileSlots, Intent, SlotContent, SlotFile};
@@ -59,7 +59,7 @@ pub struct FoundFile {
 
 impl FoundFile {
     /// Whether something of it is not on the device.
-    pub(crate) fn owes(&self) -> bool {
+    pub(crate) fn has_unwritten(&self) -> bool {
         !self.pages.is_empty() || self.intent.is_some()
     }
 }
@@ -97,7 +97,7 @@ pub(crate) fn look(memory: &Arc<Memory>) -> Seen {
         quarantined.pages += leave_single(&mut file.pages);
     }
     let mut files = by_key(files, &mut quarantined);
-    files.retain(|_, file| file.owes() || !file.is_flushed);
+    files.retain(|_, file| file.has_unwritten() || !file.is_flushed);
     Seen { files, quarantined }
 }
 
@@ -121,11 +121,11 @@ fn dirty_pages(pages: &PageTable, quarantined: &mut Quarantined) -> Vec<(u32, Fo
     let mut dirty = Vec::new();
     for frame in pages.frames() {
         match pages.found(frame) {
-            Found::Nothing => {}
-            Found::Dirty { identity, dirty: sectors } if identity.index < FILE_BYTES_MAX / PAGE_BYTES + 1 => {
+            FoundRecord::Nothing => {}
+            FoundRecord::Dirty { identity, dirty: sectors } if identity.index < FILE_BYTES_MAX / PAGE_BYTES + 1 => {
                 dirty.push((identity.file, FoundPage { page: identity.index, frame, dirty: sectors }));
             }
-            Found::Dirty { .. } | Found::Illegal => quarantined.pages += 1,
+            FoundRecord::Dirty { .. } | FoundRecord::Illegal => quarantined.pages += 1,
         }
     }
     dirty
@@ -160,8 +160,8 @@ fn by_key(files: BTreeMap<u32, (FileKey, FoundFile)>, quarantined: &mut Quaranti
             }
             Entry::Occupied(entry) => entry.into_mut(),
         };
-        match (&mut *entry, file.owes()) {
-            (Some(other), true) if other.owes() => {
+        match (&mut *entry, file.has_unwritten()) {
+            (Some(other), true) if other.has_unwritten() => {
                 quarantined.files += 2;
                 quarantined.pages += (other.pages.len() + file.pages.len()) as u64;
                 *entry = None;

@@ -33,7 +33,7 @@ pub trait RescuedFile {
 impl Recovered {
     /// Whether the file has dirty pages or an unfinished change of shape.
     pub fn is_owed(&self, key: &FileKey) -> bool {
-        self.seen.files.get(key).is_some_and(|file| file.owes())
+        self.seen.files.get(key).is_some_and(|file| file.has_unwritten())
     }
 
     /// Writes a found file home and makes it durable. Returns the number of bytes written. An unfinished change of shape is

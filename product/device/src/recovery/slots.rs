@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_frames::{FILE_SLOT_BYTES, Memory, Part, Table};
+use afflux_frames::{FILE_SLOT_BYTES, FrameTable, Memory, Part};
 use afflux_pages::page::mixed;
 use afflux_pages::rare::Stores;
 
@@ -115,7 +115,7 @@ pub(crate) enum SlotContent {
 
 /// The slots of an arena.
 pub(crate) struct FileSlots {
-    table: Table<[AtomicU64; at::END]>,
+    table: FrameTable<[AtomicU64; at::END]>,
     /// Whether the memory's form has checks beside that of a key.
     checked: bool,
     stores: Arc<Stores>,

@@ -55,11 +55,11 @@ const SWITCH: &str = "0 or 1";
 impl KnobInfo {
     /// Whether the row can stand in a table: the largest number is reserved for an unset value.
     pub const fn is_sound(&self) -> bool {
-        self.allows(self.default) && self.max < u64::MAX
+        self.is_allowed(self.default) && self.max < u64::MAX
     }
 
     /// Whether the knob may have this value.
-    pub const fn allows(&self, value: u64) -> bool {
+    pub const fn is_allowed(&self, value: u64) -> bool {
         self.min <= value && value <= self.max
             || matches!(self.special_values, [special_values] if *special_values == value)
     }

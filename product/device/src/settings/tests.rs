@@ -169,7 +169,7 @@ fn by_a_kernels_law_ratios_are_compared_too_and_bytes_take_their_place() {
     let settings = Settings::new();
     let (ratio, background_ratio) = (Knob::DirtyRatio.id(&settings), PageKnob::BackgroundRatio.id(&settings));
     let fits = |knob: KnobId, value, background| {
-        let shares = Some(Shares { memory_bytes: 1 << 30, background });
+        let shares = Some(RatioBases { memory_bytes: 1 << 30, background });
         would_fit(&settings, &[(knob, value)], shares, &|knob| settings.get(knob))
     };
     assert!(fits(background_ratio, 50, OfMemory).is_err() && fits(background_ratio, 49, OfMemory).is_ok());
@@ -182,7 +182,7 @@ fn by_a_kernels_law_ratios_are_compared_too_and_bytes_take_their_place() {
 fn a_background_in_bytes_is_below_a_limit_that_is_a_share_of_memory() {
     let settings = Settings::new();
     for background in [OfMemory, OfLimit] {
-        let shares = Some(Shares { memory_bytes: 1 << 30, background });
+        let shares = Some(RatioBases { memory_bytes: 1 << 30, background });
         let knob = Knob::BackgroundBytes.id(&settings);
         let fits = |value| would_fit(&settings, &[(knob, value)], shares, &|knob| settings.get(knob));
         assert_eq!(fits((1 << 29) - 1), Ok(()));

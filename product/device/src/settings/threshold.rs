@@ -11,7 +11,7 @@ use super::{Knob, PageKnob};
 
 /// The bases of ratios.
 #[derive(Clone, Copy, Debug)]
-pub struct Shares {
+pub struct RatioBases {
     /// All memory for pages.
     pub memory_bytes: u64,
     /// The base of the background ratio.
@@ -29,7 +29,7 @@ pub enum BackgroundShare {
 
 impl Settings {
     /// Refuses settings whose background threshold is not below the limit, before an engine is made.
-    pub fn background_is_below_limit(&self, shares: Shares) -> Result<(), KnobError> {
+    pub fn background_is_below_limit(&self, shares: RatioBases) -> Result<(), KnobError> {
         below_limit(self, Some(shares), &|knob| self.get(knob))
     }
 
@@ -48,7 +48,7 @@ impl Settings {
 pub fn would_fit(
     settings: &Settings,
     changes: &[(KnobId, u64)],
-    shares: Option<Shares>,
+    shares: Option<RatioBases>,
     get: &dyn Fn(KnobId) -> u64,
 ) -> Result<(), KnobError> {
     for (knob, value) in changes {
@@ -66,12 +66,12 @@ pub fn would_fit(
 /// The thresholds in force, compared as far as possible: in bytes, or, if the memory is not known, only if both are set
 /// in bytes. A background ratio beside a limit in bytes is accepted: a user who sets one need not know of the other.
 /// Laws start at half the limit then, as the kernel does.
-fn below_limit(settings: &Settings, shares: Option<Shares>, get: &dyn Fn(KnobId) -> u64) -> Result<(), KnobError> {
+fn below_limit(settings: &Settings, shares: Option<RatioBases>, get: &dyn Fn(KnobId) -> u64) -> Result<(), KnobError> {
     let threshold = |in_bytes: Knob, ratio: KnobId| match get(in_bytes.id(settings)) {
         0 => {
             let value = get(ratio);
             // In 128 bits every percentage fits.
-            let part = |all: Shares| (u128::from(all.memory_bytes) * u128::from(value) / 100) as u64;
+            let part = |all: RatioBases| (u128::from(all.memory_bytes) * u128::from(value) / 100) as u64;
             Threshold { knob: settings.info(ratio), value, bytes: shares.map(part) }
         }
         value => Threshold { knob: in_bytes.info(), value, bytes: Some(value) },

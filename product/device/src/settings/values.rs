@@ -221,5 +221,5 @@ impl DeviceSettings {
 
 /// Refuses a value that the row does not allow.
 pub(super) fn checked(knob: &'static KnobInfo, value: u64, now: u64) -> Result<(), KnobError> {
-    if knob.allows(value) { Ok(()) } else { Err(KnobError::OutOfRange { knob, value, now }) }
+    if knob.is_allowed(value) { Ok(()) } else { Err(KnobError::OutOfRange { knob, value, now }) }
 }

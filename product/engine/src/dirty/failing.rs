@@ -54,14 +54,14 @@ fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
     match state.failures.error() {
         _ if state.failures.is_aside() && !state.is_discarded() && !file.device.hang().is_stalled() => Verdict::Wait,
         _ if state.is_discarded() || state.failures.in_row() == 0 => Verdict::Go,
-        Some(error) if state.failures.keeps_failing() && over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
-        Some(_) if !state.failures.keeps_failing() && over(FAILED_PART) => Verdict::Wait,
+        Some(error) if state.failures.is_failing() && over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
+        Some(_) if !state.failures.is_failing() && over(FAILED_PART) => Verdict::Wait,
         _ => Verdict::Go,
     }
 }
 
 /// Whether a writer that wants to dirty `pages` more pages of the file neither waits for it nor is refused because of it.
-pub(crate) fn admits(devices: &Devices, file: &FileInner, pages: u64) -> bool {
+pub(crate) fn may_admit(devices: &Devices, file: &FileInner, pages: u64) -> bool {
     matches!(verdict(devices, file, pages), Verdict::Go)
 }
 
@@ -99,13 +99,13 @@ fn file_keeps_failing(file: &FileInner) -> Option<DeviceError> {
         return None;
     }
     let state = lock(&file.state);
-    state.failures.error().filter(|_| state.failures.keeps_failing())
+    state.failures.error().filter(|_| state.failures.is_failing())
 }
 
 /// Whether the writer's file may get a write that finds out whether the device hangs.
 pub(crate) fn may_try(file: &FileInner) -> bool {
     let device = &file.device;
-    device.hang().is_stalled() && device.charges.unwritable.any() && !lock(&file.state).failures.is_unwritable()
+    device.hang().is_stalled() && device.charges.unwritable.has_any() && !lock(&file.state).failures.is_unwritable()
 }
 
 /// The last write error, if all pages charged to the device belong to files whose writes keep failing.

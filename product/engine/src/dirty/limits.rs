@@ -6,10 +6,10 @@
 
 use afflux_device::devices::{DeviceState, Devices};
 use afflux_device::settings::Knob;
-use afflux_pages::units::Pages;
+use afflux_pages::units::PageCount;
 
 /// The fewest pages that a device may have dirty, regardless of the knobs.
-pub(super) const LIMIT_PAGES_MIN: Pages = Pages(4);
+pub(super) const LIMIT_PAGES_MIN: PageCount = PageCount(4);
 
 /// The most of the cache that may be dirty, regardless of the knobs, in percent.
 const DIRTY_PERCENT_MAX: u64 = 90;
@@ -18,29 +18,29 @@ const DIRTY_PERCENT_MAX: u64 = 90;
 pub(super) const UNSEEN_PART: u64 = 16;
 
 /// The knobs' limit for all devices together.
-pub(super) fn all_pages(devices: &Devices) -> Pages {
-    let total = Pages(devices.memory_pages());
+pub(super) fn all_pages(devices: &Devices) -> PageCount {
+    let total = PageCount(devices.memory_pages());
     match devices.settings.get(Knob::DirtyBytes) {
         0 => total.percent(devices.settings.get(Knob::DirtyRatio)),
-        bytes => Pages::whole_in(bytes).min(total.percent(DIRTY_PERCENT_MAX)),
+        bytes => PageCount::whole_in(bytes).min(total.percent(DIRTY_PERCENT_MAX)),
     }
 }
 
 /// The dirty limit: the knobs' limit, or the memory guard's, which is halfway between that and all frames.
-pub(super) fn dirty_pages_max(devices: &Devices) -> Pages {
+pub(super) fn dirty_pages_max(devices: &Devices) -> PageCount {
     let all = all_pages(devices);
-    if devices.policy.needs().memory_guard { (all + Pages(devices.memory_pages())) / 2 } else { all }
+    if devices.policy.needs().memory_guard { (all + PageCount(devices.memory_pages())) / 2 } else { all }
 }
 
 /// The most pages that the memory guard lets the device have dirty. A device alone may have the whole limit. Each of
 /// several may have two thirds of the others' remainder. So a hung device at its limit leaves room to devices added
 /// later, and the sum stays below the whole.
-pub(super) fn guard_pages(devices: &Devices, device: &DeviceState) -> Pages {
-    let (all, room) = (dirty_pages_max(devices), Pages(room_pages(devices, device)));
+pub(super) fn guard_pages(devices: &Devices, device: &DeviceState) -> PageCount {
+    let (all, room) = (dirty_pages_max(devices), PageCount(room_pages(devices, device)));
     if devices.totals.devices() < 2 {
         return all.max(LIMIT_PAGES_MIN) + room;
     }
-    let others = Pages(devices.totals.held()).saturating_sub(device.admission().pages());
+    let others = PageCount(devices.totals.held()).saturating_sub(device.admission().pages());
     (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN) + room
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn refresh_guard(devices: &Devices, device: &DeviceState) {
 
 /// An equal part of a quarter of the frames that may not be dirty: half of those are for reads in flight.
 fn unwritable_share(devices: &Devices) -> u64 {
-    let clean = Pages(devices.memory_pages()).saturating_sub(dirty_pages_max(devices));
+    let clean = PageCount(devices.memory_pages()).saturating_sub(dirty_pages_max(devices));
     (clean / 4 / devices.totals.devices().max(1)).0
 }
 
@@ -62,7 +62,7 @@ fn unwritable_share(devices: &Devices) -> u64 {
 /// dirty. So readers of a hung device leave memory to the others.
 pub(super) fn reading_pages(devices: &Devices) -> u64 {
     let count = devices.totals.devices().max(1);
-    let clean = Pages(devices.memory_pages()).saturating_sub(dirty_pages_max(devices));
+    let clean = PageCount(devices.memory_pages()).saturating_sub(dirty_pages_max(devices));
     (clean / 2 / count).max(LIMIT_PAGES_MIN).0
 }
 

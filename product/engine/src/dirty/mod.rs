@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use afflux_device::devices::{DeviceState, Devices, Moment};
 use afflux_device::policy::Dirtied;
-use afflux_pages::units::Pages;
+use afflux_pages::units::PageCount;
 
 pub(crate) use limits::refresh_guard;
 use limits::{
@@ -24,12 +24,12 @@ use limits::{
 };
 
 /// Takes pages that did not fit the last known state of the other devices, if they fit now.
-pub(crate) fn try_take_anew(devices: &Devices, device: &DeviceState, pages: Pages) -> bool {
+pub(crate) fn try_take_anew(devices: &Devices, device: &DeviceState, pages: PageCount) -> bool {
     devices.policy.needs().memory_guard && device.admission().try_take_within(guard_pages(devices, device), pages)
 }
 
 /// Takes pages that the policy has admitted, as far as the memory guard admits them.
-pub(crate) fn try_enter(devices: &Devices, device: &DeviceState, pages: Pages) -> bool {
+pub(crate) fn try_enter(devices: &Devices, device: &DeviceState, pages: PageCount) -> bool {
     device.admission().try_enter(pages) || {
         refresh_guard(devices, device);
         device.admission().try_enter(pages)
@@ -42,7 +42,7 @@ pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>>
     let count = all.len().max(1) as u64;
     devices.totals.divide(all.len() as u64, (all_pages(devices) / count).max(LIMIT_PAGES_MIN).0);
     devices.show_knobs();
-    let unseen = if count > 1 { dirty_pages_max(devices) / UNSEEN_PART / count } else { Pages::MAX };
+    let unseen = if count > 1 { dirty_pages_max(devices) / UNSEEN_PART / count } else { PageCount::MAX };
     for device in &all {
         device.failures.set_room(room_pages(devices, device));
         device.charges.unwritable.set_most(roomless_pages_max(devices));
@@ -98,7 +98,7 @@ impl Drop for Charge {
     fn drop(&mut self) {
         self.device.charges.note_dirtied(self.spent.pages);
         // The pages dirtied may be unwritable: they then make room again, for the next writer in the queue.
-        if self.pages > 0 || self.device.charges.unwritable.any() {
+        if self.pages > 0 || self.device.charges.unwritable.has_any() {
             self.device.charges.give_back(self.pages);
         }
     }
@@ -107,7 +107,7 @@ impl Drop for Charge {
 /// Charges pages that became dirty without asking for room.
 pub(crate) fn force_charge(device: &DeviceState, pages: u64) {
     device.charges.hold(pages);
-    device.admission().force(Pages(pages));
+    device.admission().force(PageCount(pages));
 }
 
 /// Pages are no longer dirty.
@@ -121,7 +121,7 @@ pub(crate) fn uncharge(devices: &Devices, device: &DeviceState, pages: u64, mome
 /// After pages of a device became clean: updates waiters, here and on other devices.
 pub(crate) fn room_was_made(devices: &Devices, device: &DeviceState, moment: Moment) {
     failing::apply_room(devices, device, moment);
-    if devices.policy.needs().memory_guard && devices.totals.anybody_waits() {
+    if devices.policy.needs().memory_guard && devices.totals.has_waiters() {
         // The other devices' limits depend on it.
         for other in devices.all().iter().filter(|other| other.admission().waiting() > 0) {
             refresh_guard(devices, other);

@@ -15,7 +15,7 @@ use afflux_device::counters::Counter;
 use afflux_device::devices::file::{FileInner, FileState};
 use afflux_device::platform::Platform;
 use afflux_device::readahead::window_sizes::WindowSizes;
-use afflux_device::readahead::{Advice, Ahead, Cached, ReadaheadEnd, Terms};
+use afflux_device::readahead::{Advice, Ahead, AheadTerms, Cached, ReadaheadEnd};
 use afflux_device::settings::Knob;
 use afflux_frames::Effort;
 use afflux_pages::cache::nodes::Tag;
@@ -26,7 +26,7 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use super::Reading;
-use super::fill::Hand;
+use super::fill::ReadResources;
 use crate::reclaim::may_go;
 
 /// The part of the cache that may be read ahead of its readers.
@@ -61,7 +61,7 @@ impl<P: Platform> Reading<P> {
         &self,
         file: &FileInner,
         state: &mut FileState,
-        ask: impl FnOnce(&mut FileState, &Terms<'_>, &dyn Cached) -> Ahead,
+        ask: impl FnOnce(&mut FileState, &AheadTerms<'_>, &dyn Cached) -> Ahead,
     ) -> Ahead {
         let cache = &self.base.cache;
         let budget = cache.total_pages() / UNREAD_PART;
@@ -70,7 +70,7 @@ impl<P: Platform> Reading<P> {
         let knob = |knob| file.device.knob(self.base.settings(), knob);
         // At least one request of the device: no law knows how late a busy machine notices an answer.
         let window_sizes = file.device.figures.read_windows();
-        let terms = Terms {
+        let terms = AheadTerms {
             file_pages: file.size().div_ceil(PAGE_BYTES),
             most: (knob(Knob::ReadaheadBytes) / PAGE_BYTES).min(budget),
             request_pages: file.device.request_pages(),
@@ -134,7 +134,7 @@ impl<P: Platform> Reading<P> {
                 // Its requests are dear, so none is smaller for want of frames.
                 self.reclaim.evict_for_ahead(end - from);
             }
-            let mut hand = Hand::empty(&self.base.cache, &file.device);
+            let mut hand = ReadResources::empty(&self.base.cache, &file.device);
             let (absent, begun) = {
                 let state = &mut *lock(&file.state);
                 let absent = self.absent_run(file, from..end);
@@ -182,7 +182,7 @@ impl<P: Platform> Reading<P> {
     }
 
     /// Takes the resources of a request for `count` pages of the file, or for fewer; returns the one that ran out.
-    fn hand_for_ahead(&self, hand: &mut Hand<'_>, state: &FileState, count: u64) -> Option<ReadaheadEnd> {
+    fn hand_for_ahead(&self, hand: &mut ReadResources<'_>, state: &FileState, count: u64) -> Option<ReadaheadEnd> {
         let device = hand.device;
         if self.base.cache.rare.is_forced(Rare::SlotTaken) {
             return Some(ReadaheadEnd::NoRequest(0));
@@ -259,13 +259,13 @@ impl<P: Platform> Reading<P> {
         cache.recall_present(&file.pages, pages.clone(), LET_GO_PAGES);
         for page in pages {
             let Some(frame) = cache.frame_at(&file.pages, page) else { continue };
-            let busy = cache.pages.word(frame).any(DIRTY | WRITEBACK | READING | PRIOR);
+            let busy = cache.pages.word(frame).has_any(DIRTY | WRITEBACK | READING | PRIOR);
             if busy || cache.pages.uses(frame) > uses_max || !may_go(file, state, page) {
                 continue;
             }
             // Unlinked while it is still ours, as in an eviction.
             cache.eviction.removed(&cache.pages, &[frame]);
-            if cache.pages.detach_idle(frame) {
+            if cache.pages.try_detach_idle(frame) {
                 state.flushes.note_evicted(file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed));
                 file.pages.index.remove(&cache.nodes, page);
                 cache.release_silently(frame);

@@ -15,14 +15,14 @@ use afflux_frames::FrameId;
 use afflux_pages::page::{PRESENT, READING, UPTODATE, WRITEBACK};
 use afflux_pages::wait::lock;
 
-use super::fill::{Hand, Miss};
+use super::fill::{Miss, ReadResources};
 use super::{Obstacle, Reading};
-use crate::call::Call;
+use crate::call::FileCall;
 
 impl<P: Platform> Reading<P> {
     /// Brings the first page in, or completes it, and waits for that. The caller looks again afterwards.
-    pub(crate) async fn fetch(self: &Arc<Self>, call: &Call<'_>, pages: Range<u64>) -> Result<(), Error> {
-        let mut hand = Hand::empty(&self.base.cache, &call.file.device);
+    pub(crate) async fn fetch(self: &Arc<Self>, call: &FileCall<'_>, pages: Range<u64>) -> Result<(), Error> {
+        let mut hand = ReadResources::empty(&self.base.cache, &call.file.device);
         match self.look(call.file, &pages, &mut hand)? {
             Ok(miss) => self.fill(call, miss, hand).await,
             Err(obstacle) => self.overcome(call, pages.start, obstacle).await,
@@ -34,7 +34,7 @@ impl<P: Platform> Reading<P> {
         self: &Arc<Self>,
         file: &'a Arc<FileInner>,
         pages: &Range<u64>,
-        hand: &mut Hand<'a>,
+        hand: &mut ReadResources<'a>,
     ) -> Result<Result<Miss<P>, Obstacle>, Error> {
         let mut state = lock(&file.state);
         if state.is_discarded() {
@@ -49,7 +49,7 @@ impl<P: Platform> Reading<P> {
 
     pub(super) async fn overcome(
         self: &Arc<Self>,
-        call: &Call<'_>,
+        call: &FileCall<'_>,
         page: u64,
         obstacle: Obstacle,
     ) -> Result<(), Error> {
@@ -70,7 +70,7 @@ impl<P: Platform> Reading<P> {
         let word = self.base.cache.pages.word(frame);
         if word.has(UPTODATE) {
             Obstacle::None
-        } else if word.any(READING | WRITEBACK) {
+        } else if word.has_any(READING | WRITEBACK) {
             Obstacle::InFlight(frame)
         } else if state.is_held() {
             Obstacle::Held
@@ -88,7 +88,7 @@ impl<P: Platform> Reading<P> {
             .until(|| {
                 let word = cache.pages.word(frame);
                 let same = word.has(PRESENT) && cache.pages.identity(frame) == identity;
-                (!(same && word.any(READING | WRITEBACK))).then_some(())
+                (!(same && word.has_any(READING | WRITEBACK))).then_some(())
             })
             .await;
     }

@@ -13,7 +13,7 @@ use afflux_device::counters::Counter;
 use afflux_device::devices::delays::Delay;
 use afflux_device::devices::file::{FileInner, FileState};
 use afflux_device::devices::places::{Load, Place};
-use afflux_device::devices::{DeviceState, Kind};
+use afflux_device::devices::{DeviceState, TransferKind};
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::{AtEnd, Completed, Direction};
@@ -29,15 +29,15 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Answer, Changed, lock};
 
 use super::{Obstacle, Reading};
-use crate::call::Call;
+use crate::call::FileCall;
 use crate::reclaim::SpareFrames;
-use crate::trace::Event;
+use crate::trace::EngineEvent;
 
 /// Fewer pages than this get no readahead request of their own if more were wanted.
 const WORTH_PAGES: u64 = 16;
 
 /// The resources of a read request, as far as they were had; unused ones go back.
-pub(super) struct Hand<'a> {
+pub(super) struct ReadResources<'a> {
     pub(super) device: &'a Arc<DeviceState>,
     pub(super) spare: SpareFrames<'a>,
     /// Room at the device, in frames.
@@ -45,7 +45,7 @@ pub(super) struct Hand<'a> {
     has_slot: bool,
 }
 
-impl<'a> Hand<'a> {
+impl<'a> ReadResources<'a> {
     pub(super) fn empty(cache: &'a Cache, device: &'a Arc<DeviceState>) -> Self {
         Self { device, spare: SpareFrames::none(cache), room: 0, has_slot: false }
     }
@@ -79,7 +79,7 @@ impl<'a> Hand<'a> {
     }
 }
 
-impl Drop for Hand<'_> {
+impl Drop for ReadResources<'_> {
     fn drop(&mut self) {
         if self.has_slot {
             self.device.slots().give_back(1);
@@ -101,17 +101,17 @@ pub(super) struct Miss<P: Platform> {
     /// Frames that the reader waits for; it takes further frames only if they are free.
     demanded: u64,
     /// The read, if it has begun already.
-    pub(super) begun: Option<Begun<P>>,
+    pub(super) begun: Option<BegunRead<P>>,
 }
 
 /// A read that has begun: its pages are in the index as being read. It is carried out once the file's lock is free.
-pub(super) struct Begun<P: Platform> {
+pub(super) struct BegunRead<P: Platform> {
     pub(super) first: u64,
     pub(super) pieces: Pieces,
     pub(super) ends: FillEnds<P>,
 }
 
-impl<P: Platform> Begun<P> {
+impl<P: Platform> BegunRead<P> {
     pub(super) fn pages(&self) -> Range<u64> {
         self.first..self.first + self.pieces.len() as u64
     }
@@ -155,7 +155,7 @@ impl<P: Platform> Reading<P> {
         file: &'a Arc<FileInner>,
         state: &mut FileState,
         pages: &Range<u64>,
-        hand: &mut Hand<'a>,
+        hand: &mut ReadResources<'a>,
     ) -> Miss<P> {
         let suspect = state.suspect.contains(&pages.start);
         let pages = pages.start..if suspect { pages.start + 1 } else { pages.end };
@@ -177,7 +177,7 @@ impl<P: Platform> Reading<P> {
     }
 
     /// Takes all resources of the miss, if they are free now.
-    fn has_all_at_once(&self, miss: &Miss<P>, hand: &mut Hand<'_>) -> bool {
+    fn has_all_at_once(&self, miss: &Miss<P>, hand: &mut ReadResources<'_>) -> bool {
         if !hand.try_room(miss.demanded) {
             return false;
         }
@@ -186,7 +186,7 @@ impl<P: Platform> Reading<P> {
     }
 
     /// Waits for the missing resources of the miss.
-    async fn take_all<'a>(&'a self, call: &Call<'_>, demanded: u64, hand: &mut Hand<'a>) {
+    async fn take_all<'a>(&'a self, call: &FileCall<'_>, demanded: u64, hand: &mut ReadResources<'a>) {
         if hand.room == 0 {
             hand.device.read_frames().take(demanded).await;
             hand.room = demanded;
@@ -208,9 +208,9 @@ impl<P: Platform> Reading<P> {
         self: &Arc<Self>,
         file: &Arc<FileInner>,
         state: &mut FileState,
-        hand: &mut Hand<'_>,
+        hand: &mut ReadResources<'_>,
         miss: &Miss<P>,
-    ) -> Option<Begun<P>> {
+    ) -> Option<BegunRead<P>> {
         if miss.absent > miss.demanded {
             hand.grow_room(miss.absent - miss.demanded, state.flight.reading_pages());
             hand.spare.grow(hand.room() as usize, Effort::NoRetry);
@@ -223,9 +223,9 @@ impl<P: Platform> Reading<P> {
     /// Reads the pages of a miss, and further pages ahead; waits for the first request.
     pub(super) async fn fill<'a>(
         self: &'a Arc<Self>,
-        call: &Call<'a>,
+        call: &FileCall<'a>,
         mut miss: Miss<P>,
-        mut hand: Hand<'a>,
+        mut hand: ReadResources<'a>,
     ) -> Result<(), Error> {
         let file = call.file;
         // Not where the frames were taken: it may start a task, and the file's lock was held there.
@@ -280,10 +280,10 @@ impl<P: Platform> Reading<P> {
         self: &Arc<Self>,
         file: &Arc<FileInner>,
         state: &mut FileState,
-        hand: &mut Hand<'_>,
+        hand: &mut ReadResources<'_>,
         pages: Range<u64>,
         demanded_end: u64,
-    ) -> Option<Begun<P>> {
+    ) -> Option<BegunRead<P>> {
         let now = self.base.now();
         if pages.end > demanded_end {
             self.base.cache.pages.unread.age(now);
@@ -297,11 +297,11 @@ impl<P: Platform> Reading<P> {
         let room = ReadRoom::of(file, std::mem::take(&mut hand.room), pieces.len() as u64);
         let sent = Sent::now(file, first, pieces.len(), now);
         let ends = FillEnds { reading: Arc::clone(self), room, answer: None, demanded_end, sent };
-        Some(Begun { first, pieces, ends })
+        Some(BegunRead { first, pieces, ends })
     }
 
     /// Submits a request for pages that nobody waits for yet.
-    pub(super) fn send_ahead(&self, file: &Arc<FileInner>, begun: Begun<P>) {
+    pub(super) fn send_ahead(&self, file: &Arc<FileInner>, begun: BegunRead<P>) {
         self.send(file, begun.by_request());
     }
 
@@ -321,7 +321,7 @@ impl<P: Platform> Reading<P> {
         let Operation::Read { len, .. } = operation else { unreachable!("a read") };
         self.base.local().count(Counter::ReadRequests, 1);
         self.base.local().count(Counter::PageIn, u64::from(len));
-        self.base.trace_file(at, file, None, || Event::Submitted { operation });
+        self.base.trace_file(at, file, None, || EngineEvent::Submitted { operation });
     }
 
     pub(super) fn memory(&self, pieces: Pieces) -> FrameMemory {
@@ -409,7 +409,7 @@ impl<P: Platform> Reading<P> {
     }
 
     /// Reads the missing sectors of a page into a side frame, merges them, and waits for that.
-    pub(super) async fn merge(self: &Arc<Self>, call: &Call<'_>, page: u64) -> Result<(), Error> {
+    pub(super) async fn merge(self: &Arc<Self>, call: &FileCall<'_>, page: u64) -> Result<(), Error> {
         let file = call.file;
         file.device.read_frames().take(1).await;
         let room = ReadRoom::of(file, 1, 1);
@@ -451,10 +451,10 @@ impl<P: Platform> Reading<P> {
         }
         let (bytes, now) = (if result.is_ok() { sent.pages * PAGE_BYTES } else { 0 }, self.base.now());
         let ns = now.since(sent.at);
-        self.base.trace_file(now, file, None, || Event::Completed { operation, ns, error: result.err() });
+        self.base.trace_file(now, file, None, || EngineEvent::Completed { operation, ns, error: result.err() });
         if was_aside {
             // The time of its wait is not the device's.
-            file.device.figures.aside_ends(Kind::Read, bytes, now);
+            file.device.figures.aside_ends(TransferKind::Read, bytes, now);
         } else {
             self.note_read(file, sent, bytes, now);
             file.device.slots().give_back(1);
@@ -614,7 +614,7 @@ impl<P: Platform> Completion for MergeEnds<P> {
                 set = UPTODATE;
             }
             let word = cache.pages.change(frame, READING, set);
-            if word.has(PRESENT) && !word.any(DIRTY) {
+            if word.has(PRESENT) && !word.has_any(DIRTY) {
                 // Looks for victims pass over pages that are being read.
                 cache.note_clean(frame);
             }

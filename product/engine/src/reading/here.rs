@@ -20,9 +20,9 @@ use afflux_device::platform::Platform;
 use afflux_device::request::TransferHere;
 use afflux_pages::units::PAGE_BYTES;
 
-use super::fill::{Begun, Hand};
+use super::fill::{BegunRead, ReadResources};
 use super::{Progress, Reading};
-use crate::call::Call;
+use crate::call::FileCall;
 
 /// The part of a blocked caller's read that needs the engine's tasks.
 pub type Waiting<'a> = dyn Future<Output = Result<(), Error>> + 'a;
@@ -39,7 +39,7 @@ impl<P: Platform> Reading<P> {
         if let Err(error) = check_range(offset, into.len(), FILE_BYTES_MAX) {
             return Ok(Err(error));
         }
-        let (call, mut progress) = (Call::new(file, None), Progress::default());
+        let (call, mut progress) = (FileCall::new(file, None), Progress::default());
         while let Some(pages) = self.copy_on(file, offset, into, &mut progress) {
             if let Err(error) = self.fetch_here(&call, pages, &mut wait)? {
                 return Ok(Err(error));
@@ -51,11 +51,11 @@ impl<P: Platform> Reading<P> {
     /// Brings the first page in, or completes it. The caller looks again afterwards.
     fn fetch_here<E>(
         self: &Arc<Self>,
-        call: &Call<'_>,
+        call: &FileCall<'_>,
         pages: Range<u64>,
         wait: &mut impl FnMut(Pin<&mut Waiting<'_>>) -> Result<Result<(), Error>, E>,
     ) -> Result<Result<(), Error>, E> {
-        let mut hand = Hand::empty(&self.base.cache, &call.file.device);
+        let mut hand = ReadResources::empty(&self.base.cache, &call.file.device);
         let mut miss = match self.look(call.file, &pages, &mut hand) {
             Ok(Ok(miss)) => miss,
             Ok(Err(obstacle)) => {
@@ -76,15 +76,15 @@ impl<P: Platform> Reading<P> {
     }
 
     /// Carries a read out on this thread. Gives it back if it needs a request.
-    fn fill_here(&self, call: &Call<'_>, begun: Begun<P>) -> Result<Result<(), Error>, Begun<P>> {
+    fn fill_here(&self, call: &FileCall<'_>, begun: BegunRead<P>) -> Result<Result<(), Error>, BegunRead<P>> {
         let (file, operation, request, at) = (call.file, begun.operation(), begun.pages(), begun.at());
         // Not where the frames were taken: it may start a task, and the file's lock was held there.
         self.reclaim.look_ahead();
-        let Begun { first, pieces, ends } = begun;
+        let BegunRead { first, pieces, ends } = begun;
         let memory = self.memory(pieces);
         let read = TransferHere::new(&file.backing, first * PAGE_BYTES, &memory);
         let Some(result) = file.device.read_here(&read) else {
-            return Err(Begun { first, pieces: memory.into_pieces(), ends });
+            return Err(BegunRead { first, pieces: memory.into_pieces(), ends });
         };
         self.note_sent(file, operation, at);
         let now = ends.end(operation, memory.pieces(), result);

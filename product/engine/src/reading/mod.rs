@@ -25,13 +25,13 @@ use afflux_frames::{FRAME_BYTES, FrameId};
 use afflux_pages::cache::PinnedPages;
 use afflux_pages::cache::guards::GuardPlaces;
 use afflux_pages::cache::hit::InPage;
-use afflux_pages::memory::Arena;
+use afflux_pages::memory::KeptArena;
 use afflux_pages::page::{PRESENT, READING, UPTODATE};
 use afflux_pages::units::PAGE_BYTES;
 
 pub use self::here::Waiting;
 use crate::base::Base;
-use crate::call::Call;
+use crate::call::FileCall;
 use crate::reclaim::Reclaim;
 
 /// Obstacles to reading a page.
@@ -52,7 +52,7 @@ enum Obstacle {
 pub(crate) struct Reading<P: Platform> {
     base: Base<P>,
     reclaim: Arc<Reclaim<P>>,
-    arena: Arc<Arena>,
+    arena: Arc<KeptArena>,
     guards: Arc<GuardPlaces>,
 }
 
@@ -96,7 +96,7 @@ impl<P: Platform> Readings<P> {
         let want = available(file, offset, len);
         let pages = PinnedPages::take(&self.guards, &local.hazards, &file.pages, (offset, want))?;
         local.count(Counter::ReadHitPages, pages.count());
-        if wants_more_ahead(file, offset + want as u64) {
+        if needs_more_ahead(file, offset + want as u64) {
             self.of(file).read_ahead(file, offset..offset + want as u64);
         }
         Some(pages)
@@ -129,7 +129,7 @@ pub(crate) fn copy_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u
         base.local().count(Counter::ReadHitPages, if done == into.len() { pages } else { 0 });
         return done;
     }
-    let hit = base.cache.read_hit(&file.pages, at, into);
+    let hit = base.cache.try_read_hit(&file.pages, at, into);
     base.local().count(Counter::ReadHitPages, u64::from(hit));
     if hit { at.len } else { 0 }
 }
@@ -139,7 +139,7 @@ fn copy_pages<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: 
     let (mut done, mut pages) = (0, 0);
     while done < into.len() {
         let at = InPage::first(offset + done as u64, into.len() - done);
-        if !base.cache.read_hit(&file.pages, at, &mut into[done..]) {
+        if !base.cache.try_read_hit(&file.pages, at, &mut into[done..]) {
             break;
         }
         done += at.len;
@@ -162,13 +162,13 @@ fn page_count(offset: u64, len: usize) -> u64 {
 
 /// Whether a read up to `end` has used up the pages read ahead.
 #[inline]
-pub(crate) fn wants_more_ahead(file: &FileInner, end: u64) -> bool {
+pub(crate) fn needs_more_ahead(file: &FileInner, end: u64) -> bool {
     end > file.pages.readahead_trigger.load(Ordering::Relaxed)
 }
 
 impl<P: Platform> Reading<P> {
     fn new(base: Base<P>, reclaim: Arc<Reclaim<P>>, guards: Arc<GuardPlaces>) -> Arc<Self> {
-        let arena = Arc::new(Arena(Arc::clone(&base.cache.frames)));
+        let arena = Arc::new(KeptArena(Arc::clone(&base.cache.frames)));
         Arc::new(Self { base, reclaim, arena, guards })
     }
 
@@ -181,7 +181,7 @@ impl<P: Platform> Reading<P> {
         into: &mut [u8],
     ) -> Result<usize, Error> {
         check_range(offset, into.len(), FILE_BYTES_MAX)?;
-        let (call, mut progress) = (Call::new(file, client), Progress::default());
+        let (call, mut progress) = (FileCall::new(file, client), Progress::default());
         while let Some(pages) = self.copy_on(file, offset, into, &mut progress) {
             call.waits(&self.base, Delay::Read, || self.fetch(&call, pages)).await?;
         }
@@ -228,7 +228,7 @@ impl<P: Platform> Reading<P> {
         len: usize,
     ) -> Result<Option<PinnedPages>, Error> {
         check_range(offset, len, FILE_BYTES_MAX)?;
-        let call = Call::new(file, client);
+        let call = FileCall::new(file, client);
         let tries = 16 + 2 * len / FRAME_BYTES;
         let mut found = None;
         for _ in 0..tries {
@@ -290,7 +290,7 @@ impl<P: Platform> Reading<P> {
 
     /// After a read: reads more ahead if it is time to.
     fn end_hit(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize) {
-        if wants_more_ahead(file, offset + len as u64) {
+        if needs_more_ahead(file, offset + len as u64) {
             self.read_ahead(file, offset..offset + len as u64);
         }
     }

@@ -41,7 +41,7 @@ impl<'a> SpareFrames<'a> {
     /// Without a free frame one of the taken frames serves.
     pub(crate) fn take_for_index(&mut self) -> Option<FrameId> {
         let free = || self.cache.frames.allocate(Effort::Normal);
-        let found = if self.cache.rare.fails_allocation(Rare::NoFrame) { None } else { free() };
+        let found = if self.cache.rare.must_fail_allocation(Rare::NoFrame) { None } else { free() };
         found.or_else(|| self.take())
     }
 
@@ -60,7 +60,7 @@ impl<'a> SpareFrames<'a> {
     pub(crate) fn grow(&mut self, count: usize, effort: Effort) {
         let lacking = count.saturating_sub(self.len()) as u32;
         let path = if matches!(effort, Effort::Normal) { Rare::NoFrame } else { Rare::NoFrameAhead };
-        if lacking == 0 || self.cache.rare.fails_allocation(path) {
+        if lacking == 0 || self.cache.rare.must_fail_allocation(path) {
             return;
         }
         let Self { cache, frames } = self;

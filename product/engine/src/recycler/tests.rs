@@ -19,7 +19,7 @@ fn an_idle_value_serves_again() {
     let values = Recycler::new(8);
     let first = Box::new(1);
     let at = std::ptr::from_ref(&*first);
-    assert!(values.keep(first));
+    assert!(values.try_keep(first));
     assert_eq!(values.take().map(|value| std::ptr::from_ref(&*value)), Some(at));
     assert_eq!(values.take(), None);
 }
@@ -28,9 +28,9 @@ fn an_idle_value_serves_again() {
 fn the_number_of_kept_values_is_bounded() {
     let (values, shared) = (Recycler::new(8), SharedRecycler::new(8));
     let taken: Vec<_> = (0..16).map(|_| shared.take((), |_, ()| (), Arc::new)).collect();
-    let kept = (0..16).filter(|at| values.keep(*at)).count();
+    let kept = (0..16).filter(|at| values.try_keep(*at)).count();
     assert_eq!((kept, values.count(), shared.count()), (8, 8, 8));
     drop(taken);
     values.end();
-    assert!(!values.keep(0) && values.count() == 0, "it keeps none after the end");
+    assert!(!values.try_keep(0) && values.count() == 0, "it keeps none after the end");
 }

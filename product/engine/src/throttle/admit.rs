@@ -22,7 +22,7 @@ use afflux_device::devices::file::FileInner;
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
 use afflux_device::policy::{Admission, Dirtied, Dirtier, MachineSize, Pause, PauseCause, PayerCounts};
-use afflux_pages::units::Pages;
+use afflux_pages::units::PageCount;
 
 use super::pause::PayingCall;
 use crate::base::Base;
@@ -105,10 +105,10 @@ impl<P: Platform> Throttle<P> {
         let (file, pages) = (payer.file, wanted.end - wanted.start);
         if self.base.devices.policy.needs().admits {
             self.admit(payer, pages).await?;
-            if payer.account().nobody_waits() && file.device.admission().try_take_unasked(Pages(pages)) {
+            if payer.account().has_no_waiters() && file.device.admission().try_take_unasked(PageCount(pages)) {
                 return Ok(Charge::unasked(&file.device, pages));
             }
-            let enters = payer.account().nobody_waits() && self.enter_within_allowance(payer, pages);
+            let enters = payer.account().has_no_waiters() && self.try_enter_within_allowance(payer, pages);
             return if enters {
                 Ok(Charge::granted(&file.device, pages))
             } else {
@@ -127,24 +127,25 @@ impl<P: Platform> Throttle<P> {
         let _question = match payer.account().try_question() {
             Some(question) => question,
             None => {
-                let cause = file.device.admission().cause(Pages(pages));
+                let cause = file.device.admission().cause(PageCount(pages));
                 let _noted = payer.pauses(&self.base, cause, u64::MAX);
                 payer.account().next_question().await
             }
         };
-        let enters = self.enter_within_allowance(payer, pages)
+        let enters = self.try_enter_within_allowance(payer, pages)
             || match self.ask(payer, wanted).await? {
                 NextStep::Queues => false,
-                NextStep::GoesOn | NextStep::AskAgain => try_enter(&self.base.devices, &file.device, Pages(pages)),
+                NextStep::GoesOn | NextStep::AskAgain => try_enter(&self.base.devices, &file.device, PageCount(pages)),
             };
         if enters { Ok(Charge::granted(&file.device, pages)) } else { self.queue(payer, pages).await }
     }
 
     /// Charges pages of a payer with allowance left, if its device has room that nobody waits for.
-    fn enter_within_allowance(&self, payer: &PayingCall<'_>, pages: u64) -> bool {
+    fn try_enter_within_allowance(&self, payer: &PayingCall<'_>, pages: u64) -> bool {
         let (file, devices, machine) = (payer.file, &self.base.devices, self.machine_size());
         !payer.account().has_used_up(&devices.policy, machine)
-            && (file.device.admission().try_take(Pages(pages)) || try_take_anew(devices, &file.device, Pages(pages)))
+            && (file.device.admission().try_take(PageCount(pages))
+                || try_take_anew(devices, &file.device, PageCount(pages)))
     }
 
     /// The writer has dirtied more pages, which go on its payer's account.
@@ -186,7 +187,7 @@ impl<P: Platform> Throttle<P> {
         let (devices, device) = (&self.base.devices, &file.device);
         loop {
             self.admit(payer, pages).await?;
-            if device.admission().try_take(Pages(pages)) || try_take_anew(devices, device, Pages(pages)) {
+            if device.admission().try_take(PageCount(pages)) || try_take_anew(devices, device, PageCount(pages)) {
                 break;
             }
             match self.pass_line(file, pages) {
@@ -208,10 +209,10 @@ impl<P: Platform> Throttle<P> {
     async fn stand_in_line(&self, payer: &PayingCall<'_>, pages: u64) -> Passed {
         let file = payer.file;
         let (devices, device) = (&self.base.devices, &file.device);
-        let (cause, mut hangs) = (device.admission().cause(Pages(pages)), device.hang().is_stalled());
+        let (cause, mut hangs) = (device.admission().cause(PageCount(pages)), device.hang().is_stalled());
         let mut noted = Some(payer.pauses(&self.base, cause, u64::MAX));
         let waits = devices.totals.waits();
-        let mut take = pin!(device.admission().take(Pages(pages), file.pages.slot));
+        let mut take = pin!(device.admission().take(PageCount(pages), file.pages.slot));
         poll_fn(|cx| {
             if take.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Passed::Enters);
@@ -238,10 +239,10 @@ impl<P: Platform> Throttle<P> {
 
     /// Why the writer does not wait in the device's line, if it does not.
     fn pass_line(&self, file: &FileInner, pages: u64) -> Option<Passed> {
-        if !failing::admits(&self.base.devices, file, pages) {
+        if !failing::may_admit(&self.base.devices, file, pages) {
             return Some(Passed::ForItsFile);
         }
-        if failing::may_try(file) && file.device.admission().try_enter_alone(Pages(pages)) {
+        if failing::may_try(file) && file.device.admission().try_enter_alone(PageCount(pages)) {
             return Some(Passed::Enters);
         }
         failing::refusal(file).map(Passed::Refused)

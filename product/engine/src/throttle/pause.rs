@@ -13,13 +13,13 @@ use afflux_device::platform::Platform;
 use afflux_device::policy::{PauseCause, Payer};
 
 use crate::base::Base;
-use crate::call::{Call, CallWait};
+use crate::call::{CallWait, FileCall};
 
 /// The payer for a write call: an open file, for a client if one is known.
 pub(crate) struct PayingCall<'a> {
     pub(crate) file: &'a Arc<FileInner>,
     /// The waits of the call.
-    pub(crate) call: Call<'a>,
+    pub(crate) call: FileCall<'a>,
     /// The client's account, while the file is new.
     purse: Option<Arc<Payer>>,
 }
@@ -29,7 +29,7 @@ impl<'a> PayingCall<'a> {
     pub(crate) fn new(file: &'a Arc<FileInner>, client: Option<&'a Client>, by_client: bool) -> Self {
         let new = client.filter(|_| by_client && file.payer.is_new());
         let purse = new.and_then(Client::payer).map(|client| file.device.purses.of(&client));
-        Self { file, call: Call::new(file, client), purse }
+        Self { file, call: FileCall::new(file, client), purse }
     }
 
     /// The account for its dirtied pages.

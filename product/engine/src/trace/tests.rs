@@ -3,7 +3,7 @@ use std::sync::Arc;
 use afflux_device::devices::DeviceId;
 use afflux_device::platform::Nanos;
 
-use super::{EVENTS_KEPT, Event, Follower, Traced, Tracer};
+use super::{EVENTS_KEPT, EngineEvent, Follower, Traced, Tracer};
 
 fn happen(tracer: &Tracer, at: u64) {
     tracer.note(|| Traced {
@@ -11,7 +11,7 @@ fn happen(tracer: &Tracer, at: u64) {
         device: Some(DeviceId(0)),
         file: None,
         client: None,
-        event: Event::DeviceAdded,
+        event: EngineEvent::DeviceAdded,
     });
 }
 

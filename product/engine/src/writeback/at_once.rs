@@ -47,7 +47,7 @@ impl<P: Platform> Writeback<P> {
         range: &Range<u64>,
     ) -> Option<Result<(), Error>> {
         let terms = file.device.in_flight.terms();
-        if *range != (0..u64::MAX) || !self.take_request_in_call(&file.device, &terms) {
+        if *range != (0..u64::MAX) || !self.try_take_request_in_call(&file.device, &terms) {
             return None;
         }
         let Some((run, is_all)) = claim_at_once(file, &terms) else {
@@ -74,7 +74,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Takes a request for a caller that writes beside the flusher, if one is free.
-    fn take_request_in_call(&self, device: &DeviceState, terms: &Terms) -> bool {
+    fn try_take_request_in_call(&self, device: &DeviceState, terms: &Terms) -> bool {
         // A store's syncs pass other writes: the flusher divides its calls.
         let may = !terms.flight.syncs_pass && self.may_write_beside(device, terms);
         if !may || !device.try_count_another(terms, self.base.settings(), false) {
@@ -113,7 +113,7 @@ impl<P: Platform> Writeback<P> {
         memory: FrameMemory,
     ) -> (FrameMemory, Result<(), DeviceError>) {
         if let Operation::Write { offset, .. } = operation
-            && self.base.platform.waits_on_this_thread()
+            && self.base.platform.may_wait_on_this_thread()
             && file.device.write_here(&TransferHere::new(&file.backing, offset, &memory)).is_some()
         {
             return (memory, Ok(()));
@@ -133,8 +133,8 @@ impl<P: Platform> Writeback<P> {
 fn claim_at_once(file: &FileInner, terms: &Terms) -> Option<(Run, bool)> {
     let mut state = lock(&file.state);
     let has_failed = state.failures.error().is_some() || state.failures.pages() > 0 || state.flushes.has_failed();
-    let is_quiet = !has_failed && !state.is_discarded() && !state.flight.writes() && state.unplaced_from.is_none();
-    if !is_quiet || !state.has_one_run() || file.withholds() {
+    let is_quiet = !has_failed && !state.is_discarded() && !state.flight.has_writes() && state.unplaced_from.is_none();
+    if !is_quiet || !state.has_one_run() || file.is_withholding() {
         return None;
     }
     let bytes_max = terms.flight.request_bytes.max(PAGE_BYTES);

@@ -31,7 +31,7 @@ pub(super) struct Run {
 
 /// What is left of a file after a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Left {
+pub(super) enum LeftOfFile {
     /// There may be more to write.
     More,
     /// No page, except pages that wait for a completion, which queues the file again.
@@ -46,16 +46,16 @@ pub(super) enum Left {
 ///
 /// # Errors
 /// What is left of the file if there is no run.
-pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32) -> Result<Run, Left> {
+pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32) -> Result<Run, LeftOfFile> {
     if state.is_held() {
-        return Err(Left::Nothing);
+        return Err(LeftOfFile::Nothing);
     }
     let cursor = state.position.cursor();
     let (size, pieces) = (file.size(), Pieces::default());
     let mut claimer = Claimer { cache: &file.cache, file, size, state, pieces, busy: false };
     let first = claimer.first(cursor, u64::MAX, tag).or_else(|| claimer.first(0, cursor, tag));
     let Some((first_page, span)) = first else {
-        return Err(if claimer.busy { Left::Busy } else { Left::Nothing });
+        return Err(if claimer.busy { LeftOfFile::Busy } else { LeftOfFile::Nothing });
     };
     let pages_max = u64::from(bytes_max) / PAGE_BYTES;
     let mut end = span.1;
@@ -65,7 +65,7 @@ pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
         (end, next) = (more, next + 1);
     }
     let Claimer { state, pieces, .. } = claimer;
-    let continues = state.position.follows(first_page) && state.flight.writes();
+    let continues = state.position.does_follow(first_page) && state.flight.has_writes();
     state.position.claimed_to(next);
     let offset = first_page * PAGE_BYTES + span.0 as u64;
     let len: u32 = pieces.iter().map(|piece| u32::from(piece.len)).sum();
@@ -91,7 +91,7 @@ impl Claimer<'_> {
         while page < end {
             if let Some(frame) = self.cache.frame_at(&self.file.pages, page) {
                 let (first, last) = self.span(page, frame);
-                if first < last && self.claim(page, frame, (first, last)) {
+                if first < last && self.try_claim(page, frame, (first, last)) {
                     self.push(frame, first, last);
                     return Some((page, (first, last)));
                 }
@@ -108,11 +108,11 @@ impl Claimer<'_> {
             return None;
         }
         let frame = self.cache.frame_at(&self.file.pages, page)?;
-        if !self.may_carry(frame).contains_span(0, self.cache.pages.dirty(frame).first()) {
+        if !self.may_carry(frame).has_span(0, self.cache.pages.dirty(frame).first()) {
             return None;
         }
         let (_, last) = self.span(page, frame);
-        if !self.claim(page, frame, (0, last)) {
+        if !self.try_claim(page, frame, (0, last)) {
             return None;
         }
         self.push(frame, 0, last);
@@ -122,10 +122,10 @@ impl Claimer<'_> {
     /// The sectors of a page that a request may carry.
     fn may_carry(&self, frame: FrameId) -> Sectors {
         let (dirty, valid) = (self.cache.pages.dirty(frame), self.cache.pages.valid(frame));
-        if self.writes_whole_pages() { valid } else { valid.intersection(dirty) }
+        if self.needs_whole_pages() { valid } else { valid.intersection(dirty) }
     }
 
-    fn writes_whole_pages(&self) -> bool {
+    fn needs_whole_pages(&self) -> bool {
         self.file.device.limits().block_bytes as usize > SECTOR_BYTES
     }
 
@@ -133,7 +133,7 @@ impl Claimer<'_> {
     /// request may carry. The rest is written another time.
     fn span(&self, page: u64, frame: FrameId) -> (usize, usize) {
         let (mut dirty, valid) = (self.cache.pages.dirty(frame), self.may_carry(frame));
-        if self.writes_whole_pages() {
+        if self.needs_whole_pages() {
             // The file's end may have been in the page's only block when it was written last.
             dirty = Sectors::ALL;
         }
@@ -142,11 +142,11 @@ impl Claimer<'_> {
         }
         let first = dirty.first();
         let mut last = first;
-        while last < dirty.end() && valid.contains_span(last, last + 1) {
+        while last < dirty.end() && valid.has_span(last, last + 1) {
             last += 1;
         }
         // Valid sectors up to the end let the run go on into the next page.
-        if last == dirty.end() && valid.contains_span(last, 8) && self.next_is_dirty(page) {
+        if last == dirty.end() && valid.has_span(last, 8) && self.is_next_dirty(page) {
             last = 8;
         }
         let in_file = self.in_file(page);
@@ -166,11 +166,11 @@ impl Claimer<'_> {
         self.size.saturating_sub(page * PAGE_BYTES).min(PAGE_BYTES) as usize
     }
 
-    fn next_is_dirty(&self, page: u64) -> bool {
+    fn is_next_dirty(&self, page: u64) -> bool {
         self.file.pages.index.has_tag(&self.cache.nodes, page + 1, Tag::Dirty)
     }
 
-    fn claim(&mut self, page: u64, frame: FrameId, span: (usize, usize)) -> bool {
+    fn try_claim(&mut self, page: u64, frame: FrameId, span: (usize, usize)) -> bool {
         self.forget_past_end(page, frame);
         // Sectors outside this run stay dirty. A sync that marked the page waits for them; a sync that comes while the
         // run is in flight marks the page.
@@ -184,7 +184,7 @@ impl Claimer<'_> {
                 true
             }
             Err(word) => {
-                self.busy |= word.being_written_to();
+                self.busy |= word.is_being_written_to();
                 false
             }
         }

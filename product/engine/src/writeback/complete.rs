@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::Kind;
+use afflux_device::devices::TransferKind;
 use afflux_device::devices::file::{FAILING_TRIES, FileInner, FileState};
 use afflux_device::devices::in_flight::Ticket;
 use afflux_device::devices::places::Place;
@@ -26,7 +26,7 @@ use super::Writeback;
 use super::batch::sectors_of;
 use super::recycled::Boxed;
 use crate::dirty::{failing, room_was_made};
-use crate::trace::Event;
+use crate::trace::EngineEvent;
 
 /// The pause before a failed write is tried again; it doubles with each failure in a row. Nobody waits for it: a sync has
 /// the write tried at once.
@@ -59,7 +59,7 @@ impl<P: Platform> Completion for Boxed<WriteEnds<P>> {
         result: Result<(), DeviceError>,
     ) {
         let ends = self.take();
-        ends.writeback.spare.writes.keep(self);
+        ends.writeback.spare.writes.try_keep(self);
         ends.completed(operation, memory, result);
     }
 }
@@ -107,15 +107,15 @@ impl<P: Platform> WriteEnds<P> {
         let at = base.now();
         let was_aside = self.file.request_ended(self.place);
         let ns = at.since(self.submitted);
-        base.trace_file(at, &self.file, None, || Event::Completed { operation, ns, error: result.err() });
+        base.trace_file(at, &self.file, None, || EngineEvent::Completed { operation, ns, error: result.err() });
         let len = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };
         let bytes = if result.is_ok() { len } else { 0 };
         let at_end = match was_aside {
             true => {
-                device.figures.aside_ends(Kind::Write, bytes, at);
+                device.figures.aside_ends(TransferKind::Write, bytes, at);
                 None
             }
-            false => Some(device.figures.transfer_ends(Kind::Write, len, result.is_ok(), (self.submitted, at))),
+            false => Some(device.figures.transfer_ends(TransferKind::Write, len, result.is_ok(), (self.submitted, at))),
         };
         device.admission().add_runs(-self.runs);
         device.in_flight.end(self.ticket);
@@ -233,7 +233,7 @@ impl<P: Platform> WriteEnds<P> {
     fn note_failures(&self, ended: &Ended, result: Result<(), DeviceError>, now: Nanos) {
         let (base, device, (before, tries)) = (&self.writeback.base, &self.file.device, ended.tries);
         if device.note_write(result, before > 0) {
-            base.trace_device(Some(device.id()), || Event::DeviceFailing { error: result.err() });
+            base.trace_device(Some(device.id()), || EngineEvent::DeviceFailing { error: result.err() });
         }
         if tries != before && (before == 0 || tries == FAILING_TRIES) {
             // Writers of the file that wait for room now wait for its retries, or get the error.
@@ -265,7 +265,7 @@ impl<P: Platform> WriteEnds<P> {
             in_flight,
             held_back,
             unwatched_ns: unwatched_ns.min(latency_ns),
-            too_many: device.sends_too_many(),
+            too_many: device.has_sent_too_many(),
         };
         base.devices.request_ended(device, base.moment_at(now), done);
     }

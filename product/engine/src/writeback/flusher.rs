@@ -57,7 +57,7 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
                         // The next dirty file is seen without a wake-up by its writer.
                         deadline = deadline.min(now.after(idle.look_ns));
                     }
-                    if !device.agenda().sleeps(deadline, view.listed) {
+                    if !device.agenda().may_sleep(deadline, view.listed) {
                         continue;
                     }
                 }
@@ -107,16 +107,16 @@ impl<P: Platform> Writeback<P> {
         let allowed = device.in_flight.allowed();
         let mut left = taken.aligned_slice(slice.max(PAGE_BYTES), allowed.slice_align_bytes);
         let mut tail = allowed.run_tail_bytes;
-        if taken.pauses_now(self.base.now()) {
+        if taken.must_pause_now(self.base.now()) {
             return;
         }
         loop {
             let Some(wrote) = self.write_run(taken, u64::MAX).await else { return };
             let written = wrote.bytes;
-            if taken.yields_to_sync() || taken.ends_if_written() {
+            if taken.must_yield_to_sync() || taken.ends_if_written() {
                 return;
             }
-            if allowed.fills_requests && !taken.is_for_sync() && taken.run_ends_within(allowed.request_bytes) {
+            if allowed.fills_requests && !taken.is_for_sync() && taken.does_run_end_within(allowed.request_bytes) {
                 return;
             }
             if written < left {
@@ -124,7 +124,7 @@ impl<P: Platform> Writeback<P> {
             } else {
                 tail = tail.saturating_sub(written - left);
                 left = 0;
-                if tail == 0 || !taken.run_ends_within(tail) {
+                if tail == 0 || !taken.does_run_end_within(tail) {
                     return;
                 }
             }

@@ -13,7 +13,7 @@ use afflux_device::policy::HangLimits;
 
 use super::overdue::OverdueWatch;
 use crate::base::Base;
-use crate::trace::Event;
+use crate::trace::EngineEvent;
 
 /// Time between two looks while requests are in flight.
 const LOOK_NS: u64 = 500 * Nanos::MILLISECOND;
@@ -77,13 +77,13 @@ fn look<P: Platform>(
     };
     let hangs =
         since.filter(|_| watched_ns >= stalled_ns.min(refused_ns)).map(|since| (since, watched_ns >= refused_ns));
-    let hangs = hangs.filter(|(since, refuses)| device.figures.hangs(*since, *refuses));
+    let hangs = hangs.filter(|(since, refuses)| device.figures.is_hanging(*since, *refuses));
     if let Some((since, _)) = said.filter(|(before, _)| hangs.is_none_or(|(since, _)| since != *before)) {
-        base.trace_device(Some(device.id()), || Event::DeviceGoesOn { ns: now.since(since) });
+        base.trace_device(Some(device.id()), || EngineEvent::DeviceGoesOn { ns: now.since(since) });
         *said = None;
     }
     if let Some((since, refuses)) = hangs.filter(|hangs| *said != Some(*hangs)) {
-        base.trace_device(Some(device.id()), || Event::DeviceHangs { ns: now.since(since), refuses });
+        base.trace_device(Some(device.id()), || EngineEvent::DeviceHangs { ns: now.since(since), refuses });
     }
     *said = hangs;
     let overdue_ns = if hangs.is_some() { LOOK_NS } else { stalled_ns };

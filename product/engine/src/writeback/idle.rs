@@ -41,7 +41,7 @@ impl<P: Platform> Writeback<P> {
 
     async fn write_one(self: &Arc<Self>, taken: &mut FileTurn, now: Nanos) {
         let bytes_max = taken.state_of_device().in_flight.allowed().idle.map_or(PAGE_BYTES, |idle| idle.request_bytes);
-        if taken.pauses_now(now) {
+        if taken.must_pause_now(now) {
             return;
         }
         if let Some(wrote) = self.write_run(taken, bytes_max).await {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use afflux_device::devices::DeviceState;
-use afflux_device::devices::file::{FileInner, Part, SharedRound};
+use afflux_device::devices::file::{FileInner, RoundPart, SharedRound};
 use afflux_device::devices::in_flight::Terms;
 use afflux_device::platform::Platform;
 use afflux_device::policy::Turn;
@@ -28,13 +28,13 @@ pub(super) struct OwnRound<'a, P: Platform> {
     writeback: &'a Arc<Writeback<P>>,
     file: &'a Arc<FileInner>,
     round: &'a Arc<SharedRound>,
-    part: Part,
+    part: RoundPart,
 }
 
 impl<P: Platform> OwnRound<'_, P> {
     /// Waits for its turn, then runs the round.
     pub(super) async fn runs(self) {
-        if self.part == Part::Leads {
+        if self.part == RoundPart::Leads {
             self.round.turn.wait().await;
         }
         let (writeback, file) = (Arc::clone(self.writeback), Arc::clone(self.file));
@@ -45,7 +45,7 @@ impl<P: Platform> OwnRound<'_, P> {
 
 impl<P: Platform> Drop for OwnRound<'_, P> {
     fn drop(&mut self) {
-        if self.part == Part::Starts || lock(&self.file.state).rounds.step_down(self.round) {
+        if self.part == RoundPart::Starts || lock(&self.file.state).rounds.try_step_down(self.round) {
             self.writeback.start_rounds(self.file);
         }
     }
@@ -94,9 +94,9 @@ impl<P: Platform> Drop for RoundInCall<P> {
 
 impl<P: Platform> Writeback<P> {
     /// Whether this caller of a sync runs the round itself.
-    pub(super) fn syncs_in_call(&self, file: &FileInner) -> bool {
+    pub(super) fn may_sync_in_call(&self, file: &FileInner) -> bool {
         let base = &self.base;
-        let waits = base.platform.waits_on_this_thread() || base.cache.rare.is_forced(Rare::SyncInCall);
+        let waits = base.platform.may_wait_on_this_thread() || base.cache.rare.is_forced(Rare::SyncInCall);
         // A thread in a system call cannot go.
         waits && !file.device.hang().may_refuse()
     }
@@ -106,10 +106,10 @@ impl<P: Platform> Writeback<P> {
         self: &'a Arc<Self>,
         file: &'a Arc<FileInner>,
         round: &'a Arc<SharedRound>,
-        part: Part,
+        part: RoundPart,
         runs_itself: bool,
     ) -> Option<OwnRound<'a, P>> {
-        let own = (part != Part::Follows).then(|| OwnRound { writeback: self, file, round, part });
+        let own = (part != RoundPart::Follows).then(|| OwnRound { writeback: self, file, round, part });
         own.filter(|_| runs_itself)
     }
 
@@ -135,7 +135,7 @@ impl<P: Platform> Writeback<P> {
     /// Whether a caller may write beside the flusher, as soon as a request is free: no other writes go before syncs.
     pub(super) fn may_write_beside(&self, device: &DeviceState, terms: &Terms) -> bool {
         let is_ahead = device.in_flight.is_sync_ahead_by(terms);
-        if is_ahead && !device.agenda().others_are_due() {
+        if is_ahead && !device.agenda().are_others_due() {
             device.in_flight.nothing_but_syncs();
             return true;
         }

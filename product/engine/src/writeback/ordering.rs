@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use afflux_device::client::Client;
-use afflux_device::devices::file::{Earlier, FileInner, Obstacles, Ordered, RangeNumber, overlap};
+use afflux_device::devices::file::{Earlier, FileInner, Obstacles, Ordered, RangeNumber, do_overlap};
 use afflux_device::error::Error;
 use afflux_device::platform::Platform;
 use afflux_pages::units::PAGE_BYTES;
@@ -27,12 +27,12 @@ const ROOM_PART: u64 = 4;
 const RANGES_MAX: usize = 4096;
 
 /// A range whose bytes stay off the device until this is dropped.
-pub(crate) struct Holder {
+pub(crate) struct RangeHolder {
     file: Arc<FileInner>,
     number: RangeNumber,
 }
 
-impl Drop for Holder {
+impl Drop for RangeHolder {
     fn drop(&mut self) {
         self.file.let_go(self.number);
     }
@@ -40,10 +40,14 @@ impl Drop for Holder {
 
 impl<P: Platform> Writeback<P> {
     /// [`Engine::withhold`](crate::Engine::withhold).
-    pub(crate) async fn withhold(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<Holder, Error> {
+    pub(crate) async fn withhold(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        range: &Range<u64>,
+    ) -> Result<RangeHolder, Error> {
         self.room_for_range(file).await?;
         let pages = FileInner::pages_of(range);
-        let holder = Holder { file: Arc::clone(file), number: file.withhold(&pages) };
+        let holder = RangeHolder { file: Arc::clone(file), number: file.withhold(&pages) };
         unmarked(file, &pages).await;
         Ok(holder)
     }
@@ -58,7 +62,7 @@ impl<P: Platform> Writeback<P> {
         let pages = FileInner::pages_of(range);
         {
             let _one_at_a_time = lock(&self.ordering);
-            if waits_for((first, &FileInner::pages_of(earlier)), (file, &pages)) {
+            if must_wait_for((first, &FileInner::pages_of(earlier)), (file, &pages)) {
                 return Err(Error::OrderCycle);
             }
             let ordered = file.order(&pages, Earlier { file: Arc::downgrade(first), range: earlier.clone() });
@@ -152,7 +156,7 @@ impl<P: Platform> Writeback<P> {
                 state.withheld.later().take(u64::MAX, &(0..u64::MAX), |_| false)
             } else {
                 let mut later = std::mem::take(state.withheld.later());
-                let freed = later.take(last, range, |range| file.keeps(state, range));
+                let freed = later.take(last, range, |range| file.has_withheld_in(state, range));
                 *state.withheld.later() = later;
                 if state.withheld.later().last_place().is_some() {
                     file.owe_awaited_flush(state, self.base.now());
@@ -175,7 +179,7 @@ impl<P: Platform> Writeback<P> {
         let device = &file.device;
         let (more, max) = (pages.end - pages.start, (self.base.devices.totals.part_pages() / ROOM_PART).max(1));
         let lacks = || device.charges.unwritable.withheld_pages() + more > max;
-        if !lock(&file.state).withheld.touches(pages) || !lacks() {
+        if !lock(&file.state).withheld.has_any_in(pages) || !lacks() {
             return Ok(());
         }
         let mut next = 0;
@@ -196,15 +200,15 @@ impl<P: Platform> Writeback<P> {
 
 /// Whether pages of a file wait, through any number of other ranges, for pages of `last`. Searches from both ends in
 /// turn: mostly one of them has few neighbours.
-fn waits_for(first: (&Arc<FileInner>, &Range<u64>), last: (&Arc<FileInner>, &Range<u64>)) -> bool {
-    if Arc::ptr_eq(first.0, last.0) && overlap(first.1, last.1) {
+fn must_wait_for(first: (&Arc<FileInner>, &Range<u64>), last: (&Arc<FileInner>, &Range<u64>)) -> bool {
+    if Arc::ptr_eq(first.0, last.0) && do_overlap(first.1, last.1) {
         return true;
     }
     let (mut before, mut after) = (Side::default(), Side::default());
     before.visit(Arc::clone(first.0), first.1.clone());
     after.visit(Arc::clone(last.0), last.1.clone());
     let reaches = |file: &Arc<FileInner>, pages: &Range<u64>, end: (&Arc<FileInner>, &Range<u64>)| {
-        Arc::ptr_eq(file, end.0) && overlap(pages, end.1)
+        Arc::ptr_eq(file, end.0) && do_overlap(pages, end.1)
     };
     loop {
         let Some((file, pages)) = before.left.pop() else { return false };

@@ -15,7 +15,7 @@ use afflux_device::platform::Platform;
 
 use crate::base::Base;
 use crate::dirty::failing;
-use crate::trace::Event;
+use crate::trace::EngineEvent;
 
 /// The watched time at which a request was first seen, by its place.
 pub(super) struct OverdueWatch {
@@ -59,7 +59,7 @@ impl OverdueWatch {
         }
         let mut any = false;
         for request in device.requests().places.all().filter(|request| !request.is_aside) {
-            any |= self.age_ns(&request) >= most_ns && set_one_aside(base, device, &request);
+            any |= self.age_ns(&request) >= most_ns && try_set_one_aside(base, device, &request);
         }
         if any {
             let moment = base.moment_at(base.now());
@@ -73,14 +73,14 @@ impl OverdueWatch {
     }
 }
 
-fn set_one_aside<P: Platform>(base: &Base<P>, device: &Arc<DeviceState>, request: &Placed) -> bool {
+fn try_set_one_aside<P: Platform>(base: &Base<P>, device: &Arc<DeviceState>, request: &Placed) -> bool {
     // The request may have ended since, and its file may be gone.
     let file = base.devices.files.get(request.file).filter(|file| Arc::ptr_eq(&file.device, device));
     let (Some(file), now) = (file, base.now()) else { return false };
-    if !file.set_aside(request, now) {
+    if !file.try_set_aside(request, now) {
         return false;
     }
     device.admission().file_changed(request.file);
-    base.trace_file(now, &file, None, || Event::SetAside { ns: now.since(request.submitted) });
+    base.trace_file(now, &file, None, || EngineEvent::SetAside { ns: now.since(request.submitted) });
     true
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use afflux_device::counters::Counter;
 use afflux_device::devices::file::FileInner;
 use afflux_device::devices::places::Load;
-use afflux_device::devices::{DeviceState, Kind};
+use afflux_device::devices::{DeviceState, TransferKind};
 use afflux_device::error::DeviceError;
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::request::{Completion, Operation, Request};
@@ -21,16 +21,21 @@ use super::Writeback;
 use super::batch::Run;
 use super::complete::WriteEnds;
 use super::recycled::Boxed;
-use crate::trace::Event;
+use crate::trace::EngineEvent;
 
 /// How many requests a waiter may still take without waiting again.
 #[derive(Default)]
-pub(super) struct Batch(u32);
+pub(super) struct RequestAllowance(u32);
 
 impl<P: Platform> Writeback<P> {
     /// Waits for a write request; returns whether it had to wait. If so, the caller then takes up to a batch without
     /// waiting.
-    pub(super) async fn acquire_request(&self, device: &DeviceState, batch: &mut Batch, for_sync: bool) -> bool {
+    pub(super) async fn try_acquire_request(
+        &self,
+        device: &DeviceState,
+        batch: &mut RequestAllowance,
+        for_sync: bool,
+    ) -> bool {
         let settings = self.base.settings();
         let depth = device.write_depth(settings);
         let extra = batch.0 > 0 && device.requests().try_count_write(depth + depth / 2);
@@ -53,9 +58,9 @@ impl<P: Platform> Writeback<P> {
 
     /// Waits until there is room for a request, on a device whose calls overlap. True as soon as a sync waits that goes
     /// ahead: the flusher has to see to it.
-    pub(super) async fn gives_way_to_sync(&self, device: &DeviceState) -> bool {
+    pub(super) async fn has_given_way_to_sync(&self, device: &DeviceState) -> bool {
         let settings = self.base.settings();
-        let decided = || match device.sync_goes_first() {
+        let decided = || match device.should_sync_go_first() {
             true => Some(true),
             false => device.has_room(settings).then_some(false),
         };
@@ -103,7 +108,7 @@ impl<P: Platform> Writeback<P> {
         let Run { offset, len, memory, sequence, pages, continues } = run;
         let (device, now) = (&file.device, self.base.now());
         device.charges.writeback_begins(pages);
-        device.figures.request_begins(Kind::Write, u64::from(len), now);
+        device.figures.request_begins(TransferKind::Write, u64::from(len), now);
         let runs = i64::from(!continues);
         device.admission().add_runs(runs);
         let ticket = device.in_flight.begin(file.pages.slot, pages, runs as u64, for_sync);
@@ -116,7 +121,7 @@ impl<P: Platform> Writeback<P> {
         let (writeback, submitted) = (Arc::clone(self), now);
         let ends = WriteEnds { writeback, file: Arc::clone(file), sequence, runs, submitted, in_flight, ticket, place };
         let operation = Operation::Write { offset, len };
-        self.base.trace_file(now, file, None, || Event::Submitted { operation });
+        self.base.trace_file(now, file, None, || EngineEvent::Submitted { operation });
         (operation, memory, ends)
     }
 
@@ -126,10 +131,10 @@ impl<P: Platform> Writeback<P> {
         let (base, device) = (&self.base, &file.device);
         device.requests().calls.take(1).await;
         let submitted = base.now();
-        device.figures.request_begins(Kind::Other, 0, submitted);
-        base.trace_file(submitted, file, None, || Event::Submitted { operation });
+        device.figures.request_begins(TransferKind::Other, 0, submitted);
+        base.trace_file(submitted, file, None, || EngineEvent::Submitted { operation });
         if operation == Operation::Sync
-            && base.platform.waits_on_this_thread()
+            && base.platform.may_wait_on_this_thread()
             && let Some(result) = device.sync_here(&file.backing)
         {
             self.end_call(file, operation, submitted, result);
@@ -145,9 +150,9 @@ impl<P: Platform> Writeback<P> {
 
     fn end_call(&self, file: &Arc<FileInner>, operation: Operation, submitted: Nanos, result: Result<(), DeviceError>) {
         let now = self.base.now();
-        file.device.figures.request_ends(Kind::Other, 0, result.is_ok(), now);
+        file.device.figures.request_ends(TransferKind::Other, 0, result.is_ok(), now);
         let ns = now.since(submitted);
-        self.base.trace_file(now, file, None, || Event::Completed { operation, ns, error: result.err() });
+        self.base.trace_file(now, file, None, || EngineEvent::Completed { operation, ns, error: result.err() });
         file.device.requests().calls.give_back(1);
     }
 
@@ -155,7 +160,7 @@ impl<P: Platform> Writeback<P> {
     pub(crate) async fn hold(&self, file: &Arc<FileInner>) -> Hold<P> {
         lock(&file.state).hold();
         let hold = Hold { file: Arc::clone(file), platform: Arc::clone(&self.base.platform) };
-        file.queue.until(|| (!lock(&file.state).flight.any()).then_some(())).await;
+        file.queue.until(|| (!lock(&file.state).flight.has_any()).then_some(())).await;
         hold
     }
 }
@@ -201,7 +206,7 @@ impl<P: Platform> Completion for Boxed<CallEnds<P>> {
     fn completed(mut self: Box<Self>, operation: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
         let CallEnds { writeback, file, answer, submitted } = self.take();
         writeback.end_call(&file, operation, submitted, result);
-        writeback.spare.calls.keep(self);
+        writeback.spare.calls.try_keep(self);
         answer.give(result);
     }
 }

@@ -41,7 +41,7 @@ async fn run_rounds_of_files<P: Platform>(writeback: Arc<Writeback<P>>, mut file
     loop {
         while writeback.run_next_round(&file, false).await {}
         drop(file);
-        if !writeback.idle_tasks.keep(Arc::clone(&desk)) {
+        if !writeback.idle_tasks.try_keep(Arc::clone(&desk)) {
             return;
         }
         file = desk.given.until(|| lock(&desk.file).take()).await;

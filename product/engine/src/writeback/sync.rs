@@ -13,7 +13,7 @@ use std::sync::Arc;
 use afflux_device::client::Client;
 use afflux_device::counters::Counter;
 use afflux_device::devices::file::{
-    Earlier, FileInner, FileState, NextRunner, Part, RangeNumber, SharedRound, SyncRound,
+    Earlier, FileInner, FileState, NextRunner, RangeNumber, RoundPart, SharedRound, SyncRound,
 };
 use afflux_device::devices::waits::WaitsFor;
 use afflux_device::error::{DeviceError, Error};
@@ -25,9 +25,9 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use super::Writeback;
-use crate::call::Call;
+use crate::call::FileCall;
 use crate::dirty::force_charge;
-use crate::trace::Event;
+use crate::trace::EngineEvent;
 
 /// The most pages marked in one hold of the file's lock.
 const MARK_PAGES: u64 = 4096;
@@ -58,17 +58,17 @@ impl<P: Platform> Writeback<P> {
         client: Option<&Client>,
         range: &Range<u64>,
     ) -> Result<Option<(RangeNumber, Earlier)>, Error> {
-        let runs_itself = self.syncs_in_call(file);
+        let runs_itself = self.may_sync_in_call(file);
         let joined = self.ask_for_round(file, range.clone(), runs_itself);
         // A range that is withheld from here on leaves the round its pages.
-        let withholds = file.withholds();
+        let withholds = file.is_withholding();
         let own =
             joined.as_ref().and_then(|(round, part)| self.own_round(file, round, *part, runs_itself && !withholds));
         if withholds && let Some(order) = Self::order_of(file, range)? {
             return Ok(Some(order));
         }
         let Some((round, _)) = &joined else { return Ok(None) };
-        let call = Call::new(file, client);
+        let call = FileCall::new(file, client);
         let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
         if let Some(own) = own {
             own.runs().await;
@@ -79,14 +79,19 @@ impl<P: Platform> Writeback<P> {
     /// The round to wait for; `None` if all is durable.
     pub(crate) fn join_round(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Option<Arc<SharedRound>> {
         let (round, part) = self.ask_for_round(file, range, false)?;
-        if part == Part::Starts {
+        if part == RoundPart::Starts {
             self.start_rounds(file);
         }
         Some(round)
     }
 
     /// As [`Writeback::join_round`]; the caller does its part in the round afterwards.
-    fn ask_for_round(&self, file: &FileInner, range: Range<u64>, may_lead: bool) -> Option<(Arc<SharedRound>, Part)> {
+    fn ask_for_round(
+        &self,
+        file: &FileInner,
+        range: Range<u64>,
+        may_lead: bool,
+    ) -> Option<(Arc<SharedRound>, RoundPart)> {
         let mut state = lock(&file.state);
         if state.is_discarded() || (state.is_durable() && !state.rounds.are_running()) {
             return None;
@@ -151,7 +156,7 @@ impl<P: Platform> Writeback<P> {
         file.queue
             .until(|| {
                 let state = lock(&file.state);
-                let earlier = state.flight.writes_before(sequence);
+                let earlier = state.flight.has_writes_before(sequence);
                 let marked = file.has_tagged(Tag::ToWrite);
                 (state.is_discarded() || !(earlier || marked || state.is_held())).then_some(())
             })
@@ -162,7 +167,7 @@ impl<P: Platform> Writeback<P> {
         file.queue
             .until(|| {
                 let state = lock(&file.state);
-                let earlier = state.flight.writes_before(sequence);
+                let earlier = state.flight.has_writes_before(sequence);
                 (!earlier).then_some(())
             })
             .await;
@@ -174,7 +179,7 @@ impl<P: Platform> Writeback<P> {
             let fails = state.failures.count() > failures_before || state.failures.pages() > 0;
             if let Some(error) = state.failures.error().filter(|_| fails) {
                 // This round makes no flush: another must.
-                if state.flushes.owed() {
+                if state.flushes.is_owed() {
                     file.owe_flush(&mut state, self.base.now());
                 }
                 return Err(error.into());
@@ -206,7 +211,7 @@ impl<P: Platform> Writeback<P> {
         result: Result<(), DeviceError>,
     ) -> Result<(), Error> {
         if file.device.note_write(result, failed_before) {
-            self.base.trace_device(Some(file.device.id()), || Event::DeviceFailing { error: result.err() });
+            self.base.trace_device(Some(file.device.id()), || EngineEvent::DeviceFailing { error: result.err() });
         }
         match result {
             Ok(()) => self.flushed(file).await,
@@ -234,7 +239,7 @@ impl<P: Platform> Writeback<P> {
                 if from == 0 && !state.is_discarded() {
                     state.flushes.forget_failure();
                 }
-                if state.is_discarded() || state.flushes.owed() {
+                if state.is_discarded() || state.flushes.is_owed() {
                     return;
                 }
                 if from == 0 {
@@ -322,7 +327,7 @@ impl<P: Platform> Writeback<P> {
             return;
         }
         let word = cache.pages.word(frame);
-        if word.any(DIRTY | WRITEBACK) {
+        if word.has_any(DIRTY | WRITEBACK) {
             cache.pages.set_dirty(frame, cache.pages.dirty(frame).union(doubtful));
             if !word.has(DIRTY) {
                 // The request in flight may leave some sectors dirty: the next sync has to mark the page.

@@ -18,9 +18,9 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use super::Writeback;
-use super::batch::{Left, Run, claim};
-use super::requests::Batch;
-use crate::trace::Event;
+use super::batch::{LeftOfFile, Run, claim};
+use super::requests::RequestAllowance;
+use crate::trace::EngineEvent;
 
 /// Time before another look at pages that a writer was copying to.
 const BUSY_NS: u64 = 50_000;
@@ -36,11 +36,11 @@ pub(crate) struct FileTurn {
     open: Option<Arc<FileInner>>,
     device: Arc<DeviceState>,
     turn: Turn,
-    left: Left,
+    left: LeftOfFile,
     taken_at: Nanos,
     /// Pages submitted to the device.
     pages: u64,
-    batch: Batch,
+    batch: RequestAllowance,
 }
 
 impl FileTurn {
@@ -55,8 +55,8 @@ impl FileTurn {
     }
 
     /// Whether a sync waits that goes ahead of this turn.
-    pub(super) fn yields_to_sync(&self) -> bool {
-        self.turn != Turn::Sync && self.device.sync_goes_first()
+    pub(super) fn must_yield_to_sync(&self) -> bool {
+        self.turn != Turn::Sync && self.device.should_sync_go_first()
     }
 
     /// Ends a sync's turn if no marked page is left, without waiting for a request. Returns whether it does.
@@ -65,13 +65,13 @@ impl FileTurn {
         let _state = lock(&file.state);
         let has_all = !file.has_tagged(Tag::ToWrite);
         if has_all {
-            self.left = Left::Nothing;
+            self.left = LeftOfFile::Nothing;
         }
         has_all
     }
 
     /// Whether the turn's present run goes on, for at most `bytes` bytes.
-    pub(super) fn run_ends_within(&self, bytes: u64) -> bool {
+    pub(super) fn does_run_end_within(&self, bytes: u64) -> bool {
         let Some(file) = &self.open else { return false };
         let state = lock(&file.state);
         let (nodes, index, from) = (&file.cache.nodes, &file.pages.index, state.position.cursor());
@@ -95,7 +95,7 @@ impl FileTurn {
     }
 
     /// Claims the file's next run. If the turn goes by passes, an ended pass sets the file's age.
-    fn claim(&self, file: &FileInner, state: &mut FileState, now: Nanos, bytes_max: u32) -> Result<Run, Left> {
+    fn claim(&self, file: &FileInner, state: &mut FileState, now: Nanos, bytes_max: u32) -> Result<Run, LeftOfFile> {
         let by_passes = self.turn.is_by_passes() && !state.is_held();
         if by_passes {
             let is_old = matches!(self.turn, Turn::Oldest { .. });
@@ -104,7 +104,7 @@ impl FileTurn {
         let claimed = claim(file, state, self.tag(), bytes_max);
         let ended = match &claimed {
             Ok(run) if by_passes => state.position.went(run.offset / PAGE_BYTES),
-            Err(Left::Nothing) if by_passes => state.position.found_nothing(),
+            Err(LeftOfFile::Nothing) if by_passes => state.position.found_nothing(),
             _ => None,
         };
         ended.into_iter().for_each(|began| state.marks.is_not_older_than(began));
@@ -117,16 +117,16 @@ impl FileTurn {
     }
 
     /// Whether the file pauses after a failure: then it is written only for a sync.
-    fn pauses(&self, state: &FileState, now: Nanos) -> bool {
+    fn must_pause(&self, state: &FileState, now: Nanos) -> bool {
         self.turn != Turn::Sync && state.failures.backs_off(now).is_some()
     }
 
     /// Ends the turn at once if the file pauses after a failure.
-    pub(super) fn pauses_now(&mut self, now: Nanos) -> bool {
+    pub(super) fn must_pause_now(&mut self, now: Nanos) -> bool {
         let Some(file) = self.open.clone() else { return true };
-        let pauses = self.pauses(&lock(&file.state), now);
+        let pauses = self.must_pause(&lock(&file.state), now);
         if pauses {
-            self.left = Left::Paused;
+            self.left = LeftOfFile::Paused;
         }
         pauses
     }
@@ -139,9 +139,9 @@ impl FileTurn {
         let busy_until = now.after(BUSY_NS);
         if self.turn == Turn::Sync {
             match self.left {
-                Left::More => file.queue_sync(&mut state),
-                Left::Busy => file.queue_sync_later(&mut state, busy_until),
-                Left::Nothing | Left::Paused => {}
+                LeftOfFile::More => file.queue_sync(&mut state),
+                LeftOfFile::Busy => file.queue_sync_later(&mut state, busy_until),
+                LeftOfFile::Nothing | LeftOfFile::Paused => {}
             }
             return;
         }
@@ -154,11 +154,11 @@ impl FileTurn {
             state.marks.is_not_older_than(before);
         }
         match self.left {
-            Left::Busy => file.wake_flusher_at(&mut state, busy_until),
-            Left::More if self.turn == Turn::Retry => file.wake_flusher_at(&mut state, now),
+            LeftOfFile::Busy => file.wake_flusher_at(&mut state, busy_until),
+            LeftOfFile::More if self.turn == Turn::Retry => file.wake_flusher_at(&mut state, now),
             // The remaining pages wait for a completion or a release, which queues the file.
-            Left::Nothing if state.flight.any() || state.is_held() => {}
-            Left::More | Left::Nothing | Left::Paused => file.requeue(&mut state, now),
+            LeftOfFile::Nothing if state.flight.has_any() || state.is_held() => {}
+            LeftOfFile::More | LeftOfFile::Nothing | LeftOfFile::Paused => file.requeue(&mut state, now),
         }
     }
 }
@@ -188,7 +188,7 @@ impl<P: Platform> Writeback<P> {
         let device = Arc::clone(&file.device);
         self.base.local().count(Counter::FlusherTurns, 1);
         device.agenda().turn_begins();
-        let (left, taken_at, batch) = (Left::More, self.base.now(), Batch::default());
+        let (left, taken_at, batch) = (LeftOfFile::More, self.base.now(), RequestAllowance::default());
         FileTurn { open: Some(file), device, turn, left, taken_at, pages: 0, batch }
     }
 
@@ -221,15 +221,15 @@ impl<P: Platform> Writeback<P> {
     pub(crate) async fn write_run(self: &Arc<Self>, taken: &mut FileTurn, bytes_max: u64) -> Option<Wrote> {
         let file = taken.file()?;
         let (device, for_sync) = (&file.device, taken.is_for_sync());
-        if !for_sync && self.gives_way_to_sync(device).await {
-            taken.left = Left::More;
+        if !for_sync && self.has_given_way_to_sync(device).await {
+            taken.left = LeftOfFile::More;
             return None;
         }
-        let waited = self.acquire_request(device, &mut taken.batch, for_sync).await;
+        let waited = self.try_acquire_request(device, &mut taken.batch, for_sync).await;
         while self.base.cache.rare.is_forced(Rare::SlotTaken) {
             self.release_request(device);
             self.base.pass().await;
-            self.acquire_request(device, &mut taken.batch, for_sync).await;
+            self.try_acquire_request(device, &mut taken.batch, for_sync).await;
         }
         let bytes_max = bytes_max.min(device.in_flight.allowed().request_bytes).max(PAGE_BYTES);
         let request_max = u64::from(device.limits().request_bytes_max).min(bytes_max) as u32;
@@ -237,10 +237,10 @@ impl<P: Platform> Writeback<P> {
         let claimed = {
             let mut state = lock(&file.state);
             // A write of this turn may have failed: the remaining pages wait for the pause, too.
-            if taken.pauses(&state, now) {
-                Err(Left::Paused)
+            if taken.must_pause(&state, now) {
+                Err(LeftOfFile::Paused)
             } else if taken.is_unexpired(&state) {
-                Err(Left::More)
+                Err(LeftOfFile::More)
             } else {
                 taken.claim(&file, &mut state, now, request_max)
             }
@@ -262,7 +262,7 @@ impl<P: Platform> Writeback<P> {
             run.continues |= device.figures.idles_on(first, place);
         }
         let wrote = Wrote { pages: run.pages, bytes: u64::from(run.len) };
-        taken.left = Left::More;
+        taken.left = LeftOfFile::More;
         taken.pages += wrote.pages;
         self.submit_write(&file, run, for_sync);
         self.base.platform.between_requests().await;
@@ -273,7 +273,7 @@ impl<P: Platform> Writeback<P> {
         let now = self.base.now();
         if let Some(file) = &taken.open {
             let (turn, pages, ns) = (taken.turn, taken.pages, now.since(taken.taken_at));
-            self.base.trace_file(now, file, None, || Event::Turn { turn, pages, ns });
+            self.base.trace_file(now, file, None, || EngineEvent::Turn { turn, pages, ns });
         }
         taken.close(now);
     }

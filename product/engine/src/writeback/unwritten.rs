@@ -49,7 +49,8 @@ impl Search {
                 return true;
             }
             let frame = cache.frame_at(&file.pages, page);
-            let unwritten = frame.is_some_and(|frame| cache.pages.word(frame).any(DIRTY | WRITEBACK | PRIOR | FAILED));
+            let unwritten =
+                frame.is_some_and(|frame| cache.pages.word(frame).has_any(DIRTY | WRITEBACK | PRIOR | FAILED));
             match &mut self.run {
                 Some(_) if !unwritten => return true,
                 Some(run) => run.end = page + 1,

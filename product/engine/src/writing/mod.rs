@@ -47,24 +47,24 @@ pub(crate) fn overwrite<P: Platform>(base: &Base<P>, file: &FileInner, offset: u
     }
     let at = InPage::first(offset, from.len());
     if at.len == from.len() && !from.is_empty() {
-        let hit = base.cache.overwrite_hit(&file.pages, at, from);
+        let hit = base.cache.try_overwrite_hit(&file.pages, at, from);
         base.local().count(Counter::WriteHitPages, u64::from(hit));
         return if hit { from.len() } else { 0 };
     }
-    if !could_overwrite(base, file, offset, from.len()) {
+    if !may_overwrite(base, file, offset, from.len()) {
         base.cache.recall_for_write(&file.pages, FileInner::pages_of(&(offset..offset + from.len() as u64)));
-        if !could_overwrite(base, file, offset, from.len()) {
+        if !may_overwrite(base, file, offset, from.len()) {
             return 0;
         }
     }
     overwrite_hits(base, file, offset, from)
 }
 
-fn could_overwrite<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, len: usize) -> bool {
+fn may_overwrite<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, len: usize) -> bool {
     let mut done = 0;
     while done < len {
         let at = InPage::first(offset + done as u64, len - done);
-        if !base.cache.could_overwrite(&file.pages, at) {
+        if !base.cache.may_overwrite(&file.pages, at) {
             return false;
         }
         done += at.len;
@@ -78,7 +78,7 @@ fn overwrite_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, fr
     let (mut done, mut pages) = (0, 0);
     while done < from.len() {
         let at = InPage::first(offset + done as u64, from.len() - done);
-        if !base.cache.overwrite_hit(&file.pages, at, &from[done..]) {
+        if !base.cache.try_overwrite_hit(&file.pages, at, &from[done..]) {
             break;
         }
         done += at.len;
@@ -137,7 +137,7 @@ impl<P: Platform> Writing<P> {
         let file = payer.file;
         let range = offset..offset + from.len() as u64;
         let pages = FileInner::pages_of(&range);
-        if file.withholds() {
+        if file.is_withholding() {
             self.writeback.room_to_withhold(file, &pages).await?;
         }
         let mut charge = self.throttle.charge(payer, pages).await?;
@@ -192,6 +192,7 @@ impl<P: Platform> Writing<P> {
 
     fn needs_frame(&self, file: &FileInner, page: u64) -> bool {
         let frame = file.pages.index.lookup(&self.base.cache.nodes, page);
-        frame.is_none_or(|frame| !self.base.cache.pages.contains(frame) || self.base.cache.pages.word(frame).stable())
+        frame
+            .is_none_or(|frame| !self.base.cache.pages.contains(frame) || self.base.cache.pages.word(frame).is_stable())
     }
 }

@@ -17,7 +17,7 @@ use afflux_pages::cache::hit::InPage;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::eviction::Admitted;
 use afflux_pages::page::{
-    DIRTY, FAILED, Identity, PRESENT, PRIOR, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK, WRITER,
+    DIRTY, FAILED, PRESENT, PRIOR, PageIdentity, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK, WRITER,
 };
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
@@ -49,7 +49,7 @@ impl<'a> PageWrite<'a> {
         Self { file, at, bytes, touched, settled }
     }
 
-    fn identity(&self) -> Identity {
+    fn identity(&self) -> PageIdentity {
         self.file.pages.identity(self.at.page)
     }
 
@@ -102,7 +102,7 @@ impl<P: Platform> Writing<P> {
             None => self.write_absent(state, write, means),
             Some(frame) => {
                 let word = self.base.cache.pages.hold(frame, WRITER);
-                let result = if word.stable() {
+                let result = if word.is_stable() {
                     self.write_elsewhere(state, write, frame, means)
                 } else {
                     self.write_in_place(state, write, frame, means)
@@ -154,7 +154,7 @@ impl<P: Platform> Writing<P> {
         let cache = &self.base.cache;
         let valid = cache.pages.valid(frame);
         // The read that fills a frame would overwrite the bytes; a read that completes a page does not.
-        let filling = cache.pages.word(frame).any(READING) && valid.is_empty();
+        let filling = cache.pages.word(frame).has_any(READING) && valid.is_empty();
         if filling || !valid.union(write.settled).contains(write.touched) {
             return Err(PieceEnd::Page(write.at.page));
         }
@@ -163,7 +163,7 @@ impl<P: Platform> Writing<P> {
         let uptodate = cache.pages.add_valid(frame, write.settled.union(write.touched));
         cache.pages.set_dirty(frame, cache.pages.dirty(frame).union(write.touched));
         let before = cache.pages.change(frame, 0, DIRTY | uptodate);
-        if !before.any(DIRTY) {
+        if !before.has_any(DIRTY) {
             cache.eviction.dirtied(&cache.pages, frame);
             means.charge.spend(write.file.tag_dirty(state, write.at.page, true));
             self.note_dirtied(write.file, state, self.is_unflushed(write));
@@ -191,7 +191,7 @@ impl<P: Platform> Writing<P> {
         let new = means.frame()?;
         // A writer that came before the page became stable may still be copying into it. The guard that made the page
         // stable may go at any moment: ours stays until the new version has its place.
-        if !cache.pages.freeze(old) {
+        if !cache.pages.try_freeze(old) {
             cache.unguard(old);
             cache.free_frame(new);
             return Err(PieceEnd::Busy);
@@ -203,7 +203,7 @@ impl<P: Platform> Writing<P> {
         cache.fill_bytes(new, write.at.start, write.bytes);
         // Sectors in flight stay dirty in the new version: their write may fail.
         cache.pages.set_dirty(new, cache.pages.dirty(old).union(write.touched));
-        let prior = if word.any(WRITEBACK | PRIOR) { PRIOR } else { 0 };
+        let prior = if word.has_any(WRITEBACK | PRIOR) { PRIOR } else { 0 };
         cache.pages.set_sectors(new, cache.pages.unflushed(old));
         self.occupy(write, new, word.flags() & UPTODATE | prior);
         // Before a writer finds the new frame: a later process that finds both must take the new one.
@@ -212,12 +212,12 @@ impl<P: Platform> Writing<P> {
         let runs = write.file.tag_dirty(state, write.at.page, true);
         cache.eviction.replaced(&cache.pages, old, new);
         state.failures.remove_pages(u64::from(word.has(FAILED)));
-        if word.any(DIRTY) {
+        if word.has_any(DIRTY) {
             // The new version takes over the old one's place in the accounts.
             state.watch.note_changed();
         } else {
             means.charge.spend(runs);
-            self.note_dirtied(write.file, state, word.any(WRITEBACK) || self.is_unflushed(write));
+            self.note_dirtied(write.file, state, word.has_any(WRITEBACK) || self.is_unflushed(write));
         }
         self.base.local().count(Counter::PagesCopiedStable, 1);
         cache.release_frame(old);

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::Policies;
 use afflux_engine::counters::Counter;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room,
+    Admission, Completed, Cost, DevicePolicy, Direction, LentMemory, LimitPages, Needs, Pace, PauseCause, Prices, Room,
     View,
 };
 use afflux_simulator::DiskOptions;
@@ -70,7 +70,7 @@ impl DevicePolicy for DeviceTime {
         Room { cost_max, prices: self.prices, cause, wake_above: Cost(0), ..Room::UNLIMITED }
     }
 
-    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
+    fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission {
         memory.pace.unpaid_pages = 0;
         let device = view.device();
         let pages = device.reclaimable + device.writeback + view.payer.wanted;
@@ -86,7 +86,7 @@ impl DevicePolicy for DeviceTime {
         self.runs.store(view.device().runs, Ordering::Relaxed);
     }
 
-    fn over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
+    fn is_over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
         view.device().reclaimable > 0 && self.backlog_ns(view) > self.limit_ns / 8
     }
 

@@ -181,7 +181,7 @@ fn a_file_that_can_never_be_written_leaves_room_to_others() {
             assert_eq!(lab.here.write(&bad, written, PAGE, 2).await, Err(Error::Device(IO)));
         }
         let failed = lab.here.engine.drain(lab.here.devices[0]).await;
-        assert!(failed.len() == 1 && failed[0].0.same(&bad.file) && failed[0].1 == Error::Device(IO));
+        assert!(failed.len() == 1 && failed[0].0.is_same(&bad.file) && failed[0].1 == Error::Device(IO));
         lab.here.disks[0].clear_faults();
         assert!(lab.here.until(31 * SECOND, || bad.file.is_clean()).await);
         lab.here.sync(&bad).await.unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use afflux_engine::counters::Counter;
 use afflux_engine::policy::PauseCause;
 use afflux_engine::settings::Knob;
-use afflux_engine::trace::{Event, Traced};
+use afflux_engine::trace::{EngineEvent, Traced};
 use afflux_engine::{AccountOwner, Client, Delay, DeviceWaits, Operation, WaitsFor};
 use afflux_simulator::DiskOptions;
 
@@ -148,21 +148,21 @@ fn what_begins_in_the_trace_ends_there_and_the_times_agree() {
     let (mut begun, mut pauses, mut syncs, mut requests) = (BTreeMap::new(), 0, 0, Vec::new());
     for traced in &events {
         match traced.event {
-            Event::PauseBegins { wait, .. } | Event::SyncBegins { wait } => {
+            EngineEvent::PauseBegins { wait, .. } | EngineEvent::SyncBegins { wait } => {
                 assert!(begun.insert(wait, traced.at).is_none(), "wait {wait} begins twice");
             }
-            Event::PauseEnds { wait, ns, cause } => {
+            EngineEvent::PauseEnds { wait, ns, cause } => {
                 assert_eq!(traced.at.since(begun.remove(&wait).unwrap()), ns);
                 assert_eq!(cause, PauseCause::DevicePart);
                 assert_eq!(traced.client.as_ref().map(Client::name), Some("10.0.0.1"));
                 pauses += 1;
             }
-            Event::SyncEnds { wait, ns } => {
+            EngineEvent::SyncEnds { wait, ns } => {
                 assert_eq!(traced.at.since(begun.remove(&wait).unwrap()), ns);
                 syncs += 1;
             }
-            Event::Submitted { operation } => requests.push((operation, traced.at)),
-            Event::Completed { operation, ns, error } => {
+            EngineEvent::Submitted { operation } => requests.push((operation, traced.at)),
+            EngineEvent::Completed { operation, ns, error } => {
                 let at = requests.iter().position(|(submitted, _)| *submitted == operation).unwrap();
                 assert_eq!((traced.at.since(requests.remove(at).1), error), (ns, None));
             }
@@ -188,13 +188,13 @@ fn turns_are_told_with_reason_and_pages_and_knobs_with_their_value() {
     let (events, _) = follower.take(usize::MAX);
     let pages_of = |wanted: &str| -> u64 {
         let turns = events.iter().filter_map(|traced| match traced.event {
-            Event::Turn { turn, pages, .. } if turn.reason() == wanted => Some(pages),
+            EngineEvent::Turn { turn, pages, .. } if turn.reason() == wanted => Some(pages),
             _ => None,
         });
         turns.sum()
     };
     let submitted = events.iter().filter_map(|traced| match traced.event {
-        Event::Submitted { operation: Operation::Write { len, .. } } => Some(u64::from(len) / PAGE as u64),
+        EngineEvent::Submitted { operation: Operation::Write { len, .. } } => Some(u64::from(len) / PAGE as u64),
         _ => None,
     });
     assert_eq!(pages_of("background") + pages_of("sync"), submitted.sum());
@@ -207,7 +207,7 @@ fn turns_are_told_with_reason_and_pages_and_knobs_with_their_value() {
         .0
         .iter()
         .filter_map(|traced| match traced.event {
-            Event::KnobChanged { knob, value } => Some((traced.device, knob, value)),
+            EngineEvent::KnobChanged { knob, value } => Some((traced.device, knob, value)),
             _ => None,
         })
         .collect();

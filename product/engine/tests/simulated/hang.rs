@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use afflux_budget::BudgetKnob;
 use afflux_engine::policy::PauseCause;
-use afflux_engine::trace::Event;
+use afflux_engine::trace::EngineEvent;
 use afflux_engine::{Client, DeviceError, Error, WaitsFor};
 
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile, bytes};
@@ -80,10 +80,11 @@ fn a_device_that_completes_nothing_for_two_seconds_is_told_with_its_age_until_it
     let (events, _) = follower.take(usize::MAX);
     let hangs: Vec<_> = events
         .iter()
-        .filter(|traced| matches!(traced.event, Event::DeviceHangs { .. } | Event::DeviceGoesOn { .. }))
+        .filter(|traced| matches!(traced.event, EngineEvent::DeviceHangs { .. } | EngineEvent::DeviceGoesOn { .. }))
         .map(|traced| (traced.device, traced.event))
         .collect();
-    let [(first, Event::DeviceHangs { ns, refuses: false }), (second, Event::DeviceGoesOn { ns: after })] = hangs[..]
+    let [(first, EngineEvent::DeviceHangs { ns, refuses: false }), (second, EngineEvent::DeviceGoesOn { ns: after })] =
+        hangs[..]
     else {
         panic!("{hangs:?}")
     };
@@ -260,6 +261,6 @@ fn a_drain_waits_for_a_change_of_shape_whose_caller_has_left() {
         assert!(poll_fn(|cx| Poll::Ready(change.as_mut().poll(cx).is_pending())).await, "it takes a while");
         drop(change);
         assert!(lab.here.engine.drain(file.file.device()).await.is_empty());
-        assert_eq!((file.file.size(), file.file.awaits_flush()), (0, false));
+        assert_eq!((file.file.size(), file.file.has_unflushed()), (0, false));
     });
 }

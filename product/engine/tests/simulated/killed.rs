@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::{DeviceError, FileKey, Nanos, Platform, Recovered, RescuedFile};
-use afflux_frames::{Part, Table};
+use afflux_frames::{FrameTable, Part};
 use afflux_simulator::{
     Disk, DiskFileId, DiskFiles, DiskOptions, Fault, FaultTarget, FaultWhat, Random, Setup, SimMachine, World,
     WorldOptions,
@@ -290,8 +290,8 @@ fn a_flipped_flag_or_sector_sends_no_wrong_byte_home_and_loses_none_untold() {
             contents[at..at + len].copy_from_slice(&bytes(2, at as u64, len));
         }
         let left = kill(&lab);
-        let records: Table<[AtomicU64; 4]> = left.memory.table(Part::Records);
-        let marks: Table<[AtomicU64; 1]> = left.memory.table(Part::Marks);
+        let records: FrameTable<[AtomicU64; 4]> = left.memory.table(Part::Records);
+        let marks: FrameTable<[AtomicU64; 1]> = left.memory.table(Part::Marks);
         let words_of = |frame: usize| records[frame].iter().chain(&marks[frame]).collect::<Vec<_>>();
         let has_page = |frame: &usize| records[*frame][0].load(Ordering::Relaxed) != 0;
         let used: Vec<usize> = (0..records.len()).filter(has_page).collect();

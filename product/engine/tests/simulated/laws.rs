@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use afflux_engine::Policies;
 use afflux_engine::counters::Counter;
 use afflux_engine::policy::{
-    Admission, Completed, DevicePolicy, Dirtier, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room, View,
+    Admission, Completed, DevicePolicy, Dirtier, LentMemory, LimitPages, Needs, Pace, Pause, PauseCause, Room, View,
 };
 use afflux_engine::settings::BackgroundShare;
 use afflux_simulator::{DiskOptions, OWN_POLICY, Setup};
@@ -64,7 +64,7 @@ impl DevicePolicy for Always {
         Room::UNLIMITED
     }
 
-    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
+    fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission {
         assert!(view.shared.dirty >= view.device().reclaimable && view.shared.cached <= view.memory_pages);
         *memory.shared += std::mem::take(memory.payer);
         memory.pace.unpaid_pages = 0;
@@ -76,7 +76,7 @@ impl DevicePolicy for Always {
         assert_eq!(*device, view.device().written, "it is told of every page");
     }
 
-    fn over_background(&self, _: &View, _: &mut u64, _: &mut u64) -> bool {
+    fn is_over_background(&self, _: &View, _: &mut u64, _: &mut u64) -> bool {
         false
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use afflux_budget::BudgetKnob;
 use afflux_engine::DeviceError;
-use afflux_engine::trace::{Event, Follower};
+use afflux_engine::trace::{EngineEvent, Follower};
 use afflux_simulator::{
     DiskOptions, Fault, FaultTarget, FaultWhat, Memory, OWN_POLICY, Setup, SimMachine, World, WorldOptions,
 };
@@ -48,7 +48,7 @@ fn synced_in_background(lab: &EngineFixture, files: &[TestFile]) -> Vec<Arc<Atom
 /// How many requests were set aside since the last question.
 fn set_aside(follower: &mut Follower) -> usize {
     let (events, _) = follower.take(usize::MAX);
-    events.iter().filter(|traced| matches!(traced.event, Event::SetAside { .. })).count()
+    events.iter().filter(|traced| matches!(traced.event, EngineEvent::SetAside { .. })).count()
 }
 
 /// A writer that writes a file on and on and ignores errors.

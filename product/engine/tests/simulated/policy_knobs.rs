@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use afflux_engine::Policies;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Room, View,
+    Admission, Completed, Cost, DevicePolicy, LentMemory, LimitPages, Needs, Pace, PauseCause, Room, View,
 };
 use afflux_engine::settings::{Knob, PageKnob, Settings, WhichKnob};
 use afflux_simulator::{DiskOptions, OWN_POLICY, Setup};
@@ -53,13 +53,13 @@ impl DevicePolicy for ByKnob {
         Room { cost_max, cause: PauseCause::DevicePart, ..Room::UNLIMITED }
     }
 
-    fn admit(&self, _: &View, _: Memory<'_, Self>) -> Admission {
+    fn admit(&self, _: &View, _: LentMemory<'_, Self>) -> Admission {
         Admission::Enter
     }
 
     fn completed(&self, _: &View, _: &Completed, (): &mut (), (): &mut ()) {}
 
-    fn over_background(&self, _: &View, (): &mut (), (): &mut ()) -> bool {
+    fn is_over_background(&self, _: &View, (): &mut (), (): &mut ()) -> bool {
         false
     }
 

@@ -203,11 +203,11 @@ fn a_drain_waits_for_the_flush_that_the_flusher_began() {
         lab.here.write(&file, 0, PAGE, 2).await.unwrap();
         let flushes = || lab.here.engine.status().devices[0].in_flight == 1 && file.file.is_clean();
         assert!(lab.here.until(100 * SECOND, || file.disk.size(file.id) > 0 && flushes()).await);
-        assert!(file.file.awaits_flush(), "the flush may fail");
+        assert!(file.file.has_unflushed(), "the flush may fail");
         assert_eq!(lab.here.engine.drain(lab.here.devices[0]).await.len(), 0);
     });
     assert_eq!(file.disk.durable(file.id), bytes(2, 0, PAGE));
-    assert!(!file.file.awaits_flush());
+    assert!(!file.file.has_unflushed());
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next, Pace, PauseCause,
-    Prices, Room, Turn, View,
+    Admission, Completed, Cost, DevicePolicy, DirtyFiles, Flight, LentMemory, LimitPages, Needs, Next, Pace,
+    PauseCause, Prices, Room, Turn, View,
 };
 use afflux_engine::{Nanos, Policies};
 use afflux_simulator::{DiskOptions, Memory as MachineMemory, Setup, WorldOptions};
@@ -102,7 +102,7 @@ impl DevicePolicy for Timed {
         self.terms.flight
     }
 
-    fn admit(&self, _: &View, _: Memory<'_, Self>) -> Admission {
+    fn admit(&self, _: &View, _: LentMemory<'_, Self>) -> Admission {
         Admission::Enter
     }
 
@@ -113,13 +113,13 @@ impl DevicePolicy for Timed {
         self.told.lock().unwrap().push(*done);
     }
 
-    fn over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
+    fn is_over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
         let (device, Terms { prices, background_ns, .. }) = (view.device(), self.terms);
         device.reclaimable > 0 && prices.of(device.reclaimable, device.runs) > Cost(background_ns)
     }
 
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut (), shared: &mut ()) -> Next {
-        if files.any() && self.over_background(view, device, shared) {
+        if files.has_any() && self.is_over_background(view, device, shared) {
             return self.first(view, files);
         }
         match Next::write_expired(view, files) {

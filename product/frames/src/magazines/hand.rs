@@ -38,7 +38,7 @@ impl Hand {
 
     /// Adds a frame if there is room.
     #[inline]
-    pub(super) fn push(&self, frame: u32) -> bool {
+    pub(super) fn try_push(&self, frame: u32) -> bool {
         let len = self.len();
         let Some(place) = self.frames.get(len) else { return false };
         place.store(frame, Ordering::Relaxed);
@@ -54,7 +54,7 @@ impl Hand {
             self.frames[at - HAND_BATCH].store(get(at), Ordering::Relaxed);
         }
         self.len.store((HAND_FRAMES - HAND_BATCH) as u32, Ordering::Relaxed);
-        self.push(frame);
+        self.try_push(frame);
         oldest
     }
 }

@@ -122,7 +122,7 @@ impl Magazines {
         let hand = self.own_hand(place);
         let place = if hand.is_some() { place } else { place.or_settle() };
         self.states.take_back(frame, place.slot())?;
-        if self.shared.is_short() || !hand.is_some_and(|hand| hand.push(frame)) {
+        if self.shared.is_short() || !hand.is_some_and(|hand| hand.try_push(frame)) {
             self.free_further(place, frame);
         }
         Ok(())
@@ -169,7 +169,7 @@ impl Magazines {
             }
             if let Some(hand) = self.own_hand(place).filter(|hand| hand.len() == 0) {
                 let left = magazine.len().saturating_sub(HAND_BATCH);
-                magazine.drain(left..).for_each(|frame| _ = hand.push(frame));
+                magazine.drain(left..).for_each(|frame| _ = hand.try_push(frame));
             }
         }
         if taken < out.len() { taken + self.gather_rest(place, effort, &mut out[taken..]) } else { taken }
@@ -200,7 +200,7 @@ impl Magazines {
             return;
         }
         let hand = self.own_hand(place);
-        if hand.is_some_and(|hand| hand.push(frame)) {
+        if hand.is_some_and(|hand| hand.try_push(frame)) {
             return;
         }
         let (single, oldest) = ([frame], hand.map(|hand| hand.push_full(frame)));

@@ -12,13 +12,13 @@ const SET: u8 = 1 << 7;
 
 /// The slots of the last allocation and of the last free.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct LastSlots {
     allocated: AtomicU8,
     freed: AtomicU8,
 }
 
 // SAFETY: both fields are numbers in memory, and zero is a number.
-unsafe impl crate::Zeroed for State {}
+unsafe impl crate::Zeroed for LastSlots {}
 
 /// The fault of a bad free: the memory may have two holders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ pub(crate) enum BadFree {
     Free { frame: u32, allocated_in: u8, freed_in: u8 },
 }
 
-pub(super) struct States(pub(super) Box<[State]>);
+pub(super) struct States(pub(super) Box<[LastSlots]>);
 
 impl States {
     pub(super) fn new(frames: u32) -> Self {

@@ -13,8 +13,8 @@ fn layout() -> Layout {
 #[test]
 fn tables_have_an_entry_for_each_file_and_each_frame() {
     let memory = Memory::anonymous(layout()).unwrap();
-    let files: Table<[AtomicU64; 16]> = memory.table(Part::Files);
-    let records: Table<[AtomicU64; 4]> = memory.table(Part::Records);
+    let files: FrameTable<[AtomicU64; 16]> = memory.table(Part::Files);
+    let records: FrameTable<[AtomicU64; 4]> = memory.table(Part::Records);
     assert_eq!((files.len(), records.len()), (100, 256));
     assert!(records.iter().flatten().all(|word| word.load(Ordering::Relaxed) == 0));
 }
@@ -23,7 +23,7 @@ fn tables_have_an_entry_for_each_file_and_each_frame() {
 #[should_panic(expected = "entries of Files")]
 fn entries_of_another_size_are_refused() {
     let memory = Memory::anonymous(layout()).unwrap();
-    let _: Table<AtomicU8> = memory.table(Part::Files);
+    let _: FrameTable<AtomicU8> = memory.table(Part::Files);
 }
 
 /// The allocator is made anew over memory whose tables and frames live on.
@@ -31,7 +31,7 @@ fn entries_of_another_size_are_refused() {
 fn what_stands_in_given_memory_stays() {
     let memory = Memory::anonymous(layout()).unwrap();
     let frames = Frames::over(Arc::clone(&memory), &[]);
-    let records: Table<[AtomicU64; 4]> = memory.table(Part::Records);
+    let records: FrameTable<[AtomicU64; 4]> = memory.table(Part::Records);
     records[255][3].store(7, Ordering::Relaxed);
     // SAFETY: the frame is the arena's, and no other code uses it here.
     unsafe { frames.address(FrameId::new(255)).as_ptr().add(4095).write(9) };
@@ -39,7 +39,7 @@ fn what_stands_in_given_memory_stays() {
     let taken = [FrameId::new(0), FrameId::new(255)];
     let frames = Frames::over(Arc::clone(&memory), &taken);
     assert_eq!(frames.free_count(), 254, "the frames in use are handed out");
-    let records: Table<[AtomicU64; 4]> = memory.table(Part::Records);
+    let records: FrameTable<[AtomicU64; 4]> = memory.table(Part::Records);
     assert_eq!(records[255][3].load(Ordering::Relaxed), 7);
     // SAFETY: as above.
     assert_eq!(unsafe { frames.address(FrameId::new(255)).as_ptr().add(4095).read() }, 9);

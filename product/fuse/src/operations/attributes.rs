@@ -14,7 +14,7 @@ use crate::abi::set;
 use crate::limits::PAGE_BYTES;
 use crate::mount::{Mount, Outcome};
 use crate::operations::acting::{ActingRequester, capability, is_doubtful};
-use crate::reply::{self, Answer, Errno};
+use crate::reply::{self, Errno, ReplyDraft};
 use crate::request::{RequestHeader, SetAttributes};
 use crate::wire::Put;
 
@@ -22,8 +22,8 @@ use crate::wire::Put;
 const PRIVILEGES: u32 = 0o6000;
 const SETGID: u32 = 0o2000;
 
-fn told<P: Platform>(on: &Mount<P>, attributes: &Attributes) -> Answer {
-    let mut answer = Answer::empty();
+fn told<P: Platform>(on: &Mount<P>, attributes: &Attributes) -> ReplyDraft {
+    let mut answer = ReplyDraft::empty();
     reply::attributes_out(&mut answer.head, attributes, on.validity());
     answer
 }
@@ -146,7 +146,7 @@ fn change(wanted: &SetAttributes) -> AttributeChange {
 pub(super) async fn space<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> Outcome {
     let inode = on.object(header.node).await?;
     let (space, _) = on.volume.space(&inode).await?;
-    let mut answer = Answer::empty();
+    let mut answer = ReplyDraft::empty();
     let head = &mut answer.head;
     let block_bytes = PAGE_BYTES as u64;
     for bytes in [space.total_bytes, space.free_bytes, space.available_bytes] {

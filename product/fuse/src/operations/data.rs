@@ -21,7 +21,7 @@ use crate::mount::{Mount, Outcome};
 use crate::nodes::ContentStamp;
 use crate::open_files::OpenFile;
 use crate::operations::{acting, locks};
-use crate::reply::{Answer, Errno};
+use crate::reply::{Errno, ReplyDraft};
 use crate::request::{OpenExtent, RequestHeader};
 use crate::wire::Put;
 
@@ -64,7 +64,7 @@ fn opened<P: Platform>(
             Some(false) => no_flush(on),
             None => direct(on, flags),
         };
-    let mut answer = Answer::empty();
+    let mut answer = ReplyDraft::empty();
     answer.granted.file = Some(fh);
     open_out(&mut answer.head, fh, open_flags);
     Ok(answer)
@@ -136,7 +136,7 @@ pub(super) fn try_read<P: Platform>(on: &Mount<P>, extent: OpenExtent) -> Option
     };
     let read = on.volume.try_read(&file.inode, extent.offset, readable(extent))?;
     record(on, &file, RecordedOperation::Read, extent.offset, extent.size.into());
-    Some(Ok(Answer::read(read.bytes)))
+    Some(Ok(ReplyDraft::read(read.bytes)))
 }
 
 pub(super) async fn read<P: Platform>(on: &Mount<P>, extent: OpenExtent) -> Outcome {
@@ -144,7 +144,7 @@ pub(super) async fn read<P: Platform>(on: &Mount<P>, extent: OpenExtent) -> Outc
     record(on, &file, RecordedOperation::Read, extent.offset, extent.size.into());
     let (inode, client) = (&file.inode, Some(&file.client));
     let read = on.volume.read_by(&on.own, client, inode, extent.offset, readable(extent)).await?;
-    Ok(Answer::read(read.bytes))
+    Ok(ReplyDraft::read(read.bytes))
 }
 
 /// Refuses bytes past the largest offset of a file.
@@ -155,8 +155,8 @@ fn check_end(extent: OpenExtent) -> Result<(), Errno> {
     }
 }
 
-fn written(bytes: usize) -> Answer {
-    let mut answer = Answer::empty();
+fn written(bytes: usize) -> ReplyDraft {
+    let mut answer = ReplyDraft::empty();
     answer.head.u32(bytes as u32);
     answer.head.u32(0);
     answer
@@ -251,7 +251,7 @@ pub(super) async fn seek<P: Platform>(on: &Mount<P>, fh: u64, offset: u64, whenc
         _ => return Err(Errno::INVALID),
     };
     let found = on.volume.seek_by(&on.own, &on.opened(fh)?.inode, offset, wanted).await?;
-    let mut answer = Answer::empty();
+    let mut answer = ReplyDraft::empty();
     answer.head.u64(found);
     Ok(answer)
 }
@@ -269,7 +269,7 @@ pub(super) async fn allocate<P: Platform>(on: &Mount<P>, fh: u64, (offset, len):
         _ => return Err(Errno::NOT_SUPPORTED),
     };
     outcome.result?;
-    Ok(Answer::empty())
+    Ok(ReplyDraft::empty())
 }
 
 /// Tells an error of earlier writes that is kept. `None` if bytes must be written first, since a limit may refuse them.
@@ -290,7 +290,7 @@ fn kept_error<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
     match on.volume.kept_error(&file.inode) {
         Some(error) => Err(error.into()),
         None if file.owes_error.load(Ordering::Acquire) => Err(Errno::IO),
-        None => Ok(Answer::empty()),
+        None => Ok(ReplyDraft::empty()),
     }
 }
 
@@ -302,7 +302,7 @@ pub(super) async fn sync<P: Platform>(on: &Mount<P>, header: &RequestHeader, fh:
         sync_object(on, &file).await?;
     }
     on.tell_loss(header, fh, &file)?;
-    Ok(Answer::empty())
+    Ok(ReplyDraft::empty())
 }
 
 /// Makes names and attributes durable that were changed here. They stay noted until a sync has succeeded, so each sync
@@ -319,5 +319,5 @@ async fn sync_object<P: Platform>(on: &Mount<P>, file: &OpenFile<P>) -> Result<(
 pub(super) async fn sync_directory<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
     let opened = on.opened(fh)?;
     sync_object(on, &opened).await?;
-    Ok(Answer::empty())
+    Ok(ReplyDraft::empty())
 }

@@ -12,7 +12,7 @@ use afflux_volume::{DirectoryEntry, Inode, Kind, Platform};
 use crate::limits::{DATA_BYTES_MAX, NAME_BYTES_USUAL};
 use crate::mount::{Mount, Outcome};
 use crate::operations::acting;
-use crate::reply::{self, Answer, ENTRY_OUT_BYTES, Errno, Validity};
+use crate::reply::{self, ENTRY_OUT_BYTES, Errno, ReplyDraft, Validity};
 use crate::request::{OpenExtent, RequestHeader};
 use crate::wire::Put;
 
@@ -20,7 +20,7 @@ fn opened<P: Platform>(on: &Mount<P>, header: &RequestHeader, inode: &Arc<Inode<
     if inode.kind() != Kind::Directory {
         return Err(Errno::NOT_DIRECTORY);
     }
-    let mut answer = Answer::empty();
+    let mut answer = ReplyDraft::empty();
     let fh = on.open(header, header.node, on.volume.hold(inode)?)?;
     answer.granted.file = Some(fh);
     answer.head.u64(fh);
@@ -65,7 +65,7 @@ pub(super) async fn list<P: Platform>(
     if bytes.is_empty() && !listed.entries.is_empty() {
         return Err(Errno::INVALID);
     }
-    let mut answer = Answer::bytes(bytes);
+    let mut answer = ReplyDraft::bytes(bytes);
     answer.granted.listed = nodes;
     Ok(answer)
 }

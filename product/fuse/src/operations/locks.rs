@@ -13,7 +13,7 @@ use afflux_volume::{
 
 use crate::abi::{lock as kind, o};
 use crate::mount::{Mount, Outcome};
-use crate::reply::{Answer, Errno};
+use crate::reply::{Errno, ReplyDraft};
 use crate::request::Locking;
 use crate::wire::Put;
 
@@ -56,7 +56,7 @@ fn mode(locking: &Locking) -> Result<LockMode, Errno> {
 pub(super) fn test<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outcome {
     let (file, owner, span) = place(on, locking)?;
     let wanted = Lock { owner, span, mode: mode(locking)?, process: locking.process };
-    let mut answer = Answer::empty();
+    let mut answer = ReplyDraft::empty();
     let head = &mut answer.head;
     match on.volume.locks().conflict(file, &wanted, now(on)) {
         Some(other) => {
@@ -79,7 +79,7 @@ pub(super) fn test<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outcome {
 pub(super) fn try_lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Option<Outcome> {
     match locked_at_once(on, locking, waits) {
         Err(Errno::TRY_AGAIN) if waits => None,
-        outcome => Some(outcome.map(|()| Answer::empty())),
+        outcome => Some(outcome.map(|()| ReplyDraft::empty())),
     }
 }
 
@@ -108,7 +108,7 @@ pub(super) async fn lock<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outco
     // The file stays while the program waits.
     let _opened = on.opened(locking.fh)?;
     on.volume.lock_in_turn(file, wanted).await?;
-    Ok(Answer::empty())
+    Ok(ReplyDraft::empty())
 }
 
 fn end<P: Platform>(on: &Mount<P>, fh: u64, number: u64, family: LockFamily) {

@@ -17,7 +17,7 @@ use crate::abi::{kind, o};
 use crate::mount::{Mount, Outcome};
 use crate::operations::acting::ActingRequester;
 use crate::operations::{data, locks, repeated};
-use crate::reply::{self, Answer, Errno, device_parts};
+use crate::reply::{self, Errno, ReplyDraft, device_parts};
 use crate::request::{Mode, RequestHeader};
 
 /// The access control list that new objects in a directory get.
@@ -32,9 +32,9 @@ fn entry<P: Platform>(
     header: &RequestHeader,
     inode: &Inode<P>,
     attributes: &Attributes,
-) -> Result<(Answer, u64), Errno> {
+) -> Result<(ReplyDraft, u64), Errno> {
     let node = on.look_up(header.unique, on.volume.handle(inode)).ok_or(Errno::TOO_MANY_FILES)?;
-    let mut answer = Answer::empty();
+    let mut answer = ReplyDraft::empty();
     answer.granted.node = Some(node);
     reply::entry_out(&mut answer.head, node, attributes, on.validity_in(header.node));
     Ok((answer, node))
@@ -73,7 +73,7 @@ pub(super) async fn look_up<P: Platform>(on: &Mount<P>, header: &RequestHeader, 
     let directory = on.object(header.node).await?;
     match (on.volume.lookup(&directory, name).await, on.absent_ns()) {
         (Err(VolumeError::NotFound), Some(valid_ns)) if !on.volume.folds_names(&directory) => {
-            let mut answer = Answer::empty();
+            let mut answer = ReplyDraft::empty();
             reply::absent_out(&mut answer.head, valid_ns);
             Ok(answer)
         }
@@ -87,7 +87,7 @@ pub(super) async fn look_up<P: Platform>(on: &Mount<P>, header: &RequestHeader, 
 pub(super) async fn read_link<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> Outcome {
     let inode = on.object(header.node).await?;
     let (target, _) = on.volume.read_link(&inode).await?;
-    Ok(Answer::bytes(target))
+    Ok(ReplyDraft::bytes(target))
 }
 
 pub(super) async fn symlink<P: Platform>(
@@ -289,7 +289,7 @@ pub(super) async fn remove<P: Platform>(
         repeated::gone(on, &change, &directory, result).await?;
     }
     note_changed(on, &[header.node]);
-    Ok(Answer::empty())
+    Ok(ReplyDraft::empty())
 }
 
 pub(super) async fn rename<P: Platform>(
@@ -316,7 +316,7 @@ pub(super) async fn rename<P: Platform>(
         change.done();
     }
     note_changed(on, &[header.node, to.0]);
-    Ok(Answer::empty())
+    Ok(ReplyDraft::empty())
 }
 
 pub(super) async fn link<P: Platform>(on: &Mount<P>, header: &RequestHeader, target: u64, name: &[u8]) -> Outcome {

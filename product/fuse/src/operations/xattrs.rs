@@ -13,7 +13,7 @@ use bytes::Bytes;
 use crate::abi::xattr;
 use crate::mount::{Mount, Outcome};
 use crate::operations::acting::{ActingRequester, capability};
-use crate::reply::{Answer, Errno};
+use crate::reply::{Errno, ReplyDraft};
 use crate::request::{self, RequestHeader};
 use crate::wire::Put;
 
@@ -28,12 +28,12 @@ const LISTS: &[u8] = b"system.posix_acl_";
 fn sized(value: impl Into<Bytes>, size: u32) -> Outcome {
     let value = value.into();
     if size == 0 {
-        let mut answer = Answer::empty();
+        let mut answer = ReplyDraft::empty();
         answer.head.u32(value.len() as u32);
         answer.head.u32(0);
         return Ok(answer);
     }
-    if value.len() > size as usize { Err(Errno::RANGE) } else { Ok(Answer::bytes(value)) }
+    if value.len() > size as usize { Err(Errno::RANGE) } else { Ok(ReplyDraft::bytes(value)) }
 }
 
 /// The answer about the capabilities of an object that has none for sure, such as a file that tar makes.
@@ -84,7 +84,7 @@ pub(super) async fn set<P: Platform>(
     if further & xattr::ACL_KILL_SGID != 0 {
         take_setgid(on, header).await?;
     }
-    Ok(Answer::empty())
+    Ok(ReplyDraft::empty())
 }
 
 /// The one who sets the list is not in the file's group. Only the kernel knows all groups of that user.
@@ -119,7 +119,7 @@ async fn change<P: Platform>(on: &Mount<P>, header: &RequestHeader, name: &[u8],
     on.known().note_changed(header.node);
     begun.ended(&result);
     result?;
-    Ok(Answer::empty())
+    Ok(ReplyDraft::empty())
 }
 
 /// Makes the change as the requester, for whom the host decides.

@@ -10,7 +10,7 @@ fn numbers_of_devices_come_back_as_they_were_sent() {
 
 #[test]
 fn a_reply_tells_its_own_length() {
-    let reply = Answer::bytes(&b"12345"[..]).finish(77);
+    let reply = ReplyDraft::bytes(&b"12345"[..]).finish(77);
     assert_eq!(reply.head().len(), HEADER_BYTES);
     assert_eq!(reply.head()[..4], 21_u32.to_ne_bytes());
     assert_eq!(reply.head()[8..], 77_u64.to_ne_bytes());

@@ -42,7 +42,7 @@ fn a_write_has_all_the_bytes_that_it_names() {
     body.raw(b"12345+");
     let whole = message(op::WRITE, &body, &[]);
     let header = RequestHeader::decode(&whole).unwrap();
-    let Ok(Operation::Write { extent, data, append, .. }) = decode(&header, &whole) else { panic!() };
+    let Ok(FuseOperation::Write { extent, data, append, .. }) = decode(&header, &whole) else { panic!() };
     assert_eq!((extent.fh, extent.offset, data, append), (3, 4096, &b"12345"[..], false));
     let cut = &whole[..whole.len() - 2];
     assert_eq!(decode(&RequestHeader::decode(cut).unwrap(), cut), Err(WireError::Truncated));
@@ -56,7 +56,7 @@ fn the_callers_group_comes_as_an_extension_behind_the_name() {
     let header = RequestHeader::decode(&whole).unwrap();
     assert_eq!(
         decode(&header, &whole),
-        Ok(Operation::MakeDirectory { mode: Mode { mode: 0o777, umask: 0o22 }, name: b"sub" })
+        Ok(FuseOperation::MakeDirectory { mode: Mode { mode: 0o777, umask: 0o22 }, name: b"sub" })
     );
     assert_eq!(groups(&header, &whole), [77]);
     assert_eq!(groups(&RequestHeader { extension_bytes: 0, ..header }, &whole), [0_u32; 0]);

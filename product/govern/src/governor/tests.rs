@@ -6,7 +6,7 @@ use std::thread;
 use afflux_budget::RememberedPrices;
 use rustix::fs::{CWD, Mode, mkfifoat};
 
-use super::{Event, EventKind, Governor, Options};
+use super::{EventKind, Governor, GovernorEvent, GovernorOptions};
 use crate::fake_host::{FakeHost, MB};
 use crate::host::Disk;
 use crate::journal::{Journal, JournalError};
@@ -19,11 +19,11 @@ fn nothing_known(_: &Disk) -> Option<RememberedPrices> {
     None
 }
 
-fn all() -> Options {
-    Options { budget_ns: Some(SECOND), ..Options::default() }
+fn all() -> GovernorOptions {
+    GovernorOptions { budget_ns: Some(SECOND), ..GovernorOptions::default() }
 }
 
-fn start(tree: &FakeHost, options: Options) -> Governor {
+fn start(tree: &FakeHost, options: GovernorOptions) -> Governor {
     Governor::start(tree.host(), options, &tree.run()).map(|started| started.0).unwrap()
 }
 
@@ -31,7 +31,7 @@ fn values(tree: &FakeHost, bdi: &str) -> Values {
     tree.host().values(bdi).unwrap().unwrap()
 }
 
-fn has(events: &[Event], bdi: &str, is: impl Fn(&EventKind) -> bool) -> bool {
+fn has(events: &[GovernorEvent], bdi: &str, is: impl Fn(&EventKind) -> bool) -> bool {
     events.iter().any(|event| event.bdi == bdi && is(&event.what))
 }
 
@@ -129,7 +129,7 @@ fn what_was_set_before_is_governed_by_name_only() {
     let events = governor.look(&nothing_known).unwrap();
     assert!(has(&events, "8:16", |what| *what == EventKind::Foreign(BY_OTHERS)), "{events:?}");
     governor.end().unwrap();
-    let named = Options { devices: vec![("sdb".to_owned(), Some(SECOND))], ..Options::default() };
+    let named = GovernorOptions { devices: vec![("sdb".to_owned(), Some(SECOND))], ..GovernorOptions::default() };
     let mut governor = start(&tree, named);
     governor.look(&nothing_known).unwrap();
     assert_ne!(values(&tree, "8:16"), BY_OTHERS);
@@ -231,7 +231,7 @@ fn whatever_of_a_device_is_gone_already_the_others_are_held_and_put_back() {
         let look = |governor: &mut Governor, at| {
             governor.sample(at * SECOND);
             let events = governor.look(&nothing_known).unwrap();
-            let is_told = |event: &&Event| {
+            let is_told = |event: &&GovernorEvent| {
                 matches!(event.what, EventKind::Refused(_) | EventKind::Alone(_) | EventKind::Foreign(_))
             };
             assert_eq!(events.iter().find(is_told), None);
@@ -378,7 +378,7 @@ fn a_dry_run_changes_nothing_and_needs_no_lock() {
     let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     let first = start(&tree, all());
-    let mut dry = start(&tree, Options { dry_run: true, ..all() });
+    let mut dry = start(&tree, GovernorOptions { dry_run: true, ..all() });
     let events = dry.look(&nothing_known).unwrap();
     assert!(has(&events, "8:16", |what| matches!(what, EventKind::Limited { .. })), "{events:?}");
     assert!(dry.look(&nothing_known).unwrap().is_empty());
@@ -415,7 +415,7 @@ fn what_is_known_of_a_device_is_in_force_at_once() {
     let kept =
         RememberedPrices { write_run_ns: 1000, write_mib_ns: 200_000_000, read_run_ns: 1000, read_mib_ns: 1_000_000 };
     let known = |disk: &Disk| (disk.name == "sdb").then_some(kept);
-    let mut governor = start(&tree, Options { known_only: true, ..all() });
+    let mut governor = start(&tree, GovernorOptions { known_only: true, ..all() });
     tree.disk("sdc", "8:32", 2);
     let events = governor.look(&known).unwrap();
     let of_sdb =
@@ -432,7 +432,7 @@ fn a_device_named_off_is_left_alone_and_a_part_names_its_disk() {
         tree.disk(name, number, 1);
     }
     tree.partition("sdb", "sdb1", "8:17");
-    let mut governor = start(&tree, Options { devices: vec![("sdb1".to_owned(), None)], ..all() });
+    let mut governor = start(&tree, GovernorOptions { devices: vec![("sdb1".to_owned(), None)], ..all() });
     let events = governor.look(&nothing_known).unwrap();
     assert!(has(&events, "8:16", |what| matches!(what, EventKind::Alone(_))), "{events:?}");
     assert_eq!((values(&tree, "8:16"), values(&tree, "8:32").strict), (Values::KERNELS, true));

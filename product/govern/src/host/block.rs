@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Host;
-use crate::law::Counters;
+use crate::law::BlockCounters;
 
 const SECTOR_BYTES: u64 = 512;
 const MILLISECOND: u64 = 1_000_000;
@@ -37,7 +37,7 @@ pub struct Disk {
 
 /// The device of a bdi.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BdiKind {
     /// A device that can be governed.
     Disk(Disk),
     /// A bdi that cannot be governed.
@@ -51,11 +51,11 @@ pub enum Kind {
 
 impl Host {
     /// The device of a bdi; none if the bdi is gone.
-    pub fn kind(&self, bdi: &str) -> Option<Kind> {
-        let alone = |name: &str, why| Some(Kind::Alone { name: name.to_owned(), why });
+    pub fn kind(&self, bdi: &str) -> Option<BdiKind> {
+        let alone = |name: &str, why| Some(BdiKind::Alone { name: name.to_owned(), why });
         if bdi.starts_with("btrfs-") {
             return match self.btrfs_number(bdi) {
-                Some(number) => self.disk(&number).map(Kind::Disk),
+                Some(number) => self.disk(&number).map(BdiKind::Disk),
                 None => alone(bdi, "btrfs over several devices: it is not known in advance which of them gets a write"),
             };
         }
@@ -85,7 +85,7 @@ impl Host {
         if number("ro") == Some(1) {
             return alone(&disk.name, "it cannot be written to");
         }
-        Some(Kind::Disk(disk))
+        Some(BdiKind::Disk(disk))
     }
 
     /// The whole block device with this number.
@@ -159,14 +159,14 @@ fn is_number(text: &str) -> bool {
 }
 
 /// The counters in a line of `stat`; none if they make no sense.
-pub(super) fn counters(text: &str) -> Option<Counters> {
+pub(super) fn counters(text: &str) -> Option<BlockCounters> {
     let numbers: Vec<u64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
     if numbers.len() < 11 {
         return None;
     }
     let bytes = |at: usize| numbers[at].saturating_mul(SECTOR_BYTES);
     let ns = |at: usize| numbers.get(at).copied().unwrap_or(0).saturating_mul(MILLISECOND);
-    Some(Counters {
+    Some(BlockCounters {
         reads: numbers[0],
         read_bytes: bytes(2),
         read_ns: ns(3),

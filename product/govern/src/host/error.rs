@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Why a file could not be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum HostError {
+pub enum FileUseError {
     /// This user has no right to it.
     #[error("{path}: permission denied: run this as root (sudo); without root, --dry-run shows what would be set")]
     NoPermission {
@@ -55,7 +55,7 @@ pub enum HostError {
     },
 }
 
-impl HostError {
+impl FileUseError {
     pub(crate) fn of(path: &Path, error: &io::Error) -> Self {
         let path = path.to_owned();
         match error.kind() {

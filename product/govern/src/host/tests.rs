@@ -1,13 +1,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::{HostError, Kind};
+use super::{BdiKind, FileUseError};
 use crate::fake_host::FakeHost;
 use crate::law::Values;
 
 fn why(tree: &FakeHost, bdi: &str) -> String {
     match tree.host().kind(bdi) {
-        Some(Kind::Alone { why, .. }) => why.to_owned(),
+        Some(BdiKind::Alone { why, .. }) => why.to_owned(),
         other => panic!("{bdi}: {other:?}"),
     }
 }
@@ -52,7 +52,7 @@ fn a_disk_is_found_by_its_parts_and_by_its_btrfs() {
     for name in ["", "..", "/dev/", "a/b", "sdz"] {
         assert_eq!(host.whole(name), None, "{name}");
     }
-    let Some(Kind::Disk(disk)) = host.kind("8:16") else { panic!("a disk") };
+    let Some(BdiKind::Disk(disk)) = host.kind("8:16") else { panic!("a disk") };
     assert_eq!((disk.name.as_str(), disk.model.as_deref(), disk.sequence), ("sdb", Some("Flash Drive"), Some(4)));
     tree.bdi("btrfs-1", Values::KERNELS);
     tree.write("sys/fs/btrfs/some-uuid/devices/sdb1", "");
@@ -61,7 +61,7 @@ fn a_disk_is_found_by_its_parts_and_by_its_btrfs() {
         tree.path().join("sys/fs/btrfs/some-uuid/bdi"),
     )
     .unwrap();
-    assert!(matches!(host.kind("btrfs-1"), Some(Kind::Disk(disk)) if disk.name == "sdb"));
+    assert!(matches!(host.kind("btrfs-1"), Some(BdiKind::Disk(disk)) if disk.name == "sdb"));
     tree.write("sys/fs/btrfs/some-uuid/devices/sdc1", "");
     assert!(why(&tree, "btrfs-1").contains("several"));
 }
@@ -91,7 +91,7 @@ fn values_that_make_no_sense_and_kernels_that_are_too_old_are_told() {
     assert_eq!(host.values("8:16").unwrap(), Some(Values::KERNELS));
     assert_eq!(host.values("8:99").unwrap(), None);
     tree.write("sys/class/bdi/8:16/max_ratio_fine", "many\u{1b}[2J\n");
-    assert!(matches!(host.values("8:16"), Err(HostError::Nonsense { .. })));
+    assert!(matches!(host.values("8:16"), Err(FileUseError::Nonsense { .. })));
     fs::remove_file(tree.path().join("sys/class/bdi/8:16/max_ratio_fine")).unwrap();
     let error = host.values("8:16").unwrap_err();
     assert!(error.is_general() && error.to_string().contains("6.2"), "{error}");

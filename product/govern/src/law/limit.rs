@@ -44,7 +44,7 @@ pub struct MachineLimits {
 
 /// The target for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct LimitTarget {
     /// Time that it may owe.
     pub budget_ns: u64,
     /// Bytes that the device writes in that time, as far as its speed is known.
@@ -55,7 +55,7 @@ pub struct Target {
 
 /// The limit for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum LimitChoice {
     /// No limit: within its budget the device writes all that may be dirty on the machine.
     FastEnough,
     /// A limit in bytes, and as a share of the machine's dirty limit.
@@ -68,7 +68,7 @@ pub enum Choice {
 }
 
 /// The limit that keeps a device to its budget. `in_force_ppm` is its current share.
-pub fn choose(wanted: &Target, machine: MachineLimits, in_force_ppm: Option<u32>) -> Choice {
+pub fn choose(wanted: &LimitTarget, machine: MachineLimits, in_force_ppm: Option<u32>) -> LimitChoice {
     let dirty = u128::from(machine.dirty_bytes.max(1));
     // The kernel does the same if the background line is not below the limit.
     let background = u128::from(machine.background_bytes).min(dirty / 2);
@@ -78,13 +78,13 @@ pub fn choose(wanted: &Target, machine: MachineLimits, in_force_ppm: Option<u32>
     // A device near the bound keeps its state, governed or not.
     let most = if in_force_ppm.is_some() { dirty } else { dirty / 8 * 7 };
     if bytes >= most {
-        return Choice::FastEnough;
+        return LimitChoice::FastEnough;
     }
     let ppm = (bytes * u128::from(WHOLE_PPM)).div_ceil(dirty).clamp(1, u128::from(WHOLE_PPM)) as u64;
     let kept = in_force_ppm.filter(|kept| u64::from(*kept).abs_diff(ppm) <= ppm / SLACK_PART);
     let ratio_ppm = kept.unwrap_or(ppm as u32);
     let bytes = u128::from(ratio_ppm) * dirty / u128::from(WHOLE_PPM);
-    Choice::Limit { bytes: bytes as u64, ratio_ppm }
+    LimitChoice::Limit { bytes: bytes as u64, ratio_ppm }
 }
 
 #[cfg(test)]

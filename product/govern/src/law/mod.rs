@@ -11,9 +11,9 @@ mod ownership;
 mod speed;
 
 pub use backlog::{Backlog, Flow};
-pub use limit::{BUDGET_NS_MAX, BUDGET_NS_MIN, Choice, DEFAULT_BUDGET_NS, MachineLimits, Target, choose};
-pub use ownership::{Ownership, Step, Values};
-pub use speed::{Counters, Speed};
+pub use limit::{BUDGET_NS_MAX, BUDGET_NS_MIN, DEFAULT_BUDGET_NS, LimitChoice, LimitTarget, MachineLimits, choose};
+pub use ownership::{Ownership, OwnershipStep, Values};
+pub use speed::{BlockCounters, Speed};
 
 /// A millisecond in ns.
 const MILLISECOND: u64 = 1_000_000;

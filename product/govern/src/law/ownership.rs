@@ -23,7 +23,7 @@ impl Values {
 
 /// The next step for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum OwnershipStep {
     /// Nothing.
     Keep,
     /// Write these values.
@@ -64,20 +64,20 @@ impl Ownership {
     }
 
     /// The next step for a device that has the values `found` and should get the limit `share_ppm`, or none.
-    pub fn step(&mut self, found: Values, share_ppm: Option<u32>) -> Step {
+    pub fn step(&mut self, found: Values, share_ppm: Option<u32>) -> OwnershipStep {
         if self.foreign.is_some() {
-            return Step::Keep;
+            return OwnershipStep::Keep;
         }
         if found != self.ours.unwrap_or(self.original) {
             self.foreign = Some(found);
-            return Step::Foreign(found);
+            return OwnershipStep::Foreign(found);
         }
         let wanted = share_ppm.map_or(self.original, |ratio_ppm| Values { strict: true, ratio_ppm });
         if wanted == found {
-            return Step::Keep;
+            return OwnershipStep::Keep;
         }
         self.ours = share_ppm.map(|_| wanted);
-        Step::Write(wanted)
+        OwnershipStep::Write(wanted)
     }
 
     /// The values could not be changed: the device is left as it is.

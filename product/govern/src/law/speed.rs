@@ -13,7 +13,7 @@
 //! Invariants: a speed that is kept is one of some seconds of writing. Time without a write in flight, or under writeback, does not count. Looks without a completion between
 //! them are merged.
 
-use afflux_budget::{Completion, Estimator, Facts, RememberedPrices, Side};
+use afflux_budget::{CompletedRequest, Estimator, Facts, RememberedPrices, Side};
 
 use super::SECOND;
 use super::backlog::{Backlog, Since};
@@ -32,7 +32,7 @@ const DEPTH: u64 = 2;
 
 /// A block device's counters since it appeared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct BlockCounters {
     /// Completed reads.
     pub reads: u64,
     /// Their bytes.
@@ -57,7 +57,7 @@ pub struct Counters {
 #[derive(Clone, Debug)]
 struct Look {
     now_ns: u64,
-    counters: Counters,
+    counters: BlockCounters,
     /// None if it cannot be seen.
     backlog: Option<Backlog>,
 }
@@ -85,12 +85,12 @@ impl Speed {
     }
 
     /// Takes a look at the counters, without a backlog.
-    pub fn look(&mut self, now_ns: u64, counters: &Counters) {
+    pub fn look(&mut self, now_ns: u64, counters: &BlockCounters) {
         self.look_behind(now_ns, counters, None);
     }
 
     /// Takes a look at the counters and at the bytes under writeback.
-    pub fn look_behind(&mut self, now_ns: u64, counters: &Counters, backlog: Option<Backlog>) {
+    pub fn look_behind(&mut self, now_ns: u64, counters: &BlockCounters, backlog: Option<Backlog>) {
         let look = Look { now_ns, counters: *counters, backlog };
         let Some(before) = &self.last else {
             self.last = Some(look);
@@ -117,7 +117,7 @@ impl Speed {
         }
     }
 
-    fn learn(&mut self, passed_ns: u64, now_ns: u64, done: &Counters, in_flight: u64, since: Since) {
+    fn learn(&mut self, passed_ns: u64, now_ns: u64, done: &BlockCounters, in_flight: u64, since: Since) {
         let never_dry = since == Since::NeverDry;
         let busy_ns = if never_dry { passed_ns } else { done.busy_ns.min(passed_ns) };
         let write_ns = if never_dry { busy_ns } else { done.write_ns };
@@ -138,7 +138,7 @@ impl Speed {
         for (side, bytes, unwatched_ns) in [(Side::Read, done.read_bytes, 0), (Side::Write, write_bytes, doubtful_ns)] {
             if bytes > 0 {
                 let completion =
-                    Completion { side, runs: 0, bytes, submitted_ns: now_ns, unwatched_ns, starved: false };
+                    CompletedRequest { side, runs: 0, bytes, submitted_ns: now_ns, unwatched_ns, starved: false };
                 self.estimator.completed(clocks, completion);
             }
         }
@@ -187,7 +187,7 @@ impl Speed {
     }
 }
 
-impl Counters {
+impl BlockCounters {
     /// The difference to an earlier look; none if any counter has gone back.
     fn since(&self, before: &Self) -> Option<Self> {
         Some(Self {

@@ -20,7 +20,7 @@ const SIZE_SEALS: SealFlags = SealFlags::GROW.union(SealFlags::SHRINK);
 
 /// The memory of a memory file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(crate) enum MemoryRoom {
     /// All of it, from the start.
     Taken,
     /// Page by page, as a program's own memory.
@@ -28,7 +28,7 @@ pub(crate) enum Room {
 }
 
 /// A memory file of this size.
-pub(crate) fn made(name: &str, bytes: u64, room: Room) -> Result<OwnedFd, ArenaFileError> {
+pub(crate) fn made(name: &str, bytes: u64, room: MemoryRoom) -> Result<OwnedFd, ArenaFileError> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let made = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
         // Before Linux 6.3.
@@ -38,8 +38,8 @@ pub(crate) fn made(name: &str, bytes: u64, room: Room) -> Result<OwnedFd, ArenaF
     let file = made.map_err(host("memfd_create"))?;
     fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(host("fchmod"))?;
     match room {
-        Room::Taken => take_room(&file, bytes)?,
-        Room::AsUsed => ftruncate(&file, bytes).map_err(host("truncate"))?,
+        MemoryRoom::Taken => take_room(&file, bytes)?,
+        MemoryRoom::AsUsed => ftruncate(&file, bytes).map_err(host("truncate"))?,
     }
     fcntl_add_seals(&file, SIZE_SEALS | SealFlags::SEAL).map_err(host("seal"))?;
     Ok(file)

@@ -28,7 +28,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// The operation that needs a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Use {
+pub(super) enum DescriptorUse {
     Read,
     Write,
 }
@@ -318,7 +318,7 @@ impl HostFile {
     /// The host's errors. If descriptors are short, it first closes all that can be opened anew, and tries again.
     pub fn open_writable(&self) -> std::io::Result<()> {
         // This reference keeps the pool from closing it again.
-        let _opened = self.try_open(Path::Buffered, Use::Write)?;
+        let _opened = self.try_open(Path::Buffered, DescriptorUse::Write)?;
         self.keep_writable();
         Ok(())
     }
@@ -432,7 +432,7 @@ impl HostFile {
     /// optional; a request meets the same failure again and reports it.
     pub fn prepare(&self, device: &crate::HostDevice, write: bool) {
         let path = if device.is_direct() { Path::Direct } else { Path::Buffered };
-        let _ = self.open(path, if write { Use::Write } else { Use::Read });
+        let _ = self.open(path, if write { DescriptorUse::Write } else { DescriptorUse::Read });
     }
 
     fn lock(&self) -> MutexGuard<'_, Descriptors> {
@@ -450,45 +450,49 @@ impl HostFile {
     }
 
     /// A descriptor that is open already.
-    pub(super) fn opened(&self, path: Path, wanted: Use) -> Option<Arc<OwnedFd>> {
+    pub(super) fn opened(&self, path: Path, wanted: DescriptorUse) -> Option<Arc<OwnedFd>> {
         let descriptors = self.lock();
         let descriptor = match path {
             Path::Direct => &descriptors.direct,
             Path::Buffered => &descriptors.buffered,
         };
-        let usable = descriptor.as_ref().filter(|found| wanted == Use::Read || found.writable);
+        let usable = descriptor.as_ref().filter(|found| wanted == DescriptorUse::Read || found.writable);
         usable.map(|found| Arc::clone(&found.fd))
     }
 
     /// A descriptor that is open already and goes past the host's page cache.
-    pub(super) fn opened_past_cache(&self, wanted: Use) -> Option<Arc<OwnedFd>> {
+    pub(super) fn opened_past_cache(&self, wanted: DescriptorUse) -> Option<Arc<OwnedFd>> {
         let descriptors = self.lock();
-        let usable = descriptors.direct.as_ref().filter(|found| wanted == Use::Read || found.writable);
+        let usable = descriptors.direct.as_ref().filter(|found| wanted == DescriptorUse::Read || found.writable);
         usable.filter(|_| !descriptors.direct_refused).map(|found| Arc::clone(&found.fd))
     }
 
     /// A descriptor for a sync: if possible one that wrote the bytes, since the host reports write errors to that one.
     pub(super) fn opened_for_sync(&self) -> Option<Arc<OwnedFd>> {
-        [(Path::Buffered, Use::Write), (Path::Direct, Use::Write), (Path::Buffered, Use::Read)]
-            .into_iter()
-            .find_map(|(path, wanted)| self.opened(path, wanted))
+        [
+            (Path::Buffered, DescriptorUse::Write),
+            (Path::Direct, DescriptorUse::Write),
+            (Path::Buffered, DescriptorUse::Read),
+        ]
+        .into_iter()
+        .find_map(|(path, wanted)| self.opened(path, wanted))
     }
 
     /// Any descriptor that can change the file.
     pub(super) fn opened_for_change(&self) -> Option<Arc<OwnedFd>> {
-        self.opened(Path::Buffered, Use::Write).or_else(|| self.opened(Path::Direct, Use::Write))
+        self.opened(Path::Buffered, DescriptorUse::Write).or_else(|| self.opened(Path::Direct, DescriptorUse::Write))
     }
 
     /// Opens a descriptor, or finds it open. May block. `None` is 'take the buffered path instead'.
-    pub(super) fn open(&self, path: Path, wanted: Use) -> Result<Option<Arc<OwnedFd>>, DeviceError> {
+    pub(super) fn open(&self, path: Path, wanted: DescriptorUse) -> Result<Option<Arc<OwnedFd>>, DeviceError> {
         self.try_open(path, wanted).map_err(|error| error_of(error.raw_os_error()))
     }
 
-    fn try_open(&self, path: Path, wanted: Use) -> Result<Option<Arc<OwnedFd>>, Errno> {
+    fn try_open(&self, path: Path, wanted: DescriptorUse) -> Result<Option<Arc<OwnedFd>>, Errno> {
         if let Some(fd) = self.opened(path, wanted) {
             return Ok(Some(fd));
         }
-        let access = if wanted == Use::Write { OFlags::RDWR } else { OFlags::RDONLY };
+        let access = if wanted == DescriptorUse::Write { OFlags::RDWR } else { OFlags::RDONLY };
         let direct = if path == Path::Direct { OFlags::DIRECT } else { OFlags::empty() };
         let given = self.given().ok_or(Errno::BADF)?;
         if let Some(spare) = &self.spare {
@@ -507,7 +511,7 @@ impl HostFile {
         };
         match opened {
             Ok(fd) => {
-                let writable = wanted == Use::Write;
+                let writable = wanted == DescriptorUse::Write;
                 Ok(Some(self.keep(path, Descriptor { fd: Arc::new(fd), writable, is_spare: true })))
             }
             Err(Errno::INVAL) if path == Path::Direct => {
@@ -516,7 +520,9 @@ impl HostFile {
             }
             // A reader with a pool gets the error: reads through the host's page cache would take twice the memory. A
             // write takes the cache if it can, since the engine has accepted its bytes.
-            Err(error @ (Errno::MFILE | Errno::NFILE)) if self.spare.is_some() && wanted == Use::Read => Err(error),
+            Err(error @ (Errno::MFILE | Errno::NFILE)) if self.spare.is_some() && wanted == DescriptorUse::Read => {
+                Err(error)
+            }
             // Perhaps no open succeeds any more but the given descriptor works: its open checked the permission.
             Err(_) if path == Path::Direct && self.opened(Path::Buffered, wanted).is_some() => Ok(None),
             Err(error) => Err(error),

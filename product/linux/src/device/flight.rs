@@ -17,11 +17,11 @@ use afflux_engine::{DeviceError, FILE_BYTES_MAX, Nanos, Operation, Request};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use super::file::{Growth, HostFile, Path, Use};
-use super::turns::{Begins, Turn, Turns, Write, WriteSharing};
+use super::file::{DescriptorUse, Growth, HostFile, Path};
+use super::turns::{Begins, TurnWrite, Turns, WriteSharing, WriteTurn};
 use super::{Core, blocks, error_of};
 use crate::pool::Lane;
-use crate::reactor::io::{IOVECS_MAX, Io, IoVec};
+use crate::reactor::io::{IOVECS_MAX, IoVec, RingOperation};
 
 /// Times in a row that the host may ask for another try.
 const RETRIES_MAX: u32 = 1_000;
@@ -35,7 +35,7 @@ const SPACE_PAUSE: Duration = Duration::from_millis(10);
 pub(super) const UNCACHED_BYTES_MAX: u32 = 128 << 10;
 
 /// A request and its progress. Without a request, a flight is kept for the next one, with its memory.
-pub(super) struct Flight {
+pub(super) struct RequestFlight {
     request: Option<Request>,
     core: Option<Arc<Core>>,
     /// When the request came, if it is a sync.
@@ -58,10 +58,10 @@ pub(super) struct Flight {
     /// The size to give the file before the write.
     pub(super) grows_to: Option<u64>,
     /// Dropped last, after the answer: other flights begin then.
-    turn: Option<Turn>,
+    turn: Option<WriteTurn>,
 }
 
-impl Default for Flight {
+impl Default for RequestFlight {
     fn default() -> Self {
         Self {
             request: None,
@@ -83,19 +83,19 @@ impl Default for Flight {
 }
 
 // SAFETY: the pointers in `iovecs` are into the request's memory, which moves with it.
-unsafe impl Send for Flight {}
+unsafe impl Send for RequestFlight {}
 
 /// The next step.
-pub(super) enum Step {
+pub(super) enum FlightStep {
     /// This operation; its result goes to [`Flight::advance`]. Its pointers are into the flight.
-    Do(Io),
+    Do(RingOperation),
     /// A descriptor must be opened: ask again where blocking is allowed.
     Block,
     /// Nothing: answer the request.
     Answer(Result<(), DeviceError>),
 }
 
-impl Flight {
+impl RequestFlight {
     pub(super) fn new(request: Request, core: Arc<Core>) -> Box<Self> {
         let path = if core.is_direct() { Path::Direct } else { Path::Buffered };
         let mut flight = core.spare_flights.take().unwrap_or_default();
@@ -155,7 +155,7 @@ impl Flight {
         self.core().takes_uncached() && self.request().is_for_sync() && is_small && ends_inside && size <= offset
     }
 
-    pub(super) fn has_turn(&mut self, turn: Turn, begins: Begins) {
+    pub(super) fn has_turn(&mut self, turn: WriteTurn, begins: Begins) {
         self.turn = Some(turn);
         if let Begins::Leads(size) = begins {
             self.grows_to = Some(size);
@@ -212,7 +212,7 @@ impl Flight {
         self.turn = None;
         if let Some(core) = self.core.take() {
             self.iovecs.clear();
-            core.spare_flights.keep(self);
+            core.spare_flights.try_keep(self);
         }
     }
 
@@ -225,26 +225,26 @@ impl Flight {
     }
 
     /// The next step. If it `may_block`, it opens descriptors itself.
-    pub(super) fn next(&mut self, may_block: bool) -> Step {
+    pub(super) fn next(&mut self, may_block: bool) -> FlightStep {
         match self.try_next(may_block) {
             Ok(step) => step,
-            Err(error) => Step::Answer(Err(error)),
+            Err(error) => FlightStep::Answer(Err(error)),
         }
     }
 
-    fn try_next(&mut self, may_block: bool) -> Result<Step, DeviceError> {
+    fn try_next(&mut self, may_block: bool) -> Result<FlightStep, DeviceError> {
         let operation = self.operation();
         let end = match operation {
             Operation::Read { offset, len } | Operation::Write { offset, len } => {
                 if self.done == u64::from(len) {
-                    return Ok(Step::Answer(Ok(())));
+                    return Ok(FlightStep::Answer(Ok(())));
                 }
                 offset.checked_add(u64::from(len))
             }
             Operation::SetSize { size } => Some(size),
             Operation::Punch { offset, len } | Operation::Reserve { offset, len } => {
                 if len == 0 {
-                    return Ok(Step::Answer(Ok(())));
+                    return Ok(FlightStep::Answer(Ok(())));
                 }
                 offset.checked_add(len)
             }
@@ -254,21 +254,27 @@ impl Flight {
             return Err(DeviceError::TooLarge);
         }
         if self.done > 0 && !matches!(operation, Operation::Read { .. } | Operation::Write { .. }) {
-            return Ok(Step::Answer(Ok(())));
+            return Ok(FlightStep::Answer(Ok(())));
         }
         if self.space_retries > 0 {
             if !may_block {
-                return Ok(Step::Block);
+                return Ok(FlightStep::Block);
             }
             std::thread::sleep(SPACE_PAUSE * self.space_retries);
         }
         let len = self.lay_out(operation);
-        let Some(fd) = self.descriptor(operation, may_block)? else { return Ok(Step::Block) };
+        let Some(fd) = self.descriptor(operation, may_block)? else { return Ok(FlightStep::Block) };
         if let Some(size) = self.grows_to {
             // Allocates the last page alone: the other pages get their space from their writes. Unlike setting the
             // size, this cuts nothing off if another program has made the file longer since.
             let offset = size.saturating_sub(1) / PAGE_BYTES * PAGE_BYTES;
-            return Ok(Step::Do(Io::Allocate { fd, mode: 0, offset, len: size - offset, plain: self.is_plain() }));
+            return Ok(FlightStep::Do(RingOperation::Allocate {
+                fd,
+                mode: 0,
+                offset,
+                len: size - offset,
+                plain: self.is_plain(),
+            }));
         }
         self.cut(len);
         if operation == Operation::Sync {
@@ -279,20 +285,22 @@ impl Flight {
         let punch = FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE;
         let mut reserve = FallocateFlags::KEEP_SIZE;
         reserve.set(FallocateFlags::UNSHARE_RANGE, self.core().unshares);
-        Ok(Step::Do(match operation {
-            Operation::Read { offset, .. } => Io::ReadV { fd, iovecs, count, offset: offset + done, may_wait: false },
+        Ok(FlightStep::Do(match operation {
+            Operation::Read { offset, .. } => {
+                RingOperation::ReadV { fd, iovecs, count, offset: offset + done, may_wait: false }
+            }
             Operation::Write { offset, .. } if self.uncached => {
-                Io::WriteUncached { fd, iovecs, count, offset: offset + done, may_wait: true, plain }
+                RingOperation::WriteUncached { fd, iovecs, count, offset: offset + done, may_wait: true, plain }
             }
             Operation::Write { offset, .. } => {
-                Io::WriteV { fd, iovecs, count, offset: offset + done, may_wait: true, plain }
+                RingOperation::WriteV { fd, iovecs, count, offset: offset + done, may_wait: true, plain }
             }
-            Operation::Sync => Io::Sync { fd, data_only: self.wholly.is_none() },
-            Operation::SetSize { size } => Io::SetSize { fd, size },
-            Operation::Punch { offset, len } => Io::Allocate { fd, mode: punch.bits(), offset, len, plain },
+            Operation::Sync => RingOperation::Sync { fd, data_only: self.wholly.is_none() },
+            Operation::SetSize { size } => RingOperation::SetSize { fd, size },
+            Operation::Punch { offset, len } => RingOperation::Allocate { fd, mode: punch.bits(), offset, len, plain },
             Operation::Reserve { offset, len } => {
                 let Range { start: offset, end } = self.lacking.clone().unwrap_or(offset..offset + len);
-                Io::Allocate { fd, mode: reserve.bits(), offset, len: end - offset, plain }
+                RingOperation::Allocate { fd, mode: reserve.bits(), offset, len: end - offset, plain }
             }
         }))
     }
@@ -399,10 +407,10 @@ impl Flight {
         };
         let mut path = self.path;
         let (opened, wanted) = match operation {
-            Operation::Read { .. } => (file.opened(path, Use::Read), Use::Read),
-            Operation::Write { .. } => (file.opened(path, Use::Write), Use::Write),
-            Operation::Sync => (file.opened_for_sync(), Use::Read),
-            _ => (file.opened_for_change(), Use::Write),
+            Operation::Read { .. } => (file.opened(path, DescriptorUse::Read), DescriptorUse::Read),
+            Operation::Write { .. } => (file.opened(path, DescriptorUse::Write), DescriptorUse::Write),
+            Operation::Sync => (file.opened_for_sync(), DescriptorUse::Read),
+            _ => (file.opened_for_change(), DescriptorUse::Write),
         };
         if opened.is_none() && !may_block {
             return Ok(None);
@@ -565,9 +573,9 @@ impl Flight {
     }
 }
 
-impl Write for Box<Flight> {
+impl TurnWrite for Box<RequestFlight> {
     fn end(&self) -> u64 {
-        Flight::end(self)
+        RequestFlight::end(self)
     }
 
     fn file_bytes(&self) -> u64 {

@@ -12,10 +12,10 @@ use afflux_engine::{Backing, DeviceError, TransferHere};
 use rustix::io::Errno;
 use smallvec::SmallVec;
 
-use super::file::{Growth, HostFile, Use};
+use super::file::{DescriptorUse, Growth, HostFile};
 use super::turns::WriteSharing;
 use super::{Core, error_of};
-use crate::reactor::io::{IOVECS_MAX, Io, IoVec};
+use crate::reactor::io::{IOVECS_MAX, IoVec, RingOperation};
 
 /// Most transfers are one page, or pages beside each other in memory.
 type Vectors = SmallVec<[IoVec; 1]>;
@@ -23,10 +23,10 @@ type Vectors = SmallVec<[IoVec; 1]>;
 /// Reads into all of the memory.
 pub(super) fn read(core: &Core, read: &TransferHere<'_>) -> Option<Result<(), DeviceError>> {
     let file = read.backing().get::<HostFile>()?;
-    let fd = file.opened_past_cache(Use::Read)?;
+    let fd = file.opened_past_cache(DescriptorUse::Read)?;
     let (iovecs, bytes) = vectors(core, read)?;
     let (iovecs, count) = (iovecs.as_ptr(), iovecs.len() as u32);
-    let io = Io::ReadV { fd: fd.as_raw_fd(), iovecs, count, offset: read.offset(), may_wait: true };
+    let io = RingOperation::ReadV { fd: fd.as_raw_fd(), iovecs, count, offset: read.offset(), may_wait: true };
     // SAFETY: the vectors and the descriptor live until the call has ended, and they point into the memory of `read`.
     let result = unsafe { io.perform() };
     (usize::try_from(result) == Ok(bytes)).then_some(Ok(()))
@@ -35,7 +35,7 @@ pub(super) fn read(core: &Core, read: &TransferHere<'_>) -> Option<Result<(), De
 /// Writes all of the memory.
 pub(super) fn write(core: &Arc<Core>, write: &TransferHere<'_>) -> Option<()> {
     let file = write.backing().get::<HostFile>()?;
-    let fd = file.opened_past_cache(Use::Write)?;
+    let fd = file.opened_past_cache(DescriptorUse::Write)?;
     let (iovecs, bytes) = vectors(core, write)?;
     let end = write.offset() + bytes as u64;
     let share = match file.growth(end) {
@@ -48,7 +48,14 @@ pub(super) fn write(core: &Arc<Core>, write: &TransferHere<'_>) -> Option<()> {
     let mut turn = file.turns().enter_now(share)?;
     file.written();
     let (iovecs, count) = (iovecs.as_ptr(), iovecs.len() as u32);
-    let io = Io::WriteV { fd: fd.as_raw_fd(), iovecs, count, offset: write.offset(), may_wait: true, plain: false };
+    let io = RingOperation::WriteV {
+        fd: fd.as_raw_fd(),
+        iovecs,
+        count,
+        offset: write.offset(),
+        may_wait: true,
+        plain: false,
+    };
     // SAFETY: the vectors and the descriptor live until the call has ended, and they point into the memory of `write`.
     let result = unsafe { io.perform() };
     (usize::try_from(result) == Ok(bytes)).then(|| turn.wrote(end))
@@ -69,7 +76,7 @@ pub(super) fn sync(core: &Core, backing: &Backing) -> Option<Result<(), DeviceEr
 }
 
 fn sync_whole(fd: &OwnedFd, data_only: bool) -> Result<(), DeviceError> {
-    let io = Io::Sync { fd: fd.as_raw_fd(), data_only };
+    let io = RingOperation::Sync { fd: fd.as_raw_fd(), data_only };
     loop {
         // SAFETY: the descriptor lives until the call has ended; a sync has no memory.
         let result = unsafe { io.perform() };

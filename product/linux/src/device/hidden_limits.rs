@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{fstat, major, minor};
 
-use crate::kinds::{Kind, Room};
+use crate::kinds::{FileSystemKind, FreeBytes};
 
 /// How a limit may refuse bytes that were accepted from a writer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,12 +34,12 @@ const QUOTA_OPTIONS: [&str; 8] =
 impl HiddenLimits {
     /// The limits on the file system of a directory.
     pub(super) fn on(directory: BorrowedFd<'_>) -> Self {
-        let (Ok(kind), Ok(stat)) = (Kind::of(directory), fstat(directory)) else { return Self::AtWriting };
+        let (Ok(kind), Ok(stat)) = (FileSystemKind::of(directory), fstat(directory)) else { return Self::AtWriting };
         let on_a_disk = major(stat.st_dev) != 0;
         match kind.room {
-            Room::Asked if has_subvolume_limits(directory) => Self::AtWriting,
-            Room::Asked => Self::AtRewriting,
-            Room::OnDisk if !on_a_disk => Self::AtWriting,
+            FreeBytes::Asked if has_subvolume_limits(directory) => Self::AtWriting,
+            FreeBytes::Asked => Self::AtRewriting,
+            FreeBytes::OnDisk if !on_a_disk => Self::AtWriting,
             _ if on_a_disk && is_on_pool(&disk_of(stat.st_dev)) => Self::AtWriting,
             _ if has_quotas(directory).unwrap_or_else(|| has_quota_options(stat.st_dev)) => Self::Reservable,
             _ => Self::None,

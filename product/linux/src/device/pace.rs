@@ -21,7 +21,7 @@ const QUICK_NS: u64 = 2 * Nanos::MILLISECOND;
 
 /// The pace of one device.
 #[derive(Default)]
-pub(super) struct Pace {
+pub(super) struct DevicePace {
     /// When a request was last completed, in nanoseconds.
     completed: AtomicU64,
     syncs: InFlight,
@@ -62,7 +62,7 @@ fn is_long_ago(time: &AtomicU64, now: Nanos) -> bool {
     now.since(Nanos(time.load(Ordering::Relaxed))) > QUICK_NS
 }
 
-impl Pace {
+impl DevicePace {
     /// A sync comes. Returns the time.
     pub(super) fn sync_begins(&self) -> Nanos {
         let now = clock::monotonic();

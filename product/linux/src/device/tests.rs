@@ -371,7 +371,7 @@ fn a_growth_cuts_nothing_off() {
         let (file, backing) = rig.file("longer");
         let bytes = pattern(1, PAGE as usize);
         let (request, slot) = rig.request(&backing, Operation::Write { offset: 0, len: PAGE as u32 }, &bytes);
-        let flight = Flight::new(request, Arc::clone(&rig.device.core));
+        let flight = RequestFlight::new(request, Arc::clone(&rig.device.core));
         let turns = Arc::new(turns::Turns::default());
         let mut begun = turns.enter(turns::WriteSharing::Longer, flight);
         begun.iter_mut().for_each(|flight| flight.grows_to = Some(8 * PAGE));
@@ -619,19 +619,19 @@ fn is_cached(file: &File, offset: u64) -> bool {
 }
 
 /// A flight of a write of `len` bytes at `offset`, with its turn.
-fn write_flight(rig: &Rig, backing: &Backing, offset: u64, len: u32, is_for_sync: bool) -> Box<Flight> {
+fn write_flight(rig: &Rig, backing: &Backing, offset: u64, len: u32, is_for_sync: bool) -> Box<RequestFlight> {
     let bytes = pattern(offset, len as usize);
     let (request, _) = rig.request(backing, Operation::Write { offset, len }, &bytes);
-    let mut flight = Flight::new(request.for_sync(is_for_sync), Arc::clone(&rig.device.core));
+    let mut flight = RequestFlight::new(request.for_sync(is_for_sync), Arc::clone(&rig.device.core));
     let (turns, share) = flight.share().unwrap();
     turns.enter(share, flight).unwrap()
 }
 
 /// The bytes that the flight's next step writes, and whether the write is uncached.
-fn next_write(flight: &mut Flight) -> (usize, bool) {
+fn next_write(flight: &mut RequestFlight) -> (usize, bool) {
     let (iovecs, count, uncached) = match flight.next(true) {
-        Step::Do(Io::WriteV { iovecs, count, .. }) => (iovecs, count, false),
-        Step::Do(Io::WriteUncached { iovecs, count, .. }) => (iovecs, count, true),
+        FlightStep::Do(RingOperation::WriteV { iovecs, count, .. }) => (iovecs, count, false),
+        FlightStep::Do(RingOperation::WriteUncached { iovecs, count, .. }) => (iovecs, count, true),
         _ => panic!("no write"),
     };
     // SAFETY: the vectors are the flight's, which lives.

@@ -18,7 +18,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::flight::Flight;
+use super::flight::RequestFlight;
 
 const PAGE_BYTES: u64 = 4096;
 /// The most by which a file is extended beyond the waiting writes. The host waits for the writes in flight before it
@@ -46,7 +46,7 @@ pub(super) enum Begins {
 }
 
 /// A write, as far as its turn depends on it.
-pub(super) trait Write {
+pub(super) trait TurnWrite {
     /// The end of the write in the file.
     fn end(&self) -> u64;
 
@@ -56,10 +56,10 @@ pub(super) trait Write {
 
 /// The turns of a file.
 #[derive(Default)]
-pub(super) struct Turns(Mutex<TurnsState<Box<Flight>>>);
+pub(super) struct Turns(Mutex<TurnsState<Box<RequestFlight>>>);
 
 /// A turn; it ends when this is dropped.
-pub(super) struct Turn {
+pub(super) struct WriteTurn {
     turns: Arc<Turns>,
     share: WriteSharing,
     /// The file is at least this long through this flight's write.
@@ -86,7 +86,7 @@ impl<W> Default for TurnsState<W> {
 /// Writes that begin.
 type StartedWrites<W> = Vec<(Begins, W)>;
 
-impl<W: Write> TurnsState<W> {
+impl<W: TurnWrite> TurnsState<W> {
     /// A write comes.
     fn enter(&mut self, share: WriteSharing, write: W) -> Option<(Begins, W)> {
         if self.waiting.is_empty() {
@@ -174,38 +174,42 @@ impl<W: Write> TurnsState<W> {
 
 /// The size to which the file is extended before these writes: far enough for them, and up to the accepted size, which
 /// writes that come soon will need.
-fn ahead<W: Write>(writes: &VecDeque<W>) -> u64 {
+fn ahead<W: TurnWrite>(writes: &VecDeque<W>) -> u64 {
     let end = writes.iter().map(W::end).max().unwrap_or(0);
     let accepted = writes.iter().map(W::file_bytes).max().unwrap_or(0);
     end.max((accepted - accepted % PAGE_BYTES).min(end.saturating_add(AHEAD_BYTES)))
 }
 
 impl Turns {
-    fn lock(&self) -> MutexGuard<'_, TurnsState<Box<Flight>>> {
+    fn lock(&self) -> MutexGuard<'_, TurnsState<Box<RequestFlight>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives the flight a turn and returns the flight, or keeps the flight until then.
-    pub(super) fn enter(self: &Arc<Self>, share: WriteSharing, flight: Box<Flight>) -> Option<Box<Flight>> {
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        share: WriteSharing,
+        flight: Box<RequestFlight>,
+    ) -> Option<Box<RequestFlight>> {
         let begun = self.lock().enter(share, flight);
         begun.map(|begun| self.give_turn(begun))
     }
 
     /// A turn for a write that does not wait for one. None if it would have to.
-    pub(super) fn enter_now(self: &Arc<Self>, share: WriteSharing) -> Option<Turn> {
+    pub(super) fn enter_now(self: &Arc<Self>, share: WriteSharing) -> Option<WriteTurn> {
         let mut state = self.lock();
         let begins = state.waiting.is_empty() && state.begin(share);
-        begins.then(|| Turn { turns: Arc::clone(self), share, size: 0 })
+        begins.then(|| WriteTurn { turns: Arc::clone(self), share, size: 0 })
     }
 
-    fn give_turn(self: &Arc<Self>, (begins, mut flight): (Begins, Box<Flight>)) -> Box<Flight> {
+    fn give_turn(self: &Arc<Self>, (begins, mut flight): (Begins, Box<RequestFlight>)) -> Box<RequestFlight> {
         let share = if let Begins::As(share) = begins { share } else { WriteSharing::Longer };
-        flight.has_turn(Turn { turns: Arc::clone(self), share, size: 0 }, begins);
+        flight.has_turn(WriteTurn { turns: Arc::clone(self), share, size: 0 }, begins);
         flight
     }
 }
 
-impl Turn {
+impl WriteTurn {
     /// The file was extended to `size` for this flight. The turn of a leading flight now counts as a shared one.
     pub(super) fn grown(&mut self, size: u64) {
         if self.share == WriteSharing::Alone {
@@ -222,7 +226,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for WriteTurn {
     fn drop(&mut self) {
         let begun = self.turns.lock().leave(self.share, self.size);
         begun.into_iter().for_each(|begun| super::launch(self.turns.give_turn(begun)));

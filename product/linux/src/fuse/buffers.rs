@@ -28,12 +28,12 @@ impl Buffers {
     }
 
     /// The first `len` bytes of a thread's buffer, for a call that outlives the thread's turn.
-    pub(super) fn message(self: &Arc<Self>, buffer: &mut Vec<u8>, len: usize) -> Message {
+    pub(super) fn message(self: &Arc<Self>, buffer: &mut Vec<u8>, len: usize) -> KeptMessage {
         if len <= MESSAGE_COPIED_MAX {
-            return Message { buffer: buffer[..len].to_vec(), len, of: None };
+            return KeptMessage { buffer: buffer[..len].to_vec(), len, of: None };
         }
         let full = std::mem::replace(buffer, self.take());
-        Message { buffer: full, len, of: Some(Arc::clone(self)) }
+        KeptMessage { buffer: full, len, of: Some(Arc::clone(self)) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
@@ -42,19 +42,19 @@ impl Buffers {
 }
 
 /// A message that a call keeps.
-pub(super) struct Message {
+pub(super) struct KeptMessage {
     buffer: Vec<u8>,
     len: usize,
     of: Option<Arc<Buffers>>,
 }
 
-impl AsRef<[u8]> for Message {
+impl AsRef<[u8]> for KeptMessage {
     fn as_ref(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
 }
 
-impl Drop for Message {
+impl Drop for KeptMessage {
     fn drop(&mut self) {
         let Some(of) = self.of.take() else { return };
         let mut spares = of.lock();

@@ -26,7 +26,7 @@ const CLONE: u32 = 0x8004_e500;
 
 /// A descriptor of the device.
 #[derive(Clone)]
-pub(super) struct Device {
+pub(super) struct FuseDevice {
     descriptor: Arc<OwnedFd>,
     /// The mount outlives this server.
     is_kept: bool,
@@ -54,7 +54,7 @@ pub(super) fn fresh() -> io::Result<OwnedFd> {
     Ok(open(Path::new(PATH), OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-impl Device {
+impl FuseDevice {
     pub(super) fn new(descriptor: OwnedFd) -> Self {
         Self { descriptor: Arc::new(descriptor), is_kept: false }
     }

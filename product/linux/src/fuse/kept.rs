@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat, major, minor};
 use rustix::mount::UnmountFlags;
 
-use super::device::Device;
+use super::device::FuseDevice;
 use super::mount_memory::{MountMemory, MountPlace};
 use super::mounting::{FuseMount, KIND, TopMount};
 use crate::descriptor_store::DescriptorStore;
@@ -95,7 +95,7 @@ impl KeptMount {
 
     /// The mount, and its memory.
     pub fn into_mount(self) -> (FuseMount, MountMemory) {
-        let mount = FuseMount { device: Device::kept(self.device), place: Some(self.place) };
+        let mount = FuseMount { device: FuseDevice::kept(self.device), place: Some(self.place) };
         (mount, self.memory)
     }
 

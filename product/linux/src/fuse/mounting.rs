@@ -21,7 +21,7 @@ use rustix::net::{
 };
 use rustix::process::{getegid, geteuid};
 
-use super::device::{self, Device};
+use super::device::{self, FuseDevice};
 use super::mount_memory::MountPlace;
 use super::own_mounts::{OwnMounts, unescaped};
 
@@ -53,11 +53,11 @@ pub enum MountError {
 
 /// A directory to mount on.
 #[derive(Clone, Debug)]
-pub struct MountPoint {
+pub struct MountTarget {
     path: PathBuf,
 }
 
-impl MountPoint {
+impl MountTarget {
     /// The directory at this path.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl MountPoint {
             number: top.number,
             file_system: top.file_system(),
         });
-        Ok(FuseMount { device: Device::new(descriptor), place })
+        Ok(FuseMount { device: FuseDevice::new(descriptor), place })
     }
 
     fn mount_as_root(&self, source: &Path) -> Result<OwnedFd, MountError> {
@@ -163,7 +163,7 @@ fn received(socket: &OwnedFd) -> io::Result<OwnedFd> {
 
 /// A mount that nobody serves yet. Dropped, it answers each call with an error.
 pub struct FuseMount {
-    pub(super) device: Device,
+    pub(super) device: FuseDevice,
     /// None if the kernel does not show it.
     pub(super) place: Option<MountPlace>,
 }

@@ -85,9 +85,9 @@ impl Crew {
     }
 
     /// Adds a thread, before its start.
-    pub(super) fn join(self: &Arc<Self>) -> Member {
+    pub(super) fn join(self: &Arc<Self>) -> CrewMember {
         self.lock().present += 1;
-        Member(Arc::clone(self))
+        CrewMember(Arc::clone(self))
     }
 }
 
@@ -119,9 +119,9 @@ impl Occupations {
 }
 
 /// A thread of the crew. Its drop is the end of the thread.
-pub(super) struct Member(Arc<Crew>);
+pub(super) struct CrewMember(Arc<Crew>);
 
-impl Member {
+impl CrewMember {
     /// Called by a thread that holds a message, with whether others wait. If they often do, a thread comes back for them.
     /// True if this thread may rest after its message.
     pub(super) fn look(&self, rhythm: &mut Rhythm, others_wait: bool) -> bool {
@@ -151,7 +151,7 @@ impl Member {
     }
 }
 
-impl Drop for Member {
+impl Drop for CrewMember {
     fn drop(&mut self) {
         let mut crew = self.0.lock();
         crew.present -= 1;

@@ -20,9 +20,9 @@ use afflux_frontend::{Answering, MessageMachine, MessageReply, Tried};
 use afflux_volume::DeviceKey;
 
 use super::buffers::Buffers;
-use super::device::{Device, Written};
+use super::device::{FuseDevice, Written};
 use super::mounting::FuseMount;
-use super::resting::{Crew, Member, Rhythm};
+use super::resting::{Crew, CrewMember, Rhythm};
 use crate::in_place::InPlace;
 use crate::platform::LinuxPlatform;
 use crate::pool::{DevicePools, WorkerPool};
@@ -88,7 +88,7 @@ struct Shared {
     waiting: Arc<Waiting>,
     crew: Arc<Crew>,
     /// The descriptors of all threads.
-    devices: Arc<Mutex<Vec<Device>>>,
+    devices: Arc<Mutex<Vec<FuseDevice>>>,
 }
 
 impl FuseMount {
@@ -140,7 +140,7 @@ impl FuseMount {
     }
 }
 
-fn start(number: usize, shared: Shared, device: Device, mut buffer: Vec<u8>, lives: Sender<()>) -> io::Result<()> {
+fn start(number: usize, shared: Shared, device: FuseDevice, mut buffer: Vec<u8>, lives: Sender<()>) -> io::Result<()> {
     let member = shared.crew.join();
     thread::Builder::new().name(format!("fuse-{number}")).spawn(move || {
         let serve = || shared.serve(&device, &mut buffer, &member);
@@ -151,7 +151,7 @@ fn start(number: usize, shared: Shared, device: Device, mut buffer: Vec<u8>, liv
 }
 
 /// Sends the machine's notices, until it refuses calls.
-fn tell(platform: &LinuxPlatform, machine: Arc<dyn MessageMachine>, device: Device) {
+fn tell(platform: &LinuxPlatform, machine: Arc<dyn MessageMachine>, device: FuseDevice) {
     // A disk has one notice under way, so one thread is enough.
     let pools = DevicePools::new(&WorkerPool::new("fuse-notices", 1, 1));
     platform.spawn("fuse notices", async move {
@@ -167,12 +167,12 @@ fn tell(platform: &LinuxPlatform, machine: Arc<dyn MessageMachine>, device: Devi
 }
 
 impl Shared {
-    fn devices(&self) -> MutexGuard<'_, Vec<Device>> {
+    fn devices(&self) -> MutexGuard<'_, Vec<FuseDevice>> {
         self.devices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers messages until the mount is gone.
-    fn serve(&self, device: &Device, buffer: &mut Vec<u8>, member: &Member) {
+    fn serve(&self, device: &FuseDevice, buffer: &mut Vec<u8>, member: &CrewMember) {
         let mut rhythm = Rhythm::default();
         while let Ok(Some(len)) = device.read(buffer) {
             let may_rest = rhythm.is_time_to_look() && member.look(&mut rhythm, device.has_message());
@@ -183,7 +183,7 @@ impl Shared {
         }
     }
 
-    fn answer(&self, device: &Device, buffer: &mut Vec<u8>, len: usize) {
+    fn answer(&self, device: &FuseDevice, buffer: &mut Vec<u8>, len: usize) {
         match self.machine.try_answer(&buffer[..len]) {
             Tried::Nothing => {}
             Tried::Reply(reply) => self.reply(device, &reply),
@@ -195,7 +195,7 @@ impl Shared {
     }
 
     /// Answers a message that needs a wait, or only host calls.
-    fn carry_out(&self, device: &Device, mut answering: Answering) {
+    fn carry_out(&self, device: &FuseDevice, mut answering: Answering) {
         let call = WaitingCall::new(&self.waiting);
         let in_place = InPlace::begin(Arc::clone(&self.crew) as _);
         // Most such calls end here: without a wake-up of another thread.
@@ -219,7 +219,7 @@ impl Shared {
 
     /// Writes a reply on the descriptor that the request came by: the kernel looks for the request there. The reply to
     /// an interrupted call of another thread belongs to that thread's descriptor.
-    fn reply(&self, device: &Device, reply: &MessageReply) {
+    fn reply(&self, device: &FuseDevice, reply: &MessageReply) {
         if device.write(reply) != Written::Elsewhere {
             return;
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use afflux_engine::Backing;
 use afflux_volume::{
-    AttributeChange, Change, Created, Data, Found, Kind, Linked, New, Removed, RenameHow, Renamed, Seek, SetTime,
+    AttributeChange, Change, Created, Found, Kind, Linked, New, OpenedData, Removed, RenameHow, Renamed, Seek, SetTime,
     SpecialKind, Stable, Stat, VolumeError,
 };
 use rustix::fs::{
@@ -130,7 +130,7 @@ impl Core {
         acting: &Acting,
         new: &New,
         attributes: &AttributeChange,
-    ) -> Result<(Found, Option<Data>), VolumeError> {
+    ) -> Result<(Found, Option<OpenedData>), VolumeError> {
         let node = host_node(&found.node);
         let mut change = *attributes;
         if acting.user().is_some_and(|user| !user.is_root()) {
@@ -149,7 +149,11 @@ impl Core {
         let data = match new {
             New::Regular => {
                 let fd = node.shared_fd().ok_or(VolumeError::Stale)?;
-                Some(Data { backing: Backing::new(node.data(fd, true, &found.stat)), stat: found.stat, writable: true })
+                Some(OpenedData {
+                    backing: Backing::new(node.data(fd, true, &found.stat)),
+                    stat: found.stat,
+                    writable: true,
+                })
             }
             _ => None,
         };
@@ -411,7 +415,12 @@ impl Core {
 
     /// Opens a file's bytes, as the caller: read-only unless a write needs more. So the host can run a program meanwhile
     /// that clients only read.
-    pub(super) fn open_data(&self, node: &HostNode, acting: &Acting, must_write: bool) -> Result<Data, VolumeError> {
+    pub(super) fn open_data(
+        &self,
+        node: &HostNode,
+        acting: &Acting,
+        must_write: bool,
+    ) -> Result<OpenedData, VolumeError> {
         let access = if must_write { OFlags::RDWR } else { OFlags::RDONLY };
         let fd = match acting.call(|| self.reopen(node, access)) {
             Err(VolumeError::Denied | VolumeError::NotPermitted) if self.opened_before(node, acting, must_write)? => {
@@ -420,7 +429,7 @@ impl Core {
             opened => opened?,
         };
         let stat = calls::stat(fd.as_fd(), "")?;
-        Ok(Data { backing: Backing::new(node.data(Arc::new(fd), must_write, &stat)), stat, writable: must_write })
+        Ok(OpenedData { backing: Backing::new(node.data(Arc::new(fd), must_write, &stat)), stat, writable: must_write })
     }
 
     /// Has a file open only for reading. Programs of the host see no writer any more.

@@ -22,7 +22,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, fstatvfs, major, minor, openat, ope
 use super::Core;
 use super::calls::{self, error_of, io_error};
 use super::journal::{SyncScope, covered_on};
-use super::mounts::{MountPoint, Mounts};
+use super::mounts::{HostMounts, MountPoint};
 use super::node::HostNode;
 use super::stable::Group;
 use super::ways::Ways;
@@ -34,7 +34,7 @@ const FILE_SYSTEMS_MAX: usize = 1024;
 pub(super) struct FileSystems {
     known: Mutex<Vec<FileSystem>>,
     /// The host's mount points.
-    pub(super) mounts: Mounts,
+    pub(super) mounts: HostMounts,
 }
 
 struct FileSystem {
@@ -66,7 +66,7 @@ pub(super) struct SharedSync {
 impl FileSystems {
     /// No file systems yet, below these directories.
     pub(super) fn new(paths: Vec<PathBuf>) -> Self {
-        Self { known: Mutex::new(Vec::new()), mounts: Mounts::below(paths) }
+        Self { known: Mutex::new(Vec::new()), mounts: HostMounts::below(paths) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<FileSystem>> {

@@ -24,7 +24,7 @@ use super::node::HostNode;
 /// The origin of an identity's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(super) enum Form {
+pub(super) enum IdentityForm {
     /// The kernel's handle; with the privilege, it opens the object.
     Handle = 1,
     /// The kernel's handle, good for telling objects apart only (overlayfs).
@@ -121,8 +121,8 @@ fn open_by_handle_once(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<
 
 /// The best handle that the host gives for an object, and its form. `None` if the host gives none. Any other failure is an
 /// error: a changed form would make the object look like a new object.
-fn handle_of(fd: BorrowedFd<'_>) -> Result<Option<(Form, KernelHandle)>, VolumeError> {
-    for (form, flags) in [(Form::Handle, 0), (Form::Telling, AT_HANDLE_FID)] {
+fn handle_of(fd: BorrowedFd<'_>) -> Result<Option<(IdentityForm, KernelHandle)>, VolumeError> {
+    for (form, flags) in [(IdentityForm::Handle, 0), (IdentityForm::Telling, AT_HANDLE_FID)] {
         match name_to_handle(fd, c"", flags) {
             Ok((handle, _)) => return Ok(Some((form, handle))),
             // The second from hosts that do not know the flag, the third from a sandbox.
@@ -134,13 +134,13 @@ fn handle_of(fd: BorrowedFd<'_>) -> Result<Option<(Form, KernelHandle)>, VolumeE
 }
 
 /// The form of identities on the file system of `fd`.
-pub(super) fn form_of(fd: BorrowedFd<'_>) -> Result<Form, VolumeError> {
-    Ok(handle_of(fd)?.map_or(Form::Inode, |(form, handle)| fitting(form, &handle)))
+pub(super) fn form_of(fd: BorrowedFd<'_>) -> Result<IdentityForm, VolumeError> {
+    Ok(handle_of(fd)?.map_or(IdentityForm::Inode, |(form, handle)| fitting(form, &handle)))
 }
 
-fn fitting(form: Form, handle: &KernelHandle) -> Form {
+fn fitting(form: IdentityForm, handle: &KernelHandle) -> IdentityForm {
     let fits = handle.len <= IDENTITY_BYTES_MAX && u8::try_from(handle.kind).is_ok();
-    if fits { form } else { Form::Digest }
+    if fits { form } else { IdentityForm::Digest }
 }
 
 /// Whether this process can open handles on the file system of `directory`.
@@ -192,11 +192,11 @@ impl Core {
         let fsid = met.id;
         let identity = match handle_of(fd)? {
             Some((form, handle)) => match fitting(form, &handle) {
-                Form::Digest => {
+                IdentityForm::Digest => {
                     let mut hasher = SipHasher24::new();
                     std::hash::Hasher::write(&mut hasher, &handle.kind.to_le_bytes());
                     std::hash::Hasher::write(&mut hasher, handle.bytes());
-                    Identity::new(fsid, Form::Digest as u8, 0, &hasher.finish128().as_bytes())
+                    Identity::new(fsid, IdentityForm::Digest as u8, 0, &hasher.finish128().as_bytes())
                 }
                 form => Identity::new(fsid, form as u8, handle.kind as u8, handle.bytes()),
             },
@@ -205,7 +205,7 @@ impl Core {
                 bytes[..8].copy_from_slice(&stat.fileid.to_le_bytes());
                 bytes[8..16].copy_from_slice(&raw.stx_btime.tv_sec.to_le_bytes());
                 bytes[16..].copy_from_slice(&raw.stx_btime.tv_nsec.to_le_bytes());
-                Identity::new(fsid, Form::Inode as u8, 0, &bytes)
+                Identity::new(fsid, IdentityForm::Inode as u8, 0, &bytes)
             }
         };
         Ok((identity, stat, met))
@@ -218,12 +218,16 @@ impl Core {
         let name = CString::new(name).ok()?;
         let raw = calls::raw_stat(directory, &*name, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID).ok()?;
         let (handle, mount) = name_to_handle(directory, &name, 0).ok()?;
-        if u64::try_from(mount) != Ok(raw.stx_mnt_id) || fitting(Form::Handle, &handle) != Form::Handle {
+        if u64::try_from(mount) != Ok(raw.stx_mnt_id) || fitting(IdentityForm::Handle, &handle) != IdentityForm::Handle
+        {
             return None;
         }
         let stat = calls::stat_of(&raw);
         let fsid = self.file_systems.known_id(stat.device)?;
-        Some(Named { identity: Identity::new(fsid, Form::Handle as u8, handle.kind as u8, handle.bytes()), stat })
+        Some(Named {
+            identity: Identity::new(fsid, IdentityForm::Handle as u8, handle.kind as u8, handle.bytes()),
+            stat,
+        })
     }
 
     /// The object of a name; `None` if the name is not there.
@@ -237,7 +241,7 @@ impl Core {
 
     /// Whether this process can open objects by such an identity.
     pub(super) fn opens(&self, identity: &Identity) -> bool {
-        self.by_handle && identity.form() == Form::Handle as u8
+        self.by_handle && identity.form() == IdentityForm::Handle as u8
     }
 
     /// The object of an identity, if it is on the file system of `mount`.

@@ -35,7 +35,7 @@ const ABOVE_MAX: usize = 1024;
 
 /// The marks of a server, until this is dropped.
 #[derive(Default)]
-pub(super) struct Marks(Vec<OwnedFd>);
+pub(super) struct HostMarks(Vec<OwnedFd>);
 
 /// Another server.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ struct Other {
     processes: Vec<u32>,
 }
 
-impl Marks {
+impl HostMarks {
     /// Marks directories for export. With `alone`, refuses directories that another server serves. `notes` gets a line
     /// for each mark that failed or does not count.
     pub(super) fn set(paths: &[PathBuf], alone: bool, notes: &mut Vec<String>) -> Result<Self, HostError> {

@@ -41,13 +41,13 @@ impl MountPoints {
 }
 
 /// The host's table of mounts.
-pub(super) struct Mounts {
+pub(super) struct HostMounts {
     /// The exports' paths on the host.
     exports: Vec<PathBuf>,
     read: Mutex<Option<(File, Arc<MountPoints>)>>,
 }
 
-impl Mounts {
+impl HostMounts {
     pub(super) fn below(exports: Vec<PathBuf>) -> Self {
         Self { exports, read: Mutex::new(None) }
     }

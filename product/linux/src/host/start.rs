@@ -15,8 +15,8 @@ use rustix::io::Errno;
 
 use super::containment::Roots;
 use super::filesystems::FileSystems;
-use super::identity::{Form, can_open_handles, form_of};
-use super::marks::Marks;
+use super::identity::{IdentityForm, can_open_handles, form_of};
+use super::marks::HostMarks;
 use super::{Core, HostTree, host_node, limits};
 use crate::pool::{CALLS_KEPT, DevicePools, KeptCalls, WorkerPool};
 use crate::storing::{file_system_kind, stores_files};
@@ -153,7 +153,7 @@ impl HostTree {
             climbed: std::sync::atomic::AtomicU64::new(0),
         };
         let (mut exports, mut notes) = (Vec::new(), Vec::new());
-        let marks = Marks::set(&real, options.alone, &mut notes)?;
+        let marks = HostMarks::set(&real, options.alone, &mut notes)?;
         for (path, name) in real.iter().zip(names) {
             let fd = openat(CWD, path, flags, Mode::empty())
                 .map_err(|errno| HostError::Open { path: path.clone(), source: errno.into() })?;
@@ -228,14 +228,14 @@ fn names(paths: &[PathBuf]) -> Result<Vec<String>, HostError> {
     Ok(names)
 }
 
-fn note_form(notes: &mut Vec<String>, path: &Path, form: Form) {
+fn note_form(notes: &mut Vec<String>, path: &Path, form: IdentityForm) {
     let path = path.display();
     match form {
-        Form::Handle => {}
-        Form::Telling | Form::Digest => notes.push(format!(
+        IdentityForm::Handle => {}
+        IdentityForm::Telling | IdentityForm::Digest => notes.push(format!(
             "{path}: the file system's handles only tell objects apart: after a restart, handles that clients hold are found again by a walk"
         )),
-        Form::Inode => notes.push(format!(
+        IdentityForm::Inode => notes.push(format!(
             "{path}: the file system gives no handles; objects are known by inode number and time of birth, so one \
              made in the same instant as another with its number was removed may be taken for it"
         )),

@@ -15,7 +15,7 @@ use rustix::fs::StatxFlags;
 use rustix::io::Errno;
 
 use super::calls::{self, last_errno};
-use crate::kinds::{Folding, Kind, TimeUnit, Unsure};
+use crate::kinds::{FileSystemKind, Folding, TimeUnit, Unsure};
 
 const SECOND_NS: u32 = 1_000_000_000;
 
@@ -43,7 +43,7 @@ pub(super) struct Ways {
 impl Ways {
     /// The ways of the file system of `fd`.
     pub(super) fn of(fd: BorrowedFd<'_>) -> Self {
-        let kind = Kind::of(fd).unwrap_or(Kind::unknown());
+        let kind = FileSystemKind::of(fd).unwrap_or(FileSystemKind::unknown());
         let names = match kind.folding {
             Folding::Never => Names::Exact,
             Folding::ByFlag(feature) => feature.map_or(Names::Flagged, flagged),

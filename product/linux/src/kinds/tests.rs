@@ -27,13 +27,13 @@ fn each_kind_of_debian_has_its_columns() {
         (libc::FUSE_SUPER_MAGIC as u32, Everything, MayBe, Ns(1), OnDisk),
         (libc::AUTOFS_SUPER_MAGIC as u32, Everything, MayBe, Ns(1), OnDisk),
     ] {
-        let kind = Kind::with(magic);
+        let kind = FileSystemKind::with(magic);
         let columns = (kind.unsure, kind.folding, kind.time_unit, kind.room);
         assert_eq!(columns, (unsure, folding, time_unit, room), "{}", kind.name);
         assert!(kind.stores_files(), "{}", kind.name);
     }
     for magic in [libc::PROC_SUPER_MAGIC as u32, libc::SYSFS_MAGIC as u32, libc::CGROUP2_SUPER_MAGIC as u32, 0] {
-        assert_eq!(Kind::with(magic), Kind::unknown());
-        assert!(!Kind::with(magic).stores_files());
+        assert_eq!(FileSystemKind::with(magic), FileSystemKind::unknown());
+        assert!(!FileSystemKind::with(magic).stores_files());
     }
 }

@@ -17,7 +17,7 @@ use bytes::BytesMut;
 use rustix::io::Errno;
 
 use super::serve::Membership;
-use crate::reactor::io::{IOVECS_MAX, Io, IoVec, Message, Owner};
+use crate::reactor::io::{IOVECS_MAX, IoVec, Message, Owner, RingOperation};
 use crate::reactor::{Reactor, Token};
 
 /// Most bytes of one send: a fast network takes them in a fraction of a millisecond, so that pages are released one
@@ -88,7 +88,7 @@ impl<M: 'static, T: 'static, H: 'static> Pending<M, T, H> {
     /// If no reactor drives this thread.
     unsafe fn start(
         earlier: Option<Self>,
-        io: Io,
+        io: RingOperation,
         memory: M,
         held: H,
         finish: fn(M, Result<usize, Errno>) -> T,
@@ -145,7 +145,7 @@ impl<M, T, H> Drop for Pending<M, T, H> {
 /// An accept of io_uring would wait by itself. But the kernel wakes only the first of those that wait so. This may be the
 /// ring of a killed predecessor, which ends a little later than its process. It would take the wake-up with it.
 pub(super) fn connection_waits(listener: &Arc<OwnedFd>) -> Pending<(), Result<(), Errno>, Arc<OwnedFd>> {
-    let io = Io::WaitReadable { fd: listener.as_raw_fd() };
+    let io = RingOperation::WaitReadable { fd: listener.as_raw_fd() };
     // SAFETY: the operation points to nothing, and the descriptor is held.
     unsafe { Pending::start(None, io, (), Arc::clone(listener), |(), result| result.map(drop)) }
 }
@@ -166,7 +166,7 @@ pub(super) fn receive(
     buffer.reserve(bytes_max);
     let spare = buffer.spare_capacity_mut();
     let len = spare.len().min(bytes_max).min(u32::MAX as usize) as u32;
-    let io = Io::Receive { fd: socket.fd.as_raw_fd(), start: spare.as_mut_ptr().cast(), len };
+    let io = RingOperation::Receive { fd: socket.fd.as_raw_fd(), start: spare.as_mut_ptr().cast(), len };
     // SAFETY: the buffer is the memory, and its bytes do not move with it; the descriptor is held.
     unsafe {
         Pending::start(earlier, io, buffer, Rc::clone(socket), |mut buffer, result| {
@@ -256,7 +256,7 @@ pub(super) fn send(earlier: Option<Sending>, socket: &Rc<Socket>, mut outgoing: 
     outgoing.lay_out();
     outgoing.message.clear();
     outgoing.message.push(Message::new(&outgoing.iovecs));
-    let io = Io::Send { fd: socket.fd.as_raw_fd(), message: outgoing.message.as_ptr() };
+    let io = RingOperation::Send { fd: socket.fd.as_raw_fd(), message: outgoing.message.as_ptr() };
     // SAFETY: the message, its vector and the segments it points into are the memory, and none of them moves with it;
     // no segment is released before the report. The descriptor is held.
     unsafe {

@@ -134,7 +134,7 @@ fn what_goes_ahead_does_not_wait_for_a_task_that_computes() {
 fn only_a_thread_that_waits_for_one_call_may_wait_in_the_host() {
     let reactors = Reactors::start(1, IoChoice::Auto).unwrap();
     let platform = reactors.platform();
-    let may_wait = || platform.waits_on_this_thread();
+    let may_wait = || platform.may_wait_on_this_thread();
     assert!(platform.block_on(async { may_wait() }));
     assert!(!platform.try_drive(async { may_wait() }).unwrap(), "its other work would wait, too");
     assert!(platform.block_on(async { may_wait() }), "the thread does one call again");

@@ -24,12 +24,12 @@ use crate::in_place;
 pub(crate) use self::of_trees::{CALLS_KEPT, KeptCalls};
 
 /// The work of a call, on its thread: it returns the result, and more work for the thread after that.
-pub(crate) trait Piece<R>: Send {
+pub(crate) trait PoolWork<R>: Send {
     /// Does the work.
     fn carry_out(self) -> (R, Option<PoolTask>);
 }
 
-impl<R, F: FnOnce() -> (R, Option<PoolTask>) + Send> Piece<R> for F {
+impl<R, F: FnOnce() -> (R, Option<PoolTask>) + Send> PoolWork<R> for F {
     fn carry_out(self) -> (R, Option<PoolTask>) {
         self()
     }
@@ -64,7 +64,7 @@ enum Waiter {
     LetGo,
 }
 
-impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
+impl<W: PoolWork<R> + 'static, R: Send + 'static> PoolCall<W, R> {
     pub(crate) fn new(pool: &WorkerPool, lane: Lane, work: W) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Stage::New { pool: pool.clone(), lane, work, ticket: None })))
     }
@@ -150,16 +150,16 @@ impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
 }
 
 /// The waiter for a call.
-pub(super) struct Waited<W: Piece<R> + 'static, R: Send + 'static>(Arc<PoolCall<W, R>>);
+pub(super) struct Waited<W: PoolWork<R> + 'static, R: Send + 'static>(Arc<PoolCall<W, R>>);
 
-impl<W: Piece<R> + 'static, R: Send + 'static> Waited<W, R> {
+impl<W: PoolWork<R> + 'static, R: Send + 'static> Waited<W, R> {
     /// The call's only waiter.
     pub(super) fn of(call: Arc<PoolCall<W, R>>) -> Self {
         Self(call)
     }
 }
 
-impl<W: Piece<R> + 'static, R: Send + 'static> Future for Waited<W, R> {
+impl<W: PoolWork<R> + 'static, R: Send + 'static> Future for Waited<W, R> {
     type Output = R;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
@@ -167,13 +167,13 @@ impl<W: Piece<R> + 'static, R: Send + 'static> Future for Waited<W, R> {
     }
 }
 
-impl<W: Piece<R> + 'static, R: Send + 'static> Drop for Waited<W, R> {
+impl<W: PoolWork<R> + 'static, R: Send + 'static> Drop for Waited<W, R> {
     fn drop(&mut self) {
         self.0.let_go();
     }
 }
 
-impl<W: Piece<R> + 'static, R: Send + 'static> Job for PoolCall<W, R> {
+impl<W: PoolWork<R> + 'static, R: Send + 'static> Job for PoolCall<W, R> {
     fn run(&self) {
         let mut stage = self.lock();
         let Stage::Queued { work, waiter } = std::mem::replace(&mut *stage, Stage::Over) else {

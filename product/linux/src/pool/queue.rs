@@ -22,7 +22,7 @@ pub(crate) struct Lane {
 const KEPT_LINES: usize = 64;
 
 /// Work that waits for a thread, and the lanes of running work.
-pub(super) struct Queue<W> {
+pub(super) struct WorkQueue<W> {
     lines: BTreeMap<Option<u32>, Line<W>>,
     /// The users with work in the queue; the first one's turn is next.
     turns: VecDeque<Option<u32>>,
@@ -39,7 +39,7 @@ struct Line<W> {
     threads: usize,
 }
 
-impl<W> Queue<W> {
+impl<W> WorkQueue<W> {
     /// An empty queue for a pool with `threads_max` threads.
     pub(super) fn new(threads_max: usize) -> Self {
         Self {

@@ -20,7 +20,7 @@ const LINE: usize = 8;
 pub(crate) struct Underway([AtomicU64; PLACES]);
 
 /// A call that is being made. The drop ends it.
-pub(super) struct Begun<'a> {
+pub(super) struct CallUnderway<'a> {
     underway: &'a Underway,
     place: Option<usize>,
 }
@@ -31,13 +31,13 @@ impl Underway {
     }
 
     /// This thread begins a call.
-    pub(super) fn begin(&self) -> Begun<'_> {
+    pub(super) fn begin(&self) -> CallUnderway<'_> {
         let (first, now) = (FIRST.with(|first| *first), clock::monotonic().0.max(1));
         let take = |place: &usize| {
             let was = self.0[*place].compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
             was.is_ok()
         };
-        Begun { underway: self, place: (first..PLACES).chain(0..first).find(take) }
+        CallUnderway { underway: self, place: (first..PLACES).chain(0..first).find(take) }
     }
 
     /// The call in this place has ended, and the same work begins another.
@@ -51,13 +51,13 @@ impl Underway {
     }
 }
 
-impl Begun<'_> {
+impl CallUnderway<'_> {
     pub(super) fn place(&self) -> Option<usize> {
         self.place
     }
 }
 
-impl Drop for Begun<'_> {
+impl Drop for CallUnderway<'_> {
     fn drop(&mut self) {
         self.place.into_iter().for_each(|place| self.underway.0[place].store(0, Ordering::Relaxed));
     }

@@ -60,7 +60,7 @@ impl Message {
 /// kernel. An uncached write goes through the host's page cache, which drops the pages once they are on the device
 /// ([`RWF_DONTCACHE`]). A `plain` one is made as the plain user, who owns no blocks that the file system keeps.
 #[derive(Clone, Copy)]
-pub(crate) enum Io {
+pub(crate) enum RingOperation {
     ReadV {
         fd: RawFd,
         iovecs: *const IoVec,
@@ -114,7 +114,7 @@ pub(crate) enum Io {
     },
 }
 
-impl Io {
+impl RingOperation {
     /// Whether it is about a file, so that a system call may do it and wait.
     pub(super) fn is_about_a_file(&self) -> bool {
         !matches!(self, Self::WaitReadable { .. } | Self::Receive { .. } | Self::Send { .. })

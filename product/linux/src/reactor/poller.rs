@@ -15,24 +15,24 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
-use super::io::Io;
+use super::io::RingOperation;
 
 #[derive(Default)]
 pub(super) struct Poller {
-    waiting: BTreeMap<u64, Io>,
+    waiting: BTreeMap<u64, RingOperation>,
     done: Vec<(u64, i32)>,
 }
 
 impl Poller {
-    pub(super) fn takes(&self, io: &Io) -> bool {
-        matches!(io, Io::WaitReadable { .. } | Io::Receive { .. } | Io::Send { .. })
+    pub(super) fn takes(&self, io: &RingOperation) -> bool {
+        matches!(io, RingOperation::WaitReadable { .. } | RingOperation::Receive { .. } | RingOperation::Send { .. })
     }
 
     /// Starts an operation.
     ///
     /// # Safety
     /// The pointers in `io` stay valid until `token` was reported.
-    pub(super) unsafe fn start(&mut self, token: u64, io: &Io) {
+    pub(super) unsafe fn start(&mut self, token: u64, io: &RingOperation) {
         // SAFETY: the caller's promise.
         match unsafe { attempt(io) } {
             Some(result) => self.done.push((token, result)),
@@ -107,10 +107,10 @@ impl Poller {
     }
 }
 
-fn interest(io: &Io) -> (RawFd, PollFlags) {
+fn interest(io: &RingOperation) -> (RawFd, PollFlags) {
     match *io {
-        Io::Send { fd, .. } => (fd, PollFlags::OUT),
-        Io::WaitReadable { fd } | Io::Receive { fd, .. } => (fd, PollFlags::IN),
+        RingOperation::Send { fd, .. } => (fd, PollFlags::OUT),
+        RingOperation::WaitReadable { fd } | RingOperation::Receive { fd, .. } => (fd, PollFlags::IN),
         _ => unreachable!("file operations are not started here"),
     }
 }
@@ -119,23 +119,23 @@ fn interest(io: &Io) -> (RawFd, PollFlags) {
 ///
 /// # Safety
 /// The pointers in `io` are valid.
-unsafe fn attempt(io: &Io) -> Option<i32> {
+unsafe fn attempt(io: &RingOperation) -> Option<i32> {
     let (fd, _) = interest(io);
     // SAFETY: the operation's owner keeps the descriptor open.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     loop {
         let outcome = match *io {
-            Io::WaitReadable { .. } => {
+            RingOperation::WaitReadable { .. } => {
                 let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
                 let ready = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&at_once));
                 ready.and_then(|ready| if ready > 0 { Ok(0) } else { Err(Errno::AGAIN) })
             }
-            Io::Receive { start, len, .. } => {
+            RingOperation::Receive { start, len, .. } => {
                 // SAFETY: the caller's promise.
                 let memory = unsafe { std::slice::from_raw_parts_mut(start.cast::<MaybeUninit<u8>>(), len as usize) };
                 recv(fd, memory, RecvFlags::DONTWAIT).map(|(_, count)| count)
             }
-            Io::Send { message, .. } => {
+            RingOperation::Send { message, .. } => {
                 // SAFETY: the caller's promise.
                 let (iovecs, count) = unsafe { (*message).iovecs() };
                 // SAFETY: the caller's promise; `IoSlice` is laid out as the kernel's vector, as is ours.

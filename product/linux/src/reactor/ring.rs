@@ -16,7 +16,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use super::io::{Io, RWF_DONTCACHE};
+use super::io::{RWF_DONTCACHE, RingOperation};
 use crate::plain_user::{PlainUser, plain_user};
 
 /// Submissions that fit before an extra system call. Only a turn with 1,024 connections and a device's depth of
@@ -149,7 +149,7 @@ impl Ring {
         }
     }
 
-    pub(super) fn takes(&mut self, io: &Io) -> bool {
+    pub(super) fn takes(&mut self, io: &RingOperation) -> bool {
         if io.is_plain() && plain_user().is_some() && self.plain.is_none() {
             self.plain = PlainUser::known_to(&self.ring.submitter());
             if self.plain.is_none() {
@@ -157,8 +157,8 @@ impl Ring {
             }
         }
         match io {
-            Io::Allocate { .. } => self.ability.allocate,
-            Io::SetSize { .. } => self.ability.set_size,
+            RingOperation::Allocate { .. } => self.ability.allocate,
+            RingOperation::SetSize { .. } => self.ability.set_size,
             _ => true,
         }
     }
@@ -167,7 +167,7 @@ impl Ring {
     ///
     /// # Safety
     /// The pointers in `io` stay valid until `token` was reported.
-    pub(super) unsafe fn start(&mut self, token: u64, io: &Io) {
+    pub(super) unsafe fn start(&mut self, token: u64, io: &RingOperation) {
         let user = self.plain.filter(|_| io.is_plain()).unwrap_or(OWN_USER);
         self.push(entry(io).personality(user).user_data(token));
     }
@@ -283,29 +283,29 @@ fn begun_by(may_wait: bool) -> Flags {
     if may_wait { MAY_WAIT } else { Flags::empty() }
 }
 
-fn entry(io: &Io) -> Entry {
+fn entry(io: &RingOperation) -> Entry {
     match *io {
-        Io::ReadV { fd, iovecs, count, offset, may_wait } => {
+        RingOperation::ReadV { fd, iovecs, count, offset, may_wait } => {
             opcode::Readv::new(Fd(fd), iovecs.cast(), count).offset(offset).build().flags(begun_by(may_wait))
         }
-        Io::WriteV { fd, iovecs, count, offset, may_wait, .. } => {
+        RingOperation::WriteV { fd, iovecs, count, offset, may_wait, .. } => {
             opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset).build().flags(begun_by(may_wait))
         }
-        Io::WriteUncached { fd, iovecs, count, offset, may_wait, .. } => {
+        RingOperation::WriteUncached { fd, iovecs, count, offset, may_wait, .. } => {
             let write = opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset);
             write.rw_flags(RWF_DONTCACHE as i32).build().flags(begun_by(may_wait))
         }
-        Io::Sync { fd, data_only } => {
+        RingOperation::Sync { fd, data_only } => {
             let flags = if data_only { FsyncFlags::DATASYNC } else { FsyncFlags::empty() };
             opcode::Fsync::new(Fd(fd)).flags(flags).build()
         }
-        Io::SetSize { fd, size } => opcode::Ftruncate::new(Fd(fd), size).build(),
-        Io::Allocate { fd, mode, offset, len, .. } => {
+        RingOperation::SetSize { fd, size } => opcode::Ftruncate::new(Fd(fd), size).build(),
+        RingOperation::Allocate { fd, mode, offset, len, .. } => {
             opcode::Fallocate::new(Fd(fd), len).offset(offset).mode(mode as i32).build()
         }
-        Io::WaitReadable { fd } => opcode::PollAdd::new(Fd(fd), u32::from(PollFlags::IN.bits())).build(),
-        Io::Receive { fd, start, len } => opcode::Recv::new(Fd(fd), start, len).build(),
-        Io::Send { fd, message } => {
+        RingOperation::WaitReadable { fd } => opcode::PollAdd::new(Fd(fd), u32::from(PollFlags::IN.bits())).build(),
+        RingOperation::Receive { fd, start, len } => opcode::Recv::new(Fd(fd), start, len).build(),
+        RingOperation::Send { fd, message } => {
             opcode::SendMsg::new(Fd(fd), message.cast()).flags(SendFlags::NOSIGNAL.bits()).build()
         }
     }

@@ -5,12 +5,12 @@
 //! Invariants: a key names one value from `insert` to `remove`.
 
 /// Values under small keys.
-pub(super) struct Slots<T> {
+pub(super) struct SlotTable<T> {
     places: Vec<Option<T>>,
     free: Vec<usize>,
 }
 
-impl<T> Slots<T> {
+impl<T> SlotTable<T> {
     pub(super) fn new() -> Self {
         Self { places: Vec::new(), free: Vec::new() }
     }

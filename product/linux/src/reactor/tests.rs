@@ -181,7 +181,7 @@ fn an_operation_keeps_its_memory_until_it_was_reported() {
         let told = Arc::new(AtomicUsize::new(0));
         let mut owner = Box::new(DropCounter(Arc::clone(&told), Box::new(0), receiver.into()));
         let fd = std::os::fd::AsRawFd::as_raw_fd(&owner.2);
-        let io = Io::Receive { fd, start: &raw mut *owner.1, len: 1 };
+        let io = RingOperation::Receive { fd, start: &raw mut *owner.1, len: 1 };
         // SAFETY: the byte and the descriptor are the owner's.
         let token = unsafe { reactor.start(io, owner) }.ok().unwrap();
         reactor.drive(Some(Duration::ZERO));
@@ -204,7 +204,7 @@ fn more_operations_than_the_ring_has_entries() {
             let fd = receiver.try_clone().unwrap().into();
             let mut owner = Box::new(DropCounter(Arc::clone(&told), Box::new(0), fd));
             let fd = std::os::fd::AsRawFd::as_raw_fd(&owner.2);
-            let io = Io::Receive { fd, start: &raw mut *owner.1, len: 1 };
+            let io = RingOperation::Receive { fd, start: &raw mut *owner.1, len: 1 };
             // SAFETY: the byte and the descriptor are the owner's.
             assert!(unsafe { reactor.start(io, owner) }.is_ok());
         }
@@ -222,7 +222,7 @@ fn wait_with(spare: &Arc<SpareRings>, ability: RingAbility) {
     let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut owner = Box::new(DropCounter(Arc::clone(&told), Box::new(0), receiver.into()));
     let fd = std::os::fd::AsRawFd::as_raw_fd(&owner.2);
-    let io = Io::Receive { fd, start: &raw mut *owner.1, len: 1 };
+    let io = RingOperation::Receive { fd, start: &raw mut *owner.1, len: 1 };
     // SAFETY: the byte and the descriptor are the owner's.
     assert!(unsafe { reactor.start(io, owner) }.is_ok());
     std::io::Write::write_all(&mut &sender, &[1]).unwrap();
@@ -251,11 +251,11 @@ fn the_ring_of_a_thread_that_ends_is_the_next_ones() {
     }
     let taken = spare.take().unwrap();
     std::thread::scope(|scope| scope.spawn(|| wait_with(&spare, ability)).join()).unwrap();
-    spare.keep(taken);
+    spare.try_keep(taken);
     assert_eq!(spare.count(), 2);
     let taken = spare.take().unwrap();
     spare.end();
-    spare.keep(taken);
+    spare.try_keep(taken);
     assert_eq!(spare.count(), 0);
     std::thread::scope(|scope| scope.spawn(|| wait_with(&spare, ability)).join()).unwrap();
     assert_eq!(spare.count(), 0);
@@ -265,7 +265,7 @@ fn the_ring_of_a_thread_that_ends_is_the_next_ones() {
 fn start_sync(reactor: &Reactor, told: &Arc<AtomicUsize>) {
     let file = rustix::fs::memfd_create("synced", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     let owner = Box::new(DropCounter(Arc::clone(told), Box::new(0), file));
-    let io = Io::Sync { fd: std::os::fd::AsRawFd::as_raw_fd(&owner.2), data_only: true };
+    let io = RingOperation::Sync { fd: std::os::fd::AsRawFd::as_raw_fd(&owner.2), data_only: true };
     // SAFETY: the descriptor is the owner's.
     assert!(unsafe { reactor.start(io, owner) }.is_ok());
 }

@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::policy::{
-    Admission, BusyTimes, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause, Room,
-    View,
+    Admission, BusyTimes, Completed, Cost, DevicePolicy, Direction, LentMemory, LimitPages, Needs, Pace, PauseCause,
+    Room, View,
 };
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Device, Engine, Limits, Nanos, Operation, Platform, Policies, Request};
@@ -52,7 +52,7 @@ impl DevicePolicy for Notes {
         Room { cost_max, cause: PauseCause::DevicePart, wake_above: Cost(0), ..Room::UNLIMITED }
     }
 
-    fn admit(&self, _: &View, _: Memory<'_, Self>) -> Admission {
+    fn admit(&self, _: &View, _: LentMemory<'_, Self>) -> Admission {
         Admission::Enter
     }
 
@@ -61,7 +61,7 @@ impl DevicePolicy for Notes {
         self.0.lock().unwrap().push((view.now, *done, device.busy, device.oldest_in_flight));
     }
 
-    fn over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
+    fn is_over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
         view.device().reclaimable > 0
     }
 

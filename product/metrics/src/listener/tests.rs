@@ -16,7 +16,7 @@ struct Rig {
 
 impl Rig {
     fn new(bounds: Bounds, text: &str) -> Self {
-        let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let listener = MetricsListener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let (address, made) = (listener.address().unwrap(), Arc::new(AtomicUsize::new(0)));
         let (counter, text) = (Arc::clone(&made), text.to_owned());
         let figures = move || {
@@ -130,7 +130,7 @@ fn what_is_no_request_is_told_so() {
 
 #[test]
 fn a_port_that_is_taken_is_an_error_before_anybody_is_served() {
-    let first = Listener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-    let error = Listener::bind(first.address().unwrap()).unwrap_err();
+    let first = MetricsListener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let error = MetricsListener::bind(first.address().unwrap()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
 }

@@ -1,8 +1,8 @@
 use super::*;
 
-const WRITTEN: Family = Family::new("t_written_bytes_total", Kind::Counter, "Bytes written.");
-const OWED: Family = Family::new("t_owed_seconds", Kind::Gauge, "Time owed.");
-const WAITS: Family = Family::new("t_wait_seconds", Kind::Histogram, "Waits.");
+const WRITTEN: Family = Family::new("t_written_bytes_total", FamilyKind::Counter, "Bytes written.");
+const OWED: Family = Family::new("t_owed_seconds", FamilyKind::Gauge, "Time owed.");
+const WAITS: Family = Family::new("t_wait_seconds", FamilyKind::Histogram, "Waits.");
 
 #[test]
 fn families_have_their_descriptions_and_samples_together() {

@@ -6,7 +6,7 @@
 //! Invariants: on one connection, equal bytes of a credential mean the same caller. The anonymous user keeps no part of
 //! a claim. At most [`KNOWN_MAX`] credentials are kept.
 
-use afflux_frontend::Claim;
+use afflux_frontend::CallerClaim;
 use afflux_volume::{Caller, Client};
 
 use crate::wire::admission::{ActingUser, PeerRights, Squash};
@@ -86,7 +86,7 @@ impl Callers {
         }
         let uid = match (caller.credentials(), claim) {
             (Some(user), _) => Some(user.uid),
-            (None, Claim::User { uid, .. }) => Some(uid),
+            (None, CallerClaim::User { uid, .. }) => Some(uid),
             _ => None,
         };
         let client = uid.map_or_else(|| self.client.clone(), |uid| self.client.of_user(uid));
@@ -102,7 +102,7 @@ impl Callers {
 }
 
 /// User, group and other groups that a call with this claim is carried out as; none for the server's own user.
-fn identity(acts: &ActingUser, anonymous: (u32, u32), claim: &Claim) -> Option<(u32, u32, Vec<u32>)> {
+fn identity(acts: &ActingUser, anonymous: (u32, u32), claim: &CallerClaim) -> Option<(u32, u32, Vec<u32>)> {
     let nobody = (anonymous.0, anonymous.1, Vec::new());
     let squash = match acts {
         ActingUser::AsServer => return None,
@@ -112,7 +112,7 @@ fn identity(acts: &ActingUser, anonymous: (u32, u32), claim: &Claim) -> Option<(
         ActingUser::Anonymously => Squash::All,
         ActingUser::AsClaimed { squash } => *squash,
     };
-    let Claim::User { uid, gid, groups, group_count } = claim else { return Some(nobody) };
+    let CallerClaim::User { uid, gid, groups, group_count } = claim else { return Some(nobody) };
     if squash == Squash::All || *uid == NO_ONE || (*uid == ROOT && squash == Squash::Root) {
         return Some(nobody);
     }
@@ -123,9 +123,9 @@ fn identity(acts: &ActingUser, anonymous: (u32, u32), claim: &Claim) -> Option<(
 }
 
 /// The group of new objects of a user of this host: the claimed one if the user is in it, as after newgrp(1).
-fn first_group(claim: &Claim, user: u32, first: u32, groups: &[u32]) -> u32 {
+fn first_group(claim: &CallerClaim, user: u32, first: u32, groups: &[u32]) -> u32 {
     match claim {
-        Claim::User { uid, gid, .. } if *uid == user && groups.contains(gid) => *gid,
+        CallerClaim::User { uid, gid, .. } if *uid == user && groups.contains(gid) => *gid,
         _ => first,
     }
 }

@@ -4,7 +4,7 @@
 //! Does not own: programs and procedures, record marks.
 //! Invariants: a credential is read only within its own bytes; a header needs no allocation.
 
-use afflux_frontend::{Claim, GROUPS_MAX};
+use afflux_frontend::{CallerClaim, GROUPS_MAX};
 
 use crate::wire::xdr::{Reader, Writer, XdrError};
 
@@ -119,18 +119,18 @@ fn parse_call(xid: u32, reader: &mut Reader<'_>) -> Result<Result<Call, Refusal>
 }
 
 /// The user that a credential claims; `credential` has the bytes in the range [`Call::credential`].
-pub fn claim(credential: &[u8]) -> Result<Claim, Refusal> {
+pub fn claim(credential: &[u8]) -> Result<CallerClaim, Refusal> {
     let mut reader = Reader::new(credential);
     let flavour = reader.u32().map_err(|_| Refusal::BadCredential)?;
     let body = reader.opaque(AUTH_BYTES_MAX).map_err(|_| Refusal::BadCredential)?;
     match flavour {
-        AUTH_NONE => Ok(Claim::Anonymous),
+        AUTH_NONE => Ok(CallerClaim::Anonymous),
         AUTH_SYS => parse_user(body).map_err(|_| Refusal::BadCredential),
         _ => Err(Refusal::RejectedCredential),
     }
 }
 
-fn parse_user(credential: &[u8]) -> Result<Claim, XdrError> {
+fn parse_user(credential: &[u8]) -> Result<CallerClaim, XdrError> {
     let mut reader = Reader::new(credential);
     let _stamp = reader.u32()?;
     let _machine = reader.opaque(MACHINE_NAME_BYTES_MAX)?;
@@ -141,7 +141,7 @@ fn parse_user(credential: &[u8]) -> Result<Claim, XdrError> {
     for group in listed {
         *group = reader.u32()?;
     }
-    Ok(Claim::User { uid, gid, groups, group_count: group_count as u8 })
+    Ok(CallerClaim::User { uid, gid, groups, group_count: group_count as u8 })
 }
 
 /// Bytes of the header of a reply whose results follow.

@@ -1,8 +1,8 @@
 use object_store::path::Path;
 
-use super::{Address, Place};
+use super::{Address, StoreAddress};
 
-fn address(place: Place, prefix: &str) -> Address {
+fn address(place: StoreAddress, prefix: &str) -> Address {
     Address { place, prefix: Path::from(prefix) }
 }
 
@@ -10,14 +10,14 @@ fn address(place: Place, prefix: &str) -> Address {
 fn urls_name_a_place_and_a_prefix() {
     let bucket = || "b".to_owned();
     for (url, expected) in [
-        ("s3://b", address(Place::S3 { bucket: bucket() }, "")),
-        ("s3://b/", address(Place::S3 { bucket: bucket() }, "")),
-        ("s3://b/home/", address(Place::S3 { bucket: bucket() }, "home")),
-        ("gs://b/a/home", address(Place::Google { bucket: bucket() }, "a/home")),
-        ("az://b/home", address(Place::Azure { container: bucket() }, "home")),
-        ("file:///srv/v", address(Place::Directory("/srv/v".into()), "")),
-        ("memory:", address(Place::Memory, "")),
-        ("file:///srv/a\\b%20c%25", address(Place::Directory("/srv/a\\b c%".into()), "")),
+        ("s3://b", address(StoreAddress::S3 { bucket: bucket() }, "")),
+        ("s3://b/", address(StoreAddress::S3 { bucket: bucket() }, "")),
+        ("s3://b/home/", address(StoreAddress::S3 { bucket: bucket() }, "home")),
+        ("gs://b/a/home", address(StoreAddress::Google { bucket: bucket() }, "a/home")),
+        ("az://b/home", address(StoreAddress::Azure { container: bucket() }, "home")),
+        ("file:///srv/v", address(StoreAddress::Directory("/srv/v".into()), "")),
+        ("memory:", address(StoreAddress::Memory, "")),
+        ("file:///srv/a\\b%20c%25", address(StoreAddress::Directory("/srv/a\\b c%".into()), "")),
     ] {
         assert_eq!(Address::parse(url).as_ref(), Ok(&expected), "{url}");
     }
@@ -88,7 +88,8 @@ fn a_long_prefix_is_refused_with_its_length() {
 #[test]
 fn the_address_of_a_prefix_leads_to_it() {
     for prefix in ["", "home", "~a/ü", "100%", "%7Ea", "a b", "q?", "n#1", "b\\c", "x{y}", "[1]*"] {
-        let address = Address { place: Place::S3 { bucket: "b".to_owned() }, prefix: Path::parse(prefix).unwrap() };
+        let address =
+            Address { place: StoreAddress::S3 { bucket: "b".to_owned() }, prefix: Path::parse(prefix).unwrap() };
         let url = address.url(&address.prefix);
         assert_eq!(Address::parse(&url), Ok(address), "{url}");
     }

@@ -5,14 +5,14 @@ use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
 use rustix::io::Errno;
 
-use super::{Failure, words};
+use super::{RequestFailure, words};
 
 fn generic(source: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::Generic { store: "test", source: Box::new(source) }
 }
 
 fn kind(error: &Error) -> ObjectError {
-    match Failure::of(error).seen() {
+    match RequestFailure::of(error).seen() {
         ObjectError::Refused(_) => ObjectError::Refused(String::new()),
         ObjectError::Full(_) => ObjectError::Full(String::new()),
         kind => kind,
@@ -52,7 +52,7 @@ fn failures_of_a_directory_have_their_names() {
     let directory = |text: &str| Error::Generic { store: "LocalFileSystem", source: text.into() };
     assert_eq!(kind(&directory("something new")), ObjectError::Denied, "it is not repeated without end");
     let beyond = "Out of range of file /d/x, expected: 9, actual: 4";
-    assert!(matches!(Failure::of(&directory(beyond)), Failure::Refused(_) | Failure::Beyond(_)));
+    assert!(matches!(RequestFailure::of(&directory(beyond)), RequestFailure::Refused(_) | RequestFailure::Beyond(_)));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn the_words_have_the_whole_chain_and_no_secret() {
     #[derive(Debug, thiserror::Error)]
     #[error("outer")]
     struct Outer(#[source] io::Error);
-    let words_of = |text: &str| Failure::of(&generic(Outer(io::Error::other(text.to_owned())))).words();
+    let words_of = |text: &str| RequestFailure::of(&generic(Outer(io::Error::other(text.to_owned())))).words();
     assert!(words_of("connection refused").ends_with("outer: connection refused"));
     assert_eq!(words_of("\u{1b}[31mred\u{7}\u{9b}x"), "outer: [31mred x");
     let said = words_of("GET https://me:pass@host/a?X-Amz-Signature=abc&sig=def failed");

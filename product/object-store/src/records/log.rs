@@ -65,12 +65,12 @@ impl Demand {
 }
 
 /// A caller that waits for a batch. It counts until the batch is durable or the value is dropped.
-pub(super) struct Caller<'a> {
+pub(super) struct BatchCaller<'a> {
     demand: &'a Sender<Demand>,
     sequence: Sequence,
 }
 
-impl<'a> Caller<'a> {
+impl<'a> BatchCaller<'a> {
     pub(super) fn waits(demand: &'a Sender<Demand>, sequence: Sequence) -> Self {
         demand.send_if_modified(|demand| {
             let is_needed = sequence > demand.durable;
@@ -84,7 +84,7 @@ impl<'a> Caller<'a> {
     }
 }
 
-impl Drop for Caller<'_> {
+impl Drop for BatchCaller<'_> {
     fn drop(&mut self) {
         self.demand.send_if_modified(|demand| {
             if let Some(callers) = demand.callers.get_mut(&self.sequence) {

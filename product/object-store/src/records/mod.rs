@@ -17,7 +17,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use afflux_object::{
-    Batch, Change, Checkpoint, Durability, EPOCH_MAX, Key, Manifest, Record, Records, RecordsError, Sequence,
+    Batch, Checkpoint, Durability, EPOCH_MAX, Key, Manifest, Record, RecordChange, RecordDatabase, RecordsError,
+    Sequence,
 };
 use bytes::Bytes;
 use slatedb::config::{CloseOptions, DurabilityLevel, ReadOptions, ScanOptions};
@@ -28,13 +29,13 @@ use tokio::sync::watch;
 
 use self::compactor::{Compaction, compactor};
 use self::log::Demand;
-use self::pending::{Given, Pending, Sent};
+use self::pending::{Given, PendingKeys, Sent};
 pub(crate) use self::settings::of_flush;
 use self::settings::{BLOCK, settings};
 pub(crate) use self::sum::Sum;
-use self::tasks::{Progress, Tasks, reason};
-pub use self::view::{StoreView, View};
-use crate::address::Place;
+use self::tasks::{TaskProgress, Tasks, reason};
+pub use self::view::{StoreView, ViewState};
+use crate::address::StoreAddress;
 use crate::error::StoreError;
 use crate::site::Site;
 
@@ -67,7 +68,7 @@ struct Taking {
 impl StoreRecords {
     pub(crate) async fn open(site: Arc<Site>) -> Result<Self, StoreError> {
         let (path, store) = site.root();
-        let has_updates = !matches!(site.address.place, Place::Directory(_));
+        let has_updates = !matches!(site.address.place, StoreAddress::Directory(_));
         let cache = MokaCacheOptions { max_capacity: BLOCK_CACHE_BYTES, ..MokaCacheOptions::default() };
         let mut builder = Db::builder(path.clone(), Arc::clone(&store))
             .with_settings(settings(has_updates))
@@ -93,7 +94,7 @@ impl StoreRecords {
         let (queue, batches) = unbounded_channel();
         // Writers that die young leave a log that none of them flushed.
         let logs = site.wire.log_number().saturating_sub(db.manifest().replay_after_wal_id());
-        let (progress, _) = watch::channel(Progress { unfenced_at_ns, logs, ..Progress::default() });
+        let (progress, _) = watch::channel(TaskProgress { unfenced_at_ns, logs, ..TaskProgress::default() });
         let (demand, _) = watch::channel(Demand::default());
         let tasks = Arc::new(Tasks {
             db,
@@ -101,7 +102,7 @@ impl StoreRecords {
             progress,
             demand,
             compaction: Compaction::new(),
-            pending: Pending::default(),
+            pending: PendingKeys::default(),
         });
         // They end with the records; nobody waits for them.
         drop(site.threads.run(Arc::clone(&tasks).write(batches)));
@@ -183,7 +184,7 @@ impl StoreRecords {
     }
 
     /// Waits for progress, or for the end.
-    async fn reaches(&self, is_reached: impl Fn(&Progress) -> bool) -> Result<(), RecordsError> {
+    async fn reaches(&self, is_reached: impl Fn(&TaskProgress) -> bool) -> Result<(), RecordsError> {
         let mut seen = self.tasks.progress.subscribe();
         let waited = seen.wait_for(|progress| is_reached(progress) || progress.ended.is_some()).await;
         let progress = waited.map_err(|_| RecordsError::Closed("the records ended".to_owned()))?;
@@ -194,7 +195,7 @@ impl StoreRecords {
     }
 }
 
-impl Records for StoreRecords {
+impl RecordDatabase for StoreRecords {
     fn epoch(&self) -> u32 {
         self.epoch
     }
@@ -288,11 +289,11 @@ impl fmt::Debug for StoreRecords {
     }
 }
 
-fn given(change: Change) -> (Bytes, Given) {
+fn given(change: RecordChange) -> (Bytes, Given) {
     match change {
-        Change::Put(key, value) => (key.into(), Given::Value(value.into())),
-        Change::Remove(key) => (key.into(), Given::Removed),
-        Change::Add(key, by) => (key.into(), Given::Sum(by)),
+        RecordChange::Put(key, value) => (key.into(), Given::Value(value.into())),
+        RecordChange::Remove(key) => (key.into(), Given::Removed),
+        RecordChange::Add(key, by) => (key.into(), Given::Sum(by)),
     }
 }
 

@@ -24,9 +24,9 @@ pub(super) enum Given {
 pub(super) type Sent = (Sequence, Vec<(Bytes, Given)>);
 
 #[derive(Debug, Default)]
-pub(super) struct Pending(Mutex<BTreeMap<Bytes, (Sequence, Given)>>);
+pub(super) struct PendingKeys(Mutex<BTreeMap<Bytes, (Sequence, Given)>>);
 
-impl Pending {
+impl PendingKeys {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Bytes, (Sequence, Given)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

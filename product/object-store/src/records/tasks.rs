@@ -15,8 +15,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::compactor::{self, Compaction};
-use super::log::{Caller, Demand, log};
-use super::pending::{Given, Pending, Sent};
+use super::log::{BatchCaller, Demand, log};
+use super::pending::{Given, PendingKeys, Sent};
 use super::settings::{FLUSH_EVERY, LOGS_MAX, MANIFEST_POLL, UNCOMPACTED_MIN};
 use crate::failure::chain;
 
@@ -27,7 +27,7 @@ const TOGETHER: usize = 256;
 
 /// The progress of all tasks.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct TaskProgress {
     /// The newest durable batch.
     pub(super) durable: Sequence,
     pub(super) unfenced_at_ns: u64,
@@ -41,16 +41,16 @@ pub(super) struct Progress {
 pub(super) struct Tasks {
     pub(super) db: Db,
     pub(super) now_ns: fn() -> u64,
-    pub(super) progress: watch::Sender<Progress>,
+    pub(super) progress: watch::Sender<TaskProgress>,
     pub(super) demand: watch::Sender<Demand>,
     pub(super) compaction: Compaction,
-    pub(super) pending: Pending,
+    pub(super) pending: PendingKeys,
 }
 
 impl Tasks {
     /// A caller waits for a batch while the value lives.
-    pub(super) fn waits(&self, sequence: Sequence) -> Caller<'_> {
-        Caller::waits(&self.demand, sequence)
+    pub(super) fn waits(&self, sequence: Sequence) -> BatchCaller<'_> {
+        BatchCaller::waits(&self.demand, sequence)
     }
 
     /// Gives batches to the database. Each time wakes its threads, which costs more than the changes of a call. So the task

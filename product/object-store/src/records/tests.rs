@@ -12,7 +12,7 @@ fn a_reader_waits_while_the_database_is_far_behind() {
     for round in 0..20_u64 {
         let mut last = Sequence::default();
         for at in 0..BEHIND_MAX {
-            last = records.apply(vec![Change::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
+            last = records.apply(vec![RecordChange::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
         }
         let nobody = wait(records.scan(b"x".to_vec(), b"x\0".to_vec(), Durability::Applied)).unwrap().unwrap();
         assert_eq!(nobody, []);

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use afflux_object::{Batch, Durability, Key, Manifest, Record, Records, RecordsError, Sequence};
+use afflux_object::{Batch, Durability, Key, Manifest, Record, RecordDatabase, RecordsError, Sequence};
 use slatedb::config::DbReaderOptions;
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use slatedb::{DbReader, DbReaderMode};
@@ -28,7 +28,7 @@ const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The state that a view shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum View {
+pub enum ViewState {
     /// The newest one, about three seconds behind the writer.
     Following,
     /// The newest one of the opening.
@@ -44,13 +44,14 @@ pub struct StoreView {
 }
 
 impl StoreView {
-    pub(crate) async fn open(site: Arc<Site>, view: &View) -> Result<Self, StoreError> {
+    pub(crate) async fn open(site: Arc<Site>, view: &ViewState) -> Result<Self, StoreError> {
         let root = site.root();
-        let (poll, url, view) = (if *view == View::Following { POLL } else { NEVER }, site.url.clone(), view.clone());
+        let (poll, url, view) =
+            (if *view == ViewState::Following { POLL } else { NEVER }, site.url.clone(), view.clone());
         let opening = async move {
             let mode = match view {
-                View::Following | View::Fixed => DbReaderMode::FollowLatest,
-                View::Snapshot(name) => {
+                ViewState::Following | ViewState::Fixed => DbReaderMode::FollowLatest,
+                ViewState::Snapshot(name) => {
                     let there = admin(&root).list_checkpoints(None).await;
                     let there = there.map_err(|error| StoreError::of_records(&url, &error))?;
                     DbReaderMode::Checkpoint(find(&url, &name, there)?.id)
@@ -88,7 +89,7 @@ impl StoreView {
     }
 }
 
-impl Records for StoreView {
+impl RecordDatabase for StoreView {
     fn epoch(&self) -> u32 {
         0
     }

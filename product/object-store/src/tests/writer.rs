@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use afflux_object::{Fresh, Limits, ObjectVolume, ObjectVolumeError, VolumeHeader, check};
+use afflux_object::{Fresh, ObjectVolume, ObjectVolumeError, VolumeHeader, VolumeLimits, check};
 use bytes::Bytes;
 use futures_util::future::{join_all, select};
 use object_store::memory::InMemory;
@@ -20,7 +20,7 @@ use super::observer::body;
 use super::process::SimClock;
 use super::store::SimStore;
 use super::world::{Broken, MS, Shared, now_ns};
-use crate::address::{Address, Place};
+use crate::address::{Address, StoreAddress};
 use crate::clock::Time;
 use crate::objects::StoreObjects;
 use crate::patience::Patience;
@@ -51,7 +51,7 @@ impl Desk {
         let store = SimStore { world: self.world.clone(), objects: Arc::clone(&self.objects), process: self.process };
         Arc::new(Site {
             url: "sim://".to_owned(),
-            address: Address { place: Place::Memory, prefix: Path::from("volume") },
+            address: Address { place: StoreAddress::Memory, prefix: Path::from("volume") },
             threads: Threads::of(handle),
             wire: Arc::new(Wire::new(Arc::new(store), now_ns, Patience::served())),
             lock: None,
@@ -66,7 +66,7 @@ impl Desk {
         let verifier = self.world.world().random.next();
         let header = VolumeHeader { id: [1; 16], handle_key: [2; 16], has_xattrs: false };
         let fresh = Fresh { header, verifier, is_alone };
-        let limits = Limits { dead_ns: DEAD_NS, ..Limits::default() };
+        let limits = VolumeLimits { dead_ns: DEAD_NS, ..VolumeLimits::default() };
         let objects = StoreObjects { site: Arc::clone(site) };
         let opened = ObjectVolume::open(objects, records, SimClock, limits, fresh).await;
         self.world.world().observer.openings += 1;

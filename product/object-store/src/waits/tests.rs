@@ -21,30 +21,30 @@ fn path(name: &str) -> Path {
 // rule: Each request to a store is counted while it waits, between its tries too.
 #[test]
 fn a_request_waits_from_its_first_try_to_its_answer() {
-    let waiting = Waiting::new(now_ns);
-    let first = waiting.begin(Kind::Put, &path("wal/1"));
-    assert_eq!(waiting.waits(), Waits { requests: 1, oldest_ns: 0, why: None });
+    let waiting = WaitingRequests::new(now_ns);
+    let first = waiting.begin(WaitKind::Put, &path("wal/1"));
+    assert_eq!(waiting.waits(), RequestWaits { requests: 1, oldest_ns: 0, why: None });
     at_s(3);
     first.fails("SlowDown".to_owned());
     drop(first);
     at_s(6);
-    let other = waiting.begin(Kind::Get, &path("wal/1"));
+    let other = waiting.begin(WaitKind::Get, &path("wal/1"));
     waiting.hears();
     other.ends();
     drop(other);
-    let waits = Waits { requests: 1, oldest_ns: 6 * S, why: Some("SlowDown".to_owned()) };
+    let waits = RequestWaits { requests: 1, oldest_ns: 6 * S, why: Some("SlowDown".to_owned()) };
     assert_eq!((waiting.waits(), waiting.away_ns()), (waits, 6 * S), "answers to others end no wait");
-    let second = waiting.begin(Kind::Put, &path("wal/1"));
+    let second = waiting.begin(WaitKind::Put, &path("wal/1"));
     assert_eq!(second.waited_ns(), 6 * S);
     second.ends();
     drop(second);
-    assert_eq!((waiting.waits(), waiting.trouble(), waiting.away_ns()), (Waits::default(), None, 0));
+    assert_eq!((waiting.waits(), waiting.trouble(), waiting.away_ns()), (RequestWaits::default(), None, 0));
 }
 
 #[test]
 fn a_request_that_is_not_answered_at_all_counts_too() {
-    let waiting = Waiting::new(now_ns);
-    let hangs = waiting.begin(Kind::Get, &path("data/1"));
+    let waiting = WaitingRequests::new(now_ns);
+    let hangs = waiting.begin(WaitKind::Get, &path("data/1"));
     at_s(9);
     assert_eq!((waiting.waits().oldest_ns, waiting.away_ns()), (9 * S, 0));
     at_s(10);
@@ -52,18 +52,19 @@ fn a_request_that_is_not_answered_at_all_counts_too() {
     waiting.hears();
     assert_eq!(waiting.away_ns(), 0, "bytes come: it is large");
     drop(hangs);
-    assert_eq!(waiting.waits(), Waits::default());
+    assert_eq!(waiting.waits(), RequestWaits::default());
 }
 
 #[test]
 fn a_request_that_nobody_repeats_goes_and_the_list_is_bounded() {
-    let waiting = Waiting::new(now_ns);
-    let sent: Vec<_> = (0..=WAITING_MAX).map(|at| waiting.begin(Kind::Get, &path(&format!("data/{at:05}")))).collect();
+    let waiting = WaitingRequests::new(now_ns);
+    let sent: Vec<_> =
+        (0..=WAITING_MAX).map(|at| waiting.begin(WaitKind::Get, &path(&format!("data/{at:05}")))).collect();
     assert_eq!(waiting.waits().requests, WAITING_MAX as u64);
     sent.iter().for_each(|sent| sent.fails("no".to_owned()));
     drop(sent);
     at_s(14);
     assert_eq!(waiting.waits().requests, WAITING_MAX as u64);
     at_s(15);
-    assert_eq!((waiting.waits(), waiting.trouble()), (Waits::default(), None));
+    assert_eq!((waiting.waits(), waiting.trouble()), (RequestWaits::default(), None));
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use afflux_gateway::{KEY, Relay, Reply, SECRET};
-use afflux_object::{DatedObjects, Fresh, Holder, Limits, ObjectVolume, Records, VolumeHeader};
+use afflux_object::{DatedObjects, Fresh, Holder, ObjectVolume, RecordDatabase, VolumeHeader, VolumeLimits};
 use afflux_object_store::{Keys, Options, Store, StoreClock, StoreObjects, StoreRecords};
 use afflux_scratch::eventually;
 use bytes::Bytes;
@@ -178,7 +178,7 @@ fn volume(store: &Store) -> Volume {
     let header = VolumeHeader { id: [1; 16], handle_key: [2; 16], has_xattrs: false };
     let fresh = Fresh { header, verifier: 1, is_alone: true };
     let records = wait(store.records()).unwrap();
-    wait(ObjectVolume::open(store.objects(), records, store.clock(), Limits::default(), fresh)).unwrap()
+    wait(ObjectVolume::open(store.objects(), records, store.clock(), VolumeLimits::default(), fresh)).unwrap()
 }
 
 /// A volume behind a relay that answers one kind of request in the store's place.
@@ -385,9 +385,9 @@ fn damaged(open: &(dyn Fn(&str) -> Store + Sync), at: usize) -> Shown {
     wait(volume.records().manifest()).unwrap();
     let snapshot = wait(store.make_snapshot("s")).is_ok();
     drop(volume);
-    let view = wait(store.view(&afflux_object_store::View::Snapshot("s".to_owned()))).unwrap();
+    let view = wait(store.view(&afflux_object_store::ViewState::Snapshot("s".to_owned()))).unwrap();
     let report = wait(afflux_object::check(&store.objects(), &view, &store.clock())).unwrap();
-    let viewing = ObjectVolume::open_view(store.objects(), view, store.clock(), Limits::default());
+    let viewing = ObjectVolume::open_view(store.objects(), view, store.clock(), VolumeLimits::default());
     let viewed = kind(wait(wait(viewing).unwrap().read(1, 399_000, 1_000)));
     println!("{name}: {report:?}");
     Shown {

@@ -2,7 +2,7 @@
 
 use afflux_gateway::{AZURITE_ACCOUNT, AZURITE_KEY, Azurite};
 use afflux_object::{Objects, SegmentId, check};
-use afflux_object_store::{Access, Keys, Options, Store, StoreError};
+use afflux_object_store::{AllowedUse, Keys, Options, Store, StoreError};
 use afflux_scratch::skipped;
 use bytes::Bytes;
 
@@ -36,7 +36,7 @@ fn an_azurite_keeps_all_contracts() {
     let Some(azurite) = start() else { return };
     let open_at = |name: &str| open(&azurite, &url(name)).unwrap();
     let store = open_at("objects");
-    assert_eq!(wait(store.access()).unwrap(), Access::ReadWrite);
+    assert_eq!(wait(store.access()).unwrap(), AllowedUse::ReadWrite);
     objects::contract(&store);
     records::contract(&open_at("records"));
     volume::contract(&open_at("volume"));

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use afflux_object::{ObjectTree, ObjectTreeOptions, ObjectVolume};
-use afflux_object_store::{Requests, Store, StoreObjects, StoreRecords};
+use afflux_object_store::{SentRequests, Store, StoreObjects, StoreRecords};
 use afflux_volume::{AttributeChange, Directory, New, Node, RenameHow};
 use bytes::Bytes;
 
@@ -66,7 +66,7 @@ impl Lab {
     }
 
     /// The fewest requests of some rounds of a call; each round has a fresh file.
-    fn counted(&mut self, call: impl Fn(&mut Self, (Bytes, Node))) -> Requests {
+    fn counted(&mut self, call: impl Fn(&mut Self, (Bytes, Node))) -> SentRequests {
         let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
             let file = self.make(New::Regular);
@@ -74,8 +74,8 @@ impl Lab {
             call(self, file);
             rounds.push(since(&self.store, before));
         }
-        let fewest = |of: fn(&Requests) -> u64| rounds.iter().map(of).min().unwrap();
-        Requests {
+        let fewest = |of: fn(&SentRequests) -> u64| rounds.iter().map(of).min().unwrap();
+        SentRequests {
             puts: fewest(|it| it.puts),
             gets: fewest(|it| it.gets),
             lists: fewest(|it| it.lists),
@@ -84,9 +84,9 @@ impl Lab {
     }
 }
 
-fn since(store: &Store, before: Requests) -> Requests {
+fn since(store: &Store, before: SentRequests) -> SentRequests {
     let after = store.requests();
-    Requests {
+    SentRequests {
         puts: after.puts - before.puts,
         gets: after.gets - before.gets,
         lists: after.lists - before.lists,
@@ -98,8 +98,8 @@ fn since(store: &Store, before: Requests) -> Requests {
 fn calls() -> String {
     let mut lab = Lab::new(open("memory:").unwrap());
     let mut table = "| call | PUT | GET | LIST | DELETE |\n|-|-|-|-|-|\n".to_owned();
-    let mut row = |title: &str, spent: Requests| {
-        let Requests { puts, gets, lists, deletes } = spent;
+    let mut row = |title: &str, spent: SentRequests| {
+        let SentRequests { puts, gets, lists, deletes } = spent;
         writeln!(table, "| {title} | {puts} | {gets} | {lists} | {deletes} |").unwrap();
     };
     row(

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use afflux_object::{Change, Clock, Durability, ObjectTree, ObjectTreeOptions, Objects, Records};
-use afflux_object_store::{Requests, Store};
+use afflux_object::{Clock, Durability, ObjectTree, ObjectTreeOptions, Objects, RecordChange, RecordDatabase};
+use afflux_object_store::{SentRequests, Store};
 use afflux_scratch::{eventually, within};
 use afflux_volume::{AttributeChange, Directory, New};
 use bytes::Bytes;
@@ -14,11 +14,11 @@ use crate::volume::volume;
 use crate::{open, scratch, url, wait};
 
 /// The requests of a part of a test.
-fn costs<T>(store: &Store, part: impl FnOnce() -> T) -> (T, Requests) {
+fn costs<T>(store: &Store, part: impl FnOnce() -> T) -> (T, SentRequests) {
     let before = store.requests();
     let result = part();
     let after = store.requests();
-    let spent = Requests {
+    let spent = SentRequests {
         puts: after.puts - before.puts,
         gets: after.gets - before.gets,
         lists: after.lists - before.lists,
@@ -78,7 +78,7 @@ fn bytes_and_attributes_of_a_file_share_a_put() {
 fn a_batch_that_nobody_waits_for_takes_no_put_of_its_own() {
     let store = open("memory:").unwrap();
     let records = wait(store.records()).unwrap();
-    let change = |at: u64| vec![Change::Put(at.to_be_bytes().to_vec(), Vec::new())];
+    let change = |at: u64| vec![RecordChange::Put(at.to_be_bytes().to_vec(), Vec::new())];
     let (_, spent) = costs(&store, || {
         for at in 0..50 {
             records.apply(change(2 * at)).unwrap();
@@ -103,7 +103,7 @@ fn commits_at_one_time_share_a_put() {
     let records = wait(store.records()).unwrap();
     const COMMITS: u64 = 1_000;
     let (_, spent) = costs(&store, || {
-        let batch = |at: u64| vec![Change::Put(at.to_be_bytes().to_vec(), vec![0; 1_000])];
+        let batch = |at: u64| vec![RecordChange::Put(at.to_be_bytes().to_vec(), vec![0; 1_000])];
         let given: Vec<_> = (0..COMMITS).map(|at| records.apply(batch(at)).unwrap()).collect();
         wait(records.durable(given[given.len() - 1])).unwrap();
     });
@@ -116,7 +116,7 @@ fn with_logs(logs: u64) -> Store {
     let store = open("memory:").unwrap();
     let records = wait(store.records()).unwrap();
     for at in 0..logs {
-        let sequence = records.apply(vec![Change::Put(at.to_be_bytes().to_vec(), vec![0; 100])]).unwrap();
+        let sequence = records.apply(vec![RecordChange::Put(at.to_be_bytes().to_vec(), vec![0; 100])]).unwrap();
         wait(records.durable(sequence)).unwrap();
     }
     store
@@ -132,7 +132,7 @@ fn an_opening_reads_a_bounded_log() {
         let records = wait(store.records()).unwrap();
         for _ in 0..1_000 {
             at += 1;
-            let sequence = records.apply(vec![Change::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
+            let sequence = records.apply(vec![RecordChange::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
             wait(records.durable(sequence)).unwrap();
         }
         drop(records);
@@ -152,7 +152,7 @@ fn an_opening_reads_a_bounded_log_after_many_writers_that_died_young() {
             let records = wait(store.records()).unwrap();
             for _ in 0..50 {
                 at += 1;
-                let sequence = records.apply(vec![Change::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
+                let sequence = records.apply(vec![RecordChange::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
                 wait(records.durable(sequence)).unwrap();
             }
         }
@@ -170,7 +170,7 @@ fn the_compactor_starts_with_the_first_flush() {
     let compactions = || wait(store.objects().list("records/compactions/")).unwrap().len();
     assert_eq!(compactions(), 0);
     for at in 0..300_u64 {
-        let sequence = records.apply(vec![Change::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
+        let sequence = records.apply(vec![RecordChange::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
         wait(records.durable(sequence)).unwrap();
     }
     eventually("the compactor keeps a state", || compactions() > 0);
@@ -183,7 +183,7 @@ fn many_short_writers_end_cleanly() {
     let store = open("memory:").unwrap();
     for at in 0..40_u64 {
         let records = wait(store.records()).unwrap();
-        records.apply(vec![Change::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
+        records.apply(vec![RecordChange::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
         wait(records.close()).unwrap();
     }
     let records = wait(store.records()).unwrap();
@@ -230,7 +230,7 @@ fn an_opening_knows_when_it_fenced() {
     let fenced_at_ns = records.fenced_at_ns().expect("the opening made a fence");
     assert!(began_ns < fenced_at_ns && fenced_at_ns < store.clock().now_ns());
     // Whatever is logged later, the fence stays where it was.
-    wait(records.durable(records.apply(vec![Change::Put(vec![1], Vec::new())]).unwrap())).unwrap();
+    wait(records.durable(records.apply(vec![RecordChange::Put(vec![1], Vec::new())]).unwrap())).unwrap();
     assert_eq!(records.fenced_at_ns(), Some(fenced_at_ns));
     let next = wait(store.records()).unwrap();
     assert!(next.fenced_at_ns() > Some(fenced_at_ns));

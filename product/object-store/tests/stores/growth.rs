@@ -10,8 +10,8 @@ mod tables;
 use std::time::{Duration, Instant};
 
 use afflux_gateway::{Asked, Gateway, KEY, Relay, SECRET};
-use afflux_object::{Durability, Records};
-use afflux_object_store::{Keys, Options, Requests, Store, View};
+use afflux_object::{Durability, RecordDatabase};
+use afflux_object_store::{Keys, Options, SentRequests, Store, ViewState};
 use afflux_scratch::{skipped, within};
 use afflux_volume::{Directory, New};
 use bytes::Bytes;
@@ -48,7 +48,7 @@ struct Grown {
     files: u64,
     record_bytes: u64,
     stored_bytes: u64,
-    opening: Requests,
+    opening: SentRequests,
     idle: Idle,
     /// After a look at each file.
     resident_bytes_used: u64,
@@ -70,7 +70,7 @@ fn fill(store: Store, files: u64) -> Lab {
 }
 
 /// Bytes of records and of their objects, and the requests of an opening, in a directory.
-fn in_a_directory(files: u64) -> (u64, u64, Requests) {
+fn in_a_directory(files: u64) -> (u64, u64, SentRequests) {
     let scratch = scratch();
     let lab = fill(open(&url(&scratch)).unwrap(), files);
     let records = lab.core.records();
@@ -84,7 +84,7 @@ fn in_a_directory(files: u64) -> (u64, u64, Requests) {
     let before = store.requests();
     drop(wait(store.records()).unwrap());
     let after = store.requests();
-    let opening = Requests {
+    let opening = SentRequests {
         puts: after.puts - before.puts,
         gets: after.gets - before.gets,
         lists: after.lists - before.lists,
@@ -208,7 +208,7 @@ fn role() {
     for url in &urls {
         if role == "follower" {
             let store = wait(Store::open_to_read(url, &Options::default())).unwrap();
-            views.push((wait(store.view(&View::Following)).unwrap(), store));
+            views.push((wait(store.view(&ViewState::Following)).unwrap(), store));
         } else {
             labs.push(Lab::new(open(url).unwrap()));
         }

@@ -1,7 +1,7 @@
 //! The contracts on a moto.
 
 use afflux_gateway::{KEY, Moto, SECRET};
-use afflux_object_store::{Access, Keys, Options, Store};
+use afflux_object_store::{AllowedUse, Keys, Options, Store};
 use afflux_scratch::skipped;
 
 use crate::prefixes::{self, Bucket};
@@ -31,7 +31,7 @@ fn a_moto_keeps_all_contracts() {
         wait(Store::open(&format!("s3://{BUCKET}/{name}"), &options)).unwrap()
     };
     let store = open("objects");
-    assert_eq!(wait(store.access()).unwrap(), Access::ReadWrite);
+    assert_eq!(wait(store.access()).unwrap(), AllowedUse::ReadWrite);
     // A moto looks for a name and stores the object later. Beside other programs, two creations at once may both win.
     objects::contract_without_races(&store);
     records::contract(&open("records"));

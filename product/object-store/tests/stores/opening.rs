@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use afflux_object_store::{Access, Store, StoreError};
+use afflux_object_store::{AllowedUse, Store, StoreError};
 use rustix::fs::Mode;
 use rustix::process::umask;
 
@@ -16,7 +16,7 @@ fn a_directory_is_made_and_belongs_to_one_process() {
     let scratch = scratch();
     let url = format!("{}/volume", url(&scratch));
     let first = open(&url).unwrap();
-    assert_eq!(wait(first.access()).unwrap(), Access::ReadWrite);
+    assert_eq!(wait(first.access()).unwrap(), AllowedUse::ReadWrite);
     assert!(scratch.path().join("volume").is_dir());
     let error = open(&url).map(drop).unwrap_err();
     assert!(matches!(error, StoreError::InUse { .. }), "{error}");

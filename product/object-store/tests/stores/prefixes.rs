@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use afflux_gateway::{KEY, SECRET};
-use afflux_object_store::{Access, Keys, Options, Store, StoreError, View};
+use afflux_object_store::{AllowedUse, Keys, Options, Store, StoreError, ViewState};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 
-use afflux_object::{Limits, ObjectVolume, check};
+use afflux_object::{ObjectVolume, VolumeLimits, check};
 
 use crate::volume::{Impatient, volume};
 use crate::{open, scratch, url, wait};
@@ -112,12 +112,12 @@ impl Bucket {
 /// Writes a volume that its writer leaves without an end, and looks at it by all ways.
 fn fill(bucket: &Bucket, prefix: &str, byte: u8) {
     let store = bucket.open(prefix).unwrap();
-    assert_eq!(wait(store.access()).unwrap(), Access::ReadWrite, "{prefix}");
+    assert_eq!(wait(store.access()).unwrap(), AllowedUse::ReadWrite, "{prefix}");
     let volume = volume(&store, u64::from(byte));
     volume.write(1, 0, Bytes::from(vec![byte; 200_000])).unwrap();
     wait(volume.commit(1)).unwrap();
     // Tables, and then a log.
-    wait(afflux_object::Records::manifest(volume.records())).unwrap();
+    wait(afflux_object::RecordDatabase::manifest(volume.records())).unwrap();
     volume.write(2, 0, Bytes::from(vec![byte; 3_000])).unwrap();
     wait(volume.commit(2)).unwrap();
     wait(store.make_snapshot("early")).unwrap();
@@ -126,16 +126,16 @@ fn fill(bucket: &Bucket, prefix: &str, byte: u8) {
 
 fn holds(bucket: &Bucket, prefix: &str, byte: u8) {
     let reader = bucket.open_to_read(prefix).unwrap();
-    let view = wait(reader.view(&View::Fixed)).unwrap();
+    let view = wait(reader.view(&ViewState::Fixed)).unwrap();
     let report = wait(check(&reader.objects(), &view, &reader.clock())).unwrap();
     assert!(report.damaged.is_empty(), "{prefix}: {report:?}");
     let clock = Impatient(reader.clock());
-    let view = wait(ObjectVolume::open_view(reader.objects(), view, clock, Limits::default())).unwrap();
+    let view = wait(ObjectVolume::open_view(reader.objects(), view, clock, VolumeLimits::default())).unwrap();
     assert_eq!(wait(view.read(1, 199_990, 10)).unwrap(), [byte; 10], "{prefix}");
     assert_eq!(wait(view.read(2, 0, 3_000)).unwrap(), [byte; 3_000], "{prefix}");
-    let view = wait(reader.view(&View::Snapshot("early".to_owned()))).unwrap();
+    let view = wait(reader.view(&ViewState::Snapshot("early".to_owned()))).unwrap();
     let clock = Impatient(reader.clock());
-    let view = wait(ObjectVolume::open_view(reader.objects(), view, clock, Limits::default())).unwrap();
+    let view = wait(ObjectVolume::open_view(reader.objects(), view, clock, VolumeLimits::default())).unwrap();
     assert_eq!(wait(view.read(1, 0, 10)).unwrap(), [byte; 10], "{prefix}");
 }
 

@@ -1,7 +1,7 @@
 //! The contracts on a Ceph with an S3 gateway, and writers that are killed and frozen there.
 
 use afflux_gateway::{Gateway, KEY, SECRET};
-use afflux_object_store::{Access, Keys, Options, Store, StoreError};
+use afflux_object_store::{AllowedUse, Keys, Options, Store, StoreError};
 use afflux_scratch::skipped;
 
 use crate::prefixes::{self, Bucket};
@@ -41,7 +41,7 @@ fn a_ceph_keeps_all_contracts() {
     let Some(ceph) = start() else { return };
     let open_at = |name: &str| open(&ceph, &url(name), SECRET).unwrap();
     let store = open_at("objects");
-    assert_eq!(wait(store.access()).unwrap(), Access::ReadWrite);
+    assert_eq!(wait(store.access()).unwrap(), AllowedUse::ReadWrite);
     objects::contract(&store);
     records::contract(&open_at("records"));
     volume::contract(&open_at("volume"));

@@ -1,6 +1,6 @@
 //! The contract of `Records`.
 
-use afflux_object::{Batch, Change, Clock, Durability, Record, Records, RecordsError, Sequence};
+use afflux_object::{Batch, Clock, Durability, Record, RecordChange, RecordDatabase, RecordsError, Sequence};
 use afflux_object_store::{Store, StoreRecords};
 
 use crate::{open, scratch, url, wait};
@@ -30,12 +30,12 @@ fn records(store: &Store) -> StoreRecords {
     wait(store.records()).unwrap()
 }
 
-fn put(key: &str, value: &str) -> Change {
-    Change::Put(key.into(), value.into())
+fn put(key: &str, value: &str) -> RecordChange {
+    RecordChange::Put(key.into(), value.into())
 }
 
-fn add(key: &str, by: i64) -> Change {
-    Change::Add(key.into(), by)
+fn add(key: &str, by: i64) -> RecordChange {
+    RecordChange::Add(key.into(), by)
 }
 
 fn commit(records: &StoreRecords, batch: Batch) -> Sequence {
@@ -60,14 +60,15 @@ fn changes(store: &Store) {
     let records = records(store);
     let first = records.apply(vec![put("a1", "x"), put("a2", "y"), put("b", "z")]).unwrap();
     assert_eq!(scan(&records, "a", "b", Durability::Applied), pairs([("a1", "x"), ("a2", "y")]));
-    let second = records.apply(vec![Change::Remove("a1".into()), put("a2", "new"), put("a3", "")]).unwrap();
+    let second = records.apply(vec![RecordChange::Remove("a1".into()), put("a2", "new"), put("a3", "")]).unwrap();
     assert!(second > first);
     assert_eq!(scan(&records, "a", "c", Durability::Applied), pairs([("a2", "new"), ("a3", ""), ("b", "z")]));
     assert_eq!(scan(&records, "a2", "a2\0", Durability::Applied), pairs([("a2", "new")]));
     assert_eq!(scan(&records, "a1", "a1\0", Durability::Applied), []);
     assert_eq!(scan(&records, "b", "a", Durability::Applied), []);
     // Later changes of a batch win over its earlier ones.
-    let third = records.apply(vec![put("c", "1"), Change::Remove("c".into()), put("d", "1"), put("d", "2")]).unwrap();
+    let third =
+        records.apply(vec![put("c", "1"), RecordChange::Remove("c".into()), put("d", "1"), put("d", "2")]).unwrap();
     assert_eq!(scan(&records, "c", "e", Durability::Applied), pairs([("d", "2")]));
     assert_eq!(records.apply(Vec::new()), Ok(third));
     wait(records.durable(third)).unwrap();
@@ -81,7 +82,7 @@ fn reads_of_one_key(store: &Store) {
         records.apply(vec![put("k", &value)]).unwrap();
         assert_eq!(scan(&records, "k", "k\0", Durability::Applied), pairs([("k", value.as_str())]));
         assert_eq!(scan(&records, "other", "other\0", Durability::Applied), []);
-        records.apply(vec![Change::Remove("k".into())]).unwrap();
+        records.apply(vec![RecordChange::Remove("k".into())]).unwrap();
         assert_eq!(scan(&records, "k", "k\0", Durability::Applied), []);
     }
 }
@@ -111,9 +112,9 @@ fn sums(store: &Store) {
     assert_eq!(value(&records, "s", Durability::Applied), Some(-2));
     commit(&records, vec![add("s", 12)]);
     assert_eq!(value(&records, "s", Durability::Remote), Some(10));
-    records.apply(vec![Change::Put("s".into(), 100_i64.to_be_bytes().into()), add("s", 1)]).unwrap();
+    records.apply(vec![RecordChange::Put("s".into(), 100_i64.to_be_bytes().into()), add("s", 1)]).unwrap();
     assert_eq!(value(&records, "s", Durability::Applied), Some(101));
-    commit(&records, vec![Change::Remove("s".into()), add("s", 3)]);
+    commit(&records, vec![RecordChange::Remove("s".into()), add("s", 3)]);
     assert_eq!(value(&records, "s", Durability::Remote), Some(3));
     commit(&records, vec![add("s", -3)]);
     // A sum of 0 is a record.

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use afflux_object::{Clock, Created, ObjectError, Objects};
-use afflux_object_store::{Access, Keys, Options, Store, StoreError};
+use afflux_object::{Clock, ObjectError, Objects, PutOutcome};
+use afflux_object_store::{AllowedUse, Keys, Options, Store, StoreError};
 use afflux_scratch::eventually;
 use bytes::Bytes;
 
@@ -201,7 +201,7 @@ fn heard<'a>(requests: &'a [Request], kind: &str) -> Vec<(&'a str, Option<&'a st
 fn a_good_store_may_be_written() {
     let (server, store) = open(&CREATED, &UPDATED);
     let store = store.unwrap();
-    assert_eq!(wait(store.access()).unwrap(), Access::ReadWrite);
+    assert_eq!(wait(store.access()).unwrap(), AllowedUse::ReadWrite);
     server.probed();
     let requests = server.heard();
     let created = [("PUT", Some("*")), ("PUT", Some("*")), ("HEAD", None), ("GET", None)];
@@ -227,7 +227,7 @@ fn a_store_that_breaks_a_promise_is_read_only() {
     ] {
         let (_, store) = open(created, updated);
         let store = store.unwrap();
-        let Access::ReadOnly { why } = wait(store.access()).unwrap() else { panic!("writable, although: {word}") };
+        let AllowedUse::ReadOnly { why } = wait(store.access()).unwrap() else { panic!("writable, although: {word}") };
         assert!(why.contains(word), "{why}");
         let refused = wait(store.records()).map(drop).unwrap_err();
         assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused}");
@@ -237,7 +237,7 @@ fn a_store_that_breaks_a_promise_is_read_only() {
 #[test]
 fn a_store_that_lists_other_names_than_were_written_is_read_only() {
     let store = Server::listing(&CREATED, &UPDATED, true).open().unwrap();
-    let Access::ReadOnly { why } = wait(store.access()).unwrap() else { panic!("writable") };
+    let AllowedUse::ReadOnly { why } = wait(store.access()).unwrap() else { panic!("writable") };
     assert!(why.contains("does not list an object under its name"), "{why}");
 }
 
@@ -256,7 +256,7 @@ fn the_advice_about_keys_names_the_variables_of_the_cloud() {
 #[test]
 fn tags_lose_their_quotes_where_the_store_wants_that() {
     let (server, store) = open(&CREATED, &[Tag("\"1\""), CONFLICT, Tag("\"2\""), CONFLICT]);
-    assert_eq!(wait(store.unwrap().access()).unwrap(), Access::ReadWrite);
+    assert_eq!(wait(store.unwrap().access()).unwrap(), AllowedUse::ReadWrite);
     let requests = server.heard();
     let conditions = heard(&requests, "-update").into_iter().filter_map(|(_, condition)| condition);
     assert_eq!(conditions.collect::<Vec<_>>(), ["*", "\"1\"", "1", "1"]);
@@ -269,7 +269,7 @@ fn a_lost_answer_changes_no_result() {
     let updated =
         [[HangUp, CONFLICT, Tag("\"1\""), Tag("\"1\"")].as_slice(), &[HangUp, CONFLICT, Body(b"third"), CONFLICT]];
     let (server, store) = open(&created, &updated.concat());
-    assert_eq!(wait(store.unwrap().access()).unwrap(), Access::ReadWrite);
+    assert_eq!(wait(store.unwrap().access()).unwrap(), AllowedUse::ReadWrite);
     let requests = server.heard();
     let conditions =
         |kind| heard(&requests, kind).into_iter().filter_map(|(_, condition)| condition).collect::<Vec<_>>();
@@ -349,15 +349,15 @@ fn each_failure_has_its_meaning_and_is_sent_once() {
         (result, server.heard().len() - before)
     };
     let error = "<Error><Code>InternalError</Code></Error>";
-    assert_eq!(create(vec![Tag("\"1\"")]), (Ok(Created::New), 1));
+    assert_eq!(create(vec![Tag("\"1\"")]), (Ok(PutOutcome::New), 1));
     assert_eq!(create(vec![Status(503, "<Error><Code>SlowDown</Code></Error>")]), (Err(ObjectError::Busy), 1));
     assert_eq!(create(vec![Status(429, "")]), (Err(ObjectError::Busy), 1));
     assert_eq!(create(vec![Status(500, error)]), (Err(ObjectError::Unknown), 1));
     assert_eq!(create(vec![Status(504, "")]), (Err(ObjectError::Unknown), 1));
     assert_eq!(create(vec![HangUp]), (Err(ObjectError::Unknown), 1));
     // An object in the way is looked at once. A collision leaves none.
-    assert_eq!(create(vec![CONFLICT, Tag("\"1\"")]), (Ok(Created::Present), 2));
-    assert_eq!(create(vec![Status(409, error), Tag("\"1\"")]), (Ok(Created::Present), 2));
+    assert_eq!(create(vec![CONFLICT, Tag("\"1\"")]), (Ok(PutOutcome::Present), 2));
+    assert_eq!(create(vec![Status(409, error), Tag("\"1\"")]), (Ok(PutOutcome::Present), 2));
     assert_eq!(create(vec![Status(409, error), Status(404, "")]).1, 2);
     assert!(matches!(
         create(vec![Status(409, error), Status(404, "")]).0,

@@ -1,9 +1,10 @@
 //! Views of a volume: followers, snapshots, stores that are only read.
 
 use afflux_object::{
-    Change, Durability, Fresh, Limits, ObjectVolume, ObjectVolumeError, Records, RecordsError, VolumeHeader, check,
+    Durability, Fresh, ObjectVolume, ObjectVolumeError, RecordChange, RecordDatabase, RecordsError, VolumeHeader,
+    VolumeLimits, check,
 };
-use afflux_object_store::{Options, Store, StoreError, View};
+use afflux_object_store::{Options, Store, StoreError, ViewState};
 use afflux_scratch::eventually;
 use bytes::Bytes;
 
@@ -26,16 +27,17 @@ fn a_view_moves_on_with_its_writer_and_takes_no_change() {
     let writer = volume(&store, 1);
     write(&writer, 1);
     let reader = reading(&url(&scratch));
-    let (fixed, moving) = (wait(reader.view(&View::Fixed)).unwrap(), wait(reader.view(&View::Following)).unwrap());
+    let (fixed, moving) =
+        (wait(reader.view(&ViewState::Fixed)).unwrap(), wait(reader.view(&ViewState::Following)).unwrap());
     let clock = Impatient(reader.clock());
-    let view = wait(ObjectVolume::open_view(reader.objects(), moving, clock, Limits::default())).unwrap();
+    let view = wait(ObjectVolume::open_view(reader.objects(), moving, clock, VolumeLimits::default())).unwrap();
     assert_eq!(wait(view.read(1, 0, 10)).unwrap(), [1; 10]);
     write(&writer, 2);
     eventually("the view shows the second version", || {
         view.forget_maps();
         wait(view.read(1, 0, 10)).unwrap() == [2; 10]
     });
-    let change = Change::Put(b"k".to_vec(), Vec::new());
+    let change = RecordChange::Put(b"k".to_vec(), Vec::new());
     assert_eq!(view.records().apply(vec![change.clone()]), Err(RecordsError::ReadOnly));
     assert_eq!(fixed.apply(vec![change]), Err(RecordsError::ReadOnly));
     assert_eq!((reader.requests().puts, reader.requests().deletes), (0, 0));
@@ -48,7 +50,7 @@ fn a_view_moves_on_with_its_writer_and_takes_no_change() {
 fn scans_end_after_the_records_that_are_wanted() {
     let store = open("memory:").unwrap();
     let records = wait(store.records()).unwrap();
-    let put = |at: u8| Change::Put(vec![at], vec![at]);
+    let put = |at: u8| RecordChange::Put(vec![at], vec![at]);
     wait(records.durable(records.apply((0..100).map(put).collect()).unwrap())).unwrap();
     for most in [0, 1, 7, 99, 100, 1_000] {
         let found = wait(records.scan_first(vec![0], vec![200], Durability::Remote, most)).unwrap();
@@ -80,7 +82,7 @@ fn a_snapshot_keeps_what_it_names() {
         verifier: 1,
         is_alone: true,
     };
-    let limits = Limits { dead_ns: 0, ..Limits::default() };
+    let limits = VolumeLimits { dead_ns: 0, ..VolumeLimits::default() };
     let clock = Impatient(store.clock());
     let writer = wait(ObjectVolume::open(store.objects(), records, clock, limits, fresh)).unwrap();
     write(&writer, 1);
@@ -91,11 +93,11 @@ fn a_snapshot_keeps_what_it_names() {
     wait(store.make_snapshot("late")).unwrap();
     wait(writer.delete_dead()).unwrap();
     let reader = reading(&url(&scratch));
-    let view = wait(reader.view(&View::Snapshot("late".to_owned()))).unwrap();
+    let view = wait(reader.view(&ViewState::Snapshot("late".to_owned()))).unwrap();
     let report = wait(check(&reader.objects(), &view, &reader.clock())).unwrap();
     assert!(report.damaged.is_empty(), "{report:?}");
     let (objects, clock) = (reader.objects(), Impatient(reader.clock()));
-    let snapshot = wait(ObjectVolume::open_view(objects, view, clock, Limits::default())).unwrap();
+    let snapshot = wait(ObjectVolume::open_view(objects, view, clock, VolumeLimits::default())).unwrap();
     assert_eq!(wait(snapshot.read(1, 0, 10)).unwrap(), [2; 10]);
     // Later versions change nothing in it.
     write(&writer, 3);

@@ -1,6 +1,6 @@
 //! The contract of a whole volume over the adapters.
 
-use afflux_object::{Clock, Fresh, Limits, ObjectVolume, ObjectVolumeError, RecordsError, VolumeHeader};
+use afflux_object::{Clock, Fresh, ObjectVolume, ObjectVolumeError, RecordsError, VolumeHeader, VolumeLimits};
 use afflux_object_store::{Store, StoreClock, StoreObjects, StoreRecords};
 use afflux_scratch::eventually;
 use bytes::Bytes;
@@ -44,7 +44,7 @@ pub(crate) fn volume(store: &Store, verifier: u64) -> Volume<Impatient> {
     };
     let records = wait(store.records()).unwrap();
     let clock = Impatient(store.clock());
-    let volume = wait(ObjectVolume::open(store.objects(), records, clock, Limits::default(), fresh)).unwrap();
+    let volume = wait(ObjectVolume::open(store.objects(), records, clock, VolumeLimits::default(), fresh)).unwrap();
     store.serve();
     volume
 }

@@ -11,13 +11,13 @@ use futures_util::future::try_join_all;
 
 use super::line_cache::{LineCache, PART_BYTES};
 use crate::error::{ObjectVolumeError, refused};
-use crate::format::extent::{Extent, Place, Source};
+use crate::format::extent::{ExtentSource, SegmentPlace, StoredExtent};
 use crate::format::pieces::Pieces;
 use crate::format::segment;
 use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
 use crate::retry::until_answered;
-use crate::seams::{Arrivals, Clock, ObjectError, Objects, Parts, Records};
+use crate::seams::{Arrivals, ByteParts, Clock, ObjectError, Objects, RecordDatabase};
 
 /// The most bytes of a GET.
 const GET_BYTES: u64 = 4 << 20;
@@ -51,12 +51,12 @@ struct Span {
 }
 
 /// The spans of the extents in the order of segments.
-fn spans(extents: &[Extent]) -> Vec<Span> {
+fn spans(extents: &[StoredExtent]) -> Vec<Span> {
     let places = extents.iter().filter_map(|extent| match &extent.source {
-        Source::Segment(place) => Some((place, segment::lines(place, extent.bytes() as u32))),
-        Source::Inline(_) => None,
+        ExtentSource::Segment(place) => Some((place, segment::lines(place, extent.bytes() as u32))),
+        ExtentSource::Inline(_) => None,
     });
-    let mut needed: Vec<(&Place, Range<u64>)> = places.collect();
+    let mut needed: Vec<(&SegmentPlace, Range<u64>)> = places.collect();
     needed.sort_by_key(|(place, lines)| (place.segment, lines.start));
     let mut spans: Vec<Span> = Vec::new();
     for (place, lines) in needed {
@@ -85,12 +85,12 @@ impl Fetched {
     }
 }
 
-impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// Calls `copy` with the bytes of a range and their place in it. The extents lie in the range, and the rest is zeros.
     pub(crate) async fn fetch_extents(
         &self,
         via: Via<'_>,
-        extents: &[Extent],
+        extents: &[StoredExtent],
         range: Range<u64>,
         copy: &mut (impl FnMut(usize, &[u8]) + Send),
     ) -> Result<(), ObjectVolumeError> {
@@ -101,8 +101,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             at = extent.end;
             let into = (extent.start - range.start) as usize;
             match &extent.source {
-                Source::Inline(inline) => copy(into, inline),
-                Source::Segment(place) => {
+                ExtentSource::Inline(inline) => copy(into, inline),
+                ExtentSource::Segment(place) => {
                     let lines = segment::lines(place, extent.bytes() as u32);
                     let holds = |fetched: &&Fetched| {
                         fetched.span.segment == place.segment && fetched.span.bytes.contains(&lines.start)
@@ -147,7 +147,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         Ok(pieces)
     }
 
-    async fn get(&self, segment: SegmentId, bytes: Range<u64>, arrivals: &Arrivals) -> Result<Parts, ObjectError> {
+    async fn get(&self, segment: SegmentId, bytes: Range<u64>, arrivals: &Arrivals) -> Result<ByteParts, ObjectError> {
         let name = segment.name();
         until_answered(&self.clock, || self.objects.get_counted(&name, bytes.clone(), arrivals)).await
     }

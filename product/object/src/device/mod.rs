@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_engine::{Backing, Device, DeviceReport, FILE_BYTES_MAX, Limits, Nanos, Operation, Platform, Request};
 use bytes::Bytes;
 
-use self::ahead::{ReadsAhead, Turn};
+use self::ahead::{AheadTurn, ReadsAhead};
 pub use self::clock::PlatformClock;
 use self::error::device_error;
 pub(crate) use self::fetch::Via;
@@ -34,8 +34,8 @@ pub use self::watched::WatchedObjects;
 use crate::error::ObjectVolumeError;
 use crate::format::segment_id::SEGMENT_BYTES_MAX;
 use crate::open::ObjectVolume;
-use crate::seams::{Arrivals, Clock, Objects, Records};
-use crate::tree::Held;
+use crate::seams::{Arrivals, Clock, Objects, RecordDatabase};
+use crate::tree::HeldNode;
 
 /// The most requests in flight. The policy learns how many the store likes.
 const DEPTH: u32 = 256;
@@ -61,7 +61,7 @@ struct Core<O, R, C, P: Platform> {
     inline: Mutex<InlineBytes>,
 }
 
-impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform> ObjectDevice<O, R, C, P> {
+impl<O: Objects + 'static, R: RecordDatabase + 'static, C: Clock + 'static, P: Platform> ObjectDevice<O, R, C, P> {
     /// A device over an open volume.
     pub fn new(platform: &Arc<P>, volume: Arc<DeviceVolume<O, R, C, P>>) -> Arc<Self> {
         let limits = Limits {
@@ -85,17 +85,19 @@ impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform
 
     /// A file of a volume without names, as a backing for an engine. A tree makes backings that keep their object.
     pub fn backing(ino: u64) -> Backing {
-        Backing::new(Held::without_tree(ino))
+        Backing::new(HeldNode::without_tree(ino))
     }
 }
 
-impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform> Device for ObjectDevice<O, R, C, P> {
+impl<O: Objects + 'static, R: RecordDatabase + 'static, C: Clock + 'static, P: Platform> Device
+    for ObjectDevice<O, R, C, P>
+{
     fn limits(&self) -> &Limits {
         &self.limits
     }
 
     fn submit(&self, request: Request) {
-        let Some(ino) = request.backing().get::<Held>().map(Held::ino) else {
+        let Some(ino) = request.backing().get::<HeldNode>().map(HeldNode::ino) else {
             request.complete(Err(afflux_engine::DeviceError::Stale));
             return;
         };
@@ -134,7 +136,7 @@ impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform
     }
 }
 
-impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform> ObjectDevice<O, R, C, P> {
+impl<O: Objects + 'static, R: RecordDatabase + 'static, C: Clock + 'static, P: Platform> ObjectDevice<O, R, C, P> {
     fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.core.platform.spawn(name, task);
     }
@@ -155,14 +157,14 @@ impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform
     }
 }
 
-impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform> Core<O, R, C, P> {
+impl<O: Objects + 'static, R: RecordDatabase + 'static, C: Clock + 'static, P: Platform> Core<O, R, C, P> {
     fn inline(&self) -> MutexGuard<'_, InlineBytes> {
         self.inline.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn read(&self, ino: u64, offset: u64, length: u64, mut request: Request) {
         let turn = if request.is_ahead() { Some(self.reads_ahead.turn(length).await) } else { None };
-        let counted = turn.as_ref().map(Turn::arrivals);
+        let counted = turn.as_ref().map(AheadTurn::arrivals);
         let via = Via { cache: Some(&self.lines), arrivals: counted.as_ref().unwrap_or(Arrivals::NONE) };
         let mut copy = |at: usize, bytes: &[u8]| request.copy_in(at, bytes);
         let read = self.volume.read_into(via, ino, (offset, length), &mut copy).await;

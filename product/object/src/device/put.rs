@@ -8,13 +8,13 @@ use bytes::Bytes;
 
 use crate::commit::range;
 use crate::error::ObjectVolumeError;
-use crate::file::{END, Unnamed};
+use crate::file::{END, UnnamedContent};
 use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
-use crate::seams::{Clock, Objects, Records};
-use crate::state::State;
+use crate::seams::{Clock, Objects, RecordDatabase};
+use crate::state::VolumeState;
 
-impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// As [`Self::write`]; returns the number of the write. `is_inline`: the next COMMIT of the file carries the bytes.
     pub(crate) fn take_write(
         &self,
@@ -28,7 +28,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         range("the start of a write", start, 0, END - length)?;
         let at_ns = self.clock.wall_ns();
         let mut state = self.begin()?;
-        let number = state.take(ino, start, start + length, at_ns, Unnamed::Buffered(bytes));
+        let number = state.take(ino, start, start + length, at_ns, UnnamedContent::Buffered(bytes));
         if is_inline {
             state.buffered.remove(&number);
         }
@@ -51,12 +51,12 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     }
 }
 
-impl State {
+impl VolumeState {
     /// Lets segments have a file's bytes up to `cut` that waited for a COMMIT. They are too many for its batch.
     pub(crate) fn release_inline(&mut self, ino: u64, cut: u64) {
         let Some(file) = self.files.get(&ino) else { return };
         let upto = file.writes.iter().take_while(|write| write.number <= cut);
-        let inline = upto.filter(|write| matches!(write.content, Unnamed::Buffered(_)));
+        let inline = upto.filter(|write| matches!(write.content, UnnamedContent::Buffered(_)));
         self.buffered.extend(inline.map(|write| (write.number, ino)));
     }
 
@@ -67,7 +67,7 @@ impl State {
             return self.small_on_way().next();
         }
         match self.files.get_mut(&ino)?.write_mut(number)?.content {
-            Unnamed::Segment(place, Some(_)) => Some(place.segment),
+            UnnamedContent::Segment(place, Some(_)) => Some(place.segment),
             _ => None,
         }
     }

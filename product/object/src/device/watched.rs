@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_engine::{Nanos, Platform};
 
-use crate::seams::{Arrivals, Created, ObjectError, Objects, Parts};
+use crate::seams::{Arrivals, ByteParts, ObjectError, Objects, PutOutcome};
 
 /// A store that fails for so long is away.
 const AWAY_NS: u64 = 5 * Nanos::SECOND;
@@ -62,11 +62,11 @@ impl<O: Objects, P: Platform> WatchedObjects<O, P> {
 }
 
 impl<O: Objects, P: Platform> Objects for WatchedObjects<O, P> {
-    async fn create(&self, name: &str, parts: impl Into<Parts> + Send) -> Result<Created, ObjectError> {
+    async fn create(&self, name: &str, parts: impl Into<ByteParts> + Send) -> Result<PutOutcome, ObjectError> {
         self.watch(self.objects.create(name, parts)).await
     }
 
-    async fn get_counted(&self, name: &str, range: Range<u64>, arrivals: &Arrivals) -> Result<Parts, ObjectError> {
+    async fn get_counted(&self, name: &str, range: Range<u64>, arrivals: &Arrivals) -> Result<ByteParts, ObjectError> {
         self.watch(self.objects.get_counted(name, range, arrivals)).await
     }
 

@@ -7,7 +7,7 @@
 use afflux_volume::{Kind, NAME_BYTES_MAX, Window};
 
 use super::error::{FormatError, exactly};
-use super::fields::Fields;
+use super::fields::FieldBytes;
 use super::inode::{kind_number, kind_of};
 
 const HEAD_BYTES: usize = 1 + 8 + 4;
@@ -45,7 +45,7 @@ impl Entry {
 
     /// The directory of an entry, by the key of one that was decoded.
     pub(crate) fn parent(key: &[u8]) -> u64 {
-        Fields(&key[1..]).u64()
+        FieldBytes(&key[1..]).u64()
     }
 
     pub(crate) fn value(ino: u64, kind: Kind) -> Vec<u8> {
@@ -59,12 +59,12 @@ impl Entry {
         if !(least..=most).contains(&key.len()) {
             return Err(FormatError::Length { field: "the key of an entry", found: key.len(), least, most });
         }
-        let mut fields = Fields(&key[9..]);
+        let mut fields = FieldBytes(&key[9..]);
         let (place, name) = (u64::from(fields.u32()), fields.rest());
         let expected = Window::place(name);
         super::error::in_range("the place of a name", place, expected, expected)?;
         exactly("an entry", value, VALUE_BYTES)?;
-        let mut fields = Fields(value);
+        let mut fields = FieldBytes(value);
         Ok(Self { name: name.to_vec(), ino: fields.u64(), kind: kind_of(fields.u8())? })
     }
 }

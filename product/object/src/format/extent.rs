@@ -8,7 +8,7 @@
 use bytes::Bytes;
 
 use super::error::{FormatError, exactly, in_range};
-use super::fields::Fields;
+use super::fields::FieldBytes;
 use super::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
 
 const IN_SEGMENT: u8 = 1;
@@ -19,7 +19,7 @@ const KEY_BYTES: usize = 17;
 
 /// A part of a run in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SegmentPlace {
     pub(crate) segment: SegmentId,
     /// The place of the run's first line.
     pub(crate) offset: u32,
@@ -31,28 +31,32 @@ pub(crate) struct Place {
 
 /// The bytes of an extent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    Segment(Place),
+pub(crate) enum ExtentSource {
+    Segment(SegmentPlace),
     Inline(Bytes),
 }
 
 /// Bytes of a file that are stored together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct StoredExtent {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    pub(crate) source: Source,
+    pub(crate) source: ExtentSource,
 }
 
-impl Extent {
+impl StoredExtent {
     /// The part between `start` and `end`, which lie in the extent.
     pub(crate) fn part(&self, start: u64, end: u64) -> Self {
         debug_assert!(self.start <= start && start < end && end <= self.end);
         // An extent is no longer than a run.
         let skip = (start - self.start) as u32;
         let source = match &self.source {
-            Source::Segment(place) => Source::Segment(Place { skipped: place.skipped + skip, ..*place }),
-            Source::Inline(bytes) => Source::Inline(bytes.slice(skip as usize..(end - self.start) as usize)),
+            ExtentSource::Segment(place) => {
+                ExtentSource::Segment(SegmentPlace { skipped: place.skipped + skip, ..*place })
+            }
+            ExtentSource::Inline(bytes) => {
+                ExtentSource::Inline(bytes.slice(skip as usize..(end - self.start) as usize))
+            }
         };
         Self { start, end, source }
     }
@@ -77,17 +81,17 @@ impl Extent {
 
     pub(crate) fn value(&self) -> Vec<u8> {
         let mut value = Vec::with_capacity(IN_SEGMENT_BYTES);
-        value.push(if matches!(self.source, Source::Segment(_)) { IN_SEGMENT } else { INLINE });
+        value.push(if matches!(self.source, ExtentSource::Segment(_)) { IN_SEGMENT } else { INLINE });
         value.extend_from_slice(&self.start.to_be_bytes());
         match &self.source {
-            Source::Segment(place) => {
+            ExtentSource::Segment(place) => {
                 value.extend_from_slice(&place.segment.epoch.to_be_bytes());
                 value.extend_from_slice(&place.segment.number.to_be_bytes());
                 value.extend_from_slice(&place.offset.to_be_bytes());
                 value.extend_from_slice(&place.skipped.to_be_bytes());
                 value.extend_from_slice(&place.run.to_be_bytes());
             }
-            Source::Inline(bytes) => value.extend_from_slice(bytes),
+            ExtentSource::Inline(bytes) => value.extend_from_slice(bytes),
         }
         value
     }
@@ -95,20 +99,20 @@ impl Extent {
     /// The file and the extent of a record.
     pub(crate) fn decode(key: &[u8], value: &[u8]) -> Result<(u64, Self), FormatError> {
         exactly("the key of an extent", key, KEY_BYTES)?;
-        let mut fields = Fields(&key[1..]);
+        let mut fields = FieldBytes(&key[1..]);
         let (ino, end) = (fields.u64(), fields.u64());
         in_range("the end of an extent", end, 1, i64::MAX as u64)?;
         if value.len() < INLINE_HEAD_BYTES {
             let most = INLINE_HEAD_BYTES + SEGMENT_BYTES_MAX as usize;
             return Err(FormatError::Length { field: "an extent", found: value.len(), least: INLINE_HEAD_BYTES, most });
         }
-        let mut fields = Fields(value);
+        let mut fields = FieldBytes(value);
         let (kind, start) = (fields.u8(), fields.u64());
         in_range("the kind of an extent", u64::from(kind), u64::from(IN_SEGMENT), u64::from(INLINE))?;
         in_range("the start of an extent", start, end.saturating_sub(u64::from(SEGMENT_BYTES_MAX)), end - 1)?;
         if kind == INLINE {
             exactly("inline bytes", fields.rest(), (end - start) as usize)?;
-            let source = Source::Inline(Bytes::copy_from_slice(fields.rest()));
+            let source = ExtentSource::Inline(Bytes::copy_from_slice(fields.rest()));
             return Ok((ino, Self { start, end, source }));
         }
         exactly("an extent in a segment", value, IN_SEGMENT_BYTES)?;
@@ -117,6 +121,6 @@ impl Extent {
         in_range("the length of a run", u64::from(run), 1, u64::from(SEGMENT_BYTES_MAX))?;
         in_range("the skipped bytes of a run", u64::from(skipped), 0, u64::from(run) - 1)?;
         in_range("the end of an extent in its run", u64::from(skipped) + end - start, 1, u64::from(run))?;
-        Ok((ino, Self { start, end, source: Source::Segment(Place { segment, offset, skipped, run }) }))
+        Ok((ino, Self { start, end, source: ExtentSource::Segment(SegmentPlace { segment, offset, skipped, run }) }))
     }
 }

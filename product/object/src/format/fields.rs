@@ -5,9 +5,9 @@
 //! Invariants: a caller has checked the length of the whole; a short slice is a bug here and panics.
 
 /// The fields of bytes whose length was checked.
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+pub(crate) struct FieldBytes<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> FieldBytes<'a> {
     pub(crate) fn take<const N: usize>(&mut self) -> [u8; N] {
         let (first, rest) = self.0.split_first_chunk::<N>().expect("the caller checked the length");
         self.0 = rest;

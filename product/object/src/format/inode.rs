@@ -9,7 +9,7 @@ use afflux_volume::{Kind, TARGET_BYTES_MAX, Timestamp};
 use bytes::Bytes;
 
 use super::error::{FormatError, in_range};
-use super::fields::Fields;
+use super::fields::FieldBytes;
 use super::segment_id::EPOCH_MAX;
 
 /// The root of each volume. Numbers of epochs are larger.
@@ -94,7 +94,7 @@ pub(crate) fn kind_of(number: u8) -> Result<Kind, FormatError> {
 
 /// The attributes of an object that its calls set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Inode {
+pub(crate) struct InodeRecord {
     pub(crate) mode: u32,
     pub(crate) links: u32,
     pub(crate) uid: u32,
@@ -111,7 +111,7 @@ pub(crate) struct Inode {
     pub(crate) content: Content,
 }
 
-impl Inode {
+impl InodeRecord {
     pub(crate) fn kind(&self) -> Kind {
         self.content.kind()
     }
@@ -140,7 +140,7 @@ impl Inode {
     /// The object of a mark.
     pub(crate) fn unnamed(key: &[u8]) -> Result<u64, FormatError> {
         super::error::exactly("the key of an unnamed object", key, 9)?;
-        Ok(Fields(&key[1..]).u64())
+        Ok(FieldBytes(&key[1..]).u64())
     }
 
     /// The key of an extended attribute, behind the inode and the body.
@@ -196,7 +196,7 @@ impl Inode {
         if value.len() < HEAD_BYTES {
             return Err(FormatError::Length { field: "an inode", found: value.len(), least: HEAD_BYTES, most });
         }
-        let mut fields = Fields(value);
+        let mut fields = FieldBytes(value);
         let kind = kind_of(fields.u8())?;
         let mode = u16::from_be_bytes(fields.take());
         let has_xattrs = mode & WITH_XATTRS != 0;
@@ -216,7 +216,7 @@ fn keyed(kind: u8, ino: u64) -> Vec<u8> {
     key
 }
 
-fn time(fields: &mut Fields<'_>) -> Result<Timestamp, FormatError> {
+fn time(fields: &mut FieldBytes<'_>) -> Result<Timestamp, FormatError> {
     let seconds = i64::from_be_bytes(fields.take());
     let nanos = in_range("the nanoseconds of a time", u64::from(fields.u32()), 0, NANOS_MAX)? as u32;
     Ok(Timestamp { seconds, nanos })
@@ -224,7 +224,7 @@ fn time(fields: &mut Fields<'_>) -> Result<Timestamp, FormatError> {
 
 fn content(kind: Kind, rest: &[u8]) -> Result<Content, FormatError> {
     let exactly = |bytes| super::error::exactly("the end of an inode", rest, bytes);
-    let mut fields = Fields(rest);
+    let mut fields = FieldBytes(rest);
     match kind {
         Kind::Directory => {
             exactly(16)?;

@@ -5,7 +5,7 @@
 //! Invariants: the first byte of a key is its kind. A reader refuses a header with features that it does not know.
 
 use super::error::{FormatError, exactly, in_range};
-use super::fields::Fields;
+use super::fields::FieldBytes;
 use super::segment_id::SegmentId;
 
 /// The format that this version writes.
@@ -47,7 +47,7 @@ impl VolumeHeader {
 
     pub(crate) fn decode(value: &[u8]) -> Result<Self, FormatError> {
         exactly("the header of a volume", value, HEADER_BYTES)?;
-        let mut fields = Fields(value);
+        let mut fields = FieldBytes(value);
         let found = fields.take::<8>();
         if found != MAGIC {
             return Err(FormatError::Magic { field: "the header of a volume", found, expected: MAGIC });
@@ -82,7 +82,7 @@ impl Lineage {
 
     pub(crate) fn decode(value: &[u8]) -> Result<Self, FormatError> {
         exactly("the lineage", value, LINEAGE_BYTES)?;
-        let mut fields = Fields(value);
+        let mut fields = FieldBytes(value);
         let verifier = fields.u64();
         let is_clean = in_range("the state of the lineage", u64::from(fields.u8()), 0, 1)? == 1;
         Ok(Self { verifier, is_clean })
@@ -105,7 +105,7 @@ impl Brief {
 
     pub(crate) fn decode(value: &[u8]) -> Result<Self, FormatError> {
         exactly("the epoch of a brief writer", value, 4)?;
-        Ok(Self { epoch: Fields(value).u32() })
+        Ok(Self { epoch: FieldBytes(value).u32() })
     }
 }
 
@@ -134,7 +134,7 @@ impl Body {
 
     pub(crate) fn decode(value: &[u8]) -> Result<Self, FormatError> {
         exactly("a body", value, BODY_BYTES)?;
-        let mut fields = Fields(value);
+        let mut fields = FieldBytes(value);
         let size = in_range("the size of a file", fields.u64(), 0, i64::MAX as u64)?;
         let used = in_range("the used bytes of a file", fields.u64(), 0, i64::MAX as u64)?;
         Ok(Self { size, used, changed_ns: fields.u64() })
@@ -152,7 +152,7 @@ pub(crate) fn file_key(kind: u8, ino: u64) -> Vec<u8> {
 pub(crate) fn decode_cut(key: &[u8], value: &[u8]) -> Result<(u64, u64), FormatError> {
     exactly("the key of a cut", key, 9)?;
     exactly("a cut", value, 8)?;
-    Ok((Fields(&key[1..]).u64(), in_range("the size after a cut", Fields(value).u64(), 0, i64::MAX as u64)?))
+    Ok((FieldBytes(&key[1..]).u64(), in_range("the size after a cut", FieldBytes(value).u64(), 0, i64::MAX as u64)?))
 }
 
 /// The value of record `s`.
@@ -207,9 +207,9 @@ impl SegmentRecord {
     pub(crate) fn decode(self, key: &[u8], value: &[u8]) -> Result<(SegmentId, u64), FormatError> {
         exactly("the key of a segment", key, SEGMENT_KEY_BYTES)?;
         in_range("the kind of a segment's record", u64::from(key[0]), self.kind().into(), self.kind().into())?;
-        let mut fields = Fields(&key[1..]);
+        let mut fields = FieldBytes(&key[1..]);
         let segment = SegmentId::new(fields.u32(), fields.u64())?;
         exactly("the record of a segment", value, 8)?;
-        Ok((segment, in_range("the record of a segment", Fields(value).u64(), 0, i64::MAX as u64)?))
+        Ok((segment, in_range("the record of a segment", FieldBytes(value).u64(), 0, i64::MAX as u64)?))
     }
 }

@@ -12,11 +12,11 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 
 use super::error::{FormatError, at_least, exactly, in_range};
-use super::extent::Place;
-use super::fields::Fields;
+use super::extent::SegmentPlace;
+use super::fields::FieldBytes;
 use super::pieces::Pieces;
 use super::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
-use crate::seams::Parts;
+use crate::seams::ByteParts;
 
 /// Bytes of a whole line, without its checksum.
 pub const LINE_BYTES: u32 = 65_536;
@@ -35,7 +35,7 @@ const RESERVED_BYTES: usize = 32;
 
 /// One run, as the directory lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DirectoryEntry {
+pub struct RunEntry {
     /// The file that the run was written for.
     pub ino: u64,
     /// The place in the file.
@@ -54,7 +54,7 @@ pub struct SegmentWriter {
     /// The bytes behind the last part.
     open: BytesMut,
     length: usize,
-    entries: Vec<DirectoryEntry>,
+    entries: Vec<RunEntry>,
     run_bytes: u64,
 }
 
@@ -75,7 +75,7 @@ impl SegmentWriter {
         self.run_bytes += bytes;
         // All runs of a segment hold 8 MiB, and each byte adds at most one checksum.
         let offset = self.length as u32;
-        self.entries.push(DirectoryEntry { ino, start, bytes: bytes as u32, offset });
+        self.entries.push(RunEntry { ino, start, bytes: bytes as u32, offset });
         while !run.is_empty() {
             let line = run.split_to(run.len().min(LINE_BYTES as usize));
             let checksum = crc32c::crc32c_append(place_checksum(self.id, self.length as u32), &line);
@@ -86,7 +86,7 @@ impl SegmentWriter {
     }
 
     /// The object's bytes.
-    pub fn finish(mut self) -> Parts {
+    pub fn finish(mut self) -> ByteParts {
         let mut tail = BytesMut::with_capacity(self.entries.len() * DIRECTORY_ENTRY_BYTES + FOOTER_BYTES);
         for entry in &self.entries {
             tail.extend_from_slice(&entry.ino.to_be_bytes());
@@ -104,7 +104,7 @@ impl SegmentWriter {
         tail.extend_from_slice(&checksum.to_be_bytes());
         self.copy(&tail);
         self.parts.push(self.open.freeze());
-        Parts(self.parts)
+        ByteParts(self.parts)
     }
 
     /// Appends a line: a whole one as a part of its own, which needs no copy.
@@ -134,11 +134,11 @@ fn place_checksum(id: SegmentId, offset: u32) -> u32 {
 ///
 /// # Errors
 /// If the object is not this segment, or its directory or footer is damaged.
-pub fn directory(id: SegmentId, object: &[u8]) -> Result<Vec<DirectoryEntry>, FormatError> {
+pub fn directory(id: SegmentId, object: &[u8]) -> Result<Vec<RunEntry>, FormatError> {
     let most = usize::MAX;
     let short = || FormatError::Length { field: "a segment", found: object.len(), least: FOOTER_BYTES, most };
     let footer = object.len().checked_sub(FOOTER_BYTES).ok_or_else(short)?;
-    let mut fields = Fields(&object[footer..]);
+    let mut fields = FieldBytes(&object[footer..]);
     let found = fields.take::<8>();
     if found != MAGIC {
         return Err(FormatError::Magic { field: "the footer of a segment", found, expected: MAGIC });
@@ -152,7 +152,7 @@ pub fn directory(id: SegmentId, object: &[u8]) -> Result<Vec<DirectoryEntry>, Fo
     in_range("the entries of a directory", u64::from(entries), expected, expected)?;
     exactly("a directory", &object[start..footer], entries as usize * DIRECTORY_ENTRY_BYTES)?;
     let checked = object.len() - CHECKSUM_BYTES as usize;
-    let stored = Fields(&object[checked..]).u32();
+    let stored = FieldBytes(&object[checked..]).u32();
     let computed = crc32c::crc32c(&object[start..checked]);
     if stored != computed {
         return Err(FormatError::Checksum { field: "the directory", offset: start as u64, stored, computed });
@@ -160,9 +160,9 @@ pub fn directory(id: SegmentId, object: &[u8]) -> Result<Vec<DirectoryEntry>, Fo
     object[start..footer].chunks_exact(DIRECTORY_ENTRY_BYTES).map(|entry| decode_entry(entry, start)).collect()
 }
 
-fn decode_entry(entry: &[u8], directory: usize) -> Result<DirectoryEntry, FormatError> {
-    let mut fields = Fields(entry);
-    let entry = DirectoryEntry { ino: fields.u64(), start: fields.u64(), bytes: fields.u32(), offset: fields.u32() };
+fn decode_entry(entry: &[u8], directory: usize) -> Result<RunEntry, FormatError> {
+    let mut fields = FieldBytes(entry);
+    let entry = RunEntry { ino: fields.u64(), start: fields.u64(), bytes: fields.u32(), offset: fields.u32() };
     in_range("the length of a run", u64::from(entry.bytes), 1, u64::from(SEGMENT_BYTES_MAX))?;
     let end = u64::from(entry.offset) + stored_bytes(entry.bytes);
     in_range("the end of a run", end, 1, directory as u64)?;
@@ -175,7 +175,7 @@ pub(crate) fn stored_bytes(run: u32) -> u64 {
 }
 
 /// The part of the object that holds all lines with bytes `skipped..skipped + bytes` of a run.
-pub(crate) fn lines(place: &Place, bytes: u32) -> Range<u64> {
+pub(crate) fn lines(place: &SegmentPlace, bytes: u32) -> Range<u64> {
     let whole = u64::from(LINE_BYTES + CHECKSUM_BYTES);
     let first = u64::from(place.skipped / LINE_BYTES);
     let end = u64::from((place.skipped + bytes).div_ceil(LINE_BYTES)) * whole;
@@ -184,7 +184,7 @@ pub(crate) fn lines(place: &Place, bytes: u32) -> Range<u64> {
 }
 
 /// Checks the lines that were fetched from `lines(place, bytes)`, and returns the extent's bytes.
-pub(crate) fn check_lines(place: &Place, bytes: u32, fetched: &Bytes) -> Result<Vec<u8>, FormatError> {
+pub(crate) fn check_lines(place: &SegmentPlace, bytes: u32, fetched: &Bytes) -> Result<Vec<u8>, FormatError> {
     let mut payload = Vec::with_capacity(bytes as usize);
     copy_lines(place, bytes, Pieces::behind(std::slice::from_ref(fetched), 0), |_, bytes| {
         payload.extend_from_slice(bytes);
@@ -195,7 +195,7 @@ pub(crate) fn check_lines(place: &Place, bytes: u32, fetched: &Bytes) -> Result<
 /// Checks the lines at the front of the fetched bytes. Calls `copy` with the extent's bytes and their place in
 /// the extent, line by line and each after its check.
 pub(crate) fn copy_lines(
-    place: &Place,
+    place: &SegmentPlace,
     bytes: u32,
     mut fetched: Pieces<'_>,
     mut copy: impl FnMut(usize, &[u8]),

@@ -5,8 +5,8 @@ use crate::file::END;
 // kept in: `product/object/src/state.rs`, `product/object/src/tree/make.rs`
 #[test]
 fn a_new_file_is_known_whole_until_memory_is_full() {
-    let limits = Limits { memory_extents: 64, ..Limits::default() };
-    let mut state = State::new(Broken::default());
+    let limits = VolumeLimits { memory_extents: 64, ..VolumeLimits::default() };
+    let mut state = VolumeState::new(Broken::default());
     state.begin_file(7, &limits, Sequence::default());
     let file = state.file(7);
     assert_eq!(file.newest_body(), Some(Body::default()));

@@ -12,9 +12,10 @@ use futures_util::future::{Either, join_all, select};
 use super::log::Log;
 use super::run::{LIMITS, Volume, open, open_after, open_beside};
 use super::store::{MS, Store};
-use crate::format::extent::{Extent, Source};
+use crate::format::extent::{ExtentSource, StoredExtent};
 use crate::{
-    Change, CheckReport, Clock, EndedWriter, FileRange, Holder, ObjectVolumeError, Records, RecordsError, check,
+    CheckReport, Clock, EndedWriter, FileRange, Holder, ObjectVolumeError, RecordChange, RecordDatabase, RecordsError,
+    check,
 };
 
 /// The checker of the world leaves this file alone.
@@ -37,10 +38,10 @@ fn scatter(store: &Store, volume: &Volume, ino: u64, count: u64) {
     store.finish(volume.commit(ino)).unwrap();
 }
 
-fn extents(store: &Store) -> Vec<Extent> {
+fn extents(store: &Store) -> Vec<StoredExtent> {
     let world = store.world();
     let records = world.checker.durable.range(vec![b'x']..vec![b'x' + 1]);
-    records.map(|(key, value)| Extent::decode(key, value).unwrap().1).collect()
+    records.map(|(key, value)| StoredExtent::decode(key, value).unwrap().1).collect()
 }
 
 fn is_sound(store: &Store) {
@@ -69,7 +70,7 @@ fn a_successor_waits_unless_a_lock_shows_that_the_last_writer_is_gone() {
 fn a_successor_waits_longer_for_a_writer_of_an_earlier_version() {
     let (store, first) = new_volume();
     let forget = |volume: &Volume| {
-        let sequence = volume.records().apply(vec![Change::Remove(b"A".to_vec())]).unwrap();
+        let sequence = volume.records().apply(vec![RecordChange::Remove(b"A".to_vec())]).unwrap();
         store.finish(volume.records().durable(sequence)).unwrap();
     };
     forget(&first);
@@ -191,7 +192,7 @@ fn a_write_counts_at_once_and_a_hole_grows_nothing() {
 fn inline_bytes_leave_their_records() {
     let (store, volume) = new_volume();
     let inline =
-        |store: &Store| extents(store).iter().filter(|extent| matches!(extent.source, Source::Inline(_))).count();
+        |store: &Store| extents(store).iter().filter(|extent| matches!(extent.source, ExtentSource::Inline(_))).count();
     for at in 0..7 {
         volume.write(INO + at % 3, at * 30, bytes(at as u8 + 1, 20)).unwrap();
         store.finish(volume.commit(INO + at % 3)).unwrap();
@@ -325,8 +326,8 @@ fn a_check_counts_live_bytes_and_used_bytes() {
     volume.write(INO, 0, bytes(1, 150)).unwrap();
     store.finish(volume.flush()).unwrap();
     store.finish(volume.commit(INO)).unwrap();
-    let lost = Extent::key(INO, 150);
-    let sequence = volume.records().apply(vec![crate::Change::Remove(lost)]).unwrap();
+    let lost = StoredExtent::key(INO, 150);
+    let sequence = volume.records().apply(vec![crate::RecordChange::Remove(lost)]).unwrap();
     store.finish(volume.records().durable(sequence)).unwrap();
     let log = store.finish(Log::open(store.clone())).unwrap();
     let report = store.finish(check(&store, &log, &store)).unwrap();

@@ -10,10 +10,10 @@ use bytes::Bytes;
 
 use super::log::{Entry, Map};
 use super::store::MS;
-use crate::format::extent::{Extent, Source};
+use crate::format::extent::{ExtentSource, StoredExtent};
 use crate::format::records::{SegmentBytes, file_key};
 use crate::format::segment;
-use crate::{Batch, Body, Change, SegmentId};
+use crate::{Batch, Body, RecordChange, SegmentId};
 
 pub(super) const FILES: u64 = 3;
 pub(super) const FILE_BYTES: u64 = 256;
@@ -97,15 +97,15 @@ impl Checker {
         self.violations.push(text);
     }
 
-    fn extents(&self) -> impl Iterator<Item = (u64, Extent)> {
+    fn extents(&self) -> impl Iterator<Item = (u64, StoredExtent)> {
         let keys = self.durable.range(vec![b'x']..vec![b'x' + 1]);
-        keys.map(|(key, value)| Extent::decode(key, value).unwrap())
+        keys.map(|(key, value)| StoredExtent::decode(key, value).unwrap())
     }
 
     pub(super) fn named(&self) -> BTreeSet<SegmentId> {
         let places = self.extents().filter_map(|(_, extent)| match extent.source {
-            Source::Segment(place) => Some(place.segment),
-            Source::Inline(_) => None,
+            ExtentSource::Segment(place) => Some(place.segment),
+            ExtentSource::Inline(_) => None,
         });
         places.collect()
     }
@@ -125,8 +125,8 @@ impl Checker {
             }
             let into = &mut bytes[extent.start as usize..extent.end as usize];
             match &extent.source {
-                Source::Inline(inline) => into.copy_from_slice(inline),
-                Source::Segment(place) => {
+                ExtentSource::Inline(inline) => into.copy_from_slice(inline),
+                ExtentSource::Segment(place) => {
                     let name = place.segment.name();
                     let object = objects.get(&name).ok_or(format!("a record names the missing {name}"))?;
                     let lines = segment::lines(place, into.len() as u32);
@@ -146,7 +146,7 @@ impl Checker {
     /// A removed file goes whole, and its record `o` at last.
     fn removals_fit(&mut self, batch: &Batch) {
         for change in batch {
-            let Change::Remove(key) = change else { continue };
+            let RecordChange::Remove(key) = change else { continue };
             if key[0] != b'o' {
                 continue;
             }
@@ -161,7 +161,7 @@ impl Checker {
     fn live_bytes_fit(&mut self) {
         let mut expected: BTreeMap<SegmentId, u64> = BTreeMap::new();
         for (_, extent) in self.extents() {
-            if let Source::Segment(place) = &extent.source {
+            if let ExtentSource::Segment(place) = &extent.source {
                 *expected.entry(place.segment).or_default() += extent.bytes();
             }
         }

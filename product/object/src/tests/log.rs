@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use futures_util::lock;
 
 use super::store::{MS, Store, World};
-use crate::{Batch, Clock, Durability, Key, Manifest, Record, Records, RecordsError, Sequence, Value};
+use crate::{Batch, Clock, Durability, Key, Manifest, Record, RecordDatabase, RecordsError, Sequence, Value};
 
 pub(super) type Map = BTreeMap<Key, Value>;
 
@@ -149,7 +149,7 @@ impl Log {
     }
 }
 
-impl Records for Arc<Log> {
+impl RecordDatabase for Arc<Log> {
     fn epoch(&self) -> u32 {
         self.epoch
     }

@@ -14,7 +14,8 @@ use bytes::Bytes;
 use super::log::Log;
 use super::store::{MS, Store};
 use crate::{
-    Durability, Fresh, Limits, ObjectTree, ObjectTreeOptions, ObjectVolume, ObjectVolumeError, Records, VolumeHeader,
+    Durability, Fresh, ObjectTree, ObjectTreeOptions, ObjectVolume, ObjectVolumeError, RecordDatabase, VolumeHeader,
+    VolumeLimits,
 };
 
 const SEEDS: u64 = 100;
@@ -36,7 +37,7 @@ async fn open_both(store: &Store) -> Result<(u32, Arc<Volume>, Arc<Tree>), Objec
     let epoch = log.epoch();
     let header = VolumeHeader { id: [1; 16], handle_key: [2; 16], has_xattrs: false };
     let fresh = Fresh { header, verifier: store.world().random.next(), is_alone: false };
-    let volume = ObjectVolume::open(store.clone(), log, store.clone(), Limits::default(), fresh).await?;
+    let volume = ObjectVolume::open(store.clone(), log, store.clone(), VolumeLimits::default(), fresh).await?;
     let volume = Arc::new(volume);
     let tree = ObjectTree::open(Arc::clone(&volume), ObjectTreeOptions::default()).await?;
     Ok((epoch, volume, tree))

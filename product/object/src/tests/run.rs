@@ -15,16 +15,16 @@ use futures_util::future::{Either, join_all, select};
 use super::checker::{BATCH_CHANGES, DEAD_NS, Edit, FILE_BYTES, FILES};
 use super::log::Log;
 use super::store::{MS, Store};
-use crate::control::{Broken, Rule};
+use crate::control::{Broken, CheckedRule};
 use crate::format::records::file_key;
 use crate::{
-    Change, Checkpoint, Durability, EndedWriter, Fresh, Limits, ObjectVolume, ObjectVolumeError, Records, SegmentId,
-    VolumeHeader,
+    Checkpoint, Durability, EndedWriter, Fresh, ObjectVolume, ObjectVolumeError, RecordChange, RecordDatabase,
+    SegmentId, VolumeHeader, VolumeLimits,
 };
 
 const ROUNDS: u64 = 1_600;
 const WRITERS_MAX: usize = 5;
-pub(super) const LIMITS: Limits = Limits {
+pub(super) const LIMITS: VolumeLimits = VolumeLimits {
     segment_bytes: 160,
     inline_bytes: 24,
     dead_ns: DEAD_NS,
@@ -52,7 +52,7 @@ pub(super) struct Outcome {
     pub(super) log_entries: usize,
 }
 
-pub(super) fn run(seed: u64, rule: Option<Rule>) -> Outcome {
+pub(super) fn run(seed: u64, rule: Option<CheckedRule>) -> Outcome {
     let store = Store::new(seed);
     let mut writers = vec![writer(&store, rule)];
     for _ in 0..ROUNDS {
@@ -90,7 +90,7 @@ fn step(store: &Store, writers: &mut [Writer]) {
     }
 }
 
-fn disturb(store: &Store, writers: &mut Vec<Writer>, rule: Option<Rule>) {
+fn disturb(store: &Store, writers: &mut Vec<Writer>, rule: Option<CheckedRule>) {
     let mut world = store.world();
     let now_ns = world.now_ns;
     let kind = world.random.below(12);
@@ -120,13 +120,13 @@ fn disturb(store: &Store, writers: &mut Vec<Writer>, rule: Option<Rule>) {
     }
 }
 
-fn writer(store: &Store, rule: Option<Rule>) -> Writer {
+fn writer(store: &Store, rule: Option<CheckedRule>) -> Writer {
     let shall_end = Arc::new(AtomicBool::new(false));
     let task = Box::pin(life(store.clone(), rule, Arc::clone(&shall_end)));
     Writer { task: Some(task), frozen_until_ns: 0, shall_end }
 }
 
-async fn life(store: Store, rule: Option<Rule>, shall_end: Arc<AtomicBool>) {
+async fn life(store: Store, rule: Option<CheckedRule>, shall_end: Arc<AtomicBool>) {
     let Ok(volume) = open(&store, rule).await else { return };
     let clients =
         (0..3).map(|_| Box::pin(client(&store, &volume, &shall_end)) as Pin<Box<dyn Future<Output = _> + Send>>);
@@ -143,14 +143,14 @@ async fn life(store: Store, rule: Option<Rule>, shall_end: Arc<AtomicBool>) {
     }
 }
 
-pub(super) async fn open(store: &Store, rule: Option<Rule>) -> Result<Volume, ObjectVolumeError> {
+pub(super) async fn open(store: &Store, rule: Option<CheckedRule>) -> Result<Volume, ObjectVolumeError> {
     open_beside(store, rule, false).await
 }
 
 /// With `is_alone`, a lock shows that no earlier writer lives.
 pub(super) async fn open_beside(
     store: &Store,
-    rule: Option<Rule>,
+    rule: Option<CheckedRule>,
     is_alone: bool,
 ) -> Result<Volume, ObjectVolumeError> {
     open_after(store, rule, is_alone, None).await
@@ -159,7 +159,7 @@ pub(super) async fn open_beside(
 /// Knows a writer that ended, if any.
 pub(super) async fn open_after(
     store: &Store,
-    rule: Option<Rule>,
+    rule: Option<CheckedRule>,
     is_alone: bool,
     ended: Option<EndedWriter>,
 ) -> Result<Volume, ObjectVolumeError> {
@@ -275,7 +275,7 @@ async fn short_life(store: &Store, volume: &Volume) -> Result<(), ObjectVolumeEr
             volume.commit(ino).await?;
         }
     }
-    let nameless = Change::Put(file_key(b'o', ino), vec![0; 8]);
+    let nameless = RecordChange::Put(file_key(b'o', ino), vec![0; 8]);
     let sequence = volume.records().apply(vec![nameless])?;
     volume.records().durable(sequence).await?;
     volume.reap(ino).await

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use super::checker::Checker;
 use super::log::Entry;
 use super::random::Random;
-use crate::{Arrivals, Checkpoint, Clock, Created, DatedObjects, ObjectError, Objects, Parts};
+use crate::{Arrivals, ByteParts, Checkpoint, Clock, DatedObjects, ObjectError, Objects, PutOutcome};
 
 pub(super) const MS: u64 = 1_000_000;
 const TIMEOUT_NS: u64 = 2_000 * MS;
@@ -191,26 +191,26 @@ impl Clock for Store {
 }
 
 impl Objects for Store {
-    async fn create(&self, name: &str, parts: impl Into<Parts> + Send) -> Result<Created, ObjectError> {
+    async fn create(&self, name: &str, parts: impl Into<ByteParts> + Send) -> Result<PutOutcome, ObjectError> {
         let (name, bytes) = (name.to_owned(), parts.into().joined());
         let act = move |world: &mut World| match world.objects.contains_key(&name) {
-            true => Created::Present,
+            true => PutOutcome::Present,
             false => {
                 world.objects.insert(name, bytes);
-                Created::New
+                PutOutcome::New
             }
         };
         self.request(act).await
     }
 
-    async fn get_counted(&self, name: &str, range: Range<u64>, _arrivals: &Arrivals) -> Result<Parts, ObjectError> {
+    async fn get_counted(&self, name: &str, range: Range<u64>, _arrivals: &Arrivals) -> Result<ByteParts, ObjectError> {
         let name = name.to_owned();
         let found = self.request(move |world| world.objects.get(&name).cloned()).await?;
         let bytes = found.ok_or(ObjectError::Missing)?;
         let bytes = bytes.slice(range.start as usize..(range.end as usize).min(bytes.len()));
         // In pieces that end anywhere, also in a checksum.
         let first = 1 + bytes.len() / 3;
-        Ok(Parts(bytes.chunks(first).map(|piece| bytes.slice_ref(piece)).collect()))
+        Ok(ByteParts(bytes.chunks(first).map(|piece| bytes.slice_ref(piece)).collect()))
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>, ObjectError> {

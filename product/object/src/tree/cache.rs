@@ -8,31 +8,31 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::format::inode::Inode;
+use crate::format::inode::InodeRecord;
 
 /// An inode's place in memory. It is empty until the inode was read.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) ino: u64,
-    inode: Mutex<Option<Inode>>,
+    inode: Mutex<Option<InodeRecord>>,
 }
 
 impl Slot {
-    fn lock(&self) -> MutexGuard<'_, Option<Inode>> {
+    fn lock(&self) -> MutexGuard<'_, Option<InodeRecord>> {
         self.inode.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn inode(&self) -> Option<Inode> {
+    pub(super) fn inode(&self) -> Option<InodeRecord> {
         self.lock().clone()
     }
 
     /// Takes an inode that was read, unless a change was quicker.
-    pub(super) fn learn(&self, inode: Inode) {
+    pub(super) fn learn(&self, inode: InodeRecord) {
         self.lock().get_or_insert(inode);
     }
 
     /// Takes the inode of a batch that was given to the records.
-    pub(super) fn set(&self, inode: Inode) {
+    pub(super) fn set(&self, inode: InodeRecord) {
         *self.lock() = Some(inode);
     }
 }
@@ -41,12 +41,12 @@ type Slots = BTreeMap<u64, Arc<Slot>>;
 
 /// Two generations of slots: a slot used since the older one began is in the younger.
 #[derive(Debug)]
-pub(super) struct Cache {
+pub(super) struct SlotCache {
     generations: Mutex<(Slots, Slots)>,
     slots_max: usize,
 }
 
-impl Cache {
+impl SlotCache {
     /// A cache that keeps so many unused slots.
     pub(super) fn new(slots_max: usize) -> Self {
         Self { generations: Mutex::default(), slots_max }

@@ -10,17 +10,17 @@ use std::sync::Arc;
 use afflux_engine::Backing;
 use afflux_volume::{Joint, Seek, VolumeError};
 
-use super::holders::Held;
+use super::holders::HeldNode;
 use crate::error::ObjectVolumeError;
 use crate::file::BodyInMemory;
 use crate::format::records::{Body, VolumeHeader};
 use crate::open::ObjectVolume;
-use crate::seams::{Clock, Objects, Records};
+use crate::seams::{Clock, Objects, RecordDatabase};
 
 /// The bytes below a tree of names.
 pub trait DataCore: Send + Sync + 'static {
     /// The database that has the tree's records, too.
-    type Records: Records;
+    type Records: RecordDatabase;
 
     /// The open database.
     fn records(&self) -> &Self::Records;
@@ -41,7 +41,7 @@ pub trait DataCore: Send + Sync + 'static {
     fn begin_file(&self, _ino: u64) {}
 
     /// The device's name for a file. It must keep `held` if the file may be used through it.
-    fn backing(&self, held: Arc<Held>) -> Backing {
+    fn backing(&self, held: Arc<HeldNode>) -> Backing {
         Backing::new(held)
     }
 
@@ -73,7 +73,7 @@ pub trait DataCore: Send + Sync + 'static {
 impl<O, R, C> DataCore for ObjectVolume<O, R, C>
 where
     O: Objects + 'static,
-    R: Records + 'static,
+    R: RecordDatabase + 'static,
     C: Clock + 'static,
 {
     type Records = R;

@@ -8,9 +8,9 @@ use std::future::Future;
 use std::ops::Range;
 
 use afflux_volume::{
-    AttributeChange, Changed, Created, Data, Directory, Export, Found, Identified, Identity, Joint, Linked,
-    NAME_BYTES_MAX, Named, New, Node, PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space, Stat, Unnamed,
-    VolumeError, Window, XattrChange,
+    AttributeChange, ChangedAttributes, Created, Directory, Export, Found, Identified, Identity, Joint, Linked,
+    NAME_BYTES_MAX, Named, New, Node, OpenedData, PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space, Stat,
+    Unnamed, VolumeError, Window, XattrChange,
 };
 use bytes::Bytes;
 
@@ -20,9 +20,9 @@ use super::read::Used;
 use super::state::ObjectTree;
 use crate::format::entry::{FILES_END, FILES_KEY};
 use crate::format::error::exactly;
-use crate::format::fields::Fields;
+use crate::format::fields::FieldBytes;
 use crate::format::inode::Content;
-use crate::seams::Records;
+use crate::seams::RecordDatabase;
 
 /// A store tells neither its size nor a quota. So volumes report this size, all of it free. No record counts a volume's
 /// bytes, since each write would have to change it; `afflux check` counts them.
@@ -47,7 +47,7 @@ impl<D: DataCore> ObjectTree<D> {
         let files = match found.first() {
             Some((_, value)) => {
                 exactly("the number of files", value, 8)?;
-                Fields(value).u64()
+                FieldBytes(value).u64()
             }
             None => 0,
         };
@@ -115,7 +115,7 @@ impl<D: DataCore> Directory for ObjectTree<D> {
         self.answer(async move { self.stats(&used).await })
     }
 
-    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, ChangedAttributes> {
         let used = Used::of(node);
         self.answer(async move { self.set(&used, &change, durable).await })
     }
@@ -143,7 +143,7 @@ impl<D: DataCore> Directory for ObjectTree<D> {
         })
     }
 
-    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data> {
+    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, OpenedData> {
         let used = Used::of(node);
         self.answer(async move { self.open_data(&used, must_write).await })
     }
@@ -190,7 +190,13 @@ impl<D: DataCore> Directory for ObjectTree<D> {
         self.answer(async move { self.xattrs(&used).await })
     }
 
-    fn change_xattr(&self, node: &Node, name: Bytes, change: XattrChange, durable: bool) -> Pending<'_, Changed> {
+    fn change_xattr(
+        &self,
+        node: &Node,
+        name: Bytes,
+        change: XattrChange,
+        durable: bool,
+    ) -> Pending<'_, ChangedAttributes> {
         let used = Used::of(node);
         self.answer(async move { self.change_xattr(&used, &name, change, durable).await })
     }

@@ -11,67 +11,67 @@ use afflux_volume::{Pending, Stable, Timestamp, VolumeError};
 
 use super::cache::Slot;
 use super::data_core::DataCore;
-use super::read::View;
+use super::read::ReadView;
 use super::state::{ObjectTree, Order, written};
 use crate::format::entry::{Entry, FILES_KEY};
-use crate::format::inode::{Content, Inode};
+use crate::format::inode::{Content, InodeRecord};
 use crate::format::records::Body;
-use crate::seams::{Batch, Change, Records, Sequence};
+use crate::seams::{Batch, RecordChange, RecordDatabase, Sequence};
 
 /// The changes of one call.
 #[derive(Default)]
 pub(super) struct Edit {
     batch: Batch,
-    inodes: Vec<(Arc<Slot>, Inode)>,
+    inodes: Vec<(Arc<Slot>, InodeRecord)>,
     unnamed: Vec<u64>,
     /// Objects that get their first name.
     named: Vec<u64>,
 }
 
 impl Edit {
-    pub(super) fn inode(&mut self, slot: &Arc<Slot>, inode: Inode) {
-        self.batch.push(Change::Put(Inode::key(slot.ino), inode.encode()));
+    pub(super) fn inode(&mut self, slot: &Arc<Slot>, inode: InodeRecord) {
+        self.batch.push(RecordChange::Put(InodeRecord::key(slot.ino), inode.encode()));
         self.inodes.push((Arc::clone(slot), inode));
     }
 
-    pub(super) fn name(&mut self, directory: u64, name: &[u8], ino: u64, inode: &Inode) {
-        self.batch.push(Change::Put(Entry::key(directory, name), Entry::value(ino, inode.kind())));
+    pub(super) fn name(&mut self, directory: u64, name: &[u8], ino: u64, inode: &InodeRecord) {
+        self.batch.push(RecordChange::Put(Entry::key(directory, name), Entry::value(ino, inode.kind())));
     }
 
     pub(super) fn remove_name(&mut self, directory: u64, name: &[u8]) {
-        self.batch.push(Change::Remove(Entry::key(directory, name)));
+        self.batch.push(RecordChange::Remove(Entry::key(directory, name)));
     }
 
     /// A record besides inodes and names.
-    pub(super) fn record(&mut self, change: Change) {
+    pub(super) fn record(&mut self, change: RecordChange) {
         self.batch.push(change);
     }
 
     pub(super) fn count_files(&mut self, by: i64) {
-        self.batch.push(Change::Add(FILES_KEY.to_vec(), by));
+        self.batch.push(RecordChange::Add(FILES_KEY.to_vec(), by));
     }
 
     /// Marks a new object that has no name. It is no file of the volume yet.
     pub(super) fn nameless(&mut self, ino: u64) {
-        self.batch.push(Change::Put(Inode::unnamed_key(ino), Vec::new()));
+        self.batch.push(RecordChange::Put(InodeRecord::unnamed_key(ino), Vec::new()));
     }
 
     /// Gives an object its first name: the mark goes.
     pub(super) fn first_name(&mut self, ino: u64) {
-        self.batch.push(Change::Remove(Inode::unnamed_key(ino)));
+        self.batch.push(RecordChange::Remove(InodeRecord::unnamed_key(ino)));
         self.count_files(1);
         self.named.push(ino);
     }
 
     /// Takes one name from an object; with the last name, marks it.
-    pub(super) fn unlink(&mut self, view: &View, mut inode: Inode, now: Timestamp) -> Inode {
+    pub(super) fn unlink(&mut self, view: &ReadView, mut inode: InodeRecord, now: Timestamp) -> InodeRecord {
         inode.links = match inode.content {
             Content::Directory { .. } => 0,
             _ => inode.links.saturating_sub(1),
         };
         inode.touch(now, &view.body);
         if inode.links == 0 {
-            self.batch.push(Change::Put(Inode::unnamed_key(view.slot.ino), Vec::new()));
+            self.batch.push(RecordChange::Put(InodeRecord::unnamed_key(view.slot.ino), Vec::new()));
             self.count_files(-1);
             self.unnamed.push(view.slot.ino);
         }
@@ -80,7 +80,7 @@ impl Edit {
     }
 }
 
-impl Inode {
+impl InodeRecord {
     /// Moves the change time on; returns it.
     pub(super) fn touch(&mut self, now: Timestamp, body: &Body) -> Timestamp {
         self.changed = now.moved_past(self.changed.max(written(body)));

@@ -16,7 +16,7 @@ const QUEUE_MAX: usize = 16_384;
 
 /// An object that somebody uses: a node of the tree, or a request of the engine.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldNode {
     ino: u64,
     /// It has no name.
     is_unnamed: AtomicBool,
@@ -25,7 +25,7 @@ pub struct Held {
     holders: Arc<Holders>,
 }
 
-impl Held {
+impl HeldNode {
     fn new(ino: u64, is_nameless: bool, holders: Arc<Holders>) -> Arc<Self> {
         let flag = || AtomicBool::new(is_nameless);
         Arc::new(Self { ino, is_unnamed: flag(), is_nameless: flag(), holders })
@@ -42,7 +42,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldNode {
     fn drop(&mut self) {
         let reaper = {
             let mut inside = self.holders.lock();
@@ -58,7 +58,7 @@ impl Drop for Held {
 
 #[derive(Debug, Default)]
 struct Inside {
-    held: BTreeMap<u64, Weak<Held>>,
+    held: BTreeMap<u64, Weak<HeldNode>>,
     queue: VecDeque<u64>,
     /// The objects in the queue, and those that are being reaped.
     due: BTreeSet<u64>,
@@ -107,19 +107,19 @@ impl Holders {
     }
 
     /// Holds an object that has a name.
-    pub(super) fn hold(self: &Arc<Self>, ino: u64) -> Arc<Held> {
+    pub(super) fn hold(self: &Arc<Self>, ino: u64) -> Arc<HeldNode> {
         let mut inside = self.lock();
         if let Some(held) = inside.held.get(&ino).and_then(Weak::upgrade) {
             return held;
         }
-        let held = Held::new(ino, false, Arc::clone(self));
+        let held = HeldNode::new(ino, false, Arc::clone(self));
         inside.held.insert(ino, Arc::downgrade(&held));
         held
     }
 
     /// Holds a new object without a name.
-    pub(super) fn hold_nameless(self: &Arc<Self>, ino: u64) -> Arc<Held> {
-        let held = Held::new(ino, true, Arc::clone(self));
+    pub(super) fn hold_nameless(self: &Arc<Self>, ino: u64) -> Arc<HeldNode> {
+        let held = HeldNode::new(ino, true, Arc::clone(self));
         self.lock().held.insert(ino, Arc::downgrade(&held));
         held
     }

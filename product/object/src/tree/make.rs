@@ -7,20 +7,20 @@
 use std::sync::Arc;
 
 use afflux_volume::{
-    AttributeChange, Change, Changed, Created, Data, Kind, Linked, New, SetTime, SpecialKind, Stat, Timestamp, Unnamed,
-    VolumeError,
+    AttributeChange, Change, ChangedAttributes, Created, Kind, Linked, New, OpenedData, SetTime, SpecialKind, Stat,
+    Timestamp, Unnamed, VolumeError,
 };
 use bytes::Bytes;
 
 use super::data_core::DataCore;
 use super::edit::Edit;
 use super::permission;
-use super::read::{Used, View};
+use super::read::{ReadView, Used};
 use super::state::ObjectTree;
 use super::xattrs::remove_capability;
-use crate::format::inode::{Content, Inode};
+use crate::format::inode::{Content, InodeRecord};
 use crate::format::records::Body;
-use crate::seams::Records;
+use crate::seams::RecordDatabase;
 
 const SIZE_GIVEN: VolumeError = VolumeError::Invalid { what: "a size: the engine sets sizes" };
 
@@ -46,16 +46,16 @@ fn time_of(change: SetTime, now: Timestamp, old: Timestamp) -> Timestamp {
 }
 
 fn new_inode(
-    parent: &Inode,
+    parent: &InodeRecord,
     parent_ino: u64,
     by: permission::User<'_>,
     new: New,
     wanted: &AttributeChange,
     now: Timestamp,
-) -> Inode {
+) -> InodeRecord {
     let content = content_of(new, parent_ino);
     let owned = permission::of_new(parent.owned(), by, content.kind(), wanted);
-    Inode {
+    InodeRecord {
         mode: owned.mode,
         links: 1,
         uid: owned.uid,
@@ -98,7 +98,7 @@ impl<D: DataCore> ObjectTree<D> {
     fn create_now(
         &self,
         directory: &Used,
-        view: &View,
+        view: &ReadView,
         name: &[u8],
         new: &New,
         wanted: &AttributeChange,
@@ -127,7 +127,7 @@ impl<D: DataCore> ObjectTree<D> {
         drop(order);
         let data = (inode.kind() == Kind::Regular).then(|| self.core.backing(held.clone()));
         let found = self.found(held, &inode, Body::default());
-        let data = data.map(|backing| Data { backing, stat: found.stat, writable: true });
+        let data = data.map(|backing| OpenedData { backing, stat: found.stat, writable: true });
         let stable = self.stable(sequence, durable);
         Ok(Some(Created { found, data, parent: Change { before, after }, stable }))
     }
@@ -146,7 +146,7 @@ impl<D: DataCore> ObjectTree<D> {
         let parent = parent.current();
         permission::may_change_entries(parent.owned(), directory.user())?;
         let inode = new_inode(&parent, directory.ino(), directory.user(), New::Regular, wanted, self.now());
-        let inode = Inode { links: 0, ..inode };
+        let inode = InodeRecord { links: 0, ..inode };
         let ino = self.next_number(&mut order)?;
         let mut edit = Edit::default();
         edit.inode(&self.cache.slot(ino), inode.clone());
@@ -157,11 +157,11 @@ impl<D: DataCore> ObjectTree<D> {
         drop(order);
         let backing = self.core.backing(Arc::clone(&held));
         let found = self.found(held, &inode, Body::default());
-        let data = Data { backing, stat: found.stat, writable: true };
+        let data = OpenedData { backing, stat: found.stat, writable: true };
         Ok(Unnamed { found, data })
     }
 
-    pub(super) async fn open_data(&self, used: &Used, must_write: bool) -> Result<Data, VolumeError> {
+    pub(super) async fn open_data(&self, used: &Used, must_write: bool) -> Result<OpenedData, VolumeError> {
         let view = self.held(used).await?;
         let writable = !self.core.records().is_read_only();
         if must_write && !writable {
@@ -170,7 +170,7 @@ impl<D: DataCore> ObjectTree<D> {
         match view.inode.kind() {
             Kind::Regular => {
                 let backing = self.core.backing(used.held.clone());
-                Ok(Data { backing, stat: self.stat_of_view(&view), writable })
+                Ok(OpenedData { backing, stat: self.stat_of_view(&view), writable })
             }
             Kind::Directory => Err(VolumeError::IsDirectory),
             Kind::Symlink => Err(VolumeError::Symlink),
@@ -199,9 +199,9 @@ impl<D: DataCore> ObjectTree<D> {
 
     fn link_now(
         &self,
-        view: &View,
+        view: &ReadView,
         directory: &Used,
-        parent_view: &View,
+        parent_view: &ReadView,
         name: &[u8],
         durable: bool,
     ) -> Result<Option<Linked>, VolumeError> {
@@ -237,7 +237,7 @@ impl<D: DataCore> ObjectTree<D> {
         used: &Used,
         change: &AttributeChange,
         durable: bool,
-    ) -> Result<Changed, VolumeError> {
+    ) -> Result<ChangedAttributes, VolumeError> {
         if change.size.is_some() {
             return Err(SIZE_GIVEN);
         }
@@ -267,7 +267,7 @@ impl<D: DataCore> ObjectTree<D> {
         if self.is_own_correction(used, change, durable) {
             order.wanted = wanted;
         }
-        Ok(Changed { stat, stable: self.stable(order.told, durable) })
+        Ok(ChangedAttributes { stat, stable: self.stable(order.told, durable) })
     }
 
     /// Whether the server itself gives a written file the time that its clients were told. The store has a time of the

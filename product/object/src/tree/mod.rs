@@ -25,5 +25,5 @@ mod state;
 mod xattrs;
 
 pub use data_core::DataCore;
-pub use holders::Held;
+pub use holders::HeldNode;
 pub use state::{ObjectTree, ObjectTreeOptions};

@@ -14,12 +14,12 @@ use futures_util::future::try_join_all;
 use super::cache::Slot;
 use super::data_core::DataCore;
 use super::failure::DAMAGED;
-use super::holders::Held;
+use super::holders::HeldNode;
 use super::permission::{Owned, User};
 use super::state::ObjectTree;
 use crate::file::BodyInMemory;
 use crate::format::error::FormatError;
-use crate::format::inode::{Content, Inode};
+use crate::format::inode::{Content, InodeRecord};
 use crate::format::records::Body;
 
 /// Objects whose numbers differ by no more are read together. Files made together have neighbouring numbers.
@@ -30,7 +30,7 @@ const RUN: u64 = 1_024;
 /// An object for a call, and the user of the call.
 #[derive(Clone)]
 pub(super) struct Used {
-    pub(super) held: Arc<Held>,
+    pub(super) held: Arc<HeldNode>,
     node: Node,
 }
 
@@ -52,25 +52,25 @@ impl Used {
 }
 
 /// An object as a call read it. It keeps the object's slot.
-pub(super) struct View {
+pub(super) struct ReadView {
     pub(super) slot: Arc<Slot>,
-    pub(super) inode: Inode,
+    pub(super) inode: InodeRecord,
     pub(super) body: Body,
 }
 
-impl View {
+impl ReadView {
     /// The object now.
-    pub(super) fn current(&self) -> Inode {
+    pub(super) fn current(&self) -> InodeRecord {
         self.slot.inode().unwrap_or_else(|| self.inode.clone())
     }
 
     /// The object now, unless it was changed since it was read.
-    pub(super) fn unchanged(&self) -> Option<Inode> {
+    pub(super) fn unchanged(&self) -> Option<InodeRecord> {
         Some(self.current()).filter(|inode| inode.changes == self.inode.changes)
     }
 }
 
-impl Inode {
+impl InodeRecord {
     pub(super) fn owned(&self) -> Owned {
         Owned { kind: self.kind(), mode: self.mode, uid: self.uid, gid: self.gid }
     }
@@ -87,7 +87,7 @@ impl Inode {
 
 /// The records of an object.
 enum Row {
-    Inode(Inode),
+    Inode(InodeRecord),
     Body(Body),
 }
 
@@ -95,7 +95,7 @@ impl Row {
     fn decode(key: &[u8], value: &[u8]) -> Result<Option<(u64, Self)>, FormatError> {
         let Some((ino, rest)) = key.get(1..).and_then(|key| key.split_first_chunk()) else { return Ok(None) };
         let row = match rest {
-            b"" => Self::Inode(Inode::decode(value)?),
+            b"" => Self::Inode(InodeRecord::decode(value)?),
             b"b" => Self::Body(Body::decode(value)?),
             _ => return Ok(None),
         };
@@ -121,7 +121,7 @@ fn runs(numbers: &[u64]) -> impl Iterator<Item = (u64, u64)> {
 
 impl<D: DataCore> ObjectTree<D> {
     /// Each object, or nothing if there is none of this number.
-    pub(super) async fn views(&self, numbers: &[u64]) -> Result<Vec<Option<View>>, VolumeError> {
+    pub(super) async fn views(&self, numbers: &[u64]) -> Result<Vec<Option<ReadView>>, VolumeError> {
         let before = |ino: &u64| (*ino, (self.cache.slot(*ino), self.core.body_in_memory(*ino)));
         let known: BTreeMap<u64, _> = numbers.iter().map(before).collect();
         let stored = self.read_unknown(&known).await?;
@@ -139,7 +139,7 @@ impl<D: DataCore> ObjectTree<D> {
                 (BodyInMemory::AsStored, BodyInMemory::AsStored) => stored.get(ino).copied().unwrap_or_default(),
                 _ => self.core.body(*ino).await?,
             };
-            views.push(Some(View { inode, slot: Arc::clone(slot), body }));
+            views.push(Some(ReadView { inode, slot: Arc::clone(slot), body }));
         }
         Ok(views)
     }
@@ -155,7 +155,7 @@ impl<D: DataCore> ObjectTree<D> {
         };
         let unknown = known.iter().filter(|(_, (slot, body))| is_unknown(slot, *body));
         let unknown: Vec<u64> = unknown.map(|(ino, _)| *ino).collect();
-        let scans = runs(&unknown).map(|(first, last)| self.scan(Inode::key(first), Inode::end_key(last)));
+        let scans = runs(&unknown).map(|(first, last)| self.scan(InodeRecord::key(first), InodeRecord::end_key(last)));
         let mut bodies = BTreeMap::new();
         for (key, value) in try_join_all(scans).await?.into_iter().flatten() {
             match Row::decode(&key, &value)? {
@@ -170,28 +170,28 @@ impl<D: DataCore> ObjectTree<D> {
         Ok(bodies)
     }
 
-    pub(super) async fn view(&self, ino: u64) -> Result<Option<View>, VolumeError> {
+    pub(super) async fn view(&self, ino: u64) -> Result<Option<ReadView>, VolumeError> {
         Ok(self.views(&[ino]).await?.pop().flatten())
     }
 
     /// An object that a node holds.
-    pub(super) async fn held(&self, used: &Used) -> Result<View, VolumeError> {
+    pub(super) async fn held(&self, used: &Used) -> Result<ReadView, VolumeError> {
         self.view(used.ino()).await?.ok_or(VolumeError::Stale)
     }
 
     /// A directory that a node holds and that has a name.
-    pub(super) async fn directory(&self, used: &Used) -> Result<(View, u64), VolumeError> {
+    pub(super) async fn directory(&self, used: &Used) -> Result<(ReadView, u64), VolumeError> {
         let view = self.held(used).await?;
         let (_, entries) = view.inode.as_directory()?;
         Ok((view, entries))
     }
 
-    pub(super) fn stat_of_view(&self, view: &View) -> Stat {
+    pub(super) fn stat_of_view(&self, view: &ReadView) -> Stat {
         self.stat_of(view.slot.ino, &view.current(), view.body)
     }
 
     /// Holds an object, unless its last name is gone.
-    fn hold(&self, view: &View) -> Option<Found> {
+    fn hold(&self, view: &ReadView) -> Option<Found> {
         let held = {
             let _order = self.order();
             let inode = view.current();

@@ -11,15 +11,15 @@ use std::task::{Context, Poll};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
-use super::cache::Cache;
+use super::cache::SlotCache;
 use super::data_core::DataCore;
 use super::holders::{Due, Holders};
 use super::state::ObjectTree;
 use super::xattrs::remove_xattrs;
 use crate::error::ObjectVolumeError;
-use crate::format::inode::Inode;
+use crate::format::inode::InodeRecord;
 use crate::open::get;
-use crate::seams::{Durability, Records};
+use crate::seams::{Durability, RecordDatabase};
 
 /// Most objects that are reaped at once: each may take some round trips.
 const REAPED_AT_ONCE: usize = 64;
@@ -65,16 +65,18 @@ impl<D: DataCore> ObjectTree<D> {
     }
 }
 
-async fn reap<D: DataCore>(core: &D, holders: &Holders, cache: &Cache, ino: u64) -> Result<(), ObjectVolumeError> {
+async fn reap<D: DataCore>(core: &D, holders: &Holders, cache: &SlotCache, ino: u64) -> Result<(), ObjectVolumeError> {
     let done = reap_unnamed(core, cache, ino).await;
     holders.reaped(ino);
     done
 }
 
-async fn reap_unnamed<D: DataCore>(core: &D, cache: &Cache, ino: u64) -> Result<(), ObjectVolumeError> {
+async fn reap_unnamed<D: DataCore>(core: &D, cache: &SlotCache, ino: u64) -> Result<(), ObjectVolumeError> {
     let inode = match cache.slot(ino).inode() {
         Some(inode) => Some(inode),
-        None => get(core.records(), &Inode::key(ino)).await?.map(|value| Inode::decode(&value)).transpose()?,
+        None => {
+            get(core.records(), &InodeRecord::key(ino)).await?.map(|value| InodeRecord::decode(&value)).transpose()?
+        }
     };
     if let Some(inode) = inode {
         // A mark that was read may be older than the object's first name.
@@ -89,9 +91,9 @@ async fn reap_unnamed<D: DataCore>(core: &D, cache: &Cache, ino: u64) -> Result<
 }
 
 async fn read_marks<D: DataCore>(core: &D, holders: &Holders) -> Result<(), ObjectVolumeError> {
-    let (from, to) = Inode::unnamed_keys();
+    let (from, to) = InodeRecord::unnamed_keys();
     for (key, _) in core.records().scan(from, to, Durability::Applied).await? {
-        holders.found_mark(Inode::unnamed(&key)?);
+        holders.found_mark(InodeRecord::unnamed(&key)?);
     }
     Ok(())
 }

@@ -10,13 +10,13 @@ use super::data_core::DataCore;
 use super::edit::Edit;
 use super::failure::DAMAGED;
 use super::permission;
-use super::read::{Used, View};
+use super::read::{ReadView, Used};
 use super::state::ObjectTree;
-use crate::format::inode::Inode;
+use crate::format::inode::InodeRecord;
 use crate::format::records::Body;
 
 /// Refuses to remove a directory where another object is wanted, and the reverse.
-pub(super) fn check_kind(inode: &Inode, directory_wanted: bool) -> Result<(), VolumeError> {
+pub(super) fn check_kind(inode: &InodeRecord, directory_wanted: bool) -> Result<(), VolumeError> {
     match (inode.as_directory(), directory_wanted) {
         (Err(VolumeError::NotDirectory), false) | (Ok(_), true) => Ok(()),
         (Err(error), _) => Err(error),
@@ -25,7 +25,7 @@ pub(super) fn check_kind(inode: &Inode, directory_wanted: bool) -> Result<(), Vo
 }
 
 /// Refuses to remove a directory with entries.
-pub(super) fn check_empty(inode: &Inode) -> Result<(), VolumeError> {
+pub(super) fn check_empty(inode: &InodeRecord) -> Result<(), VolumeError> {
     match inode.as_directory() {
         Ok((_, entries)) if entries > 0 => Err(VolumeError::NotEmpty),
         _ => Ok(()),
@@ -61,9 +61,9 @@ impl<D: DataCore> ObjectTree<D> {
     fn remove_now(
         &self,
         directory: &Used,
-        parent_view: &View,
+        parent_view: &ReadView,
         name: &[u8],
-        view: &View,
+        view: &ReadView,
         directory_wanted: bool,
         durable: bool,
     ) -> Result<Option<Removed>, VolumeError> {

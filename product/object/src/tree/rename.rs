@@ -10,10 +10,10 @@ use super::data_core::DataCore;
 use super::edit::Edit;
 use super::failure::DAMAGED;
 use super::permission;
-use super::read::{Used, View};
+use super::read::{ReadView, Used};
 use super::remove::{check_empty, check_kind};
 use super::state::{ObjectTree, Order};
-use crate::format::inode::{Content, Inode, ROOT};
+use crate::format::inode::{Content, InodeRecord, ROOT};
 use crate::format::records::Body;
 
 /// Most directories above each other that the way up passes. More are a circle in damaged records.
@@ -23,13 +23,13 @@ const DEPTH_MAX: usize = 1 << 20;
 struct Place<'a> {
     directory: &'a Used,
     name: &'a [u8],
-    parent: View,
+    parent: ReadView,
     /// The object of the name.
-    object: Option<View>,
+    object: Option<ReadView>,
 }
 
 impl Place<'_> {
-    fn is_object(&self, other: &View) -> bool {
+    fn is_object(&self, other: &ReadView) -> bool {
         self.object.as_ref().is_some_and(|view| view.slot.ino == other.slot.ino)
     }
 }
@@ -172,7 +172,7 @@ impl<D: DataCore> ObjectTree<D> {
     }
 
     /// Both names are of one object: both stay.
-    fn unmoved(&self, order: &mut Order, from: &Place<'_>, to: &Place<'_>, view: &View, durable: bool) -> Renamed {
+    fn unmoved(&self, order: &mut Order, from: &Place<'_>, to: &Place<'_>, view: &ReadView, durable: bool) -> Renamed {
         let same = |place: &Place<'_>| {
             let stat = self.stat_of_view(&place.parent);
             Change { before: stat, after: stat }
@@ -187,7 +187,7 @@ impl<D: DataCore> ObjectTree<D> {
         order: &mut Order,
         from: &Place<'_>,
         to: &Place<'_>,
-        moved_view: &View,
+        moved_view: &ReadView,
         durable: bool,
     ) -> Result<Renamed, VolumeError> {
         let (now, ino, mut edit) = (self.now(), moved_view.slot.ino, Edit::default());
@@ -216,12 +216,12 @@ impl<D: DataCore> ObjectTree<D> {
     fn exchange_now(
         &self,
         order: &mut Order,
-        (from, moved): (&Place<'_>, &View),
-        (to, other): (&Place<'_>, &View),
+        (from, moved): (&Place<'_>, &ReadView),
+        (to, other): (&Place<'_>, &ReadView),
         durable: bool,
     ) -> Result<Renamed, VolumeError> {
         let (now, mut edit) = (self.now(), Edit::default());
-        let mut put = |view: &View, into: &Place<'_>| {
+        let mut put = |view: &ReadView, into: &Place<'_>| {
             let (ino, mut inode) = (view.slot.ino, view.current());
             inode.touch(now, &view.body);
             if let Content::Directory { parent, .. } = &mut inode.content {
@@ -248,7 +248,7 @@ impl<D: DataCore> ObjectTree<D> {
         now: Timestamp,
     ) -> (Change, Change) {
         let mut change = |place: &Place<'_>, by: i64| {
-            let (mut inode, ino): (Inode, u64) = (place.parent.current(), place.directory.ino());
+            let (mut inode, ino): (InodeRecord, u64) = (place.parent.current(), place.directory.ino());
             let before = self.stat_of(ino, &inode, Body::default());
             inode.entries_changed(now, by);
             let after = self.stat_of(ino, &inode, Body::default());

@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_engine::WallNanos;
 use afflux_volume::{DeviceKey, Export, Found, Identity, Node, Stat, Timestamp, VolumeError};
 
-use super::cache::Cache;
+use super::cache::SlotCache;
 use super::data_core::DataCore;
-use super::holders::{Held, Holders};
+use super::holders::{HeldNode, Holders};
 use crate::error::ObjectVolumeError;
-use crate::format::inode::{Content, Inode, ROOT, number};
+use crate::format::inode::{Content, InodeRecord, ROOT, number};
 use crate::format::records::Body;
-use crate::seams::{Change, Durability, Key, Record, Records, RecordsError, Sequence};
+use crate::seams::{Durability, Key, Record, RecordChange, RecordDatabase, RecordsError, Sequence};
 
 /// The host's type of the bytes in identities.
 const IDENTITY_FORM: u8 = 1;
@@ -55,7 +55,7 @@ pub(super) struct Order {
 /// The tree of names of a volume in an object store, exported as "/".
 pub struct ObjectTree<D: DataCore> {
     pub(super) core: Arc<D>,
-    pub(super) cache: Arc<Cache>,
+    pub(super) cache: Arc<SlotCache>,
     pub(super) holders: Arc<Holders>,
     pub(super) options: ObjectTreeOptions,
     pub(super) exports: Vec<Export>,
@@ -72,7 +72,7 @@ impl<D: DataCore> ObjectTree<D> {
         let (fsid, _) =
             core.header().id.split_first_chunk().map_or((0, &[][..]), |(id, rest)| (u64::from_be_bytes(*id), rest));
         let mut tree = Self {
-            cache: Arc::new(Cache::new(options.inodes_max)),
+            cache: Arc::new(SlotCache::new(options.inodes_max)),
             holders: Holders::new(),
             options,
             exports: Vec::new(),
@@ -80,15 +80,15 @@ impl<D: DataCore> ObjectTree<D> {
             order: Mutex::default(),
             core,
         };
-        let (key, end) = (Inode::key(ROOT), Inode::end_key(ROOT));
+        let (key, end) = (InodeRecord::key(ROOT), InodeRecord::end_key(ROOT));
         let found = tree.core.records().scan(key.clone(), end, Durability::Applied).await?;
         let root = match found.first() {
-            Some((_, value)) => Inode::decode(value)?,
+            Some((_, value)) => InodeRecord::decode(value)?,
             None if tree.core.records().is_read_only() => return Err(ObjectVolumeError::NoVolume),
             None => {
                 let root = tree.new_root();
                 let records = tree.core.records();
-                records.durable(records.apply(vec![Change::Put(key, root.encode())])?).await?;
+                records.durable(records.apply(vec![RecordChange::Put(key, root.encode())])?).await?;
                 root
             }
         };
@@ -100,10 +100,10 @@ impl<D: DataCore> ObjectTree<D> {
         Ok(Arc::new(tree))
     }
 
-    fn new_root(&self) -> Inode {
+    fn new_root(&self) -> InodeRecord {
         let (now, (uid, gid)) = (self.now(), self.options.owner);
         let content = Content::Directory { parent: ROOT, entries: 0 };
-        Inode {
+        InodeRecord {
             mode: 0o755,
             links: 1,
             uid,
@@ -157,7 +157,7 @@ impl<D: DataCore> ObjectTree<D> {
     }
 
     /// The attributes of an object. A call that set the modification time later than the last write wins.
-    pub(super) fn stat_of(&self, ino: u64, inode: &Inode, body: Body) -> Stat {
+    pub(super) fn stat_of(&self, ino: u64, inode: &InodeRecord, body: Body) -> Stat {
         let written = written(&body);
         let (size, (device_major, device_minor)) = match &inode.content {
             Content::Regular => (body.size, (0, 0)),
@@ -185,7 +185,7 @@ impl<D: DataCore> ObjectTree<D> {
     }
 
     /// An object with a name, for the volume.
-    pub(super) fn found(&self, held: Arc<Held>, inode: &Inode, body: Body) -> Found {
+    pub(super) fn found(&self, held: Arc<HeldNode>, inode: &InodeRecord, body: Body) -> Found {
         let ino = held.ino();
         Found { node: Node::new(held), identity: self.identity(ino), stat: self.stat_of(ino, inode, body) }
     }

@@ -5,19 +5,19 @@
 //! Invariants: an inode says whether its object may have attributes, so that others cost no read. The header of the volume
 //! says so before the first attribute is there. Attributes go before their inode.
 
-use afflux_volume::{Changed, Kind, VolumeError, XattrChange};
+use afflux_volume::{ChangedAttributes, Kind, VolumeError, XattrChange};
 use bytes::Bytes;
 
 use super::data_core::DataCore;
 use super::edit::Edit;
 use super::permission::{self, READ, User, WRITE};
-use super::read::{Used, View};
+use super::read::{ReadView, Used};
 use super::state::ObjectTree;
 use crate::error::ObjectVolumeError;
-use crate::format::inode::Inode;
+use crate::format::inode::InodeRecord;
 use crate::format::records::VolumeHeader;
 use crate::open::get;
-use crate::seams::{Change, Durability, Records};
+use crate::seams::{Durability, RecordChange, RecordDatabase};
 
 /// Most bytes of an object's names, each with a zero behind it: Linux lists no more.
 const NAMES_BYTES_MAX: usize = 65_536;
@@ -28,12 +28,12 @@ const NO_NAME: VolumeError = VolumeError::Invalid { what: "a namespace without a
 
 /// Refuses a name that no attribute of a volume has, and an object or a user that may not have it. Linux looks at the rights
 /// before it looks for a name behind the namespace.
-fn check(view: &View, user: User<'_>, name: &[u8], wanted: u8) -> Result<(), VolumeError> {
+fn check(view: &ReadView, user: User<'_>, name: &[u8], wanted: u8) -> Result<(), VolumeError> {
     check_rights(view, user, name, wanted)?;
     if NAMESPACES.contains(&name) { Err(NO_NAME) } else { Ok(()) }
 }
 
-fn check_rights(view: &View, user: User<'_>, name: &[u8], wanted: u8) -> Result<(), VolumeError> {
+fn check_rights(view: &ReadView, user: User<'_>, name: &[u8], wanted: u8) -> Result<(), VolumeError> {
     let (owned, is_root) = (view.current().owned(), permission::is_root(user));
     if name.starts_with(b"user.") {
         if !matches!(owned.kind, Kind::Regular | Kind::Directory) {
@@ -60,21 +60,21 @@ impl<D: DataCore> ObjectTree<D> {
         self.xattr_of(&view, name).await?.ok_or(VolumeError::NoAttribute)
     }
 
-    async fn xattr_of(&self, view: &View, name: &[u8]) -> Result<Option<Bytes>, VolumeError> {
+    async fn xattr_of(&self, view: &ReadView, name: &[u8]) -> Result<Option<Bytes>, VolumeError> {
         if !view.current().has_xattrs {
             return Ok(None);
         }
-        let key = Inode::xattr_key(view.slot.ino, name);
+        let key = InodeRecord::xattr_key(view.slot.ino, name);
         Ok(get(self.core.records(), &key).await?.map(Bytes::from))
     }
 
-    async fn xattr_names(&self, view: &View) -> Result<Vec<Bytes>, VolumeError> {
+    async fn xattr_names(&self, view: &ReadView) -> Result<Vec<Bytes>, VolumeError> {
         if !view.current().has_xattrs {
             return Ok(Vec::new());
         }
-        let (from, to) = Inode::xattr_keys(view.slot.ino);
+        let (from, to) = InodeRecord::xattr_keys(view.slot.ino);
         let found = self.scan(from, to).await?;
-        Ok(found.iter().map(|(key, _)| Bytes::copy_from_slice(Inode::xattr_name(key))).collect())
+        Ok(found.iter().map(|(key, _)| Bytes::copy_from_slice(InodeRecord::xattr_name(key))).collect())
     }
 
     pub(super) async fn xattrs(&self, used: &Used) -> Result<Vec<Bytes>, VolumeError> {
@@ -90,7 +90,7 @@ impl<D: DataCore> ObjectTree<D> {
         name: &[u8],
         change: XattrChange,
         durable: bool,
-    ) -> Result<Changed, VolumeError> {
+    ) -> Result<ChangedAttributes, VolumeError> {
         loop {
             let view = self.held(used).await?;
             check(&view, used.user(), name, WRITE)?;
@@ -114,43 +114,43 @@ impl<D: DataCore> ObjectTree<D> {
     /// Changes an attribute, unless the object changed since its attributes were read.
     fn change_xattr_now(
         &self,
-        view: &View,
+        view: &ReadView,
         name: &[u8],
         change: &XattrChange,
         durable: bool,
-    ) -> Result<Option<Changed>, VolumeError> {
+    ) -> Result<Option<ChangedAttributes>, VolumeError> {
         let mut order = self.order();
         let Some(mut inode) = view.unchanged() else { return Ok(None) };
         let (ino, mut edit) = (view.slot.ino, Edit::default());
-        let key = Inode::xattr_key(ino, name);
+        let key = InodeRecord::xattr_key(ino, name);
         match change {
             XattrChange::Set(value) | XattrChange::Create(value) | XattrChange::Replace(value) => {
                 if !inode.has_xattrs {
                     let header = VolumeHeader { has_xattrs: true, ..self.core.header() };
-                    edit.record(Change::Put(VolumeHeader::KEY.to_vec(), header.encode()));
+                    edit.record(RecordChange::Put(VolumeHeader::KEY.to_vec(), header.encode()));
                 }
                 inode.has_xattrs = true;
-                edit.record(Change::Put(key, value.to_vec()));
+                edit.record(RecordChange::Put(key, value.to_vec()));
             }
-            XattrChange::Remove => edit.record(Change::Remove(key)),
+            XattrChange::Remove => edit.record(RecordChange::Remove(key)),
         }
         inode.touch(self.now(), &view.body);
         let stat = self.stat_of(ino, &inode, view.body);
         edit.inode(&view.slot, inode);
         let sequence = self.apply(&mut order, edit)?;
-        Ok(Some(Changed { stat, stable: self.stable(sequence, durable) }))
+        Ok(Some(ChangedAttributes { stat, stable: self.stable(sequence, durable) }))
     }
 }
 
 /// Takes the privileges of a program, as Linux does with a change of its owner.
-pub(super) fn remove_capability(ino: u64) -> Change {
-    Change::Remove(Inode::xattr_key(ino, b"security.capability"))
+pub(super) fn remove_capability(ino: u64) -> RecordChange {
+    RecordChange::Remove(InodeRecord::xattr_key(ino, b"security.capability"))
 }
 
 /// Removes the attributes of an object that nobody uses.
 pub(super) async fn remove_xattrs<D: DataCore>(core: &D, ino: u64) -> Result<(), ObjectVolumeError> {
-    let (from, to) = Inode::xattr_keys(ino);
+    let (from, to) = InodeRecord::xattr_keys(ino);
     let found = core.records().scan(from, to, Durability::Applied).await?;
-    core.records().apply(found.into_iter().map(|(key, _)| Change::Remove(key)).collect())?;
+    core.records().apply(found.into_iter().map(|(key, _)| RecordChange::Remove(key)).collect())?;
     Ok(())
 }

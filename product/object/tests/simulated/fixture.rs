@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use afflux_engine::{DeviceId, DeviceStatus, Engine, File, Nanos, Platform};
 use afflux_object::{
-    DeviceVolume, Fresh, Limits, ObjectDevice, ObjectVolume, PlatformClock, VolumeHeader, WatchedObjects,
+    DeviceVolume, Fresh, ObjectDevice, ObjectVolume, PlatformClock, VolumeHeader, VolumeLimits, WatchedObjects,
 };
 use afflux_reference::pattern;
 use afflux_simulator::{
@@ -78,7 +78,7 @@ async fn open(platform: &Arc<SimPlatform>, store: &ObjectStore, dead_ns: u64) ->
     let header = VolumeHeader { id: [1; 16], handle_key: [2; 16], has_xattrs: false };
     let fresh = Fresh { header, verifier: platform.random_u64(), is_alone: false };
     let objects = WatchedObjects::new(platform, store.clone());
-    let (clock, limits) = (PlatformClock(Arc::clone(platform)), Limits { dead_ns, ..Limits::default() });
+    let (clock, limits) = (PlatformClock(Arc::clone(platform)), VolumeLimits { dead_ns, ..VolumeLimits::default() });
     Arc::new(ObjectVolume::open(objects, records, clock, limits, fresh).await.unwrap())
 }
 

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use afflux_engine::{Backing, Platform};
-use afflux_object::{Body, BodyInMemory, Change, DataCore, Held, ObjectVolumeError, Records, VolumeHeader};
+use afflux_object::{
+    Body, BodyInMemory, DataCore, HeldNode, ObjectVolumeError, RecordChange, RecordDatabase, VolumeHeader,
+};
 use afflux_simulator::{Disk, DiskFileId, SimPlatform};
 
 use crate::records::{MapRecords, ROUND_TRIP_NS};
@@ -100,7 +102,7 @@ impl DataCore for DiskCore {
         Ok(self.on_disk(ino).unwrap_or_default())
     }
 
-    fn backing(&self, held: Arc<Held>) -> Backing {
+    fn backing(&self, held: Arc<HeldNode>) -> Backing {
         let mut files = self.files();
         let make = || OnDisk { file: self.disk.create_file(), seen: 0, changed_ns: 0 };
         self.disk.backing(files.by_number.entry(held.ino()).or_insert_with(make).file)
@@ -115,7 +117,7 @@ impl DataCore for DiskCore {
             }
         }
         let key = |kind: u8| [&[kind][..], &ino.to_be_bytes()].concat();
-        self.records.apply([key(b'i'), key(b'o')].into_iter().map(Change::Remove).collect())?;
+        self.records.apply([key(b'i'), key(b'o')].into_iter().map(RecordChange::Remove).collect())?;
         Ok(())
     }
 

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
 use afflux_engine::{Nanos, Platform};
-use afflux_object::{Batch, Change, Durability, Key, Manifest, Record, Records, RecordsError, Sequence, Value};
+use afflux_object::{
+    Batch, Durability, Key, Manifest, Record, RecordChange, RecordDatabase, RecordsError, Sequence, Value,
+};
 use afflux_simulator::SimPlatform;
 
 pub(crate) type Map = BTreeMap<Key, Value>;
@@ -69,7 +71,7 @@ impl MapRecords {
 
     /// The calls among the first batches. The reaper's batches only remove.
     pub(crate) fn calls_within(&self, batches: usize) -> usize {
-        let is_call = |batch: &&Batch| batch.iter().any(|change| matches!(change, Change::Put(..)));
+        let is_call = |batch: &&Batch| batch.iter().any(|change| matches!(change, RecordChange::Put(..)));
         self.state().log[..batches].iter().filter(is_call).count()
     }
 
@@ -109,7 +111,7 @@ impl MapRecords {
     }
 }
 
-impl Records for MapRecords {
+impl RecordDatabase for MapRecords {
     fn epoch(&self) -> u32 {
         self.epoch
     }

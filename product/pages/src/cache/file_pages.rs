@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::index::Index;
 use crate::eviction::PageKey;
-use crate::page::Identity;
+use crate::page::PageIdentity;
 use crate::units::PAGE_BYTES;
 
 /// The cache's view of a file. A hit reads only one cache line of it, since with very many files none of them is in a
@@ -59,8 +59,8 @@ impl FilePages {
 
     /// The identity of the page's frame.
     #[inline]
-    pub fn identity(&self, page: u64) -> Identity {
-        Identity { file: self.slot, index: page }
+    pub fn identity(&self, page: u64) -> PageIdentity {
+        PageIdentity { file: self.slot, index: page }
     }
 
     /// The page's name, never used again for another page.

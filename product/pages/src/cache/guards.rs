@@ -54,7 +54,7 @@ impl GuardPlaces {
     #[inline]
     pub(super) fn admit(&self, number: PlaceNumber, pages_max: u64) -> Option<Arc<GuardPlace>> {
         let place = Arc::clone(&self.0[number.0]);
-        (!asks(&place, 1, pages_max) || self.taken() <= pages_max).then_some(place)
+        (!may_ask(&place, 1, pages_max) || self.taken() <= pages_max).then_some(place)
     }
 
     /// As [`GuardPlaces::admit`], for several pages: the guard also gives back the pages after the first
@@ -62,7 +62,7 @@ impl GuardPlaces {
     pub(super) fn admit_many(&self, number: PlaceNumber, pages: u64, pages_max: u64) -> Option<Arc<GuardPlace>> {
         let place = Arc::clone(&self.0[number.0]);
         place.more.fetch_add(pages - 1, Ordering::Relaxed);
-        if asks(&place, pages, pages_max) && self.taken() > pages_max {
+        if may_ask(&place, pages, pages_max) && self.taken() > pages_max {
             place.forget_more(pages - 1);
             return None;
         }
@@ -112,7 +112,7 @@ impl PlaceNumber {
 
 /// Whether a place that has just grown by some pages has passed a multiple of its slack.
 #[inline]
-fn asks(place: &Arc<GuardPlace>, pages: u64, pages_max: u64) -> bool {
+fn may_ask(place: &Arc<GuardPlace>, pages: u64, pages_max: u64) -> bool {
     let slack = slack_pages(pages_max);
     let after = place.pages();
     after & !(slack - 1) != after.saturating_sub(pages) & !(slack - 1)

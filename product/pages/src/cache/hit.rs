@@ -58,7 +58,7 @@ impl Cache {
     /// # Panics
     /// If `into` is shorter than the range.
     #[inline]
-    pub fn read_hit(&self, file: &FilePages, at: InPage, into: &mut [u8]) -> bool {
+    pub fn try_read_hit(&self, file: &FilePages, at: InPage, into: &mut [u8]) -> bool {
         let len = at.copied(into.len());
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;
@@ -66,7 +66,7 @@ impl Cache {
         let Some(glance) = self.pages.begin_optimistic_read(frame, file.identity(at.page)) else {
             return false;
         };
-        if self.keeps(at) {
+        if self.is_whole(at) {
             // SAFETY: the frame is arena memory, which stays mapped while the cache exists, even if the page goes. The
             // range is inside the frame, and `into` is ours and at least as long (both asserted above). Other threads
             // change the frame through the same routine meanwhile, and so may a device.
@@ -75,7 +75,7 @@ impl Cache {
             self.read_kept(frame, at, into);
         }
         if !glance.is_valid() {
-            return self.read_again(file, at, &mut into[..len]);
+            return self.try_read_again(file, at, &mut into[..len]);
         }
         self.pages.touch(frame);
         true
@@ -83,10 +83,10 @@ impl Cache {
 
     /// Reads again, under a lasting pin, a page whose frame was reused during the copy.
     #[cold]
-    fn read_again(&self, file: &FilePages, at: InPage, into: &mut [u8]) -> bool {
+    fn try_read_again(&self, file: &FilePages, at: InPage, into: &mut [u8]) -> bool {
         let frame = file.index.lookup(&self.nodes, at.page).filter(|frame| self.pages.contains(*frame));
         let found = frame.is_some_and(|frame| {
-            let found = self.pages.enter_reader(frame, file.identity(at.page));
+            let found = self.pages.try_enter_reader(frame, file.identity(at.page));
             if found {
                 self.pages.touch(frame);
                 self.read_kept(frame, at, into);
@@ -107,13 +107,13 @@ impl Cache {
     /// # Panics
     /// If `from` is shorter than the range.
     #[inline]
-    pub fn overwrite_hit(&self, file: &FilePages, at: InPage, from: &[u8]) -> bool {
-        self.try_overwrite(file, at, from) || self.overwrite_lent(file, at, from)
+    pub fn try_overwrite_hit(&self, file: &FilePages, at: InPage, from: &[u8]) -> bool {
+        self.try_overwrite(file, at, from) || self.try_overwrite_lent(file, at, from)
     }
 
     /// An overwrite of a page that only a lent guard keeps from it.
     #[cold]
-    fn overwrite_lent(&self, file: &FilePages, at: InPage, from: &[u8]) -> bool {
+    fn try_overwrite_lent(&self, file: &FilePages, at: InPage, from: &[u8]) -> bool {
         let frame = file.index.lookup(&self.nodes, at.page).filter(|frame| self.pages.contains(*frame));
         if !frame.is_some_and(|frame| self.pages.word(frame).has(DIRTY | LENT)) {
             return false;
@@ -132,13 +132,13 @@ impl Cache {
             return false;
         }
         let identity = file.identity(at.page);
-        let found = self.pages.enter_overwriter(frame, identity, || {
+        let found = self.pages.try_enter_overwriter(frame, identity, || {
             at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size()
                 && self.pages.dirty(frame).contains(Sectors::touched(at.range()))
         });
         if found {
             self.pages.touch_overwritten(frame);
-            if self.keeps(at) {
+            if self.is_whole(at) {
                 // SAFETY: the held frame is arena memory, the range is inside it, and `from` has `len` bytes (both
                 // asserted above). Concurrent readers and writers of the frame go through the same routine.
                 unsafe { copy::copy_bytes(from.as_ptr(), self.address_in(frame).add(at.start), len) };
@@ -153,13 +153,13 @@ impl Cache {
     /// Whether [`Cache::overwrite_hit`] would overwrite the bytes now. Holds nothing, so the answer may change a moment
     /// later.
     #[inline]
-    pub fn could_overwrite(&self, file: &FilePages, at: InPage) -> bool {
+    pub fn may_overwrite(&self, file: &FilePages, at: InPage) -> bool {
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;
         };
         let identity = file.identity(at.page);
         self.pages.contains(frame)
-            && self.pages.takes_overwrites(frame, identity)
+            && self.pages.may_take_overwrites(frame, identity)
             && at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size()
             && self.pages.dirty(frame).contains(Sectors::touched(at.range()))
     }
@@ -178,7 +178,7 @@ impl Cache {
 
     /// Whether all of the range has memory. Always true outside a stamped arena.
     #[inline]
-    fn keeps(&self, at: InPage) -> bool {
+    fn is_whole(&self, at: InPage) -> bool {
         !cfg!(feature = "stamped-frames") || at.start + at.len <= self.frames.kept_bytes()
     }
 

@@ -9,7 +9,7 @@
 
 use afflux_frames::FrameId;
 
-use super::nodes::{FANOUT, LEVEL_BITS, LEVELS_MAX, Node, Nodes, ReservedNodes, Tag};
+use super::nodes::{FANOUT, IndexNode, LEVEL_BITS, LEVELS_MAX, Nodes, ReservedNodes, Tag};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Set in the root word while page 0 is the only page. The low half of the word is then the page's frame; its tags are
@@ -122,18 +122,18 @@ impl Index {
     }
 
     #[inline]
-    fn leaf<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<Node<'a>> {
+    fn leaf<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<IndexNode<'a>> {
         self.remembered(nodes, page).or_else(|| self.find_leaf(nodes, page))
     }
 
     /// The leaf that the page is in, if it is the one used last.
     #[inline]
-    fn remembered<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<Node<'a>> {
+    fn remembered<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<IndexNode<'a>> {
         let hit = self.last_pages.load(Ordering::Relaxed) == (page >> LEVEL_BITS) + 1;
         hit.then(|| nodes.node(self.last_leaf.load(Ordering::Relaxed)))
     }
 
-    fn find_leaf<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<Node<'a>> {
+    fn find_leaf<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<IndexNode<'a>> {
         let leaf = self.path(nodes, page)?.nodes[0];
         self.remember(page, leaf);
         Some(nodes.node(leaf))
@@ -342,7 +342,7 @@ impl Index {
         self.path(nodes, page).is_some_and(|path| nodes.node(path.nodes[0]).has_tag(tag, page))
     }
 
-    fn set_tag_of(&self, leaf: Node<'_>, nodes: &Nodes, page: u64, tag: Tag, on: bool) {
+    fn set_tag_of(&self, leaf: IndexNode<'_>, nodes: &Nodes, page: u64, tag: Tag, on: bool) {
         // The levels above record only whether any bit is set.
         let was = leaf.tags(tag) != 0;
         leaf.set_tag(tag, page, on);
@@ -392,7 +392,7 @@ impl Index {
     }
 
     /// Whether any page has the tag. Looks only at the root.
-    pub fn any_tagged(&self, nodes: &Nodes, tag: Tag) -> bool {
+    pub fn has_tagged(&self, nodes: &Nodes, tag: Tag) -> bool {
         match self.root() {
             Some((root, _)) => nodes.node(root).tags(tag) != 0,
             None => self.alone(0).is_some_and(|alone| alone.has_tag(tag)),
@@ -431,7 +431,7 @@ impl Index {
         self.next(nodes, from, |node| node.occupied())
     }
 
-    fn next(&self, nodes: &Nodes, from: u64, marks: impl Fn(Node<'_>) -> u64) -> Option<u64> {
+    fn next(&self, nodes: &Nodes, from: u64, marks: impl Fn(IndexNode<'_>) -> u64) -> Option<u64> {
         let after = u64::MAX << (from & (FANOUT - 1));
         let near = self.remembered(nodes, from).map_or(0, |leaf| marks(leaf) & after);
         if near != 0 {
@@ -452,7 +452,7 @@ fn levels_of(page: u64) -> usize {
 }
 
 /// The first marked page at or after `from`. The bits of `from` above this node's level are the node's.
-fn descend(nodes: &Nodes, node: u32, shift: u32, from: u64, marks: &impl Fn(Node<'_>) -> u64) -> Option<u64> {
+fn descend(nodes: &Nodes, node: u32, shift: u32, from: u64, marks: &impl Fn(IndexNode<'_>) -> u64) -> Option<u64> {
     let start = (from >> shift) & (FANOUT - 1);
     let here = nodes.node(node);
     let mut left = marks(here) & (u64::MAX << start);

@@ -120,7 +120,7 @@ impl Lending {
     /// ends, stands in for each.
     pub(super) fn recall(&self, frames: impl Iterator<Item = FrameId>, pages: &PageTable) -> Recalled {
         let threads = lock(&self.threads);
-        let mut recalled: Recalled = frames.filter(|frame| pages.begin_recall(*frame)).collect();
+        let mut recalled: Recalled = frames.filter(|frame| pages.try_begin_recall(*frame)).collect();
         if !recalled.is_empty() {
             self.fence();
             let used: Recalled = threads.iter().flat_map(|hazards| hazards.frames()).collect();

@@ -27,7 +27,7 @@ impl LentGuard {
         let record = cache.pages.get(frame)?;
         let slot = hazards.announce(cache.lending.number, frame)?;
         let identity = file.identity(page);
-        if PageTable::enter_lent(record, identity) || cache.lend(record, identity, hazards) {
+        if PageTable::try_enter_lent(record, identity) || cache.try_lend(record, identity, hazards) {
             cache.pages.touch_at(record, frame);
             return Some(Self { slot: NonNull::from(slot), frame });
         }

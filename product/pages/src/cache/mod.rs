@@ -26,8 +26,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_frames::{FrameId, Frames};
 
 use crate::eviction::{Admitted, Arrival, Eviction, EvictionKind};
-use crate::memory::Arena;
-use crate::page::{DETACHED, Identity, LENT, PageTable};
+use crate::memory::KeptArena;
+use crate::page::{DETACHED, LENT, PageIdentity, PageTable};
 use crate::rare::{Number, Rare, Switches};
 use crate::sync::OwnLines;
 use crate::wait::WaitQueue;
@@ -48,7 +48,7 @@ pub struct Cache {
     /// The memory of the pages.
     pub frames: Arc<Frames>,
     /// The same for the memory of writes.
-    pub arena: Arc<Arena>,
+    pub arena: Arc<KeptArena>,
     /// The state of each frame.
     pub pages: PageTable,
     /// The nodes of all files' indexes.
@@ -75,7 +75,7 @@ impl Cache {
         let pages = PageTable::of(frames.memory());
         let frames = Arc::new(frames);
         Self {
-            arena: Arc::new(Arena(Arc::clone(&frames))),
+            arena: Arc::new(KeptArena(Arc::clone(&frames))),
             nodes: Nodes::new(Arc::clone(&frames)),
             frames,
             pages,
@@ -139,7 +139,7 @@ impl Cache {
     /// The frame in the index at this page; the caller holds the file's lock.
     pub fn frame_at(&self, file: &FilePages, page: u64) -> Option<FrameId> {
         let frame = file.index.frame(&self.nodes, page)?;
-        debug_assert_eq!(self.pages.identity(frame), Identity { file: file.slot, index: page });
+        debug_assert_eq!(self.pages.identity(frame), PageIdentity { file: file.slot, index: page });
         Some(frame)
     }
 

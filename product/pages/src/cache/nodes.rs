@@ -82,7 +82,7 @@ impl NodeFrame {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Node<'a> {
+pub(crate) struct IndexNode<'a> {
     slots: &'a [AtomicU32; FANOUT as usize],
     marks: &'a Marks,
 }
@@ -93,7 +93,7 @@ fn slot(slots: &[AtomicU32; FANOUT as usize], at: u64) -> Option<u32> {
     slots[(at & (FANOUT - 1)) as usize].load(Ordering::Acquire).checked_sub(1)
 }
 
-impl Node<'_> {
+impl IndexNode<'_> {
     #[inline]
     pub(crate) fn slot(self, at: u64) -> Option<u32> {
         slot(self.slots, at)
@@ -200,13 +200,13 @@ impl Nodes {
 
     /// A node of the index, with the file's lock held.
     #[inline]
-    pub(crate) fn node(&self, number: u32) -> Node<'_> {
+    pub(crate) fn node(&self, number: u32) -> IndexNode<'_> {
         let in_frame = (number & ((1 << IN_FRAME_BITS) - 1)) as usize;
         let held = self.table[(number >> IN_FRAME_BITS) as usize].load(Ordering::Acquire);
         // SAFETY: as in `read_unlocked`. The frame holds nodes, since one of them is in use.
         let held = unsafe { held.as_ref() }.unwrap_or_else(|| panic!("index node {number} is in no frame"));
         let Whole { slots, marks } = &held.0[in_frame];
-        Node { slots, marks }
+        IndexNode { slots, marks }
     }
 
     /// Takes `count` empty nodes, or none: `more` supplies frames if there are too few. A supplied frame stays for the

@@ -209,7 +209,7 @@ fn guard(cache: &Cache, file: &FilePages, page: u64) -> Option<FrameId> {
     if !cache.pages.contains(frame) {
         return None;
     }
-    if cache.pages.enter_guard(frame, file.identity(page)) {
+    if cache.pages.try_enter_guard(frame, file.identity(page)) {
         return Some(frame);
     }
     cache.unguard(frame);

@@ -13,13 +13,13 @@ use afflux_frames::FrameId;
 use super::lending::Recalled;
 use super::{Cache, FilePages};
 use crate::hazards::Hazards;
-use crate::page::{DETACHED, Identity, LENT, Record};
+use crate::page::{DETACHED, FrameRecord, LENT, PageIdentity};
 
 impl Cache {
     /// Lends a guard of the page, which the caller has announced, and enters it; returns whether that worked.
     #[cold]
-    pub(super) fn lend(&self, record: &Record, identity: Identity, hazards: &Hazards) -> bool {
-        self.lending.may_lend(hazards) && self.pages.lend(record, identity)
+    pub(super) fn try_lend(&self, record: &FrameRecord, identity: PageIdentity, hazards: &Hazards) -> bool {
+        self.lending.may_lend(hazards) && self.pages.try_lend(record, identity)
     }
 
     /// Recalls the lent guards of these frames: guards stay that threads use. Frees detached frames.

@@ -87,23 +87,23 @@ impl Miniature {
         self.small.2
     }
 
-    pub(super) fn holds(&self, page: u16) -> bool {
+    pub(super) fn has_page(&self, page: u16) -> bool {
         self.seen[usize::from(page)].queue != AWAY
     }
 
     /// Whether it holds the page, or remembers it.
-    pub(super) fn knows(&self, page: u16) -> bool {
-        self.holds(page) || self.remembers_from_small(page) || self.remembers_from_main(page)
+    pub(super) fn is_known(&self, page: u16) -> bool {
+        self.has_page(page) || self.is_ghost_of_small(page) || self.is_ghost_of_main(page)
     }
 
     /// Pages that went from the small queues are remembered for five eighths of the frames.
-    fn remembers_from_small(&self, page: u16) -> bool {
+    fn is_ghost_of_small(&self, page: u16) -> bool {
         let gone = self.seen[usize::from(page)].gone;
         gone != 0 && gone & FROM_MAIN == 0 && self.gone.small.wrapping_sub(gone) < self.frames * 5 / 8
     }
 
     /// Those that went from main, for three eighths.
-    fn remembers_from_main(&self, page: u16) -> bool {
+    fn is_ghost_of_main(&self, page: u16) -> bool {
         let gone = self.seen[usize::from(page)].gone;
         gone & FROM_MAIN != 0 && self.gone.main.wrapping_sub(gone & !FROM_MAIN) < self.frames * 3 / 8
     }
@@ -137,11 +137,11 @@ impl Miniature {
     /// says the opposite.
     fn comes_back(&mut self, page: u16) -> bool {
         let (least, most, now) = self.small;
-        if self.remembers_from_small(page) {
+        if self.is_ghost_of_small(page) {
             self.small.2 = (now + 1).min(most);
             return true;
         }
-        if self.remembers_from_main(page) {
+        if self.is_ghost_of_main(page) {
             self.small.2 = (now - 1).max(least);
         }
         false

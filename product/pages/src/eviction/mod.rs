@@ -17,7 +17,7 @@ mod share;
 
 pub use afflux_frames::FrameId;
 
-use crate::page::{DIRTY, Identity, PRESENT, PRIOR, READING, WRITEBACK};
+use crate::page::{DIRTY, PRESENT, PRIOR, PageIdentity, READING, WRITEBACK};
 pub use crate::page::{PageTable, Word};
 pub use kind::EvictionKind;
 pub use offline::Offline;
@@ -69,7 +69,7 @@ pub struct Victim {
     /// Its frame.
     pub frame: FrameId,
     /// The page that the frame held.
-    pub identity: Identity,
+    pub identity: PageIdentity,
     /// Whether the policy wants to be told the key once the page is gone.
     pub remember: bool,
 }
@@ -94,13 +94,13 @@ impl Scan {
     }
 
     /// Whether more victims are wanted, and more pages may be looked at.
-    pub fn goes_on(&self) -> bool {
+    pub fn may_go_on(&self) -> bool {
         self.victims.len() < self.wanted.0 && self.scanned < self.wanted.1
     }
 
     /// The page in this frame cannot go, and has left its queue.
     pub fn pass_over(&mut self, pages: &PageTable, frame: FrameId, word: Word) {
-        if word.any(DIRTY) && !word.any(WRITEBACK) {
+        if word.has_any(DIRTY) && !word.has_any(WRITEBACK) {
             self.waiting_to_be_written.push(pages.identity(frame).file);
         }
     }
@@ -119,7 +119,7 @@ pub fn is_clean(pages: &PageTable, frame: FrameId) -> bool {
     // Once a page is out of the index, a late reader may free its frame, and the frame may hold another file's page. A queue
     // would then have a page whose file's lock nobody holds.
     debug_assert!(word.has(PRESENT), "the eviction policy is told of {frame:?}, which holds no page of the cache");
-    !word.any(DIRTY | READING)
+    !word.has_any(DIRTY | READING)
 }
 
 /// Decides which clean pages go. Called with a file's lock held, or with none; its own lock is the last in the order.
@@ -137,7 +137,7 @@ pub trait Eviction: Send + Sync {
     /// The page in `old`, which leaves the cache, is in `new` from now on: it was to change, and `old` must not. No
     /// other call announces `new`.
     fn replaced(&self, pages: &PageTable, _old: FrameId, new: FrameId) {
-        if !pages.word(new).any(DIRTY) {
+        if !pages.word(new).has_any(DIRTY) {
             self.cleaned(pages, &mut std::iter::once(new));
         }
     }

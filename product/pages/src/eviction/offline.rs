@@ -6,7 +6,7 @@
 use afflux_frames::FrameId;
 
 use super::{Admitted, Arrival, Eviction, EvictionKind, PageKey};
-use crate::page::{DIRTY, Identity, PRESENT, PageTable, UPTODATE};
+use crate::page::{DIRTY, PRESENT, PageIdentity, PageTable, UPTODATE};
 
 /// The most pages that reclaim, too, looks at for one batch.
 const SCAN_MAX: u64 = 256;
@@ -35,7 +35,7 @@ impl Offline {
     pub fn admit(&mut self, page: u64, why: Admitted) -> Option<FrameId> {
         let frame = self.free.pop()?;
         let dirty = if why == Admitted::Written { DIRTY } else { 0 };
-        self.pages.occupy(frame, Identity { file: 0, index: page }, PRESENT | UPTODATE | dirty);
+        self.pages.occupy(frame, PageIdentity { file: 0, index: page }, PRESENT | UPTODATE | dirty);
         if why == Admitted::Ahead {
             self.pages.note_unread(frame);
         }
@@ -53,7 +53,7 @@ impl Offline {
 
     /// The page is written to; returns whether that made it dirty.
     pub fn write(&self, frame: FrameId) -> bool {
-        if self.pages.word(frame).any(DIRTY) {
+        if self.pages.word(frame).has_any(DIRTY) {
             self.pages.touch_overwritten(frame);
             return false;
         }
@@ -78,7 +78,7 @@ impl Offline {
         self.scanned += scan.scanned;
         for victim in scan.victims {
             self.policy.removed(&self.pages, &[victim.frame]);
-            assert!(self.pages.detach_idle(victim.frame), "a victim that cannot go");
+            assert!(self.pages.try_detach_idle(victim.frame), "a victim that cannot go");
             let page = victim.identity.index;
             if victim.remember {
                 self.policy.remember(&[key(page)]);

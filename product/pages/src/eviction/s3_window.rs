@@ -27,7 +27,7 @@ use afflux_frames::FrameId;
 
 use super::ghost::Ghost;
 use super::queue::{Queue, UNLISTED, forget, listed};
-use super::share::Share;
+use super::share::SmallShare;
 use super::{Arrival, Eviction, PageKey, Scan, UNEVICTABLE, is_clean};
 use crate::page::{DIRTY, PageTable};
 use crate::sync::OwnLines;
@@ -54,7 +54,7 @@ const AGED_MAX: u64 = 2;
 
 pub(super) struct S3Window {
     sizes: Sizes,
-    share: Share,
+    share: SmallShare,
     ghost: Ghost,
     queues: OwnLines<Mutex<Queues>>,
 }
@@ -86,10 +86,10 @@ struct Queues {
 
 impl S3Window {
     pub(super) fn new(frames: u32) -> Self {
-        Self::with_share(frames, Share::new(frames))
+        Self::with_share(frames, SmallShare::new(frames))
     }
 
-    fn with_share(frames: u32, share: Share) -> Self {
+    fn with_share(frames: u32, share: SmallShare) -> Self {
         let frames = u64::from(frames);
         let queues = Queues { fresh: Queue::new(FRESH), probation: Queue::new(PROBATION), main: Queue::new(MAIN) };
         Self {
@@ -221,7 +221,7 @@ impl Eviction for S3Window {
         pages.note_used(new);
         pages.touch(new);
         pages.set_list(new, now);
-        if !pages.word(new).any(DIRTY) {
+        if !pages.word(new).has_any(DIRTY) {
             lock(&self.queues).list(pages, self.share.small(), new);
         }
     }
@@ -242,7 +242,7 @@ impl Eviction for S3Window {
         let small_target = self.sizes.small_target(self.share.small(), unread);
         let mut unread_left = unread;
         let mut looks = 0;
-        while scan.goes_on() {
+        while scan.may_go_on() {
             let tired = looks >= LOOKS_MAX;
             let from =
                 if tired { queues.any_victim_queue(looks) } else { queues.victim_queue(pages, small_target, looks) };
@@ -251,10 +251,10 @@ impl Eviction for S3Window {
             };
             (scan.scanned, looks) = (scan.scanned + 1, looks + 1);
             let word = pages.word(frame);
-            let to = if word.any(UNEVICTABLE) {
+            let to = if word.has_any(UNEVICTABLE) {
                 scan.pass_over(pages, frame, word);
                 Some(PARKED)
-            } else if word.held() {
+            } else if word.is_held() {
                 Some(from)
             } else if tired {
                 None

@@ -8,7 +8,7 @@
 
 use afflux_frames::FrameId;
 
-use crate::page::{Identity, PageTable};
+use crate::page::{PageIdentity, PageTable};
 
 /// Pages of a bucket.
 const WAYS: usize = 16;
@@ -72,7 +72,7 @@ impl Sample {
 
     /// The page is in this frame from now on, with as many uses as its record has once the page was used for what it came.
     pub(super) fn put(&mut self, number: u16, frame: FrameId, pages: &PageTable, uses: u8) {
-        let Identity { file, index } = pages.identity(frame);
+        let PageIdentity { file, index } = pages.identity(frame);
         self.places[usize::from(number)] = Place { frame: frame.raw(), file, index: index as u32, uses };
     }
 
@@ -85,7 +85,7 @@ impl Sample {
             return None;
         }
         let frame = FrameId::new(place.frame);
-        let Identity { file, index } = pages.identity(frame);
+        let PageIdentity { file, index } = pages.identity(frame);
         if (file, index as u32) != (place.file, place.index) {
             place.frame = NO_FRAME;
             return None;

@@ -31,7 +31,7 @@ const LEAD: u64 = 20;
 /// A miss in a count.
 const MISS: u64 = 1 << 16;
 
-pub(super) struct Share {
+pub(super) struct SmallShare {
     frames: u32,
     /// Pages with a hash below this are sampled.
     below: u64,
@@ -50,7 +50,7 @@ struct Measured {
     frames: u32,
 }
 
-impl Share {
+impl SmallShare {
     pub(super) fn new(frames: u32) -> Self {
         let few = (frames / FRAMES_A_FRAME).clamp(FRAMES_MIN.min(frames), FRAMES_MAX);
         let sample = Sample::new(few);
@@ -93,12 +93,12 @@ impl Share {
 impl Measured {
     fn arrive(&mut self, pages: &PageTable, arrival: &Arrival, hash: u32) {
         let Self { sample, miniatures, .. } = self;
-        let number = sample.number(hash, |page| !miniatures.iter().any(|miniature| miniature.knows(page)));
+        let number = sample.number(hash, |page| !miniatures.iter().any(|miniature| miniature.is_known(page)));
         if let Some(number) = number {
             let is_ahead = arrival.why == Admitted::Ahead;
             self.sample.put(number, arrival.frame, pages, u8::from(!is_ahead));
             if is_ahead {
-                self.miniatures.iter_mut().filter(|one| !one.holds(number)).for_each(|one| one.come(number, true));
+                self.miniatures.iter_mut().filter(|one| !one.has_page(number)).for_each(|one| one.come(number, true));
             } else {
                 self.use_page(number);
             }
@@ -114,7 +114,7 @@ impl Measured {
     fn use_page(&mut self, number: u16) {
         let mut missed = false;
         for (miniature, misses) in self.miniatures.iter_mut().zip(&mut self.misses) {
-            if miniature.holds(number) {
+            if miniature.has_page(number) {
                 miniature.touch(number);
             } else {
                 miniature.come(number, false);

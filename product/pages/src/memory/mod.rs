@@ -29,9 +29,9 @@ pub type Pieces = SmallVec<[Piece; 1]>;
 /// Keeps an arena alive for as long as requests need it. On its own cache lines, with its own reference count: a
 /// mechanism that makes many requests has its own `Arena`.
 #[repr(align(128))]
-pub struct Arena(pub Arc<Frames>);
+pub struct KeptArena(pub Arc<Frames>);
 
-impl Deref for Arena {
+impl Deref for KeptArena {
     type Target = Frames;
 
     fn deref(&self) -> &Frames {
@@ -41,7 +41,7 @@ impl Deref for Arena {
 
 /// The memory that a request reads into or writes from.
 pub struct FrameMemory {
-    frames: Arc<Arena>,
+    frames: Arc<KeptArena>,
     pieces: Pieces,
     /// All pieces except the first and the last are whole pages.
     whole_pages: bool,
@@ -52,7 +52,7 @@ impl FrameMemory {
     ///
     /// # Panics
     /// If a piece leaves its frame.
-    pub fn new(frames: Arc<Arena>, pieces: Pieces) -> Self {
+    pub fn new(frames: Arc<KeptArena>, pieces: Pieces) -> Self {
         for piece in &*pieces {
             assert!(usize::from(piece.start) + usize::from(piece.len) <= FRAME_BYTES);
         }
@@ -62,7 +62,7 @@ impl FrameMemory {
     }
 
     /// Fresh frames for `len` bytes of a file from `offset` on, for a request without an engine.
-    pub fn allocate(frames: &Arc<Arena>, offset: u64, len: usize) -> Self {
+    pub fn allocate(frames: &Arc<KeptArena>, offset: u64, len: usize) -> Self {
         let mut pieces = Pieces::default();
         let skip = (offset % FRAME_BYTES as u64) as usize;
         let count = (skip + len).div_ceil(FRAME_BYTES) as u32;

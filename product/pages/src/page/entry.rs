@@ -9,12 +9,12 @@
 
 use afflux_frames::FrameId;
 
-use super::{DIRTY, GUARD, Identity, PIN, PRESENT, PageTable, UPTODATE, WRITER};
+use super::{DIRTY, GUARD, PIN, PRESENT, PageIdentity, PageTable, UPTODATE, WRITER};
 
 impl PageTable {
     /// Pins the frame; returns whether it is this page, with all its bytes.
     #[inline]
-    pub(crate) fn enter_reader(&self, frame: FrameId, identity: Identity) -> bool {
+    pub(crate) fn try_enter_reader(&self, frame: FrameId, identity: PageIdentity) -> bool {
         let word = self.hold(frame, PIN);
         word.has(PRESENT | UPTODATE) && self.identity(frame) == identity
     }
@@ -22,11 +22,11 @@ impl PageTable {
     /// Guards the frame; returns whether it is this page, with all its bytes, and no write to it is under way. Later
     /// writers see the guard.
     #[inline]
-    pub(crate) fn enter_guard(&self, frame: FrameId, identity: Identity) -> bool {
+    pub(crate) fn try_enter_guard(&self, frame: FrameId, identity: PageIdentity) -> bool {
         let word = self.hold(frame, GUARD);
         word.has(PRESENT | UPTODATE)
-            && !word.being_written_to()
-            && !word.guards_full()
+            && !word.is_being_written_to()
+            && !word.has_all_guards()
             && self.identity(frame) == identity
     }
 
@@ -35,22 +35,27 @@ impl PageTable {
     /// after the hold, since a truncation stores the size first and then waits for holders. The size is checked first,
     /// since a writer that enters by the size of a regrown file must see the sectors that were cut before.
     #[inline]
-    pub(crate) fn enter_overwriter(&self, frame: FrameId, identity: Identity, fits: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn try_enter_overwriter(
+        &self,
+        frame: FrameId,
+        identity: PageIdentity,
+        fits: impl FnOnce() -> bool,
+    ) -> bool {
         let word = self.hold(frame, WRITER);
-        word.has(PRESENT | UPTODATE | DIRTY) && !word.stable() && self.identity(frame) == identity && fits()
+        word.has(PRESENT | UPTODATE | DIRTY) && !word.is_stable() && self.identity(frame) == identity && fits()
     }
 
-    /// Whether the frame is this page, in a state in which [`PageTable::enter_overwriter`] admits writers. For callers
+    /// Whether the frame is this page, in a state in which [`PageTable::try_enter_overwriter`] admits writers. For callers
     /// that hold nothing, so it is no promise.
     #[inline]
-    pub(crate) fn takes_overwrites(&self, frame: FrameId, identity: Identity) -> bool {
+    pub(crate) fn may_take_overwrites(&self, frame: FrameId, identity: PageIdentity) -> bool {
         let word = self.word(frame);
-        word.has(PRESENT | UPTODATE | DIRTY) && !word.stable() && self.identity(frame) == identity
+        word.has(PRESENT | UPTODATE | DIRTY) && !word.is_stable() && self.identity(frame) == identity
     }
 
     /// Guards a frame that the caller is a writer of, to copy the page to another frame. Nobody overwrites the page
     /// until this guard is gone, independent of other guards. Returns whether no earlier overwrite is still under way.
-    pub fn freeze(&self, frame: FrameId) -> bool {
-        !self.hold(frame, GUARD).other_writers()
+    pub fn try_freeze(&self, frame: FrameId) -> bool {
+        !self.hold(frame, GUARD).has_other_writers()
     }
 }

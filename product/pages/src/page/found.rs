@@ -8,7 +8,8 @@ use afflux_frames::FrameId;
 
 use super::table::Marked;
 use super::{
-    DETACHED, DIRTY, FAILED, Identity, PRESENT, PRIOR, PageTable, READING, REUSES, Sectors, UPTODATE, WRITEBACK, Word,
+    DETACHED, DIRTY, FAILED, PRESENT, PRIOR, PageIdentity, PageTable, READING, REUSES, Sectors, UPTODATE, WRITEBACK,
+    Word,
 };
 
 /// All flags that there are.
@@ -16,13 +17,13 @@ const KNOWN: u64 = PRESENT | UPTODATE | DIRTY | WRITEBACK | READING | DETACHED |
 
 /// What a record means after a kill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum FoundRecord {
     /// No page, or a clean one.
     Nothing,
     /// A page with accepted sectors that the device may not have.
     Dirty {
         /// The page.
-        identity: Identity,
+        identity: PageIdentity,
         /// The sectors.
         dirty: Sectors,
     },
@@ -37,20 +38,20 @@ impl PageTable {
     }
 
     /// The meaning of the frame after a kill, by its mark. In memory without marks, by its record.
-    pub fn found(&self, frame: FrameId) -> Found {
+    pub fn found(&self, frame: FrameId) -> FoundRecord {
         let (word, dirty) = (self.word(frame), self.dirty(frame));
         let may_be_dirty = word.has(PRESENT) && !dirty.is_empty();
-        let found = |dirty| Found::Dirty { identity: self.identity(frame), dirty };
+        let found = |dirty| FoundRecord::Dirty { identity: self.identity(frame), dirty };
         match self.marked(frame) {
             Marked::Dirty(dirty) => found(dirty),
-            Marked::Damaged => Found::Illegal,
+            Marked::Damaged => FoundRecord::Illegal,
             // A mark comes before its record says so, and goes after that.
-            Marked::Clean if may_be_dirty => Found::Illegal,
+            Marked::Clean if may_be_dirty => FoundRecord::Illegal,
             Marked::Unknown if may_be_dirty && (!is_legal(word) || !self.valid(frame).contains(dirty)) => {
-                Found::Illegal
+                FoundRecord::Illegal
             }
             Marked::Unknown if may_be_dirty => found(dirty),
-            Marked::Clean | Marked::Unknown => Found::Nothing,
+            Marked::Clean | Marked::Unknown => FoundRecord::Nothing,
         }
     }
 
@@ -77,5 +78,5 @@ impl PageTable {
 /// Whether the flags of a present page are some that threads leave.
 fn is_legal(word: Word) -> bool {
     let unknown = !(KNOWN | REUSES | super::HOLDERS);
-    !word.any(unknown | DETACHED) && !word.has(DIRTY | WRITEBACK)
+    !word.has_any(unknown | DETACHED) && !word.has(DIRTY | WRITEBACK)
 }

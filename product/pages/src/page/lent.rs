@@ -9,22 +9,22 @@
 
 use afflux_frames::FrameId;
 
-use super::table::Record;
-use super::{GUARD, Identity, LENT, PRESENT, PageTable, UPTODATE};
+use super::table::FrameRecord;
+use super::{GUARD, LENT, PRESENT, PageIdentity, PageTable, UPTODATE};
 use crate::sync::atomic::Ordering;
 
 impl PageTable {
     /// Whether the record's frame, which the caller has announced, is this page, with all its bytes, and guarded by the
     /// announcement.
     #[inline]
-    pub(crate) fn enter_lent(record: &Record, identity: Identity) -> bool {
+    pub(crate) fn try_enter_lent(record: &FrameRecord, identity: PageIdentity) -> bool {
         record.word().has(PRESENT | UPTODATE | LENT) && record.identity() == identity
     }
 
-    /// Lends a guard of the page, and enters it as [`PageTable::enter_lent`] does, unless a write is under way.
-    pub(crate) fn lend(&self, record: &Record, identity: Identity) -> bool {
+    /// Lends a guard of the page, and enters it as [`PageTable::try_enter_lent`] does, unless a write is under way.
+    pub(crate) fn try_lend(&self, record: &FrameRecord, identity: PageIdentity) -> bool {
         let word = record.word();
-        if !word.has(PRESENT | UPTODATE) || word.being_written_to() || record.identity() != identity {
+        if !word.has(PRESENT | UPTODATE) || word.is_being_written_to() || record.identity() != identity {
             return false;
         }
         self.stores.point();
@@ -34,7 +34,7 @@ impl PageTable {
     }
 
     /// Replaces a lent guard by an ordinary one. Returns whether the page had a lent guard.
-    pub(crate) fn begin_recall(&self, frame: FrameId) -> bool {
+    pub(crate) fn try_begin_recall(&self, frame: FrameId) -> bool {
         self.stores.point();
         let exchange = |word: u64| (word & LENT != 0).then_some((word & !LENT) + GUARD);
         self.record(frame).word.fetch_update(Ordering::AcqRel, Ordering::Acquire, exchange).is_ok()

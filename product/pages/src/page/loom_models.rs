@@ -16,8 +16,8 @@ use crate::hazards::Hazards;
 use crate::sync;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-const OLD_PAGE: Identity = Identity { file: 1, index: 10 };
-const NEW_PAGE: Identity = Identity { file: 2, index: 20 };
+const OLD_PAGE: PageIdentity = PageIdentity { file: 1, index: 10 };
+const NEW_PAGE: PageIdentity = PageIdentity { file: 2, index: 20 };
 const DIRTY_PAGE: u64 = PRESENT | UPTODATE | DIRTY;
 const PASSED_BY: u64 = PRIOR | READING | WRITEBACK;
 
@@ -72,8 +72,8 @@ impl World {
     }
 
     /// A pinned hit: the copy reads the bytes twice, so that a change in its middle is seen.
-    fn read(&self, identity: Identity) -> Option<[u64; 2]> {
-        let found = self.pages.enter_reader(frame(), identity);
+    fn read(&self, identity: PageIdentity) -> Option<[u64; 2]> {
+        let found = self.pages.try_enter_reader(frame(), identity);
         let seen = found.then(|| {
             self.whole.read();
             [self.load(frame(), 0), self.load(frame(), 0)]
@@ -85,7 +85,7 @@ impl World {
     }
 
     /// A hit that holds nothing.
-    fn begin_optimistic_read(&self, identity: Identity) -> Option<[u64; 2]> {
+    fn begin_optimistic_read(&self, identity: PageIdentity) -> Option<[u64; 2]> {
         let glance = self.pages.begin_optimistic_read(frame(), identity)?;
         let seen = [self.load(frame(), 0), self.load(frame(), 0)];
         glance.is_valid().then_some(seen)
@@ -103,7 +103,7 @@ impl World {
     }
 
     fn guard(&self) -> Option<[[u64; 2]; 2]> {
-        let found = self.pages.enter_guard(frame(), OLD_PAGE);
+        let found = self.pages.try_enter_guard(frame(), OLD_PAGE);
         let both = || [self.load(frame(), 0), self.load(frame(), 1)];
         let seen = found.then(|| {
             self.whole.read();
@@ -119,7 +119,7 @@ impl World {
     fn lent_guard(&self, thread: usize) -> Option<[[u64; 2]; 2]> {
         let slot = self.hazards[thread].announce(CACHE, frame()).expect("a thread with an empty slot");
         let record = self.pages.get(frame()).expect("a frame of the table");
-        let found = PageTable::enter_lent(record, OLD_PAGE) || self.pages.lend(record, OLD_PAGE);
+        let found = PageTable::try_enter_lent(record, OLD_PAGE) || self.pages.try_lend(record, OLD_PAGE);
         let both = || [self.load(frame(), 0), self.load(frame(), 1)];
         let seen = found.then(|| {
             self.whole.read();
@@ -135,7 +135,7 @@ impl World {
 
     fn recall(&self) {
         let recalling = sync::lock(&self.recalling);
-        if !self.pages.begin_recall(frame()) {
+        if !self.pages.try_begin_recall(frame()) {
             return;
         }
         crate::sync::atomic::fence(Ordering::SeqCst);
@@ -158,7 +158,7 @@ impl World {
 
     fn overwrite(&self, writer: usize, value: u64) -> bool {
         let fits = || self.size.load(Ordering::Acquire) == 4096 && self.pages.dirty(frame()).contains(Sectors::ALL);
-        let found = self.pages.enter_overwriter(frame(), OLD_PAGE, fits);
+        let found = self.pages.try_enter_overwriter(frame(), OLD_PAGE, fits);
         if found {
             self.store(frame(), writer, value);
         }
@@ -190,7 +190,7 @@ fn loom_a_frame_is_released_once_and_shows_no_other_page() {
                 let _ = world.pages.detach(frame());
                 true
             } else {
-                world.pages.detach_idle(frame())
+                world.pages.try_detach_idle(frame())
             };
             if let_go {
                 world.release();
@@ -199,7 +199,7 @@ fn loom_a_frame_is_released_once_and_shows_no_other_page() {
             of_new.join().unwrap();
             assert_eq!(world.released.load(Ordering::Relaxed), u32::from(let_go));
             assert_eq!(world.pages.word(frame()).flags(), PRESENT | UPTODATE);
-            assert!(!world.pages.word(frame()).held());
+            assert!(!world.pages.word(frame()).is_held());
         });
     }
 }
@@ -218,7 +218,7 @@ fn loom_a_read_that_holds_nothing_stands_only_if_it_is_of_the_page() {
                 })
             })
             .into();
-        if world.pages.detach_idle(frame()) {
+        if world.pages.try_detach_idle(frame()) {
             world.release();
         }
         readers.into_iter().for_each(|reader| reader.join().unwrap());
@@ -236,9 +236,9 @@ fn loom_a_read_that_holds_nothing_sees_that_the_page_went_and_came_back() {
                 assert!(seen == [OLD_PAGE.index; 2], "bytes of another page: {seen:?}");
             }
         });
-        assert!(world.pages.detach_idle(frame()));
+        assert!(world.pages.try_detach_idle(frame()));
         world.release();
-        assert!(world.pages.detach_idle(frame()) && world.pages.release(frame()));
+        assert!(world.pages.try_detach_idle(frame()) && world.pages.release(frame()));
         about_to_fill();
         world.store(frame(), 0, OLD_PAGE.index);
         world.pages.occupy(frame(), OLD_PAGE, PRESENT | UPTODATE);
@@ -271,7 +271,7 @@ fn loom_a_page_cut_off_while_written_is_released_once() {
         truncation.join().unwrap();
         assert_eq!(world.released.load(Ordering::Relaxed), 1);
         assert_eq!(world.pages.word(frame()).flags(), PRESENT | UPTODATE);
-        assert!(!world.pages.word(frame()).held());
+        assert!(!world.pages.word(frame()).is_held());
     });
 }
 
@@ -311,7 +311,7 @@ fn loom_a_guarded_page_does_not_change() {
         // Like a write under the file's lock.
         let writer = Arc::clone(&world);
         let writer = thread::spawn(move || {
-            let in_place = !writer.pages.hold(frame(), WRITER).stable();
+            let in_place = !writer.pages.hold(frame(), WRITER).is_stable();
             if in_place {
                 writer.store(frame(), 1, 1);
             }
@@ -323,7 +323,7 @@ fn loom_a_guarded_page_does_not_change() {
         let acknowledged = overwriter.join().unwrap();
         writer.join().unwrap();
         assert_eq!(world.load(frame(), 0), u64::from(acknowledged));
-        assert!(!world.pages.word(frame()).held());
+        assert!(!world.pages.word(frame()).is_held());
     });
 }
 
@@ -338,7 +338,7 @@ fn loom_nothing_lands_past_a_new_end() {
             })
             .collect();
         world.size.swap(0, Ordering::AcqRel);
-        while world.pages.hold(frame(), WRITER).being_written_to() {
+        while world.pages.hold(frame(), WRITER).is_being_written_to() {
             assert!(!world.pages.unhold(frame(), WRITER));
             thread::yield_now();
         }
@@ -353,7 +353,7 @@ fn loom_nothing_lands_past_a_new_end() {
 fn loom_a_page_replaced_while_its_guard_goes_loses_no_overwrite() {
     sync::model(|| {
         let world = World::new(DIRTY_PAGE, 0);
-        assert!(world.pages.enter_guard(frame(), OLD_PAGE));
+        assert!(world.pages.try_enter_guard(frame(), OLD_PAGE));
         let reply = Arc::clone(&world);
         let reply = thread::spawn(move || {
             if reply.pages.end_guard(frame()).0 {
@@ -364,9 +364,9 @@ fn loom_a_page_replaced_while_its_guard_goes_loses_no_overwrite() {
         let overwriter = thread::spawn(move || overwriter.overwrite(0, 1));
         // Like a write under the file's lock.
         let new = FrameId::new(1);
-        let stable = world.pages.hold(frame(), WRITER).stable();
+        let stable = world.pages.hold(frame(), WRITER).is_stable();
         let replaced = stable && {
-            let frozen = world.pages.freeze(frame());
+            let frozen = world.pages.try_freeze(frame());
             if frozen {
                 world.store(new, 0, world.load(frame(), 0));
                 world.pages.occupy(new, OLD_PAGE, DIRTY_PAGE);
@@ -387,7 +387,7 @@ fn loom_a_page_replaced_while_its_guard_goes_loses_no_overwrite() {
 
 fn lend(world: &World) {
     let record = world.pages.get(frame()).unwrap();
-    assert!(world.pages.lend(record, OLD_PAGE));
+    assert!(world.pages.try_lend(record, OLD_PAGE));
 }
 
 #[test]
@@ -408,7 +408,7 @@ fn loom_a_page_under_a_lent_guard_does_not_change() {
             recall.join().unwrap();
             let acknowledged = overwriter.join().unwrap();
             assert_eq!(world.load(frame(), 0), u64::from(acknowledged));
-            assert!(!world.pages.word(frame()).held());
+            assert!(!world.pages.word(frame()).is_held());
         });
     }
 }
@@ -430,11 +430,11 @@ fn loom_a_page_under_a_lent_guard_is_not_evicted() {
         lend(&world);
         let guard = guarding(&world);
         world.recall();
-        if world.pages.detach_idle(frame()) {
+        if world.pages.try_detach_idle(frame()) {
             world.release();
         }
         guard.join().unwrap();
-        assert!(!world.pages.word(frame()).held());
+        assert!(!world.pages.word(frame()).is_held());
     });
 }
 
@@ -448,6 +448,6 @@ fn loom_a_frame_detached_under_a_lent_guard_is_released_once() {
         world.release_detached();
         guard.join().unwrap();
         assert_eq!(world.released.load(Ordering::Relaxed), 1);
-        assert!(!world.pages.word(frame()).held() && !world.pages.word(frame()).has(LENT));
+        assert!(!world.pages.word(frame()).is_held() && !world.pages.word(frame()).has(LENT));
     });
 }

@@ -16,11 +16,11 @@ mod sectors;
 mod table;
 mod unread;
 
-pub use found::Found;
+pub use found::FoundRecord;
 pub use optimistic_read::about_to_fill;
 pub use sectors::{SECTOR_BYTES, Sectors};
 pub use table::PageTable;
-pub use table::{Identity, Record, mixed};
+pub use table::{FrameRecord, PageIdentity, mixed};
 pub use unread::PagesAhead;
 
 /// One transient reader: a copy in progress; does not keep writers out.
@@ -77,7 +77,7 @@ impl Word {
     }
 
     /// Whether any of these states holds.
-    pub fn any(self, flags: u64) -> bool {
+    pub fn has_any(self, flags: u64) -> bool {
         self.0 & flags != 0
     }
 
@@ -86,32 +86,32 @@ impl Word {
         self.0 & FLAGS
     }
 
-    pub(crate) fn guarded(self) -> bool {
+    pub(crate) fn is_guarded(self) -> bool {
         self.0 & GUARDS != 0
     }
 
-    pub(crate) fn guards_full(self) -> bool {
+    pub(crate) fn has_all_guards(self) -> bool {
         self.0 & GUARDS & !LENT >= GUARDS_MAX
     }
 
     /// Whether a writer is in the middle of a copy.
-    pub fn being_written_to(self) -> bool {
+    pub fn is_being_written_to(self) -> bool {
         self.0 & WRITERS != 0
     }
 
     /// Whether there is a writer besides the caller.
-    pub(crate) fn other_writers(self) -> bool {
+    pub(crate) fn has_other_writers(self) -> bool {
         self.0 & WRITERS > WRITER
     }
 
     /// Whether anybody holds the frame, as far as the word tells. A lent guard may have no user: it can be recalled.
-    pub fn held(self) -> bool {
+    pub fn is_held(self) -> bool {
         self.0 & HOLDERS & !LENT != 0
     }
 
     /// Whether a write has to go to another frame.
-    pub fn stable(self) -> bool {
-        self.any(WRITEBACK) || self.guarded()
+    pub fn is_stable(self) -> bool {
+        self.has_any(WRITEBACK) || self.is_guarded()
     }
 }
 
@@ -125,7 +125,7 @@ impl Word {
 /// | dirty | writeback, reading (likewise), clean (cut off), detached |
 /// | writeback | clean, dirty (sectors left, or failed), detached |
 /// | detached | free |
-pub(crate) fn legal(from: u64, to: u64) -> bool {
+pub(crate) fn is_legal(from: u64, to: u64) -> bool {
     let state = |word: u64| word & (PRESENT | DIRTY | WRITEBACK | READING | DETACHED);
     let (from, to) = (state(from), state(to));
     if to & DIRTY != 0 && to & WRITEBACK != 0 {

@@ -8,13 +8,13 @@
 
 use afflux_frames::FrameId;
 
-use super::table::{Record, Reuses};
-use super::{Identity, PRESENT, PageTable, UPTODATE};
+use super::table::{FrameRecord, Reuses};
+use super::{PRESENT, PageIdentity, PageTable, UPTODATE};
 use crate::sync::atomic::{Ordering, fence};
 
 /// A page as it was found.
 pub(crate) struct OptimisticRead<'a> {
-    record: &'a Record,
+    record: &'a FrameRecord,
     reuses: Reuses,
 }
 
@@ -22,7 +22,7 @@ impl PageTable {
     /// Begins a read if the frame is this page, with all its bytes. A copy made from now on is valid if
     /// [`OptimisticRead::is_valid`] returns true afterwards. The frame may be a number that no frame has.
     #[inline]
-    pub(crate) fn begin_optimistic_read(&self, frame: FrameId, identity: Identity) -> Option<OptimisticRead<'_>> {
+    pub(crate) fn begin_optimistic_read(&self, frame: FrameId, identity: PageIdentity) -> Option<OptimisticRead<'_>> {
         let record = self.get(frame)?;
         let word = record.word();
         let found = word.has(PRESENT | UPTODATE) && record.identity() == identity;

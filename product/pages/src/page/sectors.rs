@@ -81,7 +81,7 @@ impl Sectors {
     }
 
     /// Whether every sector from `first` up to but without `end` is in the set.
-    pub fn contains_span(self, first: usize, end: usize) -> bool {
+    pub fn has_span(self, first: usize, end: usize) -> bool {
         self.contains(Self::span(first, end))
     }
 }

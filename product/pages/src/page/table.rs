@@ -14,7 +14,7 @@ use afflux_frames::{FrameId, Memory};
 use super::unread::{Parity, Unread};
 use super::{
     DETACHED, GUARD, GUARDS, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, UPTODATE, WRITEBACK, WRITER, Word,
-    legal,
+    is_legal,
 };
 use crate::rare::Stores;
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -22,10 +22,10 @@ use crate::wait::Changed;
 
 /// The records, in the arena's memory or in memory of their own.
 #[cfg(not(loom))]
-pub(crate) type Records = afflux_frames::Table<Record>;
+pub(crate) type Records = afflux_frames::FrameTable<FrameRecord>;
 /// In a model each record is made, since loom follows it.
 #[cfg(loom)]
-pub(crate) type Records = Box<[Record]>;
+pub(crate) type Records = Box<[FrameRecord]>;
 
 /// In `uses`: the page was used.
 const USED: u8 = 1 << 2;
@@ -57,7 +57,7 @@ const INDEX: u64 = (1 << INDEX_BITS) - 1;
 
 /// The page in a frame: page `index` of the file in slot `file`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Identity {
+pub struct PageIdentity {
     /// The file, by its slot.
     pub file: u32,
     /// The number of the page in the file.
@@ -81,7 +81,7 @@ pub(super) struct Reuses(u64);
 /// The record of a frame.
 #[derive(Default)]
 #[repr(C)]
-pub struct Record {
+pub struct FrameRecord {
     pub(super) word: AtomicU64,
     /// The page's number, and the high bits of the frame's reuses.
     index: AtomicU64,
@@ -97,24 +97,24 @@ pub struct Record {
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Record>() == afflux_frames::PAGE_RECORD_BYTES);
+const _: () = assert!(size_of::<FrameRecord>() == afflux_frames::PAGE_RECORD_BYTES);
 
 // SAFETY: each field is an atomic number, and zero is one.
 #[cfg(not(loom))]
-unsafe impl afflux_frames::Zeroed for Record {}
+unsafe impl afflux_frames::Zeroed for FrameRecord {}
 // SAFETY: each field is an atomic number, without gaps.
 #[cfg(not(loom))]
-unsafe impl afflux_frames::AnyBytes for Record {}
+unsafe impl afflux_frames::AnyBytes for FrameRecord {}
 
-impl Record {
+impl FrameRecord {
     #[inline]
     pub(super) fn word(&self) -> Word {
         Word(self.word.load(Ordering::Acquire))
     }
 
     #[inline]
-    pub(super) fn identity(&self) -> Identity {
-        Identity { file: self.file.load(Ordering::Relaxed), index: self.index.load(Ordering::Relaxed) & INDEX }
+    pub(super) fn identity(&self) -> PageIdentity {
+        PageIdentity { file: self.file.load(Ordering::Relaxed), index: self.index.load(Ordering::Relaxed) & INDEX }
     }
 
     /// How often the frame was freed after holding a page, modulo 2^23; `word` is its present word.
@@ -126,7 +126,7 @@ impl Record {
 
 /// The marks of dirty pages, in memory whose form has them.
 #[cfg(not(loom))]
-pub(crate) type Marks = Option<afflux_frames::Table<AtomicU64>>;
+pub(crate) type Marks = Option<afflux_frames::FrameTable<AtomicU64>>;
 #[cfg(loom)]
 pub(crate) type Marks = Option<Box<[AtomicU64]>>;
 
@@ -138,7 +138,7 @@ const MARKED: u64 = 1 << 8;
 /// The mark of a page with these dirty sectors in this frame: the sectors in the lowest byte, and a check over all
 /// three.
 #[inline]
-fn mark_of(frame: FrameId, page: Identity, dirty: Sectors) -> u64 {
+fn mark_of(frame: FrameId, page: PageIdentity, dirty: Sectors) -> u64 {
     let place = u64::from(frame.raw()) << 32 | u64::from(page.file);
     let check = mixed(mixed(page.index | u64::from(dirty.0) << 56) ^ place);
     check & !(MARKED | 0xff) | MARKED | u64::from(dirty.0)
@@ -187,17 +187,17 @@ impl PageTable {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        (self.records.len() * size_of::<Record>()) as u64
+        (self.records.len() * size_of::<FrameRecord>()) as u64
     }
 
     #[inline]
-    pub(super) fn record(&self, frame: FrameId) -> &Record {
+    pub(super) fn record(&self, frame: FrameId) -> &FrameRecord {
         &self.records[frame.index()]
     }
 
     /// The record of a frame, if there is one with this number.
     #[inline]
-    pub(crate) fn get(&self, frame: FrameId) -> Option<&Record> {
+    pub(crate) fn get(&self, frame: FrameId) -> Option<&FrameRecord> {
         self.records.get(frame.index())
     }
 
@@ -233,7 +233,7 @@ impl PageTable {
 
     /// The page that the frame holds or held last.
     #[inline]
-    pub fn identity(&self, frame: FrameId) -> Identity {
+    pub fn identity(&self, frame: FrameId) -> PageIdentity {
         self.record(frame).identity()
     }
 
@@ -284,7 +284,7 @@ impl PageTable {
     }
 
     /// Gives a fresh frame its identity, then its mark, then its flags. Passing pins of late readers stay.
-    pub fn occupy(&self, frame: FrameId, identity: Identity, flags: u64) {
+    pub fn occupy(&self, frame: FrameId, identity: PageIdentity, flags: u64) {
         let record = self.record(frame);
         record.file.store(identity.file, Ordering::Relaxed);
         self.stores.point();
@@ -340,7 +340,7 @@ impl PageTable {
         self.stores.point();
         let before = self.record(frame).word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
             let to = (word & !clear) | set;
-            debug_assert!(legal(word, to), "page transition {word:#x} to {to:#x}");
+            debug_assert!(is_legal(word, to), "page transition {word:#x} to {to:#x}");
             Some(to)
         });
         Word(before.unwrap_or_else(|word| word))
@@ -352,11 +352,11 @@ impl PageTable {
         self.record(frame)
             .word
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
-                if Word(word).any(unless) || Word(word).being_written_to() {
+                if Word(word).has_any(unless) || Word(word).is_being_written_to() {
                     return None;
                 }
                 let to = (word & !clear) | set;
-                debug_assert!(legal(word, to), "page transition {word:#x} to {to:#x}");
+                debug_assert!(is_legal(word, to), "page transition {word:#x} to {to:#x}");
                 Some(to)
             })
             .map(Word)
@@ -372,7 +372,7 @@ impl PageTable {
     }
 
     /// As [`PageTable::detach`], but only while clean and held by nobody.
-    pub fn detach_idle(&self, frame: FrameId) -> bool {
+    pub fn try_detach_idle(&self, frame: FrameId) -> bool {
         self.stores.point();
         // Before it is detached: the last holder may free the frame at once.
         let unread = self.end_unread(frame);
@@ -381,7 +381,7 @@ impl PageTable {
             .word
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
                 let busy = super::DIRTY | WRITEBACK | READING | super::PRIOR;
-                let idle = Word(word).has(PRESENT) && !Word(word).any(busy | HOLDERS);
+                let idle = Word(word).has(PRESENT) && !Word(word).has_any(busy | HOLDERS);
                 idle.then_some(word & REUSES | DETACHED)
             })
             .is_ok();
@@ -496,7 +496,7 @@ impl PageTable {
 
     /// [`PageTable::touch`] of a frame whose record is at hand.
     #[inline]
-    pub(crate) fn touch_at(&self, record: &Record, frame: FrameId) {
+    pub(crate) fn touch_at(&self, record: &FrameRecord, frame: FrameId) {
         let seen = record.uses.load(Ordering::Relaxed);
         if seen & COUNTED < COUNTED {
             self.count_use(frame, seen, 0);

@@ -24,7 +24,7 @@ fn every_row_of_the_table_of_transitions() {
         (DETACHED, 0),
     ];
     for (from, to) in legal_steps {
-        assert!(legal(from, to), "{from:#x} to {to:#x}");
+        assert!(is_legal(from, to), "{from:#x} to {to:#x}");
     }
     let illegal_steps = [
         (clean, clean | DIRTY | WRITEBACK),
@@ -39,7 +39,7 @@ fn every_row_of_the_table_of_transitions() {
         (clean, clean | DETACHED),
     ];
     for (from, to) in illegal_steps {
-        assert!(!legal(from, to), "{from:#x} to {to:#x}");
+        assert!(!is_legal(from, to), "{from:#x} to {to:#x}");
     }
 }
 
@@ -47,15 +47,15 @@ fn every_row_of_the_table_of_transitions() {
 fn holders_do_not_disturb_each_other() {
     let pages = PageTable::new(1);
     let frame = afflux_frames::FrameId::new(0);
-    pages.occupy(frame, Identity { file: 3, index: 9 }, PRESENT | UPTODATE);
+    pages.occupy(frame, PageIdentity { file: 3, index: 9 }, PRESENT | UPTODATE);
     for _ in 0..1000 {
         let _ = pages.hold(frame, PIN);
     }
     let word = pages.hold(frame, GUARD);
-    assert!(!word.guarded() && word.held());
-    assert!(pages.word(frame).guarded() && pages.word(frame).stable());
+    assert!(!word.is_guarded() && word.is_held());
+    assert!(pages.word(frame).is_guarded() && pages.word(frame).is_stable());
     let _ = pages.hold(frame, WRITER);
-    assert!(pages.word(frame).being_written_to() && !pages.word(frame).other_writers());
+    assert!(pages.word(frame).is_being_written_to() && !pages.word(frame).has_other_writers());
     assert!(!pages.unhold(frame, WRITER) && !pages.end_guard(frame).0);
     for _ in 0..1000 {
         assert!(!pages.unhold(frame, PIN));
@@ -67,9 +67,9 @@ fn holders_do_not_disturb_each_other() {
 fn a_detached_frame_is_released_once_by_the_last_holder() {
     let pages = PageTable::new(1);
     let frame = afflux_frames::FrameId::new(0);
-    pages.occupy(frame, Identity { file: 0, index: 0 }, PRESENT | UPTODATE);
+    pages.occupy(frame, PageIdentity { file: 0, index: 0 }, PRESENT | UPTODATE);
     let _ = pages.hold(frame, PIN);
-    assert!(!pages.detach_idle(frame), "held");
+    assert!(!pages.try_detach_idle(frame), "held");
     pages.detach(frame);
     assert!(!pages.release(frame), "still held");
     assert!(pages.unhold(frame, PIN), "tells the holder to try");
@@ -83,7 +83,7 @@ fn a_passing_pin_survives_reuse_of_the_frame() {
     let frame = afflux_frames::FrameId::new(0);
     let late = pages.hold(frame, PIN);
     assert!(!late.has(PRESENT));
-    pages.occupy(frame, Identity { file: 1, index: 2 }, PRESENT | READING);
+    pages.occupy(frame, PageIdentity { file: 1, index: 2 }, PRESENT | READING);
     assert!(!pages.unhold(frame, PIN));
     assert_eq!(pages.word(frame).flags(), PRESENT | READING);
 }
@@ -92,19 +92,19 @@ fn a_passing_pin_survives_reuse_of_the_frame() {
 fn a_page_is_not_claimed_under_a_writer() {
     let pages = PageTable::new(1);
     let frame = afflux_frames::FrameId::new(0);
-    pages.occupy(frame, Identity { file: 0, index: 0 }, PRESENT | UPTODATE | DIRTY);
+    pages.occupy(frame, PageIdentity { file: 0, index: 0 }, PRESENT | UPTODATE | DIRTY);
     let _ = pages.hold(frame, WRITER);
     assert!(pages.change_unless(frame, PRIOR, DIRTY, WRITEBACK).is_err());
     assert!(!pages.unhold(frame, WRITER));
     assert!(pages.change_unless(frame, PRIOR, DIRTY, WRITEBACK).is_ok());
-    assert!(pages.hold(frame, WRITER).stable(), "who comes after it sees that the page is stable");
+    assert!(pages.hold(frame, WRITER).is_stable(), "who comes after it sees that the page is stable");
 }
 
 #[test]
 fn a_copy_stands_until_the_frame_is_used_anew_however_often() {
     let pages = PageTable::new(1);
     let frame = afflux_frames::FrameId::new(0);
-    let identity = Identity { file: 7, index: (1 << 51) - 1 };
+    let identity = PageIdentity { file: 7, index: (1 << 51) - 1 };
     pages.occupy(frame, identity, PRESENT | UPTODATE);
     let first = pages.begin_optimistic_read(frame, identity).expect("the page is there");
     assert!(first.is_valid());

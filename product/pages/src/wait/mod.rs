@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Mutex};
 pub use permits::Permits;
-pub use places::Places;
+pub use places::WaitPlaces;
 use tickets::Tickets;
 
 /// Locks one of the engine's ordinary mutexes.

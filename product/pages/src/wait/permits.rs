@@ -10,7 +10,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::places::Places;
+use super::places::WaitPlaces;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{self, Mutex};
 
@@ -23,7 +23,7 @@ pub struct Permits {
     /// The number of permits taken, and the mark.
     used: AtomicU64,
     limit: AtomicU64,
-    line: Mutex<Places>,
+    line: Mutex<WaitPlaces>,
 }
 
 impl Permits {
@@ -40,7 +40,7 @@ impl Permits {
     /// As [`Permits::try_take`], but leaves `left` permits to others.
     pub fn try_take_leaving(&self, amount: u64, left: u64) -> bool {
         let limit = self.limit.load(Ordering::Relaxed).saturating_sub(left);
-        let taken = |used: u64| (used & WAITED == 0 && fits(used, amount, limit)).then_some(used + amount);
+        let taken = |used: u64| (used & WAITED == 0 && does_fit(used, amount, limit)).then_some(used + amount);
         self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken).is_ok()
     }
 
@@ -60,8 +60,8 @@ impl Permits {
     }
 
     /// Waits for `amount` in turn.
-    pub fn take(&self, amount: u64) -> Taking<'_> {
-        Taking { permits: self, amount, ticket: None }
+    pub fn take(&self, amount: u64) -> PermitTaking<'_> {
+        PermitTaking { permits: self, amount, ticket: None }
     }
 
     /// Gives permits back. Waiters get them, in order.
@@ -90,10 +90,10 @@ impl Permits {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    fn grant_in(&self, line: &mut Places) -> Vec<Waker> {
+    fn grant_in(&self, line: &mut WaitPlaces) -> Vec<Waker> {
         let limit = self.limit.load(Ordering::Relaxed);
         let woken = line.grant(|amount| {
-            let granted = |used: u64| fits(used & !WAITED, amount, limit).then_some(used + amount);
+            let granted = |used: u64| does_fit(used & !WAITED, amount, limit).then_some(used + amount);
             self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, granted).is_ok()
         });
         if line.is_nobody_waiting() {
@@ -114,17 +114,17 @@ impl Permits {
 }
 
 /// An amount above the limit is admitted alone.
-fn fits(used: u64, amount: u64, limit: u64) -> bool {
+fn does_fit(used: u64, amount: u64, limit: u64) -> bool {
     used == 0 || used + amount <= limit
 }
 
-pub struct Taking<'a> {
+pub struct PermitTaking<'a> {
     permits: &'a Permits,
     amount: u64,
     ticket: Option<u64>,
 }
 
-impl Future for Taking<'_> {
+impl Future for PermitTaking<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -151,7 +151,7 @@ impl Future for Taking<'_> {
     }
 }
 
-impl Drop for Taking<'_> {
+impl Drop for PermitTaking<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         let woken = {

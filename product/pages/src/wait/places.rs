@@ -12,7 +12,7 @@ use std::task::Waker;
 
 /// Tasks that wait for grants, by ticket and so in order of asking.
 #[derive(Default)]
-pub struct Places {
+pub struct WaitPlaces {
     waiting: BTreeMap<u64, Place>,
     /// Tasks that look at something else before they wait on.
     looking: BTreeMap<u64, Place>,
@@ -26,7 +26,7 @@ struct Place {
     waker: Waker,
 }
 
-impl Places {
+impl WaitPlaces {
     /// The number of places, including those of tasks that have yet to take their grants.
     pub fn count(&self) -> usize {
         self.waiting.len() + self.looking.len() + self.granted.len()

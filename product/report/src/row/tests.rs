@@ -1,4 +1,4 @@
-use super::{Fields, Row, Source};
+use super::{Fields, FigureSource, Row};
 
 #[test]
 fn a_row_is_one_object_on_one_line_in_the_order_given() {
@@ -8,7 +8,7 @@ fn a_row_is_one_object_on_one_line_in_the_order_given() {
         params: Fields::new().with("threads", 2).with("contents", "U/R/M"),
         metrics: Fields::new().with("lists_examined", 7).with("ns", 12.5).with("odd", f64::NAN).with("name", "a\nb"),
         published: Fields::new(),
-        source: Source::Simulated,
+        source: FigureSource::Simulated,
     };
     assert_eq!(
         row.to_string(),

@@ -20,7 +20,7 @@ use crate::objects::inode::{Inode, Times};
 use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome, SetTime, without_privileges};
 use crate::tree::caller::Caller;
-use crate::tree::directory::{Changed, Node, PathLimits, Space, Stable};
+use crate::tree::directory::{ChangedAttributes, Node, PathLimits, Space, Stable};
 use crate::tree::joint::Joint;
 use crate::tree::stat::{Kind, Stat, Timestamp};
 use crate::volume::{STOPPED, Volume};
@@ -155,7 +155,7 @@ impl<P: Platform> Volume<P> {
         let is_past = |time| if is_coarse { time >= told } else { time > told };
         // A new size becomes durable with the file.
         let begins = self.names_durable() && change.size.is_none();
-        let Changed { stat, stable } = self.set_past(node, rest, begins, |stat| is_past(stat.ctime)).await?;
+        let ChangedAttributes { stat, stable } = self.set_past(node, rest, begins, |stat| is_past(stat.ctime)).await?;
         let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
         let set = inode.changed(stat, self.now(), times, Some(&look));
         self.settle_later(inode);
@@ -198,7 +198,7 @@ impl<P: Platform> Volume<P> {
         change: AttributeChange,
         durable: bool,
         past: impl Fn(&Stat) -> bool,
-    ) -> Result<Changed, VolumeError> {
+    ) -> Result<ChangedAttributes, VolumeError> {
         let set = self.tree.set(node, change, durable).await?;
         if past(&set.stat) {
             return Ok(set);

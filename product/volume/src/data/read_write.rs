@@ -20,7 +20,7 @@ use crate::objects::inode::{HostView, Inode, Times};
 use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
 use crate::tree::caller::Caller;
-use crate::tree::directory::{Changed, Data, Node, Stable};
+use crate::tree::directory::{ChangedAttributes, Node, OpenedData, Stable};
 use crate::volume::{STOPPED, Volume};
 
 /// How long a call waits for a program of the host to give up its lease on a file. A working program does so in
@@ -262,7 +262,7 @@ impl<P: Platform> Volume<P> {
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let change = AttributeChange { mode: Some(mode), ..AttributeChange::default() };
         match self.tree.set(&inode.node, change, durable).await {
-            Ok(Changed { stat, stable }) => {
+            Ok(ChangedAttributes { stat, stable }) => {
                 Ok(Some((inode.changed(stat, self.now(), Times::Keep, Some(&look)), stable)))
             }
             // We may write to this file but do not own it: hosts clear the bits at such a write.
@@ -337,7 +337,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Opens a file's bytes. Gives a program with a lease on the file a moment to release it.
-    pub(crate) async fn open_data(&self, node: &Node, must_write: bool) -> Result<Data, VolumeError> {
+    pub(crate) async fn open_data(&self, node: &Node, must_write: bool) -> Result<OpenedData, VolumeError> {
         let until = self.now().after(LEASE_WAIT_NS);
         let mut pause_ns = LEASE_PAUSE_NS;
         loop {
@@ -351,7 +351,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Gives a new file its engine file, unless another caller that found the file was faster.
-    pub(crate) async fn attach_made(&self, inode: &Arc<Inode<P>>, data: Data) -> Result<(), VolumeError> {
+    pub(crate) async fn attach_made(&self, inode: &Arc<Inode<P>>, data: OpenedData) -> Result<(), VolumeError> {
         let _opening = inode.opening.lock().await;
         if inode.file().is_none() {
             self.attach(inode, data).await?;
@@ -361,7 +361,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Gives an inode its engine file.
-    async fn attach(&self, inode: &Arc<Inode<P>>, data: Data) -> Result<(), VolumeError> {
+    async fn attach(&self, inode: &Arc<Inode<P>>, data: OpenedData) -> Result<(), VolumeError> {
         let device = self.device(inode.device, &inode.node).await?;
         let size = data.stat.size;
         let file = match key_of(&inode.identity, self.export_of(inode)) {

@@ -15,7 +15,7 @@ use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Times};
 use crate::tree::attributes::{Consistency, Outcome};
 use crate::tree::caller::Caller;
-use crate::tree::directory::{Changed, Node, Stable};
+use crate::tree::directory::{ChangedAttributes, Node, Stable};
 use crate::tree::xattr::{XattrChange, check_name};
 use crate::volume::{STOPPED, Volume};
 
@@ -93,7 +93,8 @@ impl<P: Platform> Volume<P> {
         let look = inode.look();
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let node = self.used(caller, inode)?;
-        let Changed { stat, stable } = self.tree.change_xattr(&node, name, change, self.names_durable()).await?;
+        let ChangedAttributes { stat, stable } =
+            self.tree.change_xattr(&node, name, change, self.names_durable()).await?;
         let consistency = inode.changed(stat, self.now(), Times::Keep, Some(&look));
         self.settle_later(inode);
         self.tell_attributes(caller, inode);

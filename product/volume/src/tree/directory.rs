@@ -88,7 +88,7 @@ pub struct Change {
 }
 
 /// A regular file, opened for its bytes.
-pub struct Data {
+pub struct OpenedData {
     /// The device's name for the file. It serves writes, too, once the tree has allowed them.
     pub backing: Backing,
     /// The file's attributes when it was opened; the engine starts with their size.
@@ -167,7 +167,7 @@ pub struct Created {
     /// The object.
     pub found: Found,
     /// A regular file's bytes, opened at its creation: writes succeed even if its mode forbids them.
-    pub data: Option<Data>,
+    pub data: Option<OpenedData>,
     /// The directory.
     pub parent: Change,
     /// The directory's sync.
@@ -179,12 +179,12 @@ pub struct Unnamed {
     /// The file.
     pub found: Found,
     /// The file's bytes. Writes succeed even if the mode forbids writing.
-    pub data: Data,
+    pub data: OpenedData,
 }
 
 /// Attributes that were changed.
 #[derive(Debug)]
-pub struct Changed {
+pub struct ChangedAttributes {
     /// The object, afterwards.
     pub stat: Stat,
     /// The object's sync.
@@ -366,7 +366,7 @@ pub trait Directory: Send + Sync + 'static {
 
     /// Changes all given attributes but the size (which must be `None`: bytes are the engine's), and returns the new
     /// ones.
-    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed>;
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, ChangedAttributes>;
 
     /// Lets a change of a file's attributes take few bytes of the file along, where a tree makes both durable with one
     /// request. `None` if it does not.
@@ -383,7 +383,7 @@ pub trait Directory: Send + Sync + 'static {
     /// Opens a regular file's bytes. With `must_write`, fails if the file cannot be written; a caller may ask this for
     /// an open file, too, and then goes on with its backing. Returns [`VolumeError::Leased`] at once if a program of
     /// the host has a lease on the file.
-    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data>;
+    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, OpenedData>;
 
     /// Closes what a file is open with for writing. Nothing is being written, and [`Directory::open_data`] comes before the
     /// next write. A tree whose open files hinder nobody does nothing.
@@ -448,7 +448,13 @@ pub trait Directory: Send + Sync + 'static {
     }
 
     /// Changes an extended attribute, and returns the object's attributes: an access control list changes the mode.
-    fn change_xattr(&self, _node: &Node, _name: Bytes, _change: XattrChange, _durable: bool) -> Pending<'_, Changed> {
+    fn change_xattr(
+        &self,
+        _node: &Node,
+        _name: Bytes,
+        _change: XattrChange,
+        _durable: bool,
+    ) -> Pending<'_, ChangedAttributes> {
         Pending::now(Err(VolumeError::NotSupported))
     }
 

@@ -53,7 +53,7 @@ impl<T> Future for Pending<'_, T> {
 
 /// A call that another thread, for example, makes. The call stores its result in the same memory as its work, and the
 /// next call may reuse the memory.
-pub trait Call<R>: Send + Sync {
+pub trait TreeCall<R>: Send + Sync {
     /// The result, once; until then, its arrival wakes the task. The first poll begins the call.
     fn poll(self: Arc<Self>, cx: &mut Context<'_>) -> Poll<R>;
 
@@ -62,11 +62,11 @@ pub trait Call<R>: Send + Sync {
 }
 
 /// The waiter for a [`Call`].
-pub struct Called<R>(Arc<dyn Call<R>>);
+pub struct Called<R>(Arc<dyn TreeCall<R>>);
 
 impl<R> Called<R> {
     /// The call's only waiter.
-    pub fn waits_for(call: Arc<dyn Call<R>>) -> Self {
+    pub fn waits_for(call: Arc<dyn TreeCall<R>>) -> Self {
         Self(call)
     }
 }

@@ -10,9 +10,9 @@ use afflux_engine::{Engine, Nanos, Platform};
 use afflux_frames::Frames;
 use afflux_simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
 use afflux_volume::{
-    AttributeChange, Changed, CreateHow, Created, Data, DeviceKey, Directory, Export, Found, HandleKey, Identified,
-    Identity, Inode, Linked, LocationStore, MakeDevice, Named, New, NewDevice, Node, PathLimits, Pending, Removed,
-    RenameHow, Renamed, Space, Stat, Volume, VolumeError, Window,
+    AttributeChange, ChangedAttributes, CreateHow, Created, DeviceKey, Directory, Export, Found, HandleKey, Identified,
+    Identity, Inode, Linked, LocationStore, MakeDevice, Named, New, NewDevice, Node, OpenedData, PathLimits, Pending,
+    Removed, RenameHow, Renamed, Space, Stat, Volume, VolumeError, Window,
 };
 use bytes::Bytes;
 
@@ -182,7 +182,7 @@ impl Directory for Counting {
             stats.await
         })
     }
-    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, ChangedAttributes> {
         let set = self.tree.set(node, change, durable);
         let (lists, is_first) = (Arc::clone(&self.lists), self.lists.sets.fetch_add(1, Ordering::Relaxed) == 0);
         let may_be_held = is_first || lists.holds_all_sets.load(Ordering::Relaxed);
@@ -199,7 +199,7 @@ impl Directory for Counting {
     fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
         self.tree.read_link(node)
     }
-    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data> {
+    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, OpenedData> {
         self.tree.open_data(node, must_write)
     }
     fn create(

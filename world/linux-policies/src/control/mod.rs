@@ -32,8 +32,8 @@ mod rate;
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::{
-    Admission, Completed, DevicePolicy, Dirtier, DirtyFiles, LimitPages, Memory, Needs, Next, Pace, Pause, PauseCause,
-    Room, Turn, View,
+    Admission, Completed, DevicePolicy, Dirtier, DirtyFiles, LentMemory, LimitPages, Needs, Next, Pace, Pause,
+    PauseCause, Room, Turn, View,
 };
 
 use self::bandwidth::Bandwidth;
@@ -321,7 +321,7 @@ impl Control {
         let seen = Seen {
             now: view.now,
             ticks: self.ticks,
-            dirty_since: files.dirty_since(true).filter(|_| files.any()),
+            dirty_since: files.dirty_since(true).filter(|_| files.has_any()),
             expire_ns: view.knobs.expire_ns,
             pages_and_inodes: now.reclaimable + view.knobs.own.get(KernelKnob::InodesInUse),
             woken: std::mem::take(&mut device.woken),
@@ -330,7 +330,7 @@ impl Control {
             Step::SleepUntil(instant) => Next::WaitUntil(instant),
             Step::GoOn => Next::Turn(Turn::InTurn),
             Step::Expired => Next::Turn(Turn::Old { before: Nanos(view.now.0.saturating_sub(view.knobs.expire_ns)) }),
-            Step::Background if self.over_background(view, device, shared) => Next::Turn(Turn::InTurn),
+            Step::Background if self.is_over_background(view, device, shared) => Next::Turn(Turn::InTurn),
             Step::Background => Next::WaitUntil(device.periodic.ends(self.ticks, view.now)),
         }
     }
@@ -467,8 +467,8 @@ impl DevicePolicy for Control {
         Room::UNLIMITED
     }
 
-    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
-        let Memory { payer: task, device, shared, pace } = memory;
+    fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission {
+        let LentMemory { payer: task, device, shared, pace } = memory;
         self.update_late(view, device);
         let (now, hz) = (self.now(view, shared), self.ticks.a_second());
         let limits = now.limits;
@@ -525,7 +525,7 @@ impl DevicePolicy for Control {
         }
     }
 
-    fn over_background(&self, view: &View, device: &mut Device, shared: &mut Shared) -> bool {
+    fn is_over_background(&self, view: &View, device: &mut Device, shared: &mut Shared) -> bool {
         let now = self.now(view, shared);
         let of_device = self.share(view, now.limits.background, now.limits, device, shared);
         if self.learns == Learns::Passes && device.run_began.is_some() {
@@ -544,7 +544,7 @@ impl DevicePolicy for Control {
         if self.era == Era::V6_1 {
             return self.next_of_run(view, files, device, shared);
         }
-        if files.any() && self.over_background(view, device, shared) {
+        if files.has_any() && self.is_over_background(view, device, shared) {
             Next::Turn(Turn::InTurn)
         } else {
             Next::write_expired(view, files)

@@ -40,7 +40,7 @@ impl Kept {
         self.task.dirtied = view.payer.dirtied;
         self.pace.wakes_flusher = false;
         let Self { law, task, device, shared, pace } = self;
-        law.admit(view, Memory { payer: task, device, shared, pace })
+        law.admit(view, LentMemory { payer: task, device, shared, pace })
     }
 
     /// A device that has written everything so far.
@@ -267,13 +267,13 @@ fn background_by_time_by_table() {
             let mut view = view(100, reclaimable, DeviceCounts { reclaimable, ..DeviceCounts::default() }, 32);
             view.knobs.background_centisecs = centisecs;
             let Kept { law, device, shared, .. } = &mut kept;
-            assert_eq!(law.over_background(&view, device, shared), over, "{average} {centisecs} {reclaimable}");
+            assert_eq!(law.is_over_background(&view, device, shared), over, "{average} {centisecs} {reclaimable}");
             kept.decide(&view);
             assert_eq!(kept.pace.wakes_flusher, over, "a writer below the ceiling asks for it too");
             let Kept { device, shared, .. } = &mut kept;
             assert!(
                 !Control { era: Era::V6_1, learns: Learns::Slices, ticks: TickRate::DEFAULT }
-                    .over_background(&view, device, shared),
+                    .is_over_background(&view, device, shared),
                 "it was never merged"
             );
         }
@@ -328,7 +328,7 @@ fn by_passes_time_is_idle_only_if_the_run_began_after_the_last_update() {
     let slow = device.bandwidth;
     assert!(slow.now < before.now, "{slow:?} after {before:?}");
     // The run ends, and 2 s later another begins: this time was idle.
-    assert!(!law.over_background(&written(2400, 2000), &mut device, &mut shared));
+    assert!(!law.is_over_background(&written(2400, 2000), &mut device, &mut shared));
     law.slice_bytes(&written(4400, 2000), &mut device, &mut shared);
     assert_eq!((device.bandwidth, device.updated, device.written), (slow, 4400, 2000));
 }

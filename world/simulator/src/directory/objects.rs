@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_engine::{Platform, WallNanos};
 use afflux_volume::{
-    AttributeChange, Change, Changed, Created, Data, DeviceKey, Found, Identity, Kind, Linked, New, Node, Removed,
-    RenameHow, Renamed, SetTime, SpecialKind, Stable, Stat, Timestamp, Unnamed, VolumeError, XattrChange,
+    AttributeChange, Change, ChangedAttributes, Created, DeviceKey, Found, Identity, Kind, Linked, New, Node,
+    OpenedData, Removed, RenameHow, Renamed, SetTime, SpecialKind, Stable, Stat, Timestamp, Unnamed, VolumeError,
+    XattrChange,
 };
 use bytes::Bytes;
 
@@ -351,7 +352,7 @@ impl Shared {
         name: Bytes,
         change: XattrChange,
         privileged: bool,
-    ) -> Result<Changed, VolumeError> {
+    ) -> Result<ChangedAttributes, VolumeError> {
         match () {
             () if name.starts_with(b"user.") => {}
             () if !name.starts_with(b"trusted.") => return Err(VolumeError::NotSupported),
@@ -372,12 +373,12 @@ impl Shared {
             }
         }
         self.touch(objects, number, false);
-        Ok(Changed { stat: self.stat(objects, number), stable: Stable::not_begun() })
+        Ok(ChangedAttributes { stat: self.stat(objects, number), stable: Stable::not_begun() })
     }
 
-    pub(super) fn data(&self, objects: &mut Objects, number: u64, stat: Stat) -> Option<Data> {
+    pub(super) fn data(&self, objects: &mut Objects, number: u64, stat: Stat) -> Option<OpenedData> {
         match objects.get(number).body {
-            Body::Regular { file, .. } => Some(Data { backing: self.disk.backing(file), stat, writable: true }),
+            Body::Regular { file, .. } => Some(OpenedData { backing: self.disk.backing(file), stat, writable: true }),
             _ => None,
         }
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_object::Created;
+use afflux_object::PutOutcome;
 use bytes::Bytes;
 
 /// A change under way.
@@ -53,17 +53,17 @@ impl ObjectContents {
     }
 
     /// The change takes effect now, unless it has done so.
-    pub(super) fn take_effect(&self, number: u64) -> Option<Created> {
+    pub(super) fn take_effect(&self, number: u64) -> Option<PutOutcome> {
         let mut inside = self.lock();
         match inside.under_way.remove(&number)? {
-            ObjectChange::Create(name, _) if inside.objects.contains_key(&name) => Some(Created::Present),
+            ObjectChange::Create(name, _) if inside.objects.contains_key(&name) => Some(PutOutcome::Present),
             ObjectChange::Create(name, bytes) => {
                 inside.objects.insert(name, bytes);
-                Some(Created::New)
+                Some(PutOutcome::New)
             }
             ObjectChange::Delete(name) => {
                 inside.objects.remove(&name);
-                Some(Created::New)
+                Some(PutOutcome::New)
             }
         }
     }

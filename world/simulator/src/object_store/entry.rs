@@ -4,7 +4,7 @@
 //! Does not own: the numbers of entries (`records`).
 //! Invariants: bytes that are no entry are an error, not a panic.
 
-use afflux_object::{Batch, Change};
+use afflux_object::{Batch, RecordChange};
 use bytes::Bytes;
 
 /// An object of the log.
@@ -36,9 +36,9 @@ impl Entry {
             into.extend_from_slice(&(batch.len() as u32).to_be_bytes());
             for change in batch {
                 let (kind, key, value) = match change {
-                    Change::Put(key, value) => (PUT, key, value.clone()),
-                    Change::Remove(key) => (REMOVE, key, Vec::new()),
-                    Change::Add(key, by) => (ADD, key, by.to_be_bytes().to_vec()),
+                    RecordChange::Put(key, value) => (PUT, key, value.clone()),
+                    RecordChange::Remove(key) => (REMOVE, key, Vec::new()),
+                    RecordChange::Add(key, by) => (ADD, key, by.to_be_bytes().to_vec()),
                 };
                 into.push(kind);
                 push(&mut into, key);
@@ -75,13 +75,13 @@ fn slice(rest: &mut &[u8]) -> Option<Vec<u8>> {
     Some(first.to_vec())
 }
 
-fn change(rest: &mut &[u8]) -> Option<Change> {
+fn change(rest: &mut &[u8]) -> Option<RecordChange> {
     let [kind] = take(rest)?;
     let (key, value) = (slice(rest)?, slice(rest)?);
     match kind {
-        PUT => Some(Change::Put(key, value)),
-        REMOVE => Some(Change::Remove(key)),
-        ADD => Some(Change::Add(key, i64::from_be_bytes(value.as_slice().try_into().ok()?))),
+        PUT => Some(RecordChange::Put(key, value)),
+        REMOVE => Some(RecordChange::Remove(key)),
+        ADD => Some(RecordChange::Add(key, i64::from_be_bytes(value.as_slice().try_into().ok()?))),
         _ => None,
     }
 }

@@ -12,7 +12,8 @@ use std::task::{Poll, Waker};
 
 use afflux_engine::{Nanos, Platform};
 use afflux_object::{
-    Batch, Created, Durability, Key, Manifest, ObjectError, Objects, Record, Records, RecordsError, Sequence, Value,
+    Batch, Durability, Key, Manifest, ObjectError, Objects, PutOutcome, Record, RecordDatabase, RecordsError, Sequence,
+    Value,
 };
 use futures_util::future::try_join_all;
 
@@ -112,9 +113,9 @@ impl LogReader<'_> {
     async fn make(&self, number: u64, entry: &Entry) -> Result<bool, RecordsError> {
         let (name, bytes) = (name(number), entry.encode());
         match self.again(|| self.store.create(&name, bytes.clone())).await {
-            Ok(Created::New) => Ok(true),
+            Ok(PutOutcome::New) => Ok(true),
             // An earlier try of this entry may have had its effect.
-            Ok(Created::Present) => Ok(self.entry(number).await? == *entry),
+            Ok(PutOutcome::Present) => Ok(self.entry(number).await? == *entry),
             Err(error) => Err(closed(&error)),
         }
     }
@@ -227,7 +228,7 @@ impl ObjectRecords {
     }
 }
 
-impl Records for ObjectRecords {
+impl RecordDatabase for ObjectRecords {
     fn epoch(&self) -> u32 {
         self.0.epoch
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 
 use afflux_engine::{Nanos, Platform};
-use afflux_object::{Arrivals, Created, ObjectError, Objects, Parts};
+use afflux_object::{Arrivals, ByteParts, ObjectError, Objects, PutOutcome};
 
 use super::contents::{ObjectChange, ObjectContents};
 use super::wire::Wire;
@@ -224,7 +224,7 @@ impl ObjectStore {
     }
 
     /// Sends a change with `bytes` bytes. Its effect happens when they have arrived.
-    async fn change(&self, change: ObjectChange, bytes: u64) -> Result<Created, ObjectError> {
+    async fn change(&self, change: ObjectChange, bytes: u64) -> Result<PutOutcome, ObjectError> {
         let (_in_flight, fate, round_trip_ns, timeout_ns) = self.begin();
         match fate {
             Fate::Busy => {
@@ -338,7 +338,7 @@ impl ObjectStore {
 }
 
 impl Objects for ObjectStore {
-    async fn create(&self, name: &str, parts: impl Into<Parts> + Send) -> Result<Created, ObjectError> {
+    async fn create(&self, name: &str, parts: impl Into<ByteParts> + Send) -> Result<PutOutcome, ObjectError> {
         let bytes = parts.into().joined();
         {
             let figures = &mut self.state().figures;
@@ -349,7 +349,7 @@ impl Objects for ObjectStore {
         self.change(ObjectChange::Create(name.to_owned(), bytes), length).await
     }
 
-    async fn get_counted(&self, name: &str, range: Range<u64>, arrivals: &Arrivals) -> Result<Parts, ObjectError> {
+    async fn get_counted(&self, name: &str, range: Range<u64>, arrivals: &Arrivals) -> Result<ByteParts, ObjectError> {
         self.state().figures.gets += 1;
         let found = self.ask(
             |contents| {

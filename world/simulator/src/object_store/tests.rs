@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use afflux_engine::{Nanos, Platform};
-use afflux_object::{Change, Created, Durability, ObjectError, Objects, Records, RecordsError};
+use afflux_object::{Durability, ObjectError, Objects, PutOutcome, RecordChange, RecordDatabase, RecordsError};
 use bytes::Bytes;
 use futures_util::future::join_all;
 
@@ -30,11 +30,11 @@ fn a_call_takes_a_round_trip_and_its_bytes_and_calls_share_the_bandwidth() {
     world
         .run(async {
             let began = platform.now().0;
-            assert_eq!(put("data/a").await, Ok(Created::New));
+            assert_eq!(put("data/a").await, Ok(PutOutcome::New));
             assert_eq!((platform.now().0 - began) / MS, 30 + 100, "one call has 100 MB/s");
             let began = platform.now().0;
             let four = join_all(["data/b", "data/c", "data/d", "data/a"].map(put)).await;
-            assert_eq!(four[3], Ok(Created::Present));
+            assert_eq!(four[3], Ok(PutOutcome::Present));
             assert_eq!((platform.now().0 - began) / MS, 30 + 200, "four have 200 MB/s together");
             assert_eq!(store.get("data/b", 9_999_999..20_000_000).await, Ok(Bytes::from_static(&[0]).into()));
             assert_eq!(store.get("data/x", 0..1).await, Err(ObjectError::Missing));
@@ -92,7 +92,7 @@ fn a_store_that_is_away_answers_nothing_and_loses_nothing() {
 fn batches_share_entries_and_a_fenced_writer_makes_none() {
     let (world, contents) = (world(1), ObjectContents::default());
     let store = ObjectStore::new(&world, &contents, StoreOptions::default());
-    let put = |key: u8| vec![Change::Put(vec![key], vec![key]), Change::Add(vec![0], 1)];
+    let put = |key: u8| vec![RecordChange::Put(vec![key], vec![key]), RecordChange::Add(vec![0], 1)];
     world
         .run(async {
             let first = ObjectRecords::open(world.platform(), &store).await.unwrap();

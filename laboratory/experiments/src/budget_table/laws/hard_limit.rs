@@ -9,7 +9,7 @@
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room, View,
+    Admission, Completed, Cost, DevicePolicy, LentMemory, LimitPages, Needs, Pace, Pause, PauseCause, Room, View,
 };
 
 /// Pages of 64 MiB.
@@ -46,7 +46,7 @@ impl DevicePolicy for HardLimit {
         Room { wake_above: Cost(WRITTEN_FROM_PAGES), ..Room::UNLIMITED }
     }
 
-    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
+    fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission {
         (memory.pace.unpaid_pages, memory.pace.unpaid_runs) = (0, 0);
         if view.shared.dirty + view.shared.writeback < LIMIT_PAGES {
             return Admission::Enter;
@@ -56,7 +56,7 @@ impl DevicePolicy for HardLimit {
 
     fn completed(&self, _: &View, _: &Completed, (): &mut (), (): &mut ()) {}
 
-    fn over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
+    fn is_over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
         view.device().reclaimable > WRITTEN_FROM_PAGES
     }
 

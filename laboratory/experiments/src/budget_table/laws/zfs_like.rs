@@ -16,7 +16,7 @@
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room, View,
+    Admission, Completed, Cost, DevicePolicy, LentMemory, LimitPages, Needs, Pace, Pause, PauseCause, Room, View,
 };
 
 /// Pages of 410 MiB.
@@ -68,7 +68,7 @@ impl DevicePolicy for ZfsLike {
         Room { wake_above: Cost(WRITTEN_FROM_PAGES), ..Room::UNLIMITED }
     }
 
-    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
+    fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission {
         (memory.pace.unpaid_pages, memory.pace.unpaid_runs) = (0, 0);
         let dirty = view.shared.dirty + view.shared.writeback;
         let pause = |ns| Admission::Pause(Pause { ns, cause: PauseCause::GlobalLimit });
@@ -91,7 +91,7 @@ impl DevicePolicy for ZfsLike {
 
     fn completed(&self, _: &View, _: &Completed, (): &mut (), _: &mut u64) {}
 
-    fn over_background(&self, view: &View, (): &mut (), _: &mut u64) -> bool {
+    fn is_over_background(&self, view: &View, (): &mut (), _: &mut u64) -> bool {
         let device = view.device();
         // A flush that has begun writes everything, as a transaction group does.
         device.reclaimable > if device.flushing { 0 } else { WRITTEN_FROM_PAGES }

@@ -12,7 +12,7 @@ mod stage;
 
 use std::time::Instant;
 
-use afflux_report::{Fields, Row, Source};
+use afflux_report::{Fields, FigureSource, Row};
 use afflux_scratch::Scratch;
 
 use super::plan::Plan;
@@ -97,7 +97,7 @@ impl Measured {
                 .with("disk_bytes_per_s", plan.disk_bytes_per_s),
             metrics,
             published: self.centisecs().map_or_else(Fields::new, |centisecs| published_rate(plan, centisecs)),
-            source: Source::Measured,
+            source: FigureSource::Measured,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Does not own: the runs, the distance.
 //! Invariants: a distance above the goal carries a mark.
 
-use afflux_report::{Align, Axis, Cell, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
+use afflux_report::{Align, Axis, Cell, Fields, FigureSource, Plot, Quantity, Row, Series, Shape, Table};
 
 use super::recording::Recording;
 use super::second::{PAGE_BYTES, Second, Side, apart};
@@ -32,8 +32,8 @@ fn whole(rows: &[Second], of: fn(&Second) -> f64) -> Vec<u64> {
 
 impl RecordedPage {
     pub(super) fn add(&mut self, name: &str, real: &Recording, simulated: &Side, watch: &mut dyn Watch) {
-        watch.row(&row(name, real, &real.side, Source::Measured));
-        watch.row(&row(name, real, simulated, Source::Simulated));
+        watch.row(&row(name, real, &real.side, FigureSource::Measured));
+        watch.row(&row(name, real, simulated, FigureSource::Simulated));
         self.answers.push(answer(name, real, simulated));
         self.findings.tables.push(table(name, real, simulated));
         self.findings.figures.push(plot(name, real, simulated).into());
@@ -47,7 +47,7 @@ impl RecordedPage {
     }
 }
 
-fn row(name: &str, real: &Recording, side: &Side, source: Source) -> Row {
+fn row(name: &str, real: &Recording, side: &Side, source: FigureSource) -> Row {
     let Side { rows, sync_s, small_syncs_s, bursts_s } = side;
     let metrics = Fields::new()
         .with("dirty_pages", whole(rows, |second| second.dirty))

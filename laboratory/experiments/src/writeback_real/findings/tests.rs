@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use afflux_report::terminal::Terminal;
-use afflux_report::{Fields, Source};
+use afflux_report::{Fields, FigureSource};
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn row(race: &str, repeat: u64, variant: &str, metrics: &[(&str, f64)]) -> Row {
         params: Fields::new().with("race", race).with("repeat", repeat),
         metrics: metrics.iter().fold(Fields::new(), of),
         published: Fields::new(),
-        source: Source::Measured,
+        source: FigureSource::Measured,
     }
 }
 

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 use afflux_experiments::{Experiment, Findings};
-use afflux_report::{Align, Axis, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
+use afflux_report::{Align, Axis, Fields, FigureSource, Plot, Quantity, Row, Series, Shape, Table};
 
 use super::{PageRequest, QUICK, ROWS_BYTES_MAX};
 
@@ -39,7 +39,7 @@ fn findings() -> Findings {
     }
 }
 
-fn row(source: Source, length: usize) -> Row {
+fn row(source: FigureSource, length: usize) -> Row {
     let [experiment, variant] = ["nothing", "none"].map(str::to_owned);
     let metrics = Fields::new().with("text", "x".repeat(length));
     Row { experiment, variant, params: Fields::new(), metrics, published: Fields::new(), source }
@@ -47,7 +47,7 @@ fn row(source: Source, length: usize) -> Row {
 
 #[test]
 fn the_answer_is_first_plots_are_before_tables_and_rows_are_last_and_folded() {
-    let page = html(&NOTHING, findings(), &[row(Source::Simulated, 3)], "afflux-lab run nothing");
+    let page = html(&NOTHING, findings(), &[row(FigureSource::Simulated, 3)], "afflux-lab run nothing");
     let order = [
         "Proposed: Somebody wants more.",
         "Open: Much.",
@@ -83,9 +83,9 @@ fn a_quick_run_says_so_before_its_figures() {
 #[test]
 fn it_says_where_its_figures_are_from() {
     for (rows, origin) in [
-        (vec![Source::Simulated], "simulated"),
-        (vec![Source::Measured], "measured"),
-        (vec![Source::Measured, Source::Simulated], "simulated and measured"),
+        (vec![FigureSource::Simulated], "simulated"),
+        (vec![FigureSource::Measured], "measured"),
+        (vec![FigureSource::Measured, FigureSource::Simulated], "simulated and measured"),
     ] {
         let rows: Vec<Row> = rows.into_iter().map(|source| row(source, 1)).collect();
         let page = html(&NOTHING, findings(), &rows, "afflux");
@@ -95,7 +95,7 @@ fn it_says_where_its_figures_are_from() {
 
 #[test]
 fn many_rows_are_cut_and_it_says_so() {
-    let rows: Vec<Row> = (0..6).map(|_| row(Source::Simulated, ROWS_BYTES_MAX / 4)).collect();
+    let rows: Vec<Row> = (0..6).map(|_| row(FigureSource::Simulated, ROWS_BYTES_MAX / 4)).collect();
     let page = html(&NOTHING, findings(), &rows, "afflux");
     assert!(page.len() < ROWS_BYTES_MAX + (64 << 10));
     assert!(
@@ -111,7 +111,7 @@ fn a_reader_finds_no_fault_with_the_page_of_an_experiment() {
     }
     let directory = afflux_scratch::Scratch::new(&std::env::temp_dir(), "cli-lab").unwrap().keep();
     let path = directory.join("lab.html");
-    fs::write(&path, html(&NOTHING, findings(), &[row(Source::Simulated, 9)], "afflux-lab run nothing")).unwrap();
+    fs::write(&path, html(&NOTHING, findings(), &[row(FigureSource::Simulated, 9)], "afflux-lab run nothing")).unwrap();
     let pictures = env::var_os("AFFLUX_PICTURES").map(PathBuf::from);
     let faults = afflux_page_check::Checker::start().unwrap().check(&path, pictures.as_deref()).unwrap();
     fs::remove_dir_all(&directory).unwrap();

@@ -2,7 +2,7 @@ use super::*;
 
 const PART: u64 = ONE / 2;
 const MIB: u64 = 1 << 20;
-const BYTES: Prices = Prices { run_ns: 1000, mib_ns: 80 * MILLISECOND };
+const BYTES: DirectionPrices = DirectionPrices { run_ns: 1000, mib_ns: 80 * MILLISECOND };
 
 /// Adds windows with one run each, of `mib` MiB, on a device whose runs cost `run_ms`.
 fn windows(held: &mut HeldRunCost, count: u32, run_ms: u64, mib: u64) {

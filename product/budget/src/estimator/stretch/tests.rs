@@ -1,7 +1,7 @@
 use super::*;
 
-const PRIOR: Prices = Prices { run_ns: 1, mib_ns: 1 };
-const LEARNED: Prices = Prices { run_ns: 2, mib_ns: 2 };
+const PRIOR: DirectionPrices = DirectionPrices { run_ns: 1, mib_ns: 1 };
+const LEARNED: DirectionPrices = DirectionPrices { run_ns: 2, mib_ns: 2 };
 
 fn passed(either_ms: u64, rested_ms: u64) -> Elapsed {
     let ns = either_ms * MILLISECOND;

@@ -9,7 +9,7 @@ const SECOND: u64 = 1000 * MILLISECOND;
 struct Dirty(Option<u64>);
 
 impl DirtyFiles for Dirty {
-    fn any(&self) -> bool {
+    fn has_any(&self) -> bool {
         true
     }
 

@@ -7,7 +7,7 @@ const SECOND: u64 = 1000 * MILLISECOND;
 const PAGES: u64 = 8 * MIB / PAGE_BYTES;
 const BAND: Band = Band { end_ns: SECOND };
 /// A portion costs 90 ms on this disk.
-const DISK: Prices = Prices { run_ns: 10 * MILLISECOND, mib_ns: 10 * MILLISECOND };
+const DISK: DirectionPrices = DirectionPrices { run_ns: 10 * MILLISECOND, mib_ns: 10 * MILLISECOND };
 
 fn knobs(portion_bytes: u64) -> Knobs {
     Knobs {
@@ -31,11 +31,11 @@ fn there_are_portions_where_the_budget_would_be_stretched() {
     // Eight portions take 0.7 s.
     assert_eq!(terms(8 * MIB, DISK, 5 * SECOND, 100), Some((BAND, 8 * MIB)));
     // Each takes 1.1 s: one portion for each of three payers and one more, or as many as the band may hold.
-    let stick = Prices { run_ns: 300 * MILLISECOND, mib_ns: 100 * MILLISECOND };
+    let stick = DirectionPrices { run_ns: 300 * MILLISECOND, mib_ns: 100 * MILLISECOND };
     assert_eq!(terms(8 * MIB, stick, 5 * SECOND, 3), Some((Band { end_ns: 4400 * MILLISECOND }, 8 * MIB)));
     assert_eq!(terms(8 * MIB, stick, 5 * SECOND, 100), Some((Band { end_ns: 5 * SECOND }, 8 * MIB)));
     // No more than a quarter of the band.
-    let slow = Prices { mib_ns: SECOND, ..stick };
+    let slow = DirectionPrices { mib_ns: SECOND, ..stick };
     assert_eq!(terms(8 * MIB, slow, 5 * SECOND, 100), Some((Band { end_ns: 5 * SECOND }, MIB)));
 }
 
@@ -102,14 +102,14 @@ fn one_at_a_time_is_let_in_from_the_queue_and_gets_its_portion() {
     let (mut portions, mut share) = (Portions::default(), PayerShare::default());
     let portion_ns = DISK.cost_ns(1, 8 * MIB);
     let full_ns = BAND.end_ns - portion_ns + 1;
-    assert!(!portions.admits_one(0, BAND, full_ns, portion_ns), "no room");
-    assert!(portions.admits_one(0, BAND, full_ns - 1, portion_ns));
-    assert!(!portions.admits_one(1, BAND, full_ns - 1, portion_ns), "it has not come yet");
+    assert!(!portions.may_admit_one(0, BAND, full_ns, portion_ns), "no room");
+    assert!(portions.may_admit_one(0, BAND, full_ns - 1, portion_ns));
+    assert!(!portions.may_admit_one(1, BAND, full_ns - 1, portion_ns), "it has not come yet");
     share.queues();
-    assert!(share.comes_from_queue(&mut portions) && !share.comes_from_queue(&mut portions));
+    assert!(share.does_come_from_queue(&mut portions) && !share.does_come_from_queue(&mut portions));
     assert_eq!(share.takes(&mut portions, 1, (BAND, full_ns + 1), true, (&DISK, 8 * MIB, 0)), Some(PAGES));
-    assert!(!portions.admits_one(1, BAND, full_ns - 1, portion_ns), "it counts");
-    assert!(portions.admits_one(2, BAND, BAND.free_ns(), portion_ns), "an idle device waits for nobody");
+    assert!(!portions.may_admit_one(1, BAND, full_ns - 1, portion_ns), "it counts");
+    assert!(portions.may_admit_one(2, BAND, BAND.free_ns(), portion_ns), "an idle device waits for nobody");
 }
 
 #[test]

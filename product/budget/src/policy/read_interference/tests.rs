@@ -20,7 +20,7 @@ fn what_reads_take_is_added_to_what_writes_cost() {
     assert_eq!(beside.times(100), 200, "half-way to three times");
     beside.completed(&busy(1300, 600, 1300), 100 * MILLISECOND);
     assert_eq!(beside.times(100), 250);
-    let prices = beside.applied(Prices { run_ns: 1000, mib_ns: 10_000 });
+    let prices = beside.applied(DirectionPrices { run_ns: 1000, mib_ns: 10_000 });
     assert_eq!((prices.run_ns, prices.mib_ns), (2500, 25_000));
     // Reads that do not slow writes down.
     beside.completed(&busy(1600, 900, 1600), 300 * MILLISECOND);

@@ -2,7 +2,7 @@ use super::*;
 use crate::MIB;
 
 /// A MiB takes 1,024 ns.
-const PRICES: Prices = Prices { run_ns: 1, mib_ns: 1024 };
+const PRICES: DirectionPrices = DirectionPrices { run_ns: 1, mib_ns: 1024 };
 const END_NS: Cost = 1000;
 
 fn bytes(ns: u64) -> DirectionWork {
@@ -53,7 +53,7 @@ fn what_nobody_took_is_still_there() {
 fn new_prices_are_no_entrants() {
     let mut trickle = Trickle { dirty: bytes(10_000), ..Trickle::default() };
     assert_eq!(completed(&mut trickle, 160, 9_840), 9_850);
-    let dearer = Prices { mib_ns: 2048, ..PRICES };
+    let dearer = DirectionPrices { mib_ns: 2048, ..PRICES };
     assert_eq!(trickle.completed((bytes(160), bytes(9_680)), &dearer, 2 * 9_680, END_NS), 2 * 9_680 + 10 + 20);
 }
 

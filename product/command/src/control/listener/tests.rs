@@ -3,27 +3,33 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 
 use super::{CONNECTIONS_MAX, Responder, start};
-use crate::control::messages::{Drained, LINE_BYTES_MAX, Progress, Reply, Request};
+use crate::control::messages::{ControlReply, ControlRequest, Drained, LINE_BYTES_MAX, Progress};
 
 /// Answers a drain with two reports and the end, and a set with the values of the request.
 struct Echo;
 
 impl Responder for Echo {
-    fn respond(&self, request: Request, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
+    fn respond(&self, request: ControlRequest, send: &mut dyn FnMut(ControlReply) -> io::Result<()>) -> io::Result<()> {
         match request {
-            Request::Drain => {
-                send(Reply::Progress(Progress::default()))?;
-                send(Reply::Progress(Progress::default()))?;
-                send(Reply::Drained(Drained::default()))
+            ControlRequest::Drain => {
+                send(ControlReply::Progress(Progress::default()))?;
+                send(ControlReply::Progress(Progress::default()))?;
+                send(ControlReply::Drained(Drained::default()))
             }
-            Request::Set { assignments, device } => assignments.into_iter().try_for_each(|knob| {
-                send(Reply::Set { knob, unit: String::new(), value: 1, device: device.clone(), in_force: Vec::new() })
+            ControlRequest::Set { assignments, device } => assignments.into_iter().try_for_each(|knob| {
+                send(ControlReply::Set {
+                    knob,
+                    unit: String::new(),
+                    value: 1,
+                    device: device.clone(),
+                    in_force: Vec::new(),
+                })
             }),
-            Request::Stat
-            | Request::Delays
-            | Request::Record { .. }
-            | Request::Trace { .. }
-            | Request::Unlock { .. } => Err(io::Error::other("no report")),
+            ControlRequest::Stat
+            | ControlRequest::Delays
+            | ControlRequest::Record { .. }
+            | ControlRequest::Trace { .. }
+            | ControlRequest::Unlock { .. } => Err(io::Error::other("no report")),
         }
     }
 }
@@ -46,7 +52,7 @@ impl Scratch {
     }
 }
 
-fn line(stream: &mut BufReader<UnixStream>) -> Option<Reply> {
+fn line(stream: &mut BufReader<UnixStream>) -> Option<ControlReply> {
     let mut line = String::new();
     let read = stream.read_line(&mut line).unwrap_or(0);
     (read > 0).then(|| serde_json::from_str(&line).unwrap())
@@ -60,10 +66,10 @@ fn requests_are_answered_in_order_on_one_connection() {
         .get_mut()
         .write_all(b"{\"do\":\"drain\"}\n{\"do\":\"set\",\"assignments\":[\"a=1\"],\"device\":\"d\"}\n")
         .unwrap();
-    assert!(matches!(line(&mut stream), Some(Reply::Progress(_))));
-    assert!(matches!(line(&mut stream), Some(Reply::Progress(_))));
-    assert!(matches!(line(&mut stream), Some(Reply::Drained(_))));
-    let Some(Reply::Set { knob, device, .. }) = line(&mut stream) else { panic!("no answer") };
+    assert!(matches!(line(&mut stream), Some(ControlReply::Progress(_))));
+    assert!(matches!(line(&mut stream), Some(ControlReply::Progress(_))));
+    assert!(matches!(line(&mut stream), Some(ControlReply::Drained(_))));
+    let Some(ControlReply::Set { knob, device, .. }) = line(&mut stream) else { panic!("no answer") };
     assert_eq!((knob.as_str(), device.as_deref()), ("a=1", Some("d")));
 }
 
@@ -73,10 +79,10 @@ fn nonsense_is_refused_and_the_server_goes_on() {
     let mut stream = scratch.connect();
     for text in ["\n", "null\n", "{\"do\":\"explode\"}\n", "{\"do\":\"set\"}\n", "\u{0}\n"] {
         stream.get_mut().write_all(text.as_bytes()).unwrap();
-        assert!(matches!(line(&mut stream), Some(Reply::Refused { .. })), "{text:?}");
+        assert!(matches!(line(&mut stream), Some(ControlReply::Refused { .. })), "{text:?}");
     }
     stream.get_mut().write_all(b"{\"do\":\"drain\"}\n").unwrap();
-    assert!(matches!(line(&mut stream), Some(Reply::Progress(_))));
+    assert!(matches!(line(&mut stream), Some(ControlReply::Progress(_))));
 }
 
 #[test]
@@ -92,7 +98,7 @@ fn a_line_without_end_is_refused() {
             }
         }
     });
-    let Some(Reply::Refused { reason, .. }) = line(&mut stream) else { panic!("not refused") };
+    let Some(ControlReply::Refused { reason, .. }) = line(&mut stream) else { panic!("not refused") };
     assert!(reason.contains("longer than"), "{reason}");
     writer.join().unwrap();
 }
@@ -106,7 +112,7 @@ fn connections_are_bounded_and_places_come_back() {
         assert!(line(stream).is_some());
     }
     let mut over = scratch.connect();
-    let Some(Reply::Refused { reason, .. }) = line(&mut over) else { panic!("not refused") };
+    let Some(ControlReply::Refused { reason, .. }) = line(&mut over) else { panic!("not refused") };
     assert!(reason.contains("are open already"), "{reason}");
     assert!(line(&mut over).is_none(), "the refused connection is closed");
 }

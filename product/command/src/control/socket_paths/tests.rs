@@ -10,7 +10,7 @@ use rustix::net::{Shutdown, shutdown};
 use rustix::process::geteuid;
 
 use super::{bind_in, bind_in_first, bind_named, connect, prepare, running};
-use crate::control::trust::Directory;
+use crate::control::trust::TrustedDirectory;
 
 /// A user other than the one who runs the tests.
 const STRANGER: u32 = 65_534;
@@ -154,7 +154,7 @@ fn nothing_is_swept_while_a_server_is_being_started() {
     let scratch = Scratch::new("starting");
     let path = scratch.0.join("a.sock");
     dead(&path);
-    let starting = Directory::private(&scratch.0).unwrap();
+    let starting = TrustedDirectory::private(&scratch.0).unwrap();
     starting.lock().unwrap();
     running(std::slice::from_ref(&scratch.0));
     assert!(path.exists());

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use afflux_engine::WaitTimes;
 
-use super::{Seen, sentence};
+use super::{SeenReports, sentence};
 use crate::control::messages::{FigureGauge, PauseGauges, PeerGauges, Report, StoreGauges, WaiterGauges};
 use crate::stat::tests::report;
 
@@ -12,7 +12,7 @@ const S: u64 = 1_000_000_000;
 fn told(change: impl FnOnce(&mut Report)) -> String {
     let (before, mut now) = (report(S), report(2 * S));
     change(&mut now);
-    sentence(&Seen { before, now, looks: 5, on_their_way: 2 })
+    sentence(&SeenReports { before, now, looks: 5, on_their_way: 2 })
 }
 
 fn times(ns: u64) -> WaitTimes {
@@ -110,7 +110,7 @@ fn the_longest_kind_of_wait_decides_and_one_that_lasts_counts() {
 fn waits_of_the_time_before_and_small_ones_do_not_count() {
     let (mut before, mut now) = (report(S), report(2 * S));
     (before.devices[0].waits.calls.sync, now.devices[0].waits.calls.sync) = (times(90 * S), times(90 * S + S / 21));
-    let said = sentence(&Seen { before, now, looks: 5, on_their_way: 0 });
+    let said = sentence(&SeenReports { before, now, looks: 5, on_their_way: 0 });
     assert!(said.starts_with("Nothing waited in the last 1.00 s"), "{said}");
 }
 
@@ -121,7 +121,7 @@ fn where_nothing_waited_the_network_or_the_client_is_named_with_the_evidence() {
         now.nfs.calls = BTreeMap::from([("nfs_write".to_owned(), 212)]);
         let peer = PeerGauges { connections: 1, received_bytes: 11_950_000, sent_bytes: 40_000 };
         now.nfs.clients = BTreeMap::from([("192.0.2.7".to_owned(), peer)]);
-        sentence(&Seen { before, now, looks: 5, on_their_way })
+        sentence(&SeenReports { before, now, looks: 5, on_their_way })
     };
     let said = calling(4);
     assert!(said.contains("4 of 5 looks") && said.contains(": the network is the cause"), "{said}");
@@ -135,7 +135,7 @@ fn where_nothing_waited_the_network_or_the_client_is_named_with_the_evidence() {
 #[test]
 fn the_buffers_of_idle_connections_are_no_calls_on_their_way() {
     let looked = |connections_at_work| {
-        let mut seen = Seen::begins(report(S));
+        let mut seen = SeenReports::begins(report(S));
         for look in 1..=5 {
             let mut now = report(S + look * S / 5);
             now.nfs.calls = BTreeMap::from([("nfs_getattr".to_owned(), look)]);

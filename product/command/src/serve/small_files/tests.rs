@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use super::{Counts, SmallFiles};
+use super::{ServerCounts, SmallFiles};
 
 /// The findings of a server that looks once a second while clients create files of a size.
 fn found(created_per_s: u64, file_bytes: u64, seconds: u64) -> Vec<u64> {
     let mut small = SmallFiles::default();
-    let counts = |at| Counts {
+    let counts = |at| ServerCounts {
         at: Duration::from_secs(at),
         created: at * created_per_s,
         dirtied_bytes: at * created_per_s * file_bytes,
@@ -30,7 +30,7 @@ fn few_files_or_large_ones_are_not() {
 fn looks_in_a_hurry_take_no_more_memory_than_their_ten_seconds() {
     let mut small = SmallFiles::default();
     for at in 0..1_000 {
-        small.look(Counts { at: Duration::from_secs(at), created: 0, dirtied_bytes: 0 });
+        small.look(ServerCounts { at: Duration::from_secs(at), created: 0, dirtied_bytes: 0 });
     }
     assert!(small.seen.len() <= 11, "{}", small.seen.len());
 }

@@ -56,12 +56,12 @@ fn a_file_awaits_its_flush_until_one_succeeds() {
     let agenda = Agenda::new();
     agenda.keep_unflushed(0, &Arc::new(0), Nanos(10));
     assert_eq!(agenda.take_unflushed(Nanos(10), 8).0.len(), 1);
-    assert!(agenda.awaits_flush(0), "the flush may fail");
+    assert!(agenda.has_unflushed(0), "the flush may fail");
     assert_eq!(agenda.files_to_drain().len(), 1, "a drain waits for the flush");
     agenda.keep_unflushed(0, &Arc::new(0), Nanos(20));
     assert_eq!(agenda.take_unflushed(Nanos(20), 8).0.len(), 1, "the flush failed, or did not cover a later change");
     agenda.forget_unflushed(0);
-    assert!(!agenda.awaits_flush(0));
+    assert!(!agenda.has_unflushed(0));
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn the_flusher_sleeps_only_if_no_file_was_listed_since_its_look() {
     let listed = || agenda.view(Nanos(0), u64::MAX, false, false).listed;
     let before = listed();
     agenda.list_dirty(entry(&file, Nanos(70)));
-    assert!(!agenda.sleeps(Nanos(50), before));
-    assert!(agenda.sleeps(Nanos(50), listed()));
+    assert!(!agenda.may_sleep(Nanos(50), before));
+    assert!(agenda.may_sleep(Nanos(50), listed()));
     agenda.list_dirty(entry(&file, Nanos(50)));
     assert_eq!(lock(&agenda.lists).sleeps_until, Some(Nanos(50)), "nothing to look at before that");
     agenda.list_dirty(entry(&file, Nanos(49)));
@@ -87,7 +87,7 @@ fn others_are_due_until_the_flusher_finds_nothing_but_syncs() {
         [(other, true), (sync, false), (sync, true), (sync, false), (other, false), (rest, false)]
     {
         agenda.note_choice(choice, sync_ahead);
-        dues.push(agenda.others_are_due());
+        dues.push(agenda.are_others_due());
     }
     assert_eq!(dues, [true, true, false, false, true, false]);
 }

@@ -1,13 +1,13 @@
-use super::{ACCOUNTS_MAX, AccountOwner, Delay, Delays, DeviceDelays, SHARD_MAX, WaitAccount};
+use super::{ACCOUNTS_MAX, AccountOwner, Delay, DelayAccounts, DeviceDelays, SHARD_MAX, WaitAccount};
 use crate::client::Client;
 
-fn ends(delays: &Delays<()>, client: &Client, delay: Delay, ns: u64) {
+fn ends(delays: &DelayAccounts<()>, client: &Client, delay: Delay, ns: u64) {
     let mut waited = [0; Delay::ALL.len()];
     waited[delay as usize] = ns;
     delays.call_ended(WaitAccount::Client(client), &waited);
 }
 
-fn told_of(delays: &Delays<()>, waiting: impl Fn(&Client) -> u64) -> DeviceDelays {
+fn told_of(delays: &DelayAccounts<()>, waiting: impl Fn(&Client) -> u64) -> DeviceDelays {
     delays.report(waiting, |()| panic!("a file"))
 }
 
@@ -21,7 +21,7 @@ fn names(told: &DeviceDelays) -> Vec<String> {
 
 #[test]
 fn each_kind_of_wait_has_its_own_figures_for_each_client_and_user() {
-    let (delays, host) = (Delays::<()>::default(), Client::named("10.0.0.5"));
+    let (delays, host) = (DelayAccounts::<()>::default(), Client::named("10.0.0.5"));
     for ns in [8, 10, 12] {
         ends(&delays, &host.of_user(1), Delay::Throttle, ns);
     }
@@ -45,7 +45,7 @@ fn each_kind_of_wait_has_its_own_figures_for_each_client_and_user() {
 
 #[test]
 fn of_too_many_clients_the_oldest_go_among_the_others_and_no_wait_is_lost() {
-    let (delays, many) = (Delays::<()>::default(), 3 * ACCOUNTS_MAX as u64);
+    let (delays, many) = (DelayAccounts::<()>::default(), 3 * ACCOUNTS_MAX as u64);
     for at in 0..many {
         ends(&delays, &Client::named(&format!("client {at}")), Delay::Read, 1 + at);
         // A client that comes again and again stays.
@@ -66,7 +66,7 @@ fn of_too_many_clients_the_oldest_go_among_the_others_and_no_wait_is_lost() {
 
 #[test]
 fn the_one_that_ended_a_wait_last_is_told_first() {
-    let delays = Delays::<()>::default();
+    let delays = DelayAccounts::<()>::default();
     // All of one shard: between shards the order is not kept.
     let clients: Vec<Client> = (0..200).map(|at| Client::named(&at.to_string())).collect();
     let shard: Vec<_> =

@@ -117,7 +117,7 @@ impl FileFailures {
     }
 
     /// Whether writes of the file keep failing.
-    pub fn keeps_failing(&self) -> bool {
+    pub fn is_failing(&self) -> bool {
         self.in_row >= FAILING_TRIES
     }
 
@@ -128,7 +128,7 @@ impl FileFailures {
 
     /// The failed pages, and those set aside, as last reported and now.
     pub(in crate::devices) fn report(&mut self) -> (FailedPages, FailedPages) {
-        let failing = if self.keeps_failing() { self.pages } else { 0 };
+        let failing = if self.is_failing() { self.pages } else { 0 };
         let now = FailedPages { all: self.pages + self.aside.pages, failing };
         (std::mem::replace(&mut self.reported, now), now)
     }

@@ -6,14 +6,14 @@
 use crate::devices::in_order::InOrder;
 
 #[derive(Default)]
-pub struct Flight {
+pub struct FileFlight {
     writes: InOrder<()>,
     writing_pages: u64,
     reads: u32,
     reading_pages: u64,
 }
 
-impl Flight {
+impl FileFlight {
     /// A write of so many pages was claimed; returns its number.
     pub fn write_begins(&mut self, pages: u64) -> u64 {
         self.writing_pages += pages;
@@ -36,11 +36,11 @@ impl Flight {
     }
 
     /// Whether any request is in flight.
-    pub fn any(&self) -> bool {
-        self.reads > 0 || self.writes()
+    pub fn has_any(&self) -> bool {
+        self.reads > 0 || self.has_writes()
     }
 
-    pub fn writes(&self) -> bool {
+    pub fn has_writes(&self) -> bool {
         !self.writes.is_empty()
     }
 
@@ -49,7 +49,7 @@ impl Flight {
     }
 
     /// Whether a write with a lower number is in flight.
-    pub fn writes_before(&self, number: u64) -> bool {
+    pub fn has_writes_before(&self, number: u64) -> bool {
         self.writes.first(|()| true).is_some_and(|first| first < number)
     }
 

@@ -19,7 +19,7 @@ impl Flushes {
     }
 
     /// Whether the file was written or resized since the last flush of the device for it.
-    pub fn owed(&self) -> bool {
+    pub fn is_owed(&self) -> bool {
         self.owed
     }
 

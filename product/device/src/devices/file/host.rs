@@ -4,13 +4,13 @@
 //! Does not own: the size that readers of the cache see (`cache`).
 //! Invariants: the count moves before a waiter learns that a change has ended.
 
-pub struct HostFile {
+pub struct HostSide {
     size: u64,
     cutting: bool,
     changes: u64,
 }
 
-impl HostFile {
+impl HostSide {
     pub(super) fn new(size: u64) -> Self {
         Self { size, cutting: false, changes: 0 }
     }

@@ -20,13 +20,13 @@ impl Coverage {
         self.counts.range(..=page).next_back().map_or(0, |(_, count)| *count)
     }
 
-    pub(super) fn covers(&self, page: u64) -> bool {
+    pub(super) fn has_page(&self, page: u64) -> bool {
         self.count_at(page) > 0
     }
 
     /// The first covered page from `page` on.
     pub(super) fn next_covered(&self, page: u64) -> Option<u64> {
-        if self.covers(page) {
+        if self.has_page(page) {
             return Some(page);
         }
         // Neighbours differ, so the next key's pages are covered.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use afflux_pages::wait::Answer;
 
-use super::overlap;
+use super::do_overlap;
 use crate::error::Error;
 
 /// The answers that callers of a round share.
@@ -41,7 +41,7 @@ pub struct SyncRound {
 
 /// A caller's part in the round that it joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum RoundPart {
     /// No rounds were running: the caller runs it, or starts a task that does.
     Starts,
     /// The caller runs it, once it has its turn. A caller that cannot steps down ([`Rounds::step_down`]).
@@ -66,8 +66,8 @@ impl Rounds {
     }
 
     /// Whether the round that runs, or the next one, covers some of these bytes.
-    pub(crate) fn cover(&self, bytes: &Range<u64>) -> bool {
-        overlap(&self.now, bytes) || self.next.as_ref().is_some_and(|next| overlap(&next.range, bytes))
+    pub(crate) fn try_cover(&self, bytes: &Range<u64>) -> bool {
+        do_overlap(&self.now, bytes) || self.next.as_ref().is_some_and(|next| do_overlap(&next.range, bytes))
     }
 
     /// A caller joins the next round. The first caller makes its memory with `new`. Rounds run from here on.
@@ -76,24 +76,24 @@ impl Rounds {
         range: Range<u64>,
         may_lead: bool,
         new: impl FnOnce() -> Arc<SharedRound>,
-    ) -> (Arc<SharedRound>, Part) {
+    ) -> (Arc<SharedRound>, RoundPart) {
         if let Some(next) = &mut self.next {
             next.range = next.range.start.min(range.start)..next.range.end.max(range.end);
-            return (Arc::clone(&next.shared), Part::Follows);
+            return (Arc::clone(&next.shared), RoundPart::Follows);
         }
         let part = match (std::mem::replace(&mut self.running, true), may_lead) {
-            (false, _) => Part::Starts,
-            (true, true) => Part::Leads,
-            (true, false) => Part::Follows,
+            (false, _) => RoundPart::Starts,
+            (true, true) => RoundPart::Leads,
+            (true, false) => RoundPart::Follows,
         };
         let shared = new();
-        self.next = Some(SyncRound { range, shared: Arc::clone(&shared), is_led: part == Part::Leads });
+        self.next = Some(SyncRound { range, shared: Arc::clone(&shared), is_led: part == RoundPart::Leads });
         (shared, part)
     }
 
     /// The caller that leads this round will not run it. Returns whether the caller had its turn already. If so, it has to
     /// start a task.
-    pub fn step_down(&mut self, shared: &Arc<SharedRound>) -> bool {
+    pub fn try_step_down(&mut self, shared: &Arc<SharedRound>) -> bool {
         let next = self.next.as_mut().filter(|next| Arc::ptr_eq(&next.shared, shared));
         next.is_some_and(|next| !std::mem::replace(&mut next.is_led, false))
     }

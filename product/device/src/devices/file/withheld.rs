@@ -74,7 +74,7 @@ pub struct Ordered {
     pub(crate) range: Range<u64>,
 }
 
-pub struct Withheld<F> {
+pub struct WithheldRanges<F> {
     next: u64,
     /// Ranges with a holder.
     holds: BTreeMap<RangeNumber, Range<u64>>,
@@ -89,7 +89,7 @@ pub struct Withheld<F> {
     later: LaterRanges<F>,
 }
 
-impl<F> Default for Withheld<F> {
+impl<F> Default for WithheldRanges<F> {
     fn default() -> Self {
         Self {
             next: 0,
@@ -105,7 +105,7 @@ impl<F> Default for Withheld<F> {
     }
 }
 
-impl<F> Withheld<F> {
+impl<F> WithheldRanges<F> {
     /// Dirty pages that stay off the device.
     pub(crate) fn pages(&self) -> u64 {
         self.pages
@@ -116,8 +116,8 @@ impl<F> Withheld<F> {
         self.holds.is_empty() && self.orders.is_empty() && self.pages == 0
     }
 
-    pub(in crate::devices) fn covers(&self, page: u64) -> bool {
-        self.held.covers(page) || self.ordered.covers(page)
+    pub(in crate::devices) fn has_page(&self, page: u64) -> bool {
+        self.held.has_page(page) || self.ordered.has_page(page)
     }
 
     /// A page got the tag, or lost it.
@@ -216,7 +216,7 @@ impl<F> Withheld<F> {
     }
 
     /// Whether a page of `pages` would be withheld.
-    pub fn touches(&self, pages: &Range<u64>) -> bool {
+    pub fn has_any_in(&self, pages: &Range<u64>) -> bool {
         let touches = |coverage: &Coverage| coverage.next_covered(pages.start).is_some_and(|page| page < pages.end);
         touches(&self.held) || touches(&self.ordered)
     }
@@ -315,7 +315,7 @@ impl<F> LaterRanges<F> {
 }
 
 /// Whether the ranges have a byte in common.
-pub fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+pub fn do_overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
 

@@ -43,9 +43,9 @@ fn while_names_are_made_durable_an_eighth_may_be_in_flight() {
     assert_eq!(device.requests_now(&device.terms(), 32, 124), 32);
     assert_eq!(device.requests_now(&device.terms(), 32, 125), 1);
     device.names_begin();
-    assert!(!device.names_end());
+    assert!(!device.has_named_end());
     assert_eq!(device.requests_now(&device.terms(), 32, 125), 1, "one is left");
-    assert!(device.names_end(), "the last: who waits looks again");
+    assert!(device.has_named_end(), "the last: who waits looks again");
     assert_eq!(device.requests_now(&device.terms(), 32, 125), 32);
 }
 
@@ -94,17 +94,17 @@ fn a_sync_that_was_passed_keeps_others_back_until_it_ends() {
     let flight = Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS };
     let (early, _) = (device.begin(SLOT, 1, 1, true), device.begin(SLOT, 1, 1, false));
     device.end(early);
-    assert!(!device.sync_was_passed(), "the knobs know no passing");
+    assert!(!device.was_sync_passed(), "the knobs know no passing");
     set(&device, flight);
     let [stream, sync, other, last] = [false, true, false, true].map(|for_sync| device.begin(SLOT, 1, 1, for_sync));
     device.end(stream);
-    assert!(!device.sync_was_passed(), "it was submitted before");
+    assert!(!device.was_sync_passed(), "it was submitted before");
     device.end(other);
-    assert!(device.sync_was_passed());
+    assert!(device.was_sync_passed());
     device.end(sync);
-    assert!(!device.sync_was_passed(), "the last was passed by nobody");
+    assert!(!device.was_sync_passed(), "the last was passed by nobody");
     device.end(last);
-    assert_eq!((device.runs(), device.sync_was_passed()), (1, false));
+    assert_eq!((device.runs(), device.was_sync_passed()), (1, false));
 }
 
 #[test]
@@ -113,19 +113,19 @@ fn what_was_in_flight_to_a_file_before_its_sync_is_not_passed_for_ever_either() 
     set(&device, Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS });
     let [before, other, last] = [SLOT, SLOT + 1, SLOT + 1].map(|slot| device.begin(slot, 1, 1, false));
     device.end(other);
-    assert!(!device.sync_was_passed(), "nobody waits for it");
+    assert!(!device.was_sync_passed(), "nobody waits for it");
     let waits = device.sync_waits(SLOT);
-    assert!(device.sync_was_passed());
+    assert!(device.was_sync_passed());
     device.end(before);
-    assert!(!device.sync_was_passed());
+    assert!(!device.was_sync_passed());
     let [during, beside] = [SLOT, SLOT + 1].map(|slot| device.begin(slot, 1, 1, false));
     device.end(beside);
-    assert!(device.sync_was_passed(), "claimed before the round marked it, submitted after it began");
+    assert!(device.was_sync_passed(), "claimed before the round marked it, submitted after it began");
     device.end(during);
     drop(waits);
     let [after, beside] = [SLOT, SLOT + 1].map(|slot| device.begin(slot, 1, 1, false));
     device.end(beside);
-    assert!(!device.sync_was_passed(), "the sync is over");
+    assert!(!device.was_sync_passed(), "the sync is over");
     device.end(after);
     device.end(last);
 }

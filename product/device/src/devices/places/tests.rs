@@ -10,13 +10,13 @@ fn placed(places: &RequestPlaces, file: u32) -> (Place, u64) {
 fn a_request_is_set_aside_once_and_only_while_it_is_in_flight() {
     let places = RequestPlaces::new(2);
     let (place, number) = placed(&places, 1);
-    assert!(places.set_aside(number) && !places.set_aside(number));
+    assert!(places.try_set_aside(number) && !places.try_set_aside(number));
     let ended = places.end(place);
     assert!(ended.is_aside && ended.number == number && ended.submitted == Nanos(7));
-    assert!(!places.set_aside(number), "it has ended");
+    assert!(!places.try_set_aside(number), "it has ended");
     for file in 2..10 {
         let (place, other) = placed(&places, file);
-        assert!(other > number && !places.set_aside(number), "its place has another request");
+        assert!(other > number && !places.try_set_aside(number), "its place has another request");
         assert!(!places.end(place).is_aside);
     }
 }
@@ -25,15 +25,15 @@ fn a_request_is_set_aside_once_and_only_while_it_is_in_flight() {
 fn as_many_requests_are_set_aside_as_there_are_slots_and_each_finds_a_place() {
     let places = RequestPlaces::new(3);
     let begun: Vec<_> = (0..3).map(|file| placed(&places, file)).collect();
-    assert!(begun.iter().all(|(_, number)| places.set_aside(*number)));
+    assert!(begun.iter().all(|(_, number)| places.try_set_aside(*number)));
     let more: Vec<_> = (3..6).map(|file| placed(&places, file)).collect();
     assert!(
-        more.iter().all(|(_, number)| !places.set_aside(*number)),
+        more.iter().all(|(_, number)| !places.try_set_aside(*number)),
         "no slot would be left to look for a place with"
     );
     assert_eq!(places.all().count(), 6);
     assert!(places.end(begun[1].0).is_aside);
-    assert!(places.set_aside(more[2].1));
+    assert!(places.try_set_aside(more[2].1));
     let (last, _) = placed(&places, 6);
     assert_eq!(places.all().count(), 6);
     assert!(!places.end(last).is_aside);

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use afflux_pages::units::Pages;
+use afflux_pages::units::PageCount;
 use loom::future::block_on;
 use loom::thread;
 
@@ -28,21 +28,21 @@ impl World {
         totals.hold(DeviceId(0), 1);
         let second = AdmissionQueue::new(Arc::default());
         second.set_room(&Room::UNLIMITED);
-        second.set_guard(Pages(1));
+        second.set_guard(PageCount(1));
         // A device without pages gets the pages it asks for.
-        second.force(Pages(1));
+        second.force(PageCount(1));
         Self { totals, second }
     }
 
     /// As `dirty::refresh_guard`: the pages that the first device leaves of the two.
     fn refresh(&self) {
-        self.second.set_guard(Pages(2 - self.totals.held()));
+        self.second.set_guard(PageCount(2 - self.totals.held()));
     }
 
     /// As `dirty::uncharge`.
     fn give_back(&self) {
         self.totals.release(DeviceId(0), 1);
-        if self.totals.anybody_waits() && self.second.waiting() > 0 {
+        if self.totals.has_waiters() && self.second.waiting() > 0 {
             self.refresh();
         }
     }
@@ -50,7 +50,7 @@ impl World {
     /// As `throttle::admit`.
     async fn charge(&self) {
         let waits = self.totals.waits();
-        let mut take = pin!(self.second.take(Pages(1), 0));
+        let mut take = pin!(self.second.take(PageCount(1), 0));
         let granted = std::future::poll_fn(|cx| {
             let granted = take.as_mut().poll(cx);
             if granted.is_pending() {

@@ -12,7 +12,7 @@ fn failed(pages: u64, runs: u64) -> FileAmounts {
 fn the_sums_follow_the_files_and_take_no_room_up_to_the_bound() {
     let unwritable = Unwritable::default();
     unwritable.set_most(100);
-    assert!(!unwritable.any() && unwritable.roomless() == amount(0, 0));
+    assert!(!unwritable.has_any() && unwritable.roomless() == amount(0, 0));
     unwritable.note(failed(0, 0), failed(60, 6));
     unwritable.note(failed(0, 0), failed(40, 4));
     assert_eq!(unwritable.roomless(), amount(100, 10));
@@ -20,7 +20,7 @@ fn the_sums_follow_the_files_and_take_no_room_up_to_the_bound() {
     assert_eq!(unwritable.roomless(), amount(100, 10), "half of 200 pages in 20 runs");
     unwritable.note(failed(60, 6), failed(0, 0));
     unwritable.note(failed(140, 14), failed(1, 1));
-    assert!(unwritable.any() && unwritable.roomless() == amount(1, 1));
+    assert!(unwritable.has_any() && unwritable.roomless() == amount(1, 1));
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn withheld_pages_take_no_room_and_no_writer_tries_because_of_them() {
     unwritable.set_most(100);
     unwritable.note(failed(0, 0), FileAmounts { withheld_pages: 20, ..FileAmounts::default() });
     unwritable.note(failed(0, 0), failed(10, 1));
-    assert!(unwritable.any() && unwritable.withheld_pages() == 20);
+    assert!(unwritable.has_any() && unwritable.withheld_pages() == 20);
     assert_eq!(unwritable.roomless(), amount(30, 1));
     assert!(unwritable.are_all(10) && !unwritable.are_all(11), "a try would not write them");
 }

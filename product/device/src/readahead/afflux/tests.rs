@@ -12,7 +12,7 @@ use super::*;
 
 /// A file and its stream; pages read ahead are cached at once.
 struct File {
-    window: Window,
+    window: StreamWindow,
     cached: BTreeSet<u64>,
     /// Pages read ahead and not asked for yet, and counts of all that were.
     unread: BTreeSet<u64>,
@@ -34,7 +34,7 @@ const NVME: WindowSizes = WindowSizes { most: 256, first: 15, gap: 0, early: fal
 
 impl File {
     fn new(window_sizes: WindowSizes) -> Self {
-        let (window, cached) = (Window::default(), BTreeSet::new());
+        let (window, cached) = (StreamWindow::default(), BTreeSet::new());
         let (windows, triggers) = (Vec::new(), Vec::new());
         Self {
             window,
@@ -58,7 +58,7 @@ impl File {
         self.ahead.used += pages.clone().filter(|page| self.unread.remove(page)).count() as u64;
         let Self { window_sizes, file_pages, most, ahead, .. } = *self;
         let (openings, pages_ahead) = (Arc::clone(&self.openings), move || ahead);
-        let terms = Terms {
+        let terms = AheadTerms {
             file_pages,
             most,
             request_pages: 256,
@@ -151,7 +151,7 @@ fn streams_share_what_may_be_unread() {
         // One stream's window if each stream has two windows of `pages` pages.
         let window = |pages: u64| {
             let left = || budget - (2 * streams * pages).min(budget);
-            let terms = Terms {
+            let terms = AheadTerms {
                 file_pages: 1 << 40,
                 most: 1 << 20,
                 request_pages: 256,
@@ -160,7 +160,7 @@ fn streams_share_what_may_be_unread() {
                 openings: &Openings::new(),
                 pages_ahead: &PagesAhead::default,
             };
-            let mut window = Window { open: true, next, end: next, ..Window::default() };
+            let mut window = StreamWindow { open: true, next, end: next, ..StreamWindow::default() };
             let ahead = window.used(&(next..next + 1), &terms);
             ahead.first.end - ahead.first.start
         };
@@ -353,7 +353,7 @@ fn advice_is_taken() {
 fn a_read_served_in_parts_is_one_read() {
     let mut file = File::new(A);
     let left = || 1 << 30;
-    let terms = Terms {
+    let terms = AheadTerms {
         file_pages: 1 << 30,
         most: 1 << 20,
         request_pages: 256,
@@ -385,7 +385,7 @@ fn random_reads_cost_little_more_than_was_asked() {
                 if file_pages < 2 * block {
                     continue;
                 }
-                let terms = Terms {
+                let terms = AheadTerms {
                     file_pages,
                     most: 1 << 15,
                     request_pages: 256,
@@ -394,7 +394,7 @@ fn random_reads_cost_little_more_than_was_asked() {
                     openings: &Openings::new(),
                     pages_ahead: &PagesAhead::default,
                 };
-                let (mut window, nothing) = (Window::default(), BTreeSet::new());
+                let (mut window, nothing) = (StreamWindow::default(), BTreeSet::new());
                 let (mut asked, mut read) = (0, 0);
                 while asked < 100_000 * block {
                     let start = random(file_pages / block) * block;

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_frames::{Form, Layout, Part, Table};
-use afflux_pages::page::{DETACHED, DIRTY, GUARD, Identity, PIN, PRESENT, READING, UPTODATE, WRITEBACK, WRITER};
+use afflux_frames::{Form, FrameTable, Layout, Part};
+use afflux_pages::page::{DETACHED, DIRTY, GUARD, PIN, PRESENT, PageIdentity, READING, UPTODATE, WRITEBACK, WRITER};
 
 use super::*;
 use crate::recovery::found::Recovered;
@@ -12,9 +12,9 @@ const SECTORS: Sectors = Sectors(0b1100);
 struct Arena {
     memory: Arc<Memory>,
     pages: PageTable,
-    slots: Table<[AtomicU64; 16]>,
-    records: Table<[AtomicU64; 4]>,
-    marks: Table<[AtomicU64; 1]>,
+    slots: FrameTable<[AtomicU64; 16]>,
+    records: FrameTable<[AtomicU64; 4]>,
+    marks: FrameTable<[AtomicU64; 1]>,
 }
 
 impl Arena {
@@ -42,7 +42,7 @@ impl Arena {
         let frame = FrameId::new(frame);
         self.pages.set_dirty(frame, dirty);
         self.pages.set_sectors(frame, dirty);
-        self.pages.occupy(frame, Identity { file, index }, PRESENT);
+        self.pages.occupy(frame, PageIdentity { file, index }, PRESENT);
         if flags & PRESENT == 0 {
             self.pages.detach(frame);
         }

@@ -1,4 +1,4 @@
-use super::{Ownership, Step, Values};
+use super::{Ownership, OwnershipStep, Values};
 
 const fn held(ratio_ppm: u32) -> Values {
     Values { strict: true, ratio_ppm }
@@ -7,12 +7,12 @@ const fn held(ratio_ppm: u32) -> Values {
 #[test]
 fn a_limit_is_set_moved_and_put_back() {
     let mut seat = Ownership::new(Values::KERNELS, false);
-    assert_eq!(seat.step(Values::KERNELS, None), Step::Keep);
-    assert_eq!(seat.step(Values::KERNELS, Some(5_000)), Step::Write(held(5_000)));
-    assert_eq!(seat.step(held(5_000), Some(5_000)), Step::Keep);
-    assert_eq!(seat.step(held(5_000), Some(1_000)), Step::Write(held(1_000)));
-    assert_eq!(seat.step(held(1_000), None), Step::Write(Values::KERNELS));
-    assert_eq!((seat.ours(), seat.step(Values::KERNELS, None)), (None, Step::Keep));
+    assert_eq!(seat.step(Values::KERNELS, None), OwnershipStep::Keep);
+    assert_eq!(seat.step(Values::KERNELS, Some(5_000)), OwnershipStep::Write(held(5_000)));
+    assert_eq!(seat.step(held(5_000), Some(5_000)), OwnershipStep::Keep);
+    assert_eq!(seat.step(held(5_000), Some(1_000)), OwnershipStep::Write(held(1_000)));
+    assert_eq!(seat.step(held(1_000), None), OwnershipStep::Write(Values::KERNELS));
+    assert_eq!((seat.ours(), seat.step(Values::KERNELS, None)), (None, OwnershipStep::Keep));
 }
 
 #[test]
@@ -20,19 +20,23 @@ fn what_others_have_set_is_theirs() {
     for theirs in [held(7_000), Values::KERNELS, Values { strict: false, ratio_ppm: 5_000 }] {
         let mut seat = Ownership::new(Values::KERNELS, false);
         seat.step(Values::KERNELS, Some(5_000));
-        assert_eq!(seat.step(theirs, Some(5_000)), Step::Foreign(theirs));
-        assert_eq!(seat.step(theirs, Some(9_000)), Step::Keep, "it is reported once and left alone");
-        assert_eq!(seat.step(held(5_000), Some(9_000)), Step::Keep, "also when it looks like ours again");
+        assert_eq!(seat.step(theirs, Some(5_000)), OwnershipStep::Foreign(theirs));
+        assert_eq!(seat.step(theirs, Some(9_000)), OwnershipStep::Keep, "it is reported once and left alone");
+        assert_eq!(seat.step(held(5_000), Some(9_000)), OwnershipStep::Keep, "also when it looks like ours again");
     }
     let mut untouched = Ownership::new(Values::KERNELS, false);
-    assert_eq!(untouched.step(held(10), None), Step::Foreign(held(10)), "before anything was set, too");
+    assert_eq!(untouched.step(held(10), None), OwnershipStep::Foreign(held(10)), "before anything was set, too");
 }
 
 #[test]
 fn a_device_that_was_set_before_is_governed_only_by_name() {
     let mut seat = Ownership::new(held(10_000), false);
-    assert_eq!((seat.foreign(), seat.step(held(10_000), Some(5_000))), (Some(held(10_000)), Step::Keep));
+    assert_eq!((seat.foreign(), seat.step(held(10_000), Some(5_000))), (Some(held(10_000)), OwnershipStep::Keep));
     let mut named = Ownership::new(held(10_000), true);
-    assert_eq!(named.step(held(10_000), Some(5_000)), Step::Write(held(5_000)));
-    assert_eq!(named.step(held(5_000), None), Step::Write(held(10_000)), "and has its own values again in the end");
+    assert_eq!(named.step(held(10_000), Some(5_000)), OwnershipStep::Write(held(5_000)));
+    assert_eq!(
+        named.step(held(5_000), None),
+        OwnershipStep::Write(held(10_000)),
+        "and has its own values again in the end"
+    );
 }

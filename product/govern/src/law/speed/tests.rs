@@ -1,6 +1,6 @@
 use afflux_budget::RememberedPrices;
 
-use super::{Backlog, Counters, Speed};
+use super::{Backlog, BlockCounters, Speed};
 use crate::law::Flow;
 
 const MB: u64 = 1_000_000;
@@ -10,12 +10,12 @@ const LOOK_NS: u64 = 500 * MB;
 struct Watched {
     speed: Speed,
     now_ns: u64,
-    counters: Counters,
+    counters: BlockCounters,
 }
 
 impl Watched {
     fn new() -> Self {
-        let mut watched = Self { speed: Speed::new(None), now_ns: 1, counters: Counters::default() };
+        let mut watched = Self { speed: Speed::new(None), now_ns: 1, counters: BlockCounters::default() };
         watched.speed.look(1, &watched.counters);
         watched
     }
@@ -195,7 +195,7 @@ fn who_writes_less_than_the_limit_shows_no_speed_by_the_clock() {
 fn counters_that_go_back_are_another_devices() {
     let mut watched = Watched::new();
     watched.writes(20, 25, 100, 32);
-    watched.counters = Counters::default();
+    watched.counters = BlockCounters::default();
     watched.writes(1, 25, 100, 32).is_near(25);
 }
 

@@ -7,7 +7,7 @@ const fn ms(ms: u64) -> Nanos {
 // rule: the kernel's threads begin the reads of a device while it syncs slowly, or has completed nothing just now
 #[test]
 fn a_device_is_quick_for_a_moment_after_each_completion() {
-    let pace = Pace::default();
+    let pace = DevicePace::default();
     assert!(pace.is_slow_at(ms(0)), "it has completed nothing yet");
     pace.end_at(None, ms(4));
     assert!(!pace.is_slow_at(ms(6)));
@@ -16,7 +16,7 @@ fn a_device_is_quick_for_a_moment_after_each_completion() {
 
 #[test]
 fn a_device_is_slow_in_a_sync_that_takes_long_or_follows_such_a_one() {
-    let pace = Pace::default();
+    let pace = DevicePace::default();
     pace.syncs.begin(ms(0));
     for at in 0..4 {
         pace.end_at(None, ms(at));

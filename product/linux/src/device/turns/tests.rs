@@ -7,7 +7,7 @@ struct Page {
     accepted: u64,
 }
 
-impl Write for Page {
+impl TurnWrite for Page {
     fn end(&self) -> u64 {
         self.end * PAGE_BYTES
     }
@@ -92,7 +92,7 @@ struct Bytes {
     accepted: u64,
 }
 
-impl Write for Bytes {
+impl TurnWrite for Bytes {
     fn end(&self) -> u64 {
         self.end
     }

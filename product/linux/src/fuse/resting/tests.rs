@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use super::{CROWDED, Crew, LONELY, LOOKS, MESSAGES_PER_LOOK, Member, Rhythm};
+use super::{CROWDED, Crew, CrewMember, LONELY, LOOKS, MESSAGES_PER_LOOK, Rhythm};
 use crate::in_place::Leave;
 
 fn present(crew: &Crew) -> usize {
@@ -15,7 +15,7 @@ fn resting(crew: &Crew) -> usize {
 }
 
 /// A member that rests on a thread of its own, and ends once it is called back.
-fn rester(crew: &Arc<Crew>) -> JoinHandle<Member> {
+fn rester(crew: &Arc<Crew>) -> JoinHandle<CrewMember> {
     let (member, before) = (crew.join(), resting(crew));
     let thread = thread::spawn(move || {
         member.rest(&mut Rhythm::default());
@@ -26,7 +26,7 @@ fn rester(crew: &Arc<Crew>) -> JoinHandle<Member> {
 }
 
 /// Whether a member may rest after quiet looks, each with so many permissions before it.
-fn may_rest(crew: &Crew, member: &Member, permissions: usize) -> bool {
+fn may_rest(crew: &Crew, member: &CrewMember, permissions: usize) -> bool {
     let mut rhythm = Rhythm::default();
     let look = |_| {
         (0..permissions).for_each(|_| {

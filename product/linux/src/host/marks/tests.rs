@@ -5,8 +5,8 @@ use crate::scratch::Scratch;
 
 /// Marks directories as a server of this process does. Marks of other calls belong to this process too, and a server
 /// would not count them. So the tests look at the marks found before that filter.
-fn marked(path: &Path) -> (Marks, Option<&'static str>) {
-    let mut marks = Marks::default();
+fn marked(path: &Path) -> (HostMarks, Option<&'static str>) {
+    let mut marks = HostMarks::default();
     let root = open(CWD, path).unwrap();
     let found = [(SERVED, "it"), (ABOVE, "below")].into_iter().find(|(place, at)| find(&root, *place, at).is_some());
     let mut above = None;
@@ -49,7 +49,7 @@ fn a_served_directory_is_noticed_by_any_path() {
 #[test]
 fn who_holds_a_mark_is_found() {
     let scratch = Scratch::new();
-    let mut marks = Marks::default();
+    let mut marks = HostMarks::default();
     assert!(marks.add(scratch.path(), &mut Vec::new()).is_none());
     let again = open(CWD, scratch.path()).unwrap();
     let found = find(&again, SERVED, "it").unwrap();

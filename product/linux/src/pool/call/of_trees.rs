@@ -8,9 +8,9 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 
 use afflux_engine::SharedRecycler;
-use afflux_volume::{Call, Called};
+use afflux_volume::{Called, TreeCall};
 
-use super::{Piece, PoolCall, Stage};
+use super::{PoolCall, PoolWork, Stage};
 use crate::pool::{Lane, WorkerPool};
 
 /// Most calls of one kind that keep their memory.
@@ -21,12 +21,12 @@ pub(crate) type KeptCalls<W, R> = SharedRecycler<PoolCall<W, R>>;
 impl WorkerPool {
     /// As [`WorkerPool::run`], for work of a lane. The work may leave more for its thread, which does it after it has
     /// given the result.
-    pub(crate) fn run_on<R: Send + 'static>(&self, lane: Lane, work: impl Piece<R> + 'static) -> Called<R> {
+    pub(crate) fn run_on<R: Send + 'static>(&self, lane: Lane, work: impl PoolWork<R> + 'static) -> Called<R> {
         Called::waits_for(PoolCall::new(self, lane, work))
     }
 }
 
-impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
+impl<W: PoolWork<R> + 'static, R: Send + 'static> PoolCall<W, R> {
     /// As [`WorkerPool::run_on`], in kept memory.
     pub(crate) fn run_kept(kept: &KeptCalls<W, R>, pool: &WorkerPool, lane: Lane, work: W) -> Called<R> {
         let renew = |call: &mut Self, work| call.renew(pool, lane, work);
@@ -41,7 +41,7 @@ impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
 }
 
 /// Trees have one type for calls of any work.
-impl<W: Piece<R> + 'static, R: Send + 'static> Call<R> for PoolCall<W, R> {
+impl<W: PoolWork<R> + 'static, R: Send + 'static> TreeCall<R> for PoolCall<W, R> {
     fn poll(self: Arc<Self>, cx: &mut Context<'_>) -> Poll<R> {
         self.poll_result(cx)
     }

@@ -4,13 +4,13 @@ fn lane(user: u32, object: u64) -> Lane {
     Lane { object: Some(object), user: Some(user) }
 }
 
-fn taken(queue: &mut Queue<&'static str>) -> Vec<&'static str> {
+fn taken(queue: &mut WorkQueue<&'static str>) -> Vec<&'static str> {
     std::iter::from_fn(|| queue.take()).map(|(_, work)| work).collect()
 }
 
 #[test]
 fn work_of_nobody_in_particular_comes_in_its_order() {
-    let mut queue = Queue::new(2);
+    let mut queue = WorkQueue::new(2);
     for work in ["first", "second", "third", "fourth"] {
         queue.push(Lane::default(), work);
     }
@@ -20,7 +20,7 @@ fn work_of_nobody_in_particular_comes_in_its_order() {
 
 #[test]
 fn users_take_turns() {
-    let mut queue = Queue::new(16);
+    let mut queue = WorkQueue::new(16);
     for (at, work) in ["a", "b", "c"].into_iter().enumerate() {
         queue.push(lane(1, at as u64), work);
     }
@@ -30,7 +30,7 @@ fn users_take_turns() {
 
 #[test]
 fn an_object_has_half_of_the_threads() {
-    let mut queue = Queue::new(4);
+    let mut queue = WorkQueue::new(4);
     for work in ["one", "two", "three", "four"] {
         queue.push(lane(1, 7), work);
     }
@@ -50,7 +50,7 @@ fn an_object_has_half_of_the_threads() {
 
 #[test]
 fn the_memory_of_few_users_is_kept() {
-    let mut queue = Queue::new(4);
+    let mut queue = WorkQueue::new(4);
     for user in 0..200 {
         queue.push(lane(user, 7), "work");
         assert_eq!(taken(&mut queue), ["work"]);
@@ -61,7 +61,7 @@ fn the_memory_of_few_users_is_kept() {
 
 #[test]
 fn a_user_has_three_quarters_of_the_threads() {
-    let mut queue = Queue::new(4);
+    let mut queue = WorkQueue::new(4);
     for object in 0..17 {
         queue.push(lane(1, object), "the user's");
     }
@@ -74,7 +74,7 @@ fn a_user_has_three_quarters_of_the_threads() {
 
 #[test]
 fn a_pool_of_one_thread_works() {
-    let mut queue = Queue::new(1);
+    let mut queue = WorkQueue::new(1);
     queue.push(lane(1, 1), "one");
     queue.push(lane(1, 1), "two");
     assert_eq!(taken(&mut queue), ["one"]);

@@ -19,7 +19,7 @@ fn the_call_that_began_first_is_the_oldest_until_it_ends() {
 fn a_call_that_finds_every_place_taken_is_younger_than_all_that_are_known() {
     let underway = Underway::new();
     let begun: Vec<_> = (0..PLACES).map(|_| underway.begin()).collect();
-    let mut places: Vec<_> = begun.iter().filter_map(Begun::place).collect();
+    let mut places: Vec<_> = begun.iter().filter_map(CallUnderway::place).collect();
     places.sort_unstable();
     assert!(places.into_iter().eq(0..PLACES), "each has a place of its own");
     let oldest = underway.oldest();

@@ -2,13 +2,13 @@ use super::*;
 
 const ANONYMOUS: (u32, u32) = (65_534, 65_533);
 
-fn user(uid: u32, gid: u32, listed: &[u32]) -> Claim {
+fn user(uid: u32, gid: u32, listed: &[u32]) -> CallerClaim {
     let mut groups = [0; afflux_frontend::GROUPS_MAX];
     groups[..listed.len()].copy_from_slice(listed);
-    Claim::User { uid, gid, groups, group_count: listed.len() as u8 }
+    CallerClaim::User { uid, gid, groups, group_count: listed.len() as u8 }
 }
 
-fn carried_out(acts: &ActingUser, claim: &Claim) -> Option<(u32, u32, Vec<u32>)> {
+fn carried_out(acts: &ActingUser, claim: &CallerClaim) -> Option<(u32, u32, Vec<u32>)> {
     identity(acts, ANONYMOUS, claim)
 }
 
@@ -19,7 +19,7 @@ fn what_is_claimed_counts_as_far_as_it_is_not_squashed() {
     let claimed = |squash| ActingUser::AsClaimed { squash };
     for squash in [Squash::Root, Squash::None] {
         assert_eq!(carried_out(&claimed(squash), &mary), Some((1000, 100, vec![7, 8])));
-        assert_eq!(carried_out(&claimed(squash), &Claim::Anonymous), nobody());
+        assert_eq!(carried_out(&claimed(squash), &CallerClaim::Anonymous), nobody());
         assert_eq!(carried_out(&claimed(squash), &user(NO_ONE, 100, &[7])), nobody());
         assert_eq!(carried_out(&claimed(squash), &user(1000, NO_ONE, &[NO_ONE])), Some((1000, 65_533, vec![])));
     }
@@ -28,7 +28,7 @@ fn what_is_claimed_counts_as_far_as_it_is_not_squashed() {
     assert_eq!(carried_out(&claimed(Squash::Root), &user(1000, 0, &[0, 7])), Some((1000, 65_533, vec![7])));
     assert_eq!(carried_out(&claimed(Squash::None), &user(0, 0, &[0])), Some((0, 0, vec![0])));
     for acts in [claimed(Squash::All), ActingUser::Anonymously] {
-        for claim in [&mary, &Claim::Anonymous, &user(0, 0, &[])] {
+        for claim in [&mary, &CallerClaim::Anonymous, &user(0, 0, &[])] {
             assert_eq!(carried_out(&acts, claim), nobody());
         }
     }
@@ -38,7 +38,8 @@ fn what_is_claimed_counts_as_far_as_it_is_not_squashed() {
 #[test]
 fn a_user_of_this_host_cannot_claim_to_be_another() {
     let john = ActingUser::AsUser { uid: 1001, gid: 101, groups: vec![7, 8] };
-    for claim in [Claim::Anonymous, user(0, 0, &[0]), user(1000, 7, &[42]), user(1001, 42, &[42]), user(1001, 101, &[])]
+    for claim in
+        [CallerClaim::Anonymous, user(0, 0, &[0]), user(1000, 7, &[42]), user(1001, 42, &[42]), user(1001, 101, &[])]
     {
         assert_eq!(carried_out(&john, &claim), Some((1001, 101, vec![7, 8])), "{claim:?}");
     }

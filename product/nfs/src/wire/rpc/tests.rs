@@ -20,7 +20,7 @@ fn refusal(record: &[u8]) -> Refusal {
     }
 }
 
-fn claimed(call: &Call, record: &[u8]) -> Result<Claim, Refusal> {
+fn claimed(call: &Call, record: &[u8]) -> Result<CallerClaim, Refusal> {
     claim(&record[call.credential.0..call.credential.1])
 }
 
@@ -29,7 +29,7 @@ fn reads_a_call_without_credentials() {
     let record = call(&[0, 0, 0, 0, 0xdead]);
     let Incoming::Call(call) = parse(&record) else { panic!() };
     assert_eq!((call.xid, call.program, call.version, call.procedure), (5, 100_003, 3, 1));
-    assert_eq!((claimed(&call, &record), call.arguments_at), (Ok(Claim::Anonymous), record.len() - 4));
+    assert_eq!((claimed(&call, &record), call.arguments_at), (Ok(CallerClaim::Anonymous), record.len() - 4));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn reads_what_another_implementation_writes() {
     assert_eq!((call.xid, call.program, call.procedure), (0xfeed, 100_005, 1));
     let mut groups = [0; GROUPS_MAX];
     groups[..3].copy_from_slice(&[4, 24, 27]);
-    assert_eq!(claimed(&call, &record), Ok(Claim::User { uid: 1000, gid: 100, groups, group_count: 3 }));
+    assert_eq!(claimed(&call, &record), Ok(CallerClaim::User { uid: 1000, gid: 100, groups, group_count: 3 }));
     assert_eq!(call.arguments_at, record.len());
 }
 

@@ -56,7 +56,7 @@ impl Store {
     }
 
     async fn durable(&self, sequence: Sequence) {
-        let _caller = Caller::waits(&self.demand, sequence);
+        let _caller = BatchCaller::waits(&self.demand, sequence);
         self.durable.subscribe().wait_for(|durable| *durable >= sequence).await.unwrap();
     }
 
@@ -189,8 +189,8 @@ fn a_caller_that_gave_up_is_not_waited_for() {
     Store::run(
         |_| ROUND_TRIP,
         async |store| {
-            let caller = Caller::waits(&store.demand, Sequence(9));
-            let same = Caller::waits(&store.demand, Sequence(9));
+            let caller = BatchCaller::waits(&store.demand, Sequence(9));
+            let same = BatchCaller::waits(&store.demand, Sequence(9));
             assert_eq!(store.demand.borrow().callers(), 2);
             drop(caller);
             drop(same);
@@ -208,7 +208,7 @@ fn a_batch_is_needed_by_readers_callers_and_the_end() {
     assert!(!is_needed(1));
     demand.send_modify(|demand| demand.reads(Sequence(3)));
     assert!(is_needed(3) && !is_needed(4), "a reader waits for the third");
-    let caller = Caller::waits(&demand, Sequence(5));
+    let caller = BatchCaller::waits(&demand, Sequence(5));
     assert!(is_needed(5) && !is_needed(6), "a caller waits until the fifth is durable");
     drop(caller);
     demand.send_modify(|demand| demand.is_ended = true);

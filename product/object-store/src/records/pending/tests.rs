@@ -11,7 +11,7 @@ fn value(text: &'static str) -> Given {
 // rule: a read of a key sees what callers gave before, also while the database has not taken it yet
 #[test]
 fn the_newest_change_stays_until_the_database_has_its_batch() {
-    let pending = Pending::default();
+    let pending = PendingKeys::default();
     let first = (Sequence(1), vec![(key("a"), value("1")), (key("b"), Given::Removed)]);
     let second = (Sequence(2), vec![(key("a"), value("2")), (key("c"), Given::Sum(1))]);
     pending.give(&first);

@@ -1,8 +1,8 @@
 use super::*;
 
-fn inode(content: Content) -> Inode {
+fn inode(content: Content) -> InodeRecord {
     let time = |seconds, nanos| Timestamp { seconds, nanos };
-    Inode {
+    InodeRecord {
         mode: 0o7755,
         links: 3,
         uid: 1_000,
@@ -36,14 +36,16 @@ fn inodes_are_read_as_written_and_no_shorter_or_longer_ones() {
     for content in contents() {
         let inode = inode(content);
         let value = inode.encode();
-        assert_eq!(Inode::decode(&value), Ok(inode.clone()));
+        assert_eq!(InodeRecord::decode(&value), Ok(inode.clone()));
         let mut longer = value.clone();
         longer.push(1);
-        let cut = Inode::decode(&value[..value.len() - 1]);
+        let cut = InodeRecord::decode(&value[..value.len() - 1]);
         match &inode.content {
-            Content::Symlink(target) if target.len() > 1 => assert!(Inode::decode(&longer).is_err() && cut.is_ok()),
+            Content::Symlink(target) if target.len() > 1 => {
+                assert!(InodeRecord::decode(&longer).is_err() && cut.is_ok())
+            }
             Content::Symlink(_) => assert!(cut.is_err()),
-            _ => assert!(Inode::decode(&longer).is_err() && cut.is_err(), "{inode:?}"),
+            _ => assert!(InodeRecord::decode(&longer).is_err() && cut.is_err(), "{inode:?}"),
         }
     }
     assert_eq!(inode(Content::Regular).encode().len(), 71);
@@ -55,13 +57,13 @@ fn values_out_of_range_are_refused_with_the_reason() {
     let with = |at: usize, byte: u8| {
         let mut value = value.clone();
         value[at] = byte;
-        Inode::decode(&value).unwrap_err().to_string()
+        InodeRecord::decode(&value).unwrap_err().to_string()
     };
     assert_eq!(with(0, 8), "the kind of an object is 8 instead of 1 to 7");
     assert_eq!(with(1, 0x10), "the mode of an inode is 4333 instead of 0 to 4095");
     assert!(with(23, 0xff).starts_with("the nanoseconds of a time is"));
     assert_eq!(with(78, 0), "the parent of a directory is 0 instead of 1 to 18446744073709551615");
-    assert_eq!(Inode::decode(&[]).unwrap_err().to_string(), "an inode has 0 bytes instead of 71 to 4166");
+    assert_eq!(InodeRecord::decode(&[]).unwrap_err().to_string(), "an inode has 0 bytes instead of 71 to 4166");
 }
 
 #[test]
@@ -69,6 +71,6 @@ fn numbers_of_epochs_are_apart_and_bounded() {
     assert_eq!(number(1, 0), Ok(1 << 40));
     assert_eq!(number(EPOCH_MAX, (1 << 40) - 1), Ok(u64::MAX));
     assert!(number(1, 1 << 40).is_err() && number(0, 1).is_err() && number(EPOCH_MAX + 1, 1).is_err());
-    assert_eq!(Inode::unnamed(&Inode::unnamed_key(77)), Ok(77));
-    assert!(Inode::unnamed(b"o").is_err());
+    assert_eq!(InodeRecord::unnamed(&InodeRecord::unnamed_key(77)), Ok(77));
+    assert!(InodeRecord::unnamed(b"o").is_err());
 }

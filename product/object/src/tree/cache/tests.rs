@@ -3,9 +3,9 @@ use afflux_volume::Timestamp;
 use super::*;
 use crate::format::inode::Content;
 
-fn inode(changes: u64) -> Inode {
+fn inode(changes: u64) -> InodeRecord {
     let time = Timestamp::default();
-    Inode {
+    InodeRecord {
         mode: 0,
         links: 1,
         uid: 0,
@@ -22,7 +22,7 @@ fn inode(changes: u64) -> Inode {
 
 #[test]
 fn used_slots_stay_and_unused_ones_are_bounded() {
-    let cache = Cache::new(8);
+    let cache = SlotCache::new(8);
     let used: Vec<_> = (0..20).map(|ino| cache.slot(ino)).collect();
     used.iter().for_each(|slot| slot.learn(inode(slot.ino)));
     for ino in 100..1_000 {
@@ -42,7 +42,7 @@ fn used_slots_stay_and_unused_ones_are_bounded() {
 
 #[test]
 fn an_inode_that_was_read_late_does_not_undo_a_change() {
-    let cache = Cache::new(8);
+    let cache = SlotCache::new(8);
     let slot = cache.slot(1);
     slot.set(inode(2));
     slot.learn(inode(1));

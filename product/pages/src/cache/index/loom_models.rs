@@ -8,7 +8,7 @@ use std::sync::Arc;
 use loom::thread;
 
 use super::*;
-use crate::page::{Identity, PIN, PRESENT, PageTable, UPTODATE};
+use crate::page::{PIN, PRESENT, PageIdentity, PageTable, UPTODATE};
 use crate::sync;
 
 struct World {
@@ -25,7 +25,7 @@ impl World {
     /// Puts a page in a fresh frame, and the frame in its file's index.
     fn insert(&self, file: u32, page: u64, frame: u32) {
         let frame = FrameId::new(frame);
-        self.pages.occupy(frame, Identity { file, index: page }, PRESENT | UPTODATE);
+        self.pages.occupy(frame, PageIdentity { file, index: page }, PRESENT | UPTODATE);
         let index = &self.files[file as usize];
         let room = index.room_for(&self.nodes, page, || None).unwrap();
         index.insert(&self.nodes, page, frame, room);
@@ -44,7 +44,7 @@ impl World {
         if !self.pages.contains(frame) {
             return None;
         }
-        let found = self.pages.enter_reader(frame, Identity { file, index: page });
+        let found = self.pages.try_enter_reader(frame, PageIdentity { file, index: page });
         if self.pages.unhold(frame, PIN) {
             self.pages.release(frame);
         }
@@ -117,7 +117,7 @@ fn loom_what_is_found_was_put_there_whole() {
             // frame's earlier bytes.
             let frame = reader.files[0].lookup(&reader.nodes, 1);
             if let Some(frame) = frame {
-                assert_eq!(reader.pages.identity(frame), Identity { file: 0, index: 1 });
+                assert_eq!(reader.pages.identity(frame), PageIdentity { file: 0, index: 1 });
                 assert!(reader.pages.word(frame).has(PRESENT | UPTODATE));
             }
         });

@@ -273,7 +273,7 @@ fn a_page_that_is_alone_needs_no_node_and_takes_its_tags_along() {
     index.set_tag(&nodes, 0, Tag::Unflushed, true);
     put(&index, &nodes, 0, FrameId::new(u32::MAX - 1));
     assert_eq!(index.frame(&nodes, 0), Some(FrameId::new(u32::MAX - 1)), "another frame, the same page");
-    assert!(index.any_tagged(&nodes, Tag::Dirty) && !index.any_tagged(&nodes, Tag::ToWrite));
+    assert!(index.has_tagged(&nodes, Tag::Dirty) && !index.has_tagged(&nodes, Tag::ToWrite));
     assert_eq!((index.lookup(&nodes, 1), index.frame(&nodes, 1), index.next_present(&nodes, 1)), (None, None, None));
     index.remove(&nodes, 1);
     assert_eq!(nodes.frames(), 0);
@@ -287,10 +287,10 @@ fn a_page_that_is_alone_needs_no_node_and_takes_its_tags_along() {
     index.remove(&nodes, 1);
     index.remove(&nodes, 0);
     put(&index, &nodes, 0, FrameId::new(4));
-    assert!(TAGS.iter().all(|tag| !index.any_tagged(&nodes, *tag)));
+    assert!(TAGS.iter().all(|tag| !index.has_tagged(&nodes, *tag)));
     assert_eq!(index.set_tag_in_run(&nodes, 0, Tag::ToWrite, true), 1);
     assert_eq!(index.set_tag_in_run(&nodes, 0, Tag::ToWrite, false), -1);
     index.set_tag(&nodes, 0, Tag::Unflushed, true);
     clear(&index, &nodes, Tag::Unflushed, 1);
-    assert!(!index.any_tagged(&nodes, Tag::Unflushed));
+    assert!(!index.has_tagged(&nodes, Tag::Unflushed));
 }

@@ -58,10 +58,10 @@ fn a_lent_guard_leaves_the_record_alone() {
     let lab = LendingFixture::new(Some(|| ())).lent();
     let word = lab.cache.pages.word(lab.frame);
     let guards: Vec<_> = (0..SLOTS).map(|_| lab.guard()).collect();
-    assert!(word == lab.cache.pages.word(lab.frame) && word.stable() && !word.held());
+    assert!(word == lab.cache.pages.word(lab.frame) && word.is_stable() && !word.is_held());
     assert_eq!(lab.places.pages(), SLOTS as u64);
     let counted = lab.guard();
-    assert!(lab.cache.pages.word(lab.frame).held(), "all slots are taken");
+    assert!(lab.cache.pages.word(lab.frame).is_held(), "all slots are taken");
     drop((guards, counted));
     assert!(word == lab.cache.pages.word(lab.frame) && lab.places.pages() == 0);
 }
@@ -87,8 +87,8 @@ fn a_recall_takes_back_what_no_thread_uses() {
     assert!(lab.is_lent(), "a thread uses it");
     std::thread::scope(|scope| drop(scope.spawn(|| drop(guard)).join()));
     lab.recall();
-    assert!(!lab.is_lent() && !lab.cache.pages.word(lab.frame).held());
-    assert!(lab.cache.pages.detach_idle(lab.frame));
+    assert!(!lab.is_lent() && !lab.cache.pages.word(lab.frame).is_held());
+    assert!(lab.cache.pages.try_detach_idle(lab.frame));
 }
 
 #[test]

@@ -6,7 +6,7 @@ const GROWING: Rule = Rule { least: 100, most: 750 };
 /// Reads pages in order, and tells how many the miniature did not hold.
 fn misses(miniature: &mut Miniature, reads: impl IntoIterator<Item = u16>) -> usize {
     let missed = reads.into_iter().filter(|page| {
-        let holds = miniature.holds(*page);
+        let holds = miniature.has_page(*page);
         if holds {
             miniature.touch(*page)
         } else {
@@ -23,7 +23,7 @@ fn it_holds_as_many_pages_as_it_has_frames() {
         for frames in [1, 2, 8, 100] {
             let mut miniature = Miniature::new(rule, frames, 1000);
             misses(&mut miniature, (0..5000_u32).map(|at| (at * 7919 % 1000) as u16));
-            let held = (0..1000).filter(|page| miniature.holds(*page)).count();
+            let held = (0..1000).filter(|page| miniature.has_page(*page)).count();
             assert_eq!(held, frames as usize);
         }
     }
@@ -54,17 +54,17 @@ fn a_page_read_ahead_is_spared_until_it_is_used() {
     let mut miniature = Miniature::new(SMALL, 100, 1000);
     miniature.come(0, true);
     misses(&mut miniature, 1..150);
-    assert!(miniature.holds(0), "fewer than a quarter are unread");
+    assert!(miniature.has_page(0), "fewer than a quarter are unread");
     miniature.touch(0);
     misses(&mut miniature, 200..400);
-    assert!(!miniature.holds(0), "its one use was the one it came for");
+    assert!(!miniature.has_page(0), "its one use was the one it came for");
 }
 
 #[test]
 fn a_page_that_went_is_known_for_a_while() {
     let mut miniature = Miniature::new(SMALL, 8, 1000);
     misses(&mut miniature, 0..9);
-    assert!(!miniature.holds(0) && miniature.knows(0));
+    assert!(!miniature.has_page(0) && miniature.is_known(0));
     misses(&mut miniature, 9..100);
-    assert!(!miniature.knows(0));
+    assert!(!miniature.is_known(0));
 }

@@ -74,7 +74,7 @@ impl Tried {
                     self.dirty.push(frame);
                 }
             }
-            7 if !self.word(frame).any(DIRTY) && self.guarded.len() < 8 => {
+            7 if !self.word(frame).has_any(DIRTY) && self.guarded.len() < 8 => {
                 let _ = self.cache.pages.hold(frame, GUARD);
                 self.guarded.push(frame);
             }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::eviction::Admitted;
-use crate::page::{Identity, PIN, PRESENT, READING, UPTODATE, WRITEBACK};
+use crate::page::{PIN, PRESENT, PageIdentity, READING, UPTODATE, WRITEBACK};
 
 /// A policy and its frame table: page `n` is in frame `n`.
 struct World {
@@ -13,7 +13,7 @@ struct World {
 
 impl World {
     fn new(frames: u32) -> Self {
-        let share = Share::fixed(frames, frames / 10);
+        let share = SmallShare::fixed(frames, frames / 10);
         Self { policy: S3Window::with_share(frames, share), pages: PageTable::new(frames) }
     }
 
@@ -32,7 +32,7 @@ impl World {
     fn come(&self, number: u32, why: Admitted) {
         let frame = FrameId::new(number);
         let dirty = if why == Admitted::Written { DIRTY } else { 0 };
-        self.pages.occupy(frame, Identity { file: 0, index: u64::from(number) }, PRESENT | UPTODATE | dirty);
+        self.pages.occupy(frame, PageIdentity { file: 0, index: u64::from(number) }, PRESENT | UPTODATE | dirty);
         if why == Admitted::Ahead {
             self.pages.note_unread(frame);
         }
@@ -60,7 +60,7 @@ impl World {
             .iter()
             .map(|victim| {
                 self.policy.removed(&self.pages, &[victim.frame]);
-                assert!(self.pages.detach_idle(victim.frame) && self.pages.release(victim.frame));
+                assert!(self.pages.try_detach_idle(victim.frame) && self.pages.release(victim.frame));
                 if victim.remember {
                     self.policy.remember(&[Self::key(victim.frame.raw())]);
                 }
@@ -252,7 +252,7 @@ fn a_page_written_is_on_no_queue_before_it_is_clean() {
 fn a_page_that_goes_on_in_another_frame_keeps_its_place_and_is_hit() {
     let world = World::with_small_queues();
     let go_on = |old: u32, new: u32, flags: u64| {
-        let identity = Identity { file: 0, index: u64::from(old) };
+        let identity = PageIdentity { file: 0, index: u64::from(old) };
         world.pages.occupy(FrameId::new(new), identity, PRESENT | UPTODATE | flags);
         world.policy.replaced(&world.pages, FrameId::new(old), FrameId::new(new));
         world.policy.removed(&world.pages, &[FrameId::new(old)]);
@@ -307,7 +307,7 @@ fn a_cache_of_eight_frames_evicts_whatever_is_in_it() {
 fn a_page_that_is_being_read_is_on_no_queue() {
     let world = World::new(100);
     let frame = FrameId::new(0);
-    world.pages.occupy(frame, Identity { file: 0, index: 0 }, PRESENT | READING);
+    world.pages.occupy(frame, PageIdentity { file: 0, index: 0 }, PRESENT | READING);
     // An eviction had chosen the same page in the same frame. The page went and comes again, so it cannot go after all.
     world.policy.cleaned(&world.pages, &mut std::iter::once(frame));
     world.pages.change(frame, READING, UPTODATE);

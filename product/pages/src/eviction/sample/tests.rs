@@ -16,7 +16,7 @@ fn a_page_keeps_its_number_while_it_may_not_be_forgotten() {
 fn of_one() -> (Sample, PageTable, u16) {
     let (mut sample, pages) = (Sample::new(1), PageTable::new(4));
     let frame = FrameId::new(1);
-    pages.occupy(frame, Identity { file: 3, index: 5 }, PRESENT | UPTODATE);
+    pages.occupy(frame, PageIdentity { file: 3, index: 5 }, PRESENT | UPTODATE);
     let number = sample.number(77, |_| true).expect("it is empty");
     sample.put(number, frame, &pages, 1);
     pages.touch(frame);
@@ -43,7 +43,7 @@ fn a_use_since_the_last_look_shows_however_often_the_page_is_used() {
 fn a_frame_that_holds_another_page_tells_nothing() {
     let (mut sample, pages, _) = of_one();
     let frame = FrameId::new(1);
-    pages.occupy(frame, Identity { file: 3, index: 6 }, PRESENT | UPTODATE);
+    pages.occupy(frame, PageIdentity { file: 3, index: 6 }, PRESENT | UPTODATE);
     (0..3).for_each(|_| pages.touch(frame));
     assert_eq!(used(&mut sample, &pages), []);
 }

@@ -24,6 +24,6 @@ fn ranges_of_bytes_become_sectors() {
 fn sets_know_their_ends() {
     assert_eq!((Sectors(0b0110_0100).first(), Sectors(0b0110_0100).end()), (2, 7));
     assert_eq!((Sectors::NONE.first(), Sectors::NONE.end()), (8, 0));
-    assert!(Sectors(0b111).contains_span(0, 3) && !Sectors(0b101).contains_span(0, 3));
-    assert!(Sectors::NONE.contains_span(4, 4));
+    assert!(Sectors(0b111).has_span(0, 3) && !Sectors(0b101).has_span(0, 3));
+    assert!(Sectors::NONE.has_span(4, 4));
 }

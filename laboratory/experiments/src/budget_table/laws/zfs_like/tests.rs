@@ -12,7 +12,7 @@ fn view(now_ns: u64, dirty: u64) -> View {
 
 fn asked(now_ns: u64, dirty: u64, last_ns: &mut u64) -> Admission {
     let mut pace = Pace::UNASKED;
-    let memory = Memory { payer: &mut false, device: &mut (), shared: last_ns, pace: &mut pace };
+    let memory = LentMemory { payer: &mut false, device: &mut (), shared: last_ns, pace: &mut pace };
     ZfsLike.admit(&view(now_ns, dirty), memory)
 }
 

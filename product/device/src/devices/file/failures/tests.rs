@@ -11,9 +11,9 @@ fn requests_that_fail_together_are_one_try() {
         let until = (Nanos(retry_at) > Nanos(now)).then_some(Nanos(retry_at));
         assert_eq!((failures.in_row(), failures.backs_off(Nanos(now))), (in_row, until), "at {now}");
     }
-    assert!(failures.keeps_failing());
+    assert!(failures.is_failing());
     failures.write_succeeds();
-    assert_eq!((failures.keeps_failing(), failures.backs_off(Nanos(401)), failures.count()), (false, None, 5));
+    assert_eq!((failures.is_failing(), failures.backs_off(Nanos(401)), failures.count()), (false, None, 5));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::*;
 #[test]
 fn a_range_that_waits_for_more_has_another_number() {
     let (file, first) = (Arc::new(()), Arc::new(()));
-    let (mut withheld, mut firsts) = (Withheld::<()>::default(), Withheld::<()>::default());
+    let (mut withheld, mut firsts) = (WithheldRanges::<()>::default(), WithheldRanges::<()>::default());
     let after = |range| Earlier { file: Arc::downgrade(&first), range };
     let one = withheld.order(&(3..5), after(0..100));
     firsts.later().add(&file, &one);
@@ -13,7 +13,7 @@ fn a_range_that_waits_for_more_has_another_number() {
     firsts.later().add(&file, &more);
     assert_eq!((more.replaced, more.range.clone(), withheld.ranges()), (Some(one.number), 0..300, 1));
     assert_eq!(freed.iter().map(|(_, number)| withheld.remove(*number)).collect::<Vec<_>>(), [None]);
-    assert!(withheld.covers(4), "it waits for the other bytes");
+    assert!(withheld.has_page(4), "it waits for the other bytes");
     let freed = firsts.later().take(u64::MAX, &(0..300), |_| false);
     assert_eq!(freed.iter().map(|(_, number)| withheld.remove(*number)).collect::<Vec<_>>(), [Some(3..5)]);
     assert!(withheld.is_empty() && firsts.later().last_place().is_none() && firsts.later().by_number.is_empty());
@@ -22,12 +22,12 @@ fn a_range_that_waits_for_more_has_another_number() {
 #[test]
 fn the_first_obstacle_is_found_among_pages_that_are_kept() {
     let first = Arc::new(());
-    let mut withheld = Withheld::<()>::default();
+    let mut withheld = WithheldRanges::<()>::default();
     let number = withheld.order(&(10..20), Earlier { file: Arc::downgrade(&first), range: 7..8 }).number;
     let held = withheld.hold(&(30..40));
     let kept = [5, 12, 35];
     let next_kept = |page| kept.into_iter().find(|kept| *kept >= page);
-    let found = |withheld: &Withheld<()>, pages| {
+    let found = |withheld: &WithheldRanges<()>, pages| {
         let Obstacles { holder, earlier } = withheld.obstacles(&pages, next_kept);
         (holder, earlier.map(|(number, _)| number))
     };

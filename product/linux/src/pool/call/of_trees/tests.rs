@@ -11,7 +11,7 @@ struct Say {
     gate: Option<Receiver<()>>,
 }
 
-impl Piece<u32> for Say {
+impl PoolWork<u32> for Say {
     fn carry_out(self) -> (u32, Option<PoolTask>) {
         self.gate.into_iter().for_each(|gate| gate.recv().unwrap());
         (self.number, None)
@@ -91,7 +91,7 @@ fn what_is_kept_is_bounded_and_holds_no_work() {
     let (pool, calls) = (WorkerPool::new("test", 1, 4), kept());
     let held = Arc::new(());
     struct Hold(#[expect(dead_code, reason = "it is held")] Arc<()>);
-    impl Piece<()> for Hold {
+    impl PoolWork<()> for Hold {
         fn carry_out(self) -> ((), Option<PoolTask>) {
             ((), None)
         }
