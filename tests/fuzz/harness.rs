@@ -62,10 +62,10 @@ impl FuzzedServer {
             while at < stream.len() && !closed {
                 // As in the real world, nothing is received while the machine wants no input. Without a call in
                 // progress there is nothing to poll for, and polling would take most of the time.
-                if connection.calls_in_progress() > 0 || !connection.wants_input() {
+                if connection.calls_in_progress() > 0 || !connection.needs_input() {
                     poll_fn(|cx| {
                         while take_output(&mut connection, cx, &mut output) {}
-                        if connection.wants_input() { Poll::Ready(()) } else { Poll::Pending }
+                        if connection.needs_input() { Poll::Ready(()) } else { Poll::Pending }
                     })
                     .await;
                 }

@@ -88,7 +88,7 @@ impl KnownHostState {
     }
 
     /// Whether we have not changed the file since the host was asked, and everything is written.
-    pub(crate) fn holds(&self, now: &EngineSnapshot) -> bool {
+    pub(crate) fn is_unchanged(&self, now: &EngineSnapshot) -> bool {
         now.clean && self.changes == now.changes
     }
 

@@ -45,7 +45,7 @@ impl Core {
     pub(crate) fn needs_this_thread(&self) -> bool {
         let is_of = |device: &Arc<CacheDevice>| device.host.is_own_thread() || device.calls.is_own_thread();
         let carries_out = || self.devices.all().iter().any(is_of);
-        self.platform().drives_this_thread() || self.work.is_own_thread() || carries_out()
+        self.platform().is_driving_this_thread() || self.work.is_own_thread() || carries_out()
     }
 
     /// Runs work on a file that a task of the caller awaits.
@@ -91,7 +91,7 @@ impl Core {
         offset: u64,
         into: &mut [u8],
     ) -> Result<Result<usize, afflux_engine::Error>, Error> {
-        if self.platform().drives_this_thread() {
+        if self.platform().is_driving_this_thread() {
             return Err(Error::WaitInside);
         }
         self.enter(stripe, || {

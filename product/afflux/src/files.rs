@@ -102,7 +102,7 @@ impl CachedFile {
     /// another state than the saved one.
     fn look_last(&self) -> bool {
         let before = self.before_look();
-        if self.known().holds(&before) {
+        if self.known().is_unchanged(&before) {
             return true;
         }
         let stamp = self.host.given().and_then(|fd| Stamp::of(&fd).ok());

@@ -141,7 +141,7 @@ impl Gate {
 
     /// Closes it. Calls that wait inside leave.
     pub(crate) fn close(&self) {
-        self.state.change(OPEN, CLOSED);
+        self.state.try_change(OPEN, CLOSED);
         self.wake_all();
     }
 
@@ -152,7 +152,7 @@ impl Gate {
     }
 
     fn close_after_panic(&self) {
-        self.state.change(OPEN, POISONED);
+        self.state.try_change(OPEN, POISONED);
         self.wake_all();
     }
 

@@ -75,10 +75,10 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     running.say(&events);
     running.check_names();
     service::notify_ready("Keeping each disk to its budget");
-    let ran = if args.looks_once() { running.once() } else { running.until(&signalled) };
+    let ran = if args.is_one_look() { running.once() } else { running.until(&signalled) };
     service::notify_stopping();
     running.keep();
-    if args.looks_once() && ran.is_ok() {
+    if args.is_one_look() && ran.is_ok() {
         return ran;
     }
     let Running { governor, telling, .. } = running;
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
 
 impl args::Govern {
     /// Whether it ends after one look at the disks.
-    fn looks_once(&self) -> bool {
+    fn is_one_look(&self) -> bool {
         self.once || self.dry_run
     }
 }
@@ -154,7 +154,7 @@ struct Running<'a> {
 
 /// A single look answers on standard output; a governor that stays running writes its events to the log.
 fn say(args: &args::Govern, telling: &Publisher, events: &[GovernorEvent]) {
-    let answers = args.looks_once() || args.json;
+    let answers = args.is_one_look() || args.json;
     for event in events {
         if answers {
             words::say(event, args.json)

@@ -43,12 +43,12 @@ pub(crate) fn of(wanted: SocketAddr) -> Option<PortHolder> {
 fn with_any(sockets: &[String]) -> Option<PortHolder> {
     let processes = fs::read_dir("/proc").ok()?;
     let mut numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    let process = numbers.find(|process| holds(*process, sockets))?;
+    let process = numbers.find(|process| is_holding(*process, sockets))?;
     let program = fs::read(format!("/proc/{process}/comm")).ok()?;
     Some(PortHolder { process, program: String::from_utf8_lossy(&program).trim_end().to_owned() })
 }
 
-fn holds(process: u32, sockets: &[String]) -> bool {
+fn is_holding(process: u32, sockets: &[String]) -> bool {
     let descriptors = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| {
         let target = target.to_string_lossy();

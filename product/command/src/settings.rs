@@ -323,7 +323,7 @@ pub(crate) fn all() -> Vec<Arg> {
 }
 
 /// Whether a reload changes the setting at once.
-pub(crate) fn acts_at_once(setting: &Id) -> bool {
+pub(crate) fn may_act_at_once(setting: &Id) -> bool {
     arguments::<ReloadedSettings>().iter().any(|arg| arg.get_id() == setting)
 }
 

@@ -157,8 +157,8 @@ impl<P: Platform> Adopting<P> {
         }
     }
 
-    /// [`Engine::forget_found`](crate::Engine::forget_found).
-    pub(crate) fn forget(&self, key: &FileKey) -> bool {
+    /// [`Engine::try_forget_found`](crate::Engine::forget_found).
+    pub(crate) fn try_forget(&self, key: &FileKey) -> bool {
         let Some(found) = self.base.devices.unadopted.take(key) else { return false };
         let cache = &self.base.cache;
         for page in &found.pages {

@@ -14,14 +14,14 @@ use afflux_device::devices::{DeviceId, DeviceState, Devices, Moment};
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::{AnyPolicy, View};
 use afflux_device::settings::Settings;
-use afflux_pages::cache::Cache;
+use afflux_pages::cache::PageCache;
 use afflux_pages::rare::Rare;
 
 use crate::trace::{EngineEvent, Traced, TracedFile, Tracer};
 
 pub(crate) struct Base<P: Platform> {
     pub(crate) platform: Arc<P>,
-    pub(crate) cache: Arc<Cache>,
+    pub(crate) cache: Arc<PageCache>,
     pub(crate) devices: Arc<Devices>,
     pub(crate) tracer: Arc<Tracer>,
 }

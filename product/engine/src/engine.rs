@@ -24,7 +24,7 @@ use afflux_device::recovery::{FileKey, Recovered};
 use afflux_device::request::Backing;
 use afflux_device::settings::{Acts, KnobError, KnobId, KnobInfo, RatioBases, Scope, Settings, WhichKnob, would_fit};
 use afflux_frames::{ArenaState, Frames};
-use afflux_pages::cache::{Cache, Census, PinnedPages};
+use afflux_pages::cache::{Census, PageCache, PinnedPages};
 use afflux_pages::eviction::EvictionKind;
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
@@ -236,7 +236,7 @@ impl<P: Platform> Engine<P> {
     }
 
     /// An engine over the memory of an earlier process. It has the dirty pages that were found, until their files are
-    /// adopted ([`Engine::adopt`]) or forgotten ([`Engine::forget_found`]). `verifier` becomes the memory's write
+    /// adopted ([`Engine::adopt`]) or forgotten ([`Engine::try_forget_found`]). `verifier` becomes the memory's write
     /// verifier if [`Recovered::needs_new_verifier`].
     ///
     /// # Panics
@@ -263,7 +263,7 @@ impl<P: Platform> Engine<P> {
             "frames that keep only their first bytes need the feature `stamped-frames`"
         );
         frames.memory().header().set_state(ArenaState::Serving);
-        let cache = Arc::new(Cache::new(frames, policies.eviction, platform.fence_all_threads()));
+        let cache = Arc::new(PageCache::new(frames, policies.eviction, platform.fence_all_threads()));
         let in_force = ActivePolicy::new(policies.policy);
         let devices = Devices::new(Arc::clone(&cache), settings, in_force, policies.readahead, unadopted);
         let devices = Arc::new(devices);
@@ -656,8 +656,8 @@ impl<P: Platform> Engine<P> {
     }
 
     /// Forgets a found file that is gone from its host: its pages are dropped. Returns whether it was there.
-    pub fn forget_found(&self, key: &FileKey) -> bool {
-        self.adopting.forget(key)
+    pub fn try_forget_found(&self, key: &FileKey) -> bool {
+        self.adopting.try_forget(key)
     }
 
     /// Writes everything that is dirty on the device and flushes it. Returns the files for which that failed; their
@@ -806,8 +806,8 @@ impl<P: Platform> Engine<P> {
 
     /// Forces the path in `per_mille` of 1,000 cases in which it is possible; 0 is the default. False in a build
     /// without the feature `rare-paths`, if a path was forced.
-    pub fn force_rare(&self, path: Rare, per_mille: u64) -> bool {
-        self.base.cache.rare.set(path, per_mille)
+    pub fn try_force_rare(&self, path: Rare, per_mille: u64) -> bool {
+        self.base.cache.rare.try_set(path, per_mille)
     }
 
     /// Seeds the choice of forced paths.
@@ -817,15 +817,15 @@ impl<P: Platform> Engine<P> {
 
     /// Makes request number `number` for frames find none, counted from 1 since the engine's start; 0 is never. False
     /// in a build without the feature `rare-paths`, if a number was given.
-    pub fn fail_allocation(&self, number: u64) -> bool {
-        self.base.cache.rare.fail_allocation(number)
+    pub fn try_fail_allocation(&self, number: u64) -> bool {
+        self.base.cache.rare.try_fail_allocation(number)
     }
 
     /// Calls the hook before store number `number` to the arena's tables, counted from now on, in the middle of a step: as
     /// if the process were killed there. The hook may look at the engine's memory, and calls nothing else of the engine.
     /// False in a build without the feature `rare-paths`.
-    pub fn at_store(&self, number: u64, hook: impl FnOnce() + Send + 'static) -> bool {
-        self.base.cache.pages.stores.call_at(number, Box::new(hook))
+    pub fn try_call_at_store(&self, number: u64, hook: impl FnOnce() + Send + 'static) -> bool {
+        self.base.cache.pages.stores.try_call_at(number, Box::new(hook))
     }
 
     /// Requests for frames so far; 0 in a build without the feature `rare-paths`.

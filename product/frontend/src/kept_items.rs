@@ -155,7 +155,7 @@ impl KeptItems {
 
     /// Whether so many bytes would have room in place of an item's earlier ones.
     pub fn has_room(&self, item: &KeptItem, bytes: usize) -> bool {
-        self.lock().fits(item, Self::pieces_of(bytes), self.count)
+        self.lock().has_room_for(item, Self::pieces_of(bytes), self.count)
     }
 
     fn find(&self) -> Option<Vec<FoundItem>> {
@@ -196,10 +196,10 @@ impl KeptItems {
     }
 
     /// Writes an item in place of its earlier version. False if there is no room; then the earlier version stays.
-    pub fn put(&self, (kind, id): (u8, u32), item: &mut KeptItem, bytes: &[u8]) -> bool {
+    pub fn try_put(&self, (kind, id): (u8, u32), item: &mut KeptItem, bytes: &[u8]) -> bool {
         let count = Self::pieces_of(bytes.len());
         let mut room = self.lock();
-        if !room.fits(item, count, self.count) {
+        if !room.has_room_for(item, count, self.count) {
             return false;
         }
         room.version += 1;
@@ -240,7 +240,7 @@ impl KeptItems {
 
 impl Room {
     /// Whether the room of `all` pieces has enough free ones for a new version of the item.
-    fn fits(&self, item: &KeptItem, pieces: usize, all: usize) -> bool {
+    fn has_room_for(&self, item: &KeptItem, pieces: usize, all: usize) -> bool {
         // A change has both versions for a moment.
         let spare = if pieces > self.places_of(item).count() { all / 8 } else { 0 };
         pieces <= PIECES_MAX && self.free.len() >= pieces + spare

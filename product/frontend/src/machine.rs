@@ -120,7 +120,7 @@ pub trait ProtocolMachine: Send {
 
     /// Whether more input is wanted now. If not, the world leaves the peer's bytes in the socket; it asks again after
     /// each [`ProtocolMachine::poll_output`] and each segment sent.
-    fn wants_input(&self) -> bool;
+    fn needs_input(&self) -> bool;
 
     /// The number of bytes that the next record still lacks, as a hint for the size of the next read.
     fn input_hint(&self, input: &BytesMut) -> usize;
@@ -144,7 +144,7 @@ pub trait ProtocolMachine: Send {
     fn set_room(&mut self, _bytes: u64) {}
 
     /// Whether calls wait, as of the last poll, until the machine may hold more.
-    fn lacks_room(&self) -> bool {
+    fn is_short_of_room(&self) -> bool {
         false
     }
 

@@ -57,7 +57,7 @@ impl<P: Platform> Mount<P> {
             return Some(Errno::NOT_CONNECTED);
         }
         // Before it makes or truncates a file that it then could not open.
-        (operation.opens() && !self.may_open_one_more(header)).then_some(Errno::TOO_MANY_FILES)
+        (operation.is_open() && !self.may_open_one_more(header)).then_some(Errno::TOO_MANY_FILES)
     }
 
     /// Counts a message that waits, if it is long and a program's: INIT bounds the number of the kernel's own. Without memory

@@ -46,7 +46,7 @@ impl<P: Platform> ProtocolMachine for MessageStream<P> {
                 let reason = format!("a message of {length} bytes, not {HEADER_BYTES} to {MESSAGE_BYTES_MAX}");
                 return Err(ProtocolError { reason });
             }
-            if input.len() < length || !self.wants_input() {
+            if input.len() < length || !self.needs_input() {
                 break;
             }
             let message = input.split_to(length).freeze();
@@ -59,7 +59,7 @@ impl<P: Platform> ProtocolMachine for MessageStream<P> {
         Ok(())
     }
 
-    fn wants_input(&self) -> bool {
+    fn needs_input(&self) -> bool {
         self.calls.len() < CALLS_MAX && self.replies.len() < CALLS_MAX
     }
 

@@ -328,7 +328,7 @@ impl<P: Platform> Mount<P> {
     /// time: it knows of a change by one spelling alone.
     pub(crate) fn validity_of_names(&self, directory: &Inode<P>) -> Validity {
         let valid = self.validity();
-        if self.volume.folds_names(directory) { Validity { names_ns: 0, ..valid } } else { valid }
+        if self.volume.may_fold_names(directory) { Validity { names_ns: 0, ..valid } } else { valid }
     }
 
     /// As [`Mount::validity_of_names`], for the directory of a node.

@@ -233,7 +233,7 @@ pub(crate) enum FuseOperation<'a> {
 
 impl FuseOperation<'_> {
     /// Whether its answer is an open file or directory.
-    pub(crate) fn opens(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         matches!(self, Self::Open { .. } | Self::OpenDirectory | Self::Create { .. } | Self::MakeUnnamed { .. })
     }
 }

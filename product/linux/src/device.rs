@@ -143,10 +143,10 @@ impl HostDevice {
             names,
             file_bytes_max: probe::file_bytes_max(directory.as_fd()),
             free_bytes,
-            grows_files: probe::grows_files(directory.as_fd()),
-            takes_uncached: probe::takes_uncached(directory.as_fd()),
-            unshares: probe::unshares(directory.as_fd()),
-            frees_reserved: probe::frees_reserved(directory.as_fd()),
+            grows_files: probe::may_grow_files(directory.as_fd()),
+            takes_uncached: probe::may_write_uncached(directory.as_fd()),
+            unshares: probe::may_unshare(directory.as_fd()),
+            frees_reserved: probe::does_free_reserved(directory.as_fd()),
             hidden_limits: HiddenLimits::on(directory.as_fd()),
             directory: Some(directory),
         };
@@ -318,7 +318,7 @@ impl Core {
         matches!(self.access, Access::Direct { .. })
     }
 
-    fn takes_uncached(&self) -> bool {
+    fn may_write_uncached(&self) -> bool {
         self.takes_uncached.load(Ordering::Relaxed)
     }
 
@@ -378,7 +378,7 @@ fn free_bytes(directory: BorrowedFd<'_>) -> std::io::Result<u64> {
 /// Takes a flight to the place of its next step: this reactor, a worker thread, or another reactor.
 fn launch(mut flight: Box<RequestFlight>) {
     let core = Arc::clone(flight.core());
-    if !core.platform.uses_ring() || matches!(flight.operation(), Operation::Reserve { .. }) {
+    if !core.platform.is_on_ring() || matches!(flight.operation(), Operation::Reserve { .. }) {
         return block(flight);
     }
     match core.platform.current_reactor() {
@@ -402,7 +402,7 @@ fn go_on(reactor: &Reactor, mut flight: Box<RequestFlight>) {
         FlightStep::Block => block(flight),
         FlightStep::Do(mut io) => {
             match &mut io {
-                RingOperation::ReadV { may_wait, .. } => *may_wait = reactor.is_shared() && flight.read_may_wait(),
+                RingOperation::ReadV { may_wait, .. } => *may_wait = reactor.is_shared() && flight.may_read_wait(),
                 RingOperation::WriteV { may_wait, .. } | RingOperation::WriteUncached { may_wait, .. } => {
                     *may_wait = reactor.is_shared()
                 }

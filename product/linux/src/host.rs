@@ -39,8 +39,8 @@ use std::sync::{Arc, OnceLock};
 
 use afflux_volume::{
     AttributeChange, ChangedAttributes, Created, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked,
-    MakeDevice, Named, New, NewDevice, Node, OpenedData, PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space,
-    Stable, Stat, Unnamed, VolumeError, Window, XattrChange,
+    MakeDevice, Named, New, NewDevice, Node, OpenedData, PathLimits, Removed, RenameHow, Renamed, Seek, Space, Stable,
+    Stat, TreeResult, Unnamed, VolumeError, Window, XattrChange,
 };
 use bytes::Bytes;
 use rustix::fs::{fsync, syncfs};
@@ -111,7 +111,7 @@ impl HostTree {
         &self,
         node: &Node,
         call: impl FnOnce(&Arc<Core>, &HostNode, &Acting) -> Result<T, VolumeError> + Send + 'static,
-    ) -> Pending<'static, T> {
+    ) -> TreeResult<'static, T> {
         let acting = Acting::on(node);
         self.with(node, move |core, node| call(core, node, &acting))
     }
@@ -121,7 +121,7 @@ impl HostTree {
         &self,
         node: &Node,
         call: impl FnOnce(&Arc<Core>, &HostNode) -> Result<T, VolumeError> + Send + 'static,
-    ) -> Pending<'static, T> {
+    ) -> TreeResult<'static, T> {
         let (core, lane, node) = (Arc::clone(&self.core), lane_of(node), host_node(node));
         let pool = node.pool().clone();
         pool.run_on(lane, move || (call(&core, &node), None)).into()
@@ -136,7 +136,7 @@ impl HostTree {
         durable: bool,
         change: impl FnOnce(&Arc<Core>, &HostNode, &Acting) -> Result<T, VolumeError> + Send + 'static,
         stable: impl FnOnce(&mut T) -> &mut Stable + Send + 'static,
-    ) -> Pending<'static, T> {
+    ) -> TreeResult<'static, T> {
         let (acting, lane) = (Acting::on(node), lane_of(node));
         let (core, node, also) = (Arc::clone(&self.core), host_node(node), also.map(host_node));
         let pool = node.pool().clone();
@@ -165,7 +165,7 @@ impl Core {
         let also = also.filter(|also| !Arc::ptr_eq(also, node));
         if let Some(shared) = self.file_systems.shared_sync(node.device()) {
             let (round, leads) = shared.group.ask(also.into_iter().chain([Arc::clone(node)]));
-            *stable = Stable::begun(Pending::by(Arc::clone(&round).ended()));
+            *stable = Stable::begun(TreeResult::by(Arc::clone(&round).ended()));
             let lead = move || shared.group.lead(|changed| core.sync_all(shared.covers, &shared.directory, changed));
             return leads.then(|| PoolTask::posted(lead));
         }
@@ -174,7 +174,7 @@ impl Core {
             return None;
         }
         let (round, leads) = node.syncs().ask([()]);
-        *stable = Stable::begun(Pending::by(Arc::clone(&round).ended()));
+        *stable = Stable::begun(TreeResult::by(Arc::clone(&round).ended()));
         let node = Arc::clone(node);
         let lead = move || node.syncs().lead(|_| core.sync(&node));
         leads.then(|| PoolTask::posted(lead))
@@ -252,11 +252,11 @@ impl Directory for HostTree {
         self.descriptors_max
     }
 
-    fn opens(&self, identity: &Identity) -> bool {
-        self.core.opens(identity)
+    fn may_open(&self, identity: &Identity) -> bool {
+        self.core.may_open(identity)
     }
 
-    fn confines_files(&self) -> bool {
+    fn is_confining_files(&self) -> bool {
         self.core.subtree_check
     }
 
@@ -264,67 +264,67 @@ impl Directory for HostTree {
         self.core.file_systems.ways(host_node(node).device()).map_or(1, |ways| ways.time_unit_ns)
     }
 
-    fn folds_names(&self, directory: &Node) -> bool {
-        host_node(directory).folds_names()
+    fn may_fold_names(&self, directory: &Node) -> bool {
+        host_node(directory).may_fold_names()
     }
 
-    fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
-        Pending::by(identity::open_identity(Arc::clone(&self.core), identity))
+    fn open_identity(&self, identity: Identity) -> TreeResult<'_, Found> {
+        TreeResult::by(identity::open_identity(Arc::clone(&self.core), identity))
     }
 
-    fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
+    fn lookup(&self, directory: &Node, name: Bytes) -> TreeResult<'_, Found> {
         self.with(directory, move |core, directory| core.lookup(directory, &name))
     }
 
-    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>> {
+    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> TreeResult<'_, Vec<Option<Named>>> {
         self.with(directory, move |core, directory| core.name_all(directory, &names))
     }
 
-    fn parent(&self, directory: &Node) -> Pending<'_, Found> {
+    fn parent(&self, directory: &Node) -> TreeResult<'_, Found> {
         self.with(directory, |core, directory| core.parent(directory))
     }
 
-    fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)> {
+    fn list(&self, directory: &Node, window: Window) -> TreeResult<'_, (Window, Stat)> {
         self.with(directory, move |core, directory| core.list(directory, window))
     }
 
-    fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {
+    fn identities(&self, directory: &Node) -> TreeResult<'_, Vec<Identified>> {
         self.with(directory, |core, directory| {
             core.contained(directory)?;
             core.identities(directory)
         })
     }
 
-    fn stat(&self, node: &Node) -> Pending<'_, Stat> {
+    fn stat(&self, node: &Node) -> TreeResult<'_, Stat> {
         self.with(node, |core, node| core.stat(node))
     }
 
-    fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
-        let Some(first) = nodes.first().cloned() else { return Pending::now(Ok(Vec::new())) };
+    fn stat_all(&self, nodes: Vec<Node>) -> TreeResult<'_, Vec<Option<Stat>>> {
+        let Some(first) = nodes.first().cloned() else { return TreeResult::now(Ok(Vec::new())) };
         // All these nodes are on one device.
         self.with(&first, move |core, _| Ok(nodes.iter().map(|node| core.stat(&host_node(node)).ok()).collect()))
     }
 
-    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, ChangedAttributes> {
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> TreeResult<'_, ChangedAttributes> {
         let (core, acting, lane) = (Arc::clone(&self.core), Acting::on(node), lane_of(node));
         let node = host_node(node);
         let pool = node.pool().clone();
         PoolCall::run_kept(&self.sets, &pool, lane, SetAttributesCall { core, node, acting, change, durable }).into()
     }
 
-    fn access(&self, node: &Node) -> Pending<'_, u8> {
+    fn access(&self, node: &Node) -> TreeResult<'_, u8> {
         self.acting(node, |core, node, acting| core.checked_answer(node, core.access(node, acting)))
     }
 
-    fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
+    fn read_link(&self, node: &Node) -> TreeResult<'_, Bytes> {
         self.with(node, |core, node| core.checked_answer(node, calls::read_link(node.fd())))
     }
 
-    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, OpenedData> {
+    fn open_data(&self, node: &Node, must_write: bool) -> TreeResult<'_, OpenedData> {
         self.acting(node, move |core, node, acting| core.checked_answer(node, core.open_data(node, acting, must_write)))
     }
 
-    fn stop_writing(&self, node: &Node) -> Pending<'_, ()> {
+    fn stop_writing(&self, node: &Node) -> TreeResult<'_, ()> {
         self.with(node, |core, node| core.stop_writing(node))
     }
 
@@ -335,29 +335,29 @@ impl Directory for HostTree {
         new: New,
         attributes: AttributeChange,
         durable: bool,
-    ) -> Pending<'_, Created> {
+    ) -> TreeResult<'_, Created> {
         let create = move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| {
             core.create(directory, acting, &name, &new, &attributes)
         };
         self.change(directory, None, durable, create, |created| &mut created.stable)
     }
 
-    fn create_unnamed(&self, directory: &Node, attributes: AttributeChange) -> Pending<'_, Unnamed> {
+    fn create_unnamed(&self, directory: &Node, attributes: AttributeChange) -> TreeResult<'_, Unnamed> {
         self.acting(directory, move |core, directory, acting| core.create_unnamed(directory, acting, &attributes))
     }
 
-    fn keeps_unnamed(&self) -> bool {
+    fn may_keep_unnamed(&self) -> bool {
         self.core.unnamed.get().is_some()
     }
 
-    fn keep_unnamed(&self, node: &Node) -> Pending<'_, ()> {
+    fn keep_unnamed(&self, node: &Node) -> TreeResult<'_, ()> {
         if host_node(node).is_kept() {
-            return Pending::now(Ok(()));
+            return TreeResult::now(Ok(()));
         }
         self.with(node, |core, node| core.keep_unnamed(node))
     }
 
-    fn let_go_unnamed(&self, node: &Node) -> Pending<'_, ()> {
+    fn let_go_unnamed(&self, node: &Node) -> TreeResult<'_, ()> {
         self.with(node, |_, node| {
             // The lock is held until the manager is told.
             let mut kept = node.kept();
@@ -366,14 +366,20 @@ impl Directory for HostTree {
         })
     }
 
-    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> TreeResult<'_, Removed> {
         let remove = move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| {
             core.remove(directory, acting, &name, directory_wanted)
         };
         self.change(directory, None, durable, remove, |removed| &mut removed.stable)
     }
 
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), how: RenameHow, durable: bool) -> Pending<'_, Renamed> {
+    fn rename(
+        &self,
+        from: (&Node, Bytes),
+        to: (&Node, Bytes),
+        how: RenameHow,
+        durable: bool,
+    ) -> TreeResult<'_, Renamed> {
         let (target, from_name, to_name) = (host_node(to.0), from.1, to.1);
         let rename = move |core: &Arc<Core>, from: &HostNode, acting: &Acting| {
             core.rename(acting, (from, &from_name), (&target, &to_name), how)
@@ -381,18 +387,18 @@ impl Directory for HostTree {
         self.change(from.0, Some(to.0), durable, rename, |renamed| &mut renamed.stable)
     }
 
-    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> TreeResult<'_, Linked> {
         let node = host_node(node);
         let link =
             move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| core.link(acting, &node, directory, &name);
         self.change(directory, None, durable, link, |linked| &mut linked.stable)
     }
 
-    fn xattr(&self, node: &Node, name: Bytes) -> Pending<'_, Bytes> {
+    fn xattr(&self, node: &Node, name: Bytes) -> TreeResult<'_, Bytes> {
         self.acting(node, move |core, node, acting| core.checked_answer(node, core.xattr(node, acting, &name)))
     }
 
-    fn xattrs(&self, node: &Node) -> Pending<'_, Vec<Bytes>> {
+    fn xattrs(&self, node: &Node) -> TreeResult<'_, Vec<Bytes>> {
         self.acting(node, |core, node, acting| core.checked_answer(node, core.xattrs(node, acting)))
     }
 
@@ -402,7 +408,7 @@ impl Directory for HostTree {
         name: Bytes,
         change: XattrChange,
         durable: bool,
-    ) -> Pending<'_, ChangedAttributes> {
+    ) -> TreeResult<'_, ChangedAttributes> {
         let set = move |core: &Arc<Core>, node: &HostNode, acting: &Acting| {
             core.confined(node)?;
             core.change_xattr(node, acting, &name, &change)?;
@@ -411,20 +417,20 @@ impl Directory for HostTree {
         self.change(node, None, durable, set, |changed| &mut changed.stable)
     }
 
-    fn seek(&self, node: &Node, from: u64, wanted: Seek) -> Pending<'_, Option<u64>> {
+    fn seek(&self, node: &Node, from: u64, wanted: Seek) -> TreeResult<'_, Option<u64>> {
         self.with(node, move |core, node| core.checked_answer(node, core.seek(node, from, wanted)))
     }
 
-    fn reserve(&self, node: &Node, range: Range<u64>) -> Pending<'_, ()> {
+    fn reserve(&self, node: &Node, range: Range<u64>) -> TreeResult<'_, ()> {
         self.with(node, move |core, node| core.checked_answer(node, core.reserve(node, range)))
     }
 
-    fn sync(&self, node: &Node) -> Pending<'_, ()> {
+    fn sync(&self, node: &Node) -> TreeResult<'_, ()> {
         self.with(node, |core, node| core.checked_answer(node, core.sync(node)))
     }
 
-    fn sync_everything(&self) -> Pending<'_, ()> {
-        Pending::by(async {
+    fn sync_everything(&self) -> TreeResult<'_, ()> {
+        TreeResult::by(async {
             for (device, mount) in self.core.file_systems.all_mounts() {
                 let shared = self.core.file_systems.shared_sync(device);
                 let everything = shared.is_some_and(|shared| shared.covers == SyncScope::Everything);
@@ -435,15 +441,15 @@ impl Directory for HostTree {
         })
     }
 
-    fn make_device(&self, node: &Node, make: MakeDevice) -> Pending<'static, NewDevice> {
+    fn make_device(&self, node: &Node, make: MakeDevice) -> TreeResult<'static, NewDevice> {
         self.with(node, |_, _| make())
     }
 
-    fn space(&self, node: &Node) -> Pending<'_, Space> {
+    fn space(&self, node: &Node) -> TreeResult<'_, Space> {
         self.with(node, |core, node| core.checked_answer(node, calls::space(node.fd())))
     }
 
-    fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits> {
+    fn path_limits(&self, node: &Node) -> TreeResult<'_, PathLimits> {
         self.with(node, |core, node| {
             let ways = core.file_systems.ways(node.device());
             let is_folding = || ways.is_some_and(|ways| ways.is_folding_case(node.fd()));

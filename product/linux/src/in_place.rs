@@ -18,7 +18,7 @@ type Work = Box<dyn FnOnce() + Send>;
 /// The giver of permissions to block.
 pub(crate) trait Leave: Send + Sync {
     /// Permits this thread to block, until [`Leave::end`].
-    fn permit(&self) -> bool;
+    fn may_block(&self) -> bool;
     /// The thread blocks no more.
     fn end(&self);
 }
@@ -33,7 +33,7 @@ struct Place {
 
 impl Place {
     fn may_block(&mut self) -> bool {
-        *self.permitted.get_or_insert_with(|| self.leave.permit())
+        *self.permitted.get_or_insert_with(|| self.leave.may_block())
     }
 
     fn end(self) {

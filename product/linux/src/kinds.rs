@@ -152,7 +152,7 @@ impl FileSystemKind {
     }
 
     /// Whether it stores files, also without a block device.
-    pub(crate) fn stores_files(&self) -> bool {
+    pub(crate) fn does_store_files(&self) -> bool {
         !self.name.is_empty()
     }
 }

@@ -80,4 +80,4 @@ pub use pool::WorkerPool;
 pub use process_word::ProcessWord;
 pub use storing::{file_system_kind, stores_files};
 #[cfg(feature = "server")]
-pub use users::{acts_as_others, give_up_privileges, groups_of, keep_right_to_unmount};
+pub use users::{give_up_privileges, groups_of, keep_right_to_unmount, may_act_as_others};

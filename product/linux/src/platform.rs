@@ -318,7 +318,7 @@ impl LinuxPlatform {
     /// then, and no reactor was entered. Otherwise the caller goes on with [`LinuxPlatform::try_block_on`].
     /// A reactor's thread, and one that polls already, gets `Pending` without a poll: its other work would wait, too.
     pub fn poll_here<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
-        if self.drives_this_thread() || POLLS_HERE.get() {
+        if self.is_driving_this_thread() || POLLS_HERE.get() {
             return Poll::Pending;
         }
         let _polls = PollsHere::begin();
@@ -344,7 +344,7 @@ impl LinuxPlatform {
     }
 
     /// Whether this thread is one of its reactors, or waits in [`LinuxPlatform::block_on`].
-    pub fn drives_this_thread(&self) -> bool {
+    pub fn is_driving_this_thread(&self) -> bool {
         self.current_reactor().is_some()
     }
 
@@ -401,13 +401,13 @@ impl LinuxPlatform {
     }
 
     /// Whether io_uring is used.
-    pub(crate) fn uses_ring(&self) -> bool {
+    pub(crate) fn is_on_ring(&self) -> bool {
         self.shared.ability.is_some()
     }
 
     /// Why io_uring is not used; `None` if it is.
     pub(crate) fn without_ring(&self) -> Option<&str> {
-        if self.uses_ring() { None } else { Some(&self.shared.without_ring) }
+        if self.is_on_ring() { None } else { Some(&self.shared.without_ring) }
     }
 
     /// The platform's reactor on this thread: a reactor thread's own, or the one behind `block_on`.
@@ -456,14 +456,14 @@ impl Platform for LinuxPlatform {
             self.start_reactor("afflux-disk".to_owned(), remote, drives, || (), lives)
         };
         // Without a ring, other threads make the calls.
-        match self.uses_ring().then(|| self.shared.of_devices.add(start)).flatten() {
+        match self.is_on_ring().then(|| self.shared.of_devices.add(start)).flatten() {
             Some(remote) => spawn_on(&remote, name, task),
             None => self.spawn(name, task),
         }
     }
 
     fn spawn_near(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        match Reactor::current(self.shared.number).filter(|reactor| reactor.stays()) {
+        match Reactor::current(self.shared.number).filter(|reactor| reactor.is_lasting()) {
             Some(reactor) => reactor.add_task(name, Box::pin(task)),
             None if in_place::is_marked() => {
                 // Most such tasks end here: without a wake-up of another thread.
@@ -489,7 +489,7 @@ impl Platform for LinuxPlatform {
     /// Whether this thread waits in [`LinuxPlatform::block_on`] or polls in [`LinuxPlatform::poll_here`], so that it may also
     /// wait for the host.
     fn may_wait_on_this_thread(&self) -> bool {
-        POLLS_HERE.get() || self.current_reactor().is_some_and(|reactor| reactor.waits_for_one_call())
+        POLLS_HERE.get() || self.current_reactor().is_some_and(|reactor| reactor.is_for_one_call())
     }
 
     fn unwatched_ns(&self) -> u64 {

@@ -57,7 +57,7 @@ impl ProcessWord {
     }
 
     /// Replaces `from` by `to`, if the word is `from`; returns whether it was.
-    pub fn change(&self, from: NonZeroU32, to: NonZeroU32) -> bool {
+    pub fn try_change(&self, from: NonZeroU32, to: NonZeroU32) -> bool {
         self.word().compare_exchange(from.get(), to.get(), Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 }

@@ -159,7 +159,7 @@ impl Reactor {
             looked: Cell::new(clock::monotonic()),
             there_since: Cell::new(None),
         });
-        if reactor.stays() {
+        if reactor.is_lasting() {
             reactor.remote.make_doorbell()?;
             *reactor.driver() = Some(reactor.make_driver()?);
         }
@@ -199,7 +199,7 @@ impl Reactor {
     }
 
     /// Whether its thread drives it all the time, and not only until the end of one wait.
-    pub(crate) fn stays(&self) -> bool {
+    pub(crate) fn is_lasting(&self) -> bool {
         !matches!(self.drives, Drives::Visitor(_))
     }
 
@@ -213,8 +213,8 @@ impl Reactor {
     }
 
     /// Whether its thread waits for one call, and may also wait for it in the host.
-    pub(crate) fn waits_for_one_call(&self) -> bool {
-        !self.stays() && self.is_one_call.get()
+    pub(crate) fn is_for_one_call(&self) -> bool {
+        !self.is_lasting() && self.is_one_call.get()
     }
 
     /// From now on a visitor waits for one call, or drives many.
@@ -260,7 +260,7 @@ impl Reactor {
         if !self.made_driver().takes(&io) {
             return Err(owner);
         }
-        self.queue_lone();
+        self.try_queue_lone();
         let token = self.operations.borrow_mut().insert(owner);
         // SAFETY: the owner stays in `operations` until the token is reported.
         unsafe { self.made_driver().start(token as u64, &io) };
@@ -270,7 +270,7 @@ impl Reactor {
     /// Whether this thread may do the operation with a system call, once it has nothing else to do: nothing else may need
     /// the thread before the operation has ended.
     fn may_do_alone(&self, io: &RingOperation) -> bool {
-        self.waits_for_one_call()
+        self.is_for_one_call()
             && io.is_about_a_file()
             && self.timers.borrow().earliest().is_none()
             && self.tasks.borrow().len() == 0
@@ -288,7 +288,7 @@ impl Reactor {
     }
 
     /// Leaves the lone operation to the driver. Returns whether there was one that the driver takes.
-    fn queue_lone(&self) -> bool {
+    fn try_queue_lone(&self) -> bool {
         let Some((key, io)) = self.lone.take() else { return false };
         let mut driver = self.made_driver();
         let takes = driver.takes(&io);
@@ -314,7 +314,7 @@ impl Reactor {
     /// Submits started operations now, not at the end of the turn: for operations that take the kernel long while this
     /// thread computes.
     pub(crate) fn submit(&self) {
-        self.queue_lone();
+        self.try_queue_lone();
         if let Some(driver) = self.driver().as_mut() {
             driver.submit();
         }
@@ -350,7 +350,7 @@ impl Reactor {
         let Some(ability) = self.ability else { return Ok(Driver::Poller(Poller::default())) };
         let mut ring = match self.spare().and_then(|spare| spare.take()) {
             Some(ring) => ring,
-            None => Ring::new(ability, self.stays())?,
+            None => Ring::new(ability, self.is_lasting())?,
         };
         ring.listen(self.remote.make_doorbell()?);
         Ok(Driver::Ring(Box::new(ring)))
@@ -433,7 +433,7 @@ impl Reactor {
         make_wakes();
         let told = self.reaped.borrow().is_empty();
         let busy = !told || !self.ready.borrow().is_empty() || self.root_ready.get() || self.stopping.get();
-        if busy || !self.remote.prepare_to_wait() {
+        if busy || !self.remote.try_prepare_to_wait() {
             self.drive(Some(Duration::ZERO));
         } else {
             let due = self.timers.borrow().earliest();
@@ -546,7 +546,7 @@ impl Reactor {
         let is_idle = self.is_idle();
         let waits = wait != Some(Duration::ZERO);
         // A timer does not wait for the lone operation.
-        let left_lone = waits && wait.is_some() && self.queue_lone();
+        let left_lone = waits && wait.is_some() && self.try_queue_lone();
         let were_there = match self.driver().as_mut() {
             _ if waits && !left_lone && self.do_lone() => false,
             Some(driver) => driver.turn(&self.remote, wait, &mut self.reaped.borrow_mut()),

@@ -16,7 +16,7 @@ use crate::kinds::FileSystemKind;
 /// device number: a file system on a block device stores files.
 pub fn stores_files(device_major: u32, object: BorrowedFd<'_>) -> Result<bool, Errno> {
     let on_a_disk = device_major != 0;
-    Ok(on_a_disk || FileSystemKind::of(object)?.stores_files())
+    Ok(on_a_disk || FileSystemKind::of(object)?.does_store_files())
 }
 
 /// The kind of an object's file system, for people: as `mount` names it, or its magic number.

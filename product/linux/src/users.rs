@@ -57,7 +57,7 @@ fn groups_in(uid: u32, users: &str, groups: &str) -> (u32, Vec<u32>) {
 }
 
 /// Whether this process can make calls as other users.
-pub fn acts_as_others() -> bool {
+pub fn may_act_as_others() -> bool {
     let effective = || capabilities(None).is_ok_and(|sets| sets.effective.contains(TO_ACT_AS_OTHERS));
     geteuid().is_root() && getegid().is_root() && effective()
 }
@@ -83,7 +83,7 @@ pub fn keep_right_to_unmount() -> Result<(), Errno> {
 pub fn give_up_privileges() -> Result<(), Errno> {
     set_no_new_privs(true)?;
     let held = capabilities(None)?;
-    if acts_as_others() {
+    if may_act_as_others() {
         // Root's own further groups must not help any caller.
         set_thread_groups(&[] as &[Gid])?;
     }

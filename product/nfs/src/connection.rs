@@ -224,7 +224,7 @@ impl<P: Platform> Connection<P> {
                 ((call.procedure as usize) < arguments::PROCEDURES.len(), (NFS_VERSION, last))
             }
             MOUNT => (
-                mount::Arguments::known(call.version, call.procedure),
+                mount::MountArguments::known(call.version, call.procedure),
                 (*mount::VERSIONS.start(), *mount::VERSIONS.end()),
             ),
             _ => return Err(Refusal::ProgramUnavailable),
@@ -350,7 +350,7 @@ impl<P: Platform> Connection<P> {
         let (wanted, waiting) = (mount::reply_bytes_max(call.procedure), chunk.left() + record.len());
         let Some(bytes_max) = self.reply_room(wanted, waiting, first) else { return false };
         let bytes = &chunk.bytes(record)[call.arguments_at..];
-        let Ok(arguments) = mount::Arguments::decode(call.procedure, bytes) else {
+        let Ok(arguments) = mount::MountArguments::decode(call.procedure, bytes) else {
             self.refuse(call.xid, Refusal::GarbageArguments);
             return true;
         };
@@ -435,7 +435,7 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
         self.records.receive_shared(piece)
     }
 
-    fn wants_input(&self) -> bool {
+    fn needs_input(&self) -> bool {
         let in_progress = self.bytes_in_progress() + self.records.waiting_bytes() as u64;
         self.calls_running() + self.records.waiting() < CALLS_MAX
             && self.room.may_hold_more(in_progress, self.server.room_bounds())
@@ -492,7 +492,7 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
         self.room.set_world_bytes(bytes);
     }
 
-    fn lacks_room(&self) -> bool {
+    fn is_short_of_room(&self) -> bool {
         self.lacks_room
     }
 

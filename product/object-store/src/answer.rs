@@ -117,7 +117,7 @@ fn is_page(text: &str) -> bool {
 }
 
 /// Whether an answer says that the keys are no longer, or not yet, good.
-pub(crate) fn doubts_keys(status: StatusCode, text: &str) -> bool {
+pub(crate) fn is_doubting_keys(status: StatusCode, text: &str) -> bool {
     const CODES: [&str; 4] = ["ExpiredToken", "InvalidToken", "InvalidAccessKeyId", "TokenRefreshRequired"];
     match status.as_u16() {
         401 | 403 => true,

@@ -61,7 +61,7 @@ impl Judge {
                 self.hear(sent);
                 Ok(found)
             }
-            Err(Error::NotFound { .. }) if self.doubts(path, NameAnswer::Absent) => {
+            Err(Error::NotFound { .. }) if self.is_doubtful(path, NameAnswer::Absent) => {
                 Err(self.fail(sent, path, said(format!("{path} is not found, though it must be there"))))
             }
             Err(error) if is_answer(&error) => {
@@ -82,7 +82,7 @@ impl Judge {
         let failure = RequestFailure::of(&error);
         let (is_over, is_beyond) =
             (matches!(failure, RequestFailure::Over(_)), matches!(failure, RequestFailure::Beyond(_)));
-        if is_beyond && self.doubts(path, NameAnswer::Wrong) {
+        if is_beyond && self.is_doubtful(path, NameAnswer::Wrong) {
             sent.fails(failure.words());
             // Until it is believed, it is no answer.
             return said(format!("{path} ends before the bytes that were asked for"));
@@ -97,8 +97,8 @@ impl Judge {
     }
 
     /// Whether an answer contradicts what the store has shown, and is asked for again.
-    pub(crate) fn doubts(&self, path: &Path, answer: NameAnswer) -> bool {
-        self.shown.doubts(path, answer, (self.now_ns)(), self.patience.doubt_ns(path, answer))
+    pub(crate) fn is_doubtful(&self, path: &Path, answer: NameAnswer) -> bool {
+        self.shown.is_doubtful(path, answer, (self.now_ns)(), self.patience.doubt_ns(path, answer))
     }
 
     /// Waits for the head of an answer. Where somebody watches the start of a program, no single request waits for long.

@@ -69,7 +69,7 @@ impl ShownNames {
     }
 
     /// Whether an answer contradicts, and has done so for less than `patience_ns`.
-    pub(crate) fn doubts(&self, path: &Path, answer: NameAnswer, now_ns: u64, patience_ns: u64) -> bool {
+    pub(crate) fn is_doubtful(&self, path: &Path, answer: NameAnswer, now_ns: u64, patience_ns: u64) -> bool {
         if patience_ns == 0 || !(is_record(path) || is_data(path)) {
             return false;
         }

@@ -19,7 +19,7 @@ use object_store::{ClientConfigKey, ClientOptions};
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
 
-use crate::answer::{AWAY, Asked, ERROR_BYTES_MAX, PAGE_BYTES_MAX, doubts_keys, is_names};
+use crate::answer::{AWAY, Asked, ERROR_BYTES_MAX, PAGE_BYTES_MAX, is_doubting_keys, is_names};
 use crate::keys::Doubt;
 
 /// A segment of 8 MiB passes in this time at 140 kB/s.
@@ -86,7 +86,7 @@ impl Bounded {
         let status = answer.status();
         let (head, body) = answer.into_parts();
         let text = String::from_utf8_lossy(&front(body).await).into_owned();
-        if doubts_keys(status, &text) {
+        if is_doubting_keys(status, &text) {
             self.doubt.raise();
         }
         let seen = asked.failure(status, &text);

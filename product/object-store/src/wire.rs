@@ -184,7 +184,7 @@ impl Wire {
         let is_read_whole = WHOLE.iter().any(|folder| is_in(path, folder));
         let is_foreign = is_read_whole && matches!(bytes.first(), None | Some(b'<' | b'{' | 0x1f));
         let answer = if is_foreign { NameAnswer::Wrong } else { NameAnswer::Size(bytes.len() as u64) };
-        if is_all && self.judge.doubts(path, answer) {
+        if is_all && self.judge.is_doubtful(path, answer) {
             return Err(said(format!("{path} came as {} bytes that are not its own", bytes.len())));
         }
         let payload = GetResultPayload::Stream(stream::once(async move { Ok(bytes) }).boxed());

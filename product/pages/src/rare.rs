@@ -128,7 +128,7 @@ impl Stores {
 
     /// Calls the hook at point number `number`, counted from now on. False if that cannot be.
     #[cfg(feature = "rare-paths")]
-    pub fn call_at(&self, number: u64, hook: Hook) -> bool {
+    pub fn try_call_at(&self, number: u64, hook: Hook) -> bool {
         *crate::wait::lock(&self.hook) = Some(hook);
         self.left.change(|_| number);
         true
@@ -136,7 +136,7 @@ impl Stores {
 
     /// Without the feature no hook is called: false.
     #[cfg(not(feature = "rare-paths"))]
-    pub fn call_at(&self, _: u64, _: Hook) -> bool {
+    pub fn try_call_at(&self, _: u64, _: Hook) -> bool {
         false
     }
 }
@@ -169,7 +169,7 @@ impl Switches {
     }
 
     /// False if the path cannot be forced as often as asked for.
-    pub fn set(&self, path: Rare, per_mille: u64) -> bool {
+    pub fn try_set(&self, path: Rare, per_mille: u64) -> bool {
         self.per_mille[path as usize].change(|_| per_mille);
         Self::IS_ON || per_mille == 0
     }
@@ -180,7 +180,7 @@ impl Switches {
     }
 
     /// False if no request can be made to fail and one is to.
-    pub fn fail_allocation(&self, number: u64) -> bool {
+    pub fn try_fail_allocation(&self, number: u64) -> bool {
         self.fail_allocation.change(|_| number);
         Self::IS_ON || number == 0
     }

@@ -113,7 +113,7 @@ impl<P: Platform> Volume<P> {
             me: Weak::clone(me),
             found_files: FoundFiles::new(engine.found_files()),
             engine,
-            confines_files: tree.confines_files(),
+            confines_files: tree.is_confining_files(),
             search: Search::new(&tree, exports.iter().map(|export| (export.tag, Arc::clone(&export.root)))),
             tree,
             key,
@@ -184,7 +184,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Whether changes of names are answered once they are durable.
-    pub fn names_durable(&self) -> bool {
+    pub fn are_names_durable(&self) -> bool {
         self.names_durable.load(Ordering::Relaxed)
     }
 

@@ -140,8 +140,8 @@ impl ProtocolMachine for Mortal {
         self.connection.receive(input)
     }
 
-    fn wants_input(&self) -> bool {
-        self.words.is_dead() || self.connection.wants_input()
+    fn needs_input(&self) -> bool {
+        self.words.is_dead() || self.connection.needs_input()
     }
 
     fn input_hint(&self, input: &BytesMut) -> usize {

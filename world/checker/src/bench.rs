@@ -131,10 +131,10 @@ impl ScenarioBench {
     /// Sets the scenario's rare paths and faults.
     fn force(&self, scenario: &Scenario) -> Result<(), String> {
         self.engine.seed_rare(scenario.seed);
-        let mut built_in = self.engine.fail_allocation(scenario.fail_allocation);
+        let mut built_in = self.engine.try_fail_allocation(scenario.fail_allocation);
         for (name, per_mille) in &scenario.rare {
             let path = Rare::named(name).ok_or_else(|| format!("no rare path is called '{name}'"))?;
-            built_in &= self.engine.force_rare(path, *per_mille);
+            built_in &= self.engine.try_force_rare(path, *per_mille);
         }
         if !built_in {
             return Err("the scenario forces rare paths, and this build lacks the feature rare-paths".to_owned());

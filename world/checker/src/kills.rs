@@ -171,7 +171,7 @@ fn kill_at_store(bench: &Arc<ScenarioBench>, random: &mut Random) -> Result<Kill
     let stores = 1 << random.between(1, 12);
     let (number, mut own) = (random.between(stores / 2, stores), random.fork(stores));
     let (weak, told) = (Arc::downgrade(bench), Arc::clone(&killed));
-    let built_in = bench.engine.at_store(number, move || {
+    let built_in = bench.engine.try_call_at_store(number, move || {
         let Some(bench) = weak.upgrade() else { return };
         *lock(&told) = Some(Remains::of(&bench, &mut own));
         bench.fail("killed".to_owned());
@@ -245,7 +245,7 @@ fn begin(
 fn forget_gone(machine: &SimMachine, files: &[RemainingFile]) {
     let known: Vec<_> = files.iter().map(|file| key_of(file.device, file.disk_file)).collect();
     for key in machine.engine.found_files().iter().filter(|key| !known.contains(key)) {
-        machine.engine.forget_found(key);
+        machine.engine.try_forget_found(key);
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::Platform;
 use afflux_volume::{
     AttributeChange, ChangedAttributes, Created, Directory, Export, Found, Identified, Identity, Linked, Named, New,
-    Node, OpenedData, PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space, Stable, Stat, Unnamed,
+    Node, OpenedData, PathLimits, Removed, RenameHow, Renamed, Seek, Space, Stable, Stat, TreeResult, Unnamed,
     VolumeError, Window, XattrChange,
 };
 use bytes::Bytes;
@@ -161,9 +161,9 @@ impl MemoryTree {
     fn call<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Arc<Shared>) -> Result<T, VolumeError> + Send + 'static,
-    ) -> Pending<'static, T> {
+    ) -> TreeResult<'static, T> {
         let (shared, refusals) = (Arc::clone(&self.shared), Arc::clone(&self.refusals));
-        Pending::by(async move {
+        TreeResult::by(async move {
             shared.platform.preemption_point().await;
             let result = refusals.next().and_then(|()| call(&shared));
             shared.platform.preemption_point().await;
@@ -176,7 +176,7 @@ impl MemoryTree {
         &self,
         node: &Node,
         call: impl FnOnce(&Arc<Shared>, u64) -> Result<T, VolumeError> + Send + 'static,
-    ) -> Pending<'static, T> {
+    ) -> TreeResult<'static, T> {
         let node = node.clone();
         self.call(move |shared| call(shared, number_of(&node)))
     }
@@ -191,7 +191,7 @@ impl Directory for MemoryTree {
         self.options.descriptors_max
     }
 
-    fn opens(&self, _identity: &Identity) -> bool {
+    fn may_open(&self, _identity: &Identity) -> bool {
         self.options.by_identity
     }
 
@@ -199,11 +199,11 @@ impl Directory for MemoryTree {
         if self.options.tells_time_unit { self.options.time_unit_ns } else { 1 }
     }
 
-    fn folds_names(&self, _directory: &Node) -> bool {
+    fn may_fold_names(&self, _directory: &Node) -> bool {
         self.options.folds_names
     }
 
-    fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
+    fn open_identity(&self, identity: Identity) -> TreeResult<'_, Found> {
         self.call(move |shared| {
             let mut objects = shared.lock();
             let number = identity.bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -215,7 +215,7 @@ impl Directory for MemoryTree {
         })
     }
 
-    fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
+    fn lookup(&self, directory: &Node, name: Bytes) -> TreeResult<'_, Found> {
         let name = self.kept_name(name);
         self.with(directory, move |shared, directory| {
             let mut objects = shared.lock();
@@ -224,7 +224,7 @@ impl Directory for MemoryTree {
         })
     }
 
-    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>> {
+    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> TreeResult<'_, Vec<Option<Named>>> {
         self.with(directory, move |shared, directory| {
             let mut objects = shared.lock();
             let named = names.iter().map(|name| {
@@ -236,7 +236,7 @@ impl Directory for MemoryTree {
         })
     }
 
-    fn parent(&self, directory: &Node) -> Pending<'_, Found> {
+    fn parent(&self, directory: &Node) -> TreeResult<'_, Found> {
         self.with(directory, |shared, directory| {
             let mut objects = shared.lock();
             objects.entries(directory)?;
@@ -247,7 +247,7 @@ impl Directory for MemoryTree {
         })
     }
 
-    fn list(&self, directory: &Node, mut window: Window) -> Pending<'_, (Window, Stat)> {
+    fn list(&self, directory: &Node, mut window: Window) -> TreeResult<'_, (Window, Stat)> {
         self.with(directory, move |shared, directory| {
             let mut objects = shared.lock();
             objects.entries(directory)?.iter().for_each(|(name, number)| window.offer(name, *number));
@@ -255,7 +255,7 @@ impl Directory for MemoryTree {
         })
     }
 
-    fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {
+    fn identities(&self, directory: &Node) -> TreeResult<'_, Vec<Identified>> {
         self.with(directory, |shared, directory| {
             let mut objects = shared.lock();
             let entries = objects.entries(directory)?.clone();
@@ -268,18 +268,18 @@ impl Directory for MemoryTree {
         })
     }
 
-    fn stat(&self, node: &Node) -> Pending<'_, Stat> {
+    fn stat(&self, node: &Node) -> TreeResult<'_, Stat> {
         self.with(node, |shared, number| Ok(shared.stat(&mut shared.lock(), number)))
     }
 
-    fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
+    fn stat_all(&self, nodes: Vec<Node>) -> TreeResult<'_, Vec<Option<Stat>>> {
         self.call(move |shared| {
             let mut objects = shared.lock();
             Ok(nodes.iter().map(|node| Some(shared.stat(&mut objects, number_of(node)))).collect())
         })
     }
 
-    fn set(&self, node: &Node, change: AttributeChange, _durable: bool) -> Pending<'_, ChangedAttributes> {
+    fn set(&self, node: &Node, change: AttributeChange, _durable: bool) -> TreeResult<'_, ChangedAttributes> {
         self.with(node, move |shared, number| {
             let mut objects = shared.lock();
             shared.set(&mut objects, number, &change);
@@ -287,18 +287,18 @@ impl Directory for MemoryTree {
         })
     }
 
-    fn access(&self, node: &Node) -> Pending<'_, u8> {
+    fn access(&self, node: &Node) -> TreeResult<'_, u8> {
         self.with(node, |_, _| Ok(7))
     }
 
-    fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
+    fn read_link(&self, node: &Node) -> TreeResult<'_, Bytes> {
         self.with(node, |shared, number| match &shared.lock().get(number).body {
             Body::Symlink(target) => Ok(target.clone()),
             _ => Err(VolumeError::Invalid { what: "not a symbolic link" }),
         })
     }
 
-    fn open_data(&self, node: &Node, _must_write: bool) -> Pending<'_, OpenedData> {
+    fn open_data(&self, node: &Node, _must_write: bool) -> TreeResult<'_, OpenedData> {
         self.with(node, |shared, number| {
             let mut objects = shared.lock();
             let stat = shared.stat(&mut objects, number);
@@ -313,55 +313,61 @@ impl Directory for MemoryTree {
         new: New,
         attributes: AttributeChange,
         _durable: bool,
-    ) -> Pending<'_, Created> {
+    ) -> TreeResult<'_, Created> {
         let name = self.kept_name(name);
         self.with(directory, move |shared, directory| shared.create(directory, name, &new, &attributes))
     }
 
-    fn create_unnamed(&self, directory: &Node, attributes: AttributeChange) -> Pending<'_, Unnamed> {
+    fn create_unnamed(&self, directory: &Node, attributes: AttributeChange) -> TreeResult<'_, Unnamed> {
         self.with(directory, move |shared, directory| shared.create_unnamed(directory, &attributes))
     }
 
-    fn keeps_unnamed(&self) -> bool {
+    fn may_keep_unnamed(&self) -> bool {
         self.options.keeps_unnamed
     }
 
-    fn keep_unnamed(&self, node: &Node) -> Pending<'_, ()> {
+    fn keep_unnamed(&self, node: &Node) -> TreeResult<'_, ()> {
         self.with(node, |shared, number| {
             shared.lock().get(number).outlives = true;
             Ok(())
         })
     }
 
-    fn let_go_unnamed(&self, node: &Node) -> Pending<'_, ()> {
+    fn let_go_unnamed(&self, node: &Node) -> TreeResult<'_, ()> {
         self.with(node, |shared, number| {
             shared.lock().get(number).outlives = false;
             Ok(())
         })
     }
 
-    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, _durable: bool) -> Pending<'_, Removed> {
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, _durable: bool) -> TreeResult<'_, Removed> {
         let name = self.kept_name(name);
         self.with(directory, move |shared, directory| shared.remove(directory, &name, directory_wanted))
     }
 
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), how: RenameHow, _durable: bool) -> Pending<'_, Renamed> {
+    fn rename(
+        &self,
+        from: (&Node, Bytes),
+        to: (&Node, Bytes),
+        how: RenameHow,
+        _durable: bool,
+    ) -> TreeResult<'_, Renamed> {
         let (from_name, to, to_name) = (self.kept_name(from.1), to.0.clone(), self.kept_name(to.1));
         self.with(from.0, move |shared, from| shared.rename((from, from_name), (number_of(&to), to_name), how))
     }
 
-    fn link(&self, node: &Node, directory: &Node, name: Bytes, _durable: bool) -> Pending<'_, Linked> {
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, _durable: bool) -> TreeResult<'_, Linked> {
         let (directory, name) = (directory.clone(), self.kept_name(name));
         self.with(node, move |shared, number| shared.link(number, number_of(&directory), name))
     }
 
-    fn xattr(&self, node: &Node, name: Bytes) -> Pending<'_, Bytes> {
+    fn xattr(&self, node: &Node, name: Bytes) -> TreeResult<'_, Bytes> {
         self.with(node, move |shared, number| {
             shared.lock().get(number).xattrs.get(&name).cloned().ok_or(VolumeError::NoAttribute)
         })
     }
 
-    fn xattrs(&self, node: &Node) -> Pending<'_, Vec<Bytes>> {
+    fn xattrs(&self, node: &Node) -> TreeResult<'_, Vec<Bytes>> {
         self.with(node, |shared, number| Ok(shared.lock().get(number).xattrs.keys().cloned().collect()))
     }
 
@@ -371,19 +377,19 @@ impl Directory for MemoryTree {
         name: Bytes,
         change: XattrChange,
         _durable: bool,
-    ) -> Pending<'_, ChangedAttributes> {
+    ) -> TreeResult<'_, ChangedAttributes> {
         let privileged = node.user().is_none_or(|user| user.is_root());
         self.with(node, move |shared, number| shared.change_xattr(number, name, change, privileged))
     }
 
-    fn seek(&self, node: &Node, from: u64, wanted: Seek) -> Pending<'_, Option<u64>> {
+    fn seek(&self, node: &Node, from: u64, wanted: Seek) -> TreeResult<'_, Option<u64>> {
         self.with(node, move |shared, number| match shared.lock().get(number).body {
             Body::Regular { file, .. } => Ok(shared.disk.seek(file, from, wanted == Seek::Hole)),
             _ => Err(VolumeError::IsDirectory),
         })
     }
 
-    fn reserve(&self, node: &Node, range: Range<u64>) -> Pending<'_, ()> {
+    fn reserve(&self, node: &Node, range: Range<u64>) -> TreeResult<'_, ()> {
         self.with(node, move |shared, number| match shared.lock().get(number).body {
             Body::Regular { file, .. } if shared.disk.reserve(file, range) => Ok(()),
             Body::Regular { .. } => Err(VolumeError::NoSpace),
@@ -391,15 +397,15 @@ impl Directory for MemoryTree {
         })
     }
 
-    fn sync(&self, node: &Node) -> Pending<'_, ()> {
+    fn sync(&self, node: &Node) -> TreeResult<'_, ()> {
         self.with(node, |_, _| Ok(()))
     }
 
-    fn sync_everything(&self) -> Pending<'_, ()> {
+    fn sync_everything(&self) -> TreeResult<'_, ()> {
         self.call(|_| Ok(()))
     }
 
-    fn space(&self, node: &Node) -> Pending<'_, Space> {
+    fn space(&self, node: &Node) -> TreeResult<'_, Space> {
         self.with(node, |shared, _| {
             let free = afflux_engine::Device::free_bytes_hint(&*shared.disk);
             Ok(Space {
@@ -413,7 +419,7 @@ impl Directory for MemoryTree {
         })
     }
 
-    fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits> {
+    fn path_limits(&self, node: &Node) -> TreeResult<'_, PathLimits> {
         self.with(node, |_, _| {
             Ok(PathLimits {
                 links_max: u32::MAX,

@@ -126,7 +126,7 @@ impl Peer {
     fn fill(&mut self, lab: &ParkingFixture, handle: &[u8]) -> Vec<(u32, u32)> {
         let mut replies = Vec::new();
         for number in 0.. {
-            if !self.connection.wants_input() {
+            if !self.connection.needs_input() {
                 break;
             }
             assert!(number < 1_000, "it never has enough");
@@ -172,7 +172,7 @@ fn while_writes_are_parked_other_calls_of_the_connection_are_answered() {
     }
     withheld.retain(|number| !answered.contains(&(*number, 0)));
     assert!(withheld.len() >= 8, "{} are parked, {} were taken", withheld.len(), answered.len());
-    assert!(peer.connection.wants_input(), "there is room for more");
+    assert!(peer.connection.needs_input(), "there is room for more");
     let attributes = peer.call(GETATTR, &file, &[], None);
     let read = peer.call(READ, &other, &[0, 0, 4096], None);
     let mut replies = lab.poll(&mut peer, 100 * Nanos::SECOND);
@@ -198,10 +198,10 @@ fn only_when_no_more_can_be_parked_is_a_connection_not_read_and_then_it_is_again
     // Each counts with its bytes and with a call's own memory.
     assert!(parked * (u64::from(WRITE_BYTES) + (12 << 10)) <= held, "{parked} are parked, {held} bytes are held");
     lab.poll(&mut peer, 3600 * Nanos::SECOND);
-    assert!(!peer.connection.wants_input());
+    assert!(!peer.connection.needs_input());
     lab.disk.release();
     let late = lab.poll(&mut peer, 100 * Nanos::SECOND);
-    assert!(peer.connection.wants_input());
+    assert!(peer.connection.needs_input());
     assert_eq!(early + late.len(), peer.sent as usize);
     assert!(late.iter().all(|(_, status)| *status == 0), "{late:?}");
 }
@@ -230,6 +230,6 @@ fn connections_of_one_client_share_a_bound_and_another_client_has_its_own() {
         }
     }
     for peer in full.iter().chain([&fifth, &other]) {
-        assert!(peer.connection.wants_input() && peer.connection.held_bytes() == 0);
+        assert!(peer.connection.needs_input() && peer.connection.held_bytes() == 0);
     }
 }

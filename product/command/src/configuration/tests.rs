@@ -351,7 +351,7 @@ fn the_page_about_the_service_has_each_setting_where_a_reload_has_it() {
         |text: &str, end: &str, setting: &str| text.split(end).next().unwrap().contains(&format!("`{setting}`"));
     for arg in settings::all() {
         let setting = arg.get_id().as_str();
-        let acts_at_once = settings::acts_at_once(arg.get_id());
+        let acts_at_once = settings::may_act_at_once(arg.get_id());
         assert_eq!(named(at_once, "- At the next", setting), acts_at_once, "{setting}");
         assert_eq!(named(waiting, "- A file", setting), !acts_at_once, "{setting}");
     }

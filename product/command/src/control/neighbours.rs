@@ -28,7 +28,7 @@ pub(super) fn servers(proc: &Path, own: u32) -> Vec<Neighbour> {
         let pid = entry.file_name().to_str()?.parse().ok()?;
         let uid = entry.metadata().ok()?.uid();
         let words = fs::read(entry.path().join("cmdline")).ok()?;
-        (uid != own && serves(&words)).then_some(Neighbour { pid, uid })
+        (uid != own && is_serve(&words)).then_some(Neighbour { pid, uid })
     };
     let mut found: Vec<Neighbour> = entries.filter_map(server).collect();
     found.sort_by_key(|neighbour| neighbour.pid);
@@ -37,7 +37,7 @@ pub(super) fn servers(proc: &Path, own: u32) -> Vec<Neighbour> {
 }
 
 /// Whether a command line is that of `afflux serve`.
-fn serves(words: &[u8]) -> bool {
+fn is_serve(words: &[u8]) -> bool {
     let mut words = words.split(|byte| *byte == 0);
     let program = words.next().and_then(|word| word.rsplit(|byte| *byte == b'/').next());
     program == Some(b"afflux") && words.next() == Some(b"serve")

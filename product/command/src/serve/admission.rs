@@ -8,7 +8,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use afflux_linux::{acts_as_others, groups_of, peers_are_identified};
+use afflux_linux::{groups_of, may_act_as_others, peers_are_identified};
 use afflux_nfs::{Rules, Squash};
 use rustix::process::geteuid;
 
@@ -26,7 +26,7 @@ pub(super) fn note_unknown_peers(notes: &mut Vec<String>) {
 
 /// Builds the rules; adds remarks about this machine to `notes`.
 pub(super) fn rules(settings: &ReloadedSettings, notes: &mut Vec<String>) -> Rules {
-    let rules = if acts_as_others() {
+    let rules = if may_act_as_others() {
         Rules::of_callers(Arc::new(groups_of))
     } else {
         if geteuid().is_root() {

@@ -188,7 +188,7 @@ fn frames(bytes: u64) -> Outcome<Frames> {
 
 /// Fails if the memory outlives the server, and files cannot be opened by handle.
 pub(super) fn needs_handles(is_kept: bool, tree: &dyn Directory) -> Outcome<bool> {
-    let by_handle = tree.exports().iter().all(|export| tree.opens(&export.root.identity));
+    let by_handle = tree.exports().iter().all(|export| tree.may_open(&export.root.identity));
     if is_kept && !by_handle { Err(takes_handles()) } else { Ok(by_handle) }
 }
 

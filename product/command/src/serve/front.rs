@@ -21,7 +21,7 @@ use afflux_frontend::{Peer, Recording};
 use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters, ThreadRights};
 use afflux_linux::{
     DescriptorStore, FuseMount, FuseSession, KeptMount, LinuxPlatform, Listener, MOUNT_DESCRIPTORS, MountMemory,
-    MountTarget, OwnMounts, ServeHandle, acts_as_others, connections_max, is_killed, is_over, process_of, rights_of,
+    MountTarget, OwnMounts, ServeHandle, connections_max, is_killed, is_over, may_act_as_others, process_of, rights_of,
     serve,
 };
 use afflux_nfs::{Places, Rules, Server};
@@ -379,7 +379,7 @@ impl PreparedMount {
         let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot serve the mount: {error}"));
         let root = platform.block_on(volume.mount(b"/")).map_err(|error| failed(&error))?;
         let options = MountOptions {
-            acts_as_callers: tree.checks_rights || acts_as_others(),
+            acts_as_callers: tree.checks_rights || may_act_as_others(),
             sole: self.wanted.options.sole || tree.is_sole,
             ..self.wanted.options
         };

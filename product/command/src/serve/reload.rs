@@ -71,8 +71,8 @@ impl Reload<'_> {
         }
         // The next reload reports waiting settings again.
         let mut given = std::mem::take(&mut self.in_force.given);
-        given.retain(|name, _| !settings::acts_at_once(name));
-        given.extend(wanted.given.into_iter().filter(|(name, _)| settings::acts_at_once(name)));
+        given.retain(|name, _| !settings::may_act_at_once(name));
+        given.extend(wanted.given.into_iter().filter(|(name, _)| settings::may_act_at_once(name)));
         self.in_force = Configuration { given, ..wanted };
         wrong.is_empty()
     }
@@ -82,7 +82,7 @@ impl Reload<'_> {
         let (old, new) = (&self.in_force.given, &wanted.given);
         let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
         let changed = names.into_iter().filter(|name| old.get(*name) != new.get(*name));
-        let (acting, waiting): (Vec<_>, Vec<_>) = changed.partition(|name| settings::acts_at_once(name));
+        let (acting, waiting): (Vec<_>, Vec<_>) = changed.partition(|name| settings::may_act_at_once(name));
         let names = |of: Vec<&Id>| of.into_iter().map(Id::to_string).collect();
         (names(waiting), names(acting))
     }

@@ -124,7 +124,7 @@ impl Running {
                 arena: self.arena.as_ref().map(arena),
                 status,
             },
-            names_durable: self.volume.names_durable(),
+            names_durable: self.volume.are_names_durable(),
             nfs: self.nfs_gauges(),
             counters: counters.collect(),
             knobs: knobs.collect::<BTreeMap<_, _>>(),

@@ -135,7 +135,7 @@ impl UpkeepState {
 
     /// Says once that `--async-metadata` would help.
     fn say_many_small_files(&mut self) {
-        if !self.running.volume.names_durable() {
+        if !self.running.volume.are_names_durable() {
             return;
         }
         let calls = self.running.front.calls();

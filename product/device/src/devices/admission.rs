@@ -399,7 +399,7 @@ impl Future for Take<'_> {
             queue.waiting.fetch_add(1, Ordering::Relaxed);
             return Poll::Pending;
         };
-        if !line.writers.take(ticket, cx.waker()) {
+        if !line.writers.try_take(ticket, cx.waker()) {
             return Poll::Pending;
         }
         line.by_file.remove(&(file, ticket));

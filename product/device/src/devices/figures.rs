@@ -74,7 +74,7 @@ impl Figures {
     }
 
     /// Stops the watch until a request is in flight; false if one is.
-    pub fn unwatch(&self) -> bool {
+    pub fn try_unwatch(&self) -> bool {
         self.hang.set_watched(false);
         let idle = self.stalled_since().is_none();
         if !idle {

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use afflux_pages::cache::nodes::Tag;
-use afflux_pages::cache::{Cache, FilePages};
+use afflux_pages::cache::{FilePages, PageCache};
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Permits, WaitQueue};
 
@@ -57,7 +57,7 @@ pub struct FileInner {
     /// Its cached pages.
     pub pages: FilePages,
     /// The cache that they are in.
-    pub cache: Arc<Cache>,
+    pub cache: Arc<PageCache>,
     table: Arc<FileTable<FileInner>>,
     /// The device that stores it.
     pub device: Arc<DeviceState<Self>>,
@@ -123,7 +123,7 @@ pub struct FileState {
 impl FileInner {
     pub(super) fn new(
         pages: FilePages,
-        (cache, table): (Arc<Cache>, Arc<FileTable<FileInner>>),
+        (cache, table): (Arc<PageCache>, Arc<FileTable<FileInner>>),
         device: Arc<DeviceState<Self>>,
         (backing, kept): (Backing, Option<KeptFile>),
         readahead: Readahead,
@@ -223,7 +223,7 @@ impl FileInner {
     /// Tags or untags a page as dirty, or as withheld, and updates its device's count of runs. Returns how many more runs the device
     /// has to write for it: none if the page follows the file's pages in flight.
     pub fn tag_dirty(&self, state: &mut FileState, page: u64, on: bool) -> i64 {
-        let on = !self.tag_withheld(state, page, on) && on;
+        let on = !self.try_tag_withheld(state, page, on) && on;
         let more = self.pages.index.set_tag_in_run(&self.cache.nodes, page, Tag::Dirty, on);
         // Streaming writes, and writeback from a run's start, change nothing.
         if more != 0 {

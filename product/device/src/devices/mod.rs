@@ -44,7 +44,7 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use afflux_pages::cache::{Cache, Census, FilePages};
+use afflux_pages::cache::{Census, FilePages, PageCache};
 use afflux_pages::wait::lock;
 
 use crate::platform::{Device, Nanos};
@@ -77,7 +77,7 @@ pub type DeviceState = state::DeviceState<FileInner>;
 
 /// An engine's devices and their files.
 pub struct Devices {
-    cache: Arc<Cache>,
+    cache: Arc<PageCache>,
     list: Mutex<Vec<Arc<DeviceState>>>,
     /// The open files, by slot.
     pub files: Arc<FileTable<FileInner>>,
@@ -115,7 +115,7 @@ impl Devices {
     /// # Panics
     /// If the policy brings more knobs than a view has room for.
     pub fn new(
-        cache: Arc<Cache>,
+        cache: Arc<PageCache>,
         mut settings: Settings,
         policy: ActivePolicy,
         readahead: Readahead,

@@ -34,7 +34,7 @@ impl Placing {
     }
 
     /// Whether the caller has to run the pass.
-    pub fn begins(&self) -> bool {
+    pub fn must_run(&self) -> bool {
         self.stage.compare_exchange(PLENTY, RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 

@@ -21,7 +21,7 @@ const PIECE_PAGES: u64 = 1024;
 impl FileInner {
     /// Changes the tag of a page in a withheld range, or of one that was in such a range. Returns false for any other
     /// page, which has the tag `Dirty` instead.
-    pub(super) fn tag_withheld(&self, state: &mut FileState, page: u64, on: bool) -> bool {
+    pub(super) fn try_tag_withheld(&self, state: &mut FileState, page: u64, on: bool) -> bool {
         if state.withheld.is_empty() {
             return false;
         }

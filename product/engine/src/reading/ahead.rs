@@ -19,7 +19,7 @@ use afflux_device::readahead::{Advice, Ahead, AheadTerms, Cached, ReadaheadEnd};
 use afflux_device::settings::Knob;
 use afflux_frames::Effort;
 use afflux_pages::cache::nodes::Tag;
-use afflux_pages::cache::{Cache, FilePages};
+use afflux_pages::cache::{FilePages, PageCache};
 use afflux_pages::page::{DIRTY, PRIOR, READING, WRITEBACK};
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
@@ -37,7 +37,7 @@ const DEMAND_PART: u64 = 4;
 const LET_GO_PAGES: u64 = 64;
 
 /// Pages of a file as readahead sees them, with the file's lock held.
-struct CachedPages<'a>(&'a Cache, &'a FilePages);
+struct CachedPages<'a>(&'a PageCache, &'a FilePages);
 
 impl CachedPages<'_> {
     fn has(&self, page: u64) -> bool {

@@ -20,7 +20,7 @@ use afflux_device::policy::{AtEnd, Completed, Direction};
 use afflux_device::readahead::{Ahead, ReadaheadEnd};
 use afflux_device::request::{Completion, Operation, Request};
 use afflux_frames::{Effort, FRAME_BYTES, FrameId};
-use afflux_pages::cache::Cache;
+use afflux_pages::cache::PageCache;
 use afflux_pages::eviction::{Admitted, Arrival};
 use afflux_pages::memory::{FrameMemory, Piece, Pieces};
 use afflux_pages::page::{DIRTY, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE};
@@ -46,7 +46,7 @@ pub(super) struct ReadResources<'a> {
 }
 
 impl<'a> ReadResources<'a> {
-    pub(super) fn empty(cache: &'a Cache, device: &'a Arc<DeviceState>) -> Self {
+    pub(super) fn empty(cache: &'a PageCache, device: &'a Arc<DeviceState>) -> Self {
         Self { device, spare: SpareFrames::none(cache), room: 0, has_slot: false }
     }
 

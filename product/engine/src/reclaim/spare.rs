@@ -7,20 +7,20 @@
 use afflux_frames::{Effort, FrameId};
 use smallvec::SmallVec;
 
-use afflux_pages::cache::Cache;
+use afflux_pages::cache::PageCache;
 use afflux_pages::rare::Rare;
 
 /// Frames taken and not yet used; unused ones go back on drop. A single frame needs no heap memory. Of several the
 /// lowest is used first: neighbours in memory then are neighbours in the file, and a device reads or writes them as one
 /// piece. The cache is borrowed: its count of references is one word for all writers.
 pub(crate) struct SpareFrames<'a> {
-    cache: &'a Cache,
+    cache: &'a PageCache,
     /// The highest first.
     frames: SmallVec<[FrameId; 1]>,
 }
 
 impl<'a> SpareFrames<'a> {
-    pub(crate) fn none(cache: &'a Cache) -> Self {
+    pub(crate) fn none(cache: &'a PageCache) -> Self {
         Self { cache, frames: SmallVec::new() }
     }
 

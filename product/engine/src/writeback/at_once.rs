@@ -61,7 +61,7 @@ impl<P: Platform> Writeback<P> {
         let written = self.write_at_once(file, run).await?;
         self.base.rare_yield().await;
         // Writes that end from here on owe another flush.
-        let owed = lock(&file.state).flushes.begins();
+        let owed = lock(&file.state).flushes.try_begin();
         self.base.local().count(Counter::SyncRequests, 1);
         let result = self.call(file, Operation::Sync).await;
         self.base.rare_yield().await;

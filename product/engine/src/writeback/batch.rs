@@ -11,7 +11,7 @@ use std::sync::Arc;
 use afflux_frames::{FRAME_BYTES, FrameId};
 
 use afflux_device::devices::file::{FileInner, FileState};
-use afflux_pages::cache::Cache;
+use afflux_pages::cache::PageCache;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::memory::{FrameMemory, Piece, Pieces};
 use afflux_pages::page::{DIRTY, PRIOR, READING, SECTOR_BYTES, Sectors, WRITEBACK};
@@ -76,7 +76,7 @@ pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
 }
 
 struct Claimer<'a> {
-    cache: &'a Cache,
+    cache: &'a PageCache,
     file: &'a FileInner,
     size: u64,
     state: &'a mut FileState,

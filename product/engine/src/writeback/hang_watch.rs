@@ -49,7 +49,7 @@ impl HangWatch {
 
 pub(super) async fn watch<P: Platform>(base: Base<P>, device: Arc<DeviceState>) {
     loop {
-        if device.figures.unwatch() {
+        if device.figures.try_unwatch() {
             device.hang().look().wait_or(std::future::pending()).await;
         }
         let (mut watch, mut said) = (HangWatch::begins(base.now()), None);

@@ -193,7 +193,7 @@ impl<P: Platform> Writeback<P> {
         // Every write that ends from here on owes another.
         let failed_before = {
             let mut state = lock(&file.state);
-            if !state.flushes.begins() {
+            if !state.flushes.try_begin() {
                 return Ok(());
             }
             state.flushes.has_failed()

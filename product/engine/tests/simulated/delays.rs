@@ -100,11 +100,11 @@ fn a_wait_for_a_frame_is_no_wait_for_the_read_that_needs_it() {
     let lab = EngineFixture::new(1, 64, &[slow()], &["readahead_bytes_max=0"]);
     let (file, reader) = (lab.file(0, 64 * PAGE, 1), Client::named("10.0.0.1"));
     // For a second no caller gets a frame.
-    assert!(lab.here.engine.force_rare(Rare::NoFrame, 1000));
+    assert!(lab.here.engine.try_force_rare(Rare::NoFrame, 1000));
     let here = Arc::clone(&lab.here);
     lab.in_background(async move {
         here.sleep(SECOND).await;
-        here.engine.force_rare(Rare::NoFrame, 0);
+        here.engine.try_force_rare(Rare::NoFrame, 0);
     });
     let took = lab.run(read_for(&lab, Some(&reader), &file, 63 * PAGE as u64));
     let [throttle, reclaim, read, sync] = figures(&of_client(&lab, 0, &reader));

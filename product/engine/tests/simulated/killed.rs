@@ -134,7 +134,7 @@ fn killed_before(number: u64, operation: Operation, block_bytes: u32) -> Option<
     let (left, returned) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
     let (told, has_returned, engine, on) =
         (Arc::clone(&left), Arc::clone(&returned), Arc::downgrade(&lab.here.engine), Arc::clone(disk));
-    lab.here.engine.at_store(number, move || {
+    lab.here.engine.try_call_at_store(number, move || {
         // At the end of the test the engine goes.
         let Some(engine) = engine.upgrade() else { return };
         let memory = engine.frames().memory().copy().unwrap();
@@ -409,7 +409,7 @@ fn pages_that_nobody_has_adopted_outlive_the_next_kill_or_are_forgotten() {
     assert_eq!(second.engine.census().unadopted, 3);
     let third = Recovered::look(second.engine.frames().memory().copy().unwrap());
     assert_eq!(third.files().map(|(_, pages)| pages).collect::<Vec<_>>(), [3]);
-    assert!(second.engine.forget_found(&key()) && !second.engine.forget_found(&key()));
+    assert!(second.engine.try_forget_found(&key()) && !second.engine.try_forget_found(&key()));
     let status = second.engine.status();
     assert_eq!(status.free_bytes, status.cache_bytes);
 }

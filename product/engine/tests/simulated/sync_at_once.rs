@@ -25,7 +25,7 @@ fn synced_file(seed: u64) -> (EngineFixture, TestFile) {
         ..DiskOptions::default()
     };
     let lab = EngineFixture::new(seed, 256, &[disk], &[]);
-    assert!(lab.here.engine.force_rare(Rare::SyncInCall, 1000));
+    assert!(lab.here.engine.try_force_rare(Rare::SyncInCall, 1000));
     let file = lab.file(0, 4 * PAGE, 1);
     lab.run(lab.here.sync(&file)).unwrap();
     (lab, file)

@@ -20,7 +20,7 @@ const PAGES: usize = 16;
 fn dirty_file(seed: u64) -> (EngineFixture, TestFile) {
     let disk = DiskOptions { volatile_cache: true, bytes_per_second: 1_000_000, ..DiskOptions::default() };
     let lab = EngineFixture::new(seed, 256, &[disk], &[]);
-    assert!(lab.here.engine.force_rare(Rare::SyncInCall, 1000));
+    assert!(lab.here.engine.try_force_rare(Rare::SyncInCall, 1000));
     let file = lab.file(0, 0, 0);
     lab.run(lab.here.write(&file, 0, PAGES * PAGE, 1)).unwrap();
     (lab, file)

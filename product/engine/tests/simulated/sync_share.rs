@@ -64,7 +64,7 @@ fn storm(sync_lead: Cost, in_call: bool) -> (u64, u64) {
     let terms = Terms::of(8 * MILLISECOND, 25_000_000);
     let flight = Flight { sync_lead, requests: 1, ..terms.flight };
     let (lab, _) = lab(disk, Terms { flight, ..terms }, &[]);
-    assert!(lab.here.engine.force_rare(Rare::SyncInCall, if in_call { 1000 } else { 0 }));
+    assert!(lab.here.engine.try_force_rare(Rare::SyncInCall, if in_call { 1000 } else { 0 }));
     let large = lab.file(0, 0, 0);
     stream(&lab, &large, 0);
     let syncs = Arc::new(AtomicU64::new(0));

@@ -77,7 +77,7 @@ fn a_kill_between_any_two_stores_leaves_each_item_as_it_was_or_as_it_was_to_be()
         } else {
             let bytes = vec![1 + step as u8 % 250; random.below(500) as usize];
             let mut is_put = false;
-            let left = kills(&words, || is_put = items.put(key, place, &bytes));
+            let left = kills(&words, || is_put = items.try_put(key, place, &bytes));
             if is_put {
                 model.insert(key, bytes);
             }
@@ -104,8 +104,8 @@ fn a_changed_bit_is_known_wherever_it_is_and_nothing_is_found_then() {
     let words = memory((0..WORDS).map(|_| 0));
     let (items, _) = KeptItems::new(words.clone(), 8);
     let (mut one, mut two, mut gone) = (KeptItem::default(), KeptItem::default(), KeptItem::default());
-    assert!(items.put((1, 1), &mut one, &[7; 300]) && items.put((1, 3), &mut gone, &[5; 9]));
-    assert!(items.put((2, 2), &mut two, &[9; 10]));
+    assert!(items.try_put((1, 1), &mut one, &[7; 300]) && items.try_put((1, 3), &mut gone, &[5; 9]));
+    assert!(items.try_put((2, 2), &mut two, &[9; 10]));
     items.remove(&mut gone);
     let right: Vec<u64> = words.words.iter().map(|word| word.load(Ordering::Relaxed)).collect();
     assert_eq!(found(&right).map(|it| it.len()), Some(2));
@@ -135,7 +135,7 @@ fn full_memory_refuses_more_and_lets_items_change_all_the_same() {
     let mut kept: Vec<KeptItem> = Vec::new();
     loop {
         let mut item = KeptItem::default();
-        if !items.put((1, kept.len() as u32), &mut item, &[1; KEPT_PIECE_BYTES]) {
+        if !items.try_put((1, kept.len() as u32), &mut item, &[1; KEPT_PIECE_BYTES]) {
             break;
         }
         kept.push(item);
@@ -143,10 +143,10 @@ fn full_memory_refuses_more_and_lets_items_change_all_the_same() {
     assert_eq!(kept.len(), items.capacity() * 7 / 8);
     for _ in 0..3 {
         for (id, item) in kept.iter_mut().enumerate() {
-            assert!(items.put((1, id as u32), item, &[2; KEPT_PIECE_BYTES]));
+            assert!(items.try_put((1, id as u32), item, &[2; KEPT_PIECE_BYTES]));
         }
     }
     items.remove(&mut kept[0]);
-    assert!(items.put((1, 900), &mut KeptItem::default(), &[3; 8]));
-    assert!(!KeptItems::new(memory([]), 0).0.put((1, 1), &mut KeptItem::default(), &[1]));
+    assert!(items.try_put((1, 900), &mut KeptItem::default(), &[3; 8]));
+    assert!(!KeptItems::new(memory([]), 0).0.try_put((1, 1), &mut KeptItem::default(), &[1]));
 }

@@ -13,7 +13,7 @@ impl ProtocolMachine for Segments {
         Ok(())
     }
 
-    fn wants_input(&self) -> bool {
+    fn needs_input(&self) -> bool {
         true
     }
 

@@ -45,7 +45,7 @@ fn no_flush<P: Platform>(on: &Mount<P>) -> u32 {
 
 /// Whether the kernel keeps the bytes that it reads through this open.
 fn is_kept<P: Platform>(on: &Mount<P>, flags: u32) -> bool {
-    on.options.kernel_cache && !writes(flags)
+    on.options.kernel_cache && !is_write(flags)
 }
 
 /// The answer about an open file; `attributes` are those of a file whose bytes the kernel keeps.
@@ -70,7 +70,7 @@ fn opened<P: Platform>(
     Ok(answer)
 }
 
-fn writes(flags: u32) -> bool {
+fn is_write(flags: u32) -> bool {
     flags & o::ACCMODE != o::RDONLY || flags & o::TRUNC != 0
 }
 
@@ -81,7 +81,7 @@ fn rights_for(flags: u32) -> u8 {
         _ if flags & o::EXECUTES != 0 => 4,
         _ => 1,
     };
-    reads | if writes(flags) { 2 } else { 0 }
+    reads | if is_write(flags) { 2 } else { 0 }
 }
 
 pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &RequestHeader, flags: u32) -> Option<Outcome> {
@@ -90,7 +90,7 @@ pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &RequestHeader, flags
     }
     let inode = on.try_object(header.node)?;
     // No bytes at all: whether the file is open below for this use.
-    match writes(flags) {
+    match is_write(flags) {
         true => drop(on.volume.try_write_by(&on.own, &inode, 0, &[])?),
         false => drop(on.volume.try_read(&inode, 0, 0)?),
     }
@@ -100,7 +100,7 @@ pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &RequestHeader, flags
 
 pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &RequestHeader, flags: u32) -> Outcome {
     let inode = on.object(header.node).await?;
-    match writes(flags) {
+    match is_write(flags) {
         true => on.volume.write_by(&on.own, None, &inode, 0, &[]).await.result?,
         false => drop(on.volume.read_by(&on.own, None, &inode, 0, 0).await?),
     }

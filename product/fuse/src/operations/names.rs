@@ -72,7 +72,7 @@ pub(super) fn try_look_up<P: Platform>(on: &Mount<P>, header: &RequestHeader, na
 pub(super) async fn look_up<P: Platform>(on: &Mount<P>, header: &RequestHeader, name: &[u8]) -> Outcome {
     let directory = on.object(header.node).await?;
     match (on.volume.lookup(&directory, name).await, on.absent_ns()) {
-        (Err(VolumeError::NotFound), Some(valid_ns)) if !on.volume.folds_names(&directory) => {
+        (Err(VolumeError::NotFound), Some(valid_ns)) if !on.volume.may_fold_names(&directory) => {
             let mut answer = ReplyDraft::empty();
             reply::absent_out(&mut answer.head, valid_ns);
             Ok(answer)

@@ -364,7 +364,7 @@ impl HostFile {
 
     /// Whether this is the first read since the last write. For such a read the host changes the file's access time, and
     /// looks up where the file's blocks are.
-    pub(super) fn first_read(&self) -> bool {
+    pub(super) fn is_first_read(&self) -> bool {
         !self.was_read.load(Ordering::Relaxed) && !self.was_read.swap(true, Ordering::Relaxed)
     }
 
@@ -413,7 +413,7 @@ impl HostFile {
     }
 
     /// Whether the file can be made longer ahead of writes, as far as is known.
-    pub(super) fn takes_growth(&self) -> bool {
+    pub(super) fn may_grow(&self) -> bool {
         !self.growth_refused.load(Ordering::Relaxed)
     }
 

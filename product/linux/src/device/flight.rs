@@ -127,9 +127,7 @@ impl RequestFlight {
                 let share = match growth {
                     _ if is_kept_inside => WriteSharing::Alone,
                     Growth::None if whole => WriteSharing::Together,
-                    Growth::WholePages if whole && self.core().grows_files && file.takes_growth() => {
-                        WriteSharing::Longer
-                    }
+                    Growth::WholePages if whole && self.core().grows_files && file.may_grow() => WriteSharing::Longer,
                     Growth::WholePages if whole => WriteSharing::Together,
                     _ => WriteSharing::Alone,
                 };
@@ -152,7 +150,7 @@ impl RequestFlight {
         let Operation::Write { offset, len } = self.operation() else { return false };
         let is_small = (PAGE_BYTES..=u64::from(UNCACHED_BYTES_MAX)).contains(&u64::from(len));
         let ends_inside = offset.is_multiple_of(PAGE_BYTES) && !u64::from(len).is_multiple_of(PAGE_BYTES);
-        self.core().takes_uncached() && self.request().is_for_sync() && is_small && ends_inside && size <= offset
+        self.core().may_write_uncached() && self.request().is_for_sync() && is_small && ends_inside && size <= offset
     }
 
     pub(super) fn has_turn(&mut self, turn: WriteTurn, begins: Begins) {
@@ -163,8 +161,8 @@ impl RequestFlight {
     }
 
     /// Whether the thread that begins this read may have to wait for the device.
-    pub(super) fn read_may_wait(&self) -> bool {
-        self.file().is_some_and(HostFile::first_read) || self.core().pace.is_slow()
+    pub(super) fn may_read_wait(&self) -> bool {
+        self.file().is_some_and(HostFile::is_first_read) || self.core().pace.is_slow()
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
@@ -473,7 +471,7 @@ impl RequestFlight {
             }
             Operation::Reserve { .. } => {
                 self.file().into_iter().for_each(HostFile::reserved);
-                if self.lacking.is_none() || !self.finds_lacking() {
+                if self.lacking.is_none() || !self.has_lacking() {
                     self.done = 1;
                 }
             }
@@ -496,20 +494,20 @@ impl RequestFlight {
     }
 
     /// Whether bytes to reserve have no blocks yet. The host may refuse to reserve bytes that have blocks.
-    fn finds_lacking(&mut self) -> bool {
+    fn has_lacking(&mut self) -> bool {
         let (Operation::Reserve { offset, len }, Some(fd)) = (self.operation(), &self.fd) else { return false };
         self.lacking = blocks::first_lacking(fd.as_fd(), offset..offset + len);
         self.lacking.is_some()
     }
 
     /// Whether a refused reservation was for more bytes than have no blocks: then a try with these alone follows, or all have.
-    fn asked_for_too_much(&mut self) -> bool {
+    fn has_asked_too_much(&mut self) -> bool {
         let Operation::Reserve { offset, len } = self.operation() else { return false };
         let asked = self.lacking.clone().unwrap_or(offset..offset + len);
         if !self.core().unshares {
             return false;
         }
-        if !self.finds_lacking() {
+        if !self.has_lacking() {
             self.done = 1;
         }
         self.lacking.as_ref() != Some(&asked)
@@ -540,7 +538,7 @@ impl RequestFlight {
                 }
                 Err(DeviceError::Unsupported)
             }
-            Errno::NOSPC | Errno::DQUOT if self.asked_for_too_much() => Ok(()),
+            Errno::NOSPC | Errno::DQUOT if self.has_asked_too_much() => Ok(()),
             Errno::NOSPC
                 if matches!(operation, Operation::Reserve { .. }) && self.space_retries < SPACE_RETRIES_MAX =>
             {

@@ -41,7 +41,7 @@ pub(super) fn write(core: &Arc<Core>, write: &TransferHere<'_>) -> Option<()> {
     let share = match file.growth(end) {
         growth if growth != Growth::None && core.is_kept_inside(file) => return None,
         Growth::None => WriteSharing::Together,
-        Growth::WholePages if core.grows_files && file.takes_growth() => WriteSharing::Longer,
+        Growth::WholePages if core.grows_files && file.may_grow() => WriteSharing::Longer,
         Growth::WholePages => WriteSharing::Together,
         Growth::WithinAPage => return None,
     };

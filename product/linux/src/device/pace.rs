@@ -49,12 +49,12 @@ impl InFlight {
         self.moved.store(now.0, Ordering::Relaxed);
     }
 
-    fn any(&self) -> bool {
+    fn has_any(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
     fn is_stuck(&self, now: Nanos) -> bool {
-        self.any() && is_long_ago(&self.moved, now)
+        self.has_any() && is_long_ago(&self.moved, now)
     }
 }
 
@@ -90,7 +90,7 @@ impl DevicePace {
     }
 
     fn is_slow_at(&self, now: Nanos) -> bool {
-        let syncs_slowly = self.syncs.any() && self.sync_ns.load(Ordering::Relaxed) > QUICK_NS;
+        let syncs_slowly = self.syncs.has_any() && self.sync_ns.load(Ordering::Relaxed) > QUICK_NS;
         syncs_slowly || self.syncs.is_stuck(now) || is_long_ago(&self.completed, now)
     }
 }

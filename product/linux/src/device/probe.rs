@@ -80,26 +80,26 @@ pub(super) fn block_device_access(device: BorrowedFd<'_>) -> Access {
 
 /// Whether files of this file system are made longer ahead of writes. True for file systems on which extending writes
 /// were measured to be slow, and on which the early extension writes no bytes.
-pub(super) fn grows_files(directory: BorrowedFd<'_>) -> bool {
+pub(super) fn may_grow_files(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }
 
 /// Whether a refused write that makes a file longer frees all room that is reserved beyond the file's end, on this file
 /// system. The host refuses such a write where it divides reserved room, and finds no block for its longer list of extents.
 /// Quotas count such blocks, and a reservation does not keep them.
-pub(super) fn frees_reserved(directory: BorrowedFd<'_>) -> bool {
+pub(super) fn does_free_reserved(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4))
 }
 
 /// Whether small files of this file system may be written through its page cache and dropped from it at once. True for
 /// file systems on which this was measured to be faster. The first write finds out whether the kernel supports it.
-pub(super) fn takes_uncached(directory: BorrowedFd<'_>) -> bool {
+pub(super) fn may_write_uncached(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }
 
 /// Whether files of this file system may share blocks, which a reservation can end. A write to a shared block takes a new
 /// one.
-pub(super) fn unshares(directory: BorrowedFd<'_>) -> bool {
+pub(super) fn may_unshare(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(XFS))
 }
 

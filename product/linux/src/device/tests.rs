@@ -399,7 +399,7 @@ fn a_long_transfer_begins_at_once_and_short_ones_together() {
             slot
         };
         let mut slots = vec![submit(4096), submit(8192)];
-        let uses_ring = rig.platform.uses_ring();
+        let uses_ring = rig.platform.is_on_ring();
         assert_eq!(handed_over(), !uses_ring);
         slots.push(submit(128 << 10));
         assert!(handed_over(), "a reader would compute while the disk waits");
@@ -547,7 +547,7 @@ fn prepared_files_are_open_and_closed_with_their_last_user() {
 #[test]
 fn block_on_leaves_nothing_in_flight() {
     let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
-    if !rig.platform.uses_ring() {
+    if !rig.platform.is_on_ring() {
         afflux_scratch::skipped!("no io_uring here; worker threads go on by themselves");
         return;
     }
@@ -643,7 +643,7 @@ fn next_write(flight: &mut RequestFlight) -> (usize, bool) {
 fn what_makes_a_small_file_longer_for_a_sync_is_written_in_one_piece() {
     const PAGE: u64 = 4096;
     let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
-    if !rig.device.is_direct() || !rig.device.core.takes_uncached() {
+    if !rig.device.is_direct() || !rig.device.core.may_write_uncached() {
         return afflux_scratch::skipped!("{}", rig.name());
     }
     // Each row: the host's size, the write's offset and length, whether it is for a sync; the first step's bytes, and
@@ -679,7 +679,7 @@ fn what_makes_a_small_file_longer_for_a_sync_is_written_in_one_piece() {
 #[test]
 fn where_the_host_takes_no_uncached_writes_they_are_made_as_others() {
     let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
-    if !rig.device.is_direct() || !rig.device.core.takes_uncached() {
+    if !rig.device.is_direct() || !rig.device.core.may_write_uncached() {
         return afflux_scratch::skipped!("{}", rig.name());
     }
     let (_, backing) = rig.file("refused");
@@ -719,7 +719,7 @@ fn a_small_new_file_that_is_synced_is_on_the_disk_and_not_in_the_hosts_cache() {
             (0..COUNT).filter(|at| each(*at)).count()
         };
         let (for_sync, alone) = (kept(true), kept(false));
-        if !rig.device.core.takes_uncached() {
+        if !rig.device.core.may_write_uncached() {
             afflux_scratch::skipped!("no uncached writes with {}", rig.name());
             continue;
         }
@@ -794,7 +794,7 @@ fn a_stopped_platform_loses_requests_and_hangs_nobody() {
         let other = Reactors::start(1, choice).unwrap();
         rig._reactors = other;
         let (result, _) = rig.run(&backing, Operation::Sync, &[]);
-        let expected = if rig.platform.uses_ring() { Err(DeviceError::Lost) } else { Ok(()) };
+        let expected = if rig.platform.is_on_ring() { Err(DeviceError::Lost) } else { Ok(()) };
         assert_eq!(result, expected);
     }
 }

@@ -118,7 +118,7 @@ impl<W: TurnWrite> TurnsState<W> {
     }
 
     fn admit(&mut self, share: WriteSharing, write: W) -> Option<(Begins, W)> {
-        if self.begin(share) {
+        if self.try_begin(share) {
             return Some((Begins::As(share), write));
         }
         match share {
@@ -129,7 +129,7 @@ impl<W: TurnWrite> TurnsState<W> {
     }
 
     /// Gives a write its turn, if it may begin now.
-    fn begin(&mut self, share: WriteSharing) -> bool {
+    fn try_begin(&mut self, share: WriteSharing) -> bool {
         let is_free = match share {
             WriteSharing::Together => !self.alone,
             WriteSharing::Longer => !self.alone && !self.longer,
@@ -198,7 +198,7 @@ impl Turns {
     /// A turn for a write that does not wait for one. None if it would have to.
     pub(super) fn enter_now(self: &Arc<Self>, share: WriteSharing) -> Option<WriteTurn> {
         let mut state = self.lock();
-        let begins = state.waiting.is_empty() && state.begin(share);
+        let begins = state.waiting.is_empty() && state.try_begin(share);
         begins.then(|| WriteTurn { turns: Arc::clone(self), share, size: 0 })
     }
 

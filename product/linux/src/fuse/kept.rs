@@ -124,7 +124,7 @@ impl FuseMount {
     /// The kernel does not show the mount, or its path is too long.
     pub fn keep(&mut self, memory: &MountMemory) -> io::Result<()> {
         self.device.keep();
-        let place = self.place.as_ref().filter(|place| memory.note_place(place));
+        let place = self.place.as_ref().filter(|place| memory.try_note_place(place));
         place.map(drop).ok_or_else(|| io::Error::other("the kernel does not show where it is mounted"))
     }
 

@@ -137,7 +137,7 @@ impl MountMemory {
     }
 
     /// Writes the place. False if its path is too long.
-    pub(super) fn note_place(&self, place: &MountPlace) -> bool {
+    pub(super) fn try_note_place(&self, place: &MountPlace) -> bool {
         let path = place.point.as_os_str().as_bytes();
         if path.len() > PATH_BYTES_MAX {
             return false;

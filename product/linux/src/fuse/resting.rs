@@ -93,9 +93,9 @@ impl Crew {
 
 impl Leave for Crew {
     /// A thread that is not the last one for the device may block. A resting thread comes back first if it is.
-    fn permit(&self) -> bool {
+    fn may_block(&self) -> bool {
         let mut crew = self.lock();
-        if crew.present < 2 && !crew.call_back() {
+        if crew.present < 2 && !crew.try_call_back() {
             return false;
         }
         crew.present -= 1;
@@ -110,7 +110,7 @@ impl Leave for Crew {
 
 impl Occupations {
     /// Sends a resting thread to the device. False if there is none.
-    fn call_back(&mut self) -> bool {
+    fn try_call_back(&mut self) -> bool {
         let Some(thread) = self.resting.pop() else { return false };
         self.present += 1;
         thread.unpark();
@@ -127,7 +127,7 @@ impl CrewMember {
     pub(super) fn look(&self, rhythm: &mut Rhythm, others_wait: bool) -> bool {
         let mut crew = self.0.lock();
         rhythm.note(others_wait, crew.permissions);
-        if rhythm.is_crowded() && crew.call_back() {
+        if rhythm.is_crowded() && crew.try_call_back() {
             *rhythm = Rhythm { permissions: crew.permissions, ..Rhythm::default() };
         }
         rhythm.may_rest(crew.present)
@@ -155,7 +155,7 @@ impl Drop for CrewMember {
     fn drop(&mut self) {
         let mut crew = self.0.lock();
         crew.present -= 1;
-        while crew.call_back() {}
+        while crew.try_call_back() {}
     }
 }
 

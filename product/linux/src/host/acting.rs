@@ -45,7 +45,7 @@ impl Capabilities {
     }
 
     /// Takes all of them from the thread, which has changed its user.
-    fn withhold(&self) -> bool {
+    fn try_withhold(&self) -> bool {
         match self {
             Self::FollowTheUser => true,
             Self::Stay(own) => {
@@ -57,7 +57,7 @@ impl Capabilities {
     }
 
     /// Gives them back to the thread, which has its own user again.
-    fn give_back(&self) -> bool {
+    fn try_give_back(&self) -> bool {
         match self {
             Self::FollowTheUser | Self::Unknown => true,
             Self::Stay(own) => set_capabilities(None, *own).is_ok(),
@@ -120,7 +120,7 @@ impl Acting {
         let is_root = user.map_or_else(|| OWN.with(|own| own.uid.is_root()), Credentials::is_root);
         let own_group = user.map_or_else(|| OWN.with(|own| own.gid.as_raw()), |user| user.gid);
         // If the kernel refuses the group, it decides about the bit as for any user.
-        let _in_group = (is_root && own_group != group && set_group(group)).then_some(InGroup { own_group });
+        let _in_group = (is_root && own_group != group && try_set_group(group)).then_some(InGroup { own_group });
         call()
     }
 }
@@ -132,7 +132,7 @@ struct InGroup {
 
 impl Drop for InGroup {
     fn drop(&mut self) {
-        if !set_group(self.own_group) {
+        if !try_set_group(self.own_group) {
             // The thread's further calls would have that group's rights.
             abort();
         }
@@ -156,8 +156,8 @@ impl<'a> Changed<'a> {
             changed.groups = true;
         }
         // The user comes last, since its change takes the rights to set the others.
-        let taken = set_effective_group(user.gid) && set_effective_user(user.uid);
-        if !taken || !user.is_root() && !own.capabilities.withhold() {
+        let taken = try_set_effective_group(user.gid) && try_set_effective_user(user.uid);
+        if !taken || !user.is_root() && !own.capabilities.try_withhold() {
             return Err(VolumeError::Denied);
         }
         Ok(changed)
@@ -167,9 +167,9 @@ impl<'a> Changed<'a> {
 impl Drop for Changed<'_> {
     fn drop(&mut self) {
         let own = self.own;
-        let restored = set_effective_user(own.uid.as_raw())
-            && own.capabilities.give_back()
-            && set_effective_group(own.gid.as_raw())
+        let restored = try_set_effective_user(own.uid.as_raw())
+            && own.capabilities.try_give_back()
+            && try_set_effective_group(own.gid.as_raw())
             && (!self.groups || set_thread_groups(&own.groups).is_ok());
         if !restored {
             // The thread's further calls would run as another user.
@@ -180,12 +180,12 @@ impl Drop for Changed<'_> {
 
 /// Sets the thread's effective user, and with it the one for the file system. The real and the saved user stay: by
 /// these the thread comes back.
-fn set_effective_user(uid: u32) -> bool {
+fn try_set_effective_user(uid: u32) -> bool {
     uid != ASK && set_thread_res_uid(None, Uid::from_raw(uid), None).is_ok()
 }
 
 /// Sets the thread's effective group likewise.
-fn set_effective_group(gid: u32) -> bool {
+fn try_set_effective_group(gid: u32) -> bool {
     gid != ASK && set_thread_res_gid(None, Gid::from_raw(gid), None).is_ok()
 }
 
@@ -194,7 +194,7 @@ const ASK: u32 = u32::MAX;
 
 /// Sets the thread's group for the file system alone. False if the kernel did not take it, which the call itself does
 /// not report.
-fn set_group(gid: u32) -> bool {
+fn try_set_group(gid: u32) -> bool {
     // SAFETY: numbers alone are passed; the call acts on this thread's credentials and on no memory of ours.
     unsafe {
         libc::syscall(libc::SYS_setfsgid, gid);

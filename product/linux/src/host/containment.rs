@@ -74,7 +74,7 @@ impl Roots {
     }
 
     /// Adds one more path of a root. False if it was known.
-    fn learn(&self, path: &[u8]) -> bool {
+    fn try_learn(&self, path: &[u8]) -> bool {
         let mut paths = self.lock();
         if paths.iter().any(|known| **known == *path) {
             return false;
@@ -159,7 +159,7 @@ impl Core {
         }
         let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
         let path = self.path_of(root.as_fd(), &mut buffer)?;
-        Ok(self.roots.learn(path))
+        Ok(self.roots.try_learn(path))
     }
 }
 

@@ -156,7 +156,7 @@ pub(super) fn can_open_handles(directory: BorrowedFd<'_>) -> bool {
 
 /// Opens an object by its identity. Tries each possible file system, on the threads of that device.
 pub(super) async fn open_identity(core: Arc<Core>, identity: Identity) -> Result<Found, VolumeError> {
-    if !core.opens(&identity) {
+    if !core.may_open(&identity) {
         return Err(VolumeError::NotSupported);
     }
     let mut mounts = core.file_systems.mounts(identity.fsid());
@@ -240,7 +240,7 @@ impl Core {
     }
 
     /// Whether this process can open objects by such an identity.
-    pub(super) fn opens(&self, identity: &Identity) -> bool {
+    pub(super) fn may_open(&self, identity: &Identity) -> bool {
         self.by_handle && identity.form() == IdentityForm::Handle as u8
     }
 

@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use afflux_volume::{LocationStore, Pending};
+use afflux_volume::{LocationStore, TreeResult};
 use bytes::Bytes;
 use rustix::fs::{FlockOperation, OFlags, flock};
 
@@ -101,18 +101,18 @@ impl LocationFile {
 }
 
 impl HostLocationFile {
-    fn run(&self, work: impl FnOnce(&LocationFile) -> std::io::Result<()> + Send + 'static) -> Pending<'static, ()> {
+    fn run(&self, work: impl FnOnce(&LocationFile) -> std::io::Result<()> + Send + 'static) -> TreeResult<'static, ()> {
         let places = Arc::clone(&self.places);
         self.pool.run_on(Lane::default(), move || (work(&places).map_err(|error| io_error(&error)), None)).into()
     }
 }
 
 impl LocationStore for HostLocationFile {
-    fn append(&self, bytes: Bytes) -> Pending<'_, ()> {
+    fn append(&self, bytes: Bytes) -> TreeResult<'_, ()> {
         self.run(move |places| places.append(&bytes))
     }
 
-    fn replace(&self, bytes: Bytes) -> Pending<'_, ()> {
+    fn replace(&self, bytes: Bytes) -> TreeResult<'_, ()> {
         self.run(move |places| places.replace(&bytes))
     }
 }

@@ -79,7 +79,7 @@ impl HostMarks {
         for _ in 0..ABOVE_MAX {
             // If one cannot be read, those above it are out of reach, too.
             let next =
-                open(&below, Path::new("..")).ok().filter(|next| !same(&below, next) && mark(next, ABOVE).is_ok());
+                open(&below, Path::new("..")).ok().filter(|next| !is_same(&below, next) && mark(next, ABOVE).is_ok());
             let Some(next) = next else { break };
             other = other.or_else(|| find(&next, SERVED, "a directory above it"));
             self.0.push(mem::replace(&mut below, next));
@@ -116,7 +116,7 @@ fn open(directory: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
     Ok(openat(directory, path, flags, Mode::empty())?)
 }
 
-fn same(one: &OwnedFd, other: &OwnedFd) -> bool {
+fn is_same(one: &OwnedFd, other: &OwnedFd) -> bool {
     let number = |fd: &OwnedFd| fstat(fd).ok().map(|stat| (stat.st_dev, stat.st_ino));
     number(one) == number(other)
 }

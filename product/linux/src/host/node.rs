@@ -163,7 +163,7 @@ impl HostNode {
     }
 
     /// Whether other bytes may be the same name in this directory, as far as that was learnt.
-    pub(super) fn folds_names(&self) -> bool {
+    pub(super) fn may_fold_names(&self) -> bool {
         self.folds.get().copied().unwrap_or(false)
     }
 

@@ -47,7 +47,7 @@ impl Ways {
         let names = match kind.folding {
             Folding::Never => Names::Exact,
             Folding::ByFlag(feature) => feature.map_or(Names::Flagged, flagged),
-            Folding::ByGeometry if !folds_on_xfs(fd) => Names::Exact,
+            Folding::ByGeometry if !does_fold_on_xfs(fd) => Names::Exact,
             Folding::ByGeometry | Folding::Always => Names::Folded,
             Folding::MayBe => Names::Unknown,
         };
@@ -109,7 +109,7 @@ const XFS_GEOMETRY_WORDS: usize = 28;
 const XFS_FLAGS_WORD: usize = 23;
 const XFS_FOLDS_ASCII: u32 = 0x2000;
 
-fn folds_on_xfs(fd: BorrowedFd<'_>) -> bool {
+fn does_fold_on_xfs(fd: BorrowedFd<'_>) -> bool {
     let Ok(directory) = calls::open_directory(fd) else { return true };
     let mut geometry = [0u32; XFS_GEOMETRY_WORDS];
     // SAFETY: the call writes 112 bytes, which is the size of `geometry`, and `geometry` outlives it.

@@ -30,10 +30,10 @@ fn each_kind_of_debian_has_its_columns() {
         let kind = FileSystemKind::with(magic);
         let columns = (kind.unsure, kind.folding, kind.time_unit, kind.room);
         assert_eq!(columns, (unsure, folding, time_unit, room), "{}", kind.name);
-        assert!(kind.stores_files(), "{}", kind.name);
+        assert!(kind.does_store_files(), "{}", kind.name);
     }
     for magic in [libc::PROC_SUPER_MAGIC as u32, libc::SYSFS_MAGIC as u32, libc::CGROUP2_SUPER_MAGIC as u32, 0] {
         assert_eq!(FileSystemKind::with(magic), FileSystemKind::unknown());
-        assert!(!FileSystemKind::with(magic).stores_files());
+        assert!(!FileSystemKind::with(magic).does_store_files());
     }
 }

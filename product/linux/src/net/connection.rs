@@ -183,7 +183,7 @@ impl Connection {
             self.output_bytes += self.output[before..].iter().map(Segment::len).sum::<usize>();
             self.place().hold(self.held_bytes(), held);
             // The machine is polled again if it only used up the reservation for one poll.
-            if pending && !(self.machine.lacks_room() && room > last) {
+            if pending && !(self.machine.is_short_of_room() && room > last) {
                 break;
             }
             last = room;
@@ -243,7 +243,7 @@ impl Connection {
         // A connection that holds only the beginning of a record and waits for room is in the way of others, too.
         let receives = self.unfinished && (self.receiving.is_some() || (self.lacks_room && self.is_quiet()));
         self.place().set_waits_for_peer(receives || self.sending.is_some());
-        if !self.lacks_room && !self.machine.lacks_room() {
+        if !self.lacks_room && !self.machine.is_short_of_room() {
             if std::mem::take(&mut self.waits_for_room) {
                 self.place().waits_no_more();
             }
@@ -253,7 +253,7 @@ impl Connection {
         self.place().wait_for_room(cx.waker());
         // One more try: room that came back before the waker was known wakes no connection.
         let (room, held) = (self.room, self.place().held());
-        let more = self.machine.lacks_room() && self.make_room() > room;
+        let more = self.machine.is_short_of_room() && self.make_room() > room;
         self.place().hold(held, held);
         more || self.start_receive()
     }
@@ -316,7 +316,7 @@ impl Connection {
         let wanted = match self.place().phase() {
             _ if self.ended || self.input.is_none() => false,
             _ if self.lingering.is_some() => true,
-            Phase::Serving => self.machine.wants_input(),
+            Phase::Serving => self.machine.needs_input(),
             Phase::Finishing | Phase::Closing => false,
         };
         self.lacks_room = false;

@@ -94,7 +94,7 @@ impl ProtocolMachine for Echo {
         Ok(())
     }
 
-    fn wants_input(&self) -> bool {
+    fn needs_input(&self) -> bool {
         self.gate.bytes_max == 0 || self.bytes < self.gate.bytes_max
     }
 
@@ -1020,7 +1020,7 @@ impl ProtocolMachine for Pages {
         Ok(())
     }
 
-    fn wants_input(&self) -> bool {
+    fn needs_input(&self) -> bool {
         self.calls.len() < 4
     }
 

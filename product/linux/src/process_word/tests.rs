@@ -9,8 +9,8 @@ const TWO: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
 fn it_changes_from_what_it_is() {
     let word = ProcessWord::new(ONE).unwrap();
     assert_eq!(word.load(), 1);
-    assert!(word.change(ONE, TWO));
-    assert!(!word.change(ONE, TWO));
+    assert!(word.try_change(ONE, TWO));
+    assert!(!word.try_change(ONE, TWO));
     assert_eq!(word.load_in_order(), 2);
 }
 

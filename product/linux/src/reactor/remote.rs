@@ -104,7 +104,7 @@ impl Remote {
     }
 
     /// Announces that the thread is about to wait. False if mail came first: then the thread must not wait.
-    pub(super) fn prepare_to_wait(&self) -> bool {
+    pub(super) fn try_prepare_to_wait(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let may_wait = !self.has_mail.load(Ordering::SeqCst);
         if !may_wait {

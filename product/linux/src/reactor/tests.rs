@@ -137,13 +137,13 @@ fn a_wake_on_the_own_thread_leaves_no_mail() {
     own.wake_by_ref();
     own.wake_by_ref();
     assert_eq!(reactor.ready.borrow().len(), 1, "woken twice, polled once");
-    assert!(reactor.remote.prepare_to_wait(), "nothing came by mail");
+    assert!(reactor.remote.try_prepare_to_wait(), "nothing came by mail");
     reactor.remote.awake();
     reactor.poll_tasks();
     assert_eq!(polls.get(), 2);
     // From another thread it comes by mail, and only mail stops a wait.
     std::thread::spawn(move || own.wake()).join().unwrap();
-    assert!(!reactor.remote.prepare_to_wait());
+    assert!(!reactor.remote.try_prepare_to_wait());
     reactor.read_mail();
     reactor.poll_tasks();
     assert_eq!(polls.get(), 3);

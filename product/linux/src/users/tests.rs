@@ -36,13 +36,13 @@ fn what_is_given_up_is_gone_for_the_thread_and_those_it_starts() {
         (set("CapEff:"), set("CapPrm:"), row("NoNewPrivs:"), row("Groups:"))
     };
     let before = held();
-    let acts = acts_as_others();
+    let acts = may_act_as_others();
     // On a thread of its own: the other threads keep their privileges.
     let after = std::thread::spawn(move || {
         give_up_privileges().unwrap();
         let after = held();
         assert_eq!(std::thread::spawn(held).join().unwrap(), after);
-        assert_eq!(acts_as_others(), acts);
+        assert_eq!(may_act_as_others(), acts);
         assert!(capabilities(None).unwrap().effective.difference(NEEDED).is_empty());
         after
     });

@@ -39,7 +39,7 @@ const PATH_BYTES_READ_MAX: usize = 4096;
 
 /// A call of MOUNT.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Arguments {
+pub(crate) enum MountArguments {
     Null,
     Mount { path: Vec<u8> },
     Dump,
@@ -48,7 +48,7 @@ pub(crate) enum Arguments {
     Export,
 }
 
-impl Arguments {
+impl MountArguments {
     /// Whether `version` has `procedure`.
     pub(crate) fn known(version: u32, procedure: u32) -> bool {
         (procedure as usize) < PROCEDURES.len() && (procedure != MNT || version == VERSION_WITH_HANDLES)
@@ -114,18 +114,18 @@ pub(crate) async fn answer<P: Platform>(
     client: IpAddr,
     caller: Caller,
     mut draft: Draft,
-    arguments: Arguments,
+    arguments: MountArguments,
     bytes_max: usize,
 ) -> Reply {
     match arguments {
-        Arguments::Null => {}
-        Arguments::Mount { path } => mount(&server, client, &caller, &mut draft, path).await,
-        Arguments::Dump => dump(&server, &mut draft, bytes_max),
-        Arguments::Unmount { path } => {
+        MountArguments::Null => {}
+        MountArguments::Mount { path } => mount(&server, client, &caller, &mut draft, path).await,
+        MountArguments::Dump => dump(&server, &mut draft, bytes_max),
+        MountArguments::Unmount { path } => {
             server.mounts.change(|lines| lines.retain(|line| line.client != client || line.path != path));
         }
-        Arguments::UnmountAll => server.mounts.change(|lines| lines.retain(|line| line.client != client)),
-        Arguments::Export => export(&server, &mut draft),
+        MountArguments::UnmountAll => server.mounts.change(|lines| lines.retain(|line| line.client != client)),
+        MountArguments::Export => export(&server, &mut draft),
     }
     draft.finish()
 }

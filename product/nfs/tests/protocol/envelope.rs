@@ -252,7 +252,7 @@ fn wants_no_input_while_the_world_holds_too_much_output() {
             marked(&call_record(xid, NFS, 6, &packed(&arguments)))
         })
         .collect();
-    assert!(peer.connection.wants_input());
+    assert!(peer.connection.needs_input());
     peer.send(&calls).unwrap();
     let woken = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&woken));
@@ -264,11 +264,11 @@ fn wants_no_input_while_the_world_holds_too_much_output() {
         while peer.connection.poll_output(&mut cx, &mut held).is_ready() {}
         let bytes: usize = held.iter().map(Segment::len).sum();
         assert!(bytes <= (1 << 20) + 2 * (257 << 10), "{bytes} bytes held");
-        assert!(sent + 3 <= count || !peer.connection.wants_input() || held.len() < 4);
+        assert!(sent + 3 <= count || !peer.connection.needs_input() || held.len() < 4);
         let records = flat(&held).len() / (256 << 10);
         assert!(records > 0, "no progress");
         if peer.connection.calls_in_progress() > 0 {
-            assert!(!peer.connection.wants_input());
+            assert!(!peer.connection.needs_input());
             let before = woken.0.load(Ordering::SeqCst);
             held.clear();
             assert!(woken.0.load(Ordering::SeqCst) > before, "nobody would poll again");
@@ -279,7 +279,7 @@ fn wants_no_input_while_the_world_holds_too_much_output() {
         rounds += 1;
     }
     assert!(rounds >= 8, "{rounds}");
-    assert!(peer.connection.wants_input());
+    assert!(peer.connection.needs_input());
     assert_eq!(peer.connection.calls_in_progress(), 0);
 }
 
@@ -305,7 +305,7 @@ fn expected_replies_count_as_in_progress() {
         let (started, waiting) = (count_of(&world, "nfs_read"), peer.connection.calls_in_progress() as u64);
         let running = started + waiting - u64::from(count);
         assert!(running <= 5, "{running} calls for 256 KiB each, where 1 MiB may be in progress");
-        assert!(!peer.connection.wants_input());
+        assert!(!peer.connection.needs_input());
     }
     peer.took(&flat(&early));
     drop(early);
@@ -384,16 +384,16 @@ fn replies_that_are_not_sent_count_for_the_client_and_who_waits_for_it_is_woken(
     let (mut unsent, mut other_unsent): (Vec<Segment>, Vec<Segment>) = (Vec::new(), Vec::new());
     first.send(&read(2, 1 << 20)).unwrap();
     assert!(first.connection.poll_output(&mut Context::from_waker(Waker::noop()), &mut unsent).is_ready());
-    assert!(second.connection.wants_input(), "it holds nothing: one call is always taken");
+    assert!(second.connection.needs_input(), "it holds nothing: one call is always taken");
     second.send(&read(3, 4096)).unwrap();
     assert!(second.connection.poll_output(&mut cx, &mut other_unsent).is_ready());
-    assert!(!second.connection.wants_input(), "beside what the first one holds");
+    assert!(!second.connection.needs_input(), "beside what the first one holds");
     assert!(second.connection.poll_output(&mut cx, &mut other_unsent).is_pending());
     let before = woken.0.load(Ordering::SeqCst);
     unsent.clear();
     assert!(first.connection.poll_output(&mut Context::from_waker(Waker::noop()), &mut unsent).is_pending());
     assert!(woken.0.load(Ordering::SeqCst) > before, "nobody would look at the second one again");
-    assert!(second.connection.wants_input());
+    assert!(second.connection.needs_input());
 }
 
 #[test]
@@ -418,7 +418,7 @@ fn lists_of_mounts_count_as_held() {
             let held = peer.connection.held_bytes();
             assert!(held <= room && held >= flat(&unsent).len() as u64, "{held} bytes of {room} are held");
         }
-        assert!(peer.connection.lacks_room() || peer.connection.calls_in_progress() == 0);
+        assert!(peer.connection.is_short_of_room() || peer.connection.calls_in_progress() == 0);
         peer.took(&flat(&unsent));
         unsent.clear();
     }
@@ -438,7 +438,7 @@ fn runs_a_bounded_number_of_calls() {
     let count = 3000;
     let calls: Vec<u8> = (0..count).flat_map(call).collect();
     peer.send(&calls).unwrap();
-    assert!(!peer.connection.wants_input());
+    assert!(!peer.connection.needs_input());
     assert_eq!(peer.connection.calls_in_progress(), count as usize);
     // Many polls, while only the host's threads finish calls, start no more calls than may run.
     let mut early = Vec::new();
@@ -454,7 +454,7 @@ fn runs_a_bounded_number_of_calls() {
         let (xid, status) = status(&reply);
         assert!(status == 0 && !std::mem::replace(&mut seen[xid as usize], true));
     }
-    assert!(peer.connection.wants_input());
+    assert!(peer.connection.needs_input());
 }
 
 #[test]

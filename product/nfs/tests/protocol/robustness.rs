@@ -235,5 +235,5 @@ fn a_record_that_never_ends_takes_no_room_of_its_own() {
     let mut segments: Vec<Segment> = Vec::new();
     assert!(peer.connection.poll_output(&mut Context::from_waker(Waker::noop()), &mut segments).is_pending());
     assert_eq!(peer.connection.input_hint(&peer.input), afflux_nfs::RECORD_BYTES_MAX - 1000);
-    assert!(peer.connection.wants_input());
+    assert!(peer.connection.needs_input());
 }

@@ -64,7 +64,7 @@ fn only_a_whole_list_is_one() {
 
 #[test]
 fn keys_are_doubted_where_new_ones_may_help() {
-    let doubts = |status, text| doubts_keys(StatusCode::from_u16(status).unwrap(), text);
+    let doubts = |status, text| is_doubting_keys(StatusCode::from_u16(status).unwrap(), text);
     assert!(doubts(401, "") && doubts(403, "") && doubts(400, "<Code>ExpiredToken</Code>"));
     assert!(!doubts(400, "<Code>InvalidRequest</Code>") && !doubts(404, "") && !doubts(503, "ExpiredToken"));
 }

@@ -75,7 +75,7 @@ impl ReadsAhead {
     /// Begins a read if there is room and no other waits. Otherwise it waits to be told.
     fn begins(&self, bytes: u64) -> Option<Receiver<()>> {
         let mut state = self.state();
-        if state.waiting.is_empty() && state.takes(bytes) {
+        if state.waiting.is_empty() && state.try_take(bytes) {
             return None;
         }
         let (sender, told) = oneshot::channel();
@@ -88,7 +88,7 @@ impl ReadsAhead {
         let mut state = self.state();
         state.bytes -= bytes;
         while let Some(&(next, _)) = state.waiting.front()
-            && state.takes(next)
+            && state.try_take(next)
         {
             if let Some((_, sender)) = state.waiting.pop_front() {
                 let _ = sender.send(());
@@ -103,7 +103,7 @@ impl ReadsAhead {
 
 impl State {
     /// Takes room for a read. A read alone always has it.
-    fn takes(&mut self, bytes: u64) -> bool {
+    fn try_take(&mut self, bytes: u64) -> bool {
         let fits = self.bytes == 0 || self.bytes + bytes <= BYTES_MAX;
         if fits {
             self.bytes += bytes;

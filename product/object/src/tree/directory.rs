@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use afflux_volume::{
     AttributeChange, ChangedAttributes, Created, Directory, Export, Found, Identified, Identity, Joint, Linked,
-    NAME_BYTES_MAX, Named, New, Node, OpenedData, PathLimits, Pending, Removed, RenameHow, Renamed, Seek, Space, Stat,
-    Unnamed, VolumeError, Window, XattrChange,
+    NAME_BYTES_MAX, Named, New, Node, OpenedData, PathLimits, Removed, RenameHow, Renamed, Seek, Space, Stat,
+    TreeResult, Unnamed, VolumeError, Window, XattrChange,
 };
 use bytes::Bytes;
 
@@ -31,11 +31,11 @@ const TOTAL_BYTES: u64 = 1 << 60;
 const TOTAL_FILES: u64 = 1 << 40;
 
 impl<D: DataCore> ObjectTree<D> {
-    fn answer<'a, T>(&'a self, call: impl Future<Output = Result<T, VolumeError>> + Send + 'a) -> Pending<'a, T>
+    fn answer<'a, T>(&'a self, call: impl Future<Output = Result<T, VolumeError>> + Send + 'a) -> TreeResult<'a, T>
     where
         T: Send + 'a,
     {
-        Pending::by(async move {
+        TreeResult::by(async move {
             let result = call.await;
             self.core.may_answer().await?;
             result
@@ -72,50 +72,50 @@ impl<D: DataCore> Directory for ObjectTree<D> {
         self.options.descriptors_max
     }
 
-    fn opens(&self, _identity: &Identity) -> bool {
+    fn may_open(&self, _identity: &Identity) -> bool {
         true
     }
 
-    fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
+    fn open_identity(&self, identity: Identity) -> TreeResult<'_, Found> {
         self.answer(async move { self.open_number(self.ino_of(&identity)?).await })
     }
 
-    fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
+    fn lookup(&self, directory: &Node, name: Bytes) -> TreeResult<'_, Found> {
         let directory = Used::of(directory);
         self.answer(async move { self.lookup(&directory, &name).await })
     }
 
-    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>> {
+    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> TreeResult<'_, Vec<Option<Named>>> {
         let directory = Used::of(directory);
         self.answer(async move { self.name_all(&directory, &names).await })
     }
 
-    fn parent(&self, directory: &Node) -> Pending<'_, Found> {
+    fn parent(&self, directory: &Node) -> TreeResult<'_, Found> {
         let directory = Used::of(directory);
         self.answer(async move { self.parent(&directory).await })
     }
 
-    fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)> {
+    fn list(&self, directory: &Node, window: Window) -> TreeResult<'_, (Window, Stat)> {
         let directory = Used::of(directory);
         self.answer(async move { self.list(&directory, window).await })
     }
 
-    fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {
+    fn identities(&self, directory: &Node) -> TreeResult<'_, Vec<Identified>> {
         let directory = Used::of(directory);
         self.answer(async move { self.identities(&directory).await })
     }
 
-    fn stat(&self, node: &Node) -> Pending<'_, Stat> {
+    fn stat(&self, node: &Node) -> TreeResult<'_, Stat> {
         let used = Used::of(node);
         self.answer(async move { Ok(self.stat_of_view(&self.held(&used).await?)) })
     }
 
-    fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
+    fn stat_all(&self, nodes: Vec<Node>) -> TreeResult<'_, Vec<Option<Stat>>> {
         let used: Vec<Used> = nodes.iter().map(Used::of).collect();
         self.answer(async move { self.stats(&used).await })
     }
 
-    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, ChangedAttributes> {
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> TreeResult<'_, ChangedAttributes> {
         let used = Used::of(node);
         self.answer(async move { self.set(&used, &change, durable).await })
     }
@@ -125,7 +125,7 @@ impl<D: DataCore> Directory for ObjectTree<D> {
         if self.options.async_metadata { None } else { self.core.join(Used::of(node).ino()) }
     }
 
-    fn access(&self, node: &Node) -> Pending<'_, u8> {
+    fn access(&self, node: &Node) -> TreeResult<'_, u8> {
         let used = Used::of(node);
         self.answer(async move {
             let rights = permission::rights(self.held(&used).await?.current().owned(), used.user());
@@ -133,7 +133,7 @@ impl<D: DataCore> Directory for ObjectTree<D> {
         })
     }
 
-    fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
+    fn read_link(&self, node: &Node) -> TreeResult<'_, Bytes> {
         let used = Used::of(node);
         self.answer(async move {
             match self.held(&used).await?.inode.content {
@@ -143,7 +143,7 @@ impl<D: DataCore> Directory for ObjectTree<D> {
         })
     }
 
-    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, OpenedData> {
+    fn open_data(&self, node: &Node, must_write: bool) -> TreeResult<'_, OpenedData> {
         let used = Used::of(node);
         self.answer(async move { self.open_data(&used, must_write).await })
     }
@@ -155,37 +155,43 @@ impl<D: DataCore> Directory for ObjectTree<D> {
         new: New,
         attributes: AttributeChange,
         durable: bool,
-    ) -> Pending<'_, Created> {
+    ) -> TreeResult<'_, Created> {
         let directory = Used::of(directory);
         self.answer(async move { self.create(&directory, &name, new, attributes, durable).await })
     }
 
-    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> TreeResult<'_, Removed> {
         let directory = Used::of(directory);
         self.answer(async move { self.remove(&directory, &name, directory_wanted, durable).await })
     }
 
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), how: RenameHow, durable: bool) -> Pending<'_, Renamed> {
+    fn rename(
+        &self,
+        from: (&Node, Bytes),
+        to: (&Node, Bytes),
+        how: RenameHow,
+        durable: bool,
+    ) -> TreeResult<'_, Renamed> {
         let (from, to) = ((Used::of(from.0), from.1), (Used::of(to.0), to.1));
         self.answer(async move { self.rename((&from.0, &from.1), (&to.0, &to.1), how, durable).await })
     }
 
-    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> TreeResult<'_, Linked> {
         let (used, directory) = (Used::of(node), Used::of(directory));
         self.answer(async move { self.link(&used, &directory, name, durable).await })
     }
 
-    fn create_unnamed(&self, directory: &Node, attributes: AttributeChange) -> Pending<'_, Unnamed> {
+    fn create_unnamed(&self, directory: &Node, attributes: AttributeChange) -> TreeResult<'_, Unnamed> {
         let directory = Used::of(directory);
         self.answer(async move { self.create_unnamed(&directory, &attributes).await })
     }
 
-    fn xattr(&self, node: &Node, name: Bytes) -> Pending<'_, Bytes> {
+    fn xattr(&self, node: &Node, name: Bytes) -> TreeResult<'_, Bytes> {
         let used = Used::of(node);
         self.answer(async move { self.xattr(&used, &name).await })
     }
 
-    fn xattrs(&self, node: &Node) -> Pending<'_, Vec<Bytes>> {
+    fn xattrs(&self, node: &Node) -> TreeResult<'_, Vec<Bytes>> {
         let used = Used::of(node);
         self.answer(async move { self.xattrs(&used).await })
     }
@@ -196,35 +202,35 @@ impl<D: DataCore> Directory for ObjectTree<D> {
         name: Bytes,
         change: XattrChange,
         durable: bool,
-    ) -> Pending<'_, ChangedAttributes> {
+    ) -> TreeResult<'_, ChangedAttributes> {
         let used = Used::of(node);
         self.answer(async move { self.change_xattr(&used, &name, change, durable).await })
     }
 
-    fn seek(&self, node: &Node, from: u64, wanted: Seek) -> Pending<'_, Option<u64>> {
+    fn seek(&self, node: &Node, from: u64, wanted: Seek) -> TreeResult<'_, Option<u64>> {
         let used = Used::of(node);
         self.answer(async move { self.core.seek(used.ino(), from, wanted).await })
     }
 
     /// A store lacks no space.
-    fn reserve(&self, _node: &Node, _range: Range<u64>) -> Pending<'_, ()> {
+    fn reserve(&self, _node: &Node, _range: Range<u64>) -> TreeResult<'_, ()> {
         let is_read_only = self.core.records().is_read_only();
-        Pending::now(if is_read_only { Err(VolumeError::ReadOnly) } else { Ok(()) })
+        TreeResult::now(if is_read_only { Err(VolumeError::ReadOnly) } else { Ok(()) })
     }
 
-    fn sync(&self, _node: &Node) -> Pending<'_, ()> {
+    fn sync(&self, _node: &Node) -> TreeResult<'_, ()> {
         self.answer(self.sync())
     }
 
-    fn sync_everything(&self) -> Pending<'_, ()> {
+    fn sync_everything(&self) -> TreeResult<'_, ()> {
         self.answer(self.sync())
     }
 
-    fn space(&self, _node: &Node) -> Pending<'_, Space> {
+    fn space(&self, _node: &Node) -> TreeResult<'_, Space> {
         self.answer(self.space())
     }
 
-    fn path_limits(&self, _node: &Node) -> Pending<'_, PathLimits> {
+    fn path_limits(&self, _node: &Node) -> TreeResult<'_, PathLimits> {
         let limits = PathLimits {
             links_max: u32::MAX,
             name_max: NAME_BYTES_MAX as u32,
@@ -232,6 +238,6 @@ impl<D: DataCore> Directory for ObjectTree<D> {
             case_insensitive: false,
             case_preserving: true,
         };
-        Pending::now(Ok(limits))
+        TreeResult::now(Ok(limits))
     }
 }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{Pending, Stable, Timestamp, VolumeError};
+use afflux_volume::{Stable, Timestamp, TreeResult, VolumeError};
 
 use super::cache::Slot;
 use super::data_core::DataCore;
@@ -121,7 +121,7 @@ impl<D: DataCore> ObjectTree<D> {
             return Stable::not_begun();
         }
         let (core, waits) = (Arc::clone(&self.core), !self.options.async_metadata);
-        Stable::begun(Pending::by(async move {
+        Stable::begun(TreeResult::by(async move {
             if waits {
                 core.records().durable(sequence).await?;
             }

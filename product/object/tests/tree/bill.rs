@@ -102,7 +102,7 @@ fn rename<'a>(
     tree: &'a Tree,
     from: (&Node, &str),
     to: (&Node, &str),
-) -> afflux_volume::Pending<'a, afflux_volume::Renamed> {
+) -> afflux_volume::TreeResult<'a, afflux_volume::Renamed> {
     tree.rename((from.0, bytes(from.1)), (to.0, bytes(to.1)), afflux_volume::RenameHow::Replace, true)
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use afflux_object::{ObjectTree, ObjectTreeOptions};
 use afflux_simulator::{Disk, DiskOptions, SimPlatform, World, WorldOptions};
 use afflux_volume::{
-    AttributeChange, Created, Directory, Found, New, Node, Pending, Removed, SpecialKind, Stat, VolumeError,
+    AttributeChange, Created, Directory, Found, New, Node, Removed, SpecialKind, Stat, TreeResult, VolumeError,
 };
 use bytes::Bytes;
 
@@ -80,7 +80,7 @@ pub(crate) fn bytes(name: &str) -> Bytes {
     Bytes::copy_from_slice(name.as_bytes())
 }
 
-pub(crate) fn make<'a>(tree: &'a dyn Directory, directory: &Node, name: &str, new: New) -> Pending<'a, Created> {
+pub(crate) fn make<'a>(tree: &'a dyn Directory, directory: &Node, name: &str, new: New) -> TreeResult<'a, Created> {
     tree.create(directory, bytes(name), new, AttributeChange::default(), true)
 }
 

@@ -5,7 +5,7 @@
 
 use afflux_frames::FrameId;
 
-use super::Cache;
+use super::PageCache;
 use crate::page::{DETACHED, DIRTY, PRESENT, WRITEBACK};
 
 /// How many frames are in each state.
@@ -38,7 +38,7 @@ impl Census {
     }
 }
 
-impl Cache {
+impl PageCache {
     /// Counts all frames, in time proportional to their number. The files supply `unwritten` and `unadopted`.
     pub fn census(&self) -> Census {
         let mut census =

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Cache, orphans};
+use super::{PageCache, orphans};
 
 const PLACES: usize = 16;
 /// A place asks for the sum after it has grown by at most this: a power of two.
@@ -21,7 +21,7 @@ const SLACK_PART: u64 = 8;
 /// One of the places that hold the cache for guards.
 #[repr(align(128))]
 pub(crate) struct GuardPlace {
-    pub(super) cache: Arc<Cache>,
+    pub(super) cache: Arc<PageCache>,
     /// Guarded pages, except for the first of each guard.
     more: AtomicU64,
 }
@@ -44,7 +44,7 @@ pub struct GuardPlaces([Arc<GuardPlace>; PLACES]);
 
 impl GuardPlaces {
     /// Places for guards on pages of this cache.
-    pub fn new(cache: &Arc<Cache>) -> Arc<Self> {
+    pub fn new(cache: &Arc<PageCache>) -> Arc<Self> {
         let place = |_| Arc::new(GuardPlace { cache: Arc::clone(cache), more: AtomicU64::new(0) });
         Arc::new(Self(std::array::from_fn(place)))
     }
@@ -70,7 +70,7 @@ impl GuardPlaces {
     }
 
     #[inline]
-    pub(super) fn cache(&self) -> &Arc<Cache> {
+    pub(super) fn cache(&self) -> &Arc<PageCache> {
         &self.0[0].cache
     }
 

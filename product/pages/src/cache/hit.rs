@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use afflux_frames::{FRAME_BYTES, FrameId};
 
-use super::{Cache, FilePages};
+use super::{FilePages, PageCache};
 use crate::memory::copy;
 use crate::page::{DIRTY, LENT, PIN, Sectors, WRITER, about_to_fill};
 use crate::units::PAGE_BYTES;
@@ -52,7 +52,7 @@ impl InPage {
     }
 }
 
-impl Cache {
+impl PageCache {
     /// Copies bytes of one page if it is cached. `into` may be unaligned.
     ///
     /// # Panics

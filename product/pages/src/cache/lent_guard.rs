@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 
 use afflux_frames::FrameId;
 
-use super::{Cache, FilePages, orphans};
+use super::{FilePages, PageCache, orphans};
 use crate::hazards::{HazardSlot, Hazards};
 use crate::page::{DETACHED, PageTable};
 
@@ -22,7 +22,7 @@ pub(super) struct LentGuard {
 impl LentGuard {
     /// Guards the page if it is cached whole, and this thread has a slot. Counts that as a use.
     #[inline]
-    pub(super) fn take(cache: &Cache, hazards: &Hazards, file: &FilePages, page: u64) -> Option<Self> {
+    pub(super) fn take(cache: &PageCache, hazards: &Hazards, file: &FilePages, page: u64) -> Option<Self> {
         let frame = file.index.lookup(&cache.nodes, page)?;
         let record = cache.pages.get(frame)?;
         let slot = hazards.announce(cache.lending.number, frame)?;
@@ -42,7 +42,7 @@ impl LentGuard {
     /// # Safety
     /// The guard was taken of this cache, has not ended, and its owner does not use the cache afterwards.
     #[inline]
-    pub(super) unsafe fn end(self, cache: NonNull<Cache>) {
+    pub(super) unsafe fn end(self, cache: NonNull<PageCache>) {
         // SAFETY: a cache lives while one of its slots has a frame. The engine keeps the cache, and `orphans` keeps it
         // after the engine. The cache's list of threads keeps the slots.
         let (slot, kept) = unsafe { (self.slot.as_ref(), cache.as_ref()) };
@@ -55,7 +55,7 @@ impl LentGuard {
 
 /// Ends an announcement, and does what the frame's last user has to do.
 #[inline]
-fn leave(cache: &Cache, slot: &HazardSlot, frame: FrameId) {
+fn leave(cache: &PageCache, slot: &HazardSlot, frame: FrameId) {
     slot.leave();
     if cache.pages.word(frame).has(DETACHED) || cache.memory_queue.has_waiters() {
         cache.after_announcement(frame);

@@ -44,7 +44,7 @@ const DROP_PAGES: usize = 64;
 const PAGE_QUEUES: usize = 256;
 
 /// The part of an engine's pages that does not depend on its world.
-pub struct Cache {
+pub struct PageCache {
     /// The memory of the pages.
     pub frames: Arc<Frames>,
     /// The same for the memory of writes.
@@ -68,7 +68,7 @@ pub struct Cache {
     pub longest_hold: Number,
 }
 
-impl Cache {
+impl PageCache {
     /// `fence` is the world's fence of all threads, if it has one.
     pub fn new(frames: Frames, eviction_kind: EvictionKind, fence: Option<fn()>) -> Self {
         let eviction = (eviction_kind.make)(frames.total());

@@ -9,16 +9,16 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::Cache;
+use super::PageCache;
 use crate::sync::light_fence;
 use crate::wait::lock;
 
 /// The number of caches in the list, or about to come there.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-static CACHES: Mutex<Vec<Arc<Cache>>> = Mutex::new(Vec::new());
+static CACHES: Mutex<Vec<Arc<PageCache>>> = Mutex::new(Vec::new());
 
 /// Keeps the cache of an engine that ends, as long as guards need it.
-pub(super) fn keep(cache: &Arc<Cache>) {
+pub(super) fn keep(cache: &Arc<PageCache>) {
     if cache.lending.leased() == 0 {
         return;
     }

@@ -14,7 +14,7 @@ use afflux_frames::{FRAME_BYTES, FrameId};
 use super::guards::{GuardPlace, GuardPlaces, PlaceNumber};
 use super::hit::InPage;
 use super::lent_guard::LentGuard;
-use super::{Cache, FilePages};
+use super::{FilePages, PageCache};
 use crate::hazards::HazardSlot;
 use crate::hazards::Hazards;
 
@@ -29,7 +29,7 @@ static ZEROS: [u8; FRAME_BYTES] = [0; FRAME_BYTES];
 // Numbers and pointers alone, and no address of it given away: so a guard that is taken and dropped in one place stays
 // in registers.
 pub struct PinnedPages {
-    cache: NonNull<Cache>,
+    cache: NonNull<PageCache>,
     holder: Holder,
     /// The only frame, unless the holder has others.
     frame: FrameId,
@@ -83,7 +83,7 @@ impl PinnedPages {
     }
 
     #[inline]
-    fn cache(&self) -> &Cache {
+    fn cache(&self) -> &PageCache {
         // SAFETY: the holder keeps the cache while `self` lives.
         unsafe { self.cache.as_ref() }
     }
@@ -156,7 +156,7 @@ impl PinnedPages {
 }
 
 /// The most pages that guards may hold.
-fn guards_max(cache: &Cache) -> u64 {
+fn guards_max(cache: &PageCache) -> u64 {
     cache.total_pages() / PINNED_PART
 }
 
@@ -204,7 +204,7 @@ fn take_many(
 }
 
 #[inline]
-fn guard(cache: &Cache, file: &FilePages, page: u64) -> Option<FrameId> {
+fn guard(cache: &PageCache, file: &FilePages, page: u64) -> Option<FrameId> {
     let frame = file.index.lookup(&cache.nodes, page)?;
     if !cache.pages.contains(frame) {
         return None;
@@ -229,7 +229,7 @@ impl Drop for PinnedPages {
 /// # Safety
 /// The holder is of this cache and frame, and ends once.
 #[inline(never)]
-unsafe fn end(cache: NonNull<Cache>, holder: Holder, frame: FrameId) {
+unsafe fn end(cache: NonNull<PageCache>, holder: Holder, frame: FrameId) {
     // SAFETY: as the caller says.
     unsafe {
         match holder {

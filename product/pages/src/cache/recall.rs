@@ -11,11 +11,11 @@ use std::ops::Range;
 use afflux_frames::FrameId;
 
 use super::lending::Recalled;
-use super::{Cache, FilePages};
+use super::{FilePages, PageCache};
 use crate::hazards::Hazards;
 use crate::page::{DETACHED, FrameRecord, LENT, PageIdentity};
 
-impl Cache {
+impl PageCache {
     /// Lends a guard of the page, which the caller has announced, and enters it; returns whether that worked.
     #[cold]
     pub(super) fn try_lend(&self, record: &FrameRecord, identity: PageIdentity, hazards: &Hazards) -> bool {

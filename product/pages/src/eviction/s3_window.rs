@@ -175,8 +175,8 @@ impl Queues {
     /// Where a page at a queue's tail goes instead of out of the cache.
     fn stays(&mut self, pages: &PageTable, from: u8, frame: FrameId, unread_may_stay: bool) -> Option<u8> {
         match from {
-            MAIN => pages.drop_hit(frame).then_some(MAIN),
-            _ if pages.is_unread(frame) => (unread_may_stay && pages.spare_unread(frame)).then_some(PROBATION),
+            MAIN => pages.try_drop_hit(frame).then_some(MAIN),
+            _ if pages.is_unread(frame) => (unread_may_stay && pages.try_spare_unread(frame)).then_some(PROBATION),
             _ => (pages.take_hits(frame) > 0).then_some(MAIN),
         }
     }

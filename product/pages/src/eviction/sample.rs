@@ -98,7 +98,7 @@ impl Sample {
         // Of hits that the policy took away, one at least is missing in the number.
         let before = place.uses.saturating_sub(u8::from(pages.were_hits_taken(frame)));
         // A record counts four uses. So that the next one shows, one is taken away.
-        let is_full = uses > USES_SHOWN && pages.drop_hit(frame) && pages.were_hits_taken(frame);
+        let is_full = uses > USES_SHOWN && pages.try_drop_hit(frame) && pages.were_hits_taken(frame);
         place.uses = if is_full { USES_SHOWN } else { uses };
         (uses > before).then_some(at as u16)
     }

@@ -538,7 +538,7 @@ impl PageTable {
     }
 
     /// Spares an unread page once more. Returns whether that was still possible: three times are.
-    pub(crate) fn spare_unread(&self, frame: FrameId) -> bool {
+    pub(crate) fn try_spare_unread(&self, frame: FrameId) -> bool {
         let more = |seen: u8| (seen & UNREAD != 0 && seen & HITS < HITS).then(|| seen + 1);
         self.record(frame).uses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
@@ -562,7 +562,7 @@ impl PageTable {
     }
 
     /// Takes away one hit, if there is one. Returns whether there was.
-    pub(crate) fn drop_hit(&self, frame: FrameId) -> bool {
+    pub(crate) fn try_drop_hit(&self, frame: FrameId) -> bool {
         let uses = &self.record(frame).uses;
         let less = |seen: u8| (seen & HITS > 0).then(|| (seen - 1) | TAKEN);
         uses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()

@@ -135,12 +135,12 @@ impl Future for PermitTaking<'_> {
         let (woken, granted) = {
             let mut line = sync::lock(&permits.line);
             let ticket = *self.ticket.get_or_insert_with(|| line.enter(amount, cx.waker()));
-            if line.take(ticket, cx.waker()) {
+            if line.try_take(ticket, cx.waker()) {
                 (Vec::new(), true)
             } else {
                 // Permits given back from here on come to the line; earlier ones are seen now.
                 permits.used.fetch_or(WAITED, Ordering::AcqRel);
-                (permits.grant_in(&mut line), line.take(ticket, cx.waker()))
+                (permits.grant_in(&mut line), line.try_take(ticket, cx.waker()))
             }
         };
         if granted {

@@ -59,7 +59,7 @@ impl WaitPlaces {
 
     /// Takes the grant to a task, and its place away. A task without a grant waits on, with this waker. Returns whether
     /// it had one.
-    pub fn take(&mut self, ticket: u64, waker: &Waker) -> bool {
+    pub fn try_take(&mut self, ticket: u64, waker: &Waker) -> bool {
         if let Some(place) = self.waiting.get_mut(&ticket).or_else(|| self.looking.get_mut(&ticket)) {
             place.waker.clone_from(waker);
             return false;

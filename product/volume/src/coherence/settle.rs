@@ -55,7 +55,7 @@ impl<P: Platform> Volume<P> {
             let Some(inode) = self.settling.pop(device) else {
                 continue;
             };
-            if !inode.has_ended() && !self.settle(&inode).await {
+            if !inode.has_ended() && !self.try_settle(&inode).await {
                 self.queue(&inode);
             }
         }
@@ -64,12 +64,12 @@ impl<P: Platform> Volume<P> {
 
     /// Sets a clean file's modification time on the host, and takes over the host's attributes. False if it has to be
     /// tried again later.
-    pub(crate) async fn settle(&self, inode: &Arc<Inode<P>>) -> bool {
+    pub(crate) async fn try_settle(&self, inode: &Arc<Inode<P>>) -> bool {
         if !inode.is_clean() {
             return false;
         }
         let changing = inode.changing.lock().await;
-        if !inode.awaits_settling() {
+        if !inode.needs_settling() {
             return inode.is_clean();
         }
         let (told, look) = (inode.mode_and_owner(), inode.look());
@@ -128,7 +128,7 @@ impl<P: Platform> Volume<P> {
     async fn settle_files(&self, inodes: Vec<Arc<Inode<P>>>) -> usize {
         let mut left = 0;
         for inodes in inodes.chunks(AT_A_TIME) {
-            let cleaned = join_all(inodes.iter().map(|inode| Box::pin(self.clean(inode)))).await;
+            let cleaned = join_all(inodes.iter().map(|inode| Box::pin(self.try_clean(inode)))).await;
             left += cleaned.into_iter().filter(|is_clean| !is_clean).count();
         }
         left

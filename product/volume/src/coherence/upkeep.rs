@@ -70,11 +70,11 @@ impl<P: Platform> Volume<P> {
             };
             for (inode, stat) in batch.iter().zip(stats) {
                 let Some(stat) = stat else { continue };
-                if stat.links == 0 || inode.differs(&stat, self.now()) {
+                if stat.links == 0 || inode.does_differ(&stat, self.now()) {
                     // An error means that the object is gone, and then it was released.
                     let _ = self.check(inode).await;
                 }
-                if closed < CLOSED_MAX && self.stop_writing(inode).await {
+                if closed < CLOSED_MAX && self.try_stop_writing(inode).await {
                     closed += 1;
                 }
             }
@@ -83,14 +83,14 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Closes a file for writing, if its bytes are on the host. Returns whether it had to be done. The cache keeps the bytes.
-    async fn stop_writing(&self, inode: &Arc<Inode<P>>) -> bool {
+    async fn try_stop_writing(&self, inode: &Arc<Inode<P>>) -> bool {
         if inode.writable_file().is_none_or(|file| !file.is_clean()) {
             return false;
         }
         // Who wants to write meanwhile waits, and then opens the file again.
         let _opening = inode.opening.lock().await;
-        let is_durable = inode.is_idle() || self.clean(inode).await;
-        if is_durable && self.table.forbid_writing(inode) && self.tree.stop_writing(&inode.node).await.is_err() {
+        let is_durable = inode.is_idle() || self.try_clean(inode).await;
+        if is_durable && self.table.try_forbid_writing(inode) && self.tree.stop_writing(&inode.node).await.is_err() {
             // The next round tries again.
             inode.allow_writing();
         }

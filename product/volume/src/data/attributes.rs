@@ -47,7 +47,7 @@ impl<P: Platform> Volume<P> {
 
     /// Asks the host about the object, even if the last answer is recent.
     pub(crate) async fn ask(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
-        if !(inode.awaits_settling() && self.settle(inode).await) || inode.has_ended() {
+        if !(inode.needs_settling() && self.try_settle(inode).await) || inode.has_ended() {
             self.check(inode).await?;
         }
         Ok(())
@@ -126,7 +126,7 @@ impl<P: Platform> Volume<P> {
         if change.size.is_some() {
             self.permit(inode, caller, Use::Write).await?;
         }
-        let by_server = change.only_touches() && self.permit(inode, caller, Use::Write).await.is_ok();
+        let by_server = change.is_only_touch() && self.permit(inode, caller, Use::Write).await.is_ok();
         Ok(if by_server { inode.node.clone() } else { inode.node.used_by(caller) })
     }
 
@@ -154,7 +154,7 @@ impl<P: Platform> Volume<P> {
         let (told, is_coarse) = (inode.change_time(), inode.has_coarse_times());
         let is_past = |time| if is_coarse { time >= told } else { time > told };
         // A new size becomes durable with the file.
-        let begins = self.names_durable() && change.size.is_none();
+        let begins = self.are_names_durable() && change.size.is_none();
         let ChangedAttributes { stat, stable } = self.set_past(node, rest, begins, |stat| is_past(stat.ctime)).await?;
         let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
         let set = inode.changed(stat, self.now(), times, Some(&look));
@@ -168,7 +168,7 @@ impl<P: Platform> Volume<P> {
     /// the file's syncs wait for the joint, so its holder may wait neither for one nor for a holder of `changing`.
     async fn hand_bytes(&self, inode: &Arc<Inode<P>>, change: &AttributeChange) -> Option<Joint> {
         let is_nothing = change.size.is_some() || *change == AttributeChange::default();
-        if !self.names_durable() || is_nothing || gives_privileges(change) {
+        if !self.are_names_durable() || is_nothing || gives_privileges(change) {
             return None;
         }
         let file = inode.writable_file().filter(|file| (1..=JOINED_BYTES_MAX).contains(&file.dirty_bytes()))?;
@@ -229,8 +229,8 @@ impl<P: Platform> Volume<P> {
 
     /// Whether the file system may take names of different bytes for equal in this directory. A caller then concludes
     /// nothing about one spelling from another.
-    pub fn folds_names(&self, directory: &Inode<P>) -> bool {
-        self.tree.folds_names(&directory.node)
+    pub fn may_fold_names(&self, directory: &Inode<P>) -> bool {
+        self.tree.may_fold_names(&directory.node)
     }
 
     /// The limits on names in the object's file system.

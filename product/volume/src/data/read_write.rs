@@ -221,7 +221,7 @@ impl<P: Platform> Volume<P> {
         let target = Arc::clone(inode);
         let work = |volume: Arc<Self>| async move {
             let changing = target.changing.lock().await;
-            let taken = volume.take_privileges(&target, volume.names_durable()).await;
+            let taken = volume.take_privileges(&target, volume.are_names_durable()).await;
             drop(changing);
             let Some((consistency, stable)) = taken? else { return Ok(None) };
             volume.made_durable(&[&target], stable).await?;

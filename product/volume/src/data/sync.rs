@@ -34,9 +34,9 @@ impl<P: Platform> Volume<P> {
     /// [`Volume::sync`] for a client, as in [`Engine::sync_for`](afflux_engine::Engine::sync_for).
     pub async fn sync_for(&self, client: Option<&Client>, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Outcome<()> {
         let result = self.sync_bytes(client, inode, offset, len).await;
-        if result.is_ok() && inode.awaits_settling() {
+        if result.is_ok() && inode.needs_settling() {
             // If the times cannot be set now, it is tried again later.
-            self.settle(inode).await;
+            self.try_settle(inode).await;
         }
         Outcome { result, consistency: inode.unchanged() }
     }
@@ -90,7 +90,7 @@ impl<P: Platform> Volume<P> {
     /// Makes a directory's entries, or an object's attributes, durable as they are now. Callers that come during one
     /// sync of the object share the next.
     pub(crate) async fn make_durable(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
-        if !self.names_durable() {
+        if !self.are_names_durable() {
             return Ok(());
         }
         let wanted = inode.changes.load(Ordering::Acquire);
@@ -107,7 +107,7 @@ impl<P: Platform> Volume<P> {
     /// Makes a change of the tree durable: by the sync that the tree began, or by a sync of each of `changed`, in their
     /// order.
     pub(crate) async fn made_durable(&self, changed: &[&Arc<Inode<P>>], begun: Stable) -> Result<(), VolumeError> {
-        let device = changed.first().filter(|_| self.names_durable());
+        let device = changed.first().filter(|_| self.are_names_durable());
         let device = match device {
             Some(inode) => self.device(inode.device, &inode.node).await.ok(),
             None => None,
@@ -125,17 +125,17 @@ impl<P: Platform> Volume<P> {
     /// Makes all changes of names and attributes durable, if calls do not wait for that
     /// ([`Volume::set_names_durable`]).
     pub async fn sync_names(&self) -> Result<(), VolumeError> {
-        if self.names_durable() { Ok(()) } else { self.tree.sync_everything().await }
+        if self.are_names_durable() { Ok(()) } else { self.tree.sync_everything().await }
     }
 
     /// Makes all of a file durable on the host, with its times, so that the inode can be dropped. False if that is not
     /// possible now.
-    pub(crate) async fn clean(&self, inode: &Arc<Inode<P>>) -> bool {
+    pub(crate) async fn try_clean(&self, inode: &Arc<Inode<P>>) -> bool {
         let synced = match inode.writable_file() {
             Some(_) => self.sync_bytes(None, inode, 0, 0).await.is_ok(),
             None => true,
         };
-        synced && self.settle(inode).await
+        synced && self.try_settle(inode).await
     }
 }
 

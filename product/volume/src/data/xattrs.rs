@@ -94,7 +94,7 @@ impl<P: Platform> Volume<P> {
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let node = self.used(caller, inode)?;
         let ChangedAttributes { stat, stable } =
-            self.tree.change_xattr(&node, name, change, self.names_durable()).await?;
+            self.tree.change_xattr(&node, name, change, self.are_names_durable()).await?;
         let consistency = inode.changed(stat, self.now(), Times::Keep, Some(&look));
         self.settle_later(inode);
         self.tell_attributes(caller, inode);

@@ -48,7 +48,7 @@ impl<P: Platform> Volume<P> {
         if let Some(location) = location {
             self.search.found_at(&inode, location);
         }
-        if !new && inode.differs(&stat, now) {
+        if !new && inode.does_differ(&stat, now) {
             // The host's answer may be older than a change of ours: it only raises suspicion.
             self.check(&inode).await?;
         }
@@ -98,7 +98,7 @@ impl<P: Platform> Volume<P> {
             let (turn, volume) = (self.devices.turn_to_clean(device)?, self.me.upgrade()?);
             Some(to_the_end(&**platform, "make room", async move {
                 for inode in inodes {
-                    if volume.clean(&inode).await {
+                    if volume.try_clean(&inode).await {
                         inode.recent.store(false, Ordering::Relaxed);
                     }
                 }

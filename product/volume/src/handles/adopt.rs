@@ -69,7 +69,7 @@ impl<P: Platform> Volume<P> {
 
     async fn forget_found(&self, identity: &Identity, file: &LeftFile) {
         let _turn = file.turn.lock().await;
-        self.engine.forget_found(&file.key);
+        self.engine.try_forget_found(&file.key);
         self.found_files.remove(identity);
     }
 
@@ -92,7 +92,7 @@ impl<P: Platform> Volume<P> {
         let data = match self.open_data(&node, true).await {
             Ok(data) => data,
             Err(_) if !self.engine.is_owed(&file.key) => {
-                self.engine.forget_found(&file.key);
+                self.engine.try_forget_found(&file.key);
                 self.found_files.remove(&identity);
                 return Ok(None);
             }

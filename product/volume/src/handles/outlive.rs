@@ -35,7 +35,7 @@ impl<P: Platform> Volume<P> {
     /// Keeps the object of a name before the name is removed, if that may be its last one. The result is for
     /// [`Volume::removal_ended`].
     pub(crate) async fn keep_before_removal(&self, directory: &Arc<Inode<P>>, name: &[u8]) -> Option<Arc<Inode<P>>> {
-        if !self.tree.keeps_unnamed() || names::check_entry(name).and(directory.require_directory()).is_err() {
+        if !self.tree.may_keep_unnamed() || names::check_entry(name).and(directory.require_directory()).is_err() {
             return None;
         }
         let inode = match self.try_lookup(directory, name) {
@@ -61,7 +61,7 @@ impl<P: Platform> Volume<P> {
 
     /// Keeps an object whose last name somebody has removed, if it is held.
     pub(crate) async fn keep_removed(&self, identity: &Identity) {
-        if self.tree.keeps_unnamed()
+        if self.tree.may_keep_unnamed()
             && let Some(inode) = self.table.get(identity)
         {
             self.keep_unnamed(&inode).await;
@@ -70,7 +70,7 @@ impl<P: Platform> Volume<P> {
 
     /// Keeps a held object that has no name.
     pub(crate) async fn keep_unnamed(&self, inode: &Arc<Inode<P>>) {
-        if self.tree.keeps_unnamed() && can_outlive(inode.kind()) && inode.is_held_without_name() {
+        if self.tree.may_keep_unnamed() && can_outlive(inode.kind()) && inode.is_held_without_name() {
             let _ = self.tree.keep_unnamed(&inode.node).await;
         }
     }

@@ -69,7 +69,7 @@ impl<P: Platform> Volume<P> {
             return Ok(inode);
         }
         self.make_room().await;
-        if self.tree.opens(&identity) {
+        if self.tree.may_open(&identity) {
             match self.tree.open_identity(identity).await {
                 Ok(found) => return self.admit(found, export, None).await,
                 Err(VolumeError::NotSupported) => {}

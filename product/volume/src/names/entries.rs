@@ -54,7 +54,7 @@ fn verifier_times(verifier: [u8; 8]) -> (Timestamp, Timestamp) {
 }
 
 /// Whether a file still has the time of a verifier; only the seconds count if its file system has nothing finer.
-fn kept(found: Timestamp, given: Timestamp) -> bool {
+fn is_kept(found: Timestamp, given: Timestamp) -> bool {
     found.seconds == given.seconds && (found.nanos == given.nanos || found.nanos == 0)
 }
 
@@ -146,7 +146,7 @@ impl<P: Platform> Volume<P> {
     ) -> Result<Made<P>, VolumeError> {
         let (inode, attributes) = self.lookup_by(caller, parent, name).await?;
         let (atime, mtime) = verifier_times(verifier);
-        let same = kept(attributes.atime, atime) && kept(attributes.mtime, mtime);
+        let same = is_kept(attributes.atime, atime) && is_kept(attributes.mtime, mtime);
         if inode.kind() == Kind::Regular && same { Ok((inode, attributes)) } else { Err(VolumeError::Exists) }
     }
 
@@ -224,7 +224,7 @@ impl<P: Platform> Volume<P> {
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
         let node = parent.node.used_by(caller);
-        let created = self.tree.create(&node, name.clone(), new, attributes, self.names_durable()).await;
+        let created = self.tree.create(&node, name.clone(), new, attributes, self.are_names_durable()).await;
         let Created { found, data, parent: change, stable } = match created {
             Ok(created) => created,
             Err(error) => return self.not_changed(parent, error),
@@ -300,7 +300,7 @@ impl<P: Platform> Volume<P> {
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
         let node = parent.node.used_by(caller);
-        let removed = self.tree.remove(&node, name.clone(), directory_wanted, self.names_durable()).await;
+        let removed = self.tree.remove(&node, name.clone(), directory_wanted, self.are_names_durable()).await;
         let Removed { identity, stat, parent: change, stable } = match removed {
             Ok(removed) => removed,
             Err(error) => return self.not_changed(parent, error),
@@ -376,7 +376,7 @@ impl<P: Platform> Volume<P> {
         let moving = self.search.begin_move(&from.identity, self.export_of(from)).await;
         let node = from.node.used_by(caller);
         let (old, new) = ((&node, from_name.clone()), (&to.node, to_name.clone()));
-        let renamed = self.tree.rename(old, new, how, self.names_durable()).await;
+        let renamed = self.tree.rename(old, new, how, self.are_names_durable()).await;
         let Renamed { moved, replaced, from: from_change, to: to_change, stable } = match renamed {
             Ok(renamed) => renamed,
             Err(error) => return (self.not_changed(from, error), to.unchanged()),
@@ -457,7 +457,7 @@ impl<P: Platform> Volume<P> {
         parent.changes.fetch_add(1, Ordering::Relaxed);
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let node = parent.node.used_by(caller);
-        let linked = self.tree.link(&inode.node, &node, name.clone(), self.names_durable()).await;
+        let linked = self.tree.link(&inode.node, &node, name.clone(), self.are_names_durable()).await;
         let Linked { stat, parent: change, stable } = match linked {
             Ok(linked) => linked,
             Err(error) => {
@@ -475,7 +475,7 @@ impl<P: Platform> Volume<P> {
             self.search.met(&inode.identity);
         }
         drop(changing);
-        if unnamed && self.tree.keeps_unnamed() {
+        if unnamed && self.tree.may_keep_unnamed() {
             let _ = self.tree.let_go_unnamed(&inode.node).await;
         }
         self.tell_name(caller, parent, &name, &[inode.identity]);
@@ -503,7 +503,7 @@ impl<P: Platform> Volume<P> {
     /// Changes the kept listing of a directory by a name. Where the name may have been spelt otherwise, nothing is kept.
     fn list_change(&self, directory: &Arc<Inode<P>>, change: impl FnOnce(&mut KnownListing)) {
         let mut listing = directory.listed();
-        if self.folds_names(directory) { listing.forget() } else { change(&mut listing) }
+        if self.may_fold_names(directory) { listing.forget() } else { change(&mut listing) }
     }
 
     /// Adds a renamed object to the kept listing of its new directory.

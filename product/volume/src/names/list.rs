@@ -123,7 +123,7 @@ impl<P: Platform> Volume<P> {
         let older = if anew { directory.listed().reads() } else { 0 };
         let kept = || {
             let listing = directory.listed();
-            listing.kept_after(older).filter(|kept| kept.covers(cookie)).map(|kept| kept.take(cookie, entries_max))
+            listing.kept_after(older).filter(|kept| kept.has_after(cookie)).map(|kept| kept.take(cookie, entries_max))
         };
         if let Some(piece) = kept() {
             return Ok(piece);
@@ -164,7 +164,7 @@ impl<P: Platform> Volume<P> {
         let _one_at_a_time = large.lock().await;
         let listed = Listed::of(read(Window::large(PARENT_COOKIE)).await?);
         directory.listed().note_large(listed.len() > WINDOW_ENTRIES_MAX);
-        if listed.covers(cookie) {
+        if listed.has_after(cookie) {
             return Ok(listed);
         }
         Ok(Listed::of(read(Window::large(cookie)).await?))
@@ -237,7 +237,7 @@ impl<P: Platform> Volume<P> {
             return Ok((self.key.seal(&identity, export), Attributes::of_host(&identity, &stat, number)));
         };
         self.search.found_at(&inode, location);
-        if inode.differs(&stat, self.now()) {
+        if inode.does_differ(&stat, self.now()) {
             // The host's answer may be older than a change of ours: it only raises suspicion.
             self.check(&inode).await?;
         }

@@ -412,7 +412,7 @@ impl<P: Platform> Inode<P> {
     }
 
     /// Whether all writes are on the host, and the host was not asked since.
-    pub(crate) fn awaits_settling(&self) -> bool {
+    pub(crate) fn needs_settling(&self) -> bool {
         let state = self.state();
         state.unsettled && !state.has_ended() && self.is_clean()
     }
@@ -573,7 +573,7 @@ impl<P: Platform> Inode<P> {
         let changes = self.changes.fetch_add(1, Ordering::Relaxed);
         let (before, known) = (self.before(&state), state.stat);
         // Our own change of a directory's entries does not affect rights on it.
-        if times != Times::Entries || !state.gives_rights_as(&stat) {
+        if times != Times::Entries || !state.has_rights_of(&stat) {
             self.forget_rights(&mut state);
         }
         match look {
@@ -618,7 +618,7 @@ impl<P: Platform> Inode<P> {
     }
 
     /// Whether the host's answer at about `now` differs from the baseline, and our own writeback cannot be the cause.
-    pub(crate) fn differs(&self, stat: &Stat, now: Nanos) -> bool {
+    pub(crate) fn does_differ(&self, stat: &Stat, now: Nanos) -> bool {
         let mut state = self.state();
         if state.is_like(stat) {
             state.checked = now;
@@ -640,7 +640,7 @@ impl<P: Platform> Inode<P> {
             // An access control list may have changed; a write of ours looks the same.
             self.forget_rights(&mut state);
         }
-        if !state.gives_rights_as(stat) {
+        if !state.has_rights_of(stat) {
             let Stat { mode, uid, gid, .. } = *stat;
             state.stat = Stat { mode, uid, gid, ..state.stat };
             state.ctime = stat.ctime.moved_past(state.ctime);
@@ -664,7 +664,7 @@ impl<P: Platform> Inode<P> {
         if state.unsettled || !self.is_clean() {
             // Writeback moves the host's times and size: only the other attributes can be compared.
             let stat = Stat { size: state.stat.size, mtime: state.stat.mtime, ..stat };
-            if stat.ctime != state.stat.ctime || !state.gives_rights_as(&stat) {
+            if stat.ctime != state.stat.ctime || !state.has_rights_of(&stat) {
                 self.forget_rights(&mut state);
             }
             state.renew(stat, look);
@@ -743,7 +743,7 @@ impl InodeState {
     }
 
     /// Whether the mode bits give the same rights to the same users.
-    fn gives_rights_as(&self, stat: &Stat) -> bool {
+    fn has_rights_of(&self, stat: &Stat) -> bool {
         (stat.mode, stat.uid, stat.gid) == (self.stat.mode, self.stat.uid, self.stat.gid)
     }
 

@@ -52,7 +52,7 @@ impl Pause {
     }
 
     /// Whether this caller goes without a search.
-    fn covers_one(&self) -> bool {
+    fn may_pass_search(&self) -> bool {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 }
@@ -123,7 +123,7 @@ impl<P: Platform> InodeTable<P> {
     /// without a free one the call may fail.
     pub(crate) fn is_worth_a_search(&self) -> bool {
         let lacks_descriptors = self.is_above(usize::MAX, self.descriptors_max);
-        lacks_descriptors || self.is_full() && !self.pause.covers_one()
+        lacks_descriptors || self.is_full() && !self.pause.may_pass_search()
     }
 
     /// A search has left the table full.
@@ -160,7 +160,7 @@ impl<P: Platform> InodeTable<P> {
     }
 
     /// Has an inode ask before its next write, if it has no holder but the caller and all of its state is on the host.
-    pub(crate) fn forbid_writing(&self, inode: &Arc<Inode<P>>) -> bool {
+    pub(crate) fn try_forbid_writing(&self, inode: &Arc<Inode<P>>) -> bool {
         // No caller can come to hold it while the shard is locked.
         let _shard = self.shard(&inode.identity);
         let is_unused = Arc::strong_count(inode) <= 2 && inode.is_idle();

@@ -19,15 +19,15 @@ use siphasher::sip::SipHasher24;
 use crate::tree::identity::{IDENTITY_BYTES_MAX, Identity};
 use crate::tree::location::Location;
 use crate::tree::names::NAME_BYTES_MAX;
-use crate::tree::pending::Pending;
+use crate::tree::pending::TreeResult;
 
 /// The storage of the record of locations between runs of a server. Only one server uses it.
 pub trait LocationStore: Send + Sync {
     /// Adds bytes at the end. After an error the number of bytes added is unknown.
-    fn append(&self, bytes: Bytes) -> Pending<'_, ()>;
+    fn append(&self, bytes: Bytes) -> TreeResult<'_, ()>;
 
     /// Replaces the whole contents; a crash leaves either the old or the new ones.
-    fn replace(&self, bytes: Bytes) -> Pending<'_, ()>;
+    fn replace(&self, bytes: Bytes) -> TreeResult<'_, ()>;
 }
 
 const HEAD: &[u8; 16] = b"afflux places 1\n";

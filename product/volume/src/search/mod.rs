@@ -68,7 +68,7 @@ impl<P: Platform> Search<P> {
 
     /// Whether an object may have to be searched for.
     fn may_search_for(&self, identity: &Identity) -> bool {
-        !self.tree.opens(identity)
+        !self.tree.may_open(identity)
     }
 
     /// An object came into memory, or has a name again.

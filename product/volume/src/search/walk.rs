@@ -139,7 +139,7 @@ impl<P: Platform> Volume<P> {
             Followed::Unknown | Followed::Misled => {}
         }
         if let Some(last) = &walk.last {
-            if self.proves_gone(last, wanted, is_unknown) {
+            if self.does_prove_gone(last, wanted, is_unknown) {
                 return Ok(Searched::Gone);
             }
             self.engine.platform().sleep_until(last.ended.after(WALK_PAUSE_NS)).await;
@@ -150,12 +150,12 @@ impl<P: Platform> Volume<P> {
             Followed::Failed(error) => return Err(error),
             Followed::Unknown | Followed::Misled => walked?,
         }
-        let is_gone = walk.last.as_ref().is_some_and(|last| self.proves_gone(last, wanted, false));
+        let is_gone = walk.last.as_ref().is_some_and(|last| self.does_prove_gone(last, wanted, false));
         Ok(if is_gone { Searched::Gone } else { Searched::Missed })
     }
 
     /// Whether a walk suffices to call an object gone that it did not meet.
-    fn proves_gone(&self, last: &Walked, wanted: &WantedObject<'_>, unknown: bool) -> bool {
+    fn does_prove_gone(&self, last: &Walked, wanted: &WantedObject<'_>, unknown: bool) -> bool {
         let looked_for = last.number > wanted.begun && !last.missed.contains(&wanted.identity);
         // The walk saw everything: an object missing then will hardly appear in the next seconds.
         let recent = unknown && self.now().since(last.ended) < WALK_PAUSE_NS && last.sight == self.search.known.sight();

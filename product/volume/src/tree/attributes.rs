@@ -155,7 +155,7 @@ pub struct AttributeChange {
 
 impl AttributeChange {
     /// Whether it sets times to the server's present, and nothing else but the size.
-    pub(crate) fn only_touches(&self) -> bool {
+    pub(crate) fn is_only_touch(&self) -> bool {
         let rest = Self { atime: SetTime::Keep, mtime: SetTime::Keep, size: None, ..*self };
         let touches = |one, other| one == SetTime::ServerNow && matches!(other, SetTime::Keep | SetTime::ServerNow);
         rest == Self::default() && (touches(self.atime, self.mtime) || touches(self.mtime, self.atime))

@@ -19,7 +19,7 @@ use crate::tree::attributes::AttributeChange;
 use crate::tree::caller::{Caller, Credentials};
 use crate::tree::identity::Identity;
 use crate::tree::joint::Joint;
-use crate::tree::pending::Pending;
+use crate::tree::pending::TreeResult;
 use crate::tree::rename_how::RenameHow;
 use crate::tree::stat::{DeviceKey, Stat};
 use crate::tree::window::Window;
@@ -138,7 +138,7 @@ pub enum SpecialKind {
 
 /// The end of the sync that makes a change durable, if the tree began one with the change.
 #[derive(Default)]
-pub struct Stable(Option<Pending<'static, ()>>);
+pub struct Stable(Option<TreeResult<'static, ()>>);
 
 impl Stable {
     /// No sync was begun: the caller must call [`Directory::sync`].
@@ -147,11 +147,11 @@ impl Stable {
     }
 
     /// A sync that was begun after the change, and goes on whether or not a caller waits for it.
-    pub fn begun(sync: Pending<'static, ()>) -> Self {
+    pub fn begun(sync: TreeResult<'static, ()>) -> Self {
         Self(Some(sync))
     }
 
-    pub(crate) fn into_begun(self) -> Option<Pending<'static, ()>> {
+    pub(crate) fn into_begun(self) -> Option<TreeResult<'static, ()>> {
         self.0
     }
 }
@@ -316,12 +316,12 @@ pub trait Directory: Send + Sync + 'static {
     fn descriptors_max(&self) -> usize;
 
     /// Whether [`Directory::open_identity`] can open this object during its life; if not, the volume finds it by name.
-    fn opens(&self, identity: &Identity) -> bool;
+    fn may_open(&self, identity: &Identity) -> bool;
 
     /// Whether files that were moved out of the exports are refused, as such directories always are. Then
     /// [`Directory::stat`] reports such a file. The volume calls it before it serves a file from memory, unless it has
     /// done so recently.
-    fn confines_files(&self) -> bool {
+    fn is_confining_files(&self) -> bool {
         false
     }
 
@@ -333,40 +333,40 @@ pub trait Directory: Send + Sync + 'static {
 
     /// Whether other bytes may be the same name in a directory in which a name was looked up, listed or made before. Asks
     /// the host nothing.
-    fn folds_names(&self, _directory: &Node) -> bool {
+    fn may_fold_names(&self, _directory: &Node) -> bool {
         false
     }
 
     /// The object with this identity, anywhere in an exported file system. `Stale` if it is gone, `NotSupported` if it
     /// cannot be found this way.
-    fn open_identity(&self, identity: Identity) -> Pending<'_, Found>;
+    fn open_identity(&self, identity: Identity) -> TreeResult<'_, Found>;
 
     /// The object called `name`. A symbolic link is returned itself, never its target.
-    fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found>;
+    fn lookup(&self, directory: &Node, name: Bytes) -> TreeResult<'_, Found>;
 
     /// The object of each of `names`, in their order, without keeping it open. `None` only for a name that is not there:
     /// the listing of a doubtful piece leaves such a name out.
-    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>>;
+    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> TreeResult<'_, Vec<Option<Named>>>;
 
     /// The directory above `directory`; `Stale` if that is in no export. Not for a root.
-    fn parent(&self, directory: &Node) -> Pending<'_, Found>;
+    fn parent(&self, directory: &Node) -> TreeResult<'_, Found>;
 
     /// Offers every entry but "." and ".." to the window, and returns the directory's attributes.
-    fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)>;
+    fn list(&self, directory: &Node, window: Window) -> TreeResult<'_, (Window, Stat)>;
 
     /// Every entry but "." and "..", with its object. Only an entry that is no longer there may be left out. An entry that
     /// cannot be looked at is an error: a search takes an object that it does not meet for gone.
-    fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>>;
+    fn identities(&self, directory: &Node) -> TreeResult<'_, Vec<Identified>>;
 
     /// The object's current attributes.
-    fn stat(&self, node: &Node) -> Pending<'_, Stat>;
+    fn stat(&self, node: &Node) -> TreeResult<'_, Stat>;
 
     /// Each object's current attributes, in their order; `None` if they are not available. All are on one device.
-    fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>>;
+    fn stat_all(&self, nodes: Vec<Node>) -> TreeResult<'_, Vec<Option<Stat>>>;
 
     /// Changes all given attributes but the size (which must be `None`: bytes are the engine's), and returns the new
     /// ones.
-    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, ChangedAttributes>;
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> TreeResult<'_, ChangedAttributes>;
 
     /// Lets a change of a file's attributes take few bytes of the file along, where a tree makes both durable with one
     /// request. `None` if it does not.
@@ -375,20 +375,20 @@ pub trait Directory: Send + Sync + 'static {
     }
 
     /// The user's rights, as a sum of read 1, write 2, execute or search 4.
-    fn access(&self, node: &Node) -> Pending<'_, u8>;
+    fn access(&self, node: &Node) -> TreeResult<'_, u8>;
 
     /// The target of a symbolic link.
-    fn read_link(&self, node: &Node) -> Pending<'_, Bytes>;
+    fn read_link(&self, node: &Node) -> TreeResult<'_, Bytes>;
 
     /// Opens a regular file's bytes. With `must_write`, fails if the file cannot be written; a caller may ask this for
     /// an open file, too, and then goes on with its backing. Returns [`VolumeError::Leased`] at once if a program of
     /// the host has a lease on the file.
-    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, OpenedData>;
+    fn open_data(&self, node: &Node, must_write: bool) -> TreeResult<'_, OpenedData>;
 
     /// Closes what a file is open with for writing. Nothing is being written, and [`Directory::open_data`] comes before the
     /// next write. A tree whose open files hinder nobody does nothing.
-    fn stop_writing(&self, _node: &Node) -> Pending<'_, ()> {
-        Pending::now(Ok(()))
+    fn stop_writing(&self, _node: &Node) -> TreeResult<'_, ()> {
+        TreeResult::now(Ok(()))
     }
 
     /// Makes an object with these attributes (the size must be `None`). `Exists` if the name is taken.
@@ -399,52 +399,58 @@ pub trait Directory: Send + Sync + 'static {
         new: New,
         attributes: AttributeChange,
         durable: bool,
-    ) -> Pending<'_, Created>;
+    ) -> TreeResult<'_, Created>;
 
     /// Makes an empty regular file without a name on the directory's file system, as [`Directory::create`] would make
     /// one in it; [`Directory::link`] can give it a name. It lives while its node does. `NotSupported` if the tree has no
     /// such files.
-    fn create_unnamed(&self, _directory: &Node, _attributes: AttributeChange) -> Pending<'_, Unnamed> {
-        Pending::now(Err(VolumeError::NotSupported))
+    fn create_unnamed(&self, _directory: &Node, _attributes: AttributeChange) -> TreeResult<'_, Unnamed> {
+        TreeResult::now(Err(VolumeError::NotSupported))
     }
 
     /// Whether files and directories without a name can outlive this process.
-    fn keeps_unnamed(&self) -> bool {
+    fn may_keep_unnamed(&self) -> bool {
         false
     }
 
     /// Has a regular file or a directory outlive this process even without a name: the next process opens it by its identity.
     /// A second call has no further effect. A tree may have room for few such objects; then it fails. The object is let go
     /// with its node.
-    fn keep_unnamed(&self, _node: &Node) -> Pending<'_, ()> {
-        Pending::now(Err(VolumeError::NotSupported))
+    fn keep_unnamed(&self, _node: &Node) -> TreeResult<'_, ()> {
+        TreeResult::now(Err(VolumeError::NotSupported))
     }
 
     /// An object no longer outlives this process without a name.
-    fn let_go_unnamed(&self, _node: &Node) -> Pending<'_, ()> {
-        Pending::now(Ok(()))
+    fn let_go_unnamed(&self, _node: &Node) -> TreeResult<'_, ()> {
+        TreeResult::now(Ok(()))
     }
 
     /// Removes a name: a directory's if `directory_wanted`, otherwise any other object's.
-    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed>;
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> TreeResult<'_, Removed>;
 
     /// Renames `from.1` in `from.0` to `to.1` in `to.0`; `how` decides about an object with the new name. If both
     /// names are of one object, both stay. `Invalid` if the file system does not know this way.
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), how: RenameHow, durable: bool) -> Pending<'_, Renamed>;
+    fn rename(
+        &self,
+        from: (&Node, Bytes),
+        to: (&Node, Bytes),
+        how: RenameHow,
+        durable: bool,
+    ) -> TreeResult<'_, Renamed>;
 
     /// Gives an object one more name, or a file from [`Directory::create_unnamed`] its first. `Stale` if the object has
     /// lost its last name.
-    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked>;
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> TreeResult<'_, Linked>;
 
     /// The value of an extended attribute. `NoAttribute` if there is none, `NotSupported` if the file system has none
     /// of this name's kind.
-    fn xattr(&self, _node: &Node, _name: Bytes) -> Pending<'_, Bytes> {
-        Pending::now(Err(VolumeError::NotSupported))
+    fn xattr(&self, _node: &Node, _name: Bytes) -> TreeResult<'_, Bytes> {
+        TreeResult::now(Err(VolumeError::NotSupported))
     }
 
     /// The names of the extended attributes that the user may see, in any order.
-    fn xattrs(&self, _node: &Node) -> Pending<'_, Vec<Bytes>> {
-        Pending::now(Err(VolumeError::NotSupported))
+    fn xattrs(&self, _node: &Node) -> TreeResult<'_, Vec<Bytes>> {
+        TreeResult::now(Err(VolumeError::NotSupported))
     }
 
     /// Changes an extended attribute, and returns the object's attributes: an access control list changes the mode.
@@ -454,39 +460,39 @@ pub trait Directory: Send + Sync + 'static {
         _name: Bytes,
         _change: XattrChange,
         _durable: bool,
-    ) -> Pending<'_, ChangedAttributes> {
-        Pending::now(Err(VolumeError::NotSupported))
+    ) -> TreeResult<'_, ChangedAttributes> {
+        TreeResult::now(Err(VolumeError::NotSupported))
     }
 
     /// The first offset at or after `from` with data, or without, as far as the host has the file; its end counts as
     /// without. `None` if there is none, or if the file ends at or before `from`. A tree that answers `NotSupported` has
     /// files without holes.
-    fn seek(&self, _node: &Node, _from: u64, _wanted: Seek) -> Pending<'_, Option<u64>> {
-        Pending::now(Err(VolumeError::NotSupported))
+    fn seek(&self, _node: &Node, _from: u64, _wanted: Seek) -> TreeResult<'_, Option<u64>> {
+        TreeResult::now(Err(VolumeError::NotSupported))
     }
 
     /// Gives a regular file the space of a range; its size and bytes stay. `NoSpace` if there is too little, `NotSupported`
     /// if the file system cannot.
-    fn reserve(&self, _node: &Node, _range: Range<u64>) -> Pending<'_, ()> {
-        Pending::now(Err(VolumeError::NotSupported))
+    fn reserve(&self, _node: &Node, _range: Range<u64>) -> TreeResult<'_, ()> {
+        TreeResult::now(Err(VolumeError::NotSupported))
     }
 
     /// Makes the object's attributes, and a directory's entries, durable.
-    fn sync(&self, node: &Node) -> Pending<'_, ()>;
+    fn sync(&self, node: &Node) -> TreeResult<'_, ()>;
 
     /// Makes every earlier change of names and attributes durable, on all file systems.
-    fn sync_everything(&self) -> Pending<'_, ()>;
+    fn sync_everything(&self) -> TreeResult<'_, ()>;
 
     /// Makes a device for the node's file system, where calls that may wait for this file system are made.
-    fn make_device(&self, _node: &Node, make: MakeDevice) -> Pending<'static, NewDevice> {
-        Pending::by(async { make() })
+    fn make_device(&self, _node: &Node, make: MakeDevice) -> TreeResult<'static, NewDevice> {
+        TreeResult::by(async { make() })
     }
 
     /// The space of the object's file system.
-    fn space(&self, node: &Node) -> Pending<'_, Space>;
+    fn space(&self, node: &Node) -> TreeResult<'_, Space>;
 
     /// The limits on names in the object's file system.
-    fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits>;
+    fn path_limits(&self, node: &Node) -> TreeResult<'_, PathLimits>;
 }
 
 /// A device for the engine, and its name.

@@ -55,7 +55,7 @@ impl Listed {
     }
 
     /// Whether the entries after `cookie` are known.
-    pub(crate) fn covers(&self, cookie: u64) -> bool {
+    pub(crate) fn has_after(&self, cookie: u64) -> bool {
         self.after <= cookie && (cookie < self.upto || self.upto == u64::MAX)
     }
 

@@ -12,14 +12,14 @@ use std::task::{Context, Poll};
 use crate::error::VolumeError;
 
 /// The result of a tree's call.
-pub struct Pending<'a, T>(Form<'a, T>);
+pub struct TreeResult<'a, T>(Form<'a, T>);
 
 enum Form<'a, T> {
     Future(Pin<Box<dyn Future<Output = Result<T, VolumeError>> + Send + 'a>>),
     Called(Called<Result<T, VolumeError>>),
 }
 
-impl<'a, T> Pending<'a, T> {
+impl<'a, T> TreeResult<'a, T> {
     /// The result of a future.
     pub fn by(future: impl Future<Output = Result<T, VolumeError>> + Send + 'a) -> Self {
         Self(Form::Future(Box::pin(future)))
@@ -34,13 +34,13 @@ impl<'a, T> Pending<'a, T> {
     }
 }
 
-impl<T> From<Called<Result<T, VolumeError>>> for Pending<'_, T> {
+impl<T> From<Called<Result<T, VolumeError>>> for TreeResult<'_, T> {
     fn from(called: Called<Result<T, VolumeError>>) -> Self {
         Self(Form::Called(called))
     }
 }
 
-impl<T> Future for Pending<'_, T> {
+impl<T> Future for TreeResult<'_, T> {
     type Output = Result<T, VolumeError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

@@ -11,8 +11,8 @@ use afflux_frames::Frames;
 use afflux_simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
 use afflux_volume::{
     AttributeChange, ChangedAttributes, CreateHow, Created, DeviceKey, Directory, Export, Found, HandleKey, Identified,
-    Identity, Inode, Linked, LocationStore, MakeDevice, Named, New, NewDevice, Node, OpenedData, PathLimits, Pending,
-    Removed, RenameHow, Renamed, Space, Stat, Volume, VolumeError, Window,
+    Identity, Inode, Linked, LocationStore, MakeDevice, Named, New, NewDevice, Node, OpenedData, PathLimits, Removed,
+    RenameHow, Renamed, Space, Stat, TreeResult, Volume, VolumeError, Window,
 };
 use bytes::Bytes;
 
@@ -114,9 +114,9 @@ impl Lists {
 }
 
 impl Directory for Counting {
-    fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {
+    fn identities(&self, directory: &Node) -> TreeResult<'_, Vec<Identified>> {
         let read = self.tree.identities(directory);
-        Pending::by(async move {
+        TreeResult::by(async move {
             self.lists.look()?;
             let read = read.await?;
             if let Some(platform) = self.lists.slow.get() {
@@ -136,16 +136,16 @@ impl Directory for Counting {
     fn descriptors_max(&self) -> usize {
         self.tree.descriptors_max()
     }
-    fn opens(&self, identity: &Identity) -> bool {
-        self.tree.opens(identity)
+    fn may_open(&self, identity: &Identity) -> bool {
+        self.tree.may_open(identity)
     }
-    fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
+    fn open_identity(&self, identity: Identity) -> TreeResult<'_, Found> {
         self.tree.open_identity(identity)
     }
-    fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
+    fn lookup(&self, directory: &Node, name: Bytes) -> TreeResult<'_, Found> {
         let below = name == BELOW;
         let found = self.tree.lookup(directory, name);
-        Pending::by(async move {
+        TreeResult::by(async move {
             self.lists.look()?;
             let mut found = found.await?;
             if below {
@@ -154,52 +154,52 @@ impl Directory for Counting {
             Ok(found)
         })
     }
-    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>> {
+    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> TreeResult<'_, Vec<Option<Named>>> {
         self.tree.name_all(directory, names)
     }
-    fn parent(&self, directory: &Node) -> Pending<'_, Found> {
+    fn parent(&self, directory: &Node) -> TreeResult<'_, Found> {
         self.tree.parent(directory)
     }
-    fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)> {
+    fn list(&self, directory: &Node, window: Window) -> TreeResult<'_, (Window, Stat)> {
         self.lists.count.fetch_add(1, Ordering::Relaxed);
         let listed = self.tree.list(directory, window);
         let lists = Arc::clone(&self.lists);
-        Pending::by(async move {
+        TreeResult::by(async move {
             std::future::poll_fn(|cx| lists.poll_go(cx)).await;
             listed.await
         })
     }
-    fn stat(&self, node: &Node) -> Pending<'_, Stat> {
+    fn stat(&self, node: &Node) -> TreeResult<'_, Stat> {
         self.tree.stat(node)
     }
-    fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
+    fn stat_all(&self, nodes: Vec<Node>) -> TreeResult<'_, Vec<Option<Stat>>> {
         let stats = self.tree.stat_all(nodes);
         let (lists, is_first) = (Arc::clone(&self.lists), self.lists.looks.fetch_add(1, Ordering::Relaxed) == 0);
-        Pending::by(async move {
+        TreeResult::by(async move {
             if is_first {
                 std::future::poll_fn(|cx| lists.poll_go(cx)).await;
             }
             stats.await
         })
     }
-    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, ChangedAttributes> {
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> TreeResult<'_, ChangedAttributes> {
         let set = self.tree.set(node, change, durable);
         let (lists, is_first) = (Arc::clone(&self.lists), self.lists.sets.fetch_add(1, Ordering::Relaxed) == 0);
         let may_be_held = is_first || lists.holds_all_sets.load(Ordering::Relaxed);
-        Pending::by(async move {
+        TreeResult::by(async move {
             if may_be_held {
                 std::future::poll_fn(|cx| lists.poll_go(cx)).await;
             }
             set.await
         })
     }
-    fn access(&self, node: &Node) -> Pending<'_, u8> {
+    fn access(&self, node: &Node) -> TreeResult<'_, u8> {
         self.tree.access(node)
     }
-    fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
+    fn read_link(&self, node: &Node) -> TreeResult<'_, Bytes> {
         self.tree.read_link(node)
     }
-    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, OpenedData> {
+    fn open_data(&self, node: &Node, must_write: bool) -> TreeResult<'_, OpenedData> {
         self.tree.open_data(node, must_write)
     }
     fn create(
@@ -209,35 +209,41 @@ impl Directory for Counting {
         new: New,
         attributes: AttributeChange,
         durable: bool,
-    ) -> Pending<'_, Created> {
+    ) -> TreeResult<'_, Created> {
         self.tree.create(directory, name, new, attributes, durable)
     }
-    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> TreeResult<'_, Removed> {
         self.tree.remove(directory, name, directory_wanted, durable)
     }
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), how: RenameHow, durable: bool) -> Pending<'_, Renamed> {
+    fn rename(
+        &self,
+        from: (&Node, Bytes),
+        to: (&Node, Bytes),
+        how: RenameHow,
+        durable: bool,
+    ) -> TreeResult<'_, Renamed> {
         self.tree.rename(from, to, how, durable)
     }
-    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> TreeResult<'_, Linked> {
         self.tree.link(node, directory, name, durable)
     }
-    fn sync(&self, node: &Node) -> Pending<'_, ()> {
+    fn sync(&self, node: &Node) -> TreeResult<'_, ()> {
         self.tree.sync(node)
     }
-    fn sync_everything(&self) -> Pending<'_, ()> {
+    fn sync_everything(&self) -> TreeResult<'_, ()> {
         self.tree.sync_everything()
     }
-    fn make_device(&self, _node: &Node, make: MakeDevice) -> Pending<'static, NewDevice> {
+    fn make_device(&self, _node: &Node, make: MakeDevice) -> TreeResult<'static, NewDevice> {
         let lists = Arc::clone(&self.lists);
-        Pending::by(async move {
+        TreeResult::by(async move {
             std::future::poll_fn(|cx| lists.poll_go(cx)).await;
             make()
         })
     }
-    fn space(&self, node: &Node) -> Pending<'_, Space> {
+    fn space(&self, node: &Node) -> TreeResult<'_, Space> {
         self.tree.space(node)
     }
-    fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits> {
+    fn path_limits(&self, node: &Node) -> TreeResult<'_, PathLimits> {
         self.tree.path_limits(node)
     }
 }
@@ -541,14 +547,14 @@ impl Record {
 }
 
 impl LocationStore for Record {
-    fn append(&self, bytes: Bytes) -> Pending<'_, ()> {
+    fn append(&self, bytes: Bytes) -> TreeResult<'_, ()> {
         self.0.lock().unwrap().extend(&bytes);
-        Pending::now(Ok(()))
+        TreeResult::now(Ok(()))
     }
 
-    fn replace(&self, bytes: Bytes) -> Pending<'_, ()> {
+    fn replace(&self, bytes: Bytes) -> TreeResult<'_, ()> {
         *self.0.lock().unwrap() = bytes.to_vec();
-        Pending::now(Ok(()))
+        TreeResult::now(Ok(()))
     }
 }
 

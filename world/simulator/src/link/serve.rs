@@ -61,7 +61,7 @@ impl<M: ProtocolMachine> Serving<M> {
     }
 
     fn receive(&mut self, cx: &mut Context<'_>) -> Result<bool, ProtocolError> {
-        if self.ended || !self.machine.wants_input() {
+        if self.ended || !self.machine.needs_input() {
             return Ok(false);
         }
         let Poll::Ready(piece) = self.end.poll_receive(cx) else { return Ok(false) };

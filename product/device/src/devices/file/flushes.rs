@@ -33,7 +33,7 @@ impl Flushes {
     }
 
     /// A flush begins if one is owed; returns whether it does.
-    pub fn begins(&mut self) -> bool {
+    pub fn try_begin(&mut self) -> bool {
         std::mem::take(&mut self.owed)
     }
 

@@ -43,7 +43,7 @@ impl Marks {
 
     /// A sync's caller gives the file its turn: until [`Marks::sync_begins`] nobody lists the file for a sync. Returns false
     /// if it is listed already.
-    pub fn keeps_off_list_for_sync(&mut self) -> bool {
+    pub fn try_keep_off_list_for_sync(&mut self) -> bool {
         !std::mem::replace(&mut self.sync_queued, true)
     }
 

@@ -8,7 +8,7 @@ fn place() -> MountPlace {
 fn a_place_is_found_by_the_next_server() {
     let memory = MountMemory::made(100).unwrap();
     assert_eq!(memory.place(), None, "nobody has written it");
-    assert!(memory.note_place(&place()));
+    assert!(memory.try_note_place(&place()));
     (*memory.words()).as_ref()[99].store(5, Ordering::Relaxed);
     let left = MountMemory::left(memory.file.try_clone().unwrap()).unwrap();
     assert_eq!(left.place(), Some(place()));
@@ -37,7 +37,7 @@ fn a_place_of_the_first_release_is_found() {
 #[test]
 fn a_damaged_place_is_none() {
     let memory = MountMemory::made(1).unwrap();
-    memory.note_place(&place());
+    memory.try_note_place(&place());
     for at in 0..=CHECK_AT {
         let word = &memory.all()[at];
         let before = word.fetch_xor(1 << (at % 64), Ordering::Relaxed);
@@ -46,7 +46,7 @@ fn a_damaged_place_is_none() {
     }
     assert_eq!(memory.place(), Some(place()));
     let long = MountPlace { point: PathBuf::from("/x".repeat(PATH_BYTES_MAX)), ..place() };
-    assert!(!memory.note_place(&long));
+    assert!(!memory.try_note_place(&long));
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn may_rest(crew: &Crew, member: &CrewMember, permissions: usize) -> bool {
     let mut rhythm = Rhythm::default();
     let look = |_| {
         (0..permissions).for_each(|_| {
-            assert!(crew.permit());
+            assert!(crew.may_block());
             crew.end();
         });
         member.look(&mut rhythm, false)
@@ -98,14 +98,14 @@ fn two_threads_stay_while_calls_block_and_a_third_rests() {
 fn a_thread_blocks_only_if_another_is_there_or_comes_back() {
     let crew = Crew::new();
     let only = crew.join();
-    assert!(!crew.permit(), "nobody else");
+    assert!(!crew.may_block(), "nobody else");
     let other = rester(&crew);
-    assert!(crew.permit());
+    assert!(crew.may_block());
     let other = other.join().unwrap();
     assert_eq!(present(&crew), 1, "the one that came back");
-    assert!(!crew.permit(), "it is the last one");
+    assert!(!crew.may_block(), "it is the last one");
     crew.end();
-    assert!(crew.permit());
+    assert!(crew.may_block());
     crew.end();
     drop((only, other));
 }

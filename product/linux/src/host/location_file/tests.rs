@@ -5,7 +5,7 @@ use afflux_volume::VolumeError;
 use super::*;
 use crate::scratch::Scratch;
 
-fn done(work: Pending<'_, ()>) -> Result<(), VolumeError> {
+fn done(work: TreeResult<'_, ()>) -> Result<(), VolumeError> {
     let reactors = crate::platform::Reactors::start(1, crate::platform::IoChoice::Auto).unwrap();
     reactors.platform().block_on(work)
 }

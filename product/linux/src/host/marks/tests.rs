@@ -14,7 +14,7 @@ fn marked(path: &Path) -> (HostMarks, Option<&'static str>) {
     loop {
         above = above.or_else(|| find(&at, SERVED, "above").map(|other| other.relation));
         let next = open(&at, Path::new("..")).unwrap();
-        if same(&at, &next) {
+        if is_same(&at, &next) {
             break;
         }
         at = next;

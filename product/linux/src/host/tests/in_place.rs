@@ -15,7 +15,7 @@ struct Free;
 struct Bound;
 
 impl Leave for Bound {
-    fn permit(&self) -> bool {
+    fn may_block(&self) -> bool {
         false
     }
 
@@ -23,7 +23,7 @@ impl Leave for Bound {
 }
 
 impl Leave for Free {
-    fn permit(&self) -> bool {
+    fn may_block(&self) -> bool {
         true
     }
 

@@ -162,7 +162,7 @@ impl ServerMemory {
         let mut writer = Writer::reusing(std::mem::take(&mut taken.buffer));
         record.write(&mut writer);
         let before = room.items.pieces(item);
-        room.items.put((record.kind(), id), item, writer.since(0));
+        room.items.try_put((record.kind(), id), item, writer.since(0));
         taken.count(party, before, room.items.pieces(item));
         taken.buffer = writer.into_bytes();
     }

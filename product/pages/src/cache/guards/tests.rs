@@ -4,7 +4,11 @@ use super::*;
 use crate::eviction::EvictionKind;
 
 fn places() -> Arc<GuardPlaces> {
-    GuardPlaces::new(&Arc::new(Cache::new(Frames::new(1 << 20).expect("a mebibyte"), EvictionKind::default(), None)))
+    GuardPlaces::new(&Arc::new(PageCache::new(
+        Frames::new(1 << 20).expect("a mebibyte"),
+        EvictionKind::default(),
+        None,
+    )))
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::page::{PRESENT, UPTODATE};
 
 /// A cache of 256 frames with one page of a file, and this thread's slots.
 struct LendingFixture {
-    cache: Arc<Cache>,
+    cache: Arc<PageCache>,
     places: Arc<GuardPlaces>,
     file: FilePages,
     frame: FrameId,
@@ -22,7 +22,7 @@ struct LendingFixture {
 impl LendingFixture {
     fn new(fence: Option<fn()>) -> Self {
         let frames = Frames::new(1 << 20).expect("a mebibyte");
-        let cache = Arc::new(Cache::new(frames, EvictionKind::default(), fence));
+        let cache = Arc::new(PageCache::new(frames, EvictionKind::default(), fence));
         let file = FilePages::new(cache.number_file(), 0, 4096);
         let frame = cache.frames.allocate(Effort::Normal).expect("a free frame");
         cache.pages.occupy(frame, file.identity(0), PRESENT | UPTODATE);
@@ -109,7 +109,7 @@ fn a_cache_lives_as_long_as_its_lent_guards() {
     for used in [false, true] {
         let lab = LendingFixture::new(Some(|| ())).lent();
         let guard = used.then(|| lab.guard());
-        let cache: Weak<Cache> = Arc::downgrade(&lab.cache);
+        let cache: Weak<PageCache> = Arc::downgrade(&lab.cache);
         drop(lab);
         assert_eq!(cache.strong_count(), usize::from(used));
         assert!(guard.as_ref().is_none_or(|guard| guard.as_slice().is_some_and(|bytes| bytes.len() == 200)));

@@ -179,7 +179,7 @@ fn pages_not_used_yet_stay_up_to_a_quarter_of_the_frames() {
 fn a_page_that_nobody_comes_for_is_spared_three_times() {
     let world = World::new(100);
     world.come(0, Admitted::Ahead);
-    let spared = [(); 4].map(|()| world.pages.spare_unread(FrameId::new(0)));
+    let spared = [(); 4].map(|()| world.pages.try_spare_unread(FrameId::new(0)));
     assert_eq!(spared, [true, true, true, false]);
     world.touch(0, 1);
     assert_eq!(world.pages.hits(FrameId::new(0)), 0, "being spared is no hit");
@@ -192,7 +192,7 @@ fn an_unread_page_goes_once_it_was_spared_three_times() {
     (0..20).for_each(|number| world.come(number, Admitted::Ahead));
     (0..20).for_each(|number| {
         let frame = FrameId::new(number);
-        while world.pages.spare_unread(frame) {}
+        while world.pages.try_spare_unread(frame) {}
     });
     assert_eq!(world.evict(2), [0, 1], "few pages are unread, but nobody came for these");
 }

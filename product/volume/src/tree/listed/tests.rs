@@ -110,7 +110,7 @@ fn three_names_that_hash_alike_have_the_cookies_that_they_always_had() {
 fn a_kept_window_follows_our_own_changes() {
     let names = names(100);
     let mut listed = sealed(&names, PARENT_COOKIE, 1_000);
-    assert!(listed.covers(PARENT_COOKIE) && !listed.covers(0));
+    assert!(listed.has_after(PARENT_COOKIE) && !listed.has_after(0));
     listed.insert(&Bytes::from_static(b"added"), 7);
     listed.insert(&Bytes::from_static(b"added"), 8);
     listed.remove(b"file-5");
@@ -131,7 +131,7 @@ fn a_cut_window_says_that_more_follows() {
     assert!(kept < 1_000);
     let (entries, end) = taken(&listed, PARENT_COOKIE, 2_000);
     assert!(!end && entries.len() == kept);
-    assert!(!listed.covers(entries.last().unwrap().cookie));
+    assert!(!listed.has_after(entries.last().unwrap().cookie));
 }
 
 #[test]
