@@ -78,6 +78,14 @@ pub enum StoreError {
         /// Names of some objects.
         found: String,
     },
+    /// The place is a folder of another volume.
+    #[error("{url}: this is a folder of the volume {volume}; for a new volume take a prefix beside that one")]
+    Inside {
+        /// The URL.
+        url: String,
+        /// The URL of the volume around it.
+        volume: String,
+    },
     /// The bucket is in another region.
     #[error("{url}: the bucket is in another region ({why}); set AWS_REGION")]
     Region {

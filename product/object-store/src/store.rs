@@ -67,6 +67,9 @@ impl Store {
         let there = look(&site).await.map_err(|gone| StoreError::Threads { why: format!("{gone:?}") })?;
         match there.map_err(|failure| advice(url, &site.address, failure))? {
             There::Objects(names) => Err(occupied(url, &names)),
+            There::Inside(volume) => {
+                Err(StoreError::Inside { url: url.to_owned(), volume: site.address.url(&volume) })
+            }
             There::Volume | There::Nothing => Ok(Self { site: Arc::new(site), probed }),
         }
     }
@@ -80,7 +83,7 @@ impl Store {
         let there = look(&site).await.map_err(|gone| StoreError::Threads { why: format!("{gone:?}") })?;
         match there.map_err(|failure| advice(url, &site.address, failure))? {
             There::Volume => {}
-            There::Nothing => return Err(StoreError::NoVolume { url: url.to_owned() }),
+            There::Nothing | There::Inside(_) => return Err(StoreError::NoVolume { url: url.to_owned() }),
             There::Objects(names) => return Err(occupied(url, &names)),
         }
         let why = "it was opened for reading".to_owned();

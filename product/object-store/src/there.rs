@@ -2,7 +2,8 @@
 //!
 //! Owns: the look, the names of foreign objects for people.
 //! Does not own: the opening.
-//! Invariants: a place counts as empty only if a listing found nothing there but objects of probes.
+//! Invariants: a place counts as empty only if a listing found nothing there but objects of probes, and if no folder around it
+//! is a volume: no list of volumes would show the new one, and who removes the other would remove both.
 
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::{ObjectStore, path::Path};
@@ -23,12 +24,13 @@ pub(crate) enum There {
     Nothing,
     /// No volume, but these objects, and maybe more.
     Objects(Vec<String>),
+    /// Nothing, in the folder of this volume.
+    Inside(Path),
 }
 
 /// Looks at the place of a volume.
 pub(crate) async fn look(wire: &Wire, address: &Address) -> Result<There, RequestFailure> {
-    let manifests = address.path(RECORDS).join(MANIFESTS);
-    let has_manifest = || async { Ok(!first(wire, &manifests, 1, |_| true).await?.is_empty()) };
+    let has_manifest = || is_volume(wire, &address.prefix);
     if has_manifest().await? {
         return Ok(There::Volume);
     }
@@ -38,11 +40,31 @@ pub(crate) async fn look(wire: &Wire, address: &Address) -> Result<There, Reques
     };
     let names = first(wire, &address.prefix, NAMED_MAX, is_foreign).await?;
     Ok(match names.is_empty() {
-        true => There::Nothing,
+        true => around(wire, &address.prefix).await?.map_or(There::Nothing, There::Inside),
         // Another server may have made the volume meanwhile.
         false if has_manifest().await? => There::Volume,
         false => There::Objects(names),
     })
+}
+
+async fn is_volume(wire: &Wire, prefix: &Path) -> Result<bool, RequestFailure> {
+    let manifests = prefix.clone().join(RECORDS).join(MANIFESTS);
+    // A volume may have the name of this folder.
+    let is_manifest = |path: &Path| path.parts_count() == manifests.parts_count() + 1;
+    Ok(!first(wire, &manifests, 1, is_manifest).await?.is_empty())
+}
+
+/// The volume in whose folder the prefix is. Keys for this prefix alone may not look there.
+async fn around(wire: &Wire, prefix: &Path) -> Result<Option<Path>, RequestFailure> {
+    for parts in 0..prefix.parts_count() {
+        let folder = prefix.parts().take(parts).collect();
+        match is_volume(wire, &folder).await {
+            Ok(true) => return Ok(Some(folder)),
+            Ok(false) | Err(RequestFailure::Denied(_)) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(None)
 }
 
 /// The first names in a folder.

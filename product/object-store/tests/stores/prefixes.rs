@@ -54,6 +54,8 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     pub(crate) fn of(endpoint: &str, name: &str) -> Self {
+        // Nobody may have opened a store before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = AmazonS3Builder::new().with_endpoint(endpoint).with_allow_http(true).with_bucket_name(name);
         let builder = builder.with_access_key_id(KEY).with_secret_access_key(SECRET).with_disable_bulk_delete(true);
         let all = Arc::new(builder.build().unwrap());
@@ -184,6 +186,19 @@ fn occupied(bucket: &Bucket) {
         assert!(matches!(error, StoreError::Occupied { .. }) && error.to_string().contains("lost/data/"), "{error}");
     }
     assert_eq!(bucket.names_of_volumes(), left, "nothing was made");
+    // No list would show a volume inside another.
+    fill(bucket, "outer", 8);
+    for inner in ["outer/inner", "outer/data/data", "outer/records/x", "outer/a/b"] {
+        let error = bucket.open(inner).map(drop).unwrap_err();
+        let words = error.to_string();
+        assert!(matches!(error, StoreError::Inside { .. }) && words.contains("s3://prefixes/outer;"), "{words}");
+        assert!(matches!(bucket.open_to_read(inner), Err(StoreError::NoVolume { .. })), "{inner}");
+    }
+    bucket.open("outers/inner").unwrap();
+    // A volume's name makes no volume of the folders around it.
+    fill(bucket, "named/records/manifest", 9);
+    assert!(matches!(bucket.open("named"), Err(StoreError::Occupied { .. })));
+    bucket.open("named/beside").unwrap();
 }
 
 /// Where an earlier move ended.
