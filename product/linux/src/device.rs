@@ -85,6 +85,7 @@ struct HostObject {
     grows_files: bool,
     takes_uncached: bool,
     unshares: bool,
+    writes_in_place: bool,
     frees_reserved: bool,
     /// The limits that the free bytes do not show.
     hidden_limits: HiddenLimits,
@@ -103,6 +104,8 @@ struct Core {
     takes_uncached: AtomicBool,
     /// A reservation gives a file blocks of its own where it shares them with another.
     unshares: bool,
+    /// A write to bytes that have blocks takes no further one.
+    writes_in_place: bool,
     /// A refused write beyond a file's end frees what is reserved there.
     frees_reserved: bool,
     pool: WorkerPool,
@@ -143,10 +146,11 @@ impl HostDevice {
             names,
             file_bytes_max: probe::file_bytes_max(directory.as_fd()),
             free_bytes,
-            grows_files: probe::may_grow_files(directory.as_fd()),
-            takes_uncached: probe::may_write_uncached(directory.as_fd()),
-            unshares: probe::may_unshare(directory.as_fd()),
-            frees_reserved: probe::does_free_reserved(directory.as_fd()),
+            grows_files: probe::grows_files(directory.as_fd()),
+            takes_uncached: probe::takes_uncached(directory.as_fd()),
+            unshares: probe::unshares(directory.as_fd()),
+            writes_in_place: probe::writes_in_place(directory.as_fd()),
+            frees_reserved: probe::frees_reserved(directory.as_fd()),
             hidden_limits: HiddenLimits::on(directory.as_fd()),
             directory: Some(directory),
         };
@@ -165,6 +169,7 @@ impl HostDevice {
             grows_files: false,
             takes_uncached: false,
             unshares: false,
+            writes_in_place: false,
             frees_reserved: false,
             hidden_limits: HiddenLimits::None,
         };
@@ -193,6 +198,7 @@ impl HostDevice {
             grows_files: place.grows_files,
             takes_uncached: AtomicBool::new(place.takes_uncached),
             unshares: place.unshares,
+            writes_in_place: place.writes_in_place,
             frees_reserved: place.frees_reserved,
             directory: place.directory,
             limits,

@@ -504,7 +504,7 @@ impl RequestFlight {
     fn has_asked_too_much(&mut self) -> bool {
         let Operation::Reserve { offset, len } = self.operation() else { return false };
         let asked = self.lacking.clone().unwrap_or(offset..offset + len);
-        if !self.core().unshares {
+        if !self.core().writes_in_place {
             return false;
         }
         if !self.has_lacking() {

@@ -97,6 +97,12 @@ pub(super) fn may_write_uncached(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }
 
+/// Whether a write to bytes with blocks of their own takes no further block. A host at a limit may still refuse to reserve such
+/// bytes: XFS all of them, ext4 those that wait in the host's page cache for their blocks.
+pub(super) fn writes_in_place(directory: BorrowedFd<'_>) -> bool {
+    matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
+}
+
 /// Whether files of this file system may share blocks, which a reservation can end. A write to a shared block takes a new
 /// one.
 pub(super) fn may_unshare(directory: BorrowedFd<'_>) -> bool {
