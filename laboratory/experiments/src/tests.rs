@@ -288,3 +288,49 @@ fn the_quick_form_of_govern_has_the_shorter_sync() {
     };
     teaches("govern", &[], &[effect]);
 }
+
+#[test]
+fn the_quick_form_of_eviction_has_what_each_policy_saves() {
+    // The full form's hits.
+    let effect = |what, pick, from, to, before: f64, after: f64| Effect {
+        what,
+        metric: "hit_ratio",
+        from: (from, pick),
+        to: (to, pick),
+        stated: More(after - before),
+    };
+    const SCAN: Pick = &[("generator", "zipf+scan"), ("cache_part", "16")];
+    const ZIPF: Pick = &[("generator", "zipf-1.0"), ("cache_part", "16")];
+    const RECENT: Pick = &[("generator", "recency"), ("cache_part", "16")];
+    teaches(
+        "eviction",
+        &[("generators", "zipf-1.0,zipf+scan,recency"), ("devices", "none"), ("traces", "none")],
+        &[
+            effect("a scan costs the kernel's lists more", SCAN, "two-list", "s3-window", 0.209, 0.249),
+            effect("popular pages stay", ZIPF, "lru", "s3-window", 0.677, 0.746),
+            effect("what the future would save", ZIPF, "s3-window", "belady", 0.746, 0.810),
+            effect("where the kernel's lists are better", RECENT, "s3-window", "two-list", 0.493, 0.565),
+        ],
+    );
+}
+
+#[test]
+fn the_quick_form_of_throttled_has_the_price_of_the_kernels_defaults() {
+    // The full form's figures.
+    let effect = |what, metric, from: f64, to: f64| Effect {
+        what,
+        metric,
+        from: ("kernel-default", &[]),
+        to: ("kernel-tuned", &[]),
+        stated: Times(to / from),
+    };
+    teaches(
+        "throttled",
+        &[("case", "kernel")],
+        &[
+            effect("the dirty bytes", "dirty_mb", 4_201.0, 43.0),
+            effect("the sync of everything", "sync_s", 165.92, 1.62),
+            effect("what is accepted", "accepted_mb_per_s", 20.1, 24.9),
+        ],
+    );
+}

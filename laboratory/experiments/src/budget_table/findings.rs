@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::laws::{LAWS, Law};
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
-use crate::pick;
+use crate::pick::{self, fits};
 use crate::views::{Along, ChartView, Check, Column, Pick, TableView, View, Within, add_checks};
 
 /// Most points in one line of a plot.
@@ -72,6 +72,9 @@ const VIEW: View = View {
     ],
     text: include_str!("findings.md"),
     facts: &[
+        ("missed", |rows| missed(rows).map(|missed| missed.len().to_string())),
+        ("goals", |rows| goals(rows).map(|goals| goals.len().to_string())),
+        ("missed_which", |rows| missed(rows).filter(|missed| !missed.is_empty()).map(|missed| missed.join(", "))),
         ("own_backlog", |rows| {
             figure_of(rows, &[("variant", "budget"), ("load", "stream"), ("device", "25MB/s")], "backlog_s")
         }),
@@ -87,6 +90,22 @@ const VIEW: View = View {
 
 fn figure_of(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
     pick::figure(rows, pick, name).map(|figure| format!("{figure:.1}"))
+}
+
+fn goals(rows: &[Row]) -> Option<Vec<&Row>> {
+    let goals: Vec<&Row> = rows.iter().filter(|row| fits(row, &[("goal", "")])).collect();
+    (!goals.is_empty()).then_some(goals)
+}
+
+/// The loads and devices of the goals that are missed, each once.
+fn missed(rows: &[Row]) -> Option<Vec<String>> {
+    let is_missed = |row: &&Row| fits(row, &[("goal", "missed")]);
+    let mut names: Vec<String> = Vec::new();
+    for row in goals(rows)?.into_iter().filter(is_missed) {
+        let name = format!("{} on {}", text(row, "load"), text(row, "device"));
+        names.extend((!names.contains(&name)).then_some(name));
+    }
+    Some(names)
 }
 
 /// The origins of the figures.
@@ -117,7 +136,7 @@ pub(super) fn figure(row: &Row, name: &str) -> Option<f64> {
 }
 
 pub(super) fn of(cells: &[Cell], goals: &[Row]) -> Findings {
-    let rows: Vec<Row> = cells.iter().map(|cell| cell.row.clone()).collect();
+    let rows: Vec<Row> = cells.iter().map(|cell| &cell.row).chain(goals).cloned().collect();
     let mut findings = VIEW.findings(&rows);
     let check = |goal: &Row| {
         let of = |name: &str| goal.metrics.get(name).and_then(Value::as_str).unwrap_or_default();

@@ -13,7 +13,8 @@ use super::traces::TraceRow;
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
 use crate::machine::{rounded, row};
-use crate::views::{Along, ChartView, Check, TableView, View, Within, add_checks};
+use crate::pick::{figure, fits};
+use crate::views::{Along, ChartView, Check, Pick, TableView, View, Within, add_checks};
 
 /// The most that the default may read for each page or byte of what it is compared with.
 pub(super) const GOAL: f64 = 1.03;
@@ -121,9 +122,28 @@ const VIEW: View = View {
         },
     ],
     text: include_str!("findings.md"),
-    facts: &[],
+    facts: &[
+        ("saved_own", |rows| saved_percent(rows, &[("variant", "s3-window")])),
+        ("saved_arc", |rows| saved_percent(rows, &[("variant", "arc")])),
+        ("saved_lists", |rows| saved_percent(rows, &[("variant", "two-list")])),
+        ("saved_belady", |rows| saved_percent(rows, &[("variant", "belady")])),
+        ("behind", |rows| behind(rows).map(|(behind, _)| behind.to_string())),
+        ("patterns", |rows| behind(rows).map(|(_, all)| all.to_string())),
+    ],
     labels: LABELS,
 };
+
+fn saved_percent(rows: &[Row], policy: Pick) -> Option<String> {
+    behind(rows)?;
+    figure(rows, policy, "saved_mean_percent").map(|percent| format!("{percent:.0}"))
+}
+
+/// In how many rows of hits the default is behind, and how many rows there are.
+fn behind(rows: &[Row]) -> Option<(usize, usize)> {
+    let hits: Vec<&Row> = rows.iter().filter(|row| fits(row, &[("part_of_pages", "")])).collect();
+    let is_behind = |row: &&&Row| row.metrics.get("behind").is_some_and(|behind| !behind.is_null());
+    (!hits.is_empty()).then(|| (hits.iter().filter(is_behind).count(), hits.len()))
+}
 
 /// The origins of the figures.
 pub(super) const LABELS: &[Cells] = &[

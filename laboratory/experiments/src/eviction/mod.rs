@@ -35,13 +35,21 @@ const SEED: u64 = 1;
 const DEVICE_PARTS: [u64; 2] = [16, 4];
 
 const PARTS: TypedOption<Part> = options::parsed(
-    info("parts", "LIST", "64,16,4,7/10,8/10,9/10,19/20,99/100", "Caches of 1/N of the pages, or of a fraction"),
+    info(
+        "parts",
+        "LIST",
+        "64,16,4,7/10,8/10,9/10,19/20,99/100",
+        "Caches of 1/N of the pages, or of a fraction; --quick: 16,4",
+    ),
     Part::read,
 );
+/// The cases of a quick run: as long as all others.
+const QUICK_PARTS: &str = "16,4";
+const QUICK_DEVICES: &str = "disk";
 const PAGES: TypedOption<u64> =
-    options::number(info("pages", "N", "65536", "Pages that a generator touches; --quick: 16384"), 1024..=4_194_304);
+    options::number(info("pages", "N", "65536", "Pages that a generator touches"), 1024..=4_194_304);
 const TOUCHES: TypedOption<u64> =
-    options::number(info("touches", "N", "400000", "Touches of a generator; --quick: 100000"), 1000..=1_000_000_000);
+    options::number(info("touches", "N", "400000", "Touches of a generator"), 1000..=1_000_000_000);
 const WHICH: TypedOption<Vec<&'static Generator>> =
     options::parsed(info("generators", "LIST", "all", "Names of generators, or all"), |name| match name {
         "all" => Ok(GENERATORS.iter().collect()),
@@ -52,7 +60,7 @@ const DEVICES: TypedOption<Option<String>> = options::parsed(
         "devices",
         "LIST",
         "disk,sata-ssd,nvme-ssd",
-        "Devices of the second part, by names of the catalogue; none leaves it out",
+        "Devices of the second part, by names of the catalogue; none leaves it out; --quick: disk",
     ),
     |name| match name {
         "none" => Ok(None),
@@ -61,7 +69,7 @@ const DEVICES: TypedOption<Option<String>> = options::parsed(
     },
 );
 const DEVICE_PAGES: TypedOption<u64> = options::number(
-    info("device-pages", "N", "8192", "Pages in the second part, touched three times as often; --quick: 2048"),
+    info("device-pages", "N", "8192", "Pages in the second part, touched three times as often"),
     1024..=4_194_304,
 );
 const WHICH_TRACES: TypedOption<Vec<&'static RealTrace>> =
@@ -143,12 +151,12 @@ struct EvictionOptions {
 impl EvictionOptions {
     fn read(request: &Request) -> Result<Self, LabError> {
         Ok(Self {
-            parts: PARTS.list(request)?,
-            pages: PAGES.value_or_quick(request, 16_384)?,
-            touches: TOUCHES.value_or_quick(request, 100_000)?,
+            parts: PARTS.list_or_quick(request, QUICK_PARTS)?,
+            pages: PAGES.value(request)?,
+            touches: TOUCHES.value(request)?,
             generators: WHICH.list(request)?.concat(),
-            devices: DEVICES.list(request)?.into_iter().flatten().collect(),
-            device_pages: DEVICE_PAGES.value_or_quick(request, 2048)?,
+            devices: DEVICES.list_or_quick(request, QUICK_DEVICES)?.into_iter().flatten().collect(),
+            device_pages: DEVICE_PAGES.value(request)?,
             traces: WHICH_TRACES.list(request)?.concat(),
             trace_parts: if request.quick { &traces::QUICK_PARTS } else { &traces::PARTS },
         })

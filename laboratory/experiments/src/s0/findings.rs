@@ -102,6 +102,8 @@ const VIEW: View = View {
     ],
     text: include_str!("findings.md"),
     facts: &[
+        ("reads_base", |rows| reads_let_through(rows, BASE)),
+        ("reads_july", |rows| reads_let_through(rows, PATCHED)),
         ("base_600", |rows| speed_600(rows, BASE)),
         ("july_600", |rows| speed_600(rows, PATCHED)),
         ("changes", |rows| changes(rows).map(|(all, _)| all.to_string())),
@@ -149,6 +151,11 @@ fn speed(row: &Row) -> Option<f64> {
 fn speed_600(rows: &[Row], variant: &str) -> Option<String> {
     let is = |row: &&Row| row.variant == variant && fits(row, &[("case", "speeds"), ("size_mib", "600")]);
     rows.iter().find(is).and_then(speed).map(|speed| format!("{speed:.0}"))
+}
+
+fn reads_let_through(rows: &[Row], variant: &str) -> Option<String> {
+    let row = rows.iter().find(|row| row.variant == variant && fits(row, &[("path", "C")]))?;
+    row.metrics.get("global_reads_per_call")?.as_f64().map(|reads| format!("{reads:.0}"))
 }
 
 /// How many single changes were run at 600 MB, and how many of these reach the patched column.

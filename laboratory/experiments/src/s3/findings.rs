@@ -5,6 +5,7 @@
 //! Invariants: figures of single tasks are those of the median reader, and of each published task.
 
 use afflux_report::{Fields, Quantity, Row, units};
+use serde_json::Value;
 
 use super::cell::{Cell, ms};
 use super::goals::goals;
@@ -13,7 +14,7 @@ use super::published::{self, Delays};
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
 use crate::machine::{rounded, row};
-use crate::pick::figure;
+use crate::pick::{figure, fits};
 use crate::views::{Along, ChartView, Pick, TableView, View, Within, add_checks};
 
 const NAMES: &[&str] = &["readers", "file_bytes", "memory_bytes", "cpus", "start", "read_part"];
@@ -102,6 +103,12 @@ const VIEW: View = View {
         ("interactive_base", |rows| tenth(rows, &[("variant", "base")], "interactive_wait_ms_avg")),
         ("interactive_high", |rows| tenth(rows, &[("variant", "wmark-high")], "interactive_wait_ms_avg")),
         ("failures_one_task", |rows| whole(rows, &[("variant", "base"), ("start", "one-task")], "nr_alloc_fail")),
+        ("total_one_task", |rows| whole(rows, &[("variant", "base"), ("start", "one-task")], "total_s")),
+        ("failures_one_task_own", |rows| whole(rows, &[("variant", OWN), ("start", "one-task")], "nr_alloc_fail")),
+        ("total_one_task_own", |rows| whole(rows, &[("variant", OWN), ("start", "one-task")], "total_s")),
+        ("failures_part", |rows| part(rows, &[("variant", "base"), ("readers", "1000")], "nr_alloc_fail")),
+        ("stalls_limited_part", |rows| part(rows, &[("variant", "time-limit-100ms")], "allocstall")),
+        ("stalls_hundred_part", |rows| part(rows, &[("readers", "100")], "allocstall")),
     ],
     labels: LABELS,
 };
@@ -111,6 +118,13 @@ const HELD_OUT: &[&str] = &["nr_alloc_fail", "allocstall", "function_call_ipis",
 
 fn whole(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
     figure(rows, pick, name).map(|count| units::count(count.round() as u64))
+}
+
+/// The part of a published figure that comes out, in percent.
+fn part(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
+    let row = rows.iter().filter(|row| fits(row, pick)).find(|row| row.published.get(name).is_some())?;
+    let [own, published] = [&row.metrics, &row.published].map(|fields| fields.get(name).and_then(Value::as_f64));
+    Some(format!("{:.0}", 100.0 * own? / published?))
 }
 
 fn tenth(rows: &[Row], pick: Pick, name: &str) -> Option<String> {

@@ -9,7 +9,9 @@ use afflux_report::{Align, Axis, Cell, Fields, FigureSource, Plot, Quantity, Row
 use super::recording::Recording;
 use super::second::{PAGE_BYTES, Second, Side, apart};
 use crate::experiment::{Findings, Watch};
-use crate::prose::{opening, paragraph, section};
+use crate::machine;
+use crate::pick::figure;
+use crate::prose::{Fact, opening, paragraph, section};
 
 const TEXT: &str = include_str!("page.md");
 
@@ -20,9 +22,16 @@ const FILLING_S: usize = 4;
 /// The seconds that the table shows.
 const SHOWN_S: usize = 5;
 
+const PAUSES_APART: &str = "pauses_apart";
+const FACTS: &[Fact] = &[(PAUSES_APART, |rows| {
+    figure(rows, &[], PAUSES_APART).map(|share| format!("{:.0}", 100.0 * share))
+})];
+
 #[derive(Default)]
 pub(super) struct RecordedPage {
     answers: Vec<String>,
+    /// The largest distance in pauses of each load.
+    pauses_apart: Vec<f64>,
     findings: Findings,
 }
 
@@ -35,13 +44,17 @@ impl RecordedPage {
         watch.row(&row(name, real, &real.side, FigureSource::Measured));
         watch.row(&row(name, real, simulated, FigureSource::Simulated));
         self.answers.push(answer(name, real, simulated));
+        let seconds = FILLING_S..real.seconds as usize;
+        self.pauses_apart.push(apart(&real.side.rows, &simulated.rows, seconds, |second| second.pauses));
         self.findings.tables.push(table(name, real, simulated));
         self.findings.figures.push(plot(name, real, simulated).into());
     }
 
     pub(super) fn findings(mut self) -> Findings {
         self.findings.answer = self.answers.join(" ");
-        self.findings.opening = opening(TEXT, &[], &[]);
+        let most = self.pauses_apart.iter().copied().fold(0.0, f64::max);
+        let row = machine::row("throttled", "recorded", Fields::new(), Fields::new().with(PAUSES_APART, most), Fields::new());
+        self.findings.opening = opening(TEXT, FACTS, &[row]);
         self.findings.says.push(paragraph(section(TEXT, "the guest")));
         self.findings
     }
