@@ -278,15 +278,23 @@ impl Places {
     ) -> Option<(u64, u64)> {
         let mut offset = self.next[direction as usize];
         if rules.stride != 0 && offset != 0 {
-            let moved = i128::from(offset) + i128::from(rules.stride);
-            offset = match u64::try_from(moved).ok().filter(|moved| *moved < extent) {
-                Some(moved) => moved,
-                None if rules.stride > 0 => 0,
-                None => extent.saturating_sub(rules.stride.unsigned_abs()),
-            };
+            offset = self.strided(rules.stride, offset, extent)?;
         }
         let len = rules.length(direction, false, extent.saturating_sub(offset), random)?;
         Some((offset, len))
+    }
+
+    /// The place behind a stride; `None` where the file has no more. As fio does, it compares a place in the job's part of the file
+    /// with the end of the whole file, and starts over at the offset in the part at which the part begins in the file.
+    fn strided(&self, stride: i64, next: u64, extent: u64) -> Option<u64> {
+        let steps = stride.unsigned_abs();
+        if stride < 0 {
+            let back = next.checked_sub(steps).filter(|moved| *moved < extent);
+            return Some(back.unwrap_or(extent.saturating_sub(steps)));
+        }
+        let moved = next.saturating_add(steps);
+        let place = if moved < self.start.saturating_add(extent) { moved } else { self.start };
+        (next < extent && place < extent).then_some(place)
     }
 
     fn random_place(

@@ -12,7 +12,7 @@ use super::values::{
     amount, block_range, block_sizes, bounded, continues, distribution, ends, file_bytes, kb_base, names, pattern,
     percentiles, service, split, truth, zone_mode,
 };
-use crate::job::{Amount, BlockSizes, Engine, Job, Verify, Zones};
+use crate::job::{Amount, BlockSizes, Distribution, Engine, Job, Verify, Zones};
 
 /// Most clones of a job, as in fio.
 const CLONES_MAX: u64 = 4096;
@@ -293,6 +293,7 @@ impl Draft {
             all.push("ioengine 'libaio' without direct=1: a call is carried out as it is submitted, so that one is in flight".to_owned());
         }
         all.extend(self.syncs_at_depth());
+        all.extend(self.larger_than_the_map());
         if self.zones.mode == 3 && self.zones.bytes == 0 {
             all.push(
                 "option 'zonemode=zbd' without 'zonesize': zones of 256 MiB, as zoned drives usually have".to_owned(),
@@ -302,6 +303,21 @@ impl Draft {
             all.push("option 'time_based' does nothing without a 'runtime'".to_owned());
         }
         all
+    }
+
+    /// The warning about random calls that are larger than the blocks of fio's map, which have the smaller of both directions' sizes.
+    fn larger_than_the_map(&self) -> Option<String> {
+        let job = &self.job;
+        let is_used = [job.pattern.reads, job.pattern.writes];
+        let has_map =
+            matches!(job.distribution, Distribution::Uniform) && !job.more.any_block && job.more.align == [0; 2];
+        let [reads, writes] = [0, 1].map(|way| job.block_bytes[way].min);
+        let is_larger = is_used[0] && reads > writes || is_used[1] && writes > reads;
+        (job.pattern.random && has_map && is_larger).then(|| {
+            "option 'bs' with other sizes for reads than for writes, in random order: all bytes are moved here; fio counts blocks in \
+             the smaller size and ends early, often after less than half of them (with norandommap=1 it moves all)"
+                .to_owned()
+        })
     }
 
     /// The warning about syncs between calls in flight. fio takes a sync for done when its end is seen. Until then it

@@ -23,9 +23,8 @@ const FILLING_S: usize = 4;
 const SHOWN_S: usize = 5;
 
 const PAUSES_APART: &str = "pauses_apart";
-const FACTS: &[Fact] = &[(PAUSES_APART, |rows| {
-    figure(rows, &[], PAUSES_APART).map(|share| format!("{:.0}", 100.0 * share))
-})];
+const FACTS: &[Fact] =
+    &[(PAUSES_APART, |rows| figure(rows, &[], PAUSES_APART).map(|share| format!("{:.0}", 100.0 * share)))];
 
 #[derive(Default)]
 pub(super) struct RecordedPage {
@@ -53,7 +52,8 @@ impl RecordedPage {
     pub(super) fn findings(mut self) -> Findings {
         self.findings.answer = self.answers.join(" ");
         let most = self.pauses_apart.iter().copied().fold(0.0, f64::max);
-        let row = machine::row("throttled", "recorded", Fields::new(), Fields::new().with(PAUSES_APART, most), Fields::new());
+        let row =
+            machine::row("throttled", "recorded", Fields::new(), Fields::new().with(PAUSES_APART, most), Fields::new());
         self.findings.opening = opening(TEXT, FACTS, &[row]);
         self.findings.says.push(paragraph(section(TEXT, "the guest")));
         self.findings

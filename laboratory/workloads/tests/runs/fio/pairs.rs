@@ -75,6 +75,57 @@ fn pairs_of_options_move_and_sync_what_fio_moves_and_syncs() {
     assert!(syncs.1.abs_diff(data_only) <= mixed, "{} fdatasyncs, and simulated {data_only}", syncs.1);
 }
 
+/// Calls in sequence with holes between them, in parts of files and to their exact ends.
+const HOLES: [&str; 13] = [
+    "rw=read:4k\nsize=1m",
+    "rw=read:4k\nsize=1m\noffset=100k",
+    "rw=write:4k\nsize=1m\noffset=1m",
+    "rw=read:8k\nsize=1m",
+    "rw=write:8k\nsize=1000k\nloops=2",
+    "rw=read:8k\nsize=1m\nio_size=3m",
+    "rw=read:16k\nsize=100k\noffset=4k",
+    "rw=write:16k\nsize=92k\noffset=4k",
+    "rw=read:64k\nsize=100k\noffset=8k",
+    "rw=write:64k\nsize=68k\noffset=4k",
+    "rw=read:4k\nsize=1m\noffset=100k\nloops=3",
+    "rw=read:4k\nsize=1m\nnrfiles=2\noffset=4k",
+    "rw=read:-8k\nsize=1m\noffset=64k",
+];
+
+#[test]
+fn holes_between_calls_end_a_pass_where_fio_ends_it() {
+    if !real::is_installed() {
+        return;
+    }
+    let jobs = HOLES.iter().enumerate().map(|(at, options)| format!("[h{at}]\nstonewall\n{options}\n"));
+    let text = format!("[global]\nbs=4k\ncreate_fsync=0\n{}", jobs.collect::<String>());
+    let parsed = parse("holes.fio", &text, &mut Host { directory: jobs_directory() }).expect("the jobs are right");
+    let Some((real, _)) = real::run_traced(&text) else { return };
+    let ours = simulate(parsed.jobs.clone());
+    assert_eq!((real.len(), ours.len()), (HOLES.len(), HOLES.len()));
+    for ((options, real), ours) in HOLES.iter().zip(real).zip(&ours) {
+        let own = [ours.read.bytes, ours.write.bytes];
+        assert_eq!(own, [real.bytes[0], real.bytes[1]], "{options:?}: ours, and fio's");
+    }
+}
+
+#[test]
+fn random_calls_whose_sizes_differ_by_direction_are_warned_of() {
+    let is_warned = |options: &str| {
+        let text = format!("[x]\nsize=1m\n{options}\n");
+        let parsed = parse("test.fio", &text, &mut Host { directory: jobs_directory() }).expect("right");
+        parsed.warnings.iter().any(|warning| warning.to_string().contains("in random order"))
+    };
+    for options in ["rw=randrw\nbs=4k,16k", "rw=randwrite\nbs=4k,16k", "rw=randread\nbs=16k,4k"] {
+        assert!(is_warned(options), "{options}");
+    }
+    for options in
+        ["rw=randrw\nbs=4k", "rw=rw\nbs=4k,16k", "rw=randread\nbs=4k,16k", "rw=randrw\nbs=4k,16k\nnorandommap=1"]
+    {
+        assert!(!is_warned(options), "{options}");
+    }
+}
+
 #[test]
 fn a_due_sync_between_calls_in_flight_is_warned_of_with_its_factor() {
     let warnings = |options: &str| {
