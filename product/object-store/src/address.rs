@@ -39,7 +39,7 @@ pub(crate) struct Address {
 }
 
 /// A store takes names of 1,024 bytes. The volume's own part of a name is shorter than the rest.
-const PREFIX_BYTES_MAX: usize = 900;
+pub(crate) const PREFIX_BYTES_MAX: usize = 900;
 
 impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self, StoreError> {

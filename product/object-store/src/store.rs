@@ -67,9 +67,7 @@ impl Store {
         let there = look(&site).await.map_err(|gone| StoreError::Threads { why: format!("{gone:?}") })?;
         match there.map_err(|failure| advice(url, &site.address, failure))? {
             There::Objects(names) => Err(occupied(url, &names)),
-            There::Inside(volume) => {
-                Err(StoreError::Inside { url: url.to_owned(), volume: site.address.url(&volume) })
-            }
+            There::Inside(volume) => Err(StoreError::Inside { url: url.to_owned(), volume: site.address.url(&volume) }),
             There::Volume | There::Nothing => Ok(Self { site: Arc::new(site), probed }),
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use object_store::path::Path;
 use object_store::{ListResult, ObjectStore};
 
-use crate::address::Address;
+use crate::address::{Address, PREFIX_BYTES_MAX};
 use crate::advice::advice;
 use crate::error::StoreError;
 use crate::failure::RequestFailure;
@@ -51,7 +51,9 @@ async fn search(store: &dyn ObjectStore, prefix: Path) -> Result<Vec<Path>, Requ
         if has_folder && has_volume(store, &folder).await? {
             volumes.push(folder);
         } else {
-            left.extend(listed.common_prefixes);
+            // A longer name is no prefix of a volume, and a store may have folders in folders without end.
+            let may_be = |path: &Path| path.as_ref().len() <= PREFIX_BYTES_MAX;
+            left.extend(listed.common_prefixes.into_iter().filter(may_be));
         }
     }
     volumes.sort();

@@ -26,6 +26,13 @@ fn the_other_half_of_a_volume_is_no_volume() {
 }
 
 #[test]
+fn a_name_that_no_address_may_have_is_no_volume() {
+    let deep = |bytes: usize| "x/".repeat(bytes / 2) + "xx";
+    assert_eq!(found(&[&format!("{}/records/manifest/1", deep(898))]), [deep(898)]);
+    assert_eq!(found(&[&format!("{}/records/manifest/1", deep(900))]), [""; 0]);
+}
+
+#[test]
 fn a_prefix_may_be_named_as_a_folder_of_a_volume() {
     for prefix in ["records", "records/records", "data/records/manifest", "records/wal", "gc"] {
         assert_eq!(found(&[&format!("{prefix}/records/manifest/1"), &format!("{prefix}/data/00/1")]), [prefix]);
