@@ -97,9 +97,9 @@ pub(super) fn may_write_uncached(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }
 
-/// Whether a write to bytes with blocks of their own takes no further block. A host at a limit may still refuse to reserve such
-/// bytes: XFS all of them, ext4 those that wait in the host's page cache for their blocks.
-pub(super) fn writes_in_place(directory: BorrowedFd<'_>) -> bool {
+/// Whether files are written in place here: a write to bytes with blocks of their own takes no further block. A host at a
+/// limit may still refuse to reserve such bytes: XFS all of them, ext4 those that wait in its page cache for their blocks.
+pub(super) fn is_written_in_place(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }
 
