@@ -84,6 +84,8 @@ pub(crate) struct Compound<P: Platform> {
     pub(super) now_ns: u64,
     pub(super) taken: Option<TakenSlot>,
     pub(super) current: Option<Object<P>>,
+    /// The current object is the root of the single export, under the handle that its path leads to.
+    pub(super) is_by_path: bool,
     pub(super) saved: Option<Object<P>>,
     pub(super) stateid: Stateid,
     pub(super) saved_stateid: Stateid,
@@ -156,6 +158,7 @@ impl<P: Platform> Compound<P> {
             now_ns,
             taken: None,
             current: None,
+            is_by_path: false,
             saved: None,
             stateid: Stateid::ANONYMOUS,
             saved_stateid: Stateid::ANONYMOUS,
@@ -308,6 +311,27 @@ impl<P: Platform> Compound<P> {
     /// Makes an object the current one; the current stateid was another object's.
     pub(super) fn enter(&mut self, object: Object<P>) {
         self.current = Some(object);
+        self.is_by_path = false;
         self.stateid = Stateid::ANONYMOUS;
+    }
+
+    /// The session of a client that may be on its way from the root to the directory of a mount.
+    pub(super) fn walker(&self) -> Option<&Session> {
+        self.taken.as_ref().map(|taken| &*taken.session).filter(|session| session.is_walking())
+    }
+
+    /// Whether a directory is the root of the single export, which is the root of all.
+    pub(super) fn is_root(&self, directory: &Inode<P>) -> bool {
+        let handle = || self.service.volume.handle(directory);
+        self.service.single.get().is_some_and(|single| *single == handle())
+    }
+
+    /// The client uses a directory: if it is the root, the client is not on its way through it.
+    pub(super) fn uses(&self, directory: &Inode<P>) {
+        if let Some(walker) = self.walker()
+            && self.is_root(directory)
+        {
+            walker.end_walk();
+        }
     }
 }

@@ -3,12 +3,14 @@
 //! Owns: its directories, their names, handles and attributes.
 //! Does not own: the exports and all below them (the volume).
 //! Invariants: no directory has the number 0. A name of an export wins over a path of the host, and only names of exports
-//! are listed. Its handles are no secrets: every admitted caller may walk here.
+//! are listed in the root. The way to a single export is not listed. Its handles are no secrets: every admitted caller may walk here.
 
 use afflux_volume::{Attributes, Kind, Timestamp};
 
 /// The first bytes of each handle here. The volume's have another version in the first byte.
 const HANDLE_START: &[u8; 4] = b"\0afx";
+/// The handle of a single export's root below itself, where a path of one name leads.
+pub(super) const BY_PATH: &[u8] = b"\0afx by path";
 /// The number of this tree as a file system.
 const FILE_SYSTEM: u64 = 0x0061_6678;
 
@@ -96,7 +98,8 @@ impl PseudoRoot {
     pub(super) fn listed(&self, node: Node) -> impl Iterator<Item = (u64, &[u8], &Target)> {
         let directory = self.directories.get(node as usize);
         let entries = directory.map_or(&[][..], |directory| directory.entries.as_slice());
-        let count = if node == 0 { self.listed } else { entries.len() };
+        // The way to a single export leads through it: a program that lists it would come to the export below itself.
+        let count = if node == 0 || self.single.is_some() { self.listed } else { entries.len() };
         let numbered = entries.iter().enumerate().take(count);
         numbered.map(move |(at, (name, target))| (entry_number(node, at), name.as_slice(), target))
     }

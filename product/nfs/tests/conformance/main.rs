@@ -1,4 +1,4 @@
-//! Every procedure with every error that a volume may return, in virtual time.
+//! Every procedure with every error that a volume may return, and the way to a path of the host, in virtual time.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
@@ -8,3 +8,4 @@ mod errors;
 mod failing;
 mod permitted;
 mod rig;
+mod way;

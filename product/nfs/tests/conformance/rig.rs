@@ -17,7 +17,7 @@ use nfs3_types::xdr_codec::{Opaque, Pack, Unpack};
 const NFS: (u32, u32) = (100_003, 3);
 const MOUNT: (u32, u32) = (100_005, 3);
 /// A record's mark, and the header of an accepted call's reply.
-const HEADER_BYTES: usize = 4 + 24;
+pub(crate) const HEADER_BYTES: usize = 4 + 24;
 
 pub(crate) fn packed(value: &impl Pack) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -28,7 +28,7 @@ pub(crate) fn packed(value: &impl Pack) -> Vec<u8> {
 pub(crate) struct Rig {
     // Dropped before the world, which may run tasks of them.
     connection: Connection<SimPlatform>,
-    server: Arc<Server<SimPlatform>>,
+    pub(crate) server: Arc<Server<SimPlatform>>,
     pub(crate) tree: Arc<MemoryTree>,
     pub(crate) disk: Arc<Disk>,
     pub(crate) world: World,

@@ -253,23 +253,6 @@ fn shares_keep_others_out_and_modes_are_kept() {
 }
 
 #[test]
-fn the_served_path_leads_to_the_export_while_a_client_mounts() {
-    let (world, mut session) = begun(1);
-    let path = world.path.canonicalize().unwrap();
-    drop(session);
-    let places = afflux_nfs::Places::new([(path.clone(), "/".to_owned())]);
-    let other = World::new();
-    other.server.name_places(places);
-    other.server.offer_version_4(ClientMemory::default());
-    session = Session::begin(Client::connect(other.serve()).unwrap(), b"test", 1).unwrap();
-    let names: Vec<_> = path.iter().skip(1).collect();
-    let walk = names.iter().fold(root(), |ops, name| ops.lookup(name.as_encoded_bytes()));
-    let (by_path, by_root) = (session.must(walk.get_handle()).unwrap(), session.must(root().get_handle()).unwrap());
-    let end = |outcome: &Outcome| outcome.results[outcome.results.len() - 40..].to_vec();
-    assert_eq!(end(&by_path), end(&by_root));
-}
-
-#[test]
 fn sessions_and_state_of_others_are_unknown() {
     let (world, mut session) = begun(1);
     let (stateid, file) = open(&mut session, (BOTH, 0), b"owner", b"file");

@@ -4,15 +4,16 @@
 //! exports and the exports.
 //! Does not own: that tree (`pseudo_root`), names below an export (the volume).
 //! Invariants: a name of an export wins over a path of the host with the same first name. In a single export, which is
-//! the root itself, the host's paths are found only by a client that mounts: at other times a program could not make a
-//! directory of such a name.
+//! the root itself, only a client that mounts finds the way to a path of the host: one that has asked for the root, and has
+//! used no other name of it since. For others it is not there: programs make directories of such names, and no program
+//! gets below itself.
 
 use std::sync::Arc;
 
 use afflux_volume::{Caller, Inode, Platform};
 
 use super::super::compound::{Compound, Object};
-use super::super::pseudo_root::{PseudoRoot, Target};
+use super::super::pseudo_root::{BY_PATH, PseudoRoot, Target};
 use super::objects::{check_directory, check_name};
 use crate::operations::{Ended, Operations, Stop, Task};
 use crate::status::Status;
@@ -21,7 +22,14 @@ use crate::wire::rpc::FLAVOURS;
 use crate::wire::xdr::Field;
 
 pub(super) async fn put<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>, handle: Field) -> Ended {
-    let object = match compound.service.root.resolve(on.bytes(handle)) {
+    let bytes = on.bytes(handle);
+    if bytes == BY_PATH {
+        let root = single(on, compound).await?.ok_or(Status::BadHandle)?;
+        compound.enter(Object::Inode(root));
+        compound.is_by_path = true;
+        return Ok(());
+    }
+    let object = match compound.service.root.resolve(bytes) {
         Some(node) => Object::Above(node),
         None => Object::Inode(on.resolve(handle).await?),
     };
@@ -30,19 +38,28 @@ pub(super) async fn put<P: Platform>(on: &impl Operations<P>, compound: &mut Com
 }
 
 pub(super) async fn put_root<P: Platform>(on: &Task<'_, P>, compound: &mut Compound<P>) -> Ended {
-    let object = match compound.service.root.single().map(str::to_owned) {
+    let object = match single(on, compound).await? {
         None => Object::Above(0),
-        Some(path) => {
-            let root = on.volume.mount_by(&Caller::SERVER, path.as_bytes()).await?;
-            compound.service.single.get_or_init(|| on.volume.handle(&root));
-            if let Some(taken) = &compound.taken {
-                taken.session.ask_root(compound.now_ns);
-            }
+        Some(root) => {
+            compound.taken.iter().for_each(|taken| taken.session.begin_walk());
             Object::Inode(root)
         }
     };
     compound.enter(object);
     Ok(())
+}
+
+/// The root of the single export, if there is just one.
+async fn single<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>) -> Ended<Option<Arc<Inode<P>>>> {
+    let service = &compound.service;
+    let Some(path) = service.root.single() else { return Ok(None) };
+    if let Some(known) = service.single.get().and_then(|handle| on.volume().try_resolve(handle.as_bytes())) {
+        return Ok(Some(known));
+    }
+    let task = on.task()?;
+    let root = Box::pin(task.volume.mount_by(&Caller::SERVER, path.as_bytes())).await?;
+    service.single.get_or_init(|| task.volume.handle(&root));
+    Ok(Some(root))
 }
 
 pub(super) fn get<P: Platform>(
@@ -52,6 +69,7 @@ pub(super) fn get<P: Platform>(
 ) -> Result<(), Status> {
     match compound.object()? {
         Object::Above(node) => draft.writer.opaque(&PseudoRoot::handle(*node)),
+        Object::Inode(_) if compound.is_by_path => draft.writer.opaque(BY_PATH),
         Object::Inode(inode) => draft.writer.opaque(on.volume().handle(inode).as_bytes()),
     }
     Ok(())
@@ -72,7 +90,13 @@ pub(super) fn restore<P: Platform>(compound: &mut Compound<P>) -> Result<(), Sta
 
 pub(super) async fn lookup<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>, name: Field) -> Ended {
     let object = found(on, compound, name).await?;
+    // A path of one name leads from the root to itself. Linux enters no directory below itself: it gets another handle.
+    let is_same = match (compound.object()?, &object) {
+        (Object::Inode(from), Object::Inode(to)) => Arc::ptr_eq(from, to),
+        _ => false,
+    };
     compound.enter(object);
+    compound.is_by_path = is_same;
     Ok(())
 }
 
@@ -85,27 +109,33 @@ pub(super) async fn found<P: Platform>(
     let directory = match compound.object()? {
         Object::Above(node) => {
             check_name(on.bytes(name))?;
+            if compound.service.root.single().is_some() && compound.walker().is_none() {
+                return Err(Status::Stale.into());
+            }
             return above(on, compound, *node, on.bytes(name)).await?.ok_or(Stop::Failed(Status::NotFound));
         }
         Object::Inode(directory) => directory,
     };
     check_directory(directory.kind())?;
     check_name(on.bytes(name))?;
-    match on.lookup(directory, name).await {
+    let found = match on.lookup(directory, name).await {
         Ok((inode, _)) => Ok(Object::Inode(inode)),
-        Err(Stop::Failed(Status::NotFound)) if may_be_host_path(on, compound, directory) => {
-            // A served path of the host, which is no name of the export.
-            above(on, compound, 0, on.bytes(name)).await?.ok_or(Stop::Failed(Status::NotFound))
+        Err(Stop::Failed(Status::NotFound)) if may_be_way(compound, directory) => {
+            match above(on, compound, 0, on.bytes(name)).await? {
+                Some(way) => return Ok(way),
+                None => Err(Stop::Failed(Status::NotFound)),
+            }
         }
+        Err(Stop::WouldWait) => return Err(Stop::WouldWait),
         Err(stop) => Err(stop),
-    }
+    };
+    compound.uses(directory);
+    found
 }
 
-/// Whether a directory is the root of the single export, which is the root of all, for a client that mounts.
-fn may_be_host_path<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>, directory: &Arc<Inode<P>>) -> bool {
-    let handle = on.volume().handle(directory);
-    let is_mounting = compound.taken.as_ref().is_some_and(|taken| taken.session.is_mounting(compound.now_ns));
-    is_mounting && compound.service.single.get().is_some_and(|single| *single == handle)
+/// Whether the way to a path of the host may begin in a directory.
+fn may_be_way<P: Platform>(compound: &Compound<P>, directory: &Inode<P>) -> bool {
+    !compound.is_by_path && compound.walker().is_some() && compound.is_root(directory)
 }
 
 /// The object with a name above the exports.

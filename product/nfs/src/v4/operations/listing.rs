@@ -14,6 +14,7 @@ use super::super::attributes::{self, OfHost, Shown, number as n};
 use super::super::codec::{Bitmap, ListArguments};
 use super::super::compound::{Compound, Object};
 use super::super::pseudo_root::{PseudoRoot, Target};
+use super::super::state::sessions::Session;
 use super::attributes::{above, of_host};
 use super::objects::check_directory;
 use crate::limits::LISTING_BYTES_MAX;
@@ -54,9 +55,14 @@ pub(super) async fn list<P: Platform>(
     let names = if arguments.names_max == 0 { usize::MAX } else { arguments.names_max as usize };
     let room = Room { bytes: bytes.checked_sub(FRAME_BYTES).ok_or(Status::TooSmall)?, names };
     match compound.object()?.clone() {
-        Object::Above(node) => list_above(on, compound, draft, node, arguments, room).await?,
+        Object::Above(node) => {
+            // Nobody who mounts lists the way.
+            compound.walker().into_iter().for_each(Session::end_walk);
+            list_above(on, compound, draft, node, arguments, room).await?;
+        }
         Object::Inode(directory) => {
             check_directory(directory.kind())?;
+            compound.uses(&directory);
             list_inode(on, &compound.known(), draft, &directory, arguments, room).await?;
         }
     }

@@ -27,7 +27,11 @@ impl<P: Platform> Compound<P> {
     pub(super) fn directory(&self) -> Result<Arc<Inode<P>>, Status> {
         match self.object()? {
             Object::Above(_) => Err(Status::ReadOnly),
-            Object::Inode(inode) => check_directory(inode.kind()).map(|()| Arc::clone(inode)),
+            Object::Inode(inode) => {
+                check_directory(inode.kind())?;
+                self.uses(inode);
+                Ok(Arc::clone(inode))
+            }
         }
     }
 }

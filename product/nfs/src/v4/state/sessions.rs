@@ -6,7 +6,7 @@
 //! [`SESSIONS_MAX`], and [`PARTY_SESSIONS_MAX`] of one party.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::{KeptItem, Party};
@@ -36,8 +36,8 @@ pub(crate) struct Session {
     /// Its number in the memory that a later server finds.
     number: u32,
     item: Mutex<KeptItem>,
-    /// When the client last asked for the root.
-    root_asked_ns: AtomicU64,
+    /// The client has asked for the root, and has used none of its names since.
+    walks: AtomicBool,
     slots: Mutex<Slots>,
 }
 
@@ -52,15 +52,18 @@ impl Session {
     }
 
     /// The client asks for the root, as each mount begins.
-    pub(crate) fn ask_root(&self, now_ns: u64) {
-        self.root_asked_ns.store(now_ns, Ordering::Relaxed);
+    pub(crate) fn begin_walk(&self) {
+        self.walks.store(true, Ordering::Relaxed);
+    }
+
+    /// The client uses the root as a directory.
+    pub(crate) fn end_walk(&self) {
+        self.walks.store(false, Ordering::Relaxed);
     }
 
     /// Whether the client may be on its way to the directory of a mount.
-    pub(crate) fn is_mounting(&self, now_ns: u64) -> bool {
-        const MOUNTING_NS: u64 = 10 * 1_000_000_000;
-        let asked_ns = self.root_asked_ns.load(Ordering::Relaxed);
-        asked_ns != 0 && now_ns.saturating_sub(asked_ns) < MOUNTING_NS
+    pub(crate) fn is_walking(&self) -> bool {
+        self.walks.load(Ordering::Relaxed)
     }
 }
 
@@ -107,8 +110,8 @@ impl Sessions {
         (back, number, item): (Arc<BackChannel>, u32, KeptItem),
         slots: Slots,
     ) -> Arc<Session> {
-        let (root_asked_ns, slots, item) = (AtomicU64::new(0), Mutex::new(slots), Mutex::new(item));
-        let session = Session { id, client, party, channel, lease, back, number, item, root_asked_ns, slots };
+        let (walks, slots, item) = (AtomicBool::new(false), Mutex::new(slots), Mutex::new(item));
+        let session = Session { id, client, party, channel, lease, back, number, item, walks, slots };
         let session = Arc::new(session);
         self.known.insert(id, Arc::clone(&session));
         session
