@@ -13,7 +13,7 @@ use crate::v3::mount;
 use crate::wire::rpc::Refusal;
 
 /// Refusals and other outcomes of a record, after the procedures.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 12] = [
     "rpc_mismatch",
     "rpc_auth_rejected",
     "rpc_auth_bad",
@@ -25,6 +25,7 @@ const OTHERS: [&str; 11] = [
     "rpc_stray_reply",
     "rpc_duplicate_call",
     "rpc_connections",
+    "nlm_calls",
 ];
 
 const MOUNT_AT: usize = arguments::PROCEDURES.len();
@@ -44,6 +45,7 @@ pub(crate) enum Event {
     StrayReply,
     Duplicate,
     Connected,
+    LockService,
     Ended(Status),
 }
 
@@ -68,6 +70,7 @@ impl Event {
             Self::StrayReply => OTHERS_AT + 8,
             Self::Duplicate => OTHERS_AT + 9,
             Self::Connected => OTHERS_AT + 10,
+            Self::LockService => OTHERS_AT + 11,
             Self::Ended(status) => STATUSES_AT + status as usize,
         }
     }

@@ -30,7 +30,7 @@ use crate::operations::{OnBehalf, wall_ns};
 use crate::server::Server;
 use crate::status::Status;
 use crate::v3::arguments::{self, Arguments};
-use crate::v3::mount;
+use crate::v3::{lock_refusal, mount};
 use crate::v3::procedures::{self, Waiting};
 use crate::v3::reply_cache::{CallOwner, KeptReply, Key, SharedCall};
 use crate::v4::compound::{self, Compound};
@@ -190,6 +190,7 @@ impl<P: Platform> Connection<P> {
                     return self.start_compound(&call, caller, chunk, record, first);
                 }
                 Ok((caller, NFS)) => return self.start_nfs(&call, caller, chunk, record, first),
+                Ok((_, lock_refusal::PROGRAM)) => self.refuse_lock(&call, bytes),
                 Ok((caller, _)) => return self.start_mount(&call, caller, chunk, record, first),
                 Err(refusal) => self.refuse(call.xid, refusal),
             },
@@ -227,6 +228,9 @@ impl<P: Platform> Connection<P> {
                 mount::MountArguments::known(call.version, call.procedure),
                 (*mount::VERSIONS.start(), *mount::VERSIONS.end()),
             ),
+            lock_refusal::PROGRAM => {
+                (lock_refusal::has(call.procedure), (lock_refusal::VERSION, lock_refusal::VERSION))
+            }
             _ => return Err(Refusal::ProgramUnavailable),
         };
         if !(low..=high).contains(&call.version) {
@@ -238,6 +242,21 @@ impl<P: Platform> Connection<P> {
     fn refuse(&mut self, xid: u32, refusal: Refusal) {
         self.tally.count(Event::Refused(refusal));
         self.batch.writer.refuse(xid, refusal);
+    }
+
+    /// Answers a call of the lock service.
+    fn refuse_lock(&mut self, call: &Call, record: &[u8]) {
+        let mut draft = self.batch.draft(call.xid);
+        match lock_refusal::answer(call.procedure, &record[call.arguments_at..], &mut draft.writer) {
+            Ok(()) => {
+                self.tally.count(Event::LockService);
+                self.batch.end(draft);
+            }
+            Err(_) => {
+                self.batch.give_up(draft);
+                self.refuse(call.xid, Refusal::GarbageArguments);
+            }
+        }
     }
 
     fn start_nfs(

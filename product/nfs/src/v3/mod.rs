@@ -1,4 +1,4 @@
-//! Version 3 of NFS (RFC 1813), with MOUNT.
+//! Version 3 of NFS (RFC 1813), with MOUNT and a lock service that has no locks.
 //!
 //! Owns: arguments, procedures and results of both programs, the replies kept against repetition.
 //! Does not own: the transport (`wire`), the volume's operations (`operations`), when a call runs (`connection`).
@@ -6,6 +6,7 @@
 
 pub(crate) mod arguments;
 mod encoding;
+pub(crate) mod lock_refusal;
 pub(crate) mod mount;
 mod permitted;
 pub(crate) mod procedures;

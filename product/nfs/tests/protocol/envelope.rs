@@ -27,9 +27,12 @@ fn refuses_what_it_does_not_serve_and_goes_on() {
     let world = World::new();
     let mut peer = Peer::new(&world, CLIENT);
     let call = |program: u32, version: u32, procedure: u32| words(&[1, 0, 2, program, version, procedure, 0, 0, 0, 0]);
-    let table: [(Vec<u8>, &[u32]); 13] = [
+    let table: [(Vec<u8>, &[u32]); 16] = [
         (call(100_000, 2, 0), &[0, 0, 0, 1]),
-        (call(100_021, 4, 0), &[0, 0, 0, 1]),
+        (call(100_227, 3, 0), &[0, 0, 0, 1]),
+        (call(100_021, 3, 2), &[0, 0, 0, 2, 4, 4]),
+        // Its reply would be a call to the client.
+        (call(100_021, 4, 7), &[0, 0, 0, 3]),
         (call(100_003, 2, 0), &[0, 0, 0, 2, 3, 3]),
         (call(100_003, 4, 1), &[0, 0, 0, 2, 3, 3]),
         (call(100_005, 4, 0), &[0, 0, 0, 2, 1, 3]),
@@ -39,6 +42,7 @@ fn refuses_what_it_does_not_serve_and_goes_on() {
         // No procedure here accepts the handles of MNT in version 1.
         (call(100_005, 1, 1), &[0, 0, 0, 3]),
         (call(100_003, 3, 1), &[0, 0, 0, 4]),
+        (call(100_021, 4, 2), &[0, 0, 0, 4]),
         (call(100_005, 3, 1), &[0, 0, 0, 4]),
         (words(&[1, 0, 3, 100_003, 3, 0, 0, 0, 0, 0]), &[1, 0, 2, 2]),
         (words(&[1, 0, 2, 100_003, 3, 0, 6, 0, 0, 0]), &[1, 1, 2]),
@@ -54,9 +58,9 @@ fn refuses_what_it_does_not_serve_and_goes_on() {
     assert_eq!(peer.call((100_005, 1), 5, &[]), peer.call(MOUNT, 5, &[]));
     for (name, expected) in [
         ("rpc_prog_unavail", 2),
-        ("rpc_prog_mismatch", 3),
-        ("rpc_proc_unavail", 4),
-        ("rpc_garbage_args", 2),
+        ("rpc_prog_mismatch", 4),
+        ("rpc_proc_unavail", 5),
+        ("rpc_garbage_args", 3),
         ("rpc_mismatch", 1),
         ("rpc_auth_rejected", 1),
         ("nfs_null", 1),
@@ -65,6 +69,24 @@ fn refuses_what_it_does_not_serve_and_goes_on() {
     ] {
         assert_eq!(count_of(&world, name), expected, "{name}");
     }
+}
+
+#[test]
+fn who_asks_for_a_lock_of_version_3_hears_at_once_that_there_are_none() {
+    const NLM: (u32, u32) = (100_021, 4);
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let cookie = [&5_u32.to_be_bytes()[..], b"cooki\0\0\0"].concat();
+    // The cookie, whether it may wait and excludes others; the client, the file, the owner, the range.
+    let arguments = [&cookie[..], &words(&[1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0])].concat();
+    let (granted, none) = (&[0][..], &[2][..]);
+    let table = [(1, none), (2, none), (3, granted), (4, granted), (20, &[2, 0][..]), (21, &[0, 0][..]), (22, none)];
+    for (procedure, expected) in table {
+        assert_eq!(peer.call(NLM, procedure, &arguments), [&cookie[..], &words(expected)].concat(), "{procedure}");
+    }
+    assert!(peer.call(NLM, 23, &arguments).is_empty());
+    assert!(peer.call(NLM, 0, &[]).is_empty());
+    assert_eq!(count_of(&world, "nlm_calls"), 9);
 }
 
 #[test]
