@@ -29,6 +29,7 @@ mod places;
 mod prefault;
 mod reload;
 mod rescue;
+mod rpcbind;
 pub(crate) mod running;
 pub(crate) mod signals;
 mod small_files;
@@ -91,6 +92,7 @@ use kept_prices::KeptPrices;
 use places::{Places, Taking};
 use prefault::Prefault;
 use reload::Reload;
+use rpcbind::Registration;
 use running::{Running, ServedDevices};
 use signals::{Hangup, SignalRequest};
 use source::Source;
@@ -212,6 +214,7 @@ fn run_over(
 
     let ways = Endpoints { control: &control.0.path, control_is_named: settings.control.is_some(), figures };
     notes.extend(in_force::of_configuration(&running, &configuration.knobs));
+    let registration = registered(&running, &settings, &mut notes);
     print_ready(&running, &rules, &ways, host, &notes, args.json);
     service::notify_ready(&format!("Serving on {}", running.front.place()));
     let mut loaded = Reload { args, host, in_force: configuration };
@@ -220,6 +223,7 @@ fn run_over(
         loaded.again(&running);
     }
     drop(prefault);
+    registration.into_iter().for_each(Registration::end);
     #[cfg(feature = "object")]
     if let Some(left) = source.left_behind() {
         store_end::watch(left, &running, &control.0, args.json);
@@ -233,6 +237,14 @@ fn run_over(
     }
     drop(upkeep);
     Ok(ended)
+}
+
+/// Has the host's rpcbind name the server, with a note for the user.
+fn registered(running: &Running, settings: &ServeSettings, notes: &mut Vec<String>) -> Option<Registration> {
+    let nfs = running.front.nfs().filter(|_| settings.rpcbind)?;
+    let (registration, note) = rpcbind::register(nfs.listen, nfs.server.held_by_version_4().is_some());
+    notes.extend(note);
+    registration
 }
 
 /// The disks' prices from earlier runs. A failure to keep them is only reported.

@@ -56,9 +56,10 @@ const IO: [(&str, IoChoice); 3] =
 const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
 
 /// The settings of `serve` alone, which `mount` refuses.
-pub(crate) const OF_SERVE: [&str; 11] = [
+pub(crate) const OF_SERVE: [&str; 12] = [
     "listen",
     "nfs",
+    "rpcbind",
     "allow",
     "squash",
     "anon",
@@ -84,6 +85,12 @@ pub(crate) struct ServeSettings {
     /// 4 offers 4.1 and 4.2 beside 3, with locks between clients and with programs on --mount.
     #[arg(long, value_name = "VERSION", default_value = NFS_DEFAULT, value_parser = one_of(NFS))]
     pub(crate) nfs: NfsVersion,
+    /// Have the host's rpcbind name this server, unless it names another one
+    ///
+    /// Clients of version 3, showmount and autofs find it by that. off leaves the place to another server.
+    #[arg(long, value_name = "ON|OFF")]
+    #[arg(action = ArgAction::Set, default_value = "on", value_parser = one_of(ON_OR_OFF), hide_possible_values = true)]
+    pub(crate) rpcbind: bool,
     /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
     #[arg(long, value_name = "SIZE", help_heading = CACHE, value_parser = cache_bytes)]
     pub(crate) cache: Option<u64>,

@@ -39,6 +39,7 @@ mod power_cuts;
 mod protocol;
 mod random_operations;
 mod restarts;
+mod rpcbind;
 mod scratch;
 mod server;
 mod service;
