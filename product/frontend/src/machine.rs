@@ -150,6 +150,20 @@ pub trait ProtocolMachine: Send {
 
     /// Releases memory that only a busy connection needs, after a silent time.
     fn shrink(&mut self) {}
+
+    /// Whether the peer was told, by the output so far, to begin TLS: its next bytes are those of a handshake. For layers
+    /// between a machine and its world that know TLS.
+    fn is_to_be_secured(&self) -> bool {
+        false
+    }
+
+    /// Further bytes of the peer come through TLS.
+    fn secured(&mut self) {}
+
+    /// Bytes that tell the peer why its connection ends, after an error of [`ProtocolMachine::receive`].
+    fn last_words(&mut self) -> Bytes {
+        Bytes::new()
+    }
 }
 
 #[cfg(test)]

@@ -65,6 +65,15 @@ impl<F: Future + Unpin> Future for Charged<F> {
     }
 }
 
+/// Whether the connection's bytes are encrypted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Protection {
+    None,
+    /// The client was told to begin TLS.
+    Asked,
+    Secured,
+}
+
 /// The server's side of one connection. See [`Server::connection`].
 pub struct Connection<P: Platform> {
     server: Arc<Server<P>>,
@@ -76,6 +85,7 @@ pub struct Connection<P: Platform> {
     callers: Callers,
     /// The count of the server's admission changes that these callers are based on.
     admitted_as_of: u64,
+    protection: Protection,
     records: record::Records,
     /// Calls that may be dropped, since the client will send them again; and compounds, which may not.
     running: Workers<P>,
@@ -102,8 +112,9 @@ impl<P: Platform> Connection<P> {
         let admitted_as_of = server.admission_changes();
         Self {
             room: ConnectionRoom::new(server.parties.share(origin.party())),
-            callers: server.callers(&origin),
+            callers: server.callers(&origin, false),
             admitted_as_of,
+            protection: Protection::None,
             running: Workers::new(Arc::clone(&server.volume), Arc::clone(&server.spare_workers)),
             server,
             origin,
@@ -124,7 +135,7 @@ impl<P: Platform> Connection<P> {
         let changes = self.server.admission_changes();
         if changes != self.admitted_as_of {
             self.admitted_as_of = changes;
-            self.callers = self.server.callers(&self.origin);
+            self.callers = self.server.callers(&self.origin, self.protection == Protection::Secured);
         }
     }
 
@@ -194,6 +205,7 @@ impl<P: Platform> Connection<P> {
                 Ok((caller, _)) => return self.start_mount(&call, caller, chunk, record, first),
                 Err(refusal) => self.refuse(call.xid, refusal),
             },
+            Incoming::TlsProbe(probe) => self.answer_probe(&probe, chunk.left() == 0),
             Incoming::Refused { xid, refusal } => self.refuse(xid, refusal),
             Incoming::Reply(number) => {
                 let is_awaited = self.outbox.as_ref().is_some_and(|outbox| outbox.answered(number));
@@ -204,6 +216,25 @@ impl<P: Platform> Connection<P> {
             Incoming::Nothing => self.tally.count(Event::StrayReply),
         }
         true
+    }
+
+    /// Tells the client to begin TLS, unless the server has none, or it has begun already. No reply may follow this one
+    /// in the clear, and no byte that came before the handshake may count as one of the peer that the handshake proves.
+    #[cold]
+    fn answer_probe(&mut self, probe: &Call, is_last: bool) {
+        let refusal = match self.route(probe) {
+            Err(refusal) => refusal,
+            Ok(_) if probe.procedure != 0 => Refusal::BadCredential,
+            Ok(_) => {
+                let is_last = is_last && self.records.waiting_bytes() == 0 && self.calls_running() == 0;
+                if self.server.tls().is_some() && self.protection == Protection::None && is_last {
+                    self.protection = Protection::Asked;
+                    return self.batch.writer.start_tls(probe.xid);
+                }
+                Refusal::RejectedCredential
+            }
+        };
+        self.refuse(probe.xid, refusal);
     }
 
     /// The index of the call's caller, and the program that it calls.
@@ -517,6 +548,15 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
 
     fn shrink(&mut self) {
         self.running.shrink();
+    }
+
+    fn is_to_be_secured(&self) -> bool {
+        self.protection == Protection::Asked
+    }
+
+    fn secured(&mut self) {
+        self.protection = Protection::Secured;
+        self.callers = self.server.callers(&self.origin, true);
     }
 }
 

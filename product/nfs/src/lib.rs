@@ -30,7 +30,7 @@ mod workers;
 pub use connection::Connection;
 pub use knobs::{KNOBS, NfsKnob};
 pub use places::Places;
-pub use server::Server;
+pub use server::{Server, TlsUse};
 pub use v3::mount::MOUNTS_MAX;
 pub use v3::reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
 pub use v4::grace::ClientList;

@@ -19,7 +19,7 @@ use crate::v3::mount::Mounts;
 use crate::v3::reply_cache::ReplyCache;
 use crate::v4::Service;
 use crate::v4::service::ClientMemory;
-use crate::wire::admission::Admission;
+use crate::wire::admission::{Admission, PeerRights};
 use crate::wire::callers::Callers;
 use crate::workers::Spares;
 
@@ -28,6 +28,15 @@ use crate::workers::Spares;
 const FULL_CONNECTIONS: u64 = 4;
 /// Words of a kept reply of version 3. A change's longest reply, CREATE's, has 308 bytes.
 const REPLY_WORDS: usize = 64;
+
+/// Which calls go through TLS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TlsUse {
+    /// Those of clients that ask for it.
+    Offered,
+    /// All. Before TLS, a client gets an answer to nothing but its question for it.
+    Required,
+}
 
 /// An NFSv3 and MOUNT server over one volume.
 pub struct Server<P: Platform> {
@@ -40,6 +49,8 @@ pub struct Server<P: Platform> {
     pub(crate) places: OnceLock<Places>,
     /// Version 4, if it is offered.
     pub(crate) version_4: OnceLock<Arc<Service<P>>>,
+    /// Clients may use TLS, or must.
+    tls: OnceLock<TlsUse>,
     pub(crate) replies: ReplyCache,
     /// Replies for a later server, if it has the memory.
     pub(crate) kept_replies: Option<Arc<CallJournal>>,
@@ -76,6 +87,7 @@ impl<P: Platform> Server<P> {
             mounts: Mounts::default(),
             places: OnceLock::new(),
             version_4: OnceLock::new(),
+            tls: OnceLock::new(),
             replies: ReplyCache::new(volume.hash_key()),
             kept_replies: words.map(journal),
             calls: Calls::new(),
@@ -97,6 +109,16 @@ impl<P: Platform> Server<P> {
     pub fn offer_version_4(&self, memory: ClientMemory) {
         let places = self.places.get().map(Places::named_paths).unwrap_or_default();
         self.version_4.get_or_init(|| Arc::new(Service::new(&self.volume, &places, memory))).hold_left();
+    }
+
+    /// Tells clients that ask for TLS to begin it. To be called once, before the first connection, by a world that knows
+    /// TLS.
+    pub fn offer_tls(&self, how: TlsUse) {
+        self.tls.get_or_init(|| how);
+    }
+
+    pub(crate) fn tls(&self) -> Option<TlsUse> {
+        self.tls.get().copied()
     }
 
     /// Numbers of clients, sessions and opens of version 4; none if it is not offered.
@@ -127,12 +149,14 @@ impl<P: Platform> Server<P> {
         self.admission_changes.load(Ordering::Acquire)
     }
 
-    /// The callers of a peer under the current admission.
-    pub(crate) fn callers(&self, peer: &Peer) -> Callers {
+    /// The callers of a peer under the current admission. None is answered before TLS if that is required.
+    pub(crate) fn callers(&self, peer: &Peer, is_secured: bool) -> Callers {
         // The canonical form makes one client of both kinds of address.
         let client = Client::named(&peer.address.to_canonical().to_string());
         let admission = self.admission.read().unwrap_or_else(PoisonError::into_inner);
-        Callers::new(admission.standing(peer), admission.anonymous(), client)
+        let is_answered = is_secured || self.tls() != Some(TlsUse::Required);
+        let standing = if is_answered { admission.standing(peer) } else { PeerRights::Refused };
+        Callers::new(standing, admission.anonymous(), client)
     }
 
     /// The recording of READ, WRITE and COMMIT calls, active while somebody reads it.

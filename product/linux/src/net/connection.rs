@@ -18,7 +18,7 @@ use afflux_engine::Nanos;
 use afflux_frontend::{ProtocolMachine, Segment};
 use bytes::BytesMut;
 use rustix::io::Errno;
-use rustix::net::{Shutdown, shutdown};
+use rustix::net::{SendFlags, Shutdown, send as send_at_once, shutdown};
 
 use super::serve::{Membership, Phase};
 use super::socket::{Outgoing, Receiving, Sending, Socket, receive, send};
@@ -152,6 +152,7 @@ impl Connection {
                     input.clear();
                 } else if self.machine.receive(&mut input).is_err() {
                     self.place().count_protocol_error();
+                    self.send_last_words();
                     return Err(ConnectionOver);
                 }
             }
@@ -160,6 +161,15 @@ impl Connection {
         }
         self.input = Some(input);
         Ok(true)
+    }
+
+    /// Tells the peer why the connection ends, if the socket takes that at once and no reply is half sent.
+    #[cold]
+    fn send_last_words(&mut self) {
+        let words = self.machine.last_words();
+        if !words.is_empty() && self.outgoing.as_ref().is_some_and(|outgoing| outgoing.bytes() == 0) {
+            let _ = send_at_once(&self.socket.fd, &words, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        }
     }
 
     /// Requests more next time if a receive was full, and less if little came.

@@ -279,6 +279,14 @@ impl Writer {
         self.end_record(start, 0);
     }
 
+    /// Writes the whole record that tells the client to begin TLS.
+    pub(crate) fn start_tls(&mut self, xid: u32) {
+        let start = self.len();
+        self.u32(0);
+        rpc::write_start_tls(self, xid);
+        self.end_record(start, 0);
+    }
+
     /// Patches the mark of the record that starts at `start`; `data_bytes` bytes of data go between its own.
     pub(crate) fn end_record(&mut self, start: usize, data_bytes: usize) {
         let len = self.len() - start - record::MARK_BYTES + data_bytes;

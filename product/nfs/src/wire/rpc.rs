@@ -13,6 +13,10 @@ const REPLY: u32 = 1;
 const RPC_VERSION: u32 = 2;
 const AUTH_NONE: u32 = 0;
 const AUTH_SYS: u32 = 1;
+/// The flavour of the call that asks for TLS (RFC 9289).
+const AUTH_TLS: u32 = 7;
+/// The reply's verifier if the client shall begin TLS.
+const START_TLS: &[u8; 8] = b"STARTTLS";
 /// Most bytes of a credential or a verifier (RFC 5531, section 8.2).
 const AUTH_BYTES_MAX: usize = 400;
 const MACHINE_NAME_BYTES_MAX: usize = 255;
@@ -69,6 +73,8 @@ pub enum Refusal {
 pub enum Incoming {
     /// A call.
     Call(Call),
+    /// A call that asks for TLS. Its credential and verifier are empty, as they must be.
+    TlsProbe(Call),
     /// A call that must be refused.
     Refused {
         /// The number that the reply must repeat.
@@ -93,9 +99,27 @@ pub fn parse(record: &[u8]) -> Incoming {
     }
     match parse_call(xid, &mut reader) {
         Ok(Ok(call)) => Incoming::Call(call),
+        Ok(Err(Refusal::RejectedCredential)) => tls_probe(record, xid),
         Ok(Err(refusal)) => Incoming::Refused { xid, refusal },
         Err(_) => Incoming::Refused { xid, refusal: Refusal::GarbageArguments },
     }
+}
+
+/// A call with a flavour of credentials that carries nobody out: it asks for TLS, or is refused.
+#[cold]
+fn tls_probe(record: &[u8], xid: u32) -> Incoming {
+    const CREDENTIAL_AT: usize = 24;
+    const ARGUMENTS_AT: usize = CREDENTIAL_AT + 16;
+    let word = |at: usize| record.get(at..)?.first_chunk().map(|word| u32::from_be_bytes(*word));
+    if word(CREDENTIAL_AT) != Some(AUTH_TLS) {
+        return Incoming::Refused { xid, refusal: Refusal::RejectedCredential };
+    }
+    let is_empty = [4, 8, 12].map(|at| word(CREDENTIAL_AT + at)) == [Some(0), Some(AUTH_NONE), Some(0)];
+    let (Some(program), Some(version), Some(procedure), true) = (word(12), word(16), word(20), is_empty) else {
+        return Incoming::Refused { xid, refusal: Refusal::BadCredential };
+    };
+    let credential = (CREDENTIAL_AT, CREDENTIAL_AT + 8);
+    Incoming::TlsProbe(Call { xid, program, version, procedure, credential, arguments_at: ARGUMENTS_AT })
 }
 
 fn parse_call(xid: u32, reader: &mut Reader<'_>) -> Result<Result<Call, Refusal>, XdrError> {
@@ -154,6 +178,13 @@ pub(crate) fn accepted(xid: u32) -> [u8; ACCEPTED_BYTES] {
     header[..4].copy_from_slice(&xid.to_be_bytes());
     header[7] = REPLY as u8;
     header
+}
+
+/// Writes a whole reply that tells the client to begin TLS.
+pub(crate) fn write_start_tls(writer: &mut Writer, xid: u32) {
+    [xid, REPLY, 0, AUTH_NONE].iter().for_each(|&word| writer.u32(word));
+    writer.opaque(START_TLS);
+    writer.u32(0);
 }
 
 /// Writes a whole reply with the reason why a call is not run.

@@ -16,5 +16,6 @@ mod outliving;
 mod peer;
 mod robustness;
 mod sockets;
+mod tls;
 mod world;
 mod xattrs;

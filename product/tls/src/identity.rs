@@ -1,0 +1,122 @@
+//! A server's certificate, its key, and the authority that its clients' certificates come from.
+//!
+//! Owns: reading their PEM text; the checks that they fit each other and are valid now.
+//! Does not own: the files (the command).
+//! Invariants: an error says which of the three is wrong, and why. An accepted identity serves a handshake.
+
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::{Error as PemError, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{Error, InconsistentKeys, RootCertStore, ServerConfig, version};
+use webpki::{EndEntityCert, Error as CertificateError, KeyUsage};
+
+/// The protocol's name inside TLS.
+const SUN_RPC: &[u8] = b"sunrpc";
+
+/// PEM text.
+#[derive(Clone, Debug)]
+pub struct TlsIdentity {
+    /// The server's certificate, and those between it and an authority that clients know.
+    pub certificates: Vec<u8>,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// The certificates of authorities. Only clients with a certificate of one of them are let in.
+    pub clients: Option<Vec<u8>>,
+}
+
+/// Why an identity is not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadIdentity {
+    /// The certificate, or one that comes with it.
+    #[error("{0}")]
+    Certificate(String),
+    /// The key.
+    #[error("{0}")]
+    Key(String),
+    /// The authority of clients.
+    #[error("{0}")]
+    Clients(String),
+}
+
+impl TlsIdentity {
+    /// The settings of handshakes with this identity.
+    pub(crate) fn settings(&self) -> Result<ServerConfig, BadIdentity> {
+        let provider = Arc::new(ring::default_provider());
+        let chain = certificates(&self.certificates).map_err(BadIdentity::Certificate)?;
+        is_valid_now(&chain[0]).map_err(BadIdentity::Certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| BadIdentity::Key(unread(error, "key")))?;
+        let verifier = match &self.clients {
+            Some(authorities) => verifier(authorities, &provider).map_err(BadIdentity::Clients)?,
+            None => WebPkiClientVerifier::no_client_auth(),
+        };
+        let versions = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&version::TLS13]);
+        let builder = versions.map_err(|error| BadIdentity::Key(error.to_string()))?;
+        let settings = builder.with_client_cert_verifier(verifier).with_single_cert(chain, key);
+        let mut settings = settings.map_err(|error| match error {
+            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                BadIdentity::Key("it is not the key of the certificate".to_owned())
+            }
+            error => BadIdentity::Key(format!("it cannot be used: {error}")),
+        })?;
+        settings.alpn_protocols = vec![SUN_RPC.to_vec()];
+        settings.session_storage = Arc::new(NoServerSessionStorage {});
+        settings.send_tls13_tickets = 0;
+        Ok(settings)
+    }
+}
+
+fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all: Result<Vec<_>, PemError> = CertificateDer::pem_slice_iter(text).collect();
+    match all {
+        Ok(all) if all.is_empty() => Err(unread(PemError::NoItemsFound, "certificate")),
+        Ok(all) => Ok(all),
+        Err(error) => Err(unread(error, "certificate")),
+    }
+}
+
+fn unread(error: PemError, what: &str) -> String {
+    match error {
+        PemError::NoItemsFound if what == "key" => {
+            "it has no key in PEM form (BEGIN PRIVATE KEY, without a password)".to_owned()
+        }
+        PemError::NoItemsFound => format!("it has no {what} in PEM form (BEGIN CERTIFICATE)"),
+        error => format!("it is no PEM text: {error}"),
+    }
+}
+
+/// Refuses a certificate that clients would refuse now, apart from its authority, which only clients know.
+fn is_valid_now(certificate: &CertificateDer<'_>) -> Result<(), String> {
+    let parsed = EndEntityCert::try_from(certificate).map_err(|error| format!("it is no certificate: {error}"))?;
+    let algorithms = ring::default_provider().signature_verification_algorithms.all;
+    let checked = parsed.verify_for_usage(algorithms, &[], &[], UnixTime::now(), KeyUsage::server_auth(), None, None);
+    let ago = |from: UnixTime, to: UnixTime| (to.as_secs().saturating_sub(from.as_secs())) / 86_400;
+    match checked.map(|_| ()) {
+        Err(CertificateError::CertExpired { time, not_after }) => {
+            Err(format!("it expired {} days ago; renew it", ago(not_after, time)))
+        }
+        Err(CertificateError::CertNotValidYet { time, not_before }) => {
+            Err(format!("it is not valid before {} days from now; look at the clock", ago(time, not_before)))
+        }
+        Err(CertificateError::RequiredEkuNotFoundContext(_)) => {
+            Err("it is not for a server (its extended key usage has no serverAuth)".to_owned())
+        }
+        // Each other error is about the way to an authority, and none is known here.
+        _ => Ok(()),
+    }
+}
+
+fn verifier(text: &[u8], provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(text)? {
+        roots.add(certificate).map_err(|error| format!("it has a certificate that cannot be read: {error}"))?;
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    builder.build().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! Authorities and the certificates that they issue.
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd,
+};
+
+/// An authority that tests trust.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    /// Its certificate, as PEM text.
+    pub certificate: String,
+}
+
+/// A certificate and its key, as PEM text.
+#[derive(Clone)]
+pub struct Issued {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+/// The use of a certificate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// A server on loopback.
+    Server,
+    /// A server on loopback, some years ago.
+    ServerInThePast,
+    /// A client.
+    Client,
+    /// A client, some years ago.
+    ClientInThePast,
+}
+
+impl Authority {
+    /// A new one.
+    pub fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        // Two authorities have two names.
+        let number: String = key.public_key_raw().iter().rev().take(8).map(|byte| format!("{byte:02x}")).collect();
+        params.distinguished_name.push(DnType::CommonName, format!("tests {number}"));
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).unwrap().pem();
+        Self { issuer: Issuer::new(params, key), certificate }
+    }
+
+    /// A certificate with this name.
+    pub fn issue(&self, name: &str, purpose: Purpose) -> Issued {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages = vec![match purpose {
+            Purpose::Server | Purpose::ServerInThePast => ExtendedKeyUsagePurpose::ServerAuth,
+            Purpose::Client | Purpose::ClientInThePast => ExtendedKeyUsagePurpose::ClientAuth,
+        }];
+        if matches!(purpose, Purpose::ServerInThePast | Purpose::ClientInThePast) {
+            (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
+        }
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
+        Issued { certificate, key: key.serialize_pem() }
+    }
+}
+
+impl Default for Authority {
+    fn default() -> Self {
+        Self::new()
+    }
+}
