@@ -49,6 +49,7 @@ mod store_view;
 mod store_volume;
 #[cfg(feature = "object")]
 mod store_writer;
+pub(crate) mod tls;
 mod unnamed_files;
 mod upkeep;
 
@@ -167,7 +168,7 @@ fn run_over(
     let settings = configuration.settings.clone();
     let separated = wanted.separated(taken)?;
     let places = Places::take(&settings, (wanted, &mut store), Taking::Start)?;
-    let Places { opened, mut notes, rules, state, listening, listen, figures, control } = places;
+    let Places { opened, mut notes, rules, state, tls, listening, listen, figures, control } = places;
     let control = control.unwrap_or_else(|| unreachable!("a start takes its control socket"));
     let (control, control_listener) = (RemovedAtEnd(Arc::new(control.0)), control.1);
     drop(store);
@@ -175,8 +176,9 @@ fn run_over(
     let prepared = own_clients.then(own_clients::prepare);
     let configured = configuration::path(args);
     let own_places = [state.path(), Some(control.0.path.as_path()), configured.as_deref()];
-    let own_places: Vec<&Path> = own_places.into_iter().flatten().collect();
+    let own_places: Vec<&Path> = own_places.into_iter().flatten().chain(settings.tls.files()).collect();
     let front = wanted.prepared(listening, listen, settings.directories.first(), separated, &own_places)?;
+    let front = front.with_tls(tls);
     // Clients choose modes, and default access control lists bound them. The server's own files have explicit modes.
     umask(Mode::empty());
     // This comes before the first thread, and after binding the addresses that take a privilege.
@@ -422,6 +424,7 @@ fn print_ready(running: &Running, rules: &Rules, ways: &Endpoints<'_>, host: Hos
         exports: &running.exports,
         listen: nfs.listen,
         has_version_4: nfs.server.held_by_version_4().is_some(),
+        tls: nfs.tls.as_deref().map(banner::ServedTls::of),
         rules,
         control: ways.control,
         program: banner::called(),

@@ -56,10 +56,12 @@ const IO: [(&str, IoChoice); 3] =
 const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
 
 /// The settings of `serve` alone, which `mount` refuses.
-pub(crate) const OF_SERVE: [&str; 12] = [
+pub(crate) const OF_SERVE: [&str; 14] = [
     "listen",
     "nfs",
-    "rpcbind",
+    "tls",
+    "tls_required",
+    "tls_clients",
     "allow",
     "squash",
     "anon",
@@ -130,6 +132,8 @@ pub(crate) struct ServeSettings {
     /// A file loses bytes if clients of both servers write to it.
     #[arg(long, help_heading = NAMES)]
     pub(crate) shared: bool,
+    #[command(flatten)]
+    pub(crate) tls: TlsSettings,
     #[cfg(feature = "object")]
     #[command(flatten)]
     pub(crate) store: StoreSettings,
@@ -158,6 +162,35 @@ pub(crate) struct ServeSettings {
     // The last one: the words after it are no flags.
     #[arg(value_name = "DIR")]
     pub(crate) directories: Vec<PathBuf>,
+}
+
+/// The settings of TLS.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct TlsSettings {
+    /// Encrypt for clients that ask for it
+    ///
+    /// Linux's clients mount with -o xprtsec=tls. PEM files: CERT with the certificate and those up to an authority that clients know, KEY without a password. A
+    /// renewed certificate is in use a second later.
+    #[arg(long = "tls", id = "tls", value_names = ["CERT", "KEY"], num_args = 2, action = ArgAction::Set)]
+    #[arg(help_heading = CALLERS)]
+    pub(crate) identity: Vec<PathBuf>,
+    /// Answer no call without TLS
+    ///
+    /// Linux's clients then take version 4: with version 3 they ask for the mount in the clear.
+    #[arg(long = "tls-required", id = "tls_required", help_heading = CALLERS)]
+    pub(crate) is_required: bool,
+    /// Answer only clients with a certificate of an authority in FILE
+    ///
+    /// Linux's clients mount with -o xprtsec=mtls. Their addresses must be allowed, too. Others get no connection with TLS, and no answer without it.
+    #[arg(long = "tls-clients", id = "tls_clients", value_name = "FILE", help_heading = CALLERS)]
+    pub(crate) clients: Option<PathBuf>,
+}
+
+impl TlsSettings {
+    /// All its files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.identity.iter().chain(&self.clients).map(PathBuf::as_path)
+    }
 }
 
 /// The settings of a mount on this host.
@@ -350,7 +383,12 @@ pub(crate) fn is_on_or_off(arg: &Arg) -> bool {
 
 /// Whether there may be several values.
 pub(crate) fn is_list(arg: &Arg) -> bool {
-    matches!(arg.get_action(), ArgAction::Append)
+    matches!(arg.get_action(), ArgAction::Append) || values_together(arg) > 1
+}
+
+/// The number of values behind one flag.
+fn values_together(arg: &Arg) -> usize {
+    arg.get_num_args().map_or(1, |range| range.min_values())
 }
 
 /// Reads all values. An error names the value's source.
@@ -377,6 +415,15 @@ fn words(arg: &Arg, given: &GivenValue) -> Outcome<Vec<OsString>> {
         word.push(text);
         word
     };
+    let together = values_together(arg);
+    if together > 1 {
+        if given.texts.len() != together {
+            let names: Vec<&str> = arg.get_value_names().unwrap_or_default().iter().map(|name| name.as_str()).collect();
+            let (expected, found) = (names.join(" and "), given.texts.len());
+            return Err(Failure::wrong_use(format!("{}: {expected} are expected, not {found} values", given.origin)));
+        }
+        return Ok([OsString::from(format!("--{long}"))].into_iter().chain(given.texts.iter().cloned()).collect());
+    }
     if !is_switch(arg) {
         return Ok(given.texts.iter().map(word).collect());
     }

@@ -18,7 +18,7 @@ use afflux_engine::{DEVICE_FIGURES, ENGINE_FIGURES};
 use crate::args;
 use crate::control::client::ControlClient;
 use crate::control::messages::{
-    CacheGauges, ControlReply, ControlRequest, DeviceGauges, LockerGauges, Report, SERVED_DEVICE_FIGURES,
+    CacheGauges, ControlReply, ControlRequest, DeviceGauges, LockerGauges, PeerGauges, Report, SERVED_DEVICE_FIGURES,
 };
 use crate::top::Tables;
 use crate::watch::{self, Watch};
@@ -77,6 +77,9 @@ fn lines(before: &Report, now: &Report) -> String {
     }
     text.push_str(&format!("{:width$}  {}\n", "cache", cache_line(before, now, time)));
     text.push_str(&format!("{:width$}  {}\n", "nfs", nfs_line(before, now, time)));
+    for (address, client) in now.nfs.clients.iter().filter(|(_, client)| client.tls_connections > 0) {
+        text.push_str(&format!("{:width$}  {}\n", "tls", tls_line(address, client)));
+    }
     for locker in &now.nfs.lockers {
         text.push_str(&format!("{:width$}  {}\n", "locks", locker_line(locker)));
     }
@@ -197,6 +200,14 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
     .chain(arena)
     .collect::<Vec<_>>()
     .join("   ")
+}
+
+/// A client with TLS, and the names that it has proved.
+fn tls_line(address: &str, client: &PeerGauges) -> String {
+    let (secured, all) = (client.tls_connections, units::plural(client.connections, "connection"));
+    let names: Vec<String> = client.certificates.iter().map(output::shown).collect();
+    let names = if names.is_empty() { String::new() } else { format!("   certificate of {}", names.join(", ")) };
+    format!("{address}   {secured} of {all}{names}")
 }
 
 /// A client with locks, by the number that `afflux unlock` takes.

@@ -109,7 +109,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let of_stores = if cfg!(feature = "object") { " endpoint, standby, take_over, follow, snapshot," } else { "" };
     let allowed = format!(
         "listen, nfs, cache, arena, policy, io, prefault, lock_memory, allow, squash, anon, any_port, read_only, \
-         async_metadata, subtree_check, shared,{of_stores} mount, kernel_cache, sole, state, control, metrics, log, \
+         async_metadata, subtree_check, shared, tls, tls_required, tls_clients,{of_stores} mount, kernel_cache, sole, state, control, metrics, log, \
          directories, knobs"
     );
     assert_eq!(
@@ -324,6 +324,7 @@ fn every_setting_is_a_flag_a_variable_and_a_key_of_the_file() {
         let value = match id {
             "metrics" => "127.0.0.1:9464".to_owned(),
             "allow" => "192.0.2.7/32".to_owned(),
+            "tls" => "/a.pem,/b.pem".to_owned(),
             _ => value,
         };
         let file = layered(&format!("{id} = '{value}'"), &[], &flags()).unwrap();
@@ -331,15 +332,35 @@ fn every_setting_is_a_flag_a_variable_and_a_key_of_the_file() {
         let long = format!("--{}", arg.get_long().unwrap());
         let word = format!("{long}={value}");
         let is_switch = matches!(arg.get_action(), clap::ArgAction::SetTrue);
-        let typed = layered("", &[], &serve(&["/srv", if is_switch { &long } else { &word }])).unwrap();
+        let words = match id {
+            "tls" => vec!["/srv", &long, "/a.pem", "/b.pem"],
+            _ if is_switch => vec!["/srv", &long],
+            _ => vec!["/srv", &word],
+        };
+        let typed = layered("", &[], &serve(&words)).unwrap();
         let shown = format!("{:?}", typed.settings);
         assert_eq!(
             [format!("{:?}", file.settings), format!("{:?}", variable.settings)],
             [shown.clone(), shown],
             "{id}"
         );
-        assert_eq!(typed.given[arg.get_id()], [std::ffi::OsStr::new(&value)], "{id}");
+        let given: Vec<_> = value.split(',').map(OsString::from).collect();
+        assert_eq!(typed.given[arg.get_id()], given, "{id}");
     }
+}
+
+#[test]
+fn a_certificate_goes_with_its_key() {
+    let together = |text: &str| layered(text, &[], &flags()).map(|found| found.settings.tls.identity);
+    let both = [PathBuf::from("/a b.pem"), PathBuf::from("/c.pem")];
+    assert_eq!(together("tls = ['/a b.pem', '/c.pem']").unwrap(), both);
+    for wrong in ["['/a.pem']", "'/a.pem'", "['/a', '/b', '/c']", "[]"] {
+        let error = together(&format!("tls = {wrong}")).unwrap_err().to_string();
+        assert!(error.contains("tls: CERT and KEY are expected, not "), "{error}");
+    }
+    assert!(
+        layered("", &[("AFFLUX_TLS", "/a.pem")], &flags()).unwrap_err().to_string().starts_with("AFFLUX_TLS: CERT and")
+    );
 }
 
 #[test]

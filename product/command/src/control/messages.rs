@@ -494,7 +494,7 @@ gauges! {
         lock_waiters: u64 = Now "lock_waiters" "programs" "" "lock_waiters" "Programs that wait for a lock.";
         calls: BTreeMap<String, u64> = Word "calls" "" "" "" "Numbers of calls of each procedure, of refusals (`rpc_auth_tooweak`: the peer is not admitted), and of each status other than OK.";
         #[serde(default)]
-        clients: BTreeMap<String, PeerGauges> = Word "clients" "" "" "" "Clients with open connections, by address: `connections`, `received_bytes`, `sent_bytes`.";
+        clients: BTreeMap<String, PeerGauges> = Word "clients" "" "" "" "Clients with open connections, by address: `connections`, `received_bytes`, `sent_bytes`, connections with TLS (`tls_connections`), names in their `certificates`.";
         #[serde(default)]
         lockers: Vec<LockerGauges> = Word "lockers" "" "" "" "Clients and mounts that hold locks or wait for some: `number` (for `afflux unlock`), `name`, locked `ranges`, open files that they deny to others (`denying`), programs that wait (`waiting`).";
     } own {}
@@ -516,7 +516,7 @@ pub(crate) struct LockerGauges {
 }
 
 /// Traffic of a client over its open connections.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PeerGauges {
     /// Number of its connections.
     pub(crate) connections: u64,
@@ -524,4 +524,10 @@ pub(crate) struct PeerGauges {
     pub(crate) received_bytes: u64,
     /// Bytes sent back.
     pub(crate) sent_bytes: u64,
+    /// Number of its connections with TLS.
+    #[serde(default)]
+    pub(crate) tls_connections: u64,
+    /// The names in its certificates, each once.
+    #[serde(default)]
+    pub(crate) certificates: Vec<String>,
 }

@@ -11,11 +11,12 @@ use std::env;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use afflux_nfs::Rules;
+use afflux_nfs::{Rules, TlsUse};
 use serde_json::json;
 
 use super::admission;
 use super::exports::Export;
+use super::tls::Tls;
 use afflux_report::{output, units};
 
 /// The facts about a server.
@@ -24,6 +25,7 @@ pub(crate) struct Served<'a> {
     pub(crate) listen: SocketAddr,
     /// Whether clients get version 4.
     pub(crate) has_version_4: bool,
+    pub(crate) tls: Option<ServedTls>,
     pub(crate) rules: &'a Rules,
     pub(crate) control: &'a Path,
     /// The path of this program if a shell does not find it by name, such as in a build's folder.
@@ -42,6 +44,39 @@ pub(crate) struct Served<'a> {
     pub(crate) mounted: Option<&'a Path>,
 }
 
+/// Which clients are answered, by TLS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ServedTls {
+    /// All; those that ask for TLS are encrypted.
+    Offered,
+    Required,
+    /// Those with a certificate.
+    WithCertificates,
+}
+
+impl ServedTls {
+    pub(crate) fn of(tls: &Tls) -> Self {
+        match tls.how {
+            _ if tls.has_clients() => Self::WithCertificates,
+            TlsUse::Required => Self::Required,
+            TlsUse::Offered => Self::Offered,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Offered => "TLS for clients that ask for it",
+            Self::Required => "TLS only",
+            Self::WithCertificates => "TLS only, for clients with certificates",
+        }
+    }
+
+    /// The option of Linux's client.
+    fn mount_option(self) -> &'static str {
+        if self == Self::WithCertificates { "xprtsec=mtls" } else { "xprtsec=tls" }
+    }
+}
+
 impl Served<'_> {
     /// For people.
     pub(crate) fn text(&self) -> String {
@@ -52,7 +87,8 @@ impl Served<'_> {
             self.exports.iter().map(|export| output::shown(export.given.display())).collect();
         let who = if self.listen.ip().is_loopback() { "loopback only" } else { "open to the network" };
         let versions = if self.has_version_4 { "NFS 3, 4.1 and 4.2" } else { "NFSv3" };
-        let mut text = format!("Serving {} on {} ({versions}, {who})\n", directories.join(", "), self.listen);
+        let tls = self.tls.map(|tls| format!(", {}", tls.words())).unwrap_or_default();
+        let mut text = format!("Serving {} on {} ({versions}, {who}{tls})\n", directories.join(", "), self.listen);
         for (name, description) in &self.devices {
             text.push_str(&format!("  disk    {}, {}\n", output::shown(name), output::shown(description)));
         }
@@ -95,11 +131,13 @@ impl Served<'_> {
         const NFS_PORT: u16 = 2049;
         // `tcp` means IPv4 to mount.
         let protocol = if address.is_ipv4() { "tcp" } else { "proto=tcp6" };
-        match self.has_version_4 {
-            true if port == NFS_PORT => String::new(),
-            true => format!("-o port={port} "),
-            false => format!("-o vers=3,{protocol},nolock,port={port},mountport={port} "),
-        }
+        let mut options = match self.has_version_4 {
+            true if port == NFS_PORT => Vec::new(),
+            true => vec![format!("port={port}")],
+            false => vec![format!("vers=3,{protocol},nolock,port={port},mountport={port}")],
+        };
+        options.extend(self.tls.map(|tls| tls.mount_option().to_owned()));
+        if options.is_empty() { String::new() } else { format!("-o {} ", options.join(",")) }
     }
 
     /// For programs: one object.
@@ -115,6 +153,7 @@ impl Served<'_> {
             "address": self.listen.ip().to_string(),
             "port": self.listen.port(),
             "answers": admission::describe(self.rules),
+            "tls": self.tls.map(ServedTls::words),
             "control": self.control,
             "metrics": self.figures.map(|address| address.to_string()),
             "cache_bytes": self.cache_bytes,

@@ -27,6 +27,7 @@ use afflux_linux::{
 use afflux_nfs::{Places, Rules, Server};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
+use afflux_tls::TlsMachine;
 use afflux_volume::Volume;
 use rustix::process::geteuid;
 use tracing::{info, warn};
@@ -38,6 +39,7 @@ use super::kept_mount::{Taken, unmounter};
 use super::listening::{self, cannot_listen, limits, report_refused};
 use super::own_clients;
 use super::signals::SignalRequest;
+use super::tls::Tls;
 use crate::settings::{ArenaPlace, LockMemory, NfsVersion, OF_MOUNT, ServeSettings};
 use crate::unmounter::{Unmounter, Unmounting};
 
@@ -78,6 +80,7 @@ pub(super) struct OfTree {
 pub(super) struct PreparedFront {
     nfs: Option<(Listener, SocketAddr)>,
     version: NfsVersion,
+    tls: Option<Tls>,
     is_kept: bool,
     mount: Option<PreparedMount>,
 }
@@ -116,6 +119,7 @@ pub(crate) struct NfsFront {
     pub(crate) server: Arc<Server<LinuxPlatform>>,
     pub(crate) listen: SocketAddr,
     pub(crate) handle: ServeHandle,
+    pub(crate) tls: Option<Arc<Tls>>,
     /// Most connections at a time.
     pub(crate) connections_max: usize,
     is_kept: bool,
@@ -261,6 +265,7 @@ impl WantedFront {
         Ok(PreparedFront {
             nfs: listener.map(|listener| (listener, listen)),
             version: self.version,
+            tls: None,
             is_kept: self.is_kept,
             mount,
         })
@@ -323,6 +328,11 @@ impl PreparedFront {
         self.nfs.is_some()
     }
 
+    /// Lets clients encrypt their connections.
+    pub(super) fn with_tls(self, tls: Option<Tls>) -> Self {
+        Self { tls, ..self }
+    }
+
     /// Takes calls from now on.
     pub(super) fn start(
         self,
@@ -353,12 +363,20 @@ impl PreparedFront {
                 kept_state = kept;
                 kept_clients::report(&server);
             }
-            let machines = Arc::clone(&server);
-            let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
+            let tls = self.tls.map(Arc::new);
+            tls.iter().for_each(|tls| server.offer_tls(tls.how));
+            let (machines, secured) = (Arc::clone(&server), tls.as_ref().map(|tls| Arc::clone(&tls.server)));
+            let machine = move |peer: Peer| {
+                let machine = machines.connection(peer);
+                match &secured {
+                    Some(tls) => Box::new(TlsMachine::new(machine, Arc::clone(tls), peer.address)) as _,
+                    None => Box::new(machine) as _,
+                }
+            };
             let handle = serve(platform, vec![listener], limits(engine), report_refused(), machine);
             let is_kept = self.is_kept;
             let connections_max = connections_max();
-            front.nfs = Some(NfsFront { server, listen, handle, connections_max, is_kept, kept_state });
+            front.nfs = Some(NfsFront { server, listen, handle, tls, connections_max, is_kept, kept_state });
         }
         if let Some(mount) = self.mount {
             let recording = front.nfs.as_ref().map_or_else(Arc::default, |nfs| Arc::clone(nfs.server.recording()));

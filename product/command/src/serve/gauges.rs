@@ -4,6 +4,7 @@
 //! Does not own: the figures (the engine), the messages (`control`).
 //! Invariants: nothing here waits for a device.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use afflux_engine::policy::{Figure, FigureValue};
@@ -11,6 +12,7 @@ use afflux_engine::trace::{EngineEvent, Traced};
 use afflux_engine::{AccountOwner, Backing, Client, Delayed, Operation, PauseStatus, Waiter};
 use afflux_frontend::{RecordedCall, RecordedOperation};
 use afflux_linux::{HostFile, PeerCounts};
+use afflux_tls::SecuredPeer;
 use afflux_volume::HeldBy;
 
 use crate::control::messages::{
@@ -72,11 +74,25 @@ pub(super) fn call(at_ns: u64, call: &RecordedCall) -> [u64; 5] {
     [at_ns / 1000, operation, call.file, call.offset, call.bytes]
 }
 
-/// A client's traffic.
-pub(super) fn peer((address, counts): (IpAddr, PeerCounts)) -> (String, PeerGauges) {
-    let PeerCounts { connections, bytes_in, bytes_out } = counts;
+/// Clients' traffic and certificates, by address.
+pub(super) fn peers(
+    counts: BTreeMap<IpAddr, PeerCounts>,
+    secured: impl Iterator<Item = SecuredPeer>,
+) -> BTreeMap<String, PeerGauges> {
+    let mut peers: BTreeMap<IpAddr, PeerGauges> =
+        counts.into_iter().map(|(address, counts)| (address, peer(counts))).collect();
+    for SecuredPeer { address, name } in secured {
+        // The address of a connection that is just ending has no traffic.
+        let Some(peer) = peers.get_mut(&address) else { continue };
+        peer.tls_connections += 1;
+        peer.certificates.extend(name.filter(|name| !peer.certificates.contains(name)));
+    }
+    peers.into_iter().map(|(address, peer)| (address.to_string(), peer)).collect()
+}
+
+fn peer(PeerCounts { connections, bytes_in, bytes_out }: PeerCounts) -> PeerGauges {
     let connections = connections as u64;
-    (address.to_string(), PeerGauges { connections, received_bytes: bytes_in, sent_bytes: bytes_out })
+    PeerGauges { connections, received_bytes: bytes_in, sent_bytes: bytes_out, ..PeerGauges::default() }
 }
 
 /// Whether an event is of one of these kinds; true if none are named. This check comes before the system call for the

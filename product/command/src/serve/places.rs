@@ -18,6 +18,7 @@ use super::exports::Export;
 use super::front::WantedFront;
 use super::source::Source;
 use super::state::StateDirectory;
+use super::tls::Tls;
 use super::{admission, unnamed_files};
 use crate::control::socket_paths::{self, BoundSocket};
 use crate::private_directory::Missing;
@@ -70,6 +71,7 @@ pub(super) struct Places {
     pub(super) notes: Vec<String>,
     pub(super) rules: Rules,
     pub(super) state: StateDirectory,
+    pub(super) tls: Option<Tls>,
     pub(super) listening: Option<Listener>,
     /// The address where clients will come.
     pub(super) listen: SocketAddr,
@@ -99,8 +101,11 @@ impl Places {
         }
         let missing = if taking == Taking::Start { Missing::Make } else { Missing::Leave };
         let state = StateDirectory::at(settings.state.as_deref(), missing)?;
-        let own_paths = [("the state directory", state.path()), ("the control socket", settings.control.as_deref())];
+        let mut own_paths =
+            vec![("the state directory", state.path()), ("the control socket", settings.control.as_deref())];
+        own_paths.extend(settings.tls.files().map(|path| ("the file of --tls", Some(path))));
         wanted.refuse_below(&own_paths)?;
+        let tls = Tls::prepared(&settings.tls)?;
         let listening = match taking.is_own(settings.listen) {
             true => None,
             false => wanted.listening(settings, store)?,
@@ -114,6 +119,6 @@ impl Places {
         let has_control =
             taking.running().is_some_and(|it| socket_paths::is_of(settings.control.as_deref(), &name, it));
         let control = (!has_control).then(|| socket_paths::bind(settings.control.as_deref(), &name)).transpose()?;
-        Ok(Self { opened, notes, rules, state, listening, listen, figures, control })
+        Ok(Self { opened, notes, rules, state, tls, listening, listen, figures, control })
     }
 }

@@ -154,7 +154,7 @@ impl Running {
             received_bytes: counts.bytes_in,
             sent_bytes: counts.bytes_out,
             calls,
-            clients: nfs.handle.peers().into_iter().map(gauges::peer).collect(),
+            clients: gauges::peers(nfs.handle.peers(), nfs.tls.iter().flat_map(|tls| tls.server.secured())),
             known_clients: known_clients as u64,
             sessions: sessions as u64,
             open_files: open_files as u64,

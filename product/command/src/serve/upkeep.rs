@@ -1,8 +1,9 @@
-//! A server's upkeep: it saves the disks' prices, and reports devices that hang, stores that are away, many small files.
+//! A server's upkeep: it saves the disks' prices, looks for renewed certificates, and reports devices that hang, stores that
+//! are away, many small files.
 //!
 //! Owns: the threads, when they work.
-//! Does not own: the saved state (`kept_prices`), when a device counts as hung (the policy), the test for many small
-//! files (`small_files`).
+//! Does not own: the saved state (`kept_prices`), the certificates (`tls`), when a device counts as hung (the policy), the
+//! test for many small files (`small_files`).
 //! Invariants: only the server's end waits for them, for one look and one save at most. A failure to save is reported once. A
 //! state directory on a hung disk keeps no report back: another thread saves.
 
@@ -49,9 +50,17 @@ impl Upkeep {
             }
             prices.keep();
         };
+        let tls = running.front.nfs().and_then(|nfs| nfs.tls.clone());
         let mut upkeep = Self { stops: Vec::new(), threads: Vec::new() };
         upkeep.add("upkeep", looking)?;
         upkeep.add("prices", saving)?;
+        if let Some(tls) = tls {
+            upkeep.add("certificates", move |stopped| {
+                while goes_on(&stopped, LOOK_EVERY) {
+                    tls.look();
+                }
+            })?;
+        }
         Ok(upkeep)
     }
 

@@ -46,7 +46,12 @@ fn at(second: u64) -> Report {
         ("budget_in_force_ns".to_owned(), Some(FigureGauge::Number(S))),
     ]);
     device.clients = vec![throttled("192.0.2.7", 1, second * S / 4), throttled("192.0.2.7", 2, second * S / 4)];
-    let peer = PeerGauges { connections: 2, received_bytes: second * 10_000_000, sent_bytes: second * 3 };
+    let peer = PeerGauges {
+        connections: 2,
+        received_bytes: second * 10_000_000,
+        sent_bytes: second * 3,
+        ..PeerGauges::default()
+    };
     now.nfs.clients = BTreeMap::from([("192.0.2.7".to_owned(), peer)]);
     now.nfs.calls = BTreeMap::from([("nfs_write".to_owned(), second * 20), ("nfserr_io".to_owned(), second)]);
     (now.nfs.open_files, now.nfs.locked_ranges) = (3, 1);

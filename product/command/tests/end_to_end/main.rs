@@ -59,6 +59,7 @@ mod stores_away;
 mod stores_refuse;
 mod systemd;
 mod terminal;
+mod tls;
 mod tools;
 mod traces;
 mod trees;

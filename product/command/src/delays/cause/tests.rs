@@ -119,7 +119,8 @@ fn where_nothing_waited_the_network_or_the_client_is_named_with_the_evidence() {
     let calling = |on_their_way| {
         let (before, mut now) = (report(S), report(2 * S));
         now.nfs.calls = BTreeMap::from([("nfs_write".to_owned(), 212)]);
-        let peer = PeerGauges { connections: 1, received_bytes: 11_950_000, sent_bytes: 40_000 };
+        let peer =
+            PeerGauges { connections: 1, received_bytes: 11_950_000, sent_bytes: 40_000, ..PeerGauges::default() };
         now.nfs.clients = BTreeMap::from([("192.0.2.7".to_owned(), peer)]);
         sentence(&SeenReports { before, now, looks: 5, on_their_way })
     };

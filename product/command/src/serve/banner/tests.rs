@@ -3,7 +3,7 @@ use std::sync::LazyLock;
 
 use afflux_nfs::Rules;
 
-use super::Served;
+use super::{Served, ServedTls};
 use crate::serve::exports::Export;
 
 static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::of_serving_user(1000));
@@ -28,6 +28,7 @@ fn served<'a>(exports: &'a [Export], listen: &str) -> Served<'a> {
         figures: None,
         devices: vec![("sda1".into(), "USB, O_DIRECT + io_uring".into())],
         has_version_4: true,
+        tls: None,
         cache_bytes: 2 << 30,
         memory_bytes: 23 << 30,
         notes: &[],
@@ -125,4 +126,18 @@ fn a_name_controls_no_terminal_and_still_is_a_word_to_a_shell() {
     assert!(text.contains(r"note    a\u0007") && !text.contains('\x1b'), "{text}");
     let value: serde_json::Value = serde_json::from_str(&served(&exports, "127.0.0.1:7").json()).unwrap();
     assert_eq!(value["serving"][0]["export"], "/a\n\x1b'ö\\");
+}
+
+#[test]
+fn tls_is_in_the_mount_line() {
+    let exports = exports(&["usb"]);
+    let of =
+        |tls, listen: &str, has_version_4| Served { tls: Some(tls), has_version_4, ..served(&exports, listen) }.text();
+    let text = of(ServedTls::Offered, "127.0.0.1:2049", true);
+    assert!(text.contains("(NFS 3, 4.1 and 4.2, loopback only, TLS for clients that ask for it)"), "{text}");
+    assert!(text.contains("sudo mount -t nfs -o xprtsec=tls 127.0.0.1:/ /mnt/x\n"), "{text}");
+    let text = of(ServedTls::WithCertificates, "127.0.0.1:7", true);
+    assert!(text.contains("-o port=7,xprtsec=mtls 127.0.0.1:/ "), "{text}");
+    let text = of(ServedTls::Required, "127.0.0.1:7", false);
+    assert!(text.contains("mountport=7,xprtsec=tls 127.0.0.1:/ ") && text.contains(", TLS only)"), "{text}");
 }
