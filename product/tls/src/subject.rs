@@ -37,7 +37,7 @@ fn common_name(mut subject: &[u8]) -> Option<String> {
 fn value(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, len], rest) = der.split_first_chunk()?;
     let (len, rest) = match len {
-        len @ ..0x80 => (usize::from(len), rest),
+        len @ ..=0x7f => (usize::from(len), rest),
         // Names of 64 KiB and more are none.
         0x81 => rest.split_first().map(|(len, rest)| (usize::from(*len), rest))?,
         0x82 => rest.split_first_chunk().map(|(len, rest)| (usize::from(u16::from_be_bytes(*len)), rest))?,

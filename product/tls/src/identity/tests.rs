@@ -10,6 +10,9 @@ fn identity(issued: &Issued, clients: Option<&Authority>) -> TlsIdentity {
     }
 }
 
+/// A change of a good identity, and the beginning of the refusal.
+type Spoiled<'a> = (&'a dyn Fn(&mut TlsIdentity), &'a str);
+
 #[test]
 fn says_which_part_is_wrong_and_why() {
     let authority = Authority::new();
@@ -25,7 +28,7 @@ fn says_which_part_is_wrong_and_why() {
             BadIdentity::Clients(why) => format!("clients: {why}"),
         }
     };
-    let table: [(&dyn Fn(&mut TlsIdentity), &str); 9] = [
+    let table: [Spoiled<'_>; 9] = [
         (&|it| it.certificates.clear(), "certificate: it has no certificate in PEM form (BEGIN CERTIFICATE)"),
         (&|it| it.certificates = it.key.clone(), "certificate: it has no certificate in PEM form"),
         (&|it| it.certificates.truncate(200), "certificate: it is no PEM text"),
