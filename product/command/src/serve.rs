@@ -316,6 +316,9 @@ fn start(
     arena::refuse_files_elsewhere(&volume)?;
     source.take_verifier(&volume, state, is_recovered);
     volume.upkeep_every(TEND_NS);
+    if configuration.settings.posix_locks {
+        volume.locks().show_on_host();
+    }
     // A mount's names are as durable as the host's own: at fsync. NFS demands it at return.
     let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
     volume.set_names_durable(at_return);

@@ -56,12 +56,11 @@ const IO: [(&str, IoChoice); 3] =
 const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
 
 /// The settings of `serve` alone, which `mount` refuses.
-pub(crate) const OF_SERVE: [&str; 14] = [
+pub(crate) const OF_SERVE: [&str; 13] = [
     "listen",
     "nfs",
-    "tls",
-    "tls_required",
-    "tls_clients",
+    "rpcbind",
+    "posix_locks",
     "allow",
     "squash",
     "anon",
@@ -93,6 +92,11 @@ pub(crate) struct ServeSettings {
     #[arg(long, value_name = "ON|OFF")]
     #[arg(action = ArgAction::Set, default_value = "on", value_parser = one_of(ON_OR_OFF), hide_possible_values = true)]
     pub(crate) rpcbind: bool,
+    /// Show the locks of clients to programs of this host, and theirs to clients
+    ///
+    /// Locks of bytes by fcntl, on the served directories themselves. A locked file takes a descriptor.
+    #[arg(long)]
+    pub(crate) posix_locks: bool,
     /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
     #[arg(long, value_name = "SIZE", help_heading = CACHE, value_parser = cache_bytes)]
     pub(crate) cache: Option<u64>,

@@ -21,6 +21,7 @@ mod key;
 mod limits;
 mod listing;
 mod location_file;
+mod locks;
 mod marks;
 mod mounts;
 mod node;
@@ -38,9 +39,9 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
 use afflux_volume::{
-    AttributeChange, ChangedAttributes, Created, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked,
-    MakeDevice, Named, New, NewDevice, Node, OpenedData, PathLimits, Removed, RenameHow, Renamed, Seek, Space, Stable,
-    Stat, TreeResult, Unnamed, VolumeError, Window, XattrChange,
+    AttributeChange, ChangedAttributes, Created, DeviceFactory, Directory, Export, Found, HostLocks, Identified,
+    Identity, Linked, MakeDevice, Named, New, NewDevice, Node, OpenedData, PathLimits, Removed, RenameHow, Renamed,
+    Seek, Space, Stable, Stat, TreeResult, Unnamed, VolumeError, Window, XattrChange,
 };
 use bytes::Bytes;
 use rustix::fs::{fsync, syncfs};
@@ -322,6 +323,10 @@ impl Directory for HostTree {
 
     fn open_data(&self, node: &Node, must_write: bool) -> TreeResult<'_, OpenedData> {
         self.acting(node, move |core, node, acting| core.checked_answer(node, core.open_data(node, acting, must_write)))
+    }
+
+    fn open_locks(&self, node: &Node) -> TreeResult<'_, Arc<dyn HostLocks>> {
+        self.with(node, |core, node| core.open_locks(node))
     }
 
     fn stop_writing(&self, node: &Node) -> TreeResult<'_, ()> {

@@ -260,7 +260,7 @@ impl<P: Platform> Connection<P> {
                 (*mount::VERSIONS.start(), *mount::VERSIONS.end()),
             ),
             lock_refusal::PROGRAM => {
-                (lock_refusal::has(call.procedure), (lock_refusal::VERSION, lock_refusal::VERSION))
+                (lock_refusal::is_answered(call.procedure), (lock_refusal::VERSION, lock_refusal::VERSION))
             }
             _ => return Err(Refusal::ProgramUnavailable),
         };

@@ -33,8 +33,8 @@ pub use handles::adopt::AdoptedFiles;
 pub use handles::hold::Held;
 pub use knobs::{KNOBS, VolumeKnob};
 pub use locks::{
-    FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, GROUP_LOCKS_MAX, HeldBy, HolderId, LOCKS_MAX, Lock, LockFamily, LockHolder,
-    LockMode, LockOwner, LockRefusal, LockWaker, Locks, Share, Span,
+    FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, GROUP_LOCKS_MAX, HeldBy, HolderId, HostLocks, HostRefusal, LOCKS_MAX, Lock,
+    LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, LockWaker, Locks, Share, Span,
 };
 pub use names::entries::CreateHow;
 pub use names::list::{DirectoryEntry, Listing};

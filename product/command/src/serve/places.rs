@@ -33,6 +33,10 @@ const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered 
 const VERSION_4_NOTE: &str = "locks hold among clients of NFS 4.1 and 4.2, and with programs on --mount; clients of \
     version 3 and programs of this host do not see them";
 
+/// The same with `--posix-locks`.
+const POSIX_LOCKS_NOTE: &str = "locks hold among clients of NFS 4.1 and 4.2, with programs on --mount, and with those of \
+    this host that lock by fcntl; clients of version 3 do not see them";
+
 /// Its process, which may have the socket in its store.
 const SERVICE_MANAGER: u32 = 1;
 
@@ -97,7 +101,7 @@ impl Places {
             notes.push(ASYNC_METADATA_NOTE.to_owned());
         }
         if wanted.has_clients() && settings.nfs == NfsVersion::V4 {
-            notes.push(VERSION_4_NOTE.to_owned());
+            notes.push(if settings.posix_locks { POSIX_LOCKS_NOTE } else { VERSION_4_NOTE }.to_owned());
         }
         let missing = if taking == Taking::Start { Missing::Make } else { Missing::Leave };
         let state = StateDirectory::at(settings.state.as_deref(), missing)?;

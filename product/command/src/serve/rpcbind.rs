@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use afflux_report::output;
-use link::{Entry, Link};
+use link::{Link, NamedService};
 
 const NFS: u32 = 100_003;
 const MOUNT: u32 = 100_005;
@@ -23,7 +23,7 @@ const NLM: u32 = 100_021;
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
 
 /// The entries of this server.
-pub(super) struct Registration(Vec<Entry>);
+pub(super) struct Registration(Vec<NamedService>);
 
 /// Has the rpcbind name this server, unless it names another one. Returns the entries, and a line for the user where an rpcbind is.
 pub(super) fn register(listen: SocketAddr, has_version_4: bool) -> (Option<Registration>, Option<String>) {
@@ -57,11 +57,15 @@ fn not_in_list(reason: impl std::fmt::Display) -> String {
 }
 
 /// The entries of this server, now in the list; or that of another server.
-fn registered(link: &mut Link, listen: SocketAddr, has_version_4: bool) -> io::Result<Result<Vec<Entry>, Entry>> {
+fn registered(
+    link: &mut Link,
+    listen: SocketAddr,
+    has_version_4: bool,
+) -> io::Result<Result<Vec<NamedService>, NamedService>> {
     let (wanted, list) = (entries(listen, has_version_4), link.list()?);
-    let is_own_kind = |entry: &Entry| matches!(entry.program, NFS | MOUNT | NLM) && !wanted.contains(entry);
+    let is_own_kind = |entry: &NamedService| matches!(entry.program, NFS | MOUNT | NLM) && !wanted.contains(entry);
     let of_others = list.into_iter().filter(is_own_kind);
-    let (there, gone): (Vec<Entry>, Vec<Entry>) = of_others.partition(|entry| is_others(entry, listen));
+    let (there, gone): (Vec<NamedService>, Vec<NamedService>) = of_others.partition(|entry| is_others(entry, listen));
     if let Some(other) = there.iter().find(|entry| entry.program != NLM) {
         return Ok(Err(other.clone()));
     }
@@ -69,7 +73,7 @@ fn registered(link: &mut Link, listen: SocketAddr, has_version_4: bool) -> io::R
         link.remove(&entry)?;
     }
     // The host's own lock service, which a mount of version 3 on this host has, refuses our clients' locks as well.
-    let has_locker = |entry: &Entry| there.iter().any(|other| other.is_in_place_of(entry));
+    let has_locker = |entry: &NamedService| there.iter().any(|other| other.is_in_place_of(entry));
     let mut set = Vec::new();
     for entry in wanted.iter().filter(|entry| !has_locker(entry)) {
         if !link.add(entry)? {
@@ -85,7 +89,7 @@ fn registered(link: &mut Link, listen: SocketAddr, has_version_4: bool) -> io::R
 }
 
 /// The entries of a server at an address.
-fn entries(listen: SocketAddr, has_version_4: bool) -> Vec<Entry> {
+fn entries(listen: SocketAddr, has_version_4: bool) -> Vec<NamedService> {
     let mut places = Vec::new();
     match listen.ip() {
         IpAddr::V6(address) => {
@@ -98,7 +102,7 @@ fn entries(listen: SocketAddr, has_version_4: bool) -> Vec<Entry> {
     }
     let services = [(NFS, 3), (MOUNT, 3), (NLM, 4)].into_iter().chain(has_version_4.then_some((NFS, 4)));
     let of_service = |(program, version): (u32, u32)| {
-        let entry = move |(netid, ip): &(&str, IpAddr)| Entry {
+        let entry = move |(netid, ip): &(&str, IpAddr)| NamedService {
             program,
             version,
             netid: (*netid).to_owned(),
@@ -110,7 +114,7 @@ fn entries(listen: SocketAddr, has_version_4: bool) -> Vec<Entry> {
 }
 
 /// Whether an entry is one of a server that answers, and not of this one or of its killed predecessor.
-fn is_others(entry: &Entry, own: SocketAddr) -> bool {
+fn is_others(entry: &NamedService, own: SocketAddr) -> bool {
     let Some(address) = socket_address(&entry.address).filter(|_| entry.netid.starts_with("tcp")) else { return true };
     let shares_address = address.ip() == own.ip() || address.ip().is_unspecified() || own.ip().is_unspecified();
     if address.port() == own.port() && shares_address {

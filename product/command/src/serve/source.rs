@@ -23,7 +23,7 @@ use super::store_end::LeftBehind;
 #[cfg(feature = "object")]
 use super::store_volume::StoreVolume;
 use super::{kept_verifier, rescue};
-use crate::settings::{ServeSettings, is_store};
+use crate::settings::{NfsVersion, ServeSettings, is_store};
 
 /// An open tree.
 pub(super) enum Source {
@@ -48,6 +48,15 @@ impl Source {
     /// too, if they are `shared`.
     pub(super) fn open(settings: &ServeSettings, shared: bool) -> Outcome<Option<(Self, Vec<Export>)>> {
         let places = &settings.directories;
+        if settings.posix_locks && settings.nfs == NfsVersion::V3 {
+            return Err(Failure::wrong_use("--posix-locks shows locks of version 4, which --nfs 3 refuses"));
+        }
+        if let Some(store) = places.iter().find(|place| settings.posix_locks && is_store(place)) {
+            return Err(Failure::wrong_use(format!(
+                "--posix-locks takes directories of this host: no program has files of {} but through this server",
+                output::shown(store.display())
+            )));
+        }
         if places.iter().any(|place| is_store(place)) {
             return Self::check(settings).map(|()| None);
         }

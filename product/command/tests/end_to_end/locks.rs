@@ -7,6 +7,7 @@ use std::thread;
 
 use afflux_nfs_client::Client;
 use afflux_nfs_client::sessions::{Compound, Outcome, Session, Stateid};
+use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::process::Signal;
 
 use crate::arenas::Place;
@@ -151,6 +152,95 @@ fn after_an_orderly_stop_clients_go_on_with_and_without_an_arena() {
     go_on_over(serve(&scratch, &data), |server| drop(server.stop()), || serve(&scratch, &data));
     let Some(place) = Place::new() else { return };
     go_on_over(place.start(), |server| drop(server.stop()), || place.start());
+}
+
+/// Has this process lock a file of the host, or unlock it.
+fn lock_on_host(file: &File, how: FlockOperation) -> bool {
+    fcntl_lock(file, how).is_ok()
+}
+
+#[test]
+fn programs_of_the_host_and_clients_exclude_each_other_by_posix_locks() {
+    use FlockOperation::{NonBlockingLockExclusive, NonBlockingLockShared, Unlock};
+    const SHARED: u32 = 1;
+    let Some(place) = Place::new() else { return };
+    let server = place.start_with(&["--posix-locks"]);
+    let mut client = Session::begin(connect(&server), b"client", 1).unwrap();
+    let (stateid, file) = open(&mut client);
+    // All locks of a process end with any of its descriptors of the file: it has one.
+    let program = File::options().read(true).write(true).open(place.data.join("file")).unwrap();
+    let locked = client.must(ops().put(&file).lock(SHARED, WHOLE, stateid, b"owner")).unwrap();
+    let mut reader = locked.reader();
+    (0..2).for_each(|_| assert_eq!(reader.next_result().unwrap().1, 0));
+    let lock = reader.stateid().unwrap();
+    assert!(!lock_on_host(&program, NonBlockingLockExclusive), "a client has it");
+    assert!(lock_on_host(&program, NonBlockingLockShared));
+    assert_eq!(client.call(ops().put(&file).lock_more(EXCLUSIVE, WHOLE, lock)).unwrap().status, DENIED);
+    let tested = client.call(ops().put(&file).test_lock(EXCLUSIVE, WHOLE, b"owner")).unwrap();
+    let own = format!("process {}", std::process::id());
+    assert!(tested.status == DENIED && tested.results.windows(own.len()).any(|it| it == own.as_bytes()));
+    assert!(lock_on_host(&program, Unlock));
+    client.must(ops().put(&file).lock_more(EXCLUSIVE, WHOLE, lock)).unwrap();
+    assert!(!lock_on_host(&program, NonBlockingLockShared));
+    // A later server shows what its clients have.
+    server.kill();
+    let server = place.start_with(&["--posix-locks"]);
+    client.client = connect(&server);
+    afflux_scratch::eventually("the lock is shown again", || {
+        let is_free = lock_on_host(&program, NonBlockingLockShared);
+        lock_on_host(&program, Unlock);
+        !is_free
+    });
+    client.must(ops().put(&file).unlock(WHOLE, (lock.0 + 1, lock.1))).unwrap();
+    assert!(lock_on_host(&program, NonBlockingLockExclusive));
+    assert_eq!(client.call(ops().put(&file).lock(SHARED, WHOLE, stateid, b"new")).unwrap().status, DENIED);
+    server.stop();
+}
+
+#[test]
+fn a_program_on_a_mount_waits_for_one_of_the_host() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mount = point.to_str().unwrap();
+    let server = Server::start(scratch.path(), &[&data], &["--posix-locks", "--mount", mount]);
+    let mounted = Mounted { server: Some(server), point: point.clone() };
+    std::fs::write(point.join("file"), "").unwrap();
+    let open = |place: &Path| File::options().read(true).write(true).open(place.join("file")).unwrap();
+    let (of_host, on_mount) = (open(&data), open(&point));
+    assert!(lock_on_host(&of_host, FlockOperation::NonBlockingLockExclusive));
+    assert!(!lock_on_host(&on_mount, FlockOperation::NonBlockingLockShared));
+    let waiting = thread::spawn(move || {
+        let is_locked = lock_on_host(&on_mount, FlockOperation::LockExclusive);
+        (is_locked, on_mount)
+    });
+    let server = mounted.server();
+    afflux_scratch::eventually("the program waits", || server.stat()["nfs"]["lock_waiters"] == 1);
+    assert!(lock_on_host(&of_host, FlockOperation::Unlock));
+    let (is_locked, on_mount) = waiting.join().unwrap();
+    assert!(is_locked && !lock_on_host(&of_host, FlockOperation::NonBlockingLockShared));
+    drop(on_mount);
+    afflux_scratch::eventually("the kernel has told of the close", || {
+        lock_on_host(&of_host, FlockOperation::NonBlockingLockExclusive)
+    });
+    drop(of_host);
+    mounted.stop();
+}
+
+#[test]
+fn posix_locks_take_directories_and_version_4() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let directory = data.to_str().unwrap();
+    for (arguments, said) in [
+        (["serve", "s3://bucket/prefix", "--posix-locks"].as_slice(), "--posix-locks takes directories of this host"),
+        (&["serve", directory, "--posix-locks", "--nfs", "3"], "--posix-locks shows locks of version 4"),
+    ] {
+        let refused = crate::server::run(scratch.path(), arguments);
+        assert!(refused.status.code() == Some(2) && text(&refused).contains(said), "{}", text(&refused));
+    }
 }
 
 /// The port of the present server, and who has the lock.

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use afflux_volume::{
-    HolderId, Inode, Lock, LockFamily, LockMode, LockOwner, LockRefusal, Nanos, Platform, Share, Span,
+    HolderId, HostLocks, Inode, Lock, LockFamily, LockMode, LockOwner, LockRefusal, Nanos, Platform, Share, Span,
 };
 
 use crate::abi::{lock as kind, o};
@@ -36,6 +36,17 @@ fn now<P: Platform>(on: &Mount<P>) -> Nanos {
     on.volume.engine().platform().now()
 }
 
+/// Whether the file's locks have their place on the host, if they need one.
+fn is_on_host<P: Platform>(on: &Mount<P>, locking: &Locking) -> bool {
+    on.opened(locking.fh).map_or(true, |file| on.volume.try_host_locks(file.inode.fileid()).is_some())
+}
+
+/// The place of the file's locks on the host. To be kept while bytes are locked.
+async fn on_host<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<Option<Arc<dyn HostLocks>>, Errno> {
+    let inode = Arc::clone(&on.opened(locking.fh)?.inode);
+    Ok(on.volume.host_locks(&inode).await?)
+}
+
 /// The file, the owner and the bytes of a lock.
 fn place<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<(u64, LockOwner, Span), Errno> {
     let family = if locking.is_of_flock { LockFamily::Files } else { LockFamily::Bytes };
@@ -53,7 +64,18 @@ fn mode(locking: &Locking) -> Result<LockMode, Errno> {
     }
 }
 
-pub(super) fn test<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outcome {
+/// Looks for a lock in the way without waiting. None if that may wait.
+pub(super) fn try_test<P: Platform>(on: &Mount<P>, locking: &Locking) -> Option<Outcome> {
+    is_on_host(on, locking).then(|| tested(on, locking))
+}
+
+/// Looks for a lock in the way.
+pub(super) async fn test<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outcome {
+    let _on_host = on_host(on, locking).await?;
+    tested(on, locking)
+}
+
+fn tested<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outcome {
     let (file, owner, span) = place(on, locking)?;
     let wanted = Lock { owner, span, mode: mode(locking)?, process: locking.process };
     let mut answer = ReplyDraft::empty();
@@ -75,8 +97,11 @@ pub(super) fn test<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outcome {
     Ok(answer)
 }
 
-/// Locks or unlocks without waiting. None if the program wants to wait.
+/// Locks or unlocks without waiting. None if the program wants to wait, or the host must be asked first.
 pub(super) fn try_lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Option<Outcome> {
+    if locking.kind != kind::NONE && !is_on_host(on, locking) {
+        return None;
+    }
     match locked_at_once(on, locking, waits) {
         Err(Errno::TRY_AGAIN) if waits => None,
         outcome => Some(outcome.map(|()| ReplyDraft::empty())),
@@ -101,8 +126,12 @@ fn locked_at_once<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) ->
     Ok(locks.lock(file, wanted, now(on))?)
 }
 
-/// Locks once nobody is in the way.
-pub(super) async fn lock<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outcome {
+/// Locks once nobody is in the way, or at once.
+pub(super) async fn lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Outcome {
+    let _on_host = on_host(on, locking).await?;
+    if !waits {
+        return locked_at_once(on, locking, waits).map(|()| ReplyDraft::empty());
+    }
     let (file, owner, span) = place(on, locking)?;
     let wanted = Lock { owner, span, mode: mode(locking)?, process: locking.process };
     // The file stays while the program waits.

@@ -43,7 +43,7 @@ pub(crate) fn at_once<P: Platform>(
             on.close(fh);
             Some(Ok(ReplyDraft::empty()))
         }
-        FuseOperation::TestLock(locking) => Some(locks::test(on, &locking)),
+        FuseOperation::TestLock(locking) => locks::try_test(on, &locking),
         FuseOperation::Lock { locking, waits } => locks::try_lock(on, &locking, waits),
         FuseOperation::Destroy => Some(Ok(ReplyDraft::empty())),
         FuseOperation::InputOutputControl => Some(Err(Errno::NO_TERMINAL)),
@@ -94,7 +94,8 @@ pub(crate) async fn carry_out<P: Platform>(
         FuseOperation::ListXattrs { size } => xattrs::list(on, header, size).await,
         FuseOperation::RemoveXattr { name } => xattrs::remove(on, header, name).await,
         FuseOperation::Flush { fh, .. } => data::flush(on, fh).await,
-        FuseOperation::Lock { locking, .. } => locks::lock(on, &locking).await,
+        FuseOperation::TestLock(locking) => locks::test(on, &locking).await,
+        FuseOperation::Lock { locking, waits } => locks::lock(on, &locking, waits).await,
         FuseOperation::Sync { fh, data_only } => data::sync(on, header, fh, data_only).await,
         FuseOperation::SyncDirectory { fh } => data::sync_directory(on, fh).await,
         FuseOperation::List { extent, with_attributes } => {

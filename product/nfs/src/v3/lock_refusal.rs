@@ -26,7 +26,7 @@ const DENIED_NOLOCKS: u32 = 2;
 const COOKIE_BYTES_MAX: usize = 1024;
 
 /// Whether a procedure is answered.
-pub(crate) fn has(procedure: u32) -> bool {
+pub(crate) fn is_answered(procedure: u32) -> bool {
     matches!(procedure, 0 | TEST..=UNLOCK | SHARE..=FREE_ALL)
 }
 

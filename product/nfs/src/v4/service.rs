@@ -439,7 +439,14 @@ impl<P: Platform> Service<P> {
                 let held = volume.hold_left(&handle).await;
                 let Some(service) = me.upgrade() else { return };
                 match held {
-                    Ok(held) => drop(service.set_holder(place, generation, held)),
+                    Ok(held) => {
+                        let inode = Arc::clone(held.inode());
+                        drop(service.set_holder(place, generation, held));
+                        if volume.locks().are_on_host() {
+                            // A program that got a lock meanwhile keeps it, and the client's own stays.
+                            let _ = volume.host_locks(&inode).await;
+                        }
+                    }
                     Err(error) => service.tell_not_held(place, generation, (client, file), error),
                 }
             }

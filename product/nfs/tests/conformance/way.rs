@@ -20,6 +20,9 @@ struct Mounting {
     sequence: u32,
 }
 
+/// A use of the root by its handle, and the status of it.
+type RootUse = fn(&[u8]) -> (Compound, u32);
+
 fn ops() -> Compound {
     Compound::default()
 }
@@ -104,7 +107,7 @@ fn a_path_of_the_host_leads_to_the_export_however_long_the_client_takes() {
 
 #[test]
 fn programs_find_no_way_to_the_export_below_itself() {
-    let uses: [fn(&[u8]) -> (Compound, u32); 4] = [
+    let uses: [RootUse; 4] = [
         |root| (ops().put(root).lookup(b"other"), NOENT),
         |root| (ops().put(root).list(0, 4096, &[FILEID]), 0),
         |root| (ops().put(root).make_directory(b"other"), 0),

@@ -1,6 +1,6 @@
-//! Waiting for a lock, for callers on this host.
+//! Waiting for a lock, for callers on this host; the host's own locks.
 //!
-//! Owns: the wait, and its end when the caller gives up.
+//! Owns: the wait, and its end when the caller gives up; opening a file's place among the host's own locks.
 //! Does not own: the queue (`locks`).
 //! Invariants: a wait that is dropped leaves the queue, and no lock behind.
 
@@ -11,7 +11,9 @@ use std::task::Poll;
 use afflux_engine::Platform;
 use futures_util::task::AtomicWaker;
 
-use crate::locks::{Lock, LockRefusal, LockWaker, Locks};
+use crate::error::VolumeError;
+use crate::locks::{HostLocks, Lock, LockRefusal, LockWaker, Locks};
+use crate::objects::inode::Inode;
 use crate::volume::Volume;
 
 /// Wakes the caller's task.
@@ -45,6 +47,20 @@ impl<P: Platform> Volume<P> {
     /// The locks of this volume's files, by their numbers.
     pub fn locks(&self) -> &Locks {
         &self.locks
+    }
+
+    /// The place of a file's locks on the host, if it is made already; none inside if the host shows no locks.
+    pub fn try_host_locks(&self, file: u64) -> Option<Option<Arc<dyn HostLocks>>> {
+        if self.locks.are_on_host() { self.locks.host_of(file).map(Some) } else { Some(None) }
+    }
+
+    /// The place of a file's locks on the host, made if the host shows locks. The caller keeps it while it locks.
+    pub async fn host_locks(&self, inode: &Arc<Inode<P>>) -> Result<Option<Arc<dyn HostLocks>>, VolumeError> {
+        if let Some(known) = self.try_host_locks(inode.fileid()) {
+            return Ok(known);
+        }
+        let opened = self.tree.open_locks(&inode.node).await?;
+        Ok(Some(self.locks.host_begins(inode.fileid(), opened)))
     }
 
     /// Locks bytes of a file once nobody is in the way. The only errors are of a full table.

@@ -6,12 +6,14 @@
 //! exclude each other on one byte. Waiting owners get bytes in the order of their coming. A waiter
 //! is woken and a holder is asked without waiting; a waiter is woken outside the lock.
 
+mod host;
 mod queue;
 mod ranges;
 mod shares;
 mod span;
 mod table;
 
+pub use host::{HostLocks, HostRefusal};
 pub use queue::LockWaker;
 pub use ranges::{HolderId, Lock, LockFamily, LockMode, LockOwner};
 pub use shares::Share;

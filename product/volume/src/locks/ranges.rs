@@ -147,6 +147,11 @@ impl LockedRanges {
         near.filter(move |held| held.excludes(&wanted))
     }
 
+    /// All owners' ranges with any of these bytes, whole.
+    pub(super) fn overlapping(&self, span: Span) -> impl Iterator<Item = Lock> {
+        self.owners.iter().flat_map(move |own| own.between(span.first, span.last))
+    }
+
     /// Whether an owner has any.
     pub(super) fn has(&self, owner: LockOwner) -> bool {
         self.own(owner).is_some()

@@ -7,11 +7,12 @@
 //! all locks at once, when somebody asks for some, or for its room.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::Nanos;
 
+use super::host::{HostLocks, HostRefusal, OnHost, is_of_program};
 use super::queue::{LockQueue, LockWaker};
 use super::ranges::{HolderId, Lock, LockMode, LockOwner, LockedRanges, NoRoom};
 use super::shares::{Share, Shares};
@@ -82,6 +83,7 @@ struct OfFile {
     ranges: LockedRanges,
     queue: LockQueue,
     shares: Shares,
+    host: OnHost,
 }
 
 #[derive(Default)]
@@ -102,6 +104,8 @@ pub struct Locks {
     denying: AtomicU64,
     /// Holders that have lost their locks.
     revoked: AtomicU64,
+    /// Programs of the host see the locks.
+    is_on_host: AtomicBool,
 }
 
 /// Those to wake after the table's lock is released.
@@ -158,7 +162,11 @@ impl Table {
     fn with<T>(&mut self, file: u64, change: impl FnOnce(&mut Self, &mut OfFile) -> T) -> T {
         let mut of_file = self.files.remove(&file).unwrap_or_default();
         let result = change(self, &mut of_file);
-        if of_file.ranges.len() > 0 || of_file.queue.len() > 0 || !of_file.shares.is_empty() {
+        let is_locked = of_file.ranges.len() > 0 || of_file.queue.len() > 0 || of_file.host.is_in_use();
+        if !is_locked {
+            of_file.host = OnHost::default();
+        }
+        if is_locked || !of_file.shares.is_empty() {
             self.files.insert(file, of_file);
         }
         result
@@ -176,6 +184,7 @@ impl Table {
         self.with(file, |table, of_file| {
             let before = of_file.ranges.len();
             of_file.ranges.release(&is_meant);
+            of_file.host.follow(Span::WHOLE, &of_file.ranges);
             of_file.queue.leave_all(&is_meant);
             table.count(holder, before, of_file.ranges.len());
             of_file.queue.give_turns(&of_file.ranges, now, wakers);
@@ -263,7 +272,14 @@ impl Locks {
                     return Err(LockRefusal::Held(*first));
                 }
                 let (before, (room, refusal)) = (of_file.ranges.len(), table.room(of_file, wanted.owner.holder));
-                of_file.ranges.lock(wanted, room).map_err(|NoRoom| refusal)?;
+                of_file.host.lock(wanted, &of_file.ranges).map_err(|refusal| match refusal {
+                    HostRefusal::Held => LockRefusal::Held(of_file.host.in_the_way(&wanted)),
+                    HostRefusal::Failed => LockRefusal::Full,
+                })?;
+                if of_file.ranges.lock(wanted, room) == Err(NoRoom) {
+                    of_file.host.follow(wanted.span, &of_file.ranges);
+                    return Err(refusal);
+                }
                 table.count(wanted.owner.holder, before, of_file.ranges.len());
                 if let Some(waker) = waker {
                     of_file.queue.leave(&wanted, waker);
@@ -319,9 +335,14 @@ impl Locks {
         if table.files.get(&file).is_some_and(|it| it.queue.closes_circle(&wanted, &it.ranges)) {
             result = result.map_err(|_| LockRefusal::Deadlock);
         }
-        if matches!(result, Err(LockRefusal::Held(_))) {
+        if let Err(LockRefusal::Held(held)) = result {
             let waits = table.with(file, |table, it| {
                 let most = table.waiters_max(it, wanted.owner.holder);
+                if is_of_program(&held)
+                    && let Some(host) = it.host.get()
+                {
+                    host.wake_when_free(wanted.span, wanted.mode, Arc::clone(waker));
+                }
                 it.queue.wait(wanted, Arc::clone(waker), most)
             });
             if !waits && waker.is_local() {
@@ -347,9 +368,36 @@ impl Locks {
     /// The lock that is in the way of this one.
     pub fn conflict(&self, file: u64, wanted: &Lock, now: Nanos) -> Option<Lock> {
         let table = lock(&self.table);
-        let mut held = table.files.get(&file)?.ranges.conflicts(*wanted);
+        let of_file = table.files.get(&file)?;
+        let mut held = of_file.ranges.conflicts(*wanted);
         // One that would give way is in nobody's.
-        held.find(|held| !table.is_gone(held.owner.holder, now))
+        held.find(|held| !table.is_gone(held.owner.holder, now)).or_else(|| of_file.host.conflict(wanted))
+    }
+
+    /// From now on programs of the host see the locks: front ends ask for a file's place there before they lock.
+    pub fn show_on_host(&self) {
+        self.is_on_host.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether programs of the host see the locks.
+    pub fn are_on_host(&self) -> bool {
+        self.is_on_host.load(Ordering::Relaxed)
+    }
+
+    /// The place of a file's locks on the host, once it is made.
+    pub(crate) fn host_of(&self, file: u64) -> Option<Arc<dyn HostLocks>> {
+        lock(&self.table).files.get(&file)?.host.get().cloned()
+    }
+
+    /// Gives a file's locks a place on the host. Returns the file's place, the earlier one if it was made before.
+    pub(crate) fn host_begins(&self, file: u64, host: Arc<dyn HostLocks>) -> Arc<dyn HostLocks> {
+        lock(&self.table).with(file, |_, of_file| match of_file.host.get() {
+            Some(known) => Arc::clone(known),
+            None => {
+                of_file.host.begin(Arc::clone(&host), &of_file.ranges);
+                host
+            }
+        })
     }
 
     /// Unlocks bytes. One who waits for them elsewhere does not any more.
@@ -361,6 +409,7 @@ impl Locks {
                 of_file.queue.leave_all(|waiter| *waiter == owner);
                 let (before, (room, refusal)) = (of_file.ranges.len(), table.room(of_file, owner.holder));
                 let result = of_file.ranges.unlock(owner, span, room).map_err(|NoRoom| refusal);
+                of_file.host.follow(span, &of_file.ranges);
                 table.count(owner.holder, before, of_file.ranges.len());
                 of_file.queue.give_turns(&of_file.ranges, now, wakers);
                 result
@@ -452,7 +501,8 @@ impl Locks {
     pub fn tick(&self, now: Nanos) {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
-        let waited: Vec<u64> = table.files.iter().filter(|(_, it)| it.queue.len() > 0).map(|(file, _)| *file).collect();
+        let is_due = |it: &OfFile| it.queue.len() > 0 || it.host.get().is_some() && it.ranges.len() == 0;
+        let waited: Vec<u64> = table.files.iter().filter(|(_, it)| is_due(it)).map(|(file, _)| *file).collect();
         for file in waited {
             let holders = table.files.get(&file).map(|it| it.ranges.owners().map(|(owner, _)| owner.holder).collect());
             let mut holders: Vec<HolderId> = holders.unwrap_or_default();

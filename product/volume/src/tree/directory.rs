@@ -15,6 +15,7 @@ use afflux_engine::{Backing, Device};
 use bytes::Bytes;
 
 use crate::error::VolumeError;
+use crate::locks::HostLocks;
 use crate::tree::attributes::AttributeChange;
 use crate::tree::caller::{Caller, Credentials};
 use crate::tree::identity::Identity;
@@ -384,6 +385,11 @@ pub trait Directory: Send + Sync + 'static {
     /// an open file, too, and then goes on with its backing. Returns [`VolumeError::Leased`] at once if a program of
     /// the host has a lease on the file.
     fn open_data(&self, node: &Node, must_write: bool) -> TreeResult<'_, OpenedData>;
+
+    /// Opens a regular file for locks that programs of the host see. `NotSupported` if the tree has no such programs.
+    fn open_locks(&self, _node: &Node) -> TreeResult<'_, Arc<dyn HostLocks>> {
+        TreeResult::now(Err(VolumeError::NotSupported))
+    }
 
     /// Closes what a file is open with for writing. Nothing is being written, and [`Directory::open_data`] comes before the
     /// next write. A tree whose open files hinder nobody does nothing.

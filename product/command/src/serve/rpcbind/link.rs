@@ -22,7 +22,7 @@ const LAST_FRAGMENT: u32 = 1 << 31;
 
 /// A service and its address in the list.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Entry {
+pub(super) struct NamedService {
     pub(super) program: u32,
     pub(super) version: u32,
     /// The transport, such as "tcp".
@@ -30,7 +30,7 @@ pub(super) struct Entry {
     pub(super) address: String,
 }
 
-impl Entry {
+impl NamedService {
     /// Whether the list has room for one of the two.
     pub(super) fn is_in_place_of(&self, other: &Self) -> bool {
         (self.program, self.version, &self.netid) == (other.program, other.version, &other.netid)
@@ -58,26 +58,26 @@ impl Link {
     }
 
     /// All entries.
-    pub(super) fn list(&mut self) -> io::Result<Vec<Entry>> {
+    pub(super) fn list(&mut self) -> io::Result<Vec<NamedService>> {
         let reply = self.call(DUMP, &[])?;
         let (mut rest, mut entries) = (reply.as_slice(), Vec::new());
         while word(&mut rest)? != 0 {
             let (program, version) = (word(&mut rest)?, word(&mut rest)?);
             let (netid, address) = (text(&mut rest)?, text(&mut rest)?);
             let _owner = text(&mut rest)?;
-            entries.push(Entry { program, version, netid, address });
+            entries.push(NamedService { program, version, netid, address });
         }
         Ok(entries)
     }
 
     /// Adds an entry. False if the rpcbind refuses it.
-    pub(super) fn add(&mut self, entry: &Entry) -> io::Result<bool> {
+    pub(super) fn add(&mut self, entry: &NamedService) -> io::Result<bool> {
         let reply = self.call(SET, &encoded(entry))?;
         Ok(word(&mut reply.as_slice())? != 0)
     }
 
     /// Removes an entry. False if the rpcbind refuses.
-    pub(super) fn remove(&mut self, entry: &Entry) -> io::Result<bool> {
+    pub(super) fn remove(&mut self, entry: &NamedService) -> io::Result<bool> {
         let reply = self.call(UNSET, &encoded(entry))?;
         Ok(word(&mut reply.as_slice())? != 0)
     }
@@ -122,7 +122,7 @@ impl Link {
     }
 }
 
-fn encoded(entry: &Entry) -> Vec<u8> {
+fn encoded(entry: &NamedService) -> Vec<u8> {
     let mut bytes = [entry.program.to_be_bytes(), entry.version.to_be_bytes()].concat();
     // The rpcbind knows the owner by the socket.
     for text in [&entry.netid[..], &entry.address, ""] {

@@ -1,7 +1,7 @@
 use super::*;
 
-fn entry(netid: &str, address: &str) -> Entry {
-    Entry { program: NFS, version: 3, netid: netid.to_owned(), address: address.to_owned() }
+fn entry(netid: &str, address: &str) -> NamedService {
+    NamedService { program: NFS, version: 3, netid: netid.to_owned(), address: address.to_owned() }
 }
 
 #[test]

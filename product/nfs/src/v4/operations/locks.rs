@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{Lock, LockMode, LockRefusal, LockWaker, Nanos, Platform, Share, Span};
+use afflux_volume::{HostLocks, Lock, LockMode, LockRefusal, LockWaker, Nanos, Platform, Share, Span};
 
 use super::super::back_channel::{LockCall, LockNotice};
 use super::super::client_state::lock_owner;
@@ -19,7 +19,7 @@ use super::super::state::lock_states::LockState;
 use super::super::state::stateids::{StatePlace, Stateid};
 use super::objects::check_regular;
 use super::opens::{check_reclaim, place, write_stateid};
-use crate::operations::Operations;
+use crate::operations::{Ended, Operations};
 use crate::status::Status;
 use crate::wire::reply::Draft;
 
@@ -88,7 +88,29 @@ fn locker<P: Platform>(
     }
 }
 
-pub(super) fn lock<P: Platform, O: Operations<P>>(
+/// The place of a file's locks on the host, where programs of the host are to see them. To be kept while bytes are locked.
+async fn on_host<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>) -> Ended<Option<Arc<dyn HostLocks>>> {
+    let inode = compound.inode()?;
+    check_regular(inode.kind())?;
+    match on.volume().try_host_locks(inode.fileid()) {
+        Some(known) => Ok(known),
+        None => Ok(Box::pin(on.task()?.volume.host_locks(&inode)).await?),
+    }
+}
+
+pub(super) async fn lock<P: Platform, O: Operations<P>>(
+    on: &O,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    arguments: LockArguments,
+    reclaims: bool,
+    by: Locker,
+) -> Ended {
+    let _on_host = on_host(on, compound).await?;
+    Ok(locked(on, compound, draft, arguments, reclaims, by)?)
+}
+
+fn locked<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
     draft: &mut Draft,
@@ -131,12 +153,13 @@ fn waker<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>, of: &Lock
     back.is_up().then(|| -> Arc<dyn LockWaker> { Arc::new(LockCall { back, notice }) })
 }
 
-pub(super) fn test<P: Platform, O: Operations<P>>(
+pub(super) async fn test<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
     arguments: LockArguments,
     owner: crate::wire::xdr::Field,
-) -> Result<(), Status> {
+) -> Ended {
+    let _on_host = on_host(on, compound).await?;
     let (file, client) = (file_of(compound)?, compound.client()?);
     let span = span(arguments.offset, arguments.len)?;
     let service = &compound.service;
@@ -145,7 +168,7 @@ pub(super) fn test<P: Platform, O: Operations<P>>(
     let wanted = Lock { owner: lock_owner(holder, number), span, mode: mode(&arguments), process: 0 };
     match service.locks().conflict(file, &wanted, Nanos(compound.now_ns)) {
         None => Ok(()),
-        Some(other) => Err(deny(compound, file, other)),
+        Some(other) => Err(deny(compound, file, other).into()),
     }
 }
 
