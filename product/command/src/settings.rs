@@ -56,7 +56,7 @@ const IO: [(&str, IoChoice); 3] =
 const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
 
 /// The settings of `serve` alone, which `mount` refuses.
-pub(crate) const OF_SERVE: [&str; 13] = [
+pub(crate) const OF_SERVE: [&str; 16] = [
     "listen",
     "nfs",
     "rpcbind",
@@ -69,6 +69,9 @@ pub(crate) const OF_SERVE: [&str; 13] = [
     "async_metadata",
     "subtree_check",
     "shared",
+    "tls",
+    "tls_required",
+    "tls_clients",
     "mount",
 ];
 
