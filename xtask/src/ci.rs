@@ -48,6 +48,8 @@ const GANESHA: Tool =
     Tool { program: "ganesha.nfsd", package: "nfs-ganesha-vfs", without: "the comparison with another NFS server" };
 const PORT_MAPPER: Tool =
     Tool { program: "rpcbind", package: "rpcbind", without: "the comparison with another NFS server" };
+const SHOWMOUNT: Tool =
+    Tool { program: "showmount", package: "nfs-common", without: "the test of a server in the list of an rpcbind" };
 const XFS: Tool = Tool { program: "mkfs.xfs", package: "xfsprogs", without: "the tests on XFS" };
 const NTFS: Tool = Tool { program: "mkntfs", package: "ntfs-3g", without: "the tests on NTFS" };
 const SQUASHFS: Tool = Tool { program: "mksquashfs", package: "squashfs-tools", without: "a test on squashfs" };
@@ -114,7 +116,7 @@ const TOOLS: &[Tool] = &[
 /// An object store. They are many megabytes, so only a gate installs them.
 const STORE: &[Tool] = &[CEPH_MON, CEPH_OSD, RADOSGW, CURL];
 /// A server to compare with. Its packages start services that go on running, so only a gate installs them.
-const SERVERS: &[Tool] = &[GANESHA, PORT_MAPPER];
+const SERVERS: &[Tool] = &[GANESHA, PORT_MAPPER, SHOWMOUNT];
 
 const BESIDE_SMALL_STORES: &str = "the tests on a moto and an Azurite";
 /// What installs programs of other registries.
