@@ -108,8 +108,8 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("\ncachee = 1", &[], &flags());
     let of_stores = if cfg!(feature = "object") { " endpoint, standby, take_over, follow, snapshot," } else { "" };
     let allowed = format!(
-        "listen, nfs, cache, arena, policy, io, prefault, lock_memory, allow, squash, anon, any_port, read_only, \
-         async_metadata, subtree_check, shared, tls, tls_required, tls_clients,{of_stores} mount, kernel_cache, sole, state, control, metrics, log, \
+        "listen, nfs, rpcbind, posix_locks, cache, arena, policy, io, prefault, lock_memory, allow, squash, anon, any_port, \
+         read_only, async_metadata, subtree_check, shared, tls, tls_required, tls_clients,{of_stores} mount, kernel_cache, sole, state, control, metrics, log, \
          directories, knobs"
     );
     assert_eq!(
@@ -138,7 +138,7 @@ fn variables_that_nobody_knows_are_warned_of_and_those_that_are_known_are_checke
     let wanted = "AFFLUX_SERVICE_HOST, AFFLUX_PORT (did you mean 'AFFLUX_ANY_PORT'?), AFFLUX_CAHCE (did you mean 'AFFLUX_CACHE'?), AFFLUX_AFFLUX_CACHE \
         are not settings and are ignored";
     assert!(
-        warning.contains(wanted) && warning.contains("settings: AFFLUX_LISTEN, AFFLUX_NFS, AFFLUX_CACHE, "),
+        warning.contains(wanted) && warning.contains("settings: AFFLUX_LISTEN, AFFLUX_NFS, AFFLUX_RPCBIND, "),
         "{warning}"
     );
     let odd = layered("", &[("AFFLUX_\x1b[2J", "")], &flags()).unwrap().warnings;

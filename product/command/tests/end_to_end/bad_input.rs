@@ -194,7 +194,7 @@ fn the_environment_and_the_file_are_checked_too() {
     fs::write(&file, "\ncash = 1\n").unwrap();
     let (code, said) = outcome(&scratch, &["serve", data.to_str().unwrap()]);
     assert_eq!(code, 2);
-    assert!(said.contains("there is no setting 'cash'; allowed are listen, nfs, cache"), "{said}");
+    assert!(said.contains("there is no setting 'cash'; allowed are listen, nfs, rpcbind"), "{said}");
     assert!(said.contains(&format!("{}:2: ", file.display())), "{said}");
 }
 

@@ -1,7 +1,7 @@
 //! Background reclaim: frees frames before anybody needs them.
 //!
 //! A reader with a request in flight makes up for the frames that it took, if few are free. A task that takes frames
-//! may still find no more free than the low mark. It then starts a task that goes ahead of others, frees pages in batches
+//! may still find fewer free than the low mark. It then starts a task that goes ahead of others, frees pages in batches
 //! up to the high mark, and ends. So consumption paces both, and without it they cost nothing. A small cache has no
 //! background reclaim: the marks are a large part of it, and a batch that a reader frees itself serves it for long.
 //!
@@ -28,10 +28,10 @@ impl<P: Platform> Reclaim<P> {
         self.background.is_on()
     }
 
-    /// Starts background reclaim if the low mark is reached: readahead stops there. Costs two loads if there are enough.
+    /// Starts background reclaim if too few frames are free. Costs two loads if there are enough.
     pub(crate) fn look_ahead(self: &Arc<Self>) {
         let frames = &self.base.cache.frames;
-        let is_enough = || frames.shared_free_count() > frames.watermarks().low;
+        let is_enough = || frames.shared_free_count() >= frames.watermarks().low;
         if !self.background.may_run() || is_enough() || self.is_given_up() {
             return;
         }

@@ -99,24 +99,6 @@ fn frames_are_freed_before_a_reader_needs_them_except_in_a_small_cache() {
 }
 
 #[test]
-fn frames_are_freed_before_readahead_needs_them() {
-    let lab = EngineFixture::new(1, 4096, &[DiskOptions::default()], &[]);
-    let files: Vec<_> = (0..16).map(|_| lab.file(0, 1024 * PAGE, 1)).collect();
-    lab.run(async {
-        for at in (0..1024 * PAGE as u64).step_by(8 * PAGE) {
-            for file in &files {
-                lab.here.read(file, at, 8 * PAGE).await.unwrap();
-            }
-        }
-        // Readahead leaves 64 frames to others.
-        lab.here.sleep(SECOND).await;
-        assert_eq!(lab.count(Counter::AllocFail), 0);
-        let free = lab.here.engine.status().free_bytes / PAGE as u64;
-        assert!(free > 64, "{free} are free, and the marks are 64 and 96");
-    });
-}
-
-#[test]
 fn a_reader_that_finds_too_little_recycles_for_microseconds_and_goes_on() {
     let world = World::new(WorldOptions::machine(1, CpuOptions::count(1)));
     let memory = Memory::Whole(4096 * PAGE as u64);
