@@ -1,6 +1,6 @@
 //! A server's certificate, its key, and the authority that its clients' certificates come from.
 //!
-//! Owns: reading their PEM text; the checks that they fit each other and are valid now.
+//! Owns: reading their PEM text; the checks that certificate, key and authorities fit each other and are valid now.
 //! Does not own: the files (the command).
 //! Invariants: an error says which of the three is wrong, and why. An accepted identity serves a handshake.
 

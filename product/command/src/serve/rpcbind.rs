@@ -113,7 +113,7 @@ fn entries(listen: SocketAddr, has_version_4: bool) -> Vec<NamedService> {
     services.flat_map(of_service).collect()
 }
 
-/// Whether an entry is one of a server that answers, and not of this one or of its killed predecessor.
+/// Whether another server has set the entry and still answers. This server and its killed predecessor are no others.
 fn is_others(entry: &NamedService, own: SocketAddr) -> bool {
     let Some(address) = socket_address(&entry.address).filter(|_| entry.netid.starts_with("tcp")) else { return true };
     let shares_address = address.ip() == own.ip() || address.ip().is_unspecified() || own.ip().is_unspecified();

@@ -3,8 +3,8 @@
 //! Owns: reading the files and checking them, before the start and when they have changed; the words about failed
 //! handshakes.
 //! Does not own: TLS (`afflux-tls`), the moment of a look at the files (`upkeep`).
-//! Invariants: a key that other users may read is refused. New files that do not fit each other replace nothing: a renewal
-//! writes one after the other, and the next look finds both.
+//! Invariants: a key that other users may read is refused. New files replace the old ones only if they fit each
+//! other. A renewal writes one file after the other, and the next look finds both.
 
 use std::fs;
 use std::net::IpAddr;

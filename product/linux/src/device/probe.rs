@@ -97,8 +97,8 @@ pub(super) fn may_write_uncached(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }
 
-/// Whether files are written in place here: a write to bytes with blocks of their own takes no further block. A host at a
-/// limit may still refuse to reserve such bytes: XFS all of them, ext4 those that wait in its page cache for their blocks.
+/// Whether files are written in place here: a write to bytes with blocks of their own takes no further block. At a
+/// limit, XFS may still refuse to reserve such bytes. Ext4 refuses those that wait in the page cache for their blocks.
 pub(super) fn is_written_in_place(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }

@@ -1,4 +1,4 @@
-//! The locks of one file as programs of the host see them: all owners here are one owner there.
+//! The locks of one file as programs of the host see them. The host knows one owner: this server, for all its owners.
 //!
 //! Owns: the mode of each byte on the host: the strongest mode of its owners.
 //! Does not own: owners and their ranges (`ranges`), the calls to the host (the tree).
