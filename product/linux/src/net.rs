@@ -10,12 +10,14 @@ mod listener;
 mod origin;
 mod room;
 mod serve;
+mod service;
 mod socket;
 mod waiting;
 
 pub use crowd::{Bound, RefusedConnection, ServeLimits};
 pub use listener::{ListenError, Listener};
-pub use serve::{CONNECTIONS_MAX, PeerCounts, ServeCounts, ServeHandle, peers_are_identified, serve};
+pub use serve::{peers_are_identified, serve};
+pub use service::{CONNECTIONS_MAX, PeerCounts, ServeCounts, ServeHandle};
 
 #[cfg(test)]
 mod tests;

@@ -27,7 +27,6 @@ use std::time::Duration;
 
 #[cfg(feature = "server")]
 pub(crate) use self::by_device::DevicePools;
-use self::call::Waited;
 #[cfg(feature = "server")]
 pub(crate) use self::call::{CALLS_KEPT, KeptCalls};
 pub(crate) use self::call::{PoolCall, PoolWork};
@@ -139,16 +138,6 @@ impl WorkerPool {
     /// The calls that its threads, and threads that block in place, are making.
     pub(crate) fn underway(&self) -> &Arc<Underway> {
         &self.owner.0.underway
-    }
-
-    /// Runs `work` on a thread of the pool and returns its result. Nothing happens before the first poll; while the
-    /// queue is full the future waits for room, first come first served. If the future is dropped before the work was
-    /// queued, the work never runs; a later drop discards its result. A panic of the work comes out of the future.
-    pub fn run<R: Send + 'static, W: FnOnce() -> R + Send + 'static>(
-        &self,
-        work: W,
-    ) -> impl Future<Output = R> + Send + use<R, W> {
-        Waited::of(PoolCall::new(self, Lane::default(), move || (work(), None)))
     }
 
     /// Queues a call if there is room, or if room was granted to its `ticket` from an earlier attempt.

@@ -11,6 +11,7 @@ pub(crate) mod io;
 mod poller;
 mod remote;
 mod ring;
+mod sleep;
 mod slots;
 mod timers;
 
@@ -40,7 +41,7 @@ use crate::watch::ReportedLook;
 
 pub(crate) use self::remote::{Mail, Remote};
 pub(crate) use self::ring::RingAbility;
-pub(crate) use self::timers::Sleep;
+pub(crate) use self::sleep::Sleep;
 
 /// Tasks polled in one turn before sockets and files are looked at again.
 const POLLS_A_TURN: usize = 256;

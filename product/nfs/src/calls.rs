@@ -8,8 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::status::Status;
-use crate::v3::arguments;
-use crate::v3::mount;
+use crate::v3::{arguments, mount_arguments};
 use crate::wire::rpc::Refusal;
 
 /// Refusals and other outcomes of a record, after the procedures.
@@ -29,7 +28,7 @@ const OTHERS: [&str; 12] = [
 ];
 
 const MOUNT_AT: usize = arguments::PROCEDURES.len();
-const OTHERS_AT: usize = MOUNT_AT + mount::PROCEDURES.len();
+const OTHERS_AT: usize = MOUNT_AT + mount_arguments::PROCEDURES.len();
 const STATUSES_AT: usize = OTHERS_AT + OTHERS.len();
 const ROWS: usize = STATUSES_AT + Status::ALL.len();
 
@@ -90,7 +89,7 @@ impl Calls {
     pub(crate) fn rows(&self) -> Vec<(&'static str, u64)> {
         let names = arguments::PROCEDURES
             .into_iter()
-            .chain(mount::PROCEDURES)
+            .chain(mount_arguments::PROCEDURES)
             .chain(OTHERS)
             .chain(Status::ALL.iter().map(|status| status.name()));
         names

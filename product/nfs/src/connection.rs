@@ -30,6 +30,7 @@ use crate::operations::{OnBehalf, wall_ns};
 use crate::server::Server;
 use crate::status::Status;
 use crate::v3::arguments::{self, Arguments};
+use crate::v3::mount_arguments::{self, MountArguments};
 use crate::v3::procedures::{self, Waiting};
 use crate::v3::reply_cache::{CallOwner, KeptReply, Key, SharedCall};
 use crate::v3::{lock_refusal, mount};
@@ -105,8 +106,19 @@ pub struct Connection<P: Platform> {
     recorded: Vec<RecordedCall>,
 }
 
+impl<P: Platform> Server<P> {
+    /// The server's side of a new connection from `peer`. A drop cancels the calls in progress, except for changes of
+    /// names or attributes, which run to their end. A peer that is not admitted also gets a connection, on which each
+    /// call is refused.
+    pub fn connection(self: &Arc<Self>, peer: impl Into<Peer>) -> Connection<P> {
+        let peer = peer.into();
+        self.calls.count(Event::Connected);
+        Connection::new(Arc::clone(self), peer)
+    }
+}
+
 impl<P: Platform> Connection<P> {
-    pub(crate) fn new(server: Arc<Server<P>>, origin: Peer) -> Self {
+    fn new(server: Arc<Server<P>>, origin: Peer) -> Self {
         let peer = origin.address.to_canonical();
         // This comes before reading the rules: a change in between is then seen twice instead of missed.
         let admitted_as_of = server.admission_changes();
@@ -256,8 +268,8 @@ impl<P: Platform> Connection<P> {
                 ((call.procedure as usize) < arguments::PROCEDURES.len(), (NFS_VERSION, last))
             }
             MOUNT => (
-                mount::MountArguments::known(call.version, call.procedure),
-                (*mount::VERSIONS.start(), *mount::VERSIONS.end()),
+                MountArguments::known(call.version, call.procedure),
+                (*mount_arguments::VERSIONS.start(), *mount_arguments::VERSIONS.end()),
             ),
             lock_refusal::PROGRAM => {
                 (lock_refusal::is_answered(call.procedure), (lock_refusal::VERSION, lock_refusal::VERSION))
@@ -400,7 +412,7 @@ impl<P: Platform> Connection<P> {
         let (wanted, waiting) = (mount::reply_bytes_max(call.procedure), chunk.left() + record.len());
         let Some(bytes_max) = self.reply_room(wanted, waiting, first) else { return false };
         let bytes = &chunk.bytes(record)[call.arguments_at..];
-        let Ok(arguments) = mount::MountArguments::decode(call.procedure, bytes) else {
+        let Ok(arguments) = MountArguments::decode(call.procedure, bytes) else {
             self.refuse(call.xid, Refusal::GarbageArguments);
             return true;
         };

@@ -31,7 +31,7 @@ pub use connection::Connection;
 pub use knobs::{KNOBS, NfsKnob};
 pub use places::Places;
 pub use server::{Server, TlsUse};
-pub use v3::mount::MOUNTS_MAX;
+pub use v3::mounts::MOUNTS_MAX;
 pub use v3::reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
 pub use v4::grace::ClientList;
 pub use v4::service::{ClientMemory, NotHeld};

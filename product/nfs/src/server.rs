@@ -11,11 +11,10 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use afflux_frontend::{CallJournal, KeptWords, Parties, Peer, Recording, RoomBounds};
 use afflux_volume::{Client, HolderId, KnobId, Platform, Volume, WhichKnob};
 
-use crate::calls::{Calls, Event};
-use crate::connection::Connection;
+use crate::calls::Calls;
 use crate::knobs::NfsKnob;
 use crate::places::Places;
-use crate::v3::mount::Mounts;
+use crate::v3::mounts::Mounts;
 use crate::v3::reply_cache::ReplyCache;
 use crate::v4::Service;
 use crate::v4::service::ClientMemory;
@@ -168,15 +167,6 @@ impl<P: Platform> Server<P> {
     pub(crate) fn room_bounds(&self) -> RoomBounds {
         let connection_bytes = self.volume.engine().settings().get(self.inflight_bytes);
         RoomBounds { connection_bytes, party_bytes: connection_bytes * FULL_CONNECTIONS }
-    }
-
-    /// The server's side of a new connection from `peer`. A drop cancels the calls in progress, except for changes of
-    /// names or attributes, which run to their end. A peer that is not admitted also gets a connection, on which each
-    /// call is refused.
-    pub fn connection(self: &Arc<Self>, peer: impl Into<Peer>) -> Connection<P> {
-        let peer = peer.into();
-        self.calls.count(Event::Connected);
-        Connection::new(Arc::clone(self), peer)
     }
 
     /// Counts of calls of each procedure, of refusals by reason, and of calls with each status other than OK: name and

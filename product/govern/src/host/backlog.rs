@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-use super::Host;
+use super::bdi::Host;
 use crate::law::{Backlog, Flow};
 
 const KIB: u64 = 1024;

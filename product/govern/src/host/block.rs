@@ -8,14 +8,17 @@
 //! Does not own: mounts (`mounts`).
 //! Invariants: a device that is left alone has a reason.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::Host;
+use super::bdi::Host;
 use crate::law::BlockCounters;
 
 const SECTOR_BYTES: u64 = 512;
 const MILLISECOND: u64 = 1_000_000;
+/// Size of the buffer for a line of counters.
+const LINE_BYTES: usize = 1024;
 
 /// The reason to leave a drive without a medium alone.
 pub(crate) const NO_MEDIUM: &str = "no medium in it";
@@ -49,7 +52,25 @@ pub enum BdiKind {
     },
 }
 
+/// A device's counters, kept open.
+#[derive(Debug)]
+pub(crate) struct CounterFile(File);
+
+impl CounterFile {
+    /// The current counters; none if the device is gone, or the text makes no sense.
+    pub(crate) fn read(&self) -> Option<BlockCounters> {
+        let mut bytes = [0; LINE_BYTES];
+        let len = self.0.read_at(&mut bytes, 0).ok()?;
+        counters(std::str::from_utf8(&bytes[..len]).ok()?)
+    }
+}
+
 impl Host {
+    /// A block device's counters.
+    pub(crate) fn counters(&self, disk: &Disk) -> Option<CounterFile> {
+        File::open(disk.directory.join("stat")).ok().map(CounterFile)
+    }
+
     /// The device of a bdi; none if the bdi is gone.
     pub fn kind(&self, bdi: &str) -> Option<BdiKind> {
         let alone = |name: &str, why| Some(BdiKind::Alone { name: name.to_owned(), why });

@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use super::Host;
+use super::bdi::Host;
 
 impl Host {
     /// Bytes of a device that are dirty or under writeback, by its bdi.

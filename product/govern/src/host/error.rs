@@ -61,7 +61,7 @@ impl FileUseError {
         match error.kind() {
             ErrorKind::PermissionDenied => Self::NoPermission { path },
             ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path },
-            _ if super::is_gone(error) => Self::Gone { path },
+            _ if is_gone(error) => Self::Gone { path },
             kind => Self::Failed {
                 path,
                 error: error.raw_os_error().map_or_else(|| kind.into(), io::Error::from_raw_os_error),
@@ -73,4 +73,10 @@ impl FileUseError {
     pub fn is_general(&self) -> bool {
         matches!(self, Self::NoPermission { .. } | Self::ReadOnly { .. } | Self::TooOld { .. })
     }
+}
+
+/// Whether the error means that the device is gone.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    const ENODEV: i32 = 19;
+    error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(ENODEV)
 }

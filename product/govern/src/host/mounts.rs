@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::Host;
+use super::bdi::Host;
 
 /// A mount, as this process sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -20,7 +20,7 @@ use bytes::BytesMut;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, send as send_at_once, shutdown};
 
-use super::serve::{Membership, Phase};
+use super::service::{Membership, Phase};
 use super::socket::{Outgoing, Receiving, Sending, Socket, receive, send};
 use crate::clock;
 use crate::reactor::Sleep;

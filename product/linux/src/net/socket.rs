@@ -16,7 +16,7 @@ use afflux_frontend::Segment;
 use bytes::BytesMut;
 use rustix::io::Errno;
 
-use super::serve::Membership;
+use super::service::Membership;
 use crate::reactor::io::{IOVECS_MAX, IoVec, Message, Owner, RingOperation};
 use crate::reactor::{Reactor, Token};
 

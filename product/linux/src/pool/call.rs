@@ -35,6 +35,18 @@ impl<R, F: FnOnce() -> (R, Option<PoolTask>) + Send> PoolWork<R> for F {
     }
 }
 
+impl WorkerPool {
+    /// Runs `work` on a thread of the pool and returns its result. Nothing happens before the first poll; while the
+    /// queue is full the future waits for room, first come first served. If the future is dropped before the work was
+    /// queued, the work never runs; a later drop discards its result. A panic of the work comes out of the future.
+    pub fn run<R: Send + 'static, W: FnOnce() -> R + Send + 'static>(
+        &self,
+        work: W,
+    ) -> impl Future<Output = R> + Send + use<R, W> {
+        Waited::of(PoolCall::new(self, Lane::default(), move || (work(), None)))
+    }
+}
+
 /// A call.
 pub(crate) struct PoolCall<W, R>(Mutex<Stage<W, R>>);
 
@@ -150,11 +162,11 @@ impl<W: PoolWork<R> + 'static, R: Send + 'static> PoolCall<W, R> {
 }
 
 /// The waiter for a call.
-pub(super) struct Waited<W: PoolWork<R> + 'static, R: Send + 'static>(Arc<PoolCall<W, R>>);
+struct Waited<W: PoolWork<R> + 'static, R: Send + 'static>(Arc<PoolCall<W, R>>);
 
 impl<W: PoolWork<R> + 'static, R: Send + 'static> Waited<W, R> {
     /// The call's only waiter.
-    pub(super) fn of(call: Arc<PoolCall<W, R>>) -> Self {
+    fn of(call: Arc<PoolCall<W, R>>) -> Self {
         Self(call)
     }
 }

@@ -1,78 +1,24 @@
 //! The MOUNT program (RFC 1813, appendix I), which gives clients their first handle.
 //!
-//! Owns: its procedures, and the list of mounts, which is only for people.
-//! Does not own: exports and paths (the volume), the exports' paths on the host (`places`).
-//! Invariants: the list has at most [`MOUNTS_MAX`] lines, and no code relies on it: a handle is valid whether or not it
-//! is in the list.
+//! Owns: the answers to its calls.
+//! Does not own: their arguments (`mount_arguments`), the list of mounts (`mounts`), exports and paths (the volume), the
+//! exports' paths on the host (`places`).
+//! Invariants: a reply has at most as many lines as fit.
 
-use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use afflux_volume::{Caller, Inode, MOUNT_PATH_BYTES_MAX, Platform, VolumeError};
 
+use super::mount_arguments::{DUMP, MountArguments};
+use super::mounts::MOUNTS_MAX;
 use crate::server::Server;
 use crate::status::Status;
 use crate::wire::reply::{Draft, Reply};
 use crate::wire::rpc;
-use crate::wire::xdr::{Reader, XdrError};
-
-/// The names of the procedures by number, as counters.
-pub(crate) const PROCEDURES: [&str; 6] =
-    ["mount_null", "mount_mnt", "mount_dump", "mount_umnt", "mount_umntall", "mount_export"];
-/// Most lines that the list of mounts has; the oldest go first.
-pub const MOUNTS_MAX: usize = 256;
-
-/// Versions that are answered. The first two have handles of 32 bytes for NFSv2, which this server lacks; they are for
-/// tools that list mounts and exports.
-pub(crate) const VERSIONS: std::ops::RangeInclusive<u32> = 1..=3;
-const VERSION_WITH_HANDLES: u32 = 3;
-
-const MNT: u32 = 1;
-const DUMP: u32 = 2;
-const UMNT: u32 = 3;
-/// Most bytes of a path that are read at all; a path above [`MOUNT_PATH_BYTES_MAX`] is refused by status.
-const PATH_BYTES_READ_MAX: usize = 4096;
-
-/// A call of MOUNT.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum MountArguments {
-    Null,
-    Mount { path: Vec<u8> },
-    Dump,
-    Unmount { path: Vec<u8> },
-    UnmountAll,
-    Export,
-}
-
-impl MountArguments {
-    /// Whether `version` has `procedure`.
-    pub(crate) fn known(version: u32, procedure: u32) -> bool {
-        (procedure as usize) < PROCEDURES.len() && (procedure != MNT || version == VERSION_WITH_HANDLES)
-    }
-
-    /// Reads the arguments of a procedure that is known.
-    pub(crate) fn decode(procedure: u32, bytes: &[u8]) -> Result<Self, XdrError> {
-        let mut reader = Reader::new(bytes);
-        Ok(match procedure {
-            0 => Self::Null,
-            MNT => Self::Mount { path: reader.opaque(PATH_BYTES_READ_MAX)?.to_vec() },
-            DUMP => Self::Dump,
-            UMNT => Self::Unmount { path: reader.opaque(PATH_BYTES_READ_MAX)?.to_vec() },
-            4 => Self::UnmountAll,
-            _ => Self::Export,
-        })
-    }
-}
-
-#[derive(Clone, PartialEq, Eq)]
-struct Line {
-    client: IpAddr,
-    path: Vec<u8>,
-}
 
 /// Most bytes of a line in a reply beside its path.
 const LINE_BYTES_MAX: usize = 64;
@@ -82,29 +28,6 @@ pub(crate) fn reply_bytes_max(procedure: u32) -> u32 {
     match procedure {
         DUMP => (MOUNTS_MAX * (LINE_BYTES_MAX + MOUNT_PATH_BYTES_MAX)) as u32,
         _ => 0,
-    }
-}
-
-/// The clients' mounts, as far as the clients reported them.
-#[derive(Default)]
-pub(crate) struct Mounts {
-    lines: Mutex<VecDeque<Line>>,
-}
-
-impl Mounts {
-    fn change(&self, change: impl FnOnce(&mut VecDeque<Line>)) {
-        change(&mut self.lines.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    fn add(&self, client: IpAddr, path: Vec<u8>) {
-        let line = Line { client, path };
-        self.change(|lines| {
-            lines.retain(|known| *known != line);
-            if lines.len() == MOUNTS_MAX {
-                lines.pop_front();
-            }
-            lines.push_back(line);
-        });
     }
 }
 

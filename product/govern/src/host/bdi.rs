@@ -1,0 +1,155 @@
+//! The limits of bdis, and those of the machine.
+//!
+//! Limits are read and written in `max_ratio_fine` instead of `max_bytes`, since the kernel stores the share. The value
+//! of `max_bytes` moves with free memory, which would look like a change by another program.
+//!
+//! Owns: the root of the kernel's files, paths and formats of these.
+//! Does not own: which device a bdi is of (`block`), errors (`error`), decisions.
+//! Invariants: all paths lie below one root, so that tests can use a made-up tree. A device may go between two reads:
+//! that is a value, not a failure.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::error::{FileUseError, is_gone};
+use crate::law::{MachineLimits, Values};
+
+const PAGE_BYTES: u64 = 4096;
+
+/// The root of the kernel's files.
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub(super) root: PathBuf,
+}
+
+impl Host {
+    /// Uses the files below this directory: `/`, or one with a made-up `sys` and `proc` in it.
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// The directory with the bdis of all devices.
+    pub fn bdi_directory(&self) -> PathBuf {
+        self.path("sys/class/bdi")
+    }
+
+    /// The names of all bdis.
+    ///
+    /// # Errors
+    /// Without sysfs.
+    pub fn names(&self) -> Result<Vec<String>, FileUseError> {
+        let directory = self.bdi_directory();
+        let entries = fs::read_dir(&directory).map_err(|error| FileUseError::of(&directory, &error))?;
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// The values of a device's bdi; none if the device is gone.
+    ///
+    /// # Errors
+    /// When the kernel has no such files, or their contents make no sense.
+    pub fn values(&self, name: &str) -> Result<Option<Values>, FileUseError> {
+        let directory = self.bdi_directory().join(name);
+        let number = |file: &str| {
+            let path = directory.join(file);
+            let text = match fs::read_to_string(&path) {
+                Ok(text) => text,
+                Err(error) if is_gone(&error) => return Ok(None),
+                Err(error) => return Err(FileUseError::of(&path, &error)),
+            };
+            let number = text.trim().parse::<u32>();
+            number.map(Some).map_err(|_| FileUseError::Nonsense { path, text: text.trim().chars().take(40).collect() })
+        };
+        let (Some(strict), Some(ratio_ppm)) = (number("strict_limit")?, number("max_ratio_fine")?) else {
+            let is_there = directory.join("max_ratio").exists();
+            // The files of a new device appear one after another.
+            return if is_there && !self.has_limits() {
+                Err(FileUseError::TooOld { path: directory })
+            } else {
+                Ok(None)
+            };
+        };
+        Ok(Some(Values { strict: strict != 0, ratio_ppm }))
+    }
+
+    /// Whether this kernel has limits for devices at all: then at least one bdi has this file.
+    fn has_limits(&self) -> bool {
+        let directory = self.bdi_directory();
+        self.names().is_ok_and(|names| names.iter().any(|name| directory.join(name).join("max_ratio_fine").exists()))
+    }
+
+    /// The identity of the bdi that has the name now; unique within this boot.
+    pub(crate) fn bdi_identity(&self, name: &str) -> Option<u64> {
+        fs::metadata(self.bdi_directory().join(name)).ok().map(|found| found.ino())
+    }
+
+    /// Sets a device's values. The limit is written before it becomes strict, and stops being strict before it is
+    /// lifted.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or the kernel refuses a value.
+    pub fn set(&self, name: &str, values: Values) -> Result<(), FileUseError> {
+        let directory = self.bdi_directory().join(name);
+        let strict = ("strict_limit", u32::from(values.strict));
+        let ratio = ("max_ratio_fine", values.ratio_ppm);
+        for (file, value) in if values.strict { [ratio, strict] } else { [strict, ratio] } {
+            let path = directory.join(file);
+            let written =
+                OpenOptions::new().write(true).truncate(true).open(&path).and_then(|mut file| write!(file, "{value}"));
+            written.map_err(|error| FileUseError::of(&path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Checks in advance whether limits can be written.
+    ///
+    /// # Errors
+    /// Without the right to write them, on a read-only sysfs, on a kernel that is too old.
+    pub fn may_write(&self) -> Result<(), FileUseError> {
+        for name in self.names()? {
+            if let Err(error) = self.values(&name)
+                && error.is_general()
+            {
+                return Err(error);
+            }
+            let path = self.bdi_directory().join(name).join("strict_limit");
+            match OpenOptions::new().write(true).open(&path) {
+                Ok(_) => return Ok(()),
+                Err(error) if is_gone(&error) => {}
+                Err(error) => return Err(FileUseError::of(&path, &error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The machine's current dirty limits.
+    ///
+    /// # Errors
+    /// Without `/proc/vmstat`.
+    pub fn machine(&self) -> Result<MachineLimits, FileUseError> {
+        let path = self.path("proc/vmstat");
+        let text = fs::read_to_string(&path).map_err(|error| FileUseError::of(&path, &error))?;
+        let bytes = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            let pages: Option<u64> = line.and_then(|number| number.trim().parse().ok());
+            pages.map(|pages| pages.saturating_mul(PAGE_BYTES))
+        };
+        let found = bytes("nr_dirty_threshold").zip(bytes("nr_dirty_background_threshold"));
+        let (dirty_bytes, background_bytes) =
+            found.ok_or_else(|| FileUseError::Nonsense { path, text: "no nr_dirty_threshold".to_owned() })?;
+        Ok(MachineLimits { dirty_bytes, background_bytes })
+    }
+
+    /// The identity of this boot: values that were set before a reboot are gone.
+    pub fn boot_id(&self) -> String {
+        fs::read_to_string(self.path("proc/sys/kernel/random/boot_id")).unwrap_or_default().trim().to_owned()
+    }
+}
