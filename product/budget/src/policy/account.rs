@@ -3,11 +3,14 @@
 //! Owns: the time of the last decision, the pause in force. Does not own: the debt (`payer`).
 //! Invariants: time that a payer slept for its debt is not idle time.
 
-use afflux_device::policy::Admission;
+use afflux_device::policy::{Admission, Pace, View};
 
-use super::DeviceView;
-use super::portions::PayerShare;
+use super::device_view::DeviceView;
+use super::portions::{PayerShare, Portions};
 use crate::PayerDebt;
+
+/// Pages of a portion after which its payer is looked at.
+pub(super) const PORTION_PIECE_PAGES: u64 = 256;
 
 /// The memory of a payer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,6 +50,27 @@ impl PayerMemory {
     pub(super) fn is_light(&self, standing: &DeviceView) -> bool {
         let most = standing.band.credit_ns_max(standing.payers) as i64;
         self.payer.debt_ns() < -(most / 2)
+    }
+
+    /// A payer that may go on takes a portion, if there are portions and it does not write little. A payer without room
+    /// for a portion queues.
+    pub(super) fn take_portion(
+        &mut self,
+        view: &View,
+        standing: &DeviceView,
+        portions: &mut Portions,
+        in_turn: bool,
+        pace: &mut Pace,
+    ) -> Admission {
+        let Some(bytes) = standing.portion_bytes.filter(|_| !self.is_light(standing)) else { return Admission::Enter };
+        let taken = (&standing.rates.prices, bytes, view.payer.wanted_at);
+        match self.share.takes(portions, view.now.0, (standing.band, standing.backlog_ns), in_turn, taken) {
+            Some(pages) => {
+                pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
+                Admission::Enter
+            }
+            None => self.queues(),
+        }
     }
 
     /// The payer waits in the queue until it is admitted.

@@ -8,15 +8,18 @@
 use afflux_device::policy::{Completed, Direction, View};
 
 use super::portions::Portions;
+use super::rates::{Rates, must_take_whole_runs};
 use super::read_interference::ReadInterference;
 use super::trickle::Trickle;
 use super::waiting_payers::WaitingPayers;
-use super::{REQUESTS_MIN, Rates, must_take_whole_runs};
 use crate::prices::DirectionWork;
 use crate::{
     CompletedRequest, Cost, DirectionPrices, Ended, Estimator, EstimatorSnapshot, Facts, Knobs, Parallelism,
     RememberedPrices, Side,
 };
+
+/// Fewest requests that may be in flight where all of them cost little.
+const REQUESTS_MIN: u32 = 4;
 
 /// The memory of a device.
 #[derive(Debug, Default)]
@@ -94,8 +97,17 @@ impl DeviceMemory {
         self.learned(view).estimator.remembered()
     }
 
+    /// The costs of this instant, with its waiting payers noted.
+    pub(super) fn rates(&mut self, view: &View) -> Rates {
+        self.waiting.note(view.now.0, view.device().payers_waiting);
+        let knobs = Knobs::of(&view.knobs);
+        let alone = self.prices(&knobs, view);
+        let (prices, in_flight_ns) = (self.read_interference.applied(alone), self.in_flight_ns(&knobs, view));
+        Rates { knobs, alone, prices, in_flight_ns }
+    }
+
     /// The prices to count writes by.
-    pub(super) fn prices(&mut self, knobs: &Knobs, view: &View) -> DirectionPrices {
+    fn prices(&mut self, knobs: &Knobs, view: &View) -> DirectionPrices {
         let held_ns = self.held_run_ns(view);
         let prices = self.learned(view).estimator.prices(knobs.budget_ns, view.request_bytes);
         if must_take_whole_runs(view) {
@@ -132,7 +144,7 @@ impl DeviceMemory {
     }
 
     /// L, or the least time of a call if that is longer.
-    pub(super) fn in_flight_ns(&mut self, knobs: &Knobs, view: &View) -> Cost {
+    fn in_flight_ns(&mut self, knobs: &Knobs, view: &View) -> Cost {
         knobs.in_flight_ns.max(self.learned(view).parallelism.call_ns())
     }
 

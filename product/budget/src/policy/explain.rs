@@ -6,8 +6,8 @@
 
 use afflux_device::policy::{Figure, FigureInfo, FigureValue, View};
 
-use super::DeviceView;
 use super::device::DeviceMemory;
+use super::device_view::DeviceView;
 use super::hang::hang_limits;
 use crate::{EstimatorSnapshot, KnownPrices};
 

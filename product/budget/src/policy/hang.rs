@@ -7,7 +7,7 @@
 use afflux_device::policy::{HangLimits, View};
 
 use super::device::DeviceMemory;
-use super::{PAGE_BYTES, Rates};
+use super::rates::PAGE_BYTES;
 use crate::knobs::BudgetKnob;
 use crate::{Cost, MILLISECOND};
 
@@ -22,7 +22,7 @@ fn stalled_after_ns(in_flight_ns: Cost) -> u64 {
 
 /// The limits in force for the device.
 pub(super) fn hang_limits(view: &View, device: &mut DeviceMemory) -> HangLimits {
-    let (counts, prices) = (view.device(), Rates::of(view, device).prices);
+    let (counts, prices) = (view.device(), device.rates(view).prices);
     let in_flight_ns = prices.cost_ns(counts.runs_in_flight, counts.writeback * PAGE_BYTES);
     let refused_ns = match view.knobs.own.get(BudgetKnob::HangErrorMs) {
         0 => u64::MAX,

@@ -14,7 +14,7 @@
 use afflux_device::platform::Nanos;
 use afflux_device::policy::{DirtyFiles, Idle, IdleWriteRule, Next, Rewrites, Turn, View};
 
-use super::Rates;
+use super::rates::Rates;
 use crate::{Cost, Knobs, MILLISECOND};
 
 /// Shortest and first q.

@@ -8,7 +8,8 @@ use afflux_device::platform::Nanos;
 use afflux_device::policy::{KnobInForce, View};
 
 use super::device::DeviceMemory;
-use super::{DeviceView, PAGE_BYTES, must_take_whole_runs};
+use super::device_view::DeviceView;
+use super::rates::{PAGE_BYTES, must_take_whole_runs};
 use crate::knobs::BudgetKnob;
 use crate::{Cost, MILLISECOND};
 

@@ -1,17 +1,19 @@
 //! The law in force: answers to the engine's seam, in device time.
 //!
-//! Owns: the view turned into a backlog, the answers. Does not own: the arithmetic (the crate's other modules), any
-//! action (the engine).
+//! Owns: the answers. Does not own: the terms that they are made from (`device_view`, `rates`), the arithmetic (the
+//! crate's other modules), any action (the engine).
 //! Invariants: a decision looks at its own device and the memory guard's room for it, at nothing that devices share. A
 //! payer's debt is counted at the prices of the moment of the question.
 
 mod account;
 mod device;
+mod device_view;
 mod explain;
 mod hang;
 mod idle;
 mod in_force;
 mod portions;
+mod rates;
 mod read_interference;
 mod trickle;
 mod waiting_payers;
@@ -19,51 +21,28 @@ mod waiting_payers;
 use afflux_device::platform::Nanos;
 use afflux_device::policy::{
     Admission, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Figure, Flight, HangLimits, IdleWriteRule,
-    IgnoredKnob, KnobInForce, LentMemory, LimitPages, Needs, Next, Pace, Pause, PauseCause, Prices as PagePrices,
-    Remembered, Rewrites, Room, Turn, View,
+    IgnoredKnob, KnobInForce, LentMemory, LimitPages, Needs, Next, Pace, Pause, PauseCause, Remembered, Rewrites, Room,
+    Turn, View,
 };
 
-use self::account::Pausing;
 pub use self::account::PayerMemory;
+use self::account::{PORTION_PIECE_PAGES, Pausing};
 pub use self::device::DeviceMemory;
+use self::device_view::DeviceView;
 pub use self::explain::FIGURES;
-use self::portions::Portions;
+use self::rates::{PAGE_BYTES, Rates, must_take_whole_runs};
 use crate::payer::PAUSE_NS_MAX;
 use crate::prices::DirectionWork;
-use crate::wide::mul_div;
-use crate::{
-    Band, Cost, DirectionPrices, KNOBS, Knobs, MIB, MILLISECOND, RememberedPrices, Verdict, guarded_backlog_ns,
-    request_bytes, snapshot_debt_ns,
-};
+use crate::{Cost, KNOBS, MIB, MILLISECOND, RememberedPrices, Verdict, snapshot_debt_ns};
 
 /// The name of this policy: what runs if nothing is asked for.
 pub const OWN_POLICY: &str = "afflux";
 
-const PAGE_BYTES: u64 = 4096;
-/// The part of the budget above which the flusher writes.
-const BACKGROUND_PART: Cost = 8;
-/// How many times the budget may be stretched for many writers where runs are dear. 100 writers to a USB stick, simulated,
-/// get 81 % of its throughput with 5 times and owe 6 s at most; with 8 times, 72 % and 10 s.
-const STRETCH_MAX: u64 = 5;
 /// How far syncs may be ahead of other writes before the two take turns, in budgets. A sync pays twice for its runs, so
 /// that a sync of everything that a device owes goes first, to its end.
 const SYNC_TIMES: Cost = 2;
-/// A file that has been dirty for so long, or for twice the budget in force, is written before larger ones.
-const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
-/// Fewest bytes of a request where the device has no preference.
-const REQUEST_BYTES_MIN: u64 = 128 << 10;
-/// A device with requests of this size takes whole runs in one.
-const WHOLE_BYTES: u64 = 8 * MIB;
-/// Fewest requests that may be in flight where all of them cost little.
-const REQUESTS_MIN: u32 = 4;
 /// Slices end at multiples of this in a file: flash writes blocks of this size, and file systems align extents to it.
 const SLICE_ALIGN_BYTES: u64 = 8 * MIB;
-/// The most that a queued payer asks for at once.
-const QUEUED_BYTES_MAX: u64 = 256 << 10;
-/// Pages of a portion after which its payer is looked at.
-const PORTION_PIECE_PAGES: u64 = 256;
-/// Beside a page of this cost, the microsecond of a question is nothing.
-const DEAR_PAGE_NS: Cost = MILLISECOND;
 /// A file is worth staying on for the time of so many runs.
 const SLICE_RUNS: Cost = 4;
 
@@ -78,175 +57,6 @@ const IGNORED: [IgnoredKnob; 4] = [
 /// The policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Budget;
-
-/// Costs of work on a device at one instant: enough for some questions.
-struct Rates {
-    knobs: Knobs,
-    /// Prices of writes by themselves.
-    alone: DirectionPrices,
-    /// Prices of writes beside the readers of the moment: all costs are counted at these.
-    prices: DirectionPrices,
-    /// Device time that may be in flight, at the prices of writes alone.
-    in_flight_ns: Cost,
-}
-
-/// A device at one instant.
-struct DeviceView {
-    rates: Rates,
-    band: Band,
-    /// D: the cost of all dirty data.
-    owed_ns: Cost,
-    /// D, with the memory guard.
-    backlog_ns: Cost,
-    /// N: the payers that share the device.
-    payers: u64,
-    /// Bytes that a payer dirties at a time, where runs are dear.
-    portion_bytes: Option<u64>,
-}
-
-/// Whether the device is like an object store: its calls overlap, and small ones share one.
-fn must_take_whole_runs(view: &View) -> bool {
-    view.request_bytes_max >= WHOLE_BYTES
-}
-
-impl Rates {
-    fn of(view: &View, device: &mut DeviceMemory) -> Self {
-        device.waiting.note(view.now.0, view.device().payers_waiting);
-        let knobs = Knobs::of(&view.knobs);
-        let alone = device.prices(&knobs, view);
-        let (prices, in_flight_ns) = (device.read_interference.applied(alone), device.in_flight_ns(&knobs, view));
-        Self { knobs, alone, prices, in_flight_ns }
-    }
-
-    fn page_prices(&self) -> PagePrices {
-        let page_ns = self.prices.cost_ns(0, PAGE_BYTES).max(1);
-        PagePrices { page: Amount(page_ns), run: Amount(self.prices.run_ns) }
-    }
-
-    /// Bytes that take `ns`, written alone.
-    fn bytes_in(&self, ns: Cost) -> u64 {
-        mul_div(ns, MIB, self.alone.mib_ns.max(1))
-    }
-
-    fn request_bytes(&self, view: &View) -> u64 {
-        let most = view.request_bytes_max.max(PAGE_BYTES);
-        if must_take_whole_runs(view) {
-            // A large call delays no other.
-            return request_bytes(self.knobs.budget_ns / 2, self.alone.mib_ns, MIB, most);
-        }
-        let preferred = if view.request_bytes < most { view.request_bytes } else { REQUEST_BYTES_MIN.min(most) };
-        request_bytes(self.in_flight_ns, self.alone.mib_ns, preferred, most)
-    }
-}
-
-impl DeviceView {
-    fn of(view: &View, device: &mut DeviceMemory) -> Self {
-        let (rates, counts) = (Rates::of(view, device), view.device());
-        let Rates { knobs, prices, .. } = &rates;
-        let (payers, budget_ns) = (device.waiting.on_average(), knobs.budget_ns);
-        let stretched = |run_ns| Band::stretched(budget_ns, run_ns, payers).at_most(budget_ns, STRETCH_MAX);
-        let terms = portions::terms(knobs, prices, stretched(device.held_run_ns(view)), payers);
-        let (band, portion_bytes) = match terms {
-            Some((band, bytes)) => (band, Some(bytes)),
-            None => (stretched(device.known_run_ns(view)), None),
-        };
-        let pages = counts.reclaimable + counts.writeback;
-        let owed_ns = prices.cost_ns(counts.runs, pages * PAGE_BYTES);
-        let backlog_ns = guarded_backlog_ns(band, owed_ns, pages, view.guard_pages);
-        Self { rates, band, owed_ns, backlog_ns, payers: device.waiting.sharing(), portion_bytes }
-    }
-
-    /// The backlog up to which a queued payer is admitted, if payers have portions and the band is not used up.
-    fn admission_limit_ns(&self, view: &View, device: &mut DeviceMemory) -> Option<Cost> {
-        let bytes = self.portion_bytes.filter(|_| self.backlog_ns < self.band.end_ns)?;
-        let portion_ns = self.rates.prices.cost_ns(1, bytes);
-        let lets = device.portions.may_admit_one(view.now.0, self.band, self.backlog_ns, portion_ns);
-        let first_ns = self.rates.prices.cost_ns(1, QUEUED_BYTES_MAX);
-        Some(if lets { self.backlog_ns.saturating_add(first_ns) } else { 0 })
-    }
-
-    /// Up to this cost every payer goes on with its debt forgiven, so nobody has to be asked about. Where payers have portions,
-    /// or may soon have them, each is asked.
-    fn unasked_ns(&self) -> Cost {
-        if self.portion_bytes.is_some() || self.rates.prices.cost_ns(1, PAGE_BYTES) >= DEAR_PAGE_NS {
-            return 0;
-        }
-        self.band.free_ns()
-    }
-
-    /// A payer that may go on takes a portion, if there are portions and it does not write little. A payer without room
-    /// for a portion queues.
-    fn take_portion(
-        &self,
-        view: &View,
-        payer: &mut PayerMemory,
-        portions: &mut Portions,
-        in_turn: bool,
-        pace: &mut Pace,
-    ) -> Admission {
-        let Some(bytes) = self.portion_bytes.filter(|_| !payer.is_light(self)) else { return Admission::Enter };
-        let taken = (&self.rates.prices, bytes, view.payer.wanted_at);
-        match payer.share.takes(portions, view.now.0, (self.band, self.backlog_ns), in_turn, taken) {
-            Some(pages) => {
-                pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
-                Admission::Enter
-            }
-            None => payer.queues(),
-        }
-    }
-
-    /// The cost of dirty pages not in flight above which the flusher writes: the lower of the knobs in time and in
-    /// bytes, or the law's part if neither is set. The threshold never exceeds the cost that writers may dirty without
-    /// a pause: they would wait for a flusher that waits for them.
-    fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
-        let law_ns = match is_cold {
-            // Small calls to a store tell nothing about its bandwidth.
-            true if must_take_whole_runs(view) => self.rates.prices.cost_ns(0, MIB),
-            true => 0,
-            false => self.rates.knobs.budget_ns / BACKGROUND_PART,
-        };
-        let Knobs { background_ns, background_bytes, .. } = self.rates.knobs;
-        let in_bytes_ns = background_bytes.map(|bytes| self.rates.prices.cost_ns(0, bytes));
-        let asked_ns = background_ns.into_iter().chain(in_bytes_ns).min();
-        asked_ns.unwrap_or(law_ns).min(self.band.free_ns())
-    }
-
-    /// The same in pages. Half the memory for the device's dirty data is the most.
-    fn background_pages(&self, view: &View, is_cold: bool) -> u64 {
-        (self.background_ns(view, is_cold) / self.rates.page_prices().page.0).min(view.guard_pages / 2)
-    }
-
-    /// Dirty pages above which nobody enters but light writers and a trickle.
-    fn limit_pages(&self, view: &View) -> u64 {
-        (self.band.end_ns / self.rates.page_prices().page.0).min(view.guard_pages)
-    }
-
-    /// Whether enough is dirty and not in flight for the flusher to write.
-    fn is_over_background(&self, view: &View, is_cold: bool) -> bool {
-        let (counts, dirty_pages) = (view.device(), view.device().reclaimable);
-        let runs = counts.runs.saturating_sub(counts.runs_in_flight);
-        let dirty_ns = self.rates.prices.cost_ns(runs, dirty_pages * PAGE_BYTES);
-        let over = dirty_ns > self.background_ns(view, is_cold);
-        dirty_pages > 0 && (over || dirty_pages > view.guard_pages / 2)
-    }
-
-    /// The file to write first: the largest, unless one has been dirty for long. With `hot`, hot files too, after all
-    /// others or once they have been dirty for long. So the flusher writes a page that is rewritten all the time once
-    /// in twice the budget while other files are dirty.
-    fn first(&self, view: &View, files: &dyn DirtyFiles, hot: bool) -> Next {
-        let long_ns = LONG_DIRTY_NS.max(self.band.end_ns.saturating_mul(2)).min(view.knobs.expire_ns);
-        let before = Nanos(view.now.0.saturating_sub(long_ns));
-        if files.dirty_since(hot).is_some_and(|since| since <= before) {
-            return Next::Turn(Turn::Oldest { before, hot });
-        }
-        Next::Turn(Turn::Largest { hot: hot && files.dirty_since(false).is_none() })
-    }
-
-    /// Whether hot files have to be written: writers pause, or the user has said from when on the flusher writes.
-    fn is_writing_hot_files(&self) -> bool {
-        self.backlog_ns > self.band.free_ns() || self.rates.knobs.has_background()
-    }
-}
 
 impl DevicePolicy for Budget {
     type Payer = PayerMemory;
@@ -295,7 +105,7 @@ impl DevicePolicy for Budget {
     }
 
     fn flight(&self, view: &View, device: &mut DeviceMemory) -> Flight {
-        let rates = Rates::of(view, device);
+        let rates = device.rates(view);
         let request_bytes = rates.request_bytes(view);
         Flight {
             requests_max: Some(device.requests_max(view) as u32),
@@ -336,7 +146,7 @@ impl DevicePolicy for Budget {
         let in_turn = from_queue && standing.portion_bytes.is_some() && backlog_ns < band.end_ns;
         let verdict = if in_turn { Verdict::Continue } else { payer.payer.verdict(band, backlog_ns, payers) };
         match verdict {
-            Verdict::Continue => standing.take_portion(view, payer, &mut device.portions, in_turn, pace),
+            Verdict::Continue => payer.take_portion(view, &standing, &mut device.portions, in_turn, pace),
             Verdict::Queue => payer.queues(),
             Verdict::Pause { ns, of_ns } => {
                 payer.pauses(Pausing { ns, of_ns });
@@ -347,7 +157,7 @@ impl DevicePolicy for Budget {
     }
 
     fn completed(&self, view: &View, done: &Completed, device: &mut DeviceMemory, (): &mut ()) {
-        let rates = Rates::of(view, device);
+        let rates = device.rates(view);
         device.completed(view, &rates, done);
     }
 
@@ -388,7 +198,7 @@ impl DevicePolicy for Budget {
     }
 
     fn slice_bytes(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> u64 {
-        let rates = Rates::of(view, device);
+        let rates = device.rates(view);
         let (least_ns, most_ns) = (rates.in_flight_ns, rates.knobs.budget_ns);
         let runs_ns = rates.alone.run_ns.saturating_mul(SLICE_RUNS);
         let bytes = rates.bytes_in(runs_ns.clamp(least_ns.min(most_ns), most_ns));

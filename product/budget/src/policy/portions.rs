@@ -13,6 +13,7 @@
 
 use std::collections::BTreeMap;
 
+use super::rates::PAGE_BYTES;
 use crate::{Band, Cost, DirectionPrices, Knobs, MIB, MILLISECOND};
 
 /// A band holds so many portions, as far as it may be stretched.
@@ -179,9 +180,9 @@ impl PayerShare {
         in_turn: bool,
         (prices, bytes, at): (&DirectionPrices, u64, u64),
     ) -> Option<u64> {
-        let pages = (bytes >> self.halvings).max(BYTES_MIN >> self.halvings) / super::PAGE_BYTES;
+        let pages = (bytes >> self.halvings).max(BYTES_MIN >> self.halvings) / PAGE_BYTES;
         let pages = pages - at % pages;
-        let cost_ns = prices.cost_ns(1, pages * super::PAGE_BYTES);
+        let cost_ns = prices.cost_ns(1, pages * PAGE_BYTES);
         if !in_turn && backlog_ns > band.free_ns() && backlog_ns.saturating_add(cost_ns) > band.end_ns {
             return None;
         }
