@@ -12,6 +12,7 @@ mod mapped;
 mod maps;
 mod misses;
 mod own;
+mod syncs;
 
 use std::io;
 
@@ -114,5 +115,10 @@ pub(crate) fn run(options: &Options, told: &mut dyn FnMut(&str)) -> Vec<Group> {
     let missed = misses::run(&mut stage);
     stage.or_remark("misses", missed);
     groups.push(stage.into_group("Misses", "ns", misses::WORDS.to_owned()));
+
+    let mut stage = Stage::new(options, told);
+    let synced = syncs::run(&mut stage);
+    stage.or_remark("syncs", synced);
+    groups.push(stage.into_group("Syncs", "ns", syncs::WORDS.to_owned()));
     groups
 }
