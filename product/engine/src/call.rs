@@ -15,7 +15,7 @@ use afflux_device::client::Client;
 use afflux_device::counters::Counter;
 use afflux_device::devices::delays::{Delay, WaitAccount, Waited};
 use afflux_device::devices::file::FileInner;
-use afflux_device::devices::waits::{PayerId, Wait, WaitsFor};
+use afflux_device::devices::waits::{PayerId, Wait, WaitNumber, WaitsFor};
 use afflux_device::platform::{Nanos, Platform};
 
 use crate::base::Base;
@@ -52,11 +52,11 @@ impl<'a> FileCall<'a> {
     ) -> CallWait<'a, P> {
         // Counted before the clock is read: counting is part of the wait.
         base.local().count(counters(waits_for).0, 1);
-        let (file, client, began) = (Arc::downgrade(self.file), self.client.cloned(), base.now());
+        let (file, client, began) = (self.file.pages.slot, self.client.cloned(), base.now());
         let since = Nanos(self.since_ns.fetch_min(began.0, Ordering::Relaxed).min(began.0));
-        let number = self.file.device.waits.begins(Wait { file, client, payer, waits_for, since, asked_ns });
-        base.trace_file(began, self.file, self.client, || begin_event(waits_for, number));
-        let (before_ns, listed) = (self.in_all_ns(), Some((waits_for, number)));
+        let wait = self.file.device.waits.begins(Wait { file, client, payer, waits_for, since, asked_ns });
+        base.trace_file(began, self.file, self.client, || begin_event(waits_for, wait.number));
+        let (before_ns, listed) = (self.in_all_ns(), Some((waits_for, wait)));
         CallWait { call: self, base, delay: waits_for.delay(), began, before_ns, listed }
     }
 
@@ -92,8 +92,9 @@ impl Drop for FileCall<'_> {
     fn drop(&mut self) {
         let waited: Waited = std::array::from_fn(|at| *self.waited_ns[at].get_mut());
         if waited.iter().any(|ns| *ns > 0) {
-            let of = self.client.map_or(WaitAccount::File(self.file, self.file.pages.slot), WaitAccount::Client);
-            self.file.device.waits.call_ended(of, &waited);
+            let file = self.file;
+            let of_file = WaitAccount::File(file.pages.slot, &file.backing, &file.delays);
+            file.device.waits.call_ended(self.client.map_or(of_file, WaitAccount::Client), &waited);
         }
     }
 }
@@ -106,8 +107,8 @@ pub(crate) struct CallWait<'a, P: Platform> {
     pub(crate) began: Nanos,
     /// The call's other waits before this one.
     before_ns: u64,
-    /// The number of a wait in the device's ledger.
-    listed: Option<(WaitsFor, u64)>,
+    /// A wait in the device's ledger.
+    listed: Option<(WaitsFor, WaitNumber)>,
 }
 
 impl<P: Platform> Drop for CallWait<'_, P> {
@@ -116,10 +117,10 @@ impl<P: Platform> Drop for CallWait<'_, P> {
         let (now, within_ns) = (base.now(), call.in_all_ns() - before_ns);
         let ns = now.since(began).saturating_sub(within_ns);
         call.waited(delay, ns);
-        if let Some((waits_for, number)) = listed {
-            call.file.device.waits.ends(number, ns);
+        if let Some((waits_for, wait)) = listed {
+            call.file.device.waits.ends(wait, ns);
             base.local().count(counters(waits_for).1, ns);
-            base.trace_file(now, call.file, call.client, || end_event(waits_for, number, ns));
+            base.trace_file(now, call.file, call.client, || end_event(waits_for, wait.number, ns));
         }
     }
 }

@@ -30,16 +30,16 @@ use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
-use crate::adopt::Adopting;
 use crate::base::Base;
 use crate::dirty;
 use crate::in_force;
 use crate::reading::{self, Readings, Waiting};
 use crate::reclaim::{Dropped, Reclaim};
+use crate::recovery::Adopting;
 use crate::reshape::Reshaping;
 use crate::trace::{EngineEvent, Follower};
+use crate::withholding::RangeHolder;
 use crate::writeback::Writeback;
-use crate::writeback::ordering::RangeHolder;
 use crate::writing::{self, Writing};
 
 /// Files that a drain flushes at the same time.
@@ -759,7 +759,8 @@ impl<P: Platform> Engine<P> {
     pub fn waits(&self, device: DeviceId) -> Option<DeviceWaits> {
         self.device(device).map(|device| {
             let hung = device.hang().is_stalled();
-            device.waits.report(self.base.now(), hung, |file| file.backing.clone())
+            let files = &self.base.devices.files;
+            device.waits.report(self.base.now(), hung, |slot| files.get(slot), |file| file.backing.clone())
         })
     }
 

@@ -8,7 +8,6 @@
 
 #![forbid(unsafe_code)]
 
-mod adopt;
 mod base;
 mod call;
 mod dirty;
@@ -16,10 +15,12 @@ mod engine;
 mod in_force;
 mod reading;
 mod reclaim;
+mod recovery;
 mod recycler;
 mod reshape;
 mod throttle;
 pub mod trace;
+mod withholding;
 mod writeback;
 mod writing;
 

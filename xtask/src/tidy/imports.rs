@@ -34,7 +34,7 @@ const TABLE: &[Row] = &[
         name: "device",
         ours: &["frames", "pages"],
         ours_in_tests: &[],
-        others: Some(&["bytesize", "crc32c", "serde", "thiserror"]),
+        others: Some(&["bytesize", "crc32c", "serde", "slab", "thiserror"]),
     },
     Row {
         name: "engine",

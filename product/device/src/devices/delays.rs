@@ -3,15 +3,16 @@
 //! Like the kernel's (getdelays), but by client instead of by task, and with the longest wait and the 99th percentile.
 //! A sample is one call's whole wait for one thing.
 //!
-//! Owns: an account for each client, or for each file if its calls have no client; the limit on accounts; the sums over
-//! all.
+//! Owns: an account for each client, the list of the accounts that files keep for calls without a client, the limit on
+//! accounts, the sums over all.
 //! Does not own: the waiting, the waits of one call (`call`), the current waiters (`waits`).
-//! Invariants: a call without waits never comes here. At most [`ACCOUNTS_MAX`] accounts are kept. Beyond that, the
-//! account whose last wait ended longest ago goes among `others`, so the sum of all rows stays the sum of all waits.
-//! The locks are leaves, and each serves an eighth of the clients.
+//! Invariants: a call without waits never comes here. At most [`ACCOUNTS_MAX`] accounts are kept for clients, and as
+//! many are reported in all. The account whose last wait ended longest ago goes among `others`, so the sum of all rows
+//! stays the sum of all waits. The locks are leaves, and each serves a file or an eighth of the clients.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use afflux_pages::named;
 use afflux_pages::wait::lock;
@@ -41,11 +42,22 @@ const KINDS: usize = Delay::ALL.len();
 pub type Waited = [u64; KINDS];
 
 /// The account of a call's waits.
-pub enum WaitAccount<'a, F> {
+pub enum WaitAccount<'a> {
     /// A client.
     Client(&'a Client),
-    /// A file, and its slot.
-    File(&'a Arc<F>, u32),
+    /// A file: its slot, the device's name for it, and the account that it keeps.
+    File(u32, &'a Backing, &'a FileDelays),
+}
+
+/// A file's account of its calls without a client, from the first wait on.
+#[derive(Default)]
+pub struct FileDelays(OnceLock<Arc<FileAccount>>);
+
+impl FileDelays {
+    /// Whether a call has waited.
+    pub(crate) fn has_any(&self) -> bool {
+        self.0.get().is_some()
+    }
 }
 
 const SHARDS: usize = 8;
@@ -53,7 +65,7 @@ const SHARDS: usize = 8;
 /// Most accounts in a shard.
 const SHARD_MAX: usize = 256;
 
-/// The most clients, and files without a client, that have their own accounts.
+/// The most clients that have their own accounts, and the most accounts in a report.
 pub const ACCOUNTS_MAX: usize = SHARDS * SHARD_MAX;
 
 /// A figure for each reason.
@@ -124,57 +136,71 @@ pub struct DeviceDelays {
     pub others_count: u64,
 }
 
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
-    Client(Client),
-    /// The address of the file, which no other file gets while its account is kept.
-    File(usize),
-}
-
-struct Account<F> {
-    /// The file of a file's account.
-    file: Weak<F>,
+/// The waits of one owner.
+#[derive(Clone, Default)]
+struct Account {
     waited: [FewDurations; KINDS],
-    /// When it last ended a wait: the shard's count of waits.
+    /// When it last ended a wait: the device's count of waits.
     latest: u64,
 }
 
-struct Shard<F> {
-    accounts: BTreeMap<Key, Account<F>>,
-    others: [FewDurations; KINDS],
-    others_count: u64,
-    /// Counts calls that waited.
-    ended: u64,
+struct FileAccount {
+    backing: Backing,
+    account: Mutex<Account>,
 }
 
-pub(crate) struct DelayAccounts<F> {
-    shards: [Mutex<Shard<F>>; SHARDS],
+/// Accounts of one kind of owner, and the sum of those that were dropped.
+struct Shard<K, A> {
+    accounts: BTreeMap<K, A>,
+    others: [FewDurations; KINDS],
+    others_count: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct DelayAccounts {
+    clients: [Mutex<Shard<Client, Account>>; SHARDS],
+    /// By slot: open files with a wait.
+    files: Mutex<Shard<u32, Arc<FileAccount>>>,
+    /// Counts calls that waited.
+    ended: AtomicU64,
     all: [Durations; KINDS],
 }
 
-impl<F> Default for Shard<F> {
+impl<K, A> Default for Shard<K, A> {
     fn default() -> Self {
-        Self { accounts: BTreeMap::new(), others: Default::default(), others_count: 0, ended: 0 }
+        Self { accounts: BTreeMap::new(), others: Default::default(), others_count: 0 }
     }
 }
 
-impl<F> Default for DelayAccounts<F> {
-    fn default() -> Self {
-        Self { shards: Default::default(), all: Default::default() }
+impl DelayAccounts {
+    pub(crate) fn call_ended(&self, of: WaitAccount<'_>, waited: &Waited) {
+        met(waited).for_each(|(delay, ns)| self.all[delay as usize].note(ns));
+        let number = self.ended.fetch_add(1, Ordering::Relaxed);
+        match of {
+            WaitAccount::Client(client) => {
+                let mut shard = lock(&self.clients[number_of(client) % SHARDS]);
+                shard.account(client).add(waited, number);
+            }
+            WaitAccount::File(slot, backing, delays) => {
+                let kept = delays.0.get_or_init(|| self.add_file(slot, backing));
+                lock(&kept.account).add(waited, number);
+            }
+        }
     }
-}
 
-impl<F> DelayAccounts<F> {
-    pub(crate) fn call_ended(&self, of: WaitAccount<'_, F>, waited: &Waited) {
-        let met = || Delay::ALL.into_iter().filter(|delay| waited[*delay as usize] > 0);
-        met().for_each(|delay| self.all[delay as usize].note(waited[delay as usize]));
-        let (key, file, at) = match of {
-            WaitAccount::Client(client) => (Key::Client(client.clone()), Weak::new(), number_of(client)),
-            WaitAccount::File(file, slot) => (Key::File(Arc::as_ptr(file).addr()), Arc::downgrade(file), slot as usize),
-        };
-        let mut shard = lock(&self.shards[at % SHARDS]);
-        let account = shard.account(key, file);
-        met().for_each(|delay| account.waited[delay as usize].note(waited[delay as usize]));
+    fn add_file(&self, slot: u32, backing: &Backing) -> Arc<FileAccount> {
+        let kept = Arc::new(FileAccount { backing: backing.clone(), account: Mutex::default() });
+        lock(&self.files).accounts.insert(slot, Arc::clone(&kept));
+        kept
+    }
+
+    /// The file in the slot is closed: its waits go among the others.
+    pub(crate) fn forget_file(&self, slot: u32) {
+        let mut files = lock(&self.files);
+        let gone = files.accounts.remove(&slot);
+        if let Some(gone) = &gone {
+            files.drops(&lock(&gone.account));
+        }
     }
 
     /// The waits of all calls for this reason.
@@ -182,60 +208,70 @@ impl<F> DelayAccounts<F> {
         &self.all[delay as usize]
     }
 
-    /// All accounts. `waiting` gives the number of calls of a client that wait now, `backing` a file's name.
-    pub(crate) fn report(&self, waiting: impl Fn(&Client) -> u64, backing: impl Fn(&F) -> Backing) -> DeviceDelays {
-        let (mut rows, mut others, mut others_count) = (Vec::new(), <[FewDurations; KINDS]>::default(), 0);
-        let mut files = Vec::new();
-        for shard in &self.shards {
+    /// The accounts. `waiting` gives the number of calls of a client that wait now.
+    pub(crate) fn report(&self, waiting: impl Fn(&Client) -> u64) -> DeviceDelays {
+        let (mut rows, mut others) = (Vec::new(), Shard::<(), ()>::default());
+        for shard in &self.clients {
             let shard = lock(shard);
-            merge(&mut others, &shard.others);
-            others_count += shard.others_count;
-            for (key, account) in &shard.accounts {
-                let file = account.file.upgrade();
-                let whose = match key {
-                    Key::Client(client) => Some((AccountOwner::Client(client.clone()), waiting(client))),
-                    Key::File(_) => file.as_ref().map(|file| (AccountOwner::File(backing(file)), 0)),
-                };
-                match whose {
-                    Some((whose, waiting)) => {
-                        let age = shard.ended - account.latest;
-                        rows.push((age, Delayed { whose, waiting, times: times(&account.waited) }));
-                    }
-                    None => {
-                        merge(&mut others, &account.waited);
-                        others_count += 1;
-                    }
-                }
-                // Each may be the last reference to its file: not dropped under the lock.
-                files.extend(file);
-            }
+            others.takes_over(&shard);
+            rows.extend(
+                shard
+                    .accounts
+                    .iter()
+                    .map(|(client, account)| (AccountOwner::Client(client.clone()), waiting(client), account.clone())),
+            );
         }
-        rows.sort_by_key(|(age, _)| *age);
-        let accounts = rows.into_iter().map(|(_, row)| row).collect();
-        DeviceDelays { accounts, others: times(&others), others_count }
+        let files = lock(&self.files);
+        others.takes_over(&files);
+        let row = |kept: &Arc<FileAccount>| (AccountOwner::File(kept.backing.clone()), 0, lock(&kept.account).clone());
+        rows.extend(files.accounts.values().map(row));
+        drop(files);
+        rows.sort_by_key(|(.., account)| std::cmp::Reverse(account.latest));
+        rows.drain(rows.len().min(ACCOUNTS_MAX)..).for_each(|(.., account)| others.drops(&account));
+        let told =
+            |(whose, waiting, account): (_, _, Account)| Delayed { whose, waiting, times: times(&account.waited) };
+        let accounts = rows.into_iter().map(told).collect();
+        DeviceDelays { accounts, others: times(&others.others), others_count: others.others_count }
     }
 }
 
-impl<F> Shard<F> {
-    /// The account of an owner that has just ended a wait.
-    fn account(&mut self, key: Key, file: Weak<F>) -> &mut Account<F> {
-        self.ended += 1;
-        if self.accounts.len() >= SHARD_MAX && !self.accounts.contains_key(&key) {
-            // A file that is closed will wait no more.
-            let closed =
-                |key: &Key, account: &Account<F>| matches!(key, Key::File(_)) && account.file.strong_count() == 0;
-            let oldest = self.accounts.iter().min_by_key(|(key, it)| (!closed(key, it), it.latest));
-            let oldest = oldest.map(|(key, _)| key.clone());
-            if let Some(gone) = oldest.and_then(|key| self.accounts.remove(&key)) {
-                merge(&mut self.others, &gone.waited);
-                self.others_count += 1;
+impl Shard<Client, Account> {
+    /// The account of a client that has just ended a wait.
+    fn account(&mut self, client: &Client) -> &mut Account {
+        if self.accounts.len() >= SHARD_MAX && !self.accounts.contains_key(client) {
+            let oldest = self.accounts.iter().min_by_key(|(_, account)| account.latest);
+            let oldest = oldest.map(|(client, _)| client.clone());
+            if let Some(gone) = oldest.and_then(|client| self.accounts.remove(&client)) {
+                self.drops(&gone);
             }
         }
-        let new = || Account { file, waited: <[FewDurations; KINDS]>::default(), latest: 0 };
-        let account = self.accounts.entry(key).or_insert_with(new);
-        account.latest = self.ended;
-        account
+        self.accounts.entry(client.clone()).or_default()
     }
+}
+
+impl<K, A> Shard<K, A> {
+    fn drops(&mut self, account: &Account) {
+        merge(&mut self.others, &account.waited);
+        self.others_count += 1;
+    }
+
+    fn takes_over<L, B>(&mut self, shard: &Shard<L, B>) {
+        merge(&mut self.others, &shard.others);
+        self.others_count += shard.others_count;
+    }
+}
+
+impl Account {
+    /// A call waited; `number` is the device's count of waits.
+    fn add(&mut self, waited: &Waited, number: u64) {
+        met(waited).for_each(|(delay, ns)| self.waited[delay as usize].note(ns));
+        self.latest = self.latest.max(number);
+    }
+}
+
+/// What the call waited for, and how long.
+fn met(waited: &Waited) -> impl Iterator<Item = (Delay, u64)> {
+    Delay::ALL.into_iter().zip(*waited).filter(|(_, ns)| *ns > 0)
 }
 
 fn merge(into: &mut [FewDurations; KINDS], from: &[FewDurations; KINDS]) {

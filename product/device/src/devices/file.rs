@@ -12,9 +12,7 @@ mod flight;
 mod flushes;
 mod host;
 mod marks;
-mod ranges;
 mod rounds;
-mod withheld;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,11 +23,13 @@ use afflux_pages::cache::{FilePages, PageCache};
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Permits, WaitQueue};
 
+use super::delays::FileDelays;
 use super::pass::Position;
 use super::rewrites::RewriteWatch;
 use super::state::DeviceState;
 use super::table::FileTable;
 use super::unwritable::Amount;
+use super::withholding::ranges::{self, WithheldRanges};
 use crate::platform::Nanos;
 use crate::policy::Payer;
 use crate::readahead::{Readahead, ReaderState};
@@ -43,13 +43,11 @@ use host::HostSide;
 use marks::Marks;
 use rounds::Rounds;
 pub use rounds::{NextRunner, RoundPart, SharedRound, SyncRound};
-pub(super) use withheld::WithheldRanges;
-pub use withheld::{Ordered, RangeNumber, do_overlap};
 
 /// Bytes of a file that become durable before a withheld range is written.
-pub type Earlier = withheld::Earlier<FileInner>;
+pub type Earlier = ranges::Earlier<FileInner>;
 /// Why dirty bytes of a range are not written.
-pub type Obstacles = withheld::Obstacles<FileInner>;
+pub type Obstacles = ranges::Obstacles<FileInner>;
 
 /// An open file. On cache lines of its own, because its writers change it at every page.
 #[repr(align(128))]
@@ -80,6 +78,8 @@ pub struct FileInner {
     pub no_reuse: AtomicBool,
     /// The file as a payer, if the policy asks about payers.
     pub payer: Payer,
+    /// The waits of its calls that have no client.
+    pub delays: FileDelays,
     /// Whether a page is dirty or being written: kept outside the lock for cheap questions.
     pub(super) unclean: AtomicBool,
     /// Whether a range of it is withheld, or waits for bytes.
@@ -162,6 +162,7 @@ impl FileInner {
             reshapes_ended: AtomicU64::new(0),
             no_reuse: AtomicBool::new(false),
             payer: Payer::default(),
+            delays: FileDelays::default(),
             unclean: AtomicBool::new(false),
             withholds: AtomicBool::new(false),
         }
@@ -359,6 +360,9 @@ impl Drop for FileInner {
     fn drop(&mut self) {
         if *self.withholds.get_mut() {
             self.device.agenda.forget_withholding(self.pages.slot);
+        }
+        if self.delays.has_any() {
+            self.device.waits.forget_file(self.pages.slot);
         }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = &self.kept {

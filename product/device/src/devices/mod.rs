@@ -38,7 +38,7 @@ mod totals;
 mod unwritable;
 mod usage;
 pub mod waits;
-mod withholding;
+pub mod withholding;
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};

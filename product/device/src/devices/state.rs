@@ -59,7 +59,7 @@ pub struct DeviceState<F> {
     /// The refusals that the device has reported, as far as the policy knows them.
     too_many: AtomicU64,
     /// The waiters, and how long such waits take.
-    pub waits: Waits<F>,
+    pub waits: Waits,
     /// Debts of clients for new files.
     pub purses: Purses,
     /// Whether dirty pages have their place on the device when space gets small.

@@ -8,9 +8,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use afflux_pages::wait::lock;
+use slab::Slab;
 
 use super::delays::{Delay, DelayAccounts, DeviceDelays, PerDelay, WaitAccount, Waited};
 use crate::client::Client;
@@ -126,12 +127,12 @@ pub struct DeviceWaits {
 }
 
 /// The waits for one device.
-pub struct Waits<F> {
-    /// By client.
-    delays: DelayAccounts<F>,
+#[derive(Default)]
+pub struct Waits {
+    delays: DelayAccounts,
     commit: Durations,
     pause: Durations,
-    present: Mutex<Present<F>>,
+    present: Mutex<Present>,
     /// Named clients with a waiting payer.
     clients_waiting: AtomicUsize,
     /// Payers that wait; several calls of a payer count once.
@@ -142,9 +143,9 @@ pub struct Waits<F> {
 pub type PayerId = usize;
 
 /// A wait that has begun.
-pub struct Wait<F> {
-    /// The file.
-    pub file: Weak<F>,
+pub struct Wait {
+    /// The file, by its slot: it stays open while its call waits.
+    pub file: u32,
     /// The client, if known.
     pub client: Option<Client>,
     /// `None` for a sync, which nobody pays for.
@@ -157,9 +158,19 @@ pub struct Wait<F> {
     pub asked_ns: u64,
 }
 
-struct Present<F> {
-    next: u64,
-    waiting: BTreeMap<u64, Wait<F>>,
+/// The number of a wait among all of the device's, and its place among the present ones.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitNumber {
+    /// The number, which no other wait of the device gets.
+    pub number: u64,
+    place: usize,
+}
+
+struct Present {
+    /// Waits that have begun.
+    begun: u64,
+    /// The present waits, each with its number.
+    waiting: Slab<(u64, Wait)>,
     /// By payer and its client: calls that wait.
     payers: BTreeMap<(Option<Client>, PayerId), u64>,
     /// By client: payers that wait.
@@ -167,29 +178,16 @@ struct Present<F> {
     pauses: [PauseStatus; CAUSES],
 }
 
-impl<F> Default for Waits<F> {
-    fn default() -> Self {
-        Self {
-            delays: DelayAccounts::default(),
-            commit: Durations::default(),
-            pause: Durations::default(),
-            present: Mutex::default(),
-            clients_waiting: AtomicUsize::new(0),
-            payers_waiting: AtomicU64::new(0),
-        }
-    }
-}
-
-impl<F> Default for Present<F> {
+impl Default for Present {
     fn default() -> Self {
         let pauses = PauseCause::ALL.map(PauseStatus::none);
-        Self { next: 0, waiting: BTreeMap::new(), payers: BTreeMap::new(), clients: BTreeMap::new(), pauses }
+        Self { begun: 0, waiting: Slab::new(), payers: BTreeMap::new(), clients: BTreeMap::new(), pauses }
     }
 }
 
-impl<F> Waits<F> {
+impl Waits {
     /// A call begins to wait; returns the number of the wait.
-    pub fn begins(&self, wait: Wait<F>) -> u64 {
+    pub fn begins(&self, wait: Wait) -> WaitNumber {
         let mut present = lock(&self.present);
         if let Some(payer) = wait.payer_of_client() {
             present.pays(payer);
@@ -198,16 +196,15 @@ impl<F> Waits<F> {
         if let WaitsFor::Pause(cause) = wait.waits_for {
             present.pauses[cause as usize].waiting += 1;
         }
-        let number = present.next;
-        present.next += 1;
-        present.waiting.insert(number, wait);
-        number
+        let number = present.begun;
+        present.begun += 1;
+        WaitNumber { number, place: present.waiting.insert((number, wait)) }
     }
 
     /// The wait with this number has ended, after `ns`.
-    pub fn ends(&self, number: u64, ns: u64) {
+    pub fn ends(&self, number: WaitNumber, ns: u64) {
         let mut present = lock(&self.present);
-        let Some(wait) = present.waiting.remove(&number) else { return };
+        let Some(wait) = present.remove(number) else { return };
         if let Some(payer) = wait.payer_of_client() {
             present.pays_no_more(payer);
             self.note_present(&present);
@@ -218,7 +215,7 @@ impl<F> Waits<F> {
         }
     }
 
-    fn note_present(&self, present: &Present<F>) {
+    fn note_present(&self, present: &Present) {
         let named = present.clients.len() - usize::from(present.clients.contains_key(&None));
         self.clients_waiting.store(named, Ordering::Relaxed);
         self.payers_waiting.store(present.payers.len() as u64, Ordering::Relaxed);
@@ -249,8 +246,13 @@ impl<F> Waits<F> {
     }
 
     /// A call that waited has ended.
-    pub fn call_ended(&self, of: WaitAccount<'_, F>, waited: &Waited) {
+    pub fn call_ended(&self, of: WaitAccount<'_>, waited: &Waited) {
         self.delays.call_ended(of, waited);
+    }
+
+    /// A file is closed that has an account of waits.
+    pub(crate) fn forget_file(&self, slot: u32) {
+        self.delays.forget_file(slot);
     }
 
     /// A COMMIT, or a front end's equivalent, took `ns`.
@@ -268,14 +270,20 @@ impl<F> Waits<F> {
         PerWait { calls, pause: figure(&self.pause), commit: figure(&self.commit) }
     }
 
-    /// `hung`: the device has completed nothing for too long, so all writers wait for that. `backing` gives a file's
-    /// name.
-    pub fn report(&self, now: Nanos, hung: bool, backing: impl Fn(&F) -> Backing) -> DeviceWaits {
+    /// `hung`: the device has completed nothing for too long, so all writers wait for that. `opened` gives the open
+    /// file in a slot, `backing` the device's name for it.
+    pub fn report<F>(
+        &self,
+        now: Nanos,
+        hung: bool,
+        opened: impl Fn(u32) -> Option<Arc<F>>,
+        backing: impl Fn(&F) -> Backing,
+    ) -> DeviceWaits {
         let present = lock(&self.present);
         let payers = present.payers();
         // Not dropped under the lock: each may be the last reference to its file.
-        let files = payers.iter().take(WAITERS_TOLD_MAX).map(|(payer, _)| payer.file.upgrade()).collect::<Vec<_>>();
-        let waiter = |((payer, calls), file): (&(&Wait<F>, u64), &Option<Arc<F>>)| {
+        let files = payers.iter().take(WAITERS_TOLD_MAX).map(|(payer, _)| opened(payer.file)).collect::<Vec<_>>();
+        let waiter = |((payer, calls), file): (&(&Wait, u64), &Option<Arc<F>>)| {
             let (file, client) = (backing(file.as_ref()?), payer.client.clone());
             let waits_for = match payer.waits_for {
                 WaitsFor::Pause(_) if hung => WaitsFor::Pause(PauseCause::Hung),
@@ -289,23 +297,19 @@ impl<F> Waits<F> {
         drop(payers);
         drop(present);
         drop(files);
-        DeviceWaits {
-            times: self.per_wait(Durations::times),
-            waiting,
-            waiting_more,
-            delays: self.delays.report(|client| clients.get(client).copied().unwrap_or(0), &backing),
-        }
+        let delays = self.delays.report(|client| clients.get(client).copied().unwrap_or(0));
+        DeviceWaits { times: self.per_wait(Durations::times), waiting, waiting_more, delays }
     }
 }
 
-impl<F> Wait<F> {
+impl Wait {
     /// The payer, with its client as policies count clients.
     fn payer_of_client(&self) -> Option<(Option<Client>, PayerId)> {
         self.payer.map(|payer| (self.client.as_ref().and_then(Client::payer), payer))
     }
 }
 
-impl<F> Present<F> {
+impl Present {
     /// A call of the payer waits.
     fn pays(&mut self, payer: (Option<Client>, PayerId)) {
         let client = payer.0.clone();
@@ -323,10 +327,16 @@ impl<F> Present<F> {
         }
     }
 
+    /// Removes the wait, if it has not ended before.
+    fn remove(&mut self, wait: WaitNumber) -> Option<Wait> {
+        self.waiting.get(wait.place).filter(|(number, _)| *number == wait.number)?;
+        Some(self.waiting.remove(wait.place).1)
+    }
+
     /// The number of waiting calls of each client.
     fn calls_by_client(&self) -> BTreeMap<Client, u64> {
         let mut calls = BTreeMap::new();
-        for client in self.waiting.values().filter_map(|wait| wait.client.clone()) {
+        for client in self.waiting.iter().filter_map(|(_, (_, wait))| wait.client.clone()) {
             *calls.entry(client).or_default() += 1;
         }
         calls
@@ -334,13 +344,13 @@ impl<F> Present<F> {
 
     /// Each payer, by its longest waiting call, with the number of its calls that wait for the same reason; longest
     /// first.
-    fn payers(&self) -> Vec<(&Wait<F>, u64)> {
-        let mut calls: Vec<&Wait<F>> = self.waiting.values().collect();
+    fn payers(&self) -> Vec<(&Wait, u64)> {
+        let mut calls: Vec<&(u64, Wait)> = self.waiting.iter().map(|(_, call)| call).collect();
         // Among calls of the same instant, the first stays first.
-        calls.sort_by_key(|call| call.since);
-        let (mut places, mut payers) = (BTreeMap::new(), Vec::<(&Wait<F>, u64)>::new());
-        for call in calls {
-            let payer = (call.file.as_ptr(), &call.client, call.waits_for.name());
+        calls.sort_by_key(|(number, call)| (call.since, *number));
+        let (mut places, mut payers) = (BTreeMap::new(), Vec::<(&Wait, u64)>::new());
+        for (_, call) in calls {
+            let payer = (call.file, &call.client, call.waits_for.name());
             let place = *places.entry(payer).or_insert_with(|| {
                 payers.push((call, 0));
                 payers.len() - 1

@@ -14,7 +14,6 @@ mod flusher;
 mod hang_watch;
 mod idle;
 mod in_call;
-pub(crate) mod ordering;
 mod overdue;
 mod recycled;
 mod requests;
@@ -39,7 +38,7 @@ pub(crate) struct Writeback<P: Platform> {
     spare: RecycledMemory<P>,
     idle_tasks: Recycler<Arc<round_tasks::Desk>>,
     /// Held while a range gets its place in the order, so that no two make a circle.
-    ordering: Mutex<()>,
+    pub(crate) ordering: Mutex<()>,
 }
 
 impl<P: Platform> Writeback<P> {

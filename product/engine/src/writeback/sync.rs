@@ -12,10 +12,9 @@ use std::sync::Arc;
 
 use afflux_device::client::Client;
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::{
-    Earlier, FileInner, FileState, NextRunner, RangeNumber, RoundPart, SharedRound, SyncRound,
-};
+use afflux_device::devices::file::{Earlier, FileInner, FileState, NextRunner, RoundPart, SharedRound, SyncRound};
 use afflux_device::devices::waits::WaitsFor;
+use afflux_device::devices::withholding::ranges::RangeNumber;
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
 use afflux_device::request::Operation;
@@ -52,7 +51,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Syncs the range. Returns what some of its bytes have to wait for, if so: then they are not synced.
-    pub(super) async fn sync_or_order(
+    pub(crate) async fn sync_or_order(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
         client: Option<&Client>,
@@ -70,6 +69,10 @@ impl<P: Platform> Writeback<P> {
         let Some((round, _)) = &joined else { return Ok(None) };
         let call = FileCall::new(file, client);
         let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
+        let must_wait = joined.as_ref().is_some_and(|(_, part)| *part != RoundPart::Starts);
+        if must_wait && runs_itself && *range == (0..u64::MAX) {
+            self.write_before_round(file);
+        }
         if let Some(own) = own {
             own.runs().await;
         }

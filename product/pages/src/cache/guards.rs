@@ -10,7 +10,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{PageCache, orphans};
+use super::PageCache;
+use super::lending::orphans;
 
 const PLACES: usize = 16;
 /// A place asks for the sum after it has grown by at most this: a power of two.

@@ -12,11 +12,8 @@ pub mod guards;
 pub mod hit;
 pub mod index;
 mod lending;
-mod lent_guard;
 pub mod nodes;
-mod orphans;
 mod pins;
-mod recall;
 #[cfg(all(test, loom))]
 pub mod witness;
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: guards on frames of both kinds, and the slices that they make safe.
 //! Does not own: waiting for pages (`reading`), the limit on how much may be guarded (`guards`), the steps of lent guards
-//! (`lent_guard`).
+//! (`lending::guard`).
 //! Invariants: a guarded frame's bytes do not change and the frame is not reused until the guard is
 //! dropped: writers go to another frame.
 
@@ -13,7 +13,7 @@ use afflux_frames::{FRAME_BYTES, FrameId};
 
 use super::guards::{GuardPlace, GuardPlaces, PlaceNumber};
 use super::hit::InPage;
-use super::lent_guard::LentGuard;
+use super::lending::guard::LentGuard;
 use super::{FilePages, PageCache};
 use crate::hazards::HazardSlot;
 use crate::hazards::Hazards;

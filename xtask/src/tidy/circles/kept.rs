@@ -70,20 +70,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
         reason: "the root declares a touch, and names the generators of touches",
     },
     PermittedCircle {
-        name: "product/budget",
-        files: &[
-            "policy",
-            "policy/account",
-            "policy/device",
-            "policy/explain",
-            "policy/hang",
-            "policy/idle",
-            "policy/in_force",
-            "policy/portions",
-        ],
-        reason: "the policy's methods stand with the state that they change; a device's state takes the policy's types",
-    },
-    PermittedCircle {
         name: "product/command",
         files: &["serve", "serve/check"],
         reason: "a check makes the calls of the start, which stand in the root",
@@ -105,11 +91,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
             "writeback/turn",
         ],
         reason: "a flusher's turn makes requests, whose ends go back to the flusher",
-    },
-    PermittedCircle {
-        name: "product/govern",
-        files: &["host", "host/block", "host/error"],
-        reason: "the root declares the host, whose errors name its parts",
     },
     PermittedCircle {
         name: "product/linux",
@@ -139,23 +120,8 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "product/linux",
-        files: &["net/connection", "net/serve", "net/socket"],
-        reason: "the acceptor starts connections, and a connection's place is the acceptor's",
-    },
-    PermittedCircle {
-        name: "product/linux",
-        files: &["pool", "pool/call"],
-        reason: "a call is queued in the pool, and the pool runs it",
-    },
-    PermittedCircle {
-        name: "product/linux",
-        files: &["reactor", "reactor/remote", "reactor/timers"],
-        reason: "the reactor owns its timers and mail, which name the reactor they wake",
-    },
-    PermittedCircle {
-        name: "product/nfs",
-        files: &["calls", "connection", "server", "v3/mount"],
-        reason: "a call answers through its connection, and both are of a server",
+        files: &["reactor", "reactor/remote"],
+        reason: "the reactor owns its mail, which names the reactor that carries it out",
     },
     PermittedCircle {
         name: "tests/nfs-check",
@@ -202,7 +168,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "tests/race",
-        files: &["in_process", "in_process/files", "in_process/hits", "in_process/misses"],
+        files: &["in_process", "in_process/files", "in_process/hits", "in_process/misses", "in_process/syncs"],
         reason: "the root declares the caches, and each race runs them",
     },
     PermittedCircle {

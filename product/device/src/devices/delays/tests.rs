@@ -1,14 +1,17 @@
-use super::{ACCOUNTS_MAX, AccountOwner, Delay, DelayAccounts, DeviceDelays, SHARD_MAX, WaitAccount};
-use crate::client::Client;
+use std::sync::Arc;
 
-fn ends(delays: &DelayAccounts<()>, client: &Client, delay: Delay, ns: u64) {
+use super::{ACCOUNTS_MAX, AccountOwner, Delay, DelayAccounts, DeviceDelays, FileDelays, SHARD_MAX, WaitAccount};
+use crate::client::Client;
+use crate::request::Backing;
+
+fn ends(delays: &DelayAccounts, client: &Client, delay: Delay, ns: u64) {
     let mut waited = [0; Delay::ALL.len()];
     waited[delay as usize] = ns;
     delays.call_ended(WaitAccount::Client(client), &waited);
 }
 
-fn told_of(delays: &DelayAccounts<()>, waiting: impl Fn(&Client) -> u64) -> DeviceDelays {
-    delays.report(waiting, |()| panic!("a file"))
+fn told_of(delays: &DelayAccounts, waiting: impl Fn(&Client) -> u64) -> DeviceDelays {
+    delays.report(waiting)
 }
 
 fn names(told: &DeviceDelays) -> Vec<String> {
@@ -21,7 +24,7 @@ fn names(told: &DeviceDelays) -> Vec<String> {
 
 #[test]
 fn each_kind_of_wait_has_its_own_figures_for_each_client_and_user() {
-    let (delays, host) = (DelayAccounts::<()>::default(), Client::named("10.0.0.5"));
+    let (delays, host) = (DelayAccounts::default(), Client::named("10.0.0.5"));
     for ns in [8, 10, 12] {
         ends(&delays, &host.of_user(1), Delay::Throttle, ns);
     }
@@ -45,7 +48,7 @@ fn each_kind_of_wait_has_its_own_figures_for_each_client_and_user() {
 
 #[test]
 fn of_too_many_clients_the_oldest_go_among_the_others_and_no_wait_is_lost() {
-    let (delays, many) = (DelayAccounts::<()>::default(), 3 * ACCOUNTS_MAX as u64);
+    let (delays, many) = (DelayAccounts::default(), 3 * ACCOUNTS_MAX as u64);
     for at in 0..many {
         ends(&delays, &Client::named(&format!("client {at}")), Delay::Read, 1 + at);
         // A client that comes again and again stays.
@@ -65,14 +68,32 @@ fn of_too_many_clients_the_oldest_go_among_the_others_and_no_wait_is_lost() {
 }
 
 #[test]
-fn the_one_that_ended_a_wait_last_is_told_first() {
-    let delays = DelayAccounts::<()>::default();
-    // All of one shard: between shards the order is not kept.
-    let clients: Vec<Client> = (0..200).map(|at| Client::named(&at.to_string())).collect();
-    let shard: Vec<_> =
-        clients.iter().filter(|client| super::number_of(client).is_multiple_of(super::SHARDS)).take(3).collect();
-    for at in [0, 1, 2, 0] {
-        ends(&delays, shard[at], Delay::Sync, 1);
+fn waits_of_a_closed_file_and_of_files_beyond_the_limit_go_among_the_others() {
+    let (delays, many) = (DelayAccounts::default(), ACCOUNTS_MAX as u32 + 10);
+    let (backing, files) = (Backing::new(Arc::new(())), (0..many).map(|_| FileDelays::default()));
+    for (slot, file) in files.enumerate() {
+        assert!(!file.has_any());
+        (0..2).for_each(|_| delays.call_ended(WaitAccount::File(slot as u32, &backing, &file), &[0, 0, 3, 0]));
+        assert!(file.has_any());
     }
-    assert_eq!(names(&told_of(&delays, |_| 0)), [0, 2, 1].map(|at| shard[at].to_string()));
+    let read = |told: &DeviceDelays| {
+        let others = told.others.of(Delay::Read).count;
+        (told.accounts.len(), told.others_count, others, others + 2 * told.accounts.len() as u64)
+    };
+    assert_eq!(read(&told_of(&delays, |_| 0)), (ACCOUNTS_MAX, 10, 20, 2 * u64::from(many)));
+    (0..20).for_each(|slot| delays.forget_file(slot));
+    assert_eq!(read(&told_of(&delays, |_| 0)), (ACCOUNTS_MAX - 10, 20, 40, 2 * u64::from(many)));
+    let new = FileDelays::default();
+    delays.call_ended(WaitAccount::File(0, &backing, &new), &[0, 0, 3, 0]);
+    assert_eq!(told_of(&delays, |_| 0).others_count, 20, "another file in the slot has an account of its own");
+}
+
+#[test]
+fn the_one_that_ended_a_wait_last_is_told_first() {
+    let delays = DelayAccounts::default();
+    let clients = ["a", "b", "c"].map(Client::named);
+    for at in [0, 1, 2, 0] {
+        ends(&delays, &clients[at], Delay::Sync, 1);
+    }
+    assert_eq!(names(&told_of(&delays, |_| 0)), ["a", "c", "b"]);
 }

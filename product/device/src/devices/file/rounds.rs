@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use afflux_pages::wait::Answer;
 
-use super::do_overlap;
+use crate::devices::withholding::ranges::do_overlap;
 use crate::error::Error;
 
 /// The answers that callers of a round share.

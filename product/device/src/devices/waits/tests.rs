@@ -1,6 +1,6 @@
-use std::sync::Weak;
+use std::sync::Arc;
 
-use super::{DeviceWaits, PauseStatus, PayerId, Wait, Waits, WaitsFor};
+use super::{DeviceWaits, PauseStatus, PayerId, Wait, WaitNumber, Waits, WaitsFor};
 use crate::client::Client;
 use crate::devices::delays::{Delay, WaitAccount};
 use crate::platform::Nanos;
@@ -8,18 +8,18 @@ use crate::policy::PauseCause;
 
 const PAUSE: WaitsFor = WaitsFor::Pause(PauseCause::DevicePart);
 
-fn begins(waits: &Waits<()>, client: Option<&Client>, payer: Option<PayerId>, waits_for: WaitsFor) -> u64 {
-    let (file, client) = (Weak::new(), client.cloned());
+fn begins(waits: &Waits, client: Option<&Client>, payer: Option<PayerId>, waits_for: WaitsFor) -> WaitNumber {
+    let (file, client) = (0, client.cloned());
     waits.begins(Wait { file, client, payer, waits_for, since: Nanos(0), asked_ns: 4 })
 }
 
-fn told(waits: &Waits<()>) -> DeviceWaits {
-    waits.report(Nanos(9), false, |()| panic!("a file"))
+fn told(waits: &Waits) -> DeviceWaits {
+    waits.report(Nanos(9), false, |_| None::<Arc<()>>, |()| panic!("a file"))
 }
 
 #[test]
 fn a_wait_ends_once() {
-    let waits = Waits::<()>::default();
+    let waits = Waits::default();
     let number = begins(&waits, None, None, PAUSE);
     waits.ends(number, 5);
     waits.ends(number, 6);
@@ -28,7 +28,7 @@ fn a_wait_ends_once() {
 
 #[test]
 fn pauses_are_told_by_cause_while_they_last_and_after() {
-    let waits = Waits::<()>::default();
+    let waits = Waits::default();
     assert!(waits.pauses().is_empty());
     let pauses = [PAUSE, PAUSE, WaitsFor::Pause(PauseCause::MemoryGuard), WaitsFor::Sync];
     let [first, second, _, sync] = pauses.map(|waits_for| begins(&waits, None, None, waits_for));
@@ -43,7 +43,7 @@ fn pauses_are_told_by_cause_while_they_last_and_after() {
 
 #[test]
 fn calls_of_a_client_that_wait_are_counted_until_they_do_no_more() {
-    let waits = Waits::<()>::default();
+    let waits = Waits::default();
     let client = Client::named("10.0.0.5").of_user(7);
     let mut waited = [0; Delay::ALL.len()];
     waited[Delay::Sync as usize] = 1;
@@ -57,7 +57,7 @@ fn calls_of_a_client_that_wait_are_counted_until_they_do_no_more() {
 
 #[test]
 fn users_of_a_client_are_one_payer_and_tasks_are_none() {
-    let waits = Waits::<()>::default();
+    let waits = Waits::default();
     let client = Client::named("10.0.0.5");
     let begins = |client: &Client, payer| begins(&waits, Some(client), Some(payer), PAUSE);
     begins(&client.of_user(1), 1);
@@ -68,7 +68,7 @@ fn users_of_a_client_are_one_payer_and_tasks_are_none() {
 
 #[test]
 fn payers_are_counted_by_client_and_each_once() {
-    let waits = Waits::<()>::default();
+    let waits = Waits::default();
     let [a, b] = ["10.0.0.1", "10.0.0.2"].map(Client::named);
     let sync = begins(&waits, Some(&b), None, WaitsFor::Sync);
     let begins = |client, payer| begins(&waits, client, Some(payer), PAUSE);

@@ -1,7 +1,7 @@
 //! The pages of withheld ranges: their tags in a file's index.
 //!
 //! Owns: which dirty pages have the tag `Withheld` in place of `Dirty`, and when that changes.
-//! Does not own: the ranges (`file::withheld`), when a range is let go (`writeback::ordering`), the lists of files.
+//! Does not own: the ranges (`ranges`), when a range is let go (the engine), the lists of files.
 //! Invariants: a dirty page in a range has the tag `Withheld`. A page that was dirty before, and that a sync has to write,
 //! keeps `Dirty` and is marked for the sync. Pages that are let go are listed as any dirty page.
 
@@ -13,7 +13,8 @@ use afflux_pages::cache::nodes::Tag;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
-use super::file::{Earlier, FileInner, FileState, Obstacles, Ordered, RangeNumber, WithheldRanges};
+use super::ranges::{Ordered, RangeNumber, WithheldRanges};
+use crate::devices::file::{Earlier, FileInner, FileState, Obstacles};
 
 /// The most pages let go, or withheld, in one hold of the file's lock.
 const PIECE_PAGES: u64 = 1024;
@@ -21,7 +22,7 @@ const PIECE_PAGES: u64 = 1024;
 impl FileInner {
     /// Changes the tag of a page in a withheld range, or of one that was in such a range. Returns false for any other
     /// page, which has the tag `Dirty` instead.
-    pub(super) fn try_tag_withheld(&self, state: &mut FileState, page: u64, on: bool) -> bool {
+    pub(in crate::devices) fn try_tag_withheld(&self, state: &mut FileState, page: u64, on: bool) -> bool {
         if state.withheld.is_empty() {
             return false;
         }

@@ -1,7 +1,7 @@
 //! Recalls of lent guards, before a page is written, evicted or freed.
 //!
 //! Owns: the search for lent pages, the end of a recall.
-//! Does not own: the order of a recall's steps (`lending`), a thread's guard (`lent_guard`).
+//! Does not own: the order of a recall's steps (`lending`), a thread's guard (`guard`).
 //! Invariants: a recall frees a frame that was detached with a lent guard. The thread that detached it makes the recall, or
 //! the frame's last user. Pages that go together are recalled together, with one fence. A page that is in use stays
 //! guarded, and the caller finds it so.
@@ -10,15 +10,15 @@ use std::ops::Range;
 
 use afflux_frames::FrameId;
 
-use super::lending::Recalled;
-use super::{FilePages, PageCache};
+use super::Recalled;
+use crate::cache::{FilePages, PageCache};
 use crate::hazards::Hazards;
 use crate::page::{DETACHED, FrameRecord, LENT, PageIdentity};
 
 impl PageCache {
     /// Lends a guard of the page, which the caller has announced, and enters it; returns whether that worked.
     #[cold]
-    pub(super) fn try_lend(&self, record: &FrameRecord, identity: PageIdentity, hazards: &Hazards) -> bool {
+    pub(in crate::cache) fn try_lend(&self, record: &FrameRecord, identity: PageIdentity, hazards: &Hazards) -> bool {
         self.lending.may_lend(hazards) && self.pages.try_lend(record, identity)
     }
 
@@ -67,7 +67,7 @@ impl PageCache {
 
     /// After the end of an announcement: what the frame's last user has to do.
     #[cold]
-    pub(super) fn after_announcement(&self, frame: FrameId) {
+    pub(in crate::cache) fn after_announcement(&self, frame: FrameId) {
         if self.pages.word(frame).has(DETACHED) {
             // Also if the guard is not lent at this moment: a recall under way may have seen the announcement.
             self.recall_lent(&[frame]);

@@ -9,20 +9,21 @@ use std::ptr::NonNull;
 
 use afflux_frames::FrameId;
 
-use super::{FilePages, PageCache, orphans};
+use super::orphans;
+use crate::cache::{FilePages, PageCache};
 use crate::hazards::{HazardSlot, Hazards};
 use crate::page::{DETACHED, PageTable};
 
 /// The frame is guarded until the owner calls [`LentGuard::end`], which it does once.
-pub(super) struct LentGuard {
-    pub(super) slot: NonNull<HazardSlot>,
-    pub(super) frame: FrameId,
+pub(in crate::cache) struct LentGuard {
+    pub(in crate::cache) slot: NonNull<HazardSlot>,
+    pub(in crate::cache) frame: FrameId,
 }
 
 impl LentGuard {
     /// Guards the page if it is cached whole, and this thread has a slot. Counts that as a use.
     #[inline]
-    pub(super) fn take(cache: &PageCache, hazards: &Hazards, file: &FilePages, page: u64) -> Option<Self> {
+    pub(in crate::cache) fn take(cache: &PageCache, hazards: &Hazards, file: &FilePages, page: u64) -> Option<Self> {
         let frame = file.index.lookup(&cache.nodes, page)?;
         let record = cache.pages.get(frame)?;
         let slot = hazards.announce(cache.lending.number, frame)?;
@@ -42,7 +43,7 @@ impl LentGuard {
     /// # Safety
     /// The guard was taken of this cache, has not ended, and its owner does not use the cache afterwards.
     #[inline]
-    pub(super) unsafe fn end(self, cache: NonNull<PageCache>) {
+    pub(in crate::cache) unsafe fn end(self, cache: NonNull<PageCache>) {
         // SAFETY: a cache lives while one of its slots has a frame. The engine keeps the cache, and `orphans` keeps it
         // after the engine. The cache's list of threads keeps the slots.
         let (slot, kept) = unsafe { (self.slot.as_ref(), cache.as_ref()) };

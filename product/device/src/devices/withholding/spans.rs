@@ -1,6 +1,6 @@
 //! Ranges of pages, in ordered maps: how many ranges cover a page, and which ranges overlap others.
 //!
-//! Owns: both maps. Does not own: what a range means (`withheld`).
+//! Owns: both maps. Does not own: what a range means (`ranges`).
 //! Invariants: a question about one page takes time in the logarithm of the number of ranges, whatever their order and
 //! nesting (`questions_about_ranges_have_the_answers_of_a_plain_list`). A question about overlaps looks at the ranges of
 //! each size class within twice that size.

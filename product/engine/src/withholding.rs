@@ -13,13 +13,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use afflux_device::client::Client;
-use afflux_device::devices::file::{Earlier, FileInner, Obstacles, Ordered, RangeNumber, do_overlap};
+use afflux_device::devices::file::{Earlier, FileInner, Obstacles};
+use afflux_device::devices::withholding::ranges::{Ordered, RangeNumber, do_overlap};
 use afflux_device::error::Error;
 use afflux_device::platform::Platform;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
-use super::Writeback;
+use crate::writeback::Writeback;
 
 /// Withheld pages may take this part of their device's dirty limit.
 const ROOM_PART: u64 = 4;
@@ -97,7 +98,7 @@ impl<P: Platform> Writeback<P> {
 
     /// Syncs a range of which some bytes have to wait for others, after those. An earlier sync may have to wait for
     /// others in turn: they stand on a list, and not in each other, so that a long chain needs no stack.
-    pub(super) async fn sync_in_order(
+    pub(crate) async fn sync_in_order(
         self: &Arc<Self>,
         (file, range): (&Arc<FileInner>, Range<u64>),
         order: (RangeNumber, Earlier),
@@ -125,7 +126,7 @@ impl<P: Platform> Writeback<P> {
     ///
     /// # Errors
     /// A holder withholds some bytes of the range.
-    pub(super) fn order_of(file: &FileInner, range: &Range<u64>) -> Result<Option<(RangeNumber, Earlier)>, Error> {
+    pub(crate) fn order_of(file: &FileInner, range: &Range<u64>) -> Result<Option<(RangeNumber, Earlier)>, Error> {
         let Obstacles { holder, earlier } = file.obstacles(range);
         if holder { Err(Error::Withheld) } else { Ok(earlier) }
     }

@@ -1,8 +1,8 @@
 //! Ranges of a file whose dirty pages stay off the device for now.
 //!
 //! Owns: the ranges, the bytes that each waits for, the count of the pages in them.
-//! Does not own: the pages' tags (`withholding`), the maps of ranges (`ranges`), when a range is let go
-//! (`writeback::ordering`).
+//! Does not own: the pages' tags (`tags`), the maps of ranges (`spans`), when a range is let go
+//! (the engine).
 //! Invariants: a range that waits for bytes of a file is among those that the file lets go later. A number is given once:
 //! who lets go of a range that waits for more by now lets go of nothing
 //! (`a_range_that_waits_for_more_has_another_number`).
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
-use super::ranges::{Coverage, Spans};
+use super::spans::{Coverage, Spans};
 
 /// Names a withheld range of its file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

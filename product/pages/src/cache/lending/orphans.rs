@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::PageCache;
+use crate::cache::PageCache;
 use crate::sync::light_fence;
 use crate::wait::lock;
 
@@ -18,7 +18,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static CACHES: Mutex<Vec<Arc<PageCache>>> = Mutex::new(Vec::new());
 
 /// Keeps the cache of an engine that ends, as long as guards need it.
-pub(super) fn keep(cache: &Arc<PageCache>) {
+pub(in crate::cache) fn keep(cache: &Arc<PageCache>) {
     if cache.lending.leased() == 0 {
         return;
     }
@@ -35,7 +35,7 @@ pub(super) fn keep(cache: &Arc<PageCache>) {
 
 /// Frees the caches that no guard uses any more. The caller has just emptied a slot.
 #[inline]
-pub(super) fn free_unused() {
+pub(in crate::cache) fn free_unused() {
     light_fence();
     if COUNT.load(Ordering::Relaxed) > 0 {
         sweep();

@@ -7,6 +7,10 @@
 //! makes a debt, and threads in debt seldom lend: so the fences of writers stay a small part of the time that lent
 //! guards save.
 
+pub(super) mod guard;
+pub(super) mod orphans;
+mod recall;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
