@@ -4,9 +4,11 @@
 //! Does not own: the memory (worlds), which calls these are and their keys (front ends), the judgement of a call that was
 //! begun (the volume).
 //! Invariants: a call has its entry before the host is asked, and its answer there before the client gets it. An entry whose
-//! check fails is never used. The last calls of all clients together have entries. No number or name of a client need
-//! stand there: keys may be hashes, with a key that only the server knows.
+//! check fails is never used. If all entries are in use, the owner with the most gives up its oldest: one that calls often
+//! takes no other's reply, before a kill or after it. Calls that ran at the kill, whose clients repeat them, go last. No
+//! number or name of a client need stand there: keys may be hashes, with a key that only the server knows.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +18,7 @@ use afflux_volume::Before;
 
 use crate::kept_check::kept_check;
 use crate::kept_records::KeptWords;
+use crate::owned_queues::OwnedQueues;
 
 /// The places of an entry's words.
 mod at {
@@ -24,7 +27,8 @@ mod at {
     pub(super) const KEY: usize = 1;
     pub(super) const VALUE: usize = 4;
     pub(super) const OBJECT: usize = 5;
-    /// The check of the answer, which counts once it is there.
+    /// The check of the answer, which counts once it is there. Of a call that has ended without one, [`super::ENDED`] with
+    /// the check of its beginning.
     pub(super) const ANSWERED: usize = 6;
     /// The answer's code in the upper half, the length in the lower.
     pub(super) const ANSWER: usize = 7;
@@ -34,21 +38,56 @@ mod at {
 /// Words of an entry whose answer has no bytes.
 pub const ENTRY_WORDS_MIN: usize = at::BYTES;
 
+/// Marks a call that has ended, and whose repetition is one that was begun.
+const ENDED: u64 = 0x454e_4445_4421_2121;
+
 /// The identity of a call: hashes, or numbers that nobody makes up.
 pub type CallKey = [u64; at::VALUE - at::KEY];
+
+/// The key of a call, and the one that earlier versions gave it.
+pub type CallKeys = [CallKey; 2];
+
+/// The one who may repeat a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CallOwner {
+    /// Those that share a bound, as a number or a hash.
+    pub party: u64,
+    /// One of the party.
+    pub user: u64,
+    /// The place of the user's calls in which a call ends the need for the one before it.
+    pub slot: Option<u64>,
+}
+
+/// The form of a journal's entries.
+#[derive(Clone, Copy)]
+pub struct EntryForm {
+    /// Words of an entry.
+    pub words: usize,
+    /// Orders the entries of earlier processes by key and value: the least gives its place first.
+    pub age: fn(&CallKey, u64) -> u64,
+    /// The owner of a call with this key.
+    pub owner: fn(&CallKey) -> CallOwner,
+}
 
 /// The journal: a part of the memory, in entries of equal size.
 pub struct CallJournal {
     words: KeptWords,
     part: Range<usize>,
-    entry_words: usize,
+    form: EntryForm,
+    count: usize,
     places: Mutex<Places>,
 }
 
 #[derive(Default)]
 struct Places {
-    /// The one that has been unused for the longest time comes first.
-    unused: VecDeque<usize>,
+    /// Without a call.
+    free: VecDeque<usize>,
+    /// Calls that have ended, with their slots.
+    ended: OwnedQueues<u64, u64, (usize, Option<u64>)>,
+    /// Calls that ran when an earlier process was killed, the oldest first.
+    cut_off: VecDeque<usize>,
+    /// Numbers of running calls by party.
+    running: BTreeMap<u64, usize>,
     /// Calls of earlier processes.
     left: BTreeMap<CallKey, usize>,
 }
@@ -85,7 +124,7 @@ impl Left {
     }
 }
 
-/// A call that runs. Its drop gives the place to later calls, after all others.
+/// A call that runs. Its drop gives the place to later calls, as its owner's newest.
 pub struct JournalCall {
     of: Arc<CallJournal>,
     key: CallKey,
@@ -93,30 +132,26 @@ pub struct JournalCall {
 }
 
 impl CallJournal {
-    /// The entries in this part of the memory, with those of earlier processes. Any bytes will do. `age` orders the entries
-    /// by key and value: the least gives its place first.
-    pub fn new(
-        words: KeptWords,
-        part: Range<usize>,
-        entry_words: usize,
-        age: impl Fn(&CallKey, u64) -> u64,
-    ) -> Arc<Self> {
-        let count = part.len() / entry_words;
-        let journal = Self { words, part, entry_words, places: Mutex::default() };
-        let (mut unused, mut left) = (VecDeque::with_capacity(count), BTreeMap::new());
-        let mut found = Vec::new();
+    /// The entries in this part of the memory, with those of earlier processes. Any bytes will do.
+    pub fn new(words: KeptWords, part: Range<usize>, form: EntryForm) -> Arc<Self> {
+        let count = part.len() / form.words;
+        let journal = Self { words, part, form, count, places: Mutex::default() };
+        let (mut places, mut found) = (Places::default(), Vec::new());
         for place in 0..count {
             match journal.key(place) {
-                Some(key) => {
-                    found.push((age(&key, journal.get(place, at::VALUE)), place));
-                    left.insert(key, place);
-                }
-                None => unused.push_back(place),
+                Some(key) => found.push(((form.age)(&key, journal.get(place, at::VALUE)), place, key)),
+                None => places.free.push_back(place),
             }
         }
         found.sort_unstable();
-        unused.extend(found.into_iter().map(|(_, place)| place));
-        *journal.lock() = Places { unused, left };
+        for (_, place, key) in found {
+            places.left.insert(key, place);
+            match journal.has_ended(place) {
+                true => places.end((form.owner)(&key), place),
+                false => places.cut_off.push_back(place),
+            }
+        }
+        *journal.lock() = places;
         Arc::new(journal)
     }
 
@@ -126,11 +161,11 @@ impl CallJournal {
 
     /// Most bytes of an answer that is kept.
     fn answer_bytes_max(&self) -> usize {
-        (self.entry_words - at::BYTES) * 8
+        (self.form.words - at::BYTES) * 8
     }
 
     fn word(&self, place: usize, at: usize) -> &AtomicU64 {
-        &(*self.words).as_ref()[self.part.start + place * self.entry_words + at]
+        &(*self.words).as_ref()[self.part.start + place * self.form.words + at]
     }
 
     fn get(&self, place: usize, at: usize) -> u64 {
@@ -157,35 +192,105 @@ impl CallJournal {
         kept_check([self.get(place, at::BEGUN)].into_iter().chain(answer.map(|at| self.get(place, at))))
     }
 
-    fn left_at(&self, place: usize) -> Left {
+    /// The code and the length of the answer in an entry.
+    fn answer(&self, place: usize) -> Option<(u32, usize)> {
         let head = self.get(place, at::ANSWER);
         let (code, bytes) = ((head >> 32) as u32, head as u32 as usize);
-        if bytes > self.answer_bytes_max() || self.get(place, at::ANSWERED) != self.answered_check(place, bytes) {
+        let is_whole =
+            bytes <= self.answer_bytes_max() && self.get(place, at::ANSWERED) == self.answered_check(place, bytes);
+        is_whole.then_some((code, bytes))
+    }
+
+    fn has_ended(&self, place: usize) -> bool {
+        self.get(place, at::ANSWERED) == ENDED ^ self.get(place, at::BEGUN) || self.answer(place).is_some()
+    }
+
+    fn left_at(&self, place: usize) -> Left {
+        let Some((code, bytes)) = self.answer(place) else {
             return Left::Begun { value: self.get(place, at::VALUE), object: self.get(place, at::OBJECT) };
-        }
-        let words = (at::BYTES..self.entry_words).flat_map(|at| self.get(place, at).to_le_bytes());
+        };
+        let words = (at::BYTES..self.form.words).flat_map(|at| self.get(place, at).to_le_bytes());
         Left::Answered { code, bytes: words.take(bytes).collect() }
     }
 
+    /// The place of a call of an earlier process, and the key that it has there.
+    fn find(&self, places: &Places, keys: &CallKeys) -> Option<(CallKey, usize)> {
+        let found = |key: &CallKey| Some((*key, *places.left.get(key)?));
+        keys.iter().filter_map(found).find(|(key, place)| self.key(*place).as_ref() == Some(key))
+    }
+
     /// The part of a call that an earlier process has done. It is asked once, before or by [`CallJournal::begin`].
-    pub fn left(&self, key: &CallKey) -> Left {
-        let place = self.lock().left.get(key).copied().filter(|place| self.key(*place).as_ref() == Some(key));
-        place.map_or(Left::Nothing, |place| self.left_at(place))
+    pub fn left(&self, keys: &CallKeys) -> Left {
+        let found = self.find(&self.lock(), keys);
+        found.map_or(Left::Nothing, |(_, place)| self.left_at(place))
     }
 
     /// Begins a call, before the host is asked. `value` is the wall clock's time, say, and `object` the number of the object
     /// that a rename is about. Also returns what an earlier process has done of the same call.
-    pub fn begin(self: &Arc<Self>, key: CallKey, value: u64, object: u64) -> (JournalCall, Left) {
+    pub fn begin(self: &Arc<Self>, keys: CallKeys, value: u64, object: u64) -> (JournalCall, Left) {
         let mut places = self.lock();
-        let left = places.left.remove(&key).filter(|place| self.key(*place) == Some(key));
-        if let Some(place) = left {
-            places.unused.retain(|unused| *unused != place);
-            let call = JournalCall { of: Arc::clone(self), key, place: Some(place) };
-            return (call, self.left_at(place));
+        if let Some((key, place)) = self.find(&places, &keys) {
+            places.left.remove(&key);
+            places.resume((self.form.owner)(&key), place);
+            return (JournalCall { of: Arc::clone(self), key, place: Some(place) }, self.left_at(place));
         }
-        let call = JournalCall { of: Arc::clone(self), key, place: places.unused.pop_front() };
+        let [key, _] = keys;
+        let place = places.take((self.form.owner)(&key), self.count);
+        let call = JournalCall { of: Arc::clone(self), key, place };
         call.note(value, object);
         (call, Left::Nothing)
+    }
+}
+
+impl Places {
+    /// A call has ended, and its owner may repeat it.
+    fn end(&mut self, owner: CallOwner, place: usize) {
+        self.ended.push((owner.party, owner.user), (place, owner.slot));
+    }
+
+    /// A call of an earlier process runs again.
+    fn resume(&mut self, owner: CallOwner, place: usize) {
+        let is_it = |(it, _): &(usize, _)| *it == place;
+        if self.ended.take((owner.party, owner.user), |calls| calls.iter().position(is_it)).is_none() {
+            self.cut_off.retain(|it| *it != place);
+        }
+        *self.running.entry(owner.party).or_default() += 1;
+    }
+
+    /// A place for a new call, of `count` in all. None if too many calls run.
+    fn take(&mut self, owner: CallOwner, count: usize) -> Option<usize> {
+        let running = self.running.get(&owner.party).copied().unwrap_or_default();
+        // The rest is for calls of others.
+        if running > 0 && running >= count / 4 * 3 {
+            return None;
+        }
+        let same = |calls: &VecDeque<(usize, Option<u64>)>| calls.iter().position(|(_, slot)| *slot == owner.slot);
+        let before = match owner.slot {
+            Some(_) => self.ended.take((owner.party, owner.user), same).map(|(place, _)| place),
+            None => None,
+        };
+        let place = before.or_else(|| self.free.pop_front()).or_else(|| self.evict(count))?;
+        *self.running.entry(owner.party).or_default() += 1;
+        Some(place)
+    }
+
+    fn evict(&mut self, count: usize) -> Option<usize> {
+        // Clients that are gone do not repeat theirs.
+        if self.cut_off.len() <= count / 2
+            && let Some(owner) = self.ended.heaviest(|_, _| false)
+        {
+            return self.ended.take(owner, |_| Some(0)).map(|(place, _)| place);
+        }
+        self.cut_off.pop_front()
+    }
+
+    fn stop(&mut self, party: u64) {
+        if let Entry::Occupied(mut running) = self.running.entry(party) {
+            *running.get_mut() -= 1;
+            if *running.get() == 0 {
+                running.remove();
+            }
+        }
     }
 }
 
@@ -204,7 +309,10 @@ impl JournalCall {
     /// The call has this answer, which the client may get from now on.
     pub fn answered(&self, code: u32, bytes: &[u8]) {
         let of = &self.of;
-        let Some(place) = self.place.filter(|_| bytes.len() <= of.answer_bytes_max()) else { return };
+        if bytes.len() > of.answer_bytes_max() {
+            return self.ended();
+        }
+        let Some(place) = self.place else { return };
         of.set(place, at::ANSWER, u64::from(code) << 32 | bytes.len() as u64);
         for (at, chunk) in bytes.chunks(8).enumerate() {
             let mut value = [0; 8];
@@ -212,6 +320,12 @@ impl JournalCall {
             of.set(place, at::BYTES + at, u64::from_le_bytes(value));
         }
         of.set(place, at::ANSWERED, of.answered_check(place, bytes.len()));
+    }
+
+    /// The call has ended. Its repetition is one that was begun.
+    pub fn ended(&self) {
+        let of = &self.of;
+        self.place.iter().for_each(|place| of.set(*place, at::ANSWERED, ENDED ^ of.get(*place, at::BEGUN)));
     }
 
     /// The call has failed: its repetition is a new one.
@@ -222,7 +336,13 @@ impl JournalCall {
 
 impl Drop for JournalCall {
     fn drop(&mut self) {
-        self.of.lock().unused.extend(self.place);
+        let Some(place) = self.place else { return };
+        let (owner, mut places) = ((self.of.form.owner)(&self.key), self.of.lock());
+        places.stop(owner.party);
+        match self.of.get(place, at::BEGUN) {
+            0 => places.free.push_back(place),
+            _ => places.end(owner, place),
+        }
     }
 }
 

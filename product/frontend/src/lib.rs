@@ -2,7 +2,7 @@
 //!
 //! Owns: the seam between protocols and transports; the facts about a peer and about the caller of one call; the
 //! recording of callers' requests; the room for what callers make a server hold; records that outlive the process: items,
-//! and the journal of calls.
+//! and the journal of calls; whose items make room for others.
 //! Does not own: any protocol (front ends), any transport (worlds), files (the volume). Exports stay with the volume:
 //! they are the roots above which no handle and no `..` leads, for every front end.
 //! Invariants: nothing here depends on the protocol or on its transport. A front end sees this crate and the volume; a
@@ -16,16 +16,18 @@ mod kept_items;
 mod kept_records;
 mod machine;
 mod message;
+mod owned_queues;
 mod recording;
 mod room;
 pub mod trace;
 
 pub use caller::{CallerClaim, GROUPS_MAX, Origin, Party, Peer};
-pub use journal::{CallJournal, CallKey, ENTRY_WORDS_MIN, JournalCall, Left};
+pub use journal::{CallJournal, CallKey, CallKeys, CallOwner, ENTRY_WORDS_MIN, EntryForm, JournalCall, Left};
 pub use kept_check::kept_check;
 pub use kept_items::{FoundItem, KEPT_PIECE_BYTES, KeptItem, KeptItems};
 pub use kept_records::{KeptRecords, KeptSlot, KeptWords};
 pub use machine::{Lent, LentBytes, Output, ProtocolError, ProtocolMachine, Segment};
 pub use message::{Answering, HEAD_BYTES_MAX, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Notice, Tried};
+pub use owned_queues::OwnedQueues;
 pub use recording::{CALLS_KEPT, RecordedCall, RecordedOperation, Recording, RecordingReader};
 pub use room::{ConnectionRoom, FairShares, HeldMessage, MessageRoom, Parties, PartyShare, RoomBounds, RoomTurn};

@@ -254,7 +254,7 @@ impl<P: Platform> Mount<P> {
     /// Begins a change of names, or another change that must not happen twice. Comes before the host is asked. `value`
     /// and `object` are for a repetition by a later server.
     pub(crate) fn begin_change(&self, header: &RequestHeader, value: u64, object: u64) -> BegunChange {
-        BegunChange::begin(self.changes.as_ref(), header.unique, value, object)
+        BegunChange::begin(self.changes.as_ref(), (header.unique, header.uid), value, object)
     }
 
     /// The wall clock's time in nanoseconds.
@@ -411,6 +411,7 @@ impl<P: Platform> Mount<P> {
         }
         // The kernel may not get this answer: a repetition finds the change as begun.
         self.kept.iter().for_each(|kept| kept.set_verifier(fh, self.verifier()));
+        change.stays_begun();
         Err(Errno::IO)
     }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use afflux_frontend::{
-    CallJournal, CallKey, ConnectionRoom, Left, Output, Peer, ProtocolError, ProtocolMachine, RecordedCall,
+    CallJournal, CallKeys, ConnectionRoom, Left, Output, Peer, ProtocolError, ProtocolMachine, RecordedCall,
     RecordedOperation, RoomBounds,
 };
 use afflux_volume::{Before, Platform, Volume};
@@ -439,7 +439,7 @@ impl<P: Platform> Connection<P> {
             let kept = server.kept_replies.clone().map(|kept| (kept, server.replies.hashed(&key)));
             Box::pin(async move {
                 match kept {
-                    Some((kept, key)) => kept_reply(&volume, &kept, key, call).await,
+                    Some((kept, keys)) => kept_reply(&volume, &kept, keys, call).await,
                     None => reply_to(&volume, call).await,
                 }
             })
@@ -581,12 +581,12 @@ async fn reply_to<P: Platform>(volume: &Volume<P>, call: Waiting) -> KeptReply {
 async fn kept_reply<P: Platform>(
     volume: &Volume<P>,
     kept: &Arc<CallJournal>,
-    key: CallKey,
+    keys: CallKeys,
     mut call: Waiting,
 ) -> KeptReply {
     let now_ns = wall_ns(volume);
     let renamed = procedures::renamed_number(volume, &call).await;
-    let (entry, left) = kept.begin(key, now_ns, renamed.unwrap_or_default());
+    let (entry, left) = kept.begin(keys, now_ns, renamed.unwrap_or_default());
     call.before = left.before();
     if let Left::Answered { code, bytes } = left {
         let status = Status::from_code(code).unwrap_or(Status::ServerFault);

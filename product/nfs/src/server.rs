@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use afflux_frontend::{CallJournal, KeptWords, Parties, Peer, Recording, RoomBounds};
+use afflux_frontend::{CallJournal, CallOwner, EntryForm, KeptWords, Parties, Peer, Recording, RoomBounds};
 use afflux_volume::{Client, HolderId, KnobId, Platform, Volume, WhichKnob};
 
 use crate::calls::Calls;
@@ -25,8 +25,13 @@ use crate::workers::Spares;
 /// Connections of one party that may be full at the same time. More share their memory: a client that opens many must not
 /// take the memory of others.
 const FULL_CONNECTIONS: u64 = 4;
-/// Words of a kept reply of version 3. A change's longest reply, CREATE's, has 308 bytes.
-const REPLY_WORDS: usize = 64;
+/// The form of a kept reply of version 3: the value is the wall clock's time at the call's beginning. A change's longest
+/// reply, CREATE's, has 308 bytes.
+const REPLY_FORM: EntryForm = EntryForm {
+    words: 64,
+    age: |_, begun_ns| begun_ns,
+    owner: |[_, _, owner]| CallOwner { party: owner >> 32, user: owner & u64::from(u32::MAX), slot: None },
+};
 
 /// Which calls go through TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +82,7 @@ impl<P: Platform> Server<P> {
     pub fn keeping(volume: Arc<Volume<P>>, admission: Admission, words: Option<KeptWords>) -> Arc<Self> {
         let journal = |words: KeptWords| {
             let all = 0..(*words).as_ref().len();
-            CallJournal::new(words, all, REPLY_WORDS, |_, begun_ns| begun_ns)
+            CallJournal::new(words, all, REPLY_FORM)
         };
         let inflight_bytes = NfsKnob::InflightBytes.id(volume.engine().settings());
         Arc::new(Self {

@@ -8,7 +8,34 @@ fn memory(entries: usize) -> KeptWords {
 }
 
 fn journal(words: &KeptWords) -> Arc<CallJournal> {
-    CallJournal::new(Arc::clone(words), 0..(**words).as_ref().len(), ENTRY_WORDS, |_, value| value)
+    CallJournal::new(Arc::clone(words), 0..(**words).as_ref().len(), FORM)
+}
+
+/// A key's last word has the party, the user and, if it is not zero, the slot, a byte each.
+const FORM: EntryForm = EntryForm {
+    words: ENTRY_WORDS,
+    age: |_, value| value,
+    owner: |&[_, _, owner]| {
+        let slot = Some(owner & 0xff).filter(|slot| *slot != 0);
+        CallOwner { party: owner >> 16, user: owner >> 8 & 0xff, slot }
+    },
+};
+
+fn of(party: u64, user: u64, slot: u64) -> u64 {
+    party << 16 | (user & 0xff) << 8 | slot
+}
+
+fn begin(calls: &Arc<CallJournal>, key: CallKey, value: u64, object: u64) -> (JournalCall, Left) {
+    calls.begin([key; 2], value, object)
+}
+
+/// Makes a call with a number, and has it answered.
+fn ask(calls: &Arc<CallJournal>, number: u64, owner: u64) {
+    note(&begin(calls, [number, 0, owner], number, 0).0, 8);
+}
+
+fn is_answered(calls: &Arc<CallJournal>, number: u64, owner: u64) -> bool {
+    calls.left(&[[number, 0, owner]; 2]) == answer(8)
 }
 
 fn answer(bytes: usize) -> Left {
@@ -23,20 +50,20 @@ fn note(call: &JournalCall, bytes: usize) {
 fn a_successor_finds_calls_and_their_answers() {
     let words = memory(4);
     let calls = journal(&words);
-    note(&calls.begin(KEY, 1, 2).0, 308);
-    drop(calls.begin([4, 5, 6], 8, 9));
-    let renamed = calls.begin([7, 8, 9], 1, 0).0;
+    note(&begin(&calls, KEY, 1, 2).0, 308);
+    drop(begin(&calls, [4, 5, 6], 8, 9));
+    let renamed = begin(&calls, [7, 8, 9], 1, 0).0;
     renamed.note(1, 5);
-    calls.begin([6, 6, 6], 1, 0).0.forget();
+    begin(&calls, [6, 6, 1], 1, 0).0.forget();
     let next = journal(&words);
-    assert_eq!(next.left(&KEY), answer(308));
-    assert_eq!(next.begin(KEY, 5, 6).1, answer(308));
-    assert_eq!(next.begin([4, 5, 6], 10, 11).1, Left::Begun { value: 8, object: 9 }, "its own beginning counts");
-    assert_eq!(next.left(&[7, 8, 9]), Left::Begun { value: 1, object: 5 });
-    assert_eq!(next.begin([7, 7, 7], 0, 0).1, Left::Nothing);
-    assert_eq!(journal(&words).begin([6, 6, 6], 0, 0).1, Left::Nothing, "it has failed");
+    assert_eq!(next.left(&[KEY; 2]), answer(308));
+    assert_eq!(begin(&next, KEY, 5, 6).1, answer(308));
+    assert_eq!(begin(&next, [4, 5, 6], 10, 11).1, Left::Begun { value: 8, object: 9 }, "its own beginning counts");
+    assert_eq!(next.left(&[[7, 8, 9]; 2]), Left::Begun { value: 1, object: 5 });
+    assert_eq!(begin(&next, [7, 7, 7], 0, 0).1, Left::Nothing);
+    assert_eq!(begin(&journal(&words), [6, 6, 1], 0, 0).1, Left::Nothing, "it has failed");
     // A second kill.
-    assert_eq!(journal(&words).begin(KEY, 5, 6).1, answer(308));
+    assert_eq!(begin(&journal(&words), KEY, 5, 6).1, answer(308));
 }
 
 /// A sample of form 3 of the cache's memory, of which these entries are a part. A new form gets a reader of this one.
@@ -58,33 +85,124 @@ fn a_reply_of_the_first_release_is_found() {
         0x0707_0707_u64,
     ];
     sample.iter().zip((*words).as_ref()).for_each(|(value, word)| word.store(*value, Ordering::Relaxed));
-    assert_eq!(journal(&words).begin(KEY, 5, 6).1, answer(12));
+    assert_eq!(begin(&journal(&words), KEY, 5, 6).1, answer(12));
 }
 
 #[test]
 fn the_oldest_call_is_forgotten_first_and_a_long_answer_is_not_kept() {
     let words = memory(2);
     let calls = journal(&words);
-    (0..3).for_each(|number| note(&calls.begin([number, 0, 0], 0, 0).0, 8));
-    let running = calls.begin([3, 0, 0], 0, 0).0;
-    note(&running, calls.answer_bytes_max() + 1);
+    (0..3).for_each(|number| ask(&calls, number, 0));
+    note(&begin(&calls, [3, 0, 0], 3, 0).0, calls.answer_bytes_max() + 1);
     let next = journal(&words);
-    let is_answered = |number| next.begin([number, 0, 0], 5, 6).1 == answer(8);
-    assert_eq!([2, 3, 0, 1].map(is_answered), [true, false, false, false]);
+    assert_eq!([2, 3, 0, 1].map(|number| is_answered(&next, number, 0)), [true, false, false, false]);
+    // What has ended goes in the order of coming, with its answer or without it.
+    (4..6).for_each(|number| ask(&next, number, 0));
+    assert_eq!(next.left(&[[3, 0, 0]; 2]), Left::Nothing);
+}
+
+// rule: a client that calls often takes no other client's kept reply, before a kill or after it
+// kept in: `product/frontend/src/journal.rs`, `product/frontend/src/owned_queues.rs`
+#[test]
+fn who_calls_often_takes_no_others_reply() {
+    let words = memory(16);
+    let (quiet, neighbour) = (of(1, 1, 0), of(2, 9, 0));
+    let calls = journal(&words);
+    ask(&calls, 1, quiet);
+    ask(&calls, 2, neighbour);
+    // One of the neighbour's party calls often, and so do many users of a third one.
+    let flood = |calls: &Arc<CallJournal>, from: u64| {
+        (from..from + 100).for_each(|number| {
+            ask(calls, number, of(2, 1, 0));
+            ask(calls, number, of(3, number, 0));
+        });
+    };
+    flood(&calls, 100);
+    drop(calls);
+    for kill in 1..4 {
+        let next = journal(&words);
+        flood(&next, kill * 1000);
+        assert!(is_answered(&next, 1, quiet) && is_answered(&next, 2, neighbour), "after kill {kill}");
+    }
+    assert!(is_answered(&journal(&words), 3099, of(3, 3099, 0)), "one that calls often has its last reply");
+}
+
+#[test]
+fn a_slot_has_its_last_call_and_takes_no_other_slots() {
+    let words = memory(8);
+    let waits = of(1, 1, 7);
+    let calls = journal(&words);
+    ask(&calls, 1, waits);
+    (2..100).for_each(|number| ask(&calls, number, of(1, 1, 1 + number % 3)));
+    let next = journal(&words);
+    (100..200).for_each(|number| ask(&next, number, of(1, 1, 1 + number % 3)));
+    assert!(is_answered(&journal(&words), 1, waits));
+    let last = journal(&words);
+    let found: Vec<u64> = (2..200).filter(|&number| is_answered(&last, number, of(1, 1, 1 + number % 3))).collect();
+    assert_eq!(found, [197, 198, 199]);
+}
+
+#[test]
+fn a_call_that_ran_at_the_kill_outlasts_those_that_had_ended() {
+    let words = memory(8);
+    let calls = journal(&words);
+    let long = begin(&calls, [1, 0, 0], 1, 5).0;
+    let append = begin(&calls, [2, 0, 0], 2, 0).0;
+    append.ended();
+    drop(append);
+    (3..40).for_each(|number| ask(&calls, number, 0));
+    std::mem::forget(long);
+    let next = journal(&words);
+    assert_eq!(next.left(&[[2, 0, 0]; 2]), Left::Nothing, "it had ended before the others");
+    (40..80).for_each(|number| ask(&next, number, 0));
+    let (again, left) = begin(&next, [1, 0, 0], 9, 9);
+    assert_eq!(left, Left::Begun { value: 1, object: 5 });
+    drop(again);
+    // Clients that never come back leave half of the places.
+    for number in 100..120 {
+        let next = journal(&words);
+        std::mem::forget(begin(&next, [number, 0, 0], number, 0).0);
+    }
+    let next = journal(&words);
+    (200..203).for_each(|number| ask(&next, number, 0));
+    assert!((200..203).all(|number| is_answered(&journal(&words), number, 0)));
+}
+
+#[test]
+fn calls_of_one_party_that_run_leave_places_for_others() {
+    let words = memory(8);
+    let calls = journal(&words);
+    let running: Vec<JournalCall> = (0..20).map(|number| begin(&calls, [number, 0, of(1, 1, 0)], 0, 0).0).collect();
+    ask(&calls, 50, of(2, 1, 0));
+    ask(&calls, 51, of(3, 1, 0));
+    assert!(is_answered(&journal(&words), 50, of(2, 1, 0)) && is_answered(&journal(&words), 51, of(3, 1, 0)));
+    drop(running);
+    ask(&calls, 52, of(1, 1, 0));
+    assert!(is_answered(&journal(&words), 52, of(1, 1, 0)));
+}
+
+#[test]
+fn a_call_is_found_by_the_key_of_earlier_versions() {
+    let words = memory(2);
+    ask(&journal(&words), 1, 0);
+    let (first, left) = journal(&words).begin([[1, 0, of(1, 1, 1)], [1, 0, 0]], 5, 6);
+    assert_eq!(left, answer(8));
+    drop(first);
+    assert_eq!(journal(&words).left(&[[1, 0, of(1, 1, 1)], [1, 0, 0]]), answer(8), "it keeps its key");
 }
 
 #[test]
 fn a_damaged_entry_is_never_used() {
     let words = memory(1);
-    note(&journal(&words).begin(KEY, 1, 2).0, 16);
+    note(&begin(&journal(&words), KEY, 1, 2).0, 16);
     for at in 0..at::BYTES + 2 {
         let word = &(*words).as_ref()[at];
         let right = word.fetch_xor(1 << (at * 7 % 64), Ordering::Relaxed);
-        let left = journal(&words).begin(KEY, 1, 2).1;
+        let left = begin(&journal(&words), KEY, 1, 2).1;
         assert!(!matches!(left, Left::Answered { .. }), "word {at}");
         assert!(at >= at::ANSWERED || left == Left::Nothing, "word {at}");
         // The begin has written the entry anew.
-        note(&journal(&words).begin(KEY, 1, 2).0, 16);
+        note(&begin(&journal(&words), KEY, 1, 2).0, 16);
         assert!(word.load(Ordering::Relaxed) == right || at == at::BEGUN || at >= at::ANSWERED);
     }
 }

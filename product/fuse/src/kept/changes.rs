@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use afflux_frontend::{CallJournal, JournalCall, Left, kept_check};
+use afflux_frontend::{CallJournal, CallOwner, EntryForm, JournalCall, Left, kept_check};
 use afflux_volume::Before;
 
 use super::{CHANGE_WORDS, CHANGES, CHANGES_AT, FILES_AT, Kept};
@@ -20,6 +20,13 @@ const STATE_BITS: u64 = 0xff;
 const BEGUN: u64 = 1;
 const DONE: u64 = 2;
 
+/// The key of a change is the request's number and its user. The kernel's numbers grow.
+const CHANGE_FORM: EntryForm = EntryForm {
+    words: CHANGE_WORDS,
+    age: |&[unique, ..], _| unique,
+    owner: |&[_, user, _]| CallOwner { party: user, user: 0, slot: None },
+};
+
 /// A change under way.
 pub(crate) struct BegunChange {
     /// None for a mount that ends with its server.
@@ -29,9 +36,15 @@ pub(crate) struct BegunChange {
 
 impl BegunChange {
     /// Begins a change for a request, with a value and an object that a repetition needs.
-    pub(crate) fn begin(journal: Option<&Arc<CallJournal>>, unique: u64, value: u64, object: u64) -> Self {
+    pub(crate) fn begin(
+        journal: Option<&Arc<CallJournal>>,
+        (unique, user): (u64, u32),
+        value: u64,
+        object: u64,
+    ) -> Self {
         let Some(journal) = journal else { return Self { entry: None, before: Before::Nothing } };
-        let (entry, left) = journal.begin([unique & !UNIQUE_RESENT, 0, 0], value, object);
+        let number = unique & !UNIQUE_RESENT;
+        let (entry, left) = journal.begin([[number, user.into(), 0], [number, 0, 0]], value, object);
         if unique & UNIQUE_RESENT != 0 {
             return Self { entry: Some(entry), before: left.before() };
         }
@@ -47,6 +60,11 @@ impl BegunChange {
         self.entry.iter().for_each(|entry| entry.answered(0, &[]));
     }
 
+    /// The host has carried it out. A repetition is to do the same once more.
+    pub(crate) fn stays_begun(&self) {
+        self.entry.iter().for_each(JournalCall::ended);
+    }
+
     /// It has failed: its repetition is a new one.
     pub(crate) fn failed(&self) {
         self.entry.iter().filter(|_| self.before != Before::Done).for_each(JournalCall::forget);
@@ -59,9 +77,9 @@ impl BegunChange {
 }
 
 impl Kept {
-    /// The journal of changes, with those of earlier servers. The kernel's numbers grow.
+    /// The journal of changes, with those of earlier servers.
     pub(crate) fn changes(&self) -> Arc<CallJournal> {
-        CallJournal::new(Arc::clone(&self.words), CHANGES_AT..FILES_AT, CHANGE_WORDS, |key, _| key[0])
+        CallJournal::new(Arc::clone(&self.words), CHANGES_AT..FILES_AT, CHANGE_FORM)
     }
 
     /// Turns the changes of the form before into entries of the journal.
@@ -76,7 +94,7 @@ impl Kept {
             if unique == 0 || !is_whole || !matches!(state & STATE_BITS, BEGUN | DONE) {
                 continue;
             }
-            let (entry, _) = journal.begin([unique, 0, 0], value, object);
+            let (entry, _) = journal.begin([[unique, 0, 0]; 2], value, object);
             if state & STATE_BITS == DONE {
                 entry.answered(0, &[]);
             }

@@ -196,9 +196,10 @@ pub(super) async fn write<P: Platform>(
         Ok(()) => write_at(on, &file, extent.offset, data).await,
         Err(errno) => Err(errno),
     };
-    // A success stays begun until the kernel has the answer: a repetition writes the same bytes to the same place.
-    if outcome.is_err() {
-        change.failed();
+    match outcome {
+        // Until the kernel has the answer: a repetition writes the same bytes to the same place.
+        Ok(_) => change.stays_begun(),
+        Err(_) => change.failed(),
     }
     outcome
 }

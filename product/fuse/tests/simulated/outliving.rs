@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_frontend::MessageMachine;
 use afflux_fuse::{KEPT_WORDS_MIN, Kept, KeptError, KeptWords, MountOptions};
 
-use crate::kernel::{Kernel, RESENT, ROOT, content, longs, name, u64_at, words};
+use crate::kernel::{Kernel, RESENT, ROOT, content, longs, name, of_user, u64_at, words};
 
 const INIT: u32 = 26;
 const EXISTS: i32 = 17;
@@ -162,6 +162,29 @@ fn a_repeated_change_of_names_is_done_once() {
     names.sort();
     assert_eq!(names, [".", "..", "directory", "file", "last"]);
     kernel.write(fh, 0, b"still").unwrap();
+}
+
+// rule: a client that calls often takes no other client's kept reply, before a kill or after it
+// kept in: `product/frontend/src/journal.rs`, `product/fuse/src/kept/changes.rs`
+#[test]
+fn a_busy_user_of_a_mount_takes_no_change_of_another_over_a_kill() {
+    const CHANGES: usize = 1024;
+    let (mut kernel, memory) = begun();
+    let shared = kernel.entry(9, ROOT, &[words(&[0o777, 0]), name("shared")].concat()).unwrap().node;
+    let make = [words(&[0o755, 0]), name("made")].concat();
+    let message = of_user(7, kernel.message(9, shared, &make));
+    content(kernel.send(message.clone()).unwrap(), kernel.last()).unwrap();
+    let (file, fh) = kernel.create(ROOT, "file");
+    let append = [longs(&[fh, 0]), words(&[1, 0, 0, 0, 0o2000, 0]), b"x".to_vec()].concat();
+    for kills in 1..3 {
+        for _ in 0..CHANGES / 2 + 100 {
+            kernel.call(16, 0, &append).unwrap();
+            kernel.call(45, ROOT, &[longs(&[ROOT]), words(&[2, 0]), name("file"), name("shared")].concat()).unwrap();
+        }
+        assert_eq!(kernel.attributes(file).unwrap().0, (kills * (CHANGES / 2 + 100)) as u64);
+        kill(&mut kernel, &memory);
+    }
+    again(&kernel, message).unwrap();
 }
 
 #[test]

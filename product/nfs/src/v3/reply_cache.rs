@@ -1,7 +1,8 @@
 //! Replies kept for clients that send a call again: a call that changes something runs once.
 //!
 //! Owns: the last such calls of all connections, running or answered; the number of each user's calls.
-//! Does not own: the choice of these calls (`arguments`), running them (`connection`), the parties (`frontend`).
+//! Does not own: the choice of these calls (`arguments`), running them (`connection`), the parties and whose call makes
+//! room (`frontend`).
 //! Invariants: at most [`ENTRIES_MAX`] calls are kept, and at most [`USER_ENTRIES_MAX`] of one user of one party. A
 //! call is forgotten for a later one of its own user. If the cache is full, the victim is a call of the party with the
 //! most calls, and of that party's user with the most. So a user who makes many calls does not evict another user's
@@ -14,14 +15,14 @@
 //! (credentials with their stamp included). Two clients of one host thus stay apart, unless both number their calls
 //! alike and send the same bytes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
-use afflux_frontend::Party;
+use afflux_frontend::{CallKeys, OwnedQueues, Party};
 use bytes::Bytes;
 use futures_util::future::{FutureExt, Shared};
 use siphasher::sip::SipHasher13;
@@ -80,16 +81,8 @@ impl BuildHasher for Keyed {
 
 struct CachedReplies {
     calls: HashMap<Key, SharedCall, Keyed>,
-    /// The same keys by owner, each list from the oldest on.
-    of: BTreeMap<CallOwner, VecDeque<Key>>,
-    parties: Counts<Party>,
-    users: BTreeMap<Party, Counts<Option<u32>>>,
-}
-
-/// Numbers of calls by their owners, ordered to find the owner with the most.
-struct Counts<K> {
-    of: BTreeMap<K, usize>,
-    ordered: BTreeSet<(usize, K)>,
+    /// The same keys by owner.
+    of: OwnedQueues<Party, Option<u32>, Key>,
 }
 
 /// The cache, shared by all connections.
@@ -102,12 +95,7 @@ impl ReplyCache {
     /// An empty cache. Only the server knows the key.
     pub(crate) fn new(hash_key: [u8; 16]) -> Self {
         let hashes = Keyed(hash_key);
-        let kept = CachedReplies {
-            calls: HashMap::with_hasher(hashes.clone()),
-            of: BTreeMap::new(),
-            parties: Counts::default(),
-            users: BTreeMap::new(),
-        };
+        let kept = CachedReplies { calls: HashMap::with_hasher(hashes.clone()), of: OwnedQueues::default() };
         Self { hashes, kept: Mutex::new(kept) }
     }
 
@@ -118,10 +106,12 @@ impl ReplyCache {
         Key { peer, whose, xid, bytes: record.len(), hash: hasher.finish() }
     }
 
-    /// The key as hashes alone.
-    pub(crate) fn hashed(&self, key: &Key) -> [u64; 3] {
+    /// The key as hashes alone, with its owner's in the last word; and as versions without the owner made it.
+    pub(crate) fn hashed(&self, key: &Key) -> CallKeys {
         let call = u64::from(key.xid) << 32 | key.bytes as u64 & u64::from(u32::MAX);
-        [key.hash, call, self.hashes.hash_one((key.peer, key.whose))]
+        let whose = self.hashes.hash_one((key.peer, key.whose));
+        let owner = self.hashes.hash_one(key.whose.party) >> 32 << 32 | whose >> 32;
+        [[key.hash, call, owner], [key.hash, call, whose]]
     }
 
     /// The call kept under `key`, and true; or a new call from `start`, which is then kept, and false. `start` must not
@@ -150,14 +140,7 @@ impl ReplyCache {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         let kept = self.kept.lock().unwrap();
-        let len = kept.calls.len();
-        assert_eq!(kept.of.values().map(VecDeque::len).sum::<usize>(), len);
-        assert_eq!(kept.parties.of.values().sum::<usize>(), len);
-        let users = kept.users.values().flat_map(|users| users.of.values());
-        assert_eq!((users.clone().sum::<usize>(), users.count()), (len, kept.of.len()));
-        assert!(kept.of.values().all(|keys| !keys.is_empty()), "those that have none are forgotten");
-        assert_eq!(kept.parties.of.len(), kept.users.len());
-        len
+        kept.calls.len()
     }
 }
 
@@ -165,64 +148,27 @@ impl CachedReplies {
     fn add(&mut self, key: Key, call: SharedCall) {
         let CallOwner { party, user } = key.whose;
         self.calls.insert(key, call);
-        self.of.entry(key.whose).or_default().push_back(key);
-        self.parties.change(party, |count| count + 1);
-        self.users.entry(party).or_default().change(user, |count| count + 1);
+        self.of.push((party, user), key);
     }
 
     /// Forgets a call before a new one of `whose` if the cache is full.
-    fn make_room(&mut self, whose: CallOwner) -> Option<SharedCall> {
-        if self.of.get(&whose).is_some_and(|keys| keys.len() >= USER_ENTRIES_MAX) {
-            return self.forget_one(whose);
+    fn make_room(&mut self, CallOwner { party, user }: CallOwner) -> Option<SharedCall> {
+        if self.of.len_of((party, user)) >= USER_ENTRIES_MAX {
+            return self.forget_one((party, user));
         }
         if self.calls.len() < ENTRIES_MAX {
             return None;
         }
         let spared = |party: Party, count: usize| party == Party::ROOT && count <= ROOT_ENTRIES;
-        let party = self.parties.heaviest_first().find(|&(count, party)| !spared(party, count))?.1;
-        let user = self.users.get(&party)?.heaviest_first().next()?.1;
-        self.forget_one(CallOwner { party, user })
+        self.forget_one(self.of.heaviest(spared)?)
     }
 
     /// Forgets the first answered call among the oldest ones of `whose`, or the oldest if none of these is answered.
-    fn forget_one(&mut self, whose: CallOwner) -> Option<SharedCall> {
-        let CallOwner { party, user } = whose;
-        let keys = self.of.get_mut(&whose)?;
+    fn forget_one(&mut self, whose: (Party, Option<u32>)) -> Option<SharedCall> {
         let answered = |key: &Key| self.calls.get(key).is_none_or(|call| call.peek().is_some());
-        let key = keys.remove(keys.iter().take(EVICTION_TRIES).position(answered).unwrap_or(0))?;
-        if keys.is_empty() {
-            self.of.remove(&whose);
-        }
-        self.parties.change(party, |count| count - 1);
-        if let Some(users) = self.users.get_mut(&party) {
-            users.change(user, |count| count - 1);
-            if users.of.is_empty() {
-                self.users.remove(&party);
-            }
-        }
+        let pick = |keys: &VecDeque<Key>| keys.iter().take(EVICTION_TRIES).position(answered).or(Some(0));
+        let key = self.of.take(whose, pick)?;
         self.calls.remove(&key)
-    }
-}
-
-impl<K> Default for Counts<K> {
-    fn default() -> Self {
-        Self { of: BTreeMap::new(), ordered: BTreeSet::new() }
-    }
-}
-
-impl<K: Ord + Copy> Counts<K> {
-    fn change(&mut self, whose: K, change: impl FnOnce(usize) -> usize) {
-        let before = self.of.remove(&whose).unwrap_or(0);
-        self.ordered.remove(&(before, whose));
-        let now = change(before);
-        if now > 0 {
-            self.of.insert(whose, now);
-            self.ordered.insert((now, whose));
-        }
-    }
-
-    fn heaviest_first(&self) -> impl Iterator<Item = (usize, K)> + '_ {
-        self.ordered.iter().rev().copied()
     }
 }
 

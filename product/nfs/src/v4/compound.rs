@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use afflux_frontend::{CallKey, JournalCall, Left};
+use afflux_frontend::{CallKeys, JournalCall, Left};
 use afflux_volume::{Before, Inode, Platform, Volume, XATTR_BYTES_MAX};
 
 use super::attributes;
@@ -45,16 +45,16 @@ pub(super) struct TakenSlot {
     pub(super) slot: u32,
     /// The reply is kept for a repetition.
     pub(super) keeps: bool,
-    /// Its key in the journal, if a later server is to find it there.
-    key: Option<CallKey>,
+    /// Its keys in the journal, if a later server is to find it there.
+    keys: Option<CallKeys>,
     /// Its entry, once it has begun to change something.
     call: Option<JournalCall>,
     has_ended: bool,
 }
 
 impl TakenSlot {
-    pub(super) fn new(session: Arc<Session>, slot: u32, keeps: bool, key: Option<CallKey>) -> Self {
-        Self { session, slot, keeps, key, call: None, has_ended: false }
+    pub(super) fn new(session: Arc<Session>, slot: u32, keeps: bool, keys: Option<CallKeys>) -> Self {
+        Self { session, slot, keeps, keys, call: None, has_ended: false }
     }
 
     fn end(mut self, draft: &Draft) {
@@ -220,14 +220,14 @@ impl<P: Platform> Compound<P> {
 
     /// Whether a later server finds the call once it has begun to change something.
     pub(super) fn is_found_later(&self) -> bool {
-        self.taken.as_ref().is_some_and(|taken| taken.key.is_some())
+        self.taken.as_ref().is_some_and(|taken| taken.keys.is_some())
     }
 
     /// Something is about to change: a later server finds the call.
     pub(super) fn begin_change(&mut self, volume: &Volume<P>) {
         let (Some(taken), Some(journal)) = (&mut self.taken, &self.service.journal) else { return };
-        let (Some(key), None) = (taken.key, &taken.call) else { return };
-        let (call, left) = journal.begin(key, wall_ns(volume), 0);
+        let (Some(keys), None) = (taken.keys, &taken.call) else { return };
+        let (call, left) = journal.begin(keys, wall_ns(volume), 0);
         taken.call = Some(call);
         if let Left::Begun { value, object } = left {
             self.before = Before::Begun { value, object };
@@ -249,8 +249,8 @@ impl<P: Platform> Compound<P> {
 
     /// The operation in progress, the same whenever the call comes; 0 if a later server does not find it.
     pub(super) fn mark(&self) -> u64 {
-        let key = self.taken.as_ref().and_then(|taken| taken.key);
-        key.map_or(0, |[call, bytes, _]| (call ^ bytes).wrapping_add(u64::from(self.done)).max(1))
+        let keys = self.taken.as_ref().and_then(|taken| taken.keys);
+        keys.map_or(0, |[[call, bytes, _], _]| (call ^ bytes).wrapping_add(u64::from(self.done)).max(1))
     }
 
     /// The stateid that the operation in progress has made or changed already, by an earlier server.

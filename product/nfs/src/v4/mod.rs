@@ -14,6 +14,7 @@ pub(crate) mod counts;
 pub(crate) mod course;
 mod denied;
 pub(crate) mod grace;
+mod kept_calls;
 mod operations;
 mod pseudo_root;
 mod recovery;

@@ -9,7 +9,7 @@ use std::hash::Hasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use afflux_frontend::{CallJournal, CallKey, FoundItem, KeptWords, Party};
+use afflux_frontend::{CallJournal, FoundItem, KeptWords, Party};
 use afflux_volume::{
     FileHandle, Held, HolderId, KnobId, Lock, LockOwner, LockRefusal, LockWaker, Locks, Nanos, Platform, Share, Span,
     Volume, VolumeError, WhichKnob,
@@ -20,6 +20,7 @@ use siphasher::sip::SipHasher13;
 use super::client_state::{State, lock_owner};
 use super::counts::Counts;
 use super::grace::{ClientList, Grace};
+use super::kept_calls::{CALL_FORM, CALL_WORDS};
 use super::pseudo_root::PseudoRoot;
 use super::recovery::of_server;
 use super::state::agreed::SessionId;
@@ -31,8 +32,6 @@ use super::state::stateids::{Meaning, StatePlace, Stateid};
 use crate::knobs::NfsKnob;
 use crate::status::Status;
 
-/// Words of a call that changes something, in memory that a later server finds: replies to most calls fit.
-const CALL_WORDS: usize = 128;
 /// Of this memory, one part of so many is for calls.
 const CALLS_PART: usize = 4;
 
@@ -106,8 +105,7 @@ impl<P: Platform> Service<P> {
         ClientMemory { left, list, words, told }: ClientMemory,
     ) -> Self {
         let calls = words.as_ref().map(|words| (**words).as_ref().len() / CALLS_PART / CALL_WORDS * CALL_WORDS);
-        let age = |_: &CallKey, begun_ns| begun_ns;
-        let journal = words.clone().zip(calls).map(|(words, calls)| CallJournal::new(words, 0..calls, CALL_WORDS, age));
+        let journal = words.clone().zip(calls).map(|(words, calls)| CallJournal::new(words, 0..calls, CALL_FORM));
         let (room, found) = words.zip(calls).map(|(words, calls)| KeptRoom::new(words, calls)).unzip();
         let mut state = found.flatten().and_then(|found| recovered(volume, room.as_ref()?, found, &left));
         let state = state.take().unwrap_or_else(|| fresh(volume, room.as_ref(), left));

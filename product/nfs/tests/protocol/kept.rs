@@ -367,6 +367,30 @@ fn a_change_of_names_is_done_once_over_a_kill_and_gets_its_reply() {
     }
 }
 
+// rule: a client that calls often takes no other client's kept reply, before a kill or after it
+// kept in: `product/frontend/src/journal.rs`, `product/nfs/src/v4/kept_calls.rs`
+#[test]
+fn a_busy_client_or_slot_takes_no_reply_of_another_over_a_kill() {
+    let mut clients = begun();
+    let call = || root().make_directory(b"made").get_handle();
+    let first = clients.one.call(&call());
+    assert_eq!(first.status, 0);
+    // The first client's other slot is busy, too.
+    let mut other_slot = 0;
+    for kill in 0..2 {
+        for number in 0..50 {
+            let make = root().make_directory(format!("{kill}.{number}").as_bytes());
+            assert_eq!(clients.other.call(&make).status, 0);
+            other_slot += 1;
+            let make = root().make_directory(format!("slot.{other_slot}").as_bytes());
+            let sequence = ops().sequence(clients.one.id, other_slot, 1, true);
+            assert_eq!(clients.one.send(&sequence.followed_by(&make)).status, 0);
+        }
+        clients.kill(clients.words.copy());
+    }
+    assert_eq!(clients.one.again(&call()), first);
+}
+
 #[test]
 fn damaged_memory_gives_no_state_to_anybody_and_all_ask_again() {
     const GRACE: u32 = 10_013;

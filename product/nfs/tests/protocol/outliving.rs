@@ -128,3 +128,28 @@ fn other_calls_and_other_clients_get_no_kept_reply() {
     assert_eq!(status(&stranger.replies(1)[0]), 2);
     assert_eq!(answered(&mut world, &words, &record(700)), first);
 }
+
+// rule: a client that calls often takes no other client's kept reply, before a kill or after it
+// kept in: `product/frontend/src/journal.rs`, `product/nfs/src/v3/reply_cache.rs`
+#[test]
+fn a_busy_client_takes_no_reply_of_another_over_a_kill() {
+    let mut world = World::new();
+    let root = Peer::new(&world, CLIENT).root();
+    std::fs::write(world.path.join("file"), "").unwrap();
+    let record = marked(&call_record(700, NFS, 12, &packed(&REMOVE3args { object: place(&root, b"file") })));
+    let mut words = memory();
+    let first = answered(&mut world, &words, &record);
+    assert_eq!(status(&first), 0);
+    for kill in 0..2 {
+        let mut busy = Peer::new(&world, [127, 0, 0, 99]);
+        for number in 0..100 {
+            let where_ = place(&root, format!("{kill}.{number}").as_bytes());
+            let make = packed(&MKDIR3args { where_, attributes: sattr3::default() });
+            busy.send(&marked(&call_record(1000 + number, NFS, 9, &make))).unwrap();
+            assert_eq!(status(&busy.replies(1)[0]), 0);
+        }
+        words = after_kill(&words, true);
+        world.server = Server::keeping(Arc::clone(&world.volume), Admission::AnyPeer, Some(Arc::clone(&words)));
+    }
+    assert_eq!(answered(&mut world, &words, &record), first);
+}

@@ -39,7 +39,7 @@ fn has_all(words: &[u64]) -> bool {
             true => Before::Done,
             false => Before::Begun { value: 1000 + place as u64, object: place as u64 },
         };
-        changes.begin([unique(place), 0, 0], 0, 0).1.before() == before
+        changes.begin([[unique(place), 0, 0]; 2], 0, 0).1.before() == before
     })
 }
 
@@ -63,11 +63,11 @@ fn changes_of_the_form_before_are_found_wherever_a_kill_stops_their_turn() {
 #[test]
 fn a_number_that_the_kernel_gives_again_is_a_new_request() {
     let kept = Kept::fresh(memory(&[0; KEPT_WORDS_MIN]).words).unwrap();
-    BegunChange::begin(Some(&kept.changes()), 8, 1, 2).done();
+    BegunChange::begin(Some(&kept.changes()), (8, 0), 1, 2).done();
     let changes = kept.changes();
-    let new = BegunChange::begin(Some(&changes), 8, 3, 4);
+    let new = BegunChange::begin(Some(&changes), (8, 0), 3, 4);
     assert_eq!(new.before, Before::Nothing);
-    let again = |unique| BegunChange::begin(Some(&kept.changes()), unique, 5, 6).before;
+    let again = |unique| BegunChange::begin(Some(&kept.changes()), (unique, 0), 5, 6).before;
     assert_eq!(again(8 | UNIQUE_RESENT), Before::Begun { value: 3, object: 4 });
     new.failed();
     assert_eq!(again(8 | UNIQUE_RESENT), Before::Nothing);

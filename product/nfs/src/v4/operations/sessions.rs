@@ -13,6 +13,7 @@ use siphasher::sip::SipHasher13;
 
 use super::super::codec::{IntroductionArguments, Operation, SequenceArguments, SessionArguments, number, stateid_at};
 use super::super::compound::{Compound, TakenSlot};
+use super::super::kept_calls::owner_word;
 use super::super::service::session_id;
 use super::super::state::agreed::{Channel, OPERATIONS_MAX, SessionId};
 use super::super::state::clients::{Creation, Introduction};
@@ -71,21 +72,23 @@ pub(in super::super) fn sequence<P: Platform>(
     }
     let kept_call = if arguments.keeps { hash(&arguments.session, compound.repeated(record)) } else { 0 };
     let SequenceArguments { sequence, slot, highest, keeps, .. } = *arguments;
-    let key = compound.service.journal.as_ref().filter(|_| keeps).map(|_| {
+    let keys = compound.service.journal.as_ref().filter(|_| keeps).map(|_| {
         let mut hasher = SipHasher13::new_with_key(&compound.service.volume.hash_key());
         hasher.write(&arguments.session);
         hasher.write_u32(slot);
         hasher.write_u32(sequence);
-        [hasher.finish(), kept_call, slot.into()]
+        let call = hasher.finish();
+        let owner = owner_word(&compound.service.volume, compound.speaker.0, &arguments.session, slot);
+        [[call, kept_call, owner], [call, kept_call, slot.into()]]
     });
     let (begun, slots) = {
         let mut slots = session.slots();
         (slots.begin(&SlotCall { slot, sequence, highest, kept_call })?, slots.count())
     };
-    match (begun, &compound.service.journal, key) {
+    match (begun, &compound.service.journal, keys) {
         (Begun::Again(reply), ..) => return Ok(Sequenced::Again(reply)),
-        (Begun::Left, Some(journal), Some(key)) => {
-            if let Left::Answered { bytes, .. } = journal.left(&key) {
+        (Begun::Left, Some(journal), Some(keys)) => {
+            if let Left::Answered { bytes, .. } = journal.left(&keys) {
                 session.slots().end(slot, Some(|into: &mut Vec<u8>| into.extend_from_slice(&bytes)));
                 return Ok(Sequenced::Again(bytes));
             }
@@ -94,7 +97,7 @@ pub(in super::super) fn sequence<P: Platform>(
     }
     const BACK_CHANNEL_DOWN: u32 = 0x200;
     let flags = if session.back.is_down() { BACK_CHANNEL_DOWN } else { 0 };
-    compound.taken = Some(TakenSlot::new(session, slot, keeps, key));
+    compound.taken = Some(TakenSlot::new(session, slot, keeps, keys));
     let writer = &mut draft.writer;
     writer.raw(&arguments.session);
     // The highest slot here, and the one that the client should use at most: all.
