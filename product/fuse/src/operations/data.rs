@@ -105,8 +105,10 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &RequestHeader, fla
         false => drop(on.volume.read_by(&on.own, None, &inode, 0, 0).await?),
     }
     acting::check_open(on, header, &inode, rights_for(flags)).await?;
+    // Until the open has its own.
+    let mut _share = None;
     if flags & o::TRUNC != 0 {
-        locks::check_cut(on, &inode)?;
+        _share = Some(locks::share_to_cut(on, header, &inode, flags)?);
         let empty = AttributeChange { size: Some(0), ..AttributeChange::default() };
         on.volume.set_attributes_by(&on.own, &inode, empty, None).await.result?;
     }

@@ -14,7 +14,7 @@ use afflux_volume::{
 use crate::abi::{lock as kind, o};
 use crate::mount::{Mount, Outcome};
 use crate::reply::{Errno, ReplyDraft};
-use crate::request::Locking;
+use crate::request::{Locking, RequestHeader};
 use crate::wire::Put;
 
 impl From<LockRefusal> for Errno {
@@ -160,19 +160,53 @@ pub(super) fn release<P: Platform>(on: &Mount<P>, fh: u64, owner: Option<u64>) {
     }
 }
 
-/// Notes the use that an open makes of a file. Refuses it if a client denies that use.
-pub(super) fn share<P: Platform>(on: &Mount<P>, fh: u64, inode: &Arc<Inode<P>>, flags: u32) -> Result<(), Errno> {
-    let Some(locker) = on.locker else { return Ok(()) };
-    let access = match flags & o::ACCMODE {
+/// The uses that an open makes of a file.
+fn access(flags: u32) -> u8 {
+    match flags & o::ACCMODE {
         o::RDONLY => Share::READ,
         o::WRONLY => Share::WRITE,
         _ => Share::READ | Share::WRITE,
-    };
-    if on.volume.locks().share(inode.fileid(), (locker, fh), Share { access, deny: 0 }, now(on)) {
+    }
+}
+
+/// Notes the use that an open makes of a file. Refuses it if a client denies that use.
+pub(super) fn share<P: Platform>(on: &Mount<P>, fh: u64, inode: &Arc<Inode<P>>, flags: u32) -> Result<(), Errno> {
+    let Some(locker) = on.locker else { return Ok(()) };
+    if on.volume.locks().share(inode.fileid(), (locker, fh), Share { access: access(flags), deny: 0 }, now(on)) {
         return Ok(());
     }
     on.close(fh);
     Err(Errno::BUSY)
+}
+
+/// The share of an open that cuts a file off, from before the cut until the drop: then the open has its own.
+pub(super) struct CuttingShare<'a, P: Platform> {
+    on: &'a Mount<P>,
+    /// The file, and the number of this use.
+    of: Option<(u64, (HolderId, u64))>,
+}
+
+impl<P: Platform> Drop for CuttingShare<'_, P> {
+    fn drop(&mut self) {
+        self.of.iter().for_each(|(file, open)| self.on.volume.locks().end_share(*file, *open));
+    }
+}
+
+/// Notes all that an open which cuts a file off will do with it, before the cut. Refuses it if a client denies any of that.
+pub(super) fn share_to_cut<'a, P: Platform>(
+    on: &'a Mount<P>,
+    header: &RequestHeader,
+    inode: &Arc<Inode<P>>,
+    flags: u32,
+) -> Result<CuttingShare<'a, P>, Errno> {
+    let Some(locker) = on.locker else { return Ok(CuttingShare { on, of: None }) };
+    // No open file has such a number.
+    let (file, open) = (inode.fileid(), (locker, header.unique | 1 << 63));
+    let share = Share { access: access(flags) | Share::WRITE, deny: 0 };
+    match on.volume.locks().share(file, open, share, now(on)) {
+        true => Ok(CuttingShare { on, of: Some((file, open)) }),
+        false => Err(Errno::BUSY),
+    }
 }
 
 /// Refuses to cut a file off if a client denies writing.

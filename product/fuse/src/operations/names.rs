@@ -16,6 +16,7 @@ use afflux_volume::{
 use crate::abi::{kind, o};
 use crate::mount::{Mount, Outcome};
 use crate::operations::acting::ActingRequester;
+use crate::operations::locks::CuttingShare;
 use crate::operations::{data, locks, repeated};
 use crate::reply::{self, Errno, ReplyDraft, device_parts};
 use crate::request::{Mode, RequestHeader};
@@ -195,9 +196,11 @@ pub(super) async fn create<P: Platform>(
         let is_callers = is_new || header.uid == 0 || attributes.uid == header.uid;
         if is_callers { Ok((inode, attributes)) } else { Err(VolumeError::Exists) }
     });
-    let (inode, attributes) = match result {
-        Err(VolumeError::Exists) if flags & o::EXCL == 0 => existing(on, &caller, &directory, flags, name).await?,
-        result => result?,
+    let (inode, attributes, _share) = match result {
+        Err(VolumeError::Exists) if flags & o::EXCL == 0 => {
+            existing(on, (header, &caller), &directory, flags, name).await?
+        }
+        result => result.map(|(inode, attributes)| (inode, attributes, None))?,
     };
     created(on, header, flags, (on.volume.hold(&inode)?, is_new), &attributes)
 }
@@ -238,14 +241,17 @@ pub(super) async fn make_unnamed<P: Platform>(
     created(on, header, flags, (file, true), &attributes)
 }
 
+/// A file that was there, its attributes, and what keeps others from denying its use if it was cut off.
+type Existing<'a, P> = (Arc<Inode<P>>, Attributes, Option<CuttingShare<'a, P>>);
+
 /// The file of that name, which was not there when the kernel looked. The kernel has not checked the rights on it.
-async fn existing<P: Platform>(
-    on: &Mount<P>,
-    caller: &Caller,
+async fn existing<'a, P: Platform>(
+    on: &'a Mount<P>,
+    (header, caller): (&RequestHeader, &Caller),
     directory: &Arc<Inode<P>>,
     flags: u32,
     name: &[u8],
-) -> Result<(Arc<Inode<P>>, Attributes), Errno> {
+) -> Result<Existing<'a, P>, Errno> {
     let (inode, attributes) = on.volume.lookup(directory, name).await?;
     if inode.kind() != Kind::Regular {
         // The kernel looks again, and does what the object's kind demands.
@@ -258,13 +264,13 @@ async fn existing<P: Platform>(
         on.volume.permit(&inode, caller, Use::Write).await?;
     }
     if flags & o::TRUNC == 0 {
-        return Ok((inode, attributes));
+        return Ok((inode, attributes, None));
     }
-    locks::check_cut(on, &inode)?;
+    let share = locks::share_to_cut(on, header, &inode, flags)?;
     let empty = AttributeChange { size: Some(0), ..AttributeChange::default() };
     on.volume.set_attributes_by(caller, &inode, empty, None).await.result?;
     let attributes = on.volume.attributes(&inode).await?;
-    Ok((inode, attributes))
+    Ok((inode, attributes, Some(share)))
 }
 
 pub(super) async fn remove<P: Platform>(

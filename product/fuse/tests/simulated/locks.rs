@@ -10,7 +10,7 @@ use afflux_fuse::MountOptions;
 use afflux_volume::{HolderId, Lock, LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, Nanos, Share, Span};
 use bytes::Bytes;
 
-use crate::kernel::{Kernel, ROOT, content, longs, u32_at, u64_at, words};
+use crate::kernel::{Kernel, ROOT, content, longs, name, u32_at, u64_at, words};
 
 const GETLK: u32 = 31;
 const SETLK: u32 = 32;
@@ -221,6 +221,20 @@ fn an_open_that_others_deny_is_refused_and_programs_are_in_the_way_of_denials() 
     let set_size = [words(&[SIZE, 0]), longs(&[0, 1]), vec![0; 64]].concat();
     assert_eq!(kernel.call(SETATTR, node, &set_size).map(drop), Err(16));
     assert_eq!(kernel.attributes(node).unwrap().0, 4);
+    // Nor does an open that could cut the file off, and is refused for its reading. That of a new name finds a file, too.
+    let (node_2, fh) = kernel.create(ROOT, "read by none");
+    kernel.write(fh, 0, b"data").unwrap();
+    kernel.call(RELEASE, node_2, &[longs(&[fh]), words(&[0, 0]), longs(&[0])].concat()).unwrap();
+    let file_2 = kernel.world.run(kernel.volume.lookup(&root, b"read by none")).unwrap().unwrap().0.fileid();
+    let denies = Share { access: Share::WRITE, deny: Share::READ };
+    assert!(locks.share(file_2, (holder, 2), denies, Nanos(0)));
+    assert_eq!(kernel.open(node_2, 2 | TRUNC), Err(16));
+    let create = [words(&[2 | TRUNC | 0o100, 0o100_644, 0, 0]), name("read by none")].concat();
+    assert_eq!(kernel.call(35, ROOT, &create).map(drop), Err(16));
+    assert_eq!(kernel.attributes(node_2).unwrap().0, 4);
+    kernel.open(node_2, 1 | TRUNC).unwrap();
+    assert_eq!((kernel.attributes(node_2).unwrap().0, kernel.mount.open_files()), (0, 2));
+    locks.end_share(file_2, (holder, 2));
     locks.end_share(file, (holder, 1));
     kernel.call(SETATTR, node, &set_size).unwrap();
     assert_eq!(kernel.attributes(node).unwrap().0, 1);

@@ -1,8 +1,12 @@
 //! READ, WRITE, COMMIT.
 
+use afflux_nfs::ClientMemory;
+use afflux_nfs_client::Client;
+use afflux_nfs_client::sessions::Session;
 use nfs3_types::nfs3::*;
 use nfs3_types::xdr_codec::Opaque;
 
+use crate::compounds::{BOTH, open, ops};
 use crate::peer::{NFS, Peer, accepted, call_record, marked, packed, unpacked};
 use crate::world::{CLIENT, World};
 
@@ -348,4 +352,57 @@ fn a_removed_file_takes_writes_as_long_as_it_is_held() {
     drop(held);
     let WRITE3res::Err((status, _)) = write(&mut peer, &file, 0, b"late", stable_how::FILE_SYNC) else { panic!() };
     assert_eq!(status, nfsstat3::NFS3ERR_STALE);
+}
+
+// rule: READ, WRITE and a cut by version 3 are refused while an open of version 4 denies them
+// kept in: `product/volume/src/data/locking.rs`
+#[test]
+fn what_an_open_of_version_4_denies_is_denied_to_version_3() {
+    let world = World::new();
+    world.server.offer_version_4(ClientMemory::default());
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.create(&mut peer, &root, b"file");
+    let other = world.create(&mut peer, &root, b"other");
+    // What READ, WRITE, SETATTR of a size and CREATE with one come to.
+    let tried = |peer: &mut Peer, file: &nfs_fh3, name: &'static [u8]| {
+        let read = match peer.nfs(6, &READ3args { file: file.clone(), offset: 0, count: 4 }) {
+            READ3res::Ok(_) => None,
+            READ3res::Err((status, _)) => Some(status),
+        };
+        let written = match write(peer, file, 0, b"data", stable_how::UNSTABLE) {
+            WRITE3res::Ok(_) => None,
+            WRITE3res::Err((status, _)) => Some(status),
+        };
+        let size = sattr3 { size: Nfs3Option::Some(0), ..sattr3::default() };
+        let set = SETATTR3args { object: file.clone(), new_attributes: size.clone(), guard: Nfs3Option::None };
+        let set = match peer.nfs(2, &set) {
+            SETATTR3res::Ok(_) => None,
+            SETATTR3res::Err((status, _)) => Some(status),
+        };
+        let where_ = diropargs3 { dir: root.clone(), name: name.into() };
+        let made = match peer.nfs(8, &CREATE3args { where_, how: createhow3::UNCHECKED(size) }) {
+            CREATE3res::Ok(_) => None,
+            CREATE3res::Err((status, _)) => Some(status),
+        };
+        [read, written, set, made]
+    };
+    const ACCES: Option<nfsstat3> = Some(nfsstat3::NFS3ERR_ACCES);
+    let mut session = Session::begin(Client::connect(world.serve()).unwrap(), b"test", 1).unwrap();
+    for (deny, expected) in
+        [(0, [None; 4]), (1, [ACCES, None, None, None]), (2, [None, ACCES, ACCES, ACCES]), (BOTH, [ACCES; 4])]
+    {
+        let (stateid, handle) = open(&mut session, (BOTH, deny), b"owner", b"file");
+        session.must(ops().put(&handle).write(stateid, 0, 0, b"kept")).unwrap();
+        assert_eq!(tried(&mut peer, &file, b"file"), expected, "denied: {deny}");
+        let is_kept = session.must(ops().put(&handle).read(stateid, 0, 4)).unwrap().results.ends_with(b"kept");
+        assert_eq!(is_kept, deny & 2 != 0, "denied: {deny}");
+        assert_eq!(tried(&mut peer, &other, b"other"), [None; 4], "of another file");
+        // A mode is no use of the bytes.
+        let mode = sattr3 { mode: Nfs3Option::Some(0o600), ..sattr3::default() };
+        let set = SETATTR3args { object: file.clone(), new_attributes: mode, guard: Nfs3Option::None };
+        assert!(matches!(peer.nfs(2, &set), SETATTR3res::Ok(_)));
+        session.must(ops().put(&handle).close(stateid)).unwrap();
+        assert_eq!(tried(&mut peer, &file, b"file"), [None; 4], "after the close");
+    }
 }

@@ -1,6 +1,7 @@
-//! Waiting for a lock, for callers on this host; the host's own locks.
+//! Waiting for a lock, for callers on this host; the host's own locks; uses without an open.
 //!
-//! Owns: the wait, and its end when the caller gives up; opening a file's place among the host's own locks.
+//! Owns: the wait, and its end when the caller gives up; opening a file's place among the host's own locks; the refusal of a
+//! use that somebody's open denies.
 //! Does not own: the queue (`locks`).
 //! Invariants: a wait that is dropped leaves the queue, and no lock behind.
 
@@ -12,7 +13,7 @@ use afflux_engine::Platform;
 use futures_util::task::AtomicWaker;
 
 use crate::error::VolumeError;
-use crate::locks::{HostLocks, Lock, LockRefusal, LockWaker, Locks};
+use crate::locks::{HostLocks, Lock, LockRefusal, LockWaker, Locks, Share};
 use crate::objects::inode::Inode;
 use crate::volume::Volume;
 
@@ -47,6 +48,18 @@ impl<P: Platform> Volume<P> {
     /// The locks of this volume's files, by their numbers.
     pub fn locks(&self) -> &Locks {
         &self.locks
+    }
+
+    /// Refuses a use of a file without an open, such as a READ of version 3, if an open denies it.
+    #[inline]
+    pub fn check_undenied(&self, inode: &Inode<P>, access: u8) -> Result<(), VolumeError> {
+        if self.locks.denies_any() { self.check_undenied_now(inode, access) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn check_undenied_now(&self, inode: &Inode<P>, access: u8) -> Result<(), VolumeError> {
+        let is_free = self.locks.may_share(inode.fileid(), None, Share { access, deny: 0 }, self.now());
+        if is_free { Ok(()) } else { Err(VolumeError::Denied) }
     }
 
     /// The place of a file's locks on the host, if it is made already; none inside if the host shows no locks.

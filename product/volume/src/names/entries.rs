@@ -13,6 +13,7 @@ use afflux_engine::Platform;
 use bytes::Bytes;
 
 use crate::error::VolumeError;
+use crate::locks::Share;
 use crate::objects::inode::{Inode, Times};
 use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome, SetTime};
@@ -130,6 +131,7 @@ impl<P: Platform> Volume<P> {
         if size.is_none() {
             return Ok((inode, attributes));
         }
+        self.check_undenied(&inode, Share::WRITE)?;
         let change = AttributeChange { size, ..AttributeChange::default() };
         self.set_attributes_now(caller, &inode, change, None).await.result?;
         let attributes = inode.attributes();

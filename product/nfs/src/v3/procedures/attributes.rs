@@ -4,7 +4,7 @@
 //! Does not own: the figures (the volume), the sizes announced (`limits`).
 //! Invariants: ACCESS grants only rights that the client asked for.
 
-use afflux_volume::{AttributeChange, FILE_BYTES_MAX, Kind, Platform, Timestamp, VolumeError};
+use afflux_volume::{AttributeChange, FILE_BYTES_MAX, Kind, Platform, Share, Timestamp, VolumeError};
 
 use super::failure::{check_regular, failed};
 use crate::access;
@@ -29,7 +29,11 @@ pub(super) async fn set<P: Platform>(
     guard: Option<Timestamp>,
 ) -> Ended {
     let inode = on.resolve(object).await?;
-    let (status, consistency) = match check_size(change.size, inode.kind()) {
+    let checked = check_size(change.size, inode.kind()).and_then(|()| match change.size {
+        Some(_) => Ok(on.volume.check_undenied(&inode, Share::WRITE)?),
+        None => Ok(()),
+    });
+    let (status, consistency) = match checked {
         Err(status) => (status, Default::default()),
         Ok(()) => {
             let outcome = on.volume.set_attributes_by(on.caller, &inode, change, guard).await;

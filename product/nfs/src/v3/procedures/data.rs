@@ -6,11 +6,12 @@
 //! for committed if the verifiers of a WRITE and of a later COMMIT are equal, and each loss changes the verifier. So
 //! WRITE takes its verifier before it writes: a later one could be newer than a loss of these very bytes, and equal the
 //! COMMIT's. COMMIT takes its verifier after the sync: an earlier one could be older than a loss during the sync, and
-//! equal the WRITE's. If the verifiers differ without need, the client only sends again data that it still has.
+//! equal the WRITE's. If the verifiers differ without need, the client only sends again data that it still has. What an
+//! open of version 4 denies is refused; the client is not told to come back, since the open may last for days.
 
 use std::sync::Arc;
 
-use afflux_volume::{Consistency, FILE_BYTES_MAX, Inode, Platform, ReadBytes, ReadResult, Use};
+use afflux_volume::{Consistency, FILE_BYTES_MAX, Inode, Platform, ReadBytes, ReadResult, Share, Use};
 use bytes::Bytes;
 
 use super::failure::{check_regular, failed};
@@ -39,7 +40,8 @@ fn writable(offset: u64, count: u32) -> Result<(), Status> {
 pub(super) async fn read<P: Platform>(on: &impl Operations<P>, draft: &mut Draft, extent: Extent) -> Ended {
     let inode = on.resolve(extent.object).await?;
     let count = readable(extent.offset, extent.count);
-    let read = match check_regular(inode.kind()) {
+    let checked = check_regular(inode.kind());
+    let read = match checked.and_then(|()| Ok(on.volume().check_undenied(&inode, Share::READ)?)) {
         Err(status) => Err(status.into()),
         Ok(()) if count == 0 => read_nothing(on, &inode, extent.offset).await,
         Ok(()) => on.read(&inode, extent.offset, count).await,
@@ -81,7 +83,8 @@ pub(super) async fn write<P: Platform>(
         if data.len() < count as usize {
             return Err(Status::Invalid);
         }
-        writable(extent.offset, count)
+        writable(extent.offset, count)?;
+        Ok(on.volume().check_undenied(&inode, Share::WRITE)?)
     });
     let (status, consistency) = match checked {
         Err(status) => (status, Consistency::default()),
