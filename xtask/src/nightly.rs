@@ -39,7 +39,7 @@ const STEPS: &[Step] = &[
     // The simulated tables of the documents that take minutes.
     step("test -p afflux-lab --test documents -- --ignored"),
     step("test -p afflux-lab --test end_to_end -- --ignored"),
-    step("test -p afflux-nfs-check --test simulated --test fair --test lockers -- --ignored"),
+    step("test -p afflux-nfs-check --test simulated --test fair --test sessions -- --ignored"),
     step("test -p afflux-object --test simulated -- --ignored"),
     step("test -p afflux-object-store --features stores -- --ignored"),
     step("xtask mounted --fuse --minutes 30 --seeds 500 --operations 20000"),

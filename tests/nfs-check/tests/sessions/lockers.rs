@@ -1,33 +1,19 @@
 //! Clients of version 4 that lock bytes of one file, through the simulator's links: each over two connections, with lost replies,
 //! and some so silent that their leases end. A model of bytes knows who may have what.
-//!
-//! The server may be killed between any two stores to the memory that outlives the server. No act and no answer after that store
-//! counts. The next server has the memory, and another volume over the same files.
 
-#![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 
 use afflux_engine::{Nanos, Platform};
-use afflux_frontend::{Output, ProtocolError, ProtocolMachine, Segment};
-use afflux_nfs::{Admission, ClientMemory, Connection, Server};
 use afflux_nfs_client::sessions::{Compound, NFS_4, Outcome, Stateid};
 use afflux_nfs_client::{Envelope, read_reply, take_record};
-use afflux_simulator::{
-    Disk, DiskOptions, Link, LinkEnd, LinkOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions,
-    World, WorldOptions, serve_machine,
-};
-use bytes::BytesMut;
+use afflux_simulator::LinkEnd;
 use futures_util::future::{Either, select};
+
+use crate::mortal::{PATIENCE_NS, Random, Site};
 
 const BYTES: usize = 32;
 const CLIENTS: usize = 4;
-const PATIENCE_NS: u64 = Nanos::SECOND / 10;
 /// The lease, as the server tells it.
 const LEASE_NS: u64 = 60 * Nanos::SECOND;
 const DENIED: u32 = 10_010;
@@ -36,20 +22,6 @@ const STALE_CLIENTID: u32 = 10_022;
 const BADSESSION: u32 = 10_052;
 const SHARED: u32 = 1;
 const EXCLUSIVE: u32 = 2;
-/// Words that outlive a server.
-const WORDS: usize = 1 << 14;
-/// Most uses of these words before a kill: some hundred calls.
-const USES_MAX: u64 = 30_000;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-}
-
 /// What a client may believe to have.
 #[derive(Default)]
 struct Belief {
@@ -86,110 +58,9 @@ impl Model {
     }
 }
 
-/// Words that outlive a server. Each store is one use, and the server is killed at a use.
-struct Words {
-    alive: Vec<AtomicU64>,
-    /// The stores after the kill go here, where nobody looks.
-    dead: Vec<AtomicU64>,
-    uses_left: AtomicU64,
-    is_dead: AtomicBool,
-}
-
-impl Words {
-    fn new(values: impl Iterator<Item = u64>, uses: u64) -> Arc<Self> {
-        let alive: Vec<AtomicU64> = values.map(AtomicU64::new).collect();
-        let dead = alive.iter().map(|_| AtomicU64::new(0)).collect();
-        Arc::new(Self { alive, dead, uses_left: AtomicU64::new(uses), is_dead: AtomicBool::new(false) })
-    }
-
-    fn values(&self) -> impl Iterator<Item = u64> {
-        self.alive.iter().map(|word| word.load(Ordering::Relaxed))
-    }
-
-    fn is_dead(&self) -> bool {
-        self.is_dead.load(Ordering::Relaxed)
-    }
-}
-
-impl AsRef<[AtomicU64]> for Words {
-    fn as_ref(&self) -> &[AtomicU64] {
-        if self.is_dead() {
-            return &self.dead;
-        }
-        if self.uses_left.fetch_sub(1, Ordering::Relaxed) > 1 {
-            return &self.alive;
-        }
-        self.is_dead.store(true, Ordering::Relaxed);
-        self.dead.iter().zip(self.values()).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
-        &self.dead
-    }
-}
-
-/// A connection that answers nothing once its server is killed.
-struct Mortal {
-    connection: Connection<SimPlatform>,
-    words: Arc<Words>,
-}
-
-impl ProtocolMachine for Mortal {
-    fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
-        if self.words.is_dead() {
-            input.clear();
-            return Ok(());
-        }
-        self.connection.receive(input)
-    }
-
-    fn needs_input(&self) -> bool {
-        self.words.is_dead() || self.connection.needs_input()
-    }
-
-    fn input_hint(&self, input: &BytesMut) -> usize {
-        self.connection.input_hint(input)
-    }
-
-    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()> {
-        let mut segments: Vec<Segment> = Vec::new();
-        let polled = self.connection.poll_output(cx, &mut segments);
-        if self.words.is_dead() {
-            return Poll::Pending;
-        }
-        segments.into_iter().for_each(|segment| output.push(segment));
-        polled
-    }
-
-    fn calls_in_progress(&self) -> usize {
-        self.connection.calls_in_progress()
-    }
-}
-
-/// A server, until it is killed.
-struct Serving {
-    server: Arc<Server<SimPlatform>>,
-    words: Arc<Words>,
-}
-
-struct Site {
-    world: World,
-    tree: Arc<MemoryTree>,
-    platform: Arc<SimPlatform>,
-    link: Arc<Link>,
-    serving: Mutex<Serving>,
-    model: Mutex<Model>,
-}
-
-/// A server over the files, with these words.
-fn serving(world: &World, tree: &Arc<MemoryTree>, words: Arc<Words>) -> Serving {
-    let mut setup = Setup::default();
-    setup.settings.add(&afflux_nfs::KNOBS);
-    let volume = SimMachine::new(world, Memory::Whole(4 << 20), setup).unwrap().add_tree("disk", tree).unwrap();
-    let server = Server::new(volume, Admission::AnyPeer);
-    server.offer_version_4(ClientMemory { words: Some(Arc::clone(&words) as _), ..ClientMemory::default() });
-    Serving { server, words }
-}
-
 struct Locker {
     site: Arc<Site>,
+    model: Arc<Mutex<Model>>,
     at: usize,
     random: Random,
     ends: [(LinkEnd, Vec<u8>); 2],
@@ -200,42 +71,6 @@ struct Locker {
     open: Stateid,
     /// Its stateid for locks.
     locks: Option<Stateid>,
-}
-
-impl Site {
-    fn connect(&self, at: usize) -> (LinkEnd, Vec<u8>) {
-        let (near, far) = self.link.connect();
-        let serving = self.serving.lock().unwrap();
-        let connection = serving.server.connection(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1 + at as u8)));
-        let machine = Mortal { connection, words: Arc::clone(&serving.words) };
-        self.platform.spawn("nfs server", async move {
-            let _ = serve_machine(machine, far).await;
-        });
-        (near, Vec::new())
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.platform.now().0
-    }
-
-    /// Starts the next server after each kill, some time later.
-    async fn succeed(&self, mut random: Random) {
-        loop {
-            self.platform.sleep_until(self.platform.now().after(PATIENCE_NS / 10)).await;
-            let left = {
-                let serving = self.serving.lock().unwrap();
-                serving.words.is_dead().then(|| serving.words.values().collect::<Vec<u64>>())
-            };
-            let Some(left) = left else { continue };
-            let down_ns = random.below(10) * PATIENCE_NS / 10;
-            self.platform.sleep_until(self.platform.now().after(down_ns)).await;
-            // A third is killed soon.
-            let uses = if random.below(3) == 0 { USES_MAX / 30 } else { USES_MAX };
-            let words = Words::new(left.into_iter(), 1 + random.below(uses));
-            *self.serving.lock().unwrap() = serving(&self.world, &self.tree, words);
-            self.model.lock().unwrap().kills += 1;
-        }
-    }
 }
 
 impl Locker {
@@ -264,13 +99,13 @@ impl Locker {
                     let outcome = Outcome::read(&reply.results).unwrap();
                     if reply.xid == xid && outcome.status != DELAY {
                         if outcome.status != BADSESSION {
-                            self.site.model.lock().unwrap().clients[self.at].heard_ns = sent_ns;
+                            self.model.lock().unwrap().clients[self.at].heard_ns = sent_ns;
                         }
                         return outcome;
                     }
                 }
             }
-            self.site.model.lock().unwrap().repeated += 1;
+            self.model.lock().unwrap().repeated += 1;
             if self.random.below(2) == 0 {
                 self.ends[over] = self.site.connect(self.at);
             }
@@ -326,7 +161,7 @@ impl Locker {
 
     /// Closes the file, which ends the locks, and opens it again.
     async fn open_again(&mut self) -> u32 {
-        self.site.model.lock().unwrap().clients[self.at].bytes.fill(0);
+        self.model.lock().unwrap().clients[self.at].bytes.fill(0);
         let close = Compound::default().put(&self.file).close(self.open);
         match self.in_session(&close).await.status {
             0 => self.open().await,
@@ -351,7 +186,7 @@ impl Locker {
 
     /// Whether it has an exclusive lock of a byte.
     fn has(&self, byte: usize) -> bool {
-        self.site.model.lock().unwrap().clients[self.at].bytes[byte] == EXCLUSIVE
+        self.model.lock().unwrap().clients[self.at].bytes[byte] == EXCLUSIVE
     }
 
     async fn run(mut self, steps: usize) {
@@ -365,7 +200,7 @@ impl Locker {
                 (0, _) => {
                     // Half of these are longer than the lease.
                     let silent_ns = self.random.below(120) * Nanos::SECOND;
-                    self.site.platform.sleep_until(self.site.platform.now().after(silent_ns)).await;
+                    self.site.sleep(silent_ns).await;
                     self.in_session(&Compound::default().put_root()).await.status
                 }
                 (1, Some(_)) if self.has(from) => {
@@ -379,20 +214,20 @@ impl Locker {
                 (12, Some(_)) => self.open_again().await,
                 (1..=4, Some(locks)) => {
                     // From now on it may be another's.
-                    self.site.model.lock().unwrap().clients[self.at].bytes[from..to].fill(0);
+                    self.model.lock().unwrap().clients[self.at].bytes[from..to].fill(0);
                     self.step(Compound::default().unlock(range, locks)).await
                 }
                 (choice, locks) => {
                     let kind = if choice.is_multiple_of(2) { SHARED } else { EXCLUSIVE };
                     if kind == SHARED {
-                        let mut model = self.site.model.lock().unwrap();
+                        let mut model = self.model.lock().unwrap();
                         model.clients[self.at].bytes[from..to].iter_mut().for_each(|held| *held = (*held).min(SHARED));
                     }
                     let status = match locks {
                         Some(locks) => self.step(Compound::default().lock_more(kind, range, locks)).await,
                         None => self.step(Compound::default().lock(kind, range, self.open, b"owner")).await,
                     };
-                    let (now_ns, mut model) = (self.site.now_ns(), self.site.model.lock().unwrap());
+                    let (now_ns, mut model) = (self.site.now_ns(), self.model.lock().unwrap());
                     match status {
                         0 => model.grant(self.at, kind, from..to, now_ns),
                         DENIED => model.denied += 1,
@@ -406,7 +241,7 @@ impl Locker {
                 BADSESSION => {
                     runs += 1;
                     {
-                        let (now_ns, mut model) = (self.site.now_ns(), self.site.model.lock().unwrap());
+                        let (now_ns, mut model) = (self.site.now_ns(), self.model.lock().unwrap());
                         let silent_ns = now_ns - model.clients[self.at].heard_ns;
                         assert!(silent_ns > LEASE_NS, "{} has lost its session after {silent_ns} ns", self.at);
                         model.clients[self.at].bytes.fill(0);
@@ -421,20 +256,13 @@ impl Locker {
 }
 
 fn run(seed: u64, steps: usize, kills: bool) -> Model {
-    let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(seed) });
-    let disk = Disk::new(&world, 0, DiskOptions::default());
-    let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
-    let link =
-        Arc::new(Link::new(&world, 0, LinkOptions::parse("rate=1Gbit,delay=1ms,loss=1%,retransmit=20ms").unwrap()));
     let mut random = Random(seed);
-    let uses = if kills { 1 + random.below(USES_MAX) } else { u64::MAX };
-    let first = serving(&world, &tree, Words::new((0..WORDS).map(|_| 0), uses));
-    let platform = Arc::clone(world.platform());
-    let site = Arc::new(Site { world, tree, platform, link, serving: Mutex::new(first), model: Mutex::default() });
+    let (site, model) = (Site::new(seed, &mut random, kills), Arc::new(Mutex::new(Model::default())));
     let lockers = (0..CLIENTS).map(|at| {
         let locker = Locker {
             ends: [site.connect(at), site.connect(at)],
             site: Arc::clone(&site),
+            model: Arc::clone(&model),
             at,
             random: Random(seed ^ (at as u64) << 32),
             envelope: Envelope::new(1 + at as u32 * 1_000_000),
@@ -453,9 +281,10 @@ fn run(seed: u64, steps: usize, kills: bool) -> Model {
         drop(select(pin!(lockers), pin!(succeed)).await);
     };
     site.world.run(all).unwrap();
-    let held = site.serving.lock().unwrap().server.held_by_version_4().unwrap();
-    assert!(held.0 <= 2 * CLIENTS, "{held:?}");
-    std::mem::take(&mut *site.model.lock().unwrap())
+    assert!(site.held().0 <= 2 * CLIENTS, "{:?}", site.held());
+    let mut model = std::mem::take(&mut *model.lock().unwrap());
+    model.kills = site.kills();
+    model
 }
 
 #[test]
