@@ -5,7 +5,7 @@
 //! begun (the volume).
 //! Invariants: a call has its entry before the host is asked, and its answer there before the client gets it. An entry whose
 //! check fails is never used. If all entries are in use, the owner with the most gives up its oldest: one that calls often
-//! takes no other's reply, before a kill or after it. Calls that ran at the kill, whose clients repeat them, go last. No
+//! takes no other's reply, before a kill or after it. Calls that ran at the kill go last, since clients repeat them. No
 //! number or name of a client need stand there: keys may be hashes, with a key that only the server knows.
 
 use std::collections::btree_map::Entry;
@@ -38,7 +38,7 @@ mod at {
 /// Words of an entry whose answer has no bytes.
 pub const ENTRY_WORDS_MIN: usize = at::BYTES;
 
-/// Marks a call that has ended, and whose repetition is one that was begun.
+/// Marks a call that has ended without an answer to keep.
 const ENDED: u64 = 0x454e_4445_4421_2121;
 
 /// The identity of a call: hashes, or numbers that nobody makes up.
@@ -49,7 +49,7 @@ pub type CallKeys = [CallKey; 2];
 
 /// The one who may repeat a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CallOwner {
+pub struct EntryOwner {
     /// Those that share a bound, as a number or a hash.
     pub party: u64,
     /// One of the party.
@@ -66,7 +66,7 @@ pub struct EntryForm {
     /// Orders the entries of earlier processes by key and value: the least gives its place first.
     pub age: fn(&CallKey, u64) -> u64,
     /// The owner of a call with this key.
-    pub owner: fn(&CallKey) -> CallOwner,
+    pub owner: fn(&CallKey) -> EntryOwner,
 }
 
 /// The journal: a part of the memory, in entries of equal size.
@@ -244,12 +244,12 @@ impl CallJournal {
 
 impl Places {
     /// A call has ended, and its owner may repeat it.
-    fn end(&mut self, owner: CallOwner, place: usize) {
+    fn end(&mut self, owner: EntryOwner, place: usize) {
         self.ended.push((owner.party, owner.user), (place, owner.slot));
     }
 
     /// A call of an earlier process runs again.
-    fn resume(&mut self, owner: CallOwner, place: usize) {
+    fn resume(&mut self, owner: EntryOwner, place: usize) {
         let is_it = |(it, _): &(usize, _)| *it == place;
         if self.ended.take((owner.party, owner.user), |calls| calls.iter().position(is_it)).is_none() {
             self.cut_off.retain(|it| *it != place);
@@ -258,7 +258,7 @@ impl Places {
     }
 
     /// A place for a new call, of `count` in all. None if too many calls run.
-    fn take(&mut self, owner: CallOwner, count: usize) -> Option<usize> {
+    fn take(&mut self, owner: EntryOwner, count: usize) -> Option<usize> {
         let running = self.running.get(&owner.party).copied().unwrap_or_default();
         // The rest is for calls of others.
         if running > 0 && running >= count / 4 * 3 {

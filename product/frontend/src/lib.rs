@@ -22,7 +22,7 @@ mod room;
 pub mod trace;
 
 pub use caller::{CallerClaim, GROUPS_MAX, Origin, Party, Peer};
-pub use journal::{CallJournal, CallKey, CallKeys, CallOwner, ENTRY_WORDS_MIN, EntryForm, JournalCall, Left};
+pub use journal::{CallJournal, CallKey, CallKeys, ENTRY_WORDS_MIN, EntryForm, EntryOwner, JournalCall, Left};
 pub use kept_check::kept_check;
 pub use kept_items::{FoundItem, KEPT_PIECE_BYTES, KeptItem, KeptItems};
 pub use kept_records::{KeptRecords, KeptSlot, KeptWords};

@@ -1,9 +1,9 @@
-//! Queues of what owners keep: each has those of its own, and who has most gives up one first.
+//! Queues of items by their owners. The owner with the most items gives up one first.
 //!
 //! Owns: the order of each owner's items, the numbers of parties and of their users, whose item goes next.
 //! Does not own: the items and their bound (the reply cache, the journal of calls).
-//! Invariants: a party with fewer items than another keeps them. Of one party the same holds among its users, so a party
-//! with many users takes nothing from others. Among equals the one that came last keeps its items longest.
+//! Invariants: a party with fewer items than another keeps them, however many users the other has. Among the users of a party
+//! it is the same. Among equals the one that came last keeps its items longest.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use afflux_frontend::{CallJournal, CallOwner, EntryForm, KeptWords, Parties, Peer, Recording, RoomBounds};
+use afflux_frontend::{CallJournal, EntryForm, EntryOwner, KeptWords, Parties, Peer, Recording, RoomBounds};
 use afflux_volume::{Client, HolderId, KnobId, Platform, Volume, WhichKnob};
 
 use crate::calls::Calls;
@@ -30,7 +30,7 @@ const FULL_CONNECTIONS: u64 = 4;
 const REPLY_FORM: EntryForm = EntryForm {
     words: 64,
     age: |_, begun_ns| begun_ns,
-    owner: |[_, _, owner]| CallOwner { party: owner >> 32, user: owner & u64::from(u32::MAX), slot: None },
+    owner: |[_, _, owner]| EntryOwner { party: owner >> 32, user: owner & u64::from(u32::MAX), slot: None },
 };
 
 /// Which calls go through TLS.

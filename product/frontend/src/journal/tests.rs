@@ -17,7 +17,7 @@ const FORM: EntryForm = EntryForm {
     age: |_, value| value,
     owner: |&[_, _, owner]| {
         let slot = Some(owner & 0xff).filter(|slot| *slot != 0);
-        CallOwner { party: owner >> 16, user: owner >> 8 & 0xff, slot }
+        EntryOwner { party: owner >> 16, user: owner >> 8 & 0xff, slot }
     },
 };
 

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use afflux_frontend::{CallJournal, CallOwner, EntryForm, JournalCall, Left, kept_check};
+use afflux_frontend::{CallJournal, EntryForm, EntryOwner, JournalCall, Left, kept_check};
 use afflux_volume::Before;
 
 use super::{CHANGE_WORDS, CHANGES, CHANGES_AT, FILES_AT, Kept};
@@ -24,7 +24,7 @@ const DONE: u64 = 2;
 const CHANGE_FORM: EntryForm = EntryForm {
     words: CHANGE_WORDS,
     age: |&[unique, ..], _| unique,
-    owner: |&[_, user, _]| CallOwner { party: user, user: 0, slot: None },
+    owner: |&[_, user, _]| EntryOwner { party: user, user: 0, slot: None },
 };
 
 /// A change under way.

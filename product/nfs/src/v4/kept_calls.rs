@@ -2,12 +2,12 @@
 //!
 //! Owns: the word of a key that names party, session and slot.
 //! Does not own: the journal (`afflux_frontend`), the key's other words (`operations::sessions`), the slots (`state`).
-//! Invariants: a slot has one call there, its newest: with the next one the client has said that it has the reply. One
-//! session's calls take no place of another's while that has fewer, and the same holds among parties.
+//! Invariants: a slot has one call there, the newest. By the next call the client says that it has the reply. The calls of a
+//! session, or of a party, take no place of another with fewer.
 
 use std::hash::{Hash, Hasher};
 
-use afflux_frontend::{CallKey, CallOwner, EntryForm, Party};
+use afflux_frontend::{CallKey, EntryForm, EntryOwner, Party};
 use afflux_volume::{Platform, Volume};
 use siphasher::sip::SipHasher13;
 
@@ -33,9 +33,9 @@ pub(super) fn owner_word(volume: &Volume<impl Platform>, party: Party, session: 
     hasher.finish() >> (SESSION_BITS + SLOT_BITS) << (SESSION_BITS + SLOT_BITS) | session << SLOT_BITS | u64::from(slot)
 }
 
-fn owner(&[_, _, word]: &CallKey) -> CallOwner {
+fn owner(&[_, _, word]: &CallKey) -> EntryOwner {
     let (of_session, slot) = (word >> SLOT_BITS, word % u64::from(SLOTS_MAX));
-    CallOwner { party: of_session >> SESSION_BITS, user: of_session % (1 << SESSION_BITS), slot: Some(slot) }
+    EntryOwner { party: of_session >> SESSION_BITS, user: of_session % (1 << SESSION_BITS), slot: Some(slot) }
 }
 
 const _: () = assert!(SLOTS_MAX.is_power_of_two());
