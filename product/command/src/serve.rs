@@ -93,7 +93,7 @@ use kept_prices::KeptPrices;
 use places::{Places, Taking};
 use prefault::Prefault;
 use reload::Reload;
-use rpcbind::Registration;
+use rpcbind::Naming;
 use running::{Running, ServedDevices};
 use signals::{Hangup, SignalRequest};
 use source::Source;
@@ -205,7 +205,8 @@ fn run_over(
         own_clients::note_locked(locked, settings.lock_memory, &mut notes)?;
     }
     let running = Arc::new(running);
-    let upkeep = Upkeep::start(&running, kept)
+    let naming = naming(&running, &settings);
+    let upkeep = Upkeep::start(&running, kept, naming.clone())
         .map_err(|error| Failure::failed(format!("cannot start a thread for upkeep: {error}")))?;
     let prefault = settings.prefault.then(|| Prefault::start(&running.engine)).flatten();
     let signalled = watch_signals(&running, Arc::clone(&control.0), args.json)
@@ -216,7 +217,7 @@ fn run_over(
 
     let ways = Endpoints { control: &control.0.path, control_is_named: settings.control.is_some(), figures };
     notes.extend(in_force::of_configuration(&running, &configuration.knobs));
-    let registration = registered(&running, &settings, &mut notes);
+    notes.extend(naming.iter().filter_map(|naming| naming.begin()));
     print_ready(&running, &rules, &ways, host, &notes, args.json);
     service::notify_ready(&format!("Serving on {}", running.front.place()));
     let mut loaded = Reload { args, host, in_force: configuration };
@@ -225,7 +226,7 @@ fn run_over(
         loaded.again(&running);
     }
     drop(prefault);
-    registration.into_iter().for_each(Registration::end);
+    naming.iter().for_each(|naming| naming.end());
     #[cfg(feature = "object")]
     if let Some(left) = source.left_behind() {
         store_end::watch(left, &running, &control.0, args.json);
@@ -241,12 +242,10 @@ fn run_over(
     Ok(ended)
 }
 
-/// Has the host's rpcbind name the server, with a note for the user.
-fn registered(running: &Running, settings: &ServeSettings, notes: &mut Vec<String>) -> Option<Registration> {
+/// The server's place in the list of the host's rpcbind.
+fn naming(running: &Running, settings: &ServeSettings) -> Option<Arc<Naming>> {
     let nfs = running.front.nfs().filter(|_| settings.rpcbind)?;
-    let (registration, note) = rpcbind::register(nfs.listen, nfs.server.held_by_version_4().is_some());
-    notes.extend(note);
-    registration
+    Some(Arc::new(Naming::new(nfs.listen, nfs.server.held_by_version_4().is_some())))
 }
 
 /// The disks' prices from earlier runs. A failure to keep them is only reported.

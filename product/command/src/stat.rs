@@ -77,6 +77,9 @@ fn lines(before: &Report, now: &Report) -> String {
     }
     text.push_str(&format!("{:width$}  {}\n", "cache", cache_line(before, now, time)));
     text.push_str(&format!("{:width$}  {}\n", "nfs", nfs_line(before, now, time)));
+    if let Some(line) = now.nfs.tls_certificate_ns.and_then(certificate_line) {
+        text.push_str(&format!("{:width$}  {line}\n", "tls"));
+    }
     for (address, client) in now.nfs.clients.iter().filter(|(_, client)| client.tls_connections > 0) {
         text.push_str(&format!("{:width$}  {}\n", "tls", tls_line(address, client)));
     }
@@ -84,6 +87,17 @@ fn lines(before: &Report, now: &Report) -> String {
         text.push_str(&format!("{:width$}  {}\n", "locks", locker_line(locker)));
     }
     text
+}
+
+/// A certificate that expires soon.
+fn certificate_line(left_ns: u64) -> Option<String> {
+    const DAY_NS: u64 = 86_400_000_000_000;
+    match left_ns / DAY_NS {
+        _ if left_ns == 0 => Some("the certificate has expired: renew it".to_owned()),
+        0 => Some("the certificate expires in less than a day: renew it".to_owned()),
+        days @ ..14 => Some(format!("the certificate expires in {}: renew it", units::plural(days, "day"))),
+        _ => None,
+    }
 }
 
 fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Duration) -> String {

@@ -5,6 +5,7 @@
 //! Invariants: an error says which of the three is wrong, and why. An accepted identity serves a handshake.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{Error as PemError, PemObject};
@@ -42,12 +43,22 @@ pub enum BadIdentity {
     Clients(String),
 }
 
+/// An identity that serves.
+#[derive(Debug)]
+pub(crate) struct Certified {
+    /// The settings of handshakes.
+    pub(crate) settings: ServerConfig,
+    /// When the first of its certificates expires, in seconds since 1970.
+    pub(crate) expires_s: Option<u64>,
+}
+
 impl TlsIdentity {
-    /// The settings of handshakes with this identity.
-    pub(crate) fn settings(&self) -> Result<ServerConfig, BadIdentity> {
+    /// Checks this identity.
+    pub(crate) fn certified(&self) -> Result<Certified, BadIdentity> {
         let provider = Arc::new(ring::default_provider());
         let chain = certificates(&self.certificates).map_err(BadIdentity::Certificate)?;
         is_valid_now(&chain[0]).map_err(BadIdentity::Certificate)?;
+        let expires_s = chain.iter().filter_map(expires_s).min();
         let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| BadIdentity::Key(unread(error, "key")))?;
         let verifier = match &self.clients {
             Some(authorities) => verifier(authorities, &provider).map_err(BadIdentity::Clients)?,
@@ -65,7 +76,7 @@ impl TlsIdentity {
         settings.alpn_protocols = vec![SUN_RPC.to_vec()];
         settings.session_storage = Arc::new(NoServerSessionStorage {});
         settings.send_tls13_tickets = 0;
-        Ok(settings)
+        Ok(Certified { settings, expires_s })
     }
 }
 
@@ -88,13 +99,28 @@ fn unread(error: PemError, what: &str) -> String {
     }
 }
 
+/// When a certificate expires: the checks say so at a time when it has.
+fn expires_s(certificate: &CertificateDer<'_>) -> Option<u64> {
+    /// The last second of the year 9999, which certificates without an end have as theirs.
+    const LAST_S: u64 = 253_402_300_799;
+    let at_last = UnixTime::since_unix_epoch(Duration::from_secs(LAST_S + 1));
+    match checked(&EndEntityCert::try_from(certificate).ok()?, at_last) {
+        Err(CertificateError::CertExpired { not_after, .. }) => Some(not_after.as_secs()),
+        _ => None,
+    }
+}
+
+/// The checks of a certificate for a server at a time.
+fn checked(parsed: &EndEntityCert<'_>, time: UnixTime) -> Result<(), CertificateError> {
+    let algorithms = ring::default_provider().signature_verification_algorithms.all;
+    parsed.verify_for_usage(algorithms, &[], &[], time, KeyUsage::server_auth(), None, None).map(|_| ())
+}
+
 /// Refuses a certificate that clients would refuse now, apart from its authority, which only clients know.
 fn is_valid_now(certificate: &CertificateDer<'_>) -> Result<(), String> {
     let parsed = EndEntityCert::try_from(certificate).map_err(|error| format!("it is no certificate: {error}"))?;
-    let algorithms = ring::default_provider().signature_verification_algorithms.all;
-    let checked = parsed.verify_for_usage(algorithms, &[], &[], UnixTime::now(), KeyUsage::server_auth(), None, None);
     let ago = |from: UnixTime, to: UnixTime| (to.as_secs().saturating_sub(from.as_secs())) / 86_400;
-    match checked.map(|_| ()) {
+    match checked(&parsed, UnixTime::now()) {
         Err(CertificateError::CertExpired { time, not_after }) => {
             Err(format!("it expired {} days ago; renew it", ago(not_after, time)))
         }

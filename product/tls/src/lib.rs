@@ -4,7 +4,8 @@
 //! (RFC 9289). So [`TlsMachine`] stands in front of the protocol's machine: it passes bytes on until that machine has told
 //! its peer to begin, and then encrypts and decrypts them.
 //!
-//! Owns: handshakes, encryption, which clients are let in by their certificates, the list of connections with TLS.
+//! Owns: handshakes and their turns, encryption, which clients are let in by their certificates, the list of connections with
+//! TLS.
 //! Does not own: files (the command reads them), sockets, protocols.
 //! Invariants: TLS is of version 1.3. Nothing that came before a handshake counts as sent by the peer that the handshake
 //! proves. No session is resumed, so each connection proves its certificate anew.
@@ -15,6 +16,7 @@ mod identity;
 mod machine;
 mod server;
 mod subject;
+mod turns;
 
 pub use identity::{BadIdentity, TlsIdentity};
 pub use machine::TlsMachine;

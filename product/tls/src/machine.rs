@@ -1,7 +1,7 @@
 //! A connection's protocol machine behind TLS.
 //!
-//! Owns: the session, decrypted bytes that the protocol's machine has not taken, the bytes of a handshake.
-//! Does not own: the question for TLS (the protocol's machine answers it), the identity in force (`server`).
+//! Owns: the session, decrypted bytes that the protocol's machine has not taken, the bytes of a handshake, its wait for a turn.
+//! Does not own: the question for TLS (the protocol's machine answers it), the identity in force (`server`), the turns (`turns`).
 //! Invariants: the buffer of received bytes is released when they are decrypted, so that a connection holds at most one
 //! record of TLS more than the world allowed it to receive. Encrypted replies keep the segments of their text, so that the
 //! protocol's own bounds count them until they are sent.
@@ -10,8 +10,9 @@ use std::io::{BufRead, IoSlice, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
-use afflux_frontend::{Lent, LentBytes, Output, ProtocolError, ProtocolMachine, Segment};
+use afflux_frontend::{Lent, LentBytes, Output, Party, Peer, ProtocolError, ProtocolMachine, Segment};
 use bytes::{Bytes, BytesMut};
 use rustls::ServerConnection;
 
@@ -29,6 +30,10 @@ pub struct TlsMachine<M> {
     address: IpAddr,
     /// Absent until the peer was told to begin.
     session: Option<Box<ServerConnection>>,
+    /// Its place among handshakes that wait. Until it has its turn, the peer's bytes stay in the socket.
+    waits: Option<u64>,
+    /// The processor's time for its handshake.
+    spent: Duration,
     /// Set from the end of the handshake on.
     listed: Option<ListedPeer>,
     /// Decrypted bytes.
@@ -42,7 +47,8 @@ impl<M: ProtocolMachine> TlsMachine<M> {
     /// Puts TLS in front of the machine of a connection from `address`.
     pub fn new(inner: M, server: Arc<TlsServer>, address: IpAddr) -> Self {
         let (address, clear, last_words) = (address.to_canonical(), BytesMut::new(), Bytes::new());
-        Self { inner, server, address, session: None, listed: None, clear, has_ended: false, last_words }
+        let (session, waits, spent, listed) = (None, None, Duration::ZERO, None);
+        Self { inner, server, address, session, waits, spent, listed, clear, has_ended: false, last_words }
     }
 
     /// Waits for the peer's handshake.
@@ -52,9 +58,20 @@ impl<M: ProtocolMachine> TlsMachine<M> {
                 // The protocol bounds its replies.
                 session.set_buffer_limit(None);
                 self.session = Some(Box::new(session));
+                self.waits = Some(self.server.turns.enter());
             }
             Err(error) => self.server.failed(self.address, &error.to_string()),
         }
+    }
+
+    fn party(&self) -> Party {
+        Peer::from(self.address).party()
+    }
+
+    /// Asks for the turn of a handshake.
+    fn ask_turn(&mut self, cx: &Context<'_>) {
+        let party = self.party();
+        self.waits = self.waits.filter(|place| !self.server.turns.may_begin(*place, party, cx.waker()));
     }
 
     /// Decrypts all of `sealed` to the end of `clear`.
@@ -104,9 +121,16 @@ impl<M: ProtocolMachine> TlsMachine<M> {
             let name = session.peer_certificates().and_then(<[_]>::first);
             let name = name.map(|own| subject::name(own).unwrap_or_else(|| "without a name".to_owned()));
             self.listed = Some(self.server.add(SecuredPeer { address: self.address, name }));
+            self.server.turns.took(u64::try_from(self.spent.as_nanos()).unwrap_or(u64::MAX));
             self.inner.secured();
         }
         true
+    }
+}
+
+impl<M> Drop for TlsMachine<M> {
+    fn drop(&mut self) {
+        self.waits.iter().for_each(|place| self.server.turns.leave(*place));
     }
 }
 
@@ -157,7 +181,9 @@ impl<M: ProtocolMachine> ProtocolMachine for TlsMachine<M> {
         let sealed = std::mem::take(input);
         // The session has up to a record from before.
         self.make_room((sealed.len() + RECORD_BYTES).max(self.inner.input_hint(&self.clear)));
+        let began = self.listed.is_none().then(Instant::now);
         let decrypted = self.decrypt(&sealed);
+        self.spent += began.map_or(Duration::ZERO, |began| began.elapsed());
         drop(sealed);
         decrypted?;
         if self.is_secured() {
@@ -175,7 +201,7 @@ impl<M: ProtocolMachine> ProtocolMachine for TlsMachine<M> {
 
     fn needs_input(&self) -> bool {
         let is_handshaking = self.session.as_ref().is_some_and(|session| session.is_handshaking());
-        is_handshaking || self.inner.needs_input()
+        self.waits.is_none() && (is_handshaking || self.inner.needs_input())
     }
 
     fn input_hint(&self, input: &BytesMut) -> usize {
@@ -187,10 +213,14 @@ impl<M: ProtocolMachine> ProtocolMachine for TlsMachine<M> {
     }
 
     fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()> {
+        if self.waits.is_some() {
+            self.ask_turn(cx);
+        }
         let Some(session) = &mut self.session else {
             let polled = self.inner.poll_output(cx, output);
             if self.inner.is_to_be_secured() {
                 self.begin();
+                self.ask_turn(cx);
             }
             return polled;
         };

@@ -1,17 +1,19 @@
 //! The identity that a server shows in handshakes, and its connections with TLS.
 //!
-//! Owns: the identity in force, the list of connections.
-//! Does not own: reading identities (`identity`), the connections' bytes (`machine`).
+//! Owns: the identity in force and its end, the list of connections.
+//! Does not own: reading identities (`identity`), the connections' bytes (`machine`), the rule for handshakes (`turns`).
 //! Invariants: a new identity acts from the next handshake on. A connection is in the list from the end of its handshake
 //! to its own end.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
 
 use rustls::{ServerConfig, ServerConnection};
 
-use crate::identity::{BadIdentity, TlsIdentity};
+use crate::identity::{BadIdentity, Certified, TlsIdentity};
+use crate::turns::HandshakeTurns;
 
 /// Learns of the handshakes that failed: the client's address, and the reason. It must not block.
 type OnFailed = Box<dyn Fn(IpAddr, &str) + Send + Sync>;
@@ -27,9 +29,24 @@ pub struct SecuredPeer {
 
 /// A server's side of TLS, for all its connections.
 pub struct TlsServer {
-    settings: RwLock<Arc<ServerConfig>>,
+    in_force: RwLock<InForce>,
+    pub(crate) turns: HandshakeTurns,
     on_failed: OnFailed,
     secured: Mutex<Secured>,
+}
+
+/// The identity in force.
+struct InForce {
+    settings: Arc<ServerConfig>,
+    /// When the first of its certificates expires.
+    expires: Option<SystemTime>,
+}
+
+impl From<Certified> for InForce {
+    fn from(Certified { settings, expires_s }: Certified) -> Self {
+        let expires = expires_s.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+        Self { settings: Arc::new(settings), expires }
+    }
 }
 
 #[derive(Default)]
@@ -47,8 +64,8 @@ impl TlsServer {
         identity: &TlsIdentity,
         on_failed: impl Fn(IpAddr, &str) + Send + Sync + 'static,
     ) -> Result<Arc<Self>, BadIdentity> {
-        let settings = RwLock::new(Arc::new(identity.settings()?));
-        Ok(Arc::new(Self { settings, on_failed: Box::new(on_failed), secured: Mutex::default() }))
+        let (in_force, on_failed) = (RwLock::new(identity.certified()?.into()), Box::new(on_failed));
+        Ok(Arc::new(Self { in_force, on_failed, turns: HandshakeTurns::default(), secured: Mutex::default() }))
     }
 
     /// Shows this identity from the next handshake on.
@@ -56,9 +73,19 @@ impl TlsServer {
     /// # Errors
     /// The identity is not valid; the old one stays.
     pub fn renew(&self, identity: &TlsIdentity) -> Result<(), BadIdentity> {
-        let settings = Arc::new(identity.settings()?);
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        let renewed = identity.certified()?.into();
+        *self.in_force.write().unwrap_or_else(PoisonError::into_inner) = renewed;
         Ok(())
+    }
+
+    /// When the first certificate of the identity in force expires, if its end can be read.
+    pub fn expires(&self) -> Option<SystemTime> {
+        self.in_force.read().unwrap_or_else(PoisonError::into_inner).expires
+    }
+
+    /// Handshakes have new time of the processor: to be called once a second.
+    pub fn refill(&self) {
+        self.turns.refill();
     }
 
     /// The connections with TLS.
@@ -67,7 +94,7 @@ impl TlsServer {
     }
 
     pub(crate) fn session(&self) -> Result<ServerConnection, rustls::Error> {
-        let settings = Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner));
+        let settings = Arc::clone(&self.in_force.read().unwrap_or_else(PoisonError::into_inner).settings);
         ServerConnection::new(settings)
     }
 

@@ -1,8 +1,12 @@
 //! Authorities and the certificates that they issue.
 
+use std::time::{Duration, SystemTime};
+
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd,
 };
+
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// An authority that tests trust.
 pub struct Authority {
@@ -25,6 +29,10 @@ pub struct Issued {
 pub enum Purpose {
     /// A server on loopback.
     Server,
+    /// A server on loopback, until 2077.
+    ServerUntil2077,
+    /// A server on loopback, for four days from now.
+    ServerForFourDays,
     /// A server on loopback, some years ago.
     ServerInThePast,
     /// A client.
@@ -51,11 +59,16 @@ impl Authority {
         let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
         params.extended_key_usages = vec![match purpose {
-            Purpose::Server | Purpose::ServerInThePast => ExtendedKeyUsagePurpose::ServerAuth,
             Purpose::Client | Purpose::ClientInThePast => ExtendedKeyUsagePurpose::ClientAuth,
+            _ => ExtendedKeyUsagePurpose::ServerAuth,
         }];
         if matches!(purpose, Purpose::ServerInThePast | Purpose::ClientInThePast) {
             (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
+        }
+        match purpose {
+            Purpose::ServerUntil2077 => params.not_after = date_time_ymd(2077, 1, 1),
+            Purpose::ServerForFourDays => params.not_after = (SystemTime::now() + 4 * DAY + DAY / 2).into(),
+            _ => {}
         }
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();

@@ -3,16 +3,19 @@
 //! Owns: the services and addresses in that list, the rule by which another server goes before, the words about it.
 //! Does not own: the connection to the rpcbind (`link`), the services (crate `nfs`).
 //! Invariants: no entry of another server that answers is touched. The list is optional: a failure is only told. An
-//! orderly end takes the entries out; those of a killed server are replaced by the next one.
+//! orderly end takes the entries out; those of a killed server are replaced by the next one. An rpcbind that starts later gets
+//! the entries then.
 
 mod link;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use afflux_report::output;
-use link::{Link, NamedService};
+use link::{Link, NamedService, SocketStamp};
+use tracing::info;
 
 const NFS: u32 = 100_003;
 const MOUNT: u32 = 100_005;
@@ -22,11 +25,89 @@ const NLM: u32 = 100_021;
 /// Time in which a server of this host takes a connection.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
 
+/// Looks between two tries while an rpcbind does not name this server.
+const LOOKS_OF_A_TRY: u32 = 10;
+
 /// The entries of this server.
-pub(super) struct Registration(Vec<NamedService>);
+struct Registration(Vec<NamedService>);
+
+/// The server's place in the list, for as long as it serves.
+pub(super) struct Naming {
+    listen: SocketAddr,
+    has_version_4: bool,
+    state: Mutex<NamingState>,
+}
+
+#[derive(Default)]
+struct NamingState {
+    /// From the first try to the end of the server.
+    is_on: bool,
+    registration: Option<Registration>,
+    /// The rpcbind of the last try.
+    tried: Option<SocketStamp>,
+    /// Looks since then.
+    looks: u32,
+    /// The last words about it.
+    said: Option<String>,
+}
+
+impl Naming {
+    /// Of a server at an address.
+    pub(super) fn new(listen: SocketAddr, has_version_4: bool) -> Self {
+        Self { listen, has_version_4, state: Mutex::default() }
+    }
+
+    /// Has the rpcbind name this server, now and later. A line for the user where an rpcbind is.
+    pub(super) fn begin(&self) -> Option<String> {
+        let mut state = self.lock();
+        state.is_on = true;
+        self.try_now(&mut state, Link::stamp())
+    }
+
+    /// Looks for an rpcbind that has started since the last try, or tries once more now and then. To be called once a second.
+    pub(super) fn look(&self) {
+        let mut state = self.lock();
+        let there = Link::stamp();
+        state.looks += 1;
+        let is_due = state.registration.is_none() && state.looks >= LOOKS_OF_A_TRY;
+        if !state.is_on || there.is_none() || (there == state.tried && !is_due) {
+            return;
+        }
+        let before = state.said.clone();
+        let said = self.try_now(&mut state, there);
+        said.filter(|_| state.said != before).iter().for_each(|line| info!("{line}"));
+    }
+
+    fn try_now(&self, state: &mut NamingState, there: Option<SocketStamp>) -> Option<String> {
+        let (registration, said) = register(self.listen, self.has_version_4);
+        // One that does not answer yet is tried again soon.
+        state.tried = there.filter(|_| said.is_some());
+        (state.registration, state.looks) = (registration, 0);
+        state.said.clone_from(&said);
+        said
+    }
+
+    /// Takes the entries out of the list. The next server replaces those that stay.
+    pub(super) fn end(&self) {
+        let registration = {
+            let mut state = self.lock();
+            state.is_on = false;
+            state.registration.take()
+        };
+        if let Some(registration) = registration
+            && let Ok(Some(mut link)) = Link::open()
+        {
+            registration.end_over(&mut link);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, NamingState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Has the rpcbind name this server, unless it names another one. Returns the entries, and a line for the user where an rpcbind is.
-pub(super) fn register(listen: SocketAddr, has_version_4: bool) -> (Option<Registration>, Option<String>) {
+fn register(listen: SocketAddr, has_version_4: bool) -> (Option<Registration>, Option<String>) {
     let mut link = match Link::open() {
         Ok(Some(link)) => link,
         Ok(None) => return (None, None),
@@ -145,13 +226,6 @@ fn socket_address(universal: &str) -> Option<SocketAddr> {
 }
 
 impl Registration {
-    /// Takes the entries out of the list. The next server replaces those that stay.
-    pub(super) fn end(self) {
-        if let Ok(Some(mut link)) = Link::open() {
-            self.end_over(&mut link);
-        }
-    }
-
     fn end_over(self, link: &mut Link) {
         self.0.iter().for_each(|entry| drop(link.remove(entry)));
     }

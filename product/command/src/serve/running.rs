@@ -20,6 +20,7 @@ use tracing::info;
 
 use super::exports::Export;
 use super::front::Front;
+use super::tls::Tls;
 use super::{device_label, event_stream, gauges, in_force};
 use crate::control::listener::Responder;
 use crate::control::messages::{
@@ -155,6 +156,7 @@ impl Running {
             sent_bytes: counts.bytes_out,
             calls,
             clients: gauges::peers(nfs.handle.peers(), nfs.tls.iter().flat_map(|tls| tls.server.secured())),
+            tls_certificate_ns: tls_certificate_ns(nfs.tls.as_deref()),
             known_clients: known_clients as u64,
             sessions: sessions as u64,
             open_files: open_files as u64,
@@ -441,4 +443,9 @@ impl Responder for Running {
             }
         }
     }
+}
+
+/// The time for which the certificate is valid still.
+fn tls_certificate_ns(tls: Option<&Tls>) -> Option<u64> {
+    Some(u64::try_from(tls?.valid_for()?.as_nanos()).unwrap_or(u64::MAX))
 }

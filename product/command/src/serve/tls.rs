@@ -1,7 +1,7 @@
 //! The server's certificate, its key and the authority of its clients: their files.
 //!
 //! Owns: reading the files and checking them, before the start and when they have changed; the words about failed
-//! handshakes.
+//! handshakes and about a certificate that expires.
 //! Does not own: TLS (`afflux-tls`), the moment of a look at the files (`upkeep`).
 //! Invariants: a key that other users may read is refused. New files replace the old ones only if they fit each
 //! other. A renewal writes one file after the other, and the next look finds both.
@@ -11,11 +11,11 @@ use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use afflux_nfs::TlsUse;
 use afflux_report::failure::{Failure, Outcome};
-use afflux_report::{bounded_file, output};
+use afflux_report::{bounded_file, output, units};
 use afflux_tls::{BadIdentity, TlsIdentity, TlsServer};
 use tracing::{info, warn};
 
@@ -28,6 +28,10 @@ const OTHERS: u32 = 0o007;
 
 /// Shortest time between two reports of failed handshakes.
 const FAILURES_SAID_EVERY: Duration = Duration::from_secs(10);
+
+const DAY: Duration = Duration::from_secs(86_400);
+/// A certificate that expires sooner is told of, once a day.
+const TOLD_DAYS: i64 = 14;
 
 /// TLS, as the settings want it.
 pub(crate) struct Tls {
@@ -52,6 +56,8 @@ struct Looked {
     in_force: [Stamp; 3],
     /// The files that did not serve, and whether that was reported.
     wrong: Option<([Stamp; 3], bool)>,
+    /// The days to the certificate's end that were told.
+    told_days: Option<i64>,
 }
 
 impl Tls {
@@ -70,15 +76,31 @@ impl Tls {
         let files = Files { certificates: certificates.clone(), key: key.clone(), clients: settings.clients.clone() };
         let is_required = settings.is_required || settings.clients.is_some();
         let how = if is_required { TlsUse::Required } else { TlsUse::Offered };
-        let looked = Mutex::new(Looked { in_force: files.stamps(), wrong: None });
+        let looked = Mutex::new(Looked { in_force: files.stamps(), wrong: None, told_days: None });
         let report = report_failed(files.clients.clone());
         let server = files.identity().and_then(|own| TlsServer::new(&own, report).map_err(|wrong| files.wrong(&wrong)));
         Ok(Some(Self { server: server.map_err(Failure::wrong_use)?, how, files, looked }))
     }
 
-    /// Uses the files again if they have changed.
+    /// Uses the files again if they have changed, and tells of a certificate that expires.
     pub(super) fn look(&self) {
-        let (mut looked, stamps) = (self.looked.lock().unwrap_or_else(PoisonError::into_inner), self.files.stamps());
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        self.look_at_files(&mut looked);
+        let days = self.server.expires().map(|at| days_until(at, SystemTime::now()));
+        let told = days.filter(|days| *days < TOLD_DAYS);
+        if let Some(days) = told.filter(|_| looked.told_days != told) {
+            warn!("the certificate {} {}", output::shown(self.files.certificates.display()), end_words(days));
+        }
+        looked.told_days = told;
+    }
+
+    /// The time for which the certificate in use is valid still; zero once it has expired.
+    pub(crate) fn valid_for(&self) -> Option<Duration> {
+        Some(self.server.expires()?.duration_since(SystemTime::now()).unwrap_or_default())
+    }
+
+    fn look_at_files(&self, looked: &mut Looked) {
+        let stamps = self.files.stamps();
         if stamps == looked.in_force {
             looked.wrong = None;
             return;
@@ -88,7 +110,7 @@ impl Tls {
         match (renewed, looked.wrong) {
             (Ok(()), _) => {
                 info!("the certificate {} was read again", output::shown(self.files.certificates.display()));
-                *looked = Looked { in_force: stamps, wrong: None };
+                *looked = Looked { in_force: stamps, wrong: None, told_days: looked.told_days };
             }
             (Err(why), Some((same, false))) if same == stamps => {
                 warn!("{why}; the certificate from before stays in use");
@@ -102,6 +124,27 @@ impl Tls {
     /// Whether only clients with certificates are answered.
     pub(crate) fn has_clients(&self) -> bool {
         self.files.clients.is_some()
+    }
+}
+
+/// Whole days until a time, negative ones after it.
+fn days_until(at: SystemTime, now: SystemTime) -> i64 {
+    let days = |time: Duration| (time.as_secs() / DAY.as_secs()) as i64;
+    at.duration_since(now).map_or_else(|past| -1 - days(past.duration()), days)
+}
+
+/// What to say of a certificate that expires in so many days.
+fn end_words(days: i64) -> String {
+    match days {
+        ..0 => {
+            let since = match -1 - days {
+                0 => "less than a day".to_owned(),
+                days => units::plural(days as u64, "day"),
+            };
+            format!("expired {since} ago, and clients refuse it: renew it")
+        }
+        0 => "expires in less than a day: renew it".to_owned(),
+        _ => format!("expires in {}: renew it", units::plural(days as u64, "day")),
     }
 }
 
@@ -167,3 +210,6 @@ fn report_failed(clients: Option<PathBuf>) -> impl Fn(IpAddr, &str) + Send + Syn
         info!("{address} could not begin TLS: {}{advice}", output::shown(reason));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,5 @@
-//! A server's upkeep: it saves the disks' prices, looks for renewed certificates, and reports devices that hang, stores that
-//! are away, many small files.
+//! A server's upkeep: it saves the disks' prices, looks for renewed certificates, gives TLS handshakes their time of each
+//! second, looks for an rpcbind, and reports devices that hang, stores that are away, many small files.
 //!
 //! Owns: the threads, when they work.
 //! Does not own: the saved state (`kept_prices`), the certificates (`tls`), when a device counts as hung (the policy), the
@@ -19,6 +19,7 @@ use tracing::{info, warn};
 
 use super::arena::{QUIET_AFTER, forget_recoveries};
 use super::kept_prices::{KeptPrices, Learned};
+use super::rpcbind::Naming;
 use super::running::Running;
 use super::small_files::{ServerCounts, SmallFiles, WITHIN};
 use afflux_report::{output, units};
@@ -36,8 +37,12 @@ pub(super) struct Upkeep {
 }
 
 impl Upkeep {
-    pub(super) fn start(running: &Arc<Running>, kept: Arc<KeptPrices>) -> io::Result<Self> {
-        let mut looks = UpkeepState::new(running);
+    pub(super) fn start(
+        running: &Arc<Running>,
+        kept: Arc<KeptPrices>,
+        naming: Option<Arc<Naming>>,
+    ) -> io::Result<Self> {
+        let mut looks = UpkeepState::new(running, naming);
         let mut prices = SavedPrices { running: Arc::clone(running), kept, said: false };
         let looking = move |stopped: Receiver<()>| {
             while goes_on(&stopped, LOOK_EVERY) {
@@ -55,6 +60,7 @@ impl Upkeep {
         upkeep.add("upkeep", looking)?;
         upkeep.add("prices", saving)?;
         if let Some(tls) = tls {
+            tls.look();
             upkeep.add("certificates", move |stopped| {
                 while goes_on(&stopped, LOOK_EVERY) {
                     tls.look();
@@ -108,6 +114,7 @@ impl SavedPrices {
 
 struct UpkeepState {
     running: Arc<Running>,
+    naming: Option<Arc<Naming>>,
     /// Devices that were reported as hung, and whether their writers are refused.
     hung: BTreeMap<DeviceId, bool>,
     /// Devices that were reported to hang for names.
@@ -120,9 +127,10 @@ struct UpkeepState {
 }
 
 impl UpkeepState {
-    fn new(running: &Arc<Running>) -> Self {
+    fn new(running: &Arc<Running>, naming: Option<Arc<Naming>>) -> Self {
         Self {
             running: Arc::clone(running),
+            naming,
             hung: BTreeMap::new(),
             hung_for_names: BTreeSet::new(),
             away: BTreeSet::new(),
@@ -132,6 +140,8 @@ impl UpkeepState {
     }
 
     fn look(&mut self) {
+        self.running.front.nfs().iter().flat_map(|nfs| &nfs.tls).for_each(|tls| tls.server.refill());
+        self.naming.iter().for_each(|naming| naming.look());
         self.report_hung_disks();
         self.report_hung_names();
         self.report_stores_away();

@@ -29,8 +29,19 @@ said() { "$@" 2>&1 | sed "s/^/$1: /"; }
 AFFLUX=$2
 serve none "$1/a" 192.0.2.1:32049 "$1/0"
 kill $server; wait $server
+named() { rpcinfo 192.0.2.1 2> /dev/null | grep -q 192.0.2.1.125.49; }
+# One that starts after the server, and then another one.
+serve late "$1/a" 192.0.2.1:32049 "$1/6"
+rpcbind -f &
+early=$!
+until named; do :; done
+echo "early rpcbind: named"
+kill $early; wait $early || true
 # It goes to the background once it listens.
 rpcbind
+until named; do :; done
+echo "next rpcbind: named"
+kill $server; wait $server
 serve loopback "$1/a" 127.0.0.1:32049 "$1/1"
 kill $server; wait $server
 serve off "$1/a" 192.0.2.1:32049 "$1/2" --rpcbind off
@@ -78,6 +89,8 @@ fn an_rpcbind_names_the_server_unless_it_names_another_and_until_its_end() {
     let line =
         |start: &str| said.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}\n{said}"));
     assert!(!line("none:").contains("rpcbind"), "{said}");
+    assert!(!line("late:").contains("rpcbind"), "{said}");
+    assert_eq!((line("early rpcbind:"), line("next rpcbind:")), ("early rpcbind: named", "next rpcbind: named"));
     assert!(line("loopback:").contains("rpcbind does not name this server: other machines do not reach"), "{said}");
     assert!(!line("off:").contains("rpcbind"), "{said}");
     assert!(line("first:").contains("rpcbind names this server"), "{said}");

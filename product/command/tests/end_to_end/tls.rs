@@ -212,6 +212,47 @@ fn a_client_does_not_take_another_servers_certificate() {
     assert!(said.contains("could not begin TLS: received fatal alert"), "{said}");
 }
 
+// rule: a certificate that expires soon is told in the log and in the figures, until it is renewed
+// kept in: `product/command/src/serve/tls.rs`
+#[test]
+fn a_certificate_that_expires_soon_is_told_until_it_is_renewed() {
+    const DAY_NS: u64 = 86_400_000_000_000;
+    let rig = Rig::new();
+    rig.install(&rig.authority.issue("server", Purpose::ServerForFourDays));
+    let server = rig.serve(&[]);
+    let left_days = || server.stat()["nfs"]["tls_certificate_ns"].as_u64().unwrap() / DAY_NS;
+    assert_eq!(left_days(), 4);
+    let shown = text(&server.ask(&["stat", "--verbose"]));
+    assert!(shown.contains("the certificate expires in 4 days: renew it\n"), "{shown}");
+    rig.install(&rig.authority.issue("server", Purpose::ServerUntil2077));
+    eventually("the renewed one is in use", || left_days() > 4);
+    assert!(!text(&server.ask(&["stat", "--verbose"])).contains("the certificate expires"));
+    let said = server.stop().stderr;
+    assert!(said.contains("cert.pem expires in 4 days: renew it"), "{said}");
+}
+
+// rule: handshakes of one client take a bounded part of the server's time
+// kept in: `product/command/src/serve/upkeep.rs`
+#[test]
+fn more_handshakes_than_a_second_has_time_for_all_take_place() {
+    let rig = Rig::new();
+    let server = rig.serve(&["--tls-required"]);
+    let trust = rig.trust(None);
+    // As many as have their turn at once, and then more. None of the first ends.
+    let begun: Vec<TcpStream> = (0..60)
+        .map(|_| {
+            let mut socket = connected(&server);
+            tell_to_begin(&mut socket).unwrap();
+            socket
+        })
+        .collect();
+    let mut last = client(&server, &trust).unwrap();
+    last.mount("/").unwrap();
+    assert_eq!(server.stat()["nfs"]["clients"]["127.0.0.1"]["tls_connections"], 1);
+    drop(begun);
+    server.stop();
+}
+
 #[test]
 fn handshakes_that_never_end_hold_up_nobody_and_leave_nothing() {
     let rig = Rig::new();

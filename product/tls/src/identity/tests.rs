@@ -18,11 +18,11 @@ fn says_which_part_is_wrong_and_why() {
     let authority = Authority::new();
     let own = authority.issue("server", Purpose::Server);
     let good = identity(&own, Some(&authority));
-    good.settings().unwrap();
+    good.certified().unwrap();
     let of = |change: &dyn Fn(&mut TlsIdentity)| {
         let mut changed = good.clone();
         change(&mut changed);
-        match changed.settings().unwrap_err() {
+        match changed.certified().unwrap_err() {
             BadIdentity::Certificate(why) => format!("certificate: {why}"),
             BadIdentity::Key(why) => format!("key: {why}"),
             BadIdentity::Clients(why) => format!("clients: {why}"),
@@ -55,4 +55,20 @@ fn says_which_part_is_wrong_and_why() {
         let why = of(change);
         assert!(why.starts_with(expected), "{why}, not {expected}");
     }
+}
+
+#[test]
+fn the_first_certificate_of_a_chain_to_expire_counts() {
+    let authority = Authority::new();
+    let own = authority.issue("server", Purpose::ServerUntil2077);
+    let expires = |of: &TlsIdentity| of.certified().unwrap().expires_s;
+    let mut alone = identity(&own, None);
+    const JANUARY_2077_S: u64 = 3_376_684_800;
+    assert_eq!(expires(&alone), Some(JANUARY_2077_S));
+    // The authority's certificate expires with the year 4096, and one from the past has expired.
+    alone.certificates.extend(authority.certificate.as_bytes());
+    assert_eq!(expires(&alone), Some(JANUARY_2077_S));
+    alone.certificates.extend(authority.issue("old", Purpose::ServerInThePast).certificate.as_bytes());
+    const JANUARY_2021_S: u64 = 1_609_459_200;
+    assert_eq!(expires(&alone), Some(JANUARY_2021_S));
 }

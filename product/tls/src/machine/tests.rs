@@ -80,7 +80,11 @@ impl Rig {
 
     /// A connection whose peer was told to begin TLS.
     fn begun(&self) -> TlsMachine<Echo> {
-        let mut machine = TlsMachine::new(Echo::default(), Arc::clone(&self.server), Ipv4Addr::LOCALHOST.into());
+        self.begun_from(Ipv4Addr::LOCALHOST)
+    }
+
+    fn begun_from(&self, address: Ipv4Addr) -> TlsMachine<Echo> {
+        let mut machine = TlsMachine::new(Echo::default(), Arc::clone(&self.server), address.into());
         assert_eq!(given(&mut machine, b"hello").unwrap(), b"hello");
         assert_eq!(given(&mut machine, b"begin").unwrap(), b"go on");
         machine
@@ -267,4 +271,28 @@ fn a_renewed_identity_acts_from_the_next_handshake_on() {
     rig.server.renew(&wrong).unwrap_err();
     let (mut late, mut trusting) = (rig.begun(), Trust::new(&other, None).session());
     exchange(&mut trusting, &mut late, 1 << 20).unwrap();
+}
+
+// rule: handshakes of one client take a bounded part of the server's time
+// kept in: `product/tls/src/turns.rs`
+#[test]
+fn a_client_that_begins_many_handshakes_waits_and_others_do_not() {
+    let rig = Rig::new(false);
+    let mut many: Vec<_> = (0..200).map(|_| rig.begun()).collect();
+    let may_begin = |machines: &[TlsMachine<Echo>]| machines.iter().filter(|it| it.needs_input()).count();
+    assert_eq!(may_begin(&many), 50);
+    let (mut other, mut client) = (rig.begun_from(Ipv4Addr::new(192, 0, 2, 7)), rig.trust(None).session());
+    exchange(&mut client, &mut other, 1 << 20).unwrap();
+    assert!(other.inner.is_secured);
+    // The bytes of those that wait stay in their sockets, until their turn comes.
+    assert!(!many[199].needs_input());
+    many.drain(..150);
+    rig.server.refill();
+    for machine in &mut many {
+        given(machine, b"").unwrap();
+    }
+    assert!(many[49].needs_input());
+    let mut client = rig.trust(None).session();
+    exchange(&mut client, &mut many[49], 1 << 20).unwrap();
+    assert!(many[49].inner.is_secured);
 }

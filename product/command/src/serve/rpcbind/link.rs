@@ -4,7 +4,9 @@
 //! Does not own: the meaning of entries.
 //! Invariants: each call ends within [`SILENCE_MAX`] of silence. A reply is read within its own bytes, and has a bound.
 
+use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -37,6 +39,9 @@ impl NamedService {
     }
 }
 
+/// The numbers of the socket, which differ after another start of an rpcbind.
+pub(super) type SocketStamp = (u64, u64, i64, i64);
+
 /// A connection.
 pub(super) struct Link {
     stream: UnixStream,
@@ -44,6 +49,12 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// The rpcbind that is there, if one is.
+    pub(super) fn stamp() -> Option<SocketStamp> {
+        let socket = fs::metadata(SOCKET).ok()?;
+        Some((socket.dev(), socket.ino(), socket.ctime(), socket.ctime_nsec()))
+    }
+
     /// Connects. None where no rpcbind is.
     pub(super) fn open() -> io::Result<Option<Self>> {
         let stream = match UnixStream::connect(SOCKET) {
