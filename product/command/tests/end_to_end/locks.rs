@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::thread;
+use std::time::Instant;
 
 use afflux_nfs_client::Client;
 use afflux_nfs_client::sessions::{Compound, Outcome, Session, Stateid};
@@ -143,6 +144,31 @@ fn go_on_over(server: Server, end: impl FnOnce(Server), start: impl FnOnce() -> 
 fn with_an_arena_clients_of_a_killed_server_go_on_and_a_new_one_waits_for_nobody() {
     let Some(place) = Place::new() else { return };
     go_on_over(place.start(), Server::kill, || place.start());
+}
+
+// rule: after a kill with an arena a new client waits for none of those that are away
+// kept in: `product/nfs/src/v4/recovery.rs`, `product/nfs/src/v4/grace.rs`
+#[test]
+fn the_first_open_of_a_new_client_after_a_kill_waits_for_none_of_those_that_are_away() {
+    const AWAY: u64 = 50;
+    let Some(place) = Place::new() else { return };
+    let server = place.start();
+    for at in 0..AWAY {
+        let mut away = Session::begin(connect(&server), format!("away {at}").as_bytes(), 1).unwrap();
+        let (stateid, file) = open(&mut away);
+        away.must(ops().put(&file).lock(EXCLUSIVE, (at, 1), stateid, b"owner")).unwrap();
+    }
+    let killed = Instant::now();
+    server.kill();
+    let server = place.start();
+    let mut new = Session::begin(connect(&server), b"new", 1).unwrap();
+    let first = new.call(ops().put_root().open(BOTH, b"program", b"file", false).get_handle()).unwrap();
+    eprintln!("the first OPEN of a new client: {} ms after the kill", killed.elapsed().as_millis());
+    assert_eq!(first.status, 0, "no grace");
+    let figures = &server.stat()["nfs"];
+    let held = ["known_clients", "sessions", "open_files", "locked_ranges"].map(|name| figures[name].as_u64().unwrap());
+    assert_eq!(held, [AWAY + 1, AWAY + 1, AWAY + 1, AWAY], "all that the others have is kept for them");
+    server.stop();
 }
 
 #[test]
