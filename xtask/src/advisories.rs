@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::c_library::succeeds;
-use crate::{ci, repository};
+use crate::ci;
+use crate::repository::{self, succeeds};
 
 const PROGRAM: &str = "cargo-deny@0.20.2";
 const FAULTS: &str = "https://github.com/RustSec/advisory-db";

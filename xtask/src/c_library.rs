@@ -5,36 +5,28 @@
 //! Invariants: nothing is written outside of the build's folder and the prefix.
 
 use std::fs;
-use std::path::{self, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
-use crate::{notices, repository};
-
-const USAGE: &str = "usage: cargo xtask install-c [--prefix DIR] [--destdir DIR] [--profile NAME]";
-
-/// The default prefix.
-const PREFIX: &str = "/usr/local";
+use crate::notices;
+use crate::repository::{self, succeeds};
+use crate::words::InstallC;
 
 /// Builds the libraries and installs them.
-pub(crate) fn install(arguments: &[&str]) -> Result<()> {
-    let (mut prefix, mut destdir, mut profile) = (PREFIX, "", "release");
-    for pair in arguments.chunks(2) {
-        match *pair {
-            ["--prefix", value] => prefix = value,
-            ["--destdir", value] => destdir = value,
-            ["--profile", value] => profile = value,
-            _ => bail!("{USAGE}"),
-        }
-    }
-    let prefix = path::absolute(prefix)?;
-    let prefix = prefix.to_str().context("--prefix: a path of text is needed")?;
-    let libraries = build(profile)?;
+pub(crate) fn install(words: &InstallC) -> Result<()> {
+    let prefix = path::absolute(words.prefix.as_deref().unwrap_or(Path::new("/usr/local")))?;
+    let destdir = words.destdir.as_deref().unwrap_or(Path::new(""));
+    let libraries = build(words.profile.as_deref().unwrap_or("release"))?;
     fs::write(libraries.join("NOTICES"), notices::of("afflux-c", "")?)?;
     let script = repository::root().join("product/afflux-c/install.sh");
-    succeeds(Command::new(script).arg(&libraries).args([prefix, destdir]))?;
-    println!("installed below {destdir}{prefix}; `pkg-config --cflags --libs afflux` says how to compile against it");
+    succeeds(Command::new(script).arg(&libraries).args([&prefix, destdir]))?;
+    println!(
+        "installed below {}{}; `pkg-config --cflags --libs afflux` says how to compile against it",
+        destdir.display(),
+        prefix.display()
+    );
     Ok(())
 }
 
@@ -44,15 +36,4 @@ pub(crate) fn build(profile: &str) -> Result<PathBuf> {
     cargo.args(["build", "--profile", profile, "--package", "afflux-c", "--lib"]).current_dir(repository::root());
     succeeds(&mut cargo)?;
     Ok(repository::built(profile))
-}
-
-/// Runs a command; its output is passed through.
-pub(crate) fn succeeds(command: &mut Command) -> Result<()> {
-    let line = format!("{command:?}").replace('"', "");
-    eprintln!("+ {line}");
-    let status = command.status().with_context(|| line.clone())?;
-    if !status.success() {
-        bail!("failed: {line}");
-    }
-    Ok(())
 }

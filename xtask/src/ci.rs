@@ -8,6 +8,7 @@
 //! Skipped steps are listed at the end, and failures after them; if there are none, the last lines of a test run are cargo's
 //! own.
 
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,8 @@ use std::thread::{self, ScopedJoinHandle};
 use afflux_scratch::SKIPPED;
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::{fio_engine, repository, skips};
+use crate::repository::{self, succeeds};
+use crate::{fio_engine, skips};
 
 mod own;
 mod programs;
@@ -165,12 +167,8 @@ const LINTS: [&str; 5] = ["-Dwarnings", "-A", "clippy::disallowed_methods", "-A"
 const BETWEEN_LINTS: &str = "__CLIPPY_HACKERY__";
 
 /// Formatting, lints, then all tests (tidy is one of them). With `--forbid-skips`, no test may be skipped without an excuse.
-pub(crate) fn all(options: &[&str]) -> Result<()> {
-    if let Some(unknown) = options.iter().find(|option| !["--with-browser", "--forbid-skips"].contains(*option)) {
-        bail!("ci: there is no option '{unknown}'; there are --with-browser and --forbid-skips");
-    }
-    let has = |option: &str| options.contains(&option);
-    let scope = Scope { with_browser: has("--with-browser"), is_for_change: true, is_gate: has("--forbid-skips") };
+pub(crate) fn all(with_browser: bool, forbid_skips: bool) -> Result<()> {
+    let scope = Scope { with_browser, is_for_change: true, is_gate: forbid_skips };
     // The packages come over the network while the first lints keep the cores busy, and a Debian of its own while cargo compiles.
     thread::scope(|threads| {
         let prepared = threads.spawn(move || {
@@ -418,30 +416,24 @@ fn install_all(tools: &[Tool]) -> Result<()> {
 }
 
 /// Runs the tests that check pages; their pictures go to `pictures`.
-pub(crate) fn test_pages(pictures: &str) -> Result<()> {
-    let line = "cargo test -p afflux-report -p afflux-lab a_reader_finds_no_fault";
-    eprintln!("+ {line}");
-    let status = Command::new("cargo")
-        .args(line.split(' ').skip(1))
-        .env("AFFLUX_PICTURES", pictures)
-        .current_dir(repository::root())
-        .status()
-        .context(line)?;
-    if !status.success() {
-        bail!("failed: {line}");
-    }
-    Ok(())
+pub(crate) fn test_pages(pictures: &Path) -> Result<()> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["test", "-p", "afflux-report", "-p", "afflux-lab", "a_reader_finds_no_fault"]);
+    succeeds(cargo.env("AFFLUX_PICTURES", pictures).current_dir(repository::root()))
 }
 
 /// Installs a client and creates the directories if necessary, builds quickly, and execs `afflux serve`.
-pub(crate) fn serve(arguments: &[&str]) -> Result<()> {
+pub(crate) fn serve(arguments: &[OsString]) -> Result<()> {
+    if arguments.is_empty() {
+        return Err(xflags::Error::new("a directory to serve is missing").into());
+    }
     eprintln!(
         "Building afflux to be tried out: this takes some minutes the first time. (For use, build it with all \
          optimization: cargo install --path product/command.)"
     );
     install_missing(&[NFS_CLIENT])?;
-    for directory in arguments.iter().take_while(|argument| !argument.starts_with('-')) {
-        std::fs::create_dir_all(directory).with_context(|| (*directory).to_owned())?;
+    for directory in arguments.iter().take_while(|argument| !argument.as_encoded_bytes().starts_with(b"-")) {
+        std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     }
     let mut command = Command::new("cargo");
     command.args(["run", "--profile", "demo", "--package", "afflux-command", "--manifest-path"]);
@@ -454,13 +446,13 @@ pub(crate) fn serve(arguments: &[&str]) -> Result<()> {
 }
 
 /// Arguments that make the cache small, unless the given ones set its size.
-fn demo_cache(arguments: &[&str]) -> &'static [&'static str] {
-    let given = arguments.iter().any(|argument| *argument == "--cache" || argument.starts_with("--cache="));
+fn demo_cache(arguments: &[OsString]) -> &'static [&'static str] {
+    let given = arguments.iter().any(|word| word == "--cache" || word.as_encoded_bytes().starts_with(b"--cache="));
     if given { &[] } else { &["--cache", DEMO_CACHE] }
 }
 
 /// Builds the soak with its own profile and execs it.
-pub(crate) fn soak(arguments: &[&str]) -> Result<()> {
+pub(crate) fn soak(arguments: &[OsString]) -> Result<()> {
     let mut command = Command::new("cargo");
     command.args(["run", "--quiet", "--profile", "soak", "--package", "afflux-checker", "--bin", "soak"]);
     command.args(["--features", "rare-paths", "--"]);
@@ -509,16 +501,6 @@ fn is_root() -> Result<bool> {
 }
 
 fn step(program: &str, arguments: &[&str]) -> Result<()> {
-    let line = format!("{program} {}", arguments.join(" "));
-    eprintln!("+ {line}");
-    let status = Command::new(program)
-        .args(arguments)
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .current_dir(repository::root())
-        .status()
-        .with_context(|| line.clone())?;
-    if !status.success() {
-        bail!("failed: {line}");
-    }
-    Ok(())
+    let mut command = Command::new(program);
+    succeeds(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").current_dir(repository::root()))
 }

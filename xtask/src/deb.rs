@@ -13,11 +13,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{ci, notices, repository};
+use crate::repository::{self, succeeds};
+use crate::{ci, notices};
 
 mod links;
-
-const USAGE: &str = "usage: cargo xtask deb [--profile NAME]";
 
 /// The profile of the installed programs.
 const PROFILE: &str = "dist";
@@ -123,12 +122,8 @@ const PACKAGES: [Package; 2] = [
 ];
 
 /// Builds the programs and the packages, and says where these are.
-pub(crate) fn run(arguments: &[&str]) -> Result<()> {
-    let profile = match *arguments {
-        [] => PROFILE,
-        ["--profile", name] => name,
-        _ => bail!("{USAGE}"),
-    };
+pub(crate) fn run(profile: Option<&str>) -> Result<()> {
+    let profile = profile.unwrap_or(PROFILE);
     PACKAGES.iter().try_for_each(|package| package.build(profile).map(drop))
 }
 
@@ -152,8 +147,8 @@ impl Package {
     /// Builds the program and the package. Returns the package's file.
     fn build(&self, profile: &str) -> Result<PathBuf> {
         let Self { krate, features, .. } = *self;
-        cargo(&["build", "--profile", profile, "-p", krate, "--features", features])?;
-        self.pack(&repository::built(profile), &repository::target().join("deb"), "-Zxz", |_| Ok(()))
+        let folder = repository::build(profile, &["-p", krate, "--features", features])?;
+        self.pack(&folder, &repository::target().join("deb"), "-Zxz", |_| Ok(()))
     }
 
     /// Packs the program that is in `folder`, after `change` of its copy. Returns the package's file, which is below `place`.
@@ -354,20 +349,6 @@ fn below(directory: &Path) -> Result<Vec<PathBuf>> {
         at += 1;
     }
     Ok(found)
-}
-
-fn cargo(arguments: &[&str]) -> Result<()> {
-    succeeds(Command::new("cargo").args(arguments))
-}
-
-fn succeeds(command: &mut Command) -> Result<()> {
-    let line = format!("{command:?}");
-    eprintln!("+ {line}");
-    let status = command.current_dir(repository::root()).status().with_context(|| line.clone())?;
-    if !status.success() {
-        bail!("failed: {line}");
-    }
-    Ok(())
 }
 
 /// The output of a command, without its last line end.

@@ -9,8 +9,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::c_library::succeeds;
-use crate::{repository, rules};
+use crate::repository::{self, succeeds};
+use crate::rules;
 
 /// The arguments of `cargo test` for each group of documents.
 const WRITERS: &[&[&str]] = &[

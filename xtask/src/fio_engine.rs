@@ -9,12 +9,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
-use crate::c_library::{build, succeeds};
-use crate::repository;
-
-const USAGE: &str = "usage: cargo xtask fio-engine [--profile NAME]";
+use crate::c_library::build;
+use crate::repository::{self, succeeds};
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const MIRROR: &str = "http://deb.debian.org/debian";
@@ -24,36 +22,40 @@ const CONFIGURE: &[&str] =
     &["--disable-native", "--disable-http", "--disable-rdma", "--disable-rbd", "--disable-gfapi", "--disable-numa"];
 
 /// Builds the engine, and prints its usage.
-pub(crate) fn run(arguments: &[&str]) -> Result<()> {
-    let profile = match *arguments {
-        [] => "release",
-        ["--profile", name] => name,
-        _ => bail!("{USAGE}"),
-    };
-    let source = source()?;
-    let libraries = build(profile)?;
-    let engine = place().join("afflux.so");
-    let script = repository::root().join("product/afflux-c/fio/build.sh");
-    succeeds(Command::new(script).arg(libraries).arg(source).arg(&engine))?;
+pub(crate) fn run(profile: Option<&str>) -> Result<()> {
+    make(profile.unwrap_or("release"))?;
+    let engine = place();
     let engine = engine.display();
     println!("{engine}\n\nfio --name=try --ioengine=external:{engine} --afflux_memory=256m --thread \\");
     println!("    --filename=/tmp/afflux-fio --size=128m --rw=randrw --verify=crc32c --unlink=1");
     Ok(())
 }
 
-fn place() -> PathBuf {
+/// Builds the engine.
+pub(crate) fn make(profile: &str) -> Result<()> {
+    let (source, libraries) = (source()?, build(profile)?);
+    let script = repository::root().join("product/afflux-c/fio/build.sh");
+    succeeds(Command::new(script).arg(libraries).arg(source).arg(place()))
+}
+
+/// The engine's file.
+pub(crate) fn place() -> PathBuf {
+    folder().join("afflux.so")
+}
+
+fn folder() -> PathBuf {
     repository::target().join("fio-engine")
 }
 
 /// The configured source of the installed fio; downloaded if it is missing.
 pub(crate) fn source() -> Result<PathBuf> {
     let version = installed()?;
-    let source = place().join(format!("fio-{version}"));
+    let source = folder().join(format!("fio-{version}"));
     if !source.join("config-host.h").exists() {
         if !source.join("configure").exists() {
             download(&version)?;
         }
-        let log = fs::File::create(place().join("configure.log"))?;
+        let log = fs::File::create(folder().join("configure.log"))?;
         let mut configure = Command::new("./configure");
         configure.args(CONFIGURE).current_dir(&source).stdout(log);
         succeeds(&mut configure).context("the source of fio cannot be configured")?;
@@ -74,7 +76,7 @@ fn download(version: &str) -> Result<()> {
     let release = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
     let codename = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
     let codename = codename.context("/etc/os-release names no release of Debian")?;
-    let lists = place().join("apt");
+    let lists = folder().join("apt");
     fs::create_dir_all(lists.join("lists/partial"))?;
     fs::create_dir_all(lists.join("cache/archives/partial"))?;
     let list = lists.join("sources.list");
@@ -90,13 +92,13 @@ fn download(version: &str) -> Result<()> {
         }
         // Files in the build's folder belong to the user who builds.
         command.args(["-q", "-o", "Dir::Etc::sourceparts=-", "-o", "APT::Sandbox::User="]).args(arguments);
-        succeeds(command.current_dir(place()))
+        succeeds(command.current_dir(folder()))
     };
     apt(&["update"])?;
     apt(&["source", "--download-only", "fio"])?;
-    let archive = place().join(format!("fio_{version}.orig.tar.gz"));
+    let archive = folder().join(format!("fio_{version}.orig.tar.gz"));
     ensure!(archive.exists(), "Debian's source of fio is not version {version}, which is installed");
-    succeeds(Command::new("tar").arg("xzf").arg(&archive).arg("-C").arg(place()))?;
-    ensure!(place().join(format!("fio-{version}/configure")).exists(), "{} has no fio", archive.display());
+    succeeds(Command::new("tar").arg("xzf").arg(&archive).arg("-C").arg(folder()))?;
+    ensure!(folder().join(format!("fio-{version}/configure")).exists(), "{} has no fio", archive.display());
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Runs cases in a Debian of its own under QEMU, with Linux's own NFS client, systemd and device mapper.
 //!
 //! Owns: the order of a run, the verdicts.
-//! Does not own: the options (`options`), the Debian (`root`), the disk with programs and scripts (`kit`). Nor the emulated
+//! Does not own: the words (`words`), the choice of cases (`cases`), the Debian (`root`), the disk with programs and scripts (`kit`). Nor the emulated
 //! machine (`machine`), its messages (`talk`), the server and the client on this host (`host_server`,
 //! `host_load`), their end with this process (`tied`),
 //! the cases (`tests/guest`), the run in instruction time (`law`).
@@ -9,12 +9,12 @@
 //! changed. Every case gets one verdict. A killed run leaves no process and no image behind.
 
 mod archive;
+mod cases;
 mod host_load;
 mod host_server;
 mod kit;
 pub(crate) mod law;
 mod machine;
-mod options;
 mod root;
 mod talk;
 mod tied;
@@ -27,12 +27,13 @@ use std::time::{Duration, Instant};
 use afflux_scratch::Scratch;
 use anyhow::{Context, Result, ensure};
 
+use crate::words::Guest;
 use crate::{ci, repository};
+use cases::Case;
 use host_load::HostLoad;
 use host_server::HostServer;
 use kit::Kit;
 use machine::{Answer, Machine};
-use options::{Case, GuestOptions};
 use talk::Event;
 
 /// Time that a guest may take for its start, and for the end of a case beyond the case's limit.
@@ -53,36 +54,36 @@ struct Outcome {
 }
 
 /// Makes the Debian and the kit, and runs the named cases, or all.
-pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let options = GuestOptions::parse(words)?;
-    if options.list {
-        options.cases.iter().for_each(|case| println!("{}", case.name));
+pub(crate) fn run(words: &Guest) -> Result<()> {
+    let cases = words.wanted()?;
+    if words.list {
+        cases.iter().for_each(|case| println!("{}", case.name));
         return Ok(());
     }
     ci::install_guest()?;
-    let root = root::made(options.suite, options.rebuild)?;
-    if options.only_debian {
+    let root = root::made(words.release(), words.rebuild)?;
+    if words.debian {
         return Ok(());
     }
     let scratch = Scratch::guarded(&repository::target(), "guest")?;
-    let kit = Kit::made(&options, scratch.path())?;
+    let kit = Kit::made(words, &cases, scratch.path())?;
     let logs = repository::target().join("guest").join("logs");
     if logs.exists() {
         fs::remove_dir_all(&logs).context("the old logs")?;
     }
     fs::create_dir_all(&logs).context("a folder for logs")?;
-    let mut run = Run { options: &options, logs: &logs, outcomes: Vec::new() };
-    while run.outcomes.len() < options.cases.len() {
-        let cases = &options.cases[run.outcomes.len()..];
+    let mut run = Run { words, logs: &logs, outcomes: Vec::new() };
+    while run.outcomes.len() < cases.len() {
+        let cases = &cases[run.outcomes.len()..];
         let image = kit.image(scratch.path(), cases)?;
-        let machine = Machine::start(&options, &root, &image, scratch.path(), &logs)?;
+        let machine = Machine::start(words, &root, &image, scratch.path(), &logs)?;
         run.boot(machine, &mut HostServer::new(&kit, scratch.path()), cases)?;
     }
     run.end()
 }
 
 struct Run<'a> {
-    options: &'a GuestOptions<'a>,
+    words: &'a Guest,
     logs: &'a Path,
     outcomes: Vec<Outcome>,
 }
@@ -171,12 +172,12 @@ impl Run<'_> {
 
     /// Prints the record, if it is wanted, and fails for wrong cases.
     fn end(self) -> Result<()> {
-        if self.options.json {
+        if self.words.json {
             let cases = self.outcomes.iter().map(|outcome| {
                 let Outcome { case, verdict, seconds, figures } = outcome;
                 serde_json::json!({"case": case, "verdict": verdict, "seconds": seconds, "figures": figures})
             });
-            println!("{}", serde_json::json!({"suite": self.options.suite, "cases": cases.collect::<Vec<_>>()}));
+            println!("{}", serde_json::json!({"suite": self.words.release(), "cases": cases.collect::<Vec<_>>()}));
         }
         let wrong: Vec<_> = self
             .outcomes

@@ -2,7 +2,7 @@
 //! a volume in a store whose gateway is killed meanwhile.
 //!
 //! Owns: the order of a run, the verdicts.
-//! Does not own: the words (`options`), the programs (`programs`, `memory`, `xfstests`), the mount (`mount`), the store's
+//! Does not own: the words (`words`, `options`), the programs (`programs`, `memory`, `xfstests`), the mount (`mount`), the store's
 //! programs (`gateway`).
 //! Invariants: each program has its own folders, and runs whether or not earlier ones failed. Programs that are not
 //! installed are named. Each program meets a kill, if there are kills. The gateway alone is killed: one server serves all
@@ -26,12 +26,13 @@ use std::time::Instant;
 use afflux_scratch::Scratch;
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{ci, race_nfs, repository};
+use crate::races::WITH_BRIDGE;
+use crate::{ci, repository, words};
 use gateway::{Gateway, Kills};
 use health::Messages;
 use listing::Listing;
 use mount::{Built, CACHE_BYTES, Mount};
-use options::{MountedOptions, Place, USAGE, Way};
+use options::{Place, Way};
 use programs::{OF_FUSE, PROGRAMS, Program};
 use volume::Volume;
 
@@ -51,20 +52,23 @@ const WITH_STORES: [&str; 8] = [
 const DISK: [&str; 2] = ["-p", "afflux-disk"];
 
 /// Builds the programs, mounts, and runs the named tests, or all.
-pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let options = MountedOptions::parse(words)?;
-    if let Some(suite) = &options.xfstests {
-        return on_scratch(&options, |folder, place| xfstests::run(suite, folder, place, &options.names));
+pub(crate) fn run(words: &words::Mounted) -> Result<()> {
+    let place_of_files = words.place()?;
+    if let Some(suite) = &words.xfstests {
+        return on_scratch(words, place_of_files, |folder, place| xfstests::run(suite, folder, place, &words.names));
     }
-    let of_way = if options.way == Way::Fuse { OF_FUSE } else { &[] };
+    let of_way = if words.way() == Way::Fuse { OF_FUSE } else { &[] };
     let all: Vec<_> = PROGRAMS.iter().chain(of_way).collect();
-    if options.names.iter().any(|name| all.iter().all(|program| program.name != *name)) {
-        bail!("{USAGE}\nnames: {}", all.iter().map(|program| program.name).collect::<Vec<_>>().join(", "));
+    if let Some(unknown) = words.names.iter().find(|name| all.iter().all(|program| program.name != **name)) {
+        bail!(
+            "there is no {unknown}; there are {}",
+            all.iter().map(|program| program.name).collect::<Vec<_>>().join(", ")
+        );
     }
-    let wanted = |program: &&Program| options.names.is_empty() || options.names.contains(&program.name);
-    on_scratch(&options, |folder, place| {
-        let stage = Stage::new(folder, place, &options)?;
-        let failed = stage.play(&all.into_iter().filter(wanted).collect::<Vec<_>>(), &options)?;
+    let is_wanted = |program: &&Program| words.names.is_empty() || words.names.iter().any(|name| name == program.name);
+    on_scratch(words, place_of_files, |folder, place| {
+        let stage = Stage::new(folder, place, words, place_of_files)?;
+        let failed = stage.play(&all.into_iter().filter(is_wanted).collect::<Vec<_>>())?;
         ensure!(failed.is_empty(), "wrong on the mount: {}", failed.join(", "));
         Ok(())
     })
@@ -72,46 +76,48 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 
 /// Calls `run` with the folder of the programs and an empty folder. Builds the programs if the caller has none. The files of
 /// a failed run stay.
-fn on_scratch(options: &MountedOptions<'_>, run: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
-    let folder = match &options.built {
+fn on_scratch(words: &words::Mounted, files: Place, run: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
+    let folder = match &words.built {
         Some(folder) => folder.canonicalize().with_context(|| folder.display().to_string())?,
-        None => build(options)?,
+        None => build(words.profile.as_deref().unwrap_or("demo"), files)?,
     };
-    let scratch = Scratch::new(options.directory.as_deref().unwrap_or(&repository::target()), "mounted")?;
+    let scratch = Scratch::new(words.dir.as_deref().unwrap_or(&repository::target()), "mounted")?;
     // Programs act as other users below it.
     fs::set_permissions(scratch.path(), Permissions::from_mode(0o711))?;
     let outcome = run(&folder, scratch.path());
-    if options.keep || outcome.is_err() {
+    if words.keep || outcome.is_err() {
         println!("kept: {}", scratch.keep().display());
     }
     outcome
 }
 
 /// Builds the programs. Those of a directory come from the command of the race, so that one build serves both.
-fn build(options: &MountedOptions<'_>) -> Result<PathBuf> {
-    match options.place {
-        Place::Directory => repository::build(options.profile, &[&race_nfs::PROGRAMS[..], &DISK].concat()),
-        Place::FileStore => repository::build(options.profile, &WITH_STORES),
+fn build(profile: &str, files: Place) -> Result<PathBuf> {
+    match files {
+        Place::Directory => repository::build(profile, &[WITH_BRIDGE, &DISK].concat()),
+        Place::FileStore => repository::build(profile, &WITH_STORES),
         Place::Radosgw(_) => {
             ci::install_ceph()?;
-            repository::build(options.profile, &WITH_STORES)
+            repository::build(profile, &WITH_STORES)
         }
     }
 }
 
 /// The files of a run, and the programs that make its mount.
-struct Stage {
+struct Stage<'a> {
+    words: &'a words::Mounted,
+    files: Place,
     built: Built,
     place: PathBuf,
     volume: Volume,
     gateway: Option<Gateway>,
 }
 
-impl Stage {
-    fn new(folder: &Path, place: &Path, options: &MountedOptions<'_>) -> Result<Self> {
+impl<'a> Stage<'a> {
+    fn new(folder: &Path, place: &Path, words: &'a words::Mounted, files: Place) -> Result<Self> {
         let data = place.join("data");
         fs::create_dir(&data).context("making folders")?;
-        let (volume, gateway) = match options.place {
+        let (volume, gateway) = match files {
             Place::Directory => (Volume::directory(&data), None),
             Place::FileStore => (Volume::file_store(&data), None),
             Place::Radosgw(_) => {
@@ -120,7 +126,7 @@ impl Stage {
             }
         };
         let built = Built::of(folder);
-        Ok(Self { built, place: place.to_path_buf(), volume, gateway })
+        Ok(Self { words, files, built, place: place.to_path_buf(), volume, gateway })
     }
 
     fn mount(&self, way: Way) -> Result<Mount> {
@@ -128,9 +134,9 @@ impl Stage {
     }
 
     /// Runs the programs. Returns the names of those with a wrong result.
-    fn play(mut self, programs: &[&Program], options: &MountedOptions<'_>) -> Result<Vec<&'static str>> {
-        let mut mount = self.mount(options.way)?;
-        let kills = match (options.place, self.gateway.take()) {
+    fn play(mut self, programs: &[&Program]) -> Result<Vec<&'static str>> {
+        let mut mount = self.mount(self.words.way())?;
+        let kills = match (self.files, self.gateway.take()) {
             (Place::Radosgw(Some(every)), Some(gateway)) => Some(Kills::start(gateway, every)),
             (_, gateway) => {
                 self.gateway = gateway;
@@ -144,15 +150,15 @@ impl Stage {
                 continue;
             }
             let right = || match program.script {
-                "" => memory::holds(&self.built, &self.place.join(program.name), options.lasts),
-                _ => outlives_a_kill(program, &mount, options, kills.as_ref()),
+                "" => memory::holds(&self.built, &self.place.join(program.name), self.words.lasts()),
+                _ => self.outlives_a_kill(program, &mount, kills.as_ref()),
             };
             if !timed(program.name, kills.as_ref(), right)? {
                 failed.push(program.name);
             }
             mount.is_running()?;
         }
-        if options.place == Place::Directory {
+        if self.files == Place::Directory {
             if !timed("kernel and memory", None, || is_healthy(&messages, &mount))? {
                 failed.push("kernel and memory");
             }
@@ -184,25 +190,20 @@ impl Stage {
         mount.end()?;
         Ok(difference.is_none())
     }
-}
 
-/// Runs a program, again and again until the gateway was killed meanwhile. Returns whether each result was right.
-fn outlives_a_kill(
-    program: &Program,
-    mount: &Mount,
-    options: &MountedOptions<'_>,
-    kills: Option<&Kills>,
-) -> Result<bool> {
-    let before = kills.map(Kills::count);
-    for round in 1.. {
-        if !mount.runs(program, round, options)? {
-            return Ok(false);
+    /// Runs a program, again and again until the gateway was killed meanwhile. Returns whether each result was right.
+    fn outlives_a_kill(&self, program: &Program, mount: &Mount, kills: Option<&Kills>) -> Result<bool> {
+        let before = kills.map(Kills::count);
+        for round in 1.. {
+            if !mount.runs(program, round, self.words, self.files)? {
+                return Ok(false);
+            }
+            if kills.is_none_or(|kills| Some(kills.count()) != before) {
+                break;
+            }
         }
-        if kills.is_none_or(|kills| Some(kills.count()) != before) {
-            break;
-        }
+        Ok(true)
     }
-    Ok(true)
 }
 
 /// Whether the kernel has complained since then, or the server has had too much memory.

@@ -9,8 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::c_library::succeeds;
-use crate::repository;
+use crate::repository::{self, succeeds};
 
 /// A command and its environment.
 struct Step {

@@ -1,6 +1,6 @@
 //! The repository as files.
 //!
-//! Owns: the place of the workspace, the list of its files, their text; builds of its programs.
+//! Owns: the place of the workspace, the list of its files, their text; builds of its programs, commands that must succeed.
 //! Does not own: the rules about them (`tidy`).
 //! Invariants: build output and version control are never listed; the order is by path.
 
@@ -33,10 +33,19 @@ pub(crate) fn built(profile: &str) -> PathBuf {
 pub(crate) fn build(profile: &str, arguments: &[&str]) -> Result<PathBuf> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--profile", profile, "--bins"]).args(arguments).current_dir(root());
-    if !cargo.status().context("cargo build")?.success() {
-        bail!("cannot build: cargo build {}", arguments.join(" "));
-    }
+    succeeds(&mut cargo)?;
     Ok(built(profile))
+}
+
+/// Runs a command; its output is passed through.
+pub(crate) fn succeeds(command: &mut Command) -> Result<()> {
+    let line = format!("{command:?}").replace('"', "");
+    eprintln!("+ {line}");
+    let status = command.status().with_context(|| line.clone())?;
+    if !status.success() {
+        bail!("failed: {line}");
+    }
+    Ok(())
 }
 
 /// One text file, by its path from the top with `/` between the parts.

@@ -5,14 +5,13 @@
 //! `product/afflux-c`).
 //! Invariants: sanitizer builds have a separate directory, so that they do not invalidate other builds.
 
+use std::ffi::OsString;
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::c_library::succeeds;
-use crate::repository;
-
-const USAGE: &str = "usage: cargo xtask sanitize <address|thread> [what `cargo test` is to be given]";
+use crate::choices::Sanitizer;
+use crate::repository::{self, succeeds};
 
 /// Crates that use raw memory.
 const ADDRESS: &str = "-p afflux-engine -p afflux-device -p afflux-pages -p afflux-frames -p afflux-volume -p afflux-fuse -p afflux-linux -p afflux -p afflux-c";
@@ -23,32 +22,29 @@ const THREAD: &str = "-p afflux-linux -p afflux -p afflux-c --test real --test l
 /// stop: it delays a signal until the thread makes a call that it knows.
 const KILLS: &str = "-p afflux-command --test end_to_end -- arenas:: kept_by_systemd:: kept_mounts:: kills::";
 
-pub(crate) fn run(arguments: &[&str]) -> Result<()> {
-    let Some((name, others)) = arguments.split_first() else { bail!("{USAGE}") };
-    let sets: &[&str] = match *name {
-        "address" => &[ADDRESS, KILLS],
-        "thread" => &[THREAD],
-        _ => bail!("{USAGE}"),
-    };
+/// Runs the tests that `others` name, or its own.
+pub(crate) fn run(which: Sanitizer, others: &[OsString]) -> Result<()> {
     if !others.is_empty() {
-        return succeeds(cargo(name).args(others));
+        return succeeds(cargo(which).args(others));
     }
+    let sets: &[&str] = if which == Sanitizer::Address { &[ADDRESS, KILLS] } else { &[THREAD] };
     for tests in sets {
-        succeeds(cargo(name).arg("--no-fail-fast").args(tests.split_whitespace()))?;
+        succeeds(cargo(which).arg("--no-fail-fast").args(tests.split_whitespace()))?;
     }
     Ok(())
 }
 
 /// `cargo test` under a sanitizer.
-fn cargo(name: &str) -> Command {
-    let (place, more) = match name {
+fn cargo(which: Sanitizer) -> Command {
+    let name = which.word();
+    let (place, more) = match which {
         // Without a rebuilt standard library, accesses inside its locks would be reported. Data read during changes
         // needs a copy through atomics, which the sanitizer understands.
-        "thread" => ("tsan", " --cfg afflux_portable_copy"),
-        _ => ("asan", ""),
+        Sanitizer::Thread => ("tsan", " --cfg afflux_portable_copy"),
+        Sanitizer::Address => ("asan", ""),
     };
     let mut cargo = Command::new("cargo");
-    cargo.arg("test").args((name == "thread").then_some("-Zbuild-std"));
+    cargo.arg("test").args((which == Sanitizer::Thread).then_some("-Zbuild-std"));
     // Naming the target keeps build scripts and macros free of the sanitizer.
     cargo.arg("--target").arg(format!("{}-unknown-linux-gnu", std::env::consts::ARCH));
     cargo.arg("--target-dir").arg(repository::target().join(place));

@@ -8,26 +8,24 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for tests")]
 
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use afflux_disk::{Disk, DiskOptions, Ext4, Rates};
 
-const USAGE: &str = "usage: afflux-disk DIRECTORY BYTES BYTES_PER_SECOND";
 /// Requests that the disk works on at once.
 const QUEUE: usize = 32;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let wanted = match &words[..] {
-        [directory, bytes, rate] => bytes.parse().ok().zip(rate.parse().ok()).map(|numbers| (directory, numbers)),
-        _ => None,
+    let words = xflags::parse_or_exit! {
+        /// Where the disk's file and its mount are
+        required directory: PathBuf
+        /// The disk's size
+        required bytes: u64
+        /// The speed of writes
+        required bytes_per_second: u64
     };
-    let Some((directory, (bytes, rate))) = wanted else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
-    };
-    match run(Path::new(directory), bytes, rate) {
+    match run(&words.directory, words.bytes, words.bytes_per_second) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -7,13 +7,11 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::contenders::Running;
-use crate::figure::Figure;
-use crate::options::Options;
+use crate::figure::{Figure, Measurement};
 
 /// The crate, and the smaller one of a quick run.
 const CRATE: &str = "afflux-engine";
@@ -23,19 +21,17 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Copies the sources `$1` to `$2`.
 const COPY: &str = "tar -C \"$1\" --exclude=./target --exclude=./.git -cf - . | tar -C \"$2\" -xmf -";
 
-pub(crate) fn run(running: &Running, round: usize, options: &Options) -> Result<Figure> {
+pub(crate) fn run(running: &Running, round: usize, quick: bool) -> Result<Figure> {
     let place = running.place.join(format!("build-{round}"));
     fs::create_dir(&place)?;
     let copied = Command::new("sh").args(["-ec", COPY, "sh", ROOT]).arg(&place).status().context("sh")?;
     ensure!(copied.success(), "the sources cannot be copied");
-    let before = running.usage();
-    let begin = Instant::now();
-    build(&place, if options.quick { QUICK_CRATE } else { CRATE })?;
-    let value = begin.elapsed().as_secs_f64();
-    let used = running.usage().since(before);
+    let begun = Measurement::begin(running);
+    build(&place, if quick { QUICK_CRATE } else { CRATE })?;
+    let (elapsed, used) = begun.end(1);
     fs::remove_dir_all(&place)?;
     // cargo's own time and switches are not told: its processes are gone.
-    Ok(Figure { value, servers_us: used.cpu_ns as f64 / 1e3, ..Figure::default() })
+    Ok(Figure { value: elapsed.as_secs_f64(), servers_us: used.servers_us, ..Figure::default() })
 }
 
 fn build(place: &Path, name: &str) -> Result<()> {

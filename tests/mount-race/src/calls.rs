@@ -13,8 +13,7 @@ use anyhow::{Context, Result};
 
 use crate::bare::{self, FILE_BYTES};
 use crate::contenders::Running;
-use crate::figure::Figure;
-use crate::processes::Usage;
+use crate::figure::{Figure, Measurement};
 
 const LARGE: usize = 1 << 20;
 const LEAD: Duration = Duration::from_millis(30);
@@ -67,7 +66,7 @@ pub(crate) fn run(running: &Running, write: bool, block: usize, quick: bool) -> 
         call()?;
     }
     let mut times: Vec<u32> = Vec::with_capacity(1 << 21);
-    let before = (Usage::of(std::process::id()), running.usage());
+    let begun = Measurement::begin(running);
     let (begin, limit) = (Instant::now(), if quick { QUICK_RUN } else { RUN });
     let mut last = begin;
     while last.duration_since(begin) < limit {
@@ -76,17 +75,10 @@ pub(crate) fn run(running: &Running, write: bool, block: usize, quick: bool) -> 
         times.push(now.duration_since(last).as_nanos() as u32);
         last = now;
     }
-    let used = (Usage::of(std::process::id()).since(before.0), running.usage().since(before.1));
-    let calls = times.len() as f64;
+    let (_, used) = begun.end(times.len());
     let middle = times.len() / 2;
     let median = *times.select_nth_unstable(middle).1;
-    Ok(Figure {
-        value: f64::from(median) / 1e3,
-        caller_us: used.0.cpu_ns as f64 / 1e3 / calls,
-        servers_us: used.1.cpu_ns as f64 / 1e3 / calls,
-        switches: used.0.plus(used.1).switches as f64 / calls,
-        stolen_ms: 0,
-    })
+    Ok(Figure { value: f64::from(median) / 1e3, ..used })
 }
 
 /// The file, opened by a program that only reads: some file systems keep its pages only then.

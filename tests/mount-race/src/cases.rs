@@ -4,6 +4,7 @@
 //! Does not own: the measurements (`build`, `calls`, `names`, `slow`).
 //! Invariants: a goal compares figures of one round.
 
+use afflux_rig::Bound;
 use afflux_scratch::Processors;
 use anyhow::Result;
 
@@ -64,13 +65,6 @@ pub(crate) enum Against {
     Nothing,
 }
 
-/// The bound on a value.
-#[derive(Clone, Copy)]
-pub(crate) enum Bound {
-    AtMost(f64),
-    AtLeast(f64),
-}
-
 /// A goal of a case.
 #[derive(Clone, Copy)]
 pub(crate) struct Goal {
@@ -79,11 +73,10 @@ pub(crate) struct Goal {
     pub(crate) bound: Bound,
 }
 
-/// A case with the figures of its rounds.
+/// A case with the figures of its contenders.
 pub(crate) struct Raced {
     pub(crate) case: Case,
-    pub(crate) rounds: Vec<Vec<(Who, Figure)>>,
-    pub(crate) failed: Vec<String>,
+    pub(crate) figures: afflux_rig::Raced<Who, Figure>,
 }
 
 const fn at_most(of: Who, factor: f64, against: Who) -> Goal {
@@ -162,11 +155,7 @@ pub(crate) fn all() -> Vec<Case> {
 impl Case {
     /// Long cases have fewer rounds.
     pub(crate) fn rounds(&self, options: &Options) -> usize {
-        let usual = match self.what {
-            What::Calls { .. } => 5,
-            _ => 3,
-        };
-        options.rounds.unwrap_or(if options.quick { 1 } else { usual })
+        options.words.rounds_or(if matches!(self.what, What::Calls { .. }) { 5 } else { 3 })
     }
 
     /// Whether its programs and servers use all CPUs.
@@ -174,28 +163,24 @@ impl Case {
         matches!(self.what, What::CargoBuild | What::SyncBesideStream | What::BurstBesideSlow)
     }
 
-    /// One run; none if the contender does not take part.
+    /// One run.
     pub(crate) fn run(
         &self,
         contenders: &mut Contenders<'_>,
         who: Who,
         round: usize,
         options: &Options,
-    ) -> Result<Option<Figure>> {
+    ) -> Result<Figure> {
         let before = Processors::now();
+        let quick = options.words.quick;
         let figure = match self.what {
             What::SyncBesideStream => slow::syncs(contenders, who, options)?,
             What::BurstBesideSlow => slow::burst(contenders, who, options)?,
-            what => {
-                let Some(running) = contenders.running(who) else { return Ok(None) };
-                match what {
-                    What::Calls { write, block } => calls::run(running, write, block, options.quick)?,
-                    What::CargoBuild => build::run(running, round, options)?,
-                    What::CreateAndUnlink => names::create_and_unlink(running, round, options.quick)?,
-                    _ => names::untar(running, round, options)?,
-                }
-            }
+            What::Calls { write, block } => calls::run(contenders.running(who)?, write, block, quick)?,
+            What::CargoBuild => build::run(contenders.running(who)?, round, quick)?,
+            What::CreateAndUnlink => names::create_and_unlink(contenders.running(who)?, round, quick)?,
+            What::Untar => names::untar(contenders.running(who)?, round, options)?,
         };
-        Ok(Some(Figure { stolen_ms: before.stolen().ms, ..figure }))
+        Ok(Figure { stolen_ms: before.stolen().ms, ..figure })
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Standard output is the tables as Markdown; standard error has the progress.
 //!
-//! Owns: the arguments, the order of turns.
-//! Does not own: the cases (`cases`, `build`, `calls`, `names`, `slow`), the contenders, the tables (`report`).
-//! Invariants: one contender works at a time, and a round goes through the contenders in the other direction than the
-//! round before. A contender that cannot run is a remark, not the end of the race.
+//! Owns: the order of cases.
+//! Does not own: the cases (`cases`, `build`, `calls`, `names`, `slow`), the contenders, their turns
+//! (`afflux_rig`), the tables (`report`).
+//! Invariants: a contender that cannot run is a remark, not the end of the race.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
@@ -14,10 +14,10 @@ mod build;
 mod calls;
 mod cases;
 mod contenders;
+mod cpus;
 mod figure;
 mod names;
 mod options;
-mod processes;
 mod report;
 mod slow;
 
@@ -29,14 +29,14 @@ use afflux_scratch::Processors;
 use anyhow::{Context, Result, bail};
 
 use cases::{Case, Raced};
-use contenders::{Contenders, Who};
+use contenders::Contenders;
 use options::Options;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match &words[..] {
         [word, point] if word == bare::WORD => bare::serve(Path::new(point)),
-        _ => Options::of(&words).and_then(|options| race(&options)),
+        _ => race(&Options::of_program()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -50,54 +50,27 @@ fn main() -> ExitCode {
 fn race(options: &Options) -> Result<()> {
     let (begin, processors) = (Instant::now(), Processors::now());
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let cases: Vec<Case> = cases::all().into_iter().filter(|case| options.wants(case.name)).collect();
+    let cases: Vec<Case> = cases::all().into_iter().filter(|case| options.words.is_wanted(case.name)).collect();
     if cases.is_empty() {
         let names: Vec<&str> = cases::all().iter().map(|case| case.name).collect();
         bail!("no case has such a name; there are: {}", names.join("; "));
     }
-    let cpus = processes::cpus().context("the CPUs")?;
+    let cpus = cpus::all().context("the CPUs")?;
     let mut contenders = Contenders::new(options);
     let mut raced: Vec<Raced> = Vec::new();
     for case in cases {
-        let told = |what: String| eprintln!("[{:>3} s] {}: {what}", begin.elapsed().as_secs(), case.name);
-        match options.cpu.filter(|_| !case.uses_all_cpus()) {
-            Some(cpu) => processes::keep_to(cpu),
-            None => processes::use_cpus(&cpus),
-        }
-        .context("the choice of CPUs")?;
-        raced.push(run(case, &mut contenders, options, &told));
+        cpus::keep_to(options.cpu().filter(|_| !case.uses_all_cpus()), &cpus).context("the choice of CPUs")?;
+        let figures = afflux_rig::Raced::new(case.who, case.rounds(options), |who, round| {
+            let figure = case.run(&mut contenders, who, round, options).map_err(|error| format!("{error:#}"));
+            let told = figure.as_ref().map_or_else(Clone::clone, |figure| report::value(case.unit, figure.value));
+            eprintln!("[{:>3} s] {}: {}: {told}", begin.elapsed().as_secs(), case.name, who.name());
+            figure
+        });
+        raced.push(Raced { case, figures });
     }
     let load = load.split(' ').next().unwrap_or("?");
-    let remarks = contenders.remarks();
-    print!(
-        "{}",
-        report::text(&raced, &remarks, &report::Machine { load, stolen_ms: processors.stolen().ms, cpu: options.cpu })
-    );
+    let machine = report::Machine { load, stolen_ms: processors.stolen().ms, cpu: options.cpu() };
+    print!("{}", report::text(&raced, &machine));
     eprintln!("[{:>3} s] done", begin.elapsed().as_secs());
     Ok(())
-}
-
-/// All rounds of a case.
-fn run(case: Case, contenders: &mut Contenders<'_>, options: &Options, told: &dyn Fn(String)) -> Raced {
-    let mut raced = Raced { case, rounds: Vec::new(), failed: Vec::new() };
-    let mut turns: Vec<Who> = case.who.to_vec();
-    for round in 0..case.rounds(options) {
-        let mut figures = Vec::new();
-        for who in &turns {
-            match case.run(contenders, *who, round, options) {
-                Ok(Some(figure)) => {
-                    told(format!("{}: {}", who.name(), report::value(case.unit, figure.value)));
-                    figures.push((*who, figure));
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    told(format!("{}: {error:#}", who.name()));
-                    raced.failed.push(format!("{}, {}: {error:#}", case.name, who.name()));
-                }
-            }
-        }
-        raced.rounds.push(figures);
-        turns.reverse();
-    }
-    raced
 }

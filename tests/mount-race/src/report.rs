@@ -1,14 +1,13 @@
 //! The tables of the race.
 //!
-//! Owns: medians, ratios, spreads, marks for stolen time, rows of Markdown.
-//! Does not own: the figures, the goals.
-//! Invariants: a ratio's spread is that of the rounds' own ratios. A goal whose runs lost time to the hypervisor is
+//! Owns: marks for stolen time, the rows.
+//! Does not own: the figures, the goals; medians, ratios and the form of a table (`afflux_rig`).
+//! Invariants: a goal whose runs lost time to the hypervisor is
 //! neither met nor missed.
 
-use afflux_experiments::statistics::median_and_range;
+use afflux_rig::{Bound, MedianAndRange, Table};
 
-use crate::cases::{Against, Bound, Goal, Raced, Unit};
-use crate::contenders::Who;
+use crate::cases::{Against, Goal, Raced, Unit};
 use crate::figure::Figure;
 
 /// The state of the machine during the race.
@@ -32,17 +31,13 @@ pub(crate) fn value(unit: Unit, value: f64) -> String {
     }
 }
 
-fn of_who(raced: &Raced, who: Who) -> Vec<Figure> {
-    let all = raced.rounds.iter().flatten();
-    all.filter(|(whose, _)| *whose == who).map(|(_, figure)| *figure).collect()
-}
-
-fn median(figures: &[Figure], of: fn(&Figure) -> f64) -> f64 {
-    median_and_range(figures.iter().map(of).collect()).map_or(0.0, |[middle, ..]| middle)
+/// A median with its range.
+fn range(unit: Unit, [middle, least, most]: MedianAndRange) -> [String; 2] {
+    [value(unit, middle), format!("({}–{})", value(unit, least), value(unit, most))]
 }
 
 /// All tables.
-pub(crate) fn text(all: &[Raced], remarks: &[String], machine: &Machine<'_>) -> String {
+pub(crate) fn text(all: &[Raced], machine: &Machine<'_>) -> String {
     let cpu = machine.cpu.map_or_else(
         || "All CPUs.".to_owned(),
         |cpu| format!("Callers and servers on CPU {cpu}, a build and those beside slow disks on all."),
@@ -54,96 +49,86 @@ pub(crate) fn text(all: &[Raced], remarks: &[String], machine: &Machine<'_>) -> 
         goals(all),
         figures(all)
     );
-    for remark in remarks.iter().chain(all.iter().flat_map(|raced| &raced.failed)) {
-        text += &format!("\n- {remark}");
+    for raced in all {
+        raced.figures.out().for_each(|(who, why)| text += &format!("\n- {}, {}: {why}", raced.case.name, who.name()));
     }
     text + "\n"
 }
 
-fn goals(all: &[Raced]) -> String {
-    let mut text = String::from("| case | compared | goal | median (least–most of the rounds) | |\n|-|-|-|-|-|\n");
-    for raced in all {
-        for goal in raced.case.goals {
-            let compared = match goal.against {
-                Against::Contender(who) => format!("{} to {}", goal.of.name(), who.name()),
-                Against::Nothing => goal.of.name().to_owned(),
-            };
-            let unit = if matches!(goal.against, Against::Nothing) { raced.case.unit } else { Unit::Times };
-            let bound = match goal.bound {
-                Bound::AtMost(most) => format!("at most {}", value(unit, most)),
-                Bound::AtLeast(least) => format!("at least {}", value(unit, least)),
-            };
-            let (shown, verdict) = match reached(raced, goal) {
-                Some(([middle, least, most], stolen)) => {
-                    let range = format!("({}–{})", value(unit, least), value(unit, most));
-                    (format!("**{}** {range}", value(unit, middle)), verdict(goal, middle, stolen))
-                }
-                None => ("–".to_owned(), "not measured"),
-            };
-            text += &format!("| {} | {compared} | {bound} | {shown} | {verdict} |\n", raced.case.name);
-        }
+fn goals(all: &[Raced]) -> Table {
+    let mut table = Table::new(["case", "compared", "goal", "median (least–most of the rounds)", ""]);
+    for (raced, goal) in all.iter().flat_map(|raced| raced.case.goals.iter().map(move |goal| (raced, goal))) {
+        let (compared, unit) = match goal.against {
+            Against::Contender(who) => (format!("{} to {}", goal.of.name(), who.name()), Unit::Times),
+            Against::Nothing => (goal.of.name().to_owned(), raced.case.unit),
+        };
+        let bound = match goal.bound {
+            Bound::AtMost(most) => format!("at most {}", value(unit, most)),
+            Bound::AtLeast(least) => format!("at least {}", value(unit, least)),
+        };
+        let (shown, verdict) = match reached(raced, goal) {
+            Some(found) => {
+                let [middle, range] = range(unit, found);
+                (format!("**{middle}** {range}"), verdict(goal, found[0], stolen_ms(raced, goal)))
+            }
+            None => ("–".to_owned(), "not measured"),
+        };
+        table.row([raced.case.name, &compared, &bound, &shown, verdict]);
     }
-    text
+    table
 }
 
-/// Median, least and most of the rounds, and the milliseconds stolen from the runs.
-fn reached(raced: &Raced, goal: &Goal) -> Option<([f64; 3], u64)> {
-    let mut stolen = 0;
-    let of_round = |round: &Vec<(Who, Figure)>| {
-        let mut figure = |who| {
-            let figure = round.iter().find(|(whose, _)| *whose == who)?.1;
-            stolen += figure.stolen_ms;
-            Some(figure.value)
-        };
-        let own = figure(goal.of)?;
-        match goal.against {
-            Against::Contender(who) => Some(own / figure(who)?.max(1e-9)),
-            Against::Nothing => Some(own),
-        }
+/// Median, least and most of the rounds.
+fn reached(raced: &Raced, goal: &Goal) -> Option<MedianAndRange> {
+    let of_figure = |figure: &Figure| figure.value;
+    match goal.against {
+        Against::Contender(who) => raced.figures.ratio(goal.of, who, of_figure),
+        Against::Nothing => raced.figures.figure(goal.of, of_figure),
+    }
+}
+
+/// Milliseconds stolen from the runs that a goal compares.
+fn stolen_ms(raced: &Raced, goal: &Goal) -> u64 {
+    let against = match goal.against {
+        Against::Contender(who) => raced.figures.of(who),
+        Against::Nothing => &[],
     };
-    let values = raced.rounds.iter().filter_map(of_round).collect();
-    median_and_range(values).map(|range| (range, stolen))
+    raced.figures.of(goal.of).iter().chain(against).map(|figure| figure.stolen_ms).sum()
 }
 
 fn verdict(goal: &Goal, middle: f64, stolen_ms: u64) -> &'static str {
-    let met = match goal.bound {
-        Bound::AtMost(most) => middle <= most,
-        Bound::AtLeast(least) => middle >= least,
-    };
-    match (stolen_ms, met) {
+    match (stolen_ms, goal.bound.is_met(middle)) {
         (0, true) => "met",
         (0, false) => "**missed**",
         _ => "no verdict: time was stolen",
     }
 }
 
-fn figures(all: &[Raced]) -> String {
-    let mut text = String::from(
-        "| case | contender | median (least–most of the rounds) | processor µs, caller + servers | context switches | \
-         stolen |\n|-|-|-|-|-|-|\n",
-    );
+fn figures(all: &[Raced]) -> Table {
+    let mut table = Table::new([
+        "case",
+        "contender",
+        "median (least–most of the rounds)",
+        "processor µs, caller + servers",
+        "context switches",
+        "stolen",
+    ]);
     for raced in all {
-        for who in raced.case.who {
-            let figures = of_who(raced, *who);
-            let Some([middle, least, most]) = median_and_range(figures.iter().map(|it| it.value).collect()) else {
-                continue;
-            };
-            let (caller, servers) = (median(&figures, |it| it.caller_us), median(&figures, |it| it.servers_us));
-            let stolen: u64 = figures.iter().map(|it| it.stolen_ms).sum();
-            let unit = raced.case.unit;
-            text += &format!(
-                "| {} | {} | {} ({}–{}) | {caller:.1} + {servers:.1} | {:.2} | {} |\n",
-                raced.case.name,
-                who.name(),
-                value(unit, middle),
-                value(unit, least),
-                value(unit, most),
-                median(&figures, |it| it.switches),
+        for who in raced.figures.contenders() {
+            let Some(found) = raced.figures.figure(who, |it| it.value) else { continue };
+            let median = |of: fn(&Figure) -> f64| raced.figures.median(who, of).unwrap_or(0.0);
+            let stolen: u64 = raced.figures.of(who).iter().map(|it| it.stolen_ms).sum();
+            table.row([
+                raced.case.name.to_owned(),
+                who.name().to_owned(),
+                range(raced.case.unit, found).join(" "),
+                format!("{:.1} + {:.1}", median(|it| it.caller_us), median(|it| it.servers_us)),
+                format!("{:.2}", median(|it| it.switches)),
                 if stolen == 0 { "–".to_owned() } else { format!("{stolen} ms") },
-            );
+            ]);
         }
     }
-    text
+    table
 }
 
 #[cfg(test)]

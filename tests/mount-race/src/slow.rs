@@ -109,7 +109,7 @@ pub(crate) fn syncs(contenders: &mut Contenders<'_>, who: Who, options: &Options
     let small = created(&on.running.place.join("small"))?;
     small.sync_all()?;
     let stream = Stream::start(&on.running.place);
-    let (lead, limit) = if options.quick { (QUICK, QUICK) } else { (LEAD, SYNCS) };
+    let (lead, limit) = if options.words.quick { (QUICK, QUICK) } else { (LEAD, SYNCS) };
     thread::sleep(lead);
     let (begin, mut longest) = (Instant::now(), Duration::ZERO);
     let mut at = 0;
@@ -134,7 +134,7 @@ pub(crate) fn burst(contenders: &mut Contenders<'_>, who: Who, options: &Options
     timed_burst(&fast)?;
     let alone = timed_burst(&fast)?.min(timed_burst(&fast)?);
     let stream = Stream::start(&slow.running.place);
-    thread::sleep(if options.quick { QUICK } else { LEAD });
+    thread::sleep(if options.words.quick { QUICK } else { LEAD });
     let beside = timed_burst(&fast)?;
     stream.end(&slow)?;
     Ok(Figure { value: beside.as_secs_f64() / alone.as_secs_f64(), ..Figure::default() })

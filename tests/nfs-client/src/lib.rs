@@ -11,7 +11,6 @@ mod call;
 pub mod check;
 mod connection;
 mod load;
-mod names_load;
 mod procedures;
 mod results;
 pub mod sessions;
@@ -22,7 +21,6 @@ mod wire;
 pub use call::{Answer, Call};
 pub use connection::{Client, Envelope, Error, MOUNT, NFS, Reply, USER_ROOT, User, read_reply, take_record};
 pub use load::{Kind, Load, Report, Sending};
-pub use names_load::{NamesLoad, StepRate};
 pub use procedures::{Change, Creation, Node, TimeChange};
 pub use results::{
     Access, Attributes, Committed, Consistency, CreatedObject, DirectoryEntry, FileSystem, Handle, Limits, Listing,

@@ -2,19 +2,22 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
-use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use afflux_page_check::{CheckError, Checker};
 
 fn main() -> Result<ExitCode, CheckError> {
-    let mut places = env::args_os().skip(1).map(PathBuf::from);
-    let pictures = places.next();
+    let words = xflags::parse_or_exit! {
+        /// The folder of pictures
+        required pictures: PathBuf
+        /// Files of HTML
+        repeated pages: PathBuf
+    };
     let mut checker = Checker::start()?;
     let mut faults = 0;
-    for page in places {
-        let found = checker.check(&page, pictures.as_deref())?;
+    for page in words.pages {
+        let found = checker.check(&page, Some(&words.pictures))?;
         for fault in &found {
             println!("{}: {fault}", page.display());
         }

@@ -6,33 +6,33 @@
 
 use std::path::Path;
 
-use afflux_report::{Bar, Bars, Fields, HtmlPage, Quantity, Row, FigureSource};
+use afflux_report::{Bar, Bars, Fields, FigureSource, HtmlPage, Quantity, Row};
 
-use crate::case::{Case, Group, Outcome};
+use crate::case::{Case, Group};
 use crate::markdown;
 
 const ROWS: &str = "race.json";
 const PAGE: &str = "race.html";
 
-fn row(group: &Group, case: &Case, outcome: &Outcome) -> Row {
+fn row(group: &Group, case: &Case, who: &'static str) -> Row {
     let params = Fields::new().with("group", group.title).with("case", case.name.as_str()).with("unit", group.unit);
     let mut metrics = Fields::new();
-    match &outcome.rounds {
-        Err(why) => metrics.push("not_raced", why.as_str()),
-        Ok(rounds) => {
-            if let Some([middle, least, most]) = outcome.figure() {
-                metrics = metrics.with("median", middle).with("least", least).with("most", most);
-            }
-            if let Some([middle, least, most]) = case.ratio(outcome, group.more_is_better) {
-                metrics = metrics.with("ratio", middle).with("ratio_least", least).with("ratio_most", most);
-            }
-            metrics.push("rounds", rounds.clone());
-            outcome.beside.iter().for_each(|(name, rounds)| metrics.push(*name, rounds.clone()));
+    if let Some((_, why)) = case.figures.out().find(|(out, _)| *out == who) {
+        metrics.push("not_raced", why.as_str());
+    }
+    if let Some([middle, least, most]) = case.figure(who) {
+        let rounds: Vec<f64> = case.figures.of(who).iter().map(|figure| figure.value).collect();
+        metrics = metrics.with("median", middle).with("least", least).with("most", most).with("rounds", rounds);
+        for (at, name) in group.beside.iter().enumerate() {
+            metrics.push(*name, case.figures.of(who).iter().map(|figure| figure.beside[at]).collect::<Vec<f64>>());
         }
+    }
+    if let Some([middle, least, most]) = case.ratio(who, group.more_is_better) {
+        metrics = metrics.with("ratio", middle).with("ratio_least", least).with("ratio_most", most);
     }
     Row {
         experiment: "race".to_owned(),
-        variant: outcome.name.to_owned(),
+        variant: who.to_owned(),
         params,
         metrics,
         published: Fields::new(),
@@ -43,16 +43,16 @@ fn row(group: &Group, case: &Case, outcome: &Outcome) -> Row {
 /// Afflux's ratio to each of the others, as bars.
 fn bars(group: &Group) -> Option<Bars> {
     let mut others: Vec<&'static str> = Vec::new();
-    for outcome in group.cases.iter().flat_map(|case| case.results.iter().skip(1)) {
-        if !others.contains(&outcome.name) {
-            others.push(outcome.name);
+    for name in group.cases.iter().flat_map(Case::others) {
+        if !others.contains(&name) {
+            others.push(name);
         }
     }
     let mut bars = Bars::new(group.title, "times the other's", Quantity::Plain("×"), others.iter().copied());
     bars = bars.note("Above 1 Afflux is better; the thin lines reach from the least to the most of the rounds.");
     for case in &group.cases {
         let of = |name: &&str| {
-            let [middle, least, most] = case.ratio(case.outcome(name)?, group.more_is_better)?;
+            let [middle, least, most] = case.ratio(name, group.more_is_better)?;
             Some(Bar::new(middle).within(least, most))
         };
         bars = bars.group(case.name.as_str(), others.iter().map(of).collect());
@@ -66,7 +66,7 @@ pub(crate) fn write(directory: &Path, groups: &[Group]) -> Result<(), String> {
     let mut page = HtmlPage::new("Afflux beside the kernel's page cache and other caches", "measured");
     for group in groups {
         for case in &group.cases {
-            case.results.iter().for_each(|outcome| rows.push_str(&format!("{}\n", row(group, case, outcome))));
+            case.figures.contenders().for_each(|who| rows.push_str(&format!("{}\n", row(group, case, who))));
         }
         page.section(group.title);
         page.paragraph(&group.words.replace('*', "").replace('`', ""));

@@ -1,10 +1,10 @@
-//! A case and its results.
+//! The results of the race, and their ratios.
 //!
-//! Owns: a contender's figures in a case, goals, ratios.
-//! Does not own: measurement (`rounds`), presentation (`markdown`, `artifacts`).
-//! Invariants: a ratio compares two runs of one round; above 1 the first contender, Afflux, is better.
+//! Owns: groups, cases and the figures of a run; ratios to the first contender.
+//! Does not own: measurement (`rounds`), presentation (`markdown`, `artifacts`), medians and turns (`afflux_rig`).
+//! Invariants: a ratio above 1 says that the first contender, Afflux, is better.
 
-use afflux_experiments::statistics::median_and_range;
+use afflux_rig::{MedianAndRange, Raced};
 
 /// The cases of one table.
 pub(crate) struct Group {
@@ -15,8 +15,10 @@ pub(crate) struct Group {
     pub(crate) more_is_better: bool,
     /// A sentence above the table that describes the cases.
     pub(crate) words: String,
-    /// The additional figures that are shown beside each figure.
-    pub(crate) shown: &'static [&'static str],
+    /// The names of the additional figures.
+    pub(crate) beside: &'static [&'static str],
+    /// Whether the table shows the additional figures beside each figure.
+    pub(crate) shows_beside: bool,
     pub(crate) cases: Vec<Case>,
     /// Cases that could not be raced, and the reasons.
     pub(crate) remarks: Vec<String>,
@@ -26,8 +28,8 @@ pub(crate) struct Group {
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) goal: Option<Goal>,
-    /// Results in order, Afflux first.
-    pub(crate) results: Vec<Outcome>,
+    /// Of all contenders, Afflux first.
+    pub(crate) figures: Raced<&'static str, Figure>,
 }
 
 /// A ratio to reach.
@@ -36,35 +38,33 @@ pub(crate) struct Goal {
     pub(crate) ratio: f64,
 }
 
-/// One contender's result in a case.
-pub(crate) struct Outcome {
-    pub(crate) name: &'static str,
-    /// A figure for each round, or the reason that there is none.
-    pub(crate) rounds: Result<Vec<f64>, String>,
-    /// Additional figures by name, one for each round.
-    pub(crate) beside: Vec<(&'static str, Vec<f64>)>,
-}
-
-impl Outcome {
-    /// Median, least and most.
-    pub(crate) fn figure(&self) -> Option<[f64; 3]> {
-        median_and_range(self.rounds.as_ref().ok()?.clone())
-    }
+/// One run of one contender.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    pub(crate) value: f64,
+    /// Additional figures, in the order of their names.
+    pub(crate) beside: Vec<f64>,
 }
 
 impl Case {
-    /// The ratio by which the first contender is better than this one: median, least and most over the rounds.
-    pub(crate) fn ratio(&self, other: &Outcome, more_is_better: bool) -> Option<[f64; 3]> {
-        let own = self.results.first()?.rounds.as_ref().ok()?;
-        let theirs = other.rounds.as_ref().ok()?;
-        let of = |(own, theirs): (&f64, &f64)| if more_is_better { own / theirs } else { theirs / own };
-        median_and_range(own.iter().zip(theirs).map(of).collect())
+    /// The first contender.
+    pub(crate) fn own(&self) -> &'static str {
+        self.figures.contenders().next().unwrap_or_default()
     }
 
-    pub(crate) fn outcome(&self, name: &str) -> Option<&Outcome> {
-        self.results.iter().find(|outcome| outcome.name == name)
+    /// The contenders with which the first is compared.
+    pub(crate) fn others(&self) -> impl Iterator<Item = &'static str> {
+        self.figures.contenders().skip(1)
+    }
+
+    /// Median, least and most.
+    pub(crate) fn figure(&self, who: &'static str) -> Option<MedianAndRange> {
+        self.figures.figure(who, |figure| figure.value)
+    }
+
+    /// The ratio by which the first contender is better than another.
+    pub(crate) fn ratio(&self, other: &'static str, more_is_better: bool) -> Option<MedianAndRange> {
+        let (of, to) = if more_is_better { (self.own(), other) } else { (other, self.own()) };
+        self.figures.ratio(of, to, |figure| figure.value)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,6 @@
 //! The race in fio: the same job through the kernel's page cache and through Afflux's engine for fio.
 //!
-//! Owns: the jobs, the contenders of each, the order of turns.
+//! Owns: the jobs, the contenders of each.
 //! Does not own: fio's start and report (`job`), the kernel's memory limit (`bound`).
 //! Invariants: one fio runs at a time. Each run begins with an uncounted pass over its files, in which every contender
 //! fills its cache in its own way.
@@ -10,10 +10,11 @@ mod job;
 use std::path::{Path, PathBuf};
 
 use afflux_experiments::hardware::{DiskRates, SlowDisk};
+use afflux_rig::Raced;
 
 use self::job::{Engine, Figures, Job, Size};
 use crate::bound::Bound;
-use crate::case::{Case, Group, Outcome};
+use crate::case::{Case, Figure, Group};
 use crate::options::Options;
 
 const MIB: u64 = 1 << 20;
@@ -32,7 +33,7 @@ const ABLATION_WORDS: &str = "The same through Afflux, with one thing left out a
     none of 2 MiB; *one in flight*: one write request at a time. Registered buffers and files, and polling, are not used, so \
     there is nothing to leave out: notebook/performance-notes.md has what they gained when they were tried, and the disks here \
     cannot be polled.";
-const SHOWN: &[&str] = &["p99_us", "p99.9_us", "cpu_us"];
+const BESIDE: &[&str] = &["p99_us", "p99.9_us", "cpu_us"];
 
 /// The state shared by all runs.
 struct FioRace<'a> {
@@ -108,7 +109,7 @@ fn ablation(quick: bool) -> Vec<(Job, Vec<(&'static str, Engine)>)> {
 }
 
 impl FioRace<'_> {
-    fn run(&self, job: &Job, engine: &Engine) -> Result<Figures, String> {
+    fn run(&self, job: &Job, engine: &Engine) -> Result<Figure, String> {
         let library = match engine {
             Engine::Afflux { .. } => Some(self.engine.as_deref().map_err(Clone::clone)?),
             Engine::Kernel { .. } => None,
@@ -117,33 +118,19 @@ impl FioRace<'_> {
             (Engine::Kernel { .. }, Some(bytes)) => Some(Bound::to(bytes + 64 * MIB)?),
             _ => None,
         };
-        job.run(engine, library, bound.as_ref(), &self.options.directory, self.options.quick)
+        let Figures { rate, p99_us, p99_9_us, cpu_us } =
+            job.run(engine, library, bound.as_ref(), &self.options.directory, self.options.quick)?;
+        Ok(Figure { value: rate, beside: vec![p99_us, p99_9_us, cpu_us] })
     }
 
     fn case(&self, job: &Job, contenders: &[(&'static str, Engine)]) -> Case {
-        let rounds = self.options.fio_rounds;
-        let mut all: Vec<Result<Vec<Figures>, String>> = contenders.iter().map(|_| Ok(Vec::new())).collect();
-        for round in 0..rounds {
-            for turn in 0..contenders.len() {
-                let at = (round + turn) % contenders.len();
-                let Ok(so_far) = &mut all[at] else { continue };
-                match self.run(job, &contenders[at].1) {
-                    Ok(figures) => so_far.push(figures),
-                    Err(why) => all[at] = Err(why),
-                }
-            }
-        }
+        let names: Vec<&'static str> = contenders.iter().map(|(name, _)| *name).collect();
+        let figures = Raced::new(&names, self.options.fio_rounds, |name, _| {
+            let engine = contenders.iter().find(|(known, _)| *known == name).map(|(_, engine)| engine);
+            self.run(job, engine.ok_or("no such contender")?)
+        });
         job.remove_files(&self.options.directory);
-        let outcome = |((name, _), figures): (&(&'static str, Engine), Result<Vec<Figures>, String>)| {
-            let of =
-                |pick: fn(&Figures) -> f64| figures.as_ref().map_or(Vec::new(), |all| all.iter().map(pick).collect());
-            let picks: [fn(&Figures) -> f64; 3] = [|it| it.p99_us, |it| it.p99_9_us, |it| it.cpu_us];
-            let beside = SHOWN.iter().copied().zip(picks.map(of)).collect();
-            let rates = of(|it| it.rate);
-            Outcome { name, rounds: figures.map(|_| rates), beside }
-        };
-        let results = contenders.iter().zip(all).map(outcome).collect();
-        Case { name: job.name.clone(), goal: None, results }
+        Case { name: job.name.clone(), goal: None, figures }
     }
 
     fn group(
@@ -159,7 +146,16 @@ impl FioRace<'_> {
             cases.push(self.case(job, contenders));
         }
         let remarks = Vec::new();
-        Group { title, unit: "a second", more_is_better: true, words: words.to_owned(), shown: SHOWN, cases, remarks }
+        Group {
+            title,
+            unit: "a second",
+            more_is_better: true,
+            words: words.to_owned(),
+            beside: BESIDE,
+            shows_beside: true,
+            cases,
+            remarks,
+        }
     }
 
     /// The cases beside a slow disk, or a remark that there is none.
@@ -171,7 +167,8 @@ impl FioRace<'_> {
             unit: "a second",
             more_is_better: true,
             words: SLOW_WORDS.to_owned(),
-            shown: SHOWN,
+            beside: BESIDE,
+            shows_beside: true,
             cases: Vec::new(),
             remarks: Vec::new(),
         };
@@ -200,16 +197,12 @@ impl FioRace<'_> {
 
 pub(crate) fn run(options: &Options, told: &mut dyn FnMut(&str)) -> Vec<Group> {
     let engine = match &options.engine {
-        Some(path) if Path::new(path).exists() => Ok(path.clone()),
-        Some(path) => Err(format!("{} is not there: cargo xtask fio-engine makes it", path.display())),
-        None => Err("no engine was named".to_owned()),
+        path if path.exists() => Ok(path.clone()),
+        path => Err(format!("{} is not there: cargo xtask fio-engine makes it", path.display())),
     };
     let race = FioRace { options, engine };
     if let Err(why) = job::installed() {
-        let remarks = vec![format!("not raced: {why}")];
-        let words = WORDS.to_owned();
-        let (cases, shown) = (Vec::new(), SHOWN);
-        return vec![Group { title: "fio", unit: "a second", more_is_better: true, words, shown, cases, remarks }];
+        return vec![Group { remarks: vec![format!("not raced: {why}")], ..race.group("fio", WORDS, &[], told) }];
     }
     let quick = options.quick;
     let dontcache = job::dontcache(&options.directory);

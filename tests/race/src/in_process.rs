@@ -58,7 +58,7 @@ impl<'a> Stage<'a> {
         // Threads that wait for a disk do little in a run, so these runs are longer.
         let run = if clock { self.options.run * LONGER } else { self.options.run };
         let plan = Plan { rounds: self.options.rounds, run, threads, clock };
-        self.cases.push(Case { name, goal, results: rounds::race(subjects, &plan) });
+        self.cases.push(Case { name, goal, figures: rounds::race(subjects, &plan) });
     }
 
     /// Adds a remark about a case that cannot be raced; the race continues.
@@ -70,7 +70,7 @@ impl<'a> Stage<'a> {
 
     fn into_group(self, title: &'static str, unit: &'static str, words: String) -> Group {
         let (cases, remarks) = (self.cases, self.remarks);
-        Group { title, unit, more_is_better: false, words, shown: &[], cases, remarks }
+        Group { title, unit, more_is_better: false, words, beside: rounds::BESIDE, shows_beside: false, cases, remarks }
     }
 }
 

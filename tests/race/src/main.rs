@@ -24,8 +24,8 @@ mod rounds;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use afflux_scratch::Scratch;
-use options::{Half, Options};
+use afflux_rig::words::Half;
+use options::Options;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
             }
         };
     }
-    match Options::of(&words).and_then(|options| race(&options)) {
+    match race(&Options::of_program()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -52,9 +52,6 @@ fn main() -> ExitCode {
 
 fn race(options: &Options) -> Result<(), String> {
     let begin = Instant::now();
-    std::fs::create_dir_all(&options.directory).map_err(|error| format!("{}: {error}", options.directory.display()))?;
-    let files = Scratch::guarded(&options.directory, "race").map_err(|error| error.to_string())?;
-    let options = &Options { directory: files.path().to_owned(), ..options.clone() };
     let mut told = |what: &str| eprintln!("[{:>3} s] {what}", begin.elapsed().as_secs());
     told(&options.time());
     let mut groups = Vec::new();

@@ -1,79 +1,44 @@
-//! The options of a race.
+//! The extent of a race.
 //!
-//! Owns: the command line, the meaning of quick.
-//! Does not own: the cases.
-//! Invariants: unknown words end the program with its usage.
+//! Owns: the meaning of quick, the usual rounds.
+//! Does not own: the words (`afflux_rig::words`), the cases.
+//! Invariants: none.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-const USAGE: &str = "usage: afflux-race [--quick] [--rounds N] [--half memory|fio|redb] [--engine FILE] [--dir DIR] \
-                     [--artifacts DIR] [--only PART]";
-
-/// A part of the race.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Half {
-    /// In this process.
-    Memory,
-    Fio,
-    /// In redb.
-    Redb,
-}
+use afflux_rig::words::{Half, Races, RacesCmd};
 
 /// The extent of a race.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Options {
     /// The directory of files, on the file system under test.
     pub(crate) directory: PathBuf,
     /// The directory of rows and page.
     pub(crate) artifacts: PathBuf,
+    /// Afflux's engine for fio, which may be absent.
+    pub(crate) engine: PathBuf,
     pub(crate) quick: bool,
     /// Only this part.
     pub(crate) half: Option<Half>,
-    /// Afflux's engine for fio.
-    pub(crate) engine: Option<PathBuf>,
     pub(crate) rounds: usize,
     /// Rounds in fio and redb, where runs are longer.
     pub(crate) fio_rounds: usize,
     /// The time of a run of one contender.
     pub(crate) run: Duration,
-    /// Only cases whose names contain this.
-    pub(crate) only: Option<String>,
+    words: Races,
 }
 
 impl Options {
-    pub(crate) fn of(words: &[String]) -> Result<Self, String> {
-        let (mut quick, mut rounds, mut only, mut half, mut engine) = (false, None, None, None, None);
-        let (mut directory, mut artifacts) = (PathBuf::from("target/race-files"), PathBuf::from("target/race"));
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            let mut value = || words.next().cloned().ok_or_else(|| USAGE.to_owned());
-            match word.as_str() {
-                "--quick" => quick = true,
-                "--rounds" => rounds = Some(value()?.parse().map_err(|_| USAGE.to_owned())?),
-                "--dir" => directory = value()?.into(),
-                "--artifacts" => artifacts = value()?.into(),
-                "--engine" => engine = Some(value()?.into()),
-                "--half" => {
-                    half = match value()?.as_str() {
-                        "memory" => Some(Half::Memory),
-                        "fio" => Some(Half::Fio),
-                        "redb" => Some(Half::Redb),
-                        _ => return Err(USAGE.to_owned()),
-                    }
-                }
-                "--only" => only = Some(value()?),
-                _ => return Err(USAGE.to_owned()),
-            }
-        }
-        let (usual, of_fio, run) = if quick { (3, 1, 8) } else { (9, 3, 50) };
-        let fio_rounds = rounds.unwrap_or(of_fio);
-        let rounds = rounds.unwrap_or(usual);
-        if rounds == 0 {
-            return Err(format!("0 rounds say nothing; {USAGE}"));
-        }
-        let run = Duration::from_millis(run);
-        Ok(Self { directory, artifacts, quick, half, engine, rounds, fio_rounds, run, only })
+    pub(crate) fn of_program() -> Self {
+        let ([directory, artifacts, engine], words) = Races::of_program();
+        let half = match &words.subcommand {
+            RacesCmd::Race(race) => race.half,
+            _ => None,
+        };
+        let run = Duration::from_millis(if words.quick { 8 } else { 50 });
+        let (rounds, fio_rounds) = (words.rounds_or(9), words.rounds_or(3));
+        Self { directory, artifacts, engine, quick: words.quick, half, rounds, fio_rounds, run, words }
     }
 
     /// Its approximate time, on a machine that does nothing else.
@@ -91,6 +56,6 @@ impl Options {
 
     /// Whether a case of this name is requested.
     pub(crate) fn wants(&self, name: &str) -> bool {
-        self.only.as_deref().is_none_or(|only| name.contains(only))
+        self.words.is_wanted(name)
     }
 }

@@ -1,6 +1,6 @@
 //! The race in redb: the same loads on a database through the library and through redb's own storage.
 //!
-//! Owns: the cases, the order of turns, the limit of memory.
+//! Owns: the cases, the limit of memory.
 //! Does not own: the loads and the shares of the memory (`turn`), which run in processes of their own.
 //! Invariants: one turn runs at a time, in a control group with as much memory for every contender. The kernel has no
 //! pages of the database when a turn begins.
@@ -12,18 +12,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use afflux_rig::Raced;
 use rustix::fs::{Advice, fadvise};
 
-use self::turn::{CONTENDERS, Contender, Figures, LOADS, Load, SMALL_PART};
+use self::turn::{CONTENDERS, LOADS, Load, SMALL_PART};
 use crate::bound::Bound;
-use crate::case::{Case, Goal, Group, Outcome};
+use crate::case::{Case, Figure, Goal, Group};
 use crate::options::Options;
 
 const MIB: u64 = 1 << 20;
 /// The word of the command line for a turn.
 const TURN: &str = "redb-turn";
 const TITLE: &str = "redb";
-const SHOWN: &[&str] = &["cpu_us"];
+const BESIDE: &[&str] = &["cpu_us"];
 const GOAL: Goal = Goal { against: "redb", ratio: 1.0 / 1.1 };
 
 /// The extent of a race.
@@ -71,7 +72,7 @@ impl RedbRace<'_> {
         forgotten.map(|()| path).map_err(|error| error.to_string())
     }
 
-    fn turn(&self, case: &RedbCase, contender: &str) -> Result<Figures, String> {
+    fn turn(&self, case: &RedbCase, contender: &str) -> Result<Figure, String> {
         let rows = self.memory / MIB * case.rows_of_mib;
         let path = self.prepared(case, rows)?;
         let bound = Bound::to(group_bytes(self.memory))?;
@@ -88,31 +89,15 @@ impl RedbRace<'_> {
         let text = String::from_utf8_lossy(&output.stdout);
         let mut figures = text.split_whitespace().filter_map(|word| word.parse().ok());
         match (figures.next(), figures.next()) {
-            (Some(rate), Some(cpu_us)) if output.status.success() => Ok(Figures { rate, cpu_us }),
+            (Some(rate), Some(cpu_us)) if output.status.success() => Ok(Figure { value: rate, beside: vec![cpu_us] }),
             _ => Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim())),
         }
     }
 
     fn case(&self, case: &RedbCase) -> Case {
-        let mut all: Vec<Result<Vec<Figures>, String>> = CONTENDERS.iter().map(|_| Ok(Vec::new())).collect();
-        for round in 0..self.options.fio_rounds {
-            for turn in 0..CONTENDERS.len() {
-                let at = (round + turn) % CONTENDERS.len();
-                let Ok(so_far) = &mut all[at] else { continue };
-                match self.turn(case, CONTENDERS[at].0) {
-                    Ok(figures) => so_far.push(figures),
-                    Err(why) => all[at] = Err(why),
-                }
-            }
-        }
-        let outcome = |((name, _), figures): (&(&'static str, Contender), Result<Vec<Figures>, String>)| {
-            let of =
-                |pick: fn(&Figures) -> f64| figures.as_ref().map_or(Vec::new(), |all| all.iter().map(pick).collect());
-            let (rates, cpu) = (of(|it| it.rate), of(|it| it.cpu_us));
-            Outcome { name, rounds: figures.map(|_| rates), beside: vec![(SHOWN[0], cpu)] }
-        };
-        let results = CONTENDERS.iter().zip(all).map(outcome).collect();
-        Case { name: case.name.to_owned(), goal: Some(GOAL), results }
+        let figures =
+            Raced::new(&CONTENDERS.map(|(name, _)| name), self.options.fio_rounds, |name, _| self.turn(case, name));
+        Case { name: case.name.to_owned(), goal: Some(GOAL), figures }
     }
 }
 
@@ -144,7 +129,16 @@ pub(crate) fn run(options: &Options, told: &mut dyn FnMut(&str)) -> Group {
         cases.push(race.case(case));
     }
     let words = words(memory);
-    Group { title: TITLE, unit: "a second", more_is_better: true, words, shown: SHOWN, cases, remarks: Vec::new() }
+    Group {
+        title: TITLE,
+        unit: "a second",
+        more_is_better: true,
+        words,
+        beside: BESIDE,
+        shows_beside: true,
+        cases,
+        remarks: Vec::new(),
+    }
 }
 
 /// The turn that the words of a command line ask for. Returns its figures as text; none if they ask for something else.

@@ -1,18 +1,18 @@
 //! Measures a case in this process: contenders in turns, each run on new threads.
 //!
-//! Owns: the threads of a run, their clocks, the number of operations in a run, the order of turns.
-//! Does not own: the operations.
+//! Owns: the threads of a run, their clocks, the number of operations in a run.
+//! Does not own: the operations, the order of turns (`afflux_rig`).
 //! Invariants: only one contender runs at a time. The first run of each is not counted. Neither is a thread's first
-//! operation in a run: an allocator, a ring or other state of the thread may be created for it. A round begins with
-//! another contender than the round before.
+//! operation in a run: an allocator, a ring or other state of the thread may be created for it.
 
 use std::io;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
+use afflux_rig::Raced;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::case::Outcome;
+use crate::case::Figure;
 
 pub(crate) const PAGE: usize = 4096;
 
@@ -108,16 +108,10 @@ pub(crate) struct Plan {
     pub(crate) clock: bool,
 }
 
-/// Nanoseconds per operation.
-#[derive(Clone, Copy)]
-struct Figure {
-    /// Processor time of the threads.
-    threads: f64,
-    /// Processor time of the whole process.
-    process: f64,
-    /// Time from the first thread's begin to the last one's end, times the threads.
-    clock: f64,
-}
+/// The names of additional figures, in nanoseconds per operation. The first two are processor time, the last is the time from the
+/// first thread's begin to the last thread's end, times the threads.
+pub(crate) const BESIDE: &[&str] = &["threads_cpu_ns", "process_cpu_ns", "clock_ns"];
+const CLOCK: usize = 2;
 
 fn now_ns(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
@@ -125,7 +119,8 @@ fn now_ns(clock: ClockId) -> u64 {
 }
 
 /// One run of one contender.
-fn run(subject: &Subject<'_>, threads: usize, count: u64, number: u64) -> io::Result<Figure> {
+fn run(subject: &Subject<'_>, plan: &Plan, count: u64, number: u64) -> io::Result<Figure> {
+    let threads = plan.threads;
     (subject.before)()?;
     let barrier = Barrier::new(threads + 1);
     let (mut own, mut process, mut begin, mut end) = (0, 0, None, None);
@@ -158,11 +153,12 @@ fn run(subject: &Subject<'_>, threads: usize, count: u64, number: u64) -> io::Re
     })?;
     let operations = (count * threads as u64) as f64;
     let elapsed = begin.zip(end).map_or(Duration::ZERO, |(begin, end)| end.duration_since(begin));
-    Ok(Figure {
-        threads: own as f64 / operations,
-        process: process.saturating_sub(process_begin) as f64 / operations,
-        clock: elapsed.as_nanos() as f64 * threads as f64 / operations,
-    })
+    let beside = vec![
+        own as f64 / operations,
+        process.saturating_sub(process_begin) as f64 / operations,
+        elapsed.as_nanos() as f64 * threads as f64 / operations,
+    ];
+    Ok(Figure { value: beside[if plan.clock { CLOCK } else { 0 }], beside })
 }
 
 /// Runs on a new thread, like a run: an allocator may keep memory by thread.
@@ -190,7 +186,7 @@ fn count(subject: &Subject<'_>, plan: &Plan) -> io::Result<u64> {
     let mut count = FIRST.min(subject.count_max);
     let mut before = f64::INFINITY;
     for _ in 0..WARMING_MAX {
-        let each = run(subject, plan.threads, count, 0)?.clock;
+        let each = run(subject, plan, count, 0)?.beside[CLOCK];
         let wanted = plan.run.as_nanos() as f64 / each.max(0.1);
         let is_long = count as f64 * 2.0 >= wanted || count == subject.count_max;
         if is_long && each * STEADY >= before {
@@ -202,34 +198,22 @@ fn count(subject: &Subject<'_>, plan: &Plan) -> io::Result<u64> {
     Ok(count)
 }
 
-/// All rounds of a case.
-pub(crate) fn race(subjects: &[Subject<'_>], plan: &Plan) -> Vec<Outcome> {
-    let counts: Vec<_> = subjects.iter().map(|subject| count(subject, plan)).collect();
-    let mut figures: Vec<io::Result<Vec<Figure>>> = subjects.iter().map(|_| Ok(Vec::new())).collect();
-    for round in 0..=plan.rounds {
-        for turn in 0..subjects.len() {
-            let at = (round + turn) % subjects.len();
-            let (Ok(count), Ok(so_far)) = (&counts[at], &mut figures[at]) else { continue };
-            match run(&subjects[at], plan.threads, *count, round as u64) {
-                Ok(_) if round == 0 => {}
-                Ok(figure) => so_far.push(figure),
-                Err(error) => figures[at] = Err(error),
-            }
+/// All rounds of a case, after one that does not count.
+pub(crate) fn race(subjects: &[Subject<'_>], plan: &Plan) -> Raced<&'static str, Figure> {
+    let names: Vec<&'static str> = subjects.iter().map(|subject| subject.name).collect();
+    let counts: Vec<io::Result<u64>> = subjects.iter().map(|subject| count(subject, plan)).collect();
+    let one = |name: &str, number: usize| {
+        let at = names.iter().position(|known| *known == name).unwrap_or_default();
+        match &counts[at] {
+            Ok(count) => run(&subjects[at], plan, *count, number as u64).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
         }
-    }
-    let outcome = |((subject, count), figures): ((&Subject<'_>, io::Result<u64>), io::Result<Vec<Figure>>)| {
-        let figures = count.and(figures);
-        let all = |of: fn(&Figure) -> f64| figures.as_ref().map_or(Vec::new(), |all| all.iter().map(of).collect());
-        let beside = vec![
-            ("threads_cpu_ns", all(|figure| figure.threads)),
-            ("process_cpu_ns", all(|figure| figure.process)),
-            ("clock_ns", all(|figure| figure.clock)),
-        ];
-        let counted = beside[if plan.clock { 2 } else { 0 }].1.clone();
-        let rounds = figures.map(|_| counted).map_err(|error| error.to_string());
-        Outcome { name: subject.name, rounds, beside }
     };
-    subjects.iter().zip(counts).zip(figures).map(outcome).collect()
+    for name in &names {
+        // A contender that fails here fails again.
+        let _ = one(name, 0);
+    }
+    Raced::new(&names, plan.rounds, |name, round| one(name, round + 1))
 }
 
 #[cfg(test)]

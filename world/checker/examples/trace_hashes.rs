@@ -18,6 +18,7 @@
 mod runs;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use afflux_checker::{RunOptions, generate, policies_and_models, run_with};
@@ -53,11 +54,15 @@ fn compare(before: &str) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    let outcome = match std::env::args().nth(1) {
+    let words = xflags::parse_or_exit! {
+        /// The file of an earlier run, to compare with
+        optional before: PathBuf
+    };
+    let outcome = match words.before {
         None => runs(|name, told| println!("{name}: {told}")),
-        Some(path) => {
-            std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}")).and_then(|text| compare(&text))
-        }
+        Some(path) => std::fs::read_to_string(&path)
+            .map_err(|error| format!("{}: {error}", path.display()))
+            .and_then(|text| compare(&text)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

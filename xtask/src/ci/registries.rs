@@ -11,8 +11,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::c_library::succeeds;
-use crate::repository;
+use crate::repository::{self, succeeds};
 
 const MOTO: &str = "moto[s3,server]==5.2.5";
 const AZURITE: &str = "azurite@3.35.0";

@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::process::Command;
 
 use super::{BROWSER, CASES, FIO, demo_cache, linted, other_compiler, said_at_the_end};
@@ -24,9 +25,10 @@ fn the_cases_of_a_gate_are_there() {
 
 #[test]
 fn the_cache_of_a_demo_is_small_unless_it_is_given() {
-    assert_eq!(demo_cache(&["/tmp/x", "--listen", "127.0.0.1:0"]), ["--cache", "128MiB"]);
-    assert!(demo_cache(&["/tmp/x", "--cache", "1GiB"]).is_empty());
-    assert!(demo_cache(&["/tmp/x", "--cache=1GiB"]).is_empty());
+    let added = |words: &[&str]| demo_cache(&words.iter().map(OsString::from).collect::<Vec<_>>());
+    assert_eq!(added(&["/tmp/x", "--listen", "127.0.0.1:0"]), ["--cache", "128MiB"]);
+    assert!(added(&["/tmp/x", "--cache", "1GiB"]).is_empty());
+    assert!(added(&["/tmp/x", "--cache=1GiB"]).is_empty());
 }
 
 #[test]

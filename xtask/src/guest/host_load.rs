@@ -61,7 +61,7 @@ impl HostLoad {
         };
         let [nfs, mount] = [forwarded(machine, port)?, forwarded(machine, mount_port)?];
         let mut command = tied(&self.program);
-        command.args(["--asking", name, &nfs, &mount, path, resets]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["asking", name, &nfs, &mount, path, resets]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().with_context(|| self.program.display().to_string())?;
         let words = child.stdin.take().context("the client's input")?;
         let said = BufReader::new(child.stdout.take().context("the client's output")?);

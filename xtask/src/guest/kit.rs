@@ -10,7 +10,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::options::{Case, GuestOptions, folder};
+use super::cases::{Case, folder};
+use crate::words::Guest;
 use crate::{deb, repository};
 
 /// Programs of other projects, static: the guest may have other libraries.
@@ -26,7 +27,7 @@ pub(super) struct Kit {
 
 impl Kit {
     /// Puts everything but the order of cases below `scratch`.
-    pub(super) fn made(options: &GuestOptions<'_>, scratch: &Path) -> Result<Self> {
+    pub(super) fn made(words: &Guest, cases: &[Case], scratch: &Path) -> Result<Self> {
         let kit = Self { folder: scratch.join("kit") };
         let bin = kit.folder.join("bin");
         fs::create_dir_all(&bin).context("the kit")?;
@@ -34,8 +35,8 @@ impl Kit {
         for name in ["run", "lib.sh", "xfstests"] {
             fs::copy(folder().join(name), kit.folder.join(name)).context(name)?;
         }
-        kit.package(options)?;
-        let wants = |name: &str| options.cases.iter().any(|case| case.name.split([':', '@']).next() == Some(name));
+        kit.package(words)?;
+        let wants = |name: &str| cases.iter().any(|case| case.script() == name);
         for name in OTHERS.into_iter().filter(|name| wants(name)) {
             other(name, &bin)?;
         }
@@ -52,18 +53,18 @@ impl Kit {
         if wants("library") {
             kit.example("append_lines")?;
         }
-        if let Some(suite) = options.xfstests.filter(|_| wants("xfstests")) {
-            kit.xfstests(Path::new(suite))?;
+        if let Some(suite) = words.xfstests.as_deref().filter(|_| wants("xfstests")) {
+            kit.xfstests(suite)?;
         }
         Ok(kit)
     }
 
     /// The package. It is packed without compression: an emulated processor unpacks slowly.
-    fn package(&self, options: &GuestOptions<'_>) -> Result<()> {
-        let package = match (options.deb, options.built) {
-            (Some(file), _) => file.into(),
-            (None, Some(folder)) => deb::packed("afflux", Path::new(folder), &self.scratch().join("deb"))?,
-            (None, None) => deb::package("afflux", options.profile)?,
+    fn package(&self, words: &Guest) -> Result<()> {
+        let package = match (&words.deb, &words.built) {
+            (Some(file), _) => file.clone(),
+            (None, Some(folder)) => deb::packed("afflux", folder, &self.scratch().join("deb"))?,
+            (None, None) => deb::package("afflux", words.profile.as_deref().unwrap_or("demo"))?,
         };
         fs::copy(&package, self.folder.join("afflux.deb")).with_context(|| package.display().to_string())?;
         shell(

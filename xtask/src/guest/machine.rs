@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::options::GuestOptions;
 use super::tied::tied;
+use crate::words::Guest;
 
 const QEMU: &str = "qemu-system-x86_64";
 
@@ -46,18 +46,13 @@ pub(super) enum Answer {
 }
 
 impl Machine {
-    pub(super) fn start(
-        options: &GuestOptions<'_>,
-        root: &Path,
-        kit: &Path,
-        scratch: &Path,
-        logs: &Path,
-    ) -> Result<Self> {
+    pub(super) fn start(words: &Guest, root: &Path, kit: &Path, scratch: &Path, logs: &Path) -> Result<Self> {
         let sockets = ["line", "monitor"].map(|name| scratch.join(name));
         let listeners = [listener(&sockets[0])?, listener(&sockets[1])?];
+        let (cpus, memory_mib) = (words.cpus.map_or(1, |cpus| cpus.0), words.memory.map_or(1024, |mib| mib.0));
         let mut command = tied("nice");
         command.args(["-n", "5", QEMU, "-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", "max", "-nodefaults"]);
-        command.args(["-display", "none", "-smp", &options.cpus.to_string(), "-m", &options.memory_mib.to_string()]);
+        command.args(["-display", "none", "-smp", &cpus.to_string(), "-m", &memory_mib.to_string()]);
         command.arg("-kernel").arg(root.join("kernel")).arg("-initrd").arg(root.join("initrd"));
         command.args([
             "-append",

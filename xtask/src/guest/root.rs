@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::options::folder;
+use super::cases::folder;
 use crate::repository;
 
 /// The files that decide what is in the Debian.

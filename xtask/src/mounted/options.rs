@@ -1,19 +1,17 @@
-//! The words of `cargo xtask mounted`.
+//! The meaning of the words of `cargo xtask mounted`.
 //!
-//! Owns: their meaning, and the combinations that make no sense.
-//! Does not own: the names of programs.
+//! Owns: the mount and the place of the files that they ask for, the defaults, the combinations that make no sense.
+//! Does not own: the words (`words`), the names of programs.
 //! Invariants: a word that a run would not obey is refused.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use afflux_rig::words::Count;
+use anyhow::Result;
 
-pub(super) const USAGE: &str = "usage: cargo xtask mounted [--fuse] [--store file|radosgw [--kill-every SECONDS]] \
-                                [--operations N] [--seeds N] [--first-seed N] [--minutes N] [--dir DIR] [--built DIR] \
-                                [--profile NAME] [--keep] [NAME...]\n   \
-                                or: cargo xtask mounted --xfstests DIR [--dir DIR] [--built DIR] [--profile NAME] \
-                                [--keep] [NAME...]";
+use crate::choices::Store;
+use crate::words::Mounted;
+
 /// Seconds of a load whose length is free.
 const SECONDS: u64 = 20;
 
@@ -54,90 +52,32 @@ impl Place {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct MountedOptions<'a> {
-    pub(super) way: Way,
-    pub(super) place: Place,
-    /// Operations of fsx by each seed.
-    pub(super) operations: u64,
-    /// Seeds of fsx.
-    pub(super) seeds: u64,
-    pub(super) first_seed: u64,
-    /// How long a load lasts whose length is free.
-    pub(super) lasts: Duration,
-    /// The parent of the directory with all files; none: cargo's own.
-    pub(super) directory: Option<PathBuf>,
-    /// The directory with the programs; none: they are built.
-    pub(super) built: Option<PathBuf>,
-    /// A built xfstests, which runs instead of all programs. The names are those of its tests.
-    pub(super) xfstests: Option<PathBuf>,
-    pub(super) profile: &'a str,
-    /// The files stay after the run.
-    pub(super) keep: bool,
-    /// The wanted programs; none means all.
-    pub(super) names: Vec<&'a str>,
-}
+impl Mounted {
+    pub(super) fn way(&self) -> Way {
+        if self.fuse || self.xfstests.is_some() { Way::Fuse } else { Way::Bridge }
+    }
 
-impl<'a> MountedOptions<'a> {
-    pub(super) fn parse(words: &[&'a str]) -> Result<Self> {
-        let (way, place) = (Way::Bridge, Place::Directory);
-        let mut options = Self {
-            way,
-            place,
-            operations: 20_000,
-            seeds: 1,
-            first_seed: 1,
-            lasts: Duration::from_secs(SECONDS),
-            directory: None,
-            built: None,
-            xfstests: None,
-            profile: "demo",
-            keep: false,
-            names: Vec::new(),
-        };
-        let mut kill_every = None;
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            let mut value = || words.next().copied().context(USAGE);
-            match *word {
-                "--profile" => options.profile = value()?,
-                "--keep" => options.keep = true,
-                "--fuse" => options.way = Way::Fuse,
-                "--store" => options.place = store(value()?)?,
-                "--operations" => options.operations = at_least_one(value()?)?,
-                "--seeds" => options.seeds = at_least_one(value()?)?,
-                "--first-seed" => options.first_seed = at_least_one(value()?)?,
-                "--minutes" => options.lasts = Duration::from_secs(60 * at_least_one(value()?)?),
-                "--dir" => options.directory = Some(value()?.into()),
-                "--built" => options.built = Some(value()?.into()),
-                "--xfstests" => {
-                    options.way = Way::Fuse;
-                    options.xfstests = Some(value()?.into());
-                }
-                "--kill-every" => kill_every = Some(Duration::from_secs(at_least_one(value()?)?)),
-                unknown if unknown.starts_with('-') => bail!("{USAGE}"),
-                name => options.names.push(name),
+    pub(super) fn place(&self) -> Result<Place> {
+        match (self.store, self.kill_every) {
+            (Some(Store::Radosgw), every) => Ok(Place::Radosgw(every.map(|every| Duration::from_secs(every.0)))),
+            (_, Some(_)) => {
+                Err(xflags::Error::new("only a gateway can be killed: --kill-every goes with --store radosgw").into())
             }
+            (Some(Store::File), None) => Ok(Place::FileStore),
+            (None, None) => Ok(Place::Directory),
         }
-        match (&mut options.place, kill_every) {
-            (Place::Radosgw(of_place), every) => *of_place = every,
-            (_, Some(_)) => bail!("only a gateway can be killed: --kill-every goes with --store radosgw"),
-            (_, None) => {}
-        }
-        Ok(options)
     }
-}
 
-fn store(word: &str) -> Result<Place> {
-    match word {
-        "file" => Ok(Place::FileStore),
-        "radosgw" => Ok(Place::Radosgw(None)),
-        _ => bail!("{USAGE}"),
+    /// Operations, seeds and the first seed of fsx.
+    pub(super) fn of_fsx(&self) -> [u64; 3] {
+        let or = |given: Option<Count>, usual| given.map_or(usual, |count| count.0);
+        [or(self.operations, 20_000), or(self.seeds, 1), or(self.first_seed, 1)]
     }
-}
 
-fn at_least_one(word: &str) -> Result<u64> {
-    word.parse().ok().filter(|number| *number > 0).context(USAGE)
+    /// How long a load lasts whose length is free.
+    pub(super) fn lasts(&self) -> Duration {
+        Duration::from_secs(self.minutes.map_or(SECONDS, |minutes| 60 * minutes.0))
+    }
 }
 
 #[cfg(test)]

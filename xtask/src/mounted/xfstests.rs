@@ -100,7 +100,7 @@ const EXPECTED: &[Expected] = &[
 ];
 
 /// Runs the suite's tests of these names, or its quick group.
-pub(super) fn run(suite: &Path, built: &Path, place: &Path, names: &[&str]) -> Result<()> {
+pub(super) fn run(suite: &Path, built: &Path, place: &Path, names: &[String]) -> Result<()> {
     let suite = suite.canonicalize().with_context(|| suite.display().to_string())?;
     ensure!(suite.join("check").exists(), "{} is no xfstests", suite.display());
     ensure!(suite.join("ltp/fsstress").exists(), "xfstests is not built: make -C {}", suite.display());
@@ -108,7 +108,7 @@ pub(super) fn run(suite: &Path, built: &Path, place: &Path, names: &[&str]) -> R
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", SCRIPT, "bash"]);
     command.args([&suite, place, built, &repository::root().join("packaging")]);
-    command.args(if names.is_empty() { &["-g", "quick"] } else { names });
+    command.args(names).args(names.is_empty().then_some(["-g", "quick"]).into_iter().flatten());
     ensure!(command.status().context("unshare")?.success(), "the suite does not run");
     let log = place.join("results/check.log");
     let log = fs::read_to_string(&log).with_context(|| log.display().to_string())?;

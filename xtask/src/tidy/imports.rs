@@ -87,7 +87,7 @@ const TABLE: &[Row] = &[
         name: "checker",
         ours: &["engine", "frames", "linux-policies", "reference", "simulator"],
         ours_in_tests: &["workloads"],
-        others: Some(&[]),
+        others: Some(&["xflags"]),
     },
     Row {
         name: "nfs",
@@ -143,7 +143,12 @@ const TABLE: &[Row] = &[
         others: None,
     },
     // Each `cargo xtask` builds this crate first, so the build must take seconds only.
-    Row { name: "xtask", ours: &["scratch"], ours_in_tests: &[], others: Some(&["anyhow", "serde_json"]) },
+    Row {
+        name: "xtask",
+        ours: &["rig", "scratch"],
+        ours_in_tests: &[],
+        others: Some(&["anyhow", "serde_json", "xflags"]),
+    },
     Row {
         name: "afflux",
         ours: &["budget", "engine", "frames", "linux"],
@@ -165,11 +170,11 @@ const TABLE: &[Row] = &[
         others: Some(&["clap", "clap_complete", "clap_mangen", "roff"]),
     },
     Row { name: "metrics", ours: &[], ours_in_tests: &[], others: Some(&["prometheus-client", "rustix"]) },
-    Row { name: "mount-race", ours: &["experiments", "scratch"], ours_in_tests: &[], others: None },
+    Row { name: "mount-race", ours: &["experiments", "rig", "scratch"], ours_in_tests: &[], others: None },
     Row { name: "nfs-client", ours: &[], ours_in_tests: &["scratch"], others: None },
     Row {
         name: "nfs-check",
-        ours: &["gateway", "nfs-client", "reference", "scratch"],
+        ours: &["gateway", "nfs-client", "reference", "rig", "scratch"],
         ours_in_tests: &["engine", "frontend", "nfs", "simulator", "volume"],
         others: None,
     },
@@ -188,8 +193,10 @@ const TABLE: &[Row] = &[
     },
     Row { name: "tls-client", ours: &[], ours_in_tests: &[], others: Some(&["rcgen", "rustls"]) },
     Row { name: "page-check", ours: &["scratch"], ours_in_tests: &[], others: None },
+    // xtask takes this crate, too.
+    Row { name: "rig", ours: &["scratch"], ours_in_tests: &[], others: Some(&["xflags"]) },
     Row { name: "scratch", ours: &[], ours_in_tests: &[], others: Some(&["rustix"]) },
-    Row { name: "disk", ours: &["scratch"], ours_in_tests: &[], others: Some(&["fuser"]) },
+    Row { name: "disk", ours: &["scratch"], ours_in_tests: &[], others: Some(&["fuser", "xflags"]) },
     Row { name: "gateway", ours: &["scratch"], ours_in_tests: &[], others: Some(&["rustix"]) },
     Row {
         name: "linux-policies",

@@ -1,23 +1,56 @@
-//! Kills servers under one load in a separate network, which `cargo xtask race-kills` sets up. With `--asking` the caller
-//! kills the server.
+//! Kills servers under one load in a separate network, which `cargo xtask race-kills` sets up. With `asking` as its first word the
+//! caller kills the server.
 //!
-//! Owns: its arguments, the output. Does not own: the comparison (`afflux_nfs_check::kills`).
+//! Owns: the words of a run whose caller kills, the output.
+//! Does not own: the comparison (`afflux_nfs_check::kills`), its words (`afflux_rig::words`).
 //! Invariants: standard output has only the figures, and `kill` where the caller kills.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is its purpose")]
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use afflux_nfs_check::kills::{Options, Server, run, run_with};
+use afflux_nfs_check::race::Failure;
+use afflux_rig::words::{Races, RacesCmd};
 
-const USAGE: &str = "usage: kill-race DIR AFFLUX ROUNDS [--json], or kill-race --asking NAME NFS MOUNT EXPORT ROUNDS";
+use words::Asking;
+
+mod words {
+    //! The words of a run whose caller kills.
+    #![allow(unreachable_pub, reason = "a macro makes types of the declaration")]
+
+    use std::net::SocketAddr;
+
+    xflags::xflags! {
+        /// Load a server that the caller kills when this program prints `kill`.
+        cmd asking {
+            /// The server's name in the figures
+            required name: String
+            /// The address of NFS
+            required nfs: SocketAddr
+            /// The address of MOUNT
+            required mount: SocketAddr
+            /// The export
+            required export: String
+            /// Kills
+            required rounds: u64
+        }
+    }
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some(outcome) = obey(&arguments.iter().map(String::as_str).collect::<Vec<_>>()) else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let outcome = match words.split_first() {
+        Some((word, rest)) if word == "asking" => {
+            Asking::from_vec(rest.to_vec()).map_or_else(|error| error.exit(), asking)
+        }
+        _ => {
+            let ([directory, afflux], words) = Races::of_program();
+            let json = matches!(&words.subcommand, RacesCmd::RaceKills(kills) if kills.json);
+            run(&Options { directory, afflux, json, words }, &mut |line| eprintln!("{line}"))
+        }
     };
     match outcome {
         Ok(text) => {
@@ -31,23 +64,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// `None` for wrong usage.
-fn obey(arguments: &[&str]) -> Option<Result<String, afflux_nfs_check::race::Failure>> {
-    match arguments {
-        ["--asking", name, nfs, mount, path, rounds] => {
-            let server = Server { nfs: nfs.parse().ok()?, mount: mount.parse().ok()?, path: (*path).to_owned() };
-            let text = run_with(&server, name, rounds.parse().ok()?, &mut |word| println!("{word}"));
-            Some(text.map(|text| format!("end {text}\n")))
-        }
-        [directory, afflux, rounds, rest @ ..] => {
-            let options = Options {
-                directory: directory.into(),
-                afflux: afflux.into(),
-                rounds: rounds.parse().ok()?,
-                json: rest.contains(&"--json"),
-            };
-            Some(run(&options, &mut |line| eprintln!("{line}")))
-        }
-        _ => None,
-    }
+fn asking(words: Asking) -> Result<String, Failure> {
+    let server = Server { nfs: words.nfs, mount: words.mount, path: words.export };
+    let text = run_with(&server, &words.name, words.rounds, &mut |word| println!("{word}"))?;
+    Ok(format!("end {text}\n"))
 }

@@ -1,35 +1,19 @@
 //! Races our server with nfs-ganesha in a separate network, which `cargo xtask race-nfs` sets up.
 //!
-//! Owns: its arguments, the output of progress and table. Does not own: the race (`afflux_nfs_check::race`).
+//! Owns: the output of progress and table. Does not own: the race (`afflux_nfs_check::race`), the words (`afflux_rig::words`).
 //! Invariants: standard output has only the table.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is its purpose")]
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use afflux_nfs_check::race::{Options, run};
+use afflux_rig::words::Races;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [directory, afflux, rest @ ..] = &arguments[..] else {
-        eprintln!("usage: nfs-race DIR AFFLUX [--quick] [--bridge PROGRAM] [--bare PROGRAM] [--only WORDS]...");
-        return ExitCode::from(2);
-    };
-    let after = |option: &str| -> Vec<String> {
-        let pairs = rest.windows(2).filter(|pair| pair[0] == option);
-        pairs.map(|pair| pair[1].clone()).collect()
-    };
-    let options = Options {
-        directory: PathBuf::from(directory),
-        afflux: PathBuf::from(afflux),
-        bridge: after("--bridge").pop().map(PathBuf::from),
-        bare: after("--bare").pop().map(PathBuf::from),
-        quick: rest.iter().any(|argument| argument == "--quick"),
-        only: after("--only"),
-    };
-    match run(&options, &mut |line| eprintln!("{line}")) {
+    let ([directory, afflux, bridge, bare], words) = Races::of_program();
+    match run(&Options { directory, afflux, bridge, bare, words }, &mut |line| eprintln!("{line}")) {
         Ok(table) => {
             print!("{table}");
             ExitCode::SUCCESS

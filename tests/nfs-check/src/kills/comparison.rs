@@ -8,6 +8,8 @@ use std::io::{self, BufRead};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use afflux_rig::Raced;
+use afflux_rig::words::Races;
 use afflux_scratch::Scratch;
 
 use super::figures::Figures;
@@ -17,17 +19,20 @@ use super::report;
 use super::round::{names, round};
 use crate::race::{Failure, host};
 
+/// Kills of each server, usually.
+const ROUNDS: usize = 20;
+
 /// The options of a comparison.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Options {
     /// A directory for all files, which is there.
     pub directory: PathBuf,
     /// The `afflux` program.
     pub afflux: PathBuf,
-    /// Kills of each server.
-    pub rounds: u64,
     /// The figures of each kill as JSON instead of the table.
     pub json: bool,
+    /// The servers and the number of kills of each.
+    pub words: Races,
 }
 
 /// Kills each server by turns, tells each kill, and returns the figures.
@@ -37,17 +42,16 @@ pub struct Options {
 pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Failure> {
     let memory = Scratch::new("/dev/shm".as_ref(), "kills").map_err(host("/dev/shm"))?;
     let _port_mapper = processes::port_mapper(&options.directory)?;
-    let mut all: Vec<(&str, Figures)> = Vec::new();
-    for number in 0..options.rounds {
-        for which in Which::ALL {
-            let mut process = Process::start(which, &options.afflux, &options.directory, memory.path())?;
-            let server = process.server();
-            let figures = round(&server, number, &mut || process.kill(&names()))?;
-            told(format!("{number}: {}", report::json(which.name(), &figures)));
-            all.push((which.name(), figures));
-        }
-    }
-    Ok(if options.json { report::lines(&all) } else { report::table(&Which::ALL.map(Which::name), &all) })
+    let servers: Vec<Which> = Which::ALL.into_iter().filter(|which| options.words.is_wanted(which.name())).collect();
+    let kills = Raced::new(&servers, options.words.rounds_or(ROUNDS), |which, number| {
+        let mut process = Process::start(which, &options.afflux, &options.directory, memory.path())?;
+        let server = process.server();
+        let figures = round(&server, number as u64, &mut || process.kill(&names()))?;
+        told(format!("{number}: {}", report::json(which.name(), &figures)));
+        Ok(figures)
+    });
+    let kills: Raced<Which, Figures, Failure> = kills.whole()?;
+    Ok(if options.json { report::lines(&kills) } else { report::table(&kills) })
 }
 
 /// Runs the same load on a server of the caller. The caller kills it when this program prints `kill`, and then answers

@@ -1,13 +1,15 @@
 //! The figures of kills as a table and as JSON.
 //!
-//! Owns: medians with their ranges, sums, the rows.
-//! Does not own: the figures.
+//! Owns: sums, the rows.
+//! Does not own: the figures; medians and the form of a table (`afflux_rig`).
 //! Invariants: lost bytes are summed and never averaged.
 
 use std::time::Duration;
 
+use afflux_rig::{Raced, Table, median_and_range};
+
 use super::figures::Figures;
-use crate::race::median_and_range;
+use super::processes::Which;
 
 type Row = (&'static str, fn(&[Figures]) -> String);
 
@@ -31,7 +33,7 @@ fn sum(all: &[Figures], of: fn(&Figures) -> u64) -> String {
 }
 
 fn spread(values: Vec<f64>, digits: usize) -> String {
-    let Some((middle, least, most)) = median_and_range(values) else { return "–".to_owned() };
+    let Some([middle, least, most]) = median_and_range(values) else { return "–".to_owned() };
     format!("{middle:.digits$} ({least:.digits$}–{most:.digits$})")
 }
 
@@ -44,15 +46,12 @@ fn ms(all: &[Figures], of: fn(&Figures) -> Duration) -> String {
 }
 
 /// A column for each server.
-pub(super) fn table(servers: &[&str], all: &[(&str, Figures)]) -> String {
-    let of = |server: &str| -> Vec<Figures> { all.iter().filter(|(name, _)| *name == server).map(|it| it.1).collect() };
-    let columns: Vec<Vec<Figures>> = servers.iter().map(|server| of(server)).collect();
-    let mut text = format!("| | {} |\n|-|{}\n", servers.join(" | "), "-|".repeat(servers.len()));
+pub(super) fn table<E>(kills: &Raced<Which, Figures, E>) -> String {
+    let mut table = Table::new([""].into_iter().chain(kills.contenders().map(Which::name)));
     for (name, value) in ROWS {
-        let cells: Vec<String> = columns.iter().map(|figures| value(figures)).collect();
-        text += &format!("| {name} | {} |\n", cells.join(" | "));
+        table.row([name.to_owned()].into_iter().chain(kills.contenders().map(|which| value(kills.of(which)))));
     }
-    text
+    table.to_string()
 }
 
 /// One kill, without blanks outside the server's name.
@@ -72,6 +71,7 @@ pub(super) fn json(server: &str, figures: &Figures) -> String {
 }
 
 /// All kills, a line for each.
-pub(super) fn lines(all: &[(&str, Figures)]) -> String {
-    all.iter().map(|(server, figures)| json(server, figures) + "\n").collect()
+pub(super) fn lines<E>(kills: &Raced<Which, Figures, E>) -> String {
+    let of = |which: Which| kills.of(which).iter().map(move |figures| json(which.name(), figures) + "\n");
+    kills.contenders().flat_map(of).collect()
 }

@@ -1,7 +1,10 @@
 use std::time::Duration;
 
+use afflux_rig::Raced;
+
 use super::acknowledged::{File, Lost};
 use super::figures::Figures;
+use super::processes::Which;
 use super::report;
 
 #[test]
@@ -32,10 +35,12 @@ fn a_new_verifier_has_the_client_send_again() {
         read: Duration::from_millis(30),
         write: Duration::from_millis(40),
     };
-    let table = report::table(&["one", "two"], &[("one", figures), ("two", figures), ("one", figures)]);
-    assert!(table.contains("| kills | 2 | 1 |\n"), "{table}");
+    let kills = Raced::new(&[Which::Afflux, Which::Ganesha], 2, |_, _| Ok::<_, ()>(figures));
+    let table = report::table(&kills);
+    assert!(table.starts_with("|  | afflux | ganesha |\n") && table.contains("| kills | 2 | 2 |\n"), "{table}");
     assert!(table.contains("| to send again, MiB | 3.0 (3.0–3.0) | 3.0 (3.0–3.0) |\n"), "{table}");
-    assert!(table.contains("restart, bytes | 4 | 2 |\n") && table.contains("lost | 2 | 1 |\n"), "{table}");
+    assert!(table.contains("restart, bytes | 4 | 4 |\n") && table.contains("lost | 2 | 2 |\n"), "{table}");
+    assert_eq!(report::lines(&kills).lines().count(), 4);
     assert!(report::json("one", &figures).contains("\"unstable_lost\":2,\"committed_lost\":0,"));
     figures.verifier_changed = false;
     assert_eq!(figures.again(), 0);

@@ -11,9 +11,11 @@ use afflux_nfs_client::{
     Answer, Call, Change, Client, Handle, Kind, Load, NFS, Report, Sending, Stability, read_reply,
 };
 
+use afflux_rig::Usage;
+
 use super::names::Step;
 use super::other_program::OtherProgram;
-use super::servers::{Running, Servers, cpu_ns};
+use super::servers::{Running, Servers};
 use super::{Failure, Figure, Scale, beside, call, cold, host, names, sessions, tree};
 
 pub(super) const WINDOW: usize = 64;
@@ -117,19 +119,18 @@ impl Case {
         matches!(self.what, CaseKind::Names(..) | CaseKind::NamesBeside(..) | CaseKind::Tree)
     }
 
-    /// Whether it needs a mount of a server.
-    pub(super) fn needs_mount(&self) -> bool {
-        matches!(self.what, CaseKind::Tree)
-    }
-
     /// Whether it measures the times of calls.
     pub(super) fn is_about_delays(&self) -> bool {
         matches!(self.what, CaseKind::HalfLoad(_))
     }
 
-    /// Whether a program on the host takes part.
-    pub(super) fn has_host(&self) -> bool {
-        matches!(self.what, CaseKind::Names(_, 1) | CaseKind::Cold)
+    /// The participants, in the order of their first turns.
+    pub(super) fn participants(&self) -> Vec<Running> {
+        let mut all = vec![Running::Ganesha, Running::Afflux];
+        all.extend(self.changes_names().then_some(Running::AffluxUnsynced));
+        // A program on the host.
+        all.extend(matches!(self.what, CaseKind::Names(_, 1) | CaseKind::Cold).then_some(Running::Host));
+        all
     }
 
     /// Whether it reads cold data, and is compared with a bare loop.
@@ -138,11 +139,8 @@ impl Case {
     }
 
     /// Long cases have fewer rounds.
-    pub(super) fn rounds(&self, scale: &Scale) -> usize {
-        match self.what {
-            CaseKind::NamesBeside(..) | CaseKind::Tree => scale.rounds.min(2),
-            _ => scale.rounds,
-        }
+    pub(super) fn rounds(&self) -> usize {
+        if matches!(self.what, CaseKind::NamesBeside(..) | CaseKind::Tree) { 2 } else { 3 }
     }
 
     pub(super) fn run(
@@ -208,23 +206,21 @@ fn rate(count: u64, elapsed: Duration) -> f64 {
 pub(super) struct MeasurementStart {
     at: Instant,
     process: u32,
-    cpu_ns: u64,
-    client_ns: u64,
+    before: [Usage; 2],
 }
 
 impl MeasurementStart {
-    pub(super) fn of(process: u32) -> Called<Self> {
-        let (cpu_ns, client_ns) = (cpu_ns(process)?, cpu_ns(std::process::id())?);
-        Ok(Self { process, cpu_ns, client_ns, at: Instant::now() })
+    pub(super) fn of(process: u32) -> Self {
+        Self { process, before: [process, std::process::id()].map(Usage::of), at: Instant::now() }
     }
 
     /// The figure for `count` of the case's unit, done by `calls` calls.
-    pub(super) fn end(self, count: u64, calls: u64) -> Called<Figure> {
+    pub(super) fn end(self, count: u64, calls: u64) -> Figure {
         let elapsed = self.at.elapsed();
-        let a_call = |ns: u64| ns as f64 / 1e3 / calls.max(1) as f64;
-        let cpu_us = a_call(cpu_ns(self.process)?.saturating_sub(self.cpu_ns));
-        let client_us = a_call(cpu_ns(std::process::id())?.saturating_sub(self.client_ns));
-        Ok(Figure { cpu_us, client_us, ..Figure::of_rate(rate(count, elapsed)) })
+        let now = [self.process, std::process::id()].map(Usage::of);
+        let [cpu_us, client_us] =
+            [0, 1].map(|at| now[at].since(self.before[at]).cpu_ns as f64 / 1e3 / calls.max(1) as f64);
+        Figure { cpu_us, client_us, ..Figure::of_rate(rate(count, elapsed)) }
     }
 }
 
@@ -291,9 +287,9 @@ fn steady(
         )?;
     }
     client.load(&file, &load(kind, window, false, scale.steady / 8))?;
-    let begun = MeasurementStart::of(servers.process(which))?;
+    let begun = MeasurementStart::of(servers.process(which));
     let report = client.load(&file, &load(kind, window, false, scale.steady))?;
-    let figure = begun.end(report.calls, report.calls)?;
+    let figure = begun.end(report.calls, report.calls);
     if matches!(kind, Kind::Write(..)) {
         client.commit(&file, 0, 0)?;
     }
@@ -320,9 +316,9 @@ fn half_load(servers: &mut Servers, which: Running, kind: Kind, scale: &Scale) -
         duration: 2 * scale.steady,
         seed: 9,
     };
-    let begun = MeasurementStart::of(servers.process(which))?;
+    let begun = MeasurementStart::of(servers.process(which));
     let report = client.load_at_rate(&file, &load, most / 2.0)?;
-    let figure = begun.end(report.calls, report.calls)?;
+    let figure = begun.end(report.calls, report.calls);
     if matches!(kind, Kind::Write(..)) {
         client.commit(&file, 0, 0)?;
     }
@@ -346,12 +342,12 @@ fn sequential(servers: &mut Servers, which: Running, block: u32, write: bool, sc
         client.setattr(&file, Change { size: Some(0), ..Change::default() }, None)?;
         client.commit(&file, 0, 0)?;
     }
-    let begun = MeasurementStart::of(servers.process(which))?;
+    let begun = MeasurementStart::of(servers.process(which));
     client.load_at_most(&file, &load, calls)?;
     if write {
         client.commit(&file, 0, 0)?;
     }
-    begun.end(scale.sequential_bytes >> 20, calls)
+    Ok(begun.end(scale.sequential_bytes >> 20, calls))
 }
 
 /// Keeps calls in flight on one connection until `count` are answered.
@@ -381,7 +377,7 @@ fn look_up_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<
     let (mut client, root) = servers.connect(which)?;
     let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
     let mut handles = vec![Vec::new(); scale.many_files as usize];
-    let begun = MeasurementStart::of(servers.process(which))?;
+    let begun = MeasurementStart::of(servers.process(which));
     let look = |at: u64| Call::Lookup { directory: many.clone(), name: host::many_name(at).into_bytes() };
     pipeline(&mut client, scale.many_files, look, |at, answer| {
         if let Answer::Found(handle) = answer {
@@ -390,13 +386,13 @@ fn look_up_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<
     })?;
     let get = |at: u64| Call::GetAttributes { object: handles[at as usize].clone() };
     pipeline(&mut client, scale.many_files, get, |_, _| {})?;
-    begun.end(2 * scale.many_files, 2 * scale.many_files)
+    Ok(begun.end(2 * scale.many_files, 2 * scale.many_files))
 }
 
 fn list_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Figure> {
     let (mut client, root) = servers.connect(which)?;
     let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
-    let begun = MeasurementStart::of(servers.process(which))?;
+    let begun = MeasurementStart::of(servers.process(which));
     let (mut cookie, mut verifier, mut entries, mut calls) = (0, [0; 8], 0, 0);
     loop {
         let piece = client.readdirplus(&many, cookie, verifier, LISTING_BYTES, LISTING_BYTES)?;
@@ -408,7 +404,7 @@ fn list_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Fig
             _ => break,
         }
     }
-    let figure = begun.end(entries, calls)?;
+    let figure = begun.end(entries, calls);
     if entries < scale.many_files {
         let error = std::io::Error::other(format!("{entries} entries of {}", scale.many_files));
         return Err(error.into());

@@ -52,9 +52,9 @@ pub(super) fn run(servers: &mut Servers, which: Running, scale: &Scale, round: u
     let path = made(servers.export(), &name, scale.cold_bytes)?;
     let (mut client, root) = servers.connect(which)?;
     let (file, _) = client.lookup(&root, name.as_bytes())?;
-    let begun = MeasurementStart::of(servers.process(which))?;
+    let begun = MeasurementStart::of(servers.process(which));
     let report = client.load_each_once(&file, &load(scale), scale.cold_calls)?;
-    let figure = begun.end(report.calls, report.calls)?;
+    let figure = begun.end(report.calls, report.calls);
     fs::remove_file(path)?;
     Ok(figure.timed(&report))
 }
@@ -64,9 +64,9 @@ pub(super) fn run_bare(servers: &Servers, scale: &Scale, round: usize) -> Called
     let path = made(servers.export(), &format!("cold-bare-{round}"), scale.cold_bytes)?;
     let mut loops = BareLoop::start(servers, &path)?;
     let mut client = Client::connect(("127.0.0.1", loops.port))?;
-    let begun = MeasurementStart::of(loops.child.id())?;
+    let begun = MeasurementStart::of(loops.child.id());
     let report = client.load_each_once(&[0; 32], &load(scale), scale.cold_calls)?;
-    let figure = begun.end(report.calls, report.calls)?;
+    let figure = begun.end(report.calls, report.calls);
     drop(client);
     loops.child.wait()?;
     fs::remove_file(path)?;
@@ -81,9 +81,7 @@ struct BareLoop {
 
 impl BareLoop {
     fn start(servers: &Servers, path: &Path) -> io::Result<Self> {
-        let program = servers.bare().ok_or_else(|| io::Error::other("there is no bare loop"))?;
-        let mut command = on_first_cpu(&program.display().to_string());
-        let mut child = command.arg(path).stdout(Stdio::piped()).spawn()?;
+        let mut child = on_first_cpu(servers.bare()).arg(path).stdout(Stdio::piped()).spawn()?;
         let mut said = String::new();
         child.stdout.take().map_or(Ok(0), |out| BufReader::new(out).read_line(&mut said))?;
         match said.trim().parse() {

@@ -16,13 +16,13 @@ mod servers;
 mod sessions;
 mod tree;
 
-pub(crate) use report::median_and_range;
-pub(crate) use servers::{field, ganesha_configuration};
-pub(crate) use tree::archive;
+pub(crate) use servers::ganesha_configuration;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use afflux_rig::words::Races;
+use afflux_rig::{self as rig, short};
 use afflux_scratch::{Processors, Stolen};
 use cases::Case;
 use servers::{Running, Servers};
@@ -71,34 +71,23 @@ pub(crate) fn call(what: impl Into<String>) -> impl FnOnce(afflux_nfs_client::Er
 }
 
 /// The options of a race.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Options {
     /// The place of a new directory for all files; made if there is none.
     pub directory: PathBuf,
     /// The `afflux` program.
     pub afflux: PathBuf,
-    /// The program that mounts a server; without it no case uses a mount.
-    pub bridge: Option<PathBuf>,
-    /// The bare loop that reads cold data; without it no case reads cold data.
-    pub bare: Option<PathBuf>,
-    /// A short run as a smoke test, with meaningless figures.
-    pub quick: bool,
-    /// Only cases whose names contain one of these words; all cases if empty.
-    pub only: Vec<String>,
-}
-
-impl Options {
-    /// Whether a case is requested and can run.
-    fn wants(&self, case: &Case, servers: &Servers) -> bool {
-        let asked = self.only.is_empty() || self.only.iter().any(|word| case.name.contains(word.as_str()));
-        asked && (!case.needs_mount() || servers.can_mount()) && (!case.is_cold() || servers.bare().is_some())
-    }
+    /// The program that mounts a server.
+    pub bridge: PathBuf,
+    /// The bare loop that reads cold data.
+    pub bare: PathBuf,
+    /// A quick run is a smoke test, with meaningless figures.
+    pub words: Races,
 }
 
 /// Sizes and times.
 #[derive(Clone, Copy)]
 struct Scale {
-    rounds: usize,
     steady: Duration,
     file_bytes: u64,
     sequential_bytes: u64,
@@ -113,7 +102,6 @@ impl Scale {
     fn new(quick: bool) -> Self {
         if quick {
             Self {
-                rounds: 1,
                 steady: Duration::from_millis(150),
                 file_bytes: 16 << 20,
                 sequential_bytes: 64 << 20,
@@ -125,7 +113,6 @@ impl Scale {
             }
         } else {
             Self {
-                rounds: 3,
                 steady: Duration::from_millis(700),
                 file_bytes: 256 << 20,
                 sequential_bytes: 1 << 30,
@@ -157,10 +144,10 @@ struct Figure {
     stream_mib: f64,
 }
 
-/// The figure of each server in each round of a case; `None` for a server that does not take part.
+/// A case with the figures of its participants.
 struct Raced {
     case: Case,
-    rounds: Vec<[Option<Figure>; Running::COUNT]>,
+    figures: rig::Raced<Running, Figure, Failure>,
 }
 
 /// Runs the race, reports each run to `told`, and returns the table as Markdown.
@@ -168,15 +155,15 @@ struct Raced {
 /// # Errors
 /// When a server does not start or a call fails.
 pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Failure> {
-    let scale = Scale::new(options.quick);
+    let words = &options.words;
+    let scale = Scale::new(words.quick);
     let (begin, processors) = (Instant::now(), Processors::now());
     told("making files, starting servers".to_owned());
     let files = host::scratch(&options.directory)?;
-    let options = &Options { directory: files.path().to_owned(), ..options.clone() };
-    let export = host::prepare(&options.directory, &scale)?;
-    let mut servers = Servers::start(options, &export)?;
+    let export = host::prepare(files.path(), &scale)?;
+    let mut servers = Servers::start(options, files.path(), &export)?;
     host::pin_client().map_err(host("keeping to a CPU"))?;
-    let cases: Vec<Case> = cases::all().into_iter().filter(|case| options.wants(case, &servers)).collect();
+    let cases: Vec<Case> = cases::all().into_iter().filter(|case| words.is_wanted(case.name)).collect();
     if cases.is_empty() {
         let names: Vec<&str> = cases::all().iter().map(|case| case.name).collect();
         return Err(Failure::Server(format!("no case has such a name; there are: {}", names.join("; "))));
@@ -184,33 +171,16 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
     let mut raced: Vec<Raced> = Vec::new();
     let steps = cases.len();
     for (at, case) in cases.into_iter().enumerate() {
-        let mut rounds = Vec::new();
-        for round in 0..case.rounds(&scale) {
-            let mut figures = [None; Running::COUNT];
-            // The order alternates, so that the state of host caches and disk after one server does not always meet the
-            // same next one.
-            let mut turns = servers.taking_part(&case);
-            if round % 2 == 1 {
-                turns.reverse();
-            }
-            for which in turns {
-                let figure = case.run(&mut servers, which, &scale, round)?;
-                figures[which as usize] = Some(figure);
-                let seconds = begin.elapsed().as_secs();
-                let percent = at * 100 / steps;
-                told(format!(
-                    "[{percent:>2} %, {seconds} s] {}, {}: {} {}/s",
-                    case.name,
-                    which.name(),
-                    report::short(figure.rate),
-                    case.unit
-                ));
-            }
-            rounds.push(figures);
-        }
-        raced.push(Raced { case, rounds });
+        let rounds = words.rounds_or(case.rounds());
+        let figures = rig::Raced::new(&case.participants(), rounds, |which, round| {
+            let figure = case.run(&mut servers, which, &scale, round)?;
+            let (percent, seconds, rate) = (at * 100 / steps, begin.elapsed().as_secs(), short(figure.rate));
+            told(format!("[{percent:>2} %, {seconds} s] {}, {}: {rate} {}/s", case.name, which.name(), case.unit));
+            Ok(figure)
+        });
+        raced.push(Raced { case, figures: figures.whole()? });
     }
-    judge(options.quick, processors.stolen())?;
+    judge(words.quick, processors.stolen())?;
     Ok(report::table(&raced))
 }
 

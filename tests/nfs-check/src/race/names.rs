@@ -72,7 +72,7 @@ pub(super) fn run(
     for at in 0..clients {
         workers.push(worker(servers, which, &format!("names-{}-{clients}-{round}-{at}", which.name()), (step, each))?);
     }
-    let begun = MeasurementStart::of(servers.process(which))?;
+    let begun = MeasurementStart::of(servers.process(which));
     for worker in &mut workers {
         worker.send(step)?;
     }
@@ -93,7 +93,7 @@ pub(super) fn run(
             }
         }
     }
-    begun.end(total, total)
+    Ok(begun.end(total, total))
 }
 
 fn worker(

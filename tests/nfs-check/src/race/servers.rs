@@ -5,7 +5,6 @@
 //! Invariants: the servers end when this value is dropped.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,13 +13,14 @@ use std::time::{Duration, Instant};
 
 use afflux_nfs_client::sessions::{Compound, Session};
 use afflux_nfs_client::{Client, Error, Handle};
+use afflux_rig::Ready;
 
-use super::cases::Case;
 use super::{Failure, Options, host};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const CACHE: &str = "2GiB";
-const GANESHA: (&str, &str) = ("127.0.0.1:2049", "127.0.0.1:20048");
+/// The ports of its NFS and of its MOUNT.
+const GANESHA: [u16; 2] = [2049, 20048];
 /// An option of ours that some versions do not have.
 const UNSYNCED: &str = "--async-metadata";
 /// Two servers serve one directory. Each has files of its own there.
@@ -38,8 +38,6 @@ pub(super) enum Running {
 }
 
 impl Running {
-    pub(super) const COUNT: usize = 4;
-
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Ganesha => "ganesha",
@@ -50,59 +48,52 @@ impl Running {
     }
 }
 
-struct Server {
-    child: Child,
-    nfs: SocketAddr,
-    mount: SocketAddr,
-    path: String,
-}
+/// A process that ends with this value.
+struct Ending(Child);
 
-pub(super) struct Servers {
-    port_mapper: Child,
-    ganesha: Server,
-    afflux: Server,
-    unsynced: Server,
-    export: PathBuf,
-    /// The program that mounts a server.
-    bridge: Option<PathBuf>,
-    /// The program of the bare loop.
-    bare: Option<PathBuf>,
-}
-
-impl Drop for Servers {
+impl Drop for Ending {
     fn drop(&mut self) {
-        let servers = [&mut self.ganesha, &mut self.afflux, &mut self.unsynced];
-        let children = servers.into_iter().map(|server| &mut server.child).chain([&mut self.port_mapper]);
-        for child in children {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
+pub(super) struct Servers {
+    _port_mapper: Ending,
+    ganesha: Ending,
+    afflux: Ready,
+    unsynced: Ready,
+    export: PathBuf,
+    /// The program that mounts a server.
+    bridge: PathBuf,
+    /// The program of the bare loop.
+    bare: PathBuf,
+}
+
 impl Servers {
-    pub(super) fn start(options: &Options, export: &Path) -> Result<Self, Failure> {
-        let directory = &options.directory;
+    pub(super) fn start(options: &Options, directory: &Path, export: &Path) -> Result<Self, Failure> {
         let log = |name: &str| fs::File::create(directory.join(name)).map_err(host(name));
         let port_mapper =
             Command::new("rpcbind").arg("-f").stderr(log("rpcbind.log")?).spawn().map_err(host("rpcbind"))?;
+        let port_mapper = Ending(port_mapper);
         sleep(Duration::from_secs(1));
         let configuration = directory.join("ganesha.conf");
         fs::write(&configuration, ganesha_configuration(export, "3, 4") + GANESHA_4).map_err(host("ganesha.conf"))?;
-        let mut ganesha = on_first_cpu("ganesha.nfsd");
+        let mut ganesha = on_first_cpu(Path::new("ganesha.nfsd"));
         ganesha.arg("-F").arg("-f").arg(&configuration).arg("-L").arg(directory.join("ganesha.log"));
         ganesha.arg("-p").arg(directory.join("ganesha.pid"));
         let child = ganesha.stdout(log("ganesha.out")?).stderr(log("ganesha.err")?).spawn().map_err(host("ganesha"))?;
-        let address = |text: &str| text.parse().map_err(|_| Failure::Server(text.to_owned()));
-        let path = export.display().to_string();
-        let ganesha = Server { child, nfs: address(GANESHA.0)?, mount: address(GANESHA.1)?, path };
-        let afflux = start_afflux(options, export, "afflux", &[SHARED])?;
-        let unsynced = start_afflux(options, export, "afflux-async", &[SHARED, UNSYNCED])?;
+        let afflux = |name: &str, further: &[&str]| {
+            let home = directory.join(name);
+            let mut command = on_first_cpu(&options.afflux);
+            command.arg("serve").arg(export).args(["--listen", "127.0.0.1:0", "--cache", CACHE]).args(further);
+            Ready::start(command.arg("--state").arg(home.join("state")), &home).map_err(host(name))
+        };
         let mut servers = Self {
-            port_mapper,
-            ganesha,
-            afflux,
-            unsynced,
+            _port_mapper: port_mapper,
+            ganesha: Ending(child),
+            afflux: afflux("afflux", &[SHARED])?,
+            unsynced: afflux("afflux-async", &[SHARED, UNSYNCED])?,
             export: export.to_path_buf(),
             bridge: options.bridge.clone(),
             bare: options.bare.clone(),
@@ -128,57 +119,43 @@ impl Servers {
         &self.export
     }
 
-    /// The participants of a case, in the order of their turns.
-    pub(super) fn taking_part(&self, case: &Case) -> Vec<Running> {
-        let mut all = vec![Running::Ganesha, Running::Afflux];
-        if case.changes_names() {
-            all.push(Running::AffluxUnsynced);
-        }
-        if case.has_host() {
-            all.push(Running::Host);
-        }
-        all
-    }
-
-    /// Whether servers can be mounted here.
-    pub(super) fn can_mount(&self) -> bool {
-        self.bridge.is_some()
-    }
-
-    pub(super) fn bare(&self) -> Option<&Path> {
-        self.bare.as_deref()
+    pub(super) fn bare(&self) -> &Path {
+        &self.bare
     }
 
     /// The command that mounts a server.
-    pub(super) fn bridge(&self, which: Running, point: &Path) -> io::Result<Command> {
-        let bridge = self.bridge.as_ref().ok_or_else(|| io::Error::other("there is no bridge"))?;
-        let server = self.server(which);
-        let mut command = Command::new(bridge);
-        command.arg(server.nfs.to_string()).arg(&server.path).arg(point).arg(server.mount.to_string());
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        Ok(command)
+    pub(super) fn bridge(&self, which: Running, point: &Path) -> Command {
+        let (nfs, mount, path) = self.place(which);
+        let mut command = Command::new(&self.bridge);
+        command.arg(nfs.to_string()).arg(path).arg(point).arg(mount.to_string());
+        command
     }
 
-    fn server(&self, which: Running) -> &Server {
-        match which {
-            Running::Ganesha => &self.ganesha,
+    /// The addresses of NFS and of MOUNT, and the export.
+    fn place(&self, which: Running) -> (SocketAddr, SocketAddr, String) {
+        let ours = match which {
+            Running::Ganesha => {
+                let [nfs, mount] = GANESHA.map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+                return (nfs, mount, self.export.display().to_string());
+            }
             Running::AffluxUnsynced => &self.unsynced,
-            _ => &self.afflux,
-        }
+            Running::Afflux | Running::Host => &self.afflux,
+        };
+        (ours.address(), ours.address(), ours.export.clone())
     }
 
     /// A new connection, and the handle of the exported directory.
     pub(super) fn connect(&mut self, which: Running) -> Result<(Client, Handle), Error> {
-        let server = self.server(which);
-        let root = Client::connect(server.mount)?.mount(&server.path)?;
-        let mut client = Client::connect(server.nfs)?;
+        let (nfs, mount, path) = self.place(which);
+        let root = Client::connect(mount)?.mount(&path)?;
+        let mut client = Client::connect(nfs)?;
         client.set_timeout(Some(PATIENCE))?;
         Ok((client, root))
     }
 
     /// A session of version 4.1 with this number of slots over a new connection, and the handle of the exported directory.
     pub(super) fn begin_session(&mut self, which: Running, slots: u32) -> Result<(Session, Handle), Error> {
-        let mut client = Client::connect(self.server(which).nfs)?;
+        let mut client = Client::connect(self.place(which).0)?;
         client.set_timeout(Some(PATIENCE))?;
         // Another client each time: the first numbers of calls are random.
         let owner = format!("race-{}", client.next_xid());
@@ -192,56 +169,19 @@ impl Servers {
 
     /// The number of a server's process.
     pub(super) fn process(&self, which: Running) -> u32 {
-        self.server(which).child.id()
+        match which {
+            Running::Ganesha => self.ganesha.0.id(),
+            Running::AffluxUnsynced => self.unsynced.process(),
+            Running::Afflux | Running::Host => self.afflux.process(),
+        }
     }
-}
-
-/// CPU time used by all threads of a process.
-pub(super) fn cpu_ns(process: u32) -> io::Result<u64> {
-    let mut sum = 0;
-    for task in fs::read_dir(format!("/proc/{process}/task"))? {
-        // A thread that ends meanwhile has no file any more.
-        let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
-        sum += text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
-    }
-    Ok(sum)
 }
 
 /// A command on the servers' CPU. It execs the program, so its process number is the server's.
-pub(super) fn on_first_cpu(program: &str) -> Command {
+pub(super) fn on_first_cpu(program: &Path) -> Command {
     let mut command = Command::new("taskset");
-    command.args(["-c", "0", program]).stdin(Stdio::null());
+    command.args(["-c", "0"]).arg(program).stdin(Stdio::null());
     command
-}
-
-fn start_afflux(options: &Options, export: &Path, name: &str, further: &[&str]) -> Result<Server, Failure> {
-    let home = options.directory.join(name);
-    fs::create_dir_all(&home).map_err(host(name))?;
-    let log = fs::File::create(home.join("log")).map_err(host(name))?;
-    let program = options.afflux.display().to_string();
-    let mut command = on_first_cpu(&program);
-    command.arg("serve").arg(export).args(["--listen", "127.0.0.1:0", "--json", "--cache", CACHE]);
-    command.arg("--control").arg(home.join("control.sock")).arg("--state").arg(home.join("state")).args(further);
-    let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().map_err(host(program))?;
-    let mut ready = String::new();
-    if let Some(stdout) = child.stdout.take() {
-        BufReader::new(stdout).read_line(&mut ready).map_err(host(name))?;
-    }
-    let _ = io::stdout().flush();
-    let port = field(&ready, "\"port\":").and_then(|text| text.parse::<u16>().ok());
-    let path = field(&ready, "\"export\":\"");
-    let (Some(port), Some(path)) = (port, path) else {
-        let said = fs::read_to_string(home.join("log")).unwrap_or_default();
-        return Err(Failure::Server(format!("{name} does not start: {ready}{said}")));
-    };
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
-    Ok(Server { child, nfs: address, mount: address, path: path.to_owned() })
-}
-
-/// The text after a key in a line of JSON, up to the end of the value.
-pub(crate) fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
-    let rest = line.split_once(key)?.1;
-    Some(rest.split(['"', ',', '}']).next()?.trim())
 }
 
 /// Without it no client may open a file for 90 s, and names of users are looked for elsewhere.

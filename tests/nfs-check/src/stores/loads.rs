@@ -11,12 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use afflux_rig::archive;
+
 use super::measured::{Depths, Note, median_ms, percentile_ms, rate};
 use super::options::Scale;
 use super::participant::Participant;
 use super::session::{Called, Session};
 use super::table::Load;
-use crate::race::{Failure, archive, call, host};
+use crate::race::{Failure, call, host};
 
 const SMALL_BYTES: usize = 8 << 10;
 const GIB: f64 = (1_u64 << 30) as f64;

@@ -4,7 +4,7 @@
 //!
 //! Owns: the order of participants, the rounds, the time.
 //! Does not own: sizes (`options`), the loads (`loads`, `raw`), the participants' programs (`participant`), goals and table (`table`).
-//! Invariants: one participant at a time has work. Rounds go through all of them, in turns from either end, and no round
+//! Invariants: one participant at a time has work. Rounds go through all of them in turns, and no round
 //! begins that would not end in time. Each participant has a new bucket in each round.
 
 mod http;
@@ -19,6 +19,7 @@ mod table;
 use std::time::Instant;
 
 use afflux_gateway::Gateway;
+use afflux_rig::turns;
 use afflux_scratch::{Processors, Stolen};
 
 use crate::race::{Failure, host};
@@ -43,13 +44,12 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
     told("starting a Ceph".to_owned());
     let ceph = Gateway::start(STORE_BYTES).map_err(host("a Ceph"))?;
     let mut figures = Figures::default();
-    let all = Who::all().into_iter().filter(|who| who.is_there(&options.only));
-    let mut turns: Vec<Who> = all.collect();
+    let all: Vec<Who> = Who::all().into_iter().filter(|who| who.is_there(&options.only)).collect();
     // This server's depth is that of the plain requests.
     let mut depths = Depths::default();
-    for round in 0..scale.rounds {
+    for round in 0..options.rounds {
         let round_begin = Instant::now();
-        for who in turns.clone() {
+        for who in turns(&all, round) {
             let bucket = format!("{}-{round}", who.name());
             ceph.make_bucket(&bucket, who == Who::Raw).map_err(host(bucket.as_str()))?;
             let mut note = |load: Load, value: f64| {
@@ -78,7 +78,6 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
             drop(participant);
             ceph.remove_bucket(&bucket).map_err(host(bucket.as_str()))?;
         }
-        turns.reverse();
         if begin.elapsed() + round_begin.elapsed() > options.time {
             break;
         }

@@ -1,11 +1,15 @@
 //! The wishes of a comparison's user.
 //!
-//! Owns: its options, the sizes and counts of its loads.
+//! Owns: its options and their usual values, the sizes and counts of its loads.
 //! Does not own: the loads (`loads`, `raw`).
 //! Invariants: a quick run has each load of a whole one.
 
 use std::path::PathBuf;
 use std::time::Duration;
+
+use afflux_rig::words::{Races, RacesCmd};
+
+use crate::race::Failure;
 
 /// The options of a comparison.
 #[derive(Clone, Debug)]
@@ -22,16 +26,40 @@ pub struct Options {
     pub bandwidth_bytes_per_s: u64,
     /// The time for all rounds.
     pub time: Duration,
+    /// The number of rounds.
+    pub rounds: usize,
     /// A short run as a smoke test, whose speeds mean nothing.
     pub quick: bool,
     /// Only participants with these names; all if empty.
     pub only: Vec<String>,
 }
 
+impl Options {
+    /// Those that the words ask for.
+    ///
+    /// # Errors
+    /// When the words are for another race.
+    pub fn of([directory, afflux, bridge]: [PathBuf; 3], words: &Races) -> Result<Self, Failure> {
+        let RacesCmd::RaceStores(own) = &words.subcommand else {
+            return Err(Failure::Server("the words are for another race".to_owned()));
+        };
+        Ok(Self {
+            directory,
+            afflux,
+            bridge,
+            delay: Duration::from_millis(own.delay_ms.map_or(30, |ms| ms.0)),
+            bandwidth_bytes_per_s: own.network_mbit_per_s.map_or(0, |mbit| mbit.0.saturating_mul(1_000_000 / 8)),
+            time: Duration::from_secs(own.minutes.map_or(7, |minutes| minutes.0).saturating_mul(60)),
+            rounds: words.rounds_or(3),
+            quick: words.quick,
+            only: words.only.clone(),
+        })
+    }
+}
+
 /// Sizes and counts.
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
-    pub(super) rounds: usize,
     pub(super) warm_bytes: u64,
     pub(super) stream_bytes: u64,
     pub(super) commits: usize,
@@ -51,7 +79,6 @@ pub(super) struct Scale {
 impl Scale {
     pub(super) fn new(quick: bool) -> Self {
         let full = Self {
-            rounds: 3,
             warm_bytes: 256 << 20,
             stream_bytes: 1 << 30,
             commits: 40,
@@ -65,7 +92,6 @@ impl Scale {
             logs: 250,
         };
         let short = Self {
-            rounds: 1,
             // With less, the count of PUTs is that of the first seconds, in which a server tries the store.
             stream_bytes: 256 << 20,
             commits: 5,

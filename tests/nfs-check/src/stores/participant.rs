@@ -6,21 +6,21 @@
 //! programs.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use afflux_gateway::{Asked, Gateway, KEY, Relay, SECRET, Treatment};
 use afflux_nfs_client::Client;
+use afflux_rig::{Mounted, Ready};
 use afflux_scratch::within;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::options::Options;
 use super::session::Session;
-use crate::race::{Failure, field, host};
+use crate::race::{Failure, call, host};
 
 const CACHE: &str = "1GiB";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -66,8 +66,33 @@ impl Who {
 
 /// A running program.
 enum Running {
-    Server { child: Child, address: SocketAddr, path: String },
+    Own(Ready),
+    Other(OtherServer),
     Mount(Mounted),
+}
+
+impl Running {
+    /// The address and the export of a server.
+    fn place(&self) -> Option<(SocketAddr, &str)> {
+        match self {
+            Self::Own(ready) => Some((ready.address(), &ready.export)),
+            Self::Other(other) => Some((other.address, "/")),
+            Self::Mount(_) => None,
+        }
+    }
+}
+
+/// The server of a peer. It ends with this value.
+struct OtherServer {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Drop for OtherServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 pub(super) struct Participant<'a> {
@@ -75,7 +100,8 @@ pub(super) struct Participant<'a> {
     options: &'a Options,
     ceph: &'a Gateway,
     bucket: String,
-    running: Option<(Relay, Running)>,
+    /// The program, which ends before its relay.
+    running: Option<(Running, Relay)>,
 }
 
 impl<'a> Participant<'a> {
@@ -108,57 +134,63 @@ impl<'a> Participant<'a> {
             Who::Zerofs => self.serve_zerofs(&relay)?,
             _ => self.mount(&relay)?,
         };
-        self.running = Some((relay, running));
+        self.running = Some((running, relay));
         Ok(())
     }
 
     /// Requests since the start.
     pub(super) fn asked(&self) -> Asked {
-        self.running.as_ref().map_or_else(Asked::default, |(relay, _)| relay.asked())
+        self.running.as_ref().map_or_else(Asked::default, |(_, relay)| relay.asked())
     }
 
     /// A new connection of a client.
     pub(super) fn session(&self) -> Result<Session, Failure> {
-        match &self.running {
-            Some((_, Running::Server { address, path, .. })) => connect(*address, path)
-                .map_err(|error| Failure::Call { what: "a connection to the server".to_owned(), error }),
-            Some((_, Running::Mount(mounted))) => Ok(Session::Mounted { point: mounted.point.clone() }),
-            None => Err(Failure::Server(format!("{} does not run", self.who.name()))),
+        match self.running()? {
+            Running::Mount(mounted) => Ok(Session::Mounted { point: mounted.point().to_owned() }),
+            server => server.place().map_or_else(
+                || Err(Failure::Server(format!("{} has no address", self.who.name()))),
+                |(address, path)| connect(address, path).map_err(call("a connection to the server")),
+            ),
         }
     }
 
     /// Calls `inside` with a directory in which programs of this machine see the files.
     pub(super) fn with_mount<T>(&self, inside: impl FnOnce(&Path) -> io::Result<T>) -> Result<T, Failure> {
-        match &self.running {
-            Some((_, Running::Server { address, path, .. })) => {
-                let point = self.options.directory.join("bridge");
-                fs::create_dir_all(&point).map_err(host("the bridge's mount"))?;
-                let mut command = Command::new(&self.options.bridge);
-                command.arg(address.to_string()).arg(path).arg(&point).arg(address.to_string());
-                let mounted = Mounted::start(command, &point, Path::new("/dev/null"))?;
-                let done = inside(&point).map_err(host("a program on the bridge"));
-                drop(mounted);
-                done
+        let running = self.running()?;
+        let (point, log) = (self.options.directory.join("bridge"), self.options.directory.join("bridge.log"));
+        let mounted = running.place().map(|(address, path)| {
+            let mut command = Command::new(&self.options.bridge);
+            command.arg(address.to_string()).arg(path).arg(&point).arg(address.to_string());
+            Mounted::start(&mut command, &point, &log)
+        });
+        let mounted = mounted.transpose().map_err(host("the bridge"))?;
+        match (&mounted, running) {
+            (Some(mounted), _) | (None, Running::Mount(mounted)) => {
+                inside(mounted.point()).map_err(host("a program on a mount"))
             }
-            Some((_, Running::Mount(mounted))) => inside(&mounted.point).map_err(host("a program on a mount")),
-            None => Err(Failure::Server(format!("{} does not run", self.who.name()))),
+            _ => Err(Failure::Server(format!("{} has no mount", self.who.name()))),
         }
+    }
+
+    fn running(&self) -> Result<&Running, Failure> {
+        let running = self.running.as_ref().map(|(running, _)| running);
+        running.ok_or_else(|| Failure::Server(format!("{} does not run", self.who.name())))
     }
 
     /// Kills the server, as a power failure of its process would.
     pub(super) fn kill(&mut self) {
-        if let Some((_, Running::Server { child, .. })) = &mut self.running {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
         self.running = None;
     }
 
     /// Ends the program in its own way.
     fn stop(&mut self) {
-        if let Some((_, Running::Server { mut child, .. })) = self.running.take() {
-            let _ = kill_process(Pid::from_child(&child), Signal::TERM);
-            let _ = child.wait();
+        match self.running.take() {
+            Some((Running::Own(ready), _relay)) => drop(ready.stop()),
+            Some((Running::Other(mut other), _relay)) => {
+                let _ = kill_process(Pid::from_child(&other.child), Signal::TERM);
+                let _ = other.child.wait();
+            }
+            _ => {}
         }
     }
 
@@ -171,29 +203,15 @@ impl<'a> Participant<'a> {
     fn serve(&self, relay: &Relay, arguments: &[&str]) -> Result<Running, Failure> {
         // Prices of the store are kept over starts and rounds, as a server keeps them.
         let home = self.options.directory.join("afflux");
-        fs::create_dir_all(&home).map_err(host("afflux"))?;
-        let log = fs::File::create(home.join("log")).map_err(host("afflux"))?;
         let mut command = Self::with_keys(&self.options.afflux);
         command.arg("serve").arg(format!("s3://{}/home", self.bucket)).args(["--endpoint", &relay.endpoint()]);
-        command.args(["--listen", "127.0.0.1:0", "--json", "--cache", CACHE]).args(arguments);
-        command.arg("--control").arg(home.join("control.sock"));
+        command.args(["--listen", "127.0.0.1:0", "--cache", CACHE]).args(arguments);
         if !arguments.contains(&"--state") {
             command.arg("--state").arg(home.join("state"));
         }
         // As over TLS. The plain requests and rclone sign no body either; s3fs always does.
         command.env("AWS_UNSIGNED_PAYLOAD", "true");
-        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().map_err(host("afflux"))?;
-        let mut ready = String::new();
-        if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut ready).map_err(host("afflux"))?;
-        }
-        let port = field(&ready, "\"port\":").and_then(|text| text.parse::<u16>().ok());
-        let path = field(&ready, "\"export\":\"").map(str::to_owned);
-        let (Some(port), Some(path)) = (port, path) else {
-            let said = fs::read_to_string(home.join("log")).unwrap_or_default();
-            return Err(Failure::Server(format!("afflux does not start: {ready}{said}")));
-        };
-        Ok(Running::Server { child, address: SocketAddr::from(([127, 0, 0, 1], port)), path })
+        Ok(Running::Own(Ready::start(&mut command, &home).map_err(host("afflux"))?))
     }
 
     /// ZeroFS encrypts and compresses all bytes, which it cannot leave.
@@ -213,7 +231,7 @@ impl<'a> Participant<'a> {
         let mut command = Self::with_keys("zerofs");
         command.args(["run", "-c"]).arg(home.join("settings.toml")).stdout(Stdio::null()).stderr(log);
         let child = command.spawn().map_err(host("zerofs"))?;
-        let running = Running::Server { child, address, path: "/".to_owned() };
+        let running = Running::Other(OtherServer { child, address });
         if within(PATIENCE, || connect(address, "/").is_ok()) {
             return Ok(running);
         }
@@ -222,7 +240,6 @@ impl<'a> Participant<'a> {
 
     fn mount(&self, relay: &Relay) -> Result<Running, Failure> {
         let (name, point) = (self.who.name(), self.options.directory.join(self.who.name()));
-        fs::create_dir_all(&point).map_err(host(name))?;
         let mut command = Self::with_keys(name);
         if self.who == Who::S3fs {
             let url = format!("url={}", relay.endpoint());
@@ -237,7 +254,7 @@ impl<'a> Participant<'a> {
             command.env("RCLONE_S3_ENV_AUTH", "true").env("RCLONE_CONFIG", self.options.directory.join("rclone.conf"));
         }
         let log = self.options.directory.join(format!("{name}.log"));
-        Ok(Running::Mount(Mounted::start(command, &point, &log)?))
+        Ok(Running::Mount(Mounted::start(&mut command, &point, &log).map_err(host(name))?))
     }
 }
 
@@ -262,37 +279,4 @@ fn connect(address: SocketAddr, path: &str) -> Result<Session, afflux_nfs_client
     let mut client = Client::connect(address)?;
     client.set_timeout(Some(PATIENCE))?;
     Ok(Session::Nfs { client, root })
-}
-
-/// A mounted program. It ends when the value is dropped.
-struct Mounted {
-    child: Child,
-    point: PathBuf,
-}
-
-impl Mounted {
-    fn start(mut command: Command, point: &Path, log: &Path) -> Result<Self, Failure> {
-        let program = command.get_program().to_string_lossy().into_owned();
-        let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
-        let (before, log) = (device(point), fs::File::create(log).map_err(host("a log"))?);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
-        let mounted = Self { child: child.map_err(host(program.as_str()))?, point: point.to_path_buf() };
-        let is_mounted = || device(point).is_some_and(|now| Some(now) != before);
-        if within(PATIENCE, is_mounted) {
-            Ok(mounted)
-        } else {
-            Err(Failure::Server(format!("{program} does not mount")))
-        }
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.point).stderr(Stdio::null()).status();
-        let ended = within(Duration::from_secs(10), || self.child.try_wait().is_ok_and(|ended| ended.is_some()));
-        if !ended {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-    }
 }

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use afflux_rig::{Table, median_and_range, short};
+
 use super::participant::Who;
-use crate::race::median_and_range;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Load {
@@ -146,36 +147,33 @@ impl Goal {
     }
 }
 
-fn short(value: f64) -> String {
-    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
-}
-
 fn shown(values: &[f64]) -> String {
-    match median_and_range(values.to_vec()) {
+    match median_and_range(values.iter().copied()) {
         None => "–".to_owned(),
-        Some((middle, ..)) if values.len() == 1 => short(middle),
-        Some((middle, least, most)) => format!("{} ({}–{})", short(middle), short(least), short(most)),
+        Some([middle, ..]) if values.len() == 1 => short(middle),
+        Some([middle, least, most]) => format!("{} ({}–{})", short(middle), short(least), short(most)),
     }
 }
 
 /// The table.
 pub(super) fn markdown(figures: &Figures) -> String {
     let round_trip = shown(figures.of(Load::Commit, Who::Raw));
-    let mut text = format!(
+    let words = format!(
         "Medians (least–most) of rounds that alternate. *Raw* has as many requests side by side as afflux had. R is the \
          round trip of a PUT of 4 KiB: {round_trip} ms. Peers have no COMMIT: theirs is a file of 4 KiB that is written, \
-         synced and closed. Their counts of small files are computed from a part.\n\n| load | unit | afflux | raw \
-         | zerofs | s3fs | rclone | as its goal sees afflux | goal |\n|-|-|-|-|-|-|-|-|-|\n"
+         synced and closed. Their counts of small files are computed from a part."
     );
+    let head = ["load", "unit"].into_iter().chain(Who::all().map(Who::name));
+    let mut table = Table::new(head.chain(["as its goal sees afflux", "goal"]));
     for load in ALL {
         let (name, unit, goal) = load.row();
-        let shown_all = Who::all().map(|who| shown(figures.of(load, who))).join(" | ");
         let compared = figures.compared(load, goal);
-        let middle = median_and_range(compared.clone()).map(|(middle, ..)| middle);
-        let missed = if middle.is_some_and(|value| goal.is_reached(value)) { "" } else { ", missed" };
-        text += &format!("| {name} | {unit} | {shown_all} | {} | {}{missed} |\n", shown(&compared), goal.words());
+        let is_reached = median_and_range(compared.iter().copied()).is_some_and(|[middle, ..]| goal.is_reached(middle));
+        let goal = format!("{}{}", goal.words(), if is_reached { "" } else { ", missed" });
+        let all = Who::all().map(|who| shown(figures.of(load, who)));
+        table.row([name.to_owned(), unit.to_owned()].into_iter().chain(all).chain([shown(&compared), goal]));
     }
-    text
+    format!("{words}\n\n{table}")
 }
 
 #[cfg(test)]

@@ -1,54 +1,57 @@
 //! Runs the checks of [`afflux_nfs_client::check`] on a server.
 //!
-//! Owns: its arguments, a line for each check. Does not own: the checks.
+//! Owns: its words, a line for each check. Does not own: the checks.
 //! Invariants: exit code 0 if all rules hold, 1 if not, 2 for wrong usage or an unreachable server.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is its purpose")]
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use afflux_nfs_client::check::{CHECKS, Failure, More, Target, make_links};
 
-const USAGE: &str = "usage: protocol-check HOST:PORT EXPORT [--mount HOST:PORT] [--small EXPORT] [--read-only EXPORT]
-       protocol-check --links DIR
-Checks an NFSv3 server, in directories that it makes in EXPORT and removes. Some checks need further exports: a
-small one of an ext4 of its own, which --links has filled on the server's host, and a read-only one with `file` and
-`directory` in it.";
+mod words {
+    //! The words of this program.
+    #![allow(unreachable_pub, reason = "a macro makes types of the declaration")]
 
-fn target(arguments: &[String]) -> Option<Target> {
-    let (nfs, export) = (arguments.first()?.parse().ok()?, arguments.get(1)?.clone());
-    let mut target = Target { nfs, mount: nfs, export, more: More::default() };
-    for pair in arguments[2..].chunks(2) {
-        let [option, value] = pair else { return None };
-        match option.as_str() {
-            "--mount" => target.mount = value.parse().ok()?,
-            "--small" => target.more.small = Some(value.clone()),
-            "--read-only" => target.more.read_only = Some(value.clone()),
-            _ => return None,
+    use std::net::SocketAddr;
+    use std::path::PathBuf;
+
+    xflags::xflags! {
+        /// Check an NFSv3 server, in directories that it makes in the export and removes.
+        cmd protocol-check {
+            /// HOST:PORT of NFS
+            optional nfs: SocketAddr
+            /// The export
+            optional export: String
+            /// HOST:PORT of MOUNT, if it is another
+            optional --mount address: SocketAddr
+            /// A small export of an ext4 of its own, for the checks about full disks
+            optional --small export: String
+            /// A read-only export with `file` and `directory` in it
+            optional --read-only export: String
+            /// Fill this directory of the server's host with links for --small, and check nothing
+            optional --links dir: PathBuf
         }
     }
-    Some(target)
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [option, directory] = &arguments[..]
-        && option == "--links"
-    {
-        return match make_links(Path::new(directory)) {
+    let words = words::ProtocolCheck::from_env_or_exit();
+    if let Some(directory) = words.links {
+        return match make_links(&directory) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("error: {directory}: {error}");
+                eprintln!("error: {}: {error}", directory.display());
                 ExitCode::from(2)
             }
         };
     }
-    let Some(target) = target(&arguments) else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
+    let (Some(nfs), Some(export)) = (words.nfs, words.export) else {
+        xflags::Error::new("an address and an export are missing; --help shows all words").exit()
     };
+    let more = More { small: words.small, read_only: words.read_only };
+    let target = Target { nfs, mount: words.mount.unwrap_or(nfs), export, more };
     if let Err(error) = target.reach() {
         eprintln!("error: {} at {}: {error}", target.export, target.nfs);
         return ExitCode::from(2);

@@ -7,8 +7,8 @@
 use std::hint::black_box;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use afflux::Advice;
 

@@ -1,30 +1,27 @@
-use super::{short, text};
-use crate::case::{Case, Goal, Group, Outcome};
+use afflux_rig::Raced;
 
-#[test]
-fn figures_have_three_digits() {
-    let shown = [0.123, 4.567, 99.96, 123.4, 999.6, 12_345.0, 1_234_567.0].map(short);
-    assert_eq!(shown, ["0.12", "4.57", "100", "123", "1,000", "12,300", "1,230,000"]);
-}
+use super::text;
+use crate::case::{Case, Figure, Goal, Group};
 
 #[test]
 fn a_row_has_figures_ratios_with_their_range_and_whether_the_goal_is_met() {
-    let outcome = |name, rounds: &[f64]| Outcome { name, rounds: Ok(rounds.to_vec()), beside: Vec::new() };
-    let absent = Outcome { name: "absent", rounds: Err("not installed".to_owned()), beside: Vec::new() };
-    let case = |name: &str, ratio| Case {
+    let case = |name: &str, contenders: &[&'static str], ratio| Case {
         name: name.to_owned(),
         goal: Some(Goal { against: "kernel", ratio }),
-        results: vec![outcome("afflux", &[50.0, 50.0, 50.0]), outcome("kernel", &[100.0, 200.0, 300.0])],
+        figures: Raced::new(contenders, 3, |who, round| match who {
+            "afflux" => Ok(Figure { value: 50.0, beside: vec![1.0] }),
+            "kernel" => Ok(Figure { value: 100.0 * (round + 1) as f64, beside: vec![2.0] }),
+            _ => Err("not installed".to_owned()),
+        }),
     };
-    let mut cases = vec![case("hit", 4.0), case("miss", 4.1)];
-    cases[1].results.push(absent);
-    let group = Group {
+    let group = |shows_beside| Group {
         title: "Test",
         unit: "ns",
         more_is_better: false,
         words: "Words.".to_owned(),
-        shown: &[],
-        cases,
+        beside: &["cpu_us"],
+        shows_beside,
+        cases: vec![case("hit", &["afflux", "kernel"], 4.0), case("miss", &["afflux", "kernel", "absent"], 4.1)],
         remarks: vec!["a remark".to_owned()],
     };
     let wanted = "**Test.** Words.\n\n\
@@ -32,5 +29,7 @@ fn a_row_has_figures_ratios_with_their_range_and_whether_the_goal_is_met() {
         | hit | 50.0 | 200, **4.00×** (2.00–6.00) |  | 4.00× kernel: met |\n\
         | miss | 50.0 | 200, **4.00×** (2.00–6.00) | – | 4.10× kernel: missed |\n\n\
         - a remark\n- absent: not installed\n\n";
-    assert_eq!(text(&[group]), wanted);
+    assert_eq!(text(&[group(false)]), wanted);
+    let beside = text(&[group(true)]);
+    assert!(beside.contains("| 50.0 (1.00) | 200 (2.00), **4.00×** (2.00–6.00) |"), "{beside}");
 }

@@ -1,6 +1,6 @@
 //! Runs many random scenarios on all cores, for `cargo xtask soak`. See `--help`.
 //!
-//! Owns: the arguments of the command, the threads, the count of failures, the place for reduced scenarios.
+//! Owns: the words of the command, the threads, the count of failures, the place for reduced scenarios.
 //! Does not own: scenarios and their checks (the library).
 //! Invariants: each scenario runs on one thread, so its outcome does not depend on the number of threads.
 
@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is its purpose")]
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,98 +22,87 @@ use afflux_checker::{
 use afflux_engine::eviction::EvictionKind;
 use afflux_simulator::Setup;
 
-const HELP: &str = "\
-cargo xtask soak [--seeds N] [--minutes M] [--first SEED] [--threads N] [--keep-going [--no-reduce]]
-                  [--out DIR] [--policy NAME] [--eviction NAME]
-cargo xtask soak --scopes OPERATIONS [--keep-going]
-cargo xtask soak --sweeps
-cargo xtask soak --matrix SEEDS [--first SEED] [--keep-going [--no-reduce]]
-cargo xtask soak --scenario FILE [--trace]
+mod words {
+    //! The words of this program.
+    #![allow(unreachable_pub, reason = "a macro makes types of the declaration")]
 
-  --seeds N      random scenarios to run (1000)
-  --minutes M    stop after so long, also before all seeds have run
-  --first SEED   the first seed (0); the same seed is the same scenario in one version of the code
-  --threads N    worlds at once (one a core)
-  --keep-going   count failures by kind instead of stopping at the first
-  --no-reduce    with it: do not reduce the first of each kind either
-  --out DIR      where reduced scenarios go (target/soak)
-  --policy NAME  all of them under this policy, instead of each under one of its own
-  --eviction NAME  the same of eviction policies
-  --scopes N     instead: every scenario of up to N operations on 2 files of 2 pages on 2 devices, with
-                 a power loss after each step; 1 to 4
-  --scenario F   instead: one scenario from a file; with --trace its last events are printed
-  --matrix N     instead: N seeds under each policy on each device of the catalogue
-  --sweeps       instead: each request and each allocation of the swept scenarios failing in turn";
+    use std::path::PathBuf;
+
+    xflags::xflags! {
+        /// Run random scenarios in the simulator, each under a policy of its own.
+        cmd soak {
+            /// Scenarios to run (1000)
+            optional --seeds n: u64
+            /// Stop after so long, also before all seeds have run
+            optional --minutes n: u64
+            /// The first seed (0); the same seed is the same scenario in one version of the code
+            optional --first seed: u64
+            /// Worlds at once (one a core)
+            optional --threads n: u64
+            /// Count failures by kind instead of stopping at the first
+            optional --keep-going
+            /// With --keep-going: do not reduce the first of each kind either
+            optional --no-reduce
+            /// Where reduced scenarios go (target/soak)
+            optional --out dir: PathBuf
+            /// All of them under this policy
+            optional --policy name: String
+            /// All of them under this eviction policy
+            optional --eviction name: String
+            /// Instead: every scenario of up to so many operations, 1 to 4, on 2 files of 2 pages on 2 devices, with a power loss after
+            /// each step
+            optional --scopes operations: u64
+            /// Instead: so many seeds under each policy on each device of the catalogue
+            optional --matrix seeds: u64
+            /// Instead: each request and each allocation of the swept scenarios failing in turn
+            optional --sweeps
+            /// Instead: the scenario of this file
+            optional --scenario file: PathBuf
+            /// With --scenario: print its last events
+            optional --trace
+        }
+    }
+}
 
 /// A run that takes longer is named, because it may never end.
 const LONG: Duration = Duration::from_secs(20);
+/// More than two months.
+const MINUTES_MAX: u64 = 100_000;
 
 struct Arguments {
     seeds: u64,
     first: u64,
-    minutes: Option<u64>,
-    threads: usize,
-    keep_going: bool,
-    reduce: bool,
+    time_max: Duration,
+    threads: u64,
     out: PathBuf,
-    policy: Option<String>,
     eviction: Option<EvictionKind>,
-    scopes: Option<u32>,
-    sweeps: bool,
-    trace: bool,
-    matrix: Option<u64>,
-    scenario: Option<PathBuf>,
+    words: words::Soak,
 }
 
-fn arguments() -> Result<Arguments, String> {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut arguments = Arguments {
-        seeds: 1000,
-        first: 0,
-        minutes: None,
-        threads: cores,
-        keep_going: false,
-        reduce: true,
-        out: PathBuf::from("target/soak"),
-        policy: None,
-        eviction: None,
-        scopes: None,
-        sweeps: false,
-        trace: false,
-        matrix: None,
-        scenario: None,
-    };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
-        let number = |text: String, range: std::ops::RangeInclusive<u64>| {
-            let number = text.parse::<u64>().ok().filter(|number| range.contains(number));
-            number.ok_or_else(|| format!("{word} {text}: a number from {} to {} is wanted", range.start(), range.end()))
-        };
-        match word.as_str() {
-            "--seeds" => arguments.seeds = number(value()?, 1..=u64::MAX / 2)?,
-            "--first" => arguments.first = number(value()?, 0..=u64::MAX / 2)?,
-            "--minutes" => arguments.minutes = Some(number(value()?, 1..=100_000)?),
-            "--threads" => arguments.threads = number(value()?, 1..=1024)? as usize,
-            "--keep-going" => arguments.keep_going = true,
-            "--no-reduce" => arguments.reduce = false,
-            "--out" => arguments.out = value()?.into(),
-            "--policy" => {
-                let name = value()?;
-                Setup::of(&name).map_err(|error| error.to_string())?;
-                arguments.policy = Some(name);
-            }
-            "--eviction" => arguments.eviction = Some(afflux_linux_policies::eviction(&value()?)?),
-            "--scopes" => arguments.scopes = Some(number(value()?, 1..=4)? as u32),
-            "--trace" => arguments.trace = true,
-            "--matrix" => arguments.matrix = Some(number(value()?, 1..=1_000_000)?),
-            "--scenario" => arguments.scenario = Some(value()?.into()),
-            "--sweeps" => arguments.sweeps = true,
-            "--help" | "-h" => return Err(HELP.to_owned()),
-            _ => return Err(format!("'{word}' is no option\n{HELP}")),
-        }
+/// The number that a word gives, which is in this range.
+fn number(word: &str, given: Option<u64>, usual: u64, range: RangeInclusive<u64>) -> Result<u64, String> {
+    let number = given.unwrap_or(usual);
+    let wrong = || format!("{word} {number}: a number from {} to {} is wanted", range.start(), range.end());
+    if range.contains(&number) { Ok(number) } else { Err(wrong()) }
+}
+
+fn arguments(words: words::Soak) -> Result<Arguments, String> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
+    if let Some(name) = &words.policy {
+        Setup::of(name).map_err(|error| error.to_string())?;
     }
-    Ok(arguments)
+    // Those that choose what runs have no usual number: 1 stands for none here.
+    number("--scopes", words.scopes, 1, 1..=4)?;
+    number("--matrix", words.matrix, 1, 1..=1_000_000)?;
+    Ok(Arguments {
+        seeds: number("--seeds", words.seeds, 1000, 1..=u64::MAX / 2)?,
+        first: number("--first", words.first, 0, 0..=u64::MAX / 2)?,
+        time_max: Duration::from_secs(60 * number("--minutes", words.minutes, MINUTES_MAX, 1..=MINUTES_MAX)?),
+        threads: number("--threads", words.threads, cores, 1..=1024)?,
+        out: words.out.clone().unwrap_or_else(|| PathBuf::from("target/soak")),
+        eviction: words.eviction.as_deref().map(afflux_linux_policies::eviction).transpose()?,
+        words,
+    })
 }
 
 /// The state that all threads share.
@@ -131,9 +121,7 @@ struct Soak {
 
 impl Soak {
     fn over(&self) -> bool {
-        let late =
-            self.arguments.minutes.is_some_and(|minutes| self.began.elapsed() >= Duration::from_secs(60 * minutes));
-        late || self.stop.load(Ordering::Relaxed)
+        self.began.elapsed() >= self.arguments.time_max || self.stop.load(Ordering::Relaxed)
     }
 
     /// Takes numbers below `count` until none is left, on every thread.
@@ -190,17 +178,17 @@ impl Soak {
             entry.1 += 1;
             entry.1 == 1
         };
-        if !self.arguments.keep_going {
+        if !self.arguments.words.keep_going {
             self.stop.store(true, Ordering::Relaxed);
         }
         if !first {
             return;
         }
         eprintln!("seed {} fails: {failure}", scenario.seed);
-        if !self.arguments.keep_going {
+        if !self.arguments.words.keep_going {
             eprintln!("{}", scenario.to_text());
         }
-        if !self.arguments.reduce {
+        if self.arguments.words.no_reduce {
             return;
         }
         let shrunk = shrink(scenario, failure);
@@ -227,7 +215,7 @@ impl Soak {
     fn seeds(&self) {
         self.each(self.arguments.seeds, |number| {
             let mut scenario = generate(self.arguments.first + number);
-            if let Some(name) = &self.arguments.policy {
+            if let Some(name) = &self.arguments.words.policy {
                 scenario.policy = Some(name.clone());
             }
             scenario.eviction = self.arguments.eviction.or(scenario.eviction);
@@ -268,7 +256,8 @@ impl Soak {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let scenario = Scenario::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         self.runs.fetch_add(1, Ordering::Relaxed);
-        let report = run_with(&scenario, &RunOptions { keep_lines: self.arguments.trace, ..RunOptions::default() });
+        let report =
+            run_with(&scenario, &RunOptions { keep_lines: self.arguments.words.trace, ..RunOptions::default() });
         report.lines.iter().for_each(|line| println!("{line}"));
         if let Err(failure) = report.result {
             self.failed(&scenario, &failure);
@@ -292,10 +281,10 @@ impl Soak {
 }
 
 fn main() -> ExitCode {
-    let arguments = match arguments() {
+    let arguments = match arguments(words::Soak::from_env_or_exit()) {
         Ok(arguments) => arguments,
         Err(text) => {
-            eprintln!("{text}");
+            eprintln!("{text}; --help shows all words");
             return ExitCode::from(2);
         }
     };
@@ -309,12 +298,12 @@ fn main() -> ExitCode {
         running: Mutex::default(),
         failures: Mutex::default(),
     };
-    if let Some(operations) = soak.arguments.scopes {
-        soak.scopes(operations);
-    } else if let Some(seeds) = soak.arguments.matrix {
+    if let Some(operations) = soak.arguments.words.scopes {
+        soak.scopes(operations as u32);
+    } else if let Some(seeds) = soak.arguments.words.matrix {
         soak.matrix(seeds);
-    } else if soak.arguments.sweeps || soak.arguments.scenario.is_some() {
-        let outcome = soak.arguments.scenario.as_ref().map_or_else(|| soak.sweeps(), |path| soak.one(path));
+    } else if soak.arguments.words.sweeps || soak.arguments.words.scenario.is_some() {
+        let outcome = soak.arguments.words.scenario.as_ref().map_or_else(|| soak.sweeps(), |path| soak.one(path));
         if let Err(error) = outcome {
             eprintln!("{error}");
             return ExitCode::FAILURE;

@@ -1,21 +1,24 @@
 use super::*;
+use crate::words::{XtaskCmd, parsed};
+
+fn given(words: &[&str]) -> xflags::Result<Parameters> {
+    let XtaskCmd::GuestLaw(words) = parsed(&[&["guest-law"], words].concat())?.subcommand else { unreachable!() };
+    Ok(parameters(&words))
+}
 
 #[test]
 fn a_load_is_read_and_a_wrong_word_is_refused() {
-    let load = Load::parse(&["--dirty-bytes", "400000000", "--seconds", "20"]).unwrap();
-    let stream = Load {
-        name: "stream",
-        rate: 0,
-        dirty_bytes: 400_000_000,
-        seconds: 20,
-        memory_mib: 4096,
-        request_ns: 5_242_880,
-    };
-    assert_eq!(load, stream);
-    let load = Load::parse(&["--load", "at-rate", "--rate", "20000000"]).unwrap();
-    assert_eq!((load.name, load.rate, load.seconds), ("at-rate", 20_000_000, 45));
-    for wrong in [&["--seconds"][..], &["--seconds", "x"], &["20"], &["20", "20"], &["--load", "bursts"]] {
-        assert!(Load::parse(wrong).unwrap_err().to_string().starts_with("usage"));
+    let (memory_mib, load) = given(&["--dirty-bytes", "400000000", "--seconds", "20", "--load", "at-rate"]).unwrap();
+    assert_eq!(memory_mib, 4096);
+    assert_eq!(load.map(|(_, value)| value), ["at-rate", "0", "400000000", "20", "5242880"]);
+    for (wrong, told) in [
+        (&["--seconds"][..], "a value"),
+        (&["--seconds", "x"], "'x' is no whole number from 1"),
+        (&["20"], "20"),
+        (&["--load", "bursts"], "'bursts' is none of stream"),
+    ] {
+        let error = given(wrong).unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
     }
 }
 

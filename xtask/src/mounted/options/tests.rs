@@ -1,28 +1,36 @@
 use super::*;
+use crate::words::{XtaskCmd, parsed};
 
-#[test]
-fn words_have_their_meaning() {
-    let plain = MountedOptions::parse(&[]).unwrap();
-    assert!(plain.way == Way::Bridge && plain.place == Place::Directory && plain.names.is_empty() && !plain.keep);
-    let words = ["fsx", "--kill-every", "15", "--store", "radosgw", "--operations", "7", "tar"];
-    let stored = MountedOptions::parse(&words).unwrap();
-    assert_eq!((stored.place, stored.operations), (Place::Radosgw(Some(Duration::from_secs(15))), 7));
-    assert_eq!(stored.names, ["fsx", "tar"]);
-    let mounted = MountedOptions::parse(&["--store", "file", "--fuse"]).unwrap();
-    assert!(mounted.place == Place::FileStore && mounted.way == Way::Fuse);
+fn given(words: &[&str]) -> Result<(Mounted, Place)> {
+    let XtaskCmd::Mounted(words) = parsed(&[&["mounted"], words].concat())?.subcommand else { unreachable!() };
+    let place = words.place()?;
+    Ok((words, place))
 }
 
 #[test]
-fn words_that_a_run_would_not_obey_are_refused() {
-    for words in [
-        &["--kill-every", "15"][..],
-        &["--kill-every", "15", "--store", "file"],
-        &["--kill-every", "0", "--store", "radosgw"],
-        &["--store"],
-        &["--store", "s3"],
-        &["--operations", "many"],
-        &["--fast"],
+fn words_have_their_meaning() {
+    let (plain, place) = given(&[]).unwrap();
+    assert!(plain.way() == Way::Bridge && place == Place::Directory && plain.names.is_empty() && !plain.keep);
+    let words = ["fsx", "--kill-every", "15", "--store", "radosgw", "--operations", "7", "tar"];
+    let (stored, place) = given(&words).unwrap();
+    assert_eq!((place, stored.of_fsx()), (Place::Radosgw(Some(Duration::from_secs(15))), [7, 1, 1]));
+    assert_eq!(stored.names, ["fsx", "tar"]);
+    let (mounted, place) = given(&["--store", "file", "--fuse"]).unwrap();
+    assert!(place == Place::FileStore && mounted.way() == Way::Fuse);
+}
+
+#[test]
+fn words_that_a_run_would_not_obey_are_refused_with_the_reason() {
+    for (words, told) in [
+        (&["--kill-every", "15"][..], "--store radosgw"),
+        (&["--kill-every", "15", "--store", "file"], "--store radosgw"),
+        (&["--kill-every", "0", "--store", "radosgw"], "'0' is no whole number from 1"),
+        (&["--store"], "--store"),
+        (&["--store", "s3"], "'s3' is none of file, radosgw"),
+        (&["--operations", "many"], "'many' is no whole number"),
+        (&["--fast"], "--fast"),
     ] {
-        assert!(MountedOptions::parse(words).is_err(), "{words:?}");
+        let error = given(words).unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
     }
 }

@@ -20,15 +20,18 @@ use fuser::{Config, MountOption, SessionACL};
 use operations::Bridge;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let ([address, export, point], rest) = match &arguments[..] {
-        [one, two, three, rest @ ..] if rest.len() < 2 => ([one, two, three], rest),
-        _ => {
-            eprintln!("usage: fuse-bridge HOST:PORT EXPORT MOUNTPOINT [HOST:PORT of its MOUNT]");
-            return ExitCode::from(2);
-        }
+    let words = xflags::parse_or_exit! {
+        /// HOST:PORT of NFS
+        required nfs: String
+        /// The export
+        required export: String
+        /// Where it is mounted
+        required point: String
+        /// HOST:PORT of MOUNT, if it is another
+        optional mount: String
     };
-    let bridge = match Bridge::connect(address, rest.first().unwrap_or(address), export) {
+    let (address, export, point) = (&words.nfs, &words.export, &words.point);
+    let bridge = match Bridge::connect(address, words.mount.as_ref().unwrap_or(address), export) {
         Ok(bridge) => bridge,
         Err(error) => {
             eprintln!("error: {export} at {address}: {error}");

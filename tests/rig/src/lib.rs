@@ -1,0 +1,27 @@
+//! The shared parts of all races: words, turns, medians and ratios, tables, processes, trees for tar.
+//!
+//! Owns: the order of turns, the median, the form of a ratio and of a table; the start and the end of a mount.
+//! Does not own: the cases, the contenders, their programs.
+//! Invariants: one contender works at a time. A ratio compares figures of one round. Nothing stays mounted.
+
+#![forbid(unsafe_code)]
+
+mod bound;
+mod choice;
+mod mounted;
+mod raced;
+mod ready;
+mod statistics;
+mod table;
+mod tree;
+mod usage;
+pub mod words;
+
+pub use bound::Bound;
+pub use mounted::Mounted;
+pub use raced::{Raced, turns};
+pub use ready::Ready;
+pub use statistics::{MedianAndRange, median_and_range};
+pub use table::{Table, ratio, short};
+pub use tree::archive;
+pub use usage::Usage;
