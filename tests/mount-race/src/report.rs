@@ -5,9 +5,10 @@
 //! Invariants: a goal whose runs lost time to the hypervisor is
 //! neither met nor missed.
 
-use afflux_rig::{Bound, MedianAndRange, Table};
+use afflux_rig::{Bound, MedianAndRange, Table, remarks};
 
 use crate::cases::{Against, Goal, Raced, Unit};
+use crate::contenders::Who;
 use crate::figure::Figure;
 
 /// The state of the machine during the race.
@@ -49,8 +50,8 @@ pub(crate) fn text(all: &[Raced], machine: &Machine<'_>) -> String {
         goals(all),
         figures(all)
     );
-    for raced in all {
-        raced.figures.out().for_each(|(who, why)| text += &format!("\n- {}, {}: {why}", raced.case.name, who.name()));
+    for remark in remarks(all.iter().map(|raced| (raced.case.name, &raced.figures)), Who::name) {
+        text += &format!("\n- {remark}");
     }
     text + "\n"
 }

@@ -8,7 +8,11 @@
 
 #![forbid(unsafe_code)]
 
+mod failure;
+mod ganesha;
 pub mod kills;
 pub mod race;
 pub mod random;
 pub mod stores;
+
+pub use failure::Failure;

@@ -51,7 +51,7 @@ fn bars(group: &Group) -> Option<Bars> {
     let mut bars = Bars::new(group.title, "times the other's", Quantity::Plain("×"), others.iter().copied());
     bars = bars.note("Above 1 Afflux is better; the thin lines reach from the least to the most of the rounds.");
     for case in &group.cases {
-        let of = |name: &&str| {
+        let of = |name: &&'static str| {
             let [middle, least, most] = case.ratio(name, group.more_is_better)?;
             Some(Bar::new(middle).within(least, most))
         };

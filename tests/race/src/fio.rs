@@ -7,7 +7,7 @@
 
 mod job;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use afflux_experiments::hardware::{DiskRates, SlowDisk};
 use afflux_rig::Raced;

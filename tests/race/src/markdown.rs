@@ -5,9 +5,7 @@
 //! Invariants: each ratio has the least and the most of its rounds. A contender that did not run has a dash, and its
 //! reason is below the table.
 
-use std::collections::BTreeMap;
-
-use afflux_rig::{Table, ratio, short};
+use afflux_rig::{Table, ratio, remarks, short};
 
 use crate::case::{Case, Group};
 
@@ -64,22 +62,6 @@ fn table(group: &Group) -> Table {
     table
 }
 
-/// The contenders that did not run: each reason once, with its cases, unless they are all cases.
-fn remarks(group: &Group) -> Vec<String> {
-    let mut out: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for case in &group.cases {
-        for (who, why) in case.figures.out() {
-            out.entry((who, why)).or_default().push(&case.name);
-        }
-    }
-    let told = out.into_iter().map(|((name, why), cases)| {
-        let has_it = |case: &&Case| case.figures.contenders().any(|who| who == name);
-        let all = group.cases.iter().filter(has_it).count();
-        if cases.len() == all { format!("{name}: {why}") } else { format!("{name}: {why} ({})", cases.join("; ")) }
-    });
-    group.remarks.iter().cloned().chain(told).collect()
-}
-
 /// All tables, each with its words above and its remarks below.
 pub(crate) fn text(groups: &[Group]) -> String {
     let mut text = String::new();
@@ -89,7 +71,8 @@ pub(crate) fn text(groups: &[Group]) -> String {
             text.push_str(&table(group).to_string());
             text.push('\n');
         }
-        let remarks = remarks(group);
+        let cases = group.cases.iter().map(|case| (case.name.as_str(), &case.figures));
+        let remarks: Vec<String> = group.remarks.iter().cloned().chain(remarks(cases, |who| who)).collect();
         remarks.iter().for_each(|remark| text.push_str(&format!("- {remark}\n")));
         if !remarks.is_empty() {
             text.push('\n');

@@ -8,6 +8,7 @@
 
 mod bound;
 mod choice;
+mod ending;
 mod mounted;
 mod raced;
 mod ready;
@@ -18,8 +19,9 @@ mod usage;
 pub mod words;
 
 pub use bound::Bound;
+pub use ending::Ending;
 pub use mounted::Mounted;
-pub use raced::{Raced, turns};
+pub use raced::{Raced, remarks, turns};
 pub use ready::Ready;
 pub use statistics::{MedianAndRange, median_and_range};
 pub use table::{Table, ratio, short};

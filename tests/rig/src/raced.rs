@@ -5,6 +5,8 @@
 //! Invariants: one contender works at a time. A contender that fails is out of the case, with its reason; the others go on. A
 //! ratio compares figures of one round.
 
+use std::collections::BTreeMap;
+
 use crate::statistics::{MedianAndRange, median_and_range};
 
 /// The contenders of a round in the order of their turns. Each round goes in the other direction than the one before. Of more than
@@ -88,6 +90,24 @@ impl<W: Copy + PartialEq, F, E> Raced<W, F, E> {
         let rounds = self.of(of).iter().zip(self.of(to));
         median_and_range(rounds.map(|(of, to)| value(of) / value(to).max(f64::MIN_POSITIVE)))
     }
+}
+
+/// The contenders that are out: each reason once, with the names of its cases unless they are all cases of the contender.
+pub fn remarks<'a, W: Copy + PartialEq + 'a, F: 'a>(
+    cases: impl Iterator<Item = (&'a str, &'a Raced<W, F>)> + Clone,
+    name: impl Fn(W) -> &'static str,
+) -> Vec<String> {
+    let mut out: BTreeMap<(&str, &str), (usize, Vec<&str>)> = BTreeMap::new();
+    for (case, raced) in cases.clone() {
+        for (who, why) in raced.out() {
+            let all = || cases.clone().filter(|(_, raced)| raced.contenders().any(|known| known == who)).count();
+            out.entry((name(who), why)).or_insert_with(|| (all(), Vec::new())).1.push(case);
+        }
+    }
+    let line = |((name, why), (all, cases)): ((&str, &str), (usize, Vec<&str>))| {
+        if cases.len() == all { format!("{name}: {why}") } else { format!("{name}: {why} ({})", cases.join("; ")) }
+    };
+    out.into_iter().map(line).collect()
 }
 
 #[cfg(test)]

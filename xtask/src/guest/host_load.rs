@@ -7,8 +7,9 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{ChildStdin, ChildStdout, Stdio};
 
+use afflux_rig::Ending;
 use anyhow::{Context, Result, bail};
 
 use super::machine::Machine;
@@ -20,7 +21,7 @@ pub(super) struct HostLoad {
 }
 
 struct Running {
-    child: Child,
+    _child: Ending,
     words: ChildStdin,
     said: BufReader<ChildStdout>,
 }
@@ -65,7 +66,7 @@ impl HostLoad {
         let mut child = command.spawn().with_context(|| self.program.display().to_string())?;
         let words = child.stdin.take().context("the client's input")?;
         let said = BufReader::new(child.stdout.take().context("the client's output")?);
-        Ok(Running { child, words, said })
+        Ok(Running { _child: Ending(child), words, said })
     }
 }
 
@@ -74,11 +75,4 @@ fn forwarded(machine: &Machine, port: &str) -> Result<String> {
     let address = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).context("a free port")?;
     machine.monitor(&format!("hostfwd_add net tcp:127.0.0.1:{}-10.0.2.15:{port}", address.port()))?;
     Ok(address.to_string())
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use afflux_rig::Ending;
 use anyhow::{Context, Result, bail};
 
 use super::tied::tied;
@@ -31,7 +32,7 @@ const KERNEL_WORDS: &str = "console=ttyS0 panic=-1 quiet net.ifnames=0 systemd.s
 const PROMPT: &[u8] = b"(qemu) ";
 
 pub(super) struct Machine {
-    qemu: Child,
+    _qemu: Ending,
     monitor: UnixStream,
     line: UnixStream,
     lines: Receiver<String>,
@@ -85,7 +86,7 @@ impl Machine {
         let [line, monitor] = listeners.map(|listener| accepted(&listener, &mut qemu));
         let (line, monitor) = (line?, monitor?);
         let lines = heard(line.try_clone().context("the guest's line")?);
-        let machine = Self { qemu, monitor, line, lines };
+        let machine = Self { _qemu: Ending(qemu), monitor, line, lines };
         machine.until_prompt()?;
         Ok(machine)
     }
@@ -126,13 +127,6 @@ impl Machine {
             said.push(byte[0]);
         }
         Ok(String::from_utf8_lossy(&said).into_owned())
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = self.qemu.kill();
-        let _ = self.qemu.wait();
     }
 }
 

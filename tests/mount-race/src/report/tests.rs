@@ -1,6 +1,5 @@
 use super::*;
 use crate::cases::{self, Case};
-use crate::contenders::Who;
 
 /// A case with these values of ours, of the bare server, and stolen milliseconds, by rounds.
 fn raced(rounds: &[(f64, f64, u64)]) -> Raced {

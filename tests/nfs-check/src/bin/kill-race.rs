@@ -11,8 +11,8 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use afflux_nfs_check::Failure;
 use afflux_nfs_check::kills::{Options, Server, run, run_with};
-use afflux_nfs_check::race::Failure;
 use afflux_rig::words::{Races, RacesCmd};
 
 use words::Asking;

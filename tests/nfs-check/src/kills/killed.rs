@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::race::Failure;
+use crate::failure::Failure;
 
 /// The address of a server, and its export.
 #[derive(Clone, Debug)]

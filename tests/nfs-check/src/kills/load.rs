@@ -13,7 +13,7 @@ use afflux_nfs_client::{Client, Error};
 
 use super::acknowledged::File;
 use super::killed::{Kill, Killed};
-use crate::race::{Failure, call};
+use crate::failure::{Failure, call};
 use crate::random::Random;
 
 /// Of each client.

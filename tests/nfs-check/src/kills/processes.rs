@@ -1,21 +1,22 @@
 //! The killed servers as processes of this machine.
 //!
 //! Owns: their start, their kill, the look at their disk.
-//! Does not own: the network namespace; the configuration that races share (`race`).
+//! Does not own: the network namespace; what races of ganesha share (`ganesha`).
 //! Invariants: a successor is started as soon as its predecessor is gone. A server ends with its value, and its cache in
 //! memory goes with it.
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use afflux_rig::Ending;
 
 use super::killed::{Killed, Server};
-use crate::race::{Failure, ganesha_configuration, host};
+use crate::failure::{Failure, host};
+use crate::ganesha;
 
-const GANESHA: (u16, u16) = (2049, 20048);
 const AFFLUX: u16 = 3049;
 const CACHE: &str = "256MiB";
 
@@ -46,28 +47,10 @@ impl Which {
     }
 }
 
-/// A process that ends with this value.
-pub(super) struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// ganesha tells it its ports.
-pub(super) fn port_mapper(directory: &Path) -> Result<Running, Failure> {
-    let log = fs::File::create(directory.join("rpcbind.log")).map_err(host("rpcbind.log"))?;
-    let child = Command::new("rpcbind").arg("-f").stderr(log).spawn().map_err(host("rpcbind"))?;
-    thread::sleep(Duration::from_secs(1));
-    Ok(Running(child))
-}
-
 pub(super) struct Process {
     which: Which,
     command: Command,
-    running: Running,
+    running: Ending,
     export: PathBuf,
     arena: PathBuf,
 }
@@ -83,23 +66,25 @@ impl Process {
         let home = directory.join(which.name().replace([' ', ','], ""));
         let (export, arena) = (home.join("exp"), memory.join("arena"));
         fs::create_dir_all(&export).map_err(host(export.display().to_string()))?;
-        let mut command = if which.is_ganesha() {
-            ganesha(&home, &export, which == Which::GaneshaNoGrace)?
+        let mut command = Command::new(if which.is_ganesha() { Path::new(ganesha::PROGRAM) } else { program });
+        if which.is_ganesha() {
+            let more = if which == Which::GaneshaNoGrace { "NFSv4 { Graceless = true; }\n" } else { "" };
+            ganesha::serve(&mut command, &home, &export, ("3", more))?;
         } else {
-            afflux(program, &home, &export)
-        };
+            afflux(&mut command, &home, &export);
+        }
         if which == Which::AffluxArena {
             command.arg("--arena").arg(&arena);
         }
         let log = fs::OpenOptions::new().create(true).append(true).open(home.join("log")).map_err(host("a log"))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        let running = Running(command.spawn().map_err(host(which.name()))?);
+        let running = Ending(command.spawn().map_err(host(which.name()))?);
         Ok(Self { which, command, running, export, arena })
     }
 
     pub(super) fn server(&self) -> Server {
-        let ports = if self.which.is_ganesha() { GANESHA } else { (AFFLUX, AFFLUX) };
-        let [nfs, mount] = [ports.0, ports.1].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let ports = if self.which.is_ganesha() { ganesha::PORTS } else { [AFFLUX; 2] };
+        let [nfs, mount] = ports.map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
         let path = if self.which.is_ganesha() { self.export.display().to_string() } else { "/".to_owned() };
         Server { nfs, mount, path }
     }
@@ -113,24 +98,12 @@ impl Process {
         let on_disk: std::io::Result<Vec<_>> = names.iter().map(|name| fs::read(self.export.join(name))).collect();
         let on_disk = Some(on_disk.map_err(host("a look at the disk"))?);
         let aside = ended.elapsed();
-        self.running = Running(self.command.spawn().map_err(host(self.which.name()))?);
+        self.running = Ending(self.command.spawn().map_err(host(self.which.name()))?);
         Ok(Killed { at, aside, on_disk })
     }
 }
 
-fn ganesha(home: &Path, export: &Path, no_grace: bool) -> Result<Command, Failure> {
-    let more = if no_grace { "NFSv4 { Graceless = true; }\n" } else { "" };
-    let configuration = home.join("ganesha.conf");
-    fs::write(&configuration, ganesha_configuration(export, "3") + more).map_err(host("ganesha.conf"))?;
-    let mut command = Command::new("ganesha.nfsd");
-    command.arg("-F").arg("-f").arg(configuration).arg("-L").arg(home.join("ganesha.log"));
-    command.arg("-p").arg(home.join("ganesha.pid"));
-    Ok(command)
-}
-
-fn afflux(program: &Path, home: &Path, export: &Path) -> Command {
-    let mut command = Command::new(program);
+fn afflux(command: &mut Command, home: &Path, export: &Path) {
     command.arg("serve").arg(export).args(["--listen", &format!("127.0.0.1:{AFFLUX}"), "--cache", CACHE]);
     command.arg("--control").arg(home.join("control.sock")).arg("--state").arg(home.join("state"));
-    command
 }

@@ -14,7 +14,7 @@ use super::acknowledged::{File, Lost};
 use super::figures::Figures;
 use super::killed::{Kill, Server};
 use super::load;
-use crate::race::{Failure, call};
+use crate::failure::{Failure, call};
 
 const CLIENTS: usize = 2;
 const READ_BYTES: usize = 64 << 10;

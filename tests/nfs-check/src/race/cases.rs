@@ -16,7 +16,8 @@ use afflux_rig::Usage;
 use super::names::Step;
 use super::other_program::OtherProgram;
 use super::servers::{Running, Servers};
-use super::{Failure, Figure, Scale, beside, call, cold, host, names, sessions, tree};
+use super::{Figure, Scale, beside, cold, host, names, sessions, tree};
+use crate::failure::{Failure, call};
 
 pub(super) const WINDOW: usize = 64;
 pub(super) const BLOCK: u32 = 4096;

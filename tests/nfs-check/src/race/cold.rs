@@ -8,10 +8,11 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use afflux_nfs_client::{Client, Kind, Load, Sending};
+use afflux_rig::Ending;
 use rustix::fs::{Advice, fadvise};
 
 use super::cases::{Called, MeasurementStart};
@@ -64,18 +65,18 @@ pub(super) fn run_bare(servers: &Servers, scale: &Scale, round: usize) -> Called
     let path = made(servers.export(), &format!("cold-bare-{round}"), scale.cold_bytes)?;
     let mut loops = BareLoop::start(servers, &path)?;
     let mut client = Client::connect(("127.0.0.1", loops.port))?;
-    let begun = MeasurementStart::of(loops.child.id());
+    let begun = MeasurementStart::of(loops.child.0.id());
     let report = client.load_each_once(&[0; 32], &load(scale), scale.cold_calls)?;
     let figure = begun.end(report.calls, report.calls);
     drop(client);
-    loops.child.wait()?;
+    loops.child.0.wait()?;
     fs::remove_file(path)?;
     Ok(figure.timed(&report))
 }
 
 /// The bare loop's process. It ends with its connection.
 struct BareLoop {
-    child: Child,
+    child: Ending,
     port: u16,
 }
 
@@ -85,15 +86,8 @@ impl BareLoop {
         let mut said = String::new();
         child.stdout.take().map_or(Ok(0), |out| BufReader::new(out).read_line(&mut said))?;
         match said.trim().parse() {
-            Ok(port) => Ok(Self { child, port }),
+            Ok(port) => Ok(Self { child: Ending(child), port }),
             Err(_) => Err(io::Error::other(format!("the bare loop says no port: '{said}'"))),
         }
-    }
-}
-
-impl Drop for BareLoop {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use afflux_scratch::Scratch;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::{Failure, Scale, host};
+use super::Scale;
+use crate::failure::{Failure, host};
 
 /// The directory of many files.
 pub(super) const MANY: &str = "many";

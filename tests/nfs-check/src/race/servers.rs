@@ -7,20 +7,20 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use afflux_nfs_client::sessions::{Compound, Session};
 use afflux_nfs_client::{Client, Error, Handle};
-use afflux_rig::Ready;
+use afflux_rig::{Ending, Ready};
+use afflux_scratch::within;
 
-use super::{Failure, Options, host};
+use super::Options;
+use crate::failure::{Failure, host};
+use crate::ganesha;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const CACHE: &str = "2GiB";
-/// The ports of its NFS and of its MOUNT.
-const GANESHA: [u16; 2] = [2049, 20048];
 /// An option of ours that some versions do not have.
 const UNSYNCED: &str = "--async-metadata";
 /// Two servers serve one directory. Each has files of its own there.
@@ -48,16 +48,6 @@ impl Running {
     }
 }
 
-/// A process that ends with this value.
-struct Ending(Child);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 pub(super) struct Servers {
     _port_mapper: Ending,
     ganesha: Ending,
@@ -72,17 +62,11 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn start(options: &Options, directory: &Path, export: &Path) -> Result<Self, Failure> {
-        let log = |name: &str| fs::File::create(directory.join(name)).map_err(host(name));
-        let port_mapper =
-            Command::new("rpcbind").arg("-f").stderr(log("rpcbind.log")?).spawn().map_err(host("rpcbind"))?;
-        let port_mapper = Ending(port_mapper);
-        sleep(Duration::from_secs(1));
-        let configuration = directory.join("ganesha.conf");
-        fs::write(&configuration, ganesha_configuration(export, "3, 4") + GANESHA_4).map_err(host("ganesha.conf"))?;
-        let mut ganesha = on_first_cpu(Path::new("ganesha.nfsd"));
-        ganesha.arg("-F").arg("-f").arg(&configuration).arg("-L").arg(directory.join("ganesha.log"));
-        ganesha.arg("-p").arg(directory.join("ganesha.pid"));
-        let child = ganesha.stdout(log("ganesha.out")?).stderr(log("ganesha.err")?).spawn().map_err(host("ganesha"))?;
+        let port_mapper = ganesha::port_mapper(directory)?;
+        let mut command = on_first_cpu(Path::new(ganesha::PROGRAM));
+        ganesha::serve(&mut command, directory, export, ("3, 4", GANESHA_4))?;
+        let log = fs::File::create(directory.join("ganesha.err")).map_err(host("ganesha.err"))?;
+        let child = command.stdout(Stdio::null()).stderr(log).spawn().map_err(host("ganesha"))?;
         let afflux = |name: &str, further: &[&str]| {
             let home = directory.join(name);
             let mut command = on_first_cpu(&options.afflux);
@@ -103,16 +87,12 @@ impl Servers {
     }
 
     fn wait_for_ganesha(&mut self) -> Result<(), Failure> {
-        let begin = Instant::now();
-        loop {
-            match self.connect(Running::Ganesha) {
-                Ok(_) => return Ok(()),
-                Err(error) if begin.elapsed() > PATIENCE => {
-                    return Err(Failure::Server(format!("nfs-ganesha does not answer: {error}")));
-                }
-                Err(_) => sleep(Duration::from_millis(200)),
-            }
-        }
+        let mut answer = Ok(());
+        within(PATIENCE, || {
+            answer = self.connect(Running::Ganesha).map(drop);
+            answer.is_ok()
+        });
+        answer.map_err(|error| Failure::Server(format!("nfs-ganesha does not answer: {error}")))
     }
 
     pub(super) fn export(&self) -> &Path {
@@ -135,7 +115,7 @@ impl Servers {
     fn place(&self, which: Running) -> (SocketAddr, SocketAddr, String) {
         let ours = match which {
             Running::Ganesha => {
-                let [nfs, mount] = GANESHA.map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+                let [nfs, mount] = ganesha::PORTS.map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
                 return (nfs, mount, self.export.display().to_string());
             }
             Running::AffluxUnsynced => &self.unsynced,
@@ -188,17 +168,3 @@ pub(super) fn on_first_cpu(program: &Path) -> Command {
 const GANESHA_4: &str = "NFSv4 { Graceless = true; UseGetpwnam = true; Minor_Versions = 1, 2; }\n";
 /// The name of ganesha's export in version 4.
 const GANESHA_EXPORT: &[u8] = b"exp";
-
-/// The configuration of one export over these versions.
-pub(crate) fn ganesha_configuration(export: &Path, protocols: &str) -> String {
-    format!(
-        "NFS_CORE_PARAM {{ Protocols = {protocols}; NFS_Port = 2049; MNT_Port = 20048; Enable_NLM = false; Enable_RQUOTA = false;
-  Bind_addr = 127.0.0.1; mount_path_pseudo = false; }}
-NFS_KRB5 {{ Active_krb5 = false; }}
-EXPORT {{ Export_Id = 77; Path = {}; Pseudo = /exp; Access_Type = RW; Squash = No_Root_Squash; SecType = sys;
-  Protocols = {protocols}; PrivilegedPort = false; FSAL {{ Name = VFS; }} }}
-LOG {{ Default_Log_Level = EVENT; }}
-",
-        export.display()
-    )
-}

@@ -1,6 +1,7 @@
 use afflux_scratch::Stolen;
 
-use super::{Failure, judge};
+use super::judge;
+use crate::failure::Failure;
 
 #[test]
 fn a_race_on_a_machine_with_stolen_time_has_no_table() {

@@ -18,7 +18,7 @@ use super::options::Scale;
 use super::participant::Participant;
 use super::session::{Called, Session};
 use super::table::Load;
-use crate::race::{Failure, call, host};
+use crate::failure::{Failure, call, host};
 
 const SMALL_BYTES: usize = 8 << 10;
 const GIB: f64 = (1_u64 << 30) as f64;

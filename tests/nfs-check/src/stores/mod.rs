@@ -22,7 +22,7 @@ use afflux_gateway::Gateway;
 use afflux_rig::turns;
 use afflux_scratch::{Processors, Stolen};
 
-use crate::race::{Failure, host};
+use crate::failure::{Failure, host};
 use measured::Depths;
 pub use options::Options;
 use options::Scale;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use afflux_rig::words::{Races, RacesCmd};
 
-use crate::race::Failure;
+use crate::failure::Failure;
 
 /// The options of a comparison.
 #[derive(Clone, Debug)]

@@ -9,18 +9,18 @@ use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use afflux_gateway::{Asked, Gateway, KEY, Relay, SECRET, Treatment};
 use afflux_nfs_client::Client;
-use afflux_rig::{Mounted, Ready};
+use afflux_rig::{Ending, Mounted, Ready};
 use afflux_scratch::within;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::options::Options;
 use super::session::Session;
-use crate::race::{Failure, call, host};
+use crate::failure::{Failure, call, host};
 
 const CACHE: &str = "1GiB";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -67,7 +67,7 @@ impl Who {
 /// A running program.
 enum Running {
     Own(Ready),
-    Other(OtherServer),
+    Other { child: Ending, address: SocketAddr },
     Mount(Mounted),
 }
 
@@ -76,22 +76,9 @@ impl Running {
     fn place(&self) -> Option<(SocketAddr, &str)> {
         match self {
             Self::Own(ready) => Some((ready.address(), &ready.export)),
-            Self::Other(other) => Some((other.address, "/")),
+            Self::Other { address, .. } => Some((*address, "/")),
             Self::Mount(_) => None,
         }
-    }
-}
-
-/// The server of a peer. It ends with this value.
-struct OtherServer {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Drop for OtherServer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -186,9 +173,9 @@ impl<'a> Participant<'a> {
     fn stop(&mut self) {
         match self.running.take() {
             Some((Running::Own(ready), _relay)) => drop(ready.stop()),
-            Some((Running::Other(mut other), _relay)) => {
-                let _ = kill_process(Pid::from_child(&other.child), Signal::TERM);
-                let _ = other.child.wait();
+            Some((Running::Other { mut child, .. }, _relay)) => {
+                let _ = kill_process(Pid::from_child(&child.0), Signal::TERM);
+                let _ = child.0.wait();
             }
             _ => {}
         }
@@ -231,7 +218,7 @@ impl<'a> Participant<'a> {
         let mut command = Self::with_keys("zerofs");
         command.args(["run", "-c"]).arg(home.join("settings.toml")).stdout(Stdio::null()).stderr(log);
         let child = command.spawn().map_err(host("zerofs"))?;
-        let running = Running::Other(OtherServer { child, address });
+        let running = Running::Other { child: Ending(child), address };
         if within(PATIENCE, || connect(address, "/").is_ok()) {
             return Ok(running);
         }

@@ -15,7 +15,7 @@ use super::measured::{Depths, Note, median_ms, rate};
 use super::options::Scale;
 use super::participant::Participant;
 use super::table::Load;
-use crate::race::{Failure, host};
+use crate::failure::{Failure, host};
 
 const OBJECT_BYTES: u64 = 8 << 20;
 const SMALL_BYTES: usize = 4 << 10;

@@ -1,4 +1,4 @@
-use super::{Raced, turns};
+use super::{Raced, remarks, turns};
 
 #[test]
 fn nobody_works_twice_in_a_row_and_two_change_places() {
@@ -40,4 +40,18 @@ fn who_fails_is_out_and_the_others_go_on() {
     assert_eq!(raced.out().collect::<Vec<_>>(), [("fails", &"no luck")]);
     assert_eq!(raced.median("fails", |it| *it), None);
     assert_eq!(raced.whole().unwrap_err(), "no luck");
+}
+
+#[test]
+fn a_reason_is_told_once_with_its_cases_unless_they_are_all() {
+    let raced = |fails: &'static [&'static str]| {
+        Raced::new(
+            &["a", "b"],
+            1,
+            |who, _| if fails.contains(&who) { Err("not installed".to_owned()) } else { Ok(1.0) },
+        )
+    };
+    let cases = [("hit", raced(&["b"])), ("miss", raced(&["a", "b"]))];
+    let told = remarks(cases.iter().map(|(name, raced)| (*name, raced)), |who| who);
+    assert_eq!(told, ["a: not installed (miss)", "b: not installed"]);
 }
