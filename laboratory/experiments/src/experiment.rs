@@ -6,7 +6,6 @@
 
 use std::fmt;
 
-use afflux_engine::settings::did_you_mean;
 use afflux_report::{Drawing, Row, Table};
 
 use crate::labels::{self, Cells, SeenLabels};
@@ -29,6 +28,14 @@ pub struct OptionInfo {
     pub default: &'static str,
     /// The help text.
     pub doc: &'static str,
+}
+
+impl OptionInfo {
+    /// Whether it takes no value.
+    #[must_use]
+    pub const fn is_switch(&self) -> bool {
+        self.value.is_empty()
+    }
 }
 
 /// The request for a run.
@@ -85,18 +92,6 @@ pub enum LabError {
         /// All names.
         known: String,
     },
-    /// There is no such option.
-    #[error("{experiment} has no option '--{name}'{near}; it has {known}")]
-    NoOption {
-        /// The experiment.
-        experiment: &'static str,
-        /// The given name.
-        name: String,
-        /// Names near to it, as a question.
-        near: String,
-        /// All names.
-        known: String,
-    },
     /// An option's value cannot be used.
     #[error("--{name} {value}: {why}")]
     Value {
@@ -120,6 +115,7 @@ impl LabError {
 }
 
 /// An experiment.
+#[derive(Debug)]
 pub struct Experiment {
     /// The name, as in `afflux-lab run NAME`.
     pub name: &'static str,
@@ -136,7 +132,7 @@ pub struct Experiment {
     /// Whether it can run on hardware.
     pub can_measure: bool,
     /// The run. It passes rows on as they come, and blocks, at times for minutes.
-    pub run: fn(&Request, &mut dyn Watch) -> Result<Findings, LabError>,
+    pub run: fn(&Request, &mut KeptRows<'_>) -> Result<Findings, LabError>,
 }
 
 impl Experiment {
@@ -145,9 +141,9 @@ impl Experiment {
     /// # Errors
     /// When an option cannot be used, or a run fails.
     pub fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let mut watch = LabelWatch { seen: SeenLabels::new(self.labels), watch };
-        let findings = (self.run)(request, &mut watch)?;
-        Ok(Findings { labels: watch.seen.line(), ..findings })
+        let mut kept = KeptRows { rows: Vec::new(), seen: SeenLabels::new(self.labels), watch };
+        let findings = (self.run)(request, &mut kept)?;
+        Ok(Findings { labels: kept.seen.line(), ..findings })
     }
 
     /// A figure's text with the mark of its label, as tables show it.
@@ -163,15 +159,17 @@ impl Experiment {
     }
 }
 
-/// Looks at the labels of the rows that it passes on.
-struct LabelWatch<'a> {
+/// What an experiment reports to: keeps the rows, looks at their labels, and passes all on.
+pub struct KeptRows<'a> {
+    pub(crate) rows: Vec<Row>,
     seen: SeenLabels,
     watch: &'a mut dyn Watch,
 }
 
-impl Watch for LabelWatch<'_> {
+impl Watch for KeptRows<'_> {
     fn row(&mut self, row: &Row) {
         self.seen.add(row);
+        self.rows.push(row.clone());
         self.watch.row(row);
     }
 
@@ -188,22 +186,6 @@ impl Request {
     /// Whether the option was given, with any value.
     pub(crate) fn gives(&self, option: &OptionInfo) -> bool {
         self.given.iter().any(|(name, _)| name == option.name)
-    }
-
-    /// Refuses options that the experiment does not have.
-    ///
-    /// # Errors
-    /// [`LabError::NoOption`].
-    pub fn check(&self, experiment: &Experiment) -> Result<(), LabError> {
-        for (name, _) in &self.given {
-            if !experiment.options.iter().any(|option| option.name == name) {
-                let known: Vec<String> = experiment.options.iter().map(|option| format!("--{}", option.name)).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                let near = did_you_mean(name, experiment.options.iter().map(|option| option.name));
-                return Err(LabError::NoOption { experiment: experiment.name, name: name.clone(), near, known });
-            }
-        }
-        Ok(())
     }
 
     /// The last value given for `option`, or its default.

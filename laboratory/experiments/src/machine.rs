@@ -122,7 +122,8 @@ pub(crate) struct WatchedDisk {
     submitted: Mutex<Submitted>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// The contents of a mutex, also if a thread panicked with them.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -163,6 +164,16 @@ impl Device for WatchedDisk {
     }
 }
 
+/// A file with all its bytes on the medium.
+pub(crate) fn laid_out(engine: &Engine<SimPlatform>, device: DeviceId, disk: &Disk, bytes: u64) -> File {
+    let id = disk.create_file();
+    if bytes > 0 {
+        disk.make_sparse(id, bytes);
+        disk.lay_out(id, bytes);
+    }
+    engine.open(device, disk.backing(id), bytes)
+}
+
 /// A built-in disk with changes.
 pub(crate) fn model(name: &str, changes: &[(&str, String)]) -> Result<Model, LabError> {
     let choice = DeviceChoice { name: name.to_owned(), overrides: Vec::new() };
@@ -181,6 +192,7 @@ pub(crate) fn queued_model(name: &str, queue: Queue) -> Result<Model, LabError> 
         ("nr_requests", (2 * queue.nr_requests).to_string()),
         ("request_bytes_max", format!("{} KiB", queue.request_kib)),
         ("allocation", allocation.to_owned()),
+        ("scheduler", if queue.is_sorted { "deadline" } else { "none" }.to_owned()),
     ];
     model(name, &changes)
 }
@@ -196,6 +208,8 @@ pub(crate) struct Queue {
     pub(crate) batch: u64,
     /// Whether space is allocated as requests are submitted, instead of in chunks of a file.
     pub(crate) at_submission: bool,
+    /// Whether the deadline elevator sorts and merges requests; otherwise they go first come, first served.
+    pub(crate) is_sorted: bool,
 }
 
 /// Costs set by hand: the kind of work, its nanoseconds (per page, byte, request, step), and the source of the figure.
@@ -297,6 +311,23 @@ impl Hardware {
     /// Lets `ns` pass.
     pub(crate) fn sleep(&self, ns: u64) -> Result<(), LabError> {
         self.run(self.platform.sleep_until(self.platform.now().after(ns)))
+    }
+
+    /// Looks every `look_ns`, for at most so many looks, until one says that it is done.
+    pub(crate) fn look_until(
+        &self,
+        look_ns: u64,
+        looks_max: u64,
+        mut is_done: impl FnMut() -> bool,
+    ) -> Result<(), LabError> {
+        for _ in 0..looks_max {
+            self.sleep(look_ns)?;
+            if is_done() {
+                return Ok(());
+            }
+        }
+        let seconds = look_ns * looks_max / Nanos::SECOND;
+        Err(LabError::Failed(format!("a run is not over after {seconds} s of virtual time")))
     }
 
     /// Lets time pass until all writers have ended, with a look every `look_ns`.
@@ -469,4 +500,9 @@ pub(crate) fn rounded(value: f64, places: i32) -> f64 {
 pub(crate) fn row(experiment: &str, variant: &str, params: Fields, metrics: Fields, published: Fields) -> Row {
     let (experiment, variant) = (experiment.to_owned(), variant.to_owned());
     Row { experiment, variant, params, metrics, published, source: FigureSource::Simulated }
+}
+
+/// A row of a measured run.
+pub(crate) fn measured_row(experiment: &str, variant: &str, params: Fields, metrics: Fields, published: Fields) -> Row {
+    Row { source: FigureSource::Measured, ..row(experiment, variant, params, metrics, published) }
 }

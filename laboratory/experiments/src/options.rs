@@ -1,6 +1,6 @@
 //! Typed options: name, unit, range and default are in one place, and all experiments refuse a value in the same words.
 //!
-//! Owns: the wording of a refusal, which names the value and the range.
+//! Owns: the form of a declaration, the wording of a refusal, which names the value and the range.
 //! Does not own: the options and their ranges (the experiments).
 //! Invariants: the value of an option is in its range.
 
@@ -9,16 +9,70 @@ use std::ops::RangeInclusive;
 use afflux_engine::settings::did_you_mean;
 use afflux_simulator::catalogue::Unit;
 
-use crate::experiment::{LabError, OptionInfo, Request};
+use crate::experiment::{LabError, OptionInfo, Request, SWITCH_ON};
 
-/// The name, kind of value, default and help of an option.
-pub(crate) const fn info(
-    name: &'static str,
-    value: &'static str,
-    default: &'static str,
-    doc: &'static str,
-) -> OptionInfo {
-    OptionInfo { name, value, default, doc }
+/// Declares options, and a list of all of them. Options of other modules may stand in brackets, and come last. Without a list
+/// they are declared alone. An option has its help as a comment, then its kind with its name, kind of value and default.
+/// Whatever else the kind needs follows.
+macro_rules! options {
+    ($visible:vis $all:ident $([$($more:path),+])? { $(
+        $(#[doc = $doc:literal])+
+        $own:vis $name:ident: $type:ty = $kind:ident($option:expr, $value:expr, $default:expr $(, $rest:expr)*);
+    )+ }) => {
+        $crate::options::options! { $(
+            $(#[doc = $doc])+
+            $own $name: $type = $kind($option, $value, $default $(, $rest)*);
+        )+ }
+
+        /// All options, in the order of the help.
+        $visible const $all: &[$crate::experiment::OptionInfo] = &[$($name.info,)+ $($($more.info),+)?];
+    };
+    ($(
+        $(#[doc = $doc:literal])+
+        $own:vis $name:ident: $type:ty = $kind:ident($option:expr, $value:expr, $default:expr $(, $rest:expr)*);
+    )+) => { $(
+        $own const $name: $crate::options::TypedOption<$type> = {
+            let (name, value, default) = ($option, $value, $default);
+            let doc = concat!($($doc),+).trim_ascii();
+            $crate::options::$kind($crate::experiment::OptionInfo { name, value, default, doc }, $($rest),*)
+        };
+    )+ };
+}
+pub(crate) use options;
+
+/// A type whose values have words, in options and in rows.
+pub(crate) trait Named: Copy + PartialEq + 'static {
+    /// All values, each with its word.
+    const ALL: &'static [(&'static str, Self)];
+
+    /// The word for a value.
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, value)| *value == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Declares a [`Named`] type.
+macro_rules! named {
+    ($(#[$about:meta])* $visible:vis enum $type:ident { $($(#[$what:meta])* $value:ident = $name:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        $visible enum $type { $($(#[$what])* $value,)+ }
+
+        impl $crate::options::Named for $type {
+            const ALL: &'static [(&'static str, Self)] = &[$(($name, Self::$value),)+];
+        }
+    };
+}
+pub(crate) use named;
+
+/// The value that a text names.
+fn value_named<T: Named>(text: &str) -> Result<T, String> {
+    let names = T::ALL.iter().map(|(name, _)| *name);
+    let found = T::ALL.iter().find(|(name, _)| *name == text);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let near = did_you_mean(text, names.clone());
+        format!("'{text}'{near} is none of {}", names.collect::<Vec<_>>().join(", "))
+    })
 }
 
 /// An option, and how to read its value.
@@ -29,7 +83,6 @@ pub(crate) struct TypedOption<T: 'static> {
 
 enum Reader<T: 'static> {
     Amount { what: &'static str, examples: &'static str, unit: Unit, range: RangeInclusive<u64>, of: fn(u64) -> T },
-    Choice { known: &'static [(&'static str, T)], refusal: &'static str },
     Parsed(fn(&str) -> Result<T, String>),
 }
 
@@ -58,13 +111,19 @@ const fn amount(
     TypedOption { info, reader: Reader::Amount { what, examples, unit, range, of: std::convert::identity } }
 }
 
-/// One of the known values. The refusal may name `{value}`, the `{known}` ones and the `{default}`.
-pub(crate) const fn choice<T>(
-    info: OptionInfo,
-    known: &'static [(&'static str, T)],
-    refusal: &'static str,
-) -> TypedOption<T> {
-    TypedOption { info, reader: Reader::Choice { known, refusal } }
+/// One of the values of a type that has words for them.
+pub(crate) const fn choice<T: Named>(info: OptionInfo) -> TypedOption<T> {
+    parsed(info, value_named::<T>)
+}
+
+/// Any text.
+pub(crate) const fn text(info: OptionInfo) -> TypedOption<String> {
+    parsed(info, |text| Ok(text.to_owned()))
+}
+
+/// A switch: an option without a value.
+pub(crate) const fn switch(info: OptionInfo) -> TypedOption<bool> {
+    parsed(info, |text| Ok(text == SWITCH_ON))
 }
 
 /// A value with a syntax of its own.
@@ -140,14 +199,6 @@ impl<T: Clone> TypedOption<T> {
                 let value = unit.parse(text).filter(|value| range.contains(value));
                 let (min, max) = (unit.show(*range.start()), unit.show(*range.end()));
                 value.map(of).ok_or_else(|| format!("'{text}' is not {what} from {min} to {max}{examples}"))
-            }
-            Reader::Choice { known, refusal } => {
-                let found = known.iter().find(|(name, _)| *name == text);
-                found.map(|(_, value)| value.clone()).ok_or_else(|| {
-                    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-                    let said = refusal.replace("{known}", &names.join(", ")).replace("{default}", self.info.default);
-                    said.replace("'{value}'", &format!("'{text}'{}", did_you_mean(text, names.into_iter())))
-                })
             }
             Reader::Parsed(read) => read(text),
         }

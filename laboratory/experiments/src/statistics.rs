@@ -4,7 +4,7 @@
 //! repeated until the 99 % confidence interval of its mean (Student's t) is at most 1 % of the mean to each side. If a
 //! bound on the rounds ends the repetition first, the result says so.
 //!
-//! Owns: the interval, the repetition, the comparison of two means; medians of few values.
+//! Owns: the interval, the repetition, the comparison of two means; medians and percentiles.
 //! Does not own: the measurement.
 //! Invariants: fewer than three samples give no interval. A variant keeps its turns until all are certain, so that all
 //! see the same machine.
@@ -82,6 +82,12 @@ pub fn median_and_range(mut values: Vec<f64>) -> Option<[f64; 3]> {
     let (least, most) = (*values.first()?, *values.last()?);
     let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
     Some([f64::midpoint(low, high), least, most])
+}
+
+/// The smallest value that at least `per_mille` thousandths of the sorted values do not exceed; 0 without values.
+pub fn percentile(sorted: &[u64], per_mille: usize) -> u64 {
+    let rank = (sorted.len() * per_mille).div_ceil(1000).max(1);
+    sorted.get(rank - 1).copied().unwrap_or(0)
 }
 
 /// The end of a repetition.

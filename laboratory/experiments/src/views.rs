@@ -10,7 +10,7 @@ mod lines;
 
 use afflux_report::{Align, Cell, FigureSource, Row, Table};
 
-use crate::experiment::{Findings, Watch};
+use crate::experiment::Findings;
 use crate::labels::{self, Cells, Label};
 pub(crate) use crate::pick::Pick;
 use crate::pick::title_of;
@@ -165,33 +165,6 @@ pub(crate) fn add_checks(findings: &mut Findings, caption: &str, checks: &[Check
     let held = checks.iter().filter(|check| check.met).count();
     findings.answer = format!("{caption}: {held} of {} are met.", checks.len());
     findings.tables.insert(0, table);
-}
-
-/// Keeps the rows that it passes on.
-pub(crate) struct KeptRows<'a> {
-    pub(crate) rows: Vec<Row>,
-    watch: &'a mut dyn Watch,
-}
-
-impl<'a> KeptRows<'a> {
-    pub(crate) fn new(watch: &'a mut dyn Watch) -> Self {
-        Self { rows: Vec::new(), watch }
-    }
-}
-
-impl Watch for KeptRows<'_> {
-    fn row(&mut self, row: &Row) {
-        self.rows.push(row.clone());
-        self.watch.row(row);
-    }
-
-    fn step(&mut self, what: &str, done: f64) {
-        self.watch.step(what, done);
-    }
-
-    fn remark(&mut self, what: &str) {
-        self.watch.remark(what);
-    }
 }
 
 #[cfg(test)]

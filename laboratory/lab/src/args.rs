@@ -8,9 +8,11 @@ mod tests;
 
 use std::path::PathBuf;
 
+use afflux_experiments::{Experiment, LabError, Label, OptionInfo};
 use afflux_manual::ManualCommand;
 use afflux_report::{listing, quantity, units};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::knobs;
 
@@ -53,6 +55,12 @@ Examples:
 
 Each call begins at the time at which it was recorded. A device of its own has no directory: DIR=NAME is for jobs.";
 
+const RUN_EXAMPLES: &str = "\
+Examples:
+  afflux-lab run throttled --case recorded
+  afflux-lab run s4 --html pages
+  afflux-lab run s4 --help";
+
 const FAULTS_HELP: &str = "\
 A file of faults (TOML) has an entry for each:
   [[fault]]
@@ -81,13 +89,6 @@ impl Arguments {
     /// Reads the command line. It ends the process if nothing is to run (help, wrong use).
     pub(crate) fn read() -> Self {
         Self::from_arg_matches(&Self::described().get_matches()).unwrap_or_else(|error| error.exit())
-    }
-
-    /// The help of a subcommand.
-    pub(crate) fn help_of(name: &str) -> String {
-        let mut command = Self::described();
-        command.build();
-        command.find_subcommand_mut(name).map(|it| it.render_help().to_string()).unwrap_or_default()
     }
 
     /// The command with its whole help. Manual pages and completions are made from it, too.
@@ -256,18 +257,9 @@ pub(crate) struct List {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  afflux-lab run throttled --case recorded\n  afflux-lab run s4 --html pages\n  afflux-lab run s4 --help"
-)]
-#[command(disable_help_flag = true)]
-pub(crate) struct Run {
-    /// A name of `afflux-lab list`
-    #[arg(value_name = "NAME", required_unless_present = "help")]
-    pub(crate) name: Option<String>,
-    /// Print help; after a NAME, the options and labels of that experiment
-    #[arg(short, long)]
-    pub(crate) help: bool,
+/// The form in which a run is shown, and how much of it runs.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunForm {
     /// One JSON object a row, as soon as it is known
     #[arg(long)]
     pub(crate) json: bool,
@@ -280,7 +272,75 @@ pub(crate) struct Run {
     /// Also run on this machine's hardware; needs root where a disk or a network must be slowed
     #[arg(long)]
     pub(crate) measured: bool,
-    /// Options of the experiment itself, as `afflux-lab run NAME --help` shows them
-    #[arg(value_name = "--OPTION VALUE", trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) options: Vec<String>,
+}
+
+/// The run of an experiment. Each experiment is a subcommand with options of its own.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) experiment: &'static Experiment,
+    pub(crate) form: RunForm,
+    /// The given options of the experiment.
+    pub(crate) given: Vec<(String, String)>,
+}
+
+impl Args for Run {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        // The form may stand before the name or after it.
+        let command = RunForm::augment_args(command).mut_args(|arg| arg.global(true)).after_help(RUN_EXAMPLES);
+        let command = command.arg_required_else_help(true).subcommand_required(true).subcommand_value_name("NAME");
+        // An unknown name is refused below, with the known ones.
+        command
+            .allow_external_subcommands(true)
+            .subcommands(afflux_experiments::EXPERIMENTS.iter().copied().map(options))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+/// The subcommand of an experiment.
+fn options(experiment: &'static Experiment) -> clap::Command {
+    let Experiment { name, about, thread, .. } = experiment;
+    let args = experiment.options.iter().map(|option| {
+        let default = if option.default.is_empty() { String::new() } else { format!(" [{}]", option.default) };
+        let arg = Arg::new(option.name).long(option.name).help(format!("{}{default}", option.doc));
+        if option.is_switch() {
+            return arg.action(ArgAction::SetTrue);
+        }
+        arg.value_name(option.value).allow_negative_numbers(true)
+    });
+    let labels = labels(experiment).into_iter().filter(|(_, words)| !words.is_empty());
+    let labels = labels.map(|(label, words)| format!("\n  {label}: {}", words.join(", ")));
+    let more = format!("{thread}.\n\nFigures are predicted unless they are{}", labels.collect::<String>());
+    clap::Command::new(*name).about(*about).args_override_self(true).args(args).after_help(more)
+}
+
+/// The cells of each label, in words.
+pub(crate) fn labels(experiment: &Experiment) -> [(&'static str, Vec<&'static str>); 5] {
+    Label::ALL.map(|label| {
+        let cells = experiment.labels.iter().filter(|cells| cells.label == label);
+        let mut words: Vec<&str> = cells.map(|cells| cells.what).collect();
+        words.dedup();
+        (label.words(), words)
+    })
+}
+
+impl FromArgMatches for Run {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let (name, matches) = matches.subcommand().ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
+        let unknown = |error: LabError| clap::Error::raw(ErrorKind::InvalidSubcommand, format!("{error}\n"));
+        let experiment = afflux_experiments::experiment(name).map_err(unknown)?;
+        let value = |option: &OptionInfo| match option.is_switch() {
+            true => matches.get_flag(option.name).then(|| afflux_experiments::SWITCH_ON.to_owned()),
+            false => matches.get_one::<String>(option.name).cloned(),
+        };
+        let given = experiment.options.iter().filter_map(|option| Some((option.name.to_owned(), value(option)?)));
+        Ok(Self { experiment, form: RunForm::from_arg_matches(matches)?, given: given.collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }

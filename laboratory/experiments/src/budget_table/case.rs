@@ -6,38 +6,25 @@
 
 use super::devices::Device;
 use super::laws::Law;
+use crate::options::named;
 
-/// A load.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Load {
-    Stream,
-    Four,
-    Hundred,
-    Random,
-    Both,
-    SyncBeside,
-    Light,
-    Sizes,
-    BurstFull,
-    BurstHung,
-    Rewrite(u64),
+named! {
+    /// A load.
+    pub(super) enum Load {
+        Stream = "stream",
+        Four = "4-streams",
+        Hundred = "100-streams",
+        Random = "random",
+        Both = "stream-and-random",
+        SyncBeside = "fsync-beside",
+        Light = "light-beside",
+        Sizes = "three-sizes",
+        BurstFull = "burst-beside-full",
+        BurstHung = "burst-beside-hung",
+        RewriteOften = "rewrite-0.8s",
+        RewriteSeldom = "rewrite-8s",
+    }
 }
-
-/// All loads, by their names in options and rows.
-pub(super) const LOADS: &[(&str, Load)] = &[
-    ("stream", Load::Stream),
-    ("4-streams", Load::Four),
-    ("100-streams", Load::Hundred),
-    ("random", Load::Random),
-    ("stream-and-random", Load::Both),
-    ("fsync-beside", Load::SyncBeside),
-    ("light-beside", Load::Light),
-    ("three-sizes", Load::Sizes),
-    ("burst-beside-full", Load::BurstFull),
-    ("burst-beside-hung", Load::BurstHung),
-    ("rewrite-0.8s", Load::Rewrite(800)),
-    ("rewrite-8s", Load::Rewrite(8000)),
-];
 
 /// One cell of the table.
 #[derive(Clone, Copy, Debug)]
@@ -52,10 +39,6 @@ pub(super) struct Case {
 }
 
 impl Load {
-    pub(super) fn name(self) -> &'static str {
-        LOADS.iter().find(|(_, load)| *load == self).map_or("", |(name, _)| name)
-    }
-
     /// The devices for this load unless a run names others.
     pub(super) fn devices(self) -> &'static [&'static str] {
         match self {
@@ -68,7 +51,7 @@ impl Load {
             Self::Light => &["25MB/s", "hang"],
             Self::Sizes => &["25MB/s"],
             Self::BurstFull | Self::BurstHung => &["ssd"],
-            Self::Rewrite(_) => &["ssd", "nvme"],
+            Self::RewriteOften | Self::RewriteSeldom => &["ssd", "nvme"],
         }
     }
 }

@@ -6,7 +6,8 @@
 
 use afflux_engine::Nanos;
 
-use super::rig::{Look, Teller, lock};
+use super::rig::{Look, Teller};
+use crate::machine::lock;
 
 /// Milliseconds of nanoseconds.
 pub(super) fn ms(ns: u64) -> f64 {
@@ -15,12 +16,6 @@ pub(super) fn ms(ns: u64) -> f64 {
 
 pub(super) fn seconds(ns: u64) -> f64 {
     ns as f64 / Nanos::SECOND as f64
-}
-
-/// The smallest value that at least `per_mille` thousandths of the values do not exceed; 0 without values.
-pub(super) fn percentile(sorted: &[u64], per_mille: usize) -> u64 {
-    let rank = (sorted.len() * per_mille).div_ceil(1000).max(1);
-    sorted.get(rank - 1).copied().unwrap_or(0)
 }
 
 /// The values that all writers recorded, sorted.

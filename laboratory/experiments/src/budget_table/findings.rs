@@ -6,9 +6,10 @@
 use afflux_report::{Axis, Plot, Quantity, Row, Series, Shape};
 use serde_json::Value;
 
-use super::laws::{LAWS, Law};
+use super::laws::Law;
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
+use crate::options::Named;
 use crate::pick::{self, fits};
 use crate::views::{Along, ChartView, Check, Column, Pick, TableView, View, Within, add_checks};
 
@@ -155,7 +156,7 @@ fn plots(cells: &[Cell]) -> Vec<Plot> {
         let axes = (Axis::new("time", Quantity::Time), Axis::new("backlog of the disk", Quantity::Time));
         let plot = Plot::new(format!("Bytes that the disk still had to write: {load}, {device}"), axes.0, axes.1)
             .note("Simulated. At each instant: how long the disk then worked until as much was written as was dirty.");
-        let lines = LAWS.iter().filter_map(|(name, law)| {
+        let lines = Law::ALL.iter().filter_map(|(name, law)| {
             let cell = cells.iter().find(|cell| cell.is(*law, load, device))?;
             let every = cell.backlogs_ns.len().div_ceil(POINTS_MAX).max(1);
             let points = cell.backlogs_ns.iter().step_by(every);

@@ -8,6 +8,7 @@ use afflux_report::{Fields, Row};
 use super::findings::{Cell, figure, text};
 use super::laws::Law;
 use crate::machine::row;
+use crate::options::Named;
 
 /// The side of the bound on which a figure should be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

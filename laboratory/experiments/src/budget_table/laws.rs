@@ -17,28 +17,22 @@ use afflux_simulator::{OWN_POLICY, Setup};
 use self::hard_limit::HardLimit;
 use self::zfs_like::ZfsLike;
 use crate::experiment::LabError;
+use crate::options::{Named, named};
 
 /// Centiseconds after which a transaction group is written, however little is dirty (OpenZFS: `zfs_txg_timeout`, 5 s).
 const GROUP_CENTISECS: u64 = 500;
 
-/// A law.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Law {
-    Budget,
-    Linux,
-    ZfsLike,
-    HardLimit,
+named! {
+    /// A law.
+    pub(super) enum Law {
+        Budget = "budget",
+        Linux = "linux-6.1",
+        ZfsLike = "zfs-like",
+        HardLimit = "hard",
+    }
 }
 
-/// All laws, by their names in options and rows.
-pub(super) const LAWS: &[(&str, Law)] =
-    &[("budget", Law::Budget), ("linux-6.1", Law::Linux), ("zfs-like", Law::ZfsLike), ("hard", Law::HardLimit)];
-
 impl Law {
-    pub(super) fn name(self) -> &'static str {
-        LAWS.iter().find(|(_, law)| *law == self).map_or("", |(name, _)| name)
-    }
-
     /// The setup of an engine under this law.
     pub(super) fn setup(self) -> Result<Setup, LabError> {
         let of = |policy: Arc<dyn AnyPolicy>| Setup {

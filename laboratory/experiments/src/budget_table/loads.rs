@@ -13,11 +13,12 @@ use afflux_report::Fields;
 
 use super::case::{Case, Load};
 use super::devices::{Device, device};
-use super::figures::{backlogs_ns, bytes, jain, ms, percentile, seconds, sorted, written_between};
+use super::figures::{backlogs_ns, bytes, jain, ms, seconds, sorted, written_between};
 use super::raw::{self, PLACES, RawOrder};
-use super::rig::{Order, Rig, Teller, Writing, lock};
+use super::rig::{Order, Rig, Teller, Writing};
 use crate::experiment::LabError;
-use crate::machine::{PAGE_BYTES, rounded};
+use crate::machine::{PAGE_BYTES, lock, rounded};
+use crate::statistics::percentile;
 
 const CALL_BYTES: u64 = 64 << 10;
 /// Most virtual time to wait for the last dirty page at the end.
@@ -73,7 +74,8 @@ impl Case {
             Load::Light => self.light_beside(),
             Load::Sizes => self.three_sizes(),
             Load::BurstFull | Load::BurstHung => self.burst().map(alone),
-            Load::Rewrite(ms) => self.rewritten(ms),
+            Load::RewriteOften => self.rewritten(800),
+            Load::RewriteSeldom => self.rewritten(8000),
         }
     }
 

@@ -22,8 +22,9 @@ use self::case::Case;
 use self::findings::Cell;
 use self::loads::RawRates;
 use self::plan::Plan;
-use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
+use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
 use crate::machine::row;
+use crate::options::Named;
 
 /// The experiment.
 pub(crate) static BUDGET_TABLE: Experiment = Experiment {
@@ -38,7 +39,7 @@ pub(crate) static BUDGET_TABLE: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
     let (mut raw, mut cells) = (RawRates::default(), Vec::<Cell>::new());
     for (number, case) in plan.cases.iter().enumerate() {

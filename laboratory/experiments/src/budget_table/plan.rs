@@ -4,39 +4,28 @@
 //! Does not own: running the cells.
 //! Invariants: a plan that was read can be run.
 
-use super::case::{Case, LOADS, Load};
+use super::case::{Case, Load};
 use super::devices::{self, Device};
-use super::laws::{LAWS, Law};
-use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, TypedOption, info};
+use super::laws::Law;
+use crate::experiment::{LabError, Request};
+use crate::options::{Named, options};
 
-const LAWS_OPTION: TypedOption<Law> = options::choice(
-    info("laws", "LIST", "budget,linux-6.1,zfs-like,hard", "the laws that are compared"),
-    LAWS,
-    "'{value}' is none of {known}",
-);
-const LOADS_OPTION: TypedOption<Load> =
-    options::choice(info("loads", "LIST", "", "the loads; all unless given"), LOADS, "'{value}' is none of {known}");
-const DEVICES_OPTION: TypedOption<&'static Device> = options::parsed(
-    info(
-        "devices",
-        "LIST",
-        "",
-        "the devices, or 'each' for those of each load [each; with --quick the first of each load]",
-    ),
-    devices::device,
-);
-const SECONDS: TypedOption<u64> = options::number(
-    info("seconds", "NUMBER", "0", "for how long writers write, in virtual time; 0: as long as suits the device"),
-    0..=3600,
-);
-const MEMORY: TypedOption<u64> =
-    options::size(info("memory", "SIZE", "4GiB", "memory of the machine, all of it cache"), 256 << 20..=64 << 30);
-const SEED: TypedOption<u64> =
-    options::number(info("seed", "NUMBER", "1", "the seed of all random numbers"), 0..=u64::MAX);
-
-pub(super) const OPTIONS: &[OptionInfo] =
-    &[LAWS_OPTION.info, LOADS_OPTION.info, DEVICES_OPTION.info, SECONDS.info, MEMORY.info, SEED.info];
+options! {
+    pub(super) OPTIONS {
+        /// the laws that are compared
+        LAWS_OPTION: Law = choice("laws", "LIST", "budget,linux-6.1,zfs-like,hard");
+        /// the loads; all unless given
+        LOADS_OPTION: Load = choice("loads", "LIST", "");
+        /// the devices, or 'each' for those of each load [each; with --quick the first of each load]
+        DEVICES_OPTION: &'static Device = parsed("devices", "LIST", "", devices::device);
+        /// for how long writers write, in virtual time; 0: as long as suits the device
+        SECONDS: u64 = number("seconds", "NUMBER", "0", 0..=3600);
+        /// memory of the machine, all of it cache
+        MEMORY: u64 = size("memory", "SIZE", "4GiB", 256 << 20..=64 << 30);
+        /// the seed of all random numbers
+        SEED: u64 = number("seed", "NUMBER", "1", 0..=u64::MAX);
+    }
+}
 
 /// The value of `--devices` for those of each load.
 const EACH: &str = "each";
@@ -55,7 +44,7 @@ impl Plan {
         if request.quick && !request.gives(&LAWS_OPTION.info) {
             laws.truncate(QUICK_LAWS);
         }
-        let loads = loads.unwrap_or_else(|| LOADS.iter().map(|(_, load)| *load).collect());
+        let loads = loads.unwrap_or_else(|| Load::ALL.iter().map(|(_, load)| *load).collect());
         let each = request.text(&DEVICES_OPTION.info) == EACH;
         let asked = if each { None } else { DEVICES_OPTION.list_if_given(request)? };
         let (all_devices, asked_seconds) = (each || !request.quick, SECONDS.value(request)?);

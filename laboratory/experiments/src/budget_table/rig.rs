@@ -4,7 +4,7 @@
 //! Does not own: the loads (`loads`), the laws, the devices.
 //! Invariants: every figure is counted by a writer, the engine or a disk; the same case gives the same figures.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use afflux_engine::{DeviceId, Engine, File, Nanos, Platform};
 use afflux_simulator::{CpuOptions, Disk, Memory, Random, SimPlatform, World, WorldOptions, catalogue};
@@ -14,7 +14,7 @@ use super::devices::{Device, Script};
 use super::laws::Law;
 use crate::delays::delays;
 use crate::experiment::LabError;
-use crate::machine::PAGE_BYTES;
+use crate::machine::{PAGE_BYTES, laid_out, lock};
 
 /// Virtual CPUs.
 const CPUS: usize = 8;
@@ -22,10 +22,6 @@ const CPUS: usize = 8;
 const LOOK_NS: u64 = 20 * Nanos::MILLISECOND;
 /// Most looks in a run: two hours of them.
 const LOOKS_MAX: u64 = 360_000;
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A device at an instant.
 #[derive(Clone, Copy, Debug, Default)]
@@ -200,13 +196,7 @@ impl Rig {
 
     /// A file whose bytes already have places on the medium.
     pub(super) fn sized_file(&self, device: usize, bytes: u64) -> File {
-        let disk = &self.disks[device];
-        let id = disk.create_file();
-        if bytes > 0 {
-            disk.make_sparse(id, bytes);
-            disk.lay_out(id, bytes);
-        }
-        let file = self.engine.open(self.devices[device], disk.backing(id), bytes);
+        let file = laid_out(&self.engine, self.devices[device], &self.disks[device], bytes);
         lock(&self.files).push(file.clone());
         file
     }

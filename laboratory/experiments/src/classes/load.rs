@@ -15,9 +15,8 @@ use serde_json::Value;
 
 use super::plan::{Load, Plan, Way};
 use crate::contenders::latencies::Latencies;
-use crate::contenders::writer::{Control, Stream, Written};
-use crate::contenders::{Contender, Kernel, KernelWay, Ours, Sink};
-use crate::hardware::KernelDebug;
+use crate::contenders::writer::{Control, Stream, Written, ended};
+use crate::contenders::{Contender, KernelWay, Ours, Sink, Stage};
 use crate::host_memory::warm_memory;
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -99,30 +98,18 @@ struct FileOfClass {
     file: Arc<dyn Sink>,
 }
 
-pub(super) fn run(
-    plan: &Plan,
-    load: Load,
-    classes: &[Class],
-    directory: &Path,
-    debug: Option<&KernelDebug>,
-) -> Result<Ran, String> {
+pub(super) fn run(plan: &Plan, load: Load, classes: &[Class], directory: &Path, stage: &Stage) -> Result<Ran, String> {
     let own = directory.join("run");
     std::fs::create_dir(&own).map_err(|error| format!("{}: {error}", own.display()))?;
-    let result = run_in(plan, load, classes, &own, debug);
+    let result = run_in(plan, load, classes, &own, stage);
     let removed = std::fs::remove_dir_all(&own);
     let ran = result?;
     removed.map_err(|error| format!("{}: {error}", own.display()))?;
     Ok(ran)
 }
 
-fn run_in(
-    plan: &Plan,
-    load: Load,
-    classes: &[Class],
-    directory: &Path,
-    debug: Option<&KernelDebug>,
-) -> Result<Ran, String> {
-    let contenders = contenders(plan, classes, directory, debug)?;
+fn run_in(plan: &Plan, load: Load, classes: &[Class], directory: &Path, stage: &Stage) -> Result<Ran, String> {
+    let contenders = contenders(plan, classes, directory, stage)?;
     let contender = |way| contenders.iter().find(|(own, _)| *own == way).map(|(_, contender)| contender);
     let mut files = Vec::new();
     for (class, Class { way, writers }) in classes.iter().enumerate() {
@@ -134,13 +121,7 @@ fn run_in(
     let competing = load == Load::Competing;
     // Competing writers have no end of their own before the first class has written its part.
     let parts = if competing { 1 } else { files.len() as u64 };
-    let stream = Stream {
-        block_bytes: plan.block_bytes,
-        bytes_max: plan.bytes / parts,
-        time: None,
-        rate: None,
-        settled_after: Duration::ZERO,
-    };
+    let stream = Stream::of(plan.block_bytes, plan.bytes / parts);
     let (control, all_there) = (Control::default(), Barrier::new(files.len() + 1));
     let (written, elapsed, dirty_bytes_max) = thread::scope(|scope| {
         let one = |file: &Arc<dyn Sink>| {
@@ -162,8 +143,7 @@ fn run_in(
             most = most.max(contenders.iter().map(|(_, contender)| contender.dirty_bytes(0)).sum());
             thread::sleep(LOOK_EVERY);
         }
-        let ended = threads.into_iter().map(|thread| thread.join());
-        let written = ended.map(|ended| ended.unwrap_or_else(|_| Err("a writer's thread panicked".to_owned())));
+        let written = threads.into_iter().map(ended);
         let since = |(ended, written): (Instant, Written)| (ended.saturating_duration_since(began), written);
         let written = written.map(|written| written.map(since));
         (written.collect::<Result<Vec<_>, String>>(), began.elapsed(), most)
@@ -182,12 +162,7 @@ fn run_in(
 type Contenders = Vec<(Way, Box<dyn Contender>)>;
 
 /// One contender for each way; two classes with the same way share one.
-fn contenders(
-    plan: &Plan,
-    classes: &[Class],
-    directory: &Path,
-    debug: Option<&KernelDebug>,
-) -> Result<Contenders, String> {
+fn contenders(plan: &Plan, classes: &[Class], directory: &Path, stage: &Stage) -> Result<Contenders, String> {
     let mut contenders: Contenders = Vec::new();
     for Class { way, .. } in classes {
         if contenders.iter().any(|(own, _)| own == way) {
@@ -199,7 +174,7 @@ fn contenders(
                 if *kernel != KernelWay::Direct {
                     warm_memory(plan.bytes);
                 }
-                Box::new(Kernel::new(*kernel, &[directory], debug))
+                Box::new(stage.kernel(*kernel, &[directory]))
             }
         };
         contenders.push((*way, contender));

@@ -17,14 +17,14 @@ mod published;
 
 use std::path::Path;
 
-use afflux_report::{Fields, FigureSource, Row};
-use afflux_scratch::Scratch;
+use afflux_report::{Fields, Row};
 
-use crate::contenders::KernelWay;
-use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
-use crate::hardware::{KernelDebug, MemoryDisk};
+use crate::contenders::{KernelWay, Stage};
+use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
+use crate::hardware::MemoryDisk;
 use crate::host_load;
-use crate::views::KeptRows;
+use crate::machine::measured_row;
+use crate::options::Named;
 use load::{Class, Ran};
 use plan::{FileMedium, Load, Plan, Way};
 
@@ -40,20 +40,20 @@ pub(crate) static CLASSES: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
     let mut plan = Plan::read(request)?;
     let mut left_out = Vec::new();
-    let stage = stage(&mut plan, &mut left_out)?;
+    let places = places(&mut plan, &mut left_out)?;
     let mut ways = Vec::new();
     for place in &plan.places {
-        let (has, has_not) = ways_of(&plan, stage.directory(*place));
+        let (has, has_not) = ways_of(&plan, places.directory(*place));
         left_out.extend(has_not.into_iter().map(|what| format!("{}: {what}", place.name())));
         ways.push((*place, has));
     }
     left_out.iter().for_each(|what| watch.remark(what));
     let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s()));
     watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
-    let (mut watch, host_load) = (KeptRows::new(watch), host_load::load());
+    let host_load = host_load::load();
     let total = plan.repeats as usize * ways.len() * plan.loads.len();
     let mut done = 0;
     for repeat in 1..=plan.repeats {
@@ -67,7 +67,7 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
                     let what = format!("{}, {}, {}", place.name(), load.name(), named(&plan, classes));
                     let what = format!("{what}, {repeat} of {}", plan.repeats);
                     watch.step(&what, f64::from(done) / total as f64);
-                    let ran = load::run(&plan, *load, classes, stage.directory(*place), stage.debug.as_ref());
+                    let ran = load::run(&plan, *load, classes, places.directory(*place), &places.stage);
                     let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
                     watch.row(&row(&plan, (*place, *load), classes, repeat, &ran));
                 }
@@ -75,33 +75,32 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
             }
         }
     }
-    drop(stage);
-    Ok(findings::findings(&plan, watch.rows, host_load))
+    drop(places);
+    Ok(findings::findings(&plan, std::mem::take(&mut watch.rows), host_load))
 }
 
-/// Where the runs take place. Fields are dropped in this order: the mounts are inside the directory.
-struct Stage {
-    debug: Option<KernelDebug>,
+/// Where the runs take place. Fields are dropped in this order: the mount is inside the directory.
+struct Places {
     memory: Option<MemoryDisk>,
-    scratch: Scratch,
+    stage: Stage,
 }
 
-impl Stage {
+impl Places {
     fn directory(&self, place: FileMedium) -> &Path {
         match (&self.memory, place) {
             (Some(disk), FileMedium::Memory) => disk.path(),
-            _ => self.scratch.path(),
+            _ => self.stage.path(),
         }
     }
 }
 
 /// Sets up the places of the plan. Removes an unavailable place from the plan, and reports the reason.
-fn stage(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Stage, LabError> {
-    let scratch = Scratch::guarded(&plan.directory, "classes").map_err(LabError::failed)?;
-    let mut stage = Stage { debug: KernelDebug::new(scratch.path()).ok(), memory: None, scratch };
+fn places(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Places, LabError> {
+    let stage = Stage::new(&plan.directory, "classes").map_err(LabError::Failed)?;
+    let mut places = Places { memory: None, stage };
     if plan.places.contains(&FileMedium::Memory) {
-        match MemoryDisk::new(stage.scratch.path(), plan.memory_disk_bytes()) {
-            Ok(disk) => stage.memory = Some(disk),
+        match MemoryDisk::new(places.stage.path(), plan.memory_disk_bytes()) {
+            Ok(disk) => places.memory = Some(disk),
             Err(error) => {
                 left_out.push(format!(
                     "{} was left out: it needs root and a loop device: {error}.",
@@ -114,7 +113,7 @@ fn stage(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Stage, LabError>
     if plan.places.is_empty() {
         return Err(LabError::Failed(format!("nothing can be run here. {}", left_out.join(" "))));
     }
-    Ok(stage)
+    Ok(places)
 }
 
 /// The ways that a directory's file system supports, and the reasons against the others.
@@ -143,21 +142,15 @@ fn row(plan: &Plan, (place, load): (FileMedium, Load), classes: &[Class], repeat
     if let Some(delays) = &ran.delays {
         metrics.push("delays", delays.clone());
     }
-    Row {
-        experiment: "classes".to_owned(),
-        variant: named(plan, classes),
-        params: Fields::new()
-            .with("place", place.name())
-            .with("load", load.name())
-            .with("repeat", repeat)
-            .with("size_bytes", plan.bytes)
-            .with("block_bytes", plan.block_bytes)
-            .with("memory_bytes", plan.memory_bytes)
-            .with("kernel", plan.release.as_str()),
-        metrics,
-        published: Fields::new(),
-        source: FigureSource::Measured,
-    }
+    let params = Fields::new()
+        .with("place", place.name())
+        .with("load", load.name())
+        .with("repeat", repeat)
+        .with("size_bytes", plan.bytes)
+        .with("block_bytes", plan.block_bytes)
+        .with("memory_bytes", plan.memory_bytes)
+        .with("kernel", plan.release.as_str());
+    measured_row("classes", &named(plan, classes), params, metrics, Fields::new())
 }
 
 #[cfg(test)]

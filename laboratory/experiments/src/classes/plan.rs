@@ -7,31 +7,33 @@
 use std::path::PathBuf;
 
 use super::load::Class;
-use crate::contenders::engine_options::{KNOBS, MEMORY, POLICY, directory, engines};
+use crate::contenders::engine_options::{DIRECTORY, KNOBS, MEMORY, POLICY, directory, engines};
 use crate::contenders::{EngineSetup, KernelWay};
-use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, TypedOption, info};
+use crate::experiment::{LabError, Request};
+use crate::options::{named, options};
 
 /// Files that are written at the same time in the third load.
 const FILES: u64 = 32;
 
-/// The load: how many writers there are, and in which classes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Load {
-    One,
-    Four,
-    Files,
-    Competing,
+named! {
+    /// The load: how many writers there are, and in which classes.
+    pub(super) enum Load {
+        One = "one",
+        Four = "four",
+        Files = "files",
+        Competing = "competing",
+    }
+}
+
+named! {
+    /// Where the files are.
+    pub(super) enum FileMedium {
+        Disk = "disk",
+        Memory = "memory",
+    }
 }
 
 impl Load {
-    const ALL: &[(&str, Self)] =
-        &[("one", Self::One), ("four", Self::Four), ("files", Self::Files), ("competing", Self::Competing)];
-
-    pub(super) fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, load)| *load == self).map_or("", |(name, _)| name)
-    }
-
     /// The runs of this load: for each, its classes of writers.
     pub(super) fn classes(self, ways: &[Way]) -> Vec<Vec<Class>> {
         let alone = |writers: u64| ways.iter().map(|way| vec![Class { way: *way, writers }]).collect();
@@ -50,16 +52,7 @@ impl Load {
     }
 }
 
-/// Where the files are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum FileMedium {
-    Disk,
-    Memory,
-}
-
 impl FileMedium {
-    const ALL: &[(&str, Self)] = &[("disk", Self::Disk), ("memory", Self::Memory)];
-
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Disk => "the real disk",
@@ -76,32 +69,20 @@ pub(super) enum Way {
     Ours(usize),
 }
 
-const LOADS: TypedOption<Load> = options::choice(
-    info("loads", "LIST", "one,four,files,competing", "which loads"),
-    Load::ALL,
-    "'{value}' is none of {known}",
-);
-const PLACES: TypedOption<FileMedium> = options::choice(
-    info("places", "LIST", "disk,memory", "disk: --directory; memory: a loop device over a tmpfs (root)"),
-    FileMedium::ALL,
-    "'{value}' is none of {known}",
-);
-const SIZE: TypedOption<u64> = options::size(
-    info("size", "SIZE", "2GB", "bytes that all writers of a run write together"),
-    4 << 20..=100_000_000_000,
-);
-const BLOCK: TypedOption<u64> =
-    options::size(info("block", "SIZE", "64KiB", "a write, in whole pages"), 4096..=4 << 20);
-const REPEATS: TypedOption<u64> = options::number(info("repeats", "N", "3", "how often each is run"), 1..=20);
-const DIRECTORY: OptionInfo = info(
-    "directory",
-    "DIR",
-    "",
-    "where files are made, on a disk file system (default: the temporary directory, or /var/tmp if that is in memory)",
-);
-/// All of them.
-pub(super) const OPTIONS: &[OptionInfo] =
-    &[LOADS.info, PLACES.info, POLICY, KNOBS, SIZE.info, BLOCK.info, REPEATS.info, MEMORY.info, DIRECTORY];
+options! {
+    pub(super) OPTIONS [POLICY, KNOBS, MEMORY, DIRECTORY] {
+        /// which loads
+        LOADS: Load = choice("loads", "LIST", "one,four,files,competing");
+        /// disk: --directory; memory: a loop device over a tmpfs (root)
+        PLACES: FileMedium = choice("places", "LIST", "disk,memory");
+        /// bytes that all writers of a run write together
+        SIZE: u64 = size("size", "SIZE", "2GB", 4 << 20..=100_000_000_000);
+        /// a write, in whole pages
+        BLOCK: u64 = size("block", "SIZE", "64KiB", 4096..=4 << 20);
+        /// how often each is run
+        REPEATS: u64 = number("repeats", "N", "3", 1..=20);
+    }
+}
 
 /// The plan of an experiment.
 #[derive(Debug)]
@@ -133,7 +114,7 @@ impl Plan {
             block_bytes,
             repeats: REPEATS.value_or_quick(request, 1)?,
             memory_bytes,
-            directory: directory(request, &DIRECTORY)?,
+            directory: directory(request)?,
             release: rustix::system::uname().release().to_string_lossy().into_owned(),
         };
         if plan.bytes < FILES * plan.block_bytes {

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use afflux_scratch::Scratch;
+
 use super::*;
 use crate::contenders::engine_options::temporary_on_a_disk;
 use crate::experiment::tests::{Reported, given};

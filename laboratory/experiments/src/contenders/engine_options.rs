@@ -7,17 +7,20 @@
 use std::path::{Path, PathBuf};
 
 use super::EngineSetup;
-use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, TypedOption, info};
+use crate::experiment::{LabError, Request};
+use crate::options::options;
 
-/// The option for the engine's policies.
-pub(crate) const POLICY: OptionInfo =
-    info("policy", "LIST", "", "the engine's policies, by name, each a contender (default: the engine's own)");
-/// The option for its knobs.
-pub(crate) const KNOBS: OptionInfo = info("knobs", "LIST", "", "knobs of the engine, each as KNOB=VALUE");
-/// The option for its memory.
-pub(crate) const MEMORY: TypedOption<u64> =
-    options::size(info("memory", "SIZE", "2GiB", "page memory of the engine"), 16 << 20..=64 << 30);
+options! {
+    /// the engine's policies, by name, each a contender (default: the engine's own)
+    pub(crate) POLICY: String = text("policy", "LIST", "");
+    /// knobs of the engine, each as KNOB=VALUE
+    pub(crate) KNOBS: String = text("knobs", "LIST", "");
+    /// page memory of the engine
+    pub(crate) MEMORY: u64 = size("memory", "SIZE", "2GiB", 16 << 20..=64 << 30);
+    /// where files and the images of disks are made, on a disk file system (default: the temporary directory, or
+    /// /var/tmp if that is in memory)
+    pub(crate) DIRECTORY: String = text("directory", "DIR", "");
+}
 
 /// File systems in memory (`linux/magic.h`).
 const TMPFS_MAGIC: u32 = 0x0102_1994;
@@ -25,16 +28,15 @@ const RAMFS_MAGIC: u32 = 0x8584_58f6;
 
 /// The engines of a request, one for each policy, each with `memory_bytes`.
 pub(crate) fn engines(request: &Request, memory_bytes: u64) -> Result<Vec<EngineSetup>, LabError> {
-    let text = request.text(&KNOBS);
+    let text = request.text(&KNOBS.info);
     let knob_list: Vec<String> =
         text.split(',').map(str::trim).filter(|knob| !knob.is_empty()).map(str::to_owned).collect();
     let with = |name: &str| EngineSetup { policy: name.to_owned(), knobs: knob_list.clone(), memory_bytes };
-    let refused = |why| LabError::Value { name: KNOBS.name, value: text.to_owned(), why };
     // Checks the names without the knobs first, so that a wrong name and a wrong knob have different errors.
     let names = request
-        .list(&POLICY, |name| EngineSetup { knobs: Vec::new(), ..with(name) }.check().map(|()| name.to_owned()))?;
+        .list(&POLICY.info, |name| EngineSetup { knobs: Vec::new(), ..with(name) }.check().map(|()| name.to_owned()))?;
     let engines: Vec<EngineSetup> = names.iter().map(|name| with(name)).collect();
-    engines.iter().try_for_each(EngineSetup::check).map_err(refused)?;
+    engines.iter().try_for_each(EngineSetup::check).map_err(|why| KNOBS.refused(request, why))?;
     Ok(engines)
 }
 
@@ -50,12 +52,12 @@ fn is_in_memory(path: &Path) -> std::io::Result<bool> {
 }
 
 /// An existing directory on a disk.
-pub(crate) fn directory(request: &Request, option: &'static OptionInfo) -> Result<PathBuf, LabError> {
-    let path = match request.text(option) {
+pub(crate) fn directory(request: &Request) -> Result<PathBuf, LabError> {
+    let path = match request.text(&DIRECTORY.info) {
         "" => temporary_on_a_disk(),
         path => Path::new(path).to_owned(),
     };
-    let refused = |why: String| LabError::Value { name: option.name, value: path.display().to_string(), why };
+    let refused = |why: String| LabError::Value { name: DIRECTORY.info.name, value: path.display().to_string(), why };
     let what = std::fs::metadata(&path).map_err(|error| refused(error.to_string()))?;
     if !what.is_dir() {
         return Err(refused("this is no directory".to_owned()));

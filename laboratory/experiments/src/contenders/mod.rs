@@ -9,6 +9,7 @@ pub(crate) mod engine_options;
 mod kernel;
 pub(crate) mod latencies;
 mod ours;
+pub(crate) mod stage;
 pub(crate) mod writer;
 
 use std::path::Path;
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 pub(crate) use kernel::{Kernel, KernelWay};
 pub(crate) use ours::{EngineSetup, Ours};
+pub(crate) use stage::Stage;
 
 /// A file to write. Errors are texts: only the reader of the report uses them.
 pub(crate) trait Sink: Send + Sync {
@@ -30,7 +32,7 @@ pub(crate) trait Sink: Send + Sync {
 }
 
 /// A way to write files.
-pub(crate) trait Contender {
+pub(crate) trait Contender: Sync {
     /// A new file in a directory, which is given by its index in the contender's list.
     fn create(&self, directory: usize, name: &str) -> Result<Arc<dyn Sink>, String>;
     /// Dirty bytes of all files on the directory's disk, as exactly as the host reports them.

@@ -54,9 +54,9 @@ impl EngineSetup {
 /// An engine over some directories.
 pub(crate) struct Ours {
     // Dropped in this order: the engine goes before the threads that it runs on.
-    engine: Arc<Engine<LinuxPlatform>>,
+    pub(crate) engine: Arc<Engine<LinuxPlatform>>,
     directories: Vec<(PathBuf, DeviceId)>,
-    platform: LinuxPlatform,
+    pub(crate) platform: LinuxPlatform,
     _reactors: Reactors,
 }
 
@@ -77,6 +77,11 @@ impl Ours {
             devices.push(((*directory).to_owned(), engine.add_device(&name, device)));
         }
         Ok(Self { engine, directories: devices, platform, _reactors: reactors })
+    }
+
+    /// The device of the first directory.
+    pub(crate) fn device(&self) -> DeviceId {
+        self.directories[0].1
     }
 }
 

@@ -1,19 +1,24 @@
-//! One writer: timed writes of blocks in sequence, at full speed or at a rate.
+//! One writer: timed writes of blocks in sequence, at full speed or at a rate; alone, then with a sync, or beside others.
 //!
-//! Owns: the loop and its counts.
-//! Does not own: its end (the stop flag, the time, the bytes), syncs.
+//! Owns: the loop and its counts, the threads.
+//! Does not own: its end (the stop flag, the time, the bytes), the disks.
 //! Invariants: the memory of a block is aligned, so that every way accepts it. At a rate, each block is due one period
 //! after the block before was due, so a delayed writer catches up. A writer that waits for its next block sees the stop
 //! at once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use super::Sink;
 use super::latencies::Latencies;
+use super::{Contender, Sink};
+use crate::statistics::median_and_range;
 
 const ALIGN: usize = 4096;
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Bursts that count, and the time between two.
+const BURSTS: usize = 3;
+const BURST_PAUSE: Duration = Duration::from_millis(300);
 
 /// Aligned bytes.
 pub(crate) struct Block {
@@ -69,6 +74,11 @@ pub(crate) struct Written {
 }
 
 impl Stream {
+    /// Blocks of this size until so many bytes are written, at full speed.
+    pub(crate) fn of(block_bytes: u64, bytes_max: u64) -> Self {
+        Self { block_bytes, bytes_max, time: None, rate: None, settled_after: Duration::ZERO }
+    }
+
     /// Writes from the beginning of the file.
     pub(crate) fn write(&self, sink: &dyn Sink, control: &Control) -> Result<Written, String> {
         let block = Block::new(self.block_bytes as usize);
@@ -99,6 +109,104 @@ impl Stream {
         written.settled_time = written.elapsed.saturating_sub(self.settled_after);
         Ok(written)
     }
+}
+
+impl Written {
+    /// The figures of a writer, and of the sync after it.
+    pub(crate) fn figures(&self, sync_s: f64) -> Vec<(&'static str, f64)> {
+        // A short run may end before it settles; then its figures cover all calls.
+        let calls = if self.settled.count() > 0 { &self.settled } else { &self.all };
+        let (bytes, time) = match self.settled_time.as_secs_f64() {
+            settled_s if settled_s > 0.0 => (self.settled_bytes, settled_s),
+            _ => (self.bytes, self.elapsed.as_secs_f64()),
+        };
+        vec![
+            ("sync_s", sync_s),
+            ("write_p50_ms", calls.per_mille_ms(500)),
+            ("write_p99_ms", calls.per_mille_ms(990)),
+            ("write_p999_ms", calls.per_mille_ms(999)),
+            ("write_max_ms", calls.max_ms()),
+            ("write_all_p999_ms", self.all.per_mille_ms(999)),
+            ("accepted_mb_per_s", bytes as f64 / 1e6 / time.max(1e-9)),
+            ("end_to_end_mb_per_s", self.bytes as f64 / 1e6 / (self.elapsed.as_secs_f64() + sync_s).max(1e-9)),
+        ]
+    }
+}
+
+/// The result of a thread.
+pub(crate) fn ended<T>(thread: ScopedJoinHandle<'_, Result<T, String>>) -> Result<T, String> {
+    thread.join().unwrap_or_else(|_| Err("a thread of a writer panicked".to_owned()))
+}
+
+/// Writes and then syncs on a thread that is not the first of the process. Calls `look` with the time since the begin again
+/// and again meanwhile. Returns the seconds of the sync, too.
+pub(crate) fn write_and_sync(
+    stream: &Stream,
+    sink: &dyn Sink,
+    control: &Control,
+    mut look: impl FnMut(Duration) -> Result<(), String>,
+) -> Result<(Written, f64), String> {
+    let start = Instant::now();
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let written = stream.write(sink, control)?;
+            let began = Instant::now();
+            sink.sync()?;
+            Ok((written, began.elapsed().as_secs_f64()))
+        });
+        while !writer.is_finished() {
+            look(start.elapsed())?;
+            thread::sleep(LOOK_EVERY);
+        }
+        ended(writer)
+    })
+}
+
+/// Runs `body` on a thread of its own beside a stream that began `fill` before. Calls `let_go` after it, which lets a slow disk
+/// write at full speed, and waits for the stream. The stream's bytes need not reach the disk.
+pub(crate) fn beside<T: Send>(
+    (stream, sink): (&Stream, &dyn Sink),
+    fill: Duration,
+    let_go: impl FnOnce() -> Result<(), String>,
+    body: impl FnOnce() -> Result<T, String> + Send,
+) -> Result<T, String> {
+    let control = Control::default();
+    let (wrote, done) = thread::scope(|scope| {
+        let writer = scope.spawn(|| stream.write(sink, &control));
+        thread::sleep(fill);
+        let done = ended(scope.spawn(body));
+        control.stop.store(true, Ordering::Relaxed);
+        (let_go().and(ended(writer)), done)
+    });
+    wrote?;
+    sink.cut()?;
+    done
+}
+
+/// Bursts to new files in a directory of a contender, of which the first `warm_ups` do not count: they find memory that was not
+/// touched for a while, which costs more than the writes. `clean` makes the disk ready for the next. Returns the median time
+/// and the longest call, in milliseconds.
+pub(crate) fn bursts(
+    contender: &dyn Contender,
+    directory: usize,
+    stream: &Stream,
+    warm_ups: usize,
+    clean: impl Fn(&dyn Sink) -> Result<(), String>,
+) -> Result<(f64, f64), String> {
+    let (mut took_ms, mut longest_ms) = (Vec::new(), 0_f64);
+    for turn in 0..warm_ups + BURSTS {
+        let file = contender.create(directory, "burst")?;
+        let began = Instant::now();
+        let written = stream.write(&*file, &Control::default())?;
+        let took = began.elapsed();
+        clean(&*file)?;
+        thread::sleep(BURST_PAUSE);
+        if turn >= warm_ups {
+            took_ms.push(took.as_secs_f64() * 1e3);
+            longest_ms = longest_ms.max(written.all.max_ms());
+        }
+    }
+    Ok((median_and_range(took_ms).map_or(0.0, |[median, ..]| median), longest_ms))
 }
 
 /// Waits in steps, so that a stop is seen.

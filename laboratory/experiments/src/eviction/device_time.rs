@@ -1,26 +1,27 @@
 //! The second part: the cost of the engine's policies on devices, with writers, flushers and readahead at work.
 //!
-//! Owns: the machine, the clients that request a sequence's pages, the counts.
+//! Owns: the machine of this part and of the third, the clients that request a sequence's pages, the counts.
 //! Does not own: the engine, the devices' models, the generators.
 //! Invariants: all policies of a case see the same touches in the same order. As in any run, the flush budget limits
 //! dirty pages, and the flusher writes them.
 
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use afflux_engine::counters::Counter;
 use afflux_engine::eviction::EvictionKind;
 use afflux_engine::{Error, File, Nanos, Platform};
-use afflux_simulator::catalogue::{self, DeviceChoice};
-use afflux_simulator::{CpuOptions, Disk, Memory, OWN_POLICY, Setup, SimPlatform, World, WorldOptions};
+use afflux_simulator::{
+    CpuOptions, Disk, Memory, OWN_POLICY, Setup, SimMachine, SimPlatform, World, WorldOptions, catalogue,
+};
 use afflux_workloads::touches::{Generator, Sequence, Sizes};
 use serde_json::Value;
 
 use crate::delays::delays;
 use crate::experiment::LabError;
+use crate::machine::{PAGE_BYTES, laid_out, lock, model};
 
-const PAGE_BYTES: u64 = 4096;
 /// Virtual CPUs.
 const CPUS: usize = 4;
 /// Clients, each with one page request at a time.
@@ -89,14 +90,10 @@ impl Case {
         seed: u64,
     ) -> Result<Self, LabError> {
         let world = World::new(WorldOptions::machine(seed, CpuOptions::count(CPUS)));
-        let setup = Setup::of(OWN_POLICY).map_err(LabError::failed)?.with_eviction(Some(kind));
-        let memory = Memory::Stamped(sizes.frames * PAGE_BYTES);
-        let mut machine = afflux_simulator::SimMachine::new(&world, memory, setup).map_err(LabError::failed)?;
-        let choice = DeviceChoice::parse(device).map_err(LabError::failed)?;
-        machine.add(device, catalogue::make(&world, 0, &choice.model(None).map_err(LabError::failed)?));
+        let machine = machine(&world, device, sizes.frames * PAGE_BYTES, kind, &[])?;
         let sequence = generator.sequence(sizes, seed);
         let (engine, disk) = (Arc::clone(&machine.engine), Arc::clone(&machine.disks[0]));
-        let files = files(&sequence, &disk, |backing, bytes| engine.open(machine.devices[0], backing, bytes));
+        let files = file_bytes(&sequence).map(|bytes| laid_out(&engine, machine.devices[0], &disk, bytes)).collect();
         let (next, warm, ended) = (AtomicUsize::new(0), Mutex::new(None), Mutex::default());
         let shared = Arc::new(Shared { engine, files, sequence, next, warm, ended, disk });
         for _ in 0..CLIENTS {
@@ -111,18 +108,25 @@ impl Case {
     }
 }
 
-/// The sequence's files, with all their bytes on the medium.
-fn files(sequence: &Sequence, disk: &Arc<Disk>, open: impl Fn(afflux_engine::Backing, u64) -> File) -> Vec<File> {
+/// An engine with this eviction policy over a disk of the catalogue.
+pub(super) fn machine(
+    world: &World,
+    device: &str,
+    memory_bytes: u64,
+    kind: EvictionKind,
+    knobs: &[&str],
+) -> Result<SimMachine, LabError> {
+    let setup = Setup::of(OWN_POLICY).map_err(LabError::failed)?.with_eviction(Some(kind));
+    let setup = setup.with_knobs(knobs).map_err(LabError::failed)?;
+    let mut machine = SimMachine::new(world, Memory::Stamped(memory_bytes), setup).map_err(LabError::failed)?;
+    machine.add(device, catalogue::make(world, 0, &model(device, &[])?));
+    Ok(machine)
+}
+
+/// The bytes of the sequence's files.
+fn file_bytes(sequence: &Sequence) -> impl Iterator<Item = u64> {
     let ends = sequence.files.iter().skip(1).copied().chain([sequence.pages()]);
-    let sized = sequence.files.iter().zip(ends).map(|(first, end)| u64::from(end.max(first + 1) - first) * PAGE_BYTES);
-    sized
-        .map(|bytes| {
-            let id = disk.create_file();
-            disk.make_sparse(id, bytes);
-            disk.lay_out(id, bytes);
-            open(disk.backing(id), bytes)
-        })
-        .collect()
+    sequence.files.iter().zip(ends).map(|(first, end)| u64::from(end.max(first + 1) - first) * PAGE_BYTES)
 }
 
 async fn client(shared: Arc<Shared>) {
@@ -201,8 +205,4 @@ impl Shared {
             stalls: moved(4) / requests,
         })
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

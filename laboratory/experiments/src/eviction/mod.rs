@@ -17,13 +17,13 @@ mod tests;
 mod traces;
 
 use afflux_engine::eviction::EvictionKind;
-use afflux_report::{Fields, FigureSource, Row};
+use afflux_report::{Fields, Row};
 use afflux_simulator::catalogue;
 use afflux_workloads::touches::{GENERATORS, Generator, Sizes, generator_named};
 
-use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
-use crate::options::{self, TypedOption, info};
-use crate::views::KeptRows;
+use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
+use crate::machine;
+use crate::options::options;
 use device_time::Case;
 use part::Part;
 use ratios::{Cell, ENGINES, POLICIES};
@@ -34,52 +34,47 @@ const SEED: u64 = 1;
 /// In the second part, a cache holds a 16th or a quarter of the pages.
 const DEVICE_PARTS: [u64; 2] = [16, 4];
 
-const PARTS: TypedOption<Part> = options::parsed(
-    info(
-        "parts",
-        "LIST",
-        "64,16,4,7/10,8/10,9/10,19/20,99/100",
-        "Caches of 1/N of the pages, or of a fraction; --quick: 16,4",
-    ),
-    Part::read,
-);
+options! {
+    OPTIONS {
+        /// Caches of 1/N of the pages, or of a fraction; --quick: 16,4
+        PARTS: Part = parsed("parts", "LIST", "64,16,4,7/10,8/10,9/10,19/20,99/100", Part::read);
+        /// Pages that a generator touches
+        PAGES: u64 = number("pages", "N", "65536", 1024..=4_194_304);
+        /// Touches of a generator
+        TOUCHES: u64 = number("touches", "N", "400000", 1000..=1_000_000_000);
+        /// Names of generators, or all
+        WHICH: Vec<&'static Generator> = parsed("generators", "LIST", "all", generators);
+        /// Devices of the second part, by names of the catalogue; none leaves it out; --quick: disk
+        DEVICES: Option<String> = parsed("devices", "LIST", "disk,sata-ssd,nvme-ssd", device);
+        /// Pages in the second part, touched three times as often
+        DEVICE_PAGES: u64 = number("device-pages", "N", "8192", 1024..=4_194_304);
+        /// Recorded traces by name, all, or none
+        WHICH_TRACES: Vec<&'static RealTrace> = parsed("traces", "LIST", "all", recorded);
+    }
+}
 /// The cases of a quick run: as long as all others.
 const QUICK_PARTS: &str = "16,4";
 const QUICK_DEVICES: &str = "disk";
-const PAGES: TypedOption<u64> =
-    options::number(info("pages", "N", "65536", "Pages that a generator touches"), 1024..=4_194_304);
-const TOUCHES: TypedOption<u64> =
-    options::number(info("touches", "N", "400000", "Touches of a generator"), 1000..=1_000_000_000);
-const WHICH: TypedOption<Vec<&'static Generator>> =
-    options::parsed(info("generators", "LIST", "all", "Names of generators, or all"), |name| match name {
-        "all" => Ok(GENERATORS.iter().collect()),
-        name => generator_named(name).map(|generator| vec![generator]),
-    });
-const DEVICES: TypedOption<Option<String>> = options::parsed(
-    info(
-        "devices",
-        "LIST",
-        "disk,sata-ssd,nvme-ssd",
-        "Devices of the second part, by names of the catalogue; none leaves it out; --quick: disk",
-    ),
-    |name| match name {
+
+fn generators(name: &str) -> Result<Vec<&'static Generator>, String> {
+    if name == "all" { Ok(GENERATORS.iter().collect()) } else { Ok(vec![generator_named(name)?]) }
+}
+
+fn device(name: &str) -> Result<Option<String>, String> {
+    match name {
         "none" => Ok(None),
         name if catalogue::names().contains(&name) => Ok(Some(name.to_owned())),
         name => Err(format!("'{name}' is none of {}, none", catalogue::names().join(", "))),
-    },
-);
-const DEVICE_PAGES: TypedOption<u64> = options::number(
-    info("device-pages", "N", "8192", "Pages in the second part, touched three times as often"),
-    1024..=4_194_304,
-);
-const WHICH_TRACES: TypedOption<Vec<&'static RealTrace>> =
-    options::parsed(info("traces", "LIST", "all", "Recorded traces by name, all, or none"), |name| match name {
+    }
+}
+
+fn recorded(name: &str) -> Result<Vec<&'static RealTrace>, String> {
+    match name {
         "all" => Ok(TRACES.iter().collect()),
         "none" => Ok(Vec::new()),
         name => traces::named(name).map(|trace| vec![trace]),
-    });
-const OPTIONS: &[OptionInfo] =
-    &[PARTS.info, PAGES.info, TOUCHES.info, WHICH.info, DEVICES.info, DEVICE_PAGES.info, WHICH_TRACES.info];
+    }
+}
 
 /// The experiment.
 pub(crate) static EVICTION: Experiment = Experiment {
@@ -94,10 +89,9 @@ pub(crate) static EVICTION: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
     let asked = EvictionOptions::read(request)?;
     let all = asked.runs() as f64;
-    let mut watch = KeptRows::new(watch);
     let mut cells = Vec::new();
     for generator in &asked.generators {
         for part in &asked.parts {
@@ -217,12 +211,5 @@ fn trace_row(found: &TraceRow, policy: usize) -> Row {
 }
 
 fn row(variant: &str, params: Fields, metrics: Fields) -> Row {
-    Row {
-        experiment: "eviction".to_owned(),
-        variant: variant.to_owned(),
-        params,
-        metrics,
-        published: Fields::new(),
-        source: FigureSource::Simulated,
-    }
+    machine::row("eviction", variant, params, metrics, Fields::new())
 }

@@ -9,7 +9,7 @@ use afflux_workloads::touches::{Generator, Sequence, Sizes};
 
 use super::ours::Ours;
 use super::part::Part;
-use super::references::{Arc, Belady, Cache, Counts, Fifo, Lru, S3Fifo, Sieve, run};
+use super::references::{Arc, Belady, Cache, Counts, Queue, S3Fifo, Sieve, run};
 
 /// Policies, in the order of all tables.
 pub(super) const POLICIES: &[&str] = &["fifo", "lru", "arc", "two-list", "s3-fifo", "sieve", "s3-window", "belady"];
@@ -97,8 +97,8 @@ fn at(policy: &str) -> Option<usize> {
 pub(super) fn cache(policy: &str, frames: usize, sequence: &Sequence) -> Box<dyn Cache> {
     let pages = sequence.pages() as usize;
     match policy {
-        "fifo" => Box::new(Fifo::new(frames, pages)),
-        "lru" => Box::new(Lru::new(frames, pages)),
+        "fifo" => Box::new(Queue::fifo(frames, pages)),
+        "lru" => Box::new(Queue::lru(frames, pages)),
         "arc" => Box::new(Arc::new(frames, pages)),
         "s3-fifo" => Box::new(S3Fifo::new(frames, pages)),
         "sieve" => Box::new(Sieve::new(frames, pages)),

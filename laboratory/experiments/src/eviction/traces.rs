@@ -17,7 +17,8 @@ use afflux_workloads::touches::{Sequence, Touch};
 use super::part::Part;
 use super::ratios::{ENGINES, POLICIES, cache, to_best};
 use crate::experiment::LabError;
-use calls::{Call, PAGE_BYTES};
+use crate::machine::PAGE_BYTES;
+use calls::Call;
 
 /// The parts of a trace's pages that caches hold.
 pub(super) const PARTS: [Part; 10] = [

@@ -4,27 +4,13 @@ use super::*;
 
 const RATE: OptionInfo = OptionInfo { name: "rate", value: "LIST", default: "1,2", doc: "rates" };
 
-static NOTHING: Experiment = Experiment {
-    name: "nothing",
-    about: "nothing at all",
-    labels: &[],
-    thread: "none",
-    words: "# Words\n\n## row\n\nA line.",
-    options: &[RATE],
-    can_measure: false,
-    run: |_, _| Ok(Findings::default()),
-};
-
 #[test]
-fn options_are_checked_read_and_have_defaults() {
+fn options_are_read_and_have_defaults() {
     let number = |text: &str| text.parse::<u32>().map_err(|_| "not a number".to_owned());
     assert_eq!(Request::default().list(&RATE, number).unwrap(), [1, 2]);
     assert_eq!(given(&[("rate", "7, 8")]).list(&RATE, number).unwrap(), [7, 8]);
     let error = given(&[("rate", "7,x")]).list(&RATE, number).unwrap_err().to_string();
     assert_eq!(error, "--rate 7,x: not a number");
-    let error = given(&[("speed", "7")]).check(&NOTHING).unwrap_err().to_string();
-    assert_eq!(error, "nothing has no option '--speed'; it has --rate");
-    given(&[("rate", "7")]).check(&NOTHING).unwrap();
 }
 
 #[test]

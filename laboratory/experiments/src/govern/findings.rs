@@ -11,6 +11,7 @@ use super::{Look, Ran};
 use crate::experiment::Findings;
 use crate::host_load::busy;
 use crate::labels::{Cells, Label};
+use crate::options::Named;
 use crate::pick::figure;
 use crate::statistics::median_and_range;
 use crate::views::{Check, Column, Pick, TableView, View, add_checks};

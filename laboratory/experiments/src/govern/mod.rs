@@ -12,9 +12,10 @@ mod simulated;
 
 use afflux_report::{Fields, FigureSource, Row};
 
-use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
+use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
 use crate::host_load::load;
-use crate::views::KeptRows;
+use crate::machine;
+use crate::options::Named;
 use plan::{GovernRace, Plan, Subject};
 
 /// The experiment.
@@ -29,10 +30,10 @@ pub(crate) static GOVERN: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
     let load = request.measured.then(load).flatten();
-    let (mut watch, mut all) = (KeptRows::new(watch), Vec::new());
+    let mut all = Vec::new();
     let mut jobs: Vec<(FigureSource, GovernRace, Subject)> = Vec::new();
     if !plan.measured_only {
         jobs.extend(plan.simulated().into_iter().map(|(race, subject)| (FigureSource::Simulated, race, subject)));
@@ -79,18 +80,12 @@ fn row(plan: &Plan, source: FigureSource, race: GovernRace, subject: Subject, ra
     if let Some(most) = ran.looks.iter().map(|look| look.dirty_bytes).max() {
         metrics.push("dirty_bytes_max", most);
     }
-    Row {
-        experiment: "govern".to_owned(),
-        variant: subject.name().to_owned(),
-        params: Fields::new()
-            .with("race", race.name())
-            .with("rate_bytes_per_s", plan.rate_bytes_per_s)
-            .with("budget_ms", plan.budget_ms)
-            .with("seconds", plan.seconds),
-        metrics,
-        published: Fields::new(),
-        source,
-    }
+    let params = Fields::new()
+        .with("race", race.name())
+        .with("rate_bytes_per_s", plan.rate_bytes_per_s)
+        .with("budget_ms", plan.budget_ms)
+        .with("seconds", plan.seconds);
+    Row { source, ..machine::row("govern", subject.name(), params, metrics, Fields::new()) }
 }
 
 #[cfg(test)]

@@ -6,52 +6,42 @@
 
 use std::path::PathBuf;
 
-use crate::contenders::engine_options::directory;
-use crate::experiment::{LabError, OptionInfo, Request, SWITCH_ON};
-use crate::options::{self, TypedOption, info};
+use crate::contenders::engine_options::{DIRECTORY, directory};
+use crate::experiment::{LabError, Request};
+use crate::options::{Named, named, options};
 
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
 /// Seconds from the change of the disk's speed until the sync.
 const FOLLOW_S: u64 = 10;
 
-/// A race.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum GovernRace {
-    /// A writer at full speed, then a sync of everything.
-    FullSpeed,
-    /// A writer at two fifths of the disk's rate, which need never wait.
-    Paced,
-    /// The disk gets slower under a writer, and all data are synced ten seconds later.
-    Slower,
-    /// A burst to a fast disk beside a writer to the slow one.
-    Burst,
+named! {
+    /// A race.
+    pub(super) enum GovernRace {
+        /// A writer at full speed, then a sync of everything.
+        FullSpeed = "full-speed",
+        /// A writer at two fifths of the disk's rate, which need never wait.
+        Paced = "paced",
+        /// The disk gets slower under a writer, and all data are synced ten seconds later.
+        Slower = "slower",
+        /// A burst to a fast disk beside a writer to the slow one.
+        Burst = "burst",
+    }
 }
 
-/// The setter of the device's dirty limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Subject {
-    /// No limit for the device.
-    Kernel,
-    /// `max_bytes`, set once to the number of bytes that the disk writes in the budget.
-    ByHand,
-    /// The governor, which has never seen the disk.
-    Governed,
-}
-
-impl GovernRace {
-    const ALL: &[(&str, Self)] =
-        &[("full-speed", Self::FullSpeed), ("paced", Self::Paced), ("slower", Self::Slower), ("burst", Self::Burst)];
-
-    pub(super) fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, race)| *race == self).map_or("", |(name, _)| name)
+named! {
+    /// The setter of the device's dirty limit.
+    pub(super) enum Subject {
+        /// No limit for the device.
+        Kernel = "kernel",
+        /// `max_bytes`, set once to the number of bytes that the disk writes in the budget.
+        ByHand = "by-hand",
+        /// The governor, which has never seen the disk.
+        Governed = "governed",
     }
 }
 
 impl Subject {
-    pub(super) const ALL: [Self; 3] = [Self::Kernel, Self::ByHand, Self::Governed];
-    const ASKED: &[(&str, Self)] = &[("kernel", Self::Kernel), ("by-hand", Self::ByHand), ("governed", Self::Governed)];
-
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
@@ -61,64 +51,30 @@ impl Subject {
     }
 }
 
-const RATE: TypedOption<u64> =
-    options::rate(info("rate", "RATE", "25MB", "bytes a second of the disk"), 1_000_000..=1_000_000_000);
-const SLOW_RATE: TypedOption<u64> =
-    options::rate(info("slow-rate", "RATE", "5MB", "slower: its later rate"), 1_000_000..=1_000_000_000);
-const FAST_RATE: TypedOption<u64> = options::rate(
-    info("fast-rate", "RATE", "200MB", "burst: bytes a second of the fast disk"),
-    1_000_000..=10_000_000_000,
-);
-const BURST: TypedOption<u64> =
-    options::size(info("burst", "SIZE", "150MB", "burst: bytes written to the fast disk"), 1_000_000..=4_000_000_000);
-const SECONDS: TypedOption<u64> = options::number(info("seconds", "N", "45", "how long is written"), 2..=600);
-const BUDGET: TypedOption<u64> =
-    options::number(info("budget-ms", "N", "1000", "the budget of each disk, in milliseconds"), 10..=60_000);
-const RACES: TypedOption<GovernRace> = options::choice(
-    info("races", "LIST", "full-speed,paced,slower,burst", "which races"),
-    GovernRace::ALL,
-    "'{value}' is none of {known}",
-);
-const SUBJECTS: TypedOption<Subject> = options::choice(
-    info(
-        "subjects",
-        "LIST",
-        "kernel,by-hand,governed",
-        "the holder of the disk's limit: nobody, max_bytes set once and right, the governor",
-    ),
-    Subject::ASKED,
-    "'{value}' is none of {known}",
-);
-const REPEATS: TypedOption<u64> = options::number(
-    info(
-        "repeats",
-        "N",
-        "3",
-        "measured: how often each is run; the kernel by itself once, which takes as long as all others",
-    ),
-    1..=20,
-);
-const ONLY: OptionInfo = info("measured-only", "", "", "with --measured: leave the simulated part out");
-const DIRECTORY: OptionInfo = info(
-    "directory",
-    "DIR",
-    "",
-    "measured: where the disks' images are made, on a disk file system (default: the temporary directory, or /var/tmp if that is in memory)",
-);
-/// All of them.
-pub(super) const OPTIONS: &[OptionInfo] = &[
-    RATE.info,
-    SLOW_RATE.info,
-    FAST_RATE.info,
-    BURST.info,
-    SECONDS.info,
-    BUDGET.info,
-    RACES.info,
-    SUBJECTS.info,
-    REPEATS.info,
-    ONLY,
-    DIRECTORY,
-];
+options! {
+    pub(super) OPTIONS [DIRECTORY] {
+        /// bytes a second of the disk
+        RATE: u64 = rate("rate", "RATE", "25MB", 1_000_000..=1_000_000_000);
+        /// slower: its later rate
+        SLOW_RATE: u64 = rate("slow-rate", "RATE", "5MB", 1_000_000..=1_000_000_000);
+        /// burst: bytes a second of the fast disk
+        FAST_RATE: u64 = rate("fast-rate", "RATE", "200MB", 1_000_000..=10_000_000_000);
+        /// burst: bytes written to the fast disk
+        BURST: u64 = size("burst", "SIZE", "150MB", 1_000_000..=4_000_000_000);
+        /// how long is written
+        SECONDS: u64 = number("seconds", "N", "45", 2..=600);
+        /// the budget of each disk, in milliseconds
+        BUDGET: u64 = number("budget-ms", "N", "1000", 10..=60_000);
+        /// which races
+        RACES: GovernRace = choice("races", "LIST", "full-speed,paced,slower,burst");
+        /// the holder of the disk's limit: nobody, max_bytes set once and right, the governor
+        SUBJECTS: Subject = choice("subjects", "LIST", "kernel,by-hand,governed");
+        /// measured: how often each is run; the kernel by itself once, which takes as long as all others
+        REPEATS: u64 = number("repeats", "N", "3", 1..=20);
+        /// with --measured: leave the simulated part out
+        ONLY: bool = switch("measured-only", "", "");
+    }
+}
 
 /// The plan of an experiment.
 #[derive(Debug)]
@@ -157,8 +113,8 @@ impl Plan {
             races: RACES.list(request)?,
             asked: SUBJECTS.list(request)?,
             repeats: REPEATS.value_or_quick(request, 1)?,
-            measured_only: request.measured && request.text(&ONLY) == SWITCH_ON,
-            directory: if request.measured { directory(request, &DIRECTORY)? } else { PathBuf::new() },
+            measured_only: request.measured && ONLY.value(request)?,
+            directory: if request.measured { directory(request)? } else { PathBuf::new() },
             memory_bytes: if is_short { 512 << 20 } else { 4 << 30 },
             quick: request.quick,
         })
@@ -177,7 +133,7 @@ impl Plan {
         let is_run = self.races.contains(&race);
         // Without a governor, no limit follows a disk that gets slower.
         let has = move |subject: &Subject| is_run && !(race == GovernRace::Slower && *subject == Subject::Kernel);
-        Subject::ALL.into_iter().filter(has).filter(|subject| self.asked.contains(subject))
+        Subject::ALL.iter().map(|(_, subject)| *subject).filter(has).filter(|subject| self.asked.contains(subject))
     }
 
     pub(super) fn simulated(&self) -> Vec<(GovernRace, Subject)> {

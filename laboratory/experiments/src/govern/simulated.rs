@@ -5,7 +5,7 @@
 //! Invariants: samples are as far apart as the command's. The same options give the same run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use afflux_engine::{File, Nanos, Platform};
 use afflux_govern::{BlockCounters, LimitChoice, LimitTarget, MachineLimits as KernelMachine, Speed, choose};
@@ -16,7 +16,7 @@ use super::plan::{BLOCK_BYTES, GovernRace, Plan, Subject};
 use super::{Look, Ran};
 use crate::contenders::latencies::Latencies;
 use crate::experiment::LabError;
-use crate::machine::{ExperimentMachine, MachineOptions, Queue, model};
+use crate::machine::{ExperimentMachine, MachineOptions, Queue, lock, model};
 
 const SEED: u64 = 1;
 const CPUS: usize = 2;
@@ -25,7 +25,7 @@ const LOOK_EVERY_NS: u64 = 100 * Nanos::MILLISECOND;
 const SAMPLE_EVERY: u64 = 5;
 const DECIDE_EVERY: u64 = 10;
 /// The requests of a disk's queue, each of 128 KiB.
-const QUEUE: Queue = Queue { nr_requests: 64, request_kib: 128, batch: 1, at_submission: false };
+const QUEUE: Queue = Queue { nr_requests: 64, request_kib: 128, batch: 1, at_submission: false, is_sorted: true };
 /// A writer that the disk can keep up with writes this many fifths of the disk's rate.
 const PACED_FIFTHS: u64 = 2;
 
@@ -97,7 +97,7 @@ pub(super) fn run(plan: &Plan, race: GovernRace, subject: Subject) -> Result<Ran
     let synced = machine.run(machine.engine.sync(&file, 0..u64::MAX))?;
     synced.map_err(LabError::failed)?;
     let sync_s = (machine.now_ns() - began) as f64 / 1e9;
-    let calls = writer.calls.lock().unwrap_or_else(PoisonError::into_inner);
+    let calls = lock(&writer.calls);
     let mut metrics = vec![
         ("sync_s", sync_s),
         ("end_to_end_mb_per_s", accepted as f64 / 1e6 / (machine.now_ns() as f64 / 1e9)),
@@ -145,7 +145,7 @@ fn spawn(machine: &ExperimentMachine, file: &File, rate: Option<u64>) -> Arc<Wri
             own.accepted_bytes.store(at, Ordering::Relaxed);
             if own.settled.load(Ordering::Relaxed) {
                 let took_ns = platform.now().since(began);
-                own.calls.lock().unwrap_or_else(PoisonError::into_inner).add(took_ns);
+                lock(&own.calls).add(took_ns);
             }
             // A processor without costs would write for ever in no time.
             platform.sleep_until(platform.now().after(BLOCK_BYTES / 4)).await;

@@ -11,8 +11,35 @@ const SOME: TypedOption<u64> = number(info(""), 1..=2);
 const ANY: TypedOption<u64> = number(info(""), 0..=u64::MAX);
 const BYTES: TypedOption<u64> = size(info(""), 4096..=1 << 20);
 const SPEED: TypedOption<u64> = rate(info(""), 100_000..=10_000_000_000);
-const SIDE: TypedOption<bool> =
-    choice(info("left"), &[("left", true), ("right", false)], "'{value}' is none of {known}");
+const SIDE: TypedOption<Side> = choice(info("left"));
+
+named! {
+    enum Side {
+        Left = "left",
+        Right = "right",
+    }
+}
+
+options! {
+    ALL {
+        /// what is
+        /// tried
+        LENGTH: u64 = number("length", "N", "3", 1..=5);
+        /// whether it is
+        WHETHER: bool = switch("whether", "", "");
+    }
+}
+
+#[test]
+fn a_declaration_has_help_and_stands_in_the_list() {
+    let told: Vec<_> = ALL.iter().map(|option| (option.name, option.doc, option.is_switch())).collect();
+    assert_eq!(told, [("length", "what is tried", false), ("whether", "whether it is", true)]);
+    let request =
+        |name: &str, value: &str| Request { given: vec![(name.to_owned(), value.to_owned())], ..Request::default() };
+    assert_eq!(LENGTH.value(&request("length", "5")).unwrap(), 5);
+    assert_eq!(["yes", ""].map(|text| WHETHER.value(&request("whether", text)).unwrap()), [true, false]);
+    assert_eq!([Side::Left, Side::Right].map(Named::name), ["left", "right"]);
+}
 
 fn given(value: &str) -> Request {
     Request { given: vec![("it".to_owned(), value.to_owned())], ..Request::default() }
@@ -23,7 +50,7 @@ fn the_ends_of_a_range_are_in_it() {
     assert_eq!([1, 2000].map(|value| COUNT.read(&value.to_string())), [Ok(1), Ok(2000)]);
     assert_eq!(["4KiB", "1 MiB"].map(|text| BYTES.read(text)), [Ok(4096), Ok(1 << 20)]);
     assert_eq!(["100kB", "10GB/s"].map(|text| SPEED.read(text)), [Ok(100_000), Ok(10_000_000_000)]);
-    assert_eq!(["left", "right"].map(|text| SIDE.read(text)), [Ok(true), Ok(false)]);
+    assert_eq!(["left", "right"].map(|text| SIDE.read(text)), [Ok(Side::Left), Ok(Side::Right)]);
 }
 
 #[test]
@@ -33,7 +60,10 @@ fn what_is_not_given_is_the_default_or_nothing() {
     assert_eq!(SOME.value_if_given(&given("2")).unwrap(), Some(2));
     assert_eq!(SOME.list_if_given(&given("")).unwrap(), None);
     assert_eq!(SOME.list_if_given(&given("2, 1")).unwrap(), Some(vec![2, 1]));
-    assert_eq!((SIDE.value(&Request::default()).unwrap(), COUNT.list(&Request::default()).unwrap()), (true, vec![7]));
+    assert_eq!(
+        (SIDE.value(&Request::default()).unwrap(), COUNT.list(&Request::default()).unwrap()),
+        (Side::Left, vec![7])
+    );
 }
 
 #[test]

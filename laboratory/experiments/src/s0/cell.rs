@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use afflux_kernels::Path;
 
-use super::mapped_writes::{MEMORY_MIB, Ran};
+use super::mapped_writes::{MEMORY_MIB, Ran, Rig};
 use super::parts::{AS_IT_IS, Change};
 use super::plan::Case;
 use super::published::{Line, SPEEDS};
@@ -19,9 +19,8 @@ use crate::statistics::{Estimate, Samples};
 pub(super) struct Cell {
     pub(super) case: Case,
     pub(super) change: Change,
-    pub(super) others_mib: u64,
+    pub(super) rig: Rig,
     pub(super) size_mib: u64,
-    pub(super) memory_mib: u64,
     pub(super) speed: Estimate,
     pub(super) runs: Vec<Ran>,
 }
@@ -37,7 +36,8 @@ impl Cell {
 
     /// The published line of this size, if the machine is the seed's.
     pub(super) fn published(&self) -> Option<&'static Line> {
-        SPEEDS.iter().find(|line| self.memory_mib == MEMORY_MIB && line.0 == self.size_mib)
+        let is_seeds = (self.rig.memory_mib, self.rig.writers) == (MEMORY_MIB, 1);
+        SPEEDS.iter().find(|line| is_seeds && line.0 == self.size_mib)
     }
 
     /// The mean of a figure over the runs.

@@ -26,6 +26,7 @@ const COURSE: &[Column] = &[
     ("MiB/s", "mib_per_s_mean", 1),
     ("gain, %", "gain_percent", 1),
     ("passes", "passes", 1),
+    ("calls", "calls", 0),
     ("waits", "pauses", 1),
     ("waited, s", "pause_s", 3),
     ("first, MiB", "first_pause_mib", 1),
@@ -46,13 +47,13 @@ const VIEW: View = View {
     tables: &[
         TableView::of(
             "Speed of storing, and by how much the patch is faster",
-            &["size_mib", "change", "runs"],
+            &["size_mib", "change", "writers", "runs"],
             SPEED,
             "Published: 2.6.31-rc3, ten runs, fastest and slowest dropped; patched there is the July form. s0-august with its \
              device not tested: August's code, if the variable that it tests before assigning it is 0.",
         )
         .only(&[("case", "speeds")]),
-        TableView::of("One part of the law changed at a time", &["change", "size_mib", "runs"], COURSE, LEGEND)
+        TableView::of("One part of the law changed at a time", &["change", "size_mib", "writers", "runs"], COURSE, LEGEND)
             .only(&[("case", "parts")]),
         TableView::of(
             "600 MiB beside dirty pages for another, slow disk",

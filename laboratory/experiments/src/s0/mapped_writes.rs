@@ -28,7 +28,7 @@ pub(super) const MEMORY_MIB: u64 = 2755;
 const DISK_RATE: u64 = 54 << 20;
 /// A disk so slow that its dirty pages stay dirty.
 const OTHER_DISK_RATE: u64 = 1 << 20;
-const QUEUE: Queue = Queue { nr_requests: 128, request_kib: 512, batch: 32, at_submission: false };
+const QUEUE: Queue = Queue { nr_requests: 128, request_kib: 512, batch: 32, at_submission: false, is_sorted: true };
 /// A page: chosen to match the published 374.75 MiB/s at 400 MB. A submitted byte: S1 has 1 to 2.5 ms of CPU for a megabyte.
 const COSTS: KernelCosts = KernelCosts { dirty_page_ns: 10_400, write_byte_ns: 1.0 };
 /// Bytes stored between two looks at the clock.
@@ -79,13 +79,15 @@ pub(super) struct Rig {
     pub(super) nr_requests: u64,
     /// MiB that stay dirty for another, slow disk.
     pub(super) others_mib: u64,
+    /// Programs that store a part each, at once.
+    pub(super) writers: u64,
 }
 
 impl Rig {
     /// As in the published runs.
-    pub(super) const WHOLE: Self = Self { memory_mib: MEMORY_MIB, nr_requests: 128, others_mib: 0 };
+    pub(super) const WHOLE: Self = Self { memory_mib: MEMORY_MIB, nr_requests: 128, others_mib: 0, writers: 1 };
     /// A tenth of the machine, with a limit of 57 MiB and a queue so short that writers write back themselves.
-    pub(super) const SMALL: Self = Self { memory_mib: 285, nr_requests: 4, others_mib: 0 };
+    pub(super) const SMALL: Self = Self { memory_mib: 285, nr_requests: 4, others_mib: 0, writers: 1 };
 }
 
 fn machine(variant: Variant, rig: Rig) -> Result<KernelMachine, LabError> {
@@ -118,25 +120,20 @@ fn machine(variant: Variant, rig: Rig) -> Result<KernelMachine, LabError> {
     Ok(machine)
 }
 
-/// Stores `bytes`; returns the end of the writer, with all pages still in the cache.
-fn store(machine: &KernelMachine, file: InodeId, bytes: u64) -> Result<u64, LabError> {
-    let writer = machine.stream(file, bytes, STORED_AT_A_TIME);
-    let mut looks = 0;
-    while !writer.has_ended() {
-        machine.sleep(100 * Nanos::MILLISECOND)?;
-        looks += 1;
-        if looks > LOOKS_MAX {
-            return Err(LabError::Failed("a run is not over after ten minutes of virtual time".to_owned()));
-        }
-    }
-    Ok(writer.ended_ns())
+/// Stores `bytes` in files of a disk; returns the end of the last writer, with all pages still in the cache.
+fn store(machine: &KernelMachine, files: &[InodeId], bytes: u64) -> Result<u64, LabError> {
+    let each = bytes / files.len() as u64;
+    let writers: Vec<_> = files.iter().map(|file| machine.stream(*file, each, STORED_AT_A_TIME)).collect();
+    machine.look_until(100 * Nanos::MILLISECOND, LOOKS_MAX, || writers.iter().all(|writer| writer.has_ended()))?;
+    Ok(writers.iter().map(|writer| writer.ended_ns()).max().unwrap_or(0))
 }
 
 /// One run: its figures are the difference of two tallies.
-fn run_one(machine: &KernelMachine, size_mib: u64) -> Result<Ran, LabError> {
+fn run_one(machine: &KernelMachine, size_mib: u64, writers: u64) -> Result<Ran, LabError> {
     machine.kernel.mark();
     let (paths_before, from) = (machine.kernel.paths(), machine.tally());
-    let ended_ns = store(machine, machine.file(0, 0).0, size_mib << 20)?;
+    let files: Vec<InodeId> = (0..writers).map(|_| machine.file(0, 0).0).collect();
+    let ended_ns = store(machine, &files, size_mib << 20)?;
     let (mut paths, to) = (machine.kernel.paths(), machine.tally());
     for (path, count) in paths_before {
         paths.entry(path).and_modify(|all| *all -= count);
@@ -172,9 +169,9 @@ pub(super) fn run_many(variant: Variant, size_mib: u64, runs: u64, rig: Rig) -> 
         machine.sleep(Nanos::SECOND + run * 317 * Nanos::MILLISECOND)?;
         let others = (rig.others_mib > 0).then(|| machine.file(1, 0).0);
         if let Some(others) = others {
-            store(&machine, others, rig.others_mib << 20)?;
+            store(&machine, &[others], rig.others_mib << 20)?;
         }
-        all.push(run_one(&machine, size_mib)?);
+        all.push(run_one(&machine, size_mib, rig.writers)?);
         if let Some(others) = others {
             machine.kernel.truncate(others);
         }

@@ -14,10 +14,10 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
-use afflux_report::{Fields, FigureSource, Row};
+use afflux_report::{Fields, Row};
 
 use crate::experiment::Watch;
-use crate::machine::rounded;
+use crate::machine::{measured_row, rounded};
 
 const ROUNDS: usize = 2001;
 /// Most rounds made for each round that counts.
@@ -141,14 +141,7 @@ fn row(variant: &str, params: Fields, ns: Quartiles) -> Row {
         .with("ns_lower", lower)
         .with("ns_upper", upper)
         .with("rounds", ns.rounds);
-    Row {
-        experiment: "s0".to_owned(),
-        variant: variant.to_owned(),
-        params,
-        metrics,
-        published: Fields::new(),
-        source: FigureSource::Measured,
-    }
+    measured_row("s0", variant, params, metrics, Fields::new())
 }
 
 fn lines(threads: usize, watch: &mut dyn Watch) {

@@ -16,9 +16,9 @@ mod published;
 use afflux_kernels::{Path, Reads};
 use afflux_report::{Fields, Row};
 
-use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
+use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
 use crate::machine::{rounded, row};
-use crate::views::KeptRows;
+use crate::options::Named;
 use cell::{Cell, PathsOf, middle};
 use mapped_writes::{Ran, Rig, Variant, run_many};
 #[cfg(test)]
@@ -40,14 +40,13 @@ pub(crate) static S0: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
-    let mut watch = KeptRows::new(watch);
     if request.measured {
-        measured::measure(&mut watch);
+        measured::measure(watch);
         return Ok(findings::findings(&watch.rows, &PathsOf::new()));
     }
-    let (_, paths) = run_all(&plan, &mut watch)?;
+    let (_, paths) = run_all(&plan, watch)?;
     for (variant, paths) in paths.iter().filter(|_| plan.has(Case::Reads)) {
         for (path, calls) in paths {
             watch.row(&path_row(variant, path, *calls));
@@ -81,7 +80,7 @@ fn speed_row(cell: &Cell, base: Option<f64>) -> Row {
     let mut params = Fields::new()
         .with("case", cell.case.name())
         .with("size_mib", *size_mib)
-        .with("memory_mib", cell.memory_mib)
+        .with("memory_mib", cell.rig.memory_mib)
         .with("runs", runs.len());
     if cell.is_changed() {
         params = params.with("change", cell.change.label);
@@ -89,8 +88,11 @@ fn speed_row(cell: &Cell, base: Option<f64>) -> Row {
             params = params.with("published_of", PATCHED);
         }
     }
-    if cell.others_mib > 0 {
-        params = params.with("others_mib", cell.others_mib);
+    if cell.rig.others_mib > 0 {
+        params = params.with("others_mib", cell.rig.others_mib);
+    }
+    if cell.rig.writers > 1 {
+        params = params.with("writers", cell.rig.writers);
     }
     row("s0", cell.variant(), params, metrics, cell.published().map_or_else(Fields::new, |line| published(cell, line)))
 }
@@ -139,8 +141,8 @@ fn add_paths(paths: &mut PathsOf, variant: &'static str, runs: &[Ran]) {
 /// The speed of the unchanged law before the patch in the same case, unless the cell is that itself.
 fn base_of(cells: &[Cell], cell: &Cell) -> Option<f64> {
     let is_base = |other: &&Cell| other.variant() == BASE && !other.is_changed();
-    let same =
-        |other: &&Cell| (other.case, other.size_mib, other.others_mib) == (cell.case, cell.size_mib, cell.others_mib);
+    let of = |cell: &Cell| (cell.case, cell.size_mib, cell.rig.others_mib);
+    let same = |other: &&Cell| of(other) == of(cell);
     cells.iter().filter(is_base).find(same).map(|base| base.speed.mean)
 }
 
@@ -155,15 +157,7 @@ fn run_all(plan: &Plan, watch: &mut dyn Watch) -> Result<(Vec<Cell>, PathsOf), L
         if case == Case::Speeds && change.label == AS_IT_IS {
             add_paths(&mut paths, change.variant.name, &runs);
         }
-        let cell = Cell {
-            case,
-            change,
-            others_mib: rig.others_mib,
-            size_mib,
-            memory_mib: rig.memory_mib,
-            speed: middle(&runs),
-            runs,
-        };
+        let cell = Cell { case, change, rig, size_mib, speed: middle(&runs), runs };
         watch.row(&speed_row(&cell, base_of(&cells, &cell)));
         cells.push(cell);
     }

@@ -7,81 +7,41 @@
 use super::mapped_writes::{MEMORY_MIB, Rig, Variant};
 use super::parts::{self, AS_IT_IS, Change};
 use super::published::SPEEDS;
-use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, TypedOption, info};
+use crate::experiment::{LabError, Request};
+use crate::options::{Named, named, options};
 
 /// The base, then the forms of the patch in the order of time.
 pub(super) const VARIANTS: [&str; 6] = ["linux-2.6.31", "s0-july", "s0-seed", "s0-august", "s0-september", "s0-merged"];
 
-const VARIANT: TypedOption<&'static str> = options::parsed(
-    info(
-        "variant",
-        "LIST",
-        "linux-2.6.31,s0-july,s0-seed,s0-august,s0-september,s0-merged",
-        "Which laws, separated by commas",
-    ),
-    variant,
-);
-const SIZE_MIB: TypedOption<u64> = options::number(
-    info(
-        "size-mib",
-        "LIST",
-        "",
-        "How much is stored (400,500,600,700,800,900; with --quick 400,600,900), each 1 to 2000",
-    ),
-    1..=2000,
-);
-const RUNS: TypedOption<u64> = options::number(
-    info("runs", "NUMBER", "", "Of each, 3 to 100 (10; with --quick 3); the fastest and the slowest are dropped"),
-    3..=100,
-);
+const ALL_VARIANTS: &str = "linux-2.6.31,s0-july,s0-seed,s0-august,s0-september,s0-merged";
 
-const CASE: TypedOption<Case> = options::choice(
-    info(
-        "case",
-        "LIST",
-        "",
-        "speeds: all variants and sizes; parts: one part of the law changed at a time; near: sizes near the limit; \
-          others: beside dirty pages for another disk; reads: counter reads by path (all; with --quick speeds,reads)",
-    ),
-    &Case::NAMES,
-    "there is no case '{value}'; there are {known}",
-);
-const MEMORY: TypedOption<u64> = options::number(
-    info(
-        "memory-mib",
-        "NUMBER",
-        "",
-        "The memory of the page cache in MiB (2755), 1300 to 16000; a fifth of it may be dirty",
-    ),
-    1300..=16_000,
-);
-
-/// All of them.
-pub(super) const OPTIONS: &[OptionInfo] = &[CASE.info, VARIANT.info, SIZE_MIB.info, RUNS.info, MEMORY.info];
-
-/// The cases that a request may select.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Case {
-    Speeds,
-    Parts,
-    Near,
-    Others,
-    Reads,
+options! {
+    pub(super) OPTIONS {
+        /// speeds: all variants and sizes; parts: one part of the law changed at a time; near: sizes near the limit;
+        /// others: beside dirty pages for another disk; reads: counter reads by path (all; with --quick speeds,reads)
+        CASE: Case = choice("case", "LIST", "");
+        /// Which laws, separated by commas
+        VARIANT: &'static str = parsed("variant", "LIST", ALL_VARIANTS, variant);
+        /// How much is stored (400,500,600,700,800,900; with --quick 400,600,900), each 1 to 2000
+        SIZE_MIB: u64 = number("size-mib", "LIST", "", 1..=2000);
+        /// Of each, 3 to 100 (10; with --quick 3); the fastest and the slowest are dropped
+        RUNS: u64 = number("runs", "NUMBER", "", 3..=100);
+        /// Programs that store a part each, at once: one waits, and another is asked again after 8 pages
+        WRITERS: u64 = number("writers", "NUMBER", "1", 1..=16);
+        /// The memory of the page cache in MiB (2755), 1300 to 16000; a fifth of it may be dirty
+        MEMORY: u64 = number("memory-mib", "NUMBER", "", 1300..=16_000);
+    }
 }
 
-impl Case {
-    pub(super) fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, case)| *case == self).map_or("", |(name, _)| name)
+named! {
+    /// The cases that a request may select.
+    pub(super) enum Case {
+        Speeds = "speeds",
+        Parts = "parts",
+        Near = "near",
+        Others = "others",
+        Reads = "reads",
     }
-
-    const NAMES: [(&'static str, Self); 5] = [
-        ("speeds", Self::Speeds),
-        ("parts", Self::Parts),
-        ("near", Self::Near),
-        ("others", Self::Others),
-        ("reads", Self::Reads),
-    ];
 }
 
 /// The plan of a run.
@@ -97,7 +57,7 @@ pub(super) struct Plan {
 
 fn variant(text: &str) -> Result<&'static str, String> {
     let found = VARIANTS.into_iter().find(|name| *name == text);
-    found.ok_or_else(|| format!("there is no variant '{text}'; there are {}", VARIANT.info.default))
+    found.ok_or_else(|| format!("there is no variant '{text}'; there are {}", ALL_VARIANTS))
 }
 
 impl Plan {
@@ -108,10 +68,10 @@ impl Plan {
         let memory_mib = MEMORY.value_if_given(request)?.unwrap_or(MEMORY_MIB);
         let cases = CASE.list_if_given(request)?.unwrap_or_else(|| match request.quick {
             true => vec![Case::Speeds, Case::Reads],
-            false => Case::NAMES.map(|(_, case)| case).to_vec(),
+            false => Case::ALL.iter().map(|(_, case)| *case).collect(),
         });
         let variants = VARIANT.list(request)?;
-        let rig = Rig { memory_mib, ..Rig::WHOLE };
+        let rig = Rig { memory_mib, writers: WRITERS.value(request)?, ..Rig::WHOLE };
         Ok(Self { cases, variants, sizes_mib, runs, runs_of_change: runs.min(5), rig })
     }
 }

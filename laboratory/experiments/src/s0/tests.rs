@@ -9,7 +9,7 @@ use crate::experiment::tests::{Reported, given};
 
 /// A tenth of the machine with a tenth of the queue: the limit is 55 MiB, and the disk's cache takes 8 MiB more. The
 /// next size above both is 70 MiB.
-const TENTH: Rig = Rig { memory_mib: 275, nr_requests: 12, others_mib: 0 };
+const TENTH: Rig = Rig { memory_mib: 275, nr_requests: 12, others_mib: 0, writers: 1 };
 
 fn mib_per_s(variant: Variant, size_mib: u64, rig: Rig) -> f64 {
     middle(&run_many(variant, size_mib, 3, rig).unwrap()).mean

@@ -10,22 +10,20 @@
 use std::sync::Arc;
 
 use afflux_engine::{Nanos, Platform};
-use afflux_kernels::{Sysctl, Task, release};
+use afflux_kernels::{Sysctl, Task};
 use afflux_report::{Fields, Row};
 
-use super::machines::{DISK_CACHE_KIB, disk};
+use super::machines::{DISK_CACHE_KIB, DiskQueue, Machine, Parameters, Variant, params};
 use super::options::SharedOptions;
 use super::two_superblocks::NOTHING_WRITTEN;
 use crate::experiment::{LabError, Watch};
-use crate::kernel_machine::{KernelCosts, KernelMachine, KernelMachineOptions};
-use crate::machine::{Queue, Span, rounded, row};
+use crate::kernel_machine::KernelMachine;
+use crate::machine::{Span, rounded, row};
 
-const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 8 << 30;
 const SLICE_PAGES: u64 = 1024;
 const FILES: u64 = 8;
 const FILE_BYTES: u64 = 256 << 20;
-const COSTS: KernelCosts = KernelCosts { dirty_page_ns: 1500, write_byte_ns: 1.0 };
 const COUNTED_S: u64 = 15;
 /// Time between two looks of a task that found nothing to write.
 const IDLE_NS: u64 = Nanos::MILLISECOND;
@@ -55,22 +53,13 @@ fn write_blocking(machine: &KernelMachine, name: &'static str) {
 fn run_one(
     beside: RivalWriteback,
     rival: bool,
-    (queue, cache_kib): (Queue, u64),
+    queue: DiskQueue,
     memory_bytes: u64,
     seed: u64,
 ) -> Result<Row, LabError> {
-    let release = release("linux-2.6.31").map_err(LabError::failed)?;
-    let machine = KernelMachine::boot(KernelMachineOptions {
-        seed,
-        cpus: CPUS,
-        costs: COSTS,
-        memory_bytes,
-        release,
-        sysctl: NOTHING_WRITTEN,
-        disks: &[disk("disk-82", queue, cache_kib)?],
-        queue,
-        partitions: 1,
-    })?;
+    let parameters = Parameters::of(("disk-82", 1), queue, memory_bytes, seed)?;
+    let machine = Machine::new(&Variant::PDFLUSH, Parameters { sysctl: NOTHING_WRITTEN, ..parameters })?;
+    let Machine::Kernel(machine) = machine else { unreachable!("a kernel") };
     let writers: Vec<_> = (0..FILES).map(|_| machine.stream(machine.file(0, 0).0, FILE_BYTES, 64 << 10)).collect();
     machine.until_ended(&writers, 100 * Nanos::MILLISECOND)?;
     if beside == RivalWriteback::Pool {
@@ -91,21 +80,15 @@ fn run_one(
     let to = machine.tally();
     let span = Span::between(&from, &to);
     let (name, tasks) = match beside {
-        RivalWriteback::Pool => (release.name, "pdflush"),
+        RivalWriteback::Pool => (Variant::PDFLUSH.name, "pdflush"),
         RivalWriteback::BlockingFlusher => ("blocking-flusher", "blocking flusher"),
     };
-    let params = Fields::new()
-        .with("case", "blocking-rival")
-        .with("nr_requests", queue.nr_requests)
-        .with("request_kib", queue.request_kib)
-        .with("request_batch", queue.batch)
-        .with("seed", seed);
     let metrics = span
-        .metrics(queue.nr_requests)
+        .metrics(queue.0.nr_requests)
         .with("share_beside_rival", rounded(span.share_of_tasks(tasks), 4))
         .with("share_of_rival", rounded(span.share_of_tasks("rival"), 4))
         .with("software", span.software());
-    Ok(row("s1", name, params, metrics, Fields::new()))
+    Ok(row("s1", name, params("blocking-rival", queue, seed), metrics, Fields::new()))
 }
 
 /// The case, for the experiment.

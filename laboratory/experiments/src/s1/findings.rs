@@ -6,7 +6,7 @@
 
 use afflux_report::{Axis, Drawing, Plot, Quantity, Row, Series, Shape};
 
-use super::twelve_disks::{OWN_TO_RC1, SHARE_TEST_31, SHARE_TEST_32};
+use super::twelve_disks::{OWN_2S_TO_RC1, OWN_TO_RC1, SHARE_TEST_31, SHARE_TEST_32};
 use super::two_writers::{PLOTTED, Ran};
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
@@ -24,6 +24,7 @@ const NAMES: &[&str] = &[
     "begun_as",
     "passes",
     "request_batch",
+    "elevator",
     "allocate_at_submission",
     "seed",
 ];
@@ -119,6 +120,7 @@ const VIEW: View = View {
         }),
         ("seeks_own", |rows| seeks(rows, &[("variant", "afflux"), ("case", "twelve-disks"), ("memory_mib", "8192")])),
         ("own", |rows| between(rows, &[("variant", OWN_TO_RC1)])),
+        ("own_2s", |rows| between(rows, &[("variant", OWN_2S_TO_RC1)])),
     ],
     labels: LABELS,
 };

@@ -13,7 +13,7 @@ use afflux_engine::settings::{Knob, Settings};
 use afflux_engine::{Device, Engine, File, Policies};
 use afflux_frames::Frames;
 use afflux_kernels::{InodeId, Part, Release, Sysctl, Task, release};
-use afflux_report::Row;
+use afflux_report::{Fields, Row};
 use afflux_simulator::catalogue::Model;
 use afflux_simulator::{CostOf, CostTable, DiskFileId, OWN_POLICY, Setup};
 use serde_json::Value;
@@ -32,11 +32,13 @@ pub(super) struct Variant {
     plain_waits: bool,
     /// Changes to the kernel's law.
     parts: &'static [(Part, bool)],
+    /// Knobs of the engine.
+    knobs: &'static [&'static str],
 }
 
 impl Variant {
     const fn kernel(name: &'static str, kernel: &'static str, plain_waits: bool) -> Self {
-        Self { name, kernel: Some(kernel), plain_waits, parts: &[] }
+        Self { name, kernel: Some(kernel), plain_waits, parts: &[], knobs: &[] }
     }
 
     pub(super) const RC1: Self = Self::kernel("linux-2.6.31-rc1", "linux-2.6.31-rc1", false);
@@ -50,7 +52,9 @@ impl Variant {
         ..Self::kernel("linux-2.6.32-no-share-test", "linux-2.6.32", false)
     };
     /// No kernel: the engine with its own policy.
-    pub(super) const AFFLUX: Self = Self { name: OWN_POLICY, kernel: None, plain_waits: false, parts: &[] };
+    pub(super) const AFFLUX: Self = Self { name: OWN_POLICY, kernel: None, plain_waits: false, parts: &[], knobs: &[] };
+    /// The same with twice the budget, so that each file has twice as much to write.
+    pub(super) const AFFLUX_2S: Self = Self { name: "afflux-2s", knobs: &["budget_ms=2000"], ..Self::AFFLUX };
     pub(super) const ALL: &'static [&'static Self] =
         &[&Self::RC1, &Self::PDFLUSH, &Self::RC1_PLAIN, &Self::PLAIN, &Self::FLUSHERS, &Self::AFFLUX];
 
@@ -91,6 +95,21 @@ fn engine_costs(ms_per_mb: f64) -> CostTable {
     costs("a machine of 2009", &list)
 }
 
+/// A queue before a disk, and KiB of the disk's write cache.
+pub(super) type DiskQueue = (Queue, u64);
+
+/// The parameters of a row that tell its case, its queue and its seed.
+pub(super) fn params(case: &str, (queue, cache_kib): DiskQueue, seed: u64) -> Fields {
+    let params = Fields::new().with("case", case);
+    let params = if queue.is_sorted { params } else { params.with("elevator", "none") };
+    params
+        .with("nr_requests", queue.nr_requests)
+        .with("request_kib", queue.request_kib)
+        .with("request_batch", queue.batch)
+        .with("disk_cache_kib", cache_kib)
+        .with("seed", seed)
+}
+
 /// The parameters of a run's machine.
 pub(super) struct Parameters {
     pub(super) seed: u64,
@@ -102,6 +121,20 @@ pub(super) struct Parameters {
     pub(super) queue: Queue,
     /// File systems on each disk.
     pub(super) partitions: usize,
+}
+
+impl Parameters {
+    /// Four CPUs that take a millisecond for a megabyte, and so many disks of one kind with a file system each.
+    pub(super) fn of(
+        (name, count): (&str, usize),
+        (queue, cache_kib): DiskQueue,
+        memory_bytes: u64,
+        seed: u64,
+    ) -> Result<Self, LabError> {
+        let disks = vec![disk(name, queue, cache_kib)?; count];
+        let sysctl = Sysctl::default();
+        Ok(Self { seed, cpus: 4, cpu_ms_per_mb: 1.0, memory_bytes, sysctl, disks, queue, partitions: 1 })
+    }
 }
 
 /// A running machine.
@@ -159,7 +192,7 @@ impl Machine {
         let Parameters { seed, cpus, cpu_ms_per_mb, memory_bytes, sysctl, disks, queue, partitions } = parameters;
         let Some(kernel) = variant.kernel else {
             let setup = Setup::of(OWN_POLICY).map_err(LabError::failed)?;
-            let (costs, knobs) = (engine_costs(cpu_ms_per_mb), Vec::new());
+            let (costs, knobs) = (engine_costs(cpu_ms_per_mb), variant.knobs.iter().map(ToString::to_string).collect());
             let options = MachineOptions { seed, cpus, costs, memory_bytes, setup, knobs, disks, queue };
             let machine = Self::Engine(ExperimentMachine::without_flushes(options)?);
             machine.set(|knobs| *knobs = sysctl)?;

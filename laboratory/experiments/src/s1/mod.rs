@@ -14,8 +14,7 @@ mod twelve_disks;
 mod two_superblocks;
 mod two_writers;
 
-use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
-use crate::views::KeptRows;
+use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request};
 use options::{Case, SharedOptions};
 
 /// The experiment.
@@ -31,17 +30,17 @@ pub(crate) static S1: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
     let common = SharedOptions::read(request)?;
-    let (mut watch, mut plotted) = (KeptRows::new(watch), Vec::new());
+    let mut plotted = Vec::new();
     for case in &common.cases {
         match case {
-            Case::TwoWriters => plotted = two_writers::run(&common, &mut watch)?,
-            Case::PoolAlone => pool_alone::run(&common, &mut watch)?,
-            Case::TwoSuperblocks => two_superblocks::run(&common, &mut watch)?,
-            Case::SyncOfTwo => sync_of_two::run(&common, &mut watch)?,
-            Case::TwelveDisks => twelve_disks::run(&common, &mut watch)?,
-            Case::BlockingRival => blocking_rival::run(&common, &mut watch)?,
+            Case::TwoWriters => plotted = two_writers::run(&common, watch)?,
+            Case::PoolAlone => pool_alone::run(&common, watch)?,
+            Case::TwoSuperblocks => two_superblocks::run(&common, watch)?,
+            Case::SyncOfTwo => sync_of_two::run(&common, watch)?,
+            Case::TwelveDisks => twelve_disks::run(&common, watch)?,
+            Case::BlockingRival => blocking_rival::run(&common, watch)?,
         }
     }
     Ok(findings::findings(&watch.rows, &plotted))

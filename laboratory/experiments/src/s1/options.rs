@@ -4,92 +4,57 @@
 //! Does not own: reading a value (`options`), the cases.
 //! Invariants: the values of a case are in range.
 
-use crate::experiment::{LabError, OptionInfo, Request};
+use super::machines::DiskQueue;
+use crate::experiment::{LabError, Request};
 use crate::machine::{PAGE_BYTES, Queue};
-use crate::options::{self, TypedOption, info};
+use crate::options::{named, options};
 
-const CASE: TypedOption<Case> = options::choice(
-    info(
-        "case",
-        "LIST",
-        "two-writers,pool-alone,two-superblocks,sync-of-two,twelve-disks,blocking-rival",
-        "Which cases, separated by commas",
-    ),
-    &[
-        ("two-writers", Case::TwoWriters),
-        ("pool-alone", Case::PoolAlone),
-        ("two-superblocks", Case::TwoSuperblocks),
-        ("sync-of-two", Case::SyncOfTwo),
-        ("twelve-disks", Case::TwelveDisks),
-        ("blocking-rival", Case::BlockingRival),
-    ],
-    "there is no case '{value}'; there are {default}",
-);
-const SIZE: TypedOption<u64> = options::size(
-    info("size", "SIZE", "", "Of each file of two-writers (32 GB; with --quick 4 GB)"),
-    1_000_000_000..=1_000_000_000_000,
-);
-const DISK_RATE: TypedOption<u64> = options::rate(
-    info("disk-rate", "RATE", "", "The rate of each of twelve-disks in a second (60 MB)"),
-    1_000_000..=10_000_000_000,
-);
-const REQUESTS: TypedOption<u64> =
-    options::number(info("requests", "NUMBER", "", "Requests that a queue holds, in place of the case's"), 4..=65_536);
-const REQUEST_SIZE: TypedOption<u64> = options::size(
-    info("request-size", "SIZE", "", "Most bytes of a request, in whole KiB, in place of the case's"),
-    4 << 10..=4 << 20,
-);
-const DISK_CACHE: TypedOption<u64> = options::size(
-    info("disk-cache", "SIZE", "", "The write cache inside each disk, in whole KiB; 0 for none [8 MiB]"),
-    0..=1 << 30,
-);
-const MEMORY: TypedOption<u64> =
-    options::size(info("memory", "SIZE", "", "Memory of the machine, in place of the case's"), 256 << 20..=64 << 30);
-const AT_SUBMISSION: TypedOption<bool> = options::choice(
-    info(
-        "allocate-at-submission",
-        "yes|no",
-        "no",
-        "Extents are laid out in the order of submission, so that interleaving costs later",
-    ),
-    &[("yes", true), ("no", false)],
-    "allowed are yes and no",
-);
-const BATCH: TypedOption<u64> = options::number(
-    info(
-        "request-batch",
-        "NUMBER",
-        "32",
-        "The number of requests that a task may take in a row after it had to wait for one; 1: none in a row",
-    ),
-    1..=1024,
-);
-const SEED: TypedOption<u64> =
-    options::number(info("seed", "NUMBER", "1", "The seed of all random numbers"), 0..=u64::MAX);
+const ALL_CASES: &str = "two-writers,pool-alone,two-superblocks,sync-of-two,twelve-disks,blocking-rival";
 
-/// All of them.
-pub(super) const ALL: &[OptionInfo] = &[
-    CASE.info,
-    SIZE.info,
-    DISK_RATE.info,
-    REQUESTS.info,
-    REQUEST_SIZE.info,
-    DISK_CACHE.info,
-    MEMORY.info,
-    AT_SUBMISSION.info,
-    BATCH.info,
-    SEED.info,
-];
+options! {
+    pub(super) ALL {
+        /// Which cases, separated by commas
+        CASE: Case = choice("case", "LIST", ALL_CASES);
+        /// Of each file of two-writers (32 GB; with --quick 4 GB)
+        SIZE: u64 = size("size", "SIZE", "", 1_000_000_000..=1_000_000_000_000);
+        /// The rate of each of twelve-disks in a second (60 MB)
+        DISK_RATE: u64 = rate("disk-rate", "RATE", "", 1_000_000..=10_000_000_000);
+        /// Requests that a queue holds, in place of the case's
+        REQUESTS: u64 = number("requests", "NUMBER", "", 4..=65_536);
+        /// Most bytes of a request, in whole KiB, in place of the case's
+        REQUEST_SIZE: u64 = size("request-size", "SIZE", "", 4 << 10..=4 << 20);
+        /// The write cache inside each disk, in whole KiB; 0 for none [8 MiB]
+        DISK_CACHE: u64 = size("disk-cache", "SIZE", "", 0..=1 << 30);
+        /// Memory of the machine, in place of the case's
+        MEMORY: u64 = size("memory", "SIZE", "", 256 << 20..=64 << 30);
+        /// Extents are laid out in the order of submission, so that interleaving costs later
+        AT_SUBMISSION: bool = switch("allocate-at-submission", "", "");
+        /// The elevator before each disk: deadline sorts and merges, none does neither
+        ELEVATOR: Elevator = choice("elevator", "deadline|none", "deadline");
+        /// The number of requests that a task may take in a row after it had to wait for one; 1: none in a row
+        BATCH: u64 = number("request-batch", "NUMBER", "32", 1..=1024);
+        /// The seed of all random numbers
+        SEED: u64 = number("seed", "NUMBER", "1", 0..=u64::MAX);
+    }
+}
 
-/// A part of the experiment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Case {
-    TwoWriters,
-    PoolAlone,
-    TwoSuperblocks,
-    SyncOfTwo,
-    TwelveDisks,
-    BlockingRival,
+named! {
+    /// A part of the experiment.
+    pub(super) enum Case {
+        TwoWriters = "two-writers",
+        PoolAlone = "pool-alone",
+        TwoSuperblocks = "two-superblocks",
+        SyncOfTwo = "sync-of-two",
+        TwelveDisks = "twelve-disks",
+        BlockingRival = "blocking-rival",
+    }
+}
+
+named! {
+    pub(super) enum Elevator {
+        Deadline = "deadline",
+        None = "none",
+    }
 }
 
 /// The options that all cases share.
@@ -106,6 +71,7 @@ pub(super) struct SharedOptions {
     request_kib: Option<u64>,
     cache_kib: Option<u64>,
     pub(super) at_submission: bool,
+    pub(super) is_sorted: bool,
     pub(super) batch: u64,
 }
 
@@ -127,6 +93,7 @@ impl SharedOptions {
             cache_kib: DISK_CACHE.value_if_given(request)?.map(|bytes| bytes >> 10),
             batch: BATCH.value(request)?,
             at_submission: AT_SUBMISSION.value(request)?,
+            is_sorted: ELEVATOR.value(request)? == Elevator::Deadline,
         })
     }
 
@@ -134,7 +101,8 @@ impl SharedOptions {
     pub(super) fn queue(&self, nr_requests: u64, request_kib: u64) -> Queue {
         let nr_requests = self.nr_requests.unwrap_or(nr_requests);
         let request_kib = self.request_kib.unwrap_or(request_kib);
-        Queue { nr_requests, request_kib, batch: self.batch, at_submission: self.at_submission }
+        let (batch, at_submission, is_sorted) = (self.batch, self.at_submission, self.is_sorted);
+        Queue { nr_requests, request_kib, batch, at_submission, is_sorted }
     }
 
     /// KiB of each disk's write cache.
@@ -143,7 +111,7 @@ impl SharedOptions {
     }
 
     /// The queues and caches of a case, from requests, KiB of a request and KiB of a cache.
-    pub(super) fn queues(&self, of_case: &[(u64, u64, u64)]) -> Vec<(Queue, u64)> {
+    pub(super) fn queues(&self, of_case: &[(u64, u64, u64)]) -> Vec<DiskQueue> {
         of_case.iter().map(|(requests, kib, cache)| (self.queue(*requests, *kib), self.cache_kib(*cache))).collect()
     }
 

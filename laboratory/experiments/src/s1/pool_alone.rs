@@ -9,15 +9,13 @@
 use afflux_engine::Nanos;
 use afflux_report::{Fields, Row};
 
-use super::machines::{DISK_CACHE_KIB, Machine, Parameters, Variant, disk, each};
+use super::machines::{DISK_CACHE_KIB, DiskQueue, Machine, Parameters, Variant, each, params};
 use super::options::SharedOptions;
 use super::two_superblocks::{LAST_PAGES, NOTHING_WRITTEN, WritingTrigger, begin};
 use crate::experiment::{LabError, Watch};
-use crate::machine::{PAGE_BYTES, Queue, Span, row};
+use crate::machine::{PAGE_BYTES, Span, row};
 
-const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 30;
-const CPU_MS_PER_MB: f64 = 1.0;
 /// Pages of each file.
 const PAGES: u64 = 250_000;
 /// Requests, KiB of a request, KiB of a disk's cache. A quick run has the last two, where a sleep outlasts the queue.
@@ -35,26 +33,9 @@ const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
 /// Most looks: five minutes of them.
 const LOOKS_MAX: u64 = 30_000;
 
-fn run_one(
-    variant: &Variant,
-    (queue, cache_kib): (Queue, u64),
-    memory_bytes: u64,
-    pages: u64,
-    seed: u64,
-) -> Result<Row, LabError> {
-    let machine = Machine::new(
-        variant,
-        Parameters {
-            seed,
-            cpus: CPUS,
-            cpu_ms_per_mb: CPU_MS_PER_MB,
-            memory_bytes,
-            sysctl: NOTHING_WRITTEN,
-            disks: vec![disk("lvm-5-disks", queue, cache_kib)?],
-            queue,
-            partitions: 1,
-        },
-    )?;
+fn run_one(variant: &Variant, queue: DiskQueue, memory_bytes: u64, pages: u64, seed: u64) -> Result<Row, LabError> {
+    let parameters = Parameters::of(("lvm-5-disks", 1), queue, memory_bytes, seed)?;
+    let machine = Machine::new(variant, Parameters { sysctl: NOTHING_WRITTEN, ..parameters })?;
     let files = [0; 2].map(|disk| machine.file(disk, 0));
     let writers = [0, 1].map(|at| {
         let pages = if at == 0 { pages - LAST_PAGES } else { pages };
@@ -65,30 +46,17 @@ fn run_one(
     // Leaves out the beginning, when the disks' caches fill, and the end, when the queue runs empty.
     let all_bytes = 2 * pages * PAGE_BYTES;
     let mut from = None;
-    for _ in 0..LOOKS_MAX {
-        machine.sleep(LOOK_NS)?;
+    machine.look_until(LOOK_NS, LOOKS_MAX, || {
         let written = machine.sample().bytes;
-        if written < all_bytes / 4 {
-            continue;
+        if written >= all_bytes / 4 {
+            from.get_or_insert_with(|| machine.tally());
         }
-        let from = from.get_or_insert_with(|| machine.tally());
-        if written < all_bytes / 20 * 19 {
-            continue;
-        }
-        let to = machine.tally();
-        let span = Span::between(from, &to);
-        let params = Fields::new()
-            .with("case", "pool-alone")
-            .with("nr_requests", queue.nr_requests)
-            .with("request_kib", queue.request_kib)
-            .with("request_batch", queue.batch)
-            .with("disk_cache_kib", cache_kib)
-            .with("pages", pages)
-            .with("seed", seed);
-        let metrics = span.metrics(queue.nr_requests).with("software", span.software());
-        return Ok(row("s1", variant.name, params, metrics, Fields::new()));
-    }
-    Err(LabError::Failed(format!("{}: not done after five minutes of virtual time", variant.name)))
+        written >= all_bytes / 20 * 19
+    })?;
+    let (from, to) = (from.ok_or_else(|| LabError::failed("nothing was written"))?, machine.tally());
+    let span = Span::between(&from, &to);
+    let metrics = span.metrics(queue.0.nr_requests).with("software", span.software());
+    Ok(row("s1", variant.name, params("pool-alone", queue, seed).with("pages", pages), metrics, Fields::new()))
 }
 
 /// The case, for the experiment.

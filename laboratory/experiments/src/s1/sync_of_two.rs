@@ -15,15 +15,14 @@ use afflux_kernels::Task;
 use afflux_report::{Fields, Row};
 use serde_json::Value;
 
-use super::machines::{DISK_CACHE_KIB, Machine, OwnFile, Parameters, Variant, disk, each};
+use super::machines::{DISK_CACHE_KIB, DiskQueue, Machine, OwnFile, Parameters, Variant, each, params};
 use super::options::SharedOptions;
 use super::two_superblocks::{NOTHING_WRITTEN, seconds};
 use crate::delays::delays;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{ExperimentMachine, PAGE_BYTES, Queue, row};
+use crate::machine::{ExperimentMachine, PAGE_BYTES, row};
 
 const PAGES: u64 = 100_000;
-const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 30;
 const CPU_MS_PER_MB: f64 = 2.5;
 const VARIANTS: [&Variant; 3] = [&Variant::PDFLUSH, &Variant::FLUSHERS, &Variant::AFFLUX];
@@ -80,37 +79,23 @@ fn sync_files(machine: &ExperimentMachine, files: [&File; 2], passes: Passes) ->
 
 fn run_one(
     variant: &Variant,
-    (queue, cache_kib): (Queue, u64),
+    queue: DiskQueue,
     passes: Passes,
     memory_bytes: u64,
     pages: u64,
     seed: u64,
 ) -> Result<Row, LabError> {
-    let machine = Machine::new(
-        variant,
-        Parameters {
-            seed,
-            cpus: CPUS,
-            cpu_ms_per_mb: CPU_MS_PER_MB,
-            memory_bytes,
-            sysctl: NOTHING_WRITTEN,
-            disks: vec![disk("disk-82", queue, cache_kib)?; 2],
-            queue,
-            partitions: 1,
-        },
-    )?;
+    let parameters = Parameters::of(("disk-82", 2), queue, memory_bytes, seed)?;
+    let parameters = Parameters { cpu_ms_per_mb: CPU_MS_PER_MB, sysctl: NOTHING_WRITTEN, ..parameters };
+    let machine = Machine::new(variant, parameters)?;
     let files = [0, 1].map(|disk| machine.file(disk, 0));
     let writers = files.each_ref().map(|file| machine.stream(file, pages * PAGE_BYTES, 64 << 10));
     machine.until_ended(&writers, LOOK_NS)?;
     let ([a_ns, b_ns], delays) = sync(&machine, &files, passes)?;
-    let params = Fields::new()
-        .with("case", "sync-of-two")
+    let params = params("sync-of-two", queue, seed)
         .with("passes", if passes == Passes::One { 1 } else { 2 })
         .with("pages", pages)
-        .with("nr_requests", queue.nr_requests)
-        .with("request_kib", queue.request_kib)
-        .with("cpu_ms_per_mb", CPU_MS_PER_MB)
-        .with("seed", seed);
+        .with("cpu_ms_per_mb", CPU_MS_PER_MB);
     let metrics = Fields::new().with("a_ends_s", seconds(a_ns)).with("b_ends_s", seconds(b_ns)).with("delays", delays);
     Ok(row("s1", variant.name, params, metrics, Fields::new()))
 }

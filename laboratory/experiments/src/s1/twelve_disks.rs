@@ -9,19 +9,17 @@
 //! Invariants: the first seconds, in which the dirty limit fills, are not counted.
 
 use afflux_engine::Nanos;
-use afflux_kernels::Sysctl;
 use afflux_report::{Fields, Row};
 
-use super::machines::{DISK_CACHE_KIB, Machine, Parameters, Variant, disk, each};
+use super::machines::{DISK_CACHE_KIB, DiskQueue, Machine, Parameters, Variant, each, params};
 use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{PAGE_BYTES, Queue, Span, rounded, row};
+use crate::machine::{PAGE_BYTES, Span, rounded, row};
 
 const PARTITIONS: u64 = 2;
 const WRITERS: u64 = 8;
 const CPUS: usize = 8;
 const CALL_BYTES: u64 = 64 << 10;
-const CPU_MS_PER_MB: f64 = 1.0;
 
 /// The size of a run.
 #[derive(Clone, Copy)]
@@ -40,9 +38,7 @@ impl Size {
 /// The parameters of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Setting {
-    pub(super) queue: Queue,
-    /// KiB of each disk's write cache.
-    pub(super) cache_kib: u64,
+    pub(super) queue: DiskQueue,
     pub(super) disk_rate: u64,
     /// Memory of the whole machine with twelve disks.
     pub(super) memory_bytes: u64,
@@ -52,22 +48,11 @@ pub(super) struct Setting {
 const DISK_RATE: u64 = 60_000_000;
 
 fn machine(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<Machine, LabError> {
-    let mut disk = disk("disk-82", setting.queue, setting.cache_kib)?;
-    disk.zones = vec![(1000, setting.disk_rate)];
     let memory_bytes = setting.memory_bytes / PAGE_BYTES * size.disks / 12 * PAGE_BYTES;
-    Machine::new(
-        variant,
-        Parameters {
-            seed,
-            cpus: CPUS,
-            cpu_ms_per_mb: CPU_MS_PER_MB,
-            memory_bytes,
-            sysctl: Sysctl::default(),
-            disks: vec![disk; size.disks as usize],
-            queue: setting.queue,
-            partitions: PARTITIONS as usize,
-        },
-    )
+    let parameters = Parameters::of(("disk-82", size.disks as usize), setting.queue, memory_bytes, seed)?;
+    let mut parameters = Parameters { cpus: CPUS, partitions: PARTITIONS as usize, ..parameters };
+    parameters.disks.iter_mut().for_each(|disk| disk.zones = vec![(1000, setting.disk_rate)]);
+    Machine::new(variant, parameters)
 }
 
 fn start_writers(machine: &Machine, size: Size, setting: Setting) {
@@ -78,7 +63,7 @@ fn start_writers(machine: &Machine, size: Size, setting: Setting) {
         let region = (500_000_000_000 / files).saturating_sub(bytes);
         for number in 0..files {
             let file = machine.file(at, (number / WRITERS) as usize);
-            if !setting.queue.at_submission {
+            if !setting.queue.0.at_submission {
                 watched.disk.lay_out(file.id, bytes);
                 let gap = watched.disk.create_file();
                 watched.disk.lay_out(gap, region);
@@ -100,17 +85,12 @@ fn published(variant: &str, disks: u64, nr_requests: u64) -> Fields {
     Fields::new().with("throughput_mb_per_s", mb_per_s)
 }
 
-fn params(size: Size, setting: Setting) -> Fields {
-    Fields::new()
-        .with("case", "twelve-disks")
+fn own_params(size: Size, setting: Setting, seed: u64) -> Fields {
+    params("twelve-disks", setting.queue, seed)
         .with("disks", size.disks)
-        .with("nr_requests", setting.queue.nr_requests)
-        .with("request_kib", setting.queue.request_kib)
-        .with("request_batch", setting.queue.batch)
         .with("memory_mib", setting.memory_bytes >> 20)
-        .with("disk_cache_kib", setting.cache_kib)
         .with("disk_mb_per_s", setting.disk_rate / 1_000_000)
-        .with("allocate_at_submission", setting.queue.at_submission)
+        .with("allocate_at_submission", setting.queue.0.at_submission)
 }
 
 pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<Row, LabError> {
@@ -121,14 +101,14 @@ pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64
     machine.sleep(size.counted_s * Nanos::SECOND)?;
     let to = machine.tally();
     let span = Span::between(&from, &to);
-    let params = params(size, setting).with("seed", seed);
-    let mut metrics = span.metrics(setting.queue.nr_requests);
+    let params = own_params(size, setting, seed);
+    let mut metrics = span.metrics(setting.queue.0.nr_requests);
     if span.count("balance_pieces") > 0 {
         let pages = span.count("balance_written_pages") as f64 / span.count("balance_pieces") as f64;
         metrics.push("writers_piece_pages", rounded(pages, 0));
     }
     let metrics = metrics.with("software", span.software());
-    let published = published(variant.name, size.disks, setting.queue.nr_requests);
+    let published = published(variant.name, size.disks, setting.queue.0.nr_requests);
     Ok(row("s1", variant.name, params, metrics, published))
 }
 
@@ -142,8 +122,14 @@ struct Rig {
 }
 
 /// Without the plain waits, which change little here.
-const WOKEN: &[&Variant] =
-    &[&Variant::RC1, &Variant::PDFLUSH, &Variant::FLUSHERS, &Variant::FLUSHERS_UNTESTED, &Variant::AFFLUX];
+const WOKEN: &[&Variant] = &[
+    &Variant::RC1,
+    &Variant::PDFLUSH,
+    &Variant::FLUSHERS,
+    &Variant::FLUSHERS_UNTESTED,
+    &Variant::AFFLUX,
+    &Variant::AFFLUX_2S,
+];
 
 /// Chosen by the part of a disk's share of the dirty limit that its queue holds: all of it with 2 GiB, half with 8.
 /// Then small requests, and a long queue.
@@ -160,10 +146,8 @@ pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), L
     let size = if common.quick { Size::QUICK } else { Size::WHOLE };
     let rigs = RIGS.iter().filter(|rig| !common.quick || rig.in_quick);
     let runs = rigs.flat_map(|rig| {
-        let queue = common.queue(rig.nr_requests, rig.request_kib);
         let setting = Setting {
-            queue,
-            cache_kib: common.cache_kib(DISK_CACHE_KIB),
+            queue: (common.queue(rig.nr_requests, rig.request_kib), common.cache_kib(DISK_CACHE_KIB)),
             disk_rate: common.disk_rate.unwrap_or(DISK_RATE),
             memory_bytes: common.memory_bytes(rig.memory_bytes),
         };
@@ -176,7 +160,7 @@ pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), L
         rates.push((variant.name, setting, rate.unwrap_or_default()));
         Ok(row)
     })?;
-    changes(size, &rates).iter().for_each(|row| watch.row(row));
+    changes(size, &rates, common.seed).iter().for_each(|row| watch.row(row));
     Ok(())
 }
 
@@ -184,13 +168,15 @@ pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), L
 pub(super) const SHARE_TEST_31: &str = "2.6.31-rc1 to 2.6.31";
 pub(super) const SHARE_TEST_32: &str = "flushers, without the test to with it";
 pub(super) const OWN_TO_RC1: &str = "2.6.31-rc1 to afflux";
+pub(super) const OWN_2S_TO_RC1: &str = "2.6.31-rc1 to afflux with two seconds";
 
 /// Two rates of a setting as a change in percent: in these the unknown speed of the published disks cancels out.
-fn changes(size: Size, rates: &[(&str, Setting, f64)]) -> Vec<Row> {
+fn changes(size: Size, rates: &[(&str, Setting, f64)], seed: u64) -> Vec<Row> {
     let pairs = [
         (SHARE_TEST_31, &Variant::RC1, &Variant::PDFLUSH, Some((460.0, 400.0))),
         (SHARE_TEST_32, &Variant::FLUSHERS_UNTESTED, &Variant::FLUSHERS, Some((484.0, 450.0))),
         (OWN_TO_RC1, &Variant::RC1, &Variant::AFFLUX, None),
+        (OWN_2S_TO_RC1, &Variant::RC1, &Variant::AFFLUX_2S, None),
     ];
     let of = |(name, from, to, printed): (&str, &Variant, &Variant, Option<(f64, f64)>)| {
         let to = rates.iter().filter(move |(variant, ..)| *variant == to.name);
@@ -198,9 +184,9 @@ fn changes(size: Size, rates: &[(&str, Setting, f64)]) -> Vec<Row> {
             let (.., from) = rates.iter().find(|(other, own, _)| *other == from.name && own == setting)?;
             let percent =
                 |from: f64, to: f64| Fields::new().with("change_percent", rounded((to / from - 1.0) * 100.0, 1));
-            let published = printed.filter(|_| setting.queue.nr_requests == 128);
+            let published = printed.filter(|_| setting.queue.0.nr_requests == 128);
             let published = published.map_or_else(Fields::new, |(from, to)| percent(from, to));
-            Some(row("s1", name, params(size, *setting), percent(*from, *to), published))
+            Some(row("s1", name, own_params(size, *setting, seed), percent(*from, *to), published))
         };
         to.filter_map(row).collect::<Vec<_>>()
     };

@@ -11,13 +11,12 @@ use afflux_engine::Nanos;
 use afflux_kernels::Sysctl;
 use afflux_report::{Fields, Row};
 
-use super::machines::{DISK_CACHE_KIB, Machine, OwnFile, Parameters, Variant, disk, each};
+use super::machines::{DISK_CACHE_KIB, DiskQueue, Machine, OwnFile, Parameters, Variant, each, params};
 use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{PAGE_BYTES, Queue, Span, rounded, row};
+use crate::machine::{PAGE_BYTES, Span, rounded, row};
 
 const PAGES: u64 = 100_000;
-const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 30;
 const CPU_MS_PER_MB: f64 = 2.5;
 /// Knobs under which nothing is written by itself. Nor does the periodic job run: in 2.6.31 it takes over the inodes that
@@ -67,27 +66,15 @@ pub(super) fn seconds(ns: u64) -> f64 {
 
 fn run_one(
     variant: &Variant,
-    (queue, cache_kib, begun): (Queue, u64, WritingTrigger),
+    (queue, begun): (DiskQueue, WritingTrigger),
     memory_bytes: u64,
     pages: u64,
     seed: u64,
 ) -> Result<Row, LabError> {
-    let machine = Machine::new(
-        variant,
-        Parameters {
-            seed,
-            cpus: CPUS,
-            cpu_ms_per_mb: CPU_MS_PER_MB,
-            memory_bytes,
-            sysctl: Sysctl {
-                writeback_centisecs: if begun == WritingTrigger::Periodic { 100 } else { 0 },
-                ..NOTHING_WRITTEN
-            },
-            disks: vec![disk("disk-82", queue, cache_kib)?; 2],
-            queue,
-            partitions: 1,
-        },
-    )?;
+    let writeback_centisecs = if begun == WritingTrigger::Periodic { 100 } else { 0 };
+    let sysctl = Sysctl { writeback_centisecs, ..NOTHING_WRITTEN };
+    let parameters = Parameters::of(("disk-82", 2), queue, memory_bytes, seed)?;
+    let machine = Machine::new(variant, Parameters { cpu_ms_per_mb: CPU_MS_PER_MB, sysctl, ..parameters })?;
     let files = [0, 1].map(|disk| machine.file(disk, 0));
     let last = if variant.has_flushers() { 2 } else { 1 };
     let writers = [0, 1].map(|disk| {
@@ -95,46 +82,31 @@ fn run_one(
         machine.stream(&files[disk], pages * PAGE_BYTES, 64 << 10)
     });
     let all_bytes = pages * PAGE_BYTES - LEFT_BYTES;
-    let mut looks = 0;
-    let mut look = || {
-        looks += 1;
-        let late = || LabError::Failed(format!("{}: not done after two minutes of virtual time", variant.name));
-        if looks > LOOKS_MAX { Err(late()) } else { machine.sleep(LOOK_NS) }
-    };
-    while !writers.iter().all(|writer| writer.has_ended()) {
-        look()?;
-    }
+    machine.look_until(LOOK_NS, LOOKS_MAX, || writers.iter().all(|writer| writer.has_ended()))?;
     let from = machine.tally();
     begin(&machine, begun, &files[..last], pages - LAST_PAGES)?;
     let mut ended = [None; 2];
     let mut at_end_of_a = None;
-    while ended.contains(&None) {
-        look()?;
-        let now_ns = machine.now_ns();
+    machine.look_until(LOOK_NS, LOOKS_MAX, || {
         let submitted = [0, 1].map(|disk| machine.disks[disk].submitted());
         if at_end_of_a.is_none() && submitted[0].bytes >= all_bytes {
             at_end_of_a = Some(submitted[1].bytes as f64 / (submitted[0].bytes + submitted[1].bytes) as f64);
         }
         for (disk, ended) in ended.iter_mut().enumerate() {
             if ended.is_none() && machine.disks[disk].disk.figures().bytes.1 >= all_bytes {
-                *ended = Some(now_ns);
+                *ended = Some(machine.now_ns());
             }
         }
-    }
+        !ended.contains(&None)
+    })?;
     let to = machine.tally();
     let span = Span::between(&from, &to);
     let firsts = [0, 1].map(|disk| machine.disks[disk].submitted().first_ns.unwrap_or(0));
     let began = firsts[0].min(firsts[1]);
-    let params = Fields::new()
-        .with("case", "two-superblocks")
+    let params = params("two-superblocks", queue, seed)
         .with("begun_as", if begun == WritingTrigger::Background { "background" } else { "periodic" })
         .with("pages", pages)
-        .with("nr_requests", queue.nr_requests)
-        .with("request_kib", queue.request_kib)
-        .with("request_batch", queue.batch)
-        .with("disk_cache_kib", cache_kib)
-        .with("cpu_ms_per_mb", CPU_MS_PER_MB)
-        .with("seed", seed);
+        .with("cpu_ms_per_mb", CPU_MS_PER_MB);
     let metrics = Fields::new()
         .with("share_of_b", rounded(at_end_of_a.unwrap_or(0.0), 3))
         .with("b_starts_s", seconds(firsts[1].saturating_sub(began)))
@@ -149,9 +121,8 @@ fn run_one(
 /// The case, for the experiment.
 pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), LabError> {
     let of = |queues: &[(u64, u64, u64)], all_begun: &[WritingTrigger]| {
-        let settings = common.queues(queues).into_iter().flat_map(|(queue, cache_kib)| {
-            all_begun.iter().map(move |begun| (queue, cache_kib, *begun)).collect::<Vec<_>>()
-        });
+        let settings = common.queues(queues).into_iter();
+        let settings = settings.flat_map(|queue| all_begun.iter().map(move |begun| (queue, *begun)));
         settings.flat_map(|setting| VARIANTS.map(|variant| (variant, setting))).collect::<Vec<_>>()
     };
     let mut runs = of(&QUEUES, &[WritingTrigger::Background, WritingTrigger::Periodic]);

@@ -8,17 +8,15 @@
 //! Invariants: the count goes from a quarter of the bytes until the first writer has ended.
 
 use afflux_engine::Nanos;
-use afflux_kernels::Sysctl;
 use afflux_report::{Fields, Row};
 use afflux_simulator::OffsetSample;
 
-use super::machines::{DISK_CACHE_KIB, Machine, OwnFile, Parameters, Variant, disk, each};
+use super::machines::{DISK_CACHE_KIB, DiskQueue, Machine, OwnFile, Parameters, Variant, each, params};
 use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{PAGE_BYTES, Queue, Sample, Span, Tally, row};
+use crate::machine::{PAGE_BYTES, Sample, Span, Tally, row};
 
 const WRITERS: u64 = 2;
-const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 30;
 const CALL_BYTES: u64 = 64 << 10;
 /// Bytes of each file to read afterwards.
@@ -33,9 +31,7 @@ const LOOKS_MAX: u64 = 36_000;
 /// The parameters of a run.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Setting {
-    pub(super) queue: Queue,
-    /// KiB of each disk's write cache.
-    pub(super) cache_kib: u64,
+    pub(super) queue: DiskQueue,
     pub(super) cpu_ms_per_mb: f64,
     /// Bytes of each file.
     pub(super) file_bytes: u64,
@@ -59,59 +55,36 @@ impl Ran {
 }
 
 pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<Ran, LabError> {
-    let Setting { queue, cache_kib, cpu_ms_per_mb, file_bytes, memory_bytes } = setting;
-    let machine = Machine::new(
-        variant,
-        Parameters {
-            seed,
-            cpus: CPUS,
-            cpu_ms_per_mb,
-            memory_bytes,
-            sysctl: Sysctl::default(),
-            disks: vec![disk("lvm-5-disks", queue, cache_kib)?],
-            queue,
-            partitions: 1,
-        },
-    )?;
+    let Setting { queue, cpu_ms_per_mb, file_bytes, memory_bytes } = setting;
+    let parameters = Parameters::of(("lvm-5-disks", 1), queue, memory_bytes, seed)?;
+    let machine = Machine::new(variant, Parameters { cpu_ms_per_mb, ..parameters })?;
     let file_bytes = file_bytes / PAGE_BYTES * PAGE_BYTES;
     let files = [0; WRITERS as usize].map(|disk| machine.file(disk, 0));
     let writers = files.each_ref().map(|file| machine.stream(file, file_bytes, CALL_BYTES));
     let mut samples = vec![machine.sample()];
-    let (mut from, mut looks) = (None, 0);
-    let to = loop {
-        machine.sleep(LOOK_NS)?;
+    let mut from = None;
+    machine.look_until(LOOK_NS, LOOKS_MAX, || {
         let sample = machine.sample();
         samples.push(sample);
-        if from.is_none() && sample.bytes * 4 > WRITERS * file_bytes {
-            from = Some(machine.tally());
+        if sample.bytes * 4 > WRITERS * file_bytes {
+            from.get_or_insert_with(|| machine.tally());
         }
-        looks += 1;
-        if writers.iter().any(|writer| writer.has_ended()) {
-            break machine.tally();
-        }
-        if looks > LOOKS_MAX {
-            return Err(LabError::Failed(format!("{}: not done after an hour of virtual time", variant.name)));
-        }
-    };
+        writers.iter().any(|writer| writer.has_ended())
+    })?;
+    let to = machine.tally();
     let Some(from) = from.filter(|from| from.at_ns < to.at_ns) else {
         return Err(LabError::Failed("the files are too small: all fits into memory".to_owned()));
     };
     let span = Span::between(&from, &to);
-    let params = Fields::new()
-        .with("case", "two-writers")
-        .with("nr_requests", queue.nr_requests)
-        .with("request_kib", queue.request_kib)
-        .with("request_batch", queue.batch)
-        .with("disk_cache_kib", cache_kib)
+    let params = params("two-writers", queue, seed)
         .with("cpu_ms_per_mb", cpu_ms_per_mb)
         .with("file_bytes", file_bytes)
         .with("memory_mib", memory_bytes >> 20)
-        .with("allocate_at_submission", queue.at_submission)
-        .with("seed", seed);
+        .with("allocate_at_submission", queue.0.at_submission);
     machine.until_ended(&writers, LOOK_NS)?;
     let offsets = machine.disks[0].disk.offsets();
     let read = read_back(&machine, &files, file_bytes)?;
-    let metrics = Span::between(&read[0], &read[1]).with_reading(span.metrics(queue.nr_requests));
+    let metrics = Span::between(&read[0], &read[1]).with_reading(span.metrics(queue.0.nr_requests));
     let metrics = metrics.with("software", span.software());
     let row = row("s1", variant.name, params, metrics, Fields::new());
     Ok(Ran { row, samples, offsets })
@@ -146,14 +119,9 @@ fn settings(common: &SharedOptions) -> Vec<Setting> {
     let (file_bytes, memory_bytes) = (common.file_bytes.unwrap_or(default), common.memory_bytes(MEMORY_BYTES));
     // A slower CPU changes how full the queue is, and hardly the throughput.
     let cpus_ms_per_mb = if common.quick { &[1.0][..] } else { &[1.0, 2.5] };
-    let of = |(queue, cache_kib): (Queue, u64)| {
-        cpus_ms_per_mb.iter().map(move |cpu_ms_per_mb| Setting {
-            queue,
-            cache_kib,
-            cpu_ms_per_mb: *cpu_ms_per_mb,
-            file_bytes,
-            memory_bytes,
-        })
+    let of = |queue: DiskQueue| {
+        let cpus = cpus_ms_per_mb.iter();
+        cpus.map(move |cpu_ms_per_mb| Setting { queue, cpu_ms_per_mb: *cpu_ms_per_mb, file_bytes, memory_bytes })
     };
     common.queues(queues).into_iter().flat_map(of).collect()
 }

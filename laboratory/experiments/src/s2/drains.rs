@@ -4,15 +4,18 @@
 //! Does not own: the drains (`afflux_kernels::zone`). Invariants: every count comes from a real drain.
 
 use afflux_kernels::zone::{
-    BatchedDrain, Counters, EmptyFirstDrain, Form, ListPerClass, Mobility, ShortcutDrain, SingleList, ZoneTunables,
-    drained,
+    BatchedDrain, Counters, EmptyFirstDrain, Form, ListPerClass, Mobility, ShortcutDrain, SingleList, Temperature,
+    Zone, ZoneTunables, drained,
 };
-use afflux_report::{Fields, FigureSource, Row};
+use afflux_report::{Fields, Row};
 
 use crate::experiment::Watch;
+use crate::machine::{measured_row, row};
 
 /// Most frames of a class, and most frames in a drain.
 pub(super) const FRAMES_MAX: u32 = 1 << 16;
+/// 512 MiB: batches of 31 frames.
+const FRAMES: u32 = 1 << 17;
 
 /// Frames in the lists: unmovable, reclaimable, movable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,20 +99,35 @@ const fn vector(
     Vector { contents, list_per_class, batched, shortcut, empty_first }
 }
 
+/// How often a CPU takes the zone's lock to give back frames that are freed in a row.
+fn in_a_row<F: Form>() -> Row {
+    const FREED: u32 = 1000;
+    let zone = Zone::<F>::new(FRAMES, 1);
+    let frames: Vec<u32> = (0..FREED).filter_map(|_| zone.take(0, 0, Mobility::Movable, 0, Temperature::Hot)).collect();
+    frames.into_iter().for_each(|frame| zone.free(0, frame, 0, Temperature::Hot));
+    let metrics = Fields::new().with("drains_in_a_row", zone.counted(|counters| counters.drains));
+    row("s2", F::NAME, Fields::new().with("part", "frees in a row").with("freed", FREED), metrics, Fields::new())
+}
+
 /// Drains lists of these contents, or of the known ones, by every form.
 pub(super) fn run(given: Option<&[Contents]>, counts: &[u32], watch: &mut dyn Watch) {
+    if given.is_none() {
+        [in_a_row::<BatchedDrain>(), in_a_row::<ShortcutDrain>(), in_a_row::<EmptyFirstDrain>()]
+            .iter()
+            .for_each(|row| watch.row(row));
+    }
     let known: Vec<Contents> = VECTORS.iter().map(|vector| Contents(vector.contents)).collect();
     for contents in given.unwrap_or(&known) {
         for count in counts {
             for (variant, drain) in FORMS {
                 let by_sources = by_sources(*contents, *count, variant);
-                watch.row(&row(*contents, *count, variant, &drain(*contents, *count), by_sources));
+                watch.row(&drain_row(*contents, *count, variant, &drain(*contents, *count), by_sources));
             }
         }
     }
 }
 
-fn row(
+fn drain_row(
     contents: Contents,
     count: u32,
     variant: &str,
@@ -118,19 +136,13 @@ fn row(
 ) -> Row {
     let last = ["U", "R", "M"][contents.last().index()];
     let params = Fields::new().with("part", "drain").with("contents", contents.text()).with("drain", count);
-    Row {
-        experiment: "s2".to_owned(),
-        variant: variant.to_owned(),
-        params: params.with("last_freed", last),
-        metrics: Fields::new()
-            .with("lists_examined", drained.0.lists_examined)
-            .with("inner_checks", drained.0.inner_checks)
-            .with("order", order(drained))
-            .with("kernel_source_lists_examined", heads)
-            .with("kernel_source_inner_checks", inner),
-        published: Fields::new(),
-        source: FigureSource::Measured,
-    }
+    let metrics = Fields::new()
+        .with("lists_examined", drained.0.lists_examined)
+        .with("inner_checks", drained.0.inner_checks)
+        .with("order", order(drained))
+        .with("kernel_source_lists_examined", heads)
+        .with("kernel_source_inner_checks", inner);
+    measured_row("s2", variant, params.with("last_freed", last), metrics, Fields::new())
 }
 
 /// The classes in the order in which frames left, one letter each.

@@ -61,6 +61,18 @@ const VIEW: View = View {
         )
         .only(&[("variant", "BatchedDrain"), ("loop", "netperf")]),
         TableView::of(
+            "Cache lines that pass between two CPUs, for 1,000 buffers of a page, in a model of their caches",
+            &["freed_by", "tunables"],
+            &[("lines of pages", "page_lines_per_1000", 1), ("of the zone", "zone_lines_per_1000", 1)],
+            "One CPU takes bursts of 32, and the same or the other CPU frees them. Tunables: where high and batch lie.",
+        ),
+        TableView::of(
+            "Drains while frames are freed in a row",
+            &["freed"],
+            &[("drains", "drains_in_a_row", 0)],
+            "Each takes the zone's lock. Since 5.13 each is twice the one before; EmptyFirstDrain is 6.1.",
+        ),
+        TableView::of(
             "Drains of per-CPU lists: list heads examined",
             &["contents", "drain"],
             &[

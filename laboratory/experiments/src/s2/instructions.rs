@@ -10,13 +10,9 @@ use std::process::Command;
 
 use super::loops::{Load, LoopKind};
 use super::variants::variants_of;
-use crate::options::{self, TypedOption, info};
 
 /// The option with which this program runs itself again.
-pub(super) const COUNT: TypedOption<(Load, usize)> = options::parsed(
-    info("count", "LOOP:VARIANT:N", "", "Run a loop N times and say nothing: callgrind looks at this"),
-    read_load,
-);
+pub(super) const COUNT_OPTION: &str = "count";
 
 /// Most operations of a counting run.
 const OPERATIONS_MAX: u64 = 10_000_000;
@@ -26,7 +22,7 @@ const FEW: u64 = 40;
 const MANY: u64 = 8;
 
 /// Reads `LOOP:VARIANT:N`; a loop is named as in the tables.
-fn read_load(text: &str) -> Result<(Load, usize), String> {
+pub(super) fn read_load(text: &str) -> Result<(Load, usize), String> {
     let wrong = || {
         format!(
             "'{text}' is not LOOP:VARIANT:N with a loop, an allocator that can run it and 1 to {OPERATIONS_MAX} operations"
@@ -98,7 +94,7 @@ fn count(program: &PathBuf, work: LoopKind, variant: &str, operations: u64) -> R
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
-        .args(["run", "s2", &format!("--{}", COUNT.info.name), &load])
+        .args(["run", "s2", &format!("--{}", COUNT_OPTION), &load])
         .output()
         .map_err(|error| format!("valgrind could not be started: {error}"))?;
     let text = String::from_utf8_lossy(&output.stderr);

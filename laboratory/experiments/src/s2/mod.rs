@@ -6,60 +6,55 @@
 //! single list, and there is none if the intervals overlap. Afflux hands out single frames, so it takes part where a
 //! loop requests nothing larger.
 //!
-//! The parts: `drains` (exact counts), `loops` (CPU time, by S2's statistics), `instructions` (callgrind), `published`
+//! The parts: `drains` (exact counts), `lines` (cache lines of two CPUs), `loops` (CPU time, by S2's statistics), `instructions` (callgrind), `published`
 //! (S2's figures), `findings` (tables and charts).
 
 mod drains;
 mod findings;
 mod instructions;
+mod lines;
 mod loops;
 mod published;
 #[cfg(test)]
 mod tests;
 mod variants;
 
-use afflux_report::{Fields, FigureSource, Row};
+use afflux_report::{Fields, Row};
 
-use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
-use crate::options::{self, TypedOption, info};
+use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
+use crate::machine::measured_row;
+use crate::options::{named, options};
 use crate::statistics::{Repetition, compare};
-use crate::views::KeptRows;
 use drains::Contents;
-use instructions::COUNT;
+use instructions::COUNT_OPTION;
 use loops::{Load, LoopKind, Memory};
 use variants::{Measured, VARIANTS, variants_of};
 
-const CONTENTS: TypedOption<Contents> = options::parsed(
-    info(
-        "contents",
-        "U/R/M,...",
-        "",
-        "Drain lists of these contents, and nothing else [the published ones, and the loops]",
-    ),
-    Contents::read,
-);
-const DRAIN: TypedOption<u64> =
-    options::number(info("drain", "N,...", "31", "How many frames a drain takes"), 1..=drains::FRAMES_MAX as u64);
-const LOOPS: TypedOption<Vec<LoopKind>> = options::parsed(
-    info("loops", "LIST", "all", "page_test, brk_test, netperf, hackbench, kernbench, all or none"),
-    LoopKind::named,
-);
-const THREADS: TypedOption<usize> = options::choice(
-    info("threads", "LIST", "1,2", "Threads, 1 or 2"),
-    &[("1", 1), ("2", 2)],
-    "1 or 2, or both with a comma",
-);
-const INSTRUCTIONS: TypedOption<Option<bool>> = options::choice(
-    info(
-        "instructions",
-        "auto|on|off",
-        "auto",
-        "Count them with callgrind where valgrind is installed; auto: not with --quick",
-    ),
-    &[("auto", None), ("on", Some(true)), ("off", Some(false))],
-    "auto, on or off",
-);
-const OPTIONS: &[OptionInfo] = &[CONTENTS.info, DRAIN.info, LOOPS.info, THREADS.info, INSTRUCTIONS.info, COUNT.info];
+options! {
+    OPTIONS {
+        /// Drain lists of these contents, and nothing else [the published ones, and the loops]
+        CONTENTS: Contents = parsed("contents", "U/R/M,...", "", Contents::read);
+        /// How many frames a drain takes
+        DRAIN: u64 = number("drain", "N,...", "31", 1..=drains::FRAMES_MAX as u64);
+        /// page_test, brk_test, netperf, hackbench, kernbench, all or none
+        LOOPS: Vec<LoopKind> = parsed("loops", "LIST", "all", LoopKind::named);
+        /// Threads, 1 or 2
+        THREADS: u64 = number("threads", "LIST", "1,2", 1..=2);
+        /// Count them with callgrind where valgrind is installed; auto: not with --quick
+        INSTRUCTIONS: Counting = choice("instructions", "auto|on|off", "auto");
+        /// Run a loop N times and say nothing: callgrind looks at this
+        COUNT: (Load, usize) = parsed(COUNT_OPTION, "LOOP:VARIANT:N", "", instructions::read_load);
+    }
+}
+
+named! {
+    /// When instructions are counted.
+    enum Counting {
+        Auto = "auto",
+        On = "on",
+        Off = "off",
+    }
+}
 
 /// The experiment.
 pub(crate) static S2: Experiment = Experiment {
@@ -73,15 +68,17 @@ pub(crate) static S2: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
     let asked = RunOptions::read(request)?;
     if let Some((load, variant)) = COUNT.value_if_given(request)? {
         (VARIANTS[variant].run)(&load, &Memory::new()).map_err(LabError::Failed)?;
         return Ok(Findings::default());
     }
     let before = findings::machine();
-    let mut watch = KeptRows::new(watch);
-    drains::run(asked.contents.as_deref(), &asked.drain, &mut watch);
+    drains::run(asked.contents.as_deref(), &asked.drain, watch);
+    if asked.contents.is_none() {
+        lines::run(watch);
+    }
     let mut counter = if asked.count && !asked.works.is_empty() {
         instructions::Counter::found()
     } else {
@@ -116,10 +113,11 @@ struct RunOptions {
 impl RunOptions {
     fn read(request: &Request) -> Result<Self, LabError> {
         let contents = CONTENTS.list_if_given(request)?;
-        let named = request.given.iter().any(|(name, _)| name == LOOPS.info.name);
-        let works = if contents.is_some() && !named { Vec::new() } else { LOOPS.list(request)?.concat() };
-        let threads = THREADS.list(request)?;
-        let count = INSTRUCTIONS.value(request)?.unwrap_or(!request.quick);
+        let works =
+            if contents.is_some() && !request.gives(&LOOPS.info) { Vec::new() } else { LOOPS.list(request)?.concat() };
+        let threads = THREADS.list(request)?.into_iter().map(|threads| threads as usize).collect();
+        let counting = INSTRUCTIONS.value(request)?;
+        let count = counting == Counting::On || counting == Counting::Auto && !request.quick;
         let drain = DRAIN.list(request)?.into_iter().map(|frames| frames as u32).collect();
         Ok(Self { contents, drain, works, threads, count })
     }
@@ -170,12 +168,5 @@ fn row(measured: &Measured, variant: usize) -> Row {
         metrics.push("gain_percent", measured.gain_percent(variant));
         metrics.push("significant", measured.gain_percent(variant).is_some());
     }
-    Row {
-        experiment: "s2".to_owned(),
-        variant: name.to_owned(),
-        params: params.with("threads", measured.threads),
-        metrics,
-        published: published::fields(measured.work, name),
-        source: FigureSource::Measured,
-    }
+    measured_row("s2", name, params.with("threads", measured.threads), metrics, published::fields(measured.work, name))
 }

@@ -15,7 +15,8 @@ fn rows(options: &[(&str, &str)]) -> (Vec<serde_json::Value>, Findings) {
 
 #[test]
 fn drains_come_out_exactly_as_the_kernels_sources_give_them() {
-    let (rows, findings) = rows(&[("loops", "none")]);
+    let (all, findings) = rows(&[("loops", "none")]);
+    let rows: Vec<_> = all.into_iter().filter(|row| row["params"]["part"] == "drain").collect();
     assert_eq!(rows.len(), 8 * 6);
     let mut compared = 0;
     for row in &rows {
@@ -33,6 +34,18 @@ fn drains_come_out_exactly_as_the_kernels_sources_give_them() {
     assert_eq!(compared, 8 + 16 + 7 + 2 + 14 + 7);
     let table = findings.tables[0].text(afflux_report::terminal::Terminal::PLAIN);
     assert!(table.contains("33 of 33") && findings.answer == "Counts: 1 of 1 are met.", "{table} {}", findings.answer);
+}
+
+#[test]
+fn drains_in_a_row_grow_since_5_13() {
+    let (rows, _) = rows(&[("loops", "none")]);
+    let drains = |variant: &str| {
+        let of = |row: &&serde_json::Value| row["params"]["part"] == "frees in a row" && row["variant"] == variant;
+        rows.iter().find(of).unwrap()["metrics"]["drains_in_a_row"].as_u64().unwrap()
+    };
+    // The lists hold 23 frames at first, and are full with 186. Then 31 go, or 31, 62, 124 and from there on 155.
+    assert_eq!([drains("BatchedDrain"), drains("ShortcutDrain")], [28, 28]);
+    assert_eq!(drains("EmptyFirstDrain"), 8);
 }
 
 #[test]
@@ -96,8 +109,8 @@ fn values_that_cannot_be_used_are_said_with_what_can() {
         refused("drain", drain, "1 to 65536");
     }
     refused("loops", "iozone", "page_test");
-    refused("threads", "3", "1 or 2");
-    refused("instructions", "maybe", "auto, on or off");
+    refused("threads", "3", "1 to 2");
+    refused("instructions", "maybe", "auto, on, off");
     for count in [
         "page_test",
         "page_test:SingleList:0",

@@ -13,6 +13,7 @@ use super::run::{self, Load, Outcome, Start, TaskAccount};
 use super::{own, published};
 use crate::experiment::LabError;
 use crate::machine::{PAGE_BYTES, rounded, row};
+use crate::statistics::percentile;
 
 /// The name of the counter for failed requests for slabs.
 const SLAB_FAILURES: &str = Event::SlabAllocFail.name();
@@ -108,8 +109,7 @@ impl Cell {
     pub(super) fn interactive(&self) -> Waits {
         let all = &self.outcome.interactive_ns;
         let mean_ms = if all.is_empty() { 0.0 } else { ms(all.iter().sum()) / all.len() as f64 };
-        let p99 = (all.len() * 99).div_ceil(100).saturating_sub(1);
-        Waits { mean_ms, p99_ms: ms(all.get(p99).copied().unwrap_or(0)) }
+        Waits { mean_ms, p99_ms: ms(percentile(all, 990)) }
     }
 
     pub(super) fn start_s(&self) -> f64 {

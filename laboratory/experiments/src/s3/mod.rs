@@ -19,8 +19,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
-use crate::views::KeptRows;
+use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
 use cell::Cell;
 use plan::Plan;
 
@@ -37,7 +36,7 @@ pub(crate) static S3: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
     if plan.part > 1 {
         let part = plan.part;
@@ -46,7 +45,6 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
              have pages after memory is full; --full reads all."
         ));
     }
-    let mut watch = KeptRows::new(watch);
     let mut cells = Vec::with_capacity(plan.variants.len());
     for variant in &plan.variants {
         watch.step(variant.name(), cells.len() as f64 / plan.variants.len() as f64);

@@ -15,10 +15,9 @@ use afflux_engine::{Backing, Device, Engine, File, Limits, Platform, Request};
 use afflux_frames::{FRAME_BYTES, Frames};
 use afflux_simulator::{Cost, CostOf, CostTable, SimPlatform, World};
 
-use super::run::{
-    COSTS, Ends, Load, Outcome, Start, TICK_NS, TICK_WORK_NS, TaskAccount, lock, page_frames, start_readers,
-};
+use super::run::{COSTS, Ends, Load, Outcome, Start, TICK_NS, TICK_WORK_NS, TaskAccount, page_frames, start_readers};
 use crate::delays::delays;
+use crate::machine::lock;
 
 /// Pages in one read of a reader: as many as the kernel's reader copies between two looks at the clock.
 const CALL_PAGES: u64 = 8;

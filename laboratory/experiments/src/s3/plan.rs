@@ -8,8 +8,8 @@ use afflux_kernels::mm::{FORMS, Form, form};
 
 use super::published::{CPUS, FILE_BYTES, READERS, START_S};
 use super::run::{Load, Order, Start};
-use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, TypedOption, info};
+use crate::experiment::{LabError, Request};
+use crate::options::{named, options};
 
 /// The forms of a quick run, and the part of each file that it reads: long enough that memory is full for nine tenths of it.
 const QUICK: &str = "base,wmark-min,wmark-high,time-limit-100ms,afflux";
@@ -17,100 +17,62 @@ const QUICK_PART: u64 = 32;
 /// The name of the engine's own reclaim.
 pub(super) const OWN: &str = "afflux";
 
-const READERS_OPTION: TypedOption<u64> =
-    options::number(info("readers", "N", "1000", "tasks that read a file each, from end to end"), 1..=10_000);
-const FILE_SIZE: TypedOption<u64> =
-    options::size(info("file-size", "SIZE", "1GiB", "bytes of each file, all of it a hole"), 1 << 20..=1 << 40);
-const MEMORY: TypedOption<u64> =
-    options::size(info("memory", "SIZE", "3GiB", "memory of the machine"), 64 << 20..=64 << 30);
-const CPUS_OPTION: TypedOption<u64> = options::number(info("cpus", "N", "8", "CPUs of the machine"), 1..=32);
-const VARIANTS: TypedOption<Variant> =
-    options::parsed(info("variants", "LIST", "all", "forms of reclaim by name, afflux, all of these"), Variant::read);
-const FULL: TypedOption<bool> = options::choice(
-    info("full", "", "no", "read all of each file [an eighth, and counts are scaled]"),
-    &[("no", false), ("yes", true)],
-    "yes or no",
-);
-const DRIFT: TypedOption<u64> = options::number(
-    info("drift", "FRAMES", "", "how far the free count of each CPU may lag [by the kernel's formula]"),
-    0..=125,
-);
-const START: TypedOption<StartOption> = options::choice(
-    info(
-        "start",
-        "HOW",
-        "",
-        "shell: the seed's script, in its turns; evenly: over the published share of the time; one-task: one reads \
-              all files in turn [shell with --full, else evenly]",
-    ),
-    &[("shell", StartOption::Shell), ("evenly", StartOption::Evenly), ("one-task", StartOption::OneTask)],
-    "'{value}' is none of: {known}",
-);
-const SCHEDULER: TypedOption<bool> = options::choice(
-    info(
-        "scheduler",
-        "fair|queue",
-        "fair",
-        "the next task on a CPU: the task with the least CPU time, as in the kernel; the one that waits longest",
-    ),
-    &[("fair", true), ("queue", false)],
-    "fair or queue",
-);
-const AHEAD: TypedOption<Ahead> = options::choice(
-    info(
-        "ahead",
-        "LIST",
-        "afflux",
-        "controls: background tasks that get a CPU before all others: afflux, kswapd, none",
-    ),
-    &[("afflux", Ahead::Afflux), ("kswapd", Ahead::Kswapd), ("none", Ahead::Nobody)],
-    "'{value}' is none of: {known}",
-);
-const DIRTY: TypedOption<u64> = options::number(
-    info(
-        "dirty",
-        "PERCENT",
-        "0",
-        "pages that stay dirty for the whole run, so that no scan can free them: in an even mix with clean ones, in memory \
-         that is full from the start",
-    ),
-    0..=HELD_PERCENT_MAX,
-);
-const MAPPED: TypedOption<u64> = options::number(
-    info("mapped", "PERCENT", "0", "the same of pages that a process has mapped and uses all the time"),
-    0..=HELD_PERCENT_MAX,
-);
+options! {
+    pub(super) OPTIONS {
+        /// tasks that read a file each, from end to end
+        READERS_OPTION: u64 = number("readers", "N", "1000", 1..=10_000);
+        /// bytes of each file, all of it a hole
+        FILE_SIZE: u64 = size("file-size", "SIZE", "1GiB", 1 << 20..=1 << 40);
+        /// memory of the machine
+        MEMORY: u64 = size("memory", "SIZE", "3GiB", 64 << 20..=64 << 30);
+        /// CPUs of the machine
+        CPUS_OPTION: u64 = number("cpus", "N", "8", 1..=32);
+        /// forms of reclaim by name, afflux, all of these
+        VARIANTS: Variant = parsed("variants", "LIST", "all", Variant::read);
+        /// read all of each file [an eighth, and counts are scaled]
+        FULL: bool = switch("full", "", "no");
+        /// how far the free count of each CPU may lag [by the kernel's formula]
+        DRIFT: u64 = number("drift", "FRAMES", "", 0..=125);
+        /// shell: the seed's script, in its turns; evenly: over the published share of the time; one-task: one reads
+        /// all files in turn [shell with --full, else evenly]
+        START: StartOption = choice("start", "HOW", "");
+        /// the next task on a CPU: the task with the least CPU time, as in the kernel; the one that waits longest
+        SCHEDULER: Scheduler = choice("scheduler", "fair|queue", "fair");
+        /// controls: background tasks that get a CPU before all others: afflux, kswapd, none
+        AHEAD: Ahead = choice("ahead", "LIST", "afflux");
+        /// pages that stay dirty for the whole run, so that no scan can free them: in an even mix with clean ones, in
+        /// memory that is full from the start
+        DIRTY: u64 = number("dirty", "PERCENT", "0", 0..=HELD_PERCENT_MAX);
+        /// the same of pages that a process has mapped and uses all the time
+        MAPPED: u64 = number("mapped", "PERCENT", "0", 0..=HELD_PERCENT_MAX);
+    }
+}
+
 /// Most pages that no scan can free, dirty and mapped together.
 const HELD_PERCENT_MAX: u64 = 80;
 
-pub(super) const OPTIONS: &[OptionInfo] = &[
-    READERS_OPTION.info,
-    FILE_SIZE.info,
-    MEMORY.info,
-    CPUS_OPTION.info,
-    VARIANTS.info,
-    FULL.info,
-    DRIFT.info,
-    START.info,
-    SCHEDULER.info,
-    AHEAD.info,
-    DIRTY.info,
-    MAPPED.info,
-];
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum StartOption {
-    Shell,
-    Evenly,
-    OneTask,
+named! {
+    enum StartOption {
+        Shell = "shell",
+        Evenly = "evenly",
+        OneTask = "one-task",
+    }
 }
 
-/// A background task that goes ahead of all others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Ahead {
-    Afflux,
-    Kswapd,
-    Nobody,
+named! {
+    enum Scheduler {
+        Fair = "fair",
+        Queue = "queue",
+    }
+}
+
+named! {
+    /// A background task that goes ahead of all others.
+    enum Ahead {
+        Afflux = "afflux",
+        Kswapd = "kswapd",
+        Nobody = "none",
+    }
 }
 
 /// The reclaim of a run.
@@ -167,7 +129,7 @@ impl Plan {
             cpus: cpus as usize,
             start: start(request, full, start_ns(readers, file_bytes, cpus))?,
             order: Order {
-                is_fair: SCHEDULER.value(request)?,
+                is_fair: SCHEDULER.value(request)? == Scheduler::Fair,
                 kswapd_ahead: ahead.contains(&Ahead::Kswapd),
                 afflux_ahead: ahead.contains(&Ahead::Afflux),
             },

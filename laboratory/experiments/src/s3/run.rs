@@ -6,13 +6,16 @@
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
 use afflux_engine::{Nanos, Platform, WaitTimes};
 use afflux_kernels::mm::{Costs, Event, Form, Memory, MemoryOptions, Reader};
 use afflux_simulator::{CostTable, CpuOptions, RunOrder, SimPlatform, Slice, TaskUsage, World, WorldOptions};
 use serde_json::Value;
+
+use crate::machine::lock;
+use crate::statistics::percentile;
 
 /// CPU time. The published runs give 15.7 to 16.1 µs a page in all, for a `dd` that reads in blocks of 512 bytes: the
 /// sum is put in. Its parts have no source.
@@ -126,8 +129,7 @@ impl Delays {
     fn of(mut each_ns: Vec<u64>) -> Self {
         each_ns.sort_unstable();
         let (count, ns) = (each_ns.len() as u64, each_ns.iter().sum());
-        let p99_ns = each_ns.get((each_ns.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0);
-        Self { count, ns, p99_ns, max_ns: each_ns.last().copied().unwrap_or(0) }
+        Self { count, ns, p99_ns: percentile(&each_ns, 990), max_ns: each_ns.last().copied().unwrap_or(0) }
     }
 }
 
@@ -154,10 +156,6 @@ pub(super) struct Outcome {
     pub(super) preemptions: u64,
     /// The engine's own account; `None` for the kernel, which has its account by task alone.
     pub(super) delays_by_device: Option<Value>,
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A place where one task waits for others to end.

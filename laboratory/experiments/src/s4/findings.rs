@@ -45,6 +45,17 @@ const VIEW: View = View {
             &[("gain, %", "gain_percent", 2)],
             "The thread's later machine; its file, windows and memory are not known.",
         ),
+        TableView::of(
+            "The innocent disk during the copies",
+            NAMES,
+            &[
+                ("MB/s", "beside_mb_per_s", 2),
+                ("KiB a write", "beside_kib_a_write", 1),
+                ("dirty, MB", "beside_dirty_mb", 2),
+            ],
+            "A program writes to it at half of its rate. A threshold in time is the first disk's own; a background line in bytes and the \
+             tuned knobs are the machine's.",
+        ),
         TableView::of("Each record", &["centisecs", "background_bytes", "tuned", "record_bytes"], &[RATE, COMMIT], "")
             .only(&[("record_bytes", "")])
             .detail(),
@@ -147,7 +158,7 @@ fn params(plan: &Plan, threshold: Threshold) -> Fields {
 }
 
 /// The published mean of a column, if the plan is the seed's.
-fn published_rate(plan: &Plan, threshold: Threshold) -> Fields {
+pub(super) fn published_rate(plan: &Plan, threshold: Threshold) -> Fields {
     let mean = published::of(threshold, |centisecs| published::mean(centisecs, &plan.records));
     mean.filter(|_| plan.is_published).map_or_else(Fields::new, |mean| Fields::new().with("rate_mb_per_s", mean))
 }

@@ -19,8 +19,7 @@ mod server;
 mod simulated;
 mod variants;
 
-use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
-use crate::views::KeptRows;
+use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
 use plan::Plan;
 
 /// The experiment.
@@ -36,15 +35,14 @@ pub(crate) static S4: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
     let share = if request.measured { SIMULATED_SHARE } else { 1.0 };
-    let mut kept = KeptRows::new(watch);
-    let cells = simulated::run(&plan, &mut kept, share)?;
-    findings::gain_by_clients(&plan, &cells).iter().for_each(|row| kept.row(row));
-    let copies = if request.measured { measured::run(&plan, request.quick, &mut kept, share)? } else { Vec::new() };
-    kept.step("done", 1.0);
-    Ok(findings::findings(&plan, &cells, &copies, &kept.rows))
+    let cells = simulated::run(&plan, watch, share)?;
+    findings::gain_by_clients(&plan, &cells).iter().for_each(|row| watch.row(row));
+    let copies = if request.measured { measured::run(&plan, request.quick, watch, share)? } else { Vec::new() };
+    watch.step("done", 1.0);
+    Ok(findings::findings(&plan, &cells, &copies, &watch.rows))
 }
 
 /// The simulated part's share of the time, in a run with a measured part.

@@ -10,97 +10,45 @@ use afflux_simulator::catalogue::{DeviceChoice, Model};
 
 use super::variants::{self, Variant};
 use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, TypedOption, info};
+use crate::options::{self, options};
 
-const LINK: TypedOption<LinkOptions> = options::parsed(
-    info(
-        "link",
-        "RATE",
-        "100Mbit",
-        "rate of the network, Ethernet's overhead included; delay=, loss= and others behind a comma",
-    ),
-    link,
-);
-const DISK_RATE: TypedOption<u64> =
-    options::rate(info("disk-rate", "RATE", "25MB", "bytes a second of the server's disk"), 1_000_000..=500_000_000);
-const SIZE: TypedOption<u64> = options::size(info("size", "SIZE", "1GB", "bytes of the file"), 4_096..=100_000_000_000);
-const WINDOW: TypedOption<u64> = options::size(
-    info("client-window", "SIZE", "100MB", "bytes that the client sends before it commits"),
-    1_000_000..=100_000_000_000,
-);
-const CENTISECS: TypedOption<u64> =
-    options::parsed(info("centisecs", "LIST", "0,300,200,100", "values of dirty_background_centisecs"), centisecs);
-const BACKGROUND_BYTES: TypedOption<u64> = options::size(
-    info(
-        "background-bytes",
-        "LIST",
-        "25MB",
-        "values of dirty_background_bytes in place of a time, a column each; simulated only",
-    ),
-    4_096..=100_000_000_000,
-);
-const TUNED: OptionInfo = info(
-    "tuned",
-    "",
-    "",
-    "a column more: the machine's knobs as the thread's reviewer asked, background 5 %, limit 10 %, expiry 1,000 cs, \
-          interval 1 cs; simulated only",
-);
-const CLIENTS: TypedOption<u64> = options::number(
-    info(
-        "clients",
-        "NUMBER",
-        "1",
-        "clients that copy at once, each its part of the size to a file of its own, with a window of its own",
-    ),
-    1..=100,
-);
-const RECORD: TypedOption<u64> = options::size(
-    info(
-        "record",
-        "LIST",
-        "10485760,1048576,524288,262144,131072,65536,32768,16384,8192,4096",
-        "bytes of one write of the client's program",
-    ),
-    512..=1 << 30,
-);
-const WRITE_SIZE: TypedOption<Option<u32>> = options::parsed(
-    info(
-        "write-size",
-        "SIZE",
-        "32KiB",
-        "bytes of one WRITE on the wire, or 'record': no gathering, a record a WRITE, up to 1 MiB",
-    ),
-    write_size,
-);
-const MEMORY: TypedOption<u64> = options::size(
-    info(
-        "memory",
-        "SIZE",
-        "900MB",
-        "memory of the server that may become dirty: its thresholds are 20 and 10 percent of it",
-    ),
-    16_000_000..=64_000_000_000,
-);
-const VARIANTS: TypedOption<Variant> =
-    options::parsed(info("variants", "LIST", variants::ALL, "servers that are simulated"), Variant::read);
-const SAMPLES: TypedOption<u64> =
-    options::number(info("samples", "NUMBER", "3", "measured copies of each server; one with --quick"), 1..=20);
-pub(super) const OPTIONS: &[OptionInfo] = &[
-    LINK.info,
-    DISK_RATE.info,
-    SIZE.info,
-    WINDOW.info,
-    CENTISECS.info,
-    BACKGROUND_BYTES.info,
-    TUNED,
-    CLIENTS.info,
-    RECORD.info,
-    WRITE_SIZE.info,
-    MEMORY.info,
-    VARIANTS.info,
-    SAMPLES.info,
-];
+/// The records of the thread.
+const RECORDS: &str = "10485760,1048576,524288,262144,131072,65536,32768,16384,8192,4096";
+
+options! {
+    pub(super) OPTIONS {
+        /// rate of the network, Ethernet's overhead included; delay=, loss= and others behind a comma
+        LINK: LinkOptions = parsed("link", "RATE", "100Mbit", link);
+        /// bytes a second of the server's disk
+        DISK_RATE: u64 = rate("disk-rate", "RATE", "25MB", 1_000_000..=500_000_000);
+        /// bytes of the file
+        SIZE: u64 = size("size", "SIZE", "1GB", 4_096..=100_000_000_000);
+        /// bytes that the client sends before it commits
+        WINDOW: u64 = size("client-window", "SIZE", "100MB", 1_000_000..=100_000_000_000);
+        /// values of dirty_background_centisecs
+        CENTISECS: u64 = parsed("centisecs", "LIST", "0,300,200,100", centisecs);
+        /// values of dirty_background_bytes in place of a time, a column each; simulated only
+        BACKGROUND_BYTES: u64 = size("background-bytes", "LIST", "25MB", 4_096..=100_000_000_000);
+        /// a column more: the machine's knobs as the thread's reviewer asked, background 5 %, limit 10 %, expiry 1,000
+        /// cs, interval 1 cs; simulated only
+        TUNED: bool = switch("tuned", "", "");
+        /// clients that copy at once, each its part of the size to a file of its own, with a window of its own
+        CLIENTS: u64 = number("clients", "NUMBER", "1", 1..=100);
+        /// a second disk of the server at this rate, to which a program of the server itself writes half as much from before the
+        /// first copy on: an innocent device; the knob in time is the first disk's; simulated only
+        BESIDE: u64 = rate("beside", "RATE", "", 1_000_000..=500_000_000);
+        /// bytes of one write of the client's program
+        RECORD: u64 = size("record", "LIST", RECORDS, 512..=1 << 30);
+        /// bytes of one WRITE on the wire, or 'record': no gathering, a record a WRITE, up to 1 MiB
+        WRITE_SIZE: Option<u32> = parsed("write-size", "SIZE", "32KiB", write_size);
+        /// memory of the server that may become dirty: its thresholds are 20 and 10 percent of it
+        MEMORY: u64 = size("memory", "SIZE", "900MB", 16_000_000..=64_000_000_000);
+        /// servers that are simulated
+        VARIANTS: Variant = parsed("variants", "LIST", variants::ALL, Variant::read);
+        /// measured copies of each server; one with --quick
+        SAMPLES: u64 = number("samples", "NUMBER", "3", 1..=20);
+    }
+}
 
 /// The model disk: bytes of one command, and the fixed time of a command.
 const DISK: &str = "usb2-disk";
@@ -158,6 +106,8 @@ pub(super) struct Plan {
     /// Thresholds to simulate: those to measure, and thresholds in bytes.
     pub(super) columns: Vec<Threshold>,
     pub(super) clients: u64,
+    /// The rate of an innocent disk beside the copies.
+    pub(super) beside: Option<u64>,
     pub(super) records: Vec<u32>,
     /// `None`: as large as the record.
     pub(super) write_bytes: Option<u32>,
@@ -189,7 +139,7 @@ impl Plan {
         let frame = afflux_frames::FRAME_BYTES as u64;
         let centisecs = CENTISECS.list(&request)?;
         let bytes = BACKGROUND_BYTES.list(&request)?.into_iter().map(Threshold::Bytes);
-        let tuned = request.gives(&TUNED).then_some(Threshold::Tuned);
+        let tuned = TUNED.value(&request)?.then_some(Threshold::Tuned);
         let plan = Self {
             link: LINK.value(&request)?,
             disk,
@@ -199,6 +149,7 @@ impl Plan {
             columns: centisecs.iter().copied().map(Threshold::Centisecs).chain(bytes).chain(tuned).collect(),
             centisecs,
             clients: CLIENTS.value(&request)?,
+            beside: BESIDE.value_if_given(&request)?,
             records: RECORD.list(&request)?.into_iter().map(|bytes| bytes as u32).collect(),
             write_bytes: WRITE_SIZE.value(&request)?,
             memory_bytes: MEMORY.value(&request)? / frame * frame,
@@ -211,12 +162,16 @@ impl Plan {
         let memory_bytes = MEMORY.read(MEMORY.info.default).map(|bytes| bytes / frame * frame);
         let is_published = plan.link == seed
             && (plan.disk_bytes_per_s, plan.file_bytes, plan.window_bytes) == (25_000_000, 1_000_000_000, 100_000_000)
-            && (Ok(plan.memory_bytes), plan.write_bytes, plan.clients) == (memory_bytes, Some(32 << 10), 1);
+            && (Ok(plan.memory_bytes), plan.write_bytes, plan.clients) == (memory_bytes, Some(32 << 10), 1)
+            && plan.beside.is_none();
         Ok(Self { is_published, ..plan })
     }
 
     /// Refuses combinations of values.
     fn check(&self, request: &Request) -> Result<(), LabError> {
+        if request.measured && self.beside.is_some() {
+            return Err(BESIDE.refused(request, "a measured run has one disk".to_owned()));
+        }
         if request.measured && self.clients > 1 {
             return Err(CLIENTS.refused(request, "a measured run has one client".to_owned()));
         }
@@ -271,7 +226,7 @@ fn write_size(text: &str) -> Result<Option<u32>, String> {
 
 /// The seed's disk at another rate: the fixed time of a command stays the same, and the platter stays faster than the
 /// interface.
-fn disk_of(bytes_per_s: u64) -> Result<Model, String> {
+pub(super) fn disk_of(bytes_per_s: u64) -> Result<Model, String> {
     let choice = DeviceChoice { name: DISK.to_owned(), overrides: Vec::new() };
     let mut model = choice.model(None).map_err(|error| error.to_string())?;
     let (command, extra_ns) = (model.get("request_bytes_max"), model.get("command_ns"));

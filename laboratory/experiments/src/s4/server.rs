@@ -10,29 +10,34 @@
 //! Invariants: the same plan, variant and seed give the same figures and trace.
 
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use afflux_engine::counters::{COUNTER_COUNT, Counter};
+use afflux_engine::settings::Knob;
 use afflux_engine::{DeviceId, Engine, Nanos, Platform};
 use afflux_nfs::{Admission, Server};
 use afflux_reference::StampModel;
 use afflux_simulator::{
-    Disk, DiskFigures, Link, Memory, MemoryTree, OWN_POLICY, Setup, SimPlatform, TreeOptions, World, WorldOptions,
-    catalogue,
+    Disk, DiskFigures, Link, Memory, MemoryTree, OWN_POLICY, Setup, SimMachine, SimPlatform, TreeOptions, World,
+    WorldOptions, catalogue,
 };
 use afflux_workloads::nfs_client::{NfsClient, NfsClientOptions, NfsClientOutcome, NfsEntry};
 use serde_json::Value;
 
-use super::plan::{Plan, Threshold};
+use super::plan::{Plan, Threshold, disk_of};
 use super::variants::Law;
 use crate::delays::delays;
 use crate::experiment::LabError;
+use crate::machine::lock;
 
 /// Time between two looks at the cache.
 const LOOK_NS: u64 = 50 * Nanos::MILLISECOND;
 /// The check of a copy on the disk reads one MiB of this many.
 const CHECKED_MIB_IN: usize = 16;
+/// A write to an innocent disk, and the time that it has before the first copy.
+const BESIDE_BYTES: u64 = 64 << 10;
+const PAST_NS: u64 = 40 * Nanos::SECOND;
 /// Most looks: five hours of virtual time.
 const LOOKS_MAX: usize = 400_000;
 
@@ -43,6 +48,8 @@ pub(super) struct Look {
     /// Bytes in flight included.
     pub(super) dirty_bytes: u64,
     pub(super) writeback_bytes: u64,
+    /// Dirty bytes of the innocent disk.
+    pub(super) beside_bytes: u64,
 }
 
 /// One file copied.
@@ -59,6 +66,8 @@ pub(super) struct Copy {
     pub(super) disk_commands: u64,
     /// The state of the cache during the copy.
     pub(super) looks: Vec<Look>,
+    /// The innocent disk's writes during the copy, if there is one: bytes, requests, and its mean dirty bytes.
+    pub(super) beside: Option<[u64; 3]>,
 }
 
 /// A server with its client.
@@ -70,6 +79,7 @@ pub(super) struct ServerMachine {
     devices: Vec<DeviceId>,
     entry: Arc<NfsEntry>,
     looks: Arc<Mutex<Vec<Look>>>,
+    beside: Option<Arc<Disk>>,
 }
 
 impl ServerMachine {
@@ -84,17 +94,28 @@ impl ServerMachine {
         };
         let mut setup = Setup::of(policy).map_err(LabError::failed)?;
         setup.settings.add(&afflux_nfs::KNOBS);
-        for (knob, value) in threshold.knobs() {
+        let knobs = threshold.knobs();
+        // A threshold in time is a device's own; others are the machine's.
+        let own = plan.beside.is_some() && matches!(threshold, Threshold::Centisecs(_));
+        for (knob, value) in knobs.iter().filter(|_| !own) {
             setup.settings.set_text(&format!("{knob}={value}")).map_err(LabError::failed)?;
         }
         let memory = Memory::Stamped(plan.memory_bytes);
-        let mut parts = afflux_simulator::SimMachine::new(&world, memory, setup).map_err(LabError::failed)?;
+        let mut parts = SimMachine::new(&world, memory, setup).map_err(LabError::failed)?;
         let volume = parts.add_tree("disk", &tree).map_err(LabError::failed)?;
+        if own {
+            let set = parts.engine.set_device_knob(parts.devices[0], Knob::BackgroundCentisecs, threshold.centisecs());
+            set.map_err(LabError::failed)?;
+        }
+        let beside = plan.beside.map(|rate| innocent(&world, &mut parts, rate)).transpose()?;
         let (engine, devices) = (parts.engine, parts.devices);
         let link = Link::new(&world, 0, plan.link.clone());
         let entry = NfsEntry::new(world.platform(), link, Server::new(volume, Admission::AnyPeer));
-        let machine = Self { world, disk, tree, engine, devices, entry, looks: Arc::default() };
+        let machine = Self { world, disk, tree, engine, devices, entry, looks: Arc::default(), beside };
         machine.watch();
+        if machine.beside.is_some() {
+            machine.world.run(machine.world.platform().sleep_until(Nanos(PAST_NS))).map_err(LabError::failed)?;
+        }
         Ok(machine)
     }
 
@@ -105,12 +126,10 @@ impl ServerMachine {
         self.world.spawn("watch", async move {
             for _ in 0..LOOKS_MAX {
                 let now = platform.now();
-                let status = engine.status();
-                looks.lock().unwrap_or_else(PoisonError::into_inner).push(Look {
-                    at_ns: now.0,
-                    dirty_bytes: status.dirty_bytes,
-                    writeback_bytes: status.writeback_bytes,
-                });
+                let devices = engine.status().devices;
+                let of = |at: usize| devices.get(at).map_or((0, 0), |it| (it.dirty_bytes, it.writeback_bytes));
+                let ((dirty_bytes, writeback_bytes), (beside_bytes, _)) = (of(0), of(1));
+                lock(&looks).push(Look { at_ns: now.0, dirty_bytes, writeback_bytes, beside_bytes });
                 platform.sleep_until(now.after(LOOK_NS)).await;
             }
         });
@@ -136,13 +155,15 @@ impl ServerMachine {
         };
         let models: Vec<_> = names.iter().map(|_| Arc::new(Mutex::new(StampModel::new(1, 0)))).collect();
         let before = (self.counters(), self.disk.figures(), self.entry.link().figures().0.bytes);
-        self.looks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let beside_now = || self.beside.as_ref().map(|disk| disk.figures());
+        let beside_before = beside_now();
+        lock(&self.looks).clear();
         let clients = names.iter().zip(&models).map(|(name, model)| {
             NfsClient::new(self.world.platform(), &self.entry, options(name), Arc::clone(model)).run()
         });
         let clients = self.world.run(all(clients.collect())).map_err(LabError::failed)?;
         let client = together(clients.into_iter().collect::<Result<_, _>>().map_err(LabError::failed)?);
-        let looks = std::mem::take(&mut *self.looks.lock().unwrap_or_else(PoisonError::into_inner));
+        let looks = std::mem::take(&mut *lock(&self.looks));
         for (name, model) in names.iter().zip(&models) {
             self.check_disk(plan, name, model)?;
         }
@@ -155,6 +176,10 @@ impl ServerMachine {
             link_bytes: self.entry.link().figures().0.bytes - before.2,
             disk_busy_ns: disk.busy_ns - before.1.busy_ns,
             disk_commands: commands(&disk) - commands(&before.1),
+            beside: beside_now().zip(beside_before).map(|(after, before)| {
+                let dirty = looks.iter().map(|look| look.beside_bytes).sum::<u64>() / looks.len().max(1) as u64;
+                [after.bytes.1 - before.bytes.1, after.requests.1 - before.requests.1, dirty]
+            }),
             looks,
         })
     }
@@ -168,7 +193,7 @@ impl ServerMachine {
         if durable != bytes {
             return Err(LabError::failed(format!("{name}: of {bytes} bytes {durable} are durable")));
         }
-        let model = model.lock().unwrap_or_else(PoisonError::into_inner);
+        let model = lock(model);
         for offset in (0..bytes).step_by(CHECKED_MIB_IN << 20) {
             let bytes = (bytes - offset).min(1 << 20) as usize;
             model
@@ -183,6 +208,22 @@ impl ServerMachine {
     pub(super) fn trace_hash(&self) -> u64 {
         self.world.trace_hash()
     }
+}
+
+/// An innocent disk: a program of the server writes to it at half of its rate, as long as the world runs.
+fn innocent(world: &World, parts: &mut SimMachine, rate: u64) -> Result<Arc<Disk>, LabError> {
+    let disk = catalogue::make(world, 1, &disk_of(rate).map_err(LabError::Failed)?);
+    let device = parts.add("beside", Arc::clone(&disk));
+    let file = parts.engine.open(device, disk.backing(disk.create_file()), 0);
+    let (engine, platform) = (Arc::clone(&parts.engine), Arc::clone(world.platform()));
+    world.spawn("beside", async move {
+        let (block, mut at) = (vec![0; BESIDE_BYTES as usize], 0);
+        while engine.write(&file, at, &block).await.is_ok() {
+            at += BESIDE_BYTES;
+            platform.sleep_until(Nanos(at * 2 * Nanos::SECOND / rate)).await;
+        }
+    });
+    Ok(disk)
 }
 
 /// Runs all futures at once, until the last has ended.

@@ -5,13 +5,13 @@
 //! Invariants: each row is one copy of one file.
 
 use afflux_engine::counters::Counter;
-use afflux_report::{Fields, FigureSource, Row};
+use afflux_report::{Fields, Row};
 
 use super::plan::{Plan, Threshold};
 use super::published;
 use super::server::{Copy, ServerMachine};
 use crate::experiment::{LabError, Watch};
-use crate::machine::rounded;
+use crate::machine::{self, rounded};
 
 /// One cell of the table.
 #[derive(Clone, Debug)]
@@ -58,39 +58,43 @@ fn row(plan: &Plan, cell: &Cell) -> Row {
         Threshold::Centisecs(_) | Threshold::Tuned => None,
     };
     let counted = |counter| copy.counter(counter);
-    Row {
-        experiment: "s4".to_owned(),
-        variant: cell.variant.to_owned(),
-        params: Fields::new()
-            .with("centisecs", cell.threshold.centisecs())
-            .with("background_bytes", background_bytes)
-            .with("tuned", cell.threshold == Threshold::Tuned)
-            .with("clients", plan.clients)
-            .with("record_bytes", cell.record_bytes)
-            .with("write_bytes", plan.write_bytes_for(cell.record_bytes))
-            .with("size_bytes", plan.file_bytes)
-            .with("client_window_bytes", plan.window_bytes)
-            .with("link_bits_per_s", plan.link.bits_per_second)
-            .with("disk_bytes_per_s", plan.disk_bytes_per_s)
-            .with("memory_bytes", plan.memory_bytes),
-        metrics: Fields::new()
-            .with("rate_mb_per_s", rounded(copy.rate_mb_per_s(), 3))
-            .with("commit_wait_ms_mean", rounded(copy.commit_wait_ms(), 3))
-            .with("commits", copy.client.commit_waits_ns.len())
-            .with("elapsed_ns", copy.client.elapsed_ns)
-            .with("first_write_at_dirty_mb", first_writes)
-            .with("link_bytes", copy.link_bytes)
-            .with("disk_busy_ns", copy.disk_busy_ns)
-            .with("disk_commands", copy.disk_commands)
-            .with("nr_dirtied", counted(Counter::PagesDirtied))
-            .with("nr_written", counted(Counter::PagesWritten))
-            .with("write_requests", counted(Counter::WriteRequests))
-            .with("sync_requests", counted(Counter::SyncRequests))
-            .with("flusher_turns", counted(Counter::FlusherTurns))
-            .with("balance_calls", counted(Counter::BalanceCalls))
-            .with("throttle_pauses", counted(Counter::ThrottlePauses))
-            .with("delays", copy.delays.clone()),
-        published: published.map_or_else(Fields::new, |rate| Fields::new().with("rate_mb_per_s", rate)),
-        source: FigureSource::Simulated,
-    }
+    let params = Fields::new()
+        .with("centisecs", cell.threshold.centisecs())
+        .with("background_bytes", background_bytes)
+        .with("tuned", cell.threshold == Threshold::Tuned)
+        .with("clients", plan.clients)
+        .with("record_bytes", cell.record_bytes)
+        .with("write_bytes", plan.write_bytes_for(cell.record_bytes))
+        .with("size_bytes", plan.file_bytes)
+        .with("client_window_bytes", plan.window_bytes)
+        .with("link_bits_per_s", plan.link.bits_per_second)
+        .with("disk_bytes_per_s", plan.disk_bytes_per_s)
+        .with("beside_bytes_per_s", plan.beside)
+        .with("memory_bytes", plan.memory_bytes);
+    let metrics = Fields::new()
+        .with("rate_mb_per_s", rounded(copy.rate_mb_per_s(), 3))
+        .with("commit_wait_ms_mean", rounded(copy.commit_wait_ms(), 3))
+        .with("commits", copy.client.commit_waits_ns.len())
+        .with("elapsed_ns", copy.client.elapsed_ns)
+        .with("first_write_at_dirty_mb", first_writes)
+        .with("link_bytes", copy.link_bytes)
+        .with("disk_busy_ns", copy.disk_busy_ns)
+        .with("disk_commands", copy.disk_commands)
+        .with("nr_dirtied", counted(Counter::PagesDirtied))
+        .with("nr_written", counted(Counter::PagesWritten))
+        .with("write_requests", counted(Counter::WriteRequests))
+        .with("sync_requests", counted(Counter::SyncRequests))
+        .with("flusher_turns", counted(Counter::FlusherTurns))
+        .with("balance_calls", counted(Counter::BalanceCalls))
+        .with("throttle_pauses", counted(Counter::ThrottlePauses))
+        .with("delays", copy.delays.clone());
+    let metrics = copy.beside.iter().fold(metrics, |metrics, [bytes, requests, dirty]| {
+        let seconds = copy.client.elapsed_ns as f64 / 1e9;
+        metrics
+            .with("beside_mb_per_s", rounded(*bytes as f64 / 1e6 / seconds, 3))
+            .with("beside_kib_a_write", rounded(*bytes as f64 / 1024.0 / (*requests).max(1) as f64, 1))
+            .with("beside_dirty_mb", rounded(*dirty as f64 / 1e6, 2))
+    });
+    let published = published.map_or_else(Fields::new, |rate| Fields::new().with("rate_mb_per_s", rate));
+    machine::row("s4", cell.variant, params, metrics, published)
 }

@@ -27,6 +27,11 @@ pub(super) struct Look {
     pub(super) accepted_bytes: u64,
 }
 
+/// The last look before an instant.
+pub(super) fn last_before(looks: &[Look], at_s: f64) -> Option<&Look> {
+    looks[..looks.partition_point(|look| look.at_s <= at_s)].last()
+}
+
 /// One run.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
@@ -89,10 +94,8 @@ impl Side {
         (0..=end_s).map(|second| (self.dirty_at(second as f64) / (1 << 20) as f64 * 10.0).round() / 10.0).collect()
     }
 
-    /// Dirty bytes at an instant, by the last look before it.
     fn dirty_at(&self, at_s: f64) -> f64 {
-        let after = self.looks.partition_point(|look| look.at_s <= at_s);
-        after.checked_sub(1).map_or(0.0, |at| self.looks[at].dirty_bytes as f64)
+        last_before(&self.looks, at_s).map_or(0.0, |look| look.dirty_bytes as f64)
     }
 }
 

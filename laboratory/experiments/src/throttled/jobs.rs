@@ -1,47 +1,83 @@
 //! The case `jobs`: the same job files, simulated and by the real engine.
 //!
-//! Owns: rows, tables and plots of this case.
+//! Owns: rows, columns, goals and plots of this case.
 //! Does not own: the two sides, the comparison.
 //! Invariants: a simulated row needs no hardware; a deviation needs both sides.
 
-use afflux_report::{Align, Axis, Cell, Fields, FigureSource, Plot, Quantity, Row, Series, Shape, Table};
+use afflux_report::{Axis, Fields, FigureSource, Plot, Quantity, Row, Series, Shape};
+use serde_json::Value;
 
-use super::compare::{DIRTY_GOAL, Figures, SYNC_GOAL, Side, THROUGHPUT_GOAL, deviation, dirty_deviation};
+use super::compare::{DIRTY_GOAL, SYNC_GOAL, Side, THROUGHPUT_GOAL, deviation, dirty_deviation};
+use super::origins::LABELS;
 use super::plan::{Group, Plan, Rate, plan};
 use super::{real, simulated};
-use crate::experiment::{Findings, LabError, Request, Watch};
+use crate::experiment::{Findings, KeptRows, LabError, Request, Watch};
 use crate::hardware::{DiskRates, SlowDisk};
-use crate::prose::{opening, paragraph, section};
-
-const TEXT: &str = include_str!("jobs.md");
-const BOTH_SIDES: &str = section(TEXT, "both sides");
-const MEASURED: &str = section(TEXT, "measured");
-const FOUND: &str = section(TEXT, "found by comparing");
-const LATENCY: &str = section(TEXT, "latency");
-const NOTHING_MEASURED: &str = section(TEXT, "nothing measured");
+use crate::machine;
+use crate::pick;
+use crate::views::{Check, TableView, View, add_checks};
 
 /// Bytes of the slow disk's image.
 const IMAGE_BYTES: u64 = 2 << 30;
 const IMAGE_BYTES_QUICK: u64 = 1 << 30;
 
-pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+const NAMES: &[&str] = &["rate_bytes_per_s", "memory_bytes", "seed"];
+
+const VIEW: View = View {
+    tables: &[
+        TableView::of(
+            "Jobs",
+            NAMES,
+            &[
+                ("MB/s", "throughput_mb_per_s", 2),
+                ("syncs", "syncs", 0),
+                ("sync mean, ms", "sync_mean_ms", 1),
+                ("p50, ms", "sync_p50_ms", 1),
+                ("p99, ms", "sync_p99_ms", 1),
+                ("max, ms", "sync_max_ms", 1),
+            ],
+            "MB/s: bytes that the job moved, over the time until its last sync ended.",
+        ),
+        TableView::of(
+            "How far the simulated side is from it, %",
+            NAMES,
+            &[
+                ("MB/s", "throughput_deviation_percent", 1),
+                ("sync mean", "sync_mean_deviation_percent", 1),
+                ("p50", "sync_p50_deviation_percent", 1),
+                ("p99", "sync_p99_deviation_percent", 1),
+                ("max", "sync_max_deviation_percent", 1),
+                ("dirty, mean", "dirty_deviation_mean_percent_of_limit", 1),
+                ("dirty, p95", "dirty_deviation_p95_percent_of_limit", 1),
+            ],
+            "Dirty: how far apart the dirty bytes are over time, in shares of the limit.",
+        ),
+    ],
+    charts: &[],
+    text: include_str!("jobs.md"),
+    facts: &[],
+    labels: LABELS,
+};
+
+/// Figures with a goal: the largest distance, in percent.
+const GOALS: [(&str, f64); 4] = [
+    ("throughput_deviation_percent", THROUGHPUT_GOAL),
+    ("sync_mean_deviation_percent", SYNC_GOAL),
+    ("dirty_deviation_mean_percent_of_limit", DIRTY_GOAL),
+    ("dirty_deviation_p95_percent_of_limit", DIRTY_GOAL),
+];
+
+pub(super) fn run(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
     let plan = plan(request)?;
     let image_bytes = if request.quick { IMAGE_BYTES_QUICK } else { IMAGE_BYTES };
-    let disk = match request.measured {
-        false => None,
-        true => Some(
-            SlowDisk::new(&plan.directory, image_bytes, DiskRates::default())
-                .map_err(|error| LabError::Failed(error.to_string()))?,
-        ),
-    };
-    let mut findings = Findings { opening: opening(TEXT, &[], &[]), ..Findings::default() };
-    let mut table = table(request.measured);
+    let disk = request.measured.then(|| SlowDisk::new(&plan.directory, image_bytes, DiskRates::default()));
+    let disk = disk.transpose().map_err(LabError::failed)?;
+    let mut plots = Vec::new();
     let total = (plan.rates.len() * plan.groups.len()) as f64;
-    let mut apart = LargestDistances::default();
-    let mut done = 0.0;
     for rate in &plan.rates {
         for group in &plan.groups {
-            watch.step(&format!("{} at {}/s, simulated", group.name, rate.text), done / total);
+            let (what, done) = (format!("{} at {}/s", group.name, rate.text), plots.len() as f64);
+            watch.step(&format!("{what}, simulated"), done / total);
             let latency_ns = disk.as_ref().map(real::latency_ns).transpose()?;
             let simulated = simulated::run(group, rate, plan.memory_bytes, latency_ns)?;
             let mut simulated_row = row(group, rate, &plan, &simulated, FigureSource::Simulated, None);
@@ -49,62 +85,62 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
                 simulated_row.params.push("latency_us", latency_ns as f64 / 1e3);
             }
             watch.row(&simulated_row);
-            let measured = match &disk {
-                None => None,
-                Some(disk) => {
-                    watch.step(&format!("{} at {}/s, measured", group.name, rate.text), (done + 0.1) / total);
-                    let measured = real::run(group, rate, plan.memory_bytes, disk)?;
-                    watch.row(&row(group, rate, &plan, &measured, FigureSource::Measured, Some(&simulated)));
-                    Some(measured)
-                }
-            };
-            apart.add(group, rate, &simulated, measured.as_ref());
-            lines(&mut table, group, rate, &simulated, measured.as_ref());
-            plots(&mut findings, group, rate, &simulated, measured.as_ref());
-            done += 1.0;
+            let mut measured = None;
+            if let Some(disk) = &disk {
+                watch.step(&format!("{what}, measured"), (done + 0.1) / total);
+                let side = real::run(group, rate, plan.memory_bytes, disk)?;
+                watch.row(&row(group, rate, &plan, &side, FigureSource::Measured, Some(&simulated)));
+                measured = Some(side);
+            }
+            plots.push(plot(&what, &simulated, measured.as_ref()));
         }
     }
-    notes(&mut table, request.measured);
-    findings.tables.push(table);
-    findings.answer = apart.answer();
-    findings.says = says(request.measured);
+    let mut findings = VIEW.findings(&watch.rows);
+    add_checks(&mut findings, "The simulated disk beside the real one", &checks(&watch.rows));
+    findings.answer = answer(&watch.rows);
+    findings.figures.extend(plots.into_iter().map(Into::into));
     Ok(findings)
 }
 
-/// The largest distances of the two sides, and the simulated jobs.
-#[derive(Default)]
-struct LargestDistances {
-    throughput: f64,
-    sync: f64,
-    measured: u64,
-    simulated: Vec<String>,
+/// The figures of this name, each with the name of its job.
+fn figures<'a>(rows: &'a [Row], name: &str) -> Vec<(&'a str, f64)> {
+    let of = |row: &'a Row| Some((row.variant.as_str(), row.metrics.get(name).and_then(Value::as_f64)?));
+    rows.iter().filter_map(of).collect()
 }
 
-impl LargestDistances {
-    fn add(&mut self, group: &Group, rate: &Rate, simulated: &Side, measured: Option<&Side>) {
-        let ours = simulated.figures();
-        self.simulated.push(format!("{} at {}/s {:.1} MB/s", group.name, rate.text, ours.mb_per_s));
-        let Some(theirs) = measured.map(Side::figures) else { return };
-        self.measured += 1;
-        self.throughput = self.throughput.max(deviation(ours.mb_per_s, theirs.mb_per_s).abs());
-        self.sync = self.sync.max(deviation(ours.sync_mean_ms, theirs.sync_mean_ms).abs());
-    }
+fn checks(rows: &[Row]) -> Vec<Check> {
+    let of = |(name, goal): (&str, f64)| {
+        let check = |(job, percent): (&str, f64)| Check {
+            what: format!("{job}: {name} at most {:.0}", 100.0 * goal),
+            found: format!("{percent:+.1}"),
+            met: percent.abs() <= 100.0 * goal,
+        };
+        figures(rows, name).into_iter().map(check).collect::<Vec<_>>()
+    };
+    GOALS.into_iter().flat_map(of).collect()
+}
 
-    fn answer(&self) -> String {
-        if self.measured > 0 {
-            return format!(
-                "Over {} runs of the same jobs the simulator's throughput is within {:.1} % of the real disk's, and its mean \
-                 sync within {:.1} %.",
-                self.measured,
-                100.0 * self.throughput,
-                100.0 * self.sync
-            );
-        }
-        format!(
+/// The largest distances of the two sides. If nothing was measured, the simulated jobs.
+fn answer(rows: &[Row]) -> String {
+    let [throughput, sync] = [GOALS[0].0, GOALS[1].0].map(|name| figures(rows, name));
+    if throughput.is_empty() {
+        let jobs = rows.iter().zip(figures(rows, "throughput_mb_per_s"));
+        let told =
+            |(row, (job, rate)): (&Row, (&str, f64))| format!("{job} at {} {rate:.1} MB/s", pick::shown(row, NAMES[0]));
+        let jobs: Vec<String> = jobs.map(told).collect();
+        return format!(
             "Nothing was measured, so nothing is compared: that takes --measured. Simulated: {}.",
-            self.simulated.join(", ")
-        )
+            jobs.join(", ")
+        );
     }
+    let largest = |found: &[(&str, f64)]| found.iter().map(|(_, percent)| percent.abs()).fold(0.0, f64::max);
+    format!(
+        "Over {} runs of the same jobs the simulator's throughput is within {:.1} % of the real disk's, and its mean \
+         sync within {:.1} %.",
+        throughput.len(),
+        largest(&throughput),
+        largest(&sync)
+    )
 }
 
 fn row(group: &Group, rate: &Rate, plan: &Plan, side: &Side, source: FigureSource, other: Option<&Side>) -> Row {
@@ -116,137 +152,32 @@ fn row(group: &Group, rate: &Rate, plan: &Plan, side: &Side, source: FigureSourc
     if let Some(simulated) = other {
         let (ours, theirs) = (simulated.figures(), side.figures());
         let (mean, most) = dirty_deviation(simulated, side);
-        metrics.push("throughput_deviation_percent", 100.0 * deviation(ours.mb_per_s, theirs.mb_per_s));
-        metrics.push("sync_mean_deviation_percent", 100.0 * deviation(ours.sync_mean_ms, theirs.sync_mean_ms));
+        let mut apart = |name: &str, ours: f64, theirs: f64| metrics.push(name, 100.0 * deviation(ours, theirs));
+        apart("throughput_deviation_percent", ours.mb_per_s, theirs.mb_per_s);
+        apart("sync_mean_deviation_percent", ours.sync_mean_ms, theirs.sync_mean_ms);
+        apart("sync_p50_deviation_percent", ours.sync_p50_ms, theirs.sync_p50_ms);
+        apart("sync_p99_deviation_percent", ours.sync_p99_ms, theirs.sync_p99_ms);
+        apart("sync_max_deviation_percent", ours.sync_max_ms, theirs.sync_max_ms);
         metrics.push("dirty_deviation_mean_percent_of_limit", 100.0 * mean);
         metrics.push("dirty_deviation_p95_percent_of_limit", 100.0 * most);
     }
-    Row {
-        experiment: "throttled".to_owned(),
-        variant: group.name.clone(),
-        params: Fields::new()
-            .with("rate_bytes_per_s", rate.bytes_per_s)
-            .with("memory_bytes", plan.memory_bytes)
-            .with("seed", simulated::SEED),
-        metrics,
-        published: Fields::new(),
-        source,
-    }
+    let params = Fields::new()
+        .with("rate_bytes_per_s", rate.bytes_per_s)
+        .with("memory_bytes", plan.memory_bytes)
+        .with("seed", simulated::SEED);
+    Row { source, ..machine::row("throttled", &group.name, params, metrics, Fields::new()) }
 }
 
-fn table(measured: bool) -> Table {
-    let caption = if measured { "Simulated and measured" } else { "Simulated" };
-    let right = Align::Right;
-    Table::new(
-        caption,
-        &[
-            ("job", Align::Left),
-            ("rate", right),
-            ("side", Align::Left),
-            ("MB/s", right),
-            ("syncs", right),
-            ("sync mean, ms", right),
-            ("sync p50, ms", right),
-            ("sync p99, ms", right),
-            ("sync max, ms", right),
-            ("dirty off, mean", right),
-            ("dirty off, p95", right),
-        ],
-    )
-    .named_by(3)
-}
-
-fn lines(table: &mut Table, group: &Group, rate: &Rate, simulated: &Side, measured: Option<&Side>) {
-    let line = |side: &str, figures: &Figures| -> Vec<Cell> {
-        let syncs = if figures.syncs == 0 { String::new() } else { figures.syncs.to_string() };
-        let ms = |value: f64| match figures.syncs {
-            0 => String::new(),
-            _ if value >= 999.5 => afflux_report::units::count(value.round() as u64),
-            _ => format!("{value:.1}"),
-        };
-        vec![
-            group.name.clone().into(),
-            format!("{}/s", rate.text).into(),
-            side.into(),
-            format!("{:.2}", figures.mb_per_s).into(),
-            syncs.into(),
-            ms(figures.sync_mean_ms).into(),
-            ms(figures.sync_p50_ms).into(),
-            ms(figures.sync_p99_ms).into(),
-            ms(figures.sync_max_ms).into(),
-        ]
-    };
-    let ours = simulated.figures();
-    table.row(line("simulated", &ours));
-    let Some(measured) = measured else { return };
-    let theirs = measured.figures();
-    table.row(line("measured", &theirs));
-    let apart = |share: f64| match share > DIRTY_GOAL {
-        true => Cell::flagged(format!("{:.1} %", 100.0 * share)),
-        false => format!("{:.1} %", 100.0 * share).into(),
-    };
-    let percent = |share: f64, goal: Option<f64>| {
-        let text = format!("{:+.1} %", 100.0 * share);
-        if goal.is_some_and(|goal| share.abs() > goal) { Cell::flagged(text) } else { text.into() }
-    };
-    let (mean, most) = dirty_deviation(simulated, measured);
-    let sync = |ours: f64, theirs: f64, goal: Option<f64>| match theirs == 0.0 {
-        true => Cell::default(),
-        false => percent(deviation(ours, theirs), goal),
-    };
-    table.row(vec![
-        group.name.clone().into(),
-        format!("{}/s", rate.text).into(),
-        "deviation".into(),
-        percent(deviation(ours.mb_per_s, theirs.mb_per_s), Some(THROUGHPUT_GOAL)),
-        "".into(),
-        sync(ours.sync_mean_ms, theirs.sync_mean_ms, Some(SYNC_GOAL)),
-        sync(ours.sync_p50_ms, theirs.sync_p50_ms, None),
-        sync(ours.sync_p99_ms, theirs.sync_p99_ms, None),
-        sync(ours.sync_max_ms, theirs.sync_max_ms, None),
-        apart(mean),
-        apart(most),
-    ]);
-}
-
-fn notes(table: &mut Table, measured: bool) {
-    table.note("MB/s: bytes that the job moved, over the time until its last sync ended.");
-    if measured {
-        table.note("dirty off: how far apart the dirty bytes are over time, in shares of the limit.");
-        table.note(format!(
-            "An asterisk: further apart than {:.0} % in throughput, {:.0} % in the mean sync, {:.0} % of the limit.",
-            100.0 * THROUGHPUT_GOAL,
-            100.0 * SYNC_GOAL,
-            100.0 * DIRTY_GOAL
-        ));
-    }
-}
-
-fn plots(findings: &mut Findings, group: &Group, rate: &Rate, simulated: &Side, measured: Option<&Side>) {
+fn plot(what: &str, simulated: &Side, measured: Option<&Side>) -> Plot {
     let dirty = |side: &Side| side.looks.iter().map(|look| (look.at_s, look.dirty_bytes as f64)).collect();
     let end_s = simulated.looks.iter().chain(measured.iter().flat_map(|side| &side.looks));
     let end_s = end_s.map(|look| look.at_s).fold(0.0, f64::max);
     let limit = simulated.limit_bytes as f64;
-    let title = format!("Dirty bytes: {} at {}/s", group.name, rate.text);
-    let mut plot = Plot::new(title, Axis::new("time", Quantity::Time), Axis::new("dirty", Quantity::Memory))
-        .with(Series::new("simulated", Shape::Line, dirty(simulated)));
-    if let Some(measured) = measured {
-        plot = plot.with(Series::new("measured", Shape::Line, dirty(measured)));
-    }
-    plot = plot.with(Series::new("limit", Shape::Reference, vec![(0.0, limit), (end_s, limit)]));
-    findings.figures.push(plot.into());
-}
-
-fn says(measured: bool) -> Vec<String> {
-    let mut says = vec![paragraph(BOTH_SIDES)];
-    if measured {
-        says.push(paragraph(MEASURED));
-        says.push(paragraph(FOUND));
-        says.push(paragraph(LATENCY));
-    } else {
-        says.push(paragraph(NOTHING_MEASURED));
-    }
-    says
+    let axes = (Axis::new("time", Quantity::Time), Axis::new("dirty", Quantity::Memory));
+    let plot = Plot::new(format!("Dirty bytes: {what}"), axes.0, axes.1);
+    let sides = [("simulated", Some(simulated)), ("measured", measured)].into_iter();
+    let sides = sides.filter_map(|(name, side)| Some(Series::new(name, Shape::Line, dirty(side?))));
+    sides.fold(plot, Plot::with).with(Series::new("limit", Shape::Reference, vec![(0.0, limit), (end_s, limit)]))
 }
 
 #[cfg(test)]

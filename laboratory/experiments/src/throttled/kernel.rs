@@ -10,27 +10,28 @@
 //! Invariants: in a measured run, the simulated machine has all known properties of this one. Only the law and the disk
 //! differ, and they are compared.
 
-use std::sync::Arc;
-
-use afflux_simulator::catalogue;
-use afflux_workloads::simulation::{DeviceChoice, Simulation};
+use afflux_workloads::simulation::Simulation;
 use afflux_workloads::{BlockSizes, Job, Workload};
 
 use super::compare::Look;
 use super::kernel_findings::{Compared, KernelFindings};
 use super::options::{DIRTYABLE, FORMS, FormKind, LIMIT_BYTES, MAX_BYTES, OTHERS_RATE, TICKS, WRITER_SECONDS};
 use super::plain_writer;
-use super::plan::{Rate, directory, model, rates};
+use super::plan::{Rate, model, rates};
 use super::simulated;
 use super::surroundings::{BEFORE_S, PIECE, Surroundings};
 use super::written::{BLOCK_BYTES, Form, Written};
+use crate::contenders::engine_options::directory;
 use crate::delays::simulated_delays_by_caller;
 use crate::experiment::{Findings, LabError, Request, Watch};
+use crate::machine;
 
 /// The other programs' disk in the simulation.
 const OTHERS: &str = "/others";
 /// The dirty share of dirtyable memory: `vm.dirty_ratio` of 20 %, rounded as in the kernel.
 const DIRTY_OF_4096: u64 = 819;
+/// The share of the limit that a FUSE mount has, strictly (`fuse_bdi_init`).
+const FUSE_PERCENT: u64 = 1;
 /// The other programs' writes between two syncs: the kernel's flusher writes the pages that it finds at once.
 const OTHERS_SYNC_EVERY: u64 = 16;
 /// Memory of the simulated machine if its limits do not depend on it.
@@ -51,7 +52,7 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
         let mut theirs = None;
         if request.measured {
             watch.step(&format!("{}, measured: {seconds} s, then fsync", form.name), done);
-            let (written, found) = plain_writer::run(form, rate, seconds, &directory(request))?;
+            let (written, found) = plain_writer::run(form, rate, seconds, &directory(request)?)?;
             surroundings = found;
             theirs = Some(written);
         }
@@ -65,12 +66,15 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
 fn forms(request: &Request) -> Result<Vec<Form>, LabError> {
     let max_bytes = MAX_BYTES.value(request)?;
     let limit_bytes = LIMIT_BYTES.value(request)?;
+    let dirtyable = DIRTYABLE.value_if_given(request)?.unwrap_or(MEMORY_BYTES);
+    let fuse_bytes = dirtyable / 4096 * DIRTY_OF_4096 * FUSE_PERCENT / 100;
     let form = |kind| match kind {
         FormKind::Tuned => Form { name: "kernel-tuned", max_bytes, limit_bytes: None },
         FormKind::Bytes => {
             Form { name: "kernel-bytes", max_bytes: 0, limit_bytes: Some((limit_bytes, limit_bytes / 2)) }
         }
         FormKind::Default => Form { name: "kernel-default", max_bytes: 0, limit_bytes: None },
+        FormKind::Fuse => Form { name: "kernel-fuse", max_bytes: fuse_bytes, limit_bytes: None },
     };
     let forms: Vec<Form> = FORMS.list(request)?.into_iter().map(form).collect();
     let is_one = request.quick && request.measured && !request.gives(&FORMS.info);
@@ -131,15 +135,13 @@ fn others(surroundings: &Surroundings) -> Vec<Job> {
 /// The writer, with other programs' writes to another disk before and meanwhile. A device's share of the limit is its
 /// part of all recent writes, and a machine has a disk of its own.
 fn simulate(form: &Form, rate: &Rate, seconds: u64, surroundings: &Surroundings) -> Result<Written, LabError> {
-    let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
     let mut model = model(rate)?;
     // The kernel's own writeback allocates blocks before it writes, and its requests wait inside the throttle, where no
     // nr_requests bounds them.
     for (key, value) in [("longer_alone", "0"), ("nr_requests", "65536"), ("capacity_bytes", "64 GiB")] {
-        model.set(key, value).map_err(|error| failed(&error))?;
+        model.set(key, value).map_err(LabError::failed)?;
     }
-    let make = Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model)));
-    let device = DeviceChoice { directory: None, model: format!("throttled,rate={}", rate.text), make };
+    let device = simulated::device(None, format!("throttled,rate={}", rate.text), model);
     let mut simulation = Simulation::new(simulated::SEED, device);
     simulation.cpus = simulated::CPUS;
     simulation.policy = format!("linux-6.1@{}", surroundings.hz);
@@ -163,17 +165,12 @@ fn simulate(form: &Form, rate: &Rate, seconds: u64, surroundings: &Surroundings)
     let jobs = std::iter::once(own).chain(filling(surroundings)).chain(others);
     simulation.workloads = jobs.map(Workload::Job).collect();
     if beside {
-        let choice = catalogue::DeviceChoice { name: "sata-ssd".to_owned(), overrides: Vec::new() };
-        let model = choice.model(None).map_err(|error| failed(&error))?;
-        simulation.devices.push(DeviceChoice {
-            directory: Some(OTHERS.to_owned()),
-            model: "sata-ssd".to_owned(),
-            make: Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model))),
-        });
+        let model = machine::model("sata-ssd", &[])?;
+        simulation.devices.push(simulated::device(Some(OTHERS), "sata-ssd".to_owned(), model));
     }
-    let outcome = simulation.run(&mut |_| {}).map_err(|error| failed(&error))?;
+    let outcome = simulation.run(&mut |_| {}).map_err(LabError::failed)?;
     let (Some(job), Some(device)) = (outcome.jobs.first(), outcome.devices.first()) else {
-        return Err(LabError::Failed("a run without a job".to_owned()));
+        return Err(LabError::failed("a run without a job"));
     };
     let p99 = job.write.latency.percentiles_ns.iter().find(|(percentile, _)| *percentile >= 99.0);
     Ok(Written {

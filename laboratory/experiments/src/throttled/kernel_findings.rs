@@ -12,6 +12,7 @@ use super::plan::Rate;
 use super::surroundings::{BEFORE_S, Surroundings};
 use super::written::{Form, GOAL, Written, apart_by_second, by_second, figures};
 use crate::experiment::{Findings, Watch};
+use crate::machine;
 use crate::views::{Check, TableView, View, add_checks};
 
 const NAMES: &[&str] = &[
@@ -130,25 +131,19 @@ impl<'a> KernelFindings<'a> {
             metrics.push("others_mb_by_second", tenths(others));
         }
         let (limit_bytes, background_bytes) = form.limit_bytes.unwrap_or_default();
-        Row {
-            experiment: "throttled".to_owned(),
-            variant: form.name.to_owned(),
-            params: Fields::new()
-                .with("rate_bytes_per_s", self.rate.bytes_per_s)
-                .with("max_bytes", form.max_bytes)
-                .with("dirty_bytes", limit_bytes)
-                .with("dirty_background_bytes", background_bytes)
-                .with("seconds", self.seconds)
-                .with("before_s", BEFORE_S)
-                .with("dirty_limit_bytes", surroundings.dirty_limit_bytes)
-                .with("hz", surroundings.hz)
-                .with("filling_s", surroundings.filling().as_secs_f64())
-                .with("others_bytes_per_s", surroundings.others_bytes_per_s())
-                .with("late_p99_ms", surroundings.late_p99_ns as f64 / 1e6),
-            metrics,
-            published: Fields::new(),
-            source,
-        }
+        let params = Fields::new()
+            .with("rate_bytes_per_s", self.rate.bytes_per_s)
+            .with("max_bytes", form.max_bytes)
+            .with("dirty_bytes", limit_bytes)
+            .with("dirty_background_bytes", background_bytes)
+            .with("seconds", self.seconds)
+            .with("before_s", BEFORE_S)
+            .with("dirty_limit_bytes", surroundings.dirty_limit_bytes)
+            .with("hz", surroundings.hz)
+            .with("filling_s", surroundings.filling().as_secs_f64())
+            .with("others_bytes_per_s", surroundings.others_bytes_per_s())
+            .with("late_p99_ms", surroundings.late_p99_ns as f64 / 1e6);
+        Row { source, ..machine::row("throttled", form.name, params, metrics, Fields::new()) }
     }
 
     fn plots(&self, compared: &Compared<'_>) -> [Plot; 2] {

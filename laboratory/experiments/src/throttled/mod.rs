@@ -20,7 +20,7 @@ mod simulated;
 mod surroundings;
 mod written;
 
-use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
+use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request};
 
 /// The experiment.
 pub(crate) static THROTTLED: Experiment = Experiment {
@@ -35,7 +35,7 @@ pub(crate) static THROTTLED: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
     match options::CASE.value(request)? {
         options::Case::Jobs => jobs::run(request, watch),
         options::Case::Kernel => kernel::run(request, watch),

@@ -3,123 +3,58 @@
 //! Owns: names, ranges, defaults, help. Does not own: the use of values in the cases.
 //! Invariants: an option of a single case says so.
 
-use crate::experiment::OptionInfo;
-use crate::options::{self, TypedOption};
+use crate::contenders::engine_options::DIRECTORY;
+use crate::options::{named, options};
 
 /// Least limit in bytes: a writer dirties little in comparison between two decisions.
 const LIMIT_BYTES_MIN: u64 = 16 << 20;
 /// Largest limit or memory.
 const BYTES_MAX: u64 = 1_000_000_000_000;
 
-/// The case to run.
-#[derive(Clone, Copy)]
-pub(super) enum Case {
-    Jobs,
-    Kernel,
-    Recorded,
+named! {
+    /// The case to run.
+    pub(super) enum Case {
+        Jobs = "jobs",
+        Kernel = "kernel",
+        Recorded = "recorded",
+    }
 }
 
-/// The setup of the machine in the case `kernel`.
-#[derive(Clone, Copy)]
-pub(super) enum FormKind {
-    Tuned,
-    Bytes,
-    Default,
+named! {
+    /// The setup of the machine in the case `kernel`.
+    pub(super) enum FormKind {
+        Tuned = "tuned",
+        Bytes = "bytes",
+        Default = "default",
+        Fuse = "fuse",
+    }
 }
 
-pub(super) const CASE: TypedOption<Case> = options::choice(
-    OptionInfo {
-        name: "case",
-        value: "NAME",
-        default: "jobs",
-        doc: "jobs: the engine's runs; kernel: linux-6.1 against this machine's kernel; recorded: against a recorded 6.1",
-    },
-    &[("jobs", Case::Jobs), ("kernel", Case::Kernel), ("recorded", Case::Recorded)],
-    "none of 'jobs', 'kernel' and 'recorded'",
-);
-pub(super) const RATES: TypedOption<u64> = options::rate(
-    OptionInfo {
-        name: "rates",
-        value: "LIST",
-        default: "25MB,5MiB,100MB",
-        doc: "bytes a second of the disk, read and write each",
-    },
-    100_000..=10_000_000_000,
-);
-pub(super) const JOB: OptionInfo =
-    OptionInfo { name: "job", value: "FILE", default: "", doc: "an fio job file, in place of the built-in jobs" };
-pub(super) const MEMORY: TypedOption<u64> = options::size(
-    OptionInfo { name: "memory", value: "SIZE", default: "256MiB", doc: "page memory; half of it may be dirty" },
-    16 << 20..=8 << 30,
-);
-pub(super) const DIRECTORY: OptionInfo = OptionInfo {
-    name: "directory",
-    value: "DIR",
-    default: "",
-    doc: "where the slow disk's image is made, on a disk file system (default: the temporary directory, or /var/tmp if that is in memory)",
-};
-pub(super) const WRITER_SECONDS: TypedOption<u64> = options::number(
-    OptionInfo { name: "seconds", value: "N", default: "45", doc: "kernel: how long the writer writes" },
-    11..=600,
-);
-pub(super) const MAX_BYTES: TypedOption<u64> = options::size(
-    OptionInfo { name: "max-bytes", value: "SIZE", default: "50MB", doc: "kernel: max_bytes of the tuned device" },
-    0..=BYTES_MAX,
-);
-pub(super) const DIRTYABLE: TypedOption<u64> = options::size(
-    OptionInfo {
-        name: "dirtyable",
-        value: "SIZE",
-        default: "",
-        doc: "kernel: dirtyable memory of the simulated machine (default: this machine's if measured, else 22GiB)",
-    },
-    0..=BYTES_MAX,
-);
-pub(super) const OTHERS_RATE: TypedOption<u64> = options::rate(
-    OptionInfo {
-        name: "others",
-        value: "RATE",
-        default: "0",
-        doc: "kernel: bytes that others write to another disk of the simulated machine, before and meanwhile (measured: those that \
-          they wrote)",
-    },
-    0..=10_000_000_000,
-);
-pub(super) const LIMIT_BYTES: TypedOption<u64> = options::size(
-    OptionInfo {
-        name: "limit-bytes",
-        value: "SIZE",
-        default: "400MB",
-        doc: "kernel: vm.dirty_bytes of the form in bytes; vm.dirty_background_bytes is half of it",
-    },
-    LIMIT_BYTES_MIN..=BYTES_MAX,
-);
-pub(super) const FORMS: TypedOption<FormKind> = options::choice(
-    OptionInfo {
-        name: "forms",
-        value: "LIST",
-        default: "tuned,bytes,default",
-        doc: "kernel: tuned: strict_limit and max_bytes; bytes: limits in bytes; default: as the kernel comes",
-    },
-    &[("tuned", FormKind::Tuned), ("bytes", FormKind::Bytes), ("default", FormKind::Default)],
-    "none of 'tuned', 'bytes' and 'default'",
-);
-pub(super) const TICKS: TypedOption<u64> = options::number(
-    OptionInfo { name: "hz", value: "N", default: "1000", doc: "kernel: ticks a second (measured: this kernel's)" },
-    1..=1_000_000,
-);
-/// All of them.
-pub(super) const ALL: &[OptionInfo] = &[
-    CASE.info,
-    RATES.info,
-    JOB,
-    MEMORY.info,
-    DIRECTORY,
-    WRITER_SECONDS.info,
-    MAX_BYTES.info,
-    DIRTYABLE.info,
-    OTHERS_RATE.info,
-    LIMIT_BYTES.info,
-    FORMS.info,
-    TICKS.info,
-];
+options! {
+    pub(super) ALL [DIRECTORY] {
+        /// jobs: the engine's runs; kernel: linux-6.1 against this machine's kernel; recorded: against a recorded 6.1
+        pub(super) CASE: Case = choice("case", "NAME", "jobs");
+        /// bytes a second of the disk, read and write each
+        pub(super) RATES: u64 = rate("rates", "LIST", "25MB,5MiB,100MB", 100_000..=10_000_000_000);
+        /// an fio job file, in place of the built-in jobs
+        pub(super) JOB: String = text("job", "FILE", "");
+        /// page memory; half of it may be dirty
+        pub(super) MEMORY: u64 = size("memory", "SIZE", "256MiB", 16 << 20..=8 << 30);
+        /// kernel: how long the writer writes
+        pub(super) WRITER_SECONDS: u64 = number("seconds", "N", "45", 11..=600);
+        /// kernel: max_bytes of the tuned device
+        pub(super) MAX_BYTES: u64 = size("max-bytes", "SIZE", "50MB", 0..=BYTES_MAX);
+        /// kernel: dirtyable memory of the simulated machine (default: this machine's if measured, else 22GiB)
+        pub(super) DIRTYABLE: u64 = size("dirtyable", "SIZE", "", 0..=BYTES_MAX);
+        /// kernel: bytes that others write to another disk of the simulated machine, before and meanwhile (measured:
+        /// those that they wrote)
+        pub(super) OTHERS_RATE: u64 = rate("others", "RATE", "0", 0..=10_000_000_000);
+        /// kernel: vm.dirty_bytes of the form in bytes; vm.dirty_background_bytes is half of it
+        pub(super) LIMIT_BYTES: u64 = size("limit-bytes", "SIZE", "400MB", LIMIT_BYTES_MIN..=BYTES_MAX);
+        /// kernel: tuned: strict_limit and max_bytes; bytes: limits in bytes; default: as the kernel comes; fuse: a FUSE mount as the
+        /// kernel comes, strict_limit and max_ratio 1
+        pub(super) FORMS: FormKind = choice("forms", "LIST", "tuned,bytes,default");
+        /// kernel: ticks a second (measured: this kernel's)
+        pub(super) TICKS: u64 = number("hz", "N", "1000", 1..=1_000_000);
+    }
+}

@@ -19,6 +19,7 @@ use super::written::{BLOCK_BYTES, Form, Written};
 use crate::experiment::LabError;
 use crate::hardware::{DirtyLimits, DiskRates, KernelDebug, SlowDisk, free_bytes};
 use crate::host_memory::{Dirty, warm_memory};
+use crate::statistics::percentile;
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Bytes to leave free on the file system with the image.
@@ -46,7 +47,7 @@ impl Times {
         times_ns.sort_unstable();
         Written {
             looks: self.looks,
-            p99_ns: times_ns.get(times_ns.len() * 99 / 100).copied().unwrap_or(0),
+            p99_ns: percentile(&times_ns, 990),
             max_ns: times_ns.last().copied().unwrap_or(0),
             sync_ns: self.sync_ns,
             delays: None,

@@ -5,14 +5,16 @@
 //! Invariants: both sides have the same plan.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use afflux_simulator::catalogue::{DeviceChoice, Model};
+use afflux_simulator::catalogue::Model;
 use afflux_workloads::Job;
 use afflux_workloads::fio::{self, Alone};
 
-use super::options::{DIRECTORY, JOB, MEMORY, RATES};
+use super::options::{JOB, MEMORY, RATES};
+use crate::contenders::engine_options::directory;
 use crate::experiment::{LabError, Request};
+use crate::machine;
 
 /// A stream that syncs each MiB, random writes, four jobs that read and write, and a stream for 45 s with a sync at its
 /// end. In each, the throttle is slower than everything else, even on a busy machine.
@@ -45,7 +47,7 @@ pub(super) struct Plan {
 }
 
 pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
-    let (name, text) = match request.text(&JOB) {
+    let (name, text) = match request.text(&JOB.info) {
         "" if request.quick => ("quick.fio".to_owned(), QUICK.to_owned()),
         "" => ("jobs.fio".to_owned(), JOBS.to_owned()),
         path => (
@@ -64,7 +66,7 @@ pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
             None => groups.push(Group { name: job.name.clone(), jobs: vec![job] }),
         }
     }
-    Ok(Plan { groups, rates: rates(request)?, memory_bytes: MEMORY.value(request)?, directory: directory(request) })
+    Ok(Plan { groups, rates: rates(request)?, memory_bytes: MEMORY.value(request)?, directory: directory(request)? })
 }
 
 /// The text of a job file, up to one byte more than such a file may have.
@@ -81,22 +83,10 @@ pub(super) fn rates(request: &Request) -> Result<Vec<Rate>, LabError> {
     request.list(&RATES.info, |text| Ok(Rate { text: text.to_owned(), bytes_per_s: RATES.read(text)? }))
 }
 
-pub(super) fn directory(request: &Request) -> PathBuf {
-    match request.text(&DIRECTORY) {
-        "" => crate::contenders::engine_options::temporary_on_a_disk(),
-        path => Path::new(path).to_owned(),
-    }
-}
-
 /// The catalogue's throttled disk at this rate.
 pub(super) fn model(rate: &Rate) -> Result<Model, LabError> {
-    let failed = |error: afflux_simulator::catalogue::InputError| LabError::Failed(error.to_string());
-    let choice = DeviceChoice { name: "throttled".to_owned(), overrides: Vec::new() };
-    let mut model = choice.model(None).map_err(failed)?;
-    for key in ["read_bytes_per_second", "write_bytes_per_second"] {
-        model.set(key, &format!("{} B", rate.bytes_per_s)).map_err(failed)?;
-    }
-    Ok(model)
+    let bytes = format!("{} B", rate.bytes_per_s);
+    machine::model("throttled", &[("read_bytes_per_second", bytes.clone()), ("write_bytes_per_second", bytes)])
 }
 
 #[cfg(test)]

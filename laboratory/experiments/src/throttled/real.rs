@@ -1,33 +1,30 @@
 //! The measured side: the real engine over a throttled disk of this machine.
 //!
-//! Owns: platform, device and engine over the disk's directory; looks at the engine while it runs.
-//! Does not own: the slow disk (`hardware`), the jobs (`simulator`).
+//! Owns: looks at the engine while it runs.
+//! Does not own: the slow disk (`hardware`), the engine over it (`contenders`), the jobs (`workloads`).
 //! Invariants: files to be read are laid out before the throttle is set; a run removes its files.
 
 use std::fs::{self, File as HostStdFile, OpenOptions};
 use std::io::Write;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Engine};
-use afflux_frames::Frames;
-use afflux_linux::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
+use afflux_linux::{HostFile, LinuxPlatform};
+use afflux_simulator::EQUAL_PARTS_POLICY;
 use afflux_workloads::EngineRun;
 
 use super::compare::{Look, Side};
 use super::plan::{Group, Rate};
 use super::simulated::SEED;
+use crate::contenders::{EngineSetup, Ours};
 use crate::delays::delays_by_caller;
 use crate::experiment::LabError;
 use crate::hardware::{DiskRates, SlowDisk};
 
-/// Threads that submit and complete.
-const REACTORS: usize = 2;
 /// Time between two looks at the engine.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Reads that measure the host's latency.
@@ -39,6 +36,12 @@ const LAY_OUT_BYTES: usize = 1 << 20;
 
 fn failed(what: &str, error: &dyn std::fmt::Display) -> LabError {
     LabError::Failed(format!("{what}: {error}"))
+}
+
+/// An engine over a directory, with the policy of the simulated one.
+fn ours(directory: &Path, memory_bytes: u64) -> Result<Ours, LabError> {
+    let setup = EngineSetup { policy: EQUAL_PARTS_POLICY.to_owned(), knobs: Vec::new(), memory_bytes };
+    Ours::new(&setup, &[directory]).map_err(LabError::Failed)
 }
 
 /// Bytes that the disk has written so far.
@@ -69,17 +72,11 @@ fn lay_out(path: &Path, bytes: u64) -> std::io::Result<HostStdFile> {
 /// engine. It includes the host's other load.
 pub(super) fn latency_ns(disk: &SlowDisk) -> Result<u64, LabError> {
     disk.throttle(DiskRates::default()).map_err(|error| failed("throttle", &error))?;
-    let reactors = Reactors::start(REACTORS, IoChoice::Auto).map_err(|error| failed("platform", &error))?;
-    let platform = reactors.platform();
     let path = disk.path().join("latency");
     let host = lay_out(&path, LATENCY_BYTES).map_err(|error| failed("the slow disk", &error))?;
-    let directory: OwnedFd = HostStdFile::open(disk.path()).map_err(|error| failed("the slow disk", &error))?.into();
-    let device =
-        HostDevice::new(&platform, directory, Caching::Auto).map_err(|error| failed("the slow disk", &error))?;
-    let frames = Frames::new(2 * LATENCY_BYTES).map_err(|error| failed("memory", &error))?;
-    let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), frames);
-    let id = engine.add_device("disk", device);
-    let file = engine.open(id, Backing::new(Arc::new(HostFile::new(host.into()))), LATENCY_BYTES);
+    let ours = ours(disk.path(), 2 * LATENCY_BYTES)?;
+    let (engine, platform) = (&ours.engine, &ours.platform);
+    let file = engine.open(ours.device(), Backing::new(Arc::new(HostFile::new(host.into()))), LATENCY_BYTES);
     let (mut page, pages, mut sum_ns) = (vec![0; 4096], LATENCY_BYTES / 4096, 0);
     for at in 0..LATENCY_READS {
         // A stride that visits no page twice, and that readahead does not take for a stream.
@@ -104,28 +101,22 @@ pub(super) fn run(group: &Group, rate: &Rate, memory_bytes: u64, disk: &SlowDisk
 }
 
 fn run_in(group: &Group, rate: &Rate, memory_bytes: u64, disk: &SlowDisk, root: &Path) -> Result<Side, LabError> {
-    let reactors = Reactors::start(REACTORS, IoChoice::Auto).map_err(|error| failed("platform", &error))?;
-    let platform = reactors.platform();
-    let directory: OwnedFd = HostStdFile::open(root).map_err(|error| failed("the slow disk", &error))?.into();
-    let device =
-        HostDevice::new(&platform, directory, Caching::Auto).map_err(|error| failed("the slow disk", &error))?;
-    let frames = Frames::new(memory_bytes).map_err(|error| failed("memory", &error))?;
-    let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), frames);
-    let id = engine.add_device("disk", device);
+    let ours = ours(root, memory_bytes)?;
+    let (engine, platform, id) = (&ours.engine, &ours.platform, ours.device());
     let open = |path: &str, bytes: u64| {
         let host = lay_out(&root.join(path.trim_start_matches('/')), bytes).map_err(|error| error.to_string())?;
         Ok(engine.open(id, Backing::new(Arc::new(HostFile::new(host.into()))), bytes))
     };
-    let run = EngineRun::new(&engine, &group.jobs, SEED, &open).map_err(LabError::Failed)?;
+    let run = EngineRun::new(engine, &group.jobs, SEED, &open).map_err(LabError::Failed)?;
     // Writes of the file system itself must not count.
     disk.settle().map_err(|error| failed("sync", &error))?;
     let rates = DiskRates { read_bytes_per_s: Some(rate.bytes_per_s), write_bytes_per_s: Some(rate.bytes_per_s) };
     disk.throttle(rates).map_err(|error| failed("throttle", &error))?;
     let before = written_bytes(disk);
     let limit_bytes = engine.status().devices.first().map_or(0, |device| device.dirty_limit_bytes);
-    let (jobs, looks) = watched(&platform, &engine, run);
+    let (jobs, looks) = watched(platform, engine, run);
     platform.block_on(engine.drain(id));
-    let delays = delays_by_caller(&engine, id);
+    let delays = delays_by_caller(engine, id);
     Ok(Side { jobs, looks, limit_bytes, disk_bytes: written_bytes(disk) - before, delays })
 }
 

@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use afflux_simulator::{EQUAL_PARTS_POLICY, catalogue};
+use afflux_simulator::EQUAL_PARTS_POLICY;
+use afflux_simulator::catalogue::{self, Model};
 use afflux_workloads::Workload;
 use afflux_workloads::simulation::{DeviceChoice, DeviceOutcome, Simulation};
 
@@ -24,19 +25,16 @@ pub(super) const CPUS: u32 = 2;
 pub(super) fn run(group: &Group, rate: &Rate, memory_bytes: u64, latency_ns: Option<u64>) -> Result<Side, LabError> {
     let mut model = model(rate)?;
     if let Some(latency_ns) = latency_ns {
-        let set = model.set("latency_ns", &format!("{latency_ns} ns"));
-        set.map_err(|error| LabError::Failed(error.to_string()))?;
+        model.set("latency_ns", &format!("{latency_ns} ns")).map_err(LabError::failed)?;
     }
-    let make = Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model)));
-    let device = DeviceChoice { directory: None, model: format!("throttled,rate={}", rate.text), make };
-    let mut simulation = Simulation::new(SEED, device);
+    let mut simulation = Simulation::new(SEED, device(None, format!("throttled,rate={}", rate.text), model));
     // As for the engine on the real disk.
     simulation.policy = EQUAL_PARTS_POLICY.to_owned();
     simulation.cpus = CPUS;
     simulation.memory_bytes = memory_bytes;
     simulation.workloads = group.jobs.iter().cloned().map(Workload::Job).collect();
-    let outcome = simulation.run(&mut |_| {}).map_err(|error| LabError::Failed(error.to_string()))?;
-    let device = outcome.devices.first().ok_or_else(|| LabError::Failed("no device".to_owned()))?;
+    let outcome = simulation.run(&mut |_| {}).map_err(LabError::failed)?;
+    let device = outcome.devices.first().ok_or_else(|| LabError::failed("no device"))?;
     Ok(Side {
         looks: looks(device),
         limit_bytes: device.samples.first().map_or(0, |sample| sample.dirty_limit_bytes),
@@ -44,6 +42,12 @@ pub(super) fn run(group: &Group, rate: &Rate, memory_bytes: u64, latency_ns: Opt
         delays: simulated_delays_by_caller(device),
         jobs: outcome.jobs,
     })
+}
+
+/// A disk of this model for a directory, or for all other paths.
+pub(super) fn device(directory: Option<&str>, name: String, model: Model) -> DeviceChoice {
+    let make = Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model)));
+    DeviceChoice { directory: directory.map(str::to_owned), model: name, make }
 }
 
 /// The device's samples as looks.

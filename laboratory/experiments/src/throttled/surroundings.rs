@@ -9,9 +9,10 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::compare::Look;
+use super::compare::{Look, last_before};
 use crate::experiment::LabError;
 use crate::host_memory::field;
+use crate::statistics::percentile;
 
 /// Seconds of watching the other programs before the writer begins. Gigabytes may have been written just before the
 /// run; after this time a device's share keeps 1/256 of them.
@@ -75,7 +76,7 @@ impl Surroundings {
             hz,
             filling_bytes: filling(looks, dirty_limit_bytes),
             others_bytes: (0..BEFORE_S + seconds).map(second).collect(),
-            late_p99_ns: late_ns.get(count * 99 / 100).copied().unwrap_or(0),
+            late_p99_ns: percentile(&late_ns, 990),
         }
     }
 
@@ -97,10 +98,7 @@ fn filling(looks: &[Look], dirty_limit_bytes: u64) -> Vec<u64> {
     let Some(filled) = looks.iter().find(|look| look.dirty_bytes > dirty_limit_bytes / 100 * 73) else {
         return Vec::new();
     };
-    let accepted = |at_s: f64| {
-        let after = looks.partition_point(|look| look.at_s <= at_s + 1e-6);
-        after.checked_sub(1).map_or(0, |at| looks[at].accepted_bytes)
-    };
+    let accepted = |at_s: f64| last_before(looks, at_s + 1e-6).map_or(0, |look| look.accepted_bytes);
     let pieces = (filled.at_s / PIECE.as_secs_f64()) as u64;
     let piece = |piece: u64| {
         let from_s = piece as f64 * PIECE.as_secs_f64();

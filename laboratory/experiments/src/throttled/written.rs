@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::compare::Look;
+use super::compare::{Look, last_before};
 
 /// Largest distance of the two sides.
 pub(super) const GOAL: f64 = 0.15;
@@ -44,17 +44,10 @@ pub(super) struct Figures {
     pub(super) sync_s: f64,
 }
 
-fn accepted_at(looks: &[Look], at_s: f64) -> f64 {
-    let after = looks.partition_point(|look| look.at_s <= at_s);
-    after.checked_sub(1).map_or(0.0, |at| looks[at].accepted_bytes as f64)
-}
-
 /// Megabytes accepted in each second.
 pub(super) fn by_second(written: &Written, seconds: u64) -> Vec<f64> {
-    let each = |second: u64| {
-        let (from, until) = (second as f64, (second + 1) as f64);
-        (accepted_at(&written.looks, until) - accepted_at(&written.looks, from)) / 1e6
-    };
+    let accepted = |at_s| last_before(&written.looks, at_s).map_or(0.0, |look| look.accepted_bytes as f64);
+    let each = |second: u64| (accepted((second + 1) as f64) - accepted(second as f64)) / 1e6;
     (0..seconds).map(each).collect()
 }
 

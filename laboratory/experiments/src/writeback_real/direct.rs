@@ -2,19 +2,19 @@
 //! the disk busy with blocks of the engine's request size.
 //!
 //! Owns: the run, its figures.
-//! Does not own: contender (`stage`), the goals (`html`).
+//! Does not own: contender (`stage`), the goals (`findings`).
 //! Invariants: all write the same bytes to a new file, and their time includes the sync. O_DIRECT has its best case:
 //! the file's size is set ahead, so that writes do not wait for each other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::Ran;
 use super::plan::Subject;
 use super::stage::Stage;
 use crate::contenders::Sink;
-use crate::contenders::writer::{Block, Control, Stream};
+use crate::contenders::writer::{Block, Control, Stream, ended};
 use crate::host_memory::warm_memory;
 
 /// The size of the engine's requests.
@@ -32,7 +32,7 @@ pub(super) fn run(stage: &Stage<'_>, subject: &Subject, repeat: u64) -> Result<R
 
 fn once(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
     let bytes = stage.plan.direct_bytes / BLOCK_BYTES * BLOCK_BYTES;
-    let directory = stage.scratch.path();
+    let directory = stage.disks.path();
     let contender = stage.contender(subject, &[directory])?;
     if *subject == Subject::Kernel {
         warm_memory(bytes);
@@ -45,26 +45,19 @@ fn once(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
     }
     let began = Instant::now();
     let wrote = thread::scope(|scope| {
-        let writer = scope.spawn(|| {
+        ended(scope.spawn(|| {
             match subject {
                 Subject::Raw => many_in_flight(&*file, bytes)?,
-                _ => one_after_the_other(&*file, bytes)?,
+                _ => Stream::of(BLOCK_BYTES, bytes).write(&*file, &Control::default()).map(drop)?,
             }
             file.sync()
-        });
-        writer.join().unwrap_or_else(|_| Err("the writer's thread panicked".to_owned()))
+        }))
     });
     let elapsed = began.elapsed();
     let _ = std::fs::remove_file(&path);
     wrote?;
     let mb_per_s = bytes as f64 / 1e6 / elapsed.as_secs_f64();
     Ok(Ran { metrics: vec![("mb_per_s", mb_per_s)], looks: Vec::new(), delays: contender.delays() })
-}
-
-fn one_after_the_other(file: &dyn Sink, bytes: u64) -> Result<(), String> {
-    let stream =
-        Stream { block_bytes: BLOCK_BYTES, bytes_max: bytes, time: None, rate: None, settled_after: Duration::ZERO };
-    stream.write(file, &Control::default()).map(drop)
 }
 
 fn many_in_flight(file: &dyn Sink, bytes: u64) -> Result<(), String> {
@@ -81,7 +74,6 @@ fn many_in_flight(file: &dyn Sink, bytes: u64) -> Result<(), String> {
     };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..DEPTH).map(|_| scope.spawn(work)).collect();
-        let mut ended = threads.into_iter().map(|thread| thread.join());
-        ended.try_for_each(|ended| ended.unwrap_or_else(|_| Err("a thread panicked".to_owned())))
+        threads.into_iter().try_for_each(ended)
     })
 }

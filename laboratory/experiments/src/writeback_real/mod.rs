@@ -15,12 +15,14 @@ mod plan;
 mod small_sync;
 mod stage;
 
-use afflux_report::{Fields, FigureSource, Row};
+use afflux_report::{Fields, Row};
 use serde_json::Value;
 
-use crate::experiment::{Experiment, Findings, LabError, Request, Watch};
+use crate::contenders;
+use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
 use crate::host_load::load;
-use crate::views::KeptRows;
+use crate::machine::measured_row;
+use crate::options::Named;
 use plan::{Plan, Subject, WritebackRace};
 use stage::Stage;
 
@@ -37,7 +39,7 @@ pub(crate) static WRITEBACK_REAL: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
     let (mut left_out, mut races) = (Vec::new(), Vec::new());
     for race in &plan.races {
@@ -52,8 +54,9 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     left_out.iter().for_each(|what| watch.remark(what));
     let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s(&races)));
     watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
-    let (mut watch, mut full_speed, load) = (KeptRows::new(watch), Vec::new(), load());
-    let stage = Stage::new(&plan).map_err(LabError::Failed)?;
+    let (mut full_speed, load) = (Vec::new(), load());
+    let disks = contenders::Stage::new(&plan.directory, "races").map_err(LabError::Failed)?;
+    let stage = Stage { disks, plan: &plan };
     let total = (plan.repeats as usize * races.len()) as f64;
     for repeat in 1..=plan.repeats {
         for (done, race) in races.iter().enumerate() {
@@ -76,7 +79,7 @@ fn run_experiment(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
         }
     }
     drop(stage);
-    Ok(findings::findings(watch.rows, &full_speed, left_out, load))
+    Ok(findings::findings(std::mem::take(&mut watch.rows), &full_speed, left_out, load))
 }
 
 /// The results of a run.
@@ -123,21 +126,15 @@ fn row(plan: &Plan, race: WritebackRace, subject: &Subject, repeat: u64, ran: &R
     if let Some(delays) = &ran.delays {
         metrics.push("delays", delays.clone());
     }
-    Row {
-        experiment: "writeback-real".to_owned(),
-        variant: subject.name(),
-        params: Fields::new()
-            .with("race", race.name())
-            .with("repeat", repeat)
-            .with("rate_bytes_per_s", plan.rate_bytes_per_s)
-            .with("seconds", plan.seconds)
-            .with("block_bytes", plan::BLOCK_BYTES)
-            .with("max_bytes", plan.max_bytes)
-            .with("memory_bytes", plan.memory_bytes),
-        metrics,
-        published: Fields::new(),
-        source: FigureSource::Measured,
-    }
+    let params = Fields::new()
+        .with("race", race.name())
+        .with("repeat", repeat)
+        .with("rate_bytes_per_s", plan.rate_bytes_per_s)
+        .with("seconds", plan.seconds)
+        .with("block_bytes", plan::BLOCK_BYTES)
+        .with("max_bytes", plan.max_bytes)
+        .with("memory_bytes", plan.memory_bytes);
+    measured_row("writeback-real", &subject.name(), params, metrics, Fields::new())
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@
 use std::path::PathBuf;
 
 use crate::contenders::EngineSetup;
-use crate::contenders::engine_options::{KNOBS, MEMORY, POLICY, directory, engines};
-use crate::experiment::{LabError, OptionInfo, Request};
+use crate::contenders::engine_options::{DIRECTORY, KNOBS, MEMORY, POLICY, directory, engines};
+use crate::experiment::{LabError, Request};
 use crate::hardware::SlowDisk;
 use crate::host_memory::dirty_limit_bytes;
-use crate::options::{self, TypedOption};
+use crate::options::{named, options};
 
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
@@ -26,14 +26,15 @@ const SETUP_S: u64 = 4;
 /// The assumed dirty limit of the machine if the kernel does not report it.
 const LIMIT_BYTES: u64 = 4 << 30;
 
-/// A race.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum WritebackRace {
-    FullSpeed,
-    AtRate,
-    SmallSync,
-    Burst,
-    Direct,
+named! {
+    /// A race.
+    pub(super) enum WritebackRace {
+        FullSpeed = "full-speed",
+        AtRate = "at-rate",
+        SmallSync = "small-sync",
+        Burst = "burst",
+        Direct = "direct",
+    }
 }
 
 /// A contender.
@@ -61,18 +62,6 @@ impl Subject {
 }
 
 impl WritebackRace {
-    pub(super) const ALL: &[(&str, Self)] = &[
-        ("full-speed", Self::FullSpeed),
-        ("at-rate", Self::AtRate),
-        ("small-sync", Self::SmallSync),
-        ("burst", Self::Burst),
-        ("direct", Self::Direct),
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, race)| *race == self).map_or("", |(name, _)| name)
-    }
-
     /// The reason why this machine cannot run the race, if there is one.
     pub(super) fn missing(self) -> Option<String> {
         if self == Self::Direct {
@@ -82,65 +71,26 @@ impl WritebackRace {
     }
 }
 
-const RACES: TypedOption<WritebackRace> = options::choice(
-    OptionInfo {
-        name: "races",
-        value: "LIST",
-        default: "full-speed,at-rate,small-sync,burst,direct",
-        doc: "which races",
-    },
-    WritebackRace::ALL,
-    "'{value}' is none of {known}",
-);
-const RATE: TypedOption<u64> = options::rate(
-    OptionInfo { name: "rate", value: "RATE", default: "25MB", doc: "bytes a second of the slow disk" },
-    1_000_000..=10_000_000_000,
-);
-const FAST_RATE: TypedOption<u64> = options::rate(
-    OptionInfo { name: "fast-rate", value: "RATE", default: "200MB", doc: "burst: bytes a second of the fast disk" },
-    1_000_000..=10_000_000_000,
-);
-const SECONDS: TypedOption<u64> = options::number(
-    OptionInfo { name: "seconds", value: "N", default: "45", doc: "full-speed, at-rate: how long is written" },
-    2..=600,
-);
-const REPEATS: TypedOption<u64> = options::number(
-    OptionInfo { name: "repeats", value: "N", default: "3", doc: "how often each contender runs each race" },
-    1..=20,
-);
-const MAX_BYTES: TypedOption<u64> = options::size(
-    OptionInfo { name: "max-bytes", value: "SIZE", default: "50MB", doc: "max_bytes of the tuned kernel's device" },
-    1_000_000..=100_000_000_000,
-);
-const BURST: TypedOption<u64> = options::size(
-    OptionInfo { name: "burst", value: "SIZE", default: "400MB", doc: "burst: bytes written to the fast disk" },
-    1_000_000..=4_000_000_000,
-);
-const SIZE: TypedOption<u64> = options::size(
-    OptionInfo { name: "size", value: "SIZE", default: "2GB", doc: "direct: bytes written to the real disk" },
-    1 << 20..=100_000_000_000,
-);
-const DIRECTORY: OptionInfo = OptionInfo {
-    name: "directory",
-    value: "DIR",
-    default: "",
-    doc: "where the disks' images and files are made, on a disk file system (default: the temporary directory, or /var/tmp if that is in memory)",
-};
-/// All of them.
-pub(super) const OPTIONS: &[OptionInfo] = &[
-    RACES.info,
-    POLICY,
-    KNOBS,
-    RATE.info,
-    FAST_RATE.info,
-    SECONDS.info,
-    REPEATS.info,
-    MAX_BYTES.info,
-    MEMORY.info,
-    BURST.info,
-    SIZE.info,
-    DIRECTORY,
-];
+options! {
+    pub(super) OPTIONS [POLICY, KNOBS, MEMORY, DIRECTORY] {
+        /// which races
+        RACES: WritebackRace = choice("races", "LIST", "full-speed,at-rate,small-sync,burst,direct");
+        /// bytes a second of the slow disk
+        RATE: u64 = rate("rate", "RATE", "25MB", 1_000_000..=10_000_000_000);
+        /// burst: bytes a second of the fast disk
+        FAST_RATE: u64 = rate("fast-rate", "RATE", "200MB", 1_000_000..=10_000_000_000);
+        /// full-speed, at-rate: how long is written
+        SECONDS: u64 = number("seconds", "N", "45", 2..=600);
+        /// how often each contender runs each race
+        REPEATS: u64 = number("repeats", "N", "3", 1..=20);
+        /// max_bytes of the tuned kernel's device
+        MAX_BYTES: u64 = size("max-bytes", "SIZE", "50MB", 1_000_000..=100_000_000_000);
+        /// burst: bytes written to the fast disk
+        BURST: u64 = size("burst", "SIZE", "400MB", 1_000_000..=4_000_000_000);
+        /// direct: bytes written to the real disk
+        SIZE: u64 = size("size", "SIZE", "2GB", 1 << 20..=100_000_000_000);
+    }
+}
 
 /// The plan of an experiment.
 #[derive(Debug)]
@@ -179,7 +129,7 @@ impl Plan {
             memory_bytes,
             burst_bytes: BURST.value_or_quick(request, 8_000_000)?,
             direct_bytes: SIZE.value_or_quick(request, 32 << 20)?,
-            directory: directory(request, &DIRECTORY)?,
+            directory: directory(request)?,
             limit_bytes: dirty_limit_bytes().unwrap_or(LIMIT_BYTES),
             quick: request.quick,
         })

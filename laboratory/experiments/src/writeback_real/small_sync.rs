@@ -1,10 +1,9 @@
 //! Syncs of a small file beside a stream at full speed to another file of the same disk.
 //!
 //! Owns: the run, its figures.
-//! Does not own: disk and contender (`stage`), the goals (`html`).
+//! Does not own: disk and contender (`stage`), the goals (`findings`).
 //! Invariants: syncs begin when the writer has reached its dirty limit; there is at least one.
 
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,8 @@ use super::plan::{BLOCK_BYTES, Subject};
 use super::stage::Stage;
 use crate::contenders::Sink;
 use crate::contenders::latencies::Latencies;
-use crate::contenders::writer::{Block, Control, Stream};
+use crate::contenders::stage::{set_rate, slow_down};
+use crate::contenders::writer::{Block, Stream, beside};
 
 /// Bytes written before each sync, and the pause after it.
 const SMALL_BYTES: usize = 4096;
@@ -24,38 +24,11 @@ pub(super) fn run(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
     let disk = stage.slow_disk(subject)?;
     let contender = stage.contender(subject, &[disk.path()])?;
     let (large, small) = (contender.create(0, "stream")?, contender.create(0, "small")?);
-    Stage::slow_down(&disk, plan.rate_bytes_per_s)?;
-    let stream = Stream {
-        block_bytes: BLOCK_BYTES,
-        bytes_max: plan.stream_bytes_max(),
-        time: None,
-        rate: None,
-        settled_after: Duration::ZERO,
-    };
-    let small = &*small;
-    let (control, begins) = (Control::default(), Duration::from_secs(plan.fill_s));
-    let (wrote, synced) = thread::scope(|scope| {
-        let writer = scope.spawn(|| stream.write(&*large, &control));
-        let time = Duration::from_secs(plan.syncs_s);
-        let syncer = scope.spawn(move || {
-            thread::sleep(begins);
-            sync_again_and_again(small, time)
-        });
-        while !syncer.is_finished() {
-            thread::sleep(Duration::from_millis(50));
-        }
-        control.stop.store(true, Ordering::Relaxed);
-        // Lifts the throttle, so that threads that wait for the disk end soon.
-        let let_go = Stage::let_go(&disk);
-        let panicked = |_| Err("a thread panicked".to_owned());
-        let synced = syncer.join().unwrap_or_else(panicked);
-        let wrote = writer.join().unwrap_or_else(|_| Err("the writer's thread panicked".to_owned()));
-        (let_go.and(wrote), synced)
-    });
-    wrote?;
-    let synced = synced?;
-    // The file need not reach the disk.
-    large.cut()?;
+    slow_down(&disk, plan.rate_bytes_per_s)?;
+    let stream = Stream::of(BLOCK_BYTES, plan.stream_bytes_max());
+    let (fill, time) = (Duration::from_secs(plan.fill_s), Duration::from_secs(plan.syncs_s));
+    let sync = || sync_again_and_again(&*small, time);
+    let synced = beside((&stream, &*large), fill, || set_rate(&disk, None), sync)?;
     Ok(Ran {
         metrics: vec![
             ("sync_p50_s", synced.per_mille_ms(500) / 1e3),

@@ -28,10 +28,12 @@ pub trait Form: Send + Sync + 'static {
     const DRAIN: Drain;
     /// Whether `high` and `batch` are in the zone; otherwise each CPU has a copy beside its lists.
     const TUNABLES_IN_ZONE: bool;
+    /// Whether each drain without an allocation in between gives back twice as many frames (`nr_pcp_free`, since 5.13).
+    const DOUBLES: bool;
 }
 
 macro_rules! forms {
-    ($($(#[$doc:meta])* $name:ident: $lists:literal, $drain:ident, $zone:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $lists:literal, $drain:ident, $zone:literal, $doubles:literal;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
@@ -41,21 +43,22 @@ macro_rules! forms {
             const LIST_PER_CLASS: bool = $lists;
             const DRAIN: Drain = Drain::$drain;
             const TUNABLES_IN_ZONE: bool = $zone;
+            const DOUBLES: bool = $doubles;
         }
     )*};
 }
 
 forms! {
     /// Before the series: one list, searched for the wanted class.
-    SingleList: false, OneList, false;
+    SingleList: false, OneList, false, false;
     /// Patch 1: a list a class.
-    ListPerClass: true, RoundRobin, false;
+    ListPerClass: true, RoundRobin, false, false;
     /// Patches 1 and 2: a drain that does not examine empty lists again and again.
-    BatchedDrain: true, Batched, false;
+    BatchedDrain: true, Batched, false, false;
     /// The whole series: `high` and `batch` in the zone.
-    ZoneTunables: true, Batched, true;
+    ZoneTunables: true, Batched, true, false;
     /// As in Linux 2.6.39: if only one list has frames, all are taken from it.
-    ShortcutDrain: true, BatchedShortcut, false;
-    /// As in Linux 6.1, for single frames: the list that got the last free is emptied first.
-    EmptyFirstDrain: true, EmptyFirst, true;
+    ShortcutDrain: true, BatchedShortcut, false, false;
+    /// As in Linux 6.1, for single frames: the list that got the last free is emptied first, and drains in a row grow.
+    EmptyFirstDrain: true, EmptyFirst, true, true;
 }

@@ -100,9 +100,10 @@ impl<F: Form> Zone<F> {
         let class = self.map.pageblock_class(first);
         let mut lists = self.cpus[cpu].lock();
         lists.put(&self.map, first, class, end);
-        let Tunables { high, batch } = self.tunables_of(&lists);
-        if lists.count >= high {
-            self.free_pcppages_bulk(cpu, &mut lists, batch, class);
+        let tunables = self.tunables_of(&lists);
+        if lists.count >= tunables.high {
+            let count = lists.bulk(tunables);
+            self.free_pcppages_bulk(cpu, &mut lists, count, class);
         }
     }
 

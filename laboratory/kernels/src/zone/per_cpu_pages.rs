@@ -44,13 +44,15 @@ pub(super) struct PerCpuPages<F> {
     /// The copy that forms without tunables in the zone use.
     pub(super) tunables: Tunables,
     pub(super) counters: Counters,
+    /// How often the next drain is doubled (`free_factor`).
+    doublings: u32,
     form: PhantomData<F>,
 }
 
 impl<F: Form> PerCpuPages<F> {
     pub(super) fn new(tunables: Tunables) -> Self {
         let counters = Counters::default();
-        Self { lists: [List::EMPTY; Mobility::COUNT], count: 0, tunables, counters, form: PhantomData }
+        Self { lists: [List::EMPTY; Mobility::COUNT], count: 0, tunables, counters, doublings: 0, form: PhantomData }
     }
 
     fn list(&mut self, class: Mobility) -> &mut List {
@@ -70,7 +72,19 @@ impl<F: Form> PerCpuPages<F> {
             frame
         };
         self.count -= 1;
+        self.doublings /= 2;
         Some(frame)
+    }
+
+    /// The number of frames that a drain of full lists takes.
+    pub(super) fn bulk(&mut self, Tunables { high, batch }: Tunables) -> u32 {
+        if !F::DOUBLES {
+            return batch;
+        }
+        let most = high.saturating_sub(batch).max(batch);
+        let bulk = batch << self.doublings;
+        self.doublings += u32::from(bulk < most);
+        bulk.min(most)
     }
 
     pub(super) fn put(&mut self, map: &MemMap, frame: u32, class: Mobility, end: Temperature) {

@@ -101,14 +101,15 @@ impl Rows {
         let mut request = Request::default();
         while let Some(word) = words.next() {
             let name = word.strip_prefix("--").unwrap();
-            let is_switch = experiment.options.iter().any(|option| option.name == name && option.value.is_empty());
+            let option = || experiment.options.iter().find(|option| option.name == name).expect(name);
             match name {
                 "quick" => request.quick = true,
-                _ if is_switch => request.given.push((name.to_owned(), afflux_experiments::SWITCH_ON.to_owned())),
+                _ if option().is_switch() => {
+                    request.given.push((name.to_owned(), afflux_experiments::SWITCH_ON.to_owned()))
+                }
                 _ => request.given.push((name.to_owned(), words.next().unwrap().to_owned())),
             }
         }
-        request.check(experiment).unwrap();
         let mut rows = Self { experiment, rows: Vec::new() };
         experiment.run(&request, &mut rows).unwrap();
         rows

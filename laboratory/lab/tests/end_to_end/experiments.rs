@@ -64,7 +64,7 @@ fn the_list_says_where_to_begin_and_the_help_of_one_has_its_options() {
     assert!(list.lines().all(|line| line.chars().count() <= 120), "{list}");
     let help = said(&["run", "s4", "--help"]);
     assert!(
-        help.contains("--centisecs LIST") && help.contains("hold-out: gains on the thread's later machines"),
+        help.contains("--centisecs <LIST>") && help.contains("hold-out: gains on the thread's later machines"),
         "{help}"
     );
     assert!(said(&["run", "--help"]).contains("Usage: afflux-lab run"));

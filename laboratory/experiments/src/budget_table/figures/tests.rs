@@ -28,10 +28,7 @@ fn what_was_written_between_two_instants_is_by_the_last_looks_before_them() {
 }
 
 #[test]
-fn percentiles_and_fairness() {
-    let all: Vec<u64> = (1..=1000).collect();
-    assert_eq!((percentile(&all, 500), percentile(&all, 999), percentile(&all, 1000)), (500, 999, 1000));
-    assert_eq!((percentile(&[7], 999), percentile(&[], 999)), (7, 0));
+fn fairness_is_one_for_equal_shares() {
     let near = |value: f64, wanted: f64| (value - wanted).abs() < 1e-9;
     assert!(near(jain(&[3.0, 3.0, 3.0]), 1.0) && near(jain(&[1.0, 0.0]), 0.5));
 }

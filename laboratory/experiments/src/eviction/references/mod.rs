@@ -6,9 +6,8 @@
 
 mod arc;
 mod belady;
-mod fifo;
 mod lists;
-mod lru;
+mod queue;
 mod s3_fifo;
 mod sieve;
 
@@ -16,8 +15,7 @@ use afflux_workloads::touches::Touch;
 
 pub(super) use arc::Arc;
 pub(super) use belady::Belady;
-pub(super) use fifo::Fifo;
-pub(super) use lru::Lru;
+pub(super) use queue::Queue;
 pub(super) use s3_fifo::S3Fifo;
 pub(super) use sieve::Sieve;
 

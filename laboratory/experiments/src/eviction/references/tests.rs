@@ -23,8 +23,8 @@ fn hits(cache: &mut dyn Cache, pages: &[u32]) -> Vec<bool> {
 #[test]
 fn fifo_evicts_what_came_first_and_lru_what_was_used_longest_ago() {
     let pages = [1, 2, 3, 1, 4, 1, 2];
-    assert_eq!(hits(&mut Fifo::new(3, 10), &pages), [false, false, false, true, false, false, false]);
-    assert_eq!(hits(&mut Lru::new(3, 10), &pages), [false, false, false, true, false, true, false]);
+    assert_eq!(hits(&mut Queue::fifo(3, 10), &pages), [false, false, false, true, false, false, false]);
+    assert_eq!(hits(&mut Queue::lru(3, 10), &pages), [false, false, false, true, false, true, false]);
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn nobody_has_more_pages_than_frames_or_more_hits_than_belady() {
         let sequence = generator.sequence(sizes, 3);
         let pages = sequence.pages() as usize;
         let mut caches: Vec<(&str, Box<dyn Cache>)> = vec![
-            ("fifo", Box::new(Fifo::new(64, pages))),
-            ("lru", Box::new(Lru::new(64, pages))),
+            ("fifo", Box::new(Queue::fifo(64, pages))),
+            ("lru", Box::new(Queue::lru(64, pages))),
             ("arc", Box::new(Arc::new(64, pages))),
             ("s3-fifo", Box::new(S3Fifo::new(64, pages))),
             ("sieve", Box::new(Sieve::new(64, pages))),

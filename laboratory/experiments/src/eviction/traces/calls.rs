@@ -10,7 +10,6 @@
 
 use std::collections::HashMap;
 
-pub(super) const PAGE_BYTES: u64 = 4096;
 const SAME_FILE: u8 = 4;
 const IN_ORDER: u8 = 8;
 const OFFSET_MAX: i64 = 1 << 40;

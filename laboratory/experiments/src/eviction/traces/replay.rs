@@ -1,6 +1,6 @@
 //! A trace under the whole engine on a simulated SSD: the bytes that it reads.
 //!
-//! Owns: the machine, its files, the calls in order. Does not own: the engine, the disk's model.
+//! Owns: its files, the calls in order. Does not own: the machine (`device_time`), the disk's model.
 //! Invariants: one client makes each call when the one before has ended. A file has all bytes from the start that are read before they
 //! are written.
 
@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use afflux_engine::eviction::EvictionKind;
 use afflux_engine::{Error, File};
-use afflux_simulator::catalogue::{self, DeviceChoice};
-use afflux_simulator::{CpuOptions, Memory, OWN_POLICY, Setup, SimMachine, World, WorldOptions};
+use afflux_simulator::{CpuOptions, World, WorldOptions};
 
-use super::calls::{Call, PAGE_BYTES};
+use super::super::device_time::machine;
+use super::calls::Call;
 use crate::experiment::LabError;
+use crate::machine::{PAGE_BYTES, laid_out};
 
 const DEVICE: &str = "sata-ssd";
 const SEED: u64 = 1;
@@ -24,24 +25,11 @@ const FRAMES_MORE: u64 = 64;
 /// Bytes that the device reads in all calls.
 pub(super) fn bytes_read(calls: &[Call], frames: u64, kind: EvictionKind, ahead: bool) -> Result<u64, LabError> {
     let world = World::new(WorldOptions::machine(SEED, CpuOptions::count(2)));
-    let mut setup = Setup::of(OWN_POLICY).map_err(LabError::failed)?.with_eviction(Some(kind));
-    if !ahead {
-        setup = setup.with_knobs(&["readahead_bytes_max=0"]).map_err(LabError::failed)?;
-    }
-    let memory = Memory::Stamped((frames + frames / PAGES_A_NODE + FRAMES_MORE) * PAGE_BYTES);
-    let mut machine = SimMachine::new(&world, memory, setup).map_err(LabError::failed)?;
-    let choice = DeviceChoice::parse(DEVICE).map_err(LabError::failed)?;
-    machine.add(DEVICE, catalogue::make(&world, 0, &choice.model(None).map_err(LabError::failed)?));
+    let knobs = if ahead { &[][..] } else { &["readahead_bytes_max=0"] };
+    let memory_bytes = (frames + frames / PAGES_A_NODE + FRAMES_MORE) * PAGE_BYTES;
+    let machine = machine(&world, DEVICE, memory_bytes, kind, knobs)?;
     let (engine, disk, device) = (Arc::clone(&machine.engine), Arc::clone(&machine.disks[0]), machine.devices[0]);
-    let files: Vec<File> = file_bytes(calls)
-        .into_iter()
-        .map(|bytes| {
-            let id = disk.create_file();
-            disk.make_sparse(id, bytes);
-            disk.lay_out(id, bytes);
-            engine.open(device, disk.backing(id), bytes)
-        })
-        .collect();
+    let files: Vec<File> = file_bytes(calls).into_iter().map(|bytes| laid_out(&engine, device, &disk, bytes)).collect();
     let calls = calls.to_vec();
     let replay = async move {
         let bytes_max = calls.iter().map(|call| call.bytes as usize).max().unwrap_or(0);

@@ -1,8 +1,9 @@
 use super::*;
+use crate::machine::Queue;
 
 #[test]
 fn a_pool_starves_beside_a_writer_that_waits_and_a_flusher_does_not() {
-    let queue = Queue { nr_requests: 128, request_kib: 64, batch: 1, at_submission: false };
+    let queue = Queue { nr_requests: 128, request_kib: 64, batch: 1, at_submission: false, is_sorted: true };
     let run = |beside, rival| {
         let row = run_one(beside, rival, (queue, DISK_CACHE_KIB), MEMORY_BYTES, 1).unwrap();
         let of = |name: &str| row.metrics.get(name).and_then(serde_json::Value::as_f64).unwrap();

@@ -37,7 +37,6 @@ fn what_cannot_be_used_is_said() {
         ("request-size", "1", "4 KiB to 4 MiB"),
         ("disk-cache", "2GiB", "1 GiB"),
         ("memory", "1MB", "256 MiB to 64 GiB"),
-        ("allocate-at-submission", "maybe", "yes and no"),
         ("seed", "-1", "number from 0"),
     ] {
         let error = read(&[(name, value)]).unwrap_err().to_string();

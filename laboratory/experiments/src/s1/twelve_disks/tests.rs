@@ -1,4 +1,5 @@
 use super::*;
+use crate::machine::Queue;
 
 const ONE: Size = Size { disks: 1, warm_s: 4, counted_s: 4 };
 
@@ -7,8 +8,8 @@ fn ran(variant: &Variant, size: Size, batch: u64, request_kib: u64, memory_bytes
 }
 
 fn ran_from(seed: u64, variant: &Variant, size: Size, batch: u64, request_kib: u64, memory_bytes: u64) -> Row {
-    let queue = Queue { nr_requests: 128, request_kib, batch, at_submission: false };
-    let setting = Setting { queue, cache_kib: DISK_CACHE_KIB, disk_rate: DISK_RATE, memory_bytes };
+    let queue = Queue { nr_requests: 128, request_kib, batch, at_submission: false, is_sorted: true };
+    let setting = Setting { queue: (queue, DISK_CACHE_KIB), disk_rate: DISK_RATE, memory_bytes };
     run_one(variant, size, setting, seed).unwrap()
 }
 
@@ -82,8 +83,8 @@ fn published_rates_stand_beside_twelve_disks_alone() {
 fn files_lie_in_sixteen_regions_that_are_equally_far_apart() {
     const FILES: u64 = 16;
     const REGION_BYTES: u64 = 500_000_000_000 / FILES;
-    let queue = Queue { nr_requests: 128, request_kib: 64, batch: 32, at_submission: false };
-    let setting = Setting { queue, cache_kib: DISK_CACHE_KIB, disk_rate: DISK_RATE, memory_bytes: 8 << 30 };
+    let queue = Queue { nr_requests: 128, request_kib: 64, batch: 32, at_submission: false, is_sorted: true };
+    let setting = Setting { queue: (queue, DISK_CACHE_KIB), disk_rate: DISK_RATE, memory_bytes: 8 << 30 };
     let machine = machine(&Variant::RC1, ONE, setting, 1).unwrap();
     start_writers(&machine, ONE, setting);
     machine.sleep(4 * Nanos::SECOND).unwrap();

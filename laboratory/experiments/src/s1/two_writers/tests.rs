@@ -1,8 +1,13 @@
 use super::*;
+use crate::machine::Queue;
 
 fn ran(variant: &Variant, queue: Queue, cache_kib: u64) -> Ran {
-    let setting =
-        Setting { queue, cache_kib, cpu_ms_per_mb: 1.0, file_bytes: 2_000_000_000, memory_bytes: MEMORY_BYTES };
+    let setting = Setting {
+        queue: (queue, cache_kib),
+        cpu_ms_per_mb: 1.0,
+        file_bytes: 2_000_000_000,
+        memory_bytes: MEMORY_BYTES,
+    };
     run_one(variant, setting, 1).unwrap()
 }
 
@@ -12,7 +17,7 @@ fn of(ran: &Ran, name: &str) -> f64 {
 
 #[test]
 fn a_long_queue_loses_nothing_to_polling_but_fullness() {
-    let queue = Queue { nr_requests: 2048, request_kib: 64, batch: 32, at_submission: false };
+    let queue = Queue { nr_requests: 2048, request_kib: 64, batch: 32, at_submission: false, is_sorted: true };
     let [polled, blocked] = [&Variant::PLAIN, &Variant::FLUSHERS].map(|variant| ran(variant, queue, DISK_CACHE_KIB));
     assert!(polled.samples.len() > PLOTTED && !polled.offsets.is_empty());
     let rates = [&polled, &blocked].map(|ran| of(ran, "throughput_mb_per_s"));
@@ -24,7 +29,7 @@ fn a_long_queue_loses_nothing_to_polling_but_fullness() {
 #[test]
 fn writers_over_their_share_write_while_the_pool_sleeps() {
     // The queue lasts 7 ms, a sleep 100, and the disks have no cache: the pool alone gets 7 % of their rate.
-    let queue = Queue { nr_requests: 128, request_kib: 24, batch: 32, at_submission: false };
+    let queue = Queue { nr_requests: 128, request_kib: 24, batch: 32, at_submission: false, is_sorted: true };
     let [polled, blocked] = [&Variant::PLAIN, &Variant::FLUSHERS].map(|variant| ran(variant, queue, 0));
     assert!(of(&polled, "pdflush_share") < 0.5, "{}", polled.row);
     let rates = [&polled, &blocked].map(|ran| of(ran, "throughput_mb_per_s"));
@@ -33,7 +38,7 @@ fn writers_over_their_share_write_while_the_pool_sleeps() {
 
 #[test]
 fn what_was_submitted_interleaved_costs_a_reader() {
-    let queue = |at_submission| Queue { nr_requests: 128, request_kib: 24, batch: 1, at_submission };
+    let queue = |at_submission| Queue { nr_requests: 128, request_kib: 24, batch: 1, at_submission, is_sorted: true };
     let [chunks, pieces] = [false, true].map(|it| ran(&Variant::PDFLUSH, queue(it), DISK_CACHE_KIB));
     let rates = [&chunks, &pieces].map(|ran| of(ran, "read_mb_per_s"));
     assert!(rates[1] < 0.9 * rates[0], "{rates:?}");
@@ -41,7 +46,8 @@ fn what_was_submitted_interleaved_costs_a_reader() {
 
 #[test]
 fn the_engines_own_policy_has_the_stripe_and_more_than_flushers_where_disks_have_no_cache() {
-    let queue = |nr_requests, request_kib| Queue { nr_requests, request_kib, batch: 32, at_submission: false };
+    let queue =
+        |nr_requests, request_kib| Queue { nr_requests, request_kib, batch: 32, at_submission: false, is_sorted: true };
     for (queue, cache_kib, least) in [
         (queue(2048, 64), DISK_CACHE_KIB, 0.98),
         (queue(128, 64), DISK_CACHE_KIB, 0.97),

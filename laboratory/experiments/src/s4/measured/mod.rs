@@ -12,13 +12,13 @@ mod stage;
 
 use std::time::Instant;
 
-use afflux_report::{Fields, FigureSource, Row};
+use afflux_report::{Fields, Row};
 use afflux_scratch::Scratch;
 
-use super::plan::Plan;
-use super::published;
+use super::findings::published_rate;
+use super::plan::{Plan, Threshold};
 use crate::experiment::{LabError, Watch};
-use crate::machine::rounded;
+use crate::machine::{measured_row, rounded};
 use client::{CopyOf, Times, copy};
 use reports::{Counts, Look, during, look};
 use stage::{Stage, Subject};
@@ -84,28 +84,18 @@ impl Measured {
                 .with("write_bandwidth_bytes_per_s", last.write_bandwidth_bytes_per_s);
         }
         metrics = self.counted.iter().fold(metrics, |metrics, (name, count)| metrics.with(*name, *count));
-        Row {
-            experiment: "s4".to_owned(),
-            variant: self.subject.name().to_owned(),
-            params: Fields::new()
-                .with("centisecs", self.centisecs())
-                .with("sample", self.sample)
-                .with("write_bytes", write_bytes(plan))
-                .with("size_bytes", self.file_bytes)
-                .with("client_window_bytes", plan.window_bytes)
-                .with("link_bits_per_s", plan.link.bits_per_second)
-                .with("disk_bytes_per_s", plan.disk_bytes_per_s),
-            metrics,
-            published: self.centisecs().map_or_else(Fields::new, |centisecs| published_rate(plan, centisecs)),
-            source: FigureSource::Measured,
-        }
+        let params = Fields::new()
+            .with("centisecs", self.centisecs())
+            .with("sample", self.sample)
+            .with("write_bytes", write_bytes(plan))
+            .with("size_bytes", self.file_bytes)
+            .with("client_window_bytes", plan.window_bytes)
+            .with("link_bits_per_s", plan.link.bits_per_second)
+            .with("disk_bytes_per_s", plan.disk_bytes_per_s);
+        let threshold = self.centisecs().map(Threshold::Centisecs);
+        let published = threshold.map_or_else(Fields::new, |threshold| published_rate(plan, threshold));
+        measured_row("s4", self.subject.name(), params, metrics, published)
     }
-}
-
-/// The seed's figure at a threshold, if the plan is the seed's.
-fn published_rate(plan: &Plan, centisecs: u64) -> Fields {
-    let mean = published::mean(centisecs, &plan.records).filter(|_| plan.is_published);
-    mean.map_or_else(Fields::new, |mean| Fields::new().with("rate_mb_per_s", mean))
 }
 
 /// The size of a WRITE: the same for all records, since the client gathers.

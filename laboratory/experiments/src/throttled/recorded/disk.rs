@@ -12,6 +12,7 @@ use afflux_workloads::simulation::DeviceChoice;
 use super::recording::Piece;
 use super::second::PAGE_BYTES;
 use crate::experiment::LabError;
+use crate::machine::model;
 
 /// The guest's disk takes one request at a time, and each takes as long as 128 KiB. Its queue is sorted, as the guest's is.
 const DISK: [(&str, &str); 11] = [
@@ -35,13 +36,9 @@ pub(super) fn device(
     directory: Option<&str>,
     places: &[Vec<Piece>],
 ) -> Result<DeviceChoice, LabError> {
-    let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
-    let choice = catalogue::DeviceChoice { name: "sata-ssd".to_owned(), overrides: Vec::new() };
-    let mut model = choice.model(None).map_err(|error| failed(&error))?;
-    let request = ("program_ns", &*format!("{request_ns} ns"));
-    for (key, value) in DISK.into_iter().chain([request]) {
-        model.set(key, value).map_err(|error| failed(&error))?;
-    }
+    let changes = DISK.into_iter().map(|(key, value)| (key, value.to_owned()));
+    let changes: Vec<_> = changes.chain([("program_ns", format!("{request_ns} ns"))]).collect();
+    let model = model("sata-ssd", &changes)?;
     let places = places.to_vec();
     let make = Arc::new(move |world: &_, number| {
         let disk = catalogue::make(world, number, &model);

@@ -6,14 +6,21 @@
 
 use afflux_report::{Align, Axis, Cell, Fields, FigureSource, Plot, Quantity, Row, Series, Shape, Table};
 
+use super::super::origins::LABELS;
 use super::recording::Recording;
 use super::second::{PAGE_BYTES, Second, Side, apart};
 use crate::experiment::{Findings, Watch};
 use crate::machine;
 use crate::pick::figure;
-use crate::prose::{Fact, opening, paragraph, section};
+use crate::views::View;
 
-const TEXT: &str = include_str!("page.md");
+const VIEW: View = View {
+    tables: &[],
+    charts: &[],
+    text: include_str!("page.md"),
+    facts: &[(PAUSES_APART, |rows| figure(rows, &[], PAUSES_APART).map(|share| format!("{:.0}", 100.0 * share)))],
+    labels: LABELS,
+};
 
 /// Largest distance in any second.
 const GOAL: f64 = 0.05;
@@ -23,15 +30,14 @@ const FILLING_S: usize = 4;
 const SHOWN_S: usize = 5;
 
 const PAUSES_APART: &str = "pauses_apart";
-const FACTS: &[Fact] =
-    &[(PAUSES_APART, |rows| figure(rows, &[], PAUSES_APART).map(|share| format!("{:.0}", 100.0 * share)))];
 
 #[derive(Default)]
 pub(super) struct RecordedPage {
     answers: Vec<String>,
     /// The largest distance in pauses of each load.
     pauses_apart: Vec<f64>,
-    findings: Findings,
+    tables: Vec<Table>,
+    plots: Vec<Plot>,
 }
 
 fn whole(rows: &[Second], of: fn(&Second) -> f64) -> Vec<u64> {
@@ -45,18 +51,15 @@ impl RecordedPage {
         self.answers.push(answer(name, real, simulated));
         let seconds = FILLING_S..real.seconds as usize;
         self.pauses_apart.push(apart(&real.side.rows, &simulated.rows, seconds, |second| second.pauses));
-        self.findings.tables.push(table(name, real, simulated));
-        self.findings.figures.push(plot(name, real, simulated).into());
+        self.tables.push(table(name, real, simulated));
+        self.plots.push(plot(name, real, simulated));
     }
 
-    pub(super) fn findings(mut self) -> Findings {
-        self.findings.answer = self.answers.join(" ");
-        let most = self.pauses_apart.iter().copied().fold(0.0, f64::max);
-        let row =
-            machine::row("throttled", "recorded", Fields::new(), Fields::new().with(PAUSES_APART, most), Fields::new());
-        self.findings.opening = opening(TEXT, FACTS, &[row]);
-        self.findings.says.push(paragraph(section(TEXT, "the guest")));
-        self.findings
+    pub(super) fn findings(self) -> Findings {
+        let most = Fields::new().with(PAUSES_APART, self.pauses_apart.iter().copied().fold(0.0, f64::max));
+        let findings = VIEW.findings(&[machine::row("throttled", "recorded", Fields::new(), most, Fields::new())]);
+        let figures = self.plots.into_iter().map(Into::into).collect();
+        Findings { answer: self.answers.join(" "), tables: self.tables, figures, ..findings }
     }
 }
 
@@ -70,21 +73,15 @@ fn row(name: &str, real: &Recording, side: &Side, source: FigureSource) -> Row {
         .with("sync_s", *sync_s)
         .with("small_syncs_s", small_syncs_s.clone())
         .with("bursts_s", bursts_s.clone());
-    Row {
-        experiment: "throttled".to_owned(),
-        variant: format!("recorded-{name}"),
-        params: Fields::new()
-            .with("seconds", real.seconds)
-            .with("hz", real.hz)
-            .with("limit_pages", real.limit_pages)
-            .with("background_pages", real.background_pages)
-            .with("disk_pages_per_s", real.disk_pages_per_s)
-            .with("call_ns", real.call_ns)
-            .with("worker_ns_per_page", real.worker_ns_per_page),
-        metrics,
-        published: Fields::new(),
-        source,
-    }
+    let params = Fields::new()
+        .with("seconds", real.seconds)
+        .with("hz", real.hz)
+        .with("limit_pages", real.limit_pages)
+        .with("background_pages", real.background_pages)
+        .with("disk_pages_per_s", real.disk_pages_per_s)
+        .with("call_ns", real.call_ns)
+        .with("worker_ns_per_page", real.worker_ns_per_page);
+    Row { source, ..machine::row("throttled", &format!("recorded-{name}"), params, metrics, Fields::new()) }
 }
 
 fn answer(name: &str, real: &Recording, simulated: &Side) -> String {

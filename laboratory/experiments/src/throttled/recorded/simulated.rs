@@ -31,7 +31,6 @@ const REQUEST_PAGES: f64 = 32.0;
 /// Memory of the simulated machine. Its limits are in bytes.
 const MEMORY_BYTES: u64 = 4 << 30;
 pub(super) fn simulate(real: &Recording) -> Result<Side, LabError> {
-    let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
     let request_ns = (REQUEST_PAGES / real.disk_pages_per_s * 1e9) as u64;
     let mut simulation = Simulation::new(SEED, disk::device(request_ns, None, &real.places)?);
     if real.load == Load::Burst {
@@ -52,9 +51,9 @@ pub(super) fn simulate(real: &Recording) -> Result<Side, LabError> {
     let before_ns = before_ns(real);
     let jobs = real.load.jobs(real.seconds, before_ns);
     simulation.workloads = jobs.into_iter().map(Workload::Job).collect();
-    let outcome = simulation.run(&mut |_| {}).map_err(|error| failed(&error))?;
+    let outcome = simulation.run(&mut |_| {}).map_err(LabError::failed)?;
     let (Some(job), Some(device)) = (outcome.jobs.first(), outcome.devices.first()) else {
-        return Err(LabError::Failed("a run without a job".to_owned()));
+        return Err(LabError::failed("a run without a job"));
     };
     let logged = outcome.logs.iter().flat_map(|log| &log.calls);
     let mut rows = by_second(device, before_ns);

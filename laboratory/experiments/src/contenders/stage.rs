@@ -1,0 +1,63 @@
+//! Throttled disks for contenders, in a directory of their own.
+//!
+//! Owns: making disks where there is room for them, their rates.
+//! Does not own: the disks themselves (`hardware`), what is written to them.
+//! Invariants: a new disk is empty and not throttled yet.
+
+use std::path::Path;
+
+use afflux_scratch::Scratch;
+
+use super::{Kernel, KernelWay};
+use crate::hardware::{DiskRates, KernelDebug, SlowDisk, free_bytes};
+
+/// Bytes to leave free on the file system with the images.
+const SPARE_BYTES: u64 = 2 << 30;
+
+/// The surroundings of all runs.
+pub(crate) struct Stage {
+    // Dropped in this order: debugfs is mounted inside the directory.
+    debug: Option<KernelDebug>,
+    scratch: Scratch,
+}
+
+impl Stage {
+    /// A directory in `directory`, named after the experiment.
+    pub(crate) fn new(directory: &Path, name: &str) -> Result<Self, String> {
+        let scratch = Scratch::guarded(directory, name).map_err(|error| error.to_string())?;
+        Ok(Self { debug: KernelDebug::new(scratch.path()).ok(), scratch })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// A disk of `bytes` in a directory of this name.
+    pub(crate) fn disk(&self, name: &str, bytes: u64) -> Result<SlowDisk, String> {
+        let directory = self.path().join(name);
+        std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        let free = free_bytes(&directory).map_err(|error| error.to_string())?;
+        if bytes + SPARE_BYTES > free {
+            let (bytes, free) = (afflux_report::units::data(bytes + SPARE_BYTES), afflux_report::units::data(free));
+            return Err(format!("{}: {bytes} are needed and {free} are free", directory.display()));
+        }
+        SlowDisk::queued(&directory, bytes, DiskRates::default()).map_err(|error| error.to_string())
+    }
+
+    /// The kernel over these directories.
+    pub(crate) fn kernel(&self, way: KernelWay, on: &[&Path]) -> Kernel {
+        Kernel::new(way, on, self.debug.as_ref())
+    }
+}
+
+/// Makes a disk write its file system's data, and throttles it.
+pub(crate) fn slow_down(disk: &SlowDisk, bytes_per_s: u64) -> Result<(), String> {
+    disk.settle().map_err(|error| error.to_string())?;
+    set_rate(disk, Some(bytes_per_s))
+}
+
+/// Throttles a disk at once, or lifts the throttle, so that it writes the rest at the host's speed.
+pub(crate) fn set_rate(disk: &SlowDisk, bytes_per_s: Option<u64>) -> Result<(), String> {
+    let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: bytes_per_s };
+    disk.throttle(rates).map_err(|error| error.to_string())
+}
