@@ -12,7 +12,7 @@ use super::ratios::{Cell, ENGINES, POLICIES, Spread};
 use super::traces::TraceRow;
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
-use crate::machine::rounded;
+use crate::machine::{rounded, row};
 use crate::pick::{figure, fits};
 use crate::views::{Along, ChartView, Check, Pick, TableView, View, Within, add_checks};
 
@@ -167,6 +167,11 @@ pub(super) fn findings(cells: &[Cell], cases: &[Case], traces: &[TraceRow], rows
     findings
 }
 
+/// A row of this experiment.
+pub(super) fn own_row(variant: &str, params: Fields, metrics: Fields) -> Row {
+    row("eviction", variant, params, metrics, Fields::new())
+}
+
 fn checks(cells: &[Cell], traces: &[TraceRow]) -> Vec<Check> {
     let check = |what: &str, met: usize, all: usize| {
         (all > 0).then(|| Check { what: what.to_owned(), found: format!("{met} of {all} rows"), met: met == all })
@@ -192,7 +197,7 @@ fn hits(cell: &Cell) -> Row {
         .iter()
         .fold(Fields::new(), |metrics, policy| metrics.with(*policy, rounded(100.0 * cell.hit_ratio(policy), 1)));
     let behind = cell.shortfall().map(|shortfall| rounded(100.0 * shortfall, 1));
-    super::row(
+    own_row(
         cell.generator,
         Fields::new().with("part_of_pages", cell.part.value()),
         metrics.with("behind", behind).with("to_best", cell.to_best()),
@@ -212,7 +217,7 @@ fn saved(cells: &[Cell], policy: &str) -> Row {
         .with("saved_worst_percent", percent(spread.worst))
         .with("gap_closed_mean", mean(cells.iter().filter_map(|cell| cell.gap_closed(policy)).collect()))
         .with("looked_at_mean", mean(cells.iter().filter_map(|cell| cell.looks[at]).collect()));
-    super::row(policy, Fields::new(), metrics)
+    own_row(policy, Fields::new(), metrics)
 }
 
 fn trace(found: &TraceRow) -> Row {
@@ -224,7 +229,7 @@ fn trace(found: &TraceRow) -> Row {
             .with(format!("{} MiB", kind.name), without as f64 / f64::from(1 << 20))
             .with(format!("{} ahead", kind.name), with as f64 / without.max(1) as f64)
     });
-    super::row(found.trace, params, metrics.with("to_best", found.to_best()))
+    own_row(found.trace, params, metrics.with("to_best", found.to_best()))
 }
 
 /// Cases with the same touches, device and cache follow each other, in the order of [`ENGINES`].
@@ -254,7 +259,7 @@ fn devices(cases: &[Case]) -> Vec<Row> {
                 .with("client_change_percent", rounded(100.0 * mean(&client), 1))
                 .with("held_back_mean_us", mean_of(|cost| cost.held_back_us))
                 .with("hits_mean_percent", 100.0 * mean_of(|cost| cost.hit_ratio));
-            rows.push(super::row(kind.name, Fields::new().with("device", cases[0].device.as_str()), metrics));
+            rows.push(own_row(kind.name, Fields::new().with("device", cases[0].device.as_str()), metrics));
         }
     }
     rows

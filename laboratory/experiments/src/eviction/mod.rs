@@ -22,9 +22,9 @@ use afflux_simulator::catalogue;
 use afflux_workloads::touches::{GENERATORS, Generator, Sizes, generator_named};
 
 use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
-use crate::machine;
 use crate::options::options;
 use device_time::Case;
+use findings::own_row;
 use part::Part;
 use ratios::{Cell, ENGINES, POLICIES};
 use traces::{RealTrace, TRACES, TraceRow};
@@ -177,7 +177,7 @@ fn cell_row(cell: &Cell, policy: usize) -> Row {
     if let Some(looks) = cell.looks[policy] {
         metrics.push("looked_at_per_miss", looks);
     }
-    row(name, params, metrics)
+    own_row(name, params, metrics)
 }
 
 fn case_row(case: &Case) -> Row {
@@ -194,7 +194,7 @@ fn case_row(case: &Case) -> Row {
         .with("written_per_dirtied", cost.rewritten)
         .with("allocstall_per_request", cost.stalls)
         .with("delays", case.delays.clone());
-    row(case.kind.name, params, metrics)
+    own_row(case.kind.name, params, metrics)
 }
 
 fn trace_row(found: &TraceRow, policy: usize) -> Row {
@@ -207,9 +207,5 @@ fn trace_row(found: &TraceRow, policy: usize) -> Row {
         metrics.push("disk_bytes_read", found.disk_bytes[engine][0]);
         metrics.push("disk_bytes_read_with_readahead", found.disk_bytes[engine][1]);
     }
-    row(POLICIES[policy], params, metrics)
-}
-
-fn row(variant: &str, params: Fields, metrics: Fields) -> Row {
-    machine::row("eviction", variant, params, metrics, Fields::new())
+    own_row(POLICIES[policy], params, metrics)
 }

@@ -17,7 +17,7 @@ use super::plan::{BLOCK_BYTES, GovernRace, Plan, Subject};
 use super::{Look, Ran};
 use crate::contenders::stage::{set_rate, slow_down};
 use crate::contenders::writer::{Control, Stream, beside, bursts, ended, write_and_sync};
-use crate::contenders::{self, Contender, KernelWay, Sink};
+use crate::contenders::{self, Contender, KernelWay};
 use crate::hardware::SlowDisk;
 use crate::host_memory::{dirty_limit_bytes, warm_memory};
 

@@ -157,12 +157,6 @@ fn params(plan: &Plan, threshold: Threshold) -> Fields {
         .with("tuned", threshold == Threshold::Tuned)
 }
 
-/// The published mean of a column, if the plan is the seed's.
-pub(super) fn published_rate(plan: &Plan, threshold: Threshold) -> Fields {
-    let mean = published::of(threshold, |centisecs| published::mean(centisecs, &plan.records));
-    mean.filter(|_| plan.is_published).map_or_else(Fields::new, |mean| Fields::new().with("rate_mb_per_s", mean))
-}
-
 /// The mean of each column of a variant.
 fn columns(plan: &Plan, cells: &[Cell], variant: &str) -> Vec<Row> {
     let of = |threshold: &Threshold| {
@@ -176,14 +170,14 @@ fn columns(plan: &Plan, cells: &[Cell], variant: &str) -> Vec<Row> {
             .with("commit_wait_ms_mean", mean(&waits)?)
             .with("starts_at_mb_first", mb(starts.first()))
             .with("starts_at_mb_last", mb(starts.last()));
-        Some(row("s4", variant, params(plan, *threshold), metrics, published_rate(plan, *threshold)))
+        Some(row("s4", variant, params(plan, *threshold), metrics, published::mean_rate(plan, *threshold)))
     };
     plan.columns.iter().filter_map(of).collect()
 }
 
 fn of_formula(plan: &Plan, threshold: Threshold) -> Option<Row> {
     let metrics = Fields::new().with("rate_mb_per_s", formula::mb_per_s(plan, threshold)?);
-    Some(row("s4", FORMULA, params(plan, threshold), metrics, published_rate(plan, threshold)))
+    Some(row("s4", FORMULA, params(plan, threshold), metrics, published::mean_rate(plan, threshold)))
 }
 
 /// The gain of a threshold in bytes on the thread's later machine.

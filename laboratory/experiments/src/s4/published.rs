@@ -4,7 +4,9 @@
 //! Owns: the figures as printed. Does not own: our figures.
 //! Invariants: nothing here is rounded or corrected.
 
-use super::plan::Threshold;
+use afflux_report::Fields;
+
+use super::plan::{Plan, Threshold};
 
 /// Centiseconds of the table's columns; 0 is off.
 pub(super) const CENTISECS: [u64; 4] = [0, 300, 200, 100];
@@ -52,4 +54,10 @@ pub(super) fn of<T>(threshold: Threshold, by_centisecs: impl FnOnce(u64) -> Opti
 pub(super) fn mean(centisecs: u64, records: &[u32]) -> Option<f64> {
     let found: Vec<f64> = records.iter().filter_map(|record| rate(centisecs, *record)).collect();
     (!found.is_empty()).then(|| found.iter().sum::<f64>() / found.len() as f64)
+}
+
+/// The published mean of a column, if the plan is the seed's.
+pub(super) fn mean_rate(plan: &Plan, threshold: Threshold) -> Fields {
+    let mean = of(threshold, |centisecs| mean(centisecs, &plan.records)).filter(|_| plan.is_published);
+    mean.map_or_else(Fields::new, |mean| Fields::new().with("rate_mb_per_s", mean))
 }

@@ -127,17 +127,17 @@ fn several_clients_copy_their_parts_and_none_is_lost() {
 /// What a device's own threshold leaves alone, and what a knob of the machine does not: a second disk that has completed writes.
 #[test]
 fn a_threshold_in_time_is_of_one_disk_and_the_tuned_knobs_are_of_all() {
-    let plan = Plan::read(&small(&[("beside", "20MB"), ("memory", "60MB"), ("tuned", "yes")])).unwrap();
+    let plan = Plan::read(&small(&[("beside", "20MB"), ("memory", "400MB"), ("tuned", "yes")])).unwrap();
     let copied = |threshold| {
         let machine = ServerMachine::new(&plan, Law::LinuxByCompletions, threshold, 1).unwrap();
         let copy = machine.copy(&plan, "file", 32_768).unwrap();
         (copy.rate_mb_per_s(), copy.beside.unwrap())
     };
     let [off, own, tuned] = [Threshold::OFF, Threshold::Centisecs(2), Threshold::Tuned].map(copied);
-    assert!(own.0 > 1.05 * off.0, "the copy is faster: {off:?} {own:?}");
+    assert!(own.0 > 1.2 * off.0, "the copy is faster: {off:?} {own:?}");
     let dirty = |(_, [.., dirty]): (f64, [u64; 3])| dirty as f64;
-    assert!((dirty(own) / dirty(off) - 1.0).abs() < 0.5, "{off:?} {own:?}");
-    assert!(dirty(tuned) < 0.7 * dirty(off), "{off:?} {tuned:?}");
+    assert!((dirty(own) / dirty(off) - 1.0).abs() < 0.1, "{off:?} {own:?}");
+    assert!(dirty(tuned) < 0.5 * dirty(off), "{off:?} {tuned:?}");
     let measured = Request { measured: true, ..small(&[("beside", "20MB")]) };
     assert!(Plan::read(&measured).unwrap_err().to_string().contains("a measured run has one disk"));
 }

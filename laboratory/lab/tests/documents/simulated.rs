@@ -227,6 +227,7 @@ fn s1(runs: &[Rows]) -> String {
                 of("2.6.31-rc1 to rc2", "2.6.31-rc1 to 2.6.31"),
                 of("the test on the share, with flushers", "flushers, without the test to with it"),
                 of("2.6.31-rc1 to afflux", "2.6.31-rc1 to afflux"),
+                of("the same with two seconds", "2.6.31-rc1 to afflux with two seconds"),
             ],
         )
 }

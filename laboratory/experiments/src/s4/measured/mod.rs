@@ -15,8 +15,8 @@ use std::time::Instant;
 use afflux_report::{Fields, Row};
 use afflux_scratch::Scratch;
 
-use super::findings::published_rate;
 use super::plan::{Plan, Threshold};
+use super::published;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{measured_row, rounded};
 use client::{CopyOf, Times, copy};
@@ -93,7 +93,7 @@ impl Measured {
             .with("link_bits_per_s", plan.link.bits_per_second)
             .with("disk_bytes_per_s", plan.disk_bytes_per_s);
         let threshold = self.centisecs().map(Threshold::Centisecs);
-        let published = threshold.map_or_else(Fields::new, |threshold| published_rate(plan, threshold));
+        let published = threshold.map_or_else(Fields::new, |threshold| published::mean_rate(plan, threshold));
         measured_row("s4", self.subject.name(), params, metrics, published)
     }
 }

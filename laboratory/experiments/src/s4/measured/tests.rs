@@ -12,7 +12,9 @@ fn the_seeds_figures_stand_beside_its_own_load() {
         Plan::read(&Request { given, measured: true, ..Request::default() }).unwrap()
     };
     let rate = |size| {
-        published_rate(&plan(size), Threshold::Centisecs(100)).get("rate_mb_per_s").and_then(serde_json::Value::as_f64)
+        published::mean_rate(&plan(size), Threshold::Centisecs(100))
+            .get("rate_mb_per_s")
+            .and_then(serde_json::Value::as_f64)
     };
     assert_eq!((rate("1GB").map(f64::round), rate("2GB")), (Some(10.0), None));
 }
