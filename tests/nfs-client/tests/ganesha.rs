@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Checks that version 4.3 is known to fail; docs/use/nfs.md describes how, and why the rules stand.
+/// Checks that version 4.3 is known to fail; notebook/nfs-peers.md describes how, and why the rules stand.
 const KNOWN_OTHERWISE: &[&str] = &[
     "bad-handle",
     "consistency-of-a-setattr",

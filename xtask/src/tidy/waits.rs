@@ -78,6 +78,7 @@ const LISTED: &[(&str, usize, &str)] = &[
     ("product/command/tests/end_to_end/client.rs", 1, GUARD),
     ("product/command/tests/end_to_end/hanging.rs", 1, GUARD),
     ("product/command/tests/end_to_end/kept_by_systemd.rs", 2, PACE),
+    ("product/command/tests/end_to_end/locks.rs", 1, MEASURES),
     ("product/command/tests/end_to_end/kept_mounts.rs", 1, MEASURES),
     ("product/command/tests/end_to_end/kills.rs", 5, MEASURES),
     ("product/command/tests/end_to_end/random_operations.rs", 2, "a server that stands still for a while is the fault"),

@@ -493,7 +493,7 @@ gauges! {
         #[serde(default)]
         lock_waiters: u64 = Now "lock_waiters" "programs" "" "lock_waiters" "Programs that wait for a lock.";
         #[serde(default)]
-        tls_certificate_ns: Option<u64> = Now "tls_certificate_ns" "ns" "" "tls_certificate" "Time for which the certificate of `--tls` is valid still, or one that comes with it; 0 once it has expired, null without TLS.";
+        tls_certificate_ns: Option<u64> = Now "tls_certificate_ns" "ns" "" "tls_certificate" "Time until the first certificate of `--tls` expires; null without TLS.";
         calls: BTreeMap<String, u64> = Word "calls" "" "" "" "Numbers of calls of each procedure, of refusals (`rpc_auth_tooweak`: the peer is not admitted), and of each status other than OK.";
         #[serde(default)]
         clients: BTreeMap<String, PeerGauges> = Word "clients" "" "" "" "Clients with open connections, by address: `connections`, `received_bytes`, `sent_bytes`, connections with TLS (`tls_connections`), names in their `certificates`.";

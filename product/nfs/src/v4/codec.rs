@@ -629,7 +629,7 @@ impl Fields<'_> {
         Ok(SessionArguments { client, sequence, flags, fore, back, calling })
     }
 
-    /// How the client wants to be called: its program, and the first of its credentials that this server has.
+    /// The client's program, and its first credential by which this server can call it.
     fn calling(&mut self) -> Result<Option<Calling>, XdrError> {
         const GSS: u32 = 6;
         let program = self.reader.u32()?;

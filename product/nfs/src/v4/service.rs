@@ -155,7 +155,7 @@ impl<P: Platform> Service<P> {
         owner_number(&self.volume, client, owner)
     }
 
-    /// Ends the clients that have lost their locks, since they were silent and in somebody's way.
+    /// Ends silent clients that have lost their locks to others.
     pub(super) fn end_revoked(&self, now_ns: u64) {
         if self.ended_revoked.load(Ordering::Relaxed) != self.locks().revoked() {
             let ended = self.end_revoked_of(&mut self.state(), now_ns);

@@ -364,7 +364,7 @@ fn what_an_open_of_version_4_denies_is_denied_to_version_3() {
     let root = peer.root();
     let file = world.create(&mut peer, &root, b"file");
     let other = world.create(&mut peer, &root, b"other");
-    // What READ, WRITE, SETATTR of a size and CREATE with one come to.
+    // The statuses of READ, WRITE, SETATTR of a size and CREATE with one.
     let tried = |peer: &mut Peer, file: &nfs_fh3, name: &'static [u8]| {
         let read = match peer.nfs(6, &READ3args { file: file.clone(), offset: 0, count: 4 }) {
             READ3res::Ok(_) => None,

@@ -284,7 +284,7 @@ fn a_client_that_begins_many_handshakes_waits_and_others_do_not() {
     let (mut other, mut client) = (rig.begun_from(Ipv4Addr::new(192, 0, 2, 7)), rig.trust(None).session());
     exchange(&mut client, &mut other, 1 << 20).unwrap();
     assert!(other.inner.is_secured);
-    // The bytes of those that wait stay in their sockets, until their turn comes.
+    // Waiting bytes stay in the sockets.
     assert!(!many[199].needs_input());
     many.drain(..150);
     rig.server.refill();
