@@ -92,21 +92,26 @@ impl Lines {
         }
     }
 
-    /// The answer within some time. All answers to a call whose answer is kept are the same.
+    /// The answer, if it is there. All answers to a call whose answer is kept are the same.
+    fn arrived(&self, xid: u32, keeps: bool) -> Option<Outcome> {
+        let mut state = self.state.lock().unwrap();
+        state.receive();
+        let mut replies = state.replies[&xid].iter().filter(|it| it.status != DELAY);
+        let first = replies.next()?;
+        for further in replies {
+            assert!(!keeps || further == first, "two replies: {first:?} and {further:?}");
+            self.counts.lock().unwrap().further += 1;
+        }
+        Some(first.clone())
+    }
+
+    /// The answer within some time.
     async fn answer(&self, xid: u32, wait_ns: u64, keeps: bool) -> Option<Outcome> {
         let until_ns = self.site.now_ns() + wait_ns;
         while self.site.now_ns() < until_ns {
-            let mut state = self.state.lock().unwrap();
-            state.receive();
-            let mut replies = state.replies[&xid].iter().filter(|it| it.status != DELAY);
-            if let Some(first) = replies.next() {
-                for further in replies {
-                    assert!(!keeps || further == first, "two replies: {first:?} and {further:?}");
-                    self.counts.lock().unwrap().further += 1;
-                }
-                return Some(first.clone());
+            if let Some(answer) = self.arrived(xid, keeps) {
+                return Some(answer);
             }
-            drop(state);
             self.site.sleep(Nanos::MILLISECOND).await;
         }
         None
