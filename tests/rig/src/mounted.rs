@@ -99,3 +99,6 @@ fn is_unmounted(point: &Path, words: &[&str]) -> bool {
     let status = Command::new("umount").args(words).arg(point).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
+
+#[cfg(test)]
+mod tests;
