@@ -1,7 +1,7 @@
 //! A device at one instant: its backlog, its band, the flusher's threshold.
 //!
 //! Owns: the view turned into a backlog, the terms that depend on it.
-//! Does not own: prices (`rates`), what the device has learned (`device`), the answers to the engine (the policy).
+//! Does not own: prices (`rates`), the device's memory (`device`), the answers to the engine (the policy).
 //! Invariants: all terms of a view are counted at the same prices.
 
 use afflux_device::platform::Nanos;

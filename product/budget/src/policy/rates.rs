@@ -1,7 +1,7 @@
 //! Costs of work on a device at one instant.
 //!
 //! Owns: the prices that all questions of the instant are answered by, the size of a request.
-//! Does not own: what the device has learned (`device`).
+//! Does not own: the device's learned prices (`device`).
 //! Invariants: pure.
 
 use afflux_device::policy::{Cost as Amount, Prices as PagePrices, View};

@@ -269,7 +269,7 @@ impl Account {
     }
 }
 
-/// What the call waited for, and how long.
+/// The call's waits that took time.
 fn met(waited: &Waited) -> impl Iterator<Item = (Delay, u64)> {
     Delay::ALL.into_iter().zip(*waited).filter(|(_, ns)| *ns > 0)
 }

@@ -96,7 +96,7 @@ fn the_oldest_call_is_forgotten_first_and_a_long_answer_is_not_kept() {
     note(&begin(&calls, [3, 0, 0], 3, 0).0, calls.answer_bytes_max() + 1);
     let next = journal(&words);
     assert_eq!([2, 3, 0, 1].map(|number| is_answered(&next, number, 0)), [true, false, false, false]);
-    // What has ended goes in the order of coming, with its answer or without it.
+    // An ended call goes in the order of coming, with its answer or without it.
     (4..6).for_each(|number| ask(&next, number, 0));
     assert_eq!(next.left(&[[3, 0, 0]; 2]), Left::Nothing);
 }

@@ -1,6 +1,6 @@
 //! The list of mounts, which is only for people.
 //!
-//! Owns: who has mounted what, as far as clients reported it.
+//! Owns: the reported mounts: client and path.
 //! Does not own: the calls that change and show it (`mount`).
 //! Invariants: the list has at most [`MOUNTS_MAX`] lines, and no code relies on it: a handle is valid whether or not its
 //! mount is in the list.
