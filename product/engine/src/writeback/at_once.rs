@@ -4,8 +4,6 @@
 //! flush. Then the pages become clean and durable at once. Until then they stay under writeback, so no tag has to say that a
 //! flush will follow.
 //!
-//! A caller whose round has to wait for another one writes a run meanwhile: its own round then has that much less to do.
-//!
 //! Owns: which rounds go this way, the order of these steps.
 //! Does not own: the steps of other rounds (`sync`), the effect of each end (`complete`, `sync`).
 //! Invariants: pages are clean after the flush, not before (test `pages_stay_under_writeback_until_the_flush`; loom's model of
@@ -18,7 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use afflux_device::counters::Counter;
 use afflux_device::devices::DeviceState;
-use afflux_device::devices::file::{FileInner, FileState};
+use afflux_device::devices::file::FileInner;
 use afflux_device::devices::in_flight::Terms;
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
@@ -72,19 +70,6 @@ impl<P: Platform> Writeback<P> {
         match result {
             Ok(()) if !owed => Some(Ok(())),
             _ => Some(self.flush_ended(file, false, result).await),
-        }
-    }
-
-    /// Submits a write of one run while another round goes on, if nothing of the file has failed or is withheld. The
-    /// caller's own round waits for it, and flushes it.
-    pub(super) fn write_before_round(self: &Arc<Self>, file: &Arc<FileInner>) {
-        let terms = file.device.in_flight.terms();
-        if !self.try_take_request_in_call(&file.device, &terms) {
-            return;
-        }
-        match claim_before_round(file, &terms) {
-            Some(run) => self.submit_write(file, run, true),
-            None => self.release_request(&file.device),
         }
     }
 
@@ -147,36 +132,20 @@ impl<P: Platform> Writeback<P> {
 /// flight, or more dirty pages than one run.
 fn claim_at_once(file: &FileInner, terms: &Terms) -> Option<(Run, bool)> {
     let mut state = lock(&file.state);
-    if !may_claim(file, &state) || state.flight.has_writes() || !state.has_one_run() {
+    let has_failed = state.failures.error().is_some() || state.failures.pages() > 0 || state.flushes.has_failed();
+    let is_quiet = !has_failed && !state.is_discarded() && !state.flight.has_writes() && state.unplaced_from.is_none();
+    if !is_quiet || !state.has_one_run() || file.is_withholding() {
         return None;
     }
-    let run = claim(file, &mut state, Tag::Dirty, bytes_max(file, terms)).ok()?;
+    let bytes_max = terms.flight.request_bytes.max(PAGE_BYTES);
+    let bytes_max = u64::from(file.device.limits().request_bytes_max).min(bytes_max) as u32;
+    let run = claim(file, &mut state, Tag::Dirty, bytes_max).ok()?;
     // Sectors of the same page may be dirty beyond the run.
     let is_all = !file.has_tagged(Tag::Dirty);
     let first = run.offset / PAGE_BYTES;
     // Nothing of the file is in flight, so the device has to seek to it.
     file.device.figures.writes_on(first, (file.pages.slot, first + run.pages));
     Some((run, is_all))
-}
-
-/// Claims a run of a file whose pages other callers may have in flight. Pages in flight are not among them.
-fn claim_before_round(file: &FileInner, terms: &Terms) -> Option<Run> {
-    let mut state = lock(&file.state);
-    let run = may_claim(file, &state).then(|| claim(file, &mut state, Tag::Dirty, bytes_max(file, terms)).ok())??;
-    let first = run.offset / PAGE_BYTES;
-    file.device.figures.writes_on(first, (file.pages.slot, first + run.pages));
-    Some(run)
-}
-
-/// Whether a caller may write pages of the file: it has not failed lately, and nothing of it lacks space or is withheld.
-fn may_claim(file: &FileInner, state: &FileState) -> bool {
-    let has_failed = state.failures.error().is_some() || state.failures.pages() > 0 || state.flushes.has_failed();
-    !has_failed && !state.is_discarded() && state.unplaced_from.is_none() && !file.is_withholding()
-}
-
-fn bytes_max(file: &FileInner, terms: &Terms) -> u32 {
-    let bytes = terms.flight.request_bytes.max(PAGE_BYTES);
-    u64::from(file.device.limits().request_bytes_max).min(bytes) as u32
 }
 
 impl<P: Platform> Written<P> {

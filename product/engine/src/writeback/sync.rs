@@ -69,10 +69,6 @@ impl<P: Platform> Writeback<P> {
         let Some((round, _)) = &joined else { return Ok(None) };
         let call = FileCall::new(file, client);
         let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
-        let must_wait = joined.as_ref().is_some_and(|(_, part)| *part != RoundPart::Starts);
-        if must_wait && runs_itself && *range == (0..u64::MAX) {
-            self.write_before_round(file);
-        }
         if let Some(own) = own {
             own.runs().await;
         }

@@ -136,29 +136,3 @@ fn a_sync_at_once_goes_on_after_a_hang() {
     assert!(lab.run(lab.here.until(10 * SECOND, || synced.load(Ordering::Relaxed))));
     assert_eq!(file.disk.durable(file.id)[..PAGE], bytes(2, 0, PAGE)[..]);
 }
-
-/// Two callers each with a page: the second comes while the first one's round flushes.
-#[test]
-fn a_caller_that_waits_for_another_round_writes_its_page_meanwhile() {
-    let (lab, file) = synced_file(1);
-    lab.run(lab.here.write(&file, 0, PAGE, 2)).unwrap();
-    let (here, own) = (Arc::clone(&lab.here), file.clone());
-    let first = lab.in_background(async move { here.sync(&own).await.unwrap() });
-    let (here, own) = (Arc::clone(&lab.here), file.clone());
-    let second = lab.in_background(async move {
-        here.sleep(2 * MILLISECOND).await;
-        here.write(&own, 2 * PAGE as u64, PAGE, 3).await.unwrap();
-        here.sync(&own).await.unwrap();
-    });
-    let written = || file.disk.contents(file.id)[2 * PAGE..3 * PAGE] == bytes(3, 2 * PAGE as u64, PAGE);
-    let durable = || file.disk.durable(file.id)[2 * PAGE..3 * PAGE] == bytes(3, 2 * PAGE as u64, PAGE);
-    lab.run(async {
-        assert!(lab.here.until(SECOND, || first.load(Ordering::Relaxed)).await);
-        assert!(written() && !durable(), "its page went to the device during the flush, and waits for the next one");
-        assert!(lab.here.until(SECOND, || second.load(Ordering::Relaxed)).await);
-    });
-    assert!(durable() && file.file.is_clean());
-    let counts =
-        [Counter::WriteRequests, Counter::SyncRequests, Counter::PagesWritten].map(|counter| lab.count(counter));
-    assert_eq!(counts, [2, 3, 2], "two writes and two flushes; the file's first sync flushed, too");
-}
