@@ -21,6 +21,7 @@ pub struct RangeNumber(u64);
 pub struct Earlier<F> {
     /// The engine keeps a file until its bytes are durable, so they are if the file is gone.
     pub file: Weak<F>,
+    /// The bytes.
     pub range: Range<u64>,
 }
 
@@ -74,6 +75,7 @@ pub struct Ordered {
     pub(crate) range: Range<u64>,
 }
 
+/// The withheld ranges of a file, and those of any file that wait for its bytes.
 pub struct WithheldRanges<F> {
     next: u64,
     /// Ranges with a holder.
