@@ -4,19 +4,21 @@
 //! Does not own: bytes.
 //! Invariants: the states are all that some order of the changes in progress leads to. A change in progress has its
 //! whole effect once; a write may show the sizes of its first pages before that. A write that changes nothing at a size
-//! leaves one state, not two, so that many writes in progress stay cheap.
+//! leaves one state, not two, so that many writes in progress stay cheap. Of abandoned changes with the same effect one
+//! stands for all (`equal_changes_without_callers_are_one`).
 
 use std::collections::BTreeSet;
 
 use crate::change::{Ending, Stamp};
 
 const PAGE_BYTES: u64 = 4096;
-/// Most changes of one file in progress at the same time, abandoned ones included.
+/// Most changes of one file in progress at the same time, abandoned ones of different effects included; beyond it the sizes
+/// of the file are no longer checked.
 const UNDER_WAY_MAX: usize = 64;
 /// Most states to follow; beyond it the sizes of the file are no longer checked.
 const STATES_MAX: usize = 4_000;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 enum Effect {
     Set(u64),
     /// The sizes that a write may show in progress; the last is the whole effect.
@@ -42,7 +44,7 @@ pub(super) struct Sizes {
     abandoned: u64,
     /// The possible sizes from each moment to the next.
     history: Vec<(Stamp, BTreeSet<u64>)>,
-    /// Whether there were too many states: every size then counts as possible.
+    /// Whether there were too many states or changes: every size then counts as possible.
     vague: bool,
 }
 
@@ -77,9 +79,7 @@ impl Sizes {
         if self.vague {
             return;
         }
-        let slot = self.under_way.iter().position(Option::is_none);
-        assert!(slot.is_some(), "at most {UNDER_WAY_MAX} changes of a file's size are under way");
-        let slot = slot.unwrap_or(0);
+        let Some(slot) = self.under_way.iter().position(Option::is_none) else { return self.lose_track() };
         self.under_way[slot] = Some((change, effect));
         self.close(1 << slot);
         self.note(now);
@@ -89,7 +89,7 @@ impl Sizes {
         let is_it = |entry: &Option<(usize, Effect)>| entry.as_ref().is_some_and(|(own, _)| *own == change);
         let Some(slot) = self.under_way.iter().position(is_it) else { return };
         let bit = 1_u64 << slot;
-        if ending == Ending::Abandoned {
+        if ending == Ending::Abandoned && !self.is_like_another(slot) {
             self.abandoned |= bit;
             let forget = |state: SizeState| SizeState { may: state.may & !bit, ..state };
             self.states = std::mem::take(&mut self.states).into_iter().map(forget).collect();
@@ -101,10 +101,22 @@ impl Sizes {
         self.abandoned &= !bit;
         self.states = std::mem::take(&mut self.states)
             .into_iter()
-            .filter(|state| ending == Ending::Failed || state.may & bit != 0)
+            .filter(|state| ending != Ending::Done || state.may & bit != 0)
             .map(|state| SizeState { may: state.may & !bit, open: state.open & !bit, ..state })
             .collect();
         self.note(now);
+    }
+
+    /// Whether an abandoned change has the same effect as the one in the slot.
+    fn is_like_another(&self, slot: usize) -> bool {
+        let effect = |slot: usize| self.under_way[slot].as_ref().map(|(_, effect)| effect);
+        (0..UNDER_WAY_MAX).any(|other| self.abandoned & 1 << other != 0 && effect(other) == effect(slot))
+    }
+
+    fn lose_track(&mut self) {
+        self.vague = true;
+        self.states.clear();
+        self.under_way.fill(None);
     }
 
     /// Adds all states that the changes in progress may lead to, with the new one of bit `new`.
@@ -166,10 +178,7 @@ impl Sizes {
 
     fn note(&mut self, now: Stamp) {
         if self.states.len() > STATES_MAX {
-            self.vague = true;
-            self.states.clear();
-            self.under_way.fill(None);
-            return;
+            return self.lose_track();
         }
         self.history.push((now, self.states.iter().map(|state| state.size).collect()));
     }

@@ -248,3 +248,23 @@ fn many_changes_that_lost_their_callers_are_followed_and_too_many_others_are_not
     }
     model.check_size(look, 77).expect("nobody knows");
 }
+
+/// Callers that a hung disk refuses leave changes behind, as many as they like.
+#[test]
+fn equal_changes_without_callers_are_one() {
+    let mut sizes = crate::size::Sizes::new(20);
+    let possible =
+        |sizes: &crate::size::Sizes| sizes.since(Stamp(1_000)).map(|sizes| sizes.into_iter().collect::<Vec<_>>());
+    for change in 0..200 {
+        sizes.begin_set(change, 5 + change as u64 % 2, Stamp(change as u64));
+        sizes.end(change, Ending::Abandoned, Stamp(change as u64));
+    }
+    assert_eq!(possible(&sizes), Some(vec![5, 6, 20]));
+    sizes.begin_set(200, 7, Stamp(300));
+    sizes.end(200, Ending::Done, Stamp(301));
+    assert_eq!(possible(&sizes), Some(vec![5, 6, 7]), "each of the two may still come");
+    for change in 300..370 {
+        sizes.begin_set(change, change as u64, Stamp(change as u64));
+    }
+    assert_eq!(possible(&sizes), None, "too many changes to follow");
+}
