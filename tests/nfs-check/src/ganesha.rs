@@ -1,6 +1,6 @@
 //! nfs-ganesha, with which races compare our server.
 //!
-//! Owns: its configuration, its arguments, the port mapper that it needs.
+//! Owns: its configuration, its arguments, its port mapper.
 //! Does not own: the network namespace, the processes' end.
 //! Invariants: it serves one directory.
 

@@ -98,7 +98,7 @@ fn engine_costs(ms_per_mb: f64) -> CostTable {
 /// A queue before a disk, and KiB of the disk's write cache.
 pub(super) type DiskQueue = (Queue, u64);
 
-/// The parameters of a row that tell its case, its queue and its seed.
+/// A row's parameters: its case, its queue and its seed.
 pub(super) fn params(case: &str, (queue, cache_kib): DiskQueue, seed: u64) -> Fields {
     let params = Fields::new().with("case", case);
     let params = if queue.is_sorted { params } else { params.with("elevator", "none") };

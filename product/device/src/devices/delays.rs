@@ -45,7 +45,7 @@ pub type Waited = [u64; KINDS];
 pub enum WaitAccount<'a> {
     /// A client.
     Client(&'a Client),
-    /// A file: its slot, the device's name for it, and the account that it keeps.
+    /// A file, by its slot, with the device's name for it and its own account.
     File(u32, &'a Backing, &'a FileDelays),
 }
 

@@ -241,7 +241,7 @@ pub(super) async fn make_unnamed<P: Platform>(
     created(on, header, flags, (file, true), &attributes)
 }
 
-/// A file that was there, its attributes, and what keeps others from denying its use if it was cut off.
+/// An existing file with its attributes. If the open cut it off, its use is registered, so others cannot deny it.
 type Existing<'a, P> = (Arc<Inode<P>>, Attributes, Option<CuttingShare<'a, P>>);
 
 /// The file of that name, which was not there when the kernel looked. The kernel has not checked the rights on it.

@@ -165,7 +165,7 @@ struct Slot {
     /// Names that were there.
     gone: Vec<String>,
     made: u64,
-    /// A file that all slots of the client have open, this slot's open of it and its locks.
+    /// The file that all slots of the client have open, with this slot's open and locks.
     file: Vec<u8>,
     open: Stateid,
     locks: Option<Stateid>,
