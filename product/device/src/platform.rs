@@ -102,6 +102,8 @@ pub struct Limits {
     /// Whether written bytes can be read back at once. If they can only after an [`Operation::Sync`](crate::Operation),
     /// because a file's bytes become an object then, the engine keeps the pages until one has followed.
     pub readable_before_flush: bool,
+    /// Whether syncs of a file may overlap: each tells its own error, and takes none of another's.
+    pub syncs_overlap: bool,
     /// The preferred bytes of a request, if there is a preference: a multiple of 4096, at most `request_bytes_max`. A
     /// hint for policies.
     pub request_bytes_preferred: Option<u32>,
@@ -117,6 +119,7 @@ impl Default for Limits {
             file_bytes_max: FILE_BYTES_MAX,
             volatile_cache: true,
             readable_before_flush: true,
+            syncs_overlap: false,
             request_bytes_preferred: None,
         }
     }

@@ -187,6 +187,8 @@ impl HostDevice {
             depth: DEPTH,
             file_bytes_max: place.file_bytes_max,
             volatile_cache: true,
+            // The host's page cache keeps an error for whoever asks first.
+            syncs_overlap: matches!(access, Access::Direct { .. }),
             ..Limits::default()
         };
         let core = Core {

@@ -303,9 +303,9 @@ impl FileState {
         self.dirty_pages
     }
 
-    /// Whether its dirty pages are one run.
-    pub fn has_one_run(&self) -> bool {
-        self.dirty_runs == 1
+    /// Runs of dirty pages.
+    pub fn dirty_runs(&self) -> usize {
+        usize::try_from(self.dirty_runs).unwrap_or(0)
     }
 
     /// A dirty page was written or cut off.

@@ -46,6 +46,12 @@ impl<T> InOrder<T> {
         self.in_flight.iter().find(|(_, value)| wanted(value)).map(|(number, _)| *number)
     }
 
+    /// The value of a number in flight.
+    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        let at = self.in_flight.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+        self.in_flight.get_mut(at).map(|(_, value)| value)
+    }
+
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.in_flight.iter_mut().map(|(_, value)| value)
     }

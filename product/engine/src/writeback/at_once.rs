@@ -1,11 +1,12 @@
 //! A caller that waits for its sync of few pages writes them, flushes, and changes the pages once.
 //!
-//! First the caller takes a request, and claims the file's only run of dirty pages. Then the device gets the bytes, and the
+//! First the caller takes requests, and claims the file's few runs of dirty pages. Then the device gets the bytes, and the
 //! flush. Then the pages become clean and durable at once. Until then they stay under writeback, so no tag has to say that a
 //! flush will follow.
 //!
 //! Owns: which rounds go this way, the order of these steps.
-//! Does not own: the steps of other rounds (`sync`), the effect of each end (`complete`, `sync`).
+//! Does not own: such rounds beside each other (`beside`), the steps of other rounds (`sync`), the effect of each end
+//! (`complete`, `sync`).
 //! Invariants: pages are clean after the flush, not before (test `pages_stay_under_writeback_until_the_flush`; loom's model of
 //! the page is `loom_a_page_under_writeback_does_not_change_and_loses_no_overwrite`). If the write
 //! fails, its pages are as after any failed write, and an ordinary round goes on. If the flush fails, they are as after any
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use afflux_device::counters::Counter;
 use afflux_device::devices::DeviceState;
-use afflux_device::devices::file::FileInner;
+use afflux_device::devices::file::{FileInner, FileState};
 use afflux_device::devices::in_flight::Terms;
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
@@ -25,51 +26,109 @@ use afflux_pages::cache::nodes::Tag;
 use afflux_pages::memory::FrameMemory;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Answer, lock};
+use smallvec::SmallVec;
 
 use super::Writeback;
 use super::batch::{Run, claim};
 use super::complete::{Durable, Moved, WriteEnds};
 
+/// A round at once writes its runs one after the other. With more of them, requests side by side are faster.
+const RUNS_MAX: usize = 4;
+
+/// The runs of a round at once: mostly one.
+pub(super) type Runs = SmallVec<[Run; 1]>;
+
 /// A write whose pages are still under writeback.
-struct Written<P: Platform> {
+pub(super) struct Written<P: Platform> {
     ends: WriteEnds<P>,
     operation: Operation,
     memory: FrameMemory,
     moved: Moved,
 }
 
+/// Which other rounds of the file are under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Others {
+    None,
+    /// Rounds at once.
+    AtOnce,
+}
+
+/// The claimed pages of a round at once.
+pub(super) struct Claimed {
+    pub(super) runs: Runs,
+    /// The file's failed flushes so far.
+    pub(super) failures: u64,
+}
+
 impl<P: Platform> Writeback<P> {
-    /// Runs a round at once, if it is one for the whole file, and the file has one run of dirty pages. None: an ordinary round
+    /// Runs a round at once, if it is one for the whole file, and the file has few runs of dirty pages. None: an ordinary round
     /// has to go on.
     pub(super) async fn round_at_once(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
         range: &Range<u64>,
     ) -> Option<Result<(), Error>> {
-        let terms = file.device.in_flight.terms();
-        if *range != (0..u64::MAX) || !self.try_take_request_in_call(&file.device, &terms) {
+        if *range != (0..u64::MAX) {
             return None;
         }
-        let Some((run, is_all)) = claim_at_once(file, &terms) else {
-            self.release_request(&file.device);
+        let claimed = self.claim_at_once(file, Others::None, |state| state.rounds.set_at_once(true))?.0;
+        let Some(written) = self.write_runs(file, claimed.runs).await else {
+            lock(&file.state).rounds.set_at_once(false);
             return None;
         };
-        if !is_all {
-            self.submit_write(file, run, true);
-            return None;
-        }
-        let written = self.write_at_once(file, run).await?;
         self.base.rare_yield().await;
         // Writes that end from here on owe another flush.
         let owed = lock(&file.state).flushes.try_begin();
-        self.base.local().count(Counter::SyncRequests, 1);
-        let result = self.call(file, Operation::Sync).await;
+        let result = self.flush_at_once(file, claimed.failures).await;
         self.base.rare_yield().await;
-        written.end(Ok(()), if result.is_ok() { Durable::Now } else { Durable::Later });
+        let durable = if result.is_ok() { Durable::Now } else { Durable::Later };
+        written.into_iter().for_each(|written| written.end(Ok(()), durable));
         // Without earlier writes that owed a flush, no page has a tag to be removed.
         match result {
             Ok(()) if !owed => Some(Ok(())),
             _ => Some(self.flush_ended(file, false, result).await),
+        }
+    }
+
+    /// Claims all dirty pages of the file for a round at once. None if the file has failed lately, has other writes in flight, or
+    /// more runs than a round at once writes. `begin` is called in the same hold of the file's lock.
+    pub(super) fn claim_at_once<T>(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        others: Others,
+        begin: impl FnOnce(&mut FileState) -> T,
+    ) -> Option<(Claimed, T)> {
+        let terms = file.device.in_flight.terms();
+        let has_request = self.try_take_request_in_call(&file.device, &terms);
+        let mut taken = usize::from(has_request);
+        let (mut runs, mut begun) = (Runs::new(), None);
+        let mut failures = 0;
+        {
+            let mut state = lock(&file.state);
+            let wanted = state.dirty_runs();
+            if has_request && wanted <= RUNS_MAX && may_claim_at_once(file, &state, others) {
+                while runs.len() < wanted && (runs.len() < taken || self.try_take_request_in_call(&file.device, &terms))
+                {
+                    taken = taken.max(runs.len() + 1);
+                    let Some(run) = claim_next(file, &mut state, &terms) else { break };
+                    runs.push(run);
+                }
+                // Sectors of the same page may be dirty beyond its run.
+                if runs.len() == wanted && !file.has_tagged(Tag::Dirty) {
+                    runs.iter().for_each(|run| state.flight.mark_at_once(run.sequence));
+                    failures = state.flushes.failures();
+                    begun = Some(begin(&mut state));
+                }
+            }
+        }
+        (runs.len()..taken).for_each(|_| self.release_request(&file.device));
+        match begun {
+            Some(begun) => Some((Claimed { runs, failures }, begun)),
+            None => {
+                runs.into_iter().for_each(|run| self.submit_write(file, run, true));
+                None
+            }
         }
     }
 
@@ -85,6 +144,26 @@ impl<P: Platform> Writeback<P> {
             self.uncount_write(device);
         }
         has_slot
+    }
+
+    /// Writes the runs. None if a write failed, or took so long that it was set aside: then all have ended as any write.
+    pub(super) async fn write_runs(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        runs: Runs,
+    ) -> Option<SmallVec<[Written<P>; 1]>> {
+        let (mut all, mut is_whole) = (SmallVec::new(), true);
+        for run in runs {
+            match self.write_at_once(file, run).await {
+                Some(written) => all.push(written),
+                None => is_whole = false,
+            }
+        }
+        if is_whole {
+            return Some(all);
+        }
+        all.into_iter().for_each(|written| written.end(Ok(()), Durable::Later));
+        None
     }
 
     /// Writes a run. None if the write failed, or took so long that it was set aside: then it has ended as any write.
@@ -103,6 +182,18 @@ impl<P: Platform> Writeback<P> {
                 None
             }
         }
+    }
+
+    /// Flushes after the writes of a round at once. If another flush of the file has failed since they were claimed, that may have
+    /// been about these writes.
+    pub(super) async fn flush_at_once(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        failures: u64,
+    ) -> Result<(), DeviceError> {
+        self.base.local().count(Counter::SyncRequests, 1);
+        self.call(file, Operation::Sync).await?;
+        lock(&file.state).flushes.failure_since(failures).map_or(Ok(()), Err)
     }
 
     /// Brings bytes to the device: on this thread if it may wait and the device can, or by a request.
@@ -128,28 +219,34 @@ impl<P: Platform> Writeback<P> {
     }
 }
 
-/// Claims a run, and says whether it has all dirty pages of the file. None if the file has failed lately, has writes in
-/// flight, or more dirty pages than one run.
-fn claim_at_once(file: &FileInner, terms: &Terms) -> Option<(Run, bool)> {
-    let mut state = lock(&file.state);
+/// Whether nothing of the file stands in the way of a round at once.
+fn may_claim_at_once(file: &FileInner, state: &FileState, others: Others) -> bool {
     let has_failed = state.failures.error().is_some() || state.failures.pages() > 0 || state.flushes.has_failed();
-    let is_quiet = !has_failed && !state.is_discarded() && !state.flight.has_writes() && state.unplaced_from.is_none();
-    if !is_quiet || !state.has_one_run() || file.is_withholding() {
-        return None;
-    }
+    let is_quiet = !has_failed && !state.is_discarded() && state.unplaced_from.is_none() && !file.is_withholding();
+    is_quiet
+        && match others {
+            Others::None => state.dirty_runs() > 0 && !state.flight.has_writes(),
+            // A flush that is owed for earlier writes is for one that begins alone. So is a longer file: the flush that makes its
+            // size durable may be another's.
+            Others::AtOnce => {
+                let owes_more = state.flushes.is_owed() || file.size() > state.host.size();
+                state.rounds.may_begin_beside() && !state.flight.has_other_writes() && !owes_more
+            }
+        }
+}
+
+fn claim_next(file: &FileInner, state: &mut FileState, terms: &Terms) -> Option<Run> {
     let bytes_max = terms.flight.request_bytes.max(PAGE_BYTES);
     let bytes_max = u64::from(file.device.limits().request_bytes_max).min(bytes_max) as u32;
-    let run = claim(file, &mut state, Tag::Dirty, bytes_max).ok()?;
-    // Sectors of the same page may be dirty beyond the run.
-    let is_all = !file.has_tagged(Tag::Dirty);
+    let run = claim(file, state, Tag::Dirty, bytes_max).ok()?;
     let first = run.offset / PAGE_BYTES;
-    // Nothing of the file is in flight, so the device has to seek to it.
+    // Nothing of the file is in flight before it, so the device has to seek to it.
     file.device.figures.writes_on(first, (file.pages.slot, first + run.pages));
-    Some((run, is_all))
+    Some(run)
 }
 
 impl<P: Platform> Written<P> {
-    fn end(self, result: Result<(), DeviceError>, durable: Durable) {
+    pub(super) fn end(self, result: Result<(), DeviceError>, durable: Durable) {
         self.ends.end_pages(self.operation, self.memory.pieces(), result, (self.moved, durable));
         self.ends.wake_waiters();
     }

@@ -39,7 +39,14 @@ impl<P: Platform> OwnRound<'_, P> {
         }
         let (writeback, file) = (Arc::clone(self.writeback), Arc::clone(self.file));
         std::mem::forget(self);
-        RoundInCall::begins(writeback, file).await;
+        let running = Arc::clone(&writeback);
+        // The next round of the file, which nobody else runs.
+        let round = async move {
+            if running.run_next_round(&file, true).await {
+                running.start_rounds(&file);
+            }
+        };
+        RoundInCall::begin(&writeback, round).await;
     }
 }
 
@@ -52,22 +59,15 @@ impl<P: Platform> Drop for OwnRound<'_, P> {
 }
 
 /// A round that its caller polls. If the caller goes away, a task polls it.
-struct RoundInCall<P: Platform> {
+pub(super) struct RoundInCall<P: Platform> {
     writeback: Arc<Writeback<P>>,
     /// None while it is polled, and once it has ended.
     round: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl<P: Platform> RoundInCall<P> {
-    /// The next round of the file, which nobody else runs.
-    fn begins(writeback: Arc<Writeback<P>>, file: Arc<FileInner>) -> Self {
-        let running = Arc::clone(&writeback);
-        let round = async move {
-            if running.run_next_round(&file, true).await {
-                running.start_rounds(&file);
-            }
-        };
-        Self { writeback, round: Some(Box::pin(round)) }
+    pub(super) fn begin(writeback: &Arc<Writeback<P>>, round: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { writeback: Arc::clone(writeback), round: Some(Box::pin(round)) }
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod at_once;
 mod batch;
+mod beside;
 mod complete;
 mod flusher;
 mod hang_watch;

@@ -149,6 +149,9 @@ impl<P: Platform> Writeback<P> {
     }
 
     fn end_call(&self, file: &Arc<FileInner>, operation: Operation, submitted: Nanos, result: Result<(), DeviceError>) {
+        if let (Operation::Sync, Err(error)) = (operation, result) {
+            lock(&file.state).flushes.note_failure(error);
+        }
         let now = self.base.now();
         file.device.figures.request_ends(TransferKind::Other, 0, result.is_ok(), now);
         let ns = now.since(submitted);

@@ -35,6 +35,22 @@ const PIECE_PAGES: u64 = 1024;
 /// The most leaves of the index whose tags are cleared in one hold of the file's lock.
 const UNMARK_LEAVES: u64 = 1024;
 
+/// What a caller of a sync finds.
+enum Asked {
+    /// All is durable.
+    Durable,
+    /// A round at once may begin beside those under way.
+    Beside,
+    /// The round to wait for, and the caller's part in it.
+    Round(Arc<SharedRound>, RoundPart),
+}
+
+impl Asked {
+    fn round(self) -> Option<(Arc<SharedRound>, RoundPart)> {
+        if let Self::Round(round, part) = self { Some((round, part)) } else { None }
+    }
+}
+
 impl<P: Platform> Writeback<P> {
     /// [`Engine::sync`](crate::Engine::sync).
     pub(crate) async fn sync(
@@ -58,7 +74,17 @@ impl<P: Platform> Writeback<P> {
         range: &Range<u64>,
     ) -> Result<Option<(RangeNumber, Earlier)>, Error> {
         let runs_itself = self.may_sync_in_call(file);
-        let joined = self.ask_for_round(file, range.clone(), runs_itself);
+        let may_begin_beside = runs_itself && *range == (0..u64::MAX) && file.device.limits().syncs_overlap;
+        let mut asked = self.ask_for_round(file, range.clone(), (runs_itself, may_begin_beside));
+        if let Asked::Beside = asked {
+            if let Some(beside) = self.try_begin_beside(file) {
+                let call = FileCall::new(file, client);
+                let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
+                return self.sync_beside(file, beside).await.map(|()| None);
+            }
+            asked = self.ask_for_round(file, range.clone(), (runs_itself, false));
+        }
+        let joined = asked.round();
         // A range that is withheld from here on leaves the round its pages.
         let withholds = file.is_withholding();
         let own =
@@ -77,7 +103,7 @@ impl<P: Platform> Writeback<P> {
 
     /// The round to wait for; `None` if all is durable.
     pub(crate) fn join_round(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Option<Arc<SharedRound>> {
-        let (round, part) = self.ask_for_round(file, range, false)?;
+        let (round, part) = self.ask_for_round(file, range, (false, false)).round()?;
         if part == RoundPart::Starts {
             self.start_rounds(file);
         }
@@ -85,26 +111,25 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// As [`Writeback::join_round`]; the caller does its part in the round afterwards.
-    fn ask_for_round(
-        &self,
-        file: &FileInner,
-        range: Range<u64>,
-        may_lead: bool,
-    ) -> Option<(Arc<SharedRound>, RoundPart)> {
+    fn ask_for_round(&self, file: &FileInner, range: Range<u64>, (may_lead, may_begin_beside): (bool, bool)) -> Asked {
         let mut state = lock(&file.state);
         if state.is_discarded() || (state.is_durable() && !state.rounds.are_running()) {
-            return None;
+            return Asked::Durable;
         }
-        Some(state.rounds.join(range, may_lead, || self.spare.round()))
+        if may_begin_beside && state.rounds.may_begin_beside() {
+            return Asked::Beside;
+        }
+        let (round, part) = state.rounds.join(range, may_lead, || self.spare.round());
+        Asked::Round(round, part)
     }
 
     /// Runs the file's next round, and answers its callers. Returns whether a task has to run another one.
     pub(super) async fn run_next_round(self: &Arc<Self>, file: &Arc<FileInner>, in_call: bool) -> bool {
         let next = lock(&file.state).rounds.take_next();
-        if let Some(round) = next {
-            self.run_round(file, round, in_call).await;
-        }
-        let runner = lock(&file.state).rounds.ends_one();
+        let Some(round) = next else { return false };
+        let shared = Arc::clone(&round.shared);
+        self.run_round(file, round, in_call).await;
+        let runner = lock(&file.state).rounds.end(&shared);
         match runner {
             NextRunner::Nobody => false,
             NextRunner::Task => true,

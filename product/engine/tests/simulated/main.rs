@@ -31,6 +31,7 @@ mod stamps;
 #[allow(dead_code, reason = "the tests of `product/budget` share it")]
 mod streams;
 mod sync_at_once;
+mod sync_beside;
 mod sync_in_call;
 mod sync_share;
 mod syncing;

@@ -71,6 +71,7 @@ impl<O: Objects + 'static, R: RecordDatabase + 'static, C: Clock + 'static, P: P
             file_bytes_max: FILE_BYTES_MAX,
             volatile_cache: true,
             readable_before_flush: true,
+            syncs_overlap: false,
             request_bytes_preferred: Some(OWN_SEGMENT_BYTES as u32),
         };
         let core = Core {

@@ -166,6 +166,7 @@ impl Disk {
             depth: options.depth,
             file_bytes_max: options.file_bytes_max,
             volatile_cache: options.volatile_cache,
+            syncs_overlap: true,
             ..Limits::default()
         };
         let shared = Arc::clone(world.shared());

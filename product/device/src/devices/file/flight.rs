@@ -7,7 +7,8 @@ use crate::devices::in_order::InOrder;
 
 #[derive(Default)]
 pub struct FileFlight {
-    writes: InOrder<()>,
+    /// Whether each is of a round that writes and flushes at once.
+    writes: InOrder<bool>,
     writing_pages: u64,
     reads: u32,
     reading_pages: u64,
@@ -17,7 +18,7 @@ impl FileFlight {
     /// A write of so many pages was claimed; returns its number.
     pub fn write_begins(&mut self, pages: u64) -> u64 {
         self.writing_pages += pages;
-        self.writes.begin(())
+        self.writes.begin(false)
     }
 
     pub fn write_ends(&mut self, number: u64, pages: u64) {
@@ -44,13 +45,25 @@ impl FileFlight {
         !self.writes.is_empty()
     }
 
+    /// The write is of a round that writes and flushes at once.
+    pub fn mark_at_once(&mut self, number: u64) {
+        if let Some(is_at_once) = self.writes.get_mut(number) {
+            *is_at_once = true;
+        }
+    }
+
+    /// Whether a write is in flight that is of no round at once.
+    pub fn has_other_writes(&self) -> bool {
+        self.writes.first(|is_at_once| !is_at_once).is_some()
+    }
+
     pub fn next_write(&self) -> u64 {
         self.writes.next()
     }
 
     /// Whether a write with a lower number is in flight.
     pub fn has_writes_before(&self, number: u64) -> bool {
-        self.writes.first(|()| true).is_some_and(|first| first < number)
+        self.writes.first(|_| true).is_some_and(|first| first < number)
     }
 
     pub(crate) fn writing_pages(&self) -> u64 {

@@ -4,18 +4,22 @@
 //! Does not own: the flushing (`writeback::sync`), the device's list of files with a flush owed (`agenda`).
 //! Invariants: a change that ends during a flush owes another.
 
+use crate::error::DeviceError;
+
 pub struct Flushes {
     owed: bool,
     /// Pages were written and evicted before a flush followed.
     evicted: bool,
     failed: bool,
     redirtying: bool,
+    /// How many have failed, and how the last did.
+    failures: (u64, Option<DeviceError>),
 }
 
 impl Flushes {
     /// Earlier changes to the host's file are unknown, so the first sync flushes.
     pub(super) fn new() -> Self {
-        Self { owed: true, evicted: false, failed: false, redirtying: false }
+        Self { owed: true, evicted: false, failed: false, redirtying: false, failures: (0, None) }
     }
 
     /// Whether the file was written or resized since the last flush of the device for it.
@@ -51,6 +55,21 @@ impl Flushes {
     /// Whether pages that the failed flush covered are being made dirty again: until then they stay.
     pub fn is_redirtying(&self) -> bool {
         self.redirtying
+    }
+
+    /// The device has answered a flush with an error.
+    pub fn note_failure(&mut self, error: DeviceError) {
+        self.failures = (self.failures.0 + 1, Some(error));
+    }
+
+    /// How many have failed.
+    pub fn failures(&self) -> u64 {
+        self.failures.0
+    }
+
+    /// The error of the last that failed, if more have than `before`.
+    pub fn failure_since(&self, before: u64) -> Option<DeviceError> {
+        self.failures.1.filter(|_| self.failures.0 > before)
     }
 
     pub fn has_failed(&self) -> bool {

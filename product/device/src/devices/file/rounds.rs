@@ -1,8 +1,13 @@
 //! The syncs of a file: they run one round at a time, and syncs that arrive meanwhile share the next.
 //!
-//! Owns: whether rounds run, the next round, the choice of its runner. Does not own: the steps of a round (`writeback::sync`).
+//! A round that writes and flushes at once keeps its pages under writeback, so other callers may make such rounds beside it. First
+//! a round at once begins. Then callers add theirs, each with the answers that it has to wait for, too. Once somebody waits for
+//! the next round, no more are added. The last to end has the next round begin.
+//!
+//! Owns: whether rounds run, the next round, the choice of its runner. Does not own: the steps of a round (`writeback::sync`,
+//! `writeback::beside`).
 //! Invariants: a round that callers share covers the ranges of all of them. The next round has a caller that will run it, or
-//! a task gets it.
+//! a task gets it. It begins when no other is under way (`the_next_round_waits_for_all_that_run_beside_each_other`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,8 +29,12 @@ pub struct SharedRound {
 #[derive(Default)]
 pub struct Rounds {
     running: bool,
-    /// The range of the round that runs.
+    /// The range of the rounds that run.
     now: Range<u64>,
+    /// The answers of the rounds that run.
+    under_way: Vec<Arc<SharedRound>>,
+    /// The round that runs writes and flushes at once.
+    is_at_once: bool,
     next: Option<SyncRound>,
 }
 
@@ -98,10 +107,31 @@ impl Rounds {
         next.is_some_and(|next| !std::mem::replace(&mut next.is_led, false))
     }
 
-    /// A round has ended. If there is another, rounds are still running.
-    pub fn ends_one(&mut self) -> NextRunner {
+    /// The round that runs writes and flushes at once, or goes on as any other.
+    pub fn set_at_once(&mut self, is_at_once: bool) {
+        self.is_at_once = is_at_once;
+    }
+
+    /// Whether a round at once may begin beside those that run.
+    pub fn may_begin_beside(&self) -> bool {
+        self.is_at_once && self.next.is_none()
+    }
+
+    /// A round at once begins beside those that run. Returns their answers: its caller waits for these, too.
+    pub fn begin_beside(&mut self, shared: Arc<SharedRound>) -> Vec<Arc<SharedRound>> {
+        let earlier = self.under_way.clone();
+        self.under_way.push(shared);
+        earlier
+    }
+
+    /// A round has ended. While others run, or if there is a next one, rounds are still running.
+    pub fn end(&mut self, shared: &Arc<SharedRound>) -> NextRunner {
+        self.under_way.retain(|other| !Arc::ptr_eq(other, shared));
+        if !self.under_way.is_empty() {
+            return NextRunner::Nobody;
+        }
+        (self.is_at_once, self.now) = (false, 0..0);
         self.running = self.next.is_some();
-        self.now = 0..0;
         let Some(next) = &mut self.next else { return NextRunner::Nobody };
         match std::mem::replace(&mut next.is_led, false) {
             true => NextRunner::Caller(Arc::clone(&next.shared)),
@@ -111,8 +141,15 @@ impl Rounds {
 
     /// The next round, for its runner.
     pub fn take_next(&mut self) -> Option<SyncRound> {
-        let next = self.next.take();
-        self.now = next.as_ref().map_or(0..0, |next| next.range.clone());
-        next
+        let Some(next) = self.next.take() else {
+            self.running = !self.under_way.is_empty();
+            return None;
+        };
+        self.now = next.range.clone();
+        self.under_way.push(Arc::clone(&next.shared));
+        Some(next)
     }
 }
+
+#[cfg(test)]
+mod tests;
