@@ -75,7 +75,10 @@ fn of_own_file(
     root: &[u8],
     slot: usize,
 ) -> Called<(Stateid, Vec<SlotCall>)> {
-    let (name, owner) = (data_name(&format!("small-{slot}"), which), format!("owner-{slot}"));
+    // Locks of the turn before may still be held: its client went without a word.
+    let file =
+        if step == Step::LockUnlock { format!("locked-{}-{slot}", session.number) } else { format!("small-{slot}") };
+    let (name, owner) = (data_name(&file, which), format!("owner-{slot}"));
     let (name, owner) = (name.as_bytes(), owner.as_bytes());
     let (stateid, file) = open(session, root, BOTH, owner, name)?;
     let of_file = || Compound::default().put(&file);
