@@ -17,6 +17,11 @@ choice! {
 }
 
 choice! {
-    /// A load that `tests/guest/law/load.py` knows.
-    pub(crate) Load { Stream = "stream", AtRate = "at-rate", SmallSync = "small-sync", Burst = "burst" }
+    /// A load that `tests/guest/law/load.py` knows, or the copy of `copy.py`.
+    pub(crate) Load { Stream = "stream", AtRate = "at-rate", SmallSync = "small-sync", Burst = "burst", Copy = "copy" }
+}
+
+choice! {
+    /// A server of NFS: Linux's own, or ours.
+    pub(crate) Server { Knfsd = "knfsd", Afflux = "afflux" }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use afflux_rig::words::{Count, Number, Races};
 
-use crate::choices::{Load, Sanitizer, Store};
+use crate::choices::{Load, Sanitizer, Server, Store};
 
 xflags::xflags! {
     /// Development tasks. `cargo xtask NAME --help` shows the words of one.
@@ -111,11 +111,20 @@ xflags::xflags! {
             optional --json
         }
 
-        /// Print the dirty pages and pauses of a real Linux 6.1 in instruction time, second by second: docs/develop/guest.md.
+        /// Print the dirty pages and pauses of a real Linux 6.1 in instruction time, second by second: docs/develop/guest.md. Or
+        /// print what an NFS server there has left to write at each COMMIT of a copy.
         cmd guest-law {
-            /// stream, at-rate, small-sync or burst (stream)
+            /// stream, at-rate, small-sync, burst or copy (stream)
             optional --load name: Load
-            /// Bytes a second of the load at-rate (0: full speed)
+            /// The server of the load copy: knfsd or afflux (knfsd)
+            optional --server name: Server
+            /// The program afflux of that load
+            optional --program file: PathBuf
+            /// The strict limit of the disk's dirty pages of that load, since Linux 6.2 (0: none)
+            optional --max-bytes n: Number
+            /// The release of Debian (bookworm; trixie has Linux 6.12)
+            optional --suite name: String
+            /// Bytes a second of the load at-rate (0: full speed), and of the link of copy (0: 11,800,000)
             optional --rate bytes: Number
             /// vm.dirty_bytes; the background limit is half of it (0: the kernel's ratios)
             optional --dirty-bytes n: Number

@@ -12,7 +12,7 @@ use crate::hardware::KernelDebug;
 const PAGE_BYTES: u64 = 4096;
 
 /// The first number on the line that begins with `name`.
-pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
+fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.trim_start().starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
@@ -59,15 +59,14 @@ impl Dirty {
         path.filter(|path| path.exists()).map_or_else(|| Self::Machine(machine_dirty()), Self::Device)
     }
 
-    /// Dirty bytes, and the bytes written since the device exists if debugfs has them.
-    pub(crate) fn bytes(&self) -> (u64, Option<u64>) {
+    /// Dirty bytes.
+    pub(crate) fn bytes(&self) -> u64 {
         match self {
-            Self::Machine(before) => (machine_dirty().saturating_sub(*before), None),
+            Self::Machine(before) => machine_dirty().saturating_sub(*before),
             Self::Device(path) => {
                 let text = fs::read_to_string(path).unwrap_or_default();
-                let bytes = |name| field(&text, name).map(|kib| kib * 1024);
-                let dirty = bytes("BdiWriteback:").unwrap_or(0) + bytes("BdiReclaimable:").unwrap_or(0);
-                (dirty, bytes("BdiWritten:"))
+                let bytes = |name| field(&text, name).unwrap_or(0) * 1024;
+                bytes("BdiWriteback:") + bytes("BdiReclaimable:")
             }
         }
     }

@@ -1,5 +1,6 @@
 # Makes a slow disk whose rate is exact in the guest's time, and runs the load. `law=NAME=VALUE,...` of the kernel's command line gives
-# `load`, `seconds`, `rate` (0: full speed), `dirty_bytes` (0: the kernel's ratios) and `request_ns`.
+# `load`, `seconds`, `rate` (0: full speed), `dirty_bytes` (0: the kernel's ratios) and `request_ns`. The load `copy` has more
+# (`copy.sh`).
 #
 # The disk is a null_blk that takes one request of 128 KiB at a time, each for `request_ns`, and keeps no bytes. So the file
 # system's metadata, packed at its front, lie on a second null_blk in memory without a delay. The load `burst` has another such
@@ -8,6 +9,8 @@ eval "$(tr ' ' '\n' < /proc/cmdline | sed -n 's/^law=//p' | tr ',' '\n')"
 echo 0 > /proc/sys/kernel/hung_task_timeout_secs
 modprobe null_blk nr_devices=0
 modprobe dm_mod
+# A module in some kernels.
+modprobe -q mq-deadline || true
 mount -t configfs config /sys/kernel/config
 
 # disk NAME MIB KEEPS_BYTES REQUEST_NS
@@ -70,4 +73,8 @@ echo "# kernel: $(uname -r)"
 echo "# date: $(date -I)"
 hz=$(sed -n 's/^CONFIG_HZ=//p' "/boot/config-$(uname -r)")
 echo "# hz: $hz"
-PYTHONHASHSEED=0 python3 /tmp/load.py "$load" "$seconds" "$rate" "$hz"
+export PYTHONHASHSEED=0
+case $load in
+    copy) . /tmp/copy.sh ;;
+    *) python3 /tmp/load.py "$load" "$seconds" "$rate" "$hz" ;;
+esac

@@ -1,4 +1,4 @@
-//! Linux 6.1's own dirty throttling, in a guest whose time is counted in instructions.
+//! Linux's own dirty throttling, in a guest whose time is counted in instructions: under a writer, and under an NFS server.
 //!
 //! An instruction takes a nanosecond of the guest's time, and idle time takes none of ours. So a figure depends neither on
 //! this machine nor on its load, and a disk's rate is exact. The table goes to the standard output; the laboratory keeps
@@ -20,7 +20,7 @@ use super::archive;
 use super::cases::folder;
 use super::root;
 use super::tied::tied;
-use crate::choices::Load;
+use crate::choices::{Load, Server};
 use crate::words::GuestLaw;
 use crate::{ci, repository};
 
@@ -28,18 +28,26 @@ use crate::{ci, repository};
 const TIME_MAX: &str = "1800";
 const KERNEL_WORDS: &str = "console=ttyS0 panic=-1 quiet mitigations=off no_timer_check tsc=reliable";
 
+/// The files of `tests/guest/law`, by their names in the guest's root.
+const FILES: [&str; 5] = ["init", "run.sh", "load.py", "copy.sh", "copy.py"];
+
 /// The guest's memory in MiB, and the load's parameters with their names.
-type Parameters = (u64, [(&'static str, String); 5]);
+type Parameters = (u64, Vec<(&'static str, String)>);
 
 fn parameters(words: &GuestLaw) -> Parameters {
     let number = |given: Option<Number>| given.map_or(0, |number| number.0).to_string();
-    let load = [
-        ("load", words.load.unwrap_or(Load::Stream).word().to_owned()),
+    let kind = words.load.unwrap_or(Load::Stream);
+    let mut load = vec![
+        ("load", kind.word().to_owned()),
         ("rate", number(words.rate)),
         ("dirty_bytes", number(words.dirty_bytes)),
         ("seconds", words.seconds.map_or(45, |seconds| seconds.0).to_string()),
         ("request_ns", words.request_ns.map_or(5_242_880, |ns| ns.0).to_string()),
     ];
+    if kind == Load::Copy {
+        load.push(("max_bytes", number(words.max_bytes)));
+        load.push(("server", words.server.unwrap_or(Server::Knfsd).word().to_owned()));
+    }
     (words.memory.map_or(4096, |mib| mib.0), load)
 }
 
@@ -54,25 +62,33 @@ fn head((memory_mib, load): &Parameters) -> String {
 pub(crate) fn run(words: &GuestLaw) -> Result<()> {
     let load = parameters(words);
     ci::install_guest()?;
-    let root = root::made("bookworm", false)?;
+    let root = root::made(words.suite.as_deref().unwrap_or("bookworm"), false)?;
     let scratch = Scratch::guarded(&repository::target(), "guest")?;
-    let text = |name: &str| fs::read_to_string(folder().join("law").join(name)).context("a file of the guest");
-    let (init, script, program) = (text("init")?, text("run.sh")?, text("load.py")?);
+    let read = |name: &'static str| Ok((name, fs::read(folder().join("law").join(name)).context(name)?));
+    let mut files = FILES.into_iter().map(read).collect::<Result<Vec<_>>>()?;
+    if let Some(program) = &words.program {
+        let place = scratch.path().join("afflux");
+        let stripped = Command::new("strip").arg("-o").arg(&place).arg(program).status().context("strip")?;
+        ensure!(stripped.success(), "{} is no program", program.display());
+        files.push(("afflux", fs::read(place).context("the program")?));
+    }
+    ensure!(words.server != Some(Server::Afflux) || words.program.is_some(), "--server afflux needs --program FILE");
     let mut initrd = fs::read(root.join("initrd")).context("the initrd")?;
-    archive::append(&mut initrd, &[("init", &init), ("run.sh", &script), ("load.py", &program)]);
+    archive::append(&mut initrd, &files);
     let place = scratch.path().join("initrd");
     fs::write(&place, initrd).context("the initrd")?;
     let said = machine(&load, &root, &place).env("TMPDIR", scratch.path()).output().context("QEMU")?;
     let said = String::from_utf8_lossy(&said.stdout).replace('\r', "");
     let table: String = said.lines().filter(|line| is_of_table(line)).map(|line| format!("{line}\n")).collect();
-    ensure!(table.contains("# sync_ms: "), "the guest ended without a table:\n{said}");
+    ensure!(table.contains("_ms: "), "the guest ended without a table:\n{said}");
     print!("{}{table}", head(&load));
     Ok(())
 }
 
 /// Whether a line of the guest's console belongs to the table.
 fn is_of_table(line: &str) -> bool {
-    line.starts_with("# ") || line.starts_with("second ") || line.starts_with(|first: char| first.is_ascii_digit())
+    ["# ", "second ", "window "].iter().any(|head| line.starts_with(head))
+        || line.starts_with(|first: char| first.is_ascii_digit())
 }
 
 fn machine((memory_mib, load): &Parameters, root: &Path, initrd: &Path) -> Command {

@@ -67,7 +67,7 @@ impl Kernel {
     pub(crate) fn new(way: KernelWay, directories: &[&Path], debug: Option<&KernelDebug>) -> Self {
         let with_dirty = |path: &&Path| {
             let dirty = Dirty::of(&device_number(path), debug);
-            let dirty_before = dirty.bytes().0;
+            let dirty_before = dirty.bytes();
             Directory { path: (*path).to_owned(), dirty, dirty_before }
         };
         Self { way, directories: directories.iter().map(with_dirty).collect() }
@@ -88,7 +88,7 @@ impl Contender for Kernel {
 
     fn dirty_bytes(&self, directory: usize) -> u64 {
         let Directory { dirty, dirty_before, .. } = &self.directories[directory];
-        dirty.bytes().0.saturating_sub(*dirty_before)
+        dirty.bytes().saturating_sub(*dirty_before)
     }
 }
 

@@ -6,7 +6,6 @@
 //! takes down every part in the reverse order, as far as the host allows it.
 
 mod command;
-mod dirty_limits;
 mod error;
 mod kernel_debug;
 mod loop_device;
@@ -14,7 +13,6 @@ mod memory_disk;
 mod slow_disk;
 mod slow_network;
 
-pub use dirty_limits::DirtyLimits;
 pub use error::HardwareError;
 pub use kernel_debug::KernelDebug;
 pub use memory_disk::MemoryDisk;

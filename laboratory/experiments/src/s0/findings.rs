@@ -12,7 +12,7 @@ use super::parts::{BASE, LIMIT_OF_ALL_ONLY, PATCHED};
 use super::published::{PERF, SPEEDS};
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
-use crate::pick::fits;
+use crate::pick::{figure, fits};
 use crate::views::{Along, ChartView, Check, Column, Pick, TableView, View, Within, add_checks};
 
 const SPEED: &[Column] = &[
@@ -107,11 +107,24 @@ const VIEW: View = View {
         ("reads_july", |rows| reads_let_through(rows, PATCHED)),
         ("base_600", |rows| speed_600(rows, BASE)),
         ("july_600", |rows| speed_600(rows, PATCHED)),
+        ("price_us", price_us),
         ("changes", |rows| changes(rows).map(|(all, _)| all.to_string())),
         ("reaching", |rows| changes(rows).map(|(_, reaching)| reaching.to_string())),
     ],
     labels: LABELS,
 };
+
+const BASE_400: Pick = &[("variant", BASE), ("case", "speeds"), ("size_mib", "400")];
+const JULY_400: Pick = &[("variant", PATCHED), ("case", "speeds"), ("size_mib", "400")];
+
+/// What a saved read would have to take, if the published gain at 400 MB were in the reads.
+fn price_us(rows: &[Row]) -> Option<String> {
+    let reads = |pick| figure(rows, pick, "global_reads_per_call");
+    let gain = rows.iter().find(|row| fits(row, JULY_400))?.published.get("gain_percent")?.as_f64()? / 100.0;
+    let us = 400.0 / figure(rows, BASE_400, "mib_per_s_mean")? * 1e6;
+    let saved = (reads(BASE_400)? - reads(JULY_400)?) * figure(rows, BASE_400, "calls")?;
+    Some(format!("{:.0}", gain * us / saved))
+}
 
 /// The origins of the figures. A model that was written down from the kernel's code counts what it was written to count.
 pub(super) const LABELS: &[Cells] = &[

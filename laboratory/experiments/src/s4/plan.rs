@@ -29,13 +29,11 @@ options! {
         CENTISECS: u64 = parsed("centisecs", "LIST", "0,300,200,100", centisecs);
         /// values of dirty_background_bytes in place of a time, a column each; simulated only
         BACKGROUND_BYTES: u64 = size("background-bytes", "LIST", "25MB", 4_096..=100_000_000_000);
-        /// a column more: the machine's knobs as the thread's reviewer asked, background 5 %, limit 10 %, expiry 1,000
-        /// cs, interval 1 cs; simulated only
+        /// a column more: background 5 %, limit 10 %, expiry 1,000 cs, interval 1 cs; simulated only
         TUNED: bool = switch("tuned", "", "");
         /// clients that copy at once, each its part of the size to a file of its own, with a window of its own
         CLIENTS: u64 = number("clients", "NUMBER", "1", 1..=100);
-        /// a second disk of the server at this rate, to which a program of the server itself writes half as much from before the
-        /// first copy on: an innocent device; the knob in time is the first disk's; simulated only
+        /// an innocent second disk of this rate, half loaded by a program; simulated only
         BESIDE: u64 = rate("beside", "RATE", "", 1_000_000..=500_000_000);
         /// bytes of one write of the client's program
         RECORD: u64 = size("record", "LIST", RECORDS, 512..=1 << 30);

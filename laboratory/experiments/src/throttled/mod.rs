@@ -1,5 +1,5 @@
 //! The simulator against the real machine: the same jobs on a throttled disk, simulated and measured; and `linux-6.1`
-//! in the simulator against the kernel of this machine and against a recorded 6.1.
+//! in the simulator, alone and against a recorded 6.1.
 //!
 //! Owns: the list of cases.
 //! Does not own: the options (`options`), the cases (`jobs`, `kernel`, `recorded`), their worlds (`simulated`, `real`), the
@@ -12,12 +12,10 @@ mod kernel;
 mod kernel_findings;
 mod options;
 mod origins;
-mod plain_writer;
 mod plan;
 mod real;
 mod recorded;
 mod simulated;
-mod surroundings;
 mod written;
 
 use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request};

@@ -32,7 +32,7 @@ named! {
 
 options! {
     pub(super) ALL [DIRECTORY] {
-        /// jobs: the engine's runs; kernel: linux-6.1 against this machine's kernel; recorded: against a recorded 6.1
+        /// jobs: the engine's runs; kernel: a writer under linux-6.1; recorded: that law against a recorded 6.1
         pub(super) CASE: Case = choice("case", "NAME", "jobs");
         /// bytes a second of the disk, read and write each
         pub(super) RATES: u64 = rate("rates", "LIST", "25MB,5MiB,100MB", 100_000..=10_000_000_000);
@@ -44,17 +44,13 @@ options! {
         pub(super) WRITER_SECONDS: u64 = number("seconds", "N", "45", 11..=600);
         /// kernel: max_bytes of the tuned device
         pub(super) MAX_BYTES: u64 = size("max-bytes", "SIZE", "50MB", 0..=BYTES_MAX);
-        /// kernel: dirtyable memory of the simulated machine (default: this machine's if measured, else 22GiB)
+        /// kernel: memory that may be dirty, of which a fifth is the limit (22GiB); also that of a control group
         pub(super) DIRTYABLE: u64 = size("dirtyable", "SIZE", "", 0..=BYTES_MAX);
-        /// kernel: bytes that others write to another disk of the simulated machine, before and meanwhile (measured:
-        /// those that they wrote)
-        pub(super) OTHERS_RATE: u64 = rate("others", "RATE", "0", 0..=10_000_000_000);
         /// kernel: vm.dirty_bytes of the form in bytes; vm.dirty_background_bytes is half of it
         pub(super) LIMIT_BYTES: u64 = size("limit-bytes", "SIZE", "400MB", LIMIT_BYTES_MIN..=BYTES_MAX);
-        /// kernel: tuned: strict_limit and max_bytes; bytes: limits in bytes; default: as the kernel comes; fuse: a FUSE mount as the
-        /// kernel comes, strict_limit and max_ratio 1
+        /// kernel: tuned (max_bytes, strict), bytes (limits in bytes), default, fuse (a hundredth of the limit, strict)
         pub(super) FORMS: FormKind = choice("forms", "LIST", "tuned,bytes,default");
-        /// kernel: ticks a second (measured: this kernel's)
+        /// kernel: ticks a second
         pub(super) TICKS: u64 = number("hz", "N", "1000", 1..=1_000_000);
     }
 }

@@ -1,15 +1,13 @@
-//! A run of the case `kernel`, on either side, and its compared figures.
+//! A run of the case `kernel`, and its figures.
 //!
-//! Owns: the forms, the figures of a run, the distance of two runs.
-//! Does not own: the runs (`kernel`, `plain_writer`).
+//! Owns: the forms, the figures of a run.
+//! Does not own: the runs (`kernel`).
 //! Invariants: figures cover the seconds after memory has filled.
 
 use serde_json::Value;
 
 use super::compare::{Look, last_before};
 
-/// Largest distance of the two sides.
-pub(super) const GOAL: f64 = 0.15;
 /// Seconds at the start that do not count, because memory fills.
 pub(super) const FILLING_S: u64 = 10;
 /// Bytes of a write.
@@ -25,18 +23,25 @@ pub(super) struct Form {
     pub(super) limit_bytes: Option<(u64, u64)>,
 }
 
-/// A run of one side.
+/// The kernel of a run.
+#[derive(Clone, Copy)]
+pub(super) struct KernelOfRun {
+    pub(super) dirty_limit_bytes: u64,
+    /// Ticks a second.
+    pub(super) hz: u64,
+}
+
+/// A run.
 pub(super) struct Written {
     pub(super) looks: Vec<Look>,
-    /// Of the writes after memory has filled.
     pub(super) p99_ns: u64,
     pub(super) max_ns: u64,
     pub(super) sync_ns: u64,
-    /// The waits of each job for the disk; `None` for the kernel of this machine, which does not report them.
-    pub(super) delays: Option<Value>,
+    /// The waits of each job for the disk.
+    pub(super) delays: Value,
 }
 
-/// The compared figures of a side.
+/// The figures of a run.
 pub(super) struct Figures {
     pub(super) accepted_mb_per_s: f64,
     pub(super) plateau_mb: f64,
@@ -61,15 +66,6 @@ pub(super) fn figures(written: &Written, seconds: u64) -> Figures {
         p99_ms: written.p99_ns as f64 / 1e6,
         sync_s: written.sync_ns as f64 / 1e9,
     }
-}
-
-/// The distance of the bytes accepted in each second after memory has filled: the mean of the distances, as a share of
-/// the mean of the measured side.
-pub(super) fn apart_by_second(ours: &Written, theirs: &Written, seconds: u64) -> f64 {
-    let settled = |written| by_second(written, seconds).split_off(FILLING_S as usize);
-    let (ours, theirs) = (settled(ours), settled(theirs));
-    let apart: f64 = ours.iter().zip(&theirs).map(|(ours, theirs)| (ours - theirs).abs()).sum();
-    apart / theirs.iter().sum::<f64>().max(1e-9)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::*;
 #[test]
 fn a_file_has_its_mode_its_size_and_its_place() {
     let mut initrd = vec![7; 5];
-    append(&mut initrd, &[("a", "hello")]);
+    append(&mut initrd, &[("a", b"hello".to_vec())]);
     let archive = &initrd[8..];
     assert_eq!(&archive[..6], b"070701");
     assert_eq!(
