@@ -47,14 +47,6 @@ pub fn free_bytes(directory: &Path) -> Result<u64, HardwareError> {
     number.ok_or_else(|| HardwareError { what: format!("df said '{text}'") })
 }
 
-/// The form of a slow disk.
-#[derive(Clone, Copy, Default)]
-struct Form {
-    /// The block device did not exist before.
-    is_fresh: bool,
-    has_queue: bool,
-}
-
 /// A mounted slow disk.
 pub struct SlowDisk {
     mount: PathBuf,
@@ -77,25 +69,17 @@ impl SlowDisk {
     /// # Errors
     /// Without root, loop devices or FUSE; the error says which.
     pub fn new(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        Self::over(directory, bytes, rates, Form::default())
+        Self::over(directory, bytes, rates, false)
     }
 
-    /// As [`SlowDisk::new`], over a block device that did not exist before. The kernel knows nothing about such a
-    /// device; a used one keeps its bandwidth, rate limit and share of completed writes. A drop removes the device
-    /// again if the program perl is available, and otherwise leaves it unused.
-    ///
-    /// # Errors
-    /// As [`SlowDisk::new`].
-    pub fn fresh(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        Self::over(directory, bytes, rates, Form { is_fresh: true, has_queue: false })
-    }
-
-    /// As [`SlowDisk::fresh`], with a queue of requests before the rate, as in a disk.
+    /// As [`SlowDisk::new`], with a queue of requests before the rate, as in a disk, and over a block device that did not exist before.
+    /// The kernel knows nothing about such a device; a used one keeps its bandwidth, rate limit and share of completed
+    /// writes. A drop removes the device again if the program perl is available, and otherwise leaves it unused.
     ///
     /// # Errors
     /// As [`SlowDisk::new`].
     pub fn queued(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        Self::over(directory, bytes, rates, Form { is_fresh: true, has_queue: true })
+        Self::over(directory, bytes, rates, true)
     }
 
     /// Checks for the requirements of a slow disk, before anything is set up.
@@ -114,7 +98,7 @@ impl SlowDisk {
         Ok(())
     }
 
-    fn over(directory: &Path, bytes: u64, rates: DiskRates, form: Form) -> Result<Self, HardwareError> {
+    fn over(directory: &Path, bytes: u64, rates: DiskRates, has_queue: bool) -> Result<Self, HardwareError> {
         Self::probe()?;
         let scratch = Scratch::guarded(directory, "disk")?;
         let mount = scratch.path().join("slow");
@@ -133,13 +117,13 @@ impl SlowDisk {
             _scratch: scratch,
         };
         let below = disk.file.path().to_string_lossy().into_owned();
-        (disk.loop_device, disk.fresh) = match form.is_fresh {
+        (disk.loop_device, disk.fresh) = match has_queue {
             true => attach_fresh(&below).map(|(device, number)| (device, Some(number)))?,
             false => (attach(&below, None)?, None),
         };
         disk.number = number_of(&disk.loop_device)?;
         disk.guard = Some(disk.guarded()?);
-        if form.has_queue {
+        if has_queue {
             disk.limit_queue()?;
         }
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";
