@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use super::super::written::figures;
 use super::*;
 
 /// The waits of the writer and of its sync are those that the engine told.
@@ -13,4 +14,27 @@ fn a_writer_waits_for_its_share_and_syncs_once() {
     assert_eq!(waited["sync"]["count"], 1, "{waited}");
     let (longest_ms, sync_ms) = (waited["sync"]["max_ms"].as_f64().unwrap(), written.sync_ns as f64 / 1e6);
     assert!((longest_ms - sync_ms).abs() < 1.0, "{waited}, and the job waited {sync_ms} ms");
+}
+
+/// By hand: the background line is half of the limit, writers run free up to three quarters, and the law aims at the middle of the
+/// rest, seven eighths. An fsync then takes what is dirty at the disk's rate.
+#[test]
+fn a_writer_settles_at_seven_eighths_of_its_limit() {
+    let of = |form: Form, megabytes: u64, dirty_limit_bytes| {
+        let rate = Rate { text: format!("{megabytes}MB"), bytes_per_s: megabytes * 1_000_000 };
+        let written = simulate(&form, &rate, 45, KernelOfRun { dirty_limit_bytes, hz: 1000 }).unwrap();
+        let figures = figures(&written, 45);
+        (figures.plateau_mb, figures.sync_s * megabytes as f64)
+    };
+    let strict = |max_bytes| Form { name: "strict", max_bytes, limit_bytes: None };
+    // The second is a hundredth of a fifth of 8 GiB, as a FUSE mount has; the third a group of 256 MiB, not strict.
+    for (form, megabytes, limit_bytes, limit_mb) in [
+        (strict(100_000_000), 40, 4_723_000_000, 100.0),
+        (strict(17_180_000), 25, 1_718_000_000, 17.18),
+        (strict(0), 25, 53_690_000, 53.69),
+    ] {
+        let (dirty_mb, synced_mb) = of(form, megabytes, limit_bytes);
+        assert!((dirty_mb / limit_mb / 0.875 - 1.0).abs() < 0.06, "{dirty_mb} MB of {limit_mb}");
+        assert!((synced_mb / dirty_mb - 1.0).abs() < 0.2, "{synced_mb} of {dirty_mb}");
+    }
 }
