@@ -39,7 +39,7 @@ const RUNS_MAX: usize = 4;
 pub(super) type Runs = SmallVec<[Run; 1]>;
 
 /// A write whose pages are still under writeback.
-pub(super) struct Written<P: Platform> {
+pub(super) struct UnfinishedWrite<P: Platform> {
     ends: WriteEnds<P>,
     operation: Operation,
     memory: FrameMemory,
@@ -151,7 +151,7 @@ impl<P: Platform> Writeback<P> {
         self: &Arc<Self>,
         file: &Arc<FileInner>,
         runs: Runs,
-    ) -> Option<SmallVec<[Written<P>; 1]>> {
+    ) -> Option<SmallVec<[UnfinishedWrite<P>; 1]>> {
         let (mut all, mut is_whole) = (SmallVec::new(), true);
         for run in runs {
             match self.write_at_once(file, run).await {
@@ -167,14 +167,14 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Writes a run. None if the write failed, or took so long that it was set aside: then it has ended as any write.
-    async fn write_at_once(self: &Arc<Self>, file: &Arc<FileInner>, run: Run) -> Option<Written<P>> {
+    async fn write_at_once(self: &Arc<Self>, file: &Arc<FileInner>, run: Run) -> Option<UnfinishedWrite<P>> {
         let (operation, memory, ends) = self.begin_write(file, run, true);
         let (memory, result) = self.carry(file, operation, memory).await;
         let moved = ends.end_transfer(operation, result);
         if !moved.was_aside() {
             self.release_request(&file.device);
         }
-        let written = Written { ends, operation, memory, moved };
+        let written = UnfinishedWrite { ends, operation, memory, moved };
         match result {
             Ok(()) if !moved.was_aside() => Some(written),
             _ => {
@@ -245,7 +245,7 @@ fn claim_next(file: &FileInner, state: &mut FileState, terms: &Terms) -> Option<
     Some(run)
 }
 
-impl<P: Platform> Written<P> {
+impl<P: Platform> UnfinishedWrite<P> {
     pub(super) fn end(self, result: Result<(), DeviceError>, durable: Durable) {
         self.ends.end_pages(self.operation, self.memory.pieces(), result, (self.moved, durable));
         self.ends.wake_waiters();
