@@ -151,7 +151,7 @@ const GUEST: &[Tool] = &[
 ];
 
 /// How the version of the compiler begins whose instructions the tests have budgets for.
-const COUNTED_WITH: &str = include_str!("../../product/linux/tests/counted/compiler");
+const COUNTED_WITH: &str = include_str!("../../product/linux-device/tests/counted/compiler");
 
 /// The default cache of a server that is only tried out.
 const DEMO_CACHE: &str = "128MiB";

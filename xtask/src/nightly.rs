@@ -43,7 +43,7 @@ const STEPS: &[Step] = &[
     step("test -p afflux-object-store --features stores -- --ignored"),
     step("xtask mounted --fuse --minutes 30 --seeds 500 --operations 20000"),
     Step {
-        words: "test -p afflux-linux --test real engine_threads",
+        words: "test -p afflux-linux-device --test real engine_threads",
         environment: &[("AFFLUX_STRESS_STEPS", "100000")],
     },
     Step { words: "test -p afflux-volume --test simulated", environment: &[("AFFLUX_SEEDS", "5000")] },
@@ -52,8 +52,8 @@ const STEPS: &[Step] = &[
     Step { words: "test --target-dir target/loom -p afflux-frames --lib loom_", environment: LOOM },
     Step { words: "test --target-dir target/loom -p afflux-c --lib loom_", environment: LOOM },
     step(
-        "publish --dry-run -p afflux-frames -p afflux-pages -p afflux-device -p afflux-engine -p afflux-budget -p afflux-volume \
-         -p afflux-frontend -p afflux-linux -p afflux",
+        "publish --dry-run -p afflux-frames -p afflux-pages -p afflux-device -p afflux-engine -p afflux-budget \
+         -p afflux-linux-device -p afflux",
     ),
     // The small forms of the commands behind measured figures.
     step("run -p afflux-lab -- run s4 --quick --measured"),
@@ -61,9 +61,9 @@ const STEPS: &[Step] = &[
     step("run -p afflux-lab -- run throttled --quick --measured"),
     step("run -p afflux-lab -- run writeback-real --quick"),
     step("run -p afflux-lab -- run classes --quick"),
-    step("bench -p afflux-linux --bench hits -- --quick"),
-    step("bench -p afflux-linux --bench cold -- --mib 64 random"),
-    step("bench -p afflux-linux --bench stream -- --mib 64"),
+    step("bench -p afflux-linux-server --bench hits -- --quick"),
+    step("bench -p afflux-linux-device --bench cold -- --mib 64 random"),
+    step("bench -p afflux-linux-device --bench stream -- --mib 64"),
     step("bench -p afflux-workloads --bench speed -- --quick goals"),
     step("xtask race --quick"),
     step("xtask race-nfs --quick"),

@@ -23,7 +23,7 @@ pub(crate) const WITH_BRIDGE: &[&str] =
 const WITH_STORES: &[&str] =
     &["-p", "afflux-command", "-p", "afflux-nfs-check", "--features", "afflux-command/object,afflux-nfs-check/fuse"];
 /// The loop beside which cold reads are measured.
-const BARE_LOOP: &[&str] = &["-p", "afflux-linux", "--example", "bare_reads"];
+const BARE_LOOP: &[&str] = &["-p", "afflux-linux-device", "--example", "bare_reads"];
 /// The examples of Debian's libfuse3-dev. passthrough_hp is in libfuse's source alone.
 const EXAMPLES: &str = "/usr/share/doc/libfuse3-dev/examples";
 

@@ -14,9 +14,9 @@ use crate::choices::Sanitizer;
 use crate::repository::{self, succeeds};
 
 /// Crates that use raw memory.
-const ADDRESS: &str = "-p afflux-engine -p afflux-device -p afflux-pages -p afflux-frames -p afflux-volume -p afflux-fuse -p afflux-linux -p afflux -p afflux-c";
+const ADDRESS: &str = "-p afflux-engine -p afflux-device -p afflux-pages -p afflux-frames -p afflux-volume -p afflux-fuse -p afflux-linux-device -p afflux-linux-server -p afflux -p afflux-c";
 /// Tests whose threads use the same files.
-const THREAD: &str = "-p afflux-linux -p afflux -p afflux-c --test real --test library --test c --test fio";
+const THREAD: &str = "-p afflux-linux-device -p afflux -p afflux-c --test real --test library --test c --test fio";
 
 /// Tests of servers that are killed, and of their successors over the same memory. Under the thread sanitizer no server would
 /// stop: it delays a signal until the thread makes a call that it knows.

@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use afflux_linux::ProcessWord;
+use afflux_linux_device::ProcessWord;
 
 use crate::border::{Answer, CallFailure};
 

@@ -12,7 +12,7 @@ use afflux_budget::Budget;
 use afflux_engine::settings::{KnobError, Settings};
 use afflux_engine::{Engine, Platform, Policies};
 use afflux_frames::Frames;
-use afflux_linux::{Caching, HostMemory, IoChoice, REACTORS_MAX, Reactors, WorkerPool};
+use afflux_linux_device::{Caching, HostMemory, IoChoice, REACTORS_MAX, Reactors, WorkerPool};
 use rustix::process::{Resource, getrlimit};
 
 use crate::cache::Cache;
@@ -223,10 +223,10 @@ impl Builder {
         let on_panic = Arc::new(move |task: &str, panic: &str| poisoned.poison(task, panic));
         let reactors =
             Reactors::start_with_panic_hook(self.reactors, self.io, on_panic).map_err(|error| match error {
-                afflux_linux::StartError::Count { .. } => {
+                afflux_linux_device::StartError::Count { .. } => {
                     setting(format!("{} reactors cannot be started: 1 to {REACTORS_MAX} can", self.reactors))
                 }
-                afflux_linux::StartError::Thread { ref source, .. } => not_given(error.to_string(), source),
+                afflux_linux_device::StartError::Thread { ref source, .. } => not_given(error.to_string(), source),
                 other => Error::Start { what: other.to_string(), errno: None }.into(),
             })?;
         let end_thread =

@@ -15,7 +15,7 @@ use std::task::{Poll, Waker};
 
 use afflux_engine::DeviceStatus;
 use afflux_engine::settings::KnobError;
-use afflux_linux::DeferredWakes;
+use afflux_linux_device::DeferredWakes;
 
 use crate::core::{Core, SyncOf};
 use crate::ending::Life;

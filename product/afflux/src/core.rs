@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use afflux_engine::{Engine, Platform};
-use afflux_linux::{DeferredWakes, LinuxPlatform, Reactors, WorkerPool};
+use afflux_linux_device::{DeferredWakes, LinuxPlatform, Reactors, WorkerPool};
 
 use crate::coherence::{EngineSnapshot, Stamp};
 use crate::devices::{CacheDevice, CacheDevices};

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_engine::{DeviceId, Engine};
-use afflux_linux::{Caching, HostDevice, LinuxPlatform, WorkerPool};
+use afflux_linux_device::{Caching, HostDevice, LinuxPlatform, WorkerPool};
 use rustix::fs::{Mode, OFlags, SeekFrom, fstat, openat, seek};
 
 use crate::faults::Faults;

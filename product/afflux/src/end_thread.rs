@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use afflux_linux::contain;
+use afflux_linux_device::contain;
 
 /// The thread.
 pub(crate) struct EndThread(Mutex<Option<RunningEndThread>>);

@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use afflux_engine::Platform;
-use afflux_linux::{DeferredWakes, RevokedDescriptors};
+use afflux_linux_device::{DeferredWakes, RevokedDescriptors};
 
 use crate::core::Core;
 use crate::error::{Error, Unwritten, UnwrittenFile};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afflux_engine::DeviceError;
-use afflux_linux::contain;
+use afflux_linux_device::contain;
 use rustix::io::Errno;
 
 /// Why a call failed, inside the [`io::Error`] that it returned.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_engine::{Device, DeviceError, DeviceReport, Limits, Operation, Request};
-use afflux_linux::{DeferredWakes, HostDevice};
+use afflux_linux_device::{DeferredWakes, HostDevice};
 
 /// A kind of requests to a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

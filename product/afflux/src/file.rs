@@ -18,7 +18,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use afflux_engine::Engine;
-use afflux_linux::{DeferredWakes, LinuxPlatform};
+use afflux_linux_device::{DeferredWakes, LinuxPlatform};
 use rustix::io::Errno;
 
 pub use self::metadata::Metadata;

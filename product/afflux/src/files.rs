@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use afflux_engine::{Backing, DeviceId};
-use afflux_linux::{FileClaim, HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors, claim, unclaim};
+use afflux_linux_device::{FileClaim, HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors, claim, unclaim};
 
 use crate::coherence::{EngineSnapshot, KnownHostState, SizeChange, Stamp};
 use crate::devices::{CacheDevice, DeviceNumber};

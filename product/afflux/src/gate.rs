@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Instant;
 
-use afflux_linux::ProcessWord;
+use afflux_linux_device::ProcessWord;
 
 use crate::error::Error;
 

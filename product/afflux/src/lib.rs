@@ -60,7 +60,7 @@ mod upkeep;
 pub use afflux_budget::BudgetKnob;
 pub use afflux_engine::settings::Knob;
 pub use afflux_engine::{Advice, Delay, DeviceError, WaitTimes};
-pub use afflux_linux::{Caching, IoChoice};
+pub use afflux_linux_device::{Caching, IoChoice};
 pub use builder::{Builder, MEMORY_BYTES_MIN};
 pub use cache::Cache;
 pub use error::{Error, Unwritten, UnwrittenFile};

@@ -26,7 +26,7 @@ use crate::devices::{CacheDevice, DeviceNumber};
 use crate::error::Error;
 use crate::files::{CachedFile, HostFileKey, OpenOutcome, OpenRequest};
 
-use afflux_linux::{LentDescriptor, file_system_kind, stores_files};
+use afflux_linux_device::{LentDescriptor, file_system_kind, stores_files};
 
 /// Longest wait of an open for the writing of another file that is in its way. On a device that hangs the wait would
 /// never end.

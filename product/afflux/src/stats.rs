@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use afflux_engine::counters::COUNTERS;
 use afflux_engine::{AccountOwner, Delay, DelayTimes, Platform};
-use afflux_linux::HostFile;
+use afflux_linux_device::HostFile;
 
 use crate::core::Core;
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use afflux_engine::{Nanos, Platform};
-use afflux_linux::LinuxPlatform;
+use afflux_linux_device::LinuxPlatform;
 
 use crate::coherence::{EngineSnapshot, Stamp};
 use crate::core::Core;

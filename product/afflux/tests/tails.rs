@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 //! rule: a write that the library accepts can be carried out when descriptors are short
-//! kept in: `product/linux/src/device/file.rs`
+//! kept in: `product/linux-device/src/device/file.rs`
 
 use std::io::ErrorKind;
 

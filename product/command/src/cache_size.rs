@@ -8,7 +8,7 @@
 mod tests;
 
 use afflux_frames::FRAME_BYTES;
-use afflux_linux::HostMemory;
+use afflux_linux_device::HostMemory;
 use afflux_report::{quantity, units};
 
 /// Smallest cache that serves: it holds some requests of the largest size on every connection beside the dirty pages.

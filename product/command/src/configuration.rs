@@ -21,7 +21,7 @@ use toml::de::{DeInteger, DeTable, DeValue};
 
 use crate::settings::{self, GivenValue, ServeSettings, is_store};
 use crate::{args, cache_size, knobs};
-use afflux_linux::HostMemory;
+use afflux_linux_device::HostMemory;
 use afflux_report::bounded_file;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;

@@ -4,7 +4,8 @@
 //! Does not own: everything behind them, which is `serve`'s.
 //! Invariants: a setting that a mount does not obey is refused, not ignored.
 
-use afflux_linux::{CallsFor, HostMemory, MountTarget};
+use afflux_linux_device::HostMemory;
+use afflux_linux_server::{CallsFor, MountTarget};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 

@@ -64,9 +64,10 @@ use std::{process, thread};
 use afflux_budget::Budget;
 use afflux_engine::settings::{KnobError, Settings as Knobs};
 use afflux_engine::{Nanos, Policies, Recovered};
-use afflux_linux::{
-    ArenaFile, Caching, CallsFor, DescriptorStore, IoChoice, LinuxPlatform, REACTORS_MAX, Reactors, check_needed_calls,
-    give_up_privileges, host_device, kept_places, refuse_foreign_calls,
+use afflux_linux_device::{Caching, IoChoice, LinuxPlatform, REACTORS_MAX, Reactors};
+use afflux_linux_server::{
+    ArenaFile, CallsFor, DescriptorStore, check_needed_calls, give_up_privileges, host_device, kept_places,
+    refuse_foreign_calls,
 };
 use afflux_nfs::Rules;
 use afflux_volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
@@ -82,7 +83,7 @@ use crate::control::socket_paths::BoundSocket;
 use crate::progress::{self, DrainDisplay};
 use crate::settings::{Policy, ServeSettings};
 use crate::{knobs, log, metrics, service};
-use afflux_linux::HostMemory;
+use afflux_linux_device::HostMemory;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 use arena::CacheMemory;

@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use afflux_budget::OWN_POLICY;
 use afflux_engine::policy::EQUAL_PARTS_POLICY;
-use afflux_linux::{HostMemory, IoChoice};
+use afflux_linux_device::{HostMemory, IoChoice};
 use afflux_nfs::{Network, Squash};
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};

@@ -4,7 +4,7 @@
 //! process waits for an order to unmount, and does nothing else.
 //!
 //! Owns: the process, its orders and its answers.
-//! Does not own: unmounting (`afflux_linux`), when it is wanted (`serve`).
+//! Does not own: unmounting (`afflux_linux_server`), when it is wanted (`serve`).
 //! Invariants: root's process can unmount and reach the point, and has no other privilege. Without an order nothing is
 //! unmounted: after a kill of the server, programs get errors from the mount and do not write below it, or they wait for
 //! the next server.
@@ -110,7 +110,7 @@ impl Drop for Unmounter {
 
 /// Carries out the orders on its standard input until that ends.
 pub(crate) fn run(point: &Path) -> Outcome {
-    afflux_linux::keep_right_to_unmount()
+    afflux_linux_server::keep_right_to_unmount()
         .map_err(|error| Failure::failed(format!("cannot give up privileges: {error}")))?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // A service manager's signal is for the server, too.
@@ -119,7 +119,7 @@ pub(crate) fn run(point: &Path) -> Outcome {
     }
     for order in io::stdin().lines().map_while(Result::ok) {
         let done = match order.split_once(' ').and_then(|(how, number)| Some((how, number.parse().ok()?))) {
-            Some((how, number)) => afflux_linux::unmount(point, number, how == Unmounting::Lazily.word()),
+            Some((how, number)) => afflux_linux_server::unmount(point, number, how == Unmounting::Lazily.word()),
             None => Err(io::ErrorKind::InvalidInput.into()),
         };
         let answer = done.map_or_else(|error| error.to_string(), |()| ANSWER_DONE.to_owned());

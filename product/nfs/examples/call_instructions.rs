@@ -13,7 +13,7 @@ mod world;
 use std::task::{Context, Waker};
 
 use afflux_frontend::{ProtocolMachine, Segment};
-use afflux_linux::IoChoice;
+use afflux_linux_device::IoChoice;
 use afflux_nfs_client::sessions::{ANONYMOUS, Compound, NFS_4, Outcome};
 use nfs3_types::nfs3::{COMMIT3args, COMMIT3res, GETATTR3args, READ3args, WRITE3args, WRITE3res, nfs_fh3, stable_how};
 use nfs3_types::xdr_codec::Opaque;

@@ -5,7 +5,7 @@
     reason = "a test says what it counted, and fails where it cannot go on"
 )]
 
-#[path = "../../linux/tests/counted/mod.rs"]
+#[path = "../../linux-device/tests/counted/mod.rs"]
 #[allow(dead_code, reason = "what other tests count")]
 mod counted;
 

@@ -13,6 +13,7 @@ mod directory;
 mod guard;
 mod skipped;
 mod stolen;
+mod test_directory;
 mod variants;
 mod waiting;
 
@@ -20,5 +21,6 @@ pub use directory::Scratch;
 pub use guard::{Guard, script};
 pub use skipped::{SKIPPED, record_skipped};
 pub use stolen::{Processors, Stolen};
+pub use test_directory::TestDirectory;
 pub use variants::has_each_variant;
 pub use waiting::{eventually, within};

@@ -19,9 +19,9 @@ const SMALL: &[(&str, &str)] = &[
     ("sudo afflux-lab run classes", "run -p afflux-lab -- run classes --quick"),
     // Simulated: a test has each quick form, and another makes the tables.
     ("afflux-lab run", "test -p afflux-lab --test documents"),
-    ("cargo bench -p afflux-linux --bench hits", "bench -p afflux-linux --bench hits -- --quick"),
-    ("cargo bench -p afflux-linux --bench cold", "bench -p afflux-linux --bench cold"),
-    ("cargo bench -p afflux-linux --bench stream", "bench -p afflux-linux --bench stream"),
+    ("cargo bench -p afflux-linux-server --bench hits", "bench -p afflux-linux-server --bench hits -- --quick"),
+    ("cargo bench -p afflux-linux-device --bench cold", "bench -p afflux-linux-device --bench cold"),
+    ("cargo bench -p afflux-linux-device --bench stream", "bench -p afflux-linux-device --bench stream"),
     ("cargo bench -p afflux-workloads --bench speed", "bench -p afflux-workloads --bench speed -- --quick"),
     ("cargo xtask race ", "xtask race --quick"),
     ("cargo xtask race-nfs", "xtask race-nfs --quick"),

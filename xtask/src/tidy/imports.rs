@@ -23,10 +23,11 @@ struct Row {
     others: Option<&'static [&'static str]>,
 }
 
-/// `linux` and `simulator` never see each other, and `simulator` does not see the workloads that run in it. Front ends
+/// `linux-device` and `simulator` never see each other, and `simulator` does not see the workloads that run in it. A cache
+/// needs `linux-device` alone; `linux-server` is for programs that serve. Front ends
 /// see `volume` and `frontend` only. No crate sees `command`, `lab` or `checker`. The tests of a front end may see a
 /// world to run in. The tests of `engine` and `volume` run in the simulator, which imports both: cargo builds such a
-/// circle for the programs in `tests/`. `engine` imports itself there for its feature `rare-paths`, and `linux` for `server`.
+/// circle for the programs in `tests/`. `engine` imports itself there for its feature `rare-paths`.
 const TABLE: &[Row] = &[
     Row { name: "frames", ours: &[], ours_in_tests: &[], others: Some(&["crc32c", "libc", "rustix", "thiserror"]) },
     Row { name: "pages", ours: &["frames"], ours_in_tests: &[], others: Some(&["smallvec"]) },
@@ -55,20 +56,16 @@ const TABLE: &[Row] = &[
         others: Some(&["bytes", "futures-channel", "thiserror"]),
     },
     Row {
-        name: "linux",
-        ours: &["engine", "frames", "frontend", "volume"],
-        ours_in_tests: &["budget", "linux", "scratch"],
-        others: Some(&[
-            "bytes",
-            "futures-util",
-            "io-uring",
-            "libc",
-            "rustix",
-            "sd-notify",
-            "siphasher",
-            "smallvec",
-            "thiserror",
-        ]),
+        name: "linux-device",
+        ours: &["engine"],
+        ours_in_tests: &["budget", "frames", "scratch"],
+        others: Some(&["io-uring", "libc", "rustix", "smallvec", "thiserror"]),
+    },
+    Row {
+        name: "linux-server",
+        ours: &["engine", "frames", "frontend", "linux-device", "volume"],
+        ours_in_tests: &["budget", "scratch"],
+        others: Some(&["bytes", "libc", "rustix", "sd-notify", "siphasher", "thiserror"]),
     },
     Row {
         name: "simulator",
@@ -92,7 +89,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "nfs",
         ours: &["frontend", "volume"],
-        ours_in_tests: &["engine", "frames", "linux", "nfs-client", "scratch", "simulator"],
+        ours_in_tests: &["engine", "frames", "linux-device", "linux-server", "nfs-client", "scratch", "simulator"],
         others: Some(&["bytes", "futures-util", "siphasher", "thiserror"]),
     },
     Row {
@@ -110,7 +107,8 @@ const TABLE: &[Row] = &[
             "frontend",
             "fuse",
             "govern",
-            "linux",
+            "linux-device",
+            "linux-server",
             "manual",
             "metrics",
             "nfs",
@@ -130,7 +128,7 @@ const TABLE: &[Row] = &[
             "experiments",
             "frames",
             "frontend",
-            "linux",
+            "linux-device",
             "linux-policies",
             "manual",
             "nfs",
@@ -151,11 +149,16 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "afflux",
-        ours: &["budget", "engine", "frames", "linux"],
+        ours: &["budget", "engine", "frames", "linux-device"],
         ours_in_tests: &["scratch"],
         others: Some(&["rustix", "thiserror"]),
     },
-    Row { name: "c", ours: &["afflux", "linux"], ours_in_tests: &["scratch"], others: Some(&["libc", "rustix"]) },
+    Row {
+        name: "c",
+        ours: &["afflux", "linux-device"],
+        ours_in_tests: &["scratch"],
+        others: Some(&["libc", "rustix"]),
+    },
     Row { name: "budget", ours: &["device"], ours_in_tests: &["engine", "reference", "simulator"], others: Some(&[]) },
     Row {
         name: "govern",
@@ -223,7 +226,7 @@ const TABLE: &[Row] = &[
             "govern",
             "linux-policies",
             "nfs-client",
-            "linux",
+            "linux-device",
             "reference",
             "report",
             "scratch",

@@ -70,7 +70,8 @@ const UNSAFE_PLACES: &[&str] = &[
     "product/pages/src/eviction/ghost.rs",
     "product/pages/src/memory/",
     "product/pages/src/page/table.rs",
-    "product/linux/",
+    "product/linux-device/",
+    "product/linux-server/",
     "product/afflux-c/src/",
     "product/afflux/tests/forked.rs",
     "tests/race/src/in_process/mapped.rs",
@@ -78,8 +79,14 @@ const UNSAFE_PLACES: &[&str] = &[
 ];
 
 /// Crates with `unsafe` somewhere, so that their roots cannot forbid it.
-const UNSAFE_CRATES: &[&str] =
-    &["product/frames/", "product/pages/", "product/linux/", "product/afflux-c/", "tests/race/"];
+const UNSAFE_CRATES: &[&str] = &[
+    "product/frames/",
+    "product/pages/",
+    "product/linux-device/",
+    "product/linux-server/",
+    "product/afflux-c/",
+    "tests/race/",
+];
 
 const BAG_NAMES: &[&str] = &["util", "utils", "common", "misc", "helper", "helpers", "manager", "handler", "handlers"];
 

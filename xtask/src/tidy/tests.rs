@@ -43,7 +43,7 @@ fn a_pure_crate_may_not_name_the_world_however_it_is_spelled() {
         assert_eq!(rules("product/volume/src/a.rs", text).len(), 1, "{text}");
         assert_eq!(rules("product/frontend/src/a.rs", text).len(), 1, "{text}");
         assert_eq!(rules("product/nfs/src/a.rs", text).len(), 1, "{text}");
-        assert!(rules("product/linux/src/a.rs", text).is_empty(), "{text}");
+        assert!(rules("product/linux-device/src/a.rs", text).is_empty(), "{text}");
     }
     let two = engine("use std::{\n    fs,\n    io,\n    thread,\n};");
     assert_eq!(two, ["bans", "bans"]);
@@ -150,11 +150,11 @@ fn every_forbidden_edge_is_named() {
         ("engine", "afflux-simulator", None),
         ("engine", "tokio", None),
         ("engine", "bytes", None),
-        ("volume", "afflux-linux", None),
-        ("linux", "afflux-simulator", None),
-        ("linux", "afflux-simulator", Some("dev")),
-        ("linux", "tokio", None),
-        ("simulator", "afflux-linux", Some("dev")),
+        ("volume", "afflux-linux-device", None),
+        ("linux-device", "afflux-simulator", None),
+        ("linux-device", "afflux-simulator", Some("dev")),
+        ("linux-device", "tokio", None),
+        ("simulator", "afflux-linux-device", Some("dev")),
         ("simulator", "afflux-workloads", Some("dev")),
         ("reference", "afflux-simulator", None),
         ("workloads", "afflux-checker", None),
@@ -166,7 +166,7 @@ fn every_forbidden_edge_is_named() {
         ("lab", "afflux-checker", None),
         ("nfs", "afflux-engine", None),
         ("fuse", "afflux-engine", None),
-        ("linux", "afflux-fuse", None),
+        ("linux-device", "afflux-fuse", None),
         ("frontend", "afflux-engine", None),
         ("frontend", "afflux-nfs", None),
         ("volume", "afflux-frontend", None),
@@ -185,7 +185,7 @@ fn allowed_edges_pass() {
     assert!(edges("engine", &[("afflux-frames", None), ("afflux-device", None), ("smallvec", None)]).is_empty());
     assert!(edges("engine", &[("afflux-simulator", Some("dev")), ("proptest", Some("dev"))]).is_empty());
     assert!(edges("nfs", &[("afflux-volume", None), ("afflux-engine", Some("dev"))]).is_empty());
-    assert!(edges("command", &[("afflux-linux", None), ("clap", None)]).is_empty());
+    assert!(edges("command", &[("afflux-linux-device", None), ("clap", None)]).is_empty());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use afflux_engine::{Backing, DeviceId, Engine, File};
 use afflux_frames::{Frames, HUGE_FRAMES};
-use afflux_linux::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
+use afflux_linux_device::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
 use afflux_simulator::{OWN_POLICY, Setup};
 use serde_json::Value;
 

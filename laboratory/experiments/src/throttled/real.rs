@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use afflux_engine::{Backing, Engine};
-use afflux_linux::{HostFile, LinuxPlatform};
+use afflux_linux_device::{HostFile, LinuxPlatform};
 use afflux_simulator::EQUAL_PARTS_POLICY;
 use afflux_workloads::EngineRun;
 

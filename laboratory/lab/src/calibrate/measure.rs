@@ -12,7 +12,7 @@ use std::sync::mpsc;
 
 use afflux_engine::counters::Counter;
 use afflux_engine::{Error, Platform};
-use afflux_linux::{IoChoice, Reactors};
+use afflux_linux_device::{IoChoice, Reactors};
 use afflux_simulator::CostOf;
 
 use super::rig::{LARGE_BYTES, PAGE, Rig, cpu_ns, scattered};

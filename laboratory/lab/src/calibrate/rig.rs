@@ -11,7 +11,7 @@ use afflux_engine::counters::Counter;
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Device, DeviceId, Engine, Error, File, Limits, Platform, Request};
 use afflux_frames::Frames;
-use afflux_linux::LinuxPlatform;
+use afflux_linux_device::LinuxPlatform;
 use rustix::time::{ClockId, clock_gettime};
 
 use afflux_report::failure::{Failure, Outcome};

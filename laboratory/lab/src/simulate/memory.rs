@@ -10,7 +10,7 @@ mod tests;
 use afflux_workloads::simulation::{CACHED_PAGE_OWN_BYTES, FRAME_OWN_BYTES, Simulation};
 use rustix::process::{Resource, getrlimit};
 
-use afflux_linux::HostMemory;
+use afflux_linux_device::HostMemory;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{quantity, units};
 

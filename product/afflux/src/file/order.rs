@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::pin::pin;
 
-use afflux_linux::DeferredWakes;
+use afflux_linux_device::DeferredWakes;
 
 use super::File;
 use crate::error::Error;

@@ -14,7 +14,7 @@ fn the_library_needs_six_of_our_crates() {
     let text = String::from_utf8(output.stdout).unwrap();
     let names = text.lines().filter_map(|line| line.split(' ').next());
     let ours: BTreeSet<&str> = names.filter(|name| name.starts_with("afflux")).collect();
-    let below = ["afflux-device", "afflux-engine", "afflux-frames", "afflux-linux", "afflux-pages"];
+    let below = ["afflux-device", "afflux-engine", "afflux-frames", "afflux-linux-device", "afflux-pages"];
     let expected = ["afflux", "afflux-budget"].into_iter().chain(below);
     assert_eq!(ours, expected.collect());
 }

@@ -84,7 +84,7 @@ fn read_bytes(figures: &Path) -> u64 {
 }
 
 // rule: a program's own thread does the reads of the calls that it runs
-// kept in: `product/linux/src/platform.rs`
+// kept in: `product/linux-device/src/platform.rs`
 #[test]
 fn a_programs_thread_reads_for_the_calls_that_it_runs() {
     let place = tempfile::tempdir().unwrap();
@@ -118,7 +118,7 @@ fn a_programs_thread_reads_for_the_calls_that_it_runs() {
 }
 
 // rule: a panic in a program's future ends nobody else's calls, also if its thread was reading for them
-// kept in: `product/linux/src/platform.rs`
+// kept in: `product/linux-device/src/platform.rs`
 #[test]
 fn a_panic_in_a_future_that_a_thread_runs_keeps_nobody_waiting() {
     let place = tempfile::tempdir().unwrap();

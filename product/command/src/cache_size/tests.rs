@@ -1,5 +1,5 @@
 use super::{bytes, default_bytes};
-use afflux_linux::HostMemory;
+use afflux_linux_device::HostMemory;
 
 fn host(total_mib: u64, available_mib: u64) -> HostMemory {
     HostMemory { total_bytes: total_mib << 20, available_bytes: available_mib << 20 }

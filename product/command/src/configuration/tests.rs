@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use afflux_nfs::Squash;
 use tracing::level_filters::LevelFilter;
 
-use afflux_linux::IoChoice;
+use afflux_linux_device::IoChoice;
 use clap::Parser;
 
 use super::{Configuration, Layers, file_path};
 use crate::args::{Command, CommandLine, Serve};
 use crate::knobs;
 use crate::settings::{self, ReloadedSettings};
-use afflux_linux::HostMemory;
+use afflux_linux_device::HostMemory;
 use afflux_report::failure::{Failure, Outcome};
 
 const HOST: HostMemory = HostMemory { total_bytes: 8 << 30, available_bytes: 8 << 30 };

@@ -8,7 +8,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use afflux_linux::{groups_of, may_act_as_others, peers_are_identified};
+use afflux_linux_server::{groups_of, may_act_as_others, peers_are_identified};
 use afflux_nfs::{Rules, Squash};
 use rustix::process::geteuid;
 

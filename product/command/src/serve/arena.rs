@@ -1,7 +1,7 @@
 //! The cache's memory: this process's own, or a file's, which a killed server leaves to the next one.
 //!
 //! Owns: the demands of `--arena` on other settings, the engine over a found arena, the end of the file.
-//! Does not own: the file and its lock, the service manager's store (`afflux_linux`), the look at the contents (the engine),
+//! Does not own: the file and its lock, the service manager's store (`afflux_linux_server`), the look at the contents (the engine),
 //! the files' return (the volume).
 //! Invariants: the file is locked before the served directories are opened, since a predecessor may still have those. It
 //! is removed only after everything was written.
@@ -14,7 +14,8 @@ use std::time::Duration;
 use afflux_engine::settings::Settings as Knobs;
 use afflux_engine::{Engine, Nanos, Platform, Policies, Recovered};
 use afflux_frames::{FILE_SLOTS, Frames, Layout};
-use afflux_linux::{ArenaContents, ArenaFile, DescriptorStore, LinuxPlatform};
+use afflux_linux_device::LinuxPlatform;
+use afflux_linux_server::{ArenaContents, ArenaFile, DescriptorStore};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 use afflux_volume::{AdoptedFiles, Directory, Volume};

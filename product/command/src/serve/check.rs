@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use afflux_linux::DescriptorStore;
+use afflux_linux_server::DescriptorStore;
 use afflux_report::failure::Outcome;
 use afflux_report::output;
 

@@ -12,7 +12,8 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use afflux_linux::{HostError, HostOptions, HostTree, WorkerPool};
+use afflux_linux_device::WorkerPool;
+use afflux_linux_server::{HostError, HostOptions, HostTree};
 use afflux_volume::Directory;
 
 use afflux_report::failure::{Failure, Outcome};

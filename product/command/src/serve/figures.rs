@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use afflux_engine::counters::COUNTERS;
 use afflux_engine::{DeviceStatus, PerWait, Platform, WaitHistogram};
-use afflux_linux::ServeCounts;
+use afflux_linux_server::ServeCounts;
 use afflux_metrics::{Exposition, Value};
 
 use super::front::{MountFront, NfsFront};

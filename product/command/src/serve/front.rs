@@ -19,10 +19,10 @@ use afflux_engine::{Engine, Nanos, Platform};
 use afflux_frames::{Part, REPLY_BYTES};
 use afflux_frontend::{Peer, Recording};
 use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters, ThreadRights};
-use afflux_linux::{
-    DescriptorStore, FuseMount, FuseSession, KeptMount, LinuxPlatform, Listener, MOUNT_DESCRIPTORS, MountMemory,
-    MountTarget, OwnMounts, ServeHandle, connections_max, is_killed, is_over, may_act_as_others, process_of, rights_of,
-    serve,
+use afflux_linux_device::LinuxPlatform;
+use afflux_linux_server::{
+    DescriptorStore, FuseMount, FuseSession, KeptMount, Listener, MOUNT_DESCRIPTORS, MountMemory, MountTarget,
+    OwnMounts, ServeHandle, connections_max, is_killed, is_over, may_act_as_others, process_of, rights_of, serve,
 };
 use afflux_nfs::{Places, Rules, Server};
 use afflux_report::failure::{Failure, Outcome};

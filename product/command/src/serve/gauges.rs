@@ -11,7 +11,8 @@ use afflux_engine::policy::{Figure, FigureValue};
 use afflux_engine::trace::{EngineEvent, Traced};
 use afflux_engine::{AccountOwner, Backing, Client, Delayed, Operation, PauseStatus, Waiter};
 use afflux_frontend::{RecordedCall, RecordedOperation};
-use afflux_linux::{HostFile, PeerCounts};
+use afflux_linux_device::HostFile;
+use afflux_linux_server::PeerCounts;
 use afflux_tls::SecuredPeer;
 use afflux_volume::HeldBy;
 

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 #[cfg(feature = "object")]
 use afflux_engine::Platform;
-use afflux_linux::{LinuxPlatform, WorkerPool};
+use afflux_linux_device::{LinuxPlatform, WorkerPool};
 use afflux_nfs::{ClientList, Server};
 #[cfg(feature = "object")]
 use afflux_object::LeftClients;

@@ -1,14 +1,14 @@
 //! A mount that an earlier server left with systemd, from the first look at it until somebody goes on with it.
 //!
 //! Owns: the choice between going on with it and ending it, the lines about that.
-//! Does not own: the check of its descriptors (`afflux_linux`), the meaning of its memory (`afflux_fuse`), its service (`front`).
+//! Does not own: the check of its descriptors (`afflux_linux_server`), the meaning of its memory (`afflux_fuse`), its service (`front`).
 //! Invariants: a mount is hidden from this process before any path is looked at: a look at a file below it would wait for
 //! this process itself. A start that fails leaves the mount as it was, unless the settings have no such mount.
 
 use std::path::Path;
 
 use afflux_fuse::Kept;
-use afflux_linux::{DescriptorStore, KeptMount, OwnMounts, remove_mount};
+use afflux_linux_server::{DescriptorStore, KeptMount, OwnMounts, remove_mount};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use rustix::process::geteuid;

@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use afflux_engine::{Engine, Nanos};
-use afflux_linux::{
-    Bound, DescriptorStore, LinuxPlatform, ListenError, Listener, RefusedConnection, ServeLimits, connections_max,
+use afflux_linux_device::LinuxPlatform;
+use afflux_linux_server::{
+    Bound, DescriptorStore, ListenError, Listener, RefusedConnection, ServeLimits, connections_max,
 };
 use afflux_nfs::NfsKnob;
 use tracing::{info, warn};

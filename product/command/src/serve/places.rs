@@ -9,7 +9,7 @@
 use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
 
-use afflux_linux::{DescriptorStore, Listener};
+use afflux_linux_server::{DescriptorStore, Listener};
 use afflux_metrics::MetricsListener as FigureListener;
 use afflux_nfs::Rules;
 use afflux_report::failure::Outcome;

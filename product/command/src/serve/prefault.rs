@@ -15,11 +15,11 @@ use std::thread::{self, JoinHandle};
 
 use afflux_engine::Engine;
 use afflux_frames::HUGE_FRAMES;
-use afflux_linux::LinuxPlatform;
+use afflux_linux_device::LinuxPlatform;
 use rustix::process::nice;
 use tracing::info;
 
-use afflux_linux::HostMemory;
+use afflux_linux_device::HostMemory;
 
 /// One step: a large page.
 const STEP_FRAMES: u32 = HUGE_FRAMES;

@@ -16,7 +16,7 @@ use super::{admission, in_force};
 use crate::args;
 use crate::configuration::{self, Configuration};
 use crate::{service, settings};
-use afflux_linux::HostMemory;
+use afflux_linux_device::HostMemory;
 use afflux_report::{output, units};
 
 /// A server's settings in force, and their source.

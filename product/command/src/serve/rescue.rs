@@ -1,11 +1,12 @@
 //! Writing home what killed servers left, before an engine works with it again.
 //!
 //! Owns: when that is needed, which files it goes to, the words about it.
-//! Does not own: the bytes (the engine's `Recovered`), the files (`afflux_linux`).
+//! Does not own: the bytes (the engine's `Recovered`), the files (`afflux_linux_server`).
 //! Invariants: the memory changes only after every file is home. A file that is gone takes its bytes along.
 
 use afflux_engine::Recovered;
-use afflux_linux::{HostTree, LinuxPlatform};
+use afflux_linux_device::LinuxPlatform;
+use afflux_linux_server::HostTree;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::units;
 use afflux_volume::{HandleKey, found_identities};

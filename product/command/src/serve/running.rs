@@ -14,7 +14,8 @@ use afflux_engine::counters::COUNTERS;
 use afflux_engine::settings::{KnobError, KnobId, did_you_mean};
 use afflux_engine::trace::Traced;
 use afflux_engine::{AccountOwner, DeviceId, DeviceStatus, Engine, File, Platform};
-use afflux_linux::{ArenaFile, LinuxPlatform};
+use afflux_linux_device::LinuxPlatform;
+use afflux_linux_server::ArenaFile;
 use afflux_volume::{HeldBy, Volume};
 use tracing::info;
 

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use afflux_engine::Recovered;
-use afflux_linux::{HostTree, KeyOrigin, LinuxPlatform, handle_key};
+use afflux_linux_device::LinuxPlatform;
+use afflux_linux_server::{HostTree, KeyOrigin, handle_key};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::{Directory, HandleKey, Volume};

@@ -2,7 +2,7 @@
 //!
 //! Owns: the place of the directory, the names in it.
 //! Does not own: its checks, and how a file in it is replaced (`private_directory`); the contents of the files
-//! (`afflux_linux::handle_key`, `afflux_linux::kept_places`, `kept_prices`, `kept_verifier`).
+//! (`afflux_linux_server::handle_key`, `afflux_linux_server::kept_places`, `kept_prices`, `kept_verifier`).
 //! Invariants: a directory that others could change is not used. A server works without it if it cannot be made.
 
 use std::path::{Path, PathBuf};

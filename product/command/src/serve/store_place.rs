@@ -8,7 +8,7 @@ use std::process;
 use std::sync::Arc;
 
 use afflux_engine::Device;
-use afflux_linux::LinuxPlatform;
+use afflux_linux_device::LinuxPlatform;
 use afflux_object::ObjectVolumeError;
 use afflux_object_store::Store;
 use afflux_report::failure::Failure;

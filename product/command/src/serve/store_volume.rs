@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use afflux_linux::LinuxPlatform;
+use afflux_linux_device::LinuxPlatform;
 use afflux_object_store::{Options, Store, ViewState};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;

@@ -9,7 +9,8 @@
 use std::sync::Arc;
 
 use afflux_engine::Platform;
-use afflux_linux::{LinuxPlatform, handle_key};
+use afflux_linux_device::LinuxPlatform;
+use afflux_linux_server::handle_key;
 use afflux_object::{
     DeviceVolume, EndedWriter, Fresh, Holder, ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume,
     ObjectVolumeError, RecordDatabase, VolumeHeader, VolumeLimits, WatchedObjects,

@@ -1,12 +1,12 @@
 //! Open files without a name of a mount, over a kill of the server.
 //!
 //! Owns: the choice whether the service manager keeps them, the lines about files that the manager does not keep.
-//! Does not own: their descriptors (`afflux_linux`), the mount (`kept_mount`, `front`).
+//! Does not own: their descriptors (`afflux_linux_server`), the mount (`kept_mount`, `front`).
 //! Invariants: a start that fails leaves them. They leave the store with the mount.
 
 use std::io;
 
-use afflux_linux::{DescriptorStore, HostTree, UNNAMED_FILES_MAX};
+use afflux_linux_server::{DescriptorStore, HostTree, UNNAMED_FILES_MAX};
 use afflux_report::failure::{Failure, Outcome};
 use tracing::warn;
 

@@ -201,7 +201,7 @@ fn a_cache_keeps_its_size_until_everything_is_written() {
 }
 
 // rule: two servers never write from one arena
-// kept in: `product/linux/src/arena_file.rs`
+// kept in: `product/linux-server/src/arena_file.rs`
 #[test]
 fn a_second_server_is_refused() {
     let Some(place) = Place::new() else { return };
@@ -305,7 +305,7 @@ fn settings_that_do_not_go_with_an_arena_are_refused() {
 }
 
 // rule: a failed start removes an arena that it made, and keeps the arena of an earlier server
-// kept in: `product/linux/src/arena_file.rs`
+// kept in: `product/linux-server/src/arena_file.rs`
 #[test]
 fn a_start_that_fails_leaves_no_new_file() {
     let Some(place) = Place::new() else { return };

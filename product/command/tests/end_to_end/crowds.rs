@@ -2,7 +2,7 @@
 
 //! rule: calls and connections of one party push out none of another party: a party is a user of this host, or another
 //! machine
-//! kept in: `product/nfs/src/v3/reply_cache.rs`, `product/linux/src/net/crowd.rs`
+//! kept in: `product/nfs/src/v3/reply_cache.rs`, `product/linux-server/src/net/crowd.rs`
 
 use std::fs;
 use std::io::Read;

@@ -99,7 +99,7 @@ fn a_disk_that_hangs_is_told_refuses_by_its_knob_and_loses_nothing() {
 
 /// No data request shows that a device hangs while clients ask it for names only.
 // rule: 6: a device that hangs for names alone is named, although nothing on it is dirty
-// kept in: `product/linux/src/pool/underway.rs`
+// kept in: `product/linux-device/src/pool/underway.rs`
 #[test]
 fn a_disk_that_hangs_for_names_alone_is_told_by_name() {
     const CREATE: u32 = 8;
@@ -261,7 +261,7 @@ fn write_and_commit(port: u16, name: &[u8], grows: bool, ended: &AtomicBool, cal
 
 /// A write on the host may wait for the journal of its file system. The journal waits for the disk.
 // rule: 6: a disk that hangs beside syncs holds up no connection that asks for others
-// kept in: `product/linux/src/device/pace.rs`
+// kept in: `product/linux-device/src/device/pace.rs`
 #[test]
 fn a_disk_that_hangs_beside_syncs_holds_up_no_other_connection() {
     const ROUNDS: u64 = 20;
@@ -311,7 +311,7 @@ fn change_and_sync(files: &[fs::File; 2], ended: &AtomicBool, syncs: &AtomicU64)
 /// A write on the host may wait for a commit of the journal, which another program has caused. So may the first read after
 /// a write, or after the other program has changed the file's attributes.
 // rule: 6: a disk that hangs beside another program's syncs holds up no connection that asks for others
-// kept in: `product/linux/src/reactor/ring.rs`
+// kept in: `product/linux-device/src/reactor/ring.rs`
 #[test]
 fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection() {
     const ROUNDS: u64 = 21;
@@ -386,7 +386,7 @@ fn allocate_and_free(file: &fs::File, ended: &AtomicBool, syncs: &AtomicU64) {
 /// The last close of an object without a name frees its blocks. The host may keep the closing thread until a commit of the
 /// journal ends.
 // rule: 6: an object that was removed from a disk that hangs holds up no connection that asks for others
-// kept in: `product/linux/src/host/node.rs`
+// kept in: `product/linux-server/src/host/node.rs`
 #[test]
 fn an_object_removed_from_a_disk_that_hangs_holds_up_no_other_connection() {
     const KINDS: usize = 3;
@@ -495,7 +495,7 @@ fn a_file_system_that_hangs_at_its_first_opening_holds_up_no_other_connection() 
 
 /// The kernel first waits for its own reads of a file. Then it takes the notice that the file's bytes have changed.
 // rule: a mount tells its kernel of changes to other files while a file that was changed is read from a disk that hangs
-// kept in: `product/linux/src/fuse/session.rs`
+// kept in: `product/linux-server/src/fuse/session.rs`
 #[test]
 fn a_disk_that_hangs_under_a_read_holds_up_no_notice_about_others() {
     if !crate::mounted::can_mount() {

@@ -194,7 +194,7 @@ fn a_call_answered_before_a_kill_gets_its_first_reply() {
 }
 
 // rule: with `--arena systemd` a killed server's successor has its data, its verifier and its socket
-// kept in: `product/linux/src/descriptor_store.rs`, `product/linux/src/arena_file.rs`, `product/command/src/serve/listening.rs`
+// kept in: `product/linux-server/src/descriptor_store.rs`, `product/linux-server/src/arena_file.rs`, `product/command/src/serve/listening.rs`
 #[test]
 fn memory_and_socket_outlive_a_killed_server() {
     let Some((place, manager)) = begin() else { return };
@@ -256,7 +256,7 @@ fn bytes_of_create(root: &[u8], name: &str) -> Vec<u8> {
 
 /// A client that has gone may have repeated its call elsewhere, and written more since.
 // rule: a call of a client that has gone before a server took its connection is not carried out
-// kept in: `product/linux/src/net/listener.rs`
+// kept in: `product/linux-server/src/net/listener.rs`
 #[test]
 fn a_call_of_a_client_that_has_gone_is_not_carried_out() {
     let Some((place, manager)) = begin() else { return };
@@ -316,7 +316,7 @@ fn forged_memories(place: &Place, header: &[u8], length: u64) -> Vec<Forged<'sta
 }
 
 // rule: a descriptor in the manager's store that this program did not leave is not used
-// kept in: `product/linux/src/arena_file.rs`, `product/linux/src/arena_file/memory_file.rs`
+// kept in: `product/linux-server/src/arena_file.rs`, `product/linux-server/src/arena_file/memory_file.rs`
 #[test]
 fn forged_memory_is_made_anew_with_one_line() {
     let Some((place, manager)) = begin() else { return };
@@ -347,7 +347,7 @@ fn forged_memory_is_made_anew_with_one_line() {
 }
 
 // rule: memory that another version left with the service manager is not dropped: the server does not start, and takes its time
-// kept in: `product/linux/src/arena_file/error.rs`, `product/command/src/serve/arena.rs`
+// kept in: `product/linux-server/src/arena_file/error.rs`, `product/command/src/serve/arena.rs`
 #[test]
 fn memory_of_another_version_is_left_to_it() {
     let Some((place, manager)) = begin() else { return };
@@ -412,7 +412,7 @@ fn a_socket_that_does_not_fit_is_made_anew_with_one_line() {
 }
 
 // rule: two servers never write from one memory that the service manager keeps
-// kept in: `product/linux/src/arena_file.rs`
+// kept in: `product/linux-server/src/arena_file.rs`
 #[test]
 fn a_second_server_is_refused_and_a_frozen_one_ended() {
     let Some((place, manager)) = begin() else { return };

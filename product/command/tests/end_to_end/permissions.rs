@@ -2,7 +2,7 @@
 //! the same calls on the host; there a thread with that user's identity makes them.
 
 //! rule: 10: a call has its caller's rights
-//! kept in: `product/linux/src/host/acting.rs`, `product/volume/src/objects/rights.rs`
+//! kept in: `product/linux-server/src/host/acting.rs`, `product/volume/src/objects/rights.rs`
 
 use std::ffi::CString;
 use std::fs;

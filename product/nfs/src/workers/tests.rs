@@ -1,4 +1,4 @@
-use afflux_linux::LinuxPlatform;
+use afflux_linux_device::LinuxPlatform;
 
 use super::*;
 use crate::limits::CALL_BYTES;

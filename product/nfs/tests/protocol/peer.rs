@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use afflux_engine::{Nanos, Platform};
 use afflux_frontend::{ProtocolError, ProtocolMachine, Segment};
-use afflux_linux::LinuxPlatform;
+use afflux_linux_device::LinuxPlatform;
 use afflux_nfs::Connection;
 use bytes::BytesMut;
 use nfs3_types::nfs3::nfs_fh3;

@@ -9,10 +9,8 @@ use std::sync::Arc;
 use afflux_engine::Engine;
 use afflux_engine::settings::Settings;
 use afflux_frames::Frames;
-use afflux_linux::{
-    Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Listener, Reactors, ServeLimits, WorkerPool, host_devices,
-    serve,
-};
+use afflux_linux_device::{Caching, IoChoice, LinuxPlatform, Reactors, WorkerPool};
+use afflux_linux_server::{HostOptions, HostTree, Listener, ServeLimits, host_devices, serve};
 use afflux_nfs::{Admission, Server};
 use afflux_scratch::Scratch;
 use afflux_volume::{HandleKey, Volume};

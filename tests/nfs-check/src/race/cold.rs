@@ -1,7 +1,7 @@
 //! Random 4 KiB reads of data in no cache: through a server, and through a bare loop over io_uring.
 //!
 //! Owns: the files, their absence from caches, the bare loop's process.
-//! Does not own: the load (`nfs-client`), the loop (`product/linux/examples/bare_reads.rs`).
+//! Does not own: the load (`nfs-client`), the loop (`product/linux-device/examples/bare_reads.rs`).
 //! Invariants: each run has its own file, created on the host and dropped from its cache; each page is read once. The
 //! loop gets the same calls from the same client and runs on the servers' CPU.
 

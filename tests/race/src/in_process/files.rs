@@ -15,7 +15,7 @@ use afflux::Cache;
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Device, Engine, Limits, Request};
 use afflux_frames::Frames;
-use afflux_linux::{IoChoice, Reactors};
+use afflux_linux_device::{IoChoice, Reactors};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{Stage, own};

@@ -93,7 +93,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
         reason: "a flusher's turn makes requests, whose ends go back to the flusher",
     },
     PermittedCircle {
-        name: "product/linux",
+        name: "product/linux-device",
         files: &[
             "device",
             "device/file",
@@ -105,7 +105,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
         reason: "a file of a device starts flights, and a flight ends in its file",
     },
     PermittedCircle {
-        name: "product/linux",
+        name: "product/linux-server",
         files: &[
             "host",
             "host/climb",
@@ -119,7 +119,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
         reason: "the root declares the tree; its start makes the parts, and each part acts on the tree",
     },
     PermittedCircle {
-        name: "product/linux",
+        name: "product/linux-device",
         files: &["reactor", "reactor/remote"],
         reason: "the reactor owns its mail, which names the reactor that carries it out",
     },

@@ -21,11 +21,12 @@ fn a_test_does_not_wait_for_the_clock_however_it_is_spelled() {
         "fn f(on: &LinuxPlatform) { on.block_on(on.sleep_until(at)) }",
         "fn f() { socket.set_read_timeout(Some(d)).unwrap(); }",
     ] {
-        for path in ["product/command/tests/a.rs", "product/linux/src/a/tests.rs", "tests/disk/tests/a.rs"] {
+        for path in ["product/command/tests/a.rs", "product/linux-device/src/a/tests.rs", "tests/disk/tests/a.rs"] {
             assert_eq!(lines(path, text), [format!("{path}:1")], "{text}");
         }
         assert!(
-            lines("product/linux/benches/a.rs", text).is_empty() && lines("product/linux/src/a.rs", text).is_empty()
+            lines("product/linux-device/benches/a.rs", text).is_empty()
+                && lines("product/linux-device/src/a.rs", text).is_empty()
         );
     }
 }

@@ -1,0 +1,128 @@
+//! Host calls that a thread makes itself, instead of handing them to a pool.
+//!
+//! Owns: the mark of a thread that asks before it blocks, its permission, the work that it leaves for later.
+//! Does not own: which thread gets a permission (`fuse::resting`), the calls (`pool`), tasks (`platform`).
+//! Invariants: a thread is marked only while it polls one future. From the permission on, its other duties are somebody
+//! else's. Work left for later is done on the same thread, after the future's result was used, under the permission.
+//!
+//! A call of the host mostly ends within microseconds. Two hand-overs to other threads and back take several times as
+//! long.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Work that is left for later.
+type Work = Box<dyn FnOnce() + Send>;
+
+/// The giver of permissions to block.
+pub trait Leave: Send + Sync {
+    /// Permits this thread to block, until [`Leave::end`].
+    fn may_block(&self) -> bool;
+    /// The thread blocks no more.
+    fn end(&self);
+}
+
+/// The state of a thread that makes host calls itself.
+struct Place {
+    leave: Arc<dyn Leave>,
+    /// The answer to the first question.
+    permitted: Option<bool>,
+    later: Vec<Work>,
+}
+
+impl Place {
+    fn may_block(&mut self) -> bool {
+        *self.permitted.get_or_insert_with(|| self.leave.may_block())
+    }
+
+    fn end(self) {
+        if self.permitted == Some(true) {
+            self.leave.end();
+        }
+    }
+}
+
+thread_local! {
+    static IS_MARKED: Cell<bool> = const { Cell::new(false) };
+    static PLACE: RefCell<Option<Place>> = const { RefCell::new(None) };
+}
+
+/// Whether this thread is in a part of its work that may ask for the permission to block.
+pub(crate) fn is_marked() -> bool {
+    IS_MARKED.get()
+}
+
+/// Whether this thread may make a call of the host itself, now.
+pub fn may_block() -> bool {
+    is_marked() && PLACE.with_borrow_mut(|place| place.as_mut().is_some_and(Place::may_block))
+}
+
+/// Leaves work for this thread, if it may do such work. Otherwise the work comes back.
+pub fn leave(work: Work) -> Option<Work> {
+    let mut work = Some(work);
+    let _ = PLACE.try_with(|place| {
+        if let Some(place) = &mut *place.borrow_mut()
+            && place.may_block()
+        {
+            place.later.extend(work.take());
+        }
+    });
+    work
+}
+
+/// A thread that may block in parts of its work. The drop does the work that these parts left, and ends the permission.
+pub struct InPlace(());
+
+impl InPlace {
+    /// Begins the work, which may ask `leave`.
+    pub fn begin(leave: Arc<dyn Leave>) -> Self {
+        PLACE.set(Some(Place { leave, permitted: None, later: Vec::new() }));
+        Self(())
+    }
+
+    /// Does a part of the work, which may block.
+    pub fn run<T>(&self, part: impl FnOnce() -> T) -> T {
+        let _marked = Marked::new();
+        part()
+    }
+
+    /// The thread makes no more host calls, but for work that it left. Without such work the permission ends here.
+    pub fn end_calls(&self) {
+        let place = PLACE.take();
+        match place {
+            Some(place) if place.later.is_empty() => place.end(),
+            place => PLACE.set(place),
+        }
+    }
+}
+
+impl Drop for InPlace {
+    fn drop(&mut self) {
+        let Some(mut place) = PLACE.take() else { return };
+        for work in place.later.drain(..) {
+            // It may panic; the thread goes on.
+            let _ = catch_unwind(AssertUnwindSafe(work));
+        }
+        place.end();
+    }
+}
+
+/// The mark, taken off also if the work panics.
+struct Marked(());
+
+impl Marked {
+    fn new() -> Self {
+        IS_MARKED.set(true);
+        Self(())
+    }
+}
+
+impl Drop for Marked {
+    fn drop(&mut self) {
+        IS_MARKED.set(false);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,659 @@
+//! The reactor: one thread's tasks, timers, sockets and files, driven together.
+//!
+//! Owns: its thread's tasks and timers, the ring or poller, operations in flight.
+//! Does not own: threads (`platform` starts them), the meaning of operations (devices, connections).
+//! Invariants: only its own thread uses a reactor, except for its `Remote`. An operation's owner lives until the kernel
+//! has reported it. Nothing of the reactor is borrowed while a task is polled or an owner gets its outcome. A wake on
+//! the reactor's own thread makes no system call. A thread that waits for one file operation alone, and does not stay,
+//! makes the call itself.
+
+pub mod io;
+mod poller;
+mod remote;
+mod ring;
+mod sleep;
+mod slots;
+mod timers;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use afflux_engine::{Nanos, Recycler};
+use rustix::event::{EventfdFlags, eventfd};
+
+use self::io::{Owner, RingOperation};
+use self::poller::Poller;
+use self::remote::{ROOT, TaskWake};
+use self::ring::Ring;
+use self::slots::SlotTable;
+use self::timers::Timers;
+use crate::clock;
+use crate::foreign_wakers::make_wakes;
+use crate::watch::ReportedLook;
+
+pub(crate) use self::remote::Mail;
+pub use self::remote::Remote;
+pub(crate) use self::ring::RingAbility;
+pub use self::sleep::Sleep;
+
+/// Tasks polled in one turn before sockets and files are looked at again.
+const POLLS_A_TURN: usize = 256;
+/// Completions reported in one turn. The woken tasks mostly submit more. With a larger number, a disk that completes
+/// many requests at once would be idle until the last of them was reported.
+const TOLD_A_TURN: usize = 8;
+
+/// Most idle rings of ended threads: enough for a server with a thread for each request, few enough to leave idle.
+pub(crate) const RINGS_KEPT: usize = 32;
+
+/// Rings of ended threads, for threads that wait later. Nothing is in flight in such a ring, and it hears no doorbell. A
+/// program may start a new thread for each request. The setup and removal of a ring cost the host more than several
+/// reads of 4 KiB.
+pub(crate) type SpareRings = Recycler<Ring>;
+
+/// A task.
+pub type TaskFuture = Pin<Box<dyn Future<Output = ()>>>;
+
+/// A thread's reactor. Used through an `Rc`, by that thread alone.
+pub struct Reactor {
+    pub(crate) remote: Arc<Remote>,
+    /// The number of the platform it belongs to.
+    platform: u64,
+    /// The kind of ring to make, if any.
+    ability: Option<RingAbility>,
+    drives: Drives,
+    /// A visitor waits for one call, and nothing else waits meanwhile.
+    is_one_call: Cell<bool>,
+    /// Made when first needed.
+    driver: RefCell<Option<Driver>>,
+    operations: RefCell<SlotTable<Box<dyn Owner>>>,
+    /// The only operation of a thread that waits for it, not begun yet, and its key.
+    lone: Cell<Option<(usize, RingOperation)>>,
+    reaped: RefCell<VecDeque<(u64, i32)>>,
+    mail: RefCell<Vec<Mail>>,
+    tasks: RefCell<SlotTable<Task>>,
+    ready: RefCell<VecDeque<Arc<TaskWake>>>,
+    /// Tasks that woke themselves while they were polled: they are ready in the next turn.
+    again: RefCell<VecDeque<Arc<TaskWake>>>,
+    /// The key of the task that is being polled.
+    polled: Cell<Option<usize>>,
+    timers: RefCell<Timers>,
+    root: Arc<TaskWake>,
+    root_waker: Waker,
+    root_ready: Cell<bool>,
+    stopping: Cell<bool>,
+    running: Cell<&'static str>,
+    /// The time of its last look for completions.
+    looked: Cell<Nanos>,
+    /// The earliest time at which completions may have arrived unseen; none if they were seen at once.
+    there_since: Cell<Option<Nanos>>,
+}
+
+/// The thread that a reactor drives, and until when.
+pub(crate) enum Drives {
+    /// All the time, for tasks of all devices and connections.
+    Shared,
+    /// All the time, for the tasks of one device. These alone wait while a call of the host holds the thread.
+    OneDevice,
+    /// Until the end of one wait. The ring comes from here, and goes back at the thread's end.
+    Visitor(Weak<SpareRings>),
+}
+
+enum Driver {
+    Ring(Box<Ring>),
+    Poller(Poller),
+}
+
+struct Task {
+    name: &'static str,
+    /// Taken out while it is polled.
+    future: Option<TaskFuture>,
+    wake: Arc<TaskWake>,
+}
+
+/// Names an operation in flight on its reactor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token(usize);
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<Reactor>>> = const { RefCell::new(None) };
+}
+
+impl Reactor {
+    /// A reactor for this thread. `ability` says whether it may use io_uring. A thread that stays
+    /// gets its doorbell and its ring now, and the error names the refused one. Other threads get them when they first
+    /// start an operation, or do without.
+    pub(crate) fn new(
+        platform: u64,
+        remote: Arc<Remote>,
+        ability: Option<RingAbility>,
+        drives: Drives,
+    ) -> std::io::Result<Rc<Self>> {
+        let _ = remote.thread.set(std::thread::current());
+        let root = TaskWake::new(ROOT, &remote);
+        let reactor = Rc::new(Self {
+            root_waker: root.waker(),
+            root,
+            remote,
+            platform,
+            ability,
+            drives,
+            is_one_call: Cell::new(true),
+            driver: RefCell::new(None),
+            operations: RefCell::new(SlotTable::new()),
+            lone: Cell::new(None),
+            reaped: RefCell::default(),
+            mail: RefCell::default(),
+            tasks: RefCell::new(SlotTable::new()),
+            ready: RefCell::default(),
+            again: RefCell::default(),
+            polled: Cell::new(None),
+            timers: RefCell::default(),
+            root_ready: Cell::new(false),
+            stopping: Cell::new(false),
+            running: Cell::new(""),
+            looked: Cell::new(clock::monotonic()),
+            there_since: Cell::new(None),
+        });
+        if reactor.is_lasting() {
+            reactor.remote.make_doorbell()?;
+            *reactor.driver() = Some(reactor.make_driver()?);
+        }
+        Ok(reactor)
+    }
+
+    /// Calls `with` on the reactor that drives this thread now, if one does. `with` must not run
+    /// code of tasks or owners.
+    pub fn with_current<R>(with: impl FnOnce(&Rc<Reactor>) -> R) -> Option<R> {
+        CURRENT.try_with(|current| current.borrow().as_ref().map(with)).ok().flatten()
+    }
+
+    /// The reactor that drives this thread now, if it is the platform's.
+    pub(crate) fn current(platform: u64) -> Option<Rc<Self>> {
+        Self::with_current(|reactor| (reactor.platform == platform).then(|| Rc::clone(reactor))).flatten()
+    }
+
+    /// Makes this the thread's current reactor until the guard is dropped.
+    ///
+    /// # Panics
+    /// If the thread already has a reactor.
+    pub(crate) fn enter(self: &Rc<Self>) -> ReactorEntered {
+        self.try_enter().unwrap_or_else(|| panic!("a reactor's thread has a reactor already"))
+    }
+
+    /// Like [`Reactor::enter`], but returns `None` instead of a panic.
+    pub(crate) fn try_enter(self: &Rc<Self>) -> Option<ReactorEntered> {
+        let entered = CURRENT.try_with(|current| {
+            let mut current = current.borrow_mut();
+            current.is_none().then(|| {
+                *current = Some(Rc::clone(self));
+                ReactorEntered
+            })
+        });
+        // At the very end of a thread it cannot have a reactor any more either.
+        entered.ok().flatten()
+    }
+
+    /// Whether its thread drives it all the time, and not only until the end of one wait.
+    pub(crate) fn is_lasting(&self) -> bool {
+        !matches!(self.drives, Drives::Visitor(_))
+    }
+
+    /// Whether work for several devices, or for connections, waits while a call of the host holds its thread.
+    pub(crate) fn is_shared(&self) -> bool {
+        match self.drives {
+            Drives::Shared => true,
+            Drives::OneDevice => false,
+            Drives::Visitor(_) => !self.is_one_call.get(),
+        }
+    }
+
+    /// Whether its thread waits for one call, and may also wait for it in the host.
+    pub(crate) fn is_for_one_call(&self) -> bool {
+        !self.is_lasting() && self.is_one_call.get()
+    }
+
+    /// From now on a visitor waits for one call, or drives many.
+    pub(crate) fn drive_one_call(&self, is_one: bool) {
+        self.is_one_call.set(is_one);
+    }
+
+    /// The task that is being polled.
+    pub(crate) fn running(&self) -> &'static str {
+        self.running.get()
+    }
+
+    /// Whether nothing is in flight.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.operations.borrow().len() == 0
+    }
+
+    /// Adds a task; it is polled in a later turn.
+    pub fn add_task(&self, name: &'static str, future: TaskFuture) {
+        let mut tasks = self.tasks.borrow_mut();
+        let wake = TaskWake::new(tasks.next_key(), &self.remote);
+        wake.scheduled.store(true, Ordering::Relaxed);
+        let key = tasks.insert(Task { name, future: Some(future), wake: Arc::clone(&wake) });
+        debug_assert_eq!(key, wake.key);
+        drop(tasks);
+        self.ready.borrow_mut().push_back(wake);
+    }
+
+    /// Starts an operation; `owner` gets its outcome. Gives `owner` back if this thread's driver cannot do it (file
+    /// operations without io_uring).
+    ///
+    /// # Safety
+    /// The pointers in `io`, and its descriptor, are `owner`'s and stay valid while it lives.
+    pub unsafe fn start<O: Owner + 'static>(&self, io: RingOperation, owner: Box<O>) -> Result<Token, Box<O>> {
+        if self.is_idle() {
+            self.looked.set(clock::monotonic());
+            if self.may_do_alone(&io) {
+                let key = self.operations.borrow_mut().insert(owner);
+                self.lone.set(Some((key, io)));
+                return Ok(Token(key));
+            }
+        }
+        if !self.made_driver().takes(&io) {
+            return Err(owner);
+        }
+        self.try_queue_lone();
+        let token = self.operations.borrow_mut().insert(owner);
+        // SAFETY: the owner stays in `operations` until the token is reported.
+        unsafe { self.made_driver().start(token as u64, &io) };
+        Ok(Token(token))
+    }
+
+    /// Whether this thread may do the operation with a system call, once it has nothing else to do: nothing else may need
+    /// the thread before the operation has ended.
+    fn may_do_alone(&self, io: &RingOperation) -> bool {
+        self.is_for_one_call()
+            && io.is_about_a_file()
+            && self.timers.borrow().earliest().is_none()
+            && self.tasks.borrow().len() == 0
+    }
+
+    /// Whether this thread can only wait for its lone operation.
+    fn has_only_lone(&self) -> bool {
+        let lone = self.lone.take();
+        let has_lone = lone.is_some();
+        self.lone.set(lone);
+        has_lone
+            && !self.root_ready.get()
+            && self.ready.borrow().is_empty()
+            && self.timers.borrow().earliest().is_none()
+    }
+
+    /// Leaves the lone operation to the driver. Returns whether there was one that the driver takes.
+    fn try_queue_lone(&self) -> bool {
+        let Some((key, io)) = self.lone.take() else { return false };
+        let mut driver = self.made_driver();
+        let takes = driver.takes(&io);
+        if takes {
+            // SAFETY: as in `start`.
+            unsafe { driver.start(key as u64, &io) };
+        } else {
+            self.lone.set(Some((key, io)));
+        }
+        takes
+    }
+
+    /// Does the lone operation, if there is one. A system call takes the kernel less than a ring does, as long as there is
+    /// one operation.
+    fn do_lone(&self) -> bool {
+        let Some((key, io)) = self.lone.take() else { return false };
+        // SAFETY: the owner, which has the pointers and the descriptor, is in `operations` until the key is reported.
+        let result = unsafe { io.perform() };
+        self.reaped.borrow_mut().push_back((key as u64, result));
+        true
+    }
+
+    /// Submits started operations now, not at the end of the turn: for operations that take the kernel long while this
+    /// thread computes.
+    pub(crate) fn submit(&self) {
+        self.try_queue_lone();
+        if let Some(driver) = self.driver().as_mut() {
+            driver.submit();
+        }
+    }
+
+    /// Whether all started operations were submitted.
+    #[cfg(test)]
+    pub(crate) fn has_handed_over(&self) -> bool {
+        match self.driver().as_mut() {
+            Some(Driver::Ring(ring)) => ring.has_submitted(),
+            _ => true,
+        }
+    }
+
+    /// Asks the driver to end an operation soon.
+    pub fn cancel(&self, token: Token) {
+        if let Some(driver) = self.driver().as_mut() {
+            driver.cancel(token.0 as u64);
+        }
+    }
+
+    fn driver(&self) -> std::cell::RefMut<'_, Option<Driver>> {
+        self.driver.borrow_mut()
+    }
+
+    fn made_driver(&self) -> std::cell::RefMut<'_, Driver> {
+        // A thread whose ring is refused does without.
+        let made = || self.make_driver().unwrap_or_else(|_| Driver::Poller(Poller::default()));
+        std::cell::RefMut::map(self.driver(), |driver| driver.get_or_insert_with(made))
+    }
+
+    fn make_driver(&self) -> std::io::Result<Driver> {
+        let Some(ability) = self.ability else { return Ok(Driver::Poller(Poller::default())) };
+        let mut ring = match self.spare().and_then(|spare| spare.take()) {
+            Some(ring) => ring,
+            None => Ring::new(ability, self.is_lasting())?,
+        };
+        ring.listen(self.remote.make_doorbell()?);
+        Ok(Driver::Ring(Box::new(ring)))
+    }
+
+    /// The spare rings, if they are for this thread and the platform still exists.
+    fn spare(&self) -> Option<Arc<SpareRings>> {
+        if let Drives::Visitor(spare) = &self.drives { spare.upgrade() } else { None }
+    }
+
+    /// Polls `future` until it ends, and drives this thread's operations and timers meanwhile.
+    pub(crate) fn block_on<F: Future>(self: &Rc<Self>, future: F) -> F::Output {
+        let mut context = Context::from_waker(&self.root_waker);
+        let mut future = std::pin::pin!(future);
+        loop {
+            self.root_ready.set(false);
+            if self.root.scheduled.load(Ordering::Relaxed) {
+                self.root.scheduled.swap(false, Ordering::AcqRel);
+            }
+            if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                return output;
+            }
+            // At least once: a future that wakes itself waits for tasks, timers and operations, too.
+            loop {
+                self.step();
+                if self.root_ready.get() {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Turns until it is told to stop, then drops its tasks and ends its operations.
+    pub(crate) fn run(self: &Rc<Self>) {
+        while !self.stopping.get() {
+            self.turn();
+        }
+        for mail in self.remote.close() {
+            match mail {
+                Mail::Make(due) => due.make(),
+                // The drop of unread mail informs its sender: a request in it completes as lost.
+                Mail::Wake(_) | Mail::Run(_) => drop(mail),
+            }
+        }
+        loop {
+            let key = self.tasks.borrow().any_key();
+            let Some(task) = key.and_then(|key| self.tasks.borrow_mut().remove(key)) else { break };
+            drop(task);
+        }
+        self.drain();
+    }
+
+    /// Ends [`Reactor::run`] after this turn.
+    pub(crate) fn stop(&self) {
+        self.stopping.set(true);
+    }
+
+    /// Waits until nothing is in flight.
+    pub(crate) fn drain(self: &Rc<Self>) {
+        while !self.is_idle() {
+            self.drive(None);
+        }
+    }
+
+    /// A turn, or the lone operation alone.
+    fn step(self: &Rc<Self>) {
+        if self.has_only_lone() {
+            make_wakes();
+            self.drive(None);
+        } else {
+            self.turn();
+        }
+    }
+
+    fn turn(self: &Rc<Self>) {
+        self.read_mail();
+        self.fire_timers();
+        self.poll_tasks();
+        // Before the thread waits.
+        make_wakes();
+        let told = self.reaped.borrow().is_empty();
+        let busy = !told || !self.ready.borrow().is_empty() || self.root_ready.get() || self.stopping.get();
+        if busy || !self.remote.try_prepare_to_wait() {
+            self.drive(Some(Duration::ZERO));
+        } else {
+            let due = self.timers.borrow().earliest();
+            let wait = due.map(|due| Duration::from_nanos(due.since(clock::monotonic())));
+            self.drive(wait);
+        }
+        make_wakes();
+    }
+
+    fn read_mail(self: &Rc<Self>) {
+        let mut mail = self.mail.take();
+        self.remote.take(&mut mail);
+        for mail in mail.drain(..) {
+            match mail {
+                Mail::Wake(wake) => self.ready.borrow_mut().push_back(wake),
+                Mail::Run(run) => run(self),
+                Mail::Make(due) => due.make(),
+            }
+        }
+        self.mail.replace(mail);
+    }
+
+    fn fire_timers(&self) {
+        if self.timers.borrow().earliest().is_none() {
+            return;
+        }
+        let now = clock::monotonic();
+        loop {
+            let due = self.timers.borrow_mut().take_due(now);
+            let Some(waker) = due else { return };
+            waker.wake();
+        }
+    }
+
+    /// Polls ready tasks, and the tasks that these wake: a call through several tasks waits for no turn between them.
+    fn poll_tasks(&self) {
+        for _ in 0..POLLS_A_TURN {
+            let next = self.ready.borrow_mut().pop_front();
+            let Some(wake) = next else { break };
+            if wake.key == ROOT {
+                self.root_ready.set(true);
+            } else {
+                self.poll_task(&wake);
+            }
+        }
+        self.ready.borrow_mut().append(&mut self.again.borrow_mut());
+    }
+
+    /// Records that a task of this reactor was woken on its own thread. If a task wakes itself, sockets and files are
+    /// looked at before its next poll.
+    fn woken(&self, wake: Arc<TaskWake>) {
+        if wake.key == ROOT {
+            return self.root_ready.set(true);
+        }
+        let queue = if self.polled.get() == Some(wake.key) { &self.again } else { &self.ready };
+        queue.borrow_mut().push_back(wake);
+    }
+
+    fn poll_task(&self, wake: &Arc<TaskWake>) {
+        let future = {
+            let mut tasks = self.tasks.borrow_mut();
+            // A wake may come late: its task has ended, and another may have its key.
+            let task = tasks.get_mut(wake.key).filter(|task| Arc::ptr_eq(&task.wake, wake));
+            task.and_then(|task| Some((task.name, task.future.take()?)))
+        };
+        let Some((name, mut future)) = future else { return };
+        // An exchange: either this poll sees everything that the wakers did before, or a new wake comes.
+        wake.scheduled.swap(false, Ordering::AcqRel);
+        self.running.set(name);
+        self.polled.set(Some(wake.key));
+        let outcome = future.as_mut().poll(&mut Context::from_waker(&wake.waker()));
+        self.polled.set(None);
+        self.running.set("");
+        if outcome.is_ready() {
+            let task = self.tasks.borrow_mut().remove(wake.key);
+            drop(future);
+            drop(task);
+        } else if let Some(task) = self.tasks.borrow_mut().get_mut(wake.key) {
+            task.future = Some(future);
+        }
+    }
+
+    /// Submits, waits, and reports completions to their owners. If there are many, some are left for the next turn,
+    /// which then only submits.
+    fn drive(&self, wait: Option<Duration>) {
+        if self.reaped.borrow().is_empty() {
+            self.look(wait);
+        } else {
+            self.submit();
+        }
+        let _telling = if self.reaped.borrow().is_empty() {
+            None
+        } else {
+            let away_ns = self.there_since.get().map_or(0, |since| clock::monotonic().since(since));
+            // The remaining completions were there at this look.
+            self.there_since.update(|since| since.or(Some(self.looked.get())));
+            Some(ReportedLook::after(away_ns))
+        };
+        for _ in 0..TOLD_A_TURN {
+            let next = self.reaped.borrow_mut().pop_front();
+            let Some((token, result)) = next else { return };
+            let owner = self.operations.borrow_mut().remove(token as usize);
+            let Some(owner) = owner else { unreachable!("operation {token} was reported twice") };
+            owner.completed(result);
+        }
+    }
+
+    /// Submits, waits, and takes completions.
+    fn look(&self, wait: Option<Duration>) {
+        let is_idle = self.is_idle();
+        let waits = wait != Some(Duration::ZERO);
+        // A timer does not wait for the lone operation.
+        let left_lone = waits && wait.is_some() && self.try_queue_lone();
+        let were_there = match self.driver().as_mut() {
+            _ if waits && !left_lone && self.do_lone() => false,
+            Some(driver) => driver.turn(&self.remote, wait, &mut self.reaped.borrow_mut()),
+            None if !waits => false,
+            None => {
+                self.wait_without_driver(wait);
+                false
+            }
+        };
+        self.remote.awake();
+        if !is_idle {
+            let looked = self.looked.replace(clock::monotonic());
+            self.there_since.set(were_there.then_some(looked));
+        }
+    }
+
+    /// A thread that only waits for others needs no ring.
+    fn wait_without_driver(&self, wait: Option<Duration>) {
+        Poller::default().turn(self.remote.doorbell.get(), wait, &mut VecDeque::new());
+    }
+}
+
+impl Drop for Reactor {
+    fn drop(&mut self) {
+        // Only a panic in `block_on` leaves operations in flight: the kernel still uses their memory.
+        while !self.is_idle() {
+            self.drive(None);
+        }
+        if let (Some(spare), Some(Driver::Ring(mut ring))) = (self.spare(), self.driver.get_mut().take()) {
+            ring.stop_listening();
+            spare.try_keep(*ring);
+        }
+        // A late wake and its `Remote` would keep each other alive for ever.
+        drop(self.remote.close());
+    }
+}
+
+/// While this lives, a reactor drives its thread.
+pub(crate) struct ReactorEntered;
+
+impl Drop for ReactorEntered {
+    fn drop(&mut self) {
+        let _ = CURRENT.try_with(|current| current.borrow_mut().take());
+    }
+}
+
+impl Driver {
+    fn takes(&mut self, io: &RingOperation) -> bool {
+        match self {
+            Self::Ring(ring) => ring.takes(io),
+            Self::Poller(poller) => poller.takes(io),
+        }
+    }
+
+    /// # Safety
+    /// The pointers in `io` stay valid until `token` was reported.
+    unsafe fn start(&mut self, token: u64, io: &RingOperation) {
+        match self {
+            // SAFETY: the caller's promise.
+            Self::Ring(ring) => unsafe { ring.start(token, io) },
+            // SAFETY: the caller's promise.
+            Self::Poller(poller) => unsafe { poller.start(token, io) },
+        }
+    }
+
+    fn cancel(&mut self, token: u64) {
+        match self {
+            Self::Ring(ring) => ring.cancel(token),
+            Self::Poller(poller) => poller.cancel(token),
+        }
+    }
+
+    /// Submits started operations.
+    fn submit(&mut self) {
+        match self {
+            Self::Ring(ring) => ring.submit(),
+            // Operations that cannot be done at once wait for their sockets.
+            Self::Poller(_) => {}
+        }
+    }
+
+    /// Returns whether completions were there before it looked for them.
+    fn turn(&mut self, remote: &Remote, wait: Option<Duration>, reaped: &mut VecDeque<(u64, i32)>) -> bool {
+        match self {
+            Self::Ring(ring) => ring.turn(wait, reaped),
+            Self::Poller(poller) => {
+                poller.turn(remote.doorbell.get(), wait, reaped);
+                // Files are never polled.
+                false
+            }
+        }
+    }
+}
+
+impl Remote {
+    fn make_doorbell(&self) -> std::io::Result<&OwnedFd> {
+        if let Some(doorbell) = self.doorbell.get() {
+            return Ok(doorbell);
+        }
+        // Blocking on purpose: only then does a ring wait for it.
+        let made = eventfd(0, EventfdFlags::CLOEXEC)?;
+        Ok(self.doorbell.get_or_init(|| made))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+use super::*;
+
+fn place() -> MountPlace {
+    MountPlace { point: PathBuf::from("/srv/a point"), number: 77, file_system: 57 }
+}
+
+#[test]
+fn a_place_is_found_by_the_next_server() {
+    let memory = MountMemory::made(100).unwrap();
+    assert_eq!(memory.place(), None, "nobody has written it");
+    assert!(memory.try_note_place(&place()));
+    (*memory.words()).as_ref()[99].store(5, Ordering::Relaxed);
+    let left = MountMemory::left(memory.file.try_clone().unwrap()).unwrap();
+    assert_eq!(left.place(), Some(place()));
+    assert_eq!((*left.words()).as_ref()[99].load(Ordering::Relaxed), 5);
+}
+
+/// A sample of form 2 of a mount's memory, of which the place is the first part. A new form gets a reader of this one.
+// rule: each version finds the mount that a killed server of any form since the first release left
+// kept in: `product/linux-server/src/fuse/mount_memory.rs`
+#[test]
+fn a_place_of_the_first_release_is_found() {
+    let memory = MountMemory::made(1).unwrap();
+    let sample = [
+        (0, 0x4543_414c_5058_4641),
+        (1, 77),
+        (2, 57),
+        (3, 12),
+        (8, 0x7020_612f_7672_732f),
+        (9, 0x746e_696f),
+        (520, 0xc3da_52c0_090b_34f1),
+    ];
+    sample.into_iter().for_each(|(at, word): (usize, u64)| memory.all()[at].store(word, Ordering::Relaxed));
+    assert_eq!(memory.place(), Some(place()));
+}
+
+#[test]
+fn a_damaged_place_is_none() {
+    let memory = MountMemory::made(1).unwrap();
+    memory.try_note_place(&place());
+    for at in 0..=CHECK_AT {
+        let word = &memory.all()[at];
+        let before = word.fetch_xor(1 << (at % 64), Ordering::Relaxed);
+        assert_eq!(memory.place(), None, "word {at}");
+        word.store(before, Ordering::Relaxed);
+    }
+    assert_eq!(memory.place(), Some(place()));
+    let long = MountPlace { point: PathBuf::from("/x".repeat(PATH_BYTES_MAX)), ..place() };
+    assert!(!memory.try_note_place(&long));
+}
+
+#[test]
+fn other_files_are_refused() {
+    let null = std::fs::File::open("/dev/null").unwrap();
+    assert!(MountMemory::left(null.into()).is_err());
+    let short = memory_file::made("short", 4096, MemoryRoom::AsUsed).unwrap();
+    assert!(MountMemory::left(short).is_err());
+}

@@ -1,0 +1,246 @@
+//! The threads that serve a mount.
+//!
+//! Owns: the threads, the calls that wait on the platform's reactors, the sender of notices, the end of a session.
+//! Does not own: answers (the machine), mounting (`mounting`), which threads rest (`resting`).
+//! Invariants: a call that waits is on a reactor, which polls it anew. A thread makes a call's first host calls itself,
+//! unless no other thread is there for the device (`resting`): so one always comes back, whatever hangs. The
+//! session is over once the mount is gone. Notices of each disk have a thread of their own: the kernel may wait
+//! for a reply while it takes one.
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use afflux_engine::Platform;
+use afflux_frontend::{Answering, MessageMachine, MessageReply, Tried};
+use afflux_volume::DeviceKey;
+
+use super::buffers::Buffers;
+use super::device::{FuseDevice, Written};
+use super::mounting::FuseMount;
+use super::resting::{Crew, CrewMember, Rhythm};
+use crate::device_pools::DevicePools;
+use afflux_linux_device::LinuxPlatform;
+use afflux_linux_device::WorkerPool;
+use afflux_linux_device::in_place::InPlace;
+
+/// The threads of a session: one that always comes back, and some that may block in the host. More would only pass the
+/// calls of one program around. With fewer, a program finds the others at the ends of its earlier calls.
+const THREADS: usize = 4;
+
+/// A mount that is served.
+pub struct FuseSession {
+    machine: Arc<dyn MessageMachine>,
+    waiting: Arc<Waiting>,
+    /// A channel without messages: it ends with the last thread.
+    ended: Mutex<Receiver<()>>,
+}
+
+/// The calls that are not answered at once.
+#[derive(Default)]
+struct Waiting {
+    calls: Mutex<Calls>,
+    none: Condvar,
+}
+
+#[derive(Default)]
+struct Calls {
+    waiting: usize,
+    /// Somebody waits for the end of all.
+    awaited: bool,
+}
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that waits.
+struct WaitingCall(Arc<Waiting>);
+
+impl WaitingCall {
+    fn new(of: &Arc<Waiting>) -> Self {
+        of.lock().waiting += 1;
+        Self(Arc::clone(of))
+    }
+}
+
+impl Drop for WaitingCall {
+    fn drop(&mut self) {
+        let mut calls = self.0.lock();
+        calls.waiting -= 1;
+        if calls.waiting == 0 && calls.awaited {
+            self.0.none.notify_all();
+        }
+    }
+}
+
+/// The common part of a session's threads.
+#[derive(Clone)]
+struct Shared {
+    platform: LinuxPlatform,
+    machine: Arc<dyn MessageMachine>,
+    buffers: Arc<Buffers>,
+    waiting: Arc<Waiting>,
+    crew: Arc<Crew>,
+    /// The descriptors of all threads.
+    devices: Arc<Mutex<Vec<FuseDevice>>>,
+}
+
+impl FuseMount {
+    /// Has the kernel and the machine agree on the protocol, or tells the kernel that the machine goes on with the work of an
+    /// earlier one. Call it once, before [`FuseMount::serve`].
+    ///
+    /// # Errors
+    /// The mount is gone.
+    pub fn begin(&self, machine: &dyn MessageMachine) -> io::Result<()> {
+        if let Some(resumption) = machine.resumption() {
+            // Before any thread reads: the kernel would send that thread's requests twice.
+            self.device.write(&resumption);
+            return Ok(());
+        }
+        let mut buffer = vec![0; machine.message_bytes_max()];
+        // The first message is INIT, and no other comes before its answer.
+        let Some(len) = self.device.read(&mut buffer)? else { return Err(io::ErrorKind::NotConnected.into()) };
+        if let Tried::Reply(reply) = machine.try_answer(&buffer[..len]) {
+            self.device.write(&reply);
+        }
+        Ok(())
+    }
+
+    /// Serves the mount from now on.
+    ///
+    /// # Errors
+    /// The host gives no thread or no descriptor.
+    pub fn serve(self, platform: &LinuxPlatform, machine: Arc<dyn MessageMachine>) -> io::Result<FuseSession> {
+        let shared = Shared {
+            platform: platform.clone(),
+            buffers: Buffers::new(machine.message_bytes_max()),
+            machine: Arc::clone(&machine),
+            waiting: Arc::default(),
+            crew: Crew::new(),
+            devices: Arc::new(Mutex::new(vec![self.device.clone()])),
+        };
+        let (lives, ended) = mpsc::channel();
+        for number in 1..THREADS {
+            // Kernels before 4.2 have one descriptor a mount.
+            let device = self.device.cloned().unwrap_or_else(|_| self.device.clone());
+            shared.devices().push(device.clone());
+            start(number, shared.clone(), device, shared.buffers.take(), lives.clone())?;
+        }
+        tell(platform, Arc::clone(&machine), self.device.clone());
+        let waiting = Arc::clone(&shared.waiting);
+        let buffer = shared.buffers.take();
+        start(0, shared, self.device, buffer, lives)?;
+        Ok(FuseSession { machine, waiting, ended: Mutex::new(ended) })
+    }
+}
+
+fn start(number: usize, shared: Shared, device: FuseDevice, mut buffer: Vec<u8>, lives: Sender<()>) -> io::Result<()> {
+    let member = shared.crew.join();
+    thread::Builder::new().name(format!("fuse-{number}")).spawn(move || {
+        let serve = || shared.serve(&device, &mut buffer, &member);
+        shared.platform.watch_panics("fuse thread", serve);
+        drop((member, lives));
+    })?;
+    Ok(())
+}
+
+/// Sends the machine's notices, until it refuses calls.
+fn tell(platform: &LinuxPlatform, machine: Arc<dyn MessageMachine>, device: FuseDevice) {
+    // A disk has one notice under way, so one thread is enough.
+    let pools = DevicePools::new(&WorkerPool::new("fuse-notices", 1, 1));
+    platform.spawn("fuse notices", async move {
+        while let Some(notice) = poll_fn(|cx| machine.poll_notice(cx)).await {
+            let (machine, device) = (Arc::clone(&machine), device.clone());
+            pools.of(DeviceKey(notice.disk)).post(move || {
+                // The kernel refuses a notice about what it has forgotten already.
+                device.write(&notice.message);
+                machine.notice_taken(notice.disk);
+            });
+        }
+    });
+}
+
+impl Shared {
+    fn devices(&self) -> MutexGuard<'_, Vec<FuseDevice>> {
+        self.devices.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers messages until the mount is gone.
+    fn serve(&self, device: &FuseDevice, buffer: &mut Vec<u8>, member: &CrewMember) {
+        let mut rhythm = Rhythm::default();
+        while let Ok(Some(len)) = device.read(buffer) {
+            let may_rest = rhythm.is_time_to_look() && member.look(&mut rhythm, device.has_message());
+            self.answer(device, buffer, len);
+            if may_rest {
+                member.rest(&mut rhythm);
+            }
+        }
+    }
+
+    fn answer(&self, device: &FuseDevice, buffer: &mut Vec<u8>, len: usize) {
+        match self.machine.try_answer(&buffer[..len]) {
+            Tried::Nothing => {}
+            Tried::Reply(reply) => self.reply(device, &reply),
+            Tried::Waits => {
+                let message = Box::new(self.buffers.message(buffer, len));
+                self.carry_out(device, Arc::clone(&self.machine).answer(message));
+            }
+        }
+    }
+
+    /// Answers a message that needs a wait, or only host calls.
+    fn carry_out(&self, device: &FuseDevice, mut answering: Answering) {
+        let call = WaitingCall::new(&self.waiting);
+        let in_place = InPlace::begin(Arc::clone(&self.crew) as _);
+        // Most such calls end here: without a wake-up of another thread.
+        let polled = in_place.run(|| answering.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+        if let Poll::Ready(reply) = polled {
+            // The next message may come before the write of this reply ends.
+            in_place.end_calls();
+            reply.iter().for_each(|reply| self.reply(device, reply));
+            // Ends what it left for later, which may block.
+            drop(in_place);
+            return;
+        }
+        let (shared, device) = (self.clone(), device.clone());
+        self.platform.spawn("fuse call", async move {
+            if let Some(reply) = answering.await {
+                shared.reply(&device, &reply);
+            }
+            drop(call);
+        });
+    }
+
+    /// Writes a reply on the descriptor that the request came by: the kernel looks for the request there. The reply to
+    /// an interrupted call of another thread belongs to that thread's descriptor.
+    fn reply(&self, device: &FuseDevice, reply: &MessageReply) {
+        if device.write(reply) != Written::Elsewhere {
+            return;
+        }
+        let devices = self.devices().clone();
+        let _ = devices.iter().find(|other| other.write(reply) == Written::Here);
+    }
+}
+
+impl FuseSession {
+    /// Waits until the mount is gone.
+    pub fn wait_for_end(&self) {
+        // Nothing is ever sent.
+        let _ = self.ended.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    }
+
+    /// Refuses further calls, and waits until those in progress are answered, but no longer than `at_most`.
+    pub fn finish(&self, at_most: Duration) {
+        self.machine.refuse();
+        let mut calls = self.waiting.lock();
+        calls.awaited = true;
+        drop(self.waiting.none.wait_timeout_while(calls, at_most, |calls| calls.waiting > 0));
+    }
+}

@@ -1,0 +1,237 @@
+//! The file systems met below the exports.
+//!
+//! Owns: an id for each file system, which survives restarts where the host gives one; a descriptor
+//! on each, for opening handles and for syncs; which of them store files.
+//! Does not own: devices of the engine (the volume makes one when it meets a file system); the table of mounts
+//! (`mounts`).
+//! Invariants: two file systems that are known at a time have different ids. A known one is held open, so that the host
+//! gives its device number to no other. A file system that hangs keeps no other from being met. A file system without
+//! storage, like `/proc`, is never known: callers see its directories as empty ones.
+
+use std::fs;
+use std::future::poll_fn;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use afflux_volume::{DeviceKey, Kind, VolumeError};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstatvfs, major, minor, openat, openat2};
+
+use super::Core;
+use super::calls::{self, error_of, io_error};
+use super::journal::{SyncScope, covered_on};
+use super::mounts::{HostMounts, MountPoint};
+use super::node::HostNode;
+use super::stable::Group;
+use super::ways::Ways;
+use afflux_linux_device::stores_files;
+
+/// Most file systems that are remembered: one for each mount point below an export.
+const FILE_SYSTEMS_MAX: usize = 1024;
+
+pub(super) struct FileSystems {
+    known: Mutex<Vec<FileSystem>>,
+    /// The host's mount points.
+    pub(super) mounts: HostMounts,
+}
+
+struct FileSystem {
+    device: DeviceKey,
+    id: u64,
+    ways: Ways,
+    /// Keeps the file system from ending, whether or not `mount` does.
+    _held: OwnedFd,
+    /// Not O_PATH, since open_by_handle_at and syncfs need more. `None` if nothing could be opened.
+    mount: Option<Arc<OwnedFd>>,
+    /// The way that changes share syncs, where they can.
+    shared: Option<Arc<SharedSync>>,
+}
+
+/// The id of an object's file system.
+pub(super) struct MetFileSystem {
+    pub(super) id: u64,
+    /// It stores nothing.
+    pub(super) is_void: bool,
+}
+
+/// The shared syncs of a file system's changes.
+pub(super) struct SharedSync {
+    pub(super) group: Group<Arc<HostNode>>,
+    pub(super) covers: SyncScope,
+    pub(super) directory: Arc<OwnedFd>,
+}
+
+impl FileSystems {
+    /// No file systems yet, below these directories.
+    pub(super) fn new(paths: Vec<PathBuf>) -> Self {
+        Self { known: Mutex::new(Vec::new()), mounts: HostMounts::below(paths) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<FileSystem>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of a file system that has an object opened before.
+    pub(super) fn known_id(&self, device: DeviceKey) -> Option<u64> {
+        self.lock().iter().find(|known| known.device == device).map(|known| known.id)
+    }
+
+    /// The ways of a file system that has an object opened before.
+    pub(super) fn ways(&self, device: DeviceKey) -> Option<Ways> {
+        self.lock().iter().find(|known| known.device == device).map(|known| known.ways)
+    }
+
+    /// Meets an object's file system.
+    ///
+    /// # Errors
+    /// [`VolumeError::Denied`] for a mounted file of a file system that stores nothing.
+    pub(super) fn meet(&self, device: DeviceKey, fd: BorrowedFd<'_>, kind: Kind) -> Result<MetFileSystem, VolumeError> {
+        if let Some(id) = self.known_id(device) {
+            return Ok(MetFileSystem { id, is_void: false });
+        }
+        match (stores_files(major(device.0), fd).map_err(error_of)?, kind) {
+            (true, _) => Ok(MetFileSystem { id: self.id(device, fd, kind)?, is_void: false }),
+            (false, Kind::Directory) => Ok(MetFileSystem { id: device.0, is_void: true }),
+            (false, _) => Err(VolumeError::Denied),
+        }
+    }
+
+    fn id(&self, device: DeviceKey, fd: BorrowedFd<'_>, kind: Kind) -> Result<u64, VolumeError> {
+        let own = fstatvfs(fd).map_err(error_of)?.f_fsid;
+        let mount = match kind {
+            Kind::Directory => unless_refused(calls::open_directory(fd))?,
+            // A mounted file: reopened through its own descriptor.
+            Kind::Regular => {
+                let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                // Another program may have a lease on it; the open does not wait for that.
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                unless_refused(rustix::fs::open(path, flags, Mode::empty()).map_err(error_of))?
+            }
+            _ => None,
+        };
+        let (ways, held) = (Ways::of(fd), fd.try_clone_to_owned().map_err(|error| io_error(&error))?);
+        let mut known = self.lock();
+        if let Some(known) = known.iter().find(|known| known.device == device) {
+            return Ok(known.id);
+        }
+        if known.len() == FILE_SYSTEMS_MAX {
+            return Err(VolumeError::NoMemory);
+        }
+        let mut id = if own == 0 { device.0 } else { own };
+        while known.iter().any(|other| other.id == id) {
+            // Two images of one file system are told apart only while this process lives.
+            id = id.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(device.0 | 1);
+        }
+        let mount = mount.map(Arc::new);
+        let shared = mount.clone().and_then(|directory| {
+            let covers = covered_on(directory.as_fd(), device, kind);
+            let shared = SharedSync { group: Group::new(), covers, directory };
+            (covers != SyncScope::Nothing).then(|| Arc::new(shared))
+        });
+        known.push(FileSystem { device, id, ways, _held: held, mount, shared });
+        Ok(id)
+    }
+
+    /// Descriptors on the file system with this id, and its devices.
+    pub(super) fn mounts(&self, id: u64) -> Vec<(DeviceKey, Arc<OwnedFd>)> {
+        self.lock().iter().filter(|known| known.id == id).filter_map(FileSystem::reached).collect()
+    }
+
+    pub(super) fn all_mounts(&self) -> Vec<(DeviceKey, Arc<OwnedFd>)> {
+        self.lock().iter().filter_map(FileSystem::reached).collect()
+    }
+
+    /// The shared syncs for this device's file system, if it can have them.
+    pub(super) fn shared_sync(&self, device: DeviceKey) -> Option<Arc<SharedSync>> {
+        self.lock().iter().find(|known| known.device == device).and_then(|known| known.shared.clone())
+    }
+
+    /// A descriptor on the file system of this device.
+    pub(super) fn mount(&self, device: DeviceKey) -> Option<Arc<OwnedFd>> {
+        self.lock().iter().find(|known| known.device == device).and_then(|known| known.mount.clone())
+    }
+}
+
+/// What was opened; nothing if this process may not open it. After any other failure a later try may succeed, so the file
+/// system is not met yet: without this descriptor, none of its objects could be opened by identity.
+fn unless_refused(opened: Result<OwnedFd, VolumeError>) -> Result<Option<OwnedFd>, VolumeError> {
+    match opened {
+        Err(error @ (VolumeError::NoMemory | VolumeError::Io { .. })) => Err(error),
+        opened => Ok(opened.ok()),
+    }
+}
+
+impl FileSystem {
+    fn reached(&self) -> Option<(DeviceKey, Arc<OwnedFd>)> {
+        self.mount.clone().map(|mount| (self.device, mount))
+    }
+}
+
+impl Core {
+    /// The places below the exports where file systems are mounted now that were not met yet. Asks no file system.
+    fn unmet_mounts(&self) -> Result<Vec<MountPoint>, VolumeError> {
+        let points = self.file_systems.mounts.points()?;
+        let unmet = points.below_exports.iter().filter(|at| self.file_systems.known_id(at.device).is_none());
+        Ok(unmet.cloned().collect())
+    }
+
+    /// Meets the file system at a mount point, if there is one still.
+    fn meet(&self, at: &MountPoint) -> Result<(), VolumeError> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+        let met = openat(rustix::fs::CWD, &at.export, flags | OFlags::DIRECTORY, Mode::empty())
+            .and_then(|root| openat2(&root, &at.below, flags, Mode::empty(), resolve))
+            .map_err(error_of)
+            .and_then(|fd| {
+                let stat = calls::stat(fd.as_fd(), "")?;
+                self.file_systems.meet(stat.device, fd.as_fd(), stat.kind)
+            });
+        match met {
+            // It was unmounted meanwhile.
+            Ok(_) | Err(VolumeError::NotFound | VolumeError::NotDirectory) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Meets the file systems below the exports, each on the threads of its device, until one has this id. Returns descriptors
+/// on that one, and its devices. If there is none, and a file system could not be met, returns that error.
+pub(super) async fn meet_mounts(core: &Arc<Core>, id: u64) -> Result<Vec<(DeviceKey, Arc<OwnedFd>)>, VolumeError> {
+    let looking = Arc::clone(core);
+    let unmet = core.pools.common().run(move || looking.unmet_mounts()).await?;
+    let meetings = unmet.into_iter().map(|at| {
+        let meeting = Arc::clone(core);
+        Box::pin(core.pools.of(at.device).run(move || meeting.meet(&at)))
+    });
+    let mut meetings: Vec<_> = meetings.collect();
+    let mut failed = Ok(());
+    poll_fn(|cx| {
+        meetings.retain_mut(|meeting| match meeting.as_mut().poll(cx) {
+            Poll::Pending => true,
+            Poll::Ready(met) => {
+                failed = mem::replace(&mut failed, Ok(())).and(met);
+                false
+            }
+        });
+        let found = core.file_systems.mounts(id);
+        match mem::replace(&mut failed, Ok(())) {
+            _ if !found.is_empty() => Poll::Ready(Ok(found)),
+            result if meetings.is_empty() => Poll::Ready(result.map(|()| found)),
+            result => {
+                failed = result;
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+/// A device's name for people: the host's name if there is one, else the numbers.
+pub(super) fn device_name(key: DeviceKey) -> String {
+    let (major, minor) = (major(key.0), minor(key.0));
+    let named = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok();
+    let named = named.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    named.unwrap_or_else(|| format!("{major}:{minor}"))
+}

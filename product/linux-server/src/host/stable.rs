@@ -1,0 +1,114 @@
+//! Durable changes of names and attributes: several changes share one sync of the host.
+//!
+//! Owns: which changes share a sync, which thread makes it, the waiters for its end.
+//! Does not own: the sync (`entries`), the changes that one covers on a file system (`journal`), the changes
+//! themselves.
+//! Invariants: a round's sync begins after every change that shares it was made. A group makes one sync at a time, the
+//! next begins when it ends, and no sync waits for more changes. A requested round ends, even if its waiters are gone.
+//!
+//! The pool's thread that made a change goes on with the sync, unless another thread makes one: then that thread makes
+//! the next round, too. So a single change needs no second thread, and changes that come during a sync share the next
+//! one.
+
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use afflux_volume::VolumeError;
+
+use afflux_linux_device::pool::run_deferred;
+
+/// Changes that one sync of the host makes durable together.
+pub(super) struct Group<T>(Mutex<PendingChanges<T>>);
+
+struct PendingChanges<T> {
+    /// Objects changed since the last sync began, in the order of the changes. Bounded by the calls in progress.
+    changed: Vec<T>,
+    /// The round that makes them durable.
+    next: Option<Arc<Round>>,
+    /// A thread makes syncs now.
+    led: bool,
+}
+
+/// One sync.
+pub(super) struct Round(Mutex<Progress>);
+
+enum Progress {
+    /// Not over yet; holds the wakers of its waiters.
+    Awaited(Vec<Waker>),
+    Over(Result<(), VolumeError>),
+}
+
+impl<T> Group<T> {
+    /// A group without requests.
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(PendingChanges { changed: Vec::new(), next: None, led: false }))
+    }
+
+    /// Records objects that were changed. Returns the round that makes them durable, and whether the caller has to
+    /// [`lead`](Self::lead).
+    pub(super) fn ask(&self, changed: impl IntoIterator<Item = T>) -> (Arc<Round>, bool) {
+        let mut asked = lock(&self.0);
+        asked.changed.extend(changed);
+        let next = asked.next.get_or_insert_with(|| Arc::new(Round(Mutex::new(Progress::Awaited(Vec::new())))));
+        let next = Arc::clone(next);
+        (next, !mem::replace(&mut asked.led, true))
+    }
+
+    /// Makes one round after the other, each by a call of `sync`, until no round is requested.
+    pub(super) fn lead(&self, mut sync: impl FnMut(&[T]) -> Result<(), VolumeError>) {
+        while let Some((round, changed)) = self.begin() {
+            round.end(sync(&changed));
+            // The rounds may go on for long.
+            run_deferred();
+        }
+    }
+
+    fn begin(&self) -> Option<(Arc<Round>, Vec<T>)> {
+        let mut asked = lock(&self.0);
+        let next = asked.next.take();
+        asked.led = next.is_some();
+        next.map(|round| (round, mem::take(&mut asked.changed)))
+    }
+}
+
+impl Round {
+    fn end(&self, result: Result<(), VolumeError>) {
+        let before = mem::replace(&mut *lock(&self.0), Progress::Over(result));
+        if let Progress::Awaited(wakers) = before {
+            wakers.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Waits for the end of the round.
+    pub(super) fn ended(self: Arc<Self>) -> impl Future<Output = Result<(), VolumeError>> + Send + 'static {
+        Ended(self)
+    }
+}
+
+struct Ended(Arc<Round>);
+
+impl Future for Ended {
+    type Output = Result<(), VolumeError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *lock(&self.0.0) {
+            Progress::Over(result) => Poll::Ready(result.clone()),
+            Progress::Awaited(wakers) => {
+                if !wakers.iter().any(|known| known.will_wake(cx.waker())) {
+                    wakers.push(cx.waker().clone());
+                }
+                Poll::Pending
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+//! Opening directories for export.
+//!
+//! Owns: the checks of the directories, the errors, the list of the host's abilities.
+//! Does not own: anything after the start.
+//! Invariants: no exported directory is inside another, and no two have the same path for clients.
+
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use afflux_volume::{Export, VolumeError};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, open, openat, openat2};
+use rustix::io::Errno;
+
+use super::containment::Roots;
+use super::filesystems::FileSystems;
+use super::identity::{IdentityForm, can_open_handles, form_of};
+use super::marks::HostMarks;
+use super::{Core, HostTree, host_node, limits};
+use crate::device_pools::DevicePools;
+use crate::tree_call::{CALLS_KEPT, KeptCalls};
+use afflux_linux_device::WorkerPool;
+use afflux_linux_device::{file_system_kind, stores_files};
+
+/// Why directories cannot be exported. The message names the directory and the problem.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// None was given.
+    #[error("no directory to serve was given")]
+    Nothing,
+    /// It cannot be opened.
+    #[error("{}: {source}", path.display())]
+    Open {
+        /// The given path.
+        path: PathBuf,
+        /// The host's error.
+        source: std::io::Error,
+    },
+    /// It is something else.
+    #[error("{} is not a directory", path.display())]
+    NotADirectory {
+        /// The given path.
+        path: PathBuf,
+    },
+    /// It is on a file system like `/proc`.
+    #[error("{}: it is on {kind}, which stores no files; serve a directory of a file system that does", path.display())]
+    StoresNothing {
+        /// The given path.
+        path: PathBuf,
+        /// The kind of the file system.
+        kind: String,
+    },
+    /// It may not be read.
+    #[error("{}: the serving user may not read or search it", path.display())]
+    NotReadable {
+        /// The given path.
+        path: PathBuf,
+    },
+    /// Two would have the same path for clients.
+    #[error("{} and {} would both be exported as /{name}; rename one, or serve a directory above both", first.display(), second.display())]
+    SameName {
+        /// The first of them.
+        first: PathBuf,
+        /// The second.
+        second: PathBuf,
+        /// The last part of both.
+        name: String,
+    },
+    /// One is inside the other.
+    #[error("{} is inside {}: serve the outer one alone, clients can mount what is below it", inner.display(), outer.display())]
+    Nested {
+        /// The inner one.
+        inner: PathBuf,
+        /// The outer one.
+        outer: PathBuf,
+    },
+    /// It has no name to export it by beside others.
+    #[error("{} has no name that clients could be given beside other directories; serve it alone", path.display())]
+    Nameless {
+        /// The given path.
+        path: PathBuf,
+    },
+    /// Another server serves the same files.
+    #[error("{}: another server serves {relation} ({processes}); two of them would overwrite each other's files", path.display())]
+    Served {
+        /// The given path.
+        path: PathBuf,
+        /// The other server's directory, relative to this one.
+        relation: &'static str,
+        /// The other server's processes, for people.
+        processes: String,
+    },
+    /// The host lacks something that is needed.
+    #[error("/proc/self/fd cannot be used ({source}): mount /proc")]
+    NoProc {
+        /// The host's error.
+        source: std::io::Error,
+    },
+    /// It was opened, and then failed.
+    #[error("{}: {error}", path.display())]
+    Failed {
+        /// The given path.
+        path: PathBuf,
+        /// The failure.
+        error: VolumeError,
+    },
+}
+
+/// The features of the host to use: all of them, unless a test says otherwise.
+#[derive(Clone, Debug)]
+pub struct HostOptions {
+    /// Open objects by their handles if the process may. Otherwise objects are found by name.
+    pub by_handle: bool,
+    /// Refuse handles of files that were moved out of the exports, as handles of such directories always are. Objects
+    /// are then found by name even if their handles could open them.
+    pub subtree_check: bool,
+    /// Refuse a directory if another server has it, or a directory above or below it.
+    pub alone: bool,
+    /// Most descriptors for objects and files; may be less than the process's limit allows.
+    pub descriptors_max: usize,
+}
+
+impl Default for HostOptions {
+    fn default() -> Self {
+        Self { by_handle: true, subtree_check: false, alone: false, descriptors_max: usize::MAX }
+    }
+}
+
+impl HostTree {
+    /// Opens `paths` for export: one as "/", several as "/NAME" each, after the last part of their paths. Calls run on
+    /// pools like `pool`, one for each file system; calls about no file system run on `pool` itself. Raises the
+    /// process's limit on descriptors. Blocks.
+    pub fn open(paths: &[PathBuf], pool: &WorkerPool, options: &HostOptions) -> Result<Arc<Self>, HostError> {
+        let descriptors_max = limits::raise().min(options.descriptors_max);
+        let real = paths.iter().map(|path| checked(path)).collect::<Result<Vec<_>, _>>()?;
+        let names = names(&real)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let descriptors =
+            open("/proc/self/fd", flags, Mode::empty()).map_err(|errno| HostError::NoProc { source: errno.into() })?;
+        // An object opened by its handle alone has no path to check.
+        let by_handle = options.by_handle && !options.subtree_check;
+        let mut core = Core {
+            pools: DevicePools::new(pool),
+            descriptors,
+            beneath: true,
+            by_handle,
+            roots: Roots::new(),
+            subtree_check: options.subtree_check,
+            umask: OnceLock::new(),
+            unnamed: OnceLock::new(),
+            file_systems: FileSystems::new(real.clone()),
+            #[cfg(test)]
+            climbed: std::sync::atomic::AtomicU64::new(0),
+        };
+        let (mut exports, mut notes) = (Vec::new(), Vec::new());
+        let marks = HostMarks::set(&real, options.alone, &mut notes)?;
+        for (path, name) in real.iter().zip(names) {
+            let fd = openat(CWD, path, flags, Mode::empty())
+                .map_err(|errno| HostError::Open { path: path.clone(), source: errno.into() })?;
+            let failed = |error| HostError::Failed { path: path.clone(), error };
+            note_form(&mut notes, path, form_of(fd.as_fd()).map_err(failed)?);
+            core.by_handle &= can_open_handles(fd.as_fd());
+            core.beneath &= has_openat2(fd.as_fd());
+            let root = core.found(fd, false).map_err(failed)?;
+            core.add_root(host_node(&root.node), &root.stat).map_err(failed)?;
+            exports.push(Export { path: format!("/{name}"), root });
+        }
+        if !core.by_handle && by_handle {
+            notes.push(
+                "objects cannot be opened by handle (that takes CAP_DAC_READ_SEARCH): after a restart, \
+                handles that clients hold are found again by a walk of the directory"
+                    .to_owned(),
+            );
+        }
+        if !core.beneath {
+            notes.push("openat2 is missing (Linux before 5.6, or a sandbox): names are opened one at a time with O_NOFOLLOW instead".to_owned());
+        }
+        let sets = KeptCalls::new(CALLS_KEPT);
+        Ok(Arc::new(Self { core: Arc::new(core), exports, descriptors_max, notes, sets, _marks: marks }))
+    }
+}
+
+/// The real path of a directory that can be read.
+fn checked(path: &Path) -> Result<PathBuf, HostError> {
+    let named = || path.to_owned();
+    let real = std::fs::canonicalize(path).map_err(|source| HostError::Open { path: named(), source })?;
+    let metadata = std::fs::metadata(&real).map_err(|source| HostError::Open { path: named(), source })?;
+    if !metadata.is_dir() {
+        return Err(HostError::NotADirectory { path: named() });
+    }
+    let opened = openat(CWD, &real, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let failed = |errno: Errno| HostError::Open { path: named(), source: errno.into() };
+    let opened = opened.map_err(failed)?;
+    if !stores_files(rustix::fs::major(metadata.dev()), opened.as_fd()).map_err(failed)? {
+        return Err(HostError::StoresNothing { path: named(), kind: file_system_kind(opened.as_fd()) });
+    }
+    match accessat(CWD, &real, Access::READ_OK | Access::EXEC_OK, AtFlags::EACCESS) {
+        Ok(()) => Ok(real),
+        Err(Errno::ACCESS) => Err(HostError::NotReadable { path: named() }),
+        Err(errno) => Err(HostError::Open { path: named(), source: errno.into() }),
+    }
+}
+
+/// The directories' names for clients, without the slash.
+fn names(paths: &[PathBuf]) -> Result<Vec<String>, HostError> {
+    match paths {
+        [] => return Err(HostError::Nothing),
+        [_] => return Ok(vec![String::new()]),
+        _ => {}
+    }
+    let mut names: Vec<String> = Vec::new();
+    for (at, path) in paths.iter().enumerate() {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or_else(|| HostError::Nameless { path: path.clone() })?;
+        for (earlier, other) in paths[..at].iter().enumerate() {
+            if path.starts_with(other) {
+                return Err(HostError::Nested { inner: path.clone(), outer: other.clone() });
+            }
+            if other.starts_with(path) {
+                return Err(HostError::Nested { inner: other.clone(), outer: path.clone() });
+            }
+            if names[earlier] == name {
+                return Err(HostError::SameName { first: other.clone(), second: path.clone(), name: name.to_owned() });
+            }
+        }
+        names.push(name.to_owned());
+    }
+    Ok(names)
+}
+
+fn note_form(notes: &mut Vec<String>, path: &Path, form: IdentityForm) {
+    let path = path.display();
+    match form {
+        IdentityForm::Handle => {}
+        IdentityForm::Telling | IdentityForm::Digest => notes.push(format!(
+            "{path}: the file system's handles only tell objects apart: after a restart, handles that clients hold are found again by a walk"
+        )),
+        IdentityForm::Inode => notes.push(format!(
+            "{path}: the file system gives no handles; objects are known by inode number and time of birth, so one \
+             made in the same instant as another with its number was removed may be taken for it"
+        )),
+    }
+}
+
+fn has_openat2(root: std::os::fd::BorrowedFd<'_>) -> bool {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    !matches!(openat2(root, ".", flags, Mode::empty(), ResolveFlags::BENEATH), Err(Errno::NOSYS | Errno::PERM))
+}

@@ -1,0 +1,36 @@
+//! The real world above a cache, Linux: what a server of files has and a program with a cache of its own does without.
+//!
+//! Owns: host directories as a volume's tree, listeners and connections, mounts of the host's kernel, memory that outlives
+//! its process, the privileges of a server.
+//! Does not own: clocks, threads, devices (`afflux_linux_device`); which pages are cached or written when (the engine), names
+//! (the volume), protocols.
+//! Invariants: nothing here decides anything about pages; `unsafe` stays in the few calls of the kernel that have no safe form.
+
+mod arena_file;
+mod descriptor_store;
+mod device_pools;
+mod filter;
+mod fuse;
+mod host;
+mod needed_calls;
+mod net;
+mod tree_call;
+mod users;
+
+pub use arena_file::{ArenaContents, ArenaFile, ArenaFileError, ArenaWait};
+pub use descriptor_store::{DescriptorStore, NoStore};
+pub use filter::refuse_foreign_calls;
+pub use fuse::{
+    FuseMount, FuseSession, KeptMount, MOUNT_DESCRIPTORS, MountError, MountMemory, MountTarget, OwnMounts, is_killed,
+    is_over, process_of, remove_mount, rights_of, unmount,
+};
+pub use host::{
+    HostError, HostOptions, HostTree, KeyOrigin, RescueFile, UNNAMED_FILES_MAX, UnkeptFile, connections_max,
+    handle_key, host_device, host_devices, kept_places,
+};
+pub use needed_calls::{CallsFor, RefusedCalls, check_needed_calls};
+pub use net::{
+    Bound, CONNECTIONS_MAX, ListenError, Listener, PeerCounts, RefusedConnection, ServeCounts, ServeHandle,
+    ServeLimits, peers_are_identified, serve,
+};
+pub use users::{give_up_privileges, groups_of, keep_right_to_unmount, may_act_as_others};
