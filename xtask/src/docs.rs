@@ -1,16 +1,14 @@
-//! Writing the generated documents: docs/reference/knobs.md, docs/reference/counters.md, docs/reference/rules.md, the simulated tables of the documents and
+//! Writing the generated documents: docs/reference/knobs.md, docs/reference/counters.md, the simulated tables of the documents and
 //! the header of the C interface.
 //!
 //! Owns: which test writes which document.
-//! Does not own: the documents' texts. A test where the tables are linked compares each and writes it; docs/reference/rules.md is
-//! from `rules`.
+//! Does not own: the documents' texts. A test where the tables are linked compares each and writes it.
 
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::repository::{self, succeeds};
-use crate::rules;
 
 /// The arguments of `cargo test` for each group of documents.
 const WRITERS: &[&[&str]] = &[
@@ -29,6 +27,5 @@ pub(crate) fn write(is_long: bool) -> Result<()> {
         }
         succeeds(cargo.env("AFFLUX_RENEW_DOCS", "1").current_dir(repository::root()))?;
     }
-    let files = repository::files(&repository::paths()?, "rs")?;
-    std::fs::write(repository::root().join(rules::PATH), rules::generated(&files).0).context(rules::PATH)
+    Ok(())
 }

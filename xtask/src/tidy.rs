@@ -72,11 +72,10 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     Ok(violations)
 }
 
-/// Writes docs/reference/rules.md and the lower figures of names and of the trees' English, then checks the repository.
+/// Writes the lower figures of names and of the trees' English, then checks the repository.
 pub(crate) fn renew() -> Result<()> {
     let paths = repository::paths()?;
     let sources = repository::files(&paths, "rs")?;
-    std::fs::write(repository::root().join(rules::PATH), rules::generated(&sources).0).context(rules::PATH)?;
     let names = names::renewed(&sources, &written(names::LIST)?)?;
     std::fs::write(repository::root().join(names::LIST), names).context(names::LIST)?;
     let files = [sources, repository::files(&paths, "md")?].concat();
@@ -85,19 +84,12 @@ pub(crate) fn renew() -> Result<()> {
     run()
 }
 
-/// The tests name their rules, and docs/reference/rules.md is made of that.
+/// Each comment that names a rule stands at a test, and each invariant has one.
 fn tests_of_rules(files: &[TextFile]) -> Result<Vec<Violation>> {
-    let (text, faults) = rules::generated(files);
+    let (tested, faults) = rules::invariants(files);
     let mut violations: Vec<Violation> =
         faults.into_iter().map(|fault| Violation::new(fault.place, "rules", fault.text)).collect();
-    if written(rules::PATH)? != text {
-        violations.push(Violation::new(
-            rules::PATH,
-            "rules",
-            "is not what the tests say: run `cargo xtask tidy --renew`",
-        ));
-    }
-    let without = rules::without_test(&written("docs/develop/architecture.md")?, &text);
+    let without = rules::without_test(&written("docs/develop/architecture.md")?, &tested);
     violations.extend(without.into_iter().map(|number| {
         Violation::new(
             "docs/develop/architecture.md",

@@ -35,7 +35,7 @@ xflags::xflags! {
 
         /// Check the rules that no compiler checks. `cargo test` does so, too.
         cmd tidy {
-            /// First write docs/reference/rules.md, and lower the figures of xtask/english.txt to those of today
+            /// First lower the figures of xtask/names.txt and xtask/english.txt to those of today
             optional --renew
         }
 
