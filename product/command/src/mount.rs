@@ -10,7 +10,7 @@ use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
 use crate::serve::front::WantedFront;
-use crate::serve::kept_mount::LeftDescriptors;
+use crate::serve::kept::kept_mount::LeftDescriptors;
 use crate::settings::OF_SERVE;
 use crate::{args, configuration, serve};
 

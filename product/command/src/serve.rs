@@ -5,105 +5,54 @@
 //! Invariants: all checks come before the first answer to a client. The exit code is 0 only if everything acknowledged
 //! is durable.
 
-mod admission;
-mod arena;
-mod banner;
-mod check;
-mod client_state;
-pub(crate) mod device_identity;
-mod device_label;
-mod event_stream;
-mod exports;
-mod figures;
 pub(crate) mod front;
-mod gauges;
-mod in_force;
-mod kept_clients;
-pub(crate) mod kept_mount;
-pub(crate) mod kept_prices;
-mod kept_verifier;
-mod listening;
-mod mount_banner;
-mod own_clients;
-mod places;
-mod prefault;
-mod reload;
-mod rescue;
-mod rpcbind;
-pub(crate) mod running;
-pub(crate) mod signals;
-mod small_files;
-mod source;
-pub(crate) mod state;
+pub(crate) mod kept;
+pub(crate) mod live;
+pub(crate) mod start;
 #[cfg(feature = "object")]
-mod store_claim;
-#[cfg(feature = "object")]
-mod store_end;
-#[cfg(feature = "object")]
-mod store_last;
-#[cfg(feature = "object")]
-mod store_place;
-#[cfg(feature = "object")]
-mod store_view;
-#[cfg(feature = "object")]
-mod store_volume;
-#[cfg(feature = "object")]
-mod store_writer;
-pub(crate) mod tls;
-mod unnamed_files;
-mod upkeep;
+mod stores;
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::Instant;
-use std::{process, thread};
 
-use afflux_budget::Budget;
-use afflux_engine::settings::{KnobError, Settings as Knobs};
-use afflux_engine::{Nanos, Policies, Recovered};
-use afflux_linux_device::{Caching, IoChoice, LinuxPlatform, REACTORS_MAX, Reactors};
-use afflux_linux_server::{
-    ArenaFile, CallsFor, DescriptorStore, check_needed_calls, give_up_privileges, host_device, kept_places,
-    refuse_foreign_calls,
-};
+use afflux_linux_device::HostMemory;
+use afflux_linux_server::{CallsFor, DescriptorStore, check_needed_calls, give_up_privileges, refuse_foreign_calls};
 use afflux_nfs::Rules;
-use afflux_volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{output, units};
 use rustix::fs::Mode;
 use rustix::process::umask;
-use tracing::{debug, info, warn};
+use tracing::warn;
 
+use self::front::rpcbind::Naming;
+use self::front::{NfsFront, WantedFront, banner, mount_banner, own_clients};
+use self::kept::arena::{self, CacheMemory};
+use self::kept::kept_mount::{LeftDescriptors, Taken};
+use self::kept::unnamed_files;
+use self::live::reload::Reload;
+use self::live::running::Running;
+use self::live::signals::{self, Hangup, SignalRequest};
+use self::live::upkeep::Upkeep;
+use self::live::{figures, in_force};
+use self::start::check;
+use self::start::engine::{kept_prices, start, start_reactors};
+use self::start::places::{Places, Taking};
+use self::start::prefault::Prefault;
+use self::start::source::Source;
+#[cfg(feature = "object")]
+use self::stores::store_end;
 use crate::args;
 use crate::configuration::{self, Configuration};
 use crate::control::listener;
 use crate::control::messages::{ControlReply, Progress};
-use crate::control::socket_paths::BoundSocket;
+use crate::control::socket_paths::{BoundSocket, RemovedAtEnd};
 use crate::progress::{self, DrainDisplay};
-use crate::settings::{Policy, ServeSettings};
-use crate::{knobs, log, metrics, service};
-use afflux_linux_device::HostMemory;
-use afflux_report::failure::{Failure, Outcome};
-use afflux_report::{output, units};
-use arena::CacheMemory;
-use exports::Export;
-use front::{NfsFront, OfTree, PreparedFront, WantedFront};
-use kept_mount::{LeftDescriptors, Taken};
-use kept_prices::KeptPrices;
-use places::{Places, Taking};
-use prefault::Prefault;
-use reload::Reload;
-use rpcbind::Naming;
-use running::{Running, ServedDevices};
-use signals::{Hangup, SignalRequest};
-use source::Source;
-use state::StateDirectory;
-use upkeep::Upkeep;
-
-/// Interval of the upkeep of unused files. The upkeep frees the space of files that other programs have deleted. It
-/// also closes written programs, so that the host can run them.
-const TEND_NS: u64 = 10 * Nanos::SECOND;
+use crate::settings::ServeSettings;
+use crate::{log, metrics, service};
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     require_calls(CallsFor::Serving)?;
@@ -217,7 +166,7 @@ fn run_over(
     let figures = figures.map(|figures| metrics::start(figures, figures::source(&running))).transpose()?;
 
     let ways = Endpoints { control: &control.0.path, control_is_named: settings.control.is_some(), figures };
-    notes.extend(in_force::of_configuration(&running, &configuration.knobs));
+    notes.extend(in_force::of_configuration(running.served(), &configuration.knobs));
     notes.extend(naming.iter().filter_map(|naming| naming.begin()));
     print_ready(&running, &rules, &ways, host, &notes, args.json);
     service::notify_ready(&format!("Serving on {}", running.front.place()));
@@ -247,148 +196,6 @@ fn run_over(
 fn naming(running: &Running, settings: &ServeSettings) -> Option<Arc<Naming>> {
     let nfs = running.front.nfs().filter(|_| settings.rpcbind)?;
     Some(Arc::new(Naming::new(nfs.listen, nfs.server.held_by_version_4().is_some())))
-}
-
-/// The disks' prices from earlier runs. A failure to keep them is only reported.
-fn kept_prices(state: &StateDirectory) -> Arc<KeptPrices> {
-    let (kept, warnings) = KeptPrices::read(state.prices_path());
-    for warning in warnings {
-        warn!("{warning}");
-    }
-    if let Some(why) = state.unwritable() {
-        warn!(
-            "the disks' measured speeds are not kept until the next start ({}); --state names another place",
-            output::shown(why)
-        );
-    }
-    Arc::new(kept)
-}
-
-fn start_reactors(io: IoChoice) -> Outcome<Reactors> {
-    let cores = thread::available_parallelism().map_or(1, usize::from).min(REACTORS_MAX);
-    Reactors::start(cores, io).map_err(|error| {
-        let hint = if io == IoChoice::Uring { "; `--io auto` does without where it must" } else { "" };
-        Failure::failed(format!("{error}{hint}"))
-    })
-}
-
-fn policies(settings: &ServeSettings) -> Policies {
-    match settings.policy {
-        Policy::Budget => Policies { policy: Arc::new(Budget), ..Policies::default() },
-        Policy::EqualParts => Policies::default(),
-    }
-}
-
-/// The knobs of the configuration, and the policies that obey them.
-fn knobs_and_policies(configuration: &Configuration) -> Outcome<(Knobs, Policies)> {
-    let (mut settings, policies) = (knobs::of_server(), policies(&configuration.settings));
-    let wrong_use = |error: KnobError| Failure::wrong_use(error.to_string());
-    for knob in &configuration.knobs {
-        let knob = settings.set_text(knob).map_err(wrong_use)?;
-        policies.refuse_ignored(&settings, knob).map_err(wrong_use)?;
-    }
-    Ok((settings, policies))
-}
-
-/// Starts everything from the engine up to the first accepted connection.
-fn start(
-    platform: &LinuxPlatform,
-    configuration: &Configuration,
-    (state, kept): (&StateDirectory, &Arc<KeptPrices>),
-    rules: Rules,
-    (source, exports): (&Source, Vec<Export>),
-    (memory, front): (CacheMemory, PreparedFront),
-) -> Outcome<Running> {
-    let (settings, policies) = knobs_and_policies(configuration)?;
-    let (is_kept, key, tree) = (memory.is_kept(), source.key(state), source.tree());
-    let write_home = |recovered: &Recovered| source.write_home(platform, &key, recovered);
-    let (engine, mut arena) = memory.engine(platform, settings, policies, write_home)?;
-    // A server that was killed has left its verifier in the memory.
-    let is_recovered = engine.write_verifier() != 0;
-    let devices = Arc::new(ServedDevices::default());
-    let factory = device_factory(source, platform, &devices, kept);
-    let by_handle = arena::needs_handles(is_kept, &*tree)?;
-    let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
-        .map_err(|error| Failure::failed(format!("cannot serve: {error}")))?;
-    if !by_handle {
-        keep_places(&volume, state);
-    }
-    arena::refuse_files_elsewhere(&volume)?;
-    source.take_verifier(&volume, state, is_recovered);
-    volume.upkeep_every(TEND_NS);
-    if configuration.settings.posix_locks {
-        volume.locks().show_on_host();
-    }
-    // A mount's names are as durable as the host's own: at fsync. NFS demands it at return.
-    let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
-    volume.set_names_durable(at_return);
-    arena
-        .iter()
-        .try_for_each(ArenaFile::offer)
-        .map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))?;
-    let of_tree = OfTree { checks_rights: source.checks_rights(), is_sole: source.is_sole() };
-    let front = front.start(platform, &engine, &volume, rules, of_tree, (&exports, || source.kept_clients(state)))?;
-    arena.iter_mut().for_each(ArenaFile::keep);
-    unnamed_files::drop_left(source);
-    arena::adopt_files(&engine, &volume);
-    let store = source.store_figures();
-    Ok(Running { engine, volume, devices, exports, since: Instant::now(), front, store, arena })
-}
-
-/// Has the volume save the places of objects for the next start. Without them, clients' handles take a walk then.
-fn keep_places(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
-    let Some(path) = state.places_path() else { return };
-    match kept_places(&path) {
-        Ok((record, store)) => {
-            if !volume.keep_locations(&record, store) {
-                info!(
-                    "a part of {} cannot be read, as after a crash; the server searches for missing objects when clients use them",
-                    output::shown(path.display())
-                );
-            }
-        }
-        Err(reason) => info!(
-            "after a restart, handles that clients hold are found by a walk of the directory: where files are is not \
-             kept ({})",
-            output::shown(reason)
-        ),
-    }
-}
-
-fn device_factory(
-    source: &Source,
-    platform: &LinuxPlatform,
-    devices: &Arc<ServedDevices>,
-    kept: &Arc<KeptPrices>,
-) -> DeviceFactory {
-    match source {
-        Source::Host(_) => host_devices(platform.clone(), Arc::clone(devices), Arc::clone(kept)),
-        #[cfg(feature = "object")]
-        Source::Store(volume) => volume.device_factory(Arc::clone(devices), kept),
-    }
-}
-
-fn host_devices(platform: LinuxPlatform, devices: Arc<ServedDevices>, kept: Arc<KeptPrices>) -> DeviceFactory {
-    Box::new(move |key: DeviceKey, node: &Node| {
-        let device = host_device(&platform, node, Caching::Auto)?;
-        let label = device_label::of(key.0);
-        let identity = device_identity::of(key.0, device.file_system_id());
-        let remembered = identity.as_ref().map(|identity| kept.of(identity)).unwrap_or_default();
-        let described = device.describe();
-        let described = label.attached_by.map_or_else(|| described.to_string(), |by| format!("{by}, {described}"));
-        let name = devices.add(&label.name, described, identity);
-        debug!("{} is a device now, {}", output::shown(&name), output::shown(device.describe()));
-        Ok(NewDevice { name, device, remembered })
-    })
-}
-
-/// A control socket that is removed when the server ends in order.
-struct RemovedAtEnd(Arc<BoundSocket>);
-
-impl Drop for RemovedAtEnd {
-    fn drop(&mut self) {
-        self.0.remove();
-    }
 }
 
 fn watch_signals(running: &Arc<Running>, control: Arc<BoundSocket>, json: bool) -> io::Result<Receiver<SignalRequest>> {

@@ -1,7 +1,7 @@
 //! Messages to a service manager (systemd, podman).
 //!
 //! Owns: the messages of sd_notify(3), and the extra time for each progress of a stop.
-//! Does not own: stopping and reloading (`serve`), the meaning of signals there (`serve::signals`).
+//! Does not own: stopping and reloading (`serve`), the meaning of signals there (`serve::live::signals`).
 //! Invariants: without a service manager nothing is sent, and nothing fails. A stop gets more time only if it wrote
 //! something since the last time, so that a disk that hangs cannot delay it for ever.
 

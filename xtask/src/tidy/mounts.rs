@@ -1,7 +1,7 @@
 //! Rules about options of mounts, wherever they are printed, documented or used.
 //!
 //! Owns: the words that a mount of this server needs.
-//! Does not own: what the server prints (`product/command/src/serve/banner.rs`), what the documents say about each word.
+//! Does not own: what the server prints (`product/command/src/serve/front/banner.rs`), what the documents say about each word.
 //! Invariants: options that name the version and a port have every word. Without one of them the mount fails, or programs hang on
 //! locks.
 

@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{env, fs};
 
 use rustix::process::geteuid;
@@ -52,6 +53,15 @@ impl BoundSocket {
     /// Removes the socket, unless another file has its name by now.
     pub(crate) fn remove(&self) {
         let _ = self.directory.remove(&self.name, self.identity);
+    }
+}
+
+/// A control socket that is removed when the server ends in order.
+pub(crate) struct RemovedAtEnd(pub(crate) Arc<BoundSocket>);
+
+impl Drop for RemovedAtEnd {
+    fn drop(&mut self) {
+        self.0.remove();
     }
 }
 

@@ -4,6 +4,14 @@
 //! Does not own: the protocols (crates), the order of start and end (`serve`).
 //! Invariants: after [`Front::finish`] no call is taken any more, and those taken before are answered.
 
+pub(crate) mod admission;
+pub(crate) mod banner;
+pub(crate) mod listening;
+pub(crate) mod mount_banner;
+pub(crate) mod own_clients;
+pub(crate) mod rpcbind;
+pub(crate) mod tls;
+
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -32,14 +40,13 @@ use afflux_volume::Volume;
 use rustix::process::geteuid;
 use tracing::{info, warn};
 
-use super::client_state::ClientState;
-use super::exports::Export;
-use super::kept_clients::{self, KeptClients};
-use super::kept_mount::{Taken, unmounter};
-use super::listening::{self, cannot_listen, limits, report_refused};
-use super::own_clients;
-use super::signals::SignalRequest;
-use super::tls::Tls;
+use self::listening::{cannot_listen, limits, report_refused};
+use self::tls::Tls;
+use crate::serve::kept::client_state::ClientState;
+use crate::serve::kept::kept_clients::{self, KeptClients};
+use crate::serve::kept::kept_mount::{Taken, unmounter};
+use crate::serve::live::signals::SignalRequest;
+use crate::serve::start::exports::Export;
 use crate::settings::{ArenaPlace, LockMemory, NfsVersion, OF_MOUNT, ServeSettings};
 use crate::unmounter::{Unmounter, Unmounting};
 
@@ -69,15 +76,15 @@ struct WantedMount {
 
 /// The facts about a tree that its mount goes by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OfTree {
+pub(crate) struct OfTree {
     /// The tree checks each user's rights by itself. The server's own rights do not matter.
-    pub(super) checks_rights: bool,
+    pub(crate) checks_rights: bool,
     /// Only this server changes the tree.
-    pub(super) is_sole: bool,
+    pub(crate) is_sole: bool,
 }
 
 /// A front that takes no calls yet. It has what takes rights that the process then gives up.
-pub(super) struct PreparedFront {
+pub(crate) struct PreparedFront {
     nfs: Option<(Listener, SocketAddr)>,
     version: NfsVersion,
     tls: Option<Tls>,
@@ -102,7 +109,7 @@ struct PreparedMemory {
 
 /// For a mount: the process that unmounts, for root's mount of a host's directory a view of the mounts without ours, and
 /// the mount of an earlier server.
-pub(super) struct Separated {
+pub(crate) struct Separated {
     unmounter: Unmounter,
     own: Option<OwnMounts>,
     kept: Option<(KeptMount, Kept)>,
@@ -129,7 +136,7 @@ pub(crate) struct NfsFront {
 
 impl NfsFront {
     /// Keeps the clients of version 4 for the next server, after the last answer.
-    pub(super) fn keep_clients(&self) {
+    pub(crate) fn keep_clients(&self) {
         self.kept_state.iter().for_each(ClientState::keep);
     }
 }
@@ -203,28 +210,28 @@ impl WantedFront {
     }
 
     /// The number of its descriptors in the service manager's store.
-    pub(super) fn in_store(&self) -> u64 {
+    pub(crate) fn in_store(&self) -> u64 {
         u64::from(self.nfs) + if self.mount.is_some() { MOUNT_DESCRIPTORS } else { 0 }
     }
 
     /// The mount point.
-    pub(super) fn point(&self) -> Option<&Path> {
+    pub(crate) fn point(&self) -> Option<&Path> {
         self.mount.as_ref().map(|mount| mount.point.path())
     }
 
     /// Whether NFS clients can come.
-    pub(super) fn has_clients(&self) -> bool {
+    pub(crate) fn has_clients(&self) -> bool {
         self.nfs
     }
 
     /// Whether the service manager keeps the front over a kill of the server.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.is_kept
     }
 
     /// The process that unmounts and the views of the host's mounts, as far as this process does not have them yet. Comes
     /// before the first thread, and before the tree is opened.
-    pub(super) fn separated(&self, taken: Taken) -> Outcome<Option<Separated>> {
+    pub(crate) fn separated(&self, taken: Taken) -> Outcome<Option<Separated>> {
         let Some(WantedMount { point, is_of_host, .. }) = &self.mount else { return Ok(None) };
         let failed = |error| Failure::failed(format!("cannot separate the server's mounts: {error}"));
         let unmounter = match (taken.unmounter, &taken.own) {
@@ -241,12 +248,12 @@ impl WantedFront {
 
     /// The address where clients will come, if they come over the network. Nobody is let in yet
     /// ([`PreparedFront::start`]).
-    pub(super) fn listening(&self, settings: &ServeSettings, store: &mut DescriptorStore) -> Outcome<Option<Listener>> {
+    pub(crate) fn listening(&self, settings: &ServeSettings, store: &mut DescriptorStore) -> Outcome<Option<Listener>> {
         self.nfs.then(|| listening::bound(settings.listen, store, self.is_kept)).transpose()
     }
 
     /// The front with all that takes rights. Calls on a mount wait until it is served.
-    pub(super) fn prepared(
+    pub(crate) fn prepared(
         &self,
         listener: Option<Listener>,
         listen: SocketAddr,
@@ -272,7 +279,7 @@ impl WantedFront {
     }
 
     /// The name of the control socket, unless the user gives one.
-    pub(super) fn socket_name(&self, listen: SocketAddr) -> String {
+    pub(crate) fn socket_name(&self, listen: SocketAddr) -> String {
         match &self.mount {
             Some(WantedMount { point, .. }) if !self.nfs => {
                 // A path may be longer than a socket's.
@@ -284,13 +291,13 @@ impl WantedFront {
     }
 
     /// Whether the server's own host uses it, so that the host's reclaim waits for the server.
-    pub(super) fn has_own_clients(&self, listen: SocketAddr, asked: LockMemory) -> bool {
+    pub(crate) fn has_own_clients(&self, listen: SocketAddr, asked: LockMemory) -> bool {
         let by_mount = self.mount.is_some() && asked != LockMemory::Off;
         by_mount || self.nfs && own_clients::are_served(listen.ip(), asked)
     }
 
     /// Finds what would keep the host from mounting, without a mount.
-    pub(super) fn check_mount(&self) -> Outcome {
+    pub(crate) fn check_mount(&self) -> Outcome {
         let Some(WantedMount { point, .. }) = &self.mount else { return Ok(()) };
         let device = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse");
         device.map(|_| ()).map_err(|error| {
@@ -299,7 +306,7 @@ impl WantedFront {
     }
 
     /// Refuses paths of the server itself below a mount: it would call itself, and wait for itself.
-    pub(super) fn refuse_below(&self, own: &[(&str, Option<&Path>)]) -> Outcome {
+    pub(crate) fn refuse_below(&self, own: &[(&str, Option<&Path>)]) -> Outcome {
         let Some(WantedMount { point, .. }) = &self.mount else { return Ok(()) };
         for (what, path) in own.iter().filter_map(|(what, path)| Some((what, (*path)?))) {
             let real = path.ancestors().find_map(|part| part.canonicalize().ok());
@@ -324,17 +331,17 @@ fn places(exports: &[Export]) -> Places {
 }
 
 impl PreparedFront {
-    pub(super) fn has_nfs(&self) -> bool {
+    pub(crate) fn has_nfs(&self) -> bool {
         self.nfs.is_some()
     }
 
     /// Lets clients encrypt their connections.
-    pub(super) fn with_tls(self, tls: Option<Tls>) -> Self {
+    pub(crate) fn with_tls(self, tls: Option<Tls>) -> Self {
         Self { tls, ..self }
     }
 
     /// Takes calls from now on.
-    pub(super) fn start(
+    pub(crate) fn start(
         self,
         platform: &LinuxPlatform,
         engine: &Arc<Engine<LinuxPlatform>>,
@@ -545,7 +552,7 @@ impl Front {
     }
 
     /// Asks for the server's end once the mount is gone, as after umount(8). Beside NFS the server goes on.
-    pub(super) fn stop_with_mount(&self, told: Sender<SignalRequest>) -> io::Result<()> {
+    pub(crate) fn stop_with_mount(&self, told: Sender<SignalRequest>) -> io::Result<()> {
         let Some(mount) = &self.mount else { return Ok(()) };
         let (session, point, goes_on) = (Arc::clone(&mount.session), mount.point.clone(), self.nfs.is_some());
         let is_kept = mount.is_kept;
@@ -566,7 +573,7 @@ impl Front {
 
     /// Takes no more calls, and has those in progress answered. The receiver hears of the end. NFS peers that are slow
     /// to take their last replies do not delay the caller.
-    pub(super) fn finish(&self, platform: &Arc<LinuxPlatform>) -> Receiver<()> {
+    pub(crate) fn finish(&self, platform: &Arc<LinuxPlatform>) -> Receiver<()> {
         let (told, finished) = mpsc::channel();
         if let Some(nfs) = &self.nfs {
             if nfs.is_kept {
@@ -586,12 +593,12 @@ impl Front {
 }
 
 impl MountFront {
-    pub(super) fn calls(&self) -> Vec<(&'static str, u64)> {
+    pub(crate) fn calls(&self) -> Vec<(&'static str, u64)> {
         self.mount.calls()
     }
 
     /// What the kernel holds of it, and what waits.
-    pub(super) fn held(&self) -> MountHolds {
+    pub(crate) fn held(&self) -> MountHolds {
         let mount = &self.mount;
         MountHolds {
             nodes: mount.nodes(),

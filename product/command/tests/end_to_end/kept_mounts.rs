@@ -339,7 +339,7 @@ fn kills_under_programs(is_over_itself: bool) {
 }
 
 // rule: with `--arena systemd` programs on a mount see no error and no wrong byte when its server is killed
-// kept in: `product/fuse/src/kept.rs`, `product/fuse/src/operations/repeated.rs`, `product/linux-server/src/fuse/kept.rs`, `product/command/src/serve/kept_mount.rs`
+// kept in: `product/fuse/src/kept.rs`, `product/fuse/src/operations/repeated.rs`, `product/linux-server/src/fuse/kept.rs`, `product/command/src/serve/kept/kept_mount.rs`
 #[test]
 fn programs_go_on_while_servers_are_killed() {
     kills_under_programs(false);
@@ -403,7 +403,7 @@ fn a_mount_beside_nfs_outlives_its_server_too() {
 }
 
 // rule: with `--arena systemd` an open file without a name goes on over kills, with its unwritten bytes
-// kept in: `product/linux-server/src/host/kept_unnamed.rs`, `product/volume/src/handles/outlive.rs`, `product/command/src/serve/unnamed_files.rs`
+// kept in: `product/linux-server/src/host/kept_unnamed.rs`, `product/volume/src/handles/outlive.rs`, `product/command/src/serve/kept/unnamed_files.rs`
 #[test]
 fn an_open_file_without_a_name_goes_on() {
     let Some(mut bench) = Bench::new(false) else { return };
@@ -535,7 +535,7 @@ fn descriptors_of_no_open_file_leave_the_store() {
 }
 
 // rule: a mount in the store that the settings do not name any more is unmounted, and its descriptors are dropped
-// kept in: `product/command/src/serve/kept_mount.rs`
+// kept in: `product/command/src/serve/kept/kept_mount.rs`
 #[test]
 fn a_server_without_the_mount_ends_it() {
     let Some(mut bench) = Bench::new(false) else { return };
@@ -651,7 +651,7 @@ fn pages_put_aside_fail_the_next_sync_of_an_open_file() {
 }
 
 // rule: a mount whose kept memory is damaged is given up with one line, and mounted anew
-// kept in: `product/fuse/src/kept.rs`, `product/linux-server/src/fuse/mount_memory.rs`, `product/command/src/serve/kept_mount.rs`
+// kept in: `product/fuse/src/kept.rs`, `product/linux-server/src/fuse/mount_memory.rs`, `product/command/src/serve/kept/kept_mount.rs`
 #[test]
 fn a_mount_with_damaged_memory_is_mounted_anew() {
     const MACHINE_AT: u64 = 8192;

@@ -1,7 +1,7 @@
 //! A volume in an object store, served: in a directory as the store.
 
 //! rule: a server of a volume in a store that is killed has kept what was committed
-//! kept in: `product/object/src/commit.rs`, `product/command/src/serve/store_volume.rs`
+//! kept in: `product/object/src/commit.rs`, `product/command/src/serve/stores/store_volume.rs`
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Stores under trouble: refusals, outages, other writers, read-only access.
 
 //! rule: while a store is away its writers wait and hear why, and nothing is lost
-//! kept in: `product/object/src/retry.rs`, `product/command/src/serve/upkeep.rs`
+//! kept in: `product/object/src/retry.rs`, `product/command/src/serve/live/upkeep.rs`
 
 use std::net::TcpStream;
 

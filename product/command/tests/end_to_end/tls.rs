@@ -213,7 +213,7 @@ fn a_client_does_not_take_another_servers_certificate() {
 }
 
 // rule: a certificate that expires soon is told in the log and in the figures, until it is renewed
-// kept in: `product/command/src/serve/tls.rs`
+// kept in: `product/command/src/serve/front/tls.rs`
 #[test]
 fn a_certificate_that_expires_soon_is_told_until_it_is_renewed() {
     const DAY_NS: u64 = 86_400_000_000_000;
@@ -232,7 +232,7 @@ fn a_certificate_that_expires_soon_is_told_until_it_is_renewed() {
 }
 
 // rule: handshakes of one client take a bounded part of the server's time
-// kept in: `product/command/src/serve/upkeep.rs`
+// kept in: `product/command/src/serve/live/upkeep.rs`
 #[test]
 fn more_handshakes_than_a_second_has_time_for_all_take_place() {
     let rig = Rig::new();

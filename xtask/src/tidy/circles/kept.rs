@@ -70,16 +70,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
         reason: "the root declares a touch, and names the generators of touches",
     },
     PermittedCircle {
-        name: "product/command",
-        files: &["serve", "serve/check"],
-        reason: "a check makes the calls of the start, which stand in the root",
-    },
-    PermittedCircle {
-        name: "product/command",
-        files: &["serve/in_force", "serve/running"],
-        reason: "the report of a running server has its knobs in force, which are found from that server",
-    },
-    PermittedCircle {
         name: "product/engine",
         files: &[
             "writeback",

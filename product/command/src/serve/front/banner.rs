@@ -1,0 +1,203 @@
+//! The text that `serve` prints once it serves.
+//!
+//! Owns: the words, the commands that reach the server.
+//! Does not own: the facts.
+//! Invariants: each line can be used as it stands: the port, addresses and export names are those of this server.
+
+#[cfg(test)]
+mod tests;
+
+use std::env;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use afflux_nfs::{Rules, TlsUse};
+use serde_json::json;
+
+use crate::serve::front::admission;
+use crate::serve::front::tls::Tls;
+use crate::serve::start::exports::Export;
+use afflux_report::{output, units};
+
+/// The facts about a server.
+pub(crate) struct Served<'a> {
+    pub(crate) exports: &'a [Export],
+    pub(crate) listen: SocketAddr,
+    /// Whether clients get version 4.
+    pub(crate) has_version_4: bool,
+    pub(crate) tls: Option<ServedTls>,
+    pub(crate) rules: &'a Rules,
+    pub(crate) control: &'a Path,
+    /// The path of this program if a shell does not find it by name, such as in a build's folder.
+    pub(crate) program: Option<PathBuf>,
+    /// Whether the commands must name the control socket, since it is not at the default place.
+    pub(crate) control_is_named: bool,
+    /// The address of the figures for Prometheus.
+    pub(crate) figures: Option<SocketAddr>,
+    /// Name and description of each device.
+    pub(crate) devices: Vec<(String, String)>,
+    pub(crate) cache_bytes: u64,
+    pub(crate) memory_bytes: u64,
+    /// Limits of the host, and their effects.
+    pub(crate) notes: &'a [String],
+    /// The mount of the same directory on this host.
+    pub(crate) mounted: Option<&'a Path>,
+}
+
+/// Which clients are answered, by TLS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ServedTls {
+    /// All; those that ask for TLS are encrypted.
+    Offered,
+    Required,
+    /// Those with a certificate.
+    WithCertificates,
+}
+
+impl ServedTls {
+    pub(crate) fn of(tls: &Tls) -> Self {
+        match tls.how {
+            _ if tls.has_clients() => Self::WithCertificates,
+            TlsUse::Required => Self::Required,
+            TlsUse::Offered => Self::Offered,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Offered => "TLS for clients that ask for it",
+            Self::Required => "TLS only",
+            Self::WithCertificates => "TLS only, for clients with certificates",
+        }
+    }
+
+    /// The option of Linux's client.
+    fn mount_option(self) -> &'static str {
+        if self == Self::WithCertificates { "xprtsec=mtls" } else { "xprtsec=tls" }
+    }
+}
+
+impl Served<'_> {
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        let (address, port) = (reachable(self.listen.ip()), self.listen.port());
+        // libnfs takes an IPv6 address unchanged, up to the slash.
+        let (host, options) = (bracketed(address), self.mount_options(address, port));
+        let directories: Vec<String> =
+            self.exports.iter().map(|export| output::shown(export.given.display())).collect();
+        let who = if self.listen.ip().is_loopback() { "loopback only" } else { "open to the network" };
+        let versions = if self.has_version_4 { "NFS 3, 4.1 and 4.2" } else { "NFSv3" };
+        let tls = self.tls.map(|tls| format!(", {}", tls.words())).unwrap_or_default();
+        let mut text = format!("Serving {} on {} ({versions}, {who}{tls})\n", directories.join(", "), self.listen);
+        for (name, description) in &self.devices {
+            text.push_str(&format!("  disk    {}, {}\n", output::shown(name), output::shown(description)));
+        }
+        let (cache, memory) = (units::memory(self.cache_bytes), units::memory(self.memory_bytes));
+        text.push_str(&format!("  cache   {cache} of {memory}\n"));
+        if let Some(point) = self.mounted {
+            text.push_str(&format!("  mounted on {}\n", output::shown(point.display())));
+        }
+        for export in self.exports {
+            let source = word(&format!("{host}:{}", export.path));
+            text.push_str(&format!("  mount   sudo mount -t nfs {options}{source} /mnt/x\n"));
+        }
+        let export = self.exports.first().map_or("/", |export| &export.path);
+        let url = format!("nfs://{address}{export}?nfsport={port}&mountport={port}");
+        text.push_str(&format!("  or      nfs-ls {}\n", word(&url)));
+        let control = match self.control_is_named {
+            true => format!(" --control {}", word(&self.control.to_string_lossy())),
+            false => String::new(),
+        };
+        let program = self.program.as_ref().map_or_else(|| "afflux".to_owned(), |path| word(&path.to_string_lossy()));
+        text.push_str(&format!("  watch   {program} stat --watch{control}\n"));
+        text.push_str("  stop    Ctrl-C (writes everything first)\n");
+        if let Some(address) = self.figures {
+            let reached = SocketAddr::new(reachable(address.ip()), address.port());
+            let others = if address.ip().is_loopback() { "" } else { ", and anyone else who can reach it" };
+            text.push_str(&format!("  figures http://{reached}/metrics (for Prometheus{others})\n"));
+        }
+        text.push_str(&format!("  answers {}\n", admission::describe(self.rules)));
+        for odd in admission::oddities(self.rules, self.listen) {
+            text.push_str(&format!("  note    {odd}\n"));
+        }
+        for note in self.notes {
+            text.push_str(&format!("  note    {}\n", output::shown(note)));
+        }
+        text
+    }
+
+    /// The options that Linux's client needs, with the blank after them.
+    fn mount_options(&self, address: IpAddr, port: u16) -> String {
+        const NFS_PORT: u16 = 2049;
+        // `tcp` means IPv4 to mount.
+        let protocol = if address.is_ipv4() { "tcp" } else { "proto=tcp6" };
+        let mut options = match self.has_version_4 {
+            true if port == NFS_PORT => Vec::new(),
+            true => vec![format!("port={port}")],
+            false => vec![format!("vers=3,{protocol},nolock,port={port},mountport={port}")],
+        };
+        options.extend(self.tls.map(|tls| tls.mount_option().to_owned()));
+        if options.is_empty() { String::new() } else { format!("-o {} ", options.join(",")) }
+    }
+
+    /// For programs: one object.
+    pub(crate) fn json(&self) -> String {
+        let serving: Vec<_> =
+            self.exports.iter().map(|export| json!({ "directory": export.directory, "export": export.path })).collect();
+        let devices: Vec<_> =
+            self.devices.iter().map(|(name, described)| json!({ "name": name, "described": described })).collect();
+        json!({
+            "mounted": self.mounted,
+            "is": "ready",
+            "listen": self.listen.to_string(),
+            "address": self.listen.ip().to_string(),
+            "port": self.listen.port(),
+            "answers": admission::describe(self.rules),
+            "tls": self.tls.map(ServedTls::words),
+            "control": self.control,
+            "metrics": self.figures.map(|address| address.to_string()),
+            "cache_bytes": self.cache_bytes,
+            "serving": serving,
+            "devices": devices,
+            "notes": self.notes,
+        })
+        .to_string()
+    }
+}
+
+/// The path of this program, if a shell does not find it by name.
+pub(crate) fn called() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let is_found = env::split_paths(&path).any(|directory| directory.join("afflux").is_file());
+    (!is_found).then(|| env::current_exe().ok()).flatten()
+}
+
+/// Quotes a text as one word of a command line. Letters that would control a terminal are escaped, and a shell (bash,
+/// zsh, and others that know `$'...'`) restores them.
+fn word(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.:_-+=@%,".contains(&byte);
+    if text.bytes().all(plain) {
+        return text.to_owned();
+    }
+    if output::shown(text) != text {
+        return format!("$'{}'", output::shown(text.replace('\\', r"\\").replace('\'', r"\'")));
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// An address that a client on this machine can use.
+fn reachable(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) if v4.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(v6) if v6.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        other => other,
+    }
+}
+
+/// With brackets around an IPv6 address, as before a colon.
+pub(crate) fn bracketed(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
+    }
+}

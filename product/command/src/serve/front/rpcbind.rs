@@ -1,0 +1,235 @@
+//! The server in the list of the host's rpcbind, where clients of version 3, showmount and autofs look for it.
+//!
+//! Owns: the services and addresses in that list, the rule by which another server goes before, the words about it.
+//! Does not own: the connection to the rpcbind (`link`), the services (crate `nfs`).
+//! Invariants: no entry of another server that answers is touched. The list is optional: a failure is only told. An
+//! orderly end takes the entries out; those of a killed server are replaced by the next one. An rpcbind that starts later gets
+//! the entries then.
+
+mod link;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use afflux_report::output;
+use link::{Link, NamedService, SocketStamp};
+use tracing::info;
+
+const NFS: u32 = 100_003;
+const MOUNT: u32 = 100_005;
+/// The lock service. It tells clients of version 3 that there are no locks.
+const NLM: u32 = 100_021;
+
+/// Time in which a server of this host takes a connection.
+const ANSWER_WAIT: Duration = Duration::from_millis(500);
+
+/// Looks between two tries while an rpcbind does not name this server.
+const LOOKS_OF_A_TRY: u32 = 10;
+
+/// The entries of this server.
+struct Registration(Vec<NamedService>);
+
+/// The server's place in the list, for as long as it serves.
+pub(crate) struct Naming {
+    listen: SocketAddr,
+    has_version_4: bool,
+    state: Mutex<NamingState>,
+}
+
+#[derive(Default)]
+struct NamingState {
+    /// From the first try to the end of the server.
+    is_on: bool,
+    registration: Option<Registration>,
+    /// The rpcbind of the last try.
+    tried: Option<SocketStamp>,
+    /// Looks since then.
+    looks: u32,
+    /// The last words about it.
+    said: Option<String>,
+}
+
+impl Naming {
+    /// Of a server at an address.
+    pub(crate) fn new(listen: SocketAddr, has_version_4: bool) -> Self {
+        Self { listen, has_version_4, state: Mutex::default() }
+    }
+
+    /// Has the rpcbind name this server, now and later. A line for the user where an rpcbind is.
+    pub(crate) fn begin(&self) -> Option<String> {
+        let mut state = self.lock();
+        state.is_on = true;
+        self.try_now(&mut state, Link::stamp())
+    }
+
+    /// Looks for an rpcbind that has started since the last try, or tries once more now and then. To be called once a second.
+    pub(crate) fn look(&self) {
+        let mut state = self.lock();
+        let there = Link::stamp();
+        state.looks += 1;
+        let is_due = state.registration.is_none() && state.looks >= LOOKS_OF_A_TRY;
+        if !state.is_on || there.is_none() || (there == state.tried && !is_due) {
+            return;
+        }
+        let before = state.said.clone();
+        let said = self.try_now(&mut state, there);
+        said.filter(|_| state.said != before).iter().for_each(|line| info!("{line}"));
+    }
+
+    fn try_now(&self, state: &mut NamingState, there: Option<SocketStamp>) -> Option<String> {
+        let (registration, said) = register(self.listen, self.has_version_4);
+        // One that does not answer yet is tried again soon.
+        state.tried = there.filter(|_| said.is_some());
+        (state.registration, state.looks) = (registration, 0);
+        state.said.clone_from(&said);
+        said
+    }
+
+    /// Takes the entries out of the list. The next server replaces those that stay.
+    pub(crate) fn end(&self) {
+        let registration = {
+            let mut state = self.lock();
+            state.is_on = false;
+            state.registration.take()
+        };
+        if let Some(registration) = registration
+            && let Ok(Some(mut link)) = Link::open()
+        {
+            registration.end_over(&mut link);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, NamingState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Has the rpcbind name this server, unless it names another one. Returns the entries, and a line for the user where an rpcbind is.
+fn register(listen: SocketAddr, has_version_4: bool) -> (Option<Registration>, Option<String>) {
+    let mut link = match Link::open() {
+        Ok(Some(link)) => link,
+        Ok(None) => return (None, None),
+        Err(error) => return (None, Some(not_in_list(error))),
+    };
+    if listen.ip().to_canonical().is_loopback() {
+        return (None, Some(not_in_list("other machines do not reach this address")));
+    }
+    match registered(&mut link, listen, has_version_4) {
+        Ok(Ok(entries)) => {
+            let note = "rpcbind names this server: clients of version 3 need no port, and their locks fail with ENOLCK";
+            (Some(Registration(entries)), Some(note.to_owned()))
+        }
+        Ok(Err(other)) => {
+            let reason = format!(
+                "another NFS server is in its list ({} at {}), and clients of version 3 find that one; this one takes \
+                 port= and mountport=",
+                other.netid, other.address
+            );
+            (None, Some(not_in_list(output::shown(reason))))
+        }
+        Err(error) => (None, Some(not_in_list(error))),
+    }
+}
+
+fn not_in_list(reason: impl std::fmt::Display) -> String {
+    format!("rpcbind does not name this server: {reason}")
+}
+
+/// The entries of this server, now in the list; or that of another server.
+fn registered(
+    link: &mut Link,
+    listen: SocketAddr,
+    has_version_4: bool,
+) -> io::Result<Result<Vec<NamedService>, NamedService>> {
+    let (wanted, list) = (entries(listen, has_version_4), link.list()?);
+    let is_own_kind = |entry: &NamedService| matches!(entry.program, NFS | MOUNT | NLM) && !wanted.contains(entry);
+    let of_others = list.into_iter().filter(is_own_kind);
+    let (there, gone): (Vec<NamedService>, Vec<NamedService>) = of_others.partition(|entry| is_others(entry, listen));
+    if let Some(other) = there.iter().find(|entry| entry.program != NLM) {
+        return Ok(Err(other.clone()));
+    }
+    for entry in gone {
+        link.remove(&entry)?;
+    }
+    // The host's own lock service, which a mount of version 3 on this host has, refuses our clients' locks as well.
+    let has_locker = |entry: &NamedService| there.iter().any(|other| other.is_in_place_of(entry));
+    let mut set = Vec::new();
+    for entry in wanted.iter().filter(|entry| !has_locker(entry)) {
+        if !link.add(entry)? {
+            Registration(set).end_over(link);
+            return Err(io::Error::other(format!(
+                "it refuses program {} of version {} ({})",
+                entry.program, entry.version, entry.netid
+            )));
+        }
+        set.push(entry.clone());
+    }
+    Ok(Ok(set))
+}
+
+/// The entries of a server at an address.
+fn entries(listen: SocketAddr, has_version_4: bool) -> Vec<NamedService> {
+    let mut places = Vec::new();
+    match listen.ip() {
+        IpAddr::V6(address) => {
+            places.push(("tcp6", listen.ip()));
+            if address.is_unspecified() {
+                places.push(("tcp", Ipv4Addr::UNSPECIFIED.into()));
+            }
+        }
+        IpAddr::V4(_) => places.push(("tcp", listen.ip())),
+    }
+    let services = [(NFS, 3), (MOUNT, 3), (NLM, 4)].into_iter().chain(has_version_4.then_some((NFS, 4)));
+    let of_service = |(program, version): (u32, u32)| {
+        let entry = move |(netid, ip): &(&str, IpAddr)| NamedService {
+            program,
+            version,
+            netid: (*netid).to_owned(),
+            address: universal(SocketAddr::new(*ip, listen.port())),
+        };
+        places.iter().map(entry).collect::<Vec<_>>()
+    };
+    services.flat_map(of_service).collect()
+}
+
+/// Whether another server has set the entry and still answers. This server and its killed predecessor are no others.
+fn is_others(entry: &NamedService, own: SocketAddr) -> bool {
+    let Some(address) = socket_address(&entry.address).filter(|_| entry.netid.starts_with("tcp")) else { return true };
+    let shares_address = address.ip() == own.ip() || address.ip().is_unspecified() || own.ip().is_unspecified();
+    if address.port() == own.port() && shares_address {
+        // This server has the port, so nobody else has.
+        return false;
+    }
+    let reached = match address.ip() {
+        IpAddr::V4(v4) if v4.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(v6) if v6.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let connected = TcpStream::connect_timeout(&SocketAddr::new(reached, address.port()), ANSWER_WAIT);
+    !connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+/// An address as RPC writes it: that of the host, and the two bytes of the port.
+fn universal(address: SocketAddr) -> String {
+    let [high, low] = address.port().to_be_bytes();
+    format!("{}.{high}.{low}", address.ip())
+}
+
+/// The address in this form.
+fn socket_address(universal: &str) -> Option<SocketAddr> {
+    let (rest, low) = universal.rsplit_once('.')?;
+    let (ip, high) = rest.rsplit_once('.')?;
+    let port = u16::from_be_bytes([high.parse().ok()?, low.parse().ok()?]);
+    Some(SocketAddr::new(ip.parse().ok()?, port))
+}
+
+impl Registration {
+    fn end_over(self, link: &mut Link) {
+        self.0.iter().for_each(|entry| drop(link.remove(entry)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

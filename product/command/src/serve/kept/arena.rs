@@ -1,0 +1,326 @@
+//! The cache's memory: this process's own, or a file's, which a killed server leaves to the next one.
+//!
+//! Owns: the demands of `--arena` on other settings, the engine over a found arena, the end of the file.
+//! Does not own: the file and its lock, the service manager's store (`afflux_linux_server`), the look at the contents (the engine),
+//! the files' return (the volume).
+//! Invariants: the file is locked before the served directories are opened, since a predecessor may still have those. It
+//! is removed only after everything was written.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use afflux_engine::settings::Settings as Knobs;
+use afflux_engine::{Engine, Nanos, Platform, Policies, Recovered};
+use afflux_frames::{FILE_SLOTS, Frames, Layout};
+use afflux_linux_device::LinuxPlatform;
+use afflux_linux_server::{ArenaContents, ArenaFile, DescriptorStore};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{output, units};
+use afflux_volume::{AdoptedFiles, Directory, Volume};
+use tracing::{info, warn};
+
+use crate::private_directory::{self, Missing, Refused};
+use crate::serve::front::WantedFront;
+use crate::serve::front::own_clients;
+use crate::serve::kept::rescue::{RECOVERIES_MAX, files_elsewhere};
+use crate::settings::{ArenaPlace, LockMemory, ServeSettings, is_store};
+
+/// Between two tries to open files that an earlier server left.
+const TRY_EVERY_NS: u64 = Nanos::SECOND;
+
+/// A server that has run this long is not in a circle of crashes.
+pub(crate) const QUIET_AFTER: Duration = Duration::from_secs(60);
+
+/// Descriptors of the cache's memory in the service manager's store. The front may have more there.
+pub(crate) const MEMORY_IN_STORE: u64 = 1;
+
+/// The pause after a failed start, if systemd has data for the next server. systemd starts that one at once. After too many starts
+/// in a minute it gives up and drops the data (`packaging/afflux.service`).
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// The memory for a cache, before there is an engine.
+pub(crate) struct CacheMemory {
+    bytes: u64,
+    arena: Option<(ArenaFile, ArenaContents)>,
+}
+
+impl CacheMemory {
+    /// Takes the memory of `--arena`, if the settings have one. Waits for a server that is about to end.
+    pub(crate) fn open(
+        settings: &ServeSettings,
+        store: &mut DescriptorStore,
+        bytes: u64,
+        front: &WantedFront,
+    ) -> Outcome<Self> {
+        if settings.arena != Some(ArenaPlace::Systemd) {
+            drop_stored(store)?;
+        }
+        let Some((place, layout)) = demanded(settings, bytes, front)? else { return Ok(Self { bytes, arena: None }) };
+        let name = match place {
+            ArenaPlace::File(path) => output::shown(path.display()),
+            ArenaPlace::Systemd => "--arena systemd".to_owned(),
+        };
+        let mut told = |wait| warn!("{name}: {wait}");
+        let opened = match place {
+            ArenaPlace::File(path) => ArenaFile::open(path, layout, &mut told),
+            ArenaPlace::Systemd => {
+                let refusal = |error| Failure::wrong_use(format!("{name}: {error}, or name a file"));
+                store.has_room_for(MEMORY_IN_STORE + front.in_store()).map_err(refusal)?;
+                let mut refused =
+                    |error| warn!("{name}: the memory that systemd has is not used, and made anew: {error}");
+                ArenaFile::in_store(store, layout, &mut told, &mut refused)
+            }
+        };
+        let opened = opened.map_err(|error| {
+            if *place == ArenaPlace::Systemd && error.is_of_another_version() {
+                pause_before_next_start();
+            }
+            Failure::failed(format!("{name}: {error}"))
+        })?;
+        Ok(Self { bytes, arena: Some(opened) })
+    }
+
+    /// Finds what [`Self::open`] and [`Self::engine`] would refuse, and changes nothing. A file may be in use by the
+    /// process `own`. Whether systemd keeps memory shows only to a server that it starts.
+    pub(crate) fn check(settings: &ServeSettings, bytes: u64, front: &WantedFront, own: Option<u32>) -> Outcome {
+        match demanded(settings, bytes, front)? {
+            // The server that runs has its memory already.
+            None if own.is_some() => Ok(()),
+            None => {
+                let frames = frames(bytes)?;
+                if settings.lock_memory == LockMemory::On {
+                    let locked = own_clients::prepare().and_then(|()| frames.arena().lock());
+                    own_clients::note_locked(locked, settings.lock_memory, &mut Vec::new())?;
+                }
+                Ok(())
+            }
+            Some((ArenaPlace::File(path), layout)) => ArenaFile::check(path, layout, own)
+                .map_err(|error| Failure::failed(format!("{}: {error}", output::shown(path.display())))),
+            Some((ArenaPlace::Systemd, _)) => Ok(()),
+        }
+    }
+
+    /// Whether systemd has data of an earlier server in it.
+    pub(crate) fn is_left_in_store(&self) -> bool {
+        matches!(&self.arena, Some((file, ArenaContents::Left(_))) if file.path().is_none())
+    }
+
+    /// Whether the memory outlives this process.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.arena.is_some()
+    }
+
+    /// The engine over the memory, and the memory's file.
+    pub(crate) fn engine(
+        self,
+        platform: &LinuxPlatform,
+        knobs: Knobs,
+        policies: Policies,
+        write_home: impl FnOnce(&Recovered) -> Outcome,
+    ) -> Outcome<(Arc<Engine<LinuxPlatform>>, Option<ArenaFile>)> {
+        let own = Arc::new(platform.clone());
+        let Some((file, contents)) = self.arena else {
+            return Ok((Engine::with_policies(own, knobs, frames(self.bytes)?, policies), None));
+        };
+        let engine = match contents {
+            ArenaContents::Fresh(memory) => Engine::with_policies(own, knobs, Frames::over(memory, &[]), policies),
+            ArenaContents::Left(memory) => {
+                let (recovered, verifier) = (Recovered::look(memory), platform.random_u64());
+                report(&file, &recovered);
+                if is_last_resort(&recovered) {
+                    write_home(&recovered)?;
+                    Engine::with_policies(own, knobs, recovered.written(verifier), policies)
+                } else {
+                    Engine::recover(own, knobs, recovered, verifier, policies)
+                }
+            }
+        };
+        let bytes = u64::from(engine.frames().total()) * afflux_frames::FRAME_BYTES as u64;
+        if bytes != self.bytes {
+            info!("the cache keeps its {} until the server has ended with everything written", units::data(bytes));
+        }
+        Ok((engine, Some(file)))
+    }
+}
+
+/// The place and form of the memory of `--arena`, if the other settings go with it.
+fn demanded<'a>(
+    settings: &'a ServeSettings,
+    bytes: u64,
+    front: &WantedFront,
+) -> Outcome<Option<(&'a ArenaPlace, Layout)>> {
+    let Some(place) = &settings.arena else { return Ok(None) };
+    if settings.directories.iter().any(|directory| is_store(directory)) {
+        return Err(Failure::wrong_use(
+            "--arena is for directories: bytes that a store's server has accepted are in the store",
+        ));
+    }
+    if front.point().is_some() && *place != ArenaPlace::Systemd {
+        return Err(Failure::wrong_use(
+            "--arena FILE is for NFS clients: a mount ends with its server, unless systemd keeps it (--arena systemd)",
+        ));
+    }
+    if let ArenaPlace::File(path) = place {
+        refuse_others_way(path)?;
+    }
+    let layout = Layout::new(bytes, FILE_SLOTS).map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(Some((place, layout)))
+}
+
+/// Fails if another user could put something in the way of the file.
+fn refuse_others_way(path: &Path) -> Outcome {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let folder = absolute.parent().unwrap_or(&absolute);
+    match private_directory::way(folder, Missing::Leave) {
+        Err(Refused::Unsafe(reason)) => Err(Failure::failed(format!(
+            "--arena: {reason}; name a file on a path that only this user and root can change"
+        ))),
+        // The opening says what the host refuses.
+        _ => Ok(()),
+    }
+}
+
+fn frames(bytes: u64) -> Outcome<Frames> {
+    Frames::new(bytes)
+        .map_err(|error| Failure::failed(format!("no memory for the cache: {error}; try a smaller --cache")))
+}
+
+/// Fails if the memory outlives the server, and files cannot be opened by handle.
+pub(crate) fn needs_handles(is_kept: bool, tree: &dyn Directory) -> Outcome<bool> {
+    let by_handle = tree.exports().iter().all(|export| tree.may_open(&export.root.identity));
+    if is_kept && !by_handle { Err(takes_handles()) } else { Ok(by_handle) }
+}
+
+/// Whether servers end so soon and so often that the found data may be the cause.
+fn is_last_resort(recovered: &Recovered) -> bool {
+    let recoveries = recovered.recoveries();
+    if recoveries >= RECOVERIES_MAX {
+        warn!(
+            "{recoveries} servers ended within a minute of their start; the data is written home first, without a cache"
+        );
+    }
+    recoveries >= RECOVERIES_MAX
+}
+
+/// Has systemd drop what it keeps of an earlier server that had other settings.
+fn drop_stored(store: &mut DescriptorStore) -> Outcome {
+    if ArenaFile::take_stored(store).is_empty() {
+        return Ok(());
+    }
+    warn!("systemd has the cache of an earlier server, which is dropped: these settings have no `--arena systemd`");
+    ArenaFile::forget_stored().map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))
+}
+
+/// Delays the end of a server that did not start, so that systemd does not give up.
+pub(crate) fn pause_before_next_start() {
+    info!("systemd keeps unwritten data for the next server; this one ends in {} s", PAUSE.as_secs());
+    sleep(PAUSE);
+}
+
+fn report(arena: &ArenaFile, recovered: &Recovered) {
+    let (mut files, mut pages) = (0, 0);
+    for (_, dirty) in recovered.files() {
+        (files, pages) = (files + 1, pages + dirty as u64);
+    }
+    let unwritten = units::data(pages * afflux_frames::FRAME_BYTES as u64);
+    info!("an earlier server left {unwritten} unwritten in {}, of {files} files", output::shown(arena));
+    let broken = recovered.quarantined();
+    if broken.files + broken.pages > 0 {
+        warn!(
+            "{} pages and {} files in {} are in a state that no kill leaves; they are not written{}",
+            broken.pages,
+            broken.files,
+            output::shown(arena),
+            if recovered.needs_new_verifier() { ", and clients send uncommitted data again" } else { "" }
+        );
+    }
+}
+
+/// Fails if an earlier server left files that this one does not serve.
+pub(crate) fn refuse_files_elsewhere(volume: &Volume<LinuxPlatform>) -> Outcome {
+    match volume.found_elsewhere() {
+        0 => Ok(()),
+        files => Err(files_elsewhere(files)),
+    }
+}
+
+/// Why a server that cannot open files by handle takes no arena.
+fn takes_handles() -> Failure {
+    Failure::wrong_use(
+        "--arena takes the right to open files by handle: root or CAP_DAC_READ_SEARCH, a file system that has handles \
+         (ext4, XFS, Btrfs), and no --subtree-check",
+    )
+}
+
+/// Opens the files that an earlier server left, in a task of the platform, until all are open.
+pub(crate) fn adopt_files(engine: &Engine<LinuxPlatform>, volume: &Arc<Volume<LinuxPlatform>>) {
+    if engine.found_files().is_empty() {
+        return;
+    }
+    let (platform, volume) = (engine.platform().clone(), Arc::downgrade(volume));
+    engine.platform().spawn("adopt files", async move {
+        let mut is_told = false;
+        while let Some(volume) = volume.upgrade() {
+            let adopted = volume.adopt_found().await;
+            let has_failed = tell(&adopted, is_told);
+            if !has_failed {
+                return;
+            }
+            is_told = true;
+            drop(volume);
+            platform.sleep_until(platform.now().after(TRY_EVERY_NS)).await;
+        }
+    });
+}
+
+/// Reports what became of the files. Returns whether some are left.
+fn tell(adopted: &AdoptedFiles, is_told: bool) -> bool {
+    if adopted.files > 0 {
+        info!("{} files are open again, with {} unwritten", adopted.files, units::data(adopted.dirty_bytes));
+    }
+    if adopted.gone > 0 {
+        warn!("{} files that an earlier server had open are gone; their unwritten bytes were dropped", adopted.gone);
+    }
+    if let (Some((file, error)), false) = (&adopted.failed, is_told) {
+        warn!("the file {file} of an earlier server cannot be opened: {error}; it is tried again each second");
+    }
+    adopted.failed.is_some()
+}
+
+/// Waits until all files of an earlier server are open, so that their pages can be written.
+pub(crate) fn adopt_rest(engine: &Engine<LinuxPlatform>, volume: &Volume<LinuxPlatform>) -> Outcome {
+    if engine.found_files().is_empty() {
+        return Ok(());
+    }
+    match engine.platform().block_on(volume.adopt_found()).failed {
+        None => Ok(()),
+        Some((file, error)) => {
+            Err(Failure::failed(format!("the file {file} of an earlier server is not written: {error}")))
+        }
+    }
+}
+
+/// The end of a server that has written everything: the next one finds no file.
+pub(crate) fn end(arena: &ArenaFile, engine: &Engine<LinuxPlatform>) {
+    if let Err(error) = arena.remove(engine.frames().memory()) {
+        info!("{} stays, without contents: {error}", output::shown(arena));
+    }
+}
+
+/// The first words of a server that ends without waiting for its writes.
+pub(crate) fn stopped_at_once(is_written: bool, arena: Option<&ArenaFile>) -> String {
+    match (is_written, arena) {
+        (true, _) => "Stopped at once; everything was written.".to_owned(),
+        (false, None) => "Stopped at once; not everything was written:".to_owned(),
+        (false, Some(arena)) => {
+            format!("Stopped at once; the rest is in {} for the next server:", output::shown(arena))
+        }
+    }
+}
+
+/// After a quiet minute the next recovery is the first one again.
+pub(crate) fn forget_recoveries(engine: &Engine<LinuxPlatform>) {
+    engine.frames().memory().header().set_recoveries(0);
+}

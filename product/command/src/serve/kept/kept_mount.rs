@@ -1,0 +1,140 @@
+//! A mount that an earlier server left with systemd, from the first look at it until somebody goes on with it.
+//!
+//! Owns: the choice between going on with it and ending it, the lines about that.
+//! Does not own: the check of its descriptors (`afflux_linux_server`), the meaning of its memory (`afflux_fuse`), its service (`front`).
+//! Invariants: a mount is hidden from this process before any path is looked at: a look at a file below it would wait for
+//! this process itself. A start that fails leaves the mount as it was, unless the settings have no such mount.
+
+use std::path::Path;
+
+use afflux_fuse::Kept;
+use afflux_linux_server::{DescriptorStore, KeptMount, OwnMounts, remove_mount};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
+use rustix::process::geteuid;
+use tracing::warn;
+
+use crate::settings::{ArenaPlace, ServeSettings};
+use crate::unmounter::{Unmounter, Unmounting};
+
+/// The descriptors of an earlier server.
+pub(crate) struct LeftDescriptors {
+    store: DescriptorStore,
+    mount: Option<LeftMount>,
+    /// Why the mount in the store cannot be gone on with.
+    broken: Option<String>,
+    /// A mount of a server that is dead was at the point.
+    was_dead: bool,
+}
+
+/// A mount that an earlier server left, hidden from this process.
+struct LeftMount {
+    kept: KeptMount,
+    unmounter: Unmounter,
+    own: OwnMounts,
+}
+
+/// The parts of a mount that this process has already.
+#[derive(Default)]
+pub(crate) struct Taken {
+    /// The mount of the earlier server, with the contents of its memory.
+    pub(crate) kept: Option<(KeptMount, Kept)>,
+    pub(crate) unmounter: Option<Unmounter>,
+    pub(crate) own: Option<OwnMounts>,
+}
+
+impl LeftDescriptors {
+    /// Takes the descriptors of an earlier server, and hides its mount. Comes before the first thread, and before the
+    /// first look at a path.
+    pub(crate) fn take() -> Outcome<Self> {
+        let mut store = DescriptorStore::of_manager();
+        let (found, broken) = match KeptMount::take(&mut store) {
+            Ok(found) => (found, None),
+            Err(reason) => (None, Some(reason)),
+        };
+        let mount = found.map(LeftMount::hidden).transpose()?;
+        Ok(Self { store, mount, broken, was_dead: false })
+    }
+
+    /// Takes a mount of this program without a server away from the mount point. Comes before the first look
+    /// at the point.
+    pub(crate) fn clear(&mut self, point: &Path, settings: &ServeSettings) {
+        let is_kept = settings.arena == Some(ArenaPlace::Systemd) && geteuid().is_root();
+        if (is_kept || self.broken.is_some()) && self.mount.is_none() {
+            // A failure shows at the mount.
+            self.was_dead = remove_mount(point, self.broken.is_some()).unwrap_or_default();
+        }
+    }
+
+    /// The store, and the earlier server's mount at this point. The mount ends if the settings do not have it any more, or do
+    /// not have systemd keep it.
+    pub(crate) fn for_point(self, point: Option<&Path>, is_kept: bool) -> Outcome<(DescriptorStore, Taken)> {
+        if let Some(reason) = &self.broken {
+            warn!("the mount that systemd has is given up: {}", output::shown(reason));
+            forget()?;
+        } else if self.was_dead {
+            warn!("the mount point had a mount whose server is dead; it is mounted anew");
+        }
+        let Some(LeftMount { kept, unmounter, own }) = self.mount else { return Ok((self.store, Taken::default())) };
+        let contents = if !is_kept || point != Some(kept.point()) {
+            Err("these settings have no such mount with `--arena systemd`".to_owned())
+        } else {
+            Kept::left(kept.memory().words()).map_err(|error| format!("its memory: {error}"))
+        };
+        let taken = match contents {
+            Ok(contents) => Taken { kept: Some((kept, contents)), unmounter: Some(unmounter), own: Some(own) },
+            Err(reason) => {
+                give_up(&kept, unmounter, &reason)?;
+                Taken { own: Some(own), ..Taken::default() }
+            }
+        };
+        Ok((self.store, taken))
+    }
+}
+
+fn forget() -> Outcome {
+    KeptMount::forget().map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))
+}
+
+impl Taken {
+    /// Ends the mount of the earlier server if the cache's memory did not come with it. Programs would take lost bytes for
+    /// written ones.
+    pub(crate) fn with_cache(self, is_left: bool) -> Outcome<Self> {
+        if is_left {
+            return Ok(self);
+        }
+        if let (Some((kept, _)), Some(unmounter)) = (self.kept, self.unmounter) {
+            give_up(&kept, unmounter, "systemd has no cache with it")?;
+        }
+        Ok(Self { own: self.own, ..Self::default() })
+    }
+}
+
+/// Unmounts the mount of the earlier server.
+fn give_up(kept: &KeptMount, mut unmounter: Unmounter, reason: &str) -> Outcome {
+    let shown = output::shown(kept.point().display());
+    warn!("the mount {shown} that systemd has is given up: {reason}");
+    if let Err(error) = unmounter.unmount(Unmounting::Lazily) {
+        warn!("{shown} could not be unmounted: {error}");
+    }
+    forget()
+}
+
+/// The process that unmounts at the end.
+pub(crate) fn unmounter(point: &Path) -> Outcome<Unmounter> {
+    Unmounter::start(point)
+        .map_err(|error| Failure::failed(format!("cannot start the process that unmounts at the end: {error}")))
+}
+
+impl LeftMount {
+    /// Has a view of mounts without this one. The process that unmounts stays in the common view.
+    fn hidden(kept: KeptMount) -> Outcome<Self> {
+        let failed = |error| Failure::failed(format!("cannot separate the server's mounts: {error}"));
+        let mut unmounter = unmounter(kept.point())?;
+        unmounter.is_mounted(kept.number());
+        unmounter.keep();
+        let own = OwnMounts::separate().map_err(failed)?;
+        kept.hide().map_err(failed)?;
+        Ok(Self { kept, unmounter, own })
+    }
+}

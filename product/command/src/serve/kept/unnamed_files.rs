@@ -1,0 +1,57 @@
+//! Open files without a name of a mount, over a kill of the server.
+//!
+//! Owns: the choice whether the service manager keeps them, the lines about files that the manager does not keep.
+//! Does not own: their descriptors (`afflux_linux_server`), the mount (`kept_mount`, `front`).
+//! Invariants: a start that fails leaves them. They leave the store with the mount.
+
+use std::io;
+
+use afflux_linux_server::{DescriptorStore, HostTree, UNNAMED_FILES_MAX};
+use afflux_report::failure::{Failure, Outcome};
+use tracing::warn;
+
+use crate::serve::front::WantedFront;
+use crate::serve::kept::arena::MEMORY_IN_STORE;
+use crate::serve::start::source::Source;
+
+/// Has the service manager keep such files of a mount that outlives its server. Comes before the first thread.
+pub(crate) fn keep(source: Option<&Source>, store: &mut DescriptorStore, front: &WantedFront) -> Outcome {
+    let tree = source.and_then(Source::host).filter(|_| front.is_kept() && front.point().is_some());
+    let Some(tree) = tree else {
+        return match HostTree::drop_unnamed_stored(store).map_err(|error| not_told(&error))? {
+            0 => Ok(()),
+            files => {
+                warn!(
+                    "{files} open files without a name of an earlier server are dropped: these settings have no such mount"
+                );
+                Ok(())
+            }
+        };
+    };
+    let most = store.room_beside(MEMORY_IN_STORE + front.in_store(), UNNAMED_FILES_MAX);
+    match tree.keep_unnamed_files(store, most, |why| warn!("{why}")) {
+        0 => {}
+        files => warn!("{files} descriptors in systemd's store are not of the files in their names, and are dropped"),
+    }
+    Ok(())
+}
+
+fn not_told(error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot tell systemd: {error}"))
+}
+
+/// Drops the files of an earlier server that no program has open. The mount has its open files already.
+pub(crate) fn drop_left(source: &Source) {
+    say(source.host().map(HostTree::drop_unnamed_left));
+}
+
+/// Drops all such files: the mount has ended.
+pub(crate) fn end(source: &Source) {
+    say(source.host().map(HostTree::end_unnamed));
+}
+
+fn say(told: Option<io::Result<()>>) {
+    if let Some(Err(error)) = told {
+        warn!("systemd keeps open files without a name: {error}");
+    }
+}

@@ -1,0 +1,460 @@
+//! A running server, as the control socket sees it.
+//!
+//! Owns: the report, setting knobs, draining, following events.
+//! Does not own: starting and stopping (`serve`), the socket (`control`), the form of single figures (`gauges`).
+//! Invariants: only a drain waits for a device, and it reports progress.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use afflux_engine::counters::COUNTERS;
+use afflux_engine::settings::{KnobError, KnobId, did_you_mean};
+use afflux_engine::trace::Traced;
+use afflux_engine::{AccountOwner, DeviceId, DeviceStatus, Engine, File, Platform};
+use afflux_linux_device::LinuxPlatform;
+use afflux_linux_server::ArenaFile;
+use afflux_volume::{HeldBy, Volume};
+use tracing::info;
+
+use crate::control::listener::Responder;
+use crate::control::messages::{
+    CacheGauges, ControlReply, ControlRequest, DeviceGauges, Drained, LeftUnwritten, LockerGauges, NfsGauges, Progress,
+    Report, ServedDirectory, StoreGauges,
+};
+use crate::serve::front::Front;
+use crate::serve::front::tls::Tls;
+use crate::serve::live::device_label;
+use crate::serve::live::event_stream;
+use crate::serve::live::gauges;
+use crate::serve::live::in_force;
+use crate::serve::start::exports::Export;
+use afflux_report::output::shown;
+
+/// Between two reports of a drain's progress.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// Most clients of a device in a report.
+pub(crate) const CLIENTS_IN_REPORT: usize = 64;
+
+/// Most clients in one reply about delays.
+const DELAYS_A_LINE: usize = 1024;
+
+/// The volume's devices: their labels and identities. Each is added when the volume first uses it.
+#[derive(Default)]
+pub(crate) struct ServedDevices(Mutex<Vec<ServedDevice>>);
+
+struct ServedDevice {
+    name: String,
+    described: String,
+    identity: Option<String>,
+}
+
+impl ServedDevices {
+    /// Adds a device with its description and its identity. Returns its name: the label, or another if that is in use.
+    pub(crate) fn add(&self, label: &str, described: String, identity: Option<String>) -> String {
+        let mut devices = self.lock();
+        let used: Vec<_> = devices.iter().map(|met| met.name.clone()).collect();
+        let name = device_label::unused(label, &used);
+        devices.push(ServedDevice { name: name.clone(), described, identity });
+        name
+    }
+
+    /// Name and description of each.
+    pub(crate) fn described(&self) -> Vec<(String, String)> {
+        self.lock().iter().map(|met| (met.name.clone(), met.described.clone())).collect()
+    }
+
+    /// The identity of the device of that name.
+    pub(crate) fn identity(&self, name: &str) -> Option<String> {
+        self.lock().iter().find(|met| met.name == name).and_then(|met| met.identity.clone())
+    }
+
+    fn description(&self, name: &str) -> String {
+        let devices = self.lock();
+        devices.iter().find(|met| met.name == name).map(|met| met.described.clone()).unwrap_or_default()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<ServedDevice>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A server that runs.
+pub(crate) struct Running {
+    pub(crate) engine: Arc<Engine<LinuxPlatform>>,
+    pub(crate) volume: Arc<Volume<LinuxPlatform>>,
+    pub(crate) devices: Arc<ServedDevices>,
+    pub(crate) exports: Vec<Export>,
+    pub(crate) since: Instant,
+    /// The figures of the object store that is served.
+    pub(crate) store: Option<StoreFigures>,
+    /// How programs reach it.
+    pub(crate) front: Front,
+    /// The file with the cache's memory.
+    pub(crate) arena: Option<ArenaFile>,
+}
+
+/// Reads the figures of an object store.
+pub(crate) type StoreFigures = Box<dyn Fn() -> StoreGauges + Send + Sync>;
+
+impl Running {
+    fn report(&self) -> Report {
+        let status = self.engine.status();
+        let sums = self.engine.platform().counters().sum();
+        let counters = COUNTERS.iter().zip(sums).map(|(info, value)| (info.name.to_owned(), value));
+        let settings = self.engine.settings();
+        let knobs = settings.all().map(|(knob, info)| (info.name.to_owned(), settings.get(knob)));
+        // Zero if the kernel does not report it.
+        let resident = self.engine.frames().arena().resident().unwrap_or_default();
+        let served = |export: &Export| ServedDirectory {
+            directory: export.directory.display().to_string(),
+            export: export.path.clone(),
+        };
+        let arena =
+            |file: &ArenaFile| file.path().map_or_else(|| "systemd".to_owned(), |path| path.display().to_string());
+        Report {
+            listen: self.front.place(),
+            mount: self.front.mount().map(|mount| mount.point.display().to_string()),
+            serving: self.exports.iter().map(served).collect(),
+            uptime_ns: nanos(self.since.elapsed()),
+            policy: status.policy.to_owned(),
+            eviction: status.eviction.to_owned(),
+            devices: status.devices.iter().map(|device| self.device_gauges(device)).collect(),
+            cache: CacheGauges {
+                resident_huge_bytes: resident.huge_bytes,
+                resident_base_bytes: resident.base_bytes,
+                arena: self.arena.as_ref().map(arena),
+                status,
+            },
+            names_durable: self.volume.are_names_durable(),
+            nfs: self.nfs_gauges(),
+            counters: counters.collect(),
+            knobs: knobs.collect::<BTreeMap<_, _>>(),
+        }
+    }
+
+    /// The parts that knobs act on.
+    pub(crate) fn served(&self) -> in_force::Served<'_> {
+        (&self.engine, self.front.nfs())
+    }
+
+    /// The figures of the front; those of connections are zero without NFS.
+    pub(crate) fn nfs_gauges(&self) -> NfsGauges {
+        let calls = self.front.calls().into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
+        let Some(nfs) = self.front.nfs() else { return NfsGauges { calls, ..NfsGauges::default() } };
+        let counts = nfs.handle.counts();
+        let (known_clients, sessions, open_files) = nfs.server.held_by_version_4().unwrap_or_default();
+        let lockers: Vec<LockerGauges> = self.volume.locks().held().into_iter().map(gauges::locker).collect();
+        NfsGauges {
+            connections: counts.connections as u64,
+            connections_max: nfs.connections_max as u64,
+            closed_silent: counts.closed_silent,
+            closed_for_room: counts.closed_for_room,
+            refused: counts.refused,
+            request_bytes: counts.request_bytes,
+            connections_at_work: counts.connections_at_work as u64,
+            waiting_for_room: counts.waiting_for_room as u64,
+            closed_stalled: counts.closed_stalled,
+            closed_unread: counts.closed_unread,
+            accepted: counts.accepted,
+            calls_in_progress: counts.calls_in_progress as u64,
+            received_bytes: counts.bytes_in,
+            sent_bytes: counts.bytes_out,
+            calls,
+            clients: gauges::peers(nfs.handle.peers(), nfs.tls.iter().flat_map(|tls| tls.server.secured())),
+            tls_certificate_ns: tls_certificate_ns(nfs.tls.as_deref()),
+            known_clients: known_clients as u64,
+            sessions: sessions as u64,
+            open_files: open_files as u64,
+            locked_ranges: lockers.iter().map(|it| it.ranges).sum(),
+            lock_waiters: lockers.iter().map(|it| it.waiting).sum(),
+            lockers,
+        }
+    }
+
+    /// Ends the clients with this number or this address.
+    fn unlock(&self, client: &str) -> Result<Vec<LockerGauges>, String> {
+        let lockers = self.volume.locks().held();
+        let is_meant = |it: &&HeldBy| it.holder.0.to_string() == client || address_of(&it.name) == client;
+        let meant: Vec<&HeldBy> = lockers.iter().filter(is_meant).collect();
+        if meant.is_empty() {
+            let known: Vec<String> =
+                lockers.iter().map(|it| format!("{} ({})", it.holder.0, shown(&it.name))).collect();
+            let known =
+                if known.is_empty() { "nobody has".to_owned() } else { format!("these have: {}", known.join("; ")) };
+            return Err(format!("no client '{}' has locks; {known}", shown(client)));
+        }
+        let nfs = self.front.nfs();
+        let is_ended = |it: &&&HeldBy| nfs.is_some_and(|nfs| nfs.server.end_holder(it.holder));
+        let ended: Vec<LockerGauges> = meant.iter().filter(is_ended).map(|it| gauges::locker((*it).clone())).collect();
+        ended.iter().for_each(|it| {
+            info!("ended client {} ({}), as requested on the control socket", it.number, shown(&it.name))
+        });
+        if ended.is_empty() {
+            return Err(format!("'{}' are no client: end the program that has the lock", shown(&meant[0].name)));
+        }
+        Ok(ended)
+    }
+
+    fn device_gauges(&self, status: &DeviceStatus) -> DeviceGauges {
+        let waits = self.engine.waits(status.id).unwrap_or_default();
+        let listed = self.engine.listed_files(status.id).unwrap_or_default();
+        let clients = waits.delays.accounts.iter().filter(|one| matches!(one.whose, AccountOwner::Client(_)));
+        DeviceGauges {
+            status: status.clone(),
+            described: self.devices.description(&status.name),
+            b_dirty: listed.dirty,
+            b_io: listed.round,
+            b_more_io: listed.more,
+            last_error: status.last_error.map(|error| error.to_string()),
+            knobs: self.own_knobs(status.id),
+            knobs_in_force: in_force::of_device(&self.engine, status.id),
+            store: self.store.as_ref().map(|store| store()),
+            in_force: status.figures.iter().map(gauges::figure).collect(),
+            pauses: status.pauses.iter().map(gauges::pause).collect(),
+            waits: waits.times,
+            waiting: waits.waiting.iter().map(gauges::waiter).collect(),
+            waiting_more: waits.waiting_more,
+            clients: clients.take(CLIENTS_IN_REPORT).map(gauges::delayed).collect(),
+        }
+    }
+
+    fn own_knobs(&self, device: DeviceId) -> BTreeMap<String, u64> {
+        let own = self.engine.device_knobs(device).into_iter();
+        own.map(|(knob, value)| (knob.to_owned(), value)).collect()
+    }
+
+    /// Sets all these knobs or none. Returns a reply for each.
+    fn set(&self, assignments: &[String], device: Option<&str>) -> Result<Vec<ControlReply>, String> {
+        let (settings, mut changes) = (self.engine.settings(), Vec::new());
+        let found = device.map(|name| self.device_named(name)).transpose()?;
+        let say = |error: KnobError| error.to_string();
+        for assignment in assignments {
+            let (knob, value) = settings.parse(assignment).map_err(say)?;
+            if changes.iter().any(|(other, _)| *other == knob) {
+                return Err(format!("{} has two values; name it once", settings.info(knob).name));
+            }
+            self.engine.refuse_ignored(knob).map_err(say)?;
+            changes.push((knob, value));
+        }
+        self.engine.set_knobs(found, &changes).map_err(say)?;
+        let reply = |(knob, value): (KnobId, u64)| {
+            let info = settings.info(knob);
+            let whom = device.map_or("all devices".to_owned(), shown);
+            info!("{} is now {value} {} for {whom}", info.name, info.unit);
+            let in_force = in_force::of_knob(self.served(), knob, found);
+            in_force.iter().for_each(|gauge| info!("{}", shown(in_force::words(gauge))));
+            let device = device.map(str::to_owned);
+            ControlReply::Set { knob: info.name.into(), unit: info.unit.into(), value, device, in_force }
+        };
+        Ok(changes.into_iter().map(reply).collect())
+    }
+
+    fn device_named(&self, name: &str) -> Result<DeviceId, String> {
+        let devices = self.engine.status().devices;
+        devices.iter().find(|device| device.name == name).map(|device| device.id).ok_or_else(|| {
+            let names: Vec<_> = devices.iter().map(|device| device.name.as_str()).collect();
+            let near = did_you_mean(name, names.iter().copied());
+            format!("there is no device '{name}'{near}; there are: {}", names.join(", "))
+        })
+    }
+
+    /// Reports each client's waits for each device.
+    fn delays(&self, send: &mut dyn FnMut(ControlReply) -> io::Result<()>) -> io::Result<()> {
+        for status in self.engine.status().devices {
+            let delays = self.engine.waits(status.id).unwrap_or_default().delays;
+            let (mut others, mut others_count) = (delays.others, delays.others_count);
+            let clients: Vec<_> = delays.accounts.iter().map(gauges::delayed).collect();
+            let parts = clients.chunks(DELAYS_A_LINE).map(<[_]>::to_vec);
+            let empty = clients.is_empty().then(Vec::new);
+            for clients in parts.chain(empty) {
+                // The first reply alone has the sums of the others.
+                let (others, others_count) = (std::mem::take(&mut others), std::mem::take(&mut others_count));
+                send(ControlReply::Delays { device: status.name.clone(), clients, others, others_count })?;
+            }
+        }
+        send(ControlReply::DelaysEnded { uptime_ns: nanos(self.since.elapsed()) })
+    }
+
+    /// Reports clients' calls until the listener is gone or the time is over.
+    fn record(&self, lasting_ns: Option<u64>, send: &mut dyn FnMut(ControlReply) -> io::Result<()>) -> io::Result<()> {
+        let Some(mut reader) = self.front.recording().and_then(|recording| recording.read()) else {
+            return send(ControlReply::Refused { reason: "another recording is running".to_owned(), wrong_use: false });
+        };
+        let (now, ready) = (|| self.engine.platform().now().0, self.ready_ns());
+        let mut tell = |recorded: Vec<(u64, _)>, lost| {
+            let calls = recorded.iter().map(|(at_ns, call)| gauges::call(at_ns.saturating_sub(ready), call)).collect();
+            send(ControlReply::Calls { calls, lost })
+        };
+        event_stream::stream_events(&now, lasting_ns, &mut |most| reader.take(most), &|(at_ns, _)| *at_ns, &mut tell)?;
+        send(ControlReply::TraceEnded)
+    }
+
+    /// Reports events until the listener is gone or the time is over.
+    fn trace(
+        &self,
+        device: Option<&str>,
+        lasting_ns: Option<u64>,
+        kinds: &[String],
+        send: &mut dyn FnMut(ControlReply) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let only = match device.map(|name| self.device_named(name)).transpose() {
+            Ok(only) => only,
+            Err(reason) => return send(ControlReply::Refused { reason, wrong_use: true }),
+        };
+        let mut follower = self.engine.follow();
+        let (now, ready) = (|| self.engine.platform().now().0, self.ready_ns());
+        let mut names = Vec::new();
+        let is_wanted = |traced: &&Traced| {
+            (only.is_none() || traced.device.is_none() || traced.device == only) && gauges::is_one_of(traced, kinds)
+        };
+        let mut tell = |traced: Vec<Traced>, lost| {
+            if traced.iter().filter_map(|traced| traced.device).any(|device| device.0 as usize >= names.len()) {
+                names = self.engine.status().devices.into_iter().map(|device| device.name).collect();
+            }
+            let wanted = traced.iter().filter(is_wanted);
+            send(ControlReply::Events {
+                events: wanted.map(|traced| gauges::event(traced, &names, ready)).collect(),
+                lost,
+            })
+        };
+        event_stream::stream_events(
+            &now,
+            lasting_ns,
+            &mut |most| follower.take(most),
+            &|traced| traced.at.0,
+            &mut tell,
+        )?;
+        send(ControlReply::TraceEnded)
+    }
+
+    /// The instant from which `uptime_ns` is counted, by the engine's clock.
+    fn ready_ns(&self) -> u64 {
+        self.engine.platform().now().0.saturating_sub(nanos(self.since.elapsed()))
+    }
+
+    /// Writes all pages that are dirty now. Calls `progress` every tenth of a second. The drain goes on even if the
+    /// listener is gone.
+    pub(crate) fn drain(&self, progress: &mut dyn FnMut(Progress)) -> Drained {
+        let began = Instant::now();
+        let written_before = self.written_bytes();
+        let (told, ended) = mpsc::channel();
+        let mut left = 0;
+        for device in self.engine.status().devices {
+            left += 1;
+            let (engine, told) = (Arc::clone(&self.engine), told.clone());
+            self.engine.platform().spawn("drain", async move {
+                let failed = engine.drain(device.id).await;
+                // There is no receiver once the process is ending.
+                let _ = told.send(failed);
+            });
+        }
+        drop(told);
+        let mut failed = Vec::new();
+        while left > 0 {
+            match ended.recv_timeout(PROGRESS_EVERY) {
+                Ok(more) => {
+                    failed.extend(more);
+                    left -= 1;
+                }
+                Err(RecvTimeoutError::Timeout) => progress(Progress {
+                    left_bytes: self.engine.status().dirty_bytes,
+                    written_bytes: self.written_bytes().saturating_sub(written_before),
+                    elapsed_ns: nanos(began.elapsed()),
+                }),
+                // A drain was dropped without an answer: the platform is stopping.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let names = self.engine.platform().block_on(async {
+            self.volume.settle_all().await;
+            self.volume.sync_names().await
+        });
+        let unwritten = failed.iter().map(|(file, error)| LeftUnwritten {
+            file: name(file),
+            bytes: file.dirty_bytes(),
+            reason: Some(error.to_string()),
+        });
+        let names = names.err().map(|error| LeftUnwritten {
+            file: "names and attributes".to_owned(),
+            bytes: 0,
+            reason: Some(error.to_string()),
+        });
+        Drained {
+            written_bytes: self.written_bytes().saturating_sub(written_before),
+            elapsed_ns: nanos(began.elapsed()),
+            failed: unwritten.chain(names).collect(),
+            open_files: self.front.nfs().and_then(|nfs| nfs.server.held_by_version_4()).map_or(0, |held| held.2 as u64),
+        }
+    }
+
+    fn written_bytes(&self) -> u64 {
+        self.engine.status().devices.iter().map(|device| device.written_bytes).sum()
+    }
+
+    /// Every file with bytes that are not on its device. Asks no device.
+    pub(crate) fn unwritten(&self) -> Vec<LeftUnwritten> {
+        let devices = self.engine.status().devices;
+        let files = devices.iter().flat_map(|device| self.engine.dirty_files(device.id));
+        files
+            .map(|(file, bytes)| LeftUnwritten {
+                file: name(&file),
+                bytes,
+                reason: file.write_error().map(|error| error.to_string()),
+            })
+            .collect()
+    }
+}
+
+/// The address or user in the name of a client with locks.
+fn address_of(name: &str) -> &str {
+    name.split_once(", ").map_or(name, |(address, _)| address)
+}
+
+fn name(file: &File) -> String {
+    gauges::name(file.backing())
+}
+
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Responder for Running {
+    fn respond(&self, request: ControlRequest, send: &mut dyn FnMut(ControlReply) -> io::Result<()>) -> io::Result<()> {
+        match request {
+            ControlRequest::Stat => send(ControlReply::Report(Box::new(self.report()))),
+            ControlRequest::Delays => self.delays(send),
+            ControlRequest::Set { assignments, device } => match self.set(&assignments, device.as_deref()) {
+                Ok(replies) => replies.into_iter().try_for_each(send),
+                Err(reason) => send(ControlReply::Refused { reason, wrong_use: true }),
+            },
+            ControlRequest::Drain => {
+                info!("writing everything, as requested on the control socket");
+                let mut heard = Ok(());
+                let drained = self.drain(&mut |progress| {
+                    if heard.is_ok() {
+                        heard = send(ControlReply::Progress(progress));
+                    }
+                });
+                heard?;
+                send(ControlReply::Drained(drained))
+            }
+            ControlRequest::Unlock { client } => match self.unlock(&client) {
+                Ok(clients) => send(ControlReply::Unlocked { clients }),
+                Err(reason) => send(ControlReply::Refused { reason, wrong_use: true }),
+            },
+            ControlRequest::Record { lasting_ns } => self.record(lasting_ns, send),
+            ControlRequest::Trace { device, lasting_ns, only } => {
+                self.trace(device.as_deref(), lasting_ns, &only, send)
+            }
+        }
+    }
+}
+
+/// The time for which the certificate is valid still.
+fn tls_certificate_ns(tls: Option<&Tls>) -> Option<u64> {
+    Some(u64::try_from(tls?.valid_for()?.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,230 @@
+//! A server's upkeep: it saves the disks' prices, looks for renewed certificates, gives TLS handshakes their time of each
+//! second, looks for an rpcbind, and reports devices that hang, stores that are away, many small files.
+//!
+//! Owns: the threads, when they work.
+//! Does not own: the saved state (`kept_prices`), the certificates (`tls`), when a device counts as hung (the policy), the
+//! test for many small files (`small_files`).
+//! Invariants: only the server's end waits for them, for one look and one save at most. A failure to save is reported once. A
+//! state directory on a hung disk keeps no report back: another thread saves.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use afflux_engine::{DeviceId, DeviceStatus};
+use tracing::{info, warn};
+
+use crate::serve::front::rpcbind::Naming;
+use crate::serve::kept::arena::{QUIET_AFTER, forget_recoveries};
+use crate::serve::kept::kept_prices::{KeptPrices, Learned};
+use crate::serve::live::running::Running;
+use crate::serve::live::small_files::{ServerCounts, SmallFiles, WITHIN};
+use afflux_report::{output, units};
+
+/// Between two looks at the devices.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Between two saves of prices; a killed server loses at most this much.
+const KEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// The threads. When dropped, it saves the prices, and they end.
+pub(crate) struct Upkeep {
+    stops: Vec<Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Upkeep {
+    pub(crate) fn start(
+        running: &Arc<Running>,
+        kept: Arc<KeptPrices>,
+        naming: Option<Arc<Naming>>,
+    ) -> io::Result<Self> {
+        let mut looks = UpkeepState::new(running, naming);
+        let mut prices = SavedPrices { running: Arc::clone(running), kept, said: false };
+        let looking = move |stopped: Receiver<()>| {
+            while goes_on(&stopped, LOOK_EVERY) {
+                looks.look();
+            }
+        };
+        let saving = move |stopped: Receiver<()>| {
+            while goes_on(&stopped, KEEP_EVERY) {
+                prices.keep();
+            }
+            prices.keep();
+        };
+        let tls = running.front.nfs().and_then(|nfs| nfs.tls.clone());
+        let mut upkeep = Self { stops: Vec::new(), threads: Vec::new() };
+        upkeep.add("upkeep", looking)?;
+        upkeep.add("prices", saving)?;
+        if let Some(tls) = tls {
+            tls.look();
+            upkeep.add("certificates", move |stopped| {
+                while goes_on(&stopped, LOOK_EVERY) {
+                    tls.look();
+                }
+            })?;
+        }
+        Ok(upkeep)
+    }
+
+    fn add(&mut self, name: &str, body: impl FnOnce(Receiver<()>) + Send + 'static) -> io::Result<()> {
+        let (stop, stopped) = mpsc::channel();
+        self.threads.push(thread::Builder::new().name(name.to_owned()).spawn(move || body(stopped))?);
+        self.stops.push(stop);
+        Ok(())
+    }
+}
+
+impl Drop for Upkeep {
+    fn drop(&mut self) {
+        self.stops.clear();
+        // A panic of a thread was already reported.
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// Waits so long; false as soon as the end is asked for.
+fn goes_on(stopped: &Receiver<()>, time: Duration) -> bool {
+    stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
+}
+
+struct SavedPrices {
+    running: Arc<Running>,
+    kept: Arc<KeptPrices>,
+    /// Whether a failure to save was reported.
+    said: bool,
+}
+
+impl SavedPrices {
+    fn keep(&mut self) {
+        let devices = self.running.engine.status().devices;
+        let learned = devices.into_iter().filter_map(|DeviceStatus { id, name, .. }| {
+            let identity = self.running.devices.identity(&name)?;
+            Some(Learned { identity, name, prices: self.running.engine.remembered(id) })
+        });
+        if let (Err(error), false) = (self.kept.keep(learned.collect()), self.said) {
+            warn!("the disks' measured speeds could not be kept: {error}");
+            self.said = true;
+        }
+    }
+}
+
+struct UpkeepState {
+    running: Arc<Running>,
+    naming: Option<Arc<Naming>>,
+    /// Devices that were reported as hung, and whether their writers are refused.
+    hung: BTreeMap<DeviceId, bool>,
+    /// Devices that were reported to hang for names.
+    hung_for_names: BTreeSet<DeviceId>,
+    /// Devices whose stores were reported as away.
+    away: BTreeSet<DeviceId>,
+    small_files: SmallFiles,
+    /// Whether old recoveries were forgotten.
+    is_quiet: bool,
+}
+
+impl UpkeepState {
+    fn new(running: &Arc<Running>, naming: Option<Arc<Naming>>) -> Self {
+        Self {
+            running: Arc::clone(running),
+            naming,
+            hung: BTreeMap::new(),
+            hung_for_names: BTreeSet::new(),
+            away: BTreeSet::new(),
+            small_files: SmallFiles::default(),
+            is_quiet: false,
+        }
+    }
+
+    fn look(&mut self) {
+        self.running.front.nfs().iter().flat_map(|nfs| &nfs.tls).for_each(|tls| tls.server.refill());
+        self.naming.iter().for_each(|naming| naming.look());
+        self.report_hung_disks();
+        self.report_hung_names();
+        self.report_stores_away();
+        self.say_many_small_files();
+        if !self.is_quiet && self.running.since.elapsed() >= QUIET_AFTER {
+            forget_recoveries(&self.running.engine);
+            self.is_quiet = true;
+        }
+    }
+
+    /// Says once that `--async-metadata` would help.
+    fn say_many_small_files(&mut self) {
+        if !self.running.volume.are_names_durable() {
+            return;
+        }
+        let calls = self.running.front.calls();
+        let now = ServerCounts {
+            at: self.running.since.elapsed(),
+            created: calls.iter().filter(|(name, _)| *name == "nfs_create").map(|(_, count)| count).sum(),
+            dirtied_bytes: self.running.engine.status().devices.iter().map(|device| device.dirtied_bytes).sum(),
+        };
+        if let Some(created) = self.small_files.look(now) {
+            let (created, seconds) = (units::count(created), WITHIN.as_secs());
+            info!(
+                "clients created {created} small files within {seconds} s, and each waited for its disk; \
+                 --async-metadata answers earlier, and a crash of this host may then undo the last changes"
+            );
+        }
+    }
+
+    fn report_stores_away(&mut self) {
+        for device in self.running.engine.status().devices {
+            let name = output::shown(&device.name);
+            match device.away_ns {
+                Some(ns) if self.away.insert(device.id) => {
+                    let trouble = self.running.store.as_ref().and_then(|store| store().trouble);
+                    let why = trouble.map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
+                    warn!(
+                        "{name} has been away for {}{why}: writers and syncs wait until it answers; no written data is \
+                         lost, and no restart is needed",
+                        units::latency(ns)
+                    );
+                }
+                None if self.away.remove(&device.id) => info!("{name} answers again"),
+                _ => {}
+            }
+        }
+    }
+
+    fn report_hung_names(&mut self) {
+        for device in self.running.engine.status().devices {
+            let name = output::shown(&device.name);
+            match device.names_stalled_ns {
+                Some(ns) if self.hung_for_names.insert(device.id) => {
+                    let age = units::latency(ns);
+                    warn!("{name} has not ended a call for names or attributes for {age}: its clients wait");
+                }
+                None if self.hung_for_names.remove(&device.id) => info!("{name} ends calls for names again"),
+                _ => {}
+            }
+        }
+    }
+
+    fn report_hung_disks(&mut self) {
+        for device in self.running.engine.status().devices {
+            let name = output::shown(&device.name);
+            match (device.stalled_ns, self.hung.get(&device.id)) {
+                (Some(ns), before) if before != Some(&device.refuses) => {
+                    let age = units::latency(ns);
+                    let what = if device.refuses {
+                        "its writers and syncs are refused (hang_error_ms) until it does; no written data is lost"
+                    } else {
+                        "its writers wait; no written data is lost"
+                    };
+                    warn!("{name} has completed nothing for {age}: {what}");
+                    self.hung.insert(device.id, device.refuses);
+                }
+                (None, Some(_)) => {
+                    info!("{name} goes on");
+                    self.hung.remove(&device.id);
+                }
+                _ => {}
+            }
+        }
+    }
+}

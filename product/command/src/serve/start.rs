@@ -1,0 +1,12 @@
+//! The parts of a start, in the order in which they come.
+//!
+//! Owns: directories, addresses, the check before a start, the engine.
+//! Does not own: the front (`front`), the memory (`kept`).
+//! Invariants: everything that can refuse a start comes before the first answer to a client.
+
+pub(crate) mod check;
+pub(crate) mod engine;
+pub(crate) mod exports;
+pub(crate) mod places;
+pub(crate) mod prefault;
+pub(crate) mod source;

@@ -1,0 +1,41 @@
+//! `afflux serve --check` and `afflux mount --check`: whether a start would succeed.
+//!
+//! Owns: the order of the checks, the server whose reload they precede.
+//! Does not own: the checks: they are calls of the start itself (`places`, `arena`, `front`).
+//! Invariants: nothing is served, mounted or left behind, and no store is asked.
+
+use std::sync::Arc;
+
+use afflux_linux_server::DescriptorStore;
+use afflux_report::failure::Outcome;
+use afflux_report::output;
+
+use crate::configuration::Configuration;
+use crate::control::socket_paths::RemovedAtEnd;
+use crate::serve::front::WantedFront;
+use crate::serve::kept::arena::{self, CacheMemory};
+use crate::serve::start::engine::{knobs_and_policies, start_reactors};
+use crate::serve::start::places::{Places, Taking};
+use crate::serve::start::source::Source;
+
+/// The variable in which systemd tells the commands of a unit the process of its server.
+const RUNNING: &str = "MAINPID";
+
+pub(crate) fn run(wanted: &WantedFront, configuration: &Configuration) -> Outcome {
+    configuration.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
+    let settings = &configuration.settings;
+    Source::check(settings)?;
+    knobs_and_policies(configuration)?;
+    let running = std::env::var(RUNNING).ok().and_then(|text| text.parse().ok());
+    CacheMemory::check(settings, configuration.cache_bytes, wanted, running)?;
+    wanted.check_mount()?;
+    let mut store = DescriptorStore::default();
+    let places = Places::take(settings, (wanted, &mut store), Taking::Rehearsal { running })?;
+    let _removed = places.control.map(|(control, _)| RemovedAtEnd(Arc::new(control)));
+    if let Some((source, _)) = &places.opened {
+        arena::needs_handles(settings.arena.is_some(), &*source.tree())?;
+    }
+    start_reactors(settings.io)?;
+    output::say("The settings are valid.");
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! The engine and all that runs on it, up to the first accepted connection.
+//!
+//! Owns: the reactors, the policies and knobs of a configuration, the engine, the volume and its devices.
+//! Does not own: the order of a start and its end (`serve`), the front (`front`), the memory (`kept::arena`).
+//! Invariants: no client is answered before everything else is there.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use afflux_budget::Budget;
+use afflux_engine::settings::{KnobError, Settings as Knobs};
+use afflux_engine::{Nanos, Policies, Recovered};
+use afflux_linux_device::{Caching, IoChoice, LinuxPlatform, REACTORS_MAX, Reactors};
+use afflux_linux_server::{ArenaFile, host_device, kept_places};
+use afflux_nfs::Rules;
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
+use afflux_volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
+use tracing::{debug, info, warn};
+
+use crate::configuration::Configuration;
+use crate::knobs;
+use crate::serve::front::{OfTree, PreparedFront};
+use crate::serve::kept::arena::{self, CacheMemory};
+use crate::serve::kept::kept_prices::KeptPrices;
+use crate::serve::kept::state::StateDirectory;
+use crate::serve::kept::unnamed_files;
+use crate::serve::live::running::{Running, ServedDevices};
+use crate::serve::live::{device_identity, device_label};
+use crate::serve::start::exports::Export;
+use crate::serve::start::source::Source;
+use crate::settings::Policy;
+
+/// Interval of the upkeep of unused files. The upkeep frees the space of files that other programs have deleted. It
+/// also closes written programs, so that the host can run them.
+const TEND_NS: u64 = 10 * Nanos::SECOND;
+
+/// The disks' prices from earlier runs. A failure to keep them is only reported.
+pub(crate) fn kept_prices(state: &StateDirectory) -> Arc<KeptPrices> {
+    let (kept, warnings) = KeptPrices::read(state.prices_path());
+    for warning in warnings {
+        warn!("{warning}");
+    }
+    if let Some(why) = state.unwritable() {
+        warn!(
+            "the disks' measured speeds are not kept until the next start ({}); --state names another place",
+            output::shown(why)
+        );
+    }
+    Arc::new(kept)
+}
+
+pub(crate) fn start_reactors(io: IoChoice) -> Outcome<Reactors> {
+    let cores = thread::available_parallelism().map_or(1, usize::from).min(REACTORS_MAX);
+    Reactors::start(cores, io).map_err(|error| {
+        let hint = if io == IoChoice::Uring { "; `--io auto` does without where it must" } else { "" };
+        Failure::failed(format!("{error}{hint}"))
+    })
+}
+
+fn policies(policy: Policy) -> Policies {
+    match policy {
+        Policy::Budget => Policies { policy: Arc::new(Budget), ..Policies::default() },
+        Policy::EqualParts => Policies::default(),
+    }
+}
+
+/// The knobs of the configuration, and the policies that obey them.
+pub(crate) fn knobs_and_policies(configuration: &Configuration) -> Outcome<(Knobs, Policies)> {
+    let (mut settings, policies) = (knobs::of_server(), policies(configuration.settings.policy));
+    let wrong_use = |error: KnobError| Failure::wrong_use(error.to_string());
+    for knob in &configuration.knobs {
+        let knob = settings.set_text(knob).map_err(wrong_use)?;
+        policies.refuse_ignored(&settings, knob).map_err(wrong_use)?;
+    }
+    Ok((settings, policies))
+}
+
+/// Starts everything from the engine up to the first accepted connection.
+pub(crate) fn start(
+    platform: &LinuxPlatform,
+    configuration: &Configuration,
+    (state, kept): (&StateDirectory, &Arc<KeptPrices>),
+    rules: Rules,
+    (source, exports): (&Source, Vec<Export>),
+    (memory, front): (CacheMemory, PreparedFront),
+) -> Outcome<Running> {
+    let (settings, policies) = knobs_and_policies(configuration)?;
+    let (is_kept, key, tree) = (memory.is_kept(), source.key(state), source.tree());
+    let write_home = |recovered: &Recovered| source.write_home(platform, &key, recovered);
+    let (engine, mut arena) = memory.engine(platform, settings, policies, write_home)?;
+    // A server that was killed has left its verifier in the memory.
+    let is_recovered = engine.write_verifier() != 0;
+    let devices = Arc::new(ServedDevices::default());
+    let factory = device_factory(source, platform, &devices, kept);
+    let by_handle = arena::needs_handles(is_kept, &*tree)?;
+    let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
+        .map_err(|error| Failure::failed(format!("cannot serve: {error}")))?;
+    if !by_handle {
+        keep_places(&volume, state);
+    }
+    arena::refuse_files_elsewhere(&volume)?;
+    source.take_verifier(&volume, state, is_recovered);
+    volume.upkeep_every(TEND_NS);
+    if configuration.settings.posix_locks {
+        volume.locks().show_on_host();
+    }
+    // A mount's names are as durable as the host's own: at fsync. NFS demands it at return.
+    let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
+    volume.set_names_durable(at_return);
+    arena
+        .iter()
+        .try_for_each(ArenaFile::offer)
+        .map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))?;
+    let of_tree = OfTree { checks_rights: source.checks_rights(), is_sole: source.is_sole() };
+    let front = front.start(platform, &engine, &volume, rules, of_tree, (&exports, || source.kept_clients(state)))?;
+    arena.iter_mut().for_each(ArenaFile::keep);
+    unnamed_files::drop_left(source);
+    arena::adopt_files(&engine, &volume);
+    let store = source.store_figures();
+    Ok(Running { engine, volume, devices, exports, since: Instant::now(), front, store, arena })
+}
+
+/// Has the volume save the places of objects for the next start. Without them, clients' handles take a walk then.
+fn keep_places(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
+    let Some(path) = state.places_path() else { return };
+    match kept_places(&path) {
+        Ok((record, store)) => {
+            if !volume.keep_locations(&record, store) {
+                info!(
+                    "a part of {} cannot be read, as after a crash; the server searches for missing objects when clients use them",
+                    output::shown(path.display())
+                );
+            }
+        }
+        Err(reason) => info!(
+            "after a restart, handles that clients hold are found by a walk of the directory: where files are is not \
+             kept ({})",
+            output::shown(reason)
+        ),
+    }
+}
+
+fn device_factory(
+    source: &Source,
+    platform: &LinuxPlatform,
+    devices: &Arc<ServedDevices>,
+    kept: &Arc<KeptPrices>,
+) -> DeviceFactory {
+    match source {
+        Source::Host(_) => host_devices(platform.clone(), Arc::clone(devices), Arc::clone(kept)),
+        #[cfg(feature = "object")]
+        Source::Store(volume) => volume.device_factory(Arc::clone(devices), kept),
+    }
+}
+
+fn host_devices(platform: LinuxPlatform, devices: Arc<ServedDevices>, kept: Arc<KeptPrices>) -> DeviceFactory {
+    Box::new(move |key: DeviceKey, node: &Node| {
+        let device = host_device(&platform, node, Caching::Auto)?;
+        let label = device_label::of(key.0);
+        let identity = device_identity::of(key.0, device.file_system_id());
+        let remembered = identity.as_ref().map(|identity| kept.of(identity)).unwrap_or_default();
+        let described = device.describe();
+        let described = label.attached_by.map_or_else(|| described.to_string(), |by| format!("{by}, {described}"));
+        let name = devices.add(&label.name, described, identity);
+        debug!("{} is a device now, {}", output::shown(&name), output::shown(device.describe()));
+        Ok(NewDevice { name, device, remembered })
+    })
+}

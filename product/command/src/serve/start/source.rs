@@ -1,0 +1,232 @@
+//! The tree that is served: directories of the host, or a volume in an object store.
+//!
+//! Owns: the kind of the tree, its opening, its parts for the server, its end.
+//! Does not own: the two kinds (`exports`, `store_volume`), the server.
+//! Invariants: an address of a store is no path. A volume in a store is served alone.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use afflux_engine::Recovered;
+use afflux_linux_device::LinuxPlatform;
+use afflux_linux_server::{HostTree, KeyOrigin, handle_key};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
+use afflux_volume::{Directory, HandleKey, Volume};
+use tracing::info;
+
+use crate::serve::kept::kept_clients::{self, KeptClients};
+use crate::serve::kept::kept_verifier;
+use crate::serve::kept::rescue;
+use crate::serve::kept::state::StateDirectory;
+use crate::serve::live::running::StoreFigures;
+use crate::serve::start::exports::{self, Export};
+#[cfg(feature = "object")]
+use crate::serve::stores::store_end::LeftBehind;
+#[cfg(feature = "object")]
+use crate::serve::stores::store_volume::StoreVolume;
+use crate::settings::{NfsVersion, ServeSettings, is_store};
+
+/// An open tree.
+pub(crate) enum Source {
+    /// Directories.
+    Host(Arc<HostTree>),
+    /// A volume in an object store.
+    #[cfg(feature = "object")]
+    Store(Box<StoreVolume>),
+}
+
+impl Source {
+    /// Fails if a store's address makes no sense, or if it stands beside other places.
+    pub(crate) fn check(settings: &ServeSettings) -> Outcome {
+        let places = &settings.directories;
+        match places.iter().find(|place| is_store(place)) {
+            Some(store) => served_alone(store, places.len()),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens directories; a store needs threads that start later ([`Source::open_store`]). Other servers may serve them,
+    /// too, if they are `shared`.
+    pub(crate) fn open(settings: &ServeSettings, shared: bool) -> Outcome<Option<(Self, Vec<Export>)>> {
+        let places = &settings.directories;
+        if settings.posix_locks && settings.nfs == NfsVersion::V3 {
+            return Err(Failure::wrong_use("--posix-locks shows locks of version 4, which --nfs 3 refuses"));
+        }
+        if let Some(store) = places.iter().find(|place| settings.posix_locks && is_store(place)) {
+            return Err(Failure::wrong_use(format!(
+                "--posix-locks takes directories of this host: no program has files of {} but through this server",
+                output::shown(store.display())
+            )));
+        }
+        if places.iter().any(|place| is_store(place)) {
+            return Self::check(settings).map(|()| None);
+        }
+        let (tree, exports) = exports::open(places, settings.subtree_check, shared)?;
+        Ok(Some((Self::Host(tree), exports)))
+    }
+
+    /// Opens the volume in a store.
+    #[cfg(feature = "object")]
+    pub(crate) fn open_store(platform: &LinuxPlatform, settings: &ServeSettings) -> Outcome<(Self, Vec<Export>)> {
+        let place = settings.directories.first().cloned().unwrap_or_default();
+        let volume = StoreVolume::open(platform, &place.to_string_lossy(), settings)?;
+        Ok((
+            Self::Store(Box::new(volume)),
+            vec![Export { given: place.clone(), directory: place, path: "/".to_owned() }],
+        ))
+    }
+
+    /// This build opens no store.
+    #[cfg(not(feature = "object"))]
+    pub(crate) fn open_store(_: &LinuxPlatform, settings: &ServeSettings) -> Outcome<(Self, Vec<Export>)> {
+        Err(no_stores(&settings.directories.first().cloned().unwrap_or_default()))
+    }
+
+    /// What the host lacks for its directories, or why a store is only read, for the user.
+    pub(crate) fn notes(&self) -> &[String] {
+        match self {
+            Self::Host(tree) => tree.notes(),
+            #[cfg(feature = "object")]
+            Self::Store(volume) => volume.notes(),
+        }
+    }
+
+    /// The clients of NFS version 4 that an earlier server had, and the list for the next one.
+    pub(crate) fn kept_clients(&self, state: &StateDirectory) -> KeptClients {
+        match self {
+            Self::Host(_) => kept_clients::on_host(state),
+            #[cfg(feature = "object")]
+            Self::Store(volume) => volume.kept_clients(),
+        }
+    }
+
+    /// The figures of a store.
+    pub(crate) fn store_figures(&self) -> Option<StoreFigures> {
+        match self {
+            Self::Host(_) => None,
+            #[cfg(feature = "object")]
+            Self::Store(volume) => Some(volume.figures()),
+        }
+    }
+
+    /// The directories of the host, unless a store is served.
+    pub(crate) fn host(&self) -> Option<&HostTree> {
+        match self {
+            Self::Host(tree) => Some(tree),
+            #[cfg(feature = "object")]
+            Self::Store(_) => None,
+        }
+    }
+
+    pub(crate) fn tree(&self) -> Arc<dyn Directory> {
+        match self {
+            Self::Host(tree) => Arc::clone(tree) as _,
+            #[cfg(feature = "object")]
+            Self::Store(volume) => Arc::clone(&volume.parts.tree),
+        }
+    }
+
+    /// Whether the tree checks each user's rights by itself. The server's own rights do not matter then.
+    pub(crate) fn checks_rights(&self) -> bool {
+        !matches!(self, Self::Host(_))
+    }
+
+    /// Whether nobody changes the tree except through this server.
+    pub(crate) fn is_sole(&self) -> bool {
+        match self {
+            Self::Host(_) => false,
+            #[cfg(feature = "object")]
+            Self::Store(volume) => volume.is_written(),
+        }
+    }
+
+    /// The key of clients' handles.
+    pub(crate) fn key(&self, state: &StateDirectory) -> HandleKey {
+        #[cfg(feature = "object")]
+        if let Self::Store(volume) = self {
+            return volume.parts.key.clone();
+        }
+        let (key, origin) = handle_key(state.key_path().as_deref());
+        if let KeyOrigin::Unkept { reason } = origin {
+            info!("clients have to mount again after a restart: the key of handles is not kept ({reason})");
+        }
+        key
+    }
+
+    /// Has the server go on with the verifier of one that had written everything, unless the memory of a killed one has
+    /// a later verifier.
+    pub(crate) fn take_verifier(&self, volume: &Volume<LinuxPlatform>, state: &StateDirectory, is_recovered: bool) {
+        let kept = match self {
+            Self::Host(_) => state.verifier_path().and_then(|path| kept_verifier::take(&path)),
+            #[cfg(feature = "object")]
+            Self::Store(store) => Some(store.parts.verifier),
+        };
+        kept.into_iter().filter(|_| !is_recovered).for_each(|kept| volume.keep_write_verifier(kept));
+    }
+
+    /// Writes home what earlier servers left. Only a server of directories has such memory.
+    pub(crate) fn write_home(&self, platform: &LinuxPlatform, key: &HandleKey, recovered: &Recovered) -> Outcome {
+        match self {
+            Self::Host(tree) => rescue::write_home(platform, tree, key, recovered),
+            #[cfg(feature = "object")]
+            Self::Store(_) => Ok(()),
+        }
+    }
+
+    /// The volume in a store that this server writes, as its end needs it.
+    #[cfg(feature = "object")]
+    pub(crate) fn left_behind(&self) -> Option<LeftBehind> {
+        match self {
+            Self::Host(_) => None,
+            Self::Store(volume) => volume.left_behind(),
+        }
+    }
+
+    /// Closes a volume in a store. Everything is written then.
+    pub(crate) fn close_store(&self) -> Outcome {
+        match self {
+            Self::Host(_) => Ok(()),
+            #[cfg(feature = "object")]
+            Self::Store(store) => store.close(),
+        }
+    }
+
+    /// The end of a server that has written everything.
+    pub(crate) fn end(&self, volume: &Volume<LinuxPlatform>, state: &StateDirectory) -> Outcome {
+        if self.host().is_none() {
+            return Ok(());
+        }
+        if let Some(path) = state.verifier_path()
+            && let Err(error) = kept_verifier::keep(&path, volume.write_verifier())
+        {
+            info!(
+                "clients will send uncommitted writes again, although they are durable: {}: {error}",
+                output::shown(path.display())
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Fails if this build serves no store, if the store is one of several places, or if its address makes no sense.
+fn served_alone(store: &Path, places: usize) -> Outcome {
+    if cfg!(not(feature = "object")) {
+        return Err(no_stores(store));
+    }
+    if places > 1 {
+        let shown = output::shown(store.display());
+        return Err(Failure::wrong_use(format!("{shown} is a store, which is served alone: start a server for each")));
+    }
+    #[cfg(feature = "object")]
+    afflux_object_store::check_address(&store.to_string_lossy())
+        .map_err(|error| Failure::wrong_use(output::shown(error)))?;
+    Ok(())
+}
+
+fn no_stores(store: &Path) -> Failure {
+    Failure::wrong_use(format!(
+        "{} is a store, and this build serves directories only: install the package, or build with --features object",
+        output::shown(store.display())
+    ))
+}

@@ -1,0 +1,72 @@
+//! The last writer of a volume, if it ran on this host.
+//!
+//! A file in the state directory has its epoch. The writer holds a lock on the file until its end, however it ends. So a process
+//! that gets the lock knows that the writer in the file has ended, and need not wait for its last answer.
+//!
+//! Owns: the file, its lock, its form.
+//! Does not own: the use of the knowledge (`afflux_object`), fencing, which alone keeps the volume safe.
+//! Invariants: a note of another start of the host's kernel counts for nothing: the directory may be on a disk that hosts share.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+use afflux_object::{EndedWriter, VolumeHeader};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use tracing::debug;
+
+use crate::serve::kept::state::StateDirectory;
+
+/// The kernel draws it at its start.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+const NOTE_BYTES_MAX: u64 = 256;
+
+/// The locked file.
+pub(crate) struct LastWriter {
+    file: File,
+    boot: String,
+}
+
+impl LastWriter {
+    /// Takes the lock, unless another process has it or the state directory cannot be used.
+    pub(crate) fn take(state: &StateDirectory, header: &VolumeHeader) -> Option<Self> {
+        let id = u128::from_be_bytes(header.id);
+        let path = state.last_writer_path(id)?;
+        let taken = (|| -> io::Result<Self> {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            let file = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(&path)?;
+            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            Ok(Self { file, boot: fs::read_to_string(BOOT_ID)?.trim().to_owned() })
+        })();
+        taken.inspect_err(|error| debug!("{}: {error}; the next writer may wait", path.display())).ok()
+    }
+
+    /// The writer in the file.
+    pub(crate) fn ended(&self) -> Option<EndedWriter> {
+        let mut note = String::new();
+        (&self.file).take(NOTE_BYTES_MAX).read_to_string(&mut note).ok()?;
+        let mut words = note.lines().next()?.split(' ');
+        let is_this_start = words.next()? == self.boot;
+        let writer = EndedWriter { epoch: words.next()?.parse().ok()?, verifier: words.next()?.parse().ok()? };
+        (is_this_start && words.next() == Some("whole")).then_some(writer)
+    }
+
+    /// Writes the process's own writer into the file.
+    pub(crate) fn note(&self, writer: EndedWriter) {
+        let note = format!("{} {} {} whole\n", self.boot, writer.epoch, writer.verifier);
+        if let Err(error) = self.file.write_all_at(note.as_bytes(), 0) {
+            debug!("the state directory takes no note of the writer: {error}; the next one may wait");
+        }
+    }
+}
+
+impl Drop for LastWriter {
+    fn drop(&mut self) {
+        // A child that has not begun its program yet has the file, too. Closing it would leave the lock to the child.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! The place of a volume in an object store, and the parts of an open one.
+//!
+//! Owns: both as values, the words of failures there, the end of a server that lost its volume.
+//! Does not own: the opening (`store_volume`).
+//! Invariants: each failure names the store.
+
+use std::process;
+use std::sync::Arc;
+
+use afflux_engine::Device;
+use afflux_linux_device::LinuxPlatform;
+use afflux_object::ObjectVolumeError;
+use afflux_object_store::Store;
+use afflux_report::failure::Failure;
+use afflux_report::output;
+use afflux_volume::{Directory, HandleKey};
+use tracing::error;
+
+/// The place of a volume, and the world of its server.
+#[derive(Clone)]
+pub(crate) struct StorePlace {
+    pub(crate) url: String,
+    pub(crate) platform: LinuxPlatform,
+    pub(crate) store: Store,
+}
+
+/// The parts of an open volume that the server uses.
+pub(crate) struct Parts {
+    pub(crate) tree: Arc<dyn Directory>,
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) key: HandleKey,
+    pub(crate) verifier: [u8; 8],
+}
+
+impl StorePlace {
+    pub(crate) fn failed(&self, error: &ObjectVolumeError) -> Failure {
+        Failure::failed(format!("{}: {}", output::shown(&self.url), output::shown(error)))
+    }
+
+    /// Ends the process: all answered changes are durable, and another start opens the volume again.
+    pub(crate) fn lost(&self, why: &str) {
+        error!("{}: {}; this server ends", output::shown(&self.url), output::shown(why));
+        process::exit(1);
+    }
+}

@@ -1,0 +1,141 @@
+//! A volume in an object store, open for this server.
+//!
+//! Owns: the choice between writing and reading, the parts for the server, its figures.
+//! Does not own: the two openings (`store_writer`, `store_view`), any decision about data (`afflux_object`).
+//! Invariants: a store that cannot be written safely is only read, and the user hears why.
+
+use std::sync::Arc;
+
+use afflux_linux_device::LinuxPlatform;
+use afflux_object_store::{Options, Store, ViewState};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
+use afflux_volume::{DeviceFactory, NewDevice};
+
+use crate::control::messages::StoreGauges;
+use crate::serve::kept::kept_clients::{self, KeptClients};
+use crate::serve::kept::kept_prices::KeptPrices;
+use crate::serve::live::running::{ServedDevices, StoreFigures};
+use crate::serve::stores::store_end::LeftBehind;
+use crate::serve::stores::store_place::{Parts, StorePlace};
+use crate::serve::stores::store_view;
+use crate::serve::stores::store_writer::{self, ReadOnly, StoreWriter};
+use crate::settings::ServeSettings;
+use crate::store_waits;
+
+/// The device's name in reports.
+const DEVICE: &str = "store";
+
+/// The volume, with the place that it is in.
+pub(crate) struct StoreVolume {
+    place: StorePlace,
+    pub(crate) parts: Parts,
+    /// Absent if the volume is only read.
+    writer: Option<StoreWriter>,
+    notes: Vec<String>,
+}
+
+impl StoreVolume {
+    pub(crate) fn open(platform: &LinuxPlatform, url: &str, settings: &ServeSettings) -> Outcome<Self> {
+        platform.block_on(Self::opened(platform, url, settings))
+    }
+
+    async fn opened(platform: &LinuxPlatform, url: &str, settings: &ServeSettings) -> Outcome<Self> {
+        let options =
+            Options { endpoint: settings.store.endpoint.clone(), told: Some(store_waits::tell), ..Options::default() };
+        let (url, platform) = (url.to_owned(), platform.clone());
+        let wanted = match &settings.store.snapshot {
+            Some(name) => Some((ViewState::Snapshot(name.clone()), format!("it is the snapshot {name}"))),
+            None if settings.store.follow => {
+                Some((ViewState::Following, "it follows the server that writes the volume (--follow)".to_owned()))
+            }
+            None => None,
+        };
+        let store = match wanted {
+            Some(_) => Store::open_to_read(&url, &options).await,
+            None => Store::open(&url, &options).await,
+        };
+        let place = StorePlace { url, platform, store: store.map_err(|error| Failure::failed(output::shown(error)))? };
+        if settings.store.standby {
+            // A standby outlives outages of its store.
+            place.store.serve();
+        }
+        let (view, why) = match wanted {
+            Some(wanted) => wanted,
+            None => match store_writer::open(&place, settings).await? {
+                Ok((parts, writer)) => {
+                    place.store.serve();
+                    let notes = place.store.warning().map(str::to_owned).into_iter().collect();
+                    return Ok(Self { place, parts, writer: Some(writer), notes });
+                }
+                Err(ReadOnly(why)) => (ViewState::Following, why),
+            },
+        };
+        let parts = store_view::open(&place, &view).await?;
+        place.store.serve();
+        let notes = vec![format!("every change is refused: {why}")];
+        Ok(Self { place, parts, writer: None, notes })
+    }
+
+    /// Whether this server is the volume's writer.
+    pub(crate) fn is_written(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The clients of NFS version 4 that an earlier server had. Nobody has open files or locks where nothing is written.
+    pub(crate) fn kept_clients(&self) -> KeptClients {
+        let of_writer = |writer: &StoreWriter| kept_clients::in_store(&self.place, writer.epoch());
+        self.writer.as_ref().map(of_writer).unwrap_or_default()
+    }
+
+    /// Reads the figures of the store.
+    pub(crate) fn figures(&self) -> StoreFigures {
+        let (store, is_read_only) = (self.place.store.clone(), self.writer.is_none());
+        Box::new(move || {
+            let (requests, waits) = (store.requests(), store.waits());
+            StoreGauges {
+                waiting: waits.requests,
+                waiting_ns: waits.oldest_ns,
+                puts: requests.puts,
+                gets: requests.gets,
+                lists: requests.lists,
+                deletes: requests.deletes,
+                trouble: store.trouble().map(|trouble| trouble.why),
+                is_read_only,
+                silent_ns: store.silent_ns(),
+            }
+        })
+    }
+
+    /// Makes the engine's device. Its prices are kept by the address.
+    pub(crate) fn device_factory(&self, devices: Arc<ServedDevices>, kept: &KeptPrices) -> DeviceFactory {
+        let (device, url) = (Arc::clone(&self.parts.device), self.place.url.clone());
+        let remembered = kept.of(&url);
+        Box::new(move |_, _| {
+            let name = devices.add(DEVICE, url.clone(), Some(url.clone()));
+            Ok(NewDevice { name, device: Arc::clone(&device), remembered: remembered.clone() })
+        })
+    }
+
+    /// The view of the end of this server.
+    pub(crate) fn left_behind(&self) -> Option<LeftBehind> {
+        let writer = self.writer.as_ref()?;
+        Some(LeftBehind {
+            place: self.place.clone(),
+            volume: Arc::clone(&writer.volume),
+            tree: Arc::clone(&writer.tree),
+        })
+    }
+
+    /// Notes that everything was written, and that this host no longer serves the volume.
+    pub(crate) fn close(&self) -> Outcome {
+        match &self.writer {
+            Some(writer) => self.place.platform.block_on(writer.close(&self.place)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A volume in an object store that this server writes.
+//!
+//! Owns: the opening and the end of the volume, the tasks that it needs, the check for another host.
+//! Does not own: any decision about data (`afflux_object`), requests to the store (`afflux_object_store`).
+//! Invariants: a volume that another server has is opened only at the user's word. Once the volume is lost to this
+//! writer, this process ends; any other failure of its upkeep is logged and tried again. A clean end is noted only after
+//! everything was written.
+
+use std::sync::Arc;
+
+use afflux_engine::Platform;
+use afflux_linux_device::LinuxPlatform;
+use afflux_linux_server::handle_key;
+use afflux_object::{
+    DeviceVolume, EndedWriter, Fresh, Holder, ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume,
+    ObjectVolumeError, RecordDatabase, VolumeHeader, VolumeLimits, WatchedObjects,
+};
+use afflux_object_store::{StoreClock, StoreError, StoreObjects, StoreRecords};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
+use afflux_volume::HandleKey;
+use rustix::process::{getegid, geteuid};
+use rustix::system::uname;
+use tracing::{error, info, warn};
+
+use crate::private_directory::Missing;
+use crate::serve::kept::state::StateDirectory;
+use crate::serve::stores::store_claim::StoreClaim;
+use crate::serve::stores::store_last::LastWriter;
+use crate::serve::stores::store_place::{Parts, StorePlace};
+use crate::settings::ServeSettings;
+
+pub(crate) type OpenVolume = DeviceVolume<StoreObjects, StoreRecords, StoreClock, LinuxPlatform>;
+
+/// The volume, open for writing.
+pub(crate) struct StoreWriter {
+    pub(crate) volume: Arc<OpenVolume>,
+    pub(crate) tree: Arc<ObjectTree<OpenVolume>>,
+    holder: Holder,
+    _claim: Option<StoreClaim>,
+    _last: Option<LastWriter>,
+}
+
+/// The reason why a store is only read.
+pub(crate) struct ReadOnly(pub(crate) String);
+
+/// Opens the volume for writing, unless the store is only read.
+pub(crate) async fn open(
+    place: &StorePlace,
+    settings: &ServeSettings,
+) -> Outcome<Result<(Parts, StoreWriter), ReadOnly>> {
+    let StorePlace { platform, store, .. } = place;
+    let failed = |error| place.failed(&error);
+    let host = uname().nodename().to_string_lossy().into_owned();
+    let take_claim = || {
+        let taken = StoreClaim::take(&place.url, settings.store.endpoint.as_deref());
+        taken.map_err(|error| Failure::failed(format!("{}: {error}", output::shown(&place.url))))
+    };
+    let claim = take_claim()?;
+    if !settings.store.take_over {
+        // A holder of this name without a process that has the claim was killed.
+        let own = claim.is_some().then_some(host.as_str());
+        wait_for_others(place, own, settings.store.standby).await?;
+    }
+    if let Some(other) = store.other_place() {
+        output::remark(format_args!(
+            "{}: an earlier version of Afflux put the log and the tables to {}. They are moved to the rest of the volume now, \
+             so earlier versions cannot open it any more.",
+            output::shown(&place.url),
+            output::shown(other)
+        ));
+    }
+    let records = match store.records().await {
+        Ok(records) => records,
+        Err(StoreError::ReadOnly { why, .. }) => return Ok(Err(ReadOnly(why))),
+        Err(error) => return Err(Failure::failed(output::shown(error))),
+    };
+    let holder = Holder { host, epoch: records.epoch() };
+    let world = Arc::new(platform.clone());
+    let watched = WatchedObjects::new(&world, store.objects());
+    let fresh = Fresh {
+        header: VolumeHeader { id: new_id(platform), handle_key: *handle_key(None).0.as_bytes(), has_xattrs: false },
+        verifier: platform.random_u64(),
+        is_alone: store.is_locked(),
+    };
+    let state = StateDirectory::at(settings.state.as_deref(), Missing::Make)?;
+    let mut last = None;
+    let ended = |header: &VolumeHeader| {
+        last = LastWriter::take(&state, header);
+        last.as_ref().and_then(LastWriter::ended)
+    };
+    let epoch = records.epoch();
+    let volume = ObjectVolume::open_after(watched, records, store.clock(), VolumeLimits::default(), fresh, ended);
+    let volume = Arc::new(volume.await.map_err(failed)?);
+    if volume.had_waited() {
+        info!(
+            "{}: the last writer may have lived on another host, so this start waited until its last answer was over",
+            output::shown(&place.url)
+        );
+    }
+    let options = ObjectTreeOptions {
+        async_metadata: settings.at_once.async_metadata,
+        owner: (geteuid().as_raw(), getegid().as_raw()),
+        ..ObjectTreeOptions::default()
+    };
+    let tree = ObjectTree::open(Arc::clone(&volume), options).await.map_err(failed)?;
+    platform.spawn("store reaper", tree.reaper());
+    let parts = Parts {
+        key: HandleKey::new(volume.header().handle_key),
+        verifier: volume.verifier().to_be_bytes(),
+        tree: Arc::clone(&tree) as _,
+        device: ObjectDevice::new(&world, Arc::clone(&volume)),
+    };
+    // A process of this host that lost the volume has ended by now.
+    let claim = if claim.is_some() { claim } else { take_claim()? };
+    // From now on the next writer need not wait for this one's last answer, once this process has ended.
+    let last = last.or_else(|| LastWriter::take(&state, volume.header()));
+    if let Some(last) = &last {
+        last.note(EndedWriter { epoch, verifier: volume.verifier() });
+    }
+    let writer = StoreWriter { volume, tree, holder, _claim: claim, _last: last };
+    writer.start_tasks(place);
+    Ok(Ok((parts, writer)))
+}
+
+/// Makes sure that no other server has the volume. A standby waits for that. `own` is the name of a holder that is gone.
+async fn wait_for_others(place: &StorePlace, own: Option<&str>, waits: bool) -> Outcome {
+    let failed = |error| place.failed(&error);
+    let (objects, clock, url) = (place.store.objects(), place.store.clock(), output::shown(&place.url));
+    let alive = Holder::alive(&objects, &clock, own).await.map_err(failed)?;
+    match alive {
+        Some((holder, _)) if waits => {
+            output::remark(format_args!("Waiting until {} no longer serves {url}.", output::shown(&holder.host)));
+            Holder::standby(&objects, &clock).await.map_err(failed)
+        }
+        Some((holder, age_ns)) => Err(Failure::failed(format!(
+            "{url} is served by {} (seen {} s ago): stop that server, or use --standby to wait for its end, --take-over \
+             to take the volume from it, or --follow to read it",
+            output::shown(&holder.host),
+            age_ns / 1_000_000_000
+        ))),
+        None => Ok(()),
+    }
+}
+
+impl StoreWriter {
+    /// The epoch of this opening.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.holder.epoch
+    }
+
+    fn start_tasks(&self, place: &StorePlace) {
+        let StorePlace { url, platform, store } = place;
+        let (volume, url) = (Arc::clone(&self.volume), output::shown(url));
+        platform.spawn("store upkeep", async move {
+            let mut said = None;
+            let failed = |error: &ObjectVolumeError| {
+                let why = error.to_string();
+                if said.as_ref() != Some(&why) {
+                    warn!("{url}: garbage could not be collected, and is tried again: {}", output::shown(&why));
+                    said = Some(why);
+                }
+            };
+            // The loss of the volume ends the process in another task.
+            drop(volume.upkeep(failed).await);
+        });
+        let volume = Arc::clone(&self.volume);
+        // The loss of the volume ends the process in another task.
+        platform.spawn("store proofs", async move { drop(volume.keep_answering().await) });
+        let (volume, of_end) = (Arc::clone(&self.volume), place.clone());
+        platform.spawn("store end", async move {
+            let ended = volume.records().ended().await;
+            // The records of a closed volume end with it.
+            if volume.may_answer().await != Err(ObjectVolumeError::Closed) {
+                of_end.lost(&ended.to_string());
+            }
+        });
+        let (objects, clock, holder, place) = (store.objects(), store.clock(), self.holder.clone(), place.clone());
+        platform.spawn("store holder", async move {
+            match holder.hold(&objects, &clock).await {
+                Ok(other) => place.lost(&format!("{} has taken the volume over", other.host)),
+                Err(error) => {
+                    error!("{}: other hosts cannot see that this one serves it: {error}", output::shown(&place.url));
+                }
+            }
+        });
+    }
+
+    /// Notes that everything was written, and that this host no longer serves the volume.
+    pub(crate) async fn close(&self, place: &StorePlace) -> Outcome {
+        let (objects, clock) = (place.store.objects(), place.store.clock());
+        let failed = |error| place.failed(&error);
+        self.volume.close().await.map_err(failed)?;
+        // The next opening and snapshots then need no log.
+        self.volume.records().close().await.map_err(|error| failed(error.into()))?;
+        self.holder.release(&objects, &clock).await.map_err(failed)
+    }
+}
+
+fn new_id(platform: &LinuxPlatform) -> [u8; 16] {
+    (u128::from(platform.random_u64()) << 64 | u128::from(platform.random_u64())).to_be_bytes()
+}
