@@ -52,3 +52,24 @@ fn a_mount_point_with_any_name_is_one_word_of_the_units_shell() {
     }
     assert!(!scratch.path().join("planted").exists(), "a name was run");
 }
+
+#[test]
+fn no_unit_is_more_exposed_than_the_documents_say() {
+    // A mount has to be in the view of all programs, so its unit has no sandbox of mounts.
+    for (unit, most) in [("afflux.service", 34), ("afflux-govern.service", 24), ("afflux-mount@.service", 41)] {
+        let path = repository::root().join("packaging").join(unit);
+        let mut analyze = std::process::Command::new("systemd-analyze");
+        analyze.args(["security", "--offline=true", &format!("--threshold={most}")]).arg(&path);
+        let Ok(output) = analyze.output() else {
+            afflux_scratch::skipped!("systemd-analyze is not installed");
+            return;
+        };
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let last = told.lines().last().unwrap_or_default();
+        assert!(output.status.success(), "{unit}: {last} {}", String::from_utf8_lossy(&output.stderr));
+        let figure = format!("{}.{}", most / 10, most % 10);
+        let page = std::fs::read_to_string(repository::root().join("docs/use/install.md")).unwrap();
+        let row = page.lines().find(|line| line.starts_with("| `systemd-analyze security`")).unwrap();
+        assert!(row.contains(&figure), "{unit}: {figure} is not in '{row}'");
+    }
+}
